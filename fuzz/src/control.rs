@@ -16,7 +16,7 @@ use freewheel_host::{PredictionSpec, PredictiveScheduler};
 use freewheel_live::control::{
     ControlClient, ControlLimits, ControlServer, Refusal, Task, TaskRequest,
 };
-use freewheel_live::serve::backend::{Abilities, Backend, BackendCommand};
+use freewheel_live::serve::backend::{Abilities, Backend, DeviceCommand};
 use freewheel_live::serve::{BackendChannel, Serving, Setup};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::library;
@@ -35,7 +35,7 @@ impl Backend for Silent {
         Abilities::default()
     }
 
-    fn submit(&self, _: BackendCommand) {}
+    fn submit(&self, _: DeviceCommand) {}
 }
 
 /// A server for all requests.
@@ -67,7 +67,7 @@ impl World {
             name: name.into(),
             scheduler: scheduler.expect("a policy without parameters"),
             rule: Rule::Paths,
-            job: None,
+            task: None,
             notice: Box::new(|_| {}),
             ended: Box::new(|| {}),
         };

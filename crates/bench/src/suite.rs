@@ -84,7 +84,7 @@ fn closed(policy: &str, outstanding: u64, requests: u64) -> Case {
 /// 109 requests a second that the drive does, over the number here.
 fn with_a_scan() -> [Case; 4] {
     let inside = ["greedy", "paths"].map(|rule| (rule, "", ""));
-    let outside = ["greedy", "paths"].map(|rule| (rule, "\nexternal = {}", ", from outside"));
+    let outside = ["greedy", "paths"].map(|rule| (rule, "\nhost = {}", ", from outside"));
     let [first, second] = inside;
     let [third, fourth] = outside;
     [first, second, third, fourth].map(|(rule, host, name)| {

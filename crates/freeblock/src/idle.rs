@@ -5,10 +5,9 @@ use std::collections::BinaryHeap;
 
 use freewheel_units::{Lbn, Op};
 
-use super::reach::{DwellWindow, Reach};
-use super::search::Field;
-use super::wanted::Timed;
-use super::{FreeRun, Opportunity};
+use crate::FreeRun;
+use crate::opportunity::Opportunity;
+use crate::search::{CylinderRange, DwellWindow, Field, Reach, Timed};
 use freewheel_model::drive::{Departure, Drive, Position};
 
 /// The run to do next with the head like this: on its cylinder whatever passes first, switches of
@@ -36,11 +35,8 @@ fn nearest<T>(
     here: u32,
     mut look: impl FnMut(&Field<'_>, u32) -> Option<T>,
 ) -> Option<T> {
-    let distance = |(first, last): (u32, u32)| match (first > here, last < here) {
-        (true, _) => (first - here, false),
-        (_, true) => (here - last, true),
-        _ => (0, false),
-    };
+    // Of equally near ones the higher first.
+    let distance = |cylinders: CylinderRange| (cylinders.distance(here), cylinders.last < here);
     let root = field.index.root();
     let mut frontier = BinaryHeap::from([Reverse((distance(field.index.cylinders(root)), root))]);
     while let Some(Reverse((_, node))) = frontier.pop() {
@@ -128,11 +124,8 @@ mod tests {
     use freewheel_units::Prng;
     use proptest::prelude::*;
 
-    use super::super::LayerKey;
-    use super::super::index::{Fineness, Index, Objective};
-    use super::super::tracks::Tracks;
-    use super::super::wanted::Wanted;
     use super::*;
+    use crate::search::{Fineness, Index, LayerKey, Objective, Tracks, Wanted};
 
     fn tracks() -> Tracks {
         let spec = toml::from_str(include_str!("../../../drives/atlas10k.toml")).unwrap();

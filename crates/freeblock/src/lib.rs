@@ -5,31 +5,18 @@
 //! background task wants, on the way or elsewhere, and is on the foreground request's track in time
 //! (osdi00 sections 2 and 4).
 
-mod arcs;
 mod bitmap;
-mod block_start_mask;
-mod chains;
 mod effort;
 mod estimate;
 mod foreground;
-mod greedy;
 mod idle;
 mod idle_timer;
-mod index;
 mod opportunity;
-mod path_arcs;
-mod paths;
-mod reach;
-mod region_weights;
-mod regular_tracks;
 mod scheduler;
 mod search;
-mod sibling_bounds;
 pub mod tasks;
 mod timed_planner;
-mod tracks;
 pub mod uses;
-mod wanted;
 
 use std::sync::Arc;
 
@@ -39,14 +26,12 @@ pub use effort::{ByNodes, Effort};
 pub use estimate::{Estimate, PredictionMark, TailModel};
 pub use foreground::{Foreground, PromotionId};
 pub use idle_timer::{Adapt, IdleTimer, Step};
-pub use index::Fineness;
 pub use opportunity::{Ends, Opportunity};
 pub use scheduler::{Delivery, Options, Rule, STEPS_MAX, Scheduler};
-pub use search::{GoOn, SearchProgress};
+pub use search::{Delivered, Fineness, GoOn, LayerKey, SearchProgress};
 pub use timed_planner::{TimedPlanner, Timer};
-pub use wanted::{Delivered, LayerKey};
 
-use self::tasks::Promoted;
+use self::foreground::Promoted;
 use freewheel_model::drive::{Access, Departure, Drive};
 
 /// Consecutive blocks to be read or written in passing, most often on one track: what follows on the
@@ -80,30 +65,76 @@ pub struct GapUse {
     pub extra_seek_ns: i64,
 }
 
-/// Decides what else to do in a gap, and is told what became of it.
-pub trait Planner: Send {
+/// What a planner hears of foreground requests.
+#[derive(Debug, Clone, Copy)]
+pub enum ForegroundEvent<'a> {
+    /// A request has arrived: from now on its data are the newest.
+    Arrived {
+        /// The request.
+        request: &'a Foreground,
+        /// When it arrived.
+        at: SimTime,
+    },
+    /// The head has moved these blocks for a request: a task that wants them has them as well.
+    Passed {
+        /// Read or write.
+        op: Op,
+        /// First block.
+        start: Lbn,
+        /// Number of blocks.
+        blocks: u32,
+        /// When the last of them had passed.
+        at: SimTime,
+    },
+    /// The head time that a request took, told once and before it is done. The head time of a write
+    /// in the drive's buffer is that of its destage. Of two writes to the same blocks the older one is
+    /// told first.
+    TookHead {
+        /// The request.
+        request: &'a Foreground,
+        /// Seek, rotational latency and transfer.
+        head: SimDuration,
+    },
+    /// A request is done: its data are on the media. Its blocks have [passed](Self::Passed) before,
+    /// unless the drive's buffer served it.
+    Done {
+        /// The request.
+        request: &'a Foreground,
+        /// When its data were on the media.
+        at: SimTime,
+    },
+}
+
+/// Hears of every foreground request of a drive.
+pub trait ForegroundObserver {
+    /// Called for each event in order of time.
+    fn foreground(&mut self, event: ForegroundEvent<'_>);
+}
+
+/// Decides what else to do in a gap, and hears what became of it.
+pub trait Planner: ForegroundObserver + Send {
     /// Fills `runs` with what to do in `gap`, in order of time. The head goes from one run to the
     /// next by itself and must be on the gap's destination track when it is due; a planner that
     /// promises more delays the foreground request.
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>);
 
-    /// The same for whoever cannot wait for all of it: `go_on` is asked again and again, and when it
-    /// says no the best so far is planned. A planner that never looks for long need not ask.
+    /// The same with a limit: `go_on` is asked again and again, and when it says no the best plan so
+    /// far is taken. A planner that never searches for long need not ask.
     fn plan_while(&mut self, gap: &Opportunity, go_on: GoOn<'_>, runs: &mut Vec<FreeRun>) {
         let _ = go_on;
         self.plan(gap, runs);
     }
 
-    /// Told right before the decision about `gap`, this does what comes before it but is no part of it:
-    /// weighing tasks, and making the index anew where a round that has begun, other weights or changes in
-    /// many places ask for that. The decision itself is the same with it and without.
+    /// Does before the decision about `gap` what is no part of it: weighs tasks, and rebuilds the
+    /// index after a new round, other weights or changes in many places. The decision is the same
+    /// with this call and without.
     fn prepare(&mut self, gap: &Opportunity) {
         let _ = gap;
     }
 
-    /// From now on gaps are planned with `drive`: the one that the planner was made for, but that its
-    /// seeks take other times. None may take less than that one's.
-    fn foresee_with(&mut self, drive: &Arc<Drive>) {
+    /// Plans gaps with `drive` from now on: the planner's own drive with other seek times. No seek
+    /// may take less than with its own drive.
+    fn predict_with(&mut self, drive: &Arc<Drive>) {
         let _ = drive;
     }
 
@@ -115,71 +146,55 @@ pub trait Planner: Send {
         let _ = (gap, gap_use);
     }
 
-    /// A foreground request moved these blocks at `at`: whoever wants them may have them as well.
-    fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime);
-
-    /// A foreground request has arrived: from now on its data are the newest.
-    fn foreground_arrived(&mut self, request: &Foreground, at: SimTime) {
-        let _ = (request, at);
-    }
-
-    /// What a foreground request took of the head, told once and before it is
-    /// [done](Self::foreground_done); of a write that the drive's buffer took, what writing it back does.
-    /// Of writes to the same blocks the older one is told of first.
-    fn foreground_took(&mut self, request: &Foreground, head: SimDuration) {
-        let _ = (request, head);
-    }
-
-    /// A foreground request is done: what it wrote is on the media. It has [`passed`](Self::passed)
-    /// before, unless the drive's buffer served it.
-    fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
-        let _ = (request, at);
-    }
-
-    /// When idle time may be used, if the arm has nothing to do from `now` on; None for never.
-    fn idle_from(&mut self, now: SimTime) -> Option<SimTime> {
-        let _ = now;
+    /// The part that uses idle time, if this planner has one.
+    fn idle(&mut self) -> Option<&mut dyn IdlePlanner> {
         None
     }
 
-    /// The run to do while the arm has nothing to do. It is [done](Self::done) before the next call.
-    fn plan_idle(&mut self, head: &Departure) -> Option<FreeRun> {
-        let _ = head;
+    /// The part that makes foreground requests for tasks, if this planner has one.
+    fn promoter(&mut self) -> Option<&mut dyn Promoter> {
         None
     }
 
-    /// Idle time that had lasted for `idle` was in use when a foreground request arrived; the first
-    /// that was served then ended later by `delay` than without.
-    fn idle_used(&mut self, idle: SimDuration, delay: SimDuration) {
-        let _ = (idle, delay);
-    }
-
-    /// Whether memory answers this foreground request, which is just arriving: a write whose data it
-    /// keeps from now on, or a read of what it has. Nothing else is told of the request then, and the
-    /// drive never hears of it.
-    fn takes(&mut self, request: &Foreground, now: SimTime) -> bool {
-        let _ = (request, now);
-        false
-    }
-
-    /// The next request of a task that must take place before this foreground write, which is just
-    /// arriving, if there is one: a read of what is there, or a write of older data. Asked for until
-    /// there is none. It arrives like any promoted request, and the
-    /// write behind it, which waits for it.
-    fn read_before(&mut self, write: &Foreground, now: SimTime) -> Option<Promoted> {
-        let _ = (write, now);
-        None
-    }
-
-    /// The next foreground request to make for a task at `now`, if one is to be made. It then
-    /// arrives like any other, with its promotion.
-    fn promote(&mut self, now: SimTime) -> Option<Promoted> {
-        let _ = now;
+    /// The memory in front of the drive whose destages this planner puts into gaps, if it has one.
+    fn write_cache(&mut self) -> Option<&mut dyn WriteCache> {
         None
     }
 }
 
-/// Plans nothing: for whoever has no free work.
+/// Decides what to do while the arm has nothing to do.
+pub trait IdlePlanner {
+    /// When idle time may be used, if the arm has nothing to do from `now` on; None for never.
+    fn idle_from(&mut self, now: SimTime) -> Option<SimTime>;
+
+    /// The next run. It is [done](Planner::done) before the next call.
+    fn plan_idle(&mut self, head: &Departure) -> Option<FreeRun>;
+
+    /// A foreground request arrived after the arm had been idle for `idle`, and runs had begun. The
+    /// first request served then ended later by `delay` than without them.
+    fn idle_used(&mut self, idle: SimDuration, delay: SimDuration);
+}
+
+/// Makes foreground requests for tasks.
+pub trait Promoter {
+    /// The next request that must precede this arriving foreground write: a read of the old data, or
+    /// a write of older data. Asked for until there is none. It arrives like any promoted request,
+    /// and the write waits for it.
+    fn read_before(&mut self, write: &Foreground, now: SimTime) -> Option<Promoted>;
+
+    /// The next request to make at `now`, if there is one. It then arrives like any other, with its
+    /// promotion.
+    fn promote(&mut self, now: SimTime) -> Option<Promoted>;
+}
+
+/// Memory in front of a drive that answers requests.
+pub trait WriteCache {
+    /// Whether memory answers this arriving request: a write whose data it keeps from now on, or a
+    /// read of data it has. The drive and its planner hear nothing of such a request.
+    fn takes(&mut self, request: &Foreground, now: SimTime) -> bool;
+}
+
+/// Plans nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct NoPlanner;
 
@@ -189,6 +204,8 @@ impl Planner for NoPlanner {
     }
 
     fn done(&mut self, _: &FreeRun, _: SimTime) {}
+}
 
-    fn passed(&mut self, _: Op, _: Lbn, _: u32, _: SimTime) {}
+impl ForegroundObserver for NoPlanner {
+    fn foreground(&mut self, _: ForegroundEvent<'_>) {}
 }

@@ -6,18 +6,15 @@ use freewheel_units::{Bytes, Lbn, Op, SimTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bitmap::Bitmap;
-use super::effort::Effort;
-use super::greedy;
-use super::idle;
-use super::index::{Fineness, Index, Objective};
-use super::paths::Paths;
-use super::reach::Reach;
-use super::region_weights::RegionWeights;
-use super::search::{Field, Frontier, GoOn, Search, SearchCost};
-use super::tracks::Tracks;
-use super::wanted::{Delivered, Layer, LayerKey, Ration, Timed, Wanted};
-use super::{FreeRun, Opportunity, Planner};
+use crate::bitmap::Bitmap;
+use crate::effort::Effort;
+use crate::idle;
+use crate::opportunity::Opportunity;
+use crate::search::{
+    Delivered, Field, Fineness, Frontier, GoOn, Index, Layer, LayerKey, Objective, Paths, Ration,
+    Reach, RegionWeights, Search, SearchCost, Timed, Tracks, Wanted, plan_greedily,
+};
+use crate::{ForegroundEvent, ForegroundObserver, FreeRun, Planner};
 use freewheel_model::drive::{Departure, Drive};
 
 /// A change to more than this part of the drive is worth a new index.
@@ -397,7 +394,7 @@ impl Scheduler {
         let (from, to) = (start.get(), start.get() + u64::from(blocks));
         let is_priced = self.options.is_priced();
         let Self { deliveries, region_weights, tracks, .. } = self;
-        let is_less = self.wanted.moved(tracks, (from, to), serves, &mut |key, delivered| {
+        let is_less = self.wanted.moved(tracks, from, to, serves, &mut |key, delivered| {
             let size = u64::from(key.size);
             let from = u64::from(key.offset) + delivered.first * size;
             if is_priced {
@@ -430,8 +427,8 @@ fn merge(items: &[Timed], runs: &mut Vec<FreeRun>) {
 }
 
 impl Planner for Scheduler {
-    fn foresee_with(&mut self, drive: &Arc<Drive>) {
-        self.tracks.foresee_with(drive);
+    fn predict_with(&mut self, drive: &Arc<Drive>) {
+        self.tracks.predict_with(drive);
     }
 
     fn prepare(&mut self, _: &Opportunity) {
@@ -469,7 +466,7 @@ impl Planner for Scheduler {
             Search { frontier, vain: touched, budget, slack_log2, go_on, searches, looked };
         items.clear();
         match options.rule {
-            Rule::Greedy => greedy::plan(field, &reach, &mut search, items),
+            Rule::Greedy => plan_greedily(field, &reach, &mut search, items),
             Rule::Paths => {
                 if options.is_priced() {
                     debug_assert_eq!(region_weights.left(), wanted.left(), "blocks on the books");
@@ -490,8 +487,21 @@ impl Planner for Scheduler {
         let op = run.op;
         self.moved(run.start, run.blocks, |_, key| key.op == op, at);
     }
+}
 
-    fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
+impl ForegroundObserver for Scheduler {
+    fn foreground(&mut self, event: ForegroundEvent<'_>) {
+        match event {
+            ForegroundEvent::Passed { op, start, blocks, at } => {
+                self.foreground_passed(op, start, blocks, at)
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Scheduler {
+    fn foreground_passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
         let _ = op;
         self.moved(start, blocks, |_, key| key.op == Op::Read, at);
     }

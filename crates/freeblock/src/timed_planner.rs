@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
-use freewheel_units::{Lbn, Op, SimDuration, SimTime};
+use freewheel_units::SimTime;
 
-use super::tasks::Promoted;
-use super::{Foreground, FreeRun, GapUse, GoOn, Opportunity, Planner};
-use freewheel_model::drive::{Departure, Drive};
+use crate::opportunity::Opportunity;
+use crate::search::GoOn;
+use crate::{
+    ForegroundEvent, ForegroundObserver, FreeRun, GapUse, IdlePlanner, Planner, Promoter,
+    WriteCache,
+};
+use freewheel_model::drive::Drive;
 
 /// Makes the decision it is given, once; before and behind it there is time for a look at a clock.
 pub type Timer<'a> = &'a (dyn Fn(&mut dyn FnMut()) + Sync);
@@ -42,8 +46,8 @@ impl Planner for TimedPlanner<'_> {
         self.planner.prepare(gap);
     }
 
-    fn foresee_with(&mut self, drive: &Arc<Drive>) {
-        self.planner.foresee_with(drive);
+    fn predict_with(&mut self, drive: &Arc<Drive>) {
+        self.planner.predict_with(drive);
     }
 
     fn done(&mut self, run: &FreeRun, at: SimTime) {
@@ -54,43 +58,21 @@ impl Planner for TimedPlanner<'_> {
         self.planner.filled(gap, gap_use);
     }
 
-    fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
-        self.planner.passed(op, start, blocks, at);
+    fn idle(&mut self) -> Option<&mut dyn IdlePlanner> {
+        self.planner.idle()
     }
 
-    fn foreground_arrived(&mut self, request: &Foreground, at: SimTime) {
-        self.planner.foreground_arrived(request, at);
+    fn promoter(&mut self) -> Option<&mut dyn Promoter> {
+        self.planner.promoter()
     }
 
-    fn foreground_took(&mut self, request: &Foreground, head: SimDuration) {
-        self.planner.foreground_took(request, head);
+    fn write_cache(&mut self) -> Option<&mut dyn WriteCache> {
+        self.planner.write_cache()
     }
+}
 
-    fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
-        self.planner.foreground_done(request, at);
-    }
-
-    fn idle_from(&mut self, now: SimTime) -> Option<SimTime> {
-        self.planner.idle_from(now)
-    }
-
-    fn plan_idle(&mut self, head: &Departure) -> Option<FreeRun> {
-        self.planner.plan_idle(head)
-    }
-
-    fn idle_used(&mut self, idle: SimDuration, delay: SimDuration) {
-        self.planner.idle_used(idle, delay);
-    }
-
-    fn takes(&mut self, request: &Foreground, now: SimTime) -> bool {
-        self.planner.takes(request, now)
-    }
-
-    fn read_before(&mut self, write: &Foreground, now: SimTime) -> Option<Promoted> {
-        self.planner.read_before(write, now)
-    }
-
-    fn promote(&mut self, now: SimTime) -> Option<Promoted> {
-        self.planner.promote(now)
+impl ForegroundObserver for TimedPlanner<'_> {
+    fn foreground(&mut self, event: ForegroundEvent<'_>) {
+        self.planner.foreground(event);
     }
 }

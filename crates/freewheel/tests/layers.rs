@@ -77,6 +77,37 @@ const PURE_DEPENDENCIES: &[&str] = &[
     "freewheel-model",
     "freewheel-freeblock",
 ];
+/// What deterministic crates may use of `std::sync` everywhere: it shares values and orders nothing.
+const SHARING: &[&str] = &["Arc", "Weak"];
+/// Files of deterministic crates that may use more of `std::sync`, by the end of their path, and what:
+/// flags that stop a search, counters of progress, and results of independent parts, which are put in
+/// order when all threads have ended.
+const SYNCHRONISED: &[(&str, &[&str])] = &[
+    ("trace/src/input.rs", &["atomic", "OnceLock"]),
+    ("sim/src/fleet.rs", &["Mutex", "PoisonError"]),
+    ("postmark/free_reads.rs", &["Mutex", "MutexGuard", "PoisonError"]),
+    ("background/mod.rs", &["atomic"]),
+    ("beyond_ends.rs", &["atomic"]),
+    ("beyond_scrub.rs", &["atomic"]),
+    ("fast02.rs", &["atomic"]),
+    ("osdi00.rs", &["atomic"]),
+    ("osdi00_cleaning.rs", &["atomic"]),
+    ("osdi00_scan.rs", &["atomic"]),
+    ("scrub/estimate.rs", &["atomic"]),
+    ("scrub/projection.rs", &["atomic"]),
+];
+/// Functions of floating point numbers that differ in their last bits from platform to platform; `libm`
+/// has the same on all of them. Square roots and whole powers are exact or the same everywhere.
+const PLATFORM_FLOATS: &[&str] = &[
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "exp",
+    "exp2", "exp_m1", "hypot", "ln", "ln_1p", "log", "log10", "log2", "powf", "sin", "sin_cos",
+    "sinh", "tan", "tanh",
+];
+/// Files that use such a function all the same, by the end of their path, and which.
+const PLATFORM_FLOATS_ALLOWED: &[(&str, &str)] = &[
+    // Whole powers of ten for the axes of charts: `libm::pow(10, -5)` is another number.
+    ("chart.rs", "powf"),
+];
 /// Their order of iteration differs from run to run.
 const UNORDERED: &[&str] = &["HashMap", "HashSet"];
 /// Crates whose results must be the same bytes every time.
@@ -107,11 +138,16 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
         let path = entry.unwrap().path();
         if path.is_dir() {
             files.extend(sources(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+        } else if path.extension().is_some_and(|extension| extension == "rs") && !is_test(&path) {
             files.push(path);
         }
     }
     files
+}
+
+/// Whether a file below `src` is a module of tests.
+fn is_test(path: &Path) -> bool {
+    path.ends_with("tests.rs") || path.parent().is_some_and(|folder| folder.ends_with("tests"))
 }
 
 /// The file without comments and without its tests, which may name anything.
@@ -183,6 +219,63 @@ fn pure_crates_depend_on_nothing_that_acts() {
 #[test]
 fn crates_with_reproducible_results_use_no_unordered_collections() {
     assert_eq!(violations(DETERMINISTIC, UNORDERED), Vec::<String>::new());
+}
+
+/// Items and modules of `std::sync` that `code` names.
+fn synchronisation(code: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    for rest in code.split("std::sync::").skip(1) {
+        let end = if rest.starts_with('{') { '}' } else { ';' };
+        let group = rest.split(end).next().unwrap_or_default();
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        let mut words = group.split(|c: char| !is_word(c)).filter(|word| !word.is_empty());
+        if end == '}' { found.extend(words) } else { found.extend(words.next()) }
+    }
+    found
+}
+
+#[test]
+fn crates_with_reproducible_results_share_values_and_synchronise_nothing_else() {
+    let mut found = Vec::new();
+    for krate in DETERMINISTIC {
+        for file in sources(&crates().join(krate).join("src")) {
+            let code = code_of(&file);
+            let exception = SYNCHRONISED.iter().find(|(end, _)| file.ends_with(end));
+            let exception = exception.map_or(&[][..], |(_, names)| names);
+            let may = |name: &&str| SHARING.contains(name) || exception.contains(name);
+            let more = synchronisation(&code).into_iter().filter(|name| !may(name));
+            found.extend(more.map(|name| format!("{} names std::sync::{name}", file.display())));
+        }
+    }
+    assert_eq!(found, Vec::<String>::new());
+    let both = "use std::sync::{Arc, Mutex};\nuse std::sync::atomic::AtomicU64;";
+    assert_eq!(synchronisation(both), ["Arc", "Mutex", "atomic"]);
+}
+
+/// Functions of floating point numbers by the platform that `code` calls.
+fn platform_floats(code: &str) -> Vec<&'static str> {
+    let is_called = |name: &&str| {
+        let ways = [format!(".{name}("), format!("f64::{name}"), format!("f32::{name}")];
+        let mut ways = ways.iter();
+        ways.any(|way| if way.starts_with('.') { code.contains(way) } else { names(code, way) })
+    };
+    PLATFORM_FLOATS.iter().copied().filter(|name| is_called(name)).collect()
+}
+
+#[test]
+fn crates_with_reproducible_results_calculate_by_libm() {
+    let mut found = Vec::new();
+    for krate in DETERMINISTIC {
+        for file in sources(&crates().join(krate).join("src")) {
+            let allowed = PLATFORM_FLOATS_ALLOWED.iter().filter(|(end, _)| file.ends_with(end));
+            let allowed: Vec<&str> = allowed.map(|(_, name)| *name).collect();
+            let called = platform_floats(&code_of(&file)).into_iter();
+            let called = called.filter(|name| !allowed.contains(name));
+            found.extend(called.map(|name| format!("{} calls {name}", file.display())));
+        }
+    }
+    assert_eq!(found, Vec::<String>::new());
+    assert_eq!(platform_floats("x.ln() + libm::exp(x) + f64::sin(x)"), ["ln", "sin"]);
 }
 
 #[test]

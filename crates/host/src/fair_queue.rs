@@ -32,7 +32,7 @@ const LEAD_REQUESTS: u64 = 4;
 
 /// What clients that had something waiting of late have been given.
 #[derive(Debug)]
-pub(super) struct FairQueue {
+pub(crate) struct FairQueue {
     peers: Lanes,
     /// Of each peer that has a lane.
     connections: BTreeMap<u64, Lanes>,
@@ -158,7 +158,7 @@ impl Lanes {
 
 /// What a client may have been given at most to be picked from.
 #[derive(Debug, Clone)]
-pub(super) struct Limit {
+pub(crate) struct Limit {
     peers: Option<Blocks>,
     /// Of peers of whose connections one is ahead.
     connections: BTreeMap<u64, Blocks>,

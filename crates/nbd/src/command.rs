@@ -277,8 +277,9 @@ impl RequestRules {
         if !offset.is_multiple_of(u64::from(minimum)) || !length.is_multiple_of(minimum) {
             return refuse(Errno::Inval, "it is not aligned to the minimum block size");
         }
-        let has_payload = matches!(frame.kind, cmd::READ | cmd::WRITE);
-        if has_payload && length > self.block_sizes.payload_max.min(CHUNK_DATA_BYTES_MAX) {
+        // A service may do CACHE as a read, so its data must fit into memory as well.
+        let takes_memory = matches!(frame.kind, cmd::READ | cmd::WRITE | cmd::CACHE);
+        if takes_memory && length > self.block_sizes.payload_max.min(CHUNK_DATA_BYTES_MAX) {
             let chunked = frame.kind == cmd::READ && self.structured;
             let errno = if chunked { Errno::Overflow } else { Errno::Inval };
             return refuse(errno, "it is longer than the longest payload");

@@ -320,7 +320,7 @@ pub(crate) fn lines(lines: &[Line], axes: &Axes) -> String {
 fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     const ENOUGH: usize = 4;
     let between = |digits: &[f64]| -> Vec<f64> {
-        let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
+        let powers = libm::log10(low).floor() as i32..=libm::log10(high).ceil() as i32;
         let all =
             powers.flat_map(|power| digits.iter().map(move |digit| digit * 10f64.powi(power)));
         all.filter(|tick| (low..=high).contains(tick)).collect()
@@ -328,7 +328,7 @@ fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     let ways = [&[1.0][..], &[1.0, 2.0, 5.0], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]];
     let found = ways.into_iter().map(between).find(|ticks| ticks.len() >= ENOUGH);
     found.unwrap_or_else(|| {
-        let power = 10f64.powf(((high - low) / ENOUGH as f64).log10().floor());
+        let power = 10f64.powf(libm::log10((high - low) / ENOUGH as f64).floor());
         let count = |step: f64| (high / step).floor() - (low / step).ceil() + 1.0;
         let steps = [5.0, 2.0, 1.0].map(|digit| digit * power);
         let step = steps.into_iter().find(|&step| count(step) >= ENOUGH as f64).unwrap_or(power);
@@ -420,7 +420,7 @@ fn short(value: f64) -> String {
         return format!("{}e{power}", trimmed(digits));
     }
     // Four digits that say something.
-    let decimals = (3 - value.abs().max(0.1).log10().floor() as i32) as usize;
+    let decimals = (3 - libm::log10(value.abs().max(0.1)).floor() as i32) as usize;
     trimmed(&format!("{value:.decimals$}"))
 }
 

@@ -3,7 +3,10 @@
 
 use freewheel_freeblock::tasks::{CADENCE, Event, Promoted, TaskId, Tasks};
 use freewheel_freeblock::uses::{Prewriter, backup, sample};
-use freewheel_freeblock::{Foreground, FreeRun, GapUse, Opportunity, Options, Planner, Rule};
+use freewheel_freeblock::{
+    Foreground, ForegroundEvent, ForegroundObserver, FreeRun, GapUse, Opportunity, Options,
+    Planner, Promoter, Rule,
+};
 use freewheel_sim::background::{
     BackgroundTask, CompareResult, FreeblockConfig, PrefetchResult, UseResult,
 };
@@ -116,13 +119,32 @@ impl Planner for Cache {
         self.tasks.filled(gap, gap_use);
     }
 
-    fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
-        self.tasks.passed(op, start, blocks, at);
+    fn promoter(&mut self) -> Option<&mut dyn Promoter> {
+        Some(self)
+    }
+}
+
+impl ForegroundObserver for Cache {
+    fn foreground(&mut self, event: ForegroundEvent<'_>) {
+        match event {
+            ForegroundEvent::Passed { op, start, blocks, at } => {
+                self.foreground_passed(op, start, blocks, at)
+            }
+            ForegroundEvent::Arrived { request, at } => self.foreground_arrived(request, at),
+            ForegroundEvent::Done { request, at } => self.foreground_done(request, at),
+            _ => {}
+        }
+    }
+}
+
+impl Cache {
+    fn foreground_passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
+        self.tasks.foreground(ForegroundEvent::Passed { op, start, blocks, at });
         self.take_events();
     }
 
     fn foreground_arrived(&mut self, request: &Foreground, at: SimTime) {
-        self.tasks.foreground_arrived(request, at);
+        self.tasks.foreground(ForegroundEvent::Arrived { request, at });
         self.take_events();
         if request.promotion.is_none() && self.prng.chance((1.0 - READ_SHARE) / READ_SHARE) {
             let blocks = self.tasks.drive().blocks().get() / u64::from(BLOCK);
@@ -134,8 +156,14 @@ impl Planner for Cache {
     }
 
     fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
-        self.tasks.foreground_done(request, at);
+        self.tasks.foreground(ForegroundEvent::Done { request, at });
         self.take_events();
+    }
+}
+
+impl Promoter for Cache {
+    fn read_before(&mut self, _: &Foreground, _: SimTime) -> Option<Promoted> {
+        None
     }
 
     fn promote(&mut self, _: SimTime) -> Option<Promoted> {

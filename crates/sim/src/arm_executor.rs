@@ -13,8 +13,9 @@
 
 use std::collections::BTreeMap;
 
-use freewheel_freeblock::tasks::Promoted;
-use freewheel_freeblock::{Foreground, FreeRun, GapUse, Opportunity, Planner, PromotionId};
+use freewheel_freeblock::{
+    Foreground, ForegroundEvent, FreeRun, GapUse, Opportunity, Planner, PromotionId,
+};
 use freewheel_host::SameTrack;
 use freewheel_model::drive::{
     Access, Actuator, Departure, Drive, Latency, Leg, RemainingAccess, Target,
@@ -199,7 +200,7 @@ impl<'p> ArmExecutor<'p> {
         if let Some(freeblock) = &mut self.freeblock
             && let Some(request) = freeblock.foreground.get(&sequence)
         {
-            freeblock.planner.foreground_took(request, head);
+            freeblock.planner.foreground(ForegroundEvent::TookHead { request, head });
         }
     }
 
@@ -209,7 +210,7 @@ impl<'p> ArmExecutor<'p> {
         if let Some(freeblock) = &mut self.freeblock
             && let Some(request) = freeblock.foreground.remove(&sequence)
         {
-            freeblock.planner.foreground_done(&request, now);
+            freeblock.planner.foreground(ForegroundEvent::Done { request: &request, at: now });
             if freeblock.foreground.is_empty() {
                 freeblock.idle.begin(freeblock.planner, now, now);
             }
@@ -277,28 +278,13 @@ impl<'p> ArmExecutor<'p> {
         self.freeblock.as_ref()?.idle.time()
     }
 
-    /// Whether a background task has the answer to this request, which is just arriving, in memory.
-    /// Memory is volatile, so it never answers a request with FUA.
+    /// The planner of free work, if there is one.
     #[inline]
-    pub fn takes(&mut self, now: SimTime, waiting: &Waiting) -> bool {
-        if waiting.fua {
-            return false;
+    pub fn planner(&mut self) -> Option<&mut dyn Planner> {
+        match &mut self.freeblock {
+            Some(freeblock) => Some(&mut *freeblock.planner),
+            None => None,
         }
-        let Some(freeblock) = &mut self.freeblock else { return false };
-        freeblock.planner.takes(&foreground(waiting, None), now)
-    }
-
-    /// The next request of a background task that must take place before this write, which is just
-    /// arriving.
-    #[inline]
-    pub fn read_before(&mut self, now: SimTime, write: &Waiting) -> Option<Promoted> {
-        self.freeblock.as_mut()?.planner.read_before(&foreground(write, None), now)
-    }
-
-    /// The next foreground request to make for a background task.
-    #[inline]
-    pub fn promote(&mut self, now: SimTime) -> Option<Promoted> {
-        self.freeblock.as_mut()?.planner.promote(now)
     }
 
     /// A foreground request that is not done, for whose arm there is a planner.
@@ -332,7 +318,12 @@ impl Actuator for ArmExecutor<'_> {
         } else {
             let access = drive.media_access_from(departure, target, error);
             let end = begin + access.total();
-            freeblock.planner.passed(target.op, target.start, target.blocks, end);
+            freeblock.planner.foreground(ForegroundEvent::Passed {
+                op: target.op,
+                start: target.start,
+                blocks: target.blocks,
+                at: end,
+            });
             access
         };
         freeblock.idle.access(begin, begin + access.total(), target, error);
@@ -358,7 +349,7 @@ impl Freeblock<'_> {
         let request = foreground(waiting, promotion);
         self.foreground.insert(waiting.sequence, request);
         self.idle.end(now);
-        self.planner.foreground_arrived(&request, now);
+        self.planner.foreground(ForegroundEvent::Arrived { request: &request, at: now });
     }
 
     #[inline(never)]
@@ -384,7 +375,12 @@ impl Freeblock<'_> {
             sum.end = access.end;
             // Only the first seek has an error.
             (at, rest, error) = (at.after(&access, target.op), leg.rest, 0);
-            self.planner.passed(leg.target.op, leg.target.start, leg.target.blocks, at.begin);
+            self.planner.foreground(ForegroundEvent::Passed {
+                op: leg.target.op,
+                start: leg.target.start,
+                blocks: leg.target.blocks,
+                at: at.begin,
+            });
         }
         if late {
             let end = end_alone(drive, departure, target, seek_error_ns);

@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use freewheel_freeblock::PromotionId;
-use freewheel_freeblock::tasks::Promoted;
+use freewheel_freeblock::{Planner, PromotionId};
 use freewheel_host::{Account, MarginInUse};
 use freewheel_model::drive::{Access, Actuator, Departure, Drive, HeadTime, Latency, Position};
 use freewheel_model::electronics::{Done, NextEvent, Served, Unit};
@@ -21,25 +20,12 @@ pub trait Device {
     /// Where and from when on the head can be given other work, as far as can be said at `now`.
     fn free_at(&self, now: SimTime) -> (SimTime, Position);
     /// A request has arrived for it, which is submitted in its turn; `promotion` is set when
-    /// [`Self::promote`] gave it.
+    /// the planner promoted it.
     fn arrived(&mut self, now: SimTime, waiting: &Waiting, promotion: Option<PromotionId>) {
         let _ = (now, waiting, promotion);
     }
-    /// Whether its background work has the answer in memory, of a request that is just arriving: the
-    /// arm has nothing to do with it then.
-    fn takes(&mut self, now: SimTime, waiting: &Waiting) -> bool {
-        let _ = (now, waiting);
-        false
-    }
-    /// The next request of its background work that must take place before this write, which is just
-    /// arriving; asked for until there is none.
-    fn read_before(&mut self, now: SimTime, write: &Waiting) -> Option<Promoted> {
-        let _ = (now, write);
-        None
-    }
-    /// The next foreground request to make for its background work, if one is to be made.
-    fn promote(&mut self, now: SimTime) -> Option<Promoted> {
-        let _ = now;
+    /// The planner of its free work, if there is one.
+    fn planner(&mut self) -> Option<&mut dyn Planner> {
         None
     }
     /// Takes a request. Panics when it has no room.
@@ -131,18 +117,8 @@ impl Device for Mechanics<'_> {
     }
 
     #[inline]
-    fn takes(&mut self, now: SimTime, waiting: &Waiting) -> bool {
-        self.executor.takes(now, waiting)
-    }
-
-    #[inline]
-    fn read_before(&mut self, now: SimTime, write: &Waiting) -> Option<Promoted> {
-        self.executor.read_before(now, write)
-    }
-
-    #[inline]
-    fn promote(&mut self, now: SimTime) -> Option<Promoted> {
-        self.executor.promote(now)
+    fn planner(&mut self) -> Option<&mut dyn Planner> {
+        self.executor.planner()
     }
 
     #[inline]
@@ -289,18 +265,8 @@ impl Device for WholeDrive<'_> {
     }
 
     #[inline]
-    fn takes(&mut self, now: SimTime, waiting: &Waiting) -> bool {
-        self.executor.takes(now, waiting)
-    }
-
-    #[inline]
-    fn read_before(&mut self, now: SimTime, write: &Waiting) -> Option<Promoted> {
-        self.executor.read_before(now, write)
-    }
-
-    #[inline]
-    fn promote(&mut self, now: SimTime) -> Option<Promoted> {
-        self.executor.promote(now)
+    fn planner(&mut self) -> Option<&mut dyn Planner> {
+        self.executor.planner()
     }
 
     #[inline]

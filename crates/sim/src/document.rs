@@ -331,7 +331,7 @@ mod tests {
                 format!("line 4: `workload.requests` is 5.5: {WHOLE}"),
             ),
             (
-                "[workload]\nkind = 'closed'\nthink = 3",
+                "[workload]\nkind = 'closed'\nthink_time = 3",
                 "line 3: `workload.think_time` is 3: a length of time as a text with its unit".into(),
             ),
             (
@@ -339,7 +339,7 @@ mod tests {
                 "line 4: `workload.pattern.size`: `3xB` has the unknown unit `xB`: write one".into(),
             ),
             (
-                "[workload]\nkind = 'closed'\nthink_distribution = 'exp'",
+                "[workload]\nkind = 'closed'\nthink_time_distribution = 'exp'",
                 "line 3: `workload.think_time_distribution` is \"exp\": `constant` or `exponential` is needed"
                     .into(),
             ),

@@ -99,7 +99,8 @@ impl Idle {
     /// The arm has nothing to do from `now` on, for all that is known before `known`.
     pub fn begin(&mut self, planner: &mut dyn Planner, now: SimTime, known: SimTime) {
         self.since.get_or_insert(now);
-        self.next = planner.idle_from(now).map(|start| start.max(known));
+        let start = planner.idle().and_then(|idle| idle.idle_from(now));
+        self.next = start.map(|start| start.max(known));
     }
 
     /// A foreground request has arrived at `now`.
@@ -140,7 +141,7 @@ impl Idle {
         if !is_idle {
             return None;
         }
-        let run = planner.plan_idle(&head)?;
+        let run = planner.idle()?.plan_idle(&head)?;
         let access = run.access(drive, &head);
         let since = self.since.unwrap_or(head.begin);
         let left = self.left.get_or_insert(InterruptedHead { head, since, until: None });
@@ -165,7 +166,7 @@ impl Idle {
     /// The drive has moved the head itself: nobody was kept waiting.
     pub fn forget(&mut self, planner: &mut dyn Planner) {
         if let Some(InterruptedHead { since, until: Some(until), .. }) = self.left.take() {
-            planner.idle_used(until - since, SimDuration::ZERO);
+            idle_used(planner, until - since, SimDuration::ZERO);
         }
     }
 
@@ -181,6 +182,12 @@ impl Idle {
         let alone = ready + drive.media_access_from(&from, &target, seek_error_ns).total();
         self.time.compare(end, alone);
         let idle = left.until.unwrap_or(ready) - left.since;
-        planner.idle_used(idle, end.saturating_since(alone));
+        idle_used(planner, idle, end.saturating_since(alone));
+    }
+}
+
+fn idle_used(planner: &mut dyn Planner, idle: SimDuration, delay: SimDuration) {
+    if let Some(planner) = planner.idle() {
+        planner.idle_used(idle, delay);
     }
 }

@@ -10,11 +10,11 @@ use serde::Serialize;
 use self::time::{BusyTime, share};
 use crate::arm_executor::FreeTime;
 use crate::background::{Background, BackgroundResult};
-use crate::completion::Completion;
 use crate::config::{PostmarkResult, WriteBackReferences};
 use crate::device::Work;
+use crate::engine::Completion;
+use crate::engine::{Refusal, RefusedWrites};
 use crate::idle::IdleTime;
-use crate::zoned::{Refusal, RefusedWrites};
 
 pub use self::time::{BusyShares, FreeResult, HeadTime, Resource, Stages};
 

@@ -371,8 +371,8 @@ fn a_wrong_value_of_a_task_is_refused_by_its_key() {
 
 #[test]
 fn tasks_beside_the_first_share_its_blocks_and_are_counted_apart() {
-    let tasks = "task = \"scrub\"\nenough = 0.02\n\
-                 [[freeblock.beside]]\ntask = \"scrub\"\nenough = 0.02\n\
+    let tasks = "task = \"scrub\"\nsample_share = 0.02\n\
+                 [[freeblock.beside]]\ntask = \"scrub\"\nsample_share = 0.02\n\
                  [[freeblock.beside]]\ntask = \"scan\"\npriority = \"low\"\n";
     let text = format!(
         "drive = \"atlas10k\"\nelectronics = false\n\
@@ -398,7 +398,7 @@ fn tasks_beside_the_first_share_its_blocks_and_are_counted_apart() {
 /// Whatever its place, a task is told of as if it were the first, and served the same.
 #[test]
 fn a_task_fares_the_same_wherever_it_stands() {
-    let scan = "block_size = \"4KiB\"\nenough = 0.02\ndeadline = \"10min\"\n";
+    let scan = "block_size = \"4KiB\"\nsample_share = 0.02\ndeadline = \"10min\"\n";
     let scrub = "task = \"scrub\"\nblock_size = \"8KiB\"\nname = \"check\"\n";
     let run = |first: &str, second: &str| {
         let text = format!(
@@ -490,7 +490,7 @@ fn with_task(read_share: f64, task: &str) -> RunResult {
 #[test]
 fn rounds_come_to_the_same_whether_or_not_somebody_times_their_decisions() {
     let text = "drive = \"tr96\"\nworkload = { kind = \"closed\", outstanding = 4, requests = 100 }\n\
-                [freeblock]\nenough = 0.05\nrounds = 2\ndeadline = \"1h\"\nblock_size = \"4KiB\"\n\
+                [freeblock]\nsample_share = 0.05\nrounds = 2\ndeadline = \"1h\"\nblock_size = \"4KiB\"\n\
                 [[freeblock.beside]]\ntask = \"scrub\"\nblock_size = \"4KiB\"\n";
     let experiment = Experiment::new(SimConfig::parse(text, "test", &[]).unwrap()).unwrap();
     let around = |decide: &mut dyn FnMut()| decide();
@@ -543,7 +543,7 @@ fn a_backup_is_one_round_and_copies_what_is_about_to_be_written_over() {
 #[test]
 fn a_backup_and_a_part_of_the_drive_are_refused_where_they_cannot_be() {
     for (task, message) in [
-        ("task = \"backup\"\nenough = 0.5", "`sample_share`: a backup is of all its blocks"),
+        ("task = \"backup\"\nsample_share = 0.5", "`sample_share`: a backup is of all its blocks"),
         ("task = \"backup\"\nrounds = 2", "`rounds` is 2: a backup has 1"),
         ("start = \"100B\"", "`start` is 100B: a whole number"),
         ("start = \"1TiB\"", "`start` is 1TiB: a whole number"),
@@ -568,7 +568,7 @@ fn a_backup_and_a_part_of_the_drive_are_refused_where_they_cannot_be() {
 #[test]
 fn writes_in_gaps_are_refused_where_nobody_would_do_them() {
     for (setting, message) in [
-        ("drive = \"atlas10k\"\nexternal = {}\n", "external: `freeblock.task` is write"),
+        ("drive = \"atlas10k\"\nhost = {}\n", "host: `freeblock.task` is write"),
         ("drive = \"ultrastar-hc680-28tb\"\n", "freeblock: `task` is write, and a host-managed"),
     ] {
         for task in ["write", "write-back"] {

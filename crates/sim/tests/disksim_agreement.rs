@@ -55,7 +55,7 @@ fn policies_reorder_a_queue_of_20_to_the_same_effect_as_in_disksim() {
 
 #[test]
 fn an_oltp_load_responds_as_in_disksim() {
-    let oltp = "outstanding = 10\nthink = \"30ms\"\n\
+    let oltp = "outstanding = 10\nthink_time = \"30ms\"\n\
                 pattern = { size = \"8KiB\", size_distribution = \"exponential\" }\n";
     for (policy, mean_ms) in [("fcfs", 62.1), ("clook", 45.8), ("sptf", 36.4)] {
         near(policy, run(policy, oltp).response.mean_ns / 1e6, mean_ms, 0.02);

@@ -19,7 +19,7 @@ fn refusal(text: &str) -> String {
 }
 
 const OPEN: &str = "kind = \"open\"\nmean_gap = \"9ms\"\nrequests = 700\n";
-const CLOSED: &str = "kind = \"closed\"\noutstanding = 7\nthink = \"5ms\"\n\
+const CLOSED: &str = "kind = \"closed\"\noutstanding = 7\nthink_time = \"5ms\"\n\
                       think_time_distribution = \"exponential\"\nrequests = 700\n";
 
 /// Of drives with and without electronics.

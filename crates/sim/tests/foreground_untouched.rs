@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use freewheel_freeblock::tasks::{CADENCE, Counts, Extent, Pace, Priority, TaskSpec, Tasks, Until};
 use freewheel_freeblock::uses::scan;
-use freewheel_freeblock::{FreeRun, GapUse, Opportunity, Options, Planner, Rule};
+use freewheel_freeblock::{
+    ForegroundEvent, ForegroundObserver, FreeRun, GapUse, Opportunity, Options, Planner, Rule,
+};
 use freewheel_model::drive::spec::{ByOp, CurveSpec, DriveSpec, Mapping, SeekSpec, Turn, ZoneSpec};
 use freewheel_model::drive::{Drive, Physical, Position};
 use freewheel_model::sched::PolicySpec;
@@ -100,8 +102,21 @@ impl Planner for Busy {
         assert_eq!(self.expected.pop(), Some((*run, at)));
         self.blocks += u64::from(run.blocks);
     }
+}
 
-    fn passed(&mut self, _: Op, _: Lbn, blocks: u32, _: SimTime) {
+impl ForegroundObserver for Busy {
+    fn foreground(&mut self, event: ForegroundEvent<'_>) {
+        match event {
+            ForegroundEvent::Passed { op, start, blocks, at } => {
+                self.foreground_passed(op, start, blocks, at)
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Busy {
+    fn foreground_passed(&mut self, _: Op, _: Lbn, blocks: u32, _: SimTime) {
         self.foreground_blocks += u64::from(blocks);
     }
 }
@@ -115,8 +130,10 @@ impl Planner for Reckless {
     }
 
     fn done(&mut self, _: &FreeRun, _: SimTime) {}
+}
 
-    fn passed(&mut self, _: Op, _: Lbn, _: u32, _: SimTime) {}
+impl ForegroundObserver for Reckless {
+    fn foreground(&mut self, _: ForegroundEvent<'_>) {}
 }
 
 /// The real planner, which takes every gap for so many nanoseconds longer than it is.
@@ -148,9 +165,22 @@ impl Planner for Misled {
     fn filled(&mut self, gap: &Opportunity, gap_use: &GapUse) {
         self.tasks.filled(gap, gap_use);
     }
+}
 
-    fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
-        self.tasks.passed(op, start, blocks, at);
+impl ForegroundObserver for Misled {
+    fn foreground(&mut self, event: ForegroundEvent<'_>) {
+        match event {
+            ForegroundEvent::Passed { op, start, blocks, at } => {
+                self.foreground_passed(op, start, blocks, at)
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Misled {
+    fn foreground_passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
+        self.tasks.foreground(ForegroundEvent::Passed { op, start, blocks, at });
     }
 }
 

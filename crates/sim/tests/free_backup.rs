@@ -8,7 +8,10 @@ mod setting;
 use std::collections::VecDeque;
 
 use freewheel_freeblock::tasks::{BlockSelection, CADENCE, Event, Extent, Promoted, TaskId, Tasks};
-use freewheel_freeblock::{Foreground, FreeRun, GapUse, Opportunity, Options, Planner, Rule, uses};
+use freewheel_freeblock::{
+    Foreground, ForegroundEvent, ForegroundObserver, FreeRun, GapUse, Opportunity, Options,
+    Planner, Promoter, Rule, uses,
+};
 use freewheel_sim::source::PatternSpec;
 use freewheel_units::{Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 use proptest::prelude::*;
@@ -85,28 +88,35 @@ impl Planner for Watched {
         self.tasks.filled(gap, gap_use);
     }
 
-    fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
+    fn promoter(&mut self) -> Option<&mut dyn Promoter> {
+        Some(self)
+    }
+}
+
+impl ForegroundObserver for Watched {
+    fn foreground(&mut self, event: ForegroundEvent<'_>) {
+        match event {
+            ForegroundEvent::Passed { op, start, blocks, at } => {
+                self.foreground_passed(op, start, blocks, at)
+            }
+            ForegroundEvent::Arrived { request, at } => self.foreground_arrived(request, at),
+            ForegroundEvent::TookHead { request, head } => self.foreground_took(request, head),
+            ForegroundEvent::Done { request, at } => self.foreground_done(request, at),
+        }
+    }
+}
+
+impl Watched {
+    fn foreground_passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
         if op == Op::Write {
             self.written(start, blocks);
         }
-        self.tasks.passed(op, start, blocks, at);
+        self.tasks.foreground(ForegroundEvent::Passed { op, start, blocks, at });
         self.take_events();
     }
 
-    fn read_before(&mut self, write: &Foreground, _: SimTime) -> Option<Promoted> {
-        if self.copies && self.asked_for != Some(write.sequence) {
-            let extent = Extent::new(write.start.get(), write.blocks.into());
-            // A backup that is complete is not known any more.
-            let reads = self.tasks.promote(self.backup, BlockSelection::Touching(&[extent]), 64);
-            self.waiting.extend(reads.unwrap_or_default());
-            self.asked_for = Some(write.sequence);
-        }
-        self.copied += u64::from(!self.waiting.is_empty());
-        self.waiting.pop_front()
-    }
-
     fn foreground_arrived(&mut self, request: &Foreground, at: SimTime) {
-        self.tasks.foreground_arrived(request, at);
+        self.tasks.foreground(ForegroundEvent::Arrived { request, at });
         self.take_events();
     }
 
@@ -118,8 +128,22 @@ impl Planner for Watched {
     }
 
     fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
-        self.tasks.foreground_done(request, at);
+        self.tasks.foreground(ForegroundEvent::Done { request, at });
         self.take_events();
+    }
+}
+
+impl Promoter for Watched {
+    fn read_before(&mut self, write: &Foreground, _: SimTime) -> Option<Promoted> {
+        if self.copies && self.asked_for != Some(write.sequence) {
+            let extent = Extent::new(write.start.get(), write.blocks.into());
+            // A backup that is complete is not known any more.
+            let reads = self.tasks.promote(self.backup, BlockSelection::Touching(&[extent]), 64);
+            self.waiting.extend(reads.unwrap_or_default());
+            self.asked_for = Some(write.sequence);
+        }
+        self.copied += u64::from(!self.waiting.is_empty());
+        self.waiting.pop_front()
     }
 
     fn promote(&mut self, _: SimTime) -> Option<Promoted> {

@@ -8,7 +8,7 @@ mod one_surface;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use freewheel_freeblock::{Options, Planner, Rule};
+use freewheel_freeblock::{ForegroundEvent, ForegroundObserver, Options, Rule};
 use freewheel_model::array::Striping;
 use freewheel_model::drive::Drive;
 use freewheel_model::log_disk::{
@@ -217,8 +217,18 @@ fn nothing_is_handed_out_before_it_was_read_or_after_it_was_aborted() {
     starts.iter().for_each(|&start| task.wish(FreeRequest::Register(start)));
     let at = SimTime::from_ns;
     // The foreground passes over the first two, one after the other.
-    planner.passed(Op::Read, starts[0], 8, at(100));
-    planner.passed(Op::Read, starts[1], 8, at(200));
+    planner.foreground(ForegroundEvent::Passed {
+        op: Op::Read,
+        start: starts[0],
+        blocks: 8,
+        at: at(100),
+    });
+    planner.foreground(ForegroundEvent::Passed {
+        op: Op::Read,
+        start: starts[1],
+        blocks: 8,
+        at: at(200),
+    });
     let take = |task: &mut CleaningTask, now| {
         let mut delivered = Vec::new();
         task.take_delivered(now, &mut delivered);
@@ -227,6 +237,11 @@ fn nothing_is_handed_out_before_it_was_read_or_after_it_was_aborted() {
     assert_eq!(take(&mut task, at(99)), []);
     assert_eq!(take(&mut task, at(100)), [starts[0]]);
     starts[1..].iter().for_each(|&start| task.wish(FreeRequest::Abort(start)));
-    planner.passed(Op::Read, starts[2], 8, at(300));
+    planner.foreground(ForegroundEvent::Passed {
+        op: Op::Read,
+        start: starts[2],
+        blocks: 8,
+        at: at(300),
+    });
     assert_eq!(take(&mut task, at(400)), []);
 }

@@ -17,7 +17,10 @@ use std::sync::Arc;
 use freewheel_freeblock::tasks::{
     CADENCE, Event, Extent, Promoted, TaskId, TaskSpec, Tasks, Until,
 };
-use freewheel_freeblock::{Foreground, FreeRun, GapUse, Opportunity, Options, Planner, Rule};
+use freewheel_freeblock::{
+    Foreground, ForegroundEvent, ForegroundObserver, FreeRun, GapUse, Opportunity, Options,
+    Planner, Promoter, Rule,
+};
 use freewheel_model::drive::Drive;
 use freewheel_model::electronics::Unit;
 use freewheel_model::electronics::spec::{BufferSpec, ElectronicsSpec, WriteCache};
@@ -226,7 +229,26 @@ impl Planner for Versions {
         self.tasks.filled(gap, gap_use);
     }
 
-    fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
+    fn promoter(&mut self) -> Option<&mut dyn Promoter> {
+        Some(self)
+    }
+}
+
+impl ForegroundObserver for Versions {
+    fn foreground(&mut self, event: ForegroundEvent<'_>) {
+        match event {
+            ForegroundEvent::Passed { op, start, blocks, at } => {
+                self.foreground_passed(op, start, blocks, at)
+            }
+            ForegroundEvent::Arrived { request, at } => self.foreground_arrived(request, at),
+            ForegroundEvent::TookHead { request, head } => self.foreground_took(request, head),
+            ForegroundEvent::Done { request, at } => self.foreground_done(request, at),
+        }
+    }
+}
+
+impl Versions {
+    fn foreground_passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
         if op == Op::Write {
             for at in range(start, blocks) {
                 self.contents[at as usize] = FOREGROUND;
@@ -236,7 +258,7 @@ impl Planner for Versions {
                 }
             }
         }
-        self.tasks.passed(op, start, blocks, at);
+        self.tasks.foreground(ForegroundEvent::Passed { op, start, blocks, at });
         self.take_events();
     }
 
@@ -253,7 +275,7 @@ impl Planner for Versions {
             self.foreground.insert(request.sequence, blocks.collect());
         }
         if self.tells {
-            self.tasks.foreground_arrived(request, at);
+            self.tasks.foreground(ForegroundEvent::Arrived { request, at });
             self.take_events();
         }
         self.extend(request.start, at);
@@ -273,13 +295,19 @@ impl Planner for Versions {
     fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
         self.land(request.sequence);
         if self.tells || request.promotion.is_some() {
-            self.tasks.foreground_done(request, at);
+            self.tasks.foreground(ForegroundEvent::Done { request, at });
             self.take_events();
         }
         if self.foreground.is_empty() {
             self.compare();
         }
         self.extend(request.start, at);
+    }
+}
+
+impl Promoter for Versions {
+    fn read_before(&mut self, _: &Foreground, _: SimTime) -> Option<Promoted> {
+        None
     }
 
     fn promote(&mut self, _: SimTime) -> Option<Promoted> {
@@ -351,8 +379,20 @@ struct Ends(Vec<(u64, SimTime)>);
 
 impl Planner for Ends {
     fn plan(&mut self, _: &Opportunity, _: &mut Vec<FreeRun>) {}
+
     fn done(&mut self, _: &FreeRun, _: SimTime) {}
-    fn passed(&mut self, _: Op, _: Lbn, _: u32, _: SimTime) {}
+}
+
+impl ForegroundObserver for Ends {
+    fn foreground(&mut self, event: ForegroundEvent<'_>) {
+        match event {
+            ForegroundEvent::Done { request, at } => self.foreground_done(request, at),
+            _ => {}
+        }
+    }
+}
+
+impl Ends {
     fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
         self.0.push((request.sequence, at));
     }

@@ -48,7 +48,7 @@ fn a_margin_costs_free_bandwidth_and_leaves_the_requests_as_they_are() {
 fn limits_of_a_planner_inside_are_refused_for_a_scheduler_outside_with_the_way_out() {
     for keys in ["conservatism = \"0.3ms\"", "same_track = \"merge\""] {
         let text = format!(
-            "drive = \"atlas10k\"\nexternal = {{}}\nfreeblock = {{ {keys} }}\n[workload]\nkind = \"closed\"\n"
+            "drive = \"atlas10k\"\nhost = {{}}\nfreeblock = {{ {keys} }}\n[workload]\nkind = \"closed\"\n"
         );
         let error = SimConfig::parse(&text, "test", &[]).and_then(Experiment::new).unwrap_err();
         assert!(error.to_string().contains("`scheduler.same_track`"), "{error}");

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use freewheel_freeblock::tasks::{CADENCE, Event, TaskSpec, Tasks};
 use freewheel_freeblock::uses;
 use freewheel_freeblock::{
-    Foreground, FreeRun, GoOn, Opportunity, Options, Planner, Rule, SearchProgress,
+    Foreground, ForegroundEvent, ForegroundObserver, FreeRun, GoOn, Opportunity, Options, Planner,
+    Rule, SearchProgress,
 };
 use freewheel_host::{
     Account, Conservatism, Finished, MarginInUse, Part, PredictionSpec, PredictiveScheduler,
@@ -299,24 +300,39 @@ impl Planner for Impatient<'_> {
         self.tasks.plan_while(gap, &mut go_on, runs);
     }
 
-    fn foresee_with(&mut self, drive: &Arc<Drive>) {
-        self.tasks.foresee_with(drive);
+    fn predict_with(&mut self, drive: &Arc<Drive>) {
+        self.tasks.predict_with(drive);
     }
 
     fn done(&mut self, run: &FreeRun, at: SimTime) {
         self.tasks.done(run, at);
     }
+}
 
-    fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
-        self.tasks.passed(op, start, blocks, at);
+impl ForegroundObserver for Impatient<'_> {
+    fn foreground(&mut self, event: ForegroundEvent<'_>) {
+        match event {
+            ForegroundEvent::Passed { op, start, blocks, at } => {
+                self.foreground_passed(op, start, blocks, at)
+            }
+            ForegroundEvent::Arrived { request, at } => self.foreground_arrived(request, at),
+            ForegroundEvent::Done { request, at } => self.foreground_done(request, at),
+            _ => {}
+        }
+    }
+}
+
+impl Impatient<'_> {
+    fn foreground_passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
+        self.tasks.foreground(ForegroundEvent::Passed { op, start, blocks, at });
     }
 
     fn foreground_arrived(&mut self, request: &Foreground, at: SimTime) {
-        self.tasks.foreground_arrived(request, at);
+        self.tasks.foreground(ForegroundEvent::Arrived { request, at });
     }
 
     fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
-        self.tasks.foreground_done(request, at);
+        self.tasks.foreground(ForegroundEvent::Done { request, at });
     }
 }
 
@@ -629,7 +645,7 @@ fn every_block_of_a_scan_is_delivered_once() {
 
 #[test]
 fn each_actuator_of_a_drive_is_foreseen_by_a_scheduler_of_its_own() {
-    let text = "drive = \"exos-2x18-18tb\"\nexternal = {}\n[workload]\nkind = \"closed\"\n\
+    let text = "drive = \"exos-2x18-18tb\"\nhost = {}\n[workload]\nkind = \"closed\"\n\
                 requests = 1000\noutstanding = 8\n";
     let config = SimConfig::parse(text, "test", &[]).unwrap();
     let result = Experiment::new(config).unwrap().run().unwrap();

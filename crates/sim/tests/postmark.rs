@@ -352,7 +352,7 @@ fn what_does_not_go_with_postmark_is_refused_with_the_way_out() {
         ("workload.passes = 0", "`passes` is 0"),
         ("workload.transactions = 5000000", "`transactions` is 5000000: at most"),
         ("freeblock.task = \"scrub\"", "`kind` is postmark: `freeblock` does not go with it"),
-        ("external = {}", "`kind` is postmark: `host`"),
+        ("host = {}", "`kind` is postmark: `host`"),
         ("array.drives = 2", "`kind` is postmark: its log is on one drive"),
         ("drive = \"exos-2x18-18tb\"", "`kind` is postmark: its log is on one drive"),
         ("drive = \"ultrastar-hc680-28tb\"", "`kind` is postmark: a host-managed drive"),

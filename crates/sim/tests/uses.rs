@@ -57,7 +57,7 @@ fn what_a_task_cannot_have_is_refused_by_its_key_with_the_way_out() {
             "`rounds` is 2: a comparison has 1",
         ),
         (
-            "task = \"compare\"\nother_start = \"1GiB\"\nenough = 0.5",
+            "task = \"compare\"\nother_start = \"1GiB\"\nsample_share = 0.5",
             "`sample_share` of a task of compare",
         ),
         (

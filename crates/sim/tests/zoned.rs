@@ -186,7 +186,7 @@ proptest! {
         let stripe = if drives == 1 { u64::MAX } else { 24 };
         let (records, expected) = random_requests(seed, drives, stripe);
         let array = format!("drives = {drives}, stripe_unit = \"12KiB\"");
-        let scheduler = if outside { "\nexternal = {}" } else { "" };
+        let scheduler = if outside { "\nhost = {}" } else { "" };
         let more = format!("electronics = {electronics}\narray = {{ {array} }}{scheduler}");
         let (result, done) = play(&managed(&more), &records);
         let refused: Vec<Option<Refusal>> = done.iter().map(|c| c.refused).collect();

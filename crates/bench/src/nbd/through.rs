@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use freewheel::live::nbd::{Responder, Service};
 use freewheel::live::serve::backend::{
-    Back, Backend, BackendCommand, BackendCompletion, BackendOp, FileBackend, Io,
+    Back, Backend, BackendCompletion, DeviceCommand, DeviceOp, FileBackend, Io,
 };
 use freewheel::nbd::{BlockSizes, Command, Errno, Export, Features};
 use freewheel::units::{BLOCK_BYTES, Lbn};
@@ -60,15 +60,15 @@ impl Service for LoadRun {
 
     fn submit(&self, command: Command, data: &mut Vec<u8>, responder: Responder) {
         let (what, data) = match command {
-            Command::Read { span, .. } => (BackendOp::Read, responder.buffer(span.length)),
-            Command::Write { .. } => (BackendOp::Write { fua: false }, std::mem::take(data)),
-            Command::Flush => (BackendOp::Flush, Vec::new()),
+            Command::Read { span, .. } => (DeviceOp::Read, responder.buffer(span.length)),
+            Command::Write { .. } => (DeviceOp::Write { fua: false }, std::mem::take(data)),
+            Command::Flush => (DeviceOp::Flush, Vec::new()),
             _ => return responder.error(Errno::NotSup, "not offered"),
         };
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let start = Lbn::new(command.span().offset / BLOCK_BYTES);
-        let waiting = (what == BackendOp::Read, responder);
+        let waiting = (what == DeviceOp::Read, responder);
         self.waiting.lock().expect("nobody panics").insert(id, waiting);
-        self.device.submit(BackendCommand { id, what, start, data });
+        self.device.submit(DeviceCommand { id, what, start, data });
     }
 }

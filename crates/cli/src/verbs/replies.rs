@@ -51,6 +51,9 @@ impl Replies {
 
     /// A table of quantiles and one of the histograms, below a name.
     pub fn tables(&self, name: &str) -> String {
+        if self.lateness.summary.count == 0 {
+            return format!("{name}: no request was answered\n");
+        }
         format!("{}\n{}", self.quantiles(name), self.histograms(name))
     }
 

@@ -13,7 +13,7 @@ use freewheel::live::emulate;
 use freewheel::live::nbd::{Address, Served, Server, Service};
 use freewheel::live::serve::backend::{Backend, EmulatedBackend, FileBackend, Io, NbdBackend};
 use freewheel::live::serve::{
-    self, BackendChannel, JobSpec, Kind, Report, SectorSizes, Serving, Setup,
+    self, BackendChannel, Report, SectorSizes, ServedTaskKind, ServedTaskSpec, Serving, Setup,
 };
 use freewheel::model::drive::Drive;
 use freewheel::model::drive::spec::DriveSpec;
@@ -181,12 +181,15 @@ impl ServeArgs {
             drive: Arc::clone(&drive),
             name: spec.name.clone(),
             rule: Rule::Paths,
-            job: self.scrub.then(|| {
+            task: self.scrub.then(|| {
                 let whole = Extent::new(0, drive.blocks().get());
                 let size = size_given.unwrap_or_else(|| {
                     serve::usual_block(&drive, device.abilities().sector_blocks())
                 });
-                JobSpec { repeats: true, ..JobSpec::new(Kind::Scrub, whole, size) }
+                ServedTaskSpec {
+                    repeats: true,
+                    ..ServedTaskSpec::new(ServedTaskKind::Scrub, whole, size)
+                }
             }),
             notice: Box::new(output::note),
             ended: {
@@ -351,7 +354,7 @@ impl ServeArgs {
         report: &Report,
     ) -> Result<(), Failure> {
         let end = SimTime::from_ns(report.elapsed.as_nanos() as u64);
-        let tasks: Vec<Task> = report.jobs.iter().map(|job| Task::new(job, end)).collect();
+        let tasks: Vec<Task> = report.tasks.iter().map(|task| Task::new(task, end)).collect();
         if !self.json {
             return output::print(&text(report, &tasks));
         }

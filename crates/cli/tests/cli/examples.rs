@@ -177,7 +177,7 @@ fn the_prefetch_example_counts_reads_that_memory_had_and_delays_nobody() {
         assert!(text.contains(words), "{words}: {text}");
     }
     let (read, result) = used(&arguments, "prefetch");
-    assert!(read("hits") > 50 && read("hits") <= read("foreseen"), "{}", read("hits"));
+    assert!(read("hits") > 50 && read("hits") <= read("predicted_reads"), "{}", read("hits"));
     assert!(read("used") >= read("hits") && read("prefetched") <= read("predicted"));
     assert_eq!(Some(read("reads")), result["read_response"]["count"].as_u64());
     assert_eq!(result["free"]["gaps_late"], 0);
@@ -314,9 +314,9 @@ fn the_idle_example_shows_what_idle_time_costs_apart_from_what_is_free() {
 #[test]
 fn the_example_of_a_scheduler_outside_foresees_the_drive_and_is_hardly_ever_late() {
     let result = result("outside.toml");
-    let seen = |key: &str| result["external"][key].as_f64().unwrap();
-    assert!(seen("within_50us") > 0.97 * seen("predicted"), "{}", result["external"]);
-    assert!(seen("late_behind_free") < 0.002 * seen("predicted"), "{}", result["external"]);
+    let seen = |key: &str| result["host"][key].as_f64().unwrap();
+    assert!(seen("within_50us") > 0.97 * seen("predicted"), "{}", result["host"]);
+    assert!(seen("late_behind_free") < 0.002 * seen("predicted"), "{}", result["host"]);
     assert!(result["free"]["bytes_per_second"].as_f64().unwrap() > 5e7);
     // Its seeks are off by 50 us.
     let margins = result["margins"].as_array().unwrap();

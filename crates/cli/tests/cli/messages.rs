@@ -91,22 +91,22 @@ fn what_is_wrong_with_an_experiment_reads_the_same_from_its_file_and_from_an_ove
         (
             "host.behaviour.activity",
             "{ every = \"0s\", lasts = \"1ms\" }",
-            "external: `behaviour.activity.every` is 0ns: 1ms to 365d are allowed",
+            "host: `behaviour.activity.every` is 0ns: 1ms to 365d are allowed",
         ),
         (
             "host.behaviour.spindle_drift",
             "\"2000ppm/1h\"",
-            "external: `behaviour.spindle_drift` is 2000ppm/1h: at most 1000ppm, within 1s to 365d",
+            "host: `behaviour.spindle_drift` is 2000ppm/1h: at most 1000ppm, within 1s to 365d",
         ),
         (
             "host.scheduler.conservatism",
             "\"1s\"",
-            "external: `scheduler.conservatism` is 1s: at most 100ms are allowed",
+            "host: `scheduler.conservatism` is 1s: at most 100ms are allowed",
         ),
         (
             "host.scheduler.budget",
             "0",
-            "external: `scheduler.budget` is 0: more than 0 and at most 1 is allowed",
+            "host: `scheduler.budget` is 0: more than 0 and at most 1 is allowed",
         ),
     ] {
         bench.put("bad.toml", &format!("{key} = {value}\n{workload}"));

@@ -3,52 +3,17 @@
 use freewheel_units::{Op, SimTime};
 
 use super::grid::{BlockGrid, BlockRun, runs_in, runs_in_without};
+use super::layer::{Layer, Shape};
 use super::spec::{
-    Counts, LAYERS_MAX, Pace, REPEATED_EXTENTS_MAX, Runs, TaskError, TaskId, TaskSpec, Until, merge,
+    Extent, LAYERS_MAX, REPEATED_EXTENTS_MAX, Runs, TaskError, TaskId, Until, merge,
 };
 use super::task::{Part, Task};
-use super::{Event, Extent, Tasks};
-use crate::LayerKey;
+use super::{Event, Tasks};
 use crate::bitmap::Bitmap;
-
-/// What the tasks on a layer have in common.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shape {
-    pub op: Op,
-    pub size: u32,
-    pub offset: u32,
-    pub counts: Counts,
-    pub holds_pieces: bool,
-    pub weight: Weight,
-}
-
-/// Who decides about a layer's weight.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Weight {
-    Fixed(u32),
-    Of(TaskId),
-}
-
-/// A layer of the scheduler and the tasks on it, whose blocks together it has.
-#[derive(Debug, Clone)]
-pub(super) struct Layer {
-    pub shape: Shape,
-    pub members: Vec<TaskId>,
-}
+use crate::search::LayerKey;
 
 /// Numbers that are taken from a layer at a time, so that lists stay short.
 const WINDOW: u64 = 1 << 16;
-
-impl Shape {
-    fn new(id: TaskId, task: &Task, offset: u32) -> Self {
-        let weight = match task.spec.pace {
-            Pace::ByPriority => Weight::Fixed(task.spec.priority.weight()),
-            Pace::Deadline(_) | Pace::Share(_) | Pace::Room(_) => Weight::Of(id),
-        };
-        let TaskSpec { op, block_size, counts, holds_pieces, .. } = task.spec;
-        Self { op, size: block_size, offset, counts, holds_pieces, weight }
-    }
-}
 
 impl Tasks {
     /// Whether there are layers for these blocks of a task, and memory to repeat them.
@@ -282,7 +247,7 @@ impl Tasks {
                 promoted.remove(run.0, run.1);
             }
             for run in gone {
-                let extent = extent_of(&grid, run);
+                let extent = Extent::of(&grid, run);
                 self.events.push(Event::Superseded { task: id, extent, at });
                 self.ended.push(grid.bounds(run));
                 self.touched.push(id);
@@ -328,10 +293,4 @@ impl Tasks {
             self.give(id, part, run);
         }
     }
-}
-
-/// Blocks of a task on the drive.
-pub(super) fn extent_of(grid: &BlockGrid, run: BlockRun) -> Extent {
-    let (from, to) = grid.bounds(run);
-    Extent::new(from, to - from)
 }

@@ -35,6 +35,7 @@
 mod abort;
 mod claim;
 mod grid;
+mod layer;
 mod memory;
 mod promote;
 mod spec;
@@ -46,22 +47,25 @@ mod writes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::{ForegroundEvent, ForegroundObserver};
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
-use self::claim::{Layer, Shape};
-use self::promote::PromotedWrite;
+use self::layer::{Layer, Shape};
 use self::spec::{Runs, check_overlap, runs};
 use self::task::{Task, count};
 use self::weights::{Contest, WeightedTask, by_deadline, by_room};
-use self::writes::{PendingWrites, Writer, bounds};
-use super::bitmap::Bitmap;
-use super::{
-    Foreground, FreeRun, GoOn, Opportunity, Options, Planner, PromotionId, Scheduler, TailModel,
-};
+use self::writes::{PendingWrites, PromotedWrite, Writer, bounds};
+use crate::bitmap::Bitmap;
+use crate::estimate::TailModel;
+use crate::foreground::{Foreground, PromotionId};
+use crate::opportunity::Opportunity;
+use crate::scheduler::{Options, Scheduler};
+use crate::search::GoOn;
+use crate::{FreeRun, Planner};
 use freewheel_model::drive::{Departure, Drive};
 
+pub use crate::foreground::Promoted;
 pub use memory::Memory;
-pub use promote::Promoted;
 pub use spec::{
     BLOCK_SIZE_MAX, BlockSelection, Counts, Extent, LAYERS_MAX, Pace, Priority,
     REPEATED_EXTENTS_MAX, TaskError, TaskId, TaskSpec, Until,
@@ -409,8 +413,8 @@ impl Tasks {
 }
 
 impl Planner for Tasks {
-    fn foresee_with(&mut self, drive: &Arc<Drive>) {
-        self.scheduler.foresee_with(drive);
+    fn predict_with(&mut self, drive: &Arc<Drive>) {
+        self.scheduler.predict_with(drive);
     }
 
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
@@ -442,8 +446,23 @@ impl Planner for Tasks {
         }
         self.settle(at);
     }
+}
 
-    fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
+impl ForegroundObserver for Tasks {
+    fn foreground(&mut self, event: ForegroundEvent<'_>) {
+        match event {
+            ForegroundEvent::Passed { op, start, blocks, at } => {
+                self.foreground_passed(op, start, blocks, at)
+            }
+            ForegroundEvent::Arrived { request, at } => self.foreground_arrived(request, at),
+            ForegroundEvent::Done { request, at } => self.foreground_done(request, at),
+            _ => {}
+        }
+    }
+}
+
+impl Tasks {
+    fn foreground_passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
         let counts =
             move |counts: Counts| if op == Op::Read { counts.reads } else { counts.writes };
         self.transferred(start, blocks, |shape| shape.op == Op::Read && counts(shape.counts), at);

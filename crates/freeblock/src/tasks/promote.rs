@@ -2,38 +2,12 @@
 
 use freewheel_units::{Lbn, Op, SimTime};
 
-use super::claim::extent_of;
 use super::grid::{BlockRun, runs_in};
-use super::spec::{BlockSelection, TaskError, TaskId, TaskSpec};
+use super::spec::{BlockSelection, Extent, TaskError, TaskId, TaskSpec};
 use super::task::count;
-use super::writes::{Writer, bounds};
+use super::writes::{PromotedWrite, Writer, bounds};
 use super::{Event, Tasks};
-use crate::PromotionId;
-
-/// A foreground request to be made for a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Promoted {
-    /// What the planner must be told with its arrival and its end.
-    pub id: PromotionId,
-    /// Read or write.
-    pub op: Op,
-    /// First block.
-    pub start: Lbn,
-    /// Number of blocks of 512 B.
-    pub blocks: u32,
-    /// Whether foreground writes to the same blocks that arrive later must wait for it: every write,
-    /// and a read of a task that [precedes writes](super::TaskSpec::precedes_writes).
-    pub precedes_writes: bool,
-}
-
-/// A promoted write that is not done.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct PromotedWrite {
-    task: TaskId,
-    part: usize,
-    run: BlockRun,
-    start: u64,
-}
+use crate::foreground::{Promoted, PromotionId};
 
 impl Tasks {
     /// Takes blocks of a task out of the gaps and returns the foreground requests to make for them,
@@ -176,7 +150,7 @@ impl Tasks {
         }
         task.delivered += blocks;
         task.delivered_total += blocks;
-        let extent = extent_of(&task.parts[part].grid, (run.0, run.0 + blocks));
+        let extent = Extent::of(&task.parts[part].grid, (run.0, run.0 + blocks));
         self.events.push(Event::Delivered { task: id, extent, is_promoted, at });
         self.touched.push(id);
     }

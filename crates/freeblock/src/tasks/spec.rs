@@ -8,8 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::grid::BlockRun;
-use super::weights::WEIGHT_STEP;
+use super::grid::{BlockGrid, BlockRun};
 
 /// Largest block of a task, in blocks of 512 B: 1 MiB. Assumed: sixteen times the largest block
 /// that osdi00 looks at, and less than a track of a drive of today.
@@ -48,6 +47,12 @@ impl Extent {
         Self { start: Lbn::new(start), blocks: Blocks::new(blocks) }
     }
 
+    /// Blocks of a task on the drive.
+    pub(super) fn of(grid: &BlockGrid, run: BlockRun) -> Self {
+        let (from, to) = grid.bounds(run);
+        Self::new(from, to - from)
+    }
+
     /// `from..to`. None when its end cannot be counted.
     pub(super) fn bounds(&self) -> Option<(u64, u64)> {
         let from = self.start.get();
@@ -60,6 +65,10 @@ impl fmt::Display for Extent {
         write!(out, "{} + {}", self.start, self.blocks)
     }
 }
+
+/// Between two priorities. Assumed: with it a track with few blocks of one task beats a track full
+/// of another's where both can be had, and the paper gives no weights.
+pub(super) const WEIGHT_STEP: u32 = 4;
 
 /// What a block is worth in a gap beside the blocks of other tasks: one of a priority as much as
 /// four of the next lower. In idle time it is not asked for: what is nearest is done first, whoever

@@ -3,9 +3,9 @@
 use freewheel_units::{Lbn, Op, SimTime};
 
 use super::Tasks;
-use super::claim::Shape;
 use super::grid::{BlockRun, runs_in};
-use crate::Delivery;
+use super::layer::Shape;
+use crate::scheduler::Delivery;
 
 impl Tasks {
     /// The head has moved these blocks, which serves the layers that `serves` says.

@@ -4,12 +4,8 @@ use std::cmp::Ordering;
 
 use freewheel_units::SimTime;
 
-use super::spec::{Pace, TaskId};
+use super::spec::{Pace, TaskId, WEIGHT_STEP};
 use super::task::Task;
-
-/// Between two priorities. Assumed: with it a track with few blocks of one task beats a track full
-/// of another's where both can be had, and the paper gives no weights.
-pub(super) const WEIGHT_STEP: u32 = 4;
 
 /// Greatest weight: above the highest priority there is room for lateness.
 pub(super) const WEIGHT_MAX: u32 = WEIGHT_STEP * WEIGHT_STEP * WEIGHT_STEP;

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use freewheel_units::Lbn;
 
-use crate::PromotionId;
+use super::grid::BlockRun;
+use super::spec::TaskId;
+use crate::foreground::PromotionId;
 
 /// Who writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,6 +46,15 @@ impl PendingWrites {
     pub fn overlap(&self, range: (u64, u64)) -> bool {
         self.overlapping(range).next().is_some()
     }
+}
+
+/// A promoted write that is not done.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PromotedWrite {
+    pub task: TaskId,
+    pub part: usize,
+    pub run: BlockRun,
+    pub start: u64,
 }
 
 /// `from..to` of `blocks` from `start` on.

@@ -189,7 +189,7 @@ impl Case {
             }
         }
         self.oracle.drive = Arc::new(plain.with_seek_margins(margins));
-        self.scheduler.foresee_with(&self.oracle.drive);
+        self.scheduler.predict_with(&self.oracle.drive);
     }
 
     /// Plans a random gap and does the plan. Worth of the plan, what the oracle says is the best,

@@ -147,10 +147,10 @@ impl Oracle {
         let moving = |from: Position, to: Position| {
             let is_there = from.cylinder == to.cylinder;
             let goes = from.cylinder == gap.from.cylinder && to.cylinder == gap.to.cylinder;
-            let way = (from.cylinder, to.cylinder);
             match from == to {
                 true => Some(0),
-                false => (is_there || goes).then(|| seek.between_ns(op, way, true)),
+                false => (is_there || goes)
+                    .then(|| seek.between_ns(op, from.cylinder, to.cylinder, true)),
             }
         };
         let mut heaviest: Vec<u64> = Vec::new();

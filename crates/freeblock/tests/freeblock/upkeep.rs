@@ -3,10 +3,11 @@
 use std::sync::{Arc, Mutex};
 
 use freewheel_freeblock::{
-    FreeRun, LayerKey, Opportunity, Options, Planner, Rule, Scheduler, TimedPlanner,
+    ForegroundEvent, ForegroundObserver, FreeRun, LayerKey, Opportunity, Options, Planner, Rule,
+    Scheduler, TimedPlanner,
 };
 use freewheel_model::drive::Drive;
-use freewheel_units::{Blocks, Lbn, Op, Prng, SimTime};
+use freewheel_units::{Blocks, Op, Prng, SimTime};
 
 use crate::case::any_gap;
 
@@ -121,8 +122,10 @@ impl Planner for Told {
     }
 
     fn done(&mut self, _: &FreeRun, _: SimTime) {}
+}
 
-    fn passed(&mut self, _: Op, _: Lbn, _: u32, _: SimTime) {}
+impl ForegroundObserver for Told {
+    fn foreground(&mut self, _: ForegroundEvent<'_>) {}
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use freewheel_freeblock::tasks::{CADENCE, Event, Extent, TaskId, Tasks};
-use freewheel_freeblock::{Ends, FreeRun, Opportunity, Options, Planner, Rule};
+use freewheel_freeblock::{
+    Ends, ForegroundEvent, ForegroundObserver, FreeRun, Opportunity, Options, Planner, Rule,
+};
 use freewheel_model::drive::spec::{
     Advertised, ByOp, CurveSpec, DriveSpec, Mapping, SeekSpec, SpareUnit, Sparing, Turn, ZoneSpec,
 };
@@ -156,7 +158,12 @@ impl Arm {
         assert!(arrival <= opportunity.due, "{arrival} after {}", opportunity.due);
         let access = self.drive.media_access(opportunity.begin, opportunity.from, &target);
         (self.now, self.head) = (opportunity.begin + access.total(), access.end);
-        self.tasks.passed(*op, Lbn::new(*start), *blocks, self.now);
+        self.tasks.foreground(ForegroundEvent::Passed {
+            op: *op,
+            start: Lbn::new(*start),
+            blocks: *blocks,
+            at: self.now,
+        });
     }
 
     /// A foreground request with the gap before it.

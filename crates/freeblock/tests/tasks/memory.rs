@@ -1,7 +1,7 @@
 //! Memory goes by one bit a block, whatever the blocks hold.
 
 use freewheel_freeblock::tasks::{BlockSelection, CADENCE, Extent, TaskSpec, Tasks, Until};
-use freewheel_freeblock::{Options, Planner, Rule};
+use freewheel_freeblock::{ForegroundEvent, ForegroundObserver, Options, Rule};
 use freewheel_model::drive::Drive;
 use freewheel_units::{Bytes, Lbn, Prng, SimTime};
 
@@ -61,7 +61,12 @@ fn memory_goes_with_what_is_wanted_and_not_with_the_size_of_blocks() {
         assert!(promoted.tasks.get() <= bits_of(blocks, 0), "{size}: {promoted:?}");
         for start in (0..arm.capacity()).step_by(1 << 16) {
             let blocks = (arm.capacity() - start).min((1 << 16) + 2048) as u32;
-            arm.tasks.passed(READ, Lbn::new(start), blocks, NOW);
+            arm.tasks.foreground(ForegroundEvent::Passed {
+                op: READ,
+                start: Lbn::new(start),
+                blocks,
+                at: NOW,
+            });
         }
         assert_eq!(arm.tasks.progress(task, NOW).unwrap().wanted, 0);
         assert!(arm.tasks.memory().tasks.get() < 4096 + blocks / 256);
@@ -74,9 +79,19 @@ fn data_held_for_pieces_are_counted() {
     let mut arm = Arm::plain();
     // Tracks of 64: the first block of 100 lies on two of them.
     let task = arm.tasks.register(NOW, TaskSpec::new(READ, 100, vec![Extent::new(0, 200)]));
-    arm.tasks.passed(READ, Lbn::new(0), 64, NOW);
+    arm.tasks.foreground(ForegroundEvent::Passed {
+        op: READ,
+        start: Lbn::new(0),
+        blocks: 64,
+        at: NOW,
+    });
     assert_eq!(arm.tasks.memory().held, Bytes::new(100 * 512));
-    arm.tasks.passed(READ, Lbn::new(64), 40, NOW);
+    arm.tasks.foreground(ForegroundEvent::Passed {
+        op: READ,
+        start: Lbn::new(64),
+        blocks: 40,
+        at: NOW,
+    });
     let memory = arm.tasks.memory();
     assert_eq!(memory.held, Bytes::ZERO);
     assert_eq!(memory.total(), memory.wanted + memory.tasks + memory.index);
@@ -94,11 +109,21 @@ fn who_asks_for_no_data_needs_no_memory_for_pieces() {
     let task = arm.tasks.register(NOW, spec).unwrap();
     // Tracks of 64: both blocks in pieces, and each piece counts once.
     for (start, blocks) in [(0, 64), (64, 64), (128, 64)] {
-        arm.tasks.passed(READ, Lbn::new(start), blocks, NOW);
+        arm.tasks.foreground(ForegroundEvent::Passed {
+            op: READ,
+            start: Lbn::new(start),
+            blocks,
+            at: NOW,
+        });
         assert_eq!(arm.tasks.memory().held, Bytes::ZERO);
     }
     assert_eq!(arm.tasks.progress(task, NOW).unwrap().delivered, 1);
-    arm.tasks.passed(READ, Lbn::new(192), 8, NOW);
+    arm.tasks.foreground(ForegroundEvent::Passed {
+        op: READ,
+        start: Lbn::new(192),
+        blocks: 8,
+        at: NOW,
+    });
     assert!(arm.tasks.progress(task, NOW).is_err(), "complete, and over");
 }
 

@@ -3,7 +3,7 @@
 use freewheel_freeblock::tasks::{
     BlockSelection, Counts, Event, Extent, Pace, Priority, Promoted, TaskId, TaskSpec, Until,
 };
-use freewheel_freeblock::{Foreground, FreeRun, Planner, PromotionId};
+use freewheel_freeblock::{Foreground, ForegroundEvent, ForegroundObserver, FreeRun, PromotionId};
 use freewheel_units::{Lbn, Op, Prng, SimDuration};
 use proptest::prelude::*;
 
@@ -178,7 +178,7 @@ impl World {
         let sequence = self.sequence;
         let request = Foreground { op, start: Lbn::new(start), blocks, sequence, promotion };
         self.queue.push(request);
-        self.arm.tasks.foreground_arrived(&request, self.arm.now);
+        self.arm.tasks.foreground(ForegroundEvent::Arrived { request: &request, at: self.arm.now });
         let mut expected = Vec::new();
         if op == WRITE && promotion.is_none() {
             expected = self.oracle.arrived(sequence, (start, start + u64::from(blocks)));
@@ -237,7 +237,7 @@ impl World {
             Some(promotion) => Writer::Promoted(promotion),
             None => Writer::Foreground(sequence),
         });
-        self.arm.tasks.foreground_done(&request, self.arm.now);
+        self.arm.tasks.foreground(ForegroundEvent::Done { request: &request, at: self.arm.now });
         self.follow(&must, &[]);
         self.last_gap = gap.runs;
     }

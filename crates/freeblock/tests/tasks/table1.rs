@@ -4,7 +4,7 @@ use freewheel_freeblock::tasks::{
     BLOCK_SIZE_MAX, BlockSelection, Counts, Event, Extent, LAYERS_MAX, Pace, Promoted,
     REPEATED_EXTENTS_MAX, TaskError, TaskSpec, Until,
 };
-use freewheel_freeblock::{Foreground, FreeRun, Planner};
+use freewheel_freeblock::{Foreground, ForegroundEvent, ForegroundObserver, FreeRun, Planner};
 use freewheel_model::drive::Drive;
 use freewheel_units::{Blocks, Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 
@@ -141,9 +141,19 @@ fn what_one_task_has_got_stays_wanted_for_another() {
     let mut arm = Arm::plain();
     let spec = || TaskSpec::new(READ, 8, vec![Extent::new(0, 64)]);
     let first = arm.tasks.register(NOW, spec()).unwrap();
-    arm.tasks.passed(READ, Lbn::new(0), 32, arm.now);
+    arm.tasks.foreground(ForegroundEvent::Passed {
+        op: READ,
+        start: Lbn::new(0),
+        blocks: 32,
+        at: arm.now,
+    });
     let second = arm.tasks.register(NOW, spec()).unwrap();
-    arm.tasks.passed(READ, Lbn::new(0), 64, arm.now);
+    arm.tasks.foreground(ForegroundEvent::Passed {
+        op: READ,
+        start: Lbn::new(0),
+        blocks: 64,
+        at: arm.now,
+    });
     let events = arm.events();
     assert_eq!(delivered(&events, first, 8).len(), 8);
     assert_eq!(delivered(&events, second, 8).len(), 8);
@@ -158,9 +168,19 @@ fn foreground_transfers_deliver_as_the_task_says() {
             let mut arm = Arm::plain();
             let spec = TaskSpec { counts, ..TaskSpec::new(READ, 8, vec![Extent::new(16, 8)]) };
             let task = arm.tasks.register(NOW, spec).unwrap();
-            arm.tasks.passed(op, Lbn::new(17), 20, arm.now);
+            arm.tasks.foreground(ForegroundEvent::Passed {
+                op,
+                start: Lbn::new(17),
+                blocks: 20,
+                at: arm.now,
+            });
             assert_eq!(arm.events(), [], "not the whole block");
-            arm.tasks.passed(op, Lbn::new(10), 20, arm.now);
+            arm.tasks.foreground(ForegroundEvent::Passed {
+                op,
+                start: Lbn::new(10),
+                blocks: 20,
+                at: arm.now,
+            });
             assert_eq!(is_done(&arm.events(), task), serves, "{op} for {counts:?}");
         }
     }
@@ -196,7 +216,12 @@ fn adjacent_promoted_blocks_are_merged_up_to_the_limit() {
     let mut arm = Arm::plain();
     let extents = vec![Extent::new(8, 80), Extent::new(200, 8)];
     let task = arm.tasks.register(NOW, TaskSpec::new(READ, 8, extents)).unwrap();
-    arm.tasks.passed(READ, Lbn::new(40), 8, NOW);
+    arm.tasks.foreground(ForegroundEvent::Passed {
+        op: READ,
+        start: Lbn::new(40),
+        blocks: 8,
+        at: NOW,
+    });
     let requests = arm.tasks.promote(task, BlockSelection::All, 30).unwrap();
     let ranges: Vec<(u64, u32)> = requests.iter().map(|r| (r.start.get(), r.blocks)).collect();
     assert_eq!(ranges, [(8, 24), (32, 8), (48, 24), (72, 16), (200, 8)]);
@@ -229,8 +254,8 @@ fn a_promoted_read_that_the_drives_buffer_serves_is_delivered_when_it_is_done() 
     let Promoted { id, op, start, blocks, .. } =
         arm.tasks.promote_next(task, Lbn::ZERO, 8).unwrap().unwrap();
     let request = Foreground { op, start, blocks, sequence: 1, promotion: Some(id) };
-    arm.tasks.foreground_arrived(&request, NOW);
-    arm.tasks.foreground_done(&request, NOW);
+    arm.tasks.foreground(ForegroundEvent::Arrived { request: &request, at: NOW });
+    arm.tasks.foreground(ForegroundEvent::Done { request: &request, at: NOW });
     let events = arm.events();
     assert_eq!(delivered(&events, task, 8), [0]);
     assert!(is_done(&events, task));
@@ -290,7 +315,12 @@ fn an_abort_that_leaves_too_many_extents_to_a_repeating_task_is_refused_and_chan
     assert_eq!(aborted, Ok(count - 1));
     // The next round is without them, too.
     for _ in 0..2 {
-        arm.tasks.passed(READ, Lbn::new(0), arm.capacity() as u32, NOW);
+        arm.tasks.foreground(ForegroundEvent::Passed {
+            op: READ,
+            start: Lbn::new(0),
+            blocks: arm.capacity() as u32,
+            at: NOW,
+        });
         let wanted = arm.capacity() - (count - 1);
         assert_eq!(arm.tasks.progress(task, NOW).unwrap().wanted, wanted);
     }
@@ -307,7 +337,12 @@ fn progress_tells_the_end_by_the_rate_so_far() {
     let task = arm.tasks.register(begin, TaskSpec::new(READ, 8, whole(&arm, 8))).unwrap();
     assert_eq!(arm.tasks.progress(task, begin).unwrap().end_estimate, None);
     // A quarter in 500 ns: 1500 ns for the rest.
-    arm.tasks.passed(READ, Lbn::new(0), arm.capacity() as u32 / 4, begin);
+    arm.tasks.foreground(ForegroundEvent::Passed {
+        op: READ,
+        start: Lbn::new(0),
+        blocks: arm.capacity() as u32 / 4,
+        at: begin,
+    });
     let progress = arm.tasks.progress(task, SimTime::from_ns(1_500)).unwrap();
     assert_eq!(progress.end_estimate, Some(SimTime::from_ns(3_000)));
     assert_eq!(progress.delivered * 3, progress.wanted);
@@ -322,7 +357,12 @@ fn a_standing_task_takes_blocks_as_they_come_up() {
     for start in [0, 80, 0] {
         arm.tasks.extend(NOW, task, &[Extent::new(start, 8)]).unwrap();
         arm.tasks.extend(NOW, task, &[Extent::new(start, 8)]).unwrap();
-        arm.tasks.passed(READ, Lbn::new(start), 8, NOW);
+        arm.tasks.foreground(ForegroundEvent::Passed {
+            op: READ,
+            start: Lbn::new(start),
+            blocks: 8,
+            at: NOW,
+        });
         let events = arm.events();
         assert_eq!(delivered(&events, task, 8), [start], "once, however often it was asked for");
         assert!(!is_done(&events, task));
@@ -394,7 +434,12 @@ fn too_many_layers_are_refused_and_come_free_again() {
     arm.tasks.register(NOW, spec(3)).expect("a layer that is there is shared");
     arm.tasks.abort(NOW, tasks[0], BlockSelection::All).unwrap();
     let task = arm.tasks.register(NOW, spec(100)).unwrap();
-    arm.tasks.passed(READ, Lbn::new(100), 128, NOW);
+    arm.tasks.foreground(ForegroundEvent::Passed {
+        op: READ,
+        start: Lbn::new(100),
+        blocks: 128,
+        at: NOW,
+    });
     assert!(is_done(&arm.events(), task));
 }
 

@@ -7,7 +7,7 @@ use freewheel_freeblock::uses::{
     Compare, CompareError, Pair, PrefetchError, Prefetcher, Prewriter, Versions, backup,
     block_size, sample, scan, scrub,
 };
-use freewheel_freeblock::{Foreground, FreeRun, Planner};
+use freewheel_freeblock::{Foreground, ForegroundEvent, ForegroundObserver, FreeRun, Planner};
 use freewheel_model::drive::Drive;
 use freewheel_units::{Blocks, Bytes, Lbn, Prng, SimTime};
 
@@ -49,9 +49,19 @@ fn a_scrub_does_not_take_a_write_for_a_verification_and_mining_takes_it_for_data
         let capacity = Blocks::new(arm.capacity());
         let spec = if is_scrub { scrub(capacity, 8) } else { scan(capacity, 8) };
         let task = arm.tasks.register(NOW, spec).unwrap();
-        arm.tasks.passed(WRITE, Lbn::new(0), 64, NOW);
+        arm.tasks.foreground(ForegroundEvent::Passed {
+            op: WRITE,
+            start: Lbn::new(0),
+            blocks: 64,
+            at: NOW,
+        });
         assert_eq!(arm.tasks.progress(task, NOW).unwrap().delivered, got);
-        arm.tasks.passed(READ, Lbn::new(64), 64, NOW);
+        arm.tasks.foreground(ForegroundEvent::Passed {
+            op: READ,
+            start: Lbn::new(64),
+            blocks: 64,
+            at: NOW,
+        });
         assert_eq!(arm.tasks.progress(task, NOW).unwrap().delivered, got + 8);
     }
 }
@@ -187,9 +197,9 @@ fn write_out(arm: &mut Arm, requests: &[Promoted]) {
     for &Promoted { id, op, start, blocks, .. } in requests {
         let promotion = Some(id);
         let request = Foreground { op, start, blocks, sequence: 0, promotion };
-        arm.tasks.foreground_arrived(&request, arm.now);
+        arm.tasks.foreground(ForegroundEvent::Arrived { request: &request, at: arm.now });
         arm.serve(op, start.get(), blocks);
-        arm.tasks.foreground_done(&request, arm.now);
+        arm.tasks.foreground(ForegroundEvent::Done { request: &request, at: arm.now });
     }
 }
 
@@ -269,8 +279,8 @@ fn data_made_dirty_before_the_older_ones_are_heard_of_stay_dirty() {
     for is_overwritten in [false, true] {
         prewriter.dirty(&mut arm.tasks, NOW, run.start).unwrap();
         if is_overwritten {
-            arm.tasks.foreground_arrived(&overwrite, NOW);
-            arm.tasks.foreground_done(&overwrite, NOW);
+            arm.tasks.foreground(ForegroundEvent::Arrived { request: &overwrite, at: NOW });
+            arm.tasks.foreground(ForegroundEvent::Done { request: &overwrite, at: NOW });
         } else {
             arm.tasks.done(&run, NOW);
         }
@@ -315,7 +325,7 @@ fn blocks_dirtied_again_or_overwritten_are_not_written_for_nothing() {
     }
     let (start, blocks) = (Lbn::new(0), 8);
     let request = Foreground { op: WRITE, start, blocks, sequence: 1, promotion: None };
-    arm.tasks.foreground_arrived(&request, NOW);
+    arm.tasks.foreground(ForegroundEvent::Arrived { request: &request, at: NOW });
     let events = arm.events();
     tell(&mut prewriter, &arm, &events);
     let counts = prewriter.counts();

@@ -3,7 +3,7 @@
 use freewheel_freeblock::tasks::{
     BlockSelection, Counts, Event, Extent, Promoted, TaskId, TaskSpec, Until,
 };
-use freewheel_freeblock::{Foreground, FreeRun, Planner};
+use freewheel_freeblock::{Foreground, ForegroundEvent, ForegroundObserver, FreeRun, Planner};
 use freewheel_units::{Lbn, Op, Prng, SimTime};
 
 use crate::arm::{Arm, READ, WRITE, delivered, is_done};
@@ -41,7 +41,8 @@ fn a_foreground_write_supersedes_pending_freeblock_writes_from_its_arrival_on() 
     let mut arm = Arm::plain();
     let task = write_task(&mut arm, 0, 64);
     // Half of block 8, all of 16, half of 24.
-    arm.tasks.foreground_arrived(&foreground(WRITE, 12, 16, 1), NOW);
+    arm.tasks
+        .foreground(ForegroundEvent::Arrived { request: &foreground(WRITE, 12, 16, 1), at: NOW });
     let events = arm.events();
     assert_eq!(superseded(&events, task), [(8, 24)]);
     let events = serve_elsewhere(&mut arm);
@@ -57,7 +58,8 @@ fn a_write_that_is_superseded_while_its_gap_goes_on_is_not_delivered() {
     let task = write_task(&mut arm, 0, 64);
     let gap = arm.plan(READ, 40, 1);
     assert!(!gap.runs.is_empty());
-    arm.tasks.foreground_arrived(&foreground(WRITE, 0, 64, 1), NOW);
+    arm.tasks
+        .foreground(ForegroundEvent::Arrived { request: &foreground(WRITE, 0, 64, 1), at: NOW });
     assert_eq!(superseded(&arm.events(), task), [(0, 64)]);
     let mut at = (gap.opportunity.begin, gap.opportunity.from);
     gap.runs.iter().for_each(|run| arm.run(run, &mut at));
@@ -68,16 +70,18 @@ fn a_write_that_is_superseded_while_its_gap_goes_on_is_not_delivered() {
 fn a_freeblock_write_waits_for_older_foreground_writes_to_its_blocks() {
     let mut arm = Arm::plain();
     let older = [foreground(WRITE, 4, 8, 1), foreground(WRITE, 0, 6, 2)];
-    older.iter().for_each(|request| arm.tasks.foreground_arrived(request, NOW));
+    older
+        .iter()
+        .for_each(|request| arm.tasks.foreground(ForegroundEvent::Arrived { request, at: NOW }));
     let task = write_task(&mut arm, 0, 32);
     let events = serve_elsewhere(&mut arm);
     let mut written = delivered(&events, task, 8);
     written.sort_unstable();
     assert_eq!(written, [16, 24], "blocks 0 and 8 wait");
     assert_eq!(arm.tasks.progress(task, arm.now).unwrap().deferred, 2);
-    arm.tasks.foreground_done(&older[0], arm.now);
+    arm.tasks.foreground(ForegroundEvent::Done { request: &older[0], at: arm.now });
     assert_eq!(delivered(&serve_elsewhere(&mut arm), task, 8), [8], "0 waits for the other");
-    arm.tasks.foreground_done(&older[1], arm.now);
+    arm.tasks.foreground(ForegroundEvent::Done { request: &older[1], at: arm.now });
     let events = serve_elsewhere(&mut arm);
     assert_eq!(delivered(&events, task, 8), [0]);
     assert!(is_done(&events, task));
@@ -87,9 +91,9 @@ fn a_freeblock_write_waits_for_older_foreground_writes_to_its_blocks() {
 fn a_waiting_freeblock_write_is_superseded_like_any_other() {
     let mut arm = Arm::plain();
     let [older, newer] = [foreground(WRITE, 0, 8, 1), foreground(WRITE, 0, 8, 2)];
-    arm.tasks.foreground_arrived(&older, NOW);
+    arm.tasks.foreground(ForegroundEvent::Arrived { request: &older, at: NOW });
     let task = write_task(&mut arm, 0, 8);
-    arm.tasks.foreground_arrived(&newer, NOW);
+    arm.tasks.foreground(ForegroundEvent::Arrived { request: &newer, at: NOW });
     let events = arm.events();
     assert_eq!(superseded(&events, task), [(0, 8)]);
     assert!(is_done(&events, task), "it wants nothing any more");
@@ -147,7 +151,12 @@ fn a_freeblock_read_waits_for_freeblock_writes_that_were_registered_before() {
     let spec = TaskSpec::new(READ, 32, vec![Extent::new(0, 64)]);
     let reader = arm.tasks.register(NOW, spec).unwrap();
     assert_eq!(arm.tasks.progress(reader, NOW).unwrap().deferred, 1);
-    arm.tasks.passed(READ, Lbn::new(0), 32, NOW);
+    arm.tasks.foreground(ForegroundEvent::Passed {
+        op: READ,
+        start: Lbn::new(0),
+        blocks: 32,
+        at: NOW,
+    });
     assert_eq!(arm.events(), [], "what a foreground read finds there is too old for it");
     let events = serve_elsewhere(&mut arm);
     let of = |task| {
@@ -164,14 +173,14 @@ fn a_freeblock_read_waits_for_freeblock_writes_that_were_registered_before() {
 fn a_freeblock_read_waits_for_foreground_writes_that_arrived_before_also_acknowledged_ones() {
     let mut arm = Arm::plain();
     let older = foreground(WRITE, 4, 8, 1);
-    arm.tasks.foreground_arrived(&older, NOW);
+    arm.tasks.foreground(ForegroundEvent::Arrived { request: &older, at: NOW });
     let spec = TaskSpec::new(READ, 8, vec![Extent::new(0, 32)]);
     let reader = arm.tasks.register(NOW, spec).unwrap();
     assert_eq!(arm.tasks.progress(reader, NOW).unwrap().deferred, 2);
     let mut read = delivered(&serve_elsewhere(&mut arm), reader, 8);
     read.sort_unstable();
     assert_eq!(read, [16, 24], "0 and 8 wait");
-    arm.tasks.foreground_done(&older, arm.now);
+    arm.tasks.foreground(ForegroundEvent::Done { request: &older, at: arm.now });
     let mut read = delivered(&serve_elsewhere(&mut arm), reader, 8);
     read.sort_unstable();
     assert_eq!(read, [0, 8]);
@@ -203,9 +212,9 @@ fn a_freeblock_read_waits_no_longer_when_the_write_is_dropped() {
     arm.tasks.abort(NOW, writer, BlockSelection::In(&[Extent::new(0, 8)])).unwrap();
     assert_eq!(waiting(&arm, reader), 7);
     let newer = foreground(WRITE, 8, 8, 1);
-    arm.tasks.foreground_arrived(&newer, NOW);
+    arm.tasks.foreground(ForegroundEvent::Arrived { request: &newer, at: NOW });
     assert_eq!(waiting(&arm, reader), 7, "it waits for the newer write in its place");
-    arm.tasks.foreground_done(&newer, NOW);
+    arm.tasks.foreground(ForegroundEvent::Done { request: &newer, at: NOW });
     assert_eq!(waiting(&arm, reader), 6);
     arm.tasks.abort(NOW, writer, BlockSelection::All).unwrap();
     assert_eq!(waiting(&arm, reader), 0);
@@ -230,9 +239,14 @@ fn foreground_reads_neither_wait_nor_disturb() {
     let mut arm = Arm::plain();
     let task = write_task(&mut arm, 0, 64);
     let read = foreground(READ, 0, 64, 1);
-    arm.tasks.foreground_arrived(&read, NOW);
-    arm.tasks.passed(READ, Lbn::new(0), 64, NOW);
-    arm.tasks.foreground_done(&read, NOW);
+    arm.tasks.foreground(ForegroundEvent::Arrived { request: &read, at: NOW });
+    arm.tasks.foreground(ForegroundEvent::Passed {
+        op: READ,
+        start: Lbn::new(0),
+        blocks: 64,
+        at: NOW,
+    });
+    arm.tasks.foreground(ForegroundEvent::Done { request: &read, at: NOW });
     assert_eq!(arm.events(), []);
     let progress = arm.tasks.progress(task, NOW).unwrap();
     assert_eq!((progress.wanted, progress.deferred), (8, 0));
@@ -241,7 +255,7 @@ fn foreground_reads_neither_wait_nor_disturb() {
 fn arrive(arm: &mut Arm, promoted: &Promoted, sequence: u64) -> Foreground {
     let Promoted { id, op, start, blocks, .. } = *promoted;
     let request = Foreground { op, start, blocks, sequence, promotion: Some(id) };
-    arm.tasks.foreground_arrived(&request, NOW);
+    arm.tasks.foreground(ForegroundEvent::Arrived { request: &request, at: NOW });
     request
 }
 
@@ -252,9 +266,14 @@ fn a_promoted_write_is_done_when_its_own_request_is() {
     let promoted = arm.tasks.promote(task, BlockSelection::All, 64).unwrap();
     let request = arrive(&mut arm, &promoted[0], 7);
     assert_eq!(arm.events(), [], "it does not supersede itself");
-    arm.tasks.passed(WRITE, Lbn::new(0), 16, NOW);
+    arm.tasks.foreground(ForegroundEvent::Passed {
+        op: WRITE,
+        start: Lbn::new(0),
+        blocks: 16,
+        at: NOW,
+    });
     assert_eq!(arm.events(), [], "whoever passed");
-    arm.tasks.foreground_done(&request, NOW);
+    arm.tasks.foreground(ForegroundEvent::Done { request: &request, at: NOW });
     let events = arm.events();
     assert_eq!(delivered(&events, task, 8), [0, 8]);
     assert!(is_done(&events, task));
@@ -268,13 +287,18 @@ fn a_promoted_write_that_a_foreground_write_may_overtake_is_not_delivered() {
     let request = arrive(&mut arm, &promoted[0], 7);
     // Half of promoted block 8, and all that are not promoted.
     let other = foreground(WRITE, 12, 52, 8);
-    arm.tasks.foreground_arrived(&other, NOW);
+    arm.tasks.foreground(ForegroundEvent::Arrived { request: &other, at: NOW });
     assert_eq!(superseded(&arm.events(), task), [(16, 48), (8, 8)]);
     // The policy takes the newer first.
-    arm.tasks.passed(WRITE, Lbn::new(12), 52, NOW);
-    arm.tasks.foreground_done(&other, NOW);
+    arm.tasks.foreground(ForegroundEvent::Passed {
+        op: WRITE,
+        start: Lbn::new(12),
+        blocks: 52,
+        at: NOW,
+    });
+    arm.tasks.foreground(ForegroundEvent::Done { request: &other, at: NOW });
     assert_eq!(arm.events(), []);
-    arm.tasks.foreground_done(&request, NOW);
+    arm.tasks.foreground(ForegroundEvent::Done { request: &request, at: NOW });
     let events = arm.events();
     assert_eq!(delivered(&events, task, 8), [0], "8 holds newer data, or should");
     assert!(is_done(&events, task));
@@ -289,9 +313,10 @@ fn promoted_data_and_newer_ones_of_a_block_are_each_superseded() {
     let promoted = arm.tasks.promote(task, BlockSelection::All, 8).unwrap();
     let request = arrive(&mut arm, &promoted[0], 1);
     arm.tasks.extend(NOW, task, &[Extent::new(0, 8)]).unwrap();
-    arm.tasks.foreground_arrived(&foreground(WRITE, 0, 8, 2), NOW);
+    arm.tasks
+        .foreground(ForegroundEvent::Arrived { request: &foreground(WRITE, 0, 8, 2), at: NOW });
     assert_eq!(superseded(&arm.events(), task), [(0, 8), (0, 8)]);
-    arm.tasks.foreground_done(&request, NOW);
+    arm.tasks.foreground(ForegroundEvent::Done { request: &request, at: NOW });
     assert_eq!(arm.events(), []);
 }
 
@@ -311,7 +336,7 @@ fn newer_data_for_a_promoted_write_wait_until_it_is_done() {
         "what waits is not promoted"
     );
     let request = arrive(&mut arm, &promoted[0], 1);
-    arm.tasks.foreground_done(&request, NOW);
+    arm.tasks.foreground(ForegroundEvent::Done { request: &request, at: NOW });
     assert_eq!(delivered(&arm.events(), task, 8), [0], "the older data");
     assert_eq!(delivered(&serve_elsewhere(&mut arm), task, 8), [0], "the newer ones");
 }

@@ -20,15 +20,15 @@ use std::thread;
 use std::time::Duration;
 
 use freewheel_model::electronics::spec::SectorFormat;
-use freewheel_nbd::{Errno, Uri};
+use freewheel_nbd::Uri;
 use freewheel_sim::black_box::{Answer, BlackBox, Command, DriveGone};
 use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, Op, SimTime};
 use thiserror::Error;
 
 use crate::emulate::{Clock, Priority};
 use crate::serve::backend::{
-    Back, Backend, BackendCommand, BackendCompletion, BackendOp, ExportError, FileBackend,
-    NbdBackend, OpenError,
+    Back, Backend, BackendCompletion, DeviceCommand, DeviceErrorKind, DeviceOp, ExportError,
+    FileBackend, NbdBackend, OpenError,
 };
 
 /// Sectors whose data are kept for writes: more than any buffer has segments, and then some.
@@ -224,7 +224,7 @@ impl RealDrive {
                 None
             }
             // Where exactly is not said.
-            Err(failed) if failed.errno == Errno::Io => Some(command.start),
+            Err(failed) if failed.kind == DeviceErrorKind::Io => Some(command.start),
             Err(failed) => {
                 let name = Some(&self.name).filter(|name| !failed.message.contains(*name));
                 let name = name.map_or(String::new(), |name| format!("{name}: "));
@@ -282,12 +282,12 @@ impl BlackBox for RealDrive {
         let twice = self.commands.insert(id, command);
         assert!(twice.is_none(), "command {id} is under way already");
         let what = match op {
-            Op::Read => BackendOp::Read,
-            Op::Write => BackendOp::Write { fua },
-            Op::Flush => BackendOp::Flush,
-            Op::Trim => BackendOp::Trim { blocks: blocks.into() },
+            Op::Read => DeviceOp::Read,
+            Op::Write => DeviceOp::Write { fua },
+            Op::Flush => DeviceOp::Flush,
+            Op::Trim => DeviceOp::Trim { blocks: blocks.into() },
         };
-        self.device.submit(BackendCommand { id, what, start, data });
+        self.device.submit(DeviceCommand { id, what, start, data });
     }
 
     fn holds(&self, start: Lbn, blocks: u32) -> bool {

@@ -10,7 +10,10 @@ use freewheel_units::{BLOCK_BYTES, Blocks, Op, SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::serve::{self, JobReport, JobSpec, Kind, PredictionMark, SectorSizes, State};
+use crate::serve::{
+    self, PredictionMark, SectorSizes, ServedTaskKind, ServedTaskReport, ServedTaskSpec,
+    ServedTaskState,
+};
 
 /// Longest time that a task may be given: a year.
 const TIME_MAX: SimDuration = SimDuration::from_secs(365 * 24 * 3600);
@@ -127,7 +130,11 @@ impl TaskRequest {
 
     /// What the server is asked for, on a drive of this size, in blocks of `usual_block` x 512 B if nothing
     /// else is asked for.
-    pub(super) fn spec(&self, capacity: Blocks, usual_block: u32) -> Result<JobSpec, String> {
+    pub(super) fn spec(
+        &self,
+        capacity: Blocks,
+        usual_block: u32,
+    ) -> Result<ServedTaskSpec, String> {
         let size = self.block_size_bytes.map_or(Ok(usual_block), block_size)?;
         if self.repeat && self.kind == TaskKind::Backup {
             return Err("repeat: a backup is of one moment; leave it out".into());
@@ -139,15 +146,15 @@ impl TaskRequest {
         }
         let blocks = self.blocks.unwrap_or(capacity.get().saturating_sub(self.first_block));
         let kind = match self.kind {
-            TaskKind::Scan => Kind::Scan,
-            TaskKind::Scrub => Kind::Scrub,
-            TaskKind::Backup => Kind::Backup,
+            TaskKind::Scan => ServedTaskKind::Scan,
+            TaskKind::Scrub => ServedTaskKind::Scrub,
+            TaskKind::Backup => ServedTaskKind::Backup,
         };
         let skip = self.skip.iter();
         if !self.stream && !self.skip.is_empty() {
             return Err("skip: only for a task with `stream`".into());
         }
-        Ok(JobSpec {
+        Ok(ServedTaskSpec {
             skip: skip.map(|range| Extent::new(range.first_block, range.blocks)).collect(),
             skip_since: SimTime::from_ns(self.skip_since_ns),
             priority: match self.priority {
@@ -159,7 +166,7 @@ impl TaskRequest {
             idle_after: time("idle_after_ns", self.idle_after_ns)?,
             repeats: self.repeat,
             has_reader: self.stream,
-            ..JobSpec::new(kind, Extent::new(self.first_block, blocks), size)
+            ..ServedTaskSpec::new(kind, Extent::new(self.first_block, blocks), size)
         })
     }
 }
@@ -267,24 +274,24 @@ pub struct Task {
 
 impl Task {
     /// A report as of `now` since the server began.
-    pub fn new(report: &JobReport, now: SimTime) -> Self {
-        let JobSpec { kind, range, block_size, repeats, has_reader, .. } = &report.spec;
-        let JobSpec { priority, deadline, idle_after, .. } = &report.spec;
+    pub fn new(report: &ServedTaskReport, now: SimTime) -> Self {
+        let ServedTaskSpec { kind, range, block_size, repeats, has_reader, .. } = &report.spec;
+        let ServedTaskSpec { priority, deadline, idle_after, .. } = &report.spec;
         let until = report.ended.unwrap_or(now);
         Self {
             id: report.id,
             kind: match kind {
-                Kind::Scan => TaskKind::Scan,
-                Kind::Scrub => TaskKind::Scrub,
-                Kind::Backup => TaskKind::Backup,
+                ServedTaskKind::Scan => TaskKind::Scan,
+                ServedTaskKind::Scrub => TaskKind::Scrub,
+                ServedTaskKind::Backup => TaskKind::Backup,
             },
             state: match report.state {
-                State::Waiting => TaskState::Waiting,
-                State::Running => TaskState::Running,
-                State::Done => TaskState::Done,
-                State::Aborted => TaskState::Aborted,
-                State::Failed => TaskState::Failed,
-                State::Lost => TaskState::Lost,
+                ServedTaskState::Waiting => TaskState::Waiting,
+                ServedTaskState::Running => TaskState::Running,
+                ServedTaskState::Done => TaskState::Done,
+                ServedTaskState::Aborted => TaskState::Aborted,
+                ServedTaskState::Failed => TaskState::Failed,
+                ServedTaskState::Lost => TaskState::Lost,
             },
             promoted: report.is_promoted,
             first_block: range.start.get(),
@@ -324,10 +331,10 @@ impl Task {
     }
 }
 
-fn expectations(report: &JobReport) -> Vec<Expectation> {
+fn expectations(report: &ServedTaskReport) -> Vec<Expectation> {
     let row = |predictions: &PredictionMark| {
         let expected = predictions.end.saturating_since(predictions.at).ns();
-        let is_known = report.state == State::Done;
+        let is_known = report.state == ServedTaskState::Done;
         let end = report.ended.filter(|_| is_known);
         let took = end.map(|end| end.saturating_since(predictions.at).ns());
         Expectation {

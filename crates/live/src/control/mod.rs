@@ -33,7 +33,7 @@ use tokio::runtime::{self, Runtime};
 use tokio::sync::{Semaphore, watch};
 
 use crate::nbd::{ListenError, PRIVATE_MODE, Service, SocketFile, bind_unix};
-use crate::serve::{JobError, JobReport, SchedulerThread, Serving, shortest_track};
+use crate::serve::{SchedulerThread, ServedTaskError, ServedTaskReport, Serving, shortest_track};
 
 use self::peers::Peers;
 pub use api::{
@@ -109,7 +109,7 @@ enum Unanswered {
     Request(String),
     /// The server refused.
     #[error(transparent)]
-    Job(#[from] JobError),
+    Task(#[from] ServedTaskError),
 }
 
 /// A server as its control interface sees it.
@@ -139,7 +139,9 @@ impl Controlled {
     /// Asks for something whose answer is a task.
     async fn about(
         &self,
-        ask: impl FnOnce(&mut SchedulerThread) -> Result<JobReport, JobError> + Send + 'static,
+        ask: impl FnOnce(&mut SchedulerThread) -> Result<ServedTaskReport, ServedTaskError>
+        + Send
+        + 'static,
     ) -> Result<Task, Unanswered> {
         let (now, report) = self
             .ask(|scheduler_thread| (scheduler_thread.moment().0, ask(scheduler_thread)))
@@ -169,7 +171,7 @@ impl Controlled {
             responses: Durations::new(&status.responses),
             prediction_errors: Durations::new(&status.errors),
             notices: status.notices,
-            tasks: status.jobs.iter().map(|job| Task::new(job, now)).collect(),
+            tasks: status.tasks.iter().map(|task| Task::new(task, now)).collect(),
         })
     }
 }

@@ -26,7 +26,7 @@ use super::api::{
 use super::metrics;
 use super::stream::{MAGIC, Record};
 use super::{Controlled, Unanswered};
-use crate::serve::{Item, JobError, News, REGION_BLOCKS, Reader};
+use crate::serve::{Item, News, REGION_BLOCKS, Reader, ServedTaskError};
 
 /// What the published description says of all of it.
 #[derive(OpenApi)]
@@ -57,14 +57,17 @@ pub(super) fn all() -> OpenApiRouter<Arc<Controlled>> {
 impl IntoResponse for Unanswered {
     fn into_response(self) -> Response {
         let status = match &self {
-            Self::Ending | Self::Job(JobError::Lost { .. }) => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Request(_) | Self::Job(JobError::Task(_) | JobError::PartSector { .. }) => {
+            Self::Ending | Self::Task(ServedTaskError::Lost { .. }) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+            Self::Request(_)
+            | Self::Task(ServedTaskError::Task(_) | ServedTaskError::PartSector { .. }) => {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
             Self::NotUnderstood { status, .. } => *status,
             Self::TooSlow(_) => StatusCode::REQUEST_TIMEOUT,
-            Self::Job(JobError::Unknown { .. }) => StatusCode::NOT_FOUND,
-            Self::Job(_) => StatusCode::CONFLICT,
+            Self::Task(ServedTaskError::Unknown { .. }) => StatusCode::NOT_FOUND,
+            Self::Task(_) => StatusCode::CONFLICT,
         };
         (status, Json(Refusal { error: self.to_string() })).into_response()
     }
@@ -143,7 +146,7 @@ async fn create(
 ))]
 async fn show(State(server): Shared, id: TaskNumber) -> Result<Json<Task>, Unanswered> {
     let Path(id) = id?;
-    Ok(Json(server.about(move |scheduler_thread| scheduler_thread.job(id)).await?))
+    Ok(Json(server.about(move |scheduler_thread| scheduler_thread.task(id)).await?))
 }
 
 /// Ends a task.
@@ -247,10 +250,10 @@ fn event(news: &News, now: SimTime) -> Event {
         News::Progress(report) => of("progress", Task::new(report, now)),
         News::Round(report) => of("round", Task::new(report, now)),
         News::Over(report) => of("over", Task::new(report, now)),
-        News::Unreadable { job, extent } => {
+        News::Unreadable { task, extent } => {
             let (first_block, blocks) = (extent.start.get(), extent.blocks.get());
             Event::default().event("unreadable").json_data(UnreadableNews {
-                id: *job,
+                id: *task,
                 first_block,
                 blocks,
             })

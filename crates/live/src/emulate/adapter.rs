@@ -102,6 +102,19 @@ impl HostAdapter {
         }
     }
 
+    /// Nobody wants this request any more: no further command is sent for it. Whether it is over with
+    /// that; else it ends with its last command at the drive. One that is done already is over.
+    pub fn give_up(&mut self, id: u64) -> bool {
+        let Some(progress) = self.requests.get_mut(&id) else { return true };
+        progress.left = 0;
+        let is_over = progress.in_flight == 0;
+        self.outside.retain(|&other| other != id);
+        if is_over {
+            self.requests.remove(&id);
+        }
+        is_over
+    }
+
     /// When something happens next, if nothing is submitted before.
     pub fn next_event(&self) -> Option<SimTime> {
         self.drive.next_event().map(|event| event.time())
@@ -126,7 +139,7 @@ impl HostAdapter {
         self.send();
     }
 
-    /// Sends commands as long as the drive takes some.
+    /// Sends commands as long as the drive takes some, of long requests one each in turn.
     fn send(&mut self) {
         while self.in_flight < self.drive.queue_depth()
             && let Some(&id) = self.outside.front()
@@ -138,6 +151,8 @@ impl HostAdapter {
             progress.left -= u64::from(blocks);
             if progress.left == 0 {
                 self.outside.pop_front();
+            } else {
+                self.outside.rotate_left(1);
             }
             self.in_flight += 1;
             self.command(id, op, start, blocks);

@@ -86,8 +86,19 @@ pub struct Account {
 /// Called with a request that is done, in the device's thread: it must not block.
 pub type Done = Box<dyn FnOnce(&Finished) + Send>;
 
+/// A request on its way to the adapter.
+struct Arrived {
+    at: SimTime,
+    request: Request,
+    /// The connection that it came on, if it is a client's.
+    connection: Option<u64>,
+    done: Done,
+}
+
 enum Message {
-    Request { arrival: SimTime, request: Request, done: Done },
+    Request(Arrived),
+    /// The client of this connection has gone.
+    Left(u64),
     Finish,
 }
 
@@ -124,11 +135,16 @@ impl Device {
         self.clock
     }
 
-    /// Gives it a request that came at `arrival`. `done` is dropped without a call when the device
-    /// ends before.
-    pub fn submit(&self, arrival: SimTime, request: Request, done: Done) {
+    /// Gives it a request that came at `at`, on a client's `connection` if that may end before. `done`
+    /// is dropped without a call when the device ends before, or when the client has gone.
+    pub fn submit(&self, at: SimTime, request: Request, connection: Option<u64>, done: Done) {
         // A device that has ended drops it.
-        let _ = self.inbox.send(Message::Request { arrival, request, done });
+        let _ = self.inbox.send(Message::Request(Arrived { at, request, connection, done }));
+    }
+
+    /// The client of a connection has gone: its requests get no further commands.
+    pub fn left(&self, connection: u64) {
+        let _ = self.inbox.send(Message::Left(connection));
     }
 
     /// Ends it at once: what it has not done is dropped. `None` when it has ended before.
@@ -145,8 +161,9 @@ struct DeviceThread {
     adapter: HostAdapter,
     messages: Receiver<Message>,
     /// Requests that the adapter has not been given, in the order of their coming.
-    arrived: VecDeque<(SimTime, Request, Done)>,
-    inside: BTreeMap<u64, Done>,
+    arrived: VecDeque<Arrived>,
+    /// Requests that the adapter has, each with its connection.
+    inside: BTreeMap<u64, (Option<u64>, Done)>,
     next_id: u64,
     finishing: bool,
     account: Account,
@@ -181,11 +198,16 @@ impl DeviceThread {
 
     fn take(&mut self, message: Message) {
         match message {
-            Message::Request { arrival, request, done } => {
-                self.arrived.push_back((arrival, request, done));
-            }
+            Message::Request(arrived) => self.arrived.push_back(arrived),
+            Message::Left(connection) => self.client_left(connection),
             Message::Finish => self.finishing = true,
         }
+    }
+
+    fn client_left(&mut self, connection: u64) {
+        self.arrived.retain(|arrived| arrived.connection != Some(connection));
+        let Self { adapter, inside, .. } = self;
+        inside.retain(|&id, (of, _)| *of != Some(connection) || !adapter.give_up(id));
     }
 
     /// Waits for the next event or message, whichever comes first.
@@ -221,7 +243,7 @@ impl DeviceThread {
         loop {
             let now = self.clock.now();
             let event = self.adapter.next_event().filter(|time| *time <= now);
-            let arrival = self.arrived.front().map(|(arrival, ..)| *arrival);
+            let arrival = self.arrived.front().map(|arrived| arrived.at);
             match (event, arrival) {
                 (Some(event), None) => self.advance(event),
                 (Some(event), Some(arrival)) if event <= arrival => self.advance(event),
@@ -234,7 +256,7 @@ impl DeviceThread {
     fn advance(&mut self, time: SimTime) {
         let Self { clock, adapter, inside, account, .. } = self;
         adapter.advance(time, |finished| {
-            let done = inside.remove(&finished.id).expect("it was submitted");
+            let (_, done) = inside.remove(&finished.id).expect("it was submitted");
             let begun = clock.now();
             done(&finished);
             account.requests += 1;
@@ -244,10 +266,11 @@ impl DeviceThread {
     }
 
     fn submit_next(&mut self) {
-        let Some((arrival, request, done)) = self.arrived.pop_front() else { return };
+        let Some(arrived) = self.arrived.pop_front() else { return };
+        let Arrived { at, request, connection, done } = arrived;
         let id = self.next_id;
         self.next_id += 1;
-        self.inside.insert(id, done);
-        self.adapter.submit(arrival, id, request);
+        self.inside.insert(id, (connection, done));
+        self.adapter.submit(at, id, request);
     }
 }

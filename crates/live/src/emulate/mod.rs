@@ -27,7 +27,7 @@ use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Lbn, Op};
 use thiserror::Error;
 
 use crate::FreeSpace;
-use crate::nbd::{Responder, Service};
+use crate::nbd::{Caller, Responder, Service};
 
 pub use adapter::{COMMAND_BLOCKS_MAX, Finished, HostAdapter, Request};
 pub use device::{Account, Clock, Device, Done, Priority};
@@ -184,6 +184,7 @@ impl Service for Emulation {
 
     fn submit(&self, command: Command, data: &mut Vec<u8>, responder: Responder) {
         let arrival = self.device.clock().now();
+        let connection = responder.caller().connection;
         let mut buffer = Vec::new();
         let moved = match command {
             Command::Read { span, .. } => {
@@ -219,6 +220,10 @@ impl Service for Emulation {
             None if is_read => responder.data(buffer),
             None => responder.done(),
         };
-        self.device.submit(arrival, request, Box::new(done));
+        self.device.submit(arrival, request, Some(connection), Box::new(done));
+    }
+
+    fn left(&self, caller: Caller) {
+        self.device.left(caller.connection);
     }
 }

@@ -172,6 +172,7 @@ impl Store {
         self.each(offset, data.len() as u64, |file, offset, length| {
             let (now, rest) = data.split_at(length as usize);
             data = rest;
+            self.check_length(file, offset + length)?;
             file.write_all_at(now, offset)
         })
     }
@@ -179,11 +180,21 @@ impl Store {
     /// Makes zeroes, in a hole unless `keep` asks for the room to be kept.
     pub fn zero(&self, offset: u64, length: u64, keep: bool) -> io::Result<()> {
         self.each(offset, length, |file, offset, length| {
+            self.check_length(file, offset + length)?;
             match zero_range::zero(file, offset, length, keep)? {
                 true => Ok(()),
                 false => write_zeroes(file, offset, length),
             }
         })
+    }
+
+    /// Refuses to write up to `end` of a file that was cut short: it would grow again, with a hole that
+    /// reads as zeroes.
+    fn check_length(&self, file: &File, end: u64) -> io::Result<()> {
+        if file.metadata()?.len() < end {
+            return Err(io::Error::other("its file was cut short"));
+        }
+        Ok(())
     }
 
     /// Calls with each file that has a part of these bytes, and where that is in it.
@@ -276,6 +287,19 @@ mod tests {
     fn a_store_is_not_read_beyond_its_end() {
         let store = Store::in_pieces(SIZE, 4096).unwrap();
         assert!(store.read(SIZE.get() - 10, &mut [0; 20]).is_err());
+    }
+
+    #[test]
+    fn a_file_that_was_cut_short_does_not_grow_again_by_writes_or_zeroes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        let store = Store::open(&path, SIZE).unwrap();
+        File::options().write(true).open(&path).unwrap().set_len(4096).unwrap();
+        store.write(0, b"inside").unwrap();
+        for refused in [store.write(8192, b"beyond"), store.zero(4096, 4096, true)] {
+            assert_eq!(refused.unwrap_err().to_string(), "its file was cut short");
+        }
+        assert_eq!(fs::metadata(&path).unwrap().len(), 4096);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use freewheel_nbd::{self as protocol, Uri};
 use rustix::fs::Mode;
@@ -15,9 +16,12 @@ use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use thiserror::Error;
 
-use super::stream::{Socket, Stream};
+use super::stream::{Socket, Stream, keep_alive};
 use super::tls::ServerTls;
 use crate::missing_folder;
+
+/// How long a TCP connection may be silent before the system asks whether the other machine is there.
+const IDLE_CHECK: Duration = Duration::from_secs(30);
 
 /// Connections that wait to be taken; the system has a bound of its own.
 const WAITING_MAX: i32 = 4096;
@@ -176,7 +180,11 @@ impl Listener {
     pub fn accept(&self) -> io::Result<Stream> {
         let socket = match &self.socket {
             Listening::Unix(listener) => Socket::Unix(listener.accept()?.0),
-            Listening::Tcp(listener) => Socket::Tcp(listener.accept()?.0),
+            Listening::Tcp(listener) => {
+                let stream = listener.accept()?.0;
+                keep_alive(&stream, IDLE_CHECK)?;
+                Socket::Tcp(stream)
+            }
         };
         Stream::new(socket)
     }

@@ -16,10 +16,8 @@ use super::budget::{Budget, MemoryHolder, OWN_BYTES};
 use super::server::Limits;
 use super::stream::Stream;
 
-/// Most buffers that wait to be used again. More would only be filled by a burst.
-const SPARE_MAX: usize = 32;
-/// Longest buffer that waits to be used again, in bytes, so that spare memory has a bound.
-const SPARE_BYTES_MAX: usize = 1 << 20;
+/// Most bytes of buffers that a connection keeps to use them again.
+const SPARE_BYTES_MAX: usize = 2 << 20;
 
 /// Longest answer that is sent by whoever brings it, in bytes: copying more would keep a thread that
 /// has other things to do in time.
@@ -162,6 +160,7 @@ struct State {
     /// The reader waits for `settled`. Telling somebody is a system call, also where nobody listens.
     awaited: bool,
     spare: Vec<Vec<u8>>,
+    spare_bytes: usize,
 }
 
 impl Outbox {
@@ -431,7 +430,10 @@ impl Outbox {
 
     /// A buffer that was used before, or an empty one.
     pub fn spare(&self) -> Vec<u8> {
-        self.lock().spare.pop().unwrap_or_default()
+        let mut state = self.lock();
+        let spare = state.spare.pop().unwrap_or_default();
+        state.spare_bytes -= spare.capacity();
+        spare
     }
 }
 
@@ -449,9 +451,10 @@ impl State {
             self.weight -= weight;
         }
         if let Data::Own(data) = message.data
-            && (1..=SPARE_BYTES_MAX).contains(&data.capacity())
-            && self.spare.len() < SPARE_MAX
+            && data.capacity() > 0
+            && self.spare_bytes + data.capacity() <= SPARE_BYTES_MAX
         {
+            self.spare_bytes += data.capacity();
             self.spare.push(data);
         }
     }

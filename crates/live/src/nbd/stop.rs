@@ -3,8 +3,11 @@
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 use signal_hook::low_level::pipe;
 
 /// Tells a server to stop, once and for all: from another thread, or by a signal.
@@ -22,9 +25,13 @@ impl Stop {
         Ok(Self { told, tell })
     }
 
-    /// `SIGINT` and `SIGTERM` stop it from now on, and do nothing else any more.
+    /// `SIGINT` and `SIGTERM` stop it in order from now on. The second one ends the process at once,
+    /// with exit code 1: a device that hangs may keep a server from its end.
     pub fn on_signals(&self) -> io::Result<()> {
+        let is_second = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
+            flag::register_conditional_shutdown(signal, 1, Arc::clone(&is_second))?;
+            flag::register(signal, Arc::clone(&is_second))?;
             pipe::register(signal, self.tell.try_clone()?)?;
         }
         Ok(())

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 // Rustix has no process 0 in its type, which is what the kernel says of a peer in another container.
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg, sockopt};
 
 use super::tls::Layer;
 
@@ -68,6 +68,15 @@ impl fmt::Display for Owner {
             Self::Machine(address) => write!(out, "{address}"),
         }
     }
+}
+
+/// Ends a TCP connection whose other machine does not answer the system's questions any more: it asks
+/// after `idle`, and gives up when data are not acknowledged for as long.
+pub(super) fn keep_alive(stream: &TcpStream, idle: Duration) -> io::Result<()> {
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, idle.max(Duration::from_secs(1)))?;
+    sockopt::set_tcp_user_timeout(stream, idle.as_millis() as u32)?;
+    Ok(())
 }
 
 /// How many of these parts go into one call together.

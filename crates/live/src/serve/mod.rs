@@ -12,13 +12,7 @@
 //! ```
 
 pub mod backend;
-mod decision_deadline;
-mod host_scheduler;
-mod jobs;
-mod overlap_order;
-mod prediction_monitor;
 mod scheduler_thread;
-mod written_regions;
 
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -28,7 +22,9 @@ use std::time::{Duration, Instant};
 
 use freewheel_freeblock::tasks::{CADENCE, Tasks};
 use freewheel_freeblock::{Effort, Options as PlannerOptions, Rule};
-use freewheel_host::{Account, MarginInUse, PredictiveScheduler};
+use freewheel_host::scheduler::{Decide, Erase, Request};
+use freewheel_host::tasks::ServedTasks;
+use freewheel_host::{Account, HostScheduler, MarginInUse, PredictiveScheduler};
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::drive::{Drive, Sectors};
 use freewheel_model::stats::Distribution;
@@ -37,17 +33,18 @@ use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, Op, SimDuration, SimTime};
 use thiserror::Error;
 use tokio::sync::{broadcast, oneshot};
 
-use self::backend::{Abilities, Back, Backend, BackendCompletion, Failed};
-use self::host_scheduler::{Decide, Erase, HostScheduler, Request};
-use self::jobs::Jobs;
+use self::backend::{Abilities, Back, Backend, BackendCompletion, DeviceError};
 use self::scheduler_thread::Ask;
 use crate::nbd::{Caller, Responder, Service};
 use crate::stopwatch::Stopwatch;
 
 pub use freewheel_freeblock::PredictionMark;
-pub use jobs::{JobError, JobReport, JobSpec, Kind, State, shortest_track, usual_block};
+pub use freewheel_host::scheduler::REGION_BLOCKS;
+pub use freewheel_host::tasks::{
+    ServedTaskError, ServedTaskKind, ServedTaskReport, ServedTaskSpec, ServedTaskState,
+    shortest_track, usual_block,
+};
 pub use scheduler_thread::{Item, News, Reader, SchedulerThread, Status};
-pub use written_regions::REGION_BLOCKS;
 
 /// Most blocks of one request: as an emulated drive takes.
 const REQUEST_BYTES_MAX: u32 = 32 << 20;
@@ -99,7 +96,7 @@ pub enum ServeError {
     },
     /// The task cannot be had.
     #[error(transparent)]
-    Task(#[from] JobError),
+    Task(#[from] ServedTaskError),
     /// Its thread cannot be started.
     #[error("the scheduler's thread: {0}")]
     Thread(io::Error),
@@ -130,7 +127,7 @@ pub struct Setup {
     /// How gaps are filled.
     pub rule: Rule,
     /// The background task to begin with.
-    pub job: Option<JobSpec>,
+    pub task: Option<ServedTaskSpec>,
     /// Called with what whoever serves should know at once.
     pub notice: Notice,
     /// Called when the scheduler's thread has ended, also when it has failed.
@@ -175,9 +172,9 @@ pub struct Report {
     /// How far commands ended from where they were predicted to, either way.
     pub errors: Distribution,
     /// What became of background tasks, in the order in which they were asked for.
-    pub jobs: Vec<JobReport>,
+    pub tasks: Vec<ServedTaskReport>,
     /// Why the device was gone in the end, if it was.
-    pub gone: Option<Failed>,
+    pub gone: Option<DeviceError>,
 }
 
 enum Message {
@@ -185,7 +182,7 @@ enum Message {
     BackendCompletion(BackendCompletion),
     /// The client of a connection has gone.
     Left(u64),
-    Gone(Failed),
+    Gone(DeviceError),
     Asked(Ask),
     Finish,
 }
@@ -242,7 +239,7 @@ impl BackendChannel {
     }
 
     /// What a device is given that may go: it says that it has, and why.
-    pub fn gone(&self) -> impl FnOnce(Failed) + Send + 'static {
+    pub fn gone(&self) -> impl FnOnce(DeviceError) + Send + 'static {
         let inbox = self.inbox.clone();
         // A scheduler that has ended wants nothing.
         move |why| drop(inbox.send(Message::Gone(why)))
@@ -266,7 +263,7 @@ impl Serving {
         if found != wanted {
             return Err(ServeError::Size { name: setup.name, found, wanted });
         }
-        let Setup { drive, name, scheduler, rule, job, notice, ended } = setup;
+        let Setup { drive, name, scheduler, rule, task, notice, ended } = setup;
         let options =
             PlannerOptions { rule, budget: DECISION_NODES_MAX, ..PlannerOptions::default() };
         let abilities = device.abilities();
@@ -278,9 +275,9 @@ impl Serving {
         let sectors = SectorSizes { logical_bytes: abilities.sector_bytes, physical_bytes };
         let tasks = Tasks::new(&scheduler.planners_drive(), options, CADENCE);
         let usual_block = usual_block(&drive, abilities.sector_blocks());
-        let mut jobs = Jobs::new(tasks, abilities.sector_blocks(), usual_block);
-        if let Some(job) = job {
-            jobs.create(SimTime::ZERO, job)?;
+        let mut tasks = ServedTasks::new(tasks, abilities.sector_blocks(), usual_block);
+        if let Some(task) = task {
+            tasks.create(SimTime::ZERO, task)?;
         }
         let export = export(name, found, abilities);
         let BackendChannel { inbox, messages } = way;
@@ -290,7 +287,7 @@ impl Serving {
             let stopwatch = Arc::clone(&stopwatch);
             Box::new(move |decision| stopwatch.time(decision))
         };
-        let scheduler = HostScheduler::new(scheduler, jobs, abilities, decide);
+        let scheduler = HostScheduler::new(scheduler, tasks, abilities, decide);
         let scheduler_thread =
             SchedulerThread::new((scheduler, stopwatch), device, messages, (news.clone(), notice));
         let thread = thread::Builder::new().name("scheduler".into()).spawn(|| {
@@ -441,7 +438,7 @@ impl Service for Serving {
 
 #[cfg(test)]
 mod tests {
-    use super::backend::BackendCommand;
+    use super::backend::DeviceCommand;
     use super::*;
     use freewheel_host::PredictionSpec;
     use freewheel_model::sched::PolicySpec;
@@ -459,7 +456,7 @@ mod tests {
             Abilities { flush: true, ..Abilities::default() }
         }
 
-        fn submit(&self, _: BackendCommand) {}
+        fn submit(&self, _: DeviceCommand) {}
     }
 
     #[test]
@@ -506,7 +503,7 @@ mod tests {
             name: "nothing".into(),
             scheduler,
             rule: Rule::Paths,
-            job: None,
+            task: None,
             notice: Box::new(|_| {}),
             ended: Box::new(move || told.send(()).unwrap()),
         };

@@ -8,15 +8,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use freewheel_freeblock::tasks::Extent;
-use freewheel_host::{Account, Client, MarginInUse};
+use freewheel_host::deadline::{DecisionDeadline, DecisionTiming};
+use freewheel_host::scheduler::{Answer, OWN_COMMANDS, Request};
+use freewheel_host::tasks::{ServedTaskError, ServedTaskOutput, ServedTaskReport, ServedTaskSpec};
+use freewheel_host::{Account, Client, HostScheduler, MarginInUse};
 use freewheel_model::stats::Distribution;
 use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 use tokio::sync::{broadcast, mpsc};
 
-use super::backend::{Backend, BackendCompletion, Failed};
-use super::decision_deadline::{DecisionDeadline, DecisionTiming};
-use super::host_scheduler::{Answer, HostScheduler, OWN_COMMANDS, Request};
-use super::jobs::{JobError, JobReport, JobSpec, Output};
+use super::backend::{Backend, BackendCompletion, DeviceError, errno_of};
 use super::{Decisions, Message, Notice, Report};
 use crate::nbd::{Caller, Responder};
 use crate::stopwatch::Stopwatch;
@@ -44,18 +44,18 @@ pub(super) type Ask = Box<dyn FnOnce(&mut SchedulerThread) + Send>;
 #[derive(Debug, Clone)]
 pub enum News {
     /// It goes on.
-    Progress(Box<JobReport>),
+    Progress(Box<ServedTaskReport>),
     /// Blocks cannot be read for it.
     Unreadable {
         /// Its number.
-        job: u64,
+        task: u64,
         /// Which blocks.
         extent: Extent,
     },
     /// It has begun another round.
-    Round(Box<JobReport>),
+    Round(Box<ServedTaskReport>),
     /// It is over.
-    Over(Box<JobReport>),
+    Over(Box<ServedTaskReport>),
 }
 
 /// Something for whoever takes the data of a task.
@@ -73,7 +73,7 @@ pub enum Item {
     /// Blocks that cannot be read.
     Unreadable(Extent),
     /// Nothing more comes.
-    Over(Box<JobReport>),
+    Over(Box<ServedTaskReport>),
 }
 
 /// The data of a task, as they come.
@@ -130,7 +130,7 @@ pub struct Status {
     /// What whoever serves was told.
     pub notices: Vec<String>,
     /// Background tasks.
-    pub jobs: Vec<JobReport>,
+    pub tasks: Vec<ServedTaskReport>,
 }
 
 /// What the scheduler's thread has: what it can be asked.
@@ -149,7 +149,7 @@ pub struct SchedulerThread {
     began: Instant,
     began_unix_ns: u64,
     /// What became of tasks, once it is to end.
-    last_reports: Option<Vec<JobReport>>,
+    last_reports: Option<Vec<ServedTaskReport>>,
     news: broadcast::Sender<News>,
     notice: Notice,
     /// What has been said by it.
@@ -208,9 +208,9 @@ impl SchedulerThread {
             self.give_more();
             self.hand_on();
             if self.scheduler.is_idle()
-                && let Some(jobs) = self.last_reports.take()
+                && let Some(tasks) = self.last_reports.take()
             {
-                return self.report(jobs);
+                return self.report(tasks);
             }
         }
     }
@@ -260,7 +260,7 @@ impl SchedulerThread {
     fn give_more(&mut self) {
         let now = self.now();
         if self.scheduler.decides_at().is_none_or(|at| at > now + NEAR) {
-            self.scheduler.jobs_mut().give_more(now);
+            self.scheduler.tasks_mut().give_more(now);
         }
     }
 
@@ -326,7 +326,7 @@ impl SchedulerThread {
             match result {
                 Ok(data) if reads => responder.data(data),
                 Ok(_) => responder.done(),
-                Err(Failed { errno, message }) => responder.error(errno, &message),
+                Err(DeviceError { kind, message }) => responder.error(errno_of(kind), &message),
             }
         }
     }
@@ -334,60 +334,60 @@ impl SchedulerThread {
     /// From now on only what clients want is begun.
     fn finish(&mut self) {
         let now = self.now();
-        self.last_reports.get_or_insert_with(|| self.scheduler.jobs().reports(now));
+        self.last_reports.get_or_insert_with(|| self.scheduler.tasks().reports(now));
         self.scheduler.close();
-        for job in self.sinks.keys() {
+        for task in self.sinks.keys() {
             // It may just have ended.
-            let _ = self.scheduler.jobs_mut().abort(now, *job);
+            let _ = self.scheduler.tasks_mut().abort(now, *task);
         }
     }
 
     /// Hands on what background tasks have come to.
     fn hand_on(&mut self) {
         let now = self.now();
-        let outputs: Vec<Output> = self.scheduler.jobs_mut().outputs().collect();
+        let outputs: Vec<ServedTaskOutput> = self.scheduler.tasks_mut().outputs().collect();
         for output in outputs {
             self.tell(output, now);
         }
-        for (job, sink) in &self.sinks {
-            self.scheduler.jobs_mut().set_room(*job, sink.room());
+        for (task, sink) in &self.sinks {
+            self.scheduler.tasks_mut().set_room(*task, sink.room());
         }
         let gone: Vec<u64> = self
             .sinks
             .iter()
             .filter(|(_, sink)| sink.items.is_closed())
-            .map(|(&job, _)| job)
+            .map(|(&task, _)| task)
             .collect();
-        for job in gone {
-            self.sinks.remove(&job);
+        for task in gone {
+            self.sinks.remove(&task);
             // It may have ended before.
-            let _ = self.scheduler.jobs_mut().abort(now, job);
+            let _ = self.scheduler.tasks_mut().abort(now, task);
         }
         self.say_progress(now);
     }
 
-    fn tell(&mut self, output: Output, now: SimTime) {
+    fn tell(&mut self, output: ServedTaskOutput, now: SimTime) {
         // Nobody may be there to hear news, and a reader may just have gone.
         match output {
-            Output::Data { job, start, data, at } => {
-                let Some(sink) = self.sinks.get_mut(&job) else { return };
+            ServedTaskOutput::Data { task, start, data, at } => {
+                let Some(sink) = self.sinks.get_mut(&task) else { return };
                 sink.sent += data.len() as u64;
                 let _ = sink.items.send(Item::Data { start, data, at });
             }
-            Output::Unreadable { job, extent, .. } => {
-                if let Some(sink) = self.sinks.get(&job) {
+            ServedTaskOutput::Unreadable { task, extent, .. } => {
+                if let Some(sink) = self.sinks.get(&task) {
                     let _ = sink.items.send(Item::Unreadable(extent));
                 }
-                let _ = self.news.send(News::Unreadable { job, extent });
+                let _ = self.news.send(News::Unreadable { task, extent });
             }
-            Output::Round { job, .. } => {
-                if let Ok(report) = self.scheduler.jobs().report(job, now) {
+            ServedTaskOutput::Round { task, .. } => {
+                if let Ok(report) = self.scheduler.tasks().report(task, now) {
                     let _ = self.news.send(News::Round(Box::new(report)));
                 }
             }
-            Output::Over { job, .. } => {
-                let Ok(report) = self.scheduler.jobs().report(job, now) else { return };
-                if let Some(sink) = self.sinks.remove(&job) {
+            ServedTaskOutput::Over { task, .. } => {
+                let Ok(report) = self.scheduler.tasks().report(task, now) else { return };
+                if let Some(sink) = self.sinks.remove(&task) {
                     let _ = sink.items.send(Item::Over(Box::new(report.clone())));
                 }
                 let _ = self.news.send(News::Over(Box::new(report)));
@@ -400,7 +400,7 @@ impl SchedulerThread {
             return;
         }
         self.progress_at = now + PROGRESS;
-        for report in self.scheduler.jobs().reports(now) {
+        for report in self.scheduler.tasks().reports(now) {
             if !report.state.is_over() {
                 let _ = self.news.send(News::Progress(Box::new(report)));
             }
@@ -417,8 +417,8 @@ impl SchedulerThread {
             self.scheduler.decides_at().map(|time| self.began + Duration::from_nanos(time.ns()));
         let is_watched = !self.sinks.is_empty() || self.news.receiver_count() > 0;
         let looks_at =
-            (is_watched && self.scheduler.jobs().any_runs()).then(|| Instant::now() + LOOK);
-        let more_at = self.scheduler.jobs().has_ahead().then(Instant::now);
+            (is_watched && self.scheduler.tasks().any_runs()).then(|| Instant::now() + LOOK);
+        let more_at = self.scheduler.tasks().has_ahead().then(Instant::now);
         let received = match decides_at.into_iter().chain(looks_at).chain(more_at).min() {
             None => self.messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
             Some(until) => self.wait_until(until),
@@ -452,7 +452,7 @@ impl SchedulerThread {
         Decisions { effort, times, before: self.scheduler.decides_before() }
     }
 
-    fn report(&self, jobs: Vec<JobReport>) -> Report {
+    fn report(&self, tasks: Vec<ServedTaskReport>) -> Report {
         Report {
             account: *self.scheduler.account(),
             margins: self.scheduler.margins(),
@@ -460,7 +460,7 @@ impl SchedulerThread {
             responses: self.scheduler.responses().clone(),
             errors: self.scheduler.errors().clone(),
             elapsed: self.began.elapsed(),
-            jobs,
+            tasks,
             gone: self.scheduler.gone().cloned(),
         }
     }
@@ -481,7 +481,7 @@ impl SchedulerThread {
             responses: self.scheduler.responses().clone(),
             errors: self.scheduler.errors().clone(),
             notices: self.notices.clone(),
-            jobs: self.scheduler.jobs().reports(now),
+            tasks: self.scheduler.tasks().reports(now),
         }
     }
 
@@ -491,37 +491,37 @@ impl SchedulerThread {
     }
 
     /// A background task.
-    pub fn job(&mut self, id: u64) -> Result<JobReport, JobError> {
-        self.scheduler.jobs().report(id, self.now())
+    pub fn task(&mut self, id: u64) -> Result<ServedTaskReport, ServedTaskError> {
+        self.scheduler.tasks().report(id, self.now())
     }
 
     /// Begins a background task.
-    pub fn create(&mut self, spec: JobSpec) -> Result<JobReport, JobError> {
+    pub fn create(&mut self, spec: ServedTaskSpec) -> Result<ServedTaskReport, ServedTaskError> {
         let now = self.now();
-        let id = self.scheduler.jobs_mut().create(now, spec)?;
-        self.scheduler.jobs().report(id, now)
+        let id = self.scheduler.tasks_mut().create(now, spec)?;
+        self.scheduler.tasks().report(id, now)
     }
 
     /// Ends one.
-    pub fn abort(&mut self, id: u64) -> Result<JobReport, JobError> {
+    pub fn abort(&mut self, id: u64) -> Result<ServedTaskReport, ServedTaskError> {
         let now = self.now();
-        self.scheduler.jobs_mut().abort(now, id)?;
-        self.scheduler.jobs().report(id, now)
+        self.scheduler.tasks_mut().abort(now, id)?;
+        self.scheduler.tasks().report(id, now)
     }
 
     /// Reads what is left of one by foreground requests.
-    pub fn promote(&mut self, id: u64) -> Result<JobReport, JobError> {
+    pub fn promote(&mut self, id: u64) -> Result<ServedTaskReport, ServedTaskError> {
         let now = self.now();
-        self.scheduler.jobs_mut().promote(now, id)?;
-        self.job(id)
+        self.scheduler.tasks_mut().promote(now, id)?;
+        self.task(id)
     }
 
     /// Begins a task that waits for somebody to take its data.
-    pub fn read(&mut self, id: u64) -> Result<Reader, JobError> {
+    pub fn read(&mut self, id: u64) -> Result<Reader, ServedTaskError> {
         let now = self.now();
-        let since = self.scheduler.jobs().report(id, now)?.spec.skip_since;
+        let since = self.scheduler.tasks().report(id, now)?.spec.skip_since;
         let written = self.written(since);
-        self.scheduler.jobs_mut().reader_came(now, id, HANDED_ON_MAX, &written)?;
+        self.scheduler.tasks_mut().reader_came(now, id, HANDED_ON_MAX, &written)?;
         let (items, receiver) = mpsc::unbounded_channel();
         let taken = Arc::new(AtomicU64::new(0));
         self.sinks.insert(id, Sink { items, taken: Arc::clone(&taken), sent: 0 });

@@ -134,7 +134,7 @@ fn setup(experiment: &Experiment) -> Result<Setup, TrialError> {
         drive: Arc::clone(drive),
         name: spec.name.clone(),
         rule: config.freeblock.as_ref().map(|free| free.rule).unwrap_or_default(),
-        job: None,
+        task: None,
         notice: Box::new(|_| {}),
         ended: Box::new(|| {}),
     })

@@ -41,7 +41,7 @@ impl BlackBox for Real {
                 let (due, bad) = (finished.at, finished.bad);
                 tell.send((at, Outcome { asked, due, handed: clock.now(), bad })).unwrap();
             };
-            self.device.submit(asked, ask.request, Box::new(done));
+            self.device.submit(asked, ask.request, None, Box::new(done));
         }
         drop(tell);
         let mut outcomes: Vec<(usize, Outcome)> = told.iter().collect();
@@ -82,7 +82,7 @@ fn a_device_counts_what_it_answered_and_drops_what_it_has_not_done_when_it_ends(
     let ask = |blocks| {
         let tell = tell.clone();
         let done = move |finished: &Finished| tell.send(finished.bad).unwrap();
-        device.submit(device.clock().now(), request(Op::Read, 0, blocks), Box::new(done));
+        device.submit(device.clock().now(), request(Op::Read, 0, blocks), None, Box::new(done));
     };
     (0..5).for_each(|_| ask(8));
     (0..5).for_each(|_| assert_eq!(told.recv(), Ok(None)));

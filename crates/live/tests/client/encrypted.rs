@@ -327,6 +327,30 @@ fn a_client_refuses_a_server_whose_certificate_was_revoked() {
 }
 
 #[test]
+fn a_file_of_revoked_certificates_without_a_list_is_refused_and_so_is_a_link_that_leads_nowhere() {
+    let pki = Pki::new("localhost");
+    let list = pki.path().join("ca-crl.pem");
+    for text in ["", "<html>not found</html>"] {
+        std::fs::write(&list, text).unwrap();
+        let error = ServerTls::load(pki.path(), true).unwrap_err().to_string();
+        assert!(error.contains("ca-crl.pem") && error.contains("at least one list"), "{error}");
+    }
+    std::fs::remove_file(&list).unwrap();
+    std::os::unix::fs::symlink(pki.path().join("gone"), &list).unwrap();
+    let error = ServerTls::load(pki.path(), true).unwrap_err().to_string();
+    assert!(error.contains("ca-crl.pem") && error.contains("No such file"), "{error}");
+    std::fs::remove_file(&list).unwrap();
+    ServerTls::load(pki.path(), true).unwrap();
+}
+
+#[test]
+fn an_authority_that_has_expired_lets_no_client_in() {
+    let pki = Pki::with_authority("localhost", |of| of.not_after = date_time_ymd(2021, 2, 3));
+    let error = ServerTls::load(pki.path(), true).unwrap_err().to_string();
+    assert!(error.contains("ca-cert.pem") && error.contains("expired on 2021-02-03"), "{error}");
+}
+
+#[test]
 fn a_server_whose_certificate_is_not_valid_now_does_not_start_and_says_the_date() {
     type Change = fn(&mut CertificateParams);
     let cases: [(Change, &str); 2] = [

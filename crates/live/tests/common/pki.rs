@@ -18,9 +18,15 @@ pub struct Pki {
 impl Pki {
     /// Certificates of a server with this name and of a client.
     pub fn new(server_name: &str) -> Self {
+        Self::with_authority(server_name, |_| {})
+    }
+
+    /// The same of an authority whose own certificate is changed in some way.
+    pub fn with_authority(server_name: &str, change: impl FnOnce(&mut CertificateParams)) -> Self {
         let mut authority = CertificateParams::new(Vec::new()).unwrap();
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        change(&mut authority);
         let key = KeyPair::generate().unwrap();
         let issuer = CertifiedIssuer::self_signed(authority, key).unwrap();
         let pki = Self { folder: tempfile::tempdir().unwrap(), issuer };

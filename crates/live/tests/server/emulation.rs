@@ -130,6 +130,22 @@ fn a_client_that_vanishes_leaves_the_drive_to_the_others() {
 }
 
 #[test]
+fn a_client_that_vanishes_takes_its_gigabytes_of_zeroes_along() {
+    let running = Running::of(start("exos-x24-24tb", Options::default()).unwrap());
+    let (mut one, mut other) = (running.client(), running.client());
+    for at in 0..16 {
+        let span = Span { offset: at << 32, length: u32::MAX - 4095 };
+        let zeroes = Command::WriteZeroes { span, fua: false, no_hole: false, fast: false };
+        one.ask(zeroes, &[]);
+    }
+    one.vanish();
+    // The drive itself would take four minutes for all of them.
+    let began = Instant::now();
+    assert_eq!(other.read(1 << 40, 4096).unwrap(), vec![0; 4096]);
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+}
+
+#[test]
 fn a_drive_of_24_tb_needs_no_more_room_than_what_is_written() {
     let running = Running::of(start("exos-x24-24tb", Options::default()).unwrap());
     let mut client = running.client();

@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use freewheel_freeblock::tasks::Extent;
 use freewheel_live::serve::backend::{ExportError, FileBackend, NbdBackend};
-use freewheel_live::serve::{BackendChannel, JobError, JobSpec, Kind, State};
+use freewheel_live::serve::{
+    BackendChannel, ServedTaskError, ServedTaskKind, ServedTaskSpec, ServedTaskState,
+};
 use freewheel_nbd::{BlockSizes, Command, Errno, Features, Span};
 use freewheel_units::Prng;
 
@@ -40,7 +42,7 @@ fn a_device_that_is_not_the_drive_is_noticed_once_and_the_status_says_so() {
     for _ in 0..2200 {
         client.read(512 * prng.below(100_000), 512).unwrap();
     }
-    let said = ask(&world, |works| works.status()).notices;
+    let said = ask(&world, |thread| thread.status()).notices;
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(
         said[0].contains("of the last 1000 commands") && said[0].contains("hdparm"),
@@ -69,8 +71,8 @@ fn what_is_written_is_in_the_export_beneath_and_is_read_back_while_a_scrub_runs(
     client.flush().unwrap();
     assert!(below.read(0, disk.len() as u32).unwrap() == disk);
     drop((client, below));
-    let scrub = ask(&world, |works| works.status()).jobs.remove(0);
-    assert_eq!((scrub.state, scrub.unreadable_blocks.get()), (State::Running, 0));
+    let scrub = ask(&world, |thread| thread.status()).tasks.remove(0);
+    assert_eq!((scrub.state, scrub.unreadable_blocks.get()), (ServedTaskState::Running, 0));
     assert!(world.serving.finish().is_some());
     assert_eq!(gone(&world.notices).len(), 0, "not at an ordinary end");
     assert_eq!(world.beneath.stop().broken, 0);
@@ -156,7 +158,9 @@ fn what_is_to_be_cached_is_read_beneath_and_the_client_hears_of_success_alone() 
     let is_of_it = |span: &Span| span.length >= 512 << 10 && span.end() <= 2 << 20;
     assert!(beneath.reads().iter().any(is_of_it), "{:?}", beneath.reads());
     assert_eq!(cache(8 << 20, 4096), Err(Errno::Io), "it cannot be read");
-    assert_eq!(cache(0, 33 << 20), Err(Errno::Inval), "longer than a read may be");
+    let small = Command::Cache { span: Span { offset: 0, length: 4096 } };
+    let long = Span { offset: 0, length: 33 << 20 };
+    assert_eq!(client.refusal(small, &[], long), Errno::Inval, "longer than a read may be");
     assert_eq!(client.read(1 << 20, 512), Ok(vec![7; 512]));
 }
 
@@ -197,8 +201,10 @@ fn a_server_that_takes_whole_sectors_only_gets_no_others_and_neither_does_ours()
             assert!(client.read(at as u64, length as u32).unwrap() == disk[at..at + length]);
         }
     }
-    let scan = ask(&world, |works| works.create(JobSpec::new(Kind::Scan, Extent::new(0, 800), 4)));
-    assert!(matches!(scan, Err(JobError::PartSector { .. })), "{scan:?}");
+    let scan = ask(&world, |thread| {
+        thread.create(ServedTaskSpec::new(ServedTaskKind::Scan, Extent::new(0, 800), 4))
+    });
+    assert!(matches!(scan, Err(ServedTaskError::PartSector { .. })), "{scan:?}");
 }
 
 #[test]
@@ -231,8 +237,8 @@ fn a_server_that_never_answers_is_gone_after_the_limit_and_every_request_is_told
     beneath.forget();
     let notice = gone(&world.notices).remove(0);
     assert!(notice.contains("no answer for 500ms"), "{notice}");
-    let scrub = ask(&world, |works| works.status()).jobs.remove(0);
-    assert_eq!((scrub.state, scrub.unreadable_blocks.get()), (State::Lost, 0));
+    let scrub = ask(&world, |thread| thread.status()).tasks.remove(0);
+    assert_eq!((scrub.state, scrub.unreadable_blocks.get()), (ServedTaskState::Lost, 0));
 }
 
 #[test]
@@ -251,13 +257,14 @@ fn a_server_that_vanishes_is_said_to_be_gone_and_its_blocks_are_not_called_unrea
         assert_eq!(client.write(0, &[8; 4096], true), Err(Errno::Shutdown));
         assert_eq!(client.flush(), Err(Errno::Shutdown));
     }
-    let told = serving.ask(|works| {
-        let scan = works.create(JobSpec::new(Kind::Scan, Extent::new(0, 1024), 8));
-        (works.status().jobs.remove(0), scan)
+    let told = serving.ask(|thread| {
+        let scan =
+            thread.create(ServedTaskSpec::new(ServedTaskKind::Scan, Extent::new(0, 1024), 8));
+        (thread.status().tasks.remove(0), scan)
     });
     let (scrub, scan) = told.blocking_recv().unwrap();
-    assert_eq!((scrub.state, scrub.unreadable_blocks.get()), (State::Lost, 0));
-    assert!(matches!(scan, Err(JobError::Lost { .. })), "{scan:?}");
+    assert_eq!((scrub.state, scrub.unreadable_blocks.get()), (ServedTaskState::Lost, 0));
+    assert!(matches!(scan, Err(ServedTaskError::Lost { .. })), "{scan:?}");
     assert!(serving.finish().is_some());
     assert_eq!(gone(&notices).len(), 1, "once");
 }

@@ -8,7 +8,7 @@ use freewheel_freeblock::tasks::Extent;
 use freewheel_host::{PredictionSpec, PredictiveScheduler};
 use freewheel_live::nbd::{Limits, Memory, Responder, Service};
 use freewheel_live::serve::backend::{Backend, NbdBackend};
-use freewheel_live::serve::{BackendChannel, JobSpec, Kind, Serving, Setup};
+use freewheel_live::serve::{BackendChannel, ServedTaskKind, ServedTaskSpec, Serving, Setup};
 use freewheel_model::drive::Drive;
 use freewheel_model::sched::PolicySpec;
 use freewheel_nbd::{Command, Errno, Export, Span};
@@ -138,7 +138,10 @@ impl Front {
             name: NAME.into(),
             scheduler,
             rule: Rule::Paths,
-            job: Some(JobSpec { repeats: true, ..JobSpec::new(Kind::Scrub, whole, 128) }),
+            task: Some(ServedTaskSpec {
+                repeats: true,
+                ..ServedTaskSpec::new(ServedTaskKind::Scrub, whole, 128)
+            }),
             notice: Box::new(move |text| heard.lock().unwrap().push(text.to_owned())),
             ended: Box::new(|| {}),
         };

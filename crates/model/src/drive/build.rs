@@ -211,7 +211,9 @@ pub(super) fn evaluator(
             }
         })),
         CurveSpec::PowerLinear { single_ms, break_cylinders, break_ms, full_ms } => {
-            power_linear(single_ms, (break_cylinders, break_ms), (cylinders - 1, full_ms), key)
+            let bend = CurvePoint { cylinders: break_cylinders, ms: break_ms };
+            let full = CurvePoint { cylinders: cylinders - 1, ms: full_ms };
+            power_linear(single_ms, bend, full, key)
         }
     }
 }
@@ -244,12 +246,22 @@ fn three_point(single: f64, average: f64, full: f64, cylinders: u32) -> CurveFun
     })
 }
 
+/// A seek time at one distance.
+struct CurvePoint {
+    cylinders: u32,
+    ms: f64,
+}
+
+/// A power of the distance through one cylinder's time and the bend, and a line from there to the full
+/// stroke.
 fn power_linear(
     single: f64,
-    (break_at, break_ms): (u32, f64),
-    (full_at, full_ms): (u32, f64),
+    bend: CurvePoint,
+    full: CurvePoint,
     key: &str,
 ) -> Result<CurveFunction, BuildDriveError> {
+    let CurvePoint { cylinders: break_at, ms: break_ms } = bend;
+    let CurvePoint { cylinders: full_at, ms: full_ms } = full;
     if !(2..full_at).contains(&break_at) {
         let rule = format!("it must lie between 2 and the full stroke of {full_at}");
         return Err(invalid(format!("{key}.break_cylinders"), break_at, rule));

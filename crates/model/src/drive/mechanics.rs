@@ -379,8 +379,7 @@ impl Drive {
 
     #[inline]
     fn seek_ns(&self, from: Position, to: Position, op: Op) -> u64 {
-        let way = (from.cylinder, to.cylinder);
-        self.seek.between_ns(op, way, from.surface != to.surface)
+        self.seek.between_ns(op, from.cylinder, to.cylinder, from.surface != to.surface)
     }
 
     #[inline]

@@ -69,7 +69,7 @@ impl SeekCurve {
 
     /// The same from one cylinder to another, and with the margin of that movement.
     #[inline]
-    pub fn between_ns(&self, op: Op, (from, to): (u32, u32), switches_head: bool) -> u64 {
+    pub fn between_ns(&self, op: Op, from: u32, to: u32, switches_head: bool) -> u64 {
         let time = self.time_ns(op, from.abs_diff(to), switches_head);
         match &self.margins {
             Some(margins) if time > 0 => time + margins.of(op, seek_class(from, to)).ns(),
@@ -212,11 +212,11 @@ mod tests {
         margins.set(Op::Write, seek_class(4, 7), us(7));
         margins.set(Op::Write, seek_class(7, 4), us(9));
         let slower = curve().with_margins(margins);
-        assert_eq!(slower.between_ns(Op::Read, (5, 5), false), 0);
-        assert_eq!(slower.between_ns(Op::Read, (5, 5), true), 951_000);
-        assert_eq!(slower.between_ns(Op::Read, (5, 8), true), 1_504_000);
-        assert_eq!(slower.between_ns(Op::Write, (5, 8), true), 1_607_000);
-        assert_eq!(slower.between_ns(Op::Write, (8, 5), true), 1_609_000);
+        assert_eq!(slower.between_ns(Op::Read, 5, 5, false), 0);
+        assert_eq!(slower.between_ns(Op::Read, 5, 5, true), 951_000);
+        assert_eq!(slower.between_ns(Op::Read, 5, 8, true), 1_504_000);
+        assert_eq!(slower.between_ns(Op::Write, 5, 8, true), 1_607_000);
+        assert_eq!(slower.between_ns(Op::Write, 8, 5, true), 1_609_000);
         // Of any of them no less than the least margin.
         assert_eq!((slower.floor_ns(0), slower.floor_ns(1)), (0, 901_000));
     }
@@ -229,12 +229,12 @@ mod tests {
         for curve in [plain, slower] {
             for (floor_of, of) in (0..=3).flat_map(|floor| (floor..=3).map(move |of| (floor, of))) {
                 for op in [Op::Read, Op::Write] {
-                    let time = curve.between_ns(op, (0, of), true);
+                    let time = curve.between_ns(op, 0, of, true);
                     assert!(curve.switch_floor_ns(floor_of) <= time, "{op:?} {floor_of} {of}");
                     assert!(curve.switch_floor_for_ns(op, floor_of) <= time, "{floor_of} {of}");
                 }
             }
-            let write = curve.between_ns(Op::Write, (0, 0), true);
+            let write = curve.between_ns(Op::Write, 0, 0, true);
             assert_eq!(
                 curve.switch_floor_for_ns(Op::Write, 0),
                 write,

@@ -408,7 +408,7 @@ fn errno(export: &Export, (flags, kind, offset, length): (u16, u16, u64, u32)) -
         if kind == 1 || kind == 6 { 28 } else { 22 }
     } else if offset % minimum > 0 || u64::from(length) % minimum > 0 {
         22
-    } else if kind <= 1 && length > longest {
+    } else if matches!(kind, 0 | 1 | 5) && length > longest {
         if kind == 0 { 75 } else { 22 }
     } else {
         0

@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use freewheel_freeblock::tasks::{CADENCE, Event, Extent, Promoted, Tasks};
 use freewheel_freeblock::{
-    Foreground, FreeRun, GapUse, IdleTimer, Opportunity, Options, Planner, STEPS_MAX,
+    Foreground, ForegroundEvent, ForegroundObserver, FreeRun, GapUse, IdlePlanner, IdleTimer,
+    Opportunity, Options, Planner, Promoter, STEPS_MAX, WriteCache,
 };
 use freewheel_model::drive::{Departure, Drive};
 use freewheel_model::sched::PolicySpec;
@@ -233,8 +234,8 @@ fn with_delivery(hash: u64, number: usize, extent: &Extent, way: DeliveryPath, a
 }
 
 impl Planner for Background {
-    fn foresee_with(&mut self, drive: &Arc<Drive>) {
-        self.tasks.foresee_with(drive);
+    fn predict_with(&mut self, drive: &Arc<Drive>) {
+        self.tasks.predict_with(drive);
     }
 
     fn prepare(&mut self, gap: &Opportunity) {
@@ -249,25 +250,6 @@ impl Planner for Background {
         }
     }
 
-    fn idle_from(&mut self, now: SimTime) -> Option<SimTime> {
-        self.idle.as_ref().map(|idle| idle.timer.start(now))
-    }
-
-    fn plan_idle(&mut self, head: &Departure) -> Option<FreeRun> {
-        self.is_idle = true;
-        let run = self.tasks.plan_idle(head, self.idle.as_ref()?.config.run_blocks())?;
-        if let Some(write_back) = self.write_back() {
-            write_back.planned(&run);
-        }
-        Some(run)
-    }
-
-    fn idle_used(&mut self, idle: SimDuration, delay: SimDuration) {
-        if let Some(IdleUse { timer, .. }) = &mut self.idle {
-            timer.used(idle, delay);
-        }
-    }
-
     fn done(&mut self, run: &FreeRun, at: SimTime) {
         self.tasks.done(run, at);
         self.take_events(true);
@@ -278,11 +260,38 @@ impl Planner for Background {
         self.running.iter_mut().for_each(|running| running.filled(gap, gap_use));
     }
 
-    fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
+    fn idle(&mut self) -> Option<&mut dyn IdlePlanner> {
+        Some(self)
+    }
+
+    fn promoter(&mut self) -> Option<&mut dyn Promoter> {
+        Some(self)
+    }
+
+    fn write_cache(&mut self) -> Option<&mut dyn WriteCache> {
+        Some(self)
+    }
+}
+
+impl ForegroundObserver for Background {
+    fn foreground(&mut self, event: ForegroundEvent<'_>) {
+        match event {
+            ForegroundEvent::Passed { op, start, blocks, at } => {
+                self.foreground_passed(op, start, blocks, at)
+            }
+            ForegroundEvent::Arrived { request, at } => self.foreground_arrived(request, at),
+            ForegroundEvent::TookHead { request, head } => self.foreground_took(request, head),
+            ForegroundEvent::Done { request, at } => self.foreground_done(request, at),
+        }
+    }
+}
+
+impl Background {
+    fn foreground_passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
         if let Some(tail) = &mut self.tail {
             tail.passed(start, blocks);
         }
-        self.tasks.passed(op, start, blocks, at);
+        self.tasks.foreground(ForegroundEvent::Passed { op, start, blocks, at });
         self.take_events(false);
     }
 
@@ -294,7 +303,7 @@ impl Planner for Background {
             None => self.write_back().map(|write_back| write_back.parts_kept(request)),
             Some(_) => None,
         };
-        self.tasks.foreground_arrived(request, at);
+        self.tasks.foreground(ForegroundEvent::Arrived { request, at });
         self.take_events(false);
         if request.promotion.is_none() {
             let Self { running, tasks, .. } = self;
@@ -306,29 +315,6 @@ impl Planner for Background {
             }
             self.take_events(false);
         }
-    }
-
-    fn takes(&mut self, request: &Foreground, now: SimTime) -> bool {
-        let Self { running, tasks, .. } = self;
-        let mut users = running.iter_mut().filter_map(Running::user);
-        let Some(write_back) = users.find_map(Use::write_back) else { return false };
-        let is_taken = write_back.takes(tasks, request, now).expect("blocks of the drive");
-        if is_taken {
-            running
-                .iter_mut()
-                .filter_map(Running::user)
-                .for_each(|user| user.taken(tasks, request, now));
-            self.take_events(false);
-        }
-        is_taken
-    }
-
-    fn read_before(&mut self, write: &Foreground, _: SimTime) -> Option<Promoted> {
-        // What it may write over must be on its way before.
-        if let Some(promoted) = self.write_back().and_then(WriteBack::promoted) {
-            return Some(promoted);
-        }
-        self.copies.before(write, &self.running, &mut self.tasks)
     }
 
     fn foreground_took(&mut self, request: &Foreground, head: SimDuration) {
@@ -350,7 +336,7 @@ impl Planner for Background {
     }
 
     fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
-        self.tasks.foreground_done(request, at);
+        self.tasks.foreground(ForegroundEvent::Done { request, at });
         self.take_events(false);
         self.copies.done(request.promotion);
         if let Some(write_back) = self.write_back() {
@@ -359,6 +345,37 @@ impl Planner for Background {
         if let Some(tail) = &mut self.tail {
             tail.done(request.promotion);
         }
+    }
+}
+
+impl IdlePlanner for Background {
+    fn idle_from(&mut self, now: SimTime) -> Option<SimTime> {
+        self.idle.as_ref().map(|idle| idle.timer.start(now))
+    }
+
+    fn plan_idle(&mut self, head: &Departure) -> Option<FreeRun> {
+        self.is_idle = true;
+        let run = self.tasks.plan_idle(head, self.idle.as_ref()?.config.run_blocks())?;
+        if let Some(write_back) = self.write_back() {
+            write_back.planned(&run);
+        }
+        Some(run)
+    }
+
+    fn idle_used(&mut self, idle: SimDuration, delay: SimDuration) {
+        if let Some(IdleUse { timer, .. }) = &mut self.idle {
+            timer.used(idle, delay);
+        }
+    }
+}
+
+impl Promoter for Background {
+    fn read_before(&mut self, write: &Foreground, _: SimTime) -> Option<Promoted> {
+        // What it may write over must be on its way before.
+        if let Some(promoted) = self.write_back().and_then(WriteBack::promoted) {
+            return Some(promoted);
+        }
+        self.copies.before(write, &self.running, &mut self.tasks)
     }
 
     fn promote(&mut self, now: SimTime) -> Option<Promoted> {
@@ -370,6 +387,23 @@ impl Planner for Background {
         let promoted = tail.promote(now, &mut self.tasks, first.id(), number, &round)?;
         first.is_promoted_from(now);
         Some(promoted)
+    }
+}
+
+impl WriteCache for Background {
+    fn takes(&mut self, request: &Foreground, now: SimTime) -> bool {
+        let Self { running, tasks, .. } = self;
+        let mut users = running.iter_mut().filter_map(Running::user);
+        let Some(write_back) = users.find_map(Use::write_back) else { return false };
+        let is_taken = write_back.takes(tasks, request, now).expect("blocks of the drive");
+        if is_taken {
+            running
+                .iter_mut()
+                .filter_map(Running::user)
+                .for_each(|user| user.taken(tasks, request, now));
+            self.take_events(false);
+        }
+        is_taken
     }
 }
 
@@ -513,8 +547,27 @@ mod tests {
             self.background.filled(gap, gap_use);
         }
 
-        fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
-            self.background.passed(op, start, blocks, at);
+        fn promoter(&mut self) -> Option<&mut dyn Promoter> {
+            Some(self)
+        }
+    }
+
+    impl ForegroundObserver for Watched {
+        fn foreground(&mut self, event: ForegroundEvent<'_>) {
+            match event {
+                ForegroundEvent::Passed { op, start, blocks, at } => {
+                    self.foreground_passed(op, start, blocks, at)
+                }
+                ForegroundEvent::Arrived { request, at } => self.foreground_arrived(request, at),
+                ForegroundEvent::TookHead { request, head } => self.foreground_took(request, head),
+                ForegroundEvent::Done { request, at } => self.foreground_done(request, at),
+            }
+        }
+    }
+
+    impl Watched {
+        fn foreground_passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
+            self.background.foreground(ForegroundEvent::Passed { op, start, blocks, at });
         }
 
         fn foreground_arrived(&mut self, request: &Foreground, at: SimTime) {
@@ -523,16 +576,22 @@ mod tests {
                 self.newer.extend(from..from + u64::from(request.blocks));
             }
             if self.tells {
-                self.background.foreground_arrived(request, at);
+                self.background.foreground(ForegroundEvent::Arrived { request, at });
             }
         }
 
         fn foreground_took(&mut self, request: &Foreground, head: SimDuration) {
-            self.background.foreground_took(request, head);
+            self.background.foreground(ForegroundEvent::TookHead { request, head });
         }
 
         fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
-            self.background.foreground_done(request, at);
+            self.background.foreground(ForegroundEvent::Done { request, at });
+        }
+    }
+
+    impl Promoter for Watched {
+        fn read_before(&mut self, _: &Foreground, _: SimTime) -> Option<Promoted> {
+            None
         }
 
         fn promote(&mut self, now: SimTime) -> Option<Promoted> {
@@ -646,16 +705,31 @@ mod tests {
             self.background.done(run, at);
         }
 
-        fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
-            self.background.passed(op, start, blocks, at);
+        fn promoter(&mut self) -> Option<&mut dyn Promoter> {
+            Some(self)
         }
 
-        fn takes(&mut self, request: &Foreground, now: SimTime) -> bool {
-            let is_taken = self.background.takes(request, now);
-            if is_taken && request.op == Op::Write {
-                self.begins(request, true);
+        fn write_cache(&mut self) -> Option<&mut dyn WriteCache> {
+            Some(self)
+        }
+    }
+
+    impl ForegroundObserver for Versions {
+        fn foreground(&mut self, event: ForegroundEvent<'_>) {
+            match event {
+                ForegroundEvent::Passed { op, start, blocks, at } => {
+                    self.foreground_passed(op, start, blocks, at)
+                }
+                ForegroundEvent::Arrived { request, at } => self.foreground_arrived(request, at),
+                ForegroundEvent::TookHead { request, head } => self.foreground_took(request, head),
+                ForegroundEvent::Done { request, at } => self.foreground_done(request, at),
             }
-            is_taken
+        }
+    }
+
+    impl Versions {
+        fn foreground_passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
+            self.background.foreground(ForegroundEvent::Passed { op, start, blocks, at });
         }
 
         fn foreground_arrived(&mut self, request: &Foreground, at: SimTime) {
@@ -664,12 +738,12 @@ mod tests {
                 self.through.insert(request.sequence, self.begun);
             }
             if self.tells {
-                self.background.foreground_arrived(request, at);
+                self.background.foreground(ForegroundEvent::Arrived { request, at });
             }
         }
 
         fn foreground_took(&mut self, request: &Foreground, head: SimDuration) {
-            self.background.foreground_took(request, head);
+            self.background.foreground(ForegroundEvent::TookHead { request, head });
         }
 
         fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
@@ -683,9 +757,11 @@ mod tests {
                 };
                 written.into_iter().for_each(|(block, version)| self.is_written(block, version));
             }
-            self.background.foreground_done(request, at);
+            self.background.foreground(ForegroundEvent::Done { request, at });
         }
+    }
 
+    impl Promoter for Versions {
         fn read_before(&mut self, write: &Foreground, now: SimTime) -> Option<Promoted> {
             let promoted = self.background.read_before(write, now);
             self.is_promoted(promoted)
@@ -694,6 +770,16 @@ mod tests {
         fn promote(&mut self, now: SimTime) -> Option<Promoted> {
             let promoted = self.background.promote(now);
             self.is_promoted(promoted)
+        }
+    }
+
+    impl WriteCache for Versions {
+        fn takes(&mut self, request: &Foreground, now: SimTime) -> bool {
+            let is_taken = self.background.takes(request, now);
+            if is_taken && request.op == Op::Write {
+                self.begins(request, true);
+            }
+            is_taken
         }
     }
 

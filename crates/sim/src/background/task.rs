@@ -477,7 +477,7 @@ impl TaskConfig {
         }
         let spec = self.spec(capacity);
         match spec.until {
-            Until::Enough(sample_share) => sample_share,
+            Until::Enough(blocks) => blocks,
             _ => spec.blocks(),
         }
     }

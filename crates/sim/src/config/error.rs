@@ -56,7 +56,7 @@ pub enum ConfigError {
         message: String,
     },
     /// A value of the scheduler outside the drive does not fit.
-    #[error("external: {message}")]
+    #[error("host: {message}")]
     PredictiveScheduler {
         /// Key, value and what is allowed.
         message: String,

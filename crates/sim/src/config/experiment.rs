@@ -25,8 +25,9 @@ use super::workload::{ThinkTimeDistribution, TraceWorkload, Workload, check_work
 use super::{ConfigError, PostmarkCleaner, PostmarkWorkload, SimConfig, overrides};
 use crate::arm_executor::{ArmExecutor, SeekErrors};
 use crate::background::{Background, FreeblockConfig, STALLED_REQUESTS_MAX, Unfinished, UntilDone};
-use crate::completion::Completion;
 use crate::device::{Mechanics, WholeDrive};
+use crate::engine::Completion;
+use crate::engine::VolumeZones;
 use crate::engine::{self, Arm};
 use crate::fleet::{self, Member};
 use crate::host::{HostConfig, HostDevice};
@@ -36,7 +37,6 @@ use crate::result::{RunResult, Tally};
 use crate::source::{
     Closed, Fit, Open, Pattern, PatternSpec, Placement, Replay, ReplayMode, Source, ThinkTime,
 };
-use crate::zoned::VolumeZones;
 
 /// An experiment with its drive built: ready to run, any number of times.
 #[derive(Debug, Clone)]

@@ -4,7 +4,6 @@ mod config;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use freewheel_freeblock::tasks::Promoted;
 use freewheel_freeblock::{NoPlanner, Planner, PromotionId};
 use freewheel_host::{Account, Finished, PredictiveScheduler, to_the_end};
 use freewheel_model::drive::{Position, Sectors};
@@ -150,12 +149,11 @@ impl Device for HostDevice<'_> {
         }
     }
 
-    fn read_before(&mut self, now: SimTime, write: &Waiting) -> Option<Promoted> {
-        self.planner.as_mut()?.read_before(&foreground(write, None), now)
-    }
-
-    fn promote(&mut self, now: SimTime) -> Option<Promoted> {
-        self.planner.as_mut()?.promote(now)
+    fn planner(&mut self) -> Option<&mut dyn Planner> {
+        match &mut self.planner {
+            Some(planner) => Some(&mut **planner),
+            None => None,
+        }
     }
 
     fn submit(&mut self, now: SimTime, waiting: &Waiting) {

@@ -12,7 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use freewheel_freeblock::tasks::{
     BlockSelection, CADENCE, Counts, Event, Extent, TaskId, TaskSpec, Tasks, Until,
 };
-use freewheel_freeblock::{Foreground, FreeRun, GapUse, Opportunity, Options, Planner};
+use freewheel_freeblock::{
+    Foreground, ForegroundEvent, ForegroundObserver, FreeRun, GapUse, Opportunity, Options, Planner,
+};
 use freewheel_model::drive::Drive;
 use freewheel_model::log_disk::FreeRequest;
 use freewheel_units::{Blocks, Lbn, Op, SimTime};
@@ -127,18 +129,33 @@ impl Planner for CleaningPlanner {
     fn filled(&mut self, gap: &Opportunity, gap_use: &GapUse) {
         lock(&self.0).tasks.filled(gap, gap_use);
     }
+}
 
-    fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
+impl ForegroundObserver for CleaningPlanner {
+    fn foreground(&mut self, event: ForegroundEvent<'_>) {
+        match event {
+            ForegroundEvent::Passed { op, start, blocks, at } => {
+                self.foreground_passed(op, start, blocks, at)
+            }
+            ForegroundEvent::Arrived { request, at } => self.foreground_arrived(request, at),
+            ForegroundEvent::Done { request, at } => self.foreground_done(request, at),
+            _ => {}
+        }
+    }
+}
+
+impl CleaningPlanner {
+    fn foreground_passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
         let shared = &mut *lock(&self.0);
-        shared.tasks.passed(op, start, blocks, at);
+        shared.tasks.foreground(ForegroundEvent::Passed { op, start, blocks, at });
         shared.take_events();
     }
 
     fn foreground_arrived(&mut self, request: &Foreground, at: SimTime) {
-        lock(&self.0).tasks.foreground_arrived(request, at);
+        lock(&self.0).tasks.foreground(ForegroundEvent::Arrived { request, at });
     }
 
     fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
-        lock(&self.0).tasks.foreground_done(request, at);
+        lock(&self.0).tasks.foreground(ForegroundEvent::Done { request, at });
     }
 }

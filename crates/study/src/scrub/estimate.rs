@@ -6,14 +6,15 @@ use std::sync::atomic::Ordering;
 use freewheel_freeblock::tasks::BLOCK_SIZE_MAX;
 use freewheel_freeblock::uses;
 use freewheel_freeblock::{
-    ByNodes, Effort, FreeRun, GapUse, Opportunity, Options, Planner, Rule, TimedPlanner, Timer,
+    ByNodes, Effort, ForegroundEvent, ForegroundObserver, FreeRun, GapUse, Opportunity, Options,
+    Planner, Rule, TimedPlanner, Timer,
 };
 use freewheel_model::drive::Drive;
 use freewheel_sim::RunResult;
 use freewheel_sim::background::{GapShares, Gaps};
 use freewheel_sim::config::{ConfigError, Experiment, TraceWorkload};
 use freewheel_sim::source::{Request, Source, SourceError};
-use freewheel_units::{Blocks, Bytes, Lbn, Op, Prng, SimDuration, SimTime};
+use freewheel_units::{Blocks, Bytes, Prng, SimDuration, SimTime};
 use serde::Serialize;
 
 use super::curve::{self, At};
@@ -393,8 +394,10 @@ impl Planner for Counted {
     fn filled(&mut self, gap: &Opportunity, gap_use: &GapUse) {
         self.0.add(gap, gap_use);
     }
+}
 
-    fn passed(&mut self, _: Op, _: Lbn, _: u32, _: SimTime) {}
+impl ForegroundObserver for Counted {
+    fn foreground(&mut self, _: ForegroundEvent<'_>) {}
 }
 
 /// The scan of one arm in bursts.

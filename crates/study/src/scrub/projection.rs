@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use freewheel_freeblock::{
-    Effort, FreeRun, GapUse, LayerKey, Opportunity, Options, Planner, Scheduler,
+    Effort, ForegroundEvent, ForegroundObserver, FreeRun, GapUse, LayerKey, Opportunity, Options,
+    Planner, Scheduler,
 };
 use freewheel_model::drive::Drive;
 use freewheel_sim::background::Gaps;
@@ -456,11 +457,24 @@ impl Planner for Projection {
             self.leap();
         }
     }
+}
 
-    fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
+impl ForegroundObserver for Projection {
+    fn foreground(&mut self, event: ForegroundEvent<'_>) {
+        match event {
+            ForegroundEvent::Passed { op, start, blocks, at } => {
+                self.foreground_passed(op, start, blocks, at)
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Projection {
+    fn foreground_passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
         // What is written does not verify anything.
         if op == Op::Read && self.end.is_none() {
-            self.scheduler.passed(op, start, blocks, at);
+            self.scheduler.foreground(ForegroundEvent::Passed { op, start, blocks, at });
             self.deliveries();
             self.is_complete();
         }
@@ -541,8 +555,13 @@ mod tests {
         let mut last = scan();
         gaps(&mut last, PACE.gaps, 16);
         let blocks = last.blocks * 16;
-        last.passed(Op::Read, Lbn::new(4_000_000), (blocks - 4_000_000) as u32, SimTime::ZERO);
-        last.passed(Op::Read, Lbn::new(0), 3_990_000, SimTime::ZERO);
+        last.foreground_passed(
+            Op::Read,
+            Lbn::new(4_000_000),
+            (blocks - 4_000_000) as u32,
+            SimTime::ZERO,
+        );
+        last.foreground_passed(Op::Read, Lbn::new(0), 3_990_000, SimTime::ZERO);
         last.burst.time.potential_ns = u64::MAX;
         assert!(!last.has_ebbed() && last.left() > PACE.gaps && last.end.is_none());
     }

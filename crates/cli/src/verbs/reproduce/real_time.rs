@@ -79,7 +79,7 @@ fn one(seed: u64, scans: bool, length: SimDuration) -> Result<(RealTimeRun, Repl
     let us = |ns: u64| ns as f64 / 1e3;
     let late = replies.lateness.summary;
     let seconds = played.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
-    let scanned: u64 = report.jobs.iter().map(|job| job.delivered.get()).sum();
+    let scanned: u64 = report.tasks.iter().map(|task| task.delivered.get()).sum();
     let seen = RealTimeRun {
         requests: played.requests,
         requests_per_second: played.requests as f64 / seconds,

@@ -19,7 +19,7 @@ pub(super) fn text(
 ) -> Result<String, Failure> {
     let config = toml::to_string(&experiment.config);
     let config = config.map_err(|error| Failure::failed(format!("the experiment: {error}")))?;
-    let region_weights = "\nprices = true";
+    let region_weights = "\nregion_weights = true";
     let config =
         config.replace(region_weights, &format!("{region_weights}   # {}", report::PRICES_ARE));
     let mut sections = vec![

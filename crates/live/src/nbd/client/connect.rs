@@ -8,11 +8,10 @@ use std::time::{Duration, Instant};
 
 use freewheel_nbd::client::{self as codec, Event, ExportInfo, Requests, Session, Settings};
 use freewheel_nbd::{Address, OptionCode, OptionError, Uri, Violation};
-use rustix::net::sockopt;
 use thiserror::Error;
 
 use super::ClientLimits;
-use crate::nbd::stream::{Socket, Stream, is_timeout};
+use crate::nbd::stream::{Socket, Stream, is_timeout, keep_alive};
 use crate::nbd::tls::{self, TlsError};
 
 /// Bytes read at once before requests may be made.
@@ -144,10 +143,7 @@ impl Negotiation<'_> {
             }
         }
         let stream = tried?;
-        let stall = self.limits.stall;
-        sockopt::set_socket_keepalive(&stream, true)?;
-        sockopt::set_tcp_keepidle(&stream, stall.max(Duration::from_secs(1)))?;
-        sockopt::set_tcp_user_timeout(&stream, stall.as_millis() as u32)?;
+        keep_alive(&stream, self.limits.stall)?;
         Ok(stream)
     }
 

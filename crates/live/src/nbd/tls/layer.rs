@@ -68,20 +68,21 @@ impl Layer {
         })
     }
 
+    /// Data from the other side. `Interrupted` when the socket brought a part of a record only: the
+    /// caller checks its limits of time and reads again.
     pub fn read(&self, socket: &Socket, buffer: &mut [u8]) -> io::Result<usize> {
         let mut incoming = lock(&self.incoming);
-        loop {
-            if let Some(length) = self.decrypt(&mut incoming, buffer)? {
-                return Ok(length);
-            }
-            // Without the keys: others go on writing while this waits.
-            let length = socket.read(&mut incoming.bytes)?;
-            if length == 0 {
-                // An end without a farewell. What it may cut short the session above knows.
-                return Ok(0);
-            }
-            (incoming.begin, incoming.end) = (0, length);
+        if let Some(length) = self.decrypt(&mut incoming, buffer)? {
+            return Ok(length);
         }
+        // Without the keys: others go on writing while this waits.
+        let length = socket.read(&mut incoming.bytes)?;
+        if length == 0 {
+            // An end without a farewell. What it may cut short the session above knows.
+            return Ok(0);
+        }
+        (incoming.begin, incoming.end) = (0, length);
+        self.decrypt(&mut incoming, buffer)?.ok_or(ErrorKind::Interrupted.into())
     }
 
     /// Data out of what has come; `None` when there are none.

@@ -14,6 +14,8 @@
 mod layer;
 mod validity;
 
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -186,7 +188,12 @@ fn fault(path: &Path, fault: impl ToString) -> TlsError {
 fn authority(folder: &Path) -> Result<(PathBuf, RootCertStore), TlsError> {
     let path = folder.join("ca-cert.pem");
     let mut roots = RootCertStore::empty();
-    for certificate in certificates(&path)? {
+    let certificates = certificates(&path)?;
+    // The library trusts an authority whatever its dates say.
+    if let Some(why) = validity::fault(&certificates, UnixTime::now()) {
+        return Err(fault(&path, why));
+    }
+    for certificate in certificates {
         roots.add(certificate).map_err(|error| fault(&path, error))?;
     }
     Ok((path, roots))
@@ -217,12 +224,14 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
 
 fn revoked(folder: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
     let path = folder.join("ca-crl.pem");
-    if !path.exists() {
+    // A link that leads nowhere is a list that is lost, not one that was never there.
+    if fs::symlink_metadata(&path).is_err_and(|error| error.kind() == ErrorKind::NotFound) {
         return Ok(Vec::new());
     }
-    let bad = |error| pem_fault(&path, "lists of revoked certificates", error);
+    let bad = |error| pem_fault(&path, "at least one list of revoked certificates", error);
     let all = CertificateRevocationListDer::pem_file_iter(&path).map_err(bad)?;
-    all.collect::<Result<_, _>>().map_err(bad)
+    let all: Vec<_> = all.collect::<Result<_, _>>().map_err(bad)?;
+    if all.is_empty() { Err(bad(pem::Error::NoItemsFound)) } else { Ok(all) }
 }
 
 fn pem_fault(path: &Path, expected: &str, error: pem::Error) -> TlsError {

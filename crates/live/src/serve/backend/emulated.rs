@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use freewheel_model::drive::spec::DriveSpec;
-use freewheel_nbd::Errno;
 use freewheel_units::{BLOCK_BYTES, Blocks, Op};
 
-use super::{Abilities, Back, Backend, BackendCommand, BackendCompletion, BackendOp, Failed};
+use super::{
+    Abilities, Back, Backend, BackendCompletion, DeviceCommand, DeviceError, DeviceErrorKind,
+    DeviceOp, kind_of_system,
+};
 use crate::emulate::{EmulateError, Emulation, Finished, Options, Request};
 
 /// A modelled drive that takes as long as a real one.
@@ -49,48 +51,49 @@ impl Backend for EmulatedBackend {
         }
     }
 
-    fn submit(&self, command: BackendCommand) {
-        let BackendCommand { id, what, start, mut data } = command;
+    fn submit(&self, command: DeviceCommand) {
+        let DeviceCommand { id, what, start, mut data } = command;
         let arrival = self.emulation.device().clock().now();
         let back = Arc::clone(&self.back);
         let offset = start.get() * BLOCK_BYTES;
         let store = self.emulation.store();
         let moved = match what {
-            BackendOp::Read => store.read(offset, &mut data),
-            BackendOp::Write { .. } => store.write(offset, &data),
-            BackendOp::Flush => Ok(()),
-            BackendOp::Trim { blocks } => store.zero(offset, blocks * BLOCK_BYTES, false),
-            BackendOp::WriteZeroes { blocks, keep } => {
+            DeviceOp::Read => store.read(offset, &mut data),
+            DeviceOp::Write { .. } => store.write(offset, &data),
+            DeviceOp::Flush => Ok(()),
+            DeviceOp::Trim { blocks } => store.zero(offset, blocks * BLOCK_BYTES, false),
+            DeviceOp::WriteZeroes { blocks, keep } => {
                 store.zero(offset, blocks * BLOCK_BYTES, keep)
             }
         };
         if let Err(error) = moved {
-            let errno = error.raw_os_error().map_or(Errno::Io, Errno::from_linux);
-            let failed = Failed { errno, message: format!("the drive's store: {error}") };
+            let kind = kind_of_system(&error);
+            let failed = DeviceError { kind, message: format!("the drive's store: {error}") };
             return back(BackendCompletion { id, at: Instant::now(), result: Err(failed) });
         }
         let blocks = data.len() as u64 / BLOCK_BYTES;
         let request = match what {
-            BackendOp::Read => Request { op: Op::Read, start, blocks, fua: false },
-            BackendOp::Write { fua } => Request { op: Op::Write, start, blocks, fua },
-            BackendOp::Flush => Request { op: Op::Flush, start, blocks, fua: false },
-            BackendOp::WriteZeroes { blocks, .. } => {
+            DeviceOp::Read => Request { op: Op::Read, start, blocks, fua: false },
+            DeviceOp::Write { fua } => Request { op: Op::Write, start, blocks, fua },
+            DeviceOp::Flush => Request { op: Op::Flush, start, blocks, fua: false },
+            DeviceOp::WriteZeroes { blocks, .. } => {
                 Request { op: Op::Write, start, blocks, fua: false }
             }
             // The model knows no trim: it takes the drive no time.
-            BackendOp::Trim { .. } => {
+            DeviceOp::Trim { .. } => {
                 return back(BackendCompletion { id, at: Instant::now(), result: Ok(data) });
             }
         };
         let done = move |finished: &Finished| {
             let result = match finished.bad {
-                Some(lbn) => {
-                    Err(Failed { errno: Errno::Io, message: format!("{lbn} cannot be read") })
-                }
+                Some(lbn) => Err(DeviceError {
+                    kind: DeviceErrorKind::Io,
+                    message: format!("{lbn} cannot be read"),
+                }),
                 None => Ok(data),
             };
             back(BackendCompletion { id, at: Instant::now(), result });
         };
-        self.emulation.device().submit(arrival, request, Box::new(done));
+        self.emulation.device().submit(arrival, request, None, Box::new(done));
     }
 }

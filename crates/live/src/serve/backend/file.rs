@@ -15,14 +15,16 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use freewheel_nbd::Errno;
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes};
 use rustix::fs::{FlockOperation, OFlags, flock, ioctl_blkpbszget, ioctl_blksszget};
 use thiserror::Error;
 
 use self::buffer::Buffer;
 use self::ring::Ringer;
-use super::{Abilities, Back, Backend, BackendCommand, BackendCompletion, BackendOp, Failed};
+use super::{
+    Abilities, Back, Backend, BackendCompletion, DeviceCommand, DeviceError, DeviceErrorKind,
+    DeviceOp, kind_of_system,
+};
 use crate::{FreeSpace, zero_range};
 
 /// Why a file or device cannot be served.
@@ -105,7 +107,7 @@ pub struct FileBackend {
     blocks: Blocks,
     opened: Arc<Opened>,
     trims: bool,
-    commands: Mutex<Sender<BackendCommand>>,
+    commands: Mutex<Sender<DeviceCommand>>,
     ringer: Option<Ringer>,
 }
 
@@ -123,7 +125,7 @@ struct Opened {
 /// A command that is being done.
 struct Work {
     id: u64,
-    what: BackendOp,
+    what: DeviceOp,
     /// The first byte, and how many there are that it is about.
     offset: u64,
     length: u64,
@@ -252,15 +254,15 @@ impl Opened {
     /// do comes back at once.
     fn begin(
         &self,
-        command: BackendCommand,
+        command: DeviceCommand,
         spare: &mut Vec<Vec<u8>>,
     ) -> Result<Work, BackendCompletion> {
-        let BackendCommand { id, what, start, data } = command;
+        let DeviceCommand { id, what, start, data } = command;
         let length = match what {
-            BackendOp::Trim { blocks } | BackendOp::WriteZeroes { blocks, .. } => {
+            DeviceOp::Trim { blocks } | DeviceOp::WriteZeroes { blocks, .. } => {
                 blocks * BLOCK_BYTES
             }
-            BackendOp::Read | BackendOp::Write { .. } | BackendOp::Flush => data.len() as u64,
+            DeviceOp::Read | DeviceOp::Write { .. } | DeviceOp::Flush => data.len() as u64,
         };
         if let Err(failed) = self.is_still_whole(what) {
             return Err(BackendCompletion { id, at: Instant::now(), result: Err(failed) });
@@ -279,7 +281,7 @@ impl Opened {
             work.buffer = Buffer::of(mem::take(&mut work.data));
         } else if !work.data.is_empty() {
             work.buffer = Buffer::aligned(spare.pop().unwrap_or_default(), work.data.len());
-            if matches!(what, BackendOp::Write { .. }) {
+            if matches!(what, DeviceOp::Write { .. }) {
                 work.buffer.bytes_mut().copy_from_slice(&work.data);
             }
         }
@@ -288,8 +290,8 @@ impl Opened {
 
     /// Whether a command may be given to the file. A file that was cut short would grow again by a write
     /// behind its end, with a hole before it that reads as zeroes. A device has a size of its own.
-    fn is_still_whole(&self, what: BackendOp) -> Result<(), Failed> {
-        if self.is_device || what == BackendOp::Read {
+    fn is_still_whole(&self, what: DeviceOp) -> Result<(), DeviceError> {
+        if self.is_device || what == DeviceOp::Read {
             return Ok(());
         }
         match self.file.metadata() {
@@ -311,13 +313,13 @@ impl Opened {
         if !self.is_direct {
             data = buffer.into_memory();
         } else if !data.is_empty() {
-            if what == BackendOp::Read && done.is_ok() {
+            if what == DeviceOp::Read && done.is_ok() {
                 data.copy_from_slice(buffer.bytes());
             }
             spare.push(buffer.into_memory());
         }
         let is_inside = offset + length <= self.bytes;
-        let erases = matches!(what, BackendOp::Trim { .. } | BackendOp::WriteZeroes { .. });
+        let erases = matches!(what, DeviceOp::Trim { .. } | DeviceOp::WriteZeroes { .. });
         let result = match done {
             Ok(()) => Ok(data),
             Err(error) if erases && zero_range::are_unknown(&error) => {
@@ -332,12 +334,15 @@ impl Opened {
 impl Work {
     /// Zeroes for which room is to be kept.
     fn keeps_room(&self) -> bool {
-        matches!(self.what, BackendOp::WriteZeroes { keep: true, .. })
+        matches!(self.what, DeviceOp::WriteZeroes { keep: true, .. })
     }
 }
 
-fn zeroes_are_to_be_written() -> Failed {
-    Failed { errno: Errno::NotSup, message: "zeroes have to be written here".into() }
+fn zeroes_are_to_be_written() -> DeviceError {
+    DeviceError {
+        kind: DeviceErrorKind::NotSupported,
+        message: "zeroes have to be written here".into(),
+    }
 }
 
 impl Backend for FileBackend {
@@ -359,7 +364,7 @@ impl Backend for FileBackend {
         }
     }
 
-    fn submit(&self, command: BackendCommand) {
+    fn submit(&self, command: DeviceCommand) {
         let commands = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
         // Its threads live as long as the sender does.
         let _ = commands.send(command);
@@ -370,22 +375,25 @@ impl Backend for FileBackend {
 }
 
 /// The file is not what it was when it was opened.
-fn cut_short() -> Failed {
-    Failed { errno: Errno::Shutdown, message: "it ends before the size that it had".into() }
+fn cut_short() -> DeviceError {
+    DeviceError {
+        kind: DeviceErrorKind::Gone,
+        message: "it ends before the size that it had".into(),
+    }
 }
 
 /// What it means that the system refused; `is_inside` the size that there was at first. A drive that is
 /// pulled out ends as an empty one.
-fn failed(error: &io::Error, is_inside: bool) -> Failed {
+fn failed(error: &io::Error, is_inside: bool) -> DeviceError {
     use rustix::io::Errno as System;
     if error.kind() == io::ErrorKind::UnexpectedEof && is_inside {
         return cut_short();
     }
-    let errno = match System::from_io_error(error) {
-        Some(System::NODEV | System::NXIO) => Errno::Shutdown,
-        _ => error.raw_os_error().map_or(Errno::Io, Errno::from_linux),
+    let kind = match System::from_io_error(error) {
+        Some(System::NODEV | System::NXIO) => DeviceErrorKind::Gone,
+        _ => kind_of_system(error),
     };
-    Failed { errno, message: error.to_string() }
+    DeviceError { kind, message: error.to_string() }
 }
 
 /// Where the system tells of this block device.

@@ -3,11 +3,14 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use freewheel_nbd::{Command, Errno, Features, Span, Uri};
+use freewheel_nbd::{Command, Features, Span, Uri};
 use freewheel_units::{BLOCK_BYTES, Blocks};
 use thiserror::Error;
 
-use super::{Abilities, Back, Backend, BackendCommand, BackendCompletion, BackendOp, Failed};
+use super::{
+    Abilities, Back, Backend, BackendCompletion, DeviceCommand, DeviceError, DeviceErrorKind,
+    DeviceOp, kind_of,
+};
 use crate::nbd::{
     Answer, Client, ClientLimits, ConnectError, Lost, Refusal, Refused, RequestError,
 };
@@ -49,12 +52,12 @@ struct Parts {
     /// Room for what is read.
     data: Vec<u8>,
     /// What went wrong first.
-    failed: Option<Failed>,
+    failed: Option<DeviceError>,
 }
 
 impl Tag {
     /// What the command has come to, if this was the last of it to come.
-    fn done(self, result: Result<Vec<u8>, Failed>) -> Option<Result<Vec<u8>, Failed>> {
+    fn done(self, result: Result<Vec<u8>, DeviceError>) -> Option<Result<Vec<u8>, DeviceError>> {
         let Some((parts, at)) = self.part else { return Some(result) };
         let mut parts = parts.lock().unwrap_or_else(PoisonError::into_inner);
         match result {
@@ -74,13 +77,13 @@ impl Tag {
 
 impl NbdBackend {
     /// Connects to an export that can be written. `lost` is told when the connection is lost; what is
-    /// sent fails as [`Errno::Shutdown`] from then on. It is also lost when a command has not come back
+    /// sent fails as [`DeviceErrorKind::Gone`] from then on. It is also lost when a command has not come back
     /// after `longest`, if that is given.
     pub fn connect(
         uri: &Uri,
         longest: Option<Duration>,
         back: Back,
-        lost: impl FnOnce(Failed) + Send + 'static,
+        lost: impl FnOnce(DeviceError) + Send + 'static,
     ) -> Result<Self, ExportError> {
         let export = Self::connect_to_read(uri, longest, back, lost)?;
         if export.client.info().features.read_only {
@@ -94,7 +97,7 @@ impl NbdBackend {
         uri: &Uri,
         longest: Option<Duration>,
         back: Back,
-        lost: impl FnOnce(Failed) + Send + 'static,
+        lost: impl FnOnce(DeviceError) + Send + 'static,
     ) -> Result<Self, ExportError> {
         // Whoever sends commands knows how many there may be.
         let limits = ClientLimits {
@@ -131,37 +134,35 @@ impl NbdBackend {
 
     fn send(&self, command: Command, mut data: Vec<u8>, tag: Tag) {
         let Err(Refused { why, tag }) = self.client.submit(command, &mut data, tag) else { return };
-        let errno = match why {
-            Refusal::Lost(_) => Errno::Shutdown,
-            Refusal::Invalid(_) | Refusal::Full { .. } => Errno::Inval,
+        let kind = match why {
+            Refusal::Lost(_) => DeviceErrorKind::Gone,
+            Refusal::Invalid(_) | Refusal::Full { .. } => DeviceErrorKind::Invalid,
         };
-        let (id, failed) = (tag.id, Failed { errno, message: why.to_string() });
+        let (id, failed) = (tag.id, DeviceError { kind, message: why.to_string() });
         if let Some(result) = tag.done(Err(failed)) {
             (self.back)(BackendCompletion { id, at: Instant::now(), result });
         }
     }
 }
 
-fn failed(error: &RequestError) -> Failed {
-    let errno = match error {
-        RequestError::Failed(failure) => failure.errno,
-        RequestError::Lost(_) => Errno::Shutdown,
+fn failed(error: &RequestError) -> DeviceError {
+    let kind = match error {
+        RequestError::Failed(failure) => kind_of(failure.errno),
+        RequestError::Lost(_) => DeviceErrorKind::Gone,
     };
-    Failed { errno, message: error.to_string() }
+    DeviceError { kind, message: error.to_string() }
 }
 
 /// As it is said to a server, of `length` bytes from `offset` on.
-fn command(what: BackendOp, offset: u64, length: usize) -> Command {
+fn command(what: DeviceOp, offset: u64, length: usize) -> Command {
     let span = |length: u64| Span { offset, length: length as u32 };
     let length = length as u64;
     match what {
-        BackendOp::Read => Command::Read { span: span(length), dont_fragment: false },
-        BackendOp::Write { fua } => Command::Write { span: span(length), fua },
-        BackendOp::Flush => Command::Flush,
-        BackendOp::Trim { blocks } => {
-            Command::Trim { span: span(blocks * BLOCK_BYTES), fua: false }
-        }
-        BackendOp::WriteZeroes { blocks, keep } => Command::WriteZeroes {
+        DeviceOp::Read => Command::Read { span: span(length), dont_fragment: false },
+        DeviceOp::Write { fua } => Command::Write { span: span(length), fua },
+        DeviceOp::Flush => Command::Flush,
+        DeviceOp::Trim { blocks } => Command::Trim { span: span(blocks * BLOCK_BYTES), fua: false },
+        DeviceOp::WriteZeroes { blocks, keep } => Command::WriteZeroes {
             span: span(blocks * BLOCK_BYTES),
             fua: false,
             no_hole: keep,
@@ -191,14 +192,14 @@ impl Backend for NbdBackend {
     }
 
     /// Waits while the server takes nothing, for [`ClientLimits::stall`] at most.
-    fn submit(&self, asked: BackendCommand) {
-        let BackendCommand { id, what, start, data } = asked;
+    fn submit(&self, asked: DeviceCommand) {
+        let DeviceCommand { id, what, start, data } = asked;
         let (offset, longest) = (start.get() * BLOCK_BYTES, self.payload_max());
         if data.len() <= longest {
             let command = command(what, offset, data.len());
             return self.send(command, data, Tag { id, part: None });
         }
-        let (length, is_read) = (data.len(), what == BackendOp::Read);
+        let (length, is_read) = (data.len(), what == DeviceOp::Read);
         let (room, written) = if is_read { (data, Vec::new()) } else { (Vec::new(), data) };
         let left = length.div_ceil(longest);
         let parts = Arc::new(Mutex::new(Parts { left, data: room, failed: None }));

@@ -155,7 +155,7 @@ impl Scaling {
         }
         scaled.held_out = Vec::new();
         let built = Drive::build(&scaled).map_err(ScaleError::Scaled)?;
-        skews::choose(&mut scaled, self, (spec, &original), &built);
+        skews::choose(&mut scaled, self, spec, &original, &built);
         sources::describe(&mut scaled, self, spec);
         Ok(scaled)
     }

@@ -93,7 +93,8 @@ impl Timing {
 pub fn choose(
     scaled: &mut DriveSpec,
     scaling: &Scaling,
-    (spec, original): (&DriveSpec, &Drive),
+    spec: &DriveSpec,
+    original: &Drive,
     built: &Drive,
 ) {
     let resectored = scaling.linear_density != 1.0;

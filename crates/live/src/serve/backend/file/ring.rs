@@ -11,13 +11,14 @@ use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::thread;
 use std::time::Instant;
 
-use freewheel_nbd::Errno;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::buffer::Buffer;
 use super::uring::{Done, Kind, Request, Ring};
 use super::{Opened, Work};
-use crate::serve::backend::{Back, BackendCommand, BackendCompletion, BackendOp, Failed};
+use crate::serve::backend::{
+    Back, BackendCompletion, DeviceCommand, DeviceError, DeviceErrorKind, DeviceOp,
+};
 use crate::zero_range;
 
 /// What wakes the thread.
@@ -64,7 +65,7 @@ struct Owner {
     ring: Ring<Tag>,
     bell: Arc<Waker>,
     opened: Arc<Opened>,
-    inbox: Receiver<BackendCommand>,
+    inbox: Receiver<DeviceCommand>,
     back: Back,
     /// Memory for what comes next.
     spare: Vec<Vec<u8>>,
@@ -78,7 +79,7 @@ pub(super) fn start(
     opened: &Arc<Opened>,
     at_once: u32,
     back: &Back,
-) -> io::Result<(Sender<BackendCommand>, Ringer)> {
+) -> io::Result<(Sender<DeviceCommand>, Ringer)> {
     let (commands, inbox) = mpsc::channel();
     let bell = Arc::new(Waker::new()?);
     let ringer = Ringer(Arc::clone(&bell));
@@ -152,16 +153,16 @@ impl Owner {
         self.bell.is_awaited.store(false, Ordering::SeqCst);
     }
 
-    fn begin(&mut self, command: BackendCommand) {
+    fn begin(&mut self, command: DeviceCommand) {
         let mut work = match self.opened.begin(command, &mut self.spare) {
             Ok(work) => work,
             Err(came) => return (self.back)(came),
         };
         let kind = match work.what {
-            BackendOp::Read => Kind::Read,
-            BackendOp::Write { .. } => Kind::Write,
-            BackendOp::Flush => Kind::Sync,
-            BackendOp::Trim { .. } | BackendOp::WriteZeroes { .. } => {
+            DeviceOp::Read => Kind::Read,
+            DeviceOp::Write { .. } => Kind::Write,
+            DeviceOp::Flush => Kind::Sync,
+            DeviceOp::Trim { .. } | DeviceOp::WriteZeroes { .. } => {
                 Kind::Allocate { how: zero_range::how(work.keeps_room()), length: work.length }
             }
         };
@@ -185,7 +186,7 @@ impl Owner {
     fn fail(&mut self, error: &io::Error) {
         let failed = |id| {
             let message = format!("the system's ring has failed: {error}");
-            let result = Err(Failed { errno: Errno::Shutdown, message });
+            let result = Err(DeviceError { kind: DeviceErrorKind::Gone, message });
             BackendCompletion { id, at: Instant::now(), result }
         };
         for tag in self.ring.abandon() {

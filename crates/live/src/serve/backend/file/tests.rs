@@ -45,15 +45,15 @@ fn opened(bytes: u64, io: Io) -> Trial {
 }
 
 impl Trial {
-    fn submit(&self, id: u64, what: BackendOp, start: u64, data: Vec<u8>) {
-        self.device.submit(BackendCommand { id, what, start: Lbn::new(start), data });
+    fn submit(&self, id: u64, what: DeviceOp, start: u64, data: Vec<u8>) {
+        self.device.submit(DeviceCommand { id, what, start: Lbn::new(start), data });
     }
 
     fn come(&self) -> BackendCompletion {
         self.told.recv_timeout(Duration::from_secs(60)).unwrap()
     }
 
-    fn call(&self, what: BackendOp, start: u64, data: Vec<u8>) -> Result<Vec<u8>, Failed> {
+    fn call(&self, what: DeviceOp, start: u64, data: Vec<u8>) -> Result<Vec<u8>, DeviceError> {
         self.submit(1, what, start, data);
         let came = self.come();
         assert_eq!(came.id, 1);
@@ -61,7 +61,7 @@ impl Trial {
     }
 }
 
-const WRITE: BackendOp = BackendOp::Write { fua: false };
+const WRITE: DeviceOp = DeviceOp::Write { fua: false };
 
 #[test]
 fn what_is_written_is_read_back_at_any_block_and_is_in_the_file() {
@@ -71,8 +71,8 @@ fn what_is_written_is_read_back_at_any_block_and_is_in_the_file() {
         for (start, blocks) in [(0u64, 1usize), (3, 5), (1001, 64), (2047, 1)] {
             let data: Vec<u8> = (0..blocks * 512).map(|at| (at as u64 * 7 + start) as u8).collect();
             trial.call(WRITE, start, data.clone()).unwrap();
-            trial.call(BackendOp::Flush, 0, Vec::new()).unwrap();
-            let read = trial.call(BackendOp::Read, start, vec![0; blocks * 512]).unwrap();
+            trial.call(DeviceOp::Flush, 0, Vec::new()).unwrap();
+            let read = trial.call(DeviceOp::Read, start, vec![0; blocks * 512]).unwrap();
             assert!(read == data, "{start}, {io:?}");
             let kept = std::fs::read(trial.file.path()).unwrap();
             assert!(kept[start as usize * 512..][..data.len()] == data, "{start}, {io:?}");
@@ -94,10 +94,10 @@ fn zeroes_take_no_room_unless_it_is_to_be_kept() {
         let trial = opened(1 << 20, io);
         let room_after = |what| {
             trial.call(WRITE, 256, vec![7; 1 << 19]).unwrap();
-            trial.call(BackendOp::Flush, 0, Vec::new()).unwrap();
+            trial.call(DeviceOp::Flush, 0, Vec::new()).unwrap();
             match trial.call(what, 256, Vec::new()) {
                 // A file system that does not know how.
-                Err(failed) => assert_eq!(failed.errno, Errno::NotSup),
+                Err(failed) => assert_eq!(failed.kind, DeviceErrorKind::NotSupported),
                 Ok(_) => {
                     let kept = std::fs::read(trial.file.path()).unwrap();
                     assert!(kept[(1 << 17) + 512..(1 << 19) + (1 << 17)].iter().all(|&b| b == 0));
@@ -106,9 +106,9 @@ fn zeroes_take_no_room_unless_it_is_to_be_kept() {
             trial.file.as_file().metadata().unwrap().blocks()
         };
         let blocks = (1 << 19) / 512;
-        let kept = room_after(BackendOp::WriteZeroes { blocks, keep: true });
+        let kept = room_after(DeviceOp::WriteZeroes { blocks, keep: true });
         assert!(kept >= 1024, "{kept} blocks of 512 B, {io:?}");
-        assert!(room_after(BackendOp::Trim { blocks }) <= kept, "{io:?}");
+        assert!(room_after(DeviceOp::Trim { blocks }) <= kept, "{io:?}");
     }
 }
 
@@ -172,7 +172,7 @@ fn a_device_that_takes_no_writes_is_refused_unless_it_is_only_to_be_read() {
     let (back, told) = back();
     let trial =
         Trial { device: FileBackend::open_to_read(&device.0, None, 1, back).unwrap(), told, file };
-    assert_eq!(trial.call(BackendOp::Read, 0, vec![1; 512]), Ok(vec![0; 512]));
+    assert_eq!(trial.call(DeviceOp::Read, 0, vec![1; 512]), Ok(vec![0; 512]));
 }
 
 #[test]
@@ -189,8 +189,8 @@ fn the_sectors_of_a_device_are_those_that_the_system_tells_of() {
 fn a_read_past_the_end_fails_by_itself() {
     for io in ways() {
         let trial = opened(1 << 20, io);
-        assert!(trial.call(BackendOp::Read, 2047, vec![0; 4096]).is_err(), "{io:?}");
-        assert!(trial.call(BackendOp::Read, 8, vec![0; 4096]).is_ok(), "{io:?}");
+        assert!(trial.call(DeviceOp::Read, 2047, vec![0; 4096]).is_err(), "{io:?}");
+        assert!(trial.call(DeviceOp::Read, 8, vec![0; 4096]).is_ok(), "{io:?}");
     }
 }
 
@@ -204,7 +204,7 @@ fn a_file_that_is_opened_to_be_read_takes_no_writes() {
         let trial = Trial { device, told, file };
         let refused = trial.call(WRITE, 0, vec![1; 512]).unwrap_err();
         assert!(refused.message.contains("Bad file descriptor"), "{refused}, {io:?}");
-        assert_eq!(trial.call(BackendOp::Read, 0, vec![1; 512]), Ok(vec![0; 512]), "{io:?}");
+        assert_eq!(trial.call(DeviceOp::Read, 0, vec![1; 512]), Ok(vec![0; 512]), "{io:?}");
     }
 }
 
@@ -214,16 +214,19 @@ fn a_device_that_is_gone_is_told_from_one_that_cannot_read_a_block() {
         let trial = opened(1 << 20, io);
         trial.file.as_file().set_len(4096).unwrap();
         let read = |start| {
-            let result = trial.call(BackendOp::Read, start, vec![0; 4096]);
-            result.map(drop).map_err(|failed| failed.errno)
+            let result = trial.call(DeviceOp::Read, start, vec![0; 4096]);
+            result.map(drop).map_err(|failed| failed.kind)
         };
         assert_eq!(read(0), Ok(()));
-        assert_eq!(read(1024), Err(Errno::Shutdown), "it had so many, {io:?}");
-        assert_eq!(read(2047), Err(Errno::Io), "it never had, {io:?}");
+        assert_eq!(read(1024), Err(DeviceErrorKind::Gone), "it had so many, {io:?}");
+        assert_eq!(read(2047), Err(DeviceErrorKind::Io), "it never had, {io:?}");
     }
-    let says = |code| failed(&io::Error::from_raw_os_error(code), true).errno;
+    let says = |code| failed(&io::Error::from_raw_os_error(code), true).kind;
     let (enxio, eio, enodev) = (6, 5, 19);
-    assert_eq!([enxio, eio, enodev].map(says), [Errno::Shutdown, Errno::Io, Errno::Shutdown]);
+    assert_eq!(
+        [enxio, eio, enodev].map(says),
+        [DeviceErrorKind::Gone, DeviceErrorKind::Io, DeviceErrorKind::Gone]
+    );
 }
 
 #[test]
@@ -242,7 +245,7 @@ fn all_that_was_sent_is_done_when_the_device_is_let_go() {
         let Trial { device, told, file } = opened(1 << 20, io);
         for id in 0..64 {
             let (start, data) = (Lbn::new(id * 32), vec![id as u8 + 1; 32 * 512]);
-            device.submit(BackendCommand { id, what: WRITE, start, data });
+            device.submit(DeviceCommand { id, what: WRITE, start, data });
         }
         drop(device);
         let mut came: Vec<u64> = told.iter().map(|came| came.id).collect();
@@ -255,7 +258,7 @@ fn all_that_was_sent_is_done_when_the_device_is_let_go() {
 }
 
 /// The ring's thread with this file for a device, after it has slept a while for want of commands.
-fn slept(file: File) -> Option<(Sender<BackendCommand>, Ringer, Receiver<BackendCompletion>)> {
+fn slept(file: File) -> Option<(Sender<DeviceCommand>, Ringer, Receiver<BackendCompletion>)> {
     let (file, bytes) = (Arc::new(file), 1 << 20);
     let (sector_bytes, physical_bytes, is_direct, is_device) = (512, 512, false, true);
     let opened =
@@ -267,18 +270,18 @@ fn slept(file: File) -> Option<(Sender<BackendCommand>, Ringer, Receiver<Backend
     Some((commands, ringer, told))
 }
 
-const KEPT: BackendOp = BackendOp::WriteZeroes { blocks: 8, keep: true };
+const KEPT: DeviceOp = DeviceOp::WriteZeroes { blocks: 8, keep: true };
 
 #[test]
 fn what_is_answered_at_once_does_not_put_the_ring_to_sleep() {
     let file = tempfile::tempfile().unwrap();
     file.set_len(1 << 20).unwrap();
     let Some((commands, ringer, told)) = slept(file) else { return };
-    for (id, what, data) in [(1, KEPT, Vec::new()), (2, BackendOp::Read, vec![1; 512])] {
-        commands.send(BackendCommand { id, what, start: Lbn::new(0), data }).unwrap();
+    for (id, what, data) in [(1, KEPT, Vec::new()), (2, DeviceOp::Read, vec![1; 512])] {
+        commands.send(DeviceCommand { id, what, start: Lbn::new(0), data }).unwrap();
         ringer.sent();
         let came = told.recv_timeout(Duration::from_secs(60)).unwrap();
-        assert_eq!((came.id, came.result.is_ok()), (id, what == BackendOp::Read));
+        assert_eq!((came.id, came.result.is_ok()), (id, what == DeviceOp::Read));
     }
 }
 
@@ -288,8 +291,8 @@ fn a_command_is_begun_while_the_first_since_long_is_under_way() {
     let (reader, writer) = io::pipe().unwrap();
     let file = File::from(std::os::fd::OwnedFd::from(reader));
     let Some((commands, ringer, told)) = slept(file) else { return };
-    for (id, what, data) in [(1, BackendOp::Read, vec![1; 512]), (2, KEPT, Vec::new())] {
-        commands.send(BackendCommand { id, what, start: Lbn::new(0), data }).unwrap();
+    for (id, what, data) in [(1, DeviceOp::Read, vec![1; 512]), (2, KEPT, Vec::new())] {
+        commands.send(DeviceCommand { id, what, start: Lbn::new(0), data }).unwrap();
         ringer.sent();
         std::thread::sleep(Duration::from_millis(100));
     }
@@ -303,21 +306,21 @@ fn a_command_is_begun_while_the_first_since_long_is_under_way() {
 const PART: u64 = 48;
 
 /// A command in its part: what, first block there, blocks, what is written.
-type Asked = (BackendOp, u64, u64, u8);
+type Asked = (DeviceOp, u64, u64, u8);
 
 fn asked() -> impl Strategy<Value = Asked> {
     let whats = prop_oneof![
-        3 => Just(BackendOp::Read),
+        3 => Just(DeviceOp::Read),
         3 => Just(WRITE),
-        1 => Just(BackendOp::Flush),
-        1 => Just(BackendOp::Trim { blocks: 0 }),
-        1 => any::<bool>().prop_map(|keep| BackendOp::WriteZeroes { blocks: 0, keep }),
+        1 => Just(DeviceOp::Flush),
+        1 => Just(DeviceOp::Trim { blocks: 0 }),
+        1 => any::<bool>().prop_map(|keep| DeviceOp::WriteZeroes { blocks: 0, keep }),
     ];
     (whats, 0..PART, 1..PART, any::<u8>()).prop_map(|(what, start, blocks, byte)| {
         let blocks = blocks.min(PART - start);
         let what = match what {
-            BackendOp::Trim { .. } => BackendOp::Trim { blocks },
-            BackendOp::WriteZeroes { keep, .. } => BackendOp::WriteZeroes { blocks, keep },
+            DeviceOp::Trim { .. } => DeviceOp::Trim { blocks },
+            DeviceOp::WriteZeroes { keep, .. } => DeviceOp::WriteZeroes { blocks, keep },
             what => what,
         };
         (what, start, blocks, byte)
@@ -328,10 +331,10 @@ fn asked() -> impl Strategy<Value = Asked> {
 fn plainly(disk: &mut [u8], (what, start, blocks, byte): Asked) -> Option<Vec<u8>> {
     let bytes = &mut disk[start as usize * 512..][..blocks as usize * 512];
     match what {
-        BackendOp::Read => return Some(bytes.to_vec()),
-        BackendOp::Write { .. } => bytes.fill(byte),
-        BackendOp::Trim { .. } | BackendOp::WriteZeroes { .. } => bytes.fill(0),
-        BackendOp::Flush => {}
+        DeviceOp::Read => return Some(bytes.to_vec()),
+        DeviceOp::Write { .. } => bytes.fill(byte),
+        DeviceOp::Trim { .. } | DeviceOp::WriteZeroes { .. } => bytes.fill(0),
+        DeviceOp::Flush => {}
     }
     None
 }
@@ -350,8 +353,8 @@ proptest! {
                 for (id, &(what, start, blocks, byte)) in round.iter().enumerate() {
                     let start = id as u64 * PART + start;
                     let data = match what {
-                        BackendOp::Read => vec![0xee; blocks as usize * 512],
-                        BackendOp::Write { .. } => vec![byte; blocks as usize * 512],
+                        DeviceOp::Read => vec![0xee; blocks as usize * 512],
+                        DeviceOp::Write { .. } => vec![byte; blocks as usize * 512],
                         _ => Vec::new(),
                     };
                     trial.submit(id as u64, what, start, data);
@@ -379,18 +382,18 @@ fn a_file_that_was_cut_short_is_gone_and_no_write_makes_it_grow_again() {
         let blocks = 8;
         for what in [
             WRITE,
-            BackendOp::Flush,
-            BackendOp::Trim { blocks },
-            BackendOp::WriteZeroes { blocks, keep: true },
-            BackendOp::WriteZeroes { blocks, keep: false },
+            DeviceOp::Flush,
+            DeviceOp::Trim { blocks },
+            DeviceOp::WriteZeroes { blocks, keep: true },
+            DeviceOp::WriteZeroes { blocks, keep: false },
         ] {
             for start in [0, 2000] {
                 let data = if what == WRITE { vec![7; 4096] } else { Vec::new() };
                 let failed = trial.call(what, start, data).unwrap_err();
-                assert_eq!(failed.errno, Errno::Shutdown, "{what:?} at {start}, {io:?}");
+                assert_eq!(failed.kind, DeviceErrorKind::Gone, "{what:?} at {start}, {io:?}");
             }
         }
-        let failed = trial.call(BackendOp::Read, 2000, vec![0; 4096]).unwrap_err();
+        let failed = trial.call(DeviceOp::Read, 2000, vec![0; 4096]).unwrap_err();
         assert_eq!(failed, cut_short());
         let metadata = trial.file.as_file().metadata().unwrap();
         assert_eq!(metadata.len(), 1 << 19, "{io:?}");

@@ -11,7 +11,7 @@ use std::time::Instant;
 use rustix::fs::fallocate;
 
 use super::{Opened, Work};
-use crate::serve::backend::{Back, BackendCommand, BackendOp};
+use crate::serve::backend::{Back, DeviceCommand, DeviceOp};
 use crate::zero_range;
 
 /// Starts `at_once` of them; they end when the sender has gone.
@@ -19,7 +19,7 @@ pub(super) fn start(
     opened: &Arc<Opened>,
     at_once: u32,
     back: &Back,
-) -> io::Result<Sender<BackendCommand>> {
+) -> io::Result<Sender<DeviceCommand>> {
     let (commands, inbox) = mpsc::channel();
     let inbox = Arc::new(Mutex::new(inbox));
     for number in 0..at_once {
@@ -31,7 +31,7 @@ pub(super) fn start(
 }
 
 /// Does commands until nobody can send any.
-fn work(opened: &Opened, inbox: &Mutex<Receiver<BackendCommand>>, back: &Back) {
+fn work(opened: &Opened, inbox: &Mutex<Receiver<DeviceCommand>>, back: &Back) {
     let mut spare = Vec::new();
     loop {
         let next = inbox.lock().unwrap_or_else(PoisonError::into_inner).recv();
@@ -50,10 +50,10 @@ fn work(opened: &Opened, inbox: &Mutex<Receiver<BackendCommand>>, back: &Back) {
 fn wait_for(file: &File, work: &mut Work) -> io::Result<()> {
     let (offset, buffer) = (work.offset, &mut work.buffer);
     match work.what {
-        BackendOp::Flush => file.sync_data(),
-        BackendOp::Write { .. } => file.write_all_at(buffer.bytes(), offset),
-        BackendOp::Read => file.read_exact_at(buffer.bytes_mut(), offset),
-        BackendOp::Trim { .. } | BackendOp::WriteZeroes { .. } => {
+        DeviceOp::Flush => file.sync_data(),
+        DeviceOp::Write { .. } => file.write_all_at(buffer.bytes(), offset),
+        DeviceOp::Read => file.read_exact_at(buffer.bytes_mut(), offset),
+        DeviceOp::Trim { .. } | DeviceOp::WriteZeroes { .. } => {
             let (how, length) = (zero_range::how(work.keeps_room()), work.length);
             fallocate(file, how, offset, length).map_err(io::Error::from)
         }

@@ -1,0 +1,38 @@
+//! The search for what to do in a gap: what is wanted where, bounds on what tracks and cylinders offer,
+//! and the rules that look for the best.
+
+mod arcs;
+mod best_first;
+mod best_track;
+mod block_start_mask;
+mod chains;
+mod cylinder_range;
+mod field;
+mod frontier;
+mod greedy;
+mod index;
+mod known;
+mod path_arcs;
+mod paths;
+mod reach;
+mod region_weights;
+mod regular_tracks;
+mod sibling_bounds;
+mod track_extent;
+mod tracks;
+mod wanted;
+
+pub use best_first::{GoOn, SearchProgress};
+pub(crate) use best_first::{Search, SearchCost};
+pub(crate) use cylinder_range::CylinderRange;
+pub(crate) use field::Field;
+pub(crate) use frontier::Frontier;
+pub(crate) use greedy::plan as plan_greedily;
+pub use index::Fineness;
+pub(crate) use index::{Index, Objective};
+pub(crate) use paths::Paths;
+pub(crate) use reach::{DwellWindow, Reach};
+pub(crate) use region_weights::RegionWeights;
+pub(crate) use tracks::Tracks;
+pub use wanted::{Delivered, LayerKey};
+pub(crate) use wanted::{Layer, Ration, Timed, Wanted};

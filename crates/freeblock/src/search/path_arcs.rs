@@ -1,0 +1,307 @@
+//! Worth of paths over the tracks of a cylinder, by arcs of the turn.
+//!
+//! A path changes heads, for which there must be time between two things. Slots are too long to tell:
+//! so ends are told apart to parts of them.
+
+use super::arcs::{Arcs, COARSE, Collect, Ending, Spans, extend, raise_row, units};
+use super::tracks::TrackPlace;
+use freewheel_model::drive::Divisor;
+
+/// Slots of a turn: tables of paths take too long to make to have more.
+const SLOTS: usize = COARSE;
+
+/// Parts of a slot. More would bring bounds nearer to the time a change of heads takes, and take as
+/// many times longer.
+const PARTS: usize = 4;
+
+/// What is wanted on one of the surfaces.
+#[derive(Debug, Clone)]
+pub(crate) struct Surface {
+    all: Spans<PARTS>,
+    /// Of it the pieces of blocks, which may be as short as a sector.
+    pieces: Spans<PARTS>,
+}
+
+impl Surface {
+    pub const NONE: Self = Self { all: Spans::NONE, pieces: Spans::NONE };
+
+    /// Worth of all of it.
+    pub fn total(&self) -> u32 {
+        self.all.total()
+    }
+}
+
+impl Collect for Surface {
+    fn add_run(
+        &mut self,
+        place: &TrackPlace<'_>,
+        sector: u32,
+        size: Divisor,
+        count: u32,
+        worth: u32,
+    ) {
+        self.all.add_run(place, sector, size, count, worth);
+    }
+
+    #[inline]
+    fn add_each(&mut self, place: &TrackPlace<'_>, sector: u32, size: u32, bits: u64, worth: u32) {
+        self.all.add_each(place, sector, size, bits, worth, |_| {});
+    }
+
+    fn add_piece(&mut self, place: &TrackPlace<'_>, sector: u32, size: u32, worth: u32) {
+        self.all.add_piece(place, sector, size, worth);
+        self.pieces.add_piece(place, sector, size, worth);
+    }
+
+    fn clear(&mut self) {
+        self.all.clear();
+        self.pieces.clear();
+    }
+}
+
+/// How many parts of slots lie at least between the ends of what is read on two surfaces: a change of
+/// heads, and what is read after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MinimumGaps {
+    /// If that is a whole block.
+    block: usize,
+    /// If it is a piece of one.
+    piece: usize,
+}
+
+impl MinimumGaps {
+    /// For a time to change heads and then to read a block, or the smallest piece, in a turn.
+    pub fn new(block_ns: u64, piece_ns: u64, turn_ns: u64) -> Self {
+        let part = turn_ns.div_ceil((SLOTS * PARTS) as u64).max(1);
+        // What ends beyond a turn counts as if it ended with it: up to a slot too early.
+        let parts = |ns: u64| (ns / part).min(((SLOTS - 1) * PARTS) as u64) as usize;
+        Self { block: parts(block_ns), piece: parts(piece_ns) }
+    }
+}
+
+impl Arcs {
+    /// No less than a path over several surfaces takes in each arc.
+    pub fn of_paths(surfaces: &[Surface], apart: MinimumGaps, shift: u32) -> Self {
+        let total = surfaces.iter().map(Surface::total).sum();
+        let has_pieces = surfaces.iter().any(|surface| surface.pieces.total() > 0);
+        let best = match if has_pieces { apart.piece } else { apart.block } {
+            0 => everything(surfaces, shift),
+            _ => best_paths(surfaces, apart, shift),
+        };
+        let mut arcs = Self::NONE;
+        for (slots, row) in arcs.0.iter_mut().enumerate() {
+            *row = best[(slots + 1) * PARTS];
+        }
+        // A turn touches its first slot twice.
+        let turn = best[ARC_PARTS].into_iter().fold(0, u16::max);
+        arcs.0[SLOTS - 1] = [turn.min(units(total, shift)); SLOTS];
+        arcs
+    }
+}
+
+/// Parts of the longest arcs: a turn, and its first slot again.
+const ARC_PARTS: usize = (SLOTS + 1) * PARTS;
+
+/// By number of parts and first slot, what paths can take.
+type Best = [[u16; SLOTS]; ARC_PARTS + 1];
+
+/// With no time between two surfaces: all that lies in an arc.
+fn everything(surfaces: &[Surface], shift: u32) -> Best {
+    let mut best = [[0; SLOTS]; ARC_PARTS + 1];
+    let mut endings: Vec<_> = surfaces.iter().map(|of| Ending::new(&of.all, shift)).collect();
+    for added in 0..ARC_PARTS {
+        best[added + 1] = best[added];
+        for ending in &mut endings {
+            if let Some(ending) = ending.advance(added) {
+                extend(&mut best[added + 1], &[0; SLOTS], ending);
+            }
+        }
+    }
+    best
+}
+
+/// A surface, and the best paths that are on it.
+struct OnSurface<'a> {
+    all: Ending<'a, PARTS>,
+    /// None where there are none.
+    pieces: Option<Ending<'a, PARTS>>,
+    paths: [u16; SLOTS],
+}
+
+impl<'a> OnSurface<'a> {
+    fn new(surface: &'a Surface, shift: u32) -> Self {
+        let has_pieces = surface.pieces.total() > 0;
+        Self {
+            all: Ending::new(&surface.all, shift),
+            pieces: has_pieces.then(|| Ending::new(&surface.pieces, shift)),
+            paths: [0; SLOTS],
+        }
+    }
+
+    /// Lets paths take what ends in the next part, on from here or after those that came from
+    /// elsewhere to a block, or to a piece. Whether anything ends there: until then nothing is to do,
+    /// since who comes later comes with no less.
+    #[inline]
+    fn advance(&mut self, added: usize, [to_block, to_piece]: [&[u16; SLOTS]; 2]) -> bool {
+        let pieces = self.pieces.as_mut().and_then(|pieces| pieces.advance(added));
+        let Some(ending) = self.all.advance(added) else { return false };
+        let mut paths = self.paths;
+        extend(&mut paths, to_block, ending);
+        if let Some(pieces) = pieces {
+            let each = paths.iter_mut().zip(to_piece).zip(ending).zip(pieces);
+            for (((path, came), all), piece) in each {
+                let by_piece = if *piece > 0 { came.saturating_add(*all) } else { 0 };
+                *path = (*path).max(by_piece);
+            }
+        }
+        self.paths = paths;
+        true
+    }
+}
+
+fn best_paths(surfaces: &[Surface], apart: MinimumGaps, shift: u32) -> Best {
+    let mut best = [[0; SLOTS]; ARC_PARTS + 1];
+    let mut on: Vec<OnSurface<'_>> =
+        surfaces.iter().map(|surface| OnSurface::new(surface, shift)).collect();
+    for added in 0..ARC_PARTS {
+        let before = |parts: usize| &best[(added + 1).saturating_sub(parts)];
+        let came = [before(apart.block), before(apart.piece)];
+        let mut all = best[added];
+        for surface in &mut on {
+            if surface.advance(added, came) {
+                raise_row(&mut all, &surface.paths);
+            }
+        }
+        best[added + 1] = all;
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Units of time in a part of a slot, in a slot and in a turn.
+    const PART: u64 = 250;
+    const SLOT: u64 = PART * PARTS as u64;
+    const TURN: u64 = SLOT * SLOTS as u64;
+
+    /// Shortest block.
+    const BLOCK: u64 = 400;
+
+    /// Something wanted: surface, beginning in the turn, length, worth.
+    type Thing = (usize, u64, u64, u32);
+
+    /// The heaviest path that begins at `from` or later, with `switch` between two surfaces.
+    fn heaviest(things: &[Thing], (from, to): (u64, u64), switch: u64) -> u32 {
+        let mut passing: Vec<Thing> = (0..3)
+            .flat_map(|turn| things.iter().map(move |&(s, at, l, w)| (s, at + turn * TURN, l, w)))
+            .filter(|&(_, at, length, _)| from <= at && at + length <= to)
+            .collect();
+        passing.sort_by_key(|&(_, at, ..)| at);
+        let mut weights: Vec<u32> = Vec::new();
+        for (number, &(surface, at, long, worth)) in passing.iter().enumerate() {
+            let before = (0..number).filter(|&before| {
+                let (on, begin, length, _) = passing[before];
+                // Of one surface all is read that passes, also what other tasks want of it.
+                match on == surface {
+                    true => begin + length <= at + long,
+                    false => begin + length + switch <= at,
+                }
+            });
+            weights.push(worth + before.map(|before| weights[before]).max().unwrap_or(0));
+        }
+        weights.into_iter().max().unwrap_or(0)
+    }
+
+    /// What a window of a turn is offered.
+    fn offered(arcs: &Arcs, (from, length): (u64, u64)) -> u32 {
+        let (first, last) = (from / SLOT, (from + length - 1) / SLOT);
+        let slots =
+            if length >= (SLOTS as u64 - 2) * SLOT { SLOTS } else { (last - first + 1) as usize };
+        u32::from(arcs.0[slots - 1][first as usize])
+    }
+
+    fn surfaces(things: &[Thing], count: usize, block: u64) -> Vec<Surface> {
+        let mut surfaces = vec![Surface::NONE; count];
+        for &(surface, at, length, worth) in things {
+            let (first, last) = (at / SLOT, (at + length - 1) / PART);
+            surfaces[surface].all.add_to(first, last, worth);
+            if length < block {
+                surfaces[surface].pieces.add_to(first, last, worth);
+            }
+        }
+        surfaces
+    }
+
+    /// Blocks of two sizes or more, and pieces among them or none.
+    fn things(block: u64) -> impl Strategy<Value = Vec<Thing>> {
+        let lengths = prop_oneof![
+            (Just(block), block..=TURN),
+            (Just(block), block..=(2 * block).min(TURN)),
+            (1..=block, block..=block),
+        ];
+        lengths.prop_flat_map(|(shortest, longest)| {
+            let length = prop_oneof![Just(shortest), shortest..=longest, Just(longest)];
+            prop::collection::vec((0usize..4, 0..TURN, length, 1u32..40), 1..60)
+        })
+    }
+
+    /// The smallest block: mostly a short one.
+    fn block() -> impl Strategy<Value = u64> {
+        prop_oneof![Just(BLOCK), BLOCK..2500, 14 * SLOT..TURN]
+    }
+
+    proptest! {
+        #[test]
+        fn no_path_takes_more_than_its_arc_offers(
+            (block, things) in block().prop_flat_map(|block| (Just(block), things(block))),
+            switch in prop_oneof![0u64..2500, 400u64..600],
+            (from, length) in (0..TURN, prop_oneof![1..=TURN, TURN - 2 * SLOT..=TURN]),
+        ) {
+            let surfaces = surfaces(&things, 4, block);
+            let shortest = things.iter().map(|thing| thing.2).min().unwrap_or(1).min(block);
+            let apart = MinimumGaps::new(switch + block, switch + shortest, TURN);
+            let arcs = Arcs::of_paths(&surfaces, apart, 0);
+            let offered = offered(&arcs, (from, length));
+            let taken = heaviest(&things, (from, from + length), switch);
+            prop_assert!(taken <= offered, "{taken} of {offered}, {apart:?}");
+        }
+
+        #[test]
+        fn on_one_track_an_arc_offers_what_lies_there(
+            things in things(BLOCK),
+            (from, length) in (0..TURN, 1..=TURN),
+        ) {
+            let mut spans = Spans::<1>::NONE;
+            for &(_, at, length, worth) in &things {
+                spans.add_to(at / SLOT, (at + length - 1) / SLOT, worth);
+            }
+            let mut arcs = Arcs::NONE;
+            arcs.raise(&spans, 0);
+            let on_one: Vec<Thing> = things.iter().map(|&(_, at, l, w)| (0, at, l, w)).collect();
+            let taken = heaviest(&on_one, (from, from + length), 0);
+            prop_assert!(taken <= offered(&arcs, (from, length)));
+        }
+    }
+
+    #[test]
+    fn where_heads_change_slowly_an_arc_offers_no_more_blocks_than_there_is_time_for() {
+        // A block on one of two surfaces in turn, each right behind the one before.
+        let things: Vec<Thing> = (0..TURN / BLOCK)
+            .map(|number| (number as usize % 2, number * BLOCK, BLOCK, 1))
+            .collect();
+        let switch = 2 * BLOCK;
+        let arcs = Arcs::of_paths(
+            &surfaces(&things, 2, BLOCK),
+            MinimumGaps::new(switch + BLOCK, switch + 1, TURN),
+            0,
+        );
+        let half = (0, TURN / 2);
+        // Staying, every other block; a change of heads takes the time of one more each.
+        assert_eq!(heaviest(&things, half, switch), 10);
+        assert!((10..=12).contains(&offered(&arcs, half)), "{}", offered(&arcs, half));
+    }
+}

@@ -1,0 +1,269 @@
+//! How long a decision may take, by the time its command must leave and how long decisions took so far.
+//!
+//! Told the time like all that decides. A decision is begun as long before the drive needs its command as
+//! nearly all of them take; where the drive waits already, it is given what most of them take.
+
+use freewheel_freeblock::SearchProgress;
+use freewheel_units::{SimDuration, SimTime};
+
+/// How long decisions take, with all that is to be done until their command is at the drive. Where time
+/// is told and not measured they take none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Deciding {
+    /// Most of them: what one is given when the drive has nothing to do, and waits for it.
+    pub usual: SimDuration,
+    /// Nearly all: so long before the drive needs a command it is decided on.
+    pub most: SimDuration,
+}
+
+/// Whether a search for free work may go on that has come so far, in a decision whose command must leave
+/// for the drive at this time.
+pub type MayGoOn<'a> = &'a mut dyn FnMut(SimTime, SearchProgress) -> bool;
+
+/// For whoever has all the time there is.
+pub fn to_the_end(_: SimTime, _: SearchProgress) -> bool {
+    true
+}
+
+/// Longest that a search may hold up the thread, which has clients to answer, also where the drive needs
+/// nothing for longer.
+const SEARCH_MAX: SimDuration = SimDuration::from_ms(5);
+
+/// Decisions are begun no earlier than so long before the drive needs a command: requests that come
+/// meanwhile are not chosen.
+const BEFORE_MAX: SimDuration = SimDuration::from_ms(2);
+
+/// How fast a quantile follows: by a tenth of itself for each that is longer.
+const GAIN: f64 = 0.1;
+
+/// A quantile of times some of which are only known to be longer than what they were cut short at
+/// (stochastic approximation, Robbins and Monro 1951, of its logarithm).
+#[derive(Debug, Clone)]
+struct Quantile {
+    ns: f64,
+    /// Factor for a time that is longer than the quantile.
+    up: f64,
+    /// Factor for a time that is shorter.
+    down: f64,
+    max: SimDuration,
+}
+
+impl Quantile {
+    fn new(first: SimDuration, above: f64, max: SimDuration) -> Self {
+        // Both steps average zero when the part `above` of all times is longer.
+        let (up, down) = (libm::exp(GAIN * (1.0 - above)), libm::exp(GAIN * -above));
+        Self { ns: first.ns() as f64, up, down, max }
+    }
+
+    fn heard(&mut self, took: SimDuration, is_cut_short: bool) {
+        let took_ns = took.ns() as f64;
+        // What was cut short before says nothing.
+        if is_cut_short && took_ns < 0.75 * self.ns {
+            return;
+        }
+        let is_above = is_cut_short || took_ns > self.ns;
+        let factor = if is_above { self.up } else { self.down };
+        self.ns = (self.ns * factor).min(self.max.ns() as f64);
+    }
+
+    fn get(&self) -> SimDuration {
+        SimDuration::from_ns(self.ns as u64)
+    }
+}
+
+/// What is known of how long decisions take.
+#[derive(Debug, Clone)]
+pub struct DecisionDeadline {
+    usual: Quantile,
+    most: Quantile,
+    sending: Quantile,
+}
+
+impl Default for DecisionDeadline {
+    /// The first values are assumed, and forgotten after some hundred decisions.
+    fn default() -> Self {
+        let us = SimDuration::from_us;
+        Self {
+            usual: Quantile::new(us(100), 0.1, BEFORE_MAX),
+            most: Quantile::new(us(300), 0.01, BEFORE_MAX),
+            sending: Quantile::new(us(20), 0.1, BEFORE_MAX),
+        }
+    }
+}
+
+/// A decision that has been made, and its command sent.
+#[derive(Debug, Clone, Copy)]
+pub struct DecisionTiming {
+    /// When it was time for it.
+    pub due: SimTime,
+    pub decided: SimTime,
+    pub sent: SimTime,
+    /// Something was looked for.
+    pub has_searched: bool,
+    /// Its search was cut short.
+    pub is_cut_short: bool,
+}
+
+impl DecisionDeadline {
+    pub fn heard(&mut self, made: &DecisionTiming) {
+        let DecisionTiming { due, decided, sent, has_searched, is_cut_short } = *made;
+        self.sending.heard(sent - decided, false);
+        // Where nothing is wanted nothing is cut short either.
+        if has_searched {
+            self.usual.heard(sent - due, is_cut_short);
+        }
+        self.most.heard(sent - due, is_cut_short);
+    }
+
+    /// How long decisions take, their sending included.
+    pub fn deciding(&self) -> Deciding {
+        let most = self.most.get();
+        Deciding { usual: self.usual.get().min(most), most }
+    }
+
+    /// For a decision that begins at `began`.
+    pub fn search(&self, began: SimTime) -> Search {
+        let sending = self.sending.get();
+        Search { began, sending, searches: 0, until: SimTime::ZERO, is_cut_short: false }
+    }
+}
+
+/// How long one decision may go on.
+#[derive(Debug, Clone)]
+pub struct Search {
+    began: SimTime,
+    sending: SimDuration,
+    /// That were to come when `until` was set.
+    searches: u64,
+    until: SimTime,
+    pub is_cut_short: bool,
+}
+
+impl Search {
+    /// Whether it has been asked.
+    pub fn has_begun(&self) -> bool {
+        self.searches > 0
+    }
+
+    /// Whether it may at `now`, if its command must leave at `by`. Each of several searches has an equal
+    /// part of what the ones before have left.
+    pub fn may_go_on(&mut self, now: SimTime, by: SimTime, so_far: SearchProgress) -> bool {
+        if so_far.searches != self.searches {
+            self.searches = so_far.searches;
+            let end = by.min(self.began + SEARCH_MAX);
+            let left = end.saturating_since(now).saturating_sub(self.sending);
+            self.until = now + left / self.searches.max(1);
+        }
+        let may = now < self.until;
+        self.is_cut_short |= !may;
+        may
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use freewheel_units::Prng;
+
+    use super::*;
+
+    fn us(us: u64) -> SimDuration {
+        SimDuration::from_us(us)
+    }
+
+    fn at(us: u64) -> SimTime {
+        SimTime::from_ns(us * 1000)
+    }
+
+    fn so_far(searches: u64) -> SearchProgress {
+        SearchProgress { nodes: 0, searches }
+    }
+
+    /// A hundred thousand decisions that take anything up to a millisecond, and are cut short at what is
+    /// known to be needed; how many of the last nine in ten were.
+    fn cut_short(deadline: &mut DecisionDeadline, of: impl Fn(Deciding) -> SimDuration) -> u64 {
+        let mut prng = Prng::new(1, "decisions");
+        let mut count = 0;
+        for number in 0..100_000 {
+            let wants = us(prng.below(1000));
+            let allowed = of(deadline.deciding());
+            let is_cut_short = wants > allowed;
+            let sent = SimTime::ZERO + wants.min(allowed);
+            let (due, decided) = (SimTime::ZERO, sent);
+            deadline.heard(&DecisionTiming {
+                due,
+                decided,
+                sent,
+                has_searched: true,
+                is_cut_short,
+            });
+            count += u64::from(is_cut_short && number >= 10_000);
+        }
+        count
+    }
+
+    #[test]
+    fn one_in_a_hundred_is_cut_short_before_a_drive_that_has_commands() {
+        let mut deadline = DecisionDeadline::default();
+        let count = cut_short(&mut deadline, |deciding| deciding.most);
+        assert!((700..1200).contains(&count), "{count}");
+        let Deciding { usual, most } = deadline.deciding();
+        assert!((us(850)..us(950)).contains(&usual), "{usual}");
+        assert!((us(930)..us(1100)).contains(&most), "{most}");
+    }
+
+    #[test]
+    fn one_in_ten_is_cut_short_before_a_drive_that_waits() {
+        let mut deadline = DecisionDeadline::default();
+        let count = cut_short(&mut deadline, |deciding| deciding.usual);
+        assert!((8000..11_000).contains(&count), "{count}");
+    }
+
+    #[test]
+    fn decisions_that_never_end_are_begun_no_earlier_than_is_allowed() {
+        let mut deadline = DecisionDeadline::default();
+        for _ in 0..1000 {
+            let sent = SimTime::ZERO + deadline.deciding().most;
+            let (due, decided) = (SimTime::ZERO, sent);
+            deadline.heard(&DecisionTiming {
+                due,
+                decided,
+                sent,
+                has_searched: true,
+                is_cut_short: true,
+            });
+        }
+        assert_eq!(deadline.deciding().most, BEFORE_MAX);
+    }
+
+    #[test]
+    fn a_search_ends_when_its_command_must_be_sent_and_after_its_longest_time_at_the_latest() {
+        let deadline = DecisionDeadline::default();
+        let end = SimTime::ZERO + (us(500) - deadline.sending.get());
+        let just_before = SimTime::from_ns(end.ns() - 1);
+        let mut search = deadline.search(at(0));
+        let by = at(500);
+        assert!(search.may_go_on(at(1), by, so_far(1)));
+        assert!(search.may_go_on(just_before, by, so_far(1)));
+        assert!(!search.is_cut_short);
+        assert!(!search.may_go_on(end, by, so_far(1)));
+        assert!(search.is_cut_short);
+        assert!(!deadline.search(at(0)).may_go_on(at(501), by, so_far(1)), "too late already");
+        let mut search = deadline.search(at(0));
+        let by = at(1_000_000);
+        assert!(search.may_go_on(at(1), by, so_far(1)));
+        assert!(!search.may_go_on(SimTime::ZERO + SEARCH_MAX, by, so_far(1)));
+    }
+
+    #[test]
+    fn of_two_searches_the_first_has_half_of_the_time() {
+        let mut deadline = DecisionDeadline::default();
+        deadline.sending.ns = 0.0;
+        let mut search = deadline.search(at(0));
+        assert!(search.may_go_on(at(0), at(400), so_far(2)));
+        assert!(search.may_go_on(at(199), at(400), so_far(2)));
+        assert!(!search.may_go_on(at(200), at(400), so_far(2)));
+        assert!(search.may_go_on(at(210), at(400), so_far(1)));
+        assert!(search.may_go_on(at(399), at(400), so_far(1)));
+        assert!(!search.may_go_on(at(400), at(400), so_far(1)));
+    }
+}

@@ -1,0 +1,237 @@
+//! How often movements of one kind are late, by the slack they have.
+//!
+//! Each movement says whether its error was beyond its slack, and not how large it was. For such data
+//! the distribution of the errors that makes them likeliest is the regression of "late" on the slack
+//! that never rises (current status data: Groeneboom and Wellner, Information Bounds and Nonparametric
+//! Maximum Likelihood Estimation, 1992). It is found by pooling neighbours that are out of order.
+
+use super::delay_budget::TURN_PRICE;
+
+/// Slacks that are told apart, all of one width, and how many of these a turn has: 6 us each at 10,000
+/// turns a minute, a third of a sector.
+pub(crate) const BINS: usize = 128;
+pub(crate) const BINS_A_TURN: u64 = 1024;
+
+/// Certainty, as a fixed-point number.
+const ONE: u32 = 1 << 16;
+
+/// Weight of a movement, so that parts of one can be counted.
+const MOVEMENT: u32 = 64;
+
+/// Most movements that are remembered: beyond, all count half. A drive changes as it gets warm, and a
+/// burst of late ones is forgotten.
+const MEMORY: u32 = 4096 * MOVEMENT;
+
+/// What is believed of a bin before any movement is in it weighs as much as a 64th of one where all
+/// movements together are looked at, and a quarter where the belief comes from all classes together,
+/// or from both directions.
+pub(crate) const OF_START: u32 = MOVEMENT / 64;
+pub(crate) const OF_OTHERS: u32 = MOVEMENT / 4;
+
+/// Counts by slack.
+#[derive(Debug, Clone)]
+pub(crate) struct Lateness {
+    bins: [Bin; BINS],
+    weight: u32,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Bin {
+    late: u32,
+    all: u32,
+}
+
+impl Default for Lateness {
+    fn default() -> Self {
+        Self { bins: [Bin::default(); BINS], weight: 0 }
+    }
+}
+
+/// Parts of [`ONE`] that are late by slack, never more with more slack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Curve([u32; BINS]);
+
+/// Neighbours that are pooled: `late / all` of them are late, as parts of [`ONE`].
+#[derive(Debug, Clone, Copy)]
+struct Pool {
+    late: u64,
+    all: u64,
+    bins: usize,
+}
+
+impl Pool {
+    fn is_later_than(&self, other: &Self) -> bool {
+        u128::from(self.late) * u128::from(other.all)
+            > u128::from(other.late) * u128::from(self.all)
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            late: self.late + other.late,
+            all: self.all + other.all,
+            bins: self.bins + other.bins,
+        }
+    }
+}
+
+impl Lateness {
+    /// A movement with the slack of `bin`. It counts an eighth in the bin below as well: plans leave no
+    /// movement less slack than its margin, and where no foreground has less by chance nothing would be
+    /// learned of shorter margins.
+    pub fn add(&mut self, bin: usize, is_late: bool) {
+        for (down, weight) in [(0, MOVEMENT), (1, MOVEMENT / 8)] {
+            let Some(at) = bin.checked_sub(down) else { break };
+            self.bins[at].all += weight;
+            self.bins[at].late += if is_late { weight } else { 0 };
+            self.weight += weight;
+        }
+        if self.weight > MEMORY {
+            self.weight = 0;
+            for bin in &mut self.bins {
+                (bin.late, bin.all) = (bin.late / 2, bin.all / 2);
+                self.weight += bin.all;
+            }
+        }
+    }
+
+    /// The same; without any movement the belief itself.
+    pub fn curve_or(&self, belief: &Curve, weight: u32) -> Curve {
+        if self.weight == 0 { belief.clone() } else { self.curve(belief, weight) }
+    }
+
+    /// How often movements are late, where each bin begins with `belief`, which counts `weight` there;
+    /// more than nothing.
+    pub fn curve(&self, belief: &Curve, weight: u32) -> Curve {
+        let mut pools: Vec<Pool> = Vec::with_capacity(BINS);
+        for (bin, &believed) in self.bins.iter().zip(&belief.0) {
+            let late = u64::from(bin.late) * u64::from(ONE) + u64::from(weight * believed);
+            let mut pool = Pool { late, all: u64::from(bin.all + weight), bins: 1 };
+            while let Some(before) = pools.pop_if(|before| pool.is_later_than(before)) {
+                pool = before.and(pool);
+            }
+            pools.push(pool);
+        }
+        let mut curve = Curve([0; BINS]);
+        let mut at = 0;
+        for Pool { late, all, bins } in pools {
+            curve.0[at..at + bins].fill((late / all) as u32);
+            at += bins;
+        }
+        curve
+    }
+}
+
+impl Curve {
+    /// As likely late as not below `bin`, and never from there on.
+    pub fn step(bin: usize) -> Self {
+        let mut curve = Self([0; BINS]);
+        curve.0[..bin].fill(ONE / 2);
+        curve
+    }
+
+    /// The bin that costs least: its slack, which is lost to every movement, and `price` for those that
+    /// are late with it, a turn being [`TURN_PRICE`]. What no slack helps against asks for none.
+    pub fn cheapest(&self, price: u32) -> usize {
+        let cost = |bin: usize| {
+            let slack = bin as u64 * u64::from(ONE) * u64::from(TURN_PRICE);
+            slack + u64::from(self.0[bin]) * u64::from(price) * BINS_A_TURN
+        };
+        (0..BINS).min_by_key(|&bin| cost(bin)).unwrap_or(BINS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use freewheel_units::Prng;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The regression by its formula: the least over all beginnings of the greatest over all ends of the
+    /// mean between both.
+    fn slow_curve(lateness: &Lateness, belief: &Curve, weight: u32) -> Vec<u32> {
+        let parts: Vec<(u64, u64)> = lateness
+            .bins
+            .iter()
+            .zip(&belief.0)
+            .map(|(bin, &believed)| {
+                let late = u64::from(bin.late) * u64::from(ONE) + u64::from(weight * believed);
+                (late, u64::from(bin.all + weight))
+            })
+            .collect();
+        let mean = |from: usize, to: usize| {
+            let sums =
+                parts[from..=to].iter().fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
+            (sums.0 / sums.1) as u32
+        };
+        let at = |bin: usize| {
+            let greatest = |from| (bin..BINS).map(|to| mean(from, to)).max();
+            (0..=bin).filter_map(greatest).min().unwrap()
+        };
+        (0..BINS).map(at).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 20, ..Default::default() })]
+
+        #[test]
+        fn the_curve_is_the_regression_that_never_rises(
+            movements in prop::collection::vec((0..BINS, any::<bool>()), 0..300),
+            start in 0..=BINS,
+        ) {
+            let mut lateness = Lateness::default();
+            movements.iter().for_each(|&(bin, is_late)| lateness.add(bin, is_late));
+            let curve = lateness.curve(&Curve::step(start), OF_START);
+            prop_assert!(curve.0.is_sorted_by(|a, b| a >= b));
+            prop_assert_eq!(curve.0.to_vec(), slow_curve(&lateness, &Curve::step(start), OF_START));
+        }
+    }
+
+    /// Errors of any shape; slacks are anything. What the slack that is found costs is near the least that
+    /// any would by a sorted list of the errors, which nobody sees.
+    #[test]
+    fn the_slack_that_is_found_costs_little_more_than_the_best_by_the_errors_themselves() {
+        let uniform = |prng: &mut Prng| prng.below(60) as usize;
+        let skewed = |prng: &mut Prng| (prng.below(10) * prng.below(11)) as usize;
+        let mixed = |prng: &mut Prng| match prng.chance(0.05) {
+            true => 50 + prng.below(20) as usize,
+            false => prng.below(8) as usize,
+        };
+        let shapes: [fn(&mut Prng) -> usize; 3] = [uniform, skewed, mixed];
+        for (number, shape) in shapes.into_iter().enumerate() {
+            let prng = &mut Prng::new(number as u64, "errors and slacks");
+            let (mut lateness, mut errors) = (Lateness::default(), Vec::new());
+            for _ in 0..20_000 {
+                let (error, slack) = (shape(prng), prng.below(BINS as u64) as usize);
+                lateness.add(slack, error > slack);
+                errors.push(error);
+            }
+            errors.sort_unstable();
+            let curve = lateness.curve(&Curve::step(50), OF_START);
+            for price in [1, 2] {
+                let cost = |slack: usize| {
+                    let late = errors.len() - errors.partition_point(|&error| error <= slack);
+                    let turns = late as f64 / errors.len() as f64 * f64::from(price);
+                    slack as f64 + turns * BINS_A_TURN as f64
+                };
+                let best = (0..BINS).map(cost).min_by(f64::total_cmp).unwrap();
+                let found = curve.cheapest(price * TURN_PRICE);
+                // Seen through some thirty movements a bin: what one in a hundred costs is not.
+                let dearer = cost(found) / best;
+                assert!(dearer < 1.4, "shape {number}, {price} turns: {found}, {dearer} times");
+            }
+        }
+    }
+
+    #[test]
+    fn what_no_slack_helps_against_asks_for_none() {
+        let prng = &mut Prng::new(1, "activity");
+        let mut lateness = Lateness::default();
+        for _ in 0..20_000 {
+            let slack = prng.below(BINS as u64) as usize;
+            lateness.add(slack, slack < 10 || prng.chance(0.05));
+        }
+        let slack = lateness.curve(&Curve::step(50), OF_START).cheapest(TURN_PRICE);
+        assert!((9..=12).contains(&slack), "{slack}");
+    }
+}

@@ -1,0 +1,93 @@
+//! What a scheduler outside the drive has seen and done, in numbers.
+
+use serde::Serialize;
+
+use super::clock::Observed;
+
+/// What was seen and done so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Account {
+    /// Gaps between foreground requests, by prediction.
+    pub gaps: u64,
+    /// Gaps in which something was done.
+    pub gaps_used: u64,
+    /// Rotational latency in them.
+    pub potential_ns: u128,
+    /// Commands of free work under the head in them, as planned: wanted blocks, and the holes that are
+    /// read with them in one command or before the request that they are merged with. What was planned
+    /// and given up after a surprise counts too.
+    pub transfer_ns: u128,
+    /// Longer ways than the foreground's alone, as planned.
+    pub extra_seek_ns: i128,
+    /// Wanted blocks of 512 B that were moved: without holes.
+    pub free_blocks: u64,
+    /// Commands of free work alone.
+    pub commands: u64,
+    /// Foreground commands that free work was merged with.
+    pub merged: u64,
+    /// Commands that ended elsewhere than the media would have: buffer hits, internal activity.
+    pub surprises: u64,
+    /// Commands whose head time was predicted: not behind a surprise.
+    pub predicted: u64,
+    /// Of them those that took no more than 50 us more or less.
+    pub within_50us: u64,
+    /// Of them those that took no more than 150 us more or less.
+    pub within_150us: u64,
+    /// Of them those that took whole turns more.
+    pub late: u64,
+    /// Of those the foreground's behind free work, where only the way from there was off: what an
+    /// earlier command of the gap had lost was known by then.
+    pub late_behind_free: u64,
+    /// Foreground commands behind free work that ended later than predicted without it, from where the
+    /// head was when the gap began, by more than a sixteenth of a turn. Some would have been late
+    /// alone: a seek on the direct way may be off as well.
+    pub delayed: u64,
+    /// By how much together.
+    pub delay_ns: u128,
+    /// Those that took whole turns less.
+    pub early: u64,
+    /// Writes of parts of sectors, where these are known: each takes a read and a turn more.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub part_sector_writes: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl Account {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            gaps: self.gaps + other.gaps,
+            gaps_used: self.gaps_used + other.gaps_used,
+            potential_ns: self.potential_ns + other.potential_ns,
+            transfer_ns: self.transfer_ns + other.transfer_ns,
+            extra_seek_ns: self.extra_seek_ns + other.extra_seek_ns,
+            free_blocks: self.free_blocks + other.free_blocks,
+            commands: self.commands + other.commands,
+            merged: self.merged + other.merged,
+            surprises: self.surprises + other.surprises,
+            predicted: self.predicted + other.predicted,
+            within_50us: self.within_50us + other.within_50us,
+            within_150us: self.within_150us + other.within_150us,
+            late: self.late + other.late,
+            late_behind_free: self.late_behind_free + other.late_behind_free,
+            delayed: self.delayed + other.delayed,
+            delay_ns: self.delay_ns + other.delay_ns,
+            early: self.early + other.early,
+            part_sector_writes: self.part_sector_writes + other.part_sector_writes,
+        }
+    }
+
+    /// A command whose head time was predicted, off by so much.
+    pub(crate) fn count(&mut self, observed: &Observed, error_ns: u64, is_behind_free: bool) {
+        self.predicted += 1;
+        self.within_50us += u64::from(error_ns <= 50_000);
+        self.within_150us += u64::from(error_ns <= 150_000);
+        self.late += u64::from(observed.turns > 0);
+        self.late_behind_free += u64::from(observed.turns > 0 && is_behind_free);
+        self.early += u64::from(observed.turns < 0);
+    }
+}

@@ -1,0 +1,194 @@
+//! What shapes a scheduler outside a drive.
+
+use std::fmt;
+use std::str::FromStr;
+
+use freewheel_units::{Lbn, Op, ParseQuantityError, SimDuration};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use freewheel_freeblock::Ends;
+use freewheel_model::drive::spec::ByOp;
+use freewheel_model::drive::{Drive, SeekMargins};
+
+/// How a scheduler outside a drive deals with what it cannot see or change (fast02 sections 3, 4).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PredictionSpec {
+    /// Commands at the drive at once. With two the drive has its next command when it is done with
+    /// one, and nothing to reorder.
+    pub queue_depth: u32,
+    /// How much longer than predicted a seek to or from free work may take: the same for all, or
+    /// `learned` for each kind of seek from the ends of commands.
+    pub conservatism: Conservatism,
+    /// Of learned conservatism: the part of the head's time at work that free work may delay the
+    /// foreground by. At least 0.000001 and at most 1.
+    pub budget: f64,
+    /// Free work on the tracks of foreground requests.
+    pub same_track: SameTrack,
+    /// The next request is chosen so long before the drive needs its command, and not earlier unless
+    /// decisions take longer: those that arrive meanwhile can be chosen too. With more than any command
+    /// takes, as soon as the drive takes it.
+    pub lead_time: SimDuration,
+}
+
+impl Default for PredictionSpec {
+    /// Two commands, as in fast02. Half a per cent is what `beyond.fast02` allows the foreground to lose.
+    /// The time before the drive needs a command is assumed, and the least: see [`crate::Deciding`].
+    fn default() -> Self {
+        Self {
+            queue_depth: 2,
+            conservatism: Conservatism::Learned,
+            budget: 0.005,
+            same_track: SameTrack::default(),
+            lead_time: SimDuration::from_us(300),
+        }
+    }
+}
+
+impl PredictionSpec {
+    /// `drive` as planners of free work should be made for: every movement takes longer by the margin,
+    /// and the processing of commands no time. Of learned margins they are told later.
+    pub fn planners_drive(&self, drive: &Drive) -> Drive {
+        let drive = drive.with_overhead(ByOp::default());
+        match self.conservatism {
+            Conservatism::Constant(margin) => {
+                drive.with_seek_margins(SeekMargins::constant(margin))
+            }
+            Conservatism::Learned => drive,
+        }
+    }
+
+    /// Err with what is allowed, for a budget that is not.
+    pub fn check_budget(&self) -> Result<(), &'static str> {
+        // With less the account would never earn anything, and free work once overdrawn never go on.
+        let is_allowed = (1.0 / MILLION..=1.0).contains(&self.budget);
+        is_allowed.then_some(()).ok_or(
+            "more than 0 and at most 1 is allowed, and no less than a millionth; 0.005 for half a per \
+             cent, and without free work nothing is delayed",
+        )
+    }
+}
+
+const MILLION: f64 = 1e6;
+
+/// How long margins of seeks to and from free work are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Conservatism {
+    /// The same for every seek (fast02 section 4.2).
+    Constant(SimDuration),
+    /// Learned for each kind of seek, so that delays of the foreground hold a budget.
+    Learned,
+}
+
+const LEARNED: &str = "learned";
+
+impl FromStr for Conservatism {
+    type Err = ParseQuantityError;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == LEARNED { Ok(Self::Learned) } else { text.parse().map(Self::Constant) }
+    }
+}
+
+impl TryFrom<String> for Conservatism {
+    type Error = ParseQuantityError;
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl fmt::Display for Conservatism {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Constant(margin) => margin.fmt(out),
+            Self::Learned => out.pad(LEARNED),
+        }
+    }
+}
+
+impl From<Conservatism> for String {
+    fn from(conservatism: Conservatism) -> Self {
+        conservatism.to_string()
+    }
+}
+
+impl JsonSchema for Conservatism {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Conservatism".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let time = generator.subschema_for::<SimDuration>();
+        schemars::json_schema!({
+            "description": "A length of time, or learned from the ends of commands",
+            "anyOf": [time, { "const": LEARNED }],
+        })
+    }
+}
+
+/// Free work on the track of a foreground request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SameTrack {
+    /// On the destination track, in one command with the foreground request; on the source track not
+    /// at all, for its command has been given (fast02 section 4.2).
+    #[default]
+    Merge,
+    /// As a command of its own as well: for drives that do not take two commands on a track for a
+    /// sequential stream.
+    Distinct,
+    /// Not at all.
+    Never,
+}
+
+impl SameTrack {
+    /// What free work may do on the tracks at the ends of the gap before a request that begins with
+    /// `edge`.
+    pub fn ends(self, drive: &Drive, op: Op, edge: Lbn) -> Ends {
+        let nothing = Ends { source_closed: true, destination_before: Some(SimDuration::ZERO) };
+        match self {
+            Self::Distinct => Ends::default(),
+            // A command that ends where the request begins is one with it.
+            Self::Merge if op == Op::Read => {
+                Ends { destination_before: Some(track_before(drive, edge)), ..nothing }
+            }
+            Self::Merge | Self::Never => nothing,
+        }
+    }
+}
+
+/// Time from the beginning of a block's track, by its blocks, to the block.
+fn track_before(drive: &Drive, block: Lbn) -> SimDuration {
+    let layout = drive.layout();
+    let at = layout.locate(block);
+    let zone = layout.zone_at(at.cylinder).expect("a block lies in a zone");
+    let sectors = u64::from(layout.zones()[zone].blocks_per_track());
+    let before = u64::from(at.sector) - first_sector(drive, block).min(u64::from(at.sector));
+    SimDuration::from_ns((before * drive.rotation().period().ns()).div_ceil(sectors))
+}
+
+/// Sector of the first block on a block's track.
+fn first_sector(drive: &Drive, block: Lbn) -> u64 {
+    let layout = drive.layout();
+    layout.locate(layout.track_bounds(block).0).sector.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(budget: f64) -> PredictionSpec {
+        PredictionSpec { budget, ..PredictionSpec::default() }
+    }
+
+    #[test]
+    fn a_budget_that_would_be_counted_as_nothing_is_refused_with_the_way_out() {
+        for budget in [f64::NAN, -0.1, 0.0, 4e-7, 9e-7, 1.001, f64::INFINITY] {
+            let error = spec(budget).check_budget().unwrap_err();
+            assert!(error.contains("no less than a millionth"), "{budget}: {error}");
+        }
+        for budget in [1e-6, 0.005, 1.0] {
+            assert_eq!(spec(budget).check_budget(), Ok(()), "{budget}");
+        }
+    }
+}

@@ -1,0 +1,776 @@
+//! Requests in, commands out, and the data between them: all of a server but its clock, its threads
+//! and its device.
+
+mod erase;
+mod large;
+mod overlap_order;
+mod sectors;
+mod written_regions;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::device::DeviceErrorKind;
+use crate::{
+    Account, Client, Command, Deciding, Finished, MarginInUse, MayGoOn, Part, PredictiveScheduler,
+};
+use freewheel_freeblock::{Effort, Foreground, TimedPlanner};
+use freewheel_model::stats::Distribution;
+use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimDuration, SimTime};
+
+pub use self::erase::Erase;
+use self::erase::{Erasure, Piece};
+use self::large::LargeRequests;
+use self::overlap_order::OverlapOrder;
+pub use self::written_regions::{REGION_BLOCKS, WrittenRegions};
+use crate::device::{Abilities, DeviceCommand, DeviceError, DeviceOp};
+use crate::predict::PredictionMonitor;
+use crate::tasks::{CommandData, OwnRead, ServedTasks};
+
+/// What a client asks for.
+#[derive(Debug)]
+pub enum Request {
+    /// Blocks, with room for what is read or what is written.
+    Transfer { op: Op, start: Lbn, data: Vec<u8>, fua: bool },
+    /// So many blocks of 512 B are to be read, for what the device keeps of them.
+    Cache { start: Lbn, blocks: u64 },
+    /// So many blocks of 512 B are to be erased.
+    Erase { how: Erase, start: Lbn, blocks: u64, fua: bool },
+    /// Everything that has been answered is to be on the media.
+    Flush,
+}
+
+/// What a client is told: the data of a read.
+pub type Answer = (u64, Result<Vec<u8>, DeviceError>);
+
+/// Who is told of the end of a request.
+#[derive(Clone)]
+enum RequestOwner {
+    Client(Client),
+    /// A piece of a client's large request.
+    Piece {
+        of: u64,
+        client: Client,
+    },
+    Task(OwnRead),
+    /// The one that has its place, of a client.
+    Erasure(Client),
+}
+
+/// A foreground request that is not answered.
+struct Pending {
+    op: Op,
+    start: Lbn,
+    /// How many of 512 B.
+    blocks: u64,
+    /// Of a write until it is sent.
+    data: Vec<u8>,
+    fua: bool,
+    arrival: SimTime,
+    failed: Option<DeviceError>,
+    /// The scheduler has nothing more to do for it.
+    is_over: bool,
+    /// Parts of it at the device again.
+    retries: u32,
+    /// What has come of it when it was sent in parts: `start..end` of 512 B.
+    come: Option<(u64, u64)>,
+    whose: RequestOwner,
+    /// Whose place in the order it has: its own, that of a read that failed and of which it reads a
+    /// half, or that of an erasure.
+    place: u64,
+}
+
+impl Pending {
+    fn bounds(&self) -> (u64, u64) {
+        let start = self.start.get();
+        (start, start + self.blocks)
+    }
+}
+
+/// A task's read that failed while a client's write waits for it.
+#[derive(Default)]
+struct Divided {
+    /// Parts that have not come back.
+    left: u32,
+    /// Reads that failed, the first one too.
+    failures: u32,
+}
+
+/// Reads that may fail in one place of the order. A bad sector in 1 MiB, which is the most that is read
+/// at once before a write, is told from all others by 12 of them, so five are; the device takes its time
+/// to give each of them up, and the client waits.
+const FAILURES_MAX: u32 = 64;
+
+/// Makes each decision of the planner that it is given.
+pub type Decide = Box<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
+
+/// Schedules requests and free work for one device.
+pub struct HostScheduler {
+    scheduler: PredictiveScheduler,
+    abilities: Abilities,
+    /// Why nothing will be done any more.
+    gone: Option<DeviceError>,
+    tasks: ServedTasks,
+    decide: Decide,
+    written: WrittenRegions,
+    order: OverlapOrder,
+    /// Places in the order of reads that failed and are read again in halves.
+    divided: BTreeMap<u64, Divided>,
+    pending: BTreeMap<u64, Pending>,
+    erasures: BTreeMap<u64, Erasure>,
+    large: LargeRequests,
+    next_request: u64,
+    at_device: BTreeMap<u64, Command>,
+    flushes: Flushes,
+    /// Pieces of erasures at the device, by their command, and whose they are.
+    erase_commands: BTreeMap<u64, Piece>,
+    /// Erasures that have a piece for the device, which has enough of them; next first.
+    erase_later: VecDeque<u64>,
+    /// Erasures before which somebody has to take data, and since when.
+    without_room: BTreeMap<u64, SimTime>,
+    next_own: u64,
+    /// Foreground parts of commands that failed, to be tried without free work.
+    again: VecDeque<Part>,
+    out: VecDeque<DeviceCommand>,
+    answers: Vec<Answer>,
+    responses: Distribution,
+    /// How far commands ended from where they were predicted to, either way.
+    errors: Distribution,
+    prediction_monitor: PredictionMonitor,
+    /// Clients' requests that are not answered, and when there were none any more.
+    clients: u32,
+    idle_since: SimTime,
+    /// ServedTasks make no reads of their own any more.
+    is_closing: bool,
+    now: SimTime,
+}
+
+/// Whoever waits for the media to have what was written. The device has one flush at a time, or a client
+/// that asks for one after the other would keep it from everything else.
+#[derive(Default)]
+struct Flushes {
+    /// The command, and the requests that came before it.
+    at_device: Option<(u64, Vec<u64>)>,
+    /// Requests that came after it: for the next one.
+    waiting: Vec<u64>,
+}
+
+/// Whose turns reads of promoted tasks have: no connection has this number.
+const PROMOTED: Client = Client::alone(u64::MAX);
+
+/// Numbers of commands that the scheduler knows nothing of.
+pub const OWN_COMMANDS: u64 = 1 << 62;
+
+impl HostScheduler {
+    pub fn new(
+        scheduler: PredictiveScheduler,
+        tasks: ServedTasks,
+        abilities: Abilities,
+        decide: Decide,
+    ) -> Self {
+        Self {
+            scheduler,
+            abilities,
+            gone: None,
+            tasks,
+            decide,
+            written: WrittenRegions::default(),
+            order: OverlapOrder::default(),
+            divided: BTreeMap::new(),
+            pending: BTreeMap::new(),
+            erasures: BTreeMap::new(),
+            large: LargeRequests::default(),
+            next_request: 0,
+            at_device: BTreeMap::new(),
+            flushes: Flushes::default(),
+            erase_commands: BTreeMap::new(),
+            erase_later: VecDeque::new(),
+            without_room: BTreeMap::new(),
+            next_own: OWN_COMMANDS,
+            again: VecDeque::new(),
+            out: VecDeque::new(),
+            answers: Vec::new(),
+            responses: Distribution::default(),
+            errors: Distribution::default(),
+            prediction_monitor: PredictionMonitor::default(),
+            clients: 0,
+            idle_since: SimTime::ZERO,
+            is_closing: false,
+            now: SimTime::ZERO,
+        }
+    }
+
+    pub fn account(&self) -> &Account {
+        self.scheduler.account()
+    }
+
+    pub fn margins(&self) -> Vec<MarginInUse> {
+        self.scheduler.margins()
+    }
+
+    /// What decisions about gaps have cost.
+    pub fn effort(&self) -> Effort {
+        self.tasks.effort()
+    }
+
+    pub fn tasks(&self) -> &ServedTasks {
+        &self.tasks
+    }
+
+    pub fn tasks_mut(&mut self) -> &mut ServedTasks {
+        &mut self.tasks
+    }
+
+    pub fn written(&self) -> &WrittenRegions {
+        &self.written
+    }
+
+    pub fn errors(&self) -> &Distribution {
+        &self.errors
+    }
+
+    pub fn prediction_monitor(&self) -> &PredictionMonitor {
+        &self.prediction_monitor
+    }
+
+    pub fn responses(&self) -> &Distribution {
+        &self.responses
+    }
+
+    /// Why the device does nothing any more, if it does not.
+    pub fn gone(&self) -> Option<&DeviceError> {
+        self.gone.as_ref()
+    }
+
+    /// The device is gone: every request of every client fails, those that are at it too, and nothing is
+    /// sent to it any more. What it still says of a command is not heard.
+    pub fn device_gone(&mut self, why: DeviceError) {
+        self.tasks.lose(&why.message, self.now);
+        if self.gone.is_some() {
+            return;
+        }
+        let of_clients = |(id, pending): (u64, Pending)| match pending.whose {
+            RequestOwner::Client(_) => Some(id),
+            RequestOwner::Piece { .. } | RequestOwner::Task(_) | RequestOwner::Erasure(_) => None,
+        };
+        let pending = std::mem::take(&mut self.pending).into_iter().filter_map(of_clients);
+        let mut failed: BTreeSet<u64> = pending.collect();
+        let Flushes { at_device, waiting } = std::mem::take(&mut self.flushes);
+        failed.extend(at_device.into_iter().flat_map(|(_, requests)| requests));
+        failed.extend(waiting);
+        let erasures = std::mem::take(&mut self.erasures).into_iter();
+        failed.extend(erasures.filter(|(_, erasure)| erasure.is_a_clients()).map(|(id, _)| id));
+        failed.extend(self.large.abandon());
+        self.order = OverlapOrder::default();
+        self.divided.clear();
+        self.without_room.clear();
+        self.erase_later.clear();
+        self.again.clear();
+        self.out.clear();
+        self.at_device.clear();
+        self.erase_commands.clear();
+        for id in failed {
+            self.client_gone();
+            self.answers.push((id, Err(why.clone())));
+        }
+        self.gone = Some(why);
+    }
+
+    /// Whether nothing waits and nothing is at the device.
+    pub fn is_idle(&self) -> bool {
+        self.pending.is_empty()
+            && self.at_device.is_empty()
+            && self.flushes.at_device.is_none()
+            && self.erasures.is_empty()
+            && self.large.is_empty()
+    }
+
+    /// From now on only what clients want is begun.
+    pub fn close(&mut self) {
+        self.is_closing = true;
+    }
+
+    /// When [`Self::next_command`] has something to decide, if nothing happens before.
+    pub fn decides_at(&self) -> Option<SimTime> {
+        if self.gone.is_some() {
+            return None;
+        }
+        let idle = self.tasks.wakes_at(self.idle_since());
+        let expires = self.tasks.expires_at().into_iter().chain(self.copies_at());
+        self.scheduler.decides_at().into_iter().chain(idle).chain(expires).min()
+    }
+
+    /// When the next command has to be decided on, if one has not been for that long: what is done in idle
+    /// time is never due.
+    pub fn command_due(&self) -> Option<SimTime> {
+        self.scheduler.decides_at().filter(|_| self.gone.is_none())
+    }
+
+    /// The device has come back with something while free work was looked for, before it was expected to.
+    pub fn overtaken(&mut self) {
+        self.scheduler.overtaken();
+    }
+
+    /// Since when no client's request is there.
+    pub fn idle_since(&self) -> Option<SimTime> {
+        (self.clients == 0 && !self.is_closing).then_some(self.idle_since)
+    }
+
+    /// What has been answered since the last call.
+    pub fn answers(&mut self) -> std::vec::Drain<'_, Answer> {
+        self.answers.drain(..)
+    }
+
+    /// A request of a client has come at `now`; the number it is answered with.
+    pub fn arrived(&mut self, request: Request, client: Client, now: SimTime) -> u64 {
+        self.now = self.now.max(now);
+        self.clients += 1;
+        let id = self.take_request(request, client);
+        // It may have waited while something was decided.
+        if let Some(pending) = self.pending.get_mut(&id) {
+            pending.arrival = now;
+        }
+        self.large_arrived(id, now);
+        id
+    }
+
+    fn take_request(&mut self, request: Request, client: Client) -> u64 {
+        if let Some(gone) = self.gone.clone() {
+            return self.answer_at_once(Err(gone));
+        }
+        if matches!(request, Request::Erase { how, .. } if !self.does(how)) {
+            return self.answer_at_once(Ok(Vec::new()));
+        }
+        let request = match self.queue_large(request, client) {
+            Ok(queued) => return queued,
+            Err(request) => request,
+        };
+        match request {
+            Request::Flush => {
+                let id = self.number();
+                self.flush(id);
+                id
+            }
+            Request::Cache { start, blocks } => {
+                let data = vec![0; (blocks * BLOCK_BYTES) as usize];
+                self.take(Op::Read, start, data, false, RequestOwner::Client(client))
+            }
+            Request::Erase { how, start, blocks, fua } => {
+                let bounds = (start.get(), start.get() + blocks);
+                self.erase(how, bounds, fua, RequestOwner::Client(client))
+            }
+            Request::Transfer { op, start, data, fua } => {
+                if op == Op::Write {
+                    self.prepare_write(start.get(), data.len() as u64 / BLOCK_BYTES);
+                }
+                self.take(op, start, data, fua, RequestOwner::Client(client))
+            }
+        }
+    }
+
+    fn answer_at_once(&mut self, result: Result<Vec<u8>, DeviceError>) -> u64 {
+        let id = self.number();
+        self.client_gone();
+        self.answers.push((id, result));
+        id
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next_request += 1;
+        self.next_request - 1
+    }
+
+    /// What has to be read before a client's write goes before it: requests that overlap keep their
+    /// order.
+    fn prepare_write(&mut self, start: u64, blocks: u64) {
+        let (from, to) = (start, start + blocks);
+        self.written.mark(from, to, self.now);
+        for read in self.tasks.before_write(from, to, self.now) {
+            self.read_for_task(read);
+        }
+    }
+
+    fn read_for_task(&mut self, read: OwnRead) {
+        let data = vec![0; read.blocks as usize * BLOCK_BYTES as usize];
+        self.take(Op::Read, read.start, data, false, RequestOwner::Task(read));
+    }
+
+    /// Takes a transfer of a client or a task.
+    fn take(&mut self, op: Op, start: Lbn, data: Vec<u8>, fua: bool, whose: RequestOwner) -> u64 {
+        let place = self.next_request;
+        let id = self.add(op, start, data, fua, whose, place);
+        let (from, to) = self.pending[&id].bounds();
+        if self.order.arrived(id, from..to, op == Op::Write) {
+            self.begin(id);
+        }
+        id
+    }
+
+    fn add(
+        &mut self,
+        op: Op,
+        start: Lbn,
+        data: Vec<u8>,
+        fua: bool,
+        whose: RequestOwner,
+        place: u64,
+    ) -> u64 {
+        let id = self.number();
+        let pending = Pending {
+            op,
+            start,
+            blocks: data.len() as u64 / BLOCK_BYTES,
+            data,
+            fua,
+            arrival: self.now,
+            failed: None,
+            is_over: false,
+            retries: 0,
+            come: None,
+            whose,
+            place,
+        };
+        self.pending.insert(id, pending);
+        id
+    }
+
+    /// The number of a command that the scheduler knows nothing of.
+    fn own_command(&mut self) -> u64 {
+        self.next_own += 1;
+        self.next_own - 1
+    }
+
+    /// What the device is to do for everything before it to be on the media. What it covers has been
+    /// answered, so it waits for no request, and for no flush but the one that is at the device.
+    fn flush(&mut self, request: u64) {
+        self.flushes.waiting.push(request);
+        self.flush_on();
+    }
+
+    /// One flush is enough for all that wait when it begins.
+    fn flush_on(&mut self) {
+        if self.flushes.at_device.is_some() || self.flushes.waiting.is_empty() {
+            return;
+        }
+        let id = self.own_command();
+        self.flushes.at_device = Some((id, std::mem::take(&mut self.flushes.waiting)));
+        let (what, start) = (DeviceOp::Flush, Lbn::ZERO);
+        self.out.push_back(DeviceCommand { id, what, start, data: Vec::new() });
+    }
+
+    /// Nothing that it overlaps with is before it any more.
+    fn begin(&mut self, id: u64) {
+        if self.erasures.contains_key(&id) {
+            return self.erase_on(id);
+        }
+        let Pending { op, start, blocks, ref whose, .. } = self.pending[&id];
+        let blocks = blocks as u32;
+        let (client, promotion) = match whose {
+            RequestOwner::Client(client)
+            | RequestOwner::Piece { client, .. }
+            | RequestOwner::Erasure(client) => (Some(*client), None),
+            // What is read again, or before a write, is little and should not wait.
+            RequestOwner::Task(read) => (read.promotion.map(|_| PROMOTED), read.promotion),
+        };
+        let request = Foreground { op, start, blocks, sequence: id, promotion };
+        self.scheduler.arrived(request, client, self.now, self.tasks.planner());
+    }
+
+    /// From now on decisions take so long.
+    pub fn decisions_take(&mut self, deciding: Deciding) {
+        self.scheduler.decisions_take(deciding);
+    }
+
+    /// How long before the device needs a command it is decided on.
+    pub fn decides_before(&self) -> SimDuration {
+        self.scheduler.decides_before()
+    }
+
+    /// Decides at `now` on the next command for the device, if it is time for that; free work for it is
+    /// looked for as long as `may_go_on` says so. Whether something was decided.
+    pub fn decide_next(&mut self, now: SimTime, may_go_on: MayGoOn<'_>) -> bool {
+        self.now = self.now.max(now);
+        if self.gone.is_some() {
+            return false;
+        }
+        self.tasks.expire(self.now);
+        self.copy_on();
+        if !(self.out.is_empty() && self.again.is_empty()) {
+            return false;
+        }
+        self.read_for_tasks();
+        let mut planner = TimedPlanner::new(self.tasks.planner(), &*self.decide);
+        self.scheduler.decide(self.now, &mut planner, may_go_on)
+    }
+
+    /// The next command for the device at `now`, of what has been decided; None when it has enough.
+    pub fn next_command(&mut self, now: SimTime) -> Option<DeviceCommand> {
+        self.now = self.now.max(now);
+        if self.gone.is_some() {
+            return None;
+        }
+        if let Some(own) = self.out.pop_front() {
+            return Some(own);
+        }
+        if let Some(part) = self.again.pop_front() {
+            return Some(self.retry(part));
+        }
+        let command = self.scheduler.next_command(self.now)?;
+        let Command { id, op, start, blocks, .. } = command;
+        self.tasks.sent(id);
+        let mut extent = (start, blocks);
+        let (what, data) = match (op, command.foreground) {
+            (Op::Write, Some(part)) => {
+                let fua = self.abilities.fua && self.pending[&part.sequence].fua;
+                (DeviceOp::Write { fua }, self.written_by(&part))
+            }
+            // Tasks only read.
+            _ => {
+                extent = self.whole_sectors(start, blocks);
+                (DeviceOp::Read, vec![0; extent.1 as usize * BLOCK_BYTES as usize])
+            }
+        };
+        self.at_device.insert(id, command);
+        Some(DeviceCommand { id, what, start: extent.0, data })
+    }
+
+    /// Makes the reads that tasks make like clients.
+    fn read_for_tasks(&mut self) {
+        while !self.is_closing
+            && let Some(read) = self.tasks.next_read(self.now, self.idle_since())
+        {
+            self.read_for_task(read);
+        }
+    }
+
+    fn written_by(&mut self, part: &Part) -> Vec<u8> {
+        let pending = self.pending.get_mut(&part.sequence).expect("it is not answered");
+        let range = bytes_of(pending.start, part.start, part.blocks);
+        if range.len() == pending.data.len() {
+            return std::mem::take(&mut pending.data);
+        }
+        pending.data[range].to_vec()
+    }
+
+    /// A foreground part by itself, whose command failed with free work in it.
+    fn retry(&mut self, part: Part) -> DeviceCommand {
+        let id = self.own_command();
+        let Part { start, blocks, .. } = part;
+        let runs = Vec::new();
+        let command = Command { id, op: Op::Read, start, blocks, foreground: Some(part), runs };
+        self.at_device.insert(id, command);
+        let (start, blocks) = self.whole_sectors(start, blocks);
+        let data = vec![0; blocks as usize * BLOCK_BYTES as usize];
+        DeviceCommand { id, what: DeviceOp::Read, start, data }
+    }
+
+    /// A command has come back at `at`.
+    pub fn came_back(&mut self, id: u64, at: SimTime, result: Result<Vec<u8>, DeviceError>) {
+        self.now = self.now.max(at);
+        if let Err(failed) = &result
+            && failed.kind == DeviceErrorKind::Gone
+        {
+            self.device_gone(failed.clone());
+        }
+        if self.gone.is_some() {
+            return;
+        }
+        if let Some((_, requests)) = self.flushes.at_device.take_if(|(flush, _)| *flush == id) {
+            // A system tells of a lost write once: it may be one that a flush that waits was to cover.
+            let told = match result.is_err() {
+                true => std::mem::take(&mut self.flushes.waiting),
+                false => Vec::new(),
+            };
+            let requests = requests.into_iter().chain(told);
+            requests.for_each(|request| self.flushed(request, result.clone()));
+            return self.flush_on();
+        }
+        if let Some(piece) = self.erase_commands.remove(&id) {
+            return self.piece_erased(&piece, result.map(drop));
+        }
+        let command = self.at_device.remove(&id).expect("it was sent");
+        let result = result.map(|data| self.without_the_rest(&command, data));
+        let part = command.foreground;
+        let done = (id < OWN_COMMANDS).then(|| self.finished(&command, &result, at)).flatten();
+        match (&result, part) {
+            // It may be what was read beside it that failed.
+            (Err(_), Some(part)) if !command.runs.is_empty() => {
+                self.again.push_back(part);
+                self.pending.get_mut(&part.sequence).expect("it is not answered").retries += 1;
+            }
+            (_, Some(part)) => self.part_done(&part, &command, result),
+            (_, None) => {}
+        }
+        if id >= OWN_COMMANDS {
+            let part = part.expect("a retry is somebody's");
+            self.pending.get_mut(&part.sequence).expect("it is not answered").retries -= 1;
+        }
+        if let Some(request) = done {
+            let pending = self.pending.get_mut(&request.sequence);
+            pending.expect("it is not answered").is_over = true;
+        }
+        if let Some(part) = part {
+            self.request_done(part.sequence);
+        }
+    }
+
+    /// Tells the scheduler that a command has come back, and the tasks what it has brought them.
+    fn finished(
+        &mut self,
+        command: &Command,
+        result: &Result<Vec<u8>, DeviceError>,
+        at: SimTime,
+    ) -> Option<Foreground> {
+        let finished = self.scheduler.finished(command.id, at, self.now, self.tasks.planner());
+        let Finished { done, error_ns, .. } = finished;
+        // Reads of tasks alone follow on each other, so that a buffer answers them; and no gap is lost.
+        let pending = command.foreground.map(|part| &self.pending[&part.sequence]);
+        let is_a_clients = |pending: &Pending| {
+            matches!(pending.whose, RequestOwner::Client(_) | RequestOwner::Piece { .. })
+        };
+        if pending.is_some_and(is_a_clients) {
+            self.prediction_monitor.came_back(error_ns);
+        }
+        if let Some(error) = error_ns {
+            self.errors.record(SimDuration::from_ns(error.unsigned_abs()));
+        }
+        if !self.tasks.any_runs() {
+            return done;
+        }
+        let part = command.foreground;
+        let bounds = |start: Lbn, blocks: u32| (start.get(), start.get() + u64::from(blocks));
+        let runs = command.runs.iter().map(|run| bounds(run.start, run.blocks));
+        let spans: Vec<_> = runs.chain(part.map(|part| bounds(part.start, part.blocks))).collect();
+        let mut data: Vec<(Lbn, &[u8])> = Vec::new();
+        if let (Ok(read), Op::Read) = (result, command.op) {
+            data.push((command.start, read));
+        }
+        let pending = part.and_then(|part| self.pending.get(&part.sequence));
+        if let Some(pending) = pending.filter(|pending| pending.op == Op::Read)
+            && let Some((from, to)) = pending.come
+        {
+            let here = bytes_of(pending.start, Lbn::new(from), (to - from) as u32);
+            data.push((Lbn::new(from), &pending.data[here]));
+        }
+        let has_failed = result.is_err();
+        let source = CommandData { data: &data, spans: &spans, command: command.id, has_failed };
+        self.tasks.heard(&source, self.now);
+        done
+    }
+
+    /// A part of a request has been moved, or has failed.
+    fn part_done(&mut self, part: &Part, command: &Command, result: Result<Vec<u8>, DeviceError>) {
+        let Some(pending) = self.pending.get_mut(&part.sequence) else { return };
+        match result {
+            Err(failed) => pending.failed = pending.failed.take().or(Some(failed)),
+            Ok(data) if pending.op == Op::Read => {
+                let here = bytes_of(command.start, part.start, part.blocks);
+                if here.len() == data.len() && data.len() == pending.data.len() {
+                    pending.data = data;
+                } else {
+                    let there = bytes_of(pending.start, part.start, part.blocks);
+                    pending.data[there].copy_from_slice(&data[here]);
+                    let from = part.start.get();
+                    pending.come = Some((from, from + u64::from(part.blocks)));
+                }
+            }
+            Ok(_) => {}
+        }
+    }
+
+    /// Answers a request of which all parts have come back.
+    fn request_done(&mut self, id: u64) {
+        let pending = &self.pending[&id];
+        if !pending.is_over || pending.retries > 0 {
+            return;
+        }
+        if pending.fua && !self.abilities.fua && pending.failed.is_none() {
+            return self.flush(id);
+        }
+        self.answer(id, None);
+    }
+
+    fn flushed(&mut self, request: u64, result: Result<Vec<u8>, DeviceError>) {
+        if self.pending.contains_key(&request) {
+            return self.answer(request, result.err());
+        }
+        if self.erasures.contains_key(&request) {
+            return self.answer_erasure(request, result.err());
+        }
+        if self.large.has(request) {
+            return self.answer_large(request, result.err());
+        }
+        self.client_gone();
+        self.answers.push((request, result));
+    }
+
+    fn answer(&mut self, id: u64, failed: Option<DeviceError>) {
+        let pending = self.pending.remove(&id).expect("it is not answered");
+        if pending.op == Op::Write {
+            let (from, to) = pending.bounds();
+            self.written.mark(from, to, self.now);
+            self.tasks.written(from, to);
+        }
+        let bounds = pending.bounds();
+        let Pending { blocks, data, whose, arrival, place, .. } = pending;
+        let result = match failed.or(pending.failed) {
+            Some(failed) => Err(failed),
+            None => Ok(data),
+        };
+        match whose {
+            RequestOwner::Task(read) => self.read_done(&read, place, result.ok()),
+            RequestOwner::Erasure(_) => self.erased(place, blocks, result.err()),
+            RequestOwner::Client(_) => {
+                self.responses.record(self.now.saturating_since(arrival));
+                self.client_gone();
+                self.answers.push((id, result));
+            }
+            RequestOwner::Piece { of, client } => self.piece_done(of, client, bounds, result),
+        }
+        if !self.divided.contains_key(&place) {
+            self.place_is_free(place);
+        }
+    }
+
+    /// Nothing is under way in a place of the order. An erasure may not be done with it.
+    fn place_is_free(&mut self, place: u64) {
+        if self.erasures.contains_key(&place) {
+            return self.erase_on(place);
+        }
+        for next in self.order.done(place) {
+            self.begin(next);
+        }
+    }
+
+    /// A read of a task has come back. Where it failed and a write waits for it, its halves are read in
+    /// its place, so that the write goes on waiting.
+    fn read_done(&mut self, own: &OwnRead, place: u64, data: Option<Vec<u8>>) {
+        let mut divided = self.divided.remove(&place).unwrap_or_default();
+        divided.left = divided.left.saturating_sub(1);
+        divided.failures += u32::from(data.is_none());
+        let divisible = divided.failures < FAILURES_MAX;
+        let instead = self.tasks.read_done(own.number, data, divisible, self.now);
+        divided.left += instead.len() as u32;
+        if divided.left > 0 {
+            self.divided.insert(place, divided);
+        }
+        for read in instead {
+            let data = vec![0; read.blocks as usize * BLOCK_BYTES as usize];
+            let id = self.add(Op::Read, read.start, data, false, RequestOwner::Task(read), place);
+            self.begin(id);
+        }
+    }
+
+    fn client_gone(&mut self) {
+        self.clients -= 1;
+        self.idle_since = self.now;
+    }
+}
+
+/// Bytes of the blocks `start..` in data that begin at `from`.
+fn bytes_of(from: Lbn, start: Lbn, blocks: u32) -> std::ops::Range<usize> {
+    let begin = ((start.get() - from.get()) * BLOCK_BYTES) as usize;
+    begin..begin + blocks as usize * BLOCK_BYTES as usize
+}
+
+#[cfg(test)]
+mod tests;

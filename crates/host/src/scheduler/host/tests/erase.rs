@@ -1,0 +1,63 @@
+//! Erasures in front of backups whose data somebody has to take.
+
+use super::*;
+use crate::tasks::{ServedTaskReport, ServedTaskState};
+
+/// Bytes that are handed on and not taken, at most, and taken in a tenth of a second: a quarter of what
+/// the drive reads.
+const BUFFER: u64 = 4 << 20;
+const TAKEN: u64 = 512 << 10;
+
+/// A backup of a drive of over 100 MiB, most of which is erased once it has begun.
+fn erased(world: &mut TestHost) -> (u64, u64) {
+    world.media.iter_mut().enumerate().for_each(|(at, byte)| *byte = (at >> 9) as u8 ^ at as u8);
+    let spec = ServedTaskSpec { has_reader: true, ..world.whole(ServedTaskKind::Backup) };
+    let backup = world.scheduler.tasks_mut().create(world.now, spec).unwrap();
+    world.scheduler.tasks_mut().reader_came(world.now, backup, BUFFER, &[]).unwrap();
+    let erasure = world.erase(Erase::Zeroes { keep: false }, 0, 200_000, false);
+    (backup, erasure)
+}
+
+fn report(world: &TestHost, task: u64) -> ServedTaskReport {
+    world.scheduler.tasks().report(task, world.now).unwrap()
+}
+
+#[test]
+fn an_erasure_waits_for_a_slow_backup_and_other_clients_do_not() {
+    let mut world = TestHost::sized(400, 512, &[], SameTrack::Merge);
+    let (backup, erasure) = erased(&mut world);
+    let before = world.media.clone();
+    let mut image = vec![0; before.len()];
+    let (mut handed_on, mut taken, mut most) = (0u64, 0, 0);
+    let mut prng = Prng::new(7, "reads beside an erasure");
+    while report(&world, backup).state == ServedTaskState::Running {
+        let read = world.read(200_000 + prng.below(world.blocks() - 200_008), 8);
+        world.run_until(world.now + us(100_000));
+        assert!(world.answers.iter().any(|(_, (id, _))| *id == read), "{:?}", world.now);
+        for output in world.heard() {
+            let ServedTaskOutput::Data { start, data, .. } = output else { continue };
+            image[(start.get() * BLOCK_BYTES) as usize..][..data.len()].copy_from_slice(&data);
+            handed_on += data.len() as u64;
+        }
+        most = most.max(handed_on - taken);
+        taken = handed_on.min(taken + TAKEN);
+        world.scheduler.tasks_mut().set_room(backup, BUFFER.saturating_sub(handed_on - taken));
+    }
+    assert_eq!(report(&world, backup).state, ServedTaskState::Done);
+    assert!(image == before, "of the moment when it began");
+    assert!(most <= BUFFER, "{most} bytes that nobody had taken");
+    assert!(world.answers.iter().any(|(_, (id, result))| *id == erasure && result.is_ok()));
+    assert!(world.media[..200_000 * 512].iter().all(|&byte| byte == 0));
+}
+
+#[test]
+fn an_erasure_does_not_wait_for_ever_for_whoever_takes_nothing() {
+    let mut world = TestHost::sized(400, 512, &[], SameTrack::Merge);
+    let (backup, erasure) = erased(&mut world);
+    world.scheduler.tasks_mut().set_room(backup, 0);
+    world.run_until(world.now + us(50_000_000));
+    assert_eq!((report(&world, backup).state, world.answers.len()), (ServedTaskState::Running, 0));
+    world.run_until(world.now + us(60_000_000));
+    assert_eq!(report(&world, backup).state, ServedTaskState::Failed);
+    assert_eq!(world.answers.last().map(|(_, (id, _))| *id), Some(erasure));
+}

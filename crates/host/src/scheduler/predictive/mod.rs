@@ -1,0 +1,685 @@
+//! Freeblock scheduling outside a drive, which is seen only as commands and the times of their ends.
+//!
+//! fast02 section 4. A foreground policy picks requests by predicted positioning time. At most two
+//! commands are at the drive, so that it always has the next one and never a choice; then the end of
+//! one command is the beginning of the next, and neither bus nor command processing shows. The gap
+//! between a request at the drive and the next one is filled by a [`Planner`], and what it plans goes
+//! to the drive as commands in between. What ends is held against its prediction: media commands end
+//! at an angle that is known, so the spindle is followed, and an end elsewhere tells of a buffer or of
+//! something the drive did for itself.
+//!
+//! Goals: the state after a surprise is right again one command later; free work only when the
+//! prediction it rests on can be trusted.
+//! Non-goals: data, which whoever owns the commands moves; retries.
+
+mod free;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
+
+use self::free::{Filling, FreeCommand};
+use super::command::{Command, Finished, Part};
+use crate::deadline::{Deciding, MayGoOn};
+use crate::fair_queue::{Client, FairQueue, Limit};
+use crate::margins::{Learner, MarginInUse, Movement};
+use crate::predict::{Account, Clock, Head, Observed, PLAUSIBLE, Prediction, PredictionSpec};
+use freewheel_freeblock::{Foreground, ForegroundEvent, FreeRun, Planner};
+use freewheel_model::drive::spec::ByOp;
+use freewheel_model::drive::{Departure, Drive, RemainingAccess, Sectors, Target};
+use freewheel_model::sched::{Moment, ParsePolicyError, Policy, PolicySpec, Waiting};
+
+/// Surprises in a row after which nothing is foreseen any more; free work takes half as much trust.
+/// Assumed: half a second of a busy drive, so that a burst of hits in its buffer does not end free work.
+const TRUST_MAX: u32 = 64;
+
+/// A command at the drive.
+struct InFlight {
+    command: Command,
+    sent: SimTime,
+    /// When the drive begins to process it, in the host's time: when it has processed those before.
+    taken_up: SimTime,
+    prediction: Prediction,
+    /// A foreground request with free work before it.
+    is_behind_free: bool,
+}
+
+/// The part of a foreground request that comes next, with what goes before it.
+struct Next {
+    part: Part,
+    op: Op,
+    filling: Filling,
+}
+
+/// A gap in which free work has come back.
+#[derive(Clone, Copy)]
+struct OpenGap {
+    /// Before all of it.
+    head: Head,
+    /// When the drive took up the first command in it.
+    taken_up: SimTime,
+    /// A command of it lost two turns or more at once, which is the drive's own doing: a seek that
+    /// misses its sector loses one.
+    is_interrupted: bool,
+}
+
+/// A foreground request that is not done.
+struct Pending {
+    request: Foreground,
+    client: Option<Client>,
+    arrival: SimTime,
+    /// It has not been picked.
+    waits: bool,
+    /// Blocks that have not come back.
+    left: u32,
+}
+
+/// Schedules the commands of one drive.
+pub struct PredictiveScheduler {
+    spec: PredictionSpec,
+    /// What commands are predicted with; their processing takes it no time.
+    drive: Arc<Drive>,
+    /// The same with longer seeks, for free work.
+    cautious: Arc<Drive>,
+    /// Of margins that are not constant.
+    learner: Option<Learner>,
+    /// From sending a command to an idle drive until the head moves.
+    turnaround: ByOp<SimDuration>,
+    read_write_switch: SimDuration,
+    /// Requests are cut at multiples of so many blocks.
+    sector_blocks: u32,
+    /// Of the media, as far as they are known.
+    sectors: Sectors,
+    by: PolicySpec,
+    policy: Box<dyn Policy>,
+    /// What the policy still has though it was picked when some clients had to let others go first.
+    passed_over: BTreeSet<u64>,
+    fair_queue: FairQueue,
+    waiting: BTreeMap<u64, Pending>,
+    next: Option<Next>,
+    /// What is left of a request of which the first part has been sent.
+    rest: Option<(Part, Op)>,
+    /// Whether the last plan was to do something.
+    has_work: bool,
+    decides_at: Option<SimTime>,
+    deciding: Deciding,
+    in_flight: VecDeque<InFlight>,
+    /// When the drive has processed all that has been sent, in the host's time.
+    processed: SimTime,
+    clock: Clock,
+    /// Behind the last command that has come back.
+    head: Head,
+    /// When that came back.
+    ended: SimTime,
+    /// Ends that were foreseen less surprises, of late; behind a surprise an end is neither.
+    trust: u32,
+    /// The gap of the free work that came back last, while the request behind it has not come back.
+    gap: Option<OpenGap>,
+    last_id: u64,
+    runs: Vec<FreeRun>,
+    account: Account,
+}
+
+impl PredictiveScheduler {
+    /// For a drive whose commands take `drive.overhead` from the host to the media. An error when the
+    /// policy has a parameter out of range.
+    pub fn new(
+        drive: &Drive,
+        read_write_switch: SimDuration,
+        policy: PolicySpec,
+        spec: PredictionSpec,
+    ) -> Result<Self, ParsePolicyError> {
+        assert!(spec.queue_depth > 0, "commands at the drive");
+        let period = drive.rotation().period();
+        Ok(Self {
+            learner: Learner::for_spec(&spec, period),
+            cautious: Arc::new(spec.planners_drive(drive)),
+            turnaround: drive.overheads(),
+            clock: Clock::new(period),
+            drive: Arc::new(drive.with_overhead(ByOp::default())),
+            read_write_switch,
+            sector_blocks: 1,
+            sectors: Sectors::default(),
+            policy: policy.build()?,
+            by: policy,
+            passed_over: BTreeSet::new(),
+            fair_queue: FairQueue::new(longest_track(drive)),
+            spec,
+            waiting: BTreeMap::new(),
+            next: None,
+            rest: None,
+            has_work: false,
+            decides_at: None,
+            deciding: Deciding::default(),
+            in_flight: VecDeque::new(),
+            processed: SimTime::ZERO,
+            head: Head::default(),
+            ended: SimTime::ZERO,
+            trust: TRUST_MAX,
+            gap: None,
+            last_id: 0,
+            runs: Vec::new(),
+            account: Account::default(),
+        })
+    }
+
+    /// The same for a drive with sectors of so many blocks, which foreground requests keep to: none is
+    /// cut amid a sector. Free work is not held to them.
+    #[must_use]
+    pub fn with_sectors_of(self, blocks: u32) -> Self {
+        Self { sector_blocks: blocks, ..self }
+    }
+
+    /// The same for a drive whose media have these sectors: a write of a part of one is expected to take
+    /// a read and a turn more, and no request is cut amid one. Those of which the drive's blocks make no
+    /// whole number are none of its, and what was known before holds.
+    #[must_use]
+    pub fn with_media_sectors(self, sectors: Sectors) -> Self {
+        let is_whole = self.drive.blocks().get().is_multiple_of(sectors.blocks().into());
+        Self { sectors: if is_whole { sectors } else { self.sectors }, ..self }
+    }
+
+    /// Sectors of the media, as far as they are known.
+    pub fn media_sectors(&self) -> Sectors {
+        self.sectors
+    }
+
+    /// The drive as planners of free work should see it: see [`PredictionSpec::planners_drive`].
+    pub fn planners_drive(&self) -> Arc<Drive> {
+        Arc::clone(&self.cautious)
+    }
+
+    /// What was seen and done so far.
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// The margins that have been learned, where they are.
+    pub fn margins(&self) -> Vec<MarginInUse> {
+        self.learner.as_ref().map(Learner::in_use).unwrap_or_default()
+    }
+
+    /// A foreground request has arrived. What overlaps with one that is not done, and is a write or
+    /// meets one, must be held back by the caller. Clients have turns; what is no client's goes as the
+    /// policy has it.
+    pub fn arrived(
+        &mut self,
+        request: Foreground,
+        client: Option<Client>,
+        now: SimTime,
+        planner: &mut dyn Planner,
+    ) {
+        let Foreground { blocks, sequence, .. } = request;
+        let pending = Pending { request, client, arrival: now, waits: true, left: blocks };
+        self.policy.push(self.to_pick(&pending));
+        client.into_iter().for_each(|client| self.fair_queue.arrived(client));
+        self.waiting.insert(sequence, pending);
+        planner.foreground(ForegroundEvent::Arrived { request: &request, at: now });
+    }
+
+    /// Nobody wants a foreground request any more. False if it has been picked, and goes on.
+    pub fn withdraw(&mut self, sequence: u64, now: SimTime, planner: &mut dyn Planner) -> bool {
+        if !self.waiting.get(&sequence).is_some_and(|pending| pending.waits) {
+            return false;
+        }
+        let Some(Pending { request, client, .. }) = self.waiting.remove(&sequence) else {
+            return false;
+        };
+        client.into_iter().for_each(|client| self.fair_queue.withdrawn(client));
+        self.pass_over(sequence);
+        planner.foreground(ForegroundEvent::Done { request: &request, at: now });
+        true
+    }
+
+    /// The policy has a request that is not to be picked from it any more.
+    fn pass_over(&mut self, sequence: u64) {
+        self.passed_over.insert(sequence);
+        // What a policy would not pick for long is not to fill it.
+        if 2 * self.passed_over.len() > self.policy.len() {
+            let is_left = |pending: &Pending| pending.request.sequence != sequence;
+            self.policy = self.policy_of(is_left);
+            self.passed_over.clear();
+        }
+    }
+
+    /// A request as the policy sees it.
+    fn to_pick(&self, pending: &Pending) -> Waiting {
+        let Foreground { op, start, blocks, sequence, .. } = pending.request;
+        let target = self.drive.target(start, Blocks::new(blocks.into()), op);
+        // A policy that predicts positioning times has no use for the flag.
+        Waiting { target, arrival: pending.arrival, sequence, fua: false }
+    }
+
+    /// From now on decisions take so long.
+    pub fn decisions_take(&mut self, deciding: Deciding) {
+        self.deciding = deciding;
+    }
+
+    /// So long before the drive needs a command it is decided on.
+    pub fn decides_before(&self) -> SimDuration {
+        self.spec.lead_time.max(self.deciding.most)
+    }
+
+    /// Decides what to send next, if the drive has room for it and it is time: the foreground request,
+    /// and free work before it, which is looked for as long as `may_go_on` says so. Whether something
+    /// was decided.
+    pub fn decide(
+        &mut self,
+        now: SimTime,
+        planner: &mut dyn Planner,
+        may_go_on: MayGoOn<'_>,
+    ) -> bool {
+        let is_time =
+            self.has_room() && self.next.is_none() && (self.rest.is_some() || !self.is_early(now));
+        is_time && self.choose(now, planner, may_go_on).is_some()
+    }
+
+    /// The drive has come back with something while free work was looked for, before it was expected to:
+    /// what has been decided is sent without any.
+    pub fn overtaken(&mut self) {
+        if let Some(next) = &mut self.next {
+            next.filling = Filling::default();
+        }
+    }
+
+    /// Whether the drive is to have more commands than it has.
+    fn has_room(&self) -> bool {
+        self.in_flight.len() < self.spec.queue_depth as usize
+    }
+
+    /// The next command to send at `now`, of what has been [decided](Self::decide); None when the drive
+    /// has enough or nothing is decided.
+    pub fn next_command(&mut self, now: SimTime) -> Option<Command> {
+        if !self.has_room() {
+            return None;
+        }
+        let next = self.next.as_mut()?;
+        // What was planned rests on a prediction that has just failed.
+        if !self.head.is_known {
+            next.filling.free.clear();
+        }
+        if let Some(free) = next.filling.free.pop_front() {
+            self.account.commands += 1;
+            return Some(self.send(free, None, false, now));
+        }
+        let Next { part, op, filling } = self.next.take().expect("it has been chosen");
+        let merged = filling.merged.filter(|_| self.head.is_known);
+        let is_behind_free = filling.has_sent || merged.is_some();
+        let command = match merged {
+            Some(free) => {
+                self.account.merged += 1;
+                FreeCommand { blocks: free.blocks + part.blocks, ..free }
+            }
+            None => FreeCommand {
+                op,
+                start: part.start,
+                blocks: part.blocks,
+                runs: Vec::new(),
+                is_merged: false,
+            },
+        };
+        Some(self.send(command, Some(part), is_behind_free, now))
+    }
+
+    /// When [`Self::decide`] has to be called although nothing has arrived or come back.
+    pub fn decides_at(&self) -> Option<SimTime> {
+        self.decides_at
+    }
+
+    /// Whether the next request need not be chosen yet: the drive is busy for longer.
+    fn is_early(&mut self, now: SimTime) -> bool {
+        self.decides_at = None;
+        let Some(decides_at) = self.before_needed(self.decides_before()) else { return false };
+        let is_early = self.head.is_known && now < decides_at && self.any_waits();
+        self.decides_at = is_early.then_some(decides_at);
+        is_early
+    }
+
+    /// So long before the drive needs its next command; None when it needs one now.
+    fn before_needed(&self, before: SimDuration) -> Option<SimTime> {
+        let ends_ns = self.in_flight.back()?.prediction.end.at.ns();
+        let needed_ns = ends_ns.saturating_sub(self.turnaround.of(Op::Write).ns());
+        let before_ns = needed_ns.saturating_sub(before.ns());
+        Some(self.clock.host(SimTime::from_ns(before_ns)))
+    }
+
+    /// When a command must leave that is decided on from `now` on, and from when on the drive can be taken
+    /// to have it: it is in time when the drive needs it, or where that is too soon for most decisions, as
+    /// late as most of them are made.
+    fn leaves(&self, now: SimTime) -> (SimTime, SimTime) {
+        let soon = now + self.deciding.usual;
+        // Free work goes first, and may take longer to get ready.
+        let [free, own] = [Op::Read, Op::Write].map(|op| self.turnaround.of(op));
+        match self.before_needed(free.saturating_sub(own)) {
+            Some(needed) if needed >= soon => (needed, now),
+            _ => (soon, soon),
+        }
+    }
+
+    fn send(
+        &mut self,
+        command: FreeCommand,
+        foreground: Option<Part>,
+        is_behind_free: bool,
+        now: SimTime,
+    ) -> Command {
+        let FreeCommand { op, start, blocks, runs, .. } = command;
+        self.last_id += 1;
+        let command = Command { id: self.last_id, op, start, blocks, foreground, runs };
+        if let Some(next) = &mut self.next {
+            next.filling.has_sent = true;
+        }
+        let is_part_write = op == Op::Write && self.sectors.is_part(start, blocks);
+        self.account.part_sector_writes += u64::from(is_part_write);
+        let prediction = self.prediction(&command, now);
+        let taken_up = now.max(self.processed);
+        self.processed = taken_up + self.turnaround.of(op);
+        self.in_flight.push_back(InFlight {
+            command: command.clone(),
+            sent: now,
+            taken_up,
+            prediction,
+            is_behind_free,
+        });
+        command
+    }
+
+    /// What is expected of a command that is sent now, behind those at the drive.
+    fn prediction(&self, command: &Command, now: SimTime) -> Prediction {
+        let head = self.tail(now, command.op);
+        Prediction::new(&self.drive, self.sectors, &head, self.read_write_switch, command.extent())
+    }
+
+    /// The head when it is done with everything at the drive and can begin with a command that is
+    /// sent at `now`.
+    fn tail(&self, now: SimTime, op: Op) -> Head {
+        let head = self.in_flight.back().map_or(self.head, |last| last.prediction.end);
+        let taken_up = now.max(self.processed);
+        let ready = self.clock.model(taken_up) + self.turnaround.of(op);
+        Head { at: head.at.max(ready), ..head }
+    }
+
+    /// Picks the next foreground request, or goes on with the last one, and plans what to do before
+    /// it.
+    fn choose(
+        &mut self,
+        now: SimTime,
+        planner: &mut dyn Planner,
+        may_go_on: MayGoOn<'_>,
+    ) -> Option<()> {
+        let (part, op) = match self.rest.take() {
+            Some(rest) => rest,
+            None => self.pick(now)?,
+        };
+        let filling = self.fill(now, (part.start, part.blocks, op), planner, may_go_on);
+        self.next = Some(Next { part, op, filling });
+        Some(())
+    }
+
+    /// The next foreground request. A drive that would begin amid its blocks gets them in two
+    /// commands while there is free work: most of a turn lies between them.
+    fn pick(&mut self, now: SimTime) -> Option<(Part, Op)> {
+        let head = self.tail(now, Op::Read);
+        let drive = Arc::clone(&self.drive);
+        let moment = Moment { now: head.at, head: head.position, drive: &drive };
+        let Waiting { target, sequence, .. } = match self.fair_queue.limit() {
+            None => self.pick_of_all(&moment)?,
+            Some(limit) => self.pick_of_those_behind(&limit, &moment)?,
+        };
+        let pending = self.waiting.get_mut(&sequence).expect("it is not done");
+        pending.waits = false;
+        if let Some(client) = pending.client {
+            self.fair_queue.picked(client, Blocks::new(pending.request.blocks.into()));
+        }
+        let Target { start, blocks, op, .. } = target;
+        let whole = Part { sequence, start, blocks };
+        // A write of part sectors takes two turns, however it is cut.
+        let is_part_write = op == Op::Write && self.sectors.is_part(start, blocks);
+        if !(self.has_work && head.is_known) || is_part_write {
+            return Some((whole, op));
+        }
+        let departure = self.tail(now, op).departure(self.read_write_switch);
+        // By a head that arrives late, so that it reads from there whenever it arrives.
+        let leg = self.cautious.next_leg(&departure, &RemainingAccess::whole(&target), 0)?;
+        let first = leg.target;
+        let is_rest =
+            first.start.get() + u64::from(first.blocks) == start.get() + u64::from(blocks);
+        if first.start == start || !is_rest || !self.is_late_for(&departure, &target) {
+            return Some((whole, op));
+        }
+        let sector = self.sector_blocks.max(self.sectors.blocks());
+        let cut = first.start.get().next_multiple_of(sector.into());
+        let before = (cut - start.get()) as u32;
+        if before >= blocks {
+            return Some((whole, op));
+        }
+        self.rest = Some((Part { blocks: before, ..whole }, op));
+        Some((Part { sequence, start: Lbn::new(cut), blocks: blocks - before }, op))
+    }
+
+    /// Whether a request has not been picked.
+    fn any_waits(&self) -> bool {
+        self.policy.len() > self.passed_over.len()
+    }
+
+    fn pick_of_all(&mut self, moment: &Moment<'_>) -> Option<Waiting> {
+        loop {
+            let picked = self.policy.pick(moment)?;
+            if !self.passed_over.remove(&picked.sequence) {
+                return Some(picked);
+            }
+        }
+    }
+
+    /// Picks by the policy among what clients want that are not ahead.
+    fn pick_of_those_behind(&mut self, limit: &Limit, moment: &Moment<'_>) -> Option<Waiting> {
+        let may_go = |client| self.fair_queue.may_go(client, limit);
+        let is_behind = |pending: &Pending| pending.client.is_none_or(may_go);
+        let picked = self.policy_of(is_behind).pick(moment)?;
+        self.pass_over(picked.sequence);
+        Some(picked)
+    }
+
+    /// The policy with those that wait and are `of` a kind.
+    fn policy_of(&self, of: impl Fn(&Pending) -> bool) -> Box<dyn Policy> {
+        let mut policy = self.by.build().expect("it was built before");
+        let waiting = self.waiting.values().filter(|pending| pending.waits && of(pending));
+        waiting.for_each(|pending| policy.push(self.to_pick(pending)));
+        policy
+    }
+
+    /// Whether the first block has passed when the head gets to a target's track, however early that
+    /// is, and not all of them.
+    fn is_late_for(&self, departure: &Departure, target: &Target) -> bool {
+        let leg =
+            |target: &Target| self.drive.next_leg(departure, &RemainingAccess::whole(target), 0);
+        let first = self.drive.target(target.start, Blocks::new(1), target.op);
+        let (Some(whole), Some(first)) = (leg(target), leg(&first)) else { return false };
+        let period = self.drive.rotation().period();
+        let margin = match departure.from == target.at {
+            true => SimDuration::ZERO,
+            false => self.cautious.travel(departure, target.at, target.op, 0) - first.seek,
+        };
+        whole.target.start > target.start && first.wait + margin < period
+    }
+
+    /// A command has come back that `ended` at that time, which is told `now`: whoever was busy meanwhile
+    /// hears of it late. What planners hear of it has the host's time. Panics when it is not at the drive.
+    pub fn finished(
+        &mut self,
+        id: u64,
+        ended: SimTime,
+        now: SimTime,
+        planner: &mut dyn Planner,
+    ) -> Finished {
+        let ended = ended.max(self.ended);
+        let place = self.in_flight.iter().position(|sent| sent.command.id == id);
+        let place = place.expect("it has been sent");
+        let InFlight { command, sent, taken_up, prediction, is_behind_free } =
+            self.in_flight.remove(place).expect("it is there");
+        let was_known = self.head.is_known;
+        let is_own = self.is_promoted(&command);
+        let observed = self.clock.compare(ended, prediction.end.at);
+        let head = ended.saturating_since(self.ended.max(sent));
+        if let Some(learner) = &mut self.learner {
+            learner.worked(head);
+        }
+        let period = self.drive.rotation().period();
+        let late_ns = observed.turns * period.ns() as i64;
+        // One that has overtaken others did not begin where the head is.
+        if place > 0 {
+            self.gap = None;
+        } else {
+            if was_known {
+                self.learn(&command, taken_up, &observed);
+            }
+            let is_interrupted = was_known && observed.turns > 1;
+            let here = OpenGap { head: self.head, taken_up, is_interrupted };
+            self.count_delay(&command, here, ended);
+        }
+        let may_be_media = match was_known {
+            true => prediction.may_end(&observed, period),
+            false => observed.is_plausible,
+        };
+        if place == 0 && may_be_media {
+            self.head = prediction.end.later(late_ns);
+            self.head.is_known = self.clock.is_known();
+            self.clock.follow(ended, &observed);
+            self.trust = (self.trust + u32::from(was_known && !is_own)).min(TRUST_MAX);
+        } else {
+            let lost = u32::from(self.clock.is_known() && !is_own);
+            self.trust = self.trust.saturating_sub(lost);
+            self.surprise(ended, &observed);
+        }
+        self.ended = ended;
+        self.foresee_again();
+        let error_ns = was_known.then_some(late_ns + observed.phase_ns);
+        if let Some(error) = error_ns {
+            self.account.count(&observed, error.unsigned_abs(), is_behind_free);
+        }
+        let done = self.tell(&command, now, planner);
+        Finished { command, done, head, error_ns }
+    }
+
+    /// Whether it reads for a promoted task alone: blocks that follow on each other, which a buffer
+    /// answers, so that surprises say nothing of what the drive does with others.
+    fn is_promoted(&self, command: &Command) -> bool {
+        let pending = command.foreground.and_then(|part| self.waiting.get(&part.sequence));
+        pending.is_some_and(|pending| pending.request.promotion.is_some())
+    }
+
+    /// Learns from the end of a command that began where the head is. `taken_up` is when the drive
+    /// began to process it.
+    fn learn(&mut self, command: &Command, taken_up: SimTime, observed: &Observed) {
+        let Some(learner) = &mut self.learner else { return };
+        // A drive that begins amid its blocks when it is late ends before a whole turn is over.
+        let is_late = observed.turns == 1;
+        if !(is_late || observed.turns == 0 && observed.is_plausible) {
+            return;
+        }
+        let (op, start, blocks) = command.extent();
+        let target = self.drive.target(start, Blocks::new(blocks.into()), op);
+        if target.at == self.head.position {
+            return;
+        }
+        let target = self.sectors.first(&self.drive, &target);
+        let ready = self.clock.model(taken_up) + self.turnaround.of(op);
+        let begin = self.head.at.max(ready);
+        let departure = Departure { begin, ..self.head.departure(self.read_write_switch) };
+        let leg = self.drive.next_leg(&departure, &RemainingAccess::whole(&target), 0);
+        let slack = leg.expect("a target has a leg").wait;
+        let (from, to) = (self.head.position.cylinder, target.at.cylinder);
+        learner.moved(&Movement { op: target.op, from, to, slack, is_late });
+    }
+
+    /// Holds a foreground command behind free work, which has come back at `now`, against what it would
+    /// have done without. `here` is a gap in which there is this command alone.
+    fn count_delay(&mut self, command: &Command, here: OpenGap, now: SimTime) {
+        let is_free = !command.runs.is_empty();
+        let before = self.gap.take();
+        let is_interrupted = here.is_interrupted || before.is_some_and(|gap| gap.is_interrupted);
+        let Some(part) = command.foreground else {
+            self.gap = Some(OpenGap { is_interrupted, ..before.unwrap_or(here) });
+            return;
+        };
+        let Some(OpenGap { head: mut from, taken_up, .. }) = before.or(is_free.then_some(here))
+        else {
+            return;
+        };
+        if !from.is_known {
+            return;
+        }
+        from.at = from.at.max(self.clock.model(taken_up) + self.turnaround.of(command.op));
+        let extent = (command.op, part.start, part.blocks);
+        let alone =
+            Prediction::new(&self.drive, self.sectors, &from, self.read_write_switch, extent);
+        let delay = self.clock.model(now).saturating_since(alone.end.at);
+        if delay <= self.drive.rotation().period() / PLAUSIBLE {
+            return;
+        }
+        self.account.delayed += 1;
+        self.account.delay_ns += u128::from(delay.ns());
+        if let Some(learner) = self.learner.as_mut().filter(|_| !is_interrupted) {
+            learner.delayed(delay);
+        }
+    }
+
+    /// A command ended where the media would not have: the head is where it was, or nobody knows
+    /// where. The end of the next one says more.
+    fn surprise(&mut self, now: SimTime, observed: &Observed) {
+        self.account.surprises += u64::from(self.clock.is_known());
+        self.head.at = self.head.at.max(self.clock.model(now));
+        self.head.is_known = false;
+        self.clock.follow(now, &Observed { is_plausible: false, ..*observed });
+    }
+
+    /// Predicts again what is at the drive, from where the head is known to be.
+    fn foresee_again(&mut self) {
+        let mut head = self.head;
+        for sent in &mut self.in_flight {
+            let turnaround = self.turnaround.of(sent.command.op);
+            head.at = head.at.max(self.clock.model(sent.taken_up) + turnaround);
+            let extent = sent.command.extent();
+            sent.prediction =
+                Prediction::new(&self.drive, self.sectors, &head, self.read_write_switch, extent);
+            head = sent.prediction.end;
+        }
+    }
+
+    /// Tells the planner what has been moved; the foreground request that is done thereby.
+    fn tell(
+        &mut self,
+        command: &Command,
+        now: SimTime,
+        planner: &mut dyn Planner,
+    ) -> Option<Foreground> {
+        for run in &command.runs {
+            planner.done(run, now);
+            self.account.free_blocks += u64::from(run.blocks);
+        }
+        let part = command.foreground?;
+        planner.foreground(ForegroundEvent::Passed {
+            op: command.op,
+            start: part.start,
+            blocks: part.blocks,
+            at: now,
+        });
+        let pending = self.waiting.get_mut(&part.sequence)?;
+        pending.left -= part.blocks;
+        if pending.left > 0 {
+            return None;
+        }
+        let Pending { request, .. } = self.waiting.remove(&part.sequence)?;
+        planner.foreground(ForegroundEvent::Done { request: &request, at: now });
+        Some(request)
+    }
+}
+
+fn longest_track(drive: &Drive) -> Blocks {
+    let tracks = drive.layout().zones().iter().map(|zone| zone.blocks_per_track());
+    Blocks::new(tracks.max().expect("a drive has a zone").into())
+}
+
+#[cfg(test)]
+mod tests;

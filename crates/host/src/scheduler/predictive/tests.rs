@@ -1,0 +1,267 @@
+//! What ends of commands are taken for, whatever the order in which they come back, and what is sent
+//! where deciding takes time.
+
+use super::*;
+use crate::{SameTrack, to_the_end};
+use freewheel_freeblock::SearchProgress;
+use freewheel_freeblock::tasks::{CADENCE, TaskId, Tasks};
+use freewheel_freeblock::uses;
+use freewheel_freeblock::{NoPlanner, Options, PromotionId};
+
+fn atlas10k() -> Drive {
+    let spec = toml::from_str(include_str!("../../../../../drives/atlas10k.toml")).unwrap();
+    Drive::build(&spec).unwrap().with_overhead(ByOp::default())
+}
+
+/// Knows where the head is.
+fn knowing(drive: &Drive) -> PredictiveScheduler {
+    let spec = PredictionSpec { lead_time: SimDuration::MAX, ..PredictionSpec::default() };
+    let policy = PolicySpec::Fcfs;
+    let mut host = PredictiveScheduler::new(drive, SimDuration::ZERO, policy, spec).unwrap();
+    let exact = Observed { turns: 0, phase_ns: 0, is_plausible: true };
+    (0..3).for_each(|_| host.clock.follow(SimTime::ZERO, &exact));
+    host.head.is_known = true;
+    host
+}
+
+fn arrives(
+    host: &mut PredictiveScheduler,
+    (sequence, start): (u64, u64),
+    promotion: Option<PromotionId>,
+    now: SimTime,
+) {
+    let (op, start, blocks) = (Op::Read, Lbn::new(start), 8);
+    let request = Foreground { op, start, blocks, sequence, promotion };
+    host.arrived(request, None, now, &mut NoPlanner);
+}
+
+/// Knows where the head is, and has sent one request to each of these blocks: the first time behind
+/// free work that has come back.
+fn behind_free_work(drive: &Drive, starts: [u64; 2]) -> PredictiveScheduler {
+    let mut host = knowing(drive);
+    let head = host.head;
+    host.gap = Some(OpenGap { head, taken_up: SimTime::ZERO, is_interrupted: false });
+    for (sequence, start) in (0..).zip(starts) {
+        arrives(&mut host, (sequence, start), None, SimTime::ZERO);
+        host.decide(SimTime::ZERO, &mut NoPlanner, &mut to_the_end);
+        host.next_command(SimTime::ZERO).unwrap();
+    }
+    host
+}
+
+/// Whether a command that comes back a turn late, the first or the second that was sent, has taught
+/// anything, and whether a delay was counted.
+fn taught_and_counted(drive: &Drive, starts: [u64; 2], place: usize) -> (bool, bool) {
+    let mut host = behind_free_work(drive, starts);
+    let mut untaught = host.learner.clone().unwrap();
+    let InFlight { command, prediction, .. } = &host.in_flight[place];
+    let now = host.clock.host(prediction.end.at) + drive.rotation().period();
+    let finished = host.finished(command.id, now, now, &mut NoPlanner);
+    assert!(host.gap.is_none(), "the request behind the free work may be over");
+    untaught.worked(finished.head);
+    let learner = host.learner.unwrap();
+    let is_taught = format!("{learner:?}") != format!("{untaught:?}");
+    (is_taught, host.account.delayed > 0)
+}
+
+#[test]
+fn commands_that_overtake_others_teach_nothing_and_count_as_no_delay() {
+    let drive = atlas10k();
+    for number in 1..100 {
+        let starts = [number * 100_003, number * 50_021];
+        let in_order = taught_and_counted(&drive, starts, 0);
+        assert_eq!(in_order, (true, true), "{starts:?}");
+        let overtaking = taught_and_counted(&drive, starts, 1);
+        assert_eq!(overtaking, (false, false), "{starts:?}");
+    }
+}
+
+/// A scan of all of it.
+fn scan(drive: &Drive) -> (Tasks, TaskId) {
+    let mut tasks = Tasks::new(&Arc::new(drive.clone()), Options::default(), CADENCE);
+    let scan = tasks.register(SimTime::ZERO, uses::scan(drive.blocks(), 8)).unwrap();
+    (tasks, scan)
+}
+
+/// The trust that is left when twenty reads have come back where the media would not have ended.
+fn trust_behind_surprises(drive: &Drive, promotion: Option<PromotionId>) -> u32 {
+    let mut host = knowing(drive);
+    let mut now = SimTime::ZERO;
+    for number in 1..=20 {
+        arrives(&mut host, (number, number * 100_003), promotion, now);
+        host.decide(now, &mut NoPlanner, &mut to_the_end);
+        let command = host.next_command(now).unwrap();
+        let end = host.clock.host(host.in_flight[0].prediction.end.at);
+        now = end + drive.rotation().period() / 3;
+        host.finished(command.id, now, now, &mut NoPlanner);
+    }
+    assert_eq!(host.account.surprises, 20);
+    host.trust
+}
+
+#[test]
+fn surprises_cost_trust_and_those_of_promoted_reads_none() {
+    let drive = atlas10k();
+    let (mut tasks, scan) = scan(&drive);
+    let promoted = tasks.promote_next(scan, Lbn::ZERO, 8).unwrap().unwrap();
+    assert_eq!(trust_behind_surprises(&drive, None), TRUST_MAX - 20);
+    assert_eq!(trust_behind_surprises(&drive, Some(promoted.id)), TRUST_MAX);
+}
+
+#[test]
+fn ends_of_promoted_reads_that_were_foreseen_earn_no_trust() {
+    let drive = atlas10k();
+    let (mut tasks, scan) = scan(&drive);
+    let promoted = tasks.promote_next(scan, Lbn::ZERO, 8).unwrap().unwrap().id;
+    for (promotion, earned) in [(None, 5), (Some(promoted), 0)] {
+        let mut host = knowing(&drive);
+        host.trust = TRUST_MAX / 2;
+        let mut now = SimTime::ZERO;
+        for number in 1..=5 {
+            arrives(&mut host, (number, number * 100_003), promotion, now);
+            host.decide(now, &mut NoPlanner, &mut to_the_end);
+            let command = host.next_command(now).unwrap();
+            now = host.clock.host(host.in_flight[0].prediction.end.at);
+            host.finished(command.id, now, now, &mut NoPlanner);
+        }
+        assert_eq!(host.trust, TRUST_MAX / 2 + earned);
+    }
+}
+
+#[test]
+fn a_drive_that_waits_gets_its_request_in_time_however_long_most_decisions_take() {
+    let drive = atlas10k();
+    let (mut searched, mut at_once) = (0, 0);
+    let (mut tasks, _) = scan(&drive);
+    for number in 1..200 {
+        let mut end = |usual, takes| {
+            let mut host = knowing(&drive);
+            host.decisions_take(Deciding { usual, most: usual });
+            arrives(&mut host, (number, number * 80_021), None, SimTime::ZERO);
+            let mut by = None;
+            let mut may_go_on = |told, _: SearchProgress| {
+                by = Some(told);
+                true
+            };
+            assert!(host.decide(SimTime::ZERO, &mut tasks, &mut may_go_on));
+            // Nobody waits for a search that is not made.
+            let now = if by.is_some() { SimTime::ZERO + takes } else { SimTime::ZERO };
+            assert!(by.is_none_or(|by| by == SimTime::ZERO + usual));
+            while let Some(free) = host.next_command(now).filter(|it| it.foreground.is_none()) {
+                let end = host.clock.host(host.in_flight[0].prediction.end.at);
+                host.finished(free.id, end, end, &mut tasks);
+            }
+            let last = host.in_flight.back().expect("the request has been sent");
+            (last.prediction.end.at, by.is_some(), host.account.free_blocks)
+        };
+        let none = SimDuration::ZERO;
+        let usual = SimDuration::from_ms(2);
+        let (alone, _, _) = end(none, none);
+        for takes in [none, usual / 2, usual] {
+            let (then, is_searched, free) = end(usual, takes);
+            assert_eq!(then, alone, "{number}, {free} blocks of free work");
+            searched += u32::from(is_searched && free > 0);
+            at_once += u32::from(!is_searched);
+        }
+    }
+    assert!(searched > 50 && at_once > 50, "{searched} and {at_once}");
+}
+
+#[test]
+fn while_the_drive_is_busy_it_is_decided_as_early_as_decisions_take_and_searched_until_it_needs_it()
+{
+    let drive = atlas10k();
+    let (mut tasks, _) = scan(&drive);
+    for most in [0, 300, 700, 2000].map(SimDuration::from_us) {
+        let mut host = knowing(&drive);
+        host.spec.lead_time = SimDuration::from_us(300);
+        host.decisions_take(Deciding { usual: most / 10, most });
+        for request in [(1, 9_000_017), (2, 80_021)] {
+            arrives(&mut host, request, None, SimTime::ZERO);
+        }
+        assert!(host.decide(SimTime::ZERO, &mut NoPlanner, &mut to_the_end));
+        host.next_command(SimTime::ZERO).unwrap();
+        // The next one has to wait.
+        assert!(!host.decide(SimTime::ZERO, &mut tasks, &mut to_the_end));
+        let needed = host.clock.host(host.in_flight[0].prediction.end.at);
+        let decides_at = host.decides_at().unwrap();
+        assert_eq!(decides_at + most.max(SimDuration::from_us(300)), needed);
+        let mut by = None;
+        let mut may_go_on = |told, _: SearchProgress| {
+            by = Some(told);
+            true
+        };
+        assert!(host.decide(decides_at, &mut tasks, &mut may_go_on));
+        assert_eq!(by, Some(needed));
+    }
+}
+
+/// One request that has been sent to a drive, behind another one.
+fn in_order(drive: &Drive) -> PredictiveScheduler {
+    let mut host = knowing(drive);
+    for (sequence, start) in [(0, 3_000_000), (1, 9_000_000)] {
+        arrives(&mut host, (sequence, start), None, SimTime::ZERO);
+        host.decide(SimTime::ZERO, &mut NoPlanner, &mut to_the_end);
+        host.next_command(SimTime::ZERO).unwrap();
+    }
+    host
+}
+
+#[test]
+fn an_end_that_is_told_late_is_as_good_as_one_that_is_told_at_once() {
+    let drive = atlas10k();
+    let [at_once, late] = [0, 3_000_000].map(|late_ns| {
+        let mut host = in_order(&drive);
+        let InFlight { command, prediction, .. } = &host.in_flight[0];
+        let ended = host.clock.host(prediction.end.at);
+        let told = ended + SimDuration::from_ns(late_ns);
+        let finished = host.finished(command.id, ended, told, &mut NoPlanner);
+        let next = host.in_flight[0].prediction.end.at;
+        (finished.error_ns, finished.head, next, host.account.surprises)
+    });
+    assert_eq!(at_once.0, Some(0));
+    assert_eq!(late, at_once);
+}
+
+#[test]
+fn what_was_decided_when_the_drive_came_back_too_soon_is_sent_without_free_work() {
+    let drive = atlas10k();
+    let (mut tasks, _) = scan(&drive);
+    let mut with_free_work = 0;
+    for number in 1..50 {
+        let commands = [false, true].map(|is_overtaken| {
+            let mut host = knowing(&drive);
+            arrives(&mut host, (number, number * 100_003), None, SimTime::ZERO);
+            assert!(host.decide(SimTime::ZERO, &mut tasks, &mut to_the_end));
+            if is_overtaken {
+                host.overtaken();
+            }
+            host.next_command(SimTime::ZERO).unwrap()
+        });
+        with_free_work += u32::from(!commands[0].runs.is_empty());
+        assert_eq!((commands[1].start.get(), commands[1].blocks), (number * 100_003, 8));
+        assert!(commands[1].runs.is_empty());
+    }
+    assert!(with_free_work > 25, "{with_free_work}");
+}
+
+#[test]
+fn a_plan_keeps_one_command_a_track_and_of_two_the_larger() {
+    let drive = atlas10k();
+    let (first, end) = drive.layout().track_bounds(Lbn::new(100_000));
+    let read = |start: u64, blocks| FreeRun { start: Lbn::new(start), blocks, op: Op::Read };
+    let next_track = read(end.get() + 8, 8);
+    // The head comes by the track's last blocks and then by its first ones, as in fast02's figure 11.
+    let (small, large) = (read(end.get() - 16, 8), read(first.get(), 24));
+    // In the order of the track's blocks two pieces are one command.
+    let rest = read(first.get() + 40, 8);
+    let plan = vec![small, large, rest, next_track];
+    let limited = |same_track: SameTrack| {
+        let mut runs = plan.clone();
+        same_track.limit(&drive, &mut runs);
+        runs
+    };
+    assert_eq!(limited(SameTrack::Merge), [large, rest, next_track]);
+    assert_eq!(limited(SameTrack::Never), [large, rest, next_track]);
+    assert_eq!(limited(SameTrack::Distinct), plan);
+}

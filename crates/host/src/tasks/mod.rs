@@ -1,0 +1,588 @@
+//! Background tasks of a server: what is wanted, what has come, and for whom.
+//!
+//! A *task* is what a person asks for; it has one of the planner's tasks for each of its rounds. Beyond
+//! what the planner does for a task, a task
+//! - says which blocks cannot be read, to the block: what failed is read again by itself, in halves;
+//! - puts the data of its blocks together and hands them on, as fast as they are taken and no faster:
+//!   what nobody has room for is wanted again;
+//! - for a backup reads what a client is about to write over before the write is done;
+//! - uses idle time, or the foreground queue when it is promoted.
+//!
+//! Goals: no clock, thread or channel here; each block of a round is handed on exactly once, or named
+//! unreadable. Non-goals: what is done with the data.
+
+mod pieces;
+mod reads;
+mod runs;
+mod spec;
+mod task;
+
+use std::collections::BTreeMap;
+
+use freewheel_freeblock::tasks::{BlockSelection, Event, Extent, TaskError, TaskId, Tasks};
+use freewheel_freeblock::{Effort, uses};
+use freewheel_model::drive::Drive;
+use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, SimDuration, SimTime};
+use thiserror::Error;
+
+use self::pieces::Pieces;
+use self::reads::ActiveRead;
+use self::runs::Runs;
+use self::task::ServedTask;
+
+pub use pieces::CommandData;
+pub use reads::{EraseCopies, OwnRead};
+pub use spec::{ServedTaskKind, ServedTaskSpec};
+pub use task::{ServedTaskReport, ServedTaskState};
+
+/// ServedTasks that have ended and are remembered.
+const ENDED_MAX: usize = 100;
+
+/// ServedTasks that have not ended, at most: each has sets of blocks of the whole drive.
+const OPEN_MAX: usize = 32;
+
+/// So long a task waits for somebody to take its data, and an erasure for room for a copy of what is in it.
+pub(crate) const READER_WAIT_MAX: SimDuration = SimDuration::from_secs(60);
+
+/// Why a call was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ServedTaskError {
+    /// There is none with this number.
+    #[error("there is no task {id}: `freewheel tasks` lists those there are")]
+    Unknown {
+        /// The number.
+        id: u64,
+    },
+    /// It has ended.
+    #[error("task {id} has ended")]
+    Over {
+        /// The number.
+        id: u64,
+    },
+    /// Its data go to somebody else, or to nobody.
+    #[error("the data of task {id} are not to be had: {why}")]
+    NoData {
+        /// The number.
+        id: u64,
+        /// Why not.
+        why: &'static str,
+    },
+    /// As many as there may be have not ended.
+    #[error("{OPEN_MAX} tasks wait or are at work, which is the most: end one (freewheel abort)")]
+    TooMany,
+    /// The device is gone.
+    #[error(
+        "the device is gone: {why}; end this server, and start it again when the device is back"
+    )]
+    Lost {
+        /// What it said last.
+        why: String,
+    },
+    /// The device reads and writes larger pieces.
+    #[error(
+        "{what} {blocks} blocks of 512: this device has sectors of {sector_bytes} bytes, so a multiple \
+         of {} blocks is allowed", *sector_bytes / 512
+    )]
+    PartSector {
+        /// Whose beginning or length it is.
+        what: &'static str,
+        /// What was asked for.
+        blocks: u64,
+        /// What the device has.
+        sector_bytes: u32,
+    },
+    /// The planner refused it.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+}
+
+/// Something to be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServedTaskOutput {
+    /// Blocks for whoever wants a task's data.
+    Data {
+        /// Whose.
+        task: u64,
+        /// First block of 512 B.
+        start: Lbn,
+        /// What is in them.
+        data: Vec<u8>,
+        /// When they had been read.
+        at: SimTime,
+    },
+    /// Blocks that cannot be read.
+    Unreadable {
+        /// Whose.
+        task: u64,
+        /// Which.
+        extent: Extent,
+        /// When it was known.
+        at: SimTime,
+    },
+    /// A round is complete; another follows.
+    Round {
+        /// Whose.
+        task: u64,
+        /// When.
+        at: SimTime,
+    },
+    /// A task is over, one way or the other.
+    Over {
+        /// Which.
+        task: u64,
+        /// When.
+        at: SimTime,
+    },
+}
+
+/// Blocks of 512 B that a task reads at once if nothing else is asked for, on a device with sectors of so
+/// many.
+pub fn usual_block(drive: &Drive, sector_blocks: u32) -> u32 {
+    uses::usual_block(drive, Blocks::new(sector_blocks.into())).get() as u32
+}
+
+/// The shortest track of a drive, in blocks of 512 B: longer blocks of a task lie on several and come in
+/// pieces.
+pub fn shortest_track(drive: &Drive) -> u32 {
+    let zones = drive.layout().zones().iter();
+    zones.map(|zone| zone.blocks_per_track()).min().unwrap_or(u32::MAX)
+}
+
+/// The first task of a drive costs an index of it, which takes a large one a second: now, as nobody
+/// waits yet.
+fn prepare(planner: &mut Tasks, usual_block: u32) {
+    let usual =
+        ServedTaskSpec::new(ServedTaskKind::Scan, Extent::new(0, usual_block.into()), usual_block);
+    // A drive smaller than that needs no time.
+    if let Ok(planner_task) = planner.register(SimTime::ZERO, usual.planner_spec(Some(usual.range)))
+    {
+        planner.refresh();
+        let _ = planner.abort(SimTime::ZERO, planner_task, BlockSelection::All);
+    }
+}
+
+/// All tasks of a server.
+#[derive(Debug)]
+pub struct ServedTasks {
+    planner: Tasks,
+    /// Blocks of 512 B of a sector, which is read as a whole or not.
+    sector_blocks: u32,
+    tasks: BTreeMap<u64, ServedTask>,
+    by_planner_task: BTreeMap<TaskId, u64>,
+    pieces: Pieces,
+    under_way: BTreeMap<u64, ActiveRead>,
+    reads_begun: u64,
+    /// The last command that the device was sent.
+    last_command: u64,
+    outputs: Vec<ServedTaskOutput>,
+    /// Why there is no device any more.
+    lost: Option<String>,
+}
+
+impl ServedTasks {
+    /// No tasks yet, on a device with sectors of so many blocks, of which most will have blocks of this
+    /// size.
+    pub fn new(mut planner: Tasks, sector_blocks: u32, usual_block: u32) -> Self {
+        prepare(&mut planner, usual_block);
+        Self {
+            planner,
+            sector_blocks,
+            tasks: BTreeMap::new(),
+            by_planner_task: BTreeMap::new(),
+            pieces: Pieces::default(),
+            under_way: BTreeMap::new(),
+            reads_begun: 0,
+            last_command: 0,
+            outputs: Vec::new(),
+            lost: None,
+        }
+    }
+
+    /// The planner. After a call that may have delivered something comes [`Self::heard`].
+    pub fn planner(&mut self) -> &mut Tasks {
+        &mut self.planner
+    }
+
+    /// What the planner's decisions have cost.
+    pub fn effort(&self) -> Effort {
+        self.planner.scheduler().effort()
+    }
+
+    /// The device has been sent a command; numbers rise.
+    pub fn sent(&mut self, command: u64) {
+        self.last_command = command;
+    }
+
+    /// Takes what is to be told since the last call, in order.
+    pub fn outputs(&mut self) -> std::vec::Drain<'_, ServedTaskOutput> {
+        self.outputs.drain(..)
+    }
+
+    /// What has become of all tasks that are remembered, by number.
+    pub fn reports(&self, now: SimTime) -> Vec<ServedTaskReport> {
+        self.tasks.keys().filter_map(|&id| self.report(id, now).ok()).collect()
+    }
+
+    /// What has become of a task.
+    pub fn report(&self, id: u64, now: SimTime) -> Result<ServedTaskReport, ServedTaskError> {
+        let task = self.tasks.get(&id).ok_or(ServedTaskError::Unknown { id })?;
+        Ok(task.report(id, self.left(id), now))
+    }
+
+    /// Whether some task is at work.
+    pub fn any_runs(&self) -> bool {
+        !self.by_planner_task.is_empty()
+    }
+
+    /// Begins a task, or lets it wait for whoever wants its data.
+    pub fn create(&mut self, now: SimTime, spec: ServedTaskSpec) -> Result<u64, ServedTaskError> {
+        if let Some(why) = self.lost.clone() {
+            return Err(ServedTaskError::Lost { why });
+        }
+        spec.check(self.planner.drive().blocks())?;
+        self.check_sectors(&spec)?;
+        self.expire(now);
+        if self.tasks.values().filter(|task| !task.state.is_over()).count() >= OPEN_MAX {
+            return Err(ServedTaskError::TooMany);
+        }
+        let id = self.tasks.last_key_value().map_or(1, |(last, _)| last + 1);
+        let begins = !spec.has_reader;
+        self.tasks.insert(id, ServedTask::new(spec, now));
+        if begins && let Err(error) = self.begin_round(id, now) {
+            self.tasks.remove(&id);
+            return Err(error.into());
+        }
+        self.forget_old();
+        Ok(id)
+    }
+
+    fn check_sectors(&self, spec: &ServedTaskSpec) -> Result<(), ServedTaskError> {
+        let bounds = [
+            ("the task reads at once", spec.block_size.into()),
+            ("the task begins at", spec.range.start.get()),
+            ("the task has", spec.range.blocks.get()),
+        ];
+        let sector = u64::from(self.sector_blocks);
+        let part = bounds.into_iter().find(|(_, blocks)| !blocks.is_multiple_of(sector));
+        part.map_or(Ok(()), |(what, blocks)| {
+            let sector_bytes = self.sector_blocks * BLOCK_BYTES as u32;
+            Err(ServedTaskError::PartSector { what, blocks, sector_bytes })
+        })
+    }
+
+    /// Ends tasks for whose data nobody has come in time.
+    pub fn expire(&mut self, now: SimTime) {
+        while let Some((id, _)) = self.first_waiting().filter(|(_, at)| *at <= now) {
+            self.end(id, ServedTaskState::Aborted, now);
+        }
+    }
+
+    /// When [`Self::expire`] ends the next one.
+    pub fn expires_at(&self) -> Option<SimTime> {
+        self.first_waiting().map(|(_, at)| at)
+    }
+
+    fn first_waiting(&self) -> Option<(u64, SimTime)> {
+        let waiting = self.tasks.iter().filter(|(_, task)| task.state == ServedTaskState::Waiting);
+        waiting.map(|(&id, task)| (id, task.created + READER_WAIT_MAX)).min_by_key(|&(_, at)| at)
+    }
+
+    fn forget_old(&mut self) {
+        let over: Vec<u64> =
+            self.tasks.iter().filter(|(_, task)| task.state.is_over()).map(|(&id, _)| id).collect();
+        let last = self.tasks.last_key_value().map(|(&id, _)| id);
+        for id in over.iter().take(over.len().saturating_sub(ENDED_MAX)) {
+            // Numbers go on from the last one.
+            if Some(*id) != last {
+                self.tasks.remove(id);
+            }
+        }
+    }
+
+    fn begin_round(&mut self, id: u64, now: SimTime) -> Result<(), TaskError> {
+        let Some(task) = self.tasks.get_mut(&id) else { return Ok(()) };
+        let (rows, rest) = task.spec.cut();
+        rows.into_iter().for_each(|row| task.ahead.insert(row));
+        let first = task.ahead.take_first(task.portion());
+        let planner_task = self.planner.register(now, task.spec.planner_spec(first))?;
+        self.by_planner_task.insert(planner_task, id);
+        task.planner_task = Some(planner_task);
+        task.begun_behind = self.last_command;
+        task.state = ServedTaskState::Running;
+        task.began.get_or_insert(now);
+        task.estimate.begin(task.blocks, now);
+        task.estimate.wears(self.planner.wear(planner_task)?);
+        rest.into_iter().for_each(|rest| task.read_later(rest));
+        Ok(())
+    }
+
+    /// Whether the planner has not been given all blocks of some task.
+    pub fn has_ahead(&self) -> bool {
+        self.by_planner_task.values().any(|id| self.tasks[id].ahead.blocks() > 0)
+    }
+
+    /// Gives the planner some more blocks, of one task, and time for what the next decision would have to
+    /// do first.
+    pub fn give_more(&mut self, now: SimTime) {
+        for (&planner_task, id) in &self.by_planner_task {
+            let Some(task) = self.tasks.get_mut(id) else { continue };
+            let Some(portion) = task.ahead.take_first(task.portion()) else { continue };
+            if self.planner.extend(now, planner_task, &[portion]).is_err() {
+                task.read_later(portion);
+            }
+            if let Ok(wear) = self.planner.wear(planner_task) {
+                task.estimate.wears(wear);
+            }
+            break;
+        }
+        self.planner.refresh();
+    }
+
+    /// Somebody is there for the data of a task, which begins with that. He takes `room` bytes now;
+    /// clients have written where `written` says, of what the task would skip unless they had.
+    pub fn reader_came(
+        &mut self,
+        now: SimTime,
+        id: u64,
+        room: u64,
+        written: &[Extent],
+    ) -> Result<(), ServedTaskError> {
+        let task = self.tasks.get_mut(&id).ok_or(ServedTaskError::Unknown { id })?;
+        match task.state {
+            ServedTaskState::Waiting => {}
+            ServedTaskState::Running if task.spec.has_reader => {
+                return Err(ServedTaskError::NoData { id, why: "somebody else reads them" });
+            }
+            ServedTaskState::Running => {
+                return Err(ServedTaskError::NoData { id, why: "it was begun without a reader" });
+            }
+            _ => return Err(ServedTaskError::Over { id }),
+        }
+        task.room = room;
+        task.spec.skip_no(written);
+        task.blocks = task.spec.blocks();
+        Ok(self.begin_round(id, now)?)
+    }
+
+    /// How many bytes whoever wants a task's data takes now.
+    pub fn set_room(&mut self, id: u64, room: u64) {
+        if let Some(task) = self.tasks.get_mut(&id) {
+            task.overdue = if room > task.room { 0 } else { task.overdue };
+            task.room = room;
+        }
+    }
+
+    /// Ends a task. What is under way for it comes back and goes nowhere.
+    pub fn abort(&mut self, now: SimTime, id: u64) -> Result<(), ServedTaskError> {
+        self.running_or_waiting(id)?;
+        self.end(id, ServedTaskState::Aborted, now);
+        Ok(())
+    }
+
+    /// Reads what is left of a task by foreground requests from now on.
+    pub fn promote(&mut self, now: SimTime, id: u64) -> Result<(), ServedTaskError> {
+        self.running_or_waiting(id)?.is_promoted = true;
+        let left = self.left(id);
+        if let Some(task) = self.tasks.get_mut(&id) {
+            task.estimate.steady(left, now);
+        }
+        Ok(())
+    }
+
+    /// The device is gone: all tasks are over, and what fails from now on tells of no block.
+    pub fn lose(&mut self, why: &str, now: SimTime) {
+        self.lost.get_or_insert_with(|| why.into());
+        let open = self.tasks.iter().filter(|(_, task)| !task.state.is_over());
+        let open: Vec<u64> = open.map(|(&id, _)| id).collect();
+        for id in open {
+            self.end(id, ServedTaskState::Lost, now);
+        }
+    }
+
+    fn running_or_waiting(&mut self, id: u64) -> Result<&mut ServedTask, ServedTaskError> {
+        let task = self.tasks.get_mut(&id).ok_or(ServedTaskError::Unknown { id })?;
+        if task.state.is_over() {
+            return Err(ServedTaskError::Over { id });
+        }
+        Ok(task)
+    }
+
+    fn end(&mut self, id: u64, state: ServedTaskState, now: SimTime) {
+        let left = self.left(id);
+        self.end_round(id, now);
+        self.pieces.forget_task(id);
+        let Some(task) = self.tasks.get_mut(&id) else { return };
+        task.state = state;
+        task.ended = Some(now);
+        task.left_at_end = left;
+        task.again.clear();
+        task.again_blocks = 0;
+        task.ahead = Runs::default();
+        task.spec.skip = Vec::new();
+        self.outputs.push(ServedTaskOutput::Over { task: id, at: now });
+    }
+
+    fn end_round(&mut self, id: u64, now: SimTime) {
+        let planner_task = self.tasks.get_mut(&id).and_then(|task| task.planner_task.take());
+        if let Some(planner_task) = planner_task {
+            self.by_planner_task.remove(&planner_task);
+            // It is there as long as it has a task.
+            let _ = self.planner.abort(now, planner_task, BlockSelection::All);
+        }
+    }
+
+    /// Blocks of 512 B that are still to be read in a task's round, or were when it ended.
+    fn left(&self, id: u64) -> u64 {
+        let task = &self.tasks[&id];
+        let Some(planner_task) = task.planner_task else {
+            return if task.state == ServedTaskState::Waiting {
+                task.blocks
+            } else {
+                task.left_at_end
+            };
+        };
+        // The planner's clock is only needed for its own estimate.
+        let wanted = self
+            .planner
+            .progress(planner_task, SimTime::ZERO)
+            .map_or(0, |progress| progress.wanted);
+        let aside = task.ahead.blocks() + task.again_blocks + task.own_blocks;
+        wanted * u64::from(task.spec.block_size) + aside
+    }
+
+    /// Hears what the planner has delivered from this source.
+    pub fn heard(&mut self, source: &CommandData<'_>, now: SimTime) {
+        let events: Vec<Event> = self.planner.events().collect();
+        for event in events {
+            if let Event::Delivered { task: planner_task, extent, is_promoted, .. } = event
+                && let Some(&id) = self.by_planner_task.get(&planner_task)
+            {
+                if let Some(task) = self.tasks.get_mut(&id).filter(|_| is_promoted) {
+                    task.estimate.asked(extent.blocks.get());
+                }
+                self.delivered(id, extent, source, now);
+            }
+        }
+        if !source.has_failed {
+            self.keep_pieces(source);
+        }
+        self.settle(now);
+    }
+
+    fn delivered(&mut self, id: u64, extent: Extent, source: &CommandData<'_>, now: SimTime) {
+        let Some(task) = self.tasks.get_mut(&id) else { return };
+        if source.has_failed {
+            return task.read_later(extent);
+        }
+        if !task.spec.has_reader {
+            return self.count(id, extent);
+        }
+        if task.is_older(source.command) {
+            return self.want_again(id, extent, now);
+        }
+        match self.pieces.gather(id, extent, source) {
+            Some(data) => self.hand_on(id, extent, data, now),
+            None => task.read_later(extent),
+        }
+    }
+
+    /// Hands data on, or wants them again when nobody has room.
+    fn hand_on(&mut self, id: u64, extent: Extent, data: Vec<u8>, now: SimTime) {
+        let Some(task) = self.tasks.get_mut(&id) else { return };
+        if !task.has_room_for(extent.blocks.get()) {
+            task.refused += extent.blocks.get();
+            return self.want_again(id, extent, now);
+        }
+        self.pass(id, extent, data, now);
+    }
+
+    /// Asks the planner once more for what it has delivered; what is no whole blocks is read by
+    /// itself.
+    fn want_again(&mut self, id: u64, extent: Extent, now: SimTime) {
+        let Some(task) = self.tasks.get_mut(&id) else { return };
+        let size = u64::from(task.spec.block_size);
+        let offset = extent.start.get() - task.spec.range.start.get();
+        let is_whole = offset.is_multiple_of(size) && extent.blocks.get().is_multiple_of(size);
+        let planner_task = task.planner_task.filter(|_| is_whole);
+        let wanted =
+            planner_task.map(|planner_task| self.planner.extend(now, planner_task, &[extent]));
+        if !matches!(wanted, Some(Ok(()))) {
+            task.read_later(extent);
+        }
+    }
+
+    fn pass(&mut self, id: u64, extent: Extent, data: Vec<u8>, now: SimTime) {
+        let Some(task) = self.tasks.get_mut(&id) else { return };
+        if task.spec.has_reader {
+            task.room = task.room.saturating_sub(data.len() as u64);
+            self.outputs.push(ServedTaskOutput::Data {
+                task: id,
+                start: extent.start,
+                data,
+                at: now,
+            });
+        }
+        self.count(id, extent);
+    }
+
+    fn count(&mut self, id: u64, extent: Extent) {
+        let Some(task) = self.tasks.get_mut(&id) else { return };
+        task.delivered += extent.blocks.get();
+        task.unreadable.remove(extent);
+    }
+
+    /// Keeps the data of blocks that lie across the ends of what has been read.
+    fn keep_pieces(&mut self, source: &CommandData<'_>) {
+        let Self { planner, tasks, pieces, by_planner_task, .. } = self;
+        for (&planner_task, id) in by_planner_task.iter() {
+            let Some(task) = tasks.get(id).filter(|task| task.spec.has_reader) else { continue };
+            if task.is_older(source.command) {
+                continue;
+            }
+            let (first, size) = (task.spec.range.start.get(), u64::from(task.spec.block_size));
+            for &edge in source.spans.iter().flat_map(|(from, to)| [from, to]) {
+                let Some(offset) = edge.checked_sub(first) else { continue };
+                let start = edge - offset % size;
+                let wanted = planner.wanted(planner_task, Lbn::new(start));
+                if start != edge && wanted.is_ok_and(|wanted| wanted.in_gap) {
+                    pieces.keep(*id, Extent::new(start, size), source);
+                }
+            }
+        }
+    }
+
+    /// Ends rounds that are complete, and tasks with them.
+    fn settle(&mut self, now: SimTime) {
+        let running: Vec<u64> = self.by_planner_task.values().copied().collect();
+        for id in running {
+            let left = self.left(id);
+            let Some(task) = self.tasks.get_mut(&id) else { continue };
+            match task.ahead.blocks() {
+                0 => task.estimate.at(left, now),
+                // Gaps reach no more than what the planner knows of.
+                _ => task.estimate.watch(left, now),
+            }
+            if left > 0 {
+                continue;
+            }
+            task.rounds += 1;
+            if !task.spec.repeats {
+                self.end(id, ServedTaskState::Done, now);
+                continue;
+            }
+            self.outputs.push(ServedTaskOutput::Round { task: id, at: now });
+            self.end_round(id, now);
+            // What had room has room again.
+            if self.begin_round(id, now).is_err() {
+                self.end(id, ServedTaskState::Failed, now);
+            }
+        }
+    }
+
+    /// Something has been written: what was kept of it is old.
+    pub fn written(&mut self, from: u64, to: u64) {
+        for id in self.by_planner_task.values() {
+            self.pieces.forget(*id, self.tasks[id].spec.block_size, from, to);
+        }
+    }
+}

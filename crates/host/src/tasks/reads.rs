@@ -1,0 +1,353 @@
+//! What tasks read like clients: beside the gaps, in order with everybody's requests.
+
+use freewheel_freeblock::PromotionId;
+use freewheel_freeblock::tasks::{BLOCK_SIZE_MAX, BlockSelection, Extent, TaskId};
+use freewheel_model::drive::Drive;
+use freewheel_units::{BLOCK_BYTES, Lbn, SimTime};
+
+use super::runs::Runs;
+use super::spec::ServedTaskKind;
+use super::task::{ServedTask, ServedTaskState, split};
+use super::{ServedTaskOutput, ServedTasks, shortest_track};
+
+/// Most blocks of 512 B that are read at once in idle time, unless a task's blocks are larger: a client's
+/// request waits for it.
+const OWN_READ_MAX: u32 = 256;
+
+/// Most blocks of 512 B that are read at once before a client's write: the largest block of a task. A
+/// larger read would keep the arm from others longer than any of them does.
+const COPY_MAX: u64 = BLOCK_SIZE_MAX as u64;
+
+/// Bytes that may have been handed on and not been taken, of a task whose data cannot be read again:
+/// beyond it the task fails, for clients must not wait.
+const OVERDUE_MAX: u64 = 64 << 20;
+
+/// Most blocks of 512 B that are read at once for a promoted task of a drive, unless its blocks are
+/// larger: half of its shortest track. The drive is given one read of a track at a time, so that with
+/// 128 KiB of a long one most of a turn would be lost.
+fn promoted_max(drive: &Drive) -> u32 {
+    (shortest_track(drive) / 2).clamp(OWN_READ_MAX, BLOCK_SIZE_MAX)
+}
+
+impl ServedTask {
+    /// Most blocks of 512 B of its own reads, where those of a promoted one have at most so many.
+    fn most_at_once(&self, promoted_max: u32) -> u64 {
+        let most = if self.is_promoted { promoted_max } else { OWN_READ_MAX };
+        self.spec.block_size.max(most).into()
+    }
+}
+
+/// A read that a task makes like a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnRead {
+    /// Comes back with its end.
+    pub number: u64,
+    /// First block.
+    pub start: Lbn,
+    /// Number of blocks of 512 B.
+    pub blocks: u32,
+    /// What the planner knows it by, if it does.
+    pub promotion: Option<PromotionId>,
+}
+
+/// Why a task reads like a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// The planner's blocks, in idle time or because it was asked to.
+    Promoted,
+    /// Something failed there, or its data were nowhere.
+    Again,
+    /// A client is about to write there.
+    Copy,
+}
+
+/// What backups are still to read before something is erased, by task.
+#[derive(Debug, Default)]
+pub struct EraseCopies(Vec<(u64, Runs)>);
+
+/// A read of a task that has not come back.
+#[derive(Debug)]
+pub(crate) struct ActiveRead {
+    task: u64,
+    extent: Extent,
+    purpose: Purpose,
+    /// A client's write waits for it: there is no reading it again.
+    is_last_chance: bool,
+}
+
+/// The halves of an extent in whole sectors of so many blocks of 512 B; None when it is one.
+fn halves(extent: Extent, sector: u32) -> Option<(Extent, Extent)> {
+    let sector = u64::from(sector);
+    let first = extent.blocks.get() / 2 / sector * sector;
+    let first = first.max(sector);
+    (first < extent.blocks.get()).then(|| split(extent, first))
+}
+
+impl ServedTasks {
+    /// A client is about to write `from..to` of 512 B: what has to be read before that.
+    pub fn before_write(&mut self, from: u64, to: u64, now: SimTime) -> Vec<OwnRead> {
+        let mut copies = self.before_erasure(from, to, now);
+        std::iter::from_fn(|| self.next_copy(&mut copies)).collect()
+    }
+
+    /// The same of what may be large: its reads are begun by [`Self::next_copy`].
+    pub fn before_erasure(&mut self, from: u64, to: u64, now: SimTime) -> EraseCopies {
+        self.written(from, to);
+        for read in self.under_way.values_mut() {
+            let start = read.extent.start.get();
+            read.is_last_chance |= start < to && from < start + read.extent.blocks.get();
+        }
+        let is_backup = |task: &&ServedTask| task.spec.kind == ServedTaskKind::Backup;
+        let backups = self.by_planner_task.iter();
+        let backups: Vec<(TaskId, u64)> = backups
+            .filter(|(_, id)| self.tasks.get(id).as_ref().is_some_and(is_backup))
+            .map(|(&planner_task, &id)| (planner_task, id))
+            .collect();
+        let copies = backups.into_iter().map(|(planner_task, id)| {
+            let runs = self.not_read(planner_task, id, from, to, now);
+            if let Some(task) = self.tasks.get_mut(&id) {
+                task.own_blocks += runs.blocks();
+            }
+            (id, runs)
+        });
+        EraseCopies(copies.collect())
+    }
+
+    /// Begins the next read of these.
+    pub fn next_copy(&mut self, copies: &mut EraseCopies) -> Option<OwnRead> {
+        loop {
+            let (id, runs) = copies.0.first_mut()?;
+            let task = self.tasks.get_mut(id).filter(|task| task.state == ServedTaskState::Running);
+            if let Some(task) = task
+                && let Some(extent) = runs.take_first(COPY_MAX)
+            {
+                task.own_blocks -= extent.blocks.get();
+                return Some(self.begin_read(*id, extent, Purpose::Copy, None));
+            }
+            copies.0.remove(0);
+        }
+    }
+
+    /// Takes what a backup has not read of `from..to` from the planner, as whole blocks.
+    fn not_read(
+        &mut self,
+        planner_task: TaskId,
+        id: u64,
+        from: u64,
+        to: u64,
+        now: SimTime,
+    ) -> Runs {
+        let mut runs = Runs::default();
+        let Some(task) = self.tasks.get_mut(&id) else { return runs };
+        task.take_again(from, to).into_iter().for_each(|extent| runs.insert(extent));
+        let (first, size) = (task.spec.range.start.get(), u64::from(task.spec.block_size));
+        let end = first + task.spec.range.blocks.get();
+        let mut start = from.max(first) - (from.max(first) - first) % size;
+        let last = first + (to.min(end).max(start) - first).next_multiple_of(size);
+        let ahead = task.ahead.take(Extent::new(start, last - start));
+        ahead.into_iter().for_each(|extent| runs.insert(extent));
+        let mut wanted = Runs::default();
+        while start < to.min(end) {
+            let is = self.planner.wanted(planner_task, Lbn::new(start)).unwrap_or_default();
+            if is.in_gap || is.promoted {
+                wanted.insert(Extent::new(start, size));
+            }
+            start += size;
+        }
+        let wanted: Vec<Extent> = wanted.iter().collect();
+        if !wanted.is_empty() {
+            // They lie within the drive.
+            let _ = self.planner.abort(now, planner_task, BlockSelection::In(&wanted));
+        }
+        wanted.into_iter().for_each(|extent| runs.insert(extent));
+        runs
+    }
+
+    fn begin_read(
+        &mut self,
+        id: u64,
+        extent: Extent,
+        purpose: Purpose,
+        promotion: Option<PromotionId>,
+    ) -> OwnRead {
+        let number = self.reads_begun;
+        self.reads_begun += 1;
+        if let Some(task) = self.tasks.get_mut(&id) {
+            match purpose {
+                Purpose::Promoted => task.promoted_reads += 1,
+                Purpose::Again => task.again_reads += 1,
+                Purpose::Copy => {}
+            }
+            if purpose != Purpose::Promoted {
+                task.own_blocks += extent.blocks.get();
+            }
+        }
+        self.under_way
+            .insert(number, ActiveRead { task: id, extent, purpose, is_last_chance: false });
+        OwnRead { number, start: extent.start, blocks: extent.blocks.get() as u32, promotion }
+    }
+
+    /// Whether a read that has not been made is still of use; otherwise it counts as made.
+    pub fn still_wants(&mut self, read: &OwnRead) -> bool {
+        let Some(under_way) = self.under_way.get(&read.number) else { return false };
+        let is_running = self
+            .tasks
+            .get(&under_way.task)
+            .is_some_and(|task| task.state == ServedTaskState::Running);
+        if !is_running {
+            self.under_way.remove(&read.number);
+        }
+        is_running
+    }
+
+    /// Whether whoever takes the data of a read has room for them, or nobody wants them.
+    pub fn has_room(&self, read: &OwnRead) -> bool {
+        let task = self.under_way.get(&read.number).and_then(|read| self.tasks.get(&read.task));
+        task.is_none_or(|task| {
+            let has_room = task.room >= u64::from(read.blocks) * BLOCK_BYTES;
+            has_room || !task.spec.has_reader || task.state != ServedTaskState::Running
+        })
+    }
+
+    /// The same; what there will be is kept for it, or data of gaps, which are smaller, would take it
+    /// first for ever.
+    pub fn keep_room(&mut self, read: &OwnRead) -> bool {
+        if let Some(under_way) = self.under_way.get(&read.number)
+            && let Some(task) = self.tasks.get_mut(&under_way.task)
+        {
+            task.kept_room = read.blocks.into();
+        }
+        self.has_room(read)
+    }
+
+    /// Nobody takes the data of a read: its task fails.
+    pub fn not_taken(&mut self, read: &OwnRead, now: SimTime) {
+        if let Some(&ActiveRead { task, .. }) = self.under_way.get(&read.number)
+            && !self.has_room(read)
+        {
+            self.end(task, ServedTaskState::Failed, now);
+        }
+    }
+
+    /// The next read to make like a client at `now`, when no client has been there since `idle_since`;
+    /// None when there is one.
+    pub fn next_read(&mut self, now: SimTime, idle_since: Option<SimTime>) -> Option<OwnRead> {
+        let running: Vec<(TaskId, u64)> =
+            self.by_planner_task.iter().map(|(&t, &id)| (t, id)).collect();
+        let promoted_max = promoted_max(self.planner.drive());
+        for (planner_task, id) in running {
+            let Some(task) = self.tasks.get_mut(&id) else { continue };
+            let most = task.most_at_once(promoted_max);
+            if !task.has_room_for(2 * most) {
+                continue;
+            }
+            if task.again_reads == 0
+                && let Some(extent) = task.next_again(most)
+            {
+                return Some(self.begin_read(id, extent, Purpose::Again, None));
+            }
+            if task.may_promote(now, idle_since) {
+                let next = self.planner.promote_next(planner_task, task.next_promoted, most as u32);
+                let Ok(Some(promoted)) = next else { continue };
+                let extent = Extent::new(promoted.start.get(), promoted.blocks.into());
+                task.next_promoted = Lbn::new(extent.start.get() + extent.blocks.get());
+                let promotion = Some(promoted.id);
+                return Some(self.begin_read(id, extent, Purpose::Promoted, promotion));
+            }
+        }
+        None
+    }
+
+    /// When [`Self::next_read`] has something in idle time that began then, if nothing happens before.
+    pub fn wakes_at(&self, idle_since: Option<SimTime>) -> Option<SimTime> {
+        let (since, promoted_max) = (idle_since?, promoted_max(self.planner.drive()));
+        let tasks = self.by_planner_task.iter().filter_map(|(&planner_task, id)| {
+            let task = self.tasks.get(id)?;
+            let after = task.spec.idle_after?;
+            let most = task.most_at_once(promoted_max);
+            let is_free = task.promoted_reads == 0 && task.has_room_for(2 * most);
+            let has_more = self
+                .planner
+                .progress(planner_task, since)
+                .is_ok_and(|progress| progress.wanted > progress.promoted + progress.deferred);
+            (is_free && has_more).then(|| SimTime::from_ns(since.ns().saturating_add(after.ns())))
+        });
+        tasks.min()
+    }
+
+    /// A read of a task has come back with its data, or has failed. What is to be read instead of it,
+    /// now, as a client's write waits: only where it is `divisible`.
+    pub fn read_done(
+        &mut self,
+        number: u64,
+        data: Option<Vec<u8>>,
+        divisible: bool,
+        now: SimTime,
+    ) -> Vec<OwnRead> {
+        let mut instead = Vec::new();
+        let Some(read) = self.under_way.remove(&number) else { return instead };
+        let ActiveRead { task: id, extent, purpose, is_last_chance } = read;
+        let sector = self.sector_blocks;
+        let Some(task) = self.tasks.get_mut(&id) else { return instead };
+        match purpose {
+            // Its data went by the planner.
+            Purpose::Promoted => task.promoted_reads -= 1,
+            Purpose::Again => task.again_reads -= 1,
+            Purpose::Copy => task.kept_room = 0,
+        }
+        if purpose != Purpose::Promoted {
+            task.own_blocks -= extent.blocks.get();
+            if task.state == ServedTaskState::Running {
+                let cannot_wait = purpose == Purpose::Copy
+                    || is_last_chance && task.spec.kind == ServedTaskKind::Backup;
+                let halves = halves(extent, sector).filter(|_| data.is_none() && cannot_wait);
+                if let Some((first, second)) = halves.filter(|_| divisible) {
+                    let mut read = |half| self.begin_read(id, half, Purpose::Copy, None);
+                    instead = vec![read(first), read(second)];
+                } else {
+                    self.own_data(id, extent, cannot_wait, data, now);
+                }
+            }
+        }
+        self.settle(now);
+        instead
+    }
+
+    fn own_data(
+        &mut self,
+        id: u64,
+        extent: Extent,
+        cannot_wait: bool,
+        data: Option<Vec<u8>>,
+        now: SimTime,
+    ) {
+        let halves = halves(extent, self.sector_blocks).filter(|_| !cannot_wait);
+        let Some(task) = self.tasks.get_mut(&id) else { return };
+        match data {
+            Some(data) if cannot_wait => {
+                task.copied += extent.blocks.get();
+                task.estimate.met(extent.blocks.get());
+                let overdue = task.spec.has_reader && task.room < data.len() as u64;
+                task.overdue += if overdue { data.len() as u64 } else { 0 };
+                if task.overdue > OVERDUE_MAX {
+                    return self.end(id, ServedTaskState::Failed, now);
+                }
+                self.pass(id, extent, data, now);
+            }
+            Some(data) => self.hand_on(id, extent, data, now),
+            None => match halves {
+                None => self.unreadable(id, extent, now),
+                Some((first, second)) => {
+                    task.read_next(second);
+                    task.read_next(first);
+                }
+            },
+        }
+    }
+
+    fn unreadable(&mut self, id: u64, extent: Extent, now: SimTime) {
+        let Some(task) = self.tasks.get_mut(&id) else { return };
+        task.unreadable.insert(extent);
+        self.outputs.push(ServedTaskOutput::Unreadable { task: id, extent, at: now });
+    }
+}

@@ -1,0 +1,215 @@
+//! What a background task of a server is.
+
+use freewheel_freeblock::tasks::{Counts, Extent, Pace, Priority, TaskError, TaskSpec, Until};
+use freewheel_units::{Blocks, Op, SimDuration, SimTime};
+
+use super::runs::Runs;
+
+/// What is done with what is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServedTaskKind {
+    /// Each block once, as it is when it is read.
+    Scan,
+    /// The same, to see whether it can be read.
+    Scrub,
+    /// Each block once, as it was when the task began: what a client is about to write over is read
+    /// first.
+    Backup,
+}
+
+/// A background task of a server: blocks to read, and for whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServedTaskSpec {
+    /// What for.
+    pub kind: ServedTaskKind,
+    /// Which blocks.
+    pub range: Extent,
+    /// Parts of it that are not read: whole blocks of the task, in ascending order and apart from
+    /// each other.
+    pub skip: Vec<Extent>,
+    /// Of these parts those are read all the same in which a client has written since.
+    pub skip_since: SimTime,
+    /// How many are read at once, at least: `1..=BLOCK_SIZE_MAX`.
+    pub block_size: u32,
+    /// What a block is worth beside those of other tasks.
+    pub priority: Priority,
+    /// When a round is to be complete, from its beginning; its blocks are worth more when it is
+    /// late.
+    pub deadline: Option<SimDuration>,
+    /// Idle time is used as well when no client's request has been there for so long.
+    pub idle_after: Option<SimDuration>,
+    /// Begins anew when it is done.
+    pub repeats: bool,
+    /// Somebody wants the data; it begins when he is there.
+    pub has_reader: bool,
+}
+
+impl ServedTaskSpec {
+    /// Reads `range` once.
+    pub fn new(kind: ServedTaskKind, range: Extent, block_size: u32) -> Self {
+        Self {
+            kind,
+            range,
+            skip: Vec::new(),
+            skip_since: SimTime::ZERO,
+            block_size,
+            priority: Priority::default(),
+            deadline: None,
+            idle_after: None,
+            repeats: false,
+            has_reader: false,
+        }
+    }
+
+    /// Rows of whole blocks, and what is left at the end, which is read by itself.
+    pub(crate) fn cut(&self) -> (Vec<Extent>, Option<Extent>) {
+        let (mut from, size) = (self.range.start.get(), u64::from(self.block_size));
+        let end = from + self.range.blocks.get();
+        let mut rows = Vec::new();
+        let ends = (end, end);
+        let skipped = self.skip.iter().map(|extent| bounds(*extent)).chain([ends]);
+        for (to, next) in skipped {
+            if from < to {
+                rows.push(Extent::new(from, to - from));
+            }
+            from = next;
+        }
+        let rest = rows.last_mut().and_then(|last| {
+            let (start, blocks) = (last.start.get(), last.blocks.get());
+            let rest = blocks % size;
+            *last = Extent::new(start, blocks - rest);
+            (rest > 0).then(|| Extent::new(start + blocks - rest, rest))
+        });
+        rows.retain(|row| row.blocks > Blocks::ZERO);
+        (rows, rest)
+    }
+
+    /// The same without the parts that are not read, of which there may be very many.
+    pub(crate) fn without_skip(&self) -> Self {
+        Self {
+            skip: Vec::new(),
+            kind: self.kind,
+            range: self.range,
+            skip_since: self.skip_since,
+            block_size: self.block_size,
+            priority: self.priority,
+            deadline: self.deadline,
+            idle_after: self.idle_after,
+            repeats: self.repeats,
+            has_reader: self.has_reader,
+        }
+    }
+
+    /// How many blocks a round has.
+    pub(crate) fn blocks(&self) -> u64 {
+        let skipped: u64 = self.skip.iter().map(|extent| extent.blocks.get()).sum();
+        self.range.blocks.get() - skipped
+    }
+
+    /// Takes what a client has written out of what is not read: regions, in ascending order and apart
+    /// from each other.
+    pub(crate) fn skip_no(&mut self, written: &[Extent]) {
+        let size = u64::from(self.block_size);
+        let first = self.range.start.get();
+        let mut left = Runs::default();
+        self.skip.iter().for_each(|&extent| left.insert(extent));
+        for (from, to) in written.iter().map(|extent| bounds(*extent)) {
+            // Whole blocks of the task.
+            let from = from.max(first) - (from.max(first) - first) % size;
+            let to = first + (to.max(first) - first).next_multiple_of(size);
+            left.remove(Extent::new(from, to - from));
+        }
+        self.skip = left.iter().collect();
+    }
+
+    /// What the planner is asked for, of these blocks first.
+    pub(crate) fn planner_spec(&self, first: Option<Extent>) -> TaskSpec {
+        TaskSpec {
+            priority: self.priority,
+            pace: self.deadline.map_or(Pace::ByPriority, Pace::Deadline),
+            // What a write leaves need not be readable, and its data go by no reader.
+            counts: Counts::READS,
+            holds_pieces: self.has_reader,
+            // Blocks may be wanted again, so only the task knows its end.
+            until: Until::Standing,
+            ..TaskSpec::new(Op::Read, self.block_size, first.into_iter().collect())
+        }
+    }
+
+    /// What is wrong with it that the planner would not see.
+    pub(crate) fn check(&self, capacity: Blocks) -> Result<(), TaskError> {
+        let extent = self.range;
+        let end = extent.start.get().checked_add(extent.blocks.get());
+        if extent.blocks == Blocks::ZERO {
+            return Err(TaskError::Empty);
+        }
+        if end.is_none_or(|end| end > capacity.get()) {
+            return Err(TaskError::PastEnd { extent, capacity });
+        }
+        self.check_skip()
+    }
+
+    fn check_skip(&self) -> Result<(), TaskError> {
+        let (first, size) = (self.range.start.get(), u64::from(self.block_size));
+        let end = first + self.range.blocks.get();
+        let mut from = first;
+        for &extent in &self.skip {
+            let (start, to) = bounds(extent);
+            let is_whole = |at: u64| (at - first).is_multiple_of(size) || at == end;
+            if start < from || to > end || to <= start {
+                return Err(TaskError::Overlap { at: extent.start });
+            }
+            if !is_whole(start) || !is_whole(to) {
+                return Err(TaskError::PartBlock { extent, size: self.block_size });
+            }
+            from = to;
+        }
+        if self.blocks() == 0 { Err(TaskError::Empty) } else { Ok(()) }
+    }
+}
+
+fn bounds(extent: Extent) -> (u64, u64) {
+    (extent.start.get(), extent.start.get().saturating_add(extent.blocks.get()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(skip: &[(u64, u64)]) -> ServedTaskSpec {
+        let skip = skip.iter().map(|&(start, blocks)| Extent::new(start, blocks)).collect();
+        ServedTaskSpec {
+            skip,
+            ..ServedTaskSpec::new(ServedTaskKind::Backup, Extent::new(100, 83), 8)
+        }
+    }
+
+    #[test]
+    fn a_range_is_cut_into_rows_of_whole_blocks_around_what_is_skipped() {
+        let rows = |skip: &[(u64, u64)]| spec(skip).cut();
+        let row = Extent::new;
+        assert_eq!(rows(&[]), (vec![row(100, 80)], Some(row(180, 3))));
+        let (some, rest) = rows(&[(100, 8), (116, 16)]);
+        assert_eq!((some, rest), (vec![row(108, 8), row(132, 48)], Some(row(180, 3))));
+        assert_eq!(rows(&[(108, 75)]), (vec![row(100, 8)], None), "to its end");
+        assert_eq!(spec(&[(108, 72)]).blocks(), 11);
+    }
+
+    #[test]
+    fn what_was_written_is_not_skipped() {
+        let mut spec = spec(&[(100, 40), (156, 27)]);
+        spec.skip_no(&[Extent::new(0, 101), Extent::new(110, 7), Extent::new(170, 100)]);
+        assert_eq!(spec.skip, [Extent::new(124, 16), Extent::new(156, 8)]);
+        assert_eq!(spec.check(Blocks::new(1000)), Ok(()));
+    }
+
+    #[test]
+    fn what_is_skipped_is_whole_blocks_and_not_all() {
+        let check = |skip: &[(u64, u64)]| spec(skip).check(Blocks::new(1000));
+        assert_eq!(check(&[(108, 8), (180, 3)]), Ok(()));
+        assert!(matches!(check(&[(104, 8)]), Err(TaskError::PartBlock { .. })));
+        assert!(matches!(check(&[(108, 8), (108, 8)]), Err(TaskError::Overlap { .. })));
+        assert!(matches!(check(&[(180, 8)]), Err(TaskError::Overlap { .. })), "past its end");
+        assert!(matches!(check(&[(100, 83)]), Err(TaskError::Empty)));
+    }
+}

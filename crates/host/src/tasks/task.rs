@@ -1,0 +1,263 @@
+//! One background task of a server.
+
+use std::collections::VecDeque;
+
+use freewheel_freeblock::tasks::{Extent, TaskId};
+use freewheel_freeblock::{Estimate, PredictionMark};
+use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, SimTime};
+
+use super::runs::Runs;
+use super::spec::ServedTaskSpec;
+
+/// How far a task's life has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServedTaskState {
+    /// For whoever wants its data.
+    Waiting,
+    /// At work.
+    Running,
+    /// It has all.
+    Done,
+    /// Somebody did not want it any more.
+    Aborted,
+    /// Its data were taken too slowly to go on.
+    Failed,
+    /// The device is gone.
+    Lost,
+}
+
+impl ServedTaskState {
+    /// Whether nothing will happen to it any more.
+    pub fn is_over(self) -> bool {
+        !matches!(self, Self::Waiting | Self::Running)
+    }
+}
+
+/// Promoted reads of a task at once. With one the drive would miss the next blocks each time.
+const PROMOTED_READS: u32 = 2;
+
+/// Blocks of 512 B that the planner is given at once, about: 128 MiB, a small part of a millisecond.
+/// All blocks of a drive of today take it seconds. In tests drives are small.
+const PORTION: u64 = if cfg!(test) { 1 << 10 } else { 1 << 18 };
+
+/// Most unreadable ranges that a report lists.
+const LISTED_MAX: usize = 1000;
+
+/// A task and what has become of it.
+#[derive(Debug, Clone)]
+pub(crate) struct ServedTask {
+    pub spec: ServedTaskSpec,
+    pub state: ServedTaskState,
+    /// While it runs.
+    pub planner_task: Option<TaskId>,
+    pub is_promoted: bool,
+    pub began: Option<SimTime>,
+    pub ended: Option<SimTime>,
+    /// Blocks of 512 B that had not been read then.
+    pub left_at_end: u64,
+    /// Rounds that are complete.
+    pub rounds: u64,
+    /// Blocks of 512 B that were read, in all rounds.
+    pub delivered: u64,
+    pub unreadable: Runs,
+    /// What the planner has not been given yet: whole blocks.
+    pub ahead: Runs,
+    /// What is to be read by itself, next first.
+    pub again: VecDeque<Extent>,
+    /// Blocks of 512 B of it.
+    pub again_blocks: u64,
+    /// Blocks of 512 B that are being read for it outside of gaps and are not the planner's any
+    /// more.
+    pub own_blocks: u64,
+    /// Reads for it by themselves, and promoted ones, that have not come back.
+    pub again_reads: u32,
+    pub promoted_reads: u32,
+    /// Where the last promoted read ended.
+    pub next_promoted: Lbn,
+    /// Blocks of 512 B that were read before a client wrote over them.
+    pub copied: u64,
+    /// Blocks of 512 B that were read and not taken, and wanted again.
+    pub refused: u64,
+    /// Bytes that whoever wants the data takes now.
+    pub room: u64,
+    /// Blocks of 512 B of that which are for a copy before something is erased.
+    pub kept_room: u64,
+    /// Bytes that were handed on without room since there was some.
+    pub overdue: u64,
+    pub estimate: Estimate,
+    /// When it was asked for.
+    pub created: SimTime,
+    /// Blocks of 512 B of a round.
+    pub blocks: u64,
+    /// The last command that the device had been sent when this round began.
+    pub begun_behind: u64,
+}
+
+impl ServedTask {
+    pub fn new(spec: ServedTaskSpec, now: SimTime) -> Self {
+        Self {
+            created: now,
+            blocks: spec.blocks(),
+            begun_behind: 0,
+            state: ServedTaskState::Waiting,
+            planner_task: None,
+            is_promoted: false,
+            began: None,
+            ended: None,
+            left_at_end: 0,
+            rounds: 0,
+            delivered: 0,
+            unreadable: Runs::default(),
+            ahead: Runs::default(),
+            again: VecDeque::new(),
+            again_blocks: 0,
+            own_blocks: 0,
+            again_reads: 0,
+            promoted_reads: 0,
+            next_promoted: spec.range.start,
+            copied: 0,
+            refused: 0,
+            room: 0,
+            kept_room: 0,
+            overdue: 0,
+            estimate: Estimate::new(spec.blocks(), spec.block_size.into(), SimTime::ZERO),
+            spec,
+        }
+    }
+
+    /// Blocks of 512 B that the planner is given at once.
+    pub fn portion(&self) -> u64 {
+        let size = u64::from(self.spec.block_size);
+        (PORTION / size).max(1) * size
+    }
+
+    /// Reads this by itself, behind what is read so already.
+    pub fn read_later(&mut self, extent: Extent) {
+        self.again_blocks += extent.blocks.get();
+        self.again.push_back(extent);
+    }
+
+    /// Reads this by itself, next.
+    pub fn read_next(&mut self, extent: Extent) {
+        self.again_blocks += extent.blocks.get();
+        self.again.push_front(extent);
+    }
+
+    /// The next that is to be read by itself, at most `most` blocks of it.
+    pub fn next_again(&mut self, most: u64) -> Option<Extent> {
+        let extent = self.again.pop_front()?;
+        self.again_blocks -= extent.blocks.get();
+        let (first, rest) = split(extent, most.min(extent.blocks.get()));
+        if rest.blocks > Blocks::ZERO {
+            self.read_next(rest);
+        }
+        Some(first)
+    }
+
+    /// Takes what is to be read by itself and touches `from..to` out of it.
+    pub fn take_again(&mut self, from: u64, to: u64) -> Vec<Extent> {
+        if self.again.is_empty() {
+            return Vec::new();
+        }
+        let touches = |extent: &Extent| {
+            let start = extent.start.get();
+            start < to && from < start + extent.blocks.get()
+        };
+        let (taken, left): (Vec<_>, Vec<_>) = self.again.drain(..).partition(touches);
+        self.again.extend(left);
+        self.again_blocks -= taken.iter().map(|extent| extent.blocks.get()).sum::<u64>();
+        taken
+    }
+
+    /// Whether what a command has brought is older than the task, whose data are of its beginning or
+    /// later. Clients may have written there since: requests wait for each other, free reads do not.
+    pub fn is_older(&self, command: u64) -> bool {
+        self.spec.has_reader && command <= self.begun_behind
+    }
+
+    /// Whether so many blocks of 512 B can be handed on beside what room is kept for.
+    pub fn has_room_for(&self, blocks: u64) -> bool {
+        !self.spec.has_reader || self.room >= (blocks + self.kept_room) * BLOCK_BYTES
+    }
+
+    /// Whether a foreground request may be made for it now, when no client has been there since
+    /// `idle_since`.
+    pub fn may_promote(&self, now: SimTime, idle_since: Option<SimTime>) -> bool {
+        if self.is_promoted {
+            return self.promoted_reads < PROMOTED_READS;
+        }
+        let after = self.spec.idle_after.zip(idle_since);
+        self.promoted_reads == 0
+            && after.is_some_and(|(after, since)| now.saturating_since(since) >= after)
+    }
+
+    /// How far it is; `left` blocks of 512 B are not read.
+    pub fn report(&self, id: u64, left: u64, now: SimTime) -> ServedTaskReport {
+        let is_running = self.state == ServedTaskState::Running;
+        ServedTaskReport {
+            id,
+            spec: self.spec.without_skip(),
+            blocks: Blocks::new(self.blocks),
+            state: self.state,
+            is_promoted: self.is_promoted,
+            began: self.began,
+            ended: self.ended,
+            round_began: self.estimate.begun(),
+            rounds: self.rounds,
+            delivered: Blocks::new(self.delivered),
+            left: Blocks::new(left),
+            unreadable: self.unreadable.iter().take(LISTED_MAX).collect(),
+            unreadable_blocks: Blocks::new(self.unreadable.blocks()),
+            copied: Blocks::new(self.copied),
+            refused: Blocks::new(self.refused),
+            end: is_running.then(|| self.estimate.end(left, now)).flatten(),
+            predictions: self.estimate.predictions().to_vec(),
+        }
+    }
+}
+
+/// The first `blocks` of an extent, and the others.
+pub(crate) fn split(extent: Extent, blocks: u64) -> (Extent, Extent) {
+    let start = extent.start.get();
+    let rest = extent.blocks.get() - blocks;
+    (Extent::new(start, blocks), Extent::new(start + blocks, rest))
+}
+
+/// What has become of a task so far.
+#[derive(Debug, Clone)]
+pub struct ServedTaskReport {
+    /// Its number.
+    pub id: u64,
+    /// What was asked for, but for what it skips: that may be long.
+    pub spec: ServedTaskSpec,
+    /// How many blocks a round has.
+    pub blocks: Blocks,
+    /// How far its life has come.
+    pub state: ServedTaskState,
+    /// What is left is read by foreground requests.
+    pub is_promoted: bool,
+    /// When its first round began.
+    pub began: Option<SimTime>,
+    /// When it ended.
+    pub ended: Option<SimTime>,
+    /// When this round, or the last one, began.
+    pub round_began: SimTime,
+    /// Rounds that are complete.
+    pub rounds: u64,
+    /// Blocks that were read, in all rounds.
+    pub delivered: Blocks,
+    /// Blocks that are still to be read in this round.
+    pub left: Blocks,
+    /// What could not be read, and has not been read since: the first thousand ranges.
+    pub unreadable: Vec<Extent>,
+    /// How much that is in all.
+    pub unreadable_blocks: Blocks,
+    /// Blocks that were read because a client was about to write over them.
+    pub copied: Blocks,
+    /// Blocks that were read, could not be handed on in time, and were wanted again.
+    pub refused: Blocks,
+    /// When this round is expected to end.
+    pub end: Option<SimTime>,
+    /// What was expected earlier in this round, or in the last one.
+    pub predictions: Vec<PredictionMark>,
+}

@@ -1,0 +1,34 @@
+//! Stage "map": from blocks of the volume to blocks of its arms.
+
+use freewheel_model::array::{Piece, Striping};
+
+use super::zoned::{Refusal, VolumeZones};
+use crate::source::Request;
+
+/// Where the blocks of a volume lie, and which writes its host-managed drives refuse.
+pub(super) struct VolumeMap<'a> {
+    pub striping: &'a Striping,
+    pub zones: Option<VolumeZones>,
+}
+
+impl VolumeMap<'_> {
+    /// Why a drive refuses this write, if one does.
+    #[inline]
+    pub fn refusal(&mut self, write: &Request) -> Option<Refusal> {
+        self.zones.as_mut()?.write(write.start, write.blocks).err()
+    }
+
+    /// Resets the zones that lie wholly in this trim.
+    #[inline]
+    pub fn trim(&mut self, trim: &Request) {
+        if let Some(zones) = &mut self.zones {
+            zones.trim(trim.start, trim.blocks);
+        }
+    }
+
+    /// Shows `each` the pieces of a request, one an arm at most, and returns their number.
+    #[inline]
+    pub fn for_each_piece(&self, request: &Request, each: impl FnMut(Piece)) -> u32 {
+        self.striping.for_each_piece(request.start, request.blocks, each)
+    }
+}

@@ -1,0 +1,283 @@
+//! The loop that owns virtual time.
+//!
+//! ```text
+//!   source -> map -> cache -> queue -> pick -> gap -> drive -> completion
+//! ```
+//! source: `crate::source`; map: `map.rs`, with `zoned.rs`; cache: `cache.rs`; queue: `queue.rs`, with
+//! `promoted.rs`; pick: `pick.rs`; gap: `crate::arm_executor`; drive: `crate::device`; completion:
+//! `completion.rs`, with `pending.rs` and `flush.rs`. A stage that an experiment leaves out costs a
+//! test of an `Option`.
+
+mod cache;
+mod calendar;
+mod completion;
+mod flush;
+mod map;
+mod pending;
+mod pick;
+mod promoted;
+mod queue;
+mod zoned;
+
+use freewheel_model::array::{Piece, Striping};
+use freewheel_model::electronics::{Done, NextEvent, Served};
+use freewheel_model::sched::Waiting;
+use freewheel_units::{Op, SimTime};
+
+use self::calendar::{Calendar, NEVER};
+use self::flush::FlushOrder;
+use self::map::VolumeMap;
+use self::pending::Pending;
+use self::pick::TouchedArms;
+use self::queue::Requests;
+use crate::device::{Device, Work};
+use crate::result::{RunResult, Tally};
+use crate::source::{Request, Source, SourceError};
+
+pub use completion::Completion;
+pub use queue::Arm;
+pub use zoned::{Refusal, RefusedWrites, VolumeZones};
+
+/// Arms in virtual time: arrivals in, completions out.
+struct Engine<'a, D, S> {
+    map: VolumeMap<'a>,
+    arms: &'a mut [Arm<D>],
+    source: &'a mut S,
+    observer: &'a mut dyn FnMut(&Completion),
+    now: SimTime,
+    calendar: Calendar,
+    /// Arms that may have work to give out at this instant, each once.
+    touched: TouchedArms,
+    requests: Requests,
+    flushes: FlushOrder,
+    tally: Tally,
+}
+
+/// Runs until the source has nothing more and everything is done.
+///
+/// Every completion is shown to `observer`, in order of time. `zones` are those of host-managed
+/// drives. Panics when there are not as many `arms` as `striping` has.
+pub fn run<D: Device, S: Source>(
+    striping: &Striping,
+    zones: Option<VolumeZones>,
+    arms: &mut [Arm<D>],
+    source: &mut S,
+    observer: &mut dyn FnMut(&Completion),
+) -> Result<RunResult, SourceError> {
+    tally(striping, zones, arms, source, observer).map(Tally::result)
+}
+
+/// As [`run`], for sums over several runs.
+pub(crate) fn tally<D: Device, S: Source>(
+    striping: &Striping,
+    zones: Option<VolumeZones>,
+    arms: &mut [Arm<D>],
+    source: &mut S,
+    observer: &mut dyn FnMut(&Completion),
+) -> Result<Tally, SourceError> {
+    assert_eq!(striping.arms() as usize, arms.len(), "arms of the array");
+    let arms_count = arms.len();
+    let mut calendar = Calendar::new(arms_count);
+    for (number, arm) in arms.iter().enumerate() {
+        calendar.set(number as u32, key(arm.device.next_event()));
+    }
+    let mut engine = Engine {
+        map: VolumeMap { striping, zones },
+        arms,
+        source,
+        observer,
+        now: SimTime::ZERO,
+        calendar,
+        touched: TouchedArms::new(arms_count),
+        requests: Requests::default(),
+        flushes: FlushOrder::default(),
+        tally: Tally::default(),
+    };
+    while engine.step()? {}
+    let Engine { mut tally, now, arms, .. } = engine;
+    let work: Vec<Work> = arms.iter().map(|arm| arm.device.work()).collect();
+    let media_rate = arms[0].drive.mean_media_rate_bytes_per_second();
+    tally.end(now, &work, media_rate.round() as u64);
+    Ok(tally)
+}
+
+/// Place of an event in time: at one instant completions come first, then arrivals; then arms are
+/// given work, and last of all drives decide from all that is known.
+#[inline]
+fn key(event: Option<NextEvent>) -> u64 {
+    match event {
+        None => NEVER,
+        Some(NextEvent::Completion(time)) => 2 * time.ns(),
+        Some(NextEvent::Decision(time)) => 2 * time.ns() + 1,
+    }
+}
+
+impl<D: Device, S: Source> Engine<'_, D, S> {
+    /// Handles the next event; false when there is none.
+    #[inline]
+    fn step(&mut self) -> Result<bool, SourceError> {
+        let arrival = self.source.next_arrival()?;
+        let arrival_key = arrival.map_or(NEVER, |arrival| 2 * arrival.ns());
+        if arrival_key.min(self.calendar.first().0) > 2 * self.now.ns() {
+            self.dispatch(arrival.is_some());
+        }
+        let (arm_key, arm) = self.calendar.first();
+        let next = arrival_key.min(arm_key);
+        // What is left then is work in idle time, which goes on for ever.
+        if next == NEVER || arrival.is_none() && self.requests.pending.is_empty() {
+            return Ok(false);
+        }
+        let time = SimTime::from_ns(next / 2);
+        assert!(time >= self.now, "an event at {time} is in the past at {}", self.now);
+        self.now = time;
+        if arm_key <= arrival_key {
+            self.advance(arm);
+        } else {
+            self.arrive();
+        }
+        Ok(true)
+    }
+
+    #[inline]
+    fn arrive(&mut self) {
+        let request = self.source.take();
+        self.tally.arrived(self.now);
+        match request.op {
+            Op::Read => self.transfer(request),
+            Op::Write => match self.map.refusal(&request) {
+                None => self.transfer(request),
+                Some(refusal) => self.refuse(request, refusal),
+            },
+            Op::Flush => self.flush(request),
+            Op::Trim => self.trim(request),
+        }
+    }
+
+    /// A read or a write: from the map through the cache to the queues of its arms.
+    #[inline]
+    fn transfer(&mut self, request: Request) {
+        let sequence = self.requests.pending.push(request, self.now);
+        if request.op == Op::Write {
+            self.flushes.write_arrived(sequence);
+        }
+        let now = self.now;
+        let mut answered = 0;
+        let Self { map, arms, touched, requests, .. } = self;
+        let pieces = map.for_each_piece(&request, |piece: Piece| {
+            let arm = &mut arms[piece.arm as usize];
+            let target = arm.drive.target(piece.start, piece.blocks, request.op);
+            let waiting = Waiting { target, arrival: now, sequence, fua: request.fua };
+            if cache::answers(&mut arm.device, now, &waiting) {
+                answered += 1;
+                // Memory may have to destage now for want of room.
+                touched.push(piece.arm);
+            } else if arm.enqueue(piece.arm, waiting, requests, now) {
+                touched.push(piece.arm);
+            }
+        });
+        if answered < pieces {
+            return self.requests.pending.set_pieces(sequence, pieces - answered);
+        }
+        self.requests.pending.set_pieces(sequence, 1);
+        let served = Served { end: now, ..Served::default() };
+        self.piece_done(&Done { sequence, served, flush: false });
+    }
+
+    /// Nothing on the media changes, and no later request waits for a trim.
+    fn trim(&mut self, request: Request) {
+        self.map.trim(&request);
+        let served = Served { end: self.now, ..Served::default() };
+        self.report(request, self.now, &served);
+    }
+
+    fn flush(&mut self, request: Request) {
+        let sequence = self.requests.pending.push(request, self.now);
+        self.requests.pending.set_pieces(sequence, 1);
+        self.flushes.flush_arrived(sequence);
+        self.start_flushes();
+    }
+
+    /// Nothing of it is written, so no flush waits for it.
+    #[cold]
+    fn refuse(&mut self, request: Request, refusal: Refusal) {
+        let completion = Completion::refused(request, self.now, refusal);
+        self.tally.refused(&completion, refusal);
+        (self.observer)(&completion);
+        self.source.completed(request.tag, self.now);
+    }
+
+    /// Gives arms with room their next requests. `more` are known to arrive.
+    #[inline]
+    fn dispatch(&mut self, more: bool) {
+        while let Some(number) = self.touched.pop() {
+            let arm = &mut self.arms[number as usize];
+            // Nothing is promoted when the foreground is over.
+            if more || self.tally.is_waiting() {
+                arm.promote(number, &mut self.requests, self.now);
+            }
+            arm.pick(self.now);
+            self.calendar.set(number, key(arm.device.next_event()));
+        }
+    }
+
+    #[inline]
+    fn advance(&mut self, number: u32) {
+        let arm = &mut self.arms[number as usize];
+        let done = arm.device.advance(self.now);
+        self.calendar.set(number, key(arm.device.next_event()));
+        if let Some(done) = done {
+            self.touched.push(number);
+            self.piece_done(&done);
+        } else if arm.device.has_room() {
+            // Requests may have waited for the end of work in idle time.
+            self.touched.push(number);
+        }
+    }
+
+    #[inline]
+    fn piece_done(&mut self, done: &Done) {
+        let Some(pending) = self.requests.pending.piece_done(done.sequence, done.served.hit) else {
+            return;
+        };
+        let Some(request) = pending.request else {
+            for (arm, waiting) in self.requests.promoted.end(done.sequence) {
+                self.arms[arm as usize].policy.push(waiting);
+                self.touched.push(arm);
+            }
+            return;
+        };
+        self.report(request, pending.arrival, &Served { hit: pending.hit, ..done.served });
+        if request.op == Op::Write && self.flushes.write_done(done.sequence) {
+            self.start_flushes();
+        }
+    }
+
+    /// Passes on the flushes for which every write before them is done.
+    fn start_flushes(&mut self) {
+        while let Some(sequence) = self.flushes.next_done() {
+            let mut waits = 0;
+            for (number, arm) in self.arms.iter_mut().enumerate() {
+                if arm.device.flush(self.now, sequence) {
+                    waits += 1;
+                    self.calendar.set(number as u32, key(arm.device.next_event()));
+                }
+            }
+            if waits > 0 {
+                self.requests.pending.set_pieces(sequence, waits);
+            } else if let Some(Pending { request: Some(request), arrival, .. }) =
+                self.requests.pending.piece_done(sequence, false)
+            {
+                self.report(request, arrival, &Served { end: self.now, ..Served::default() });
+            }
+        }
+    }
+
+    /// A request is done, its last piece served like this.
+    #[inline]
+    fn report(&mut self, request: Request, arrival: SimTime, served: &Served) {
+        let completion = Completion::new(request, arrival, served);
+        self.tally.completed(&completion);
+        (self.observer)(&completion);
+        self.source.completed(request.tag, self.now);
+    }
+}
