@@ -8,8 +8,8 @@
 use freewheel_model::drive::spec::{Direction, Mapping};
 
 use super::clock::{Clock, fold};
-use super::heads::{HEADS_MAX, SAME_NS};
 use super::host::Host;
+use super::limits::{HEADS_MAX, SAME_NS};
 use super::map::{InBands, Runs, ZoneMap};
 use super::seeks::{Timer, Track};
 use super::{ExtractError, no_time};

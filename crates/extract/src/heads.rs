@@ -5,15 +5,11 @@ use freewheel_model::drive::spec::Mapping;
 use super::bands;
 use super::clock::{Clock, fold};
 use super::host::Host;
+use super::limits::{HEADS_MAX, SAME_NS};
 use super::map::{ZoneMap, zone_of};
 use super::seeks::Timer;
 use super::{ExtractError, no_time};
 
-/// Two times that differ by less are the same: four times what bisection leaves open, and seeks vary.
-pub(super) const SAME_NS: f64 = 40_000.0;
-
-/// More surfaces than any drive had.
-pub(super) const HEADS_MAX: u64 = 40;
 /// More than any drive has on a surface; what a drive file takes.
 const CYLINDERS_MAX: u64 = 4_000_000;
 

@@ -5,8 +5,7 @@ use freewheel_model::drive::spec::{DriveSpec, SpareUnit, Sparing, Turn, ZoneSpec
 
 use super::ExtractError;
 use super::clock::fold;
-use super::map::{Runs, ZoneMap};
-use super::zones::WHOLE_SECTOR;
+use super::map::{Runs, WHOLE_SECTOR, ZoneMap};
 
 /// Angles that are no whole number of sectors are given to this part of a turn.
 const ANGLE_STEPS: f64 = 1e9;

@@ -40,6 +40,7 @@ mod held_out;
 mod host;
 mod journal;
 mod layout;
+mod limits;
 mod map;
 mod passages;
 mod progress;

@@ -1,7 +1,9 @@
 //! Which block passes the head at which angle, as far as that is known.
 
 use super::clock::fold;
-use super::zones::WHOLE_SECTOR;
+
+/// Five standard errors: a skew this near to a whole number of sectors is one.
+pub(super) const WHOLE_SECTOR: f64 = 0.25;
 
 /// The blocks of a zone. Angles are those at which blocks are answered.
 #[derive(Debug, Clone, PartialEq)]

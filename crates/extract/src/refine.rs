@@ -1,8 +1,8 @@
 //! Skews, starts and defects of a zone to a part of a sector, from reads all over it.
 
 use super::clock::{fold, signed};
-use super::map::{SlipFound, ZoneMap};
-use super::zones::{READS, Surveyor, WHOLE_SECTOR};
+use super::map::{SlipFound, WHOLE_SECTOR, ZoneMap};
+use super::zones::{READS, Surveyor};
 use super::{ExtractError, readable};
 
 /// Parts of a sector of which one is the standard error of a skew.

@@ -7,8 +7,8 @@
 //! from surface to surface, and perhaps another one from band to band.
 
 use super::clock::{fold, signed};
-use super::heads::HEADS_MAX;
 use super::host::Host;
+use super::limits::HEADS_MAX;
 use super::map::{Runs, ZoneMap};
 use super::zones::{SLIPS_A_TRACK_MAX, Surveyor, ZoneWalk};
 use super::{ExtractError, readable};

@@ -1,7 +1,7 @@
 //! The first tracks of a zone: where it begins, how long they are, and how many make a cylinder.
 
 use super::clock::{fold, signed};
-use super::heads::HEADS_MAX;
+use super::limits::HEADS_MAX;
 use super::map::{SlipFound, ZoneMap};
 use super::refine::READS_FOR_SLIP_MAX;
 use super::zones::{SLIPS_A_TRACK_MAX, Surveyor, ZoneWalk};

@@ -22,8 +22,6 @@ const APART_MAX: u64 = 16;
 /// A block that is off by less than this part of a turn may have been moved by defects in its own
 /// track; skews, in which heads change, are longer. Assumed: 0.1 ms.
 const SKEW_MIN: f64 = 1.0 / 64.0;
-/// Five standard errors: a skew this near to a whole number of sectors is one.
-pub(super) const WHOLE_SECTOR: f64 = 0.25;
 /// More unreadable blocks one after the other than this are no defect but a broken drive.
 const BAD_IN_A_ROW_MAX: i64 = 64;
 

@@ -15,7 +15,8 @@ use freewheel_sim::source::{
 use freewheel_units::{Bytes, SimDuration, SimTime, VolumeBlock};
 use rayon::prelude::*;
 
-use super::osdi00_scan::{MPL, SIZES, transactions};
+use super::osdi00_scan::{MPL, transactions};
+use super::sizes::SIZES;
 use super::{Context, HOLDS, Outcome, Row};
 use freewheel_study::BackgroundScan;
 

@@ -9,7 +9,8 @@ use freewheel_sim::config::{ConfigError, Experiment, Workload};
 use freewheel_units::{Op, SimDuration, SimTime};
 use rayon::prelude::*;
 
-use super::osdi00_scan::{MPL, SIZES, transactions};
+use super::osdi00_scan::{MPL, transactions};
+use super::sizes::SIZES;
 use super::{Context, Outcome};
 
 /// Blocks of 512 B in a block of all tasks: 4 KiB, as the paper's.

@@ -14,7 +14,8 @@ use freewheel_sim::config::{ConfigError, Experiment, SimConfig, Workload};
 use freewheel_sim::{RunResult, library};
 use freewheel_units::{Bytes, Lbn, Op, Prng, SimTime};
 
-use super::osdi00_scan::{MPL, SIZES, transactions};
+use super::osdi00_scan::{MPL, transactions};
+use super::sizes::SIZES;
 use super::{Context, Outcome, Row};
 
 /// Blocks of 512 B in a block of all uses: 4 KiB, as the paper's.

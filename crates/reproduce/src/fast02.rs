@@ -16,6 +16,7 @@ use freewheel_sim::{HostConfig, RunResult};
 use freewheel_units::{Bytes, SimDuration};
 use rayon::prelude::*;
 
+use super::sizes::SIZES;
 use super::{Context, Row, osdi00_scan};
 use freewheel_study::figure::Line;
 
@@ -87,7 +88,7 @@ impl Setting {
             think_time: SimDuration::from_ms(30),
             requests: if quick { 8_000 } else { 100_000 },
             rounds: (!quick).then_some(1),
-            sizes: osdi00_scan::SIZES,
+            sizes: SIZES,
         }
     }
 

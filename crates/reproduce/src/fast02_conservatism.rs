@@ -9,7 +9,7 @@ use freewheel_sim::source::SizeDistribution;
 use freewheel_units::SimDuration;
 
 use super::fast02::{BLACK_BOX, POLICIES, Setting, free_mb_per_second, line, mean_ms};
-use super::osdi00_scan::{SIZES, with_other_sizes};
+use super::sizes::{SIZES, with_other_sizes};
 use super::{Context, Outcome, Row};
 use freewheel_study::figure::{Axes, Figure, Line};
 

@@ -22,6 +22,8 @@ mod osdi00_decisions;
 mod osdi00_scan;
 mod recordings;
 mod row;
+mod sizes;
+mod sustained;
 
 use std::path::PathBuf;
 

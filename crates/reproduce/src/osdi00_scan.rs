@@ -14,11 +14,11 @@ use freewheel_sim::{RunResult, library};
 use freewheel_units::{Bytes, SimDuration};
 use rayon::prelude::*;
 
-use super::fast02_scan::mean_sustained_mb_per_second;
-use super::{Context, HOLDS, Outcome, Row};
+use super::sizes::{SIZES, with_other_sizes};
+use super::sustained::mean_sustained_mb_per_second;
+use super::{Context, Outcome, Row};
 use freewheel_study::Course;
 use freewheel_study::figure::{Axes, Figure, Line};
-use freewheel_units::four_digits;
 
 /// One run: transactions in the foreground, scans in the background.
 #[derive(Debug, Clone, Copy)]
@@ -45,36 +45,6 @@ const SCANS: u64 = 10;
 
 /// Scans of runs beside the paper's own: ten of each would make a full run too long.
 const FEWER_SCANS: u64 = 3;
-
-/// How sizes of transactions vary. The paper says "multiples of 4 KB, exponential mean 8 KB". Its
-/// authors ran DiskSim, whose generator rounds an exponential of mean 8 KB up; the mean is 10.2 KB then.
-/// So does this. Figure 8's share of transfers without free work speaks for the other reading.
-pub(super) const SIZES: SizeDistribution = SizeDistribution::Exponential;
-
-/// The other reading of that sentence: the mean is 8 KB after rounding.
-const OTHER_SIZES: SizeDistribution = SizeDistribution::Geometric;
-
-/// The rows, each with what the other reading of the paper's sizes gives in its note. A quick run does
-/// without.
-pub(super) fn with_other_sizes(
-    context: &Context<'_>,
-    rows: Vec<Row>,
-    run: impl FnOnce(SizeDistribution) -> Result<Vec<Row>, ConfigError>,
-) -> Result<Vec<Row>, ConfigError> {
-    if context.options.quick {
-        return Ok(rows);
-    }
-    let others = run(OTHER_SIZES)?;
-    let other = |row: &Row| others.iter().find(|other| other.quantity == row.quantity);
-    let with = |row: Row| match other(&row) {
-        Some(other) if row.unit != HOLDS => {
-            let ours = four_digits(other.ours);
-            row.also(&format!("{ours} with sizes whose mean is 8 KB after rounding"))
-        }
-        _ => row,
-    };
-    Ok(rows.into_iter().map(with).collect())
-}
 
 /// What promotion may cost the foreground.
 const PROMOTION_COST: f64 = 0.02;

@@ -2,7 +2,7 @@
 
 use freewheel_sim::background::GapShares;
 
-use super::projection::Burst;
+use super::burst::Burst;
 
 /// How far a scan is, and at what cost.
 #[derive(Debug, Clone, Copy, PartialEq)]

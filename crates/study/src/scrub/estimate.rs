@@ -17,9 +17,10 @@ use freewheel_sim::source::{Request, Source, SourceError};
 use freewheel_units::{Blocks, Bytes, Prng, SimDuration, SimTime};
 use serde::Serialize;
 
+use super::burst::Burst;
 use super::curve::{self, At};
 use super::effort::{self, SCRUB_EFFORT, Work};
-use super::projection::{Burst, End, Pace, Projection, Setting, WHOLE, Watch};
+use super::projection::{End, Pace, Projection, Setting, WHOLE, Watch};
 use super::sample::Sample;
 use crate::head_use::HeadUse;
 

@@ -6,6 +6,7 @@
 //! How much latency there is in an hour is measured on the whole trace. Scrubs verify what is on the
 //! media, so only what is read counts, and pieces of blocks need not be held.
 
+mod burst;
 mod curve;
 mod depletion;
 mod effort;

@@ -16,9 +16,9 @@ use freewheel_freeblock::{
     Planner, Scheduler,
 };
 use freewheel_model::drive::Drive;
-use freewheel_sim::background::Gaps;
 use freewheel_units::{Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 
+use super::burst::Burst;
 use super::curve;
 use super::depletion::{Run, Scan};
 use super::effort::Work;
@@ -51,21 +51,6 @@ pub(super) struct Setting {
     /// How gaps are planned.
     pub decisions: Options,
     pub pace: Pace,
-}
-
-/// What a burst found.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Burst {
-    /// Blocks wanted when it began, and when it ended.
-    pub from: u64,
-    pub to: u64,
-    pub gaps: u64,
-    /// Blocks read in gaps; others passed anyway.
-    pub in_gaps: u64,
-    /// What became of the gaps.
-    pub time: Gaps,
-    /// Standard error of its rate, in parts of it.
-    pub error: f64,
 }
 
 /// How far the scans of all arms are.
@@ -461,11 +446,8 @@ impl Planner for Projection {
 
 impl ForegroundObserver for Projection {
     fn foreground(&mut self, event: ForegroundEvent<'_>) {
-        match event {
-            ForegroundEvent::Passed { op, start, blocks, at } => {
-                self.foreground_passed(op, start, blocks, at)
-            }
-            _ => {}
+        if let ForegroundEvent::Passed { op, start, blocks, at } = event {
+            self.foreground_passed(op, start, blocks, at);
         }
     }
 }
@@ -485,6 +467,8 @@ impl Projection {
 mod tests {
     use freewheel_freeblock::Rule;
     use freewheel_model::drive::{Departure, Position};
+
+    use freewheel_sim::background::Gaps;
 
     use super::*;
 
