@@ -19,7 +19,7 @@ const HEAD_TIME: [(&str, RGBColor); 4] = [
     ("seek", SEEK),
     ("transfer", TRANSFER),
 ];
-/// The parts of all time: latency first again, then what the requests need and what they do not.
+/// The parts of all time: latency first again, then the other needs of requests, then free work.
 const HEAD_USE: [(&str, RGBColor); 6] = [
     ("rotational latency", ROTATE),
     ("seek", SEEK),
@@ -98,11 +98,11 @@ pub(crate) fn head_use(all: &[HeadUseBar]) -> String {
 /// Where the time of one pass of PostMark's transactions went, in seconds.
 pub(crate) struct PassBar {
     pub label: String,
-    /// Transactions themselves.
+    /// Transactions without cleaning.
     pub work: f64,
     pub reading: f64,
     pub copying: f64,
-    /// Text behind the bar.
+    /// Text to the right of the bar.
     pub note: String,
 }
 
@@ -149,7 +149,7 @@ struct Bar {
     whole: f64,
     /// A share that is marked.
     mark: Option<f64>,
-    /// Text behind the bar.
+    /// Text to the right of the bar.
     note: String,
 }
 
@@ -242,7 +242,7 @@ pub(crate) fn columns(labels: &[String], series: &[Series]) -> String {
 /// Height of a row of the legend.
 const ROW: i32 = 20;
 
-/// Where each name of a legend stands, in as many rows as it takes.
+/// Place of each name of a legend, in rows that fit the width.
 fn legend_places(names: &[&str], left: i32, width: i32) -> Vec<(i32, i32)> {
     let (mut x, mut y) = (left, 12);
     let place = |name: &&str| {
@@ -271,7 +271,7 @@ fn legend(area: &Area<'_>, parts: &[(&str, RGBColor)], left: i32) -> Drawn {
 const LINES_WIDTH: i32 = 860;
 const LEGEND_LEFT: i32 = 64;
 
-/// Lines over a common pair of axes. Empty when there is nothing to draw.
+/// Lines over a common pair of axes. Empty without points.
 pub(crate) fn lines(lines: &[Line], axes: &Axes) -> String {
     let points = || lines.iter().flat_map(|line| line.points.iter());
     let usable = |x: f64| !axes.log_x || x > 0.0;
@@ -389,7 +389,7 @@ fn svg(width: u32, height: u32, content: impl FnOnce(&Area<'_>) -> Drawn) -> Str
     let mut svg = String::new();
     {
         let area = SVGBackend::with_string(&mut svg, (width, height)).into_drawing_area();
-        // Into memory: nothing can fail but a mistake in this file.
+        // Drawing into memory fails only by a mistake in this file.
         content(&area).and_then(|()| area.present()).expect("drawing into memory");
     }
     let size = format!("width=\"{width}\" height=\"{height}\" ");

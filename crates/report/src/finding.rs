@@ -12,7 +12,7 @@ use crate::numbers::{ms, percent, rate, span};
 /// One thing that follows from a result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
-    /// What it is about.
+    /// The subject of the finding.
     pub topic: Topic,
     /// What follows, in a line.
     pub headline: String,
@@ -21,13 +21,13 @@ pub struct Finding {
     pub number: Option<Number>,
     /// What the finding rests on.
     pub confidence: Confidence,
-    /// What it costs to act on it; absent where there is nothing to act on.
+    /// The cost of acting on it; absent where there is no action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// What the reader should do; absent where there is nothing to do.
+    /// The reader's next step; absent where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,
-    /// The picture.
+    /// The picture as data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub figure: Option<Figure>,
     /// Further numbers and conditions, a paragraph each.
@@ -68,7 +68,7 @@ pub enum Topic {
     HeadTime,
     /// What the gaps would carry.
     Potential,
-    /// Scheduling policies.
+    /// A comparison of scheduling policies.
     Policy,
     /// How busy the drive is.
     Load,
@@ -101,27 +101,27 @@ pub enum Topic {
 /// A quantity with its unit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Number {
-    /// The quantity.
+    /// The quantity in words.
     pub quantity: String,
     /// Its value in the unit.
     pub value: f64,
-    /// The unit.
+    /// The unit of the value.
     pub unit: Unit,
 }
 
 /// The unit of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Unit {
-    /// Seconds.
+    /// Seconds; `s` in JSON.
     #[serde(rename = "s")]
     Seconds,
-    /// Nanoseconds.
+    /// Nanoseconds; `ns` in JSON.
     #[serde(rename = "ns")]
     Nanoseconds,
     /// A part of 1.
     #[serde(rename = "share")]
     Share,
-    /// Bytes.
+    /// Bytes; `bytes` in JSON.
     #[serde(rename = "bytes")]
     Bytes,
     /// Bytes a second.

@@ -16,7 +16,7 @@ pub(crate) fn ms(ns: f64) -> String {
 /// Longer times are no statement about a drive: it is replaced before.
 pub(crate) const TIME_MAX_S: f64 = 5.0 * 365.25 * 86_400.0;
 
-/// How a longer time is told.
+/// Text for a longer time.
 pub(crate) const TOO_LONG: &str = "longer than 5 years";
 
 /// A length of time in the unit people would use.

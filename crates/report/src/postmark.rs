@@ -125,7 +125,7 @@ fn name(number: usize) -> String {
     format!("pass {number}")
 }
 
-/// The section of its passes; nothing where it was not the workload.
+/// The section of its passes; empty where it was not the workload.
 pub(crate) fn passes(result: &RunResult) -> Markup {
     let Some(came) = &result.postmark else { return html! {} };
     let is_subtracted = came.cleaner == PostmarkCleaner::Ideal;

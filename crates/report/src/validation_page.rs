@@ -73,7 +73,7 @@ fn phase(phase: &PhaseAnalysis) -> Markup {
         p.note { "R is the mean resultant length of the differences of phase, 1 when all are the same; p is Rayleigh's, mean the mean difference in turns, both with the " (phase.gaps.name()) ". Errors are medians of their size in ms; resyn.: our spindle set to the trace's at every visit. " (phase.pairs_in_words()) }
         h3 { "Standard deviation of the error" }
         (table(&["served here as", "achieved", "phase unknown", "resynchronised"], &floors))
-        p.note { "In ms. Phase unknown: sqrt(2) times the standard deviation of a rotational latency, which two independent ones differ by whatever the model." }
+        p.note { "In ms. Phase unknown: sqrt(2) times the standard deviation of a rotational latency, the difference of two independent ones, under any model." }
     }
 }
 

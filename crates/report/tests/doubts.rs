@@ -1,4 +1,4 @@
-//! Traces that cannot say what a study asks are told so, at the top.
+//! Doubtful traces are named at the top of the findings.
 #![allow(missing_docs)]
 
 use std::io::Write;
@@ -26,7 +26,7 @@ fn reads(count: u64, gap_ns: u64, response_ns: Option<u64>) -> Vec<String> {
     (0..count).map(line).collect()
 }
 
-/// A trace in which nothing is doubtful: 70 s.
+/// A trace without doubts: 70 s.
 fn sound() -> Vec<String> {
     reads(700, 100 * MS, None)
 }

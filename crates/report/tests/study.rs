@@ -159,7 +159,7 @@ fn a_policy_that_does_harm_is_named_where_none_helps() {
     assert!(study.study.runs.iter().all(told), "{finding:?}");
 }
 
-/// The Atlas 10K with a command queue of its own.
+/// The Atlas 10K with a command queue.
 fn drive_with_queue() -> tempfile::NamedTempFile {
     let mut file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
     let queue = "\n[electronics.queue]\ndepth = 32\nscheduler = { policy = \"sptf\" }\n";
@@ -302,7 +302,7 @@ fn the_time_of_a_scrub_is_said_and_leaves_the_load_as_it_is() {
     assert!(scrub.confidence == Confidence::Estimated && scrub.figure.is_some());
     assert_eq!(estimate.foreground_delay_ns, 0);
     assert!(estimate.free_blocks_before_switched_off);
-    // No more than all that passes under the head in the rotational latency.
+    // At most all that passes under the head in the rotational latency.
     let seconds = scrub_of(&study).seconds.unwrap();
     let share = scrub_of(&study).gap_share;
     let rate = study.study.drive.capacity_bytes as f64 / seconds;
@@ -344,7 +344,7 @@ fn what_becomes_of_the_latency_of_a_recorded_load_is_what_a_direct_run_says() {
     let progress = &task.unfinished.progress;
     let read_share = |blocks: u64| blocks as f64 / arm.blocks as f64;
     assert!((0.1..0.2).contains(&read_share(progress.last().unwrap().blocks)));
-    // Where requests keep to parts of the drive an end expected that early is not true, and is said so.
+    // Where requests keep to parts of the drive an end expected that early is wrong, and the words say so.
     assert_eq!(arm.end, ScrubEnd::OutOfReach);
     assert!(task.expected_end_ns.is_some());
     let parts = free_work_parts(&result);
@@ -481,7 +481,7 @@ fn an_effort_that_no_estimate_can_do_with_is_refused_with_the_range() {
                 assert!(error.to_string().contains("1s to 1d are allowed"), "{error}");
             }
         }
-        // It does not matter where nothing is estimated.
+        // Without an estimate the effort does not matter.
         options.scrub = false;
         assert!(study(&options, &|_| {}).is_ok());
     }

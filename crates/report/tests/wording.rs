@@ -33,7 +33,7 @@ fn of_lines(lines: impl Iterator<Item = String>, scrub: bool) -> StudyReport {
     StudyReport::new(study(&options, &|_| {}).unwrap())
 }
 
-/// `count` random reads, so many nanoseconds apart.
+/// `count` random reads, this many nanoseconds apart.
 fn reads(count: u64, gap_ns: u64) -> impl Iterator<Item = String> {
     let mut prng = Prng::new(1, "wording");
     (0..count).map(move |i| format!("{},R,{},4096,0,\n", i * gap_ns, prng.below(2_000_000) * 4096))

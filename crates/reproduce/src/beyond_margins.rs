@@ -17,7 +17,7 @@ const CONSTANTS: [u64; 8] = [25, 50, 60, 75, 100, 150, 200, 300];
 /// By how much free work may delay the foreground: milliseconds for each second of the head's time.
 const BUDGET: f64 = 5.0;
 
-/// A drive that has to be foreseen.
+/// A drive whose times have to be predicted.
 struct Hidden {
     name: &'static str,
     what: &'static str,

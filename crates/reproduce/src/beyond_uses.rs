@@ -1,4 +1,4 @@
-//! What free bandwidth is good for (osdi00 section 2.2) behind the transactions of its figure 8:
+//! What free bandwidth is good for (osdi00 section 2.2) with the transactions of its figure 8:
 //! prefetching, prewriting, comparing versions, and a sample.
 
 use freewheel_freeblock::tasks::{CADENCE, Event, Promoted, TaskId, Tasks};
@@ -60,7 +60,7 @@ fn options() -> Options {
 /// How near. Assumed: a track of the drive is about as long.
 const LOCAL_SD: Bytes = Bytes::new(128 << 10);
 
-/// Requests near the one before, where something can be foreseen: the share from which on osdi00
+/// Requests near the one before, where something can be predicted: the share from which on osdi00
 /// figure 4 shows an effect.
 const LOCAL_SHARE: f64 = 0.7;
 

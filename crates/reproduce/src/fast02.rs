@@ -23,8 +23,8 @@ use freewheel_study::figure::Line;
 /// What stands in for the paper's drive, wherever its seeks vary.
 pub(super) const BLACK_BOX: &str = "an emulated Atlas 10K; errors of its seeks are normal, with a standard deviation of 105 us; bus of 80 MB/s (Ultra2)";
 
-/// How far seeks of the paper's drive were off is not said. With this as many head times are
-/// mispredicted as on it, 2.5 %: whole turns, and ends amid a request of a drive with zero-latency
+/// The paper does not say how far seeks of its drive were off. With this the same share of head times is
+/// mispredicted as on it, 2.5 %: whole turns, and ends within a request of a drive with zero-latency
 /// access. That errors are normal is assumed: they are sums of many small ones.
 pub(super) const ATLAS_JITTER: SimDuration = SimDuration::from_us(105);
 
@@ -41,7 +41,7 @@ pub(super) const POLICIES: [(&str, PolicySpec); 3] = [
     ("SPTF", PolicySpec::Sptf),
 ];
 
-/// One run of the paper's transactions behind the scheduler outside.
+/// One run of the paper's transactions with the scheduler outside.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Setting {
     pub policy: PolicySpec,

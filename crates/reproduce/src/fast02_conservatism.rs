@@ -24,7 +24,7 @@ fn conservatisms(context: &Context<'_>) -> &'static [u64] {
 
 /// The runs behind figure 9.
 struct Margins {
-    /// In microseconds.
+    /// Conservatism in microseconds.
     margins: &'static [u64],
     /// Of every policy one without free work, and one with each margin.
     results: Vec<RunResult>,

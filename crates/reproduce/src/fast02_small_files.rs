@@ -3,7 +3,7 @@
 //!
 //! The paper's reads came from FreeBSD's FFS and were not published. What stands in for it is where
 //! FFS puts the blocks of a file system that is filled once (McKusick et al., ACM TOCS 2(3), 1984):
-//! directories in turn in all cylinder groups, files in the group of their directory, one behind the
+//! directories in turn in all cylinder groups, files in the group of their directory, one after the
 //! other. Blocks that were read stay in memory, which has room for all of them. Assumed: cylinder
 //! groups of 32 MiB and an inode of 128 B for every 4 KiB, as FreeBSD 4's newfs made them; inodes that
 //! are not written for having been read; one process.
@@ -116,7 +116,7 @@ impl FileReader {
         reader
     }
 
-    /// Goes on to the next file of which something is not in memory.
+    /// Continues with the next file that is not wholly in memory.
     fn open(&mut self) {
         while self.wanted.is_empty() && self.left > 0 {
             self.left -= 1;

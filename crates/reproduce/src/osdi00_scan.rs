@@ -23,7 +23,6 @@ use freewheel_study::figure::{Axes, Figure, Line};
 /// One run: transactions in the foreground, scans in the background.
 #[derive(Debug, Clone, Copy)]
 struct Setting {
-    /// Multiprogramming level.
     mpl: u32,
     policy: PolicySpec,
     rule: Rule,
@@ -33,7 +32,6 @@ struct Setting {
     chains: bool,
     /// Part of all blocks that makes a scan.
     sample_share: Option<f64>,
-    /// Scans.
     rounds: u64,
     /// Whether the last blocks of a scan may be promoted, at a fiftieth of the foreground's time.
     promote: bool,
@@ -93,13 +91,13 @@ impl Setting {
     fn run(&self, seed: u64) -> Result<RunResult, ConfigError> {
         let mut config = self.config(seed);
         if let Workload::Closed { requests, .. } = &mut config.workload {
-            // Of no effect: the foreground goes on until the scans are done.
+            // Of no effect: the foreground continues until the scans are done.
             *requests = 1;
         }
         Experiment::new(config)?.run()
     }
 
-    /// The same foreground with nothing behind it, for as many requests.
+    /// The same foreground without background work, for the same number of requests.
     fn run_alone(&self, seed: u64, wanted: u64) -> Result<RunResult, ConfigError> {
         let mut config = SimConfig { freeblock: None, ..self.config(seed) };
         if let Workload::Closed { requests, .. } = &mut config.workload {
@@ -109,7 +107,7 @@ impl Setting {
     }
 }
 
-/// The paper's transactions (section 6.2) with nothing behind them, under FCFS.
+/// The paper's transactions (section 6.2) without background work, under FCFS.
 pub(super) fn transactions(mpl: u32, sizes: SizeDistribution, seed: u64) -> SimConfig {
     SimConfig {
         seed,
@@ -365,7 +363,7 @@ pub(super) fn fig10(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     Ok(Outcome { rows, figures })
 }
 
-/// What the response may change by at least, in percent: to fall is no cost, and to nothing is the
+/// What the response may change by at least, in percent: to fall is no cost, and to 0 is the
 /// most that it can fall.
 const LEAST_COST: f64 = -100.0;
 
@@ -386,14 +384,14 @@ fn policies(context: &Context<'_>) -> &'static [PolicySpec] {
     ]
 }
 
-/// Paths without some of what they consist of.
+/// Paths without some of their parts.
 struct OmittedRows {
     title: &'static str,
     region_weights: bool,
     chains: bool,
 }
 
-/// What is left without both is one track, and what else there is time for at source and destination.
+/// Without both, a path is one track and the reads that fit at source and destination.
 const LEFT_OUT: [OmittedRows; 3] = [
     OmittedRows { title: "chains and prices", region_weights: false, chains: false },
     OmittedRows { title: "chains over a cylinder's tracks", region_weights: true, chains: false },
@@ -572,7 +570,7 @@ fn untouched_row(
     Ok(context.holds(&quantity, untouched(context, setting, result)?))
 }
 
-/// Scans a day if all rotational latency were transfers of wanted blocks, and as many blocks came in
+/// Scans a day if all rotational latency were transfers of wanted blocks, and the same number of blocks came in
 /// passing.
 fn ceiling_a_day(result: &RunResult) -> f64 {
     let background = background(result);

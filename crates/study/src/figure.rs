@@ -12,19 +12,19 @@ use crate::head_use::HeadUse;
 pub enum Figure {
     /// How the heads of runs spent the time at work: a bar for each run.
     HeadTime {
-        /// The runs.
+        /// The runs, from top to bottom.
         bars: Vec<HeadTimeBar>,
     },
     /// What the heads did with all time: a bar for each case.
     HeadUse {
-        /// The cases.
+        /// The cases, from top to bottom.
         bars: Vec<HeadUseBar>,
     },
     /// Lines over common axes.
     Lines {
-        /// The lines.
+        /// The lines, in the order of the legend.
         lines: Vec<Line>,
-        /// Their axes.
+        /// Axes of all lines.
         axes: Axes,
     },
     /// Groups of columns.

@@ -1,4 +1,4 @@
-//! Means and shares of what may be nothing.
+//! Means and shares, 0 where there is no whole.
 
 pub(crate) fn mean<T>(all: &[T], value: impl Fn(&T) -> f64) -> f64 {
     ratio(all.iter().map(value).sum(), all.len() as f64)

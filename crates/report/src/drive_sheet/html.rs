@@ -135,7 +135,7 @@ impl DriveSheet {
     }
 }
 
-/// Names and what is said of them.
+/// Names and their texts.
 fn list<'a, N: maud::Render + 'a, T: AsRef<str> + 'a>(
     pairs: impl IntoIterator<Item = &'a (N, T)>,
 ) -> Markup {

@@ -75,15 +75,15 @@ struct Heading {
 pub struct CheckRow {
     /// What is compared.
     pub quantity: &'static str,
-    /// For people.
+    /// The quantity in words.
     #[serde(skip)]
     pub title: &'static str,
-    /// Its unit.
+    /// Unit of both values.
     #[serde(skip)]
     pub unit: QuantityUnit,
     /// What the model does.
     pub modelled: u64,
-    /// What the maker promises; null where nothing was published.
+    /// The maker's promise; null where none was published.
     pub advertised: Option<u64>,
     /// How far the model is off, as a share of what is advertised.
     pub deviation_share: Option<f64>,
@@ -103,7 +103,7 @@ pub struct ZoneSheet {
     pub first_cylinder: u32,
     /// Counted from the outermost.
     pub last_cylinder: u32,
-    /// Capacity.
+    /// Blocks of 512 bytes in the zone.
     pub blocks: u64,
     /// Blocks of 512 bytes on each track.
     pub blocks_per_track: u32,

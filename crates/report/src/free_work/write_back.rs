@@ -1,4 +1,4 @@
-//! What write-back costs the foreground, and what it is worth to it.
+//! Cost and benefit of write-back for the foreground.
 
 use freewheel_model::stats::Summary;
 use freewheel_sim::RunResult;
@@ -53,7 +53,7 @@ fn worse(result: &RunResult, references: &WriteBackReferences) -> Option<Finding
             .number("without write-back", no_memory.requests_per_second, Unit::RequestsPerSecond)
             .cost(Cost::Setting)
             .detail(format!(
-                "Reads take {} ms with write-back, and {} ms where every write is a request of its own.",
+                "Reads take {} ms with write-back, and {} ms where every write is a request.",
                 ms(with.mean_ns),
                 ms(without.mean_ns)
             ))
@@ -101,7 +101,7 @@ fn against_endless(result: &RunResult, references: &WriteBackReferences) -> Stri
     )
 }
 
-/// The responses of reads in the three runs, drawn: nothing where there is no write-back.
+/// The responses of reads in the three runs, drawn; empty without write-back.
 pub(super) fn chart(result: &RunResult) -> Markup {
     let Some(WriteBackReferences { endless_memory, no_memory }) = &result.write_back_references
     else {

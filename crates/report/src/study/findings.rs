@@ -162,7 +162,7 @@ fn potential_is(study: &Study) -> String {
     let run = study.baseline();
     let when = match given_away_bytes_per_second(study) {
         Some(_) => {
-            "while the drive keeps nothing of the blocks that pass before the wanted ones".into()
+            "while the drive keeps none of the blocks that pass before the wanted ones".into()
         }
         None if study.drive.keeps_free_blocks_before => format!(
             "{}, while the drive reads the blocks that pass before the wanted ones into its buffer (`keep_free_blocks_before`)",
@@ -212,7 +212,7 @@ fn load(study: &Study) -> Finding {
     let replay = if study.dependent_replay {
         "Each request was replayed a think time after the one it had waited for, so a slower drive is asked later."
     } else {
-        "Requests were replayed at their traced times, at whatever speed the drive answered."
+        "Requests were replayed at their traced times, however fast the drive answered."
     };
     let piled_up = !study.dependent_replay && result.outstanding_max > REPLAY_WINDOW as u64;
     let busiest = result.busy_shares.busiest;

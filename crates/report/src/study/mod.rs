@@ -17,7 +17,7 @@ use crate::finding::Finding;
 /// The document of a study.
 #[derive(Debug, Serialize)]
 pub struct StudyReport {
-    /// The numbers.
+    /// The study's numbers, at the top level of the document.
     #[serde(flatten)]
     pub study: Study,
     /// What follows, most important first.

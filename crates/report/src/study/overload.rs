@@ -73,7 +73,7 @@ fn in_microseconds(study: &Study) -> String {
     }
 }
 
-/// Policies by the part of the load that each serves: response times of an overload tell nothing.
+/// Policies by the part of the load that each serves: response times of an overload do not compare them.
 pub(super) fn policy(study: &Study) -> Finding {
     let traced = (study.trace.info.reads + study.trace.info.writes) as f64 / study.traced_seconds();
     let served = |run: &PolicyRun| run.result.requests_per_second;

@@ -191,7 +191,7 @@ fn words() -> Markup {
         ("flush", "a command that is done when all earlier writes are on the media"),
         (
             "FUA",
-            "force unit access: a write that is done only when it is on the media, whatever the write cache",
+            "force unit access: a write that is done only when it is on the media, even with a write cache",
         ),
         ("p99", "99 % of the requests took no longer"),
     ];

@@ -12,7 +12,7 @@ const NOTICEABLE: f64 = 0.02;
 /// Improvement from which it is clearer to say how many times shorter.
 const MANIFOLD: f64 = 0.9;
 
-/// None when there is nothing to compare.
+/// None when there is a single run.
 pub(super) fn policy(study: &Study) -> Option<Finding> {
     let (baseline, best) = (study.baseline(), study.best_policy());
     if study.policies().count() < 2 && !baseline.own_queue || baseline.result.response.count == 0 {

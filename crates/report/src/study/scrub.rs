@@ -81,7 +81,7 @@ fn headline(study: &Study, estimate: &ScrubEstimate) -> String {
     )
 }
 
-/// What the load pays: nothing for the scrub, but maybe for the gaps.
+/// The load pays for gaps that the drive gives away, never for the scrub itself.
 fn cost(study: &Study, estimate: &ScrubEstimate) -> Cost {
     let added_ns = estimate.response_ns_mean - study.baseline().result.response.mean_ns;
     // Response times of a growing queue do not tell the cost; the scrub itself delays no request.

@@ -100,14 +100,14 @@ fn charts(estimate: &ScrubEstimate) -> Markup {
         (bandwidth_chart(&bandwidth(estimate, &shown), read))
         p.note {
             "In gaps is what the gaps give, without what requests read anyway; " (POTENTIAL_IS)
-            "; it is the same whatever is left to read. Latency in which the drive writes back from its buffer is not given away and does not count. Latency that counts is"
+            "; it does not depend on the blocks left to read. Latency in which the drive writes back from its buffer is not given away and does not count. Latency that counts is"
             @for (nth, &number) in shown.iter().enumerate() {
                 @if nth > 0 { " and" }
                 " " (percent(estimate.arms[number].gap_share)) " of the time of the whole trace, "
                 (percent(estimate.arms[number].simulated_gap_share)) " in the bursts"
                 @if count > 1 { " (" (name(number, estimate)) ")" }
             }
-            "; times are reckoned by the former. Bandwidth and shares are those of each burst, from its beginning to its end; lines from one burst to the next stand for what was not simulated."
+            "; times follow from the share of the whole trace. Bandwidth and shares are those of each burst, from its beginning to its end; lines between bursts are interpolated."
         }
         @for &number in &shown {
             (shares_chart(&of_arm(number, estimate), &shares_of(&estimate.arms[number]), read))
@@ -149,7 +149,7 @@ fn shares_of(arm: &ArmScrub) -> [Line; 3] {
     latency_lines(&arm.course.iter().map(|at| (percent_read(at), at.shares)).collect::<Vec<_>>())
 }
 
-/// What the gaps of these actuators give, beside what they might.
+/// Bandwidth of the gaps of these actuators, and their potential.
 fn bandwidth(estimate: &ScrubEstimate, shown: &[usize]) -> Vec<Line> {
     let of = |number: usize, what: &str, rate: fn(&ScrubPoint) -> f64| {
         let points = estimate.arms[number].course.iter();

@@ -14,7 +14,7 @@ pub struct Delivered {
     pub in_idle: u64,
     /// Moved by foreground requests that were made for them.
     pub promoted: u64,
-    /// Such requests.
+    /// Promoted foreground requests.
     pub promoted_requests: u64,
     /// Time of the heads that they took.
     pub promoted_head_ns: u64,
@@ -22,7 +22,7 @@ pub struct Delivered {
     pub superseded: u64,
     /// Moved for a backup by foreground requests before a foreground write, which waited for them.
     pub copied: u64,
-    /// Such requests.
+    /// Requests that copied before a write.
     pub copied_requests: u64,
     /// Time of the heads that they took.
     pub copied_head_ns: u64,

@@ -31,7 +31,7 @@ pub struct FreeWork {
     pub decisions: u64,
     /// Nodes of the search that a decision looked at, on average.
     pub nodes_mean: f64,
-    /// How many decisions looked at no more than so many of them, by powers of two.
+    /// Decisions by the most nodes that they looked at, cumulated over powers of two.
     pub by_nodes: ByNodes,
     /// Decisions that stopped for their budget: something better may have been missed.
     pub exhausted: u64,
