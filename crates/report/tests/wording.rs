@@ -56,5 +56,15 @@ fn of_a_load_that_the_drive_serves_easily() {
 
 #[test]
 fn of_a_load_that_the_drive_cannot_serve() {
-    insta::assert_snapshot!("overload", words(&of_lines(reads(13_000, 2_500_000), false)));
+    let report = of_lines(reads(13_000, 2_500_000), false);
+    insta::assert_snapshot!("overload", words(&report));
+    // Terminal, JSON and page render the same findings.
+    let (text, page) = (report.text(), report.html());
+    let json = serde_json::to_value(&report).unwrap();
+    for (number, finding) in report.findings.iter().enumerate() {
+        assert_eq!(json["findings"][number]["headline"], *finding.headline);
+        let on_page = page.contains(&format!("<strong>{}</strong>", finding.headline));
+        assert!(on_page && text.contains(&finding.headline), "{finding:?}");
+        assert!(page.contains(&finding.facts()) && text.contains(&finding.facts()), "{finding:?}");
+    }
 }
