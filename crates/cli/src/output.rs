@@ -2,7 +2,6 @@
 
 use std::io::{ErrorKind, Write};
 
-use freewheel::report::Finding;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -43,11 +42,6 @@ pub fn print(text: &str) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
-}
-
-/// A finding or caution for a terminal: its detail below it, indented.
-pub fn finding(finding: &Finding) -> String {
-    format!("{}\n  {}\n", finding.headline, finding.detail.replace('\n', "\n  "))
 }
 
 /// A remark besides the result, on stderr; dropped when stderr is closed.

@@ -8,8 +8,8 @@
 use freewheel_model::drive::spec::{Direction, Mapping};
 
 use super::clock::{Clock, fold};
-use super::heads::{HEADS_MAX, SAME_NS};
 use super::host::Host;
+use super::limits::{HEADS_MAX, SAME_NS};
 use super::map::{InBands, Runs, ZoneMap};
 use super::seeks::{Timer, Track};
 use super::{ExtractError, no_time};
@@ -37,7 +37,7 @@ pub(super) fn are_bands(
     Ok(true)
 }
 
-/// Whether movements to tracks that come later in a group of so many take longer than to the next.
+/// Whether movements to tracks that come later in a group of this many take longer than to the next.
 fn grows(
     host: &mut Host<'_>,
     clock: &mut Clock,
@@ -116,8 +116,8 @@ fn width(zone: &ZoneMap) -> Option<u64> {
     zone.runs.as_ref().map(|runs| runs.tracks)
 }
 
-/// Whether a zone has bands of so many cylinders on so many surfaces and nothing else. A narrower one
-/// looks like a beginning of a wider one, and goes on as a zone of its own.
+/// Whether a zone has bands of this many cylinders on this many surfaces only. A narrower one
+/// looks like the beginning of a wider one, and continues as another zone.
 fn is_whole(zone: &ZoneMap, cylinders: u64, surfaces: u64) -> bool {
     let runs = (zone.track_of(zone.end() - 1).0 + 1).div_ceil(cylinders);
     width(zone) == Some(cylinders) && runs.is_multiple_of(surfaces)

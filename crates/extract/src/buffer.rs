@@ -29,7 +29,7 @@ const PAIRS: usize = 32;
 const SHORTEST_TURN: SimDuration = SimDuration::from_ms(3);
 /// Reads at random places that say whether a platter turns, where those of the pairs leave it open.
 const PLACES_SURE: usize = 128;
-/// Whatever seeks take, answers come at an angle that is as good as random: the middle half of them spans
+/// With seeks of any length, answers come at an angle that is as good as random: the middle half of them spans
 /// half a turn or more. No half of 32 lies within an eighth of the shortest one with a probability of one
 /// in a million (binomial), and of 128 within a quarter with one in a thousand million.
 const TURN_PARTS: u64 = 4;
@@ -38,10 +38,10 @@ const TURN_PARTS: u64 = 4;
 const TRIALS: usize = 9;
 /// Places at which the reach is tried: how far a drive reads on depends on where in its track.
 const PLACES: usize = 24;
-/// Nothing in between is tried beyond this.
+/// Beyond this no value in between is tried.
 const SEGMENTS_MAX: usize = 4096;
 const REACH_MAX: u64 = 1 << 16;
-/// Long enough for a turn of any drive, and to read on for so many blocks on one that takes as long
+/// Long enough for a turn of any drive, and to read on for this many blocks on one that takes as long
 /// for each as the Cheetah 4LP of 1996 on its inner tracks; or 40 turns of a slow drive.
 const PAUSE_MIN: SimDuration = SimDuration::from_ms(25);
 const PAUSE_A_BLOCK: SimDuration = SimDuration::from_us(50);
@@ -65,7 +65,7 @@ pub(super) fn measure(host: &mut Host<'_>) -> Result<Option<Buffer>, ExtractErro
     // Twice the slowest of the faster half: jitter of answers is allowed for.
     let spread = median - times[0];
     let hit_below = times[PAIRS * 3 / 4] + spread * 2 + SimDuration::from_us(20);
-    // Nothing sets hits apart: the clock finds out whether there is a period at all.
+    // Hits and misses look alike: the clock finds out whether there is a period at all.
     if firsts[firsts.len() * 3 / 4] < hit_below {
         return Ok(None);
     }
@@ -123,14 +123,14 @@ fn segments(host: &mut Host<'_>, hit_below: SimDuration) -> Result<u32, ExtractE
     Ok(gone as u32)
 }
 
-/// Whether a block is still in the buffer after so many reads elsewhere.
+/// Whether a block is still in the buffer after this many reads elsewhere.
 fn stays(host: &mut Host<'_>, others: usize, hit_below: SimDuration) -> Result<bool, ExtractError> {
     let mut hits = 0;
     for _ in 0..TRIALS {
         let (block, _) = host.read_elsewhere(&[])?;
         let mut came = 0;
         while came < others {
-            // What is in the buffer by chance takes nothing's place.
+            // A hit by chance replaces no segment.
             let (_, other) = host.read_elsewhere(&[block])?;
             came += usize::from(other.took() >= hit_below);
         }

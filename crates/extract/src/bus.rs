@@ -1,8 +1,8 @@
 //! How long the bus takes for each block.
 //!
 //! A hit ends when its last block is across: its time is linear in its length, and the slope is the
-//! bus's time of a block. Where nothing is kept, a read of several blocks is answered later in the
-//! turn than a read of its last one alone by what the bus is behind the media.
+//! bus's time of a block. Where the buffer keeps no block, a read of several blocks is answered later in the
+//! turn than a read of its last one alone by what the bus lags the media.
 
 use freewheel_units::{Op, SimDuration};
 
@@ -51,10 +51,10 @@ const ALIKE: SimDuration = SimDuration::from_us(500);
 /// Between two reads of the same blocks at most: blocks that are not kept come round at random, and
 /// what the drive reads on meanwhile does not take their place.
 const PAUSE_MAX: SimDuration = SimDuration::from_ms(5);
-/// Blocks read where nothing is kept: few enough that a bus of ten times the media's time is less
+/// Blocks read where the buffer keeps no block: few enough that a bus of ten times the media's time is less
 /// than half a turn behind.
 const FROM_MEDIA: u64 = 16;
-/// Part of a turn in which answers lie that waited for nothing else.
+/// Part of a turn in which answers lie that waited for the media only.
 const IN_STEP: f64 = 1.0 / 32.0;
 /// Standard errors from which on a time is one.
 const SURE: f64 = 4.0;
@@ -140,7 +140,7 @@ fn of_media(
     if late_ns <= SURE * error_ns {
         return Ok(BusFound::NoTime);
     }
-    // Under the head are all of them, and behind the last comes the time of one in any case.
+    // Under the head are all of them, and after the last comes the time of one in any case.
     let width_ns = clock.period_ns() / zone.per_track as f64;
     let more = (FROM_MEDIA - 1) as f64;
     let block_ns = (late_ns + FROM_MEDIA as f64 * width_ns) / more;

@@ -53,7 +53,7 @@ const FIRST_PASSES_MAX: usize = 12;
 const FIRST_REFERENCES: usize = 12;
 /// Longest pause before a read of the first passes: some turns of the slowest spindle.
 const PAUSE_MAX: SimDuration = SimDuration::from_ms(100);
-/// Before each of these passes there is one up to twice as long as a pass, which is held to take no
+/// Before each of these passes there is one up to twice as long as a pass, which is assumed to take no
 /// less than this.
 const LONGER_PAUSE_MIN: SimDuration = SimDuration::from_ms(500);
 /// Mean resultant length without which there is no rotation. Sixty spans at random reach half of one
@@ -68,12 +68,12 @@ const MULTIPLES_MAX: usize = 6;
 /// A frequency that is nearly as good leaves the period open.
 const NEARLY_AS_GOOD: f64 = 0.95;
 /// The phase is taken anew after this, or after as long as there are answers, so that no turn is
-/// miscounted; sooner where it was off, down to some times what it takes.
+/// miscounted; sooner where it was off, down to some times its length.
 const SYNCHRONISE_EVERY: SimDuration = SimDuration::from_secs(20);
 const SYNCHRONISE_EVERY_MIN: SimDuration = SimDuration::from_secs(2);
-/// What it may be off besides what answers vary: a quarter of the narrowest sectors.
+/// Error of the phase beside the spread of answers: a quarter of the narrowest sectors.
 const STRAY_ALLOWED_NS: f64 = 500.0;
-/// Of so many times the worst counts.
+/// Of this many times the worst counts.
 const STRAYS_OF: usize = 4;
 /// A period from less than this is no better than that of the first passes, which took as long, and
 /// a pace no better than the mean.
@@ -87,7 +87,7 @@ const PASS_WIDTH: f64 = 1.0 / 8.0;
 /// Standard deviations beyond which an answer was held up, and deviations that are always allowed.
 const HELD_UP: f64 = 4.0;
 const ALWAYS_ALLOWED_NS: f64 = 4_000.0;
-/// Times as many reads as were asked for are made at most to find that many that agree.
+/// Reads are at most this many times the number asked for, until that number agrees.
 const READS_FACTOR_MAX: usize = 8;
 
 /// Difference of two angles, in [-0.5, 0.5).
@@ -102,7 +102,7 @@ pub(super) fn fold(turns: f64) -> f64 {
 }
 
 /// The angles among these that agree: most of those that lie within `width`. The others were held up
-/// by something that has nothing to do with the drive.
+/// by a cause outside the drive.
 pub(super) fn agreeing(angles: &[f64], width: f64) -> Vec<usize> {
     let near = |begin: f64| {
         let inside = |other: &usize| fold(angles[*other] - begin) <= width;
@@ -127,7 +127,7 @@ pub(super) fn mean_angle(angles: impl Iterator<Item = f64> + Clone) -> f64 {
 }
 
 impl Clock {
-    /// Finds the period, from nothing but answers.
+    /// Finds the period from answers alone.
     pub fn find(host: &mut Host<'_>) -> Result<Self, ExtractError> {
         host.begin("rotation", FIRST_PASSES_MAX as u64);
         let mut clock = Self {
@@ -153,7 +153,7 @@ impl Clock {
             host.sleep(SimDuration::from_ns(pause));
             let answers = clock.pass(host, PAUSE_MAX)?;
             if answers.iter().flatten().any(|done| done.session != clock.session) {
-                // Times of two sessions have nothing to do with each other.
+                // Times of two sessions have no common zero.
                 clock.session = host.session();
                 passes = vec![clock.pass(host, PAUSE_MAX)?];
                 continue;
@@ -177,12 +177,12 @@ impl Clock {
         let angle = |done: Done| fold((done.end.ns() as f64 - self.zero_ns) / period_ns);
         self.angles = passes[0].iter().map(|done| done.map(angle)).collect();
         self.passed(&passes[0]);
-        // It deviates from itself by nothing.
+        // Its deviation from itself is 0.
         (self.jitter_square, self.passes) = (0.0, 0.0);
         passes[1..].iter().for_each(|pass| self.passed(pass));
         // So early the pace was hardly known.
         (self.every, self.strays_ns) = (SYNCHRONISE_EVERY, VecDeque::new());
-        // A host that has slept for long is later than one that has not: this says nothing beside
+        // A host that has slept for long is later than one that has not: this is no evidence beside
         // the passes that follow.
         self.zeros = vec![Vec::new()];
     }
@@ -208,7 +208,7 @@ impl Clock {
         self.jitter_ns() / (self.references.len() as f64).sqrt() + 1.0
     }
 
-    /// How the period changed meanwhile; None where nothing of it shows, or after a minute only.
+    /// How the period changed meanwhile; None where no change shows, or after a minute only.
     pub fn wander(&self) -> Option<TimingSpread> {
         passages::wander(&self.zeros, self.period_ns, self.passage_error_ns())
     }
@@ -257,7 +257,7 @@ impl Clock {
     pub fn settle(&mut self, host: &mut Host<'_>) -> Result<(), ExtractError> {
         host.begin("rotation to the end", PERCENT);
         while self.period_error_ns() > WELL_KNOWN * self.period_ns {
-            // What it may be off falls with the time it was followed.
+            // Its error falls with the time over which it was followed.
             let known = WELL_KNOWN * self.period_ns / self.period_error_ns();
             host.reached((known * PERCENT as f64) as u64);
             host.sleep(SYNCHRONISE_EVERY);
@@ -363,7 +363,7 @@ impl Clock {
         from + SimDuration::from_ns(wait.round() as u64)
     }
 
-    /// Angles at which blocks are answered, each the mean of so many reads that agree. Blocks that
+    /// Angles at which blocks are answered, each the mean of this many reads that agree. Blocks that
     /// are far from each other are measured together at no more cost.
     pub fn measure(
         &mut self,

@@ -270,7 +270,7 @@ fn mechanics(
     let period = format!("{:.3} ns", found.period_ns);
     let ppm = found.period_error_ns / found.period_ns * 1e6;
     let wander = found.wander;
-    // What it did meanwhile it may do again.
+    // The spindle may drift again as it did meanwhile.
     let off = wander.map_or(0.0, |wander| wander.most.max(-wander.least) * 1e6);
     // Of the file, which has whole nanoseconds.
     let rounded = (found.period_ns.round() - found.period_ns).abs() / found.period_ns * 1e6;
@@ -359,7 +359,7 @@ fn changes(wander: &TimingSpread) -> String {
     }
 }
 
-/// What was found by writing, or that nothing was written.
+/// Values found by writing, or that no block was written.
 fn writing(found: &Found, push: &mut impl FnMut(&str, String, Confidence, String)) {
     use Confidence::{Approximate, Assumed};
     let Some(writes) = &found.writes else {

@@ -28,7 +28,7 @@ impl Other {
         self.lead_ns > SAME_NS && self.lead_ns > SURE * self.error_ns
     }
 
-    /// Whether nothing sets it apart.
+    /// Whether no request tells it from the chosen one.
     fn is_like(&self) -> bool {
         self.lead_ns <= SAME_NS.max(self.error_ns)
     }
@@ -106,13 +106,13 @@ pub(super) fn value(spec: &DriveSpec, key: &str) -> Option<String> {
     })
 }
 
-/// Rounds over all choices at most; in most cases the second changes nothing.
+/// Rounds over all choices at most; in most cases the second changes no choice.
 const ROUNDS_MAX: usize = 4;
-/// Requests are well explained where no more than one of so many is off by a turn, what answers vary by
-/// counted in; and a shorter head switch saves turns if it saves one in so many. Assumed: few enough
+/// Requests are well explained where at most one of this many is off by a turn, what answers vary by
+/// counted in; and a shorter head switch saves turns if it saves one in this many. Assumed: few enough
 /// that a wrong value that all others hang on shows.
 const REQUESTS_A_TURN: f64 = 300.0;
-/// So much shorter a head switch is tried, as far as the error of its measurement goes.
+/// This much shorter a head switch is tried, as far as the error of its measurement goes.
 const SWITCH_LESS: [SimDuration; 4] = [
     SimDuration::from_us(2),
     SimDuration::from_us(4),
@@ -202,7 +202,7 @@ pub(super) fn fitted(
     Some((best.spec, choices))
 }
 
-/// Made better until nothing does.
+/// Improved until no change helps.
 fn settled(spec: DriveSpec, requests: &Requests, switch_least: SimDuration) -> Option<Fit<'_>> {
     let errors_ns = errors_ns(&spec, requests)?;
     let misfit_ns = mean(&errors_ns);
@@ -219,7 +219,7 @@ fn settled(spec: DriveSpec, requests: &Requests, switch_least: SimDuration) -> O
 }
 
 impl Fit<'_> {
-    /// Mean error of requests of which one in so many is off by a turn.
+    /// Mean error of requests of which one in this many is off by a turn.
     fn turns_ns(&self) -> f64 {
         self.spec.rotation_period.ns() as f64 / REQUESTS_A_TURN
     }
@@ -283,7 +283,7 @@ impl Fit<'_> {
         (self.misfit_ns, self.spec, self.errors_ns) = (mean(&errors_ns), spec, errors_ns);
     }
 
-    /// Takes the best of some changes, if it is better than what there is.
+    /// Takes the best of some changes, if it improves the choice.
     fn choose(&mut self, key: &'static str, changes: Vec<AnyChange>) {
         let mut best: Option<(DriveSpec, Vec<f64>)> = None;
         self.note(key, &self.spec.clone(), self.errors_ns.clone());
@@ -311,7 +311,7 @@ impl Fit<'_> {
         }
     }
 
-    /// What was tried for a key, against what was chosen in the end; None if nothing was.
+    /// What was tried for a key, against what was chosen in the end; None if no other was.
     fn choice(&self, key: &'static str) -> Option<Choice> {
         let chosen = value(&self.spec, key)?;
         let others = self.tried.iter().filter(|tried| tried.key == key && tried.value != chosen);

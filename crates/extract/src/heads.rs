@@ -5,19 +5,15 @@ use freewheel_model::drive::spec::Mapping;
 use super::bands;
 use super::clock::{Clock, fold};
 use super::host::Host;
+use super::limits::{HEADS_MAX, SAME_NS};
 use super::map::{ZoneMap, zone_of};
 use super::seeks::Timer;
 use super::{ExtractError, no_time};
 
-/// Two times that differ by less are the same: four times what bisection leaves open, and seeks vary.
-pub(super) const SAME_NS: f64 = 40_000.0;
-
-/// More surfaces than any drive had.
-pub(super) const HEADS_MAX: u64 = 40;
 /// More than any drive has on a surface; what a drive file takes.
 const CYLINDERS_MAX: u64 = 4_000_000;
 
-/// Cylinders of zones in which skews are all alike, so that nothing but the time of movements says
+/// Cylinders of zones in which skews are all alike, so that only the time of movements says
 /// how many tracks make a cylinder. Other zones stay as they are.
 pub(super) fn regroup(
     host: &mut Host<'_>,
@@ -76,7 +72,7 @@ fn spread(times: &[f64]) -> f64 {
     most - least
 }
 
-/// How many times explain those to all tracks, on a drive with so many heads: that of a change of
+/// How many times explain those to all tracks, on a drive with this many heads: that of a change of
 /// heads, and those of the seeks of which there is one in each cylinder without such a change. Both
 /// overlap. None when they do not explain them, or hardly better than times that grow from track to
 /// track, as they do on a single surface.
@@ -103,7 +99,7 @@ fn explanations(lags_ns: &[f64], heads: u64, turns_back: bool) -> Option<usize> 
     (is_like && mean(&steps) > STEPS_DIFFER * mean(&off)).then_some(times.len())
 }
 
-/// Times change so many times more from cylinder to cylinder than within one.
+/// Times change this many times more from cylinder to cylinder than within one.
 const STEPS_DIFFER: f64 = 3.0;
 
 /// The head of a cylinder's track that comes `order`-th.
@@ -164,7 +160,7 @@ fn serpentine(timer: &mut Timer<'_, '_>) -> Result<Mapping, ExtractError> {
     Ok(if stays(Mapping::Serpentine) { Mapping::Serpentine } else { Mapping::SerpentineByZone })
 }
 
-/// The least lag of a seek over so many cylinders by which no head changes.
+/// The least lag of a seek over this many cylinders by which no head changes.
 pub(super) fn seek_lag_ns(
     timer: &mut Timer<'_, '_>,
     mapping: Option<Mapping>,
@@ -202,7 +198,7 @@ pub(super) fn switch_lag_ns(timer: &mut Timer<'_, '_>) -> Result<Option<f64>, Ex
 mod tests {
     use super::*;
 
-    /// Times of movements from track 0 on a drive with so many heads.
+    /// Times of movements from track 0 on a drive with this many heads.
     fn lags(heads: u64, turns_back: bool, switch: f64, seek: impl Fn(u64) -> f64) -> Vec<f64> {
         let lag = |track: u64| {
             let (cylinder, order) = (track / heads, track % heads);

@@ -1,4 +1,4 @@
-//! What a drive file is worth: requests from which nothing in it comes, as the drive served them and
+//! The worth of a drive file: requests that took no part in making it, as the drive served them and
 //! as the file has it.
 //!
 //! They come in batches, so that the spindle's angle is known at each. Within a batch every request
@@ -23,22 +23,22 @@ const BATCHES: usize = 100;
 const REQUESTS: usize = 40;
 /// Batches from which the electronics are found out.
 const FIT_BATCHES: usize = 40;
-/// Requests before those that count at most: after them a buffer of fewer segments holds nothing else.
+/// Requests before those that count at most: after them a buffer of fewer segments holds these alone.
 const WARM_MAX: usize = 64;
 /// Longest read of those.
 const FIT_BLOCKS_MAX: u64 = 256;
 /// So far from an earlier one they lie at most.
 const FIT_NEAR: [u64; 3] = [64, 512, 4096];
-/// They are near one of so many before.
+/// They are near one of this many before.
 const FIT_BEFORE: u64 = 6;
-/// The host waits so long at most before a request.
+/// The host waits this long at most before a request.
 const PAUSE_MAX: SimDuration = SimDuration::from_ms(20);
 /// Blocks of a longer request: the lengths that file systems send most.
 const LENGTHS: [u32; 4] = [8, 16, 64, 256];
-/// So many blocks from the last one at most is near.
+/// This many blocks from the last one at most is near.
 const NEAR: u64 = 4096;
 
-/// What sets requests apart for whoever reads the file.
+/// Kinds of requests, as the file lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Single,
@@ -72,7 +72,7 @@ struct Request {
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     requests: Vec<Request>,
-    /// So many of the first say where the head is and what is in the buffer, and do not count.
+    /// This many of the first say where the head is and what is in the buffer, and do not count.
     warm: usize,
 }
 
@@ -82,7 +82,7 @@ impl Batch {
     }
 }
 
-/// Batches that were sent to a drive of so many blocks.
+/// Batches that were sent to a drive of this many blocks.
 #[derive(Debug)]
 pub(super) struct Requests {
     of_blocks: u64,
@@ -208,7 +208,7 @@ pub(super) fn errors_ns(spec: &DriveSpec, requests: &Requests) -> Option<Vec<f64
     (!predicted.is_empty()).then_some(off)
 }
 
-/// Holds them against a drive file, whose sectors they counted as blocks; nothing for one of another drive.
+/// Holds them against a drive file, whose sectors they counted as blocks; empty for a file of another drive.
 pub(super) fn compare(spec: &DriveSpec, sent: &Requests, sector: SectorFormat) -> Vec<HeldOut> {
     let mechanics = DriveSpec { electronics: ElectronicsSpec::default(), ..spec.clone() };
     let predicted = |spec: &DriveSpec| predicted(spec, sent, sector);

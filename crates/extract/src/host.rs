@@ -12,7 +12,7 @@ use super::{ExtractError, ExtractProgress, Journal, readable};
 /// How the buffer gets in the way of measurements: what a read leaves in it, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Shadow {
-    /// A read is forgotten when so many others have come after it.
+    /// A read is forgotten when this many others have come after it.
     pub reads: usize,
     /// Blocks on either side of a read that may be in the buffer after it.
     pub reach: u64,
@@ -56,13 +56,13 @@ pub(super) struct Host<'a> {
     progress: Progress<'a>,
 }
 
-/// An answer is waited for so long; drives that recover from errors take some seconds.
+/// An answer is waited for this long; drives that recover from errors take some seconds.
 const ANSWER_WITHIN: SimDuration = SimDuration::from_secs(60);
 /// Blocks that are remembered: more than any buffer has segments.
 const RECENT_MAX: usize = 8192;
-/// When so many commands failed one after the other, it is not for single blocks.
+/// When this many commands failed one after the other, it is not for single blocks.
 const BAD_IN_A_ROW_MAX: u32 = 200;
-/// Random places that are tried before the drive is held to be too small.
+/// Random places that are tried before the drive is taken to be too small.
 const PLACES_TRIED: usize = 10_000;
 /// Time that is put between two sessions. How much it was is not known.
 const BETWEEN_SESSIONS: SimDuration = SimDuration::from_secs(1);
@@ -118,7 +118,7 @@ impl<'a> Host<'a> {
         self.bad.iter().copied()
     }
 
-    /// Ends the step before, and begins one of so many units.
+    /// Ends the step before, and begins one of this many units.
     pub fn begin(&mut self, step: &'static str, total: u64) {
         self.end();
         self.progress.begin(step, total);
@@ -130,7 +130,7 @@ impl<'a> Host<'a> {
         self.progress.reached(done);
     }
 
-    /// The step goes on with this part of it.
+    /// The step continues with this part of it.
     pub fn part(&mut self, part: String) {
         self.progress.part(part);
     }
@@ -207,7 +207,7 @@ impl<'a> Host<'a> {
         self.ask_for(op, block, 1)
     }
 
-    /// Reads or writes so many blocks with one command.
+    /// Reads or writes this many blocks with one command.
     pub fn ask_for(&mut self, op: Op, block: u64, blocks: u32) -> Result<Done, ExtractError> {
         let entry = match self.journal.past.pop_front() {
             Some(entry) if (entry.op, entry.block, entry.blocks) == (op, block, blocks) => entry,

@@ -1,6 +1,6 @@
 //! What has been asked and answered, kept so that an extraction that was interrupted can go on.
 //!
-//! An extraction is determined by its seed and the answers. So nothing of what it has found out needs
+//! An extraction is determined by its seed and the answers. So none of its findings needs
 //! to be saved: the answers are, and when it begins anew they are given again, until there are no
 //! more and the drive is asked. It is a text with a line for the extraction and one for each command.
 
@@ -18,7 +18,7 @@ pub struct JournalEntry {
     pub op: Op,
     /// The first block.
     pub block: u64,
-    /// How many.
+    /// Length of the command in blocks.
     pub blocks: u32,
     /// When it was sent.
     pub sent: SimTime,
@@ -53,7 +53,7 @@ pub enum JournalError {
     /// It is of something else.
     #[error("it is of {there}, and this is one of {here}")]
     Other {
-        /// What it says.
+        /// The line as it is in the journal.
         there: String,
         /// What was asked for.
         here: String,

@@ -5,8 +5,7 @@ use freewheel_model::drive::spec::{DriveSpec, SpareUnit, Sparing, Turn, ZoneSpec
 
 use super::ExtractError;
 use super::clock::fold;
-use super::map::{Runs, ZoneMap};
-use super::zones::WHOLE_SECTOR;
+use super::map::{Runs, WHOLE_SECTOR, ZoneMap};
 
 /// Angles that are no whole number of sectors are given to this part of a turn.
 const ANGLE_STEPS: f64 = 1e9;
@@ -19,7 +18,7 @@ const SLACK_MIN: f64 = 2.0;
 /// Most zones that a file is given where it takes one for each piece with spares.
 const ZONES_MAX: u64 = 4096;
 
-/// The drive of a file, which has to have as many blocks as the one that it was made for.
+/// The drive of a file, which must have the number of blocks of the drive that it was made for.
 pub(super) fn drive(spec: &DriveSpec, blocks: u64) -> Result<Drive, ExtractError> {
     let drive = Drive::build(spec)?;
     match drive.blocks().get() {
@@ -28,7 +27,7 @@ pub(super) fn drive(spec: &DriveSpec, blocks: u64) -> Result<Drive, ExtractError
     }
 }
 
-/// What has spares of its own, if one answer holds for all of the drive; else every piece with spares
+/// Unit with its own spares, if one answer holds for all of the drive; else every piece with spares
 /// becomes a zone of the file.
 pub(super) fn sparing(zones: &[ZoneMap]) -> Sparing {
     let Some(runs) = largest_spared(zones) else { return Sparing::default() };
@@ -50,7 +49,7 @@ fn largest_spared(zones: &[ZoneMap]) -> Option<&Runs> {
     spared.max_by_key(|(blocks, _)| *blocks).map(|(_, runs)| runs)
 }
 
-/// Whether a zone has as many blocks as a file says with spares in runs like these.
+/// Whether a zone has the number of blocks that a file states, with spares in runs like these.
 fn is_of(zone: &ZoneMap, runs: &Runs) -> bool {
     let places = zone.cylinders() * zone.heads * zone.per_track;
     match zone.spared() {
@@ -84,7 +83,7 @@ fn ends_of_pieces(zone: &ZoneMap) -> Vec<u64> {
     firsts.chain([zone.end()]).collect()
 }
 
-/// All zones. Blocks pass the head so much of a turn before a read of them is answered, and are known
+/// All zones. Blocks pass the head this much of a turn before a read of them is answered, and are known
 /// to be where they are to `within` a turn.
 pub(super) fn zones(zones: &[ZoneMap], before: f64, within: f64) -> Vec<ZoneSpec> {
     let unit = sparing(zones).unit;
@@ -154,7 +153,7 @@ fn slips(zone: &ZoneMap) -> Vec<u64> {
 /// From track to track, from cylinder to cylinder, and from band to band where that differs.
 fn skews(zone: &ZoneMap, within: f64) -> (Turn, Turn, Vec<Turn>) {
     let (Some(bands), Some(runs)) = (zone.in_bands, &zone.runs) else {
-        // Over all cylinders what is left out or put in adds up.
+        // Over all cylinders, sectors that are left out or put in add up.
         let slack = (within * zone.per_track as f64).max(SLACK_MIN) / zone.cylinders() as f64;
         let from_cylinder = skew(zone.cylinder_skew(), zone.per_track, slack);
         return (skew(zone.track_skew, zone.per_track, WHOLE_SECTOR), from_cylinder, Vec::new());
@@ -199,7 +198,7 @@ mod tests {
 
     use super::*;
 
-    /// A zone with spares of each cylinder and so many cylinders, and one with spares behind its data.
+    /// A zone with spares of each cylinder and this many cylinders, and one with spares behind its data.
     fn mixed(cylinders: u64) -> [ZoneMap; 2] {
         let runs = Runs { tracks: 2, blocks: 195, steps: Vec::new(), slips_stay: true };
         let spared = ZoneMap {

@@ -23,7 +23,7 @@
 //!
 //! Only reads are sent, unless writes are to be timed as well (writes.rs): then blocks are written
 //! with what was read from them. Found are tracks in the order of cylinders, on heads in any of the
-//! orders of a drive file, and bands of cylinders; spares behind the data of zones, tracks, cylinders
+//! orders of a drive file, and bands of cylinders; spares after the data of zones, tracks, cylinders
 //! and ranges of cylinders; defects that are passed over. Non-goals for now: drives with more than one
 //! arm, spare sectors before the data of their tracks or cylinders, bands with spares of their own or
 //! narrower than the others, sectors moved to spares one by one. What is none of these is refused, or
@@ -40,6 +40,7 @@ mod held_out;
 mod host;
 mod journal;
 mod layout;
+mod limits;
 mod map;
 mod passages;
 mod progress;
@@ -102,30 +103,30 @@ pub enum ExtractError {
     /// A block that cannot be read, nor any around it.
     #[error("block {block} and those around it cannot be read: this drive is broken")]
     Unreadable {
-        /// The block.
+        /// LBN of the read without an answer.
         block: u64,
     },
-    /// Nothing can be read.
+    /// Every read fails.
     #[error(
         "block {block} cannot be read, nor {count} others that were tried: the drive, or the way to it, is broken"
     )]
     Broken {
         /// The last that was tried.
         block: u64,
-        /// How many.
+        /// Number of reads that failed.
         count: u32,
     },
     /// The buffer holds about all of it.
     #[error(
-        "{blocks} blocks are too few: the drive's buffer holds most of them, and a read of those says nothing about the media"
+        "{blocks} blocks are too few: the drive's buffer holds most of them, and a read of those is no measurement of the media"
     )]
     TooSmall {
-        /// Its capacity.
+        /// Capacity of the drive in blocks.
         blocks: u64,
     },
     /// Writes cannot be timed.
     #[error(
-        "writes are answered before they are on the media, so their times say nothing: switch the drive's write cache off, as with hdparm -W0"
+        "writes are answered before they are on the media, so their times do not show the media: switch the drive's write cache off, as with hdparm -W0"
     )]
     WriteCache,
     /// What was found leads beyond the last block.
@@ -133,7 +134,7 @@ pub enum ExtractError {
         "block {block} would have to be read, of {blocks}: the answers contradict one another, as when the host or the drive is busy; begin anew on a quiet one"
     )]
     BeyondEnd {
-        /// The block.
+        /// LBN of the read beyond the end.
         block: u64,
         /// Of the drive.
         blocks: u64,
@@ -168,7 +169,7 @@ pub enum ExtractError {
     },
     /// Skews without a pattern.
     #[error(
-        "block {block}: the skews there do not repeat like those before; tracks in the order of cylinders, and bands of cylinders, are understood and nothing else; if something kept the drive busy, begin anew on a quiet one or with another seed"
+        "block {block}: the skews there do not repeat like those before; tracks in the order of cylinders, and bands of cylinders, are all that extraction understands; if something kept the drive busy, begin anew on a quiet one or with another seed"
     )]
     NoPattern {
         /// First block of the track.
@@ -179,7 +180,7 @@ pub enum ExtractError {
         "{tracks} tracks in a row are more than one surface has, and no order of heads was found in the times of movements either: the drive lays its tracks out in a way that is not understood"
     )]
     Bands {
-        /// How many.
+        /// Number of tracks in a row.
         tracks: u64,
     },
     /// Bands that are not as wide as the others.
@@ -228,9 +229,9 @@ impl ExtractError {
 pub struct ExtractOptions {
     /// Name of the drive in its file.
     pub name: String,
-    /// Seed.
+    /// Seed of the places that are chosen at random.
     pub seed: u64,
-    /// Whether writes are timed. Each writes what was read from its block before: nobody else may
+    /// Whether writes are timed. Each writes what was read from its block before: no other host may
     /// write to the drive meanwhile, and a block that is being written when the power fails is lost.
     pub writes: bool,
 }
@@ -241,11 +242,11 @@ pub struct ExtractOptions {
 pub enum Confidence {
     /// Measured, and any other value would have shown.
     Measured,
-    /// Measured; the true value may differ by as much as is said.
+    /// Measured; the true value may differ by the stated error.
     Approximate,
     /// Makes no difference to any time that was measured.
     Unobservable,
-    /// Not measured.
+    /// Not measured: a usual value.
     Assumed,
 }
 
@@ -254,9 +255,9 @@ pub enum Confidence {
 pub struct ExtractedValue {
     /// Its key in the drive file.
     pub key: String,
-    /// As text.
+    /// The value as the drive file has it.
     pub value: String,
-    /// How sure.
+    /// What the value rests on.
     pub confidence: Confidence,
     /// How it was found, and how much it may be off.
     pub source: String,
@@ -269,23 +270,23 @@ pub struct ExtractedSlip {
     pub block: u64,
     /// Places passed over.
     pub count: u64,
-    /// It may lie so many blocks further forward or back, within its track.
+    /// It may lie this many blocks further forward or back, within its track.
     pub plus_minus: u64,
 }
 
 /// A block that lies elsewhere than the file says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ExtractedMisplaced {
-    /// The block.
+    /// LBN of the misplaced block.
     pub block: u64,
-    /// It passes the head so many nanoseconds later in the turn.
+    /// It passes the head this many nanoseconds later in the turn.
     pub off_ns: i64,
 }
 
 /// What an extraction took and found.
 #[derive(Debug, Clone, Serialize)]
 pub struct Extraction {
-    /// Commands sent.
+    /// Commands sent to the drive, writes included.
     pub commands: u64,
     /// How many of them wrote.
     pub writes: u64,
@@ -295,7 +296,7 @@ pub struct Extraction {
     pub reply_jitter_ns: f64,
     /// Every value with its confidence.
     pub values: Vec<ExtractedValue>,
-    /// Defects.
+    /// Defects that are passed over, in the order of blocks.
     pub slips: Vec<ExtractedSlip>,
     /// Commands that failed because something could not be read.
     pub failed: u64,
@@ -311,9 +312,9 @@ pub struct Extraction {
     pub seeks: Vec<(u32, u64)>,
     /// And before writes, if they were timed.
     pub write_seeks: Vec<(u32, u64)>,
-    /// What the file is worth, held against requests that nothing in it comes from.
+    /// The worth of the file, measured on requests that took no part in making it.
     pub held_out: Vec<HeldOut>,
-    /// The drive.
+    /// The drive file as a value.
     #[serde(skip)]
     pub spec: DriveSpec,
 }
@@ -321,7 +322,7 @@ pub struct Extraction {
 /// Writes a command that was answered by the drive down.
 pub type KeepEntry<'a> = Box<dyn FnMut(&JournalEntry) -> io::Result<()> + 'a>;
 
-/// What has been asked and answered before, and where to keep what comes. The default is of an
+/// Commands and answers of sessions before, and where to keep new ones. The default is of an
 /// extraction that begins and is not kept.
 pub struct Journal<'a> {
     /// The commands of sessions before, as [`read_journal`] gives them.
@@ -363,7 +364,7 @@ struct Found {
     verified: Verified,
 }
 
-/// Characterises a drive by reading it. The drive should do nothing else meanwhile. Of a drive with
+/// Characterises a drive by reading it. The drive should be idle otherwise. Of a drive with
 /// sectors of several blocks the journal counts sectors.
 pub fn extract(
     drive: &mut dyn BlackBox,
@@ -469,7 +470,7 @@ struct Movements {
     at_rest_ns: f64,
     /// Of a drive with several heads.
     switch_lag_ns: Option<f64>,
-    /// By distance.
+    /// Distance in cylinders, and lag in nanoseconds.
     lags: Vec<(u64, f64)>,
     error_ns: f64,
 }

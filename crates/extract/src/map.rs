@@ -1,7 +1,9 @@
 //! Which block passes the head at which angle, as far as that is known.
 
 use super::clock::fold;
-use super::zones::WHOLE_SECTOR;
+
+/// Five standard errors: a skew this near to a whole number of sectors is one.
+pub(super) const WHOLE_SECTOR: f64 = 0.25;
 
 /// The blocks of a zone. Angles are those at which blocks are answered.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,7 +33,6 @@ pub(super) struct ZoneMap {
 pub(super) struct SlipFound {
     /// The first block behind them.
     pub before: u64,
-    /// How many.
     pub count: u64,
     /// From the first to the last block that might be the first behind them.
     pub earliest: u64,
@@ -46,7 +47,7 @@ pub(super) struct Runs {
     pub tracks: u64,
     /// Blocks of data of a run; the places behind them are spares.
     pub blocks: u64,
-    /// Turns from the start of a run to that of the next, behind the first, the second and so on,
+    /// Turns from the start of a run to that of the next, after the first, the second and so on,
     /// and from the first again. Without any, skews go on from run to run as within them.
     pub steps: Vec<f64>,
     /// A defect takes a place from the spares of its run; else it moves all later blocks of the zone.
@@ -76,7 +77,7 @@ impl ZoneMap {
         self.runs.as_ref().map(with_places).filter(|(runs, places)| runs.blocks < *places)
     }
 
-    /// Whether each track has spares of its own.
+    /// Whether each track has its own spares.
     pub fn has_spares_on_tracks(&self) -> bool {
         self.spared().is_some_and(|(runs, _)| runs.tracks == 1)
     }
@@ -173,7 +174,6 @@ impl ZoneMap {
         self.in_bands.zip(width)
     }
 
-    /// Surfaces.
     pub fn surfaces(&self) -> u64 {
         self.in_bands.map_or(self.heads, |bands| bands.surfaces)
     }
@@ -211,7 +211,7 @@ impl ZoneMap {
         fold(self.track_start(track) + (sector + 1) as f64 / self.per_track as f64)
     }
 
-    /// A skew, in whole sectors where so many of them are some.
+    /// A skew, in whole sectors where this many of them are some.
     pub fn whole_sectors(&self, skew: f64, skews: f64) -> f64 {
         let sectors = self.per_track as f64;
         let whole = (skew * sectors).round();
@@ -223,7 +223,7 @@ impl ZoneMap {
         self.first + self.blocks
     }
 
-    /// Ends the zone earlier, and leaves out what was found behind. None if that leaves nothing of it.
+    /// Ends the zone earlier, and leaves out what was found behind. None if no block is left.
     pub fn end_at(&mut self, end: u64) -> Option<()> {
         self.blocks = end.checked_sub(self.first).filter(|&blocks| blocks > 0)?;
         self.slips.retain(|slip| slip.before < end);
@@ -241,7 +241,7 @@ impl Runs {
         self.tracks * per_track
     }
 
-    /// Takes into account that a run begins so much of a turn later.
+    /// Takes into account that a run begins this much of a turn later.
     pub fn turn_by(&mut self, run: u64, turns: f64) {
         for step in &mut self.steps {
             *step = fold(*step + turns / run.max(1) as f64);

@@ -1,4 +1,4 @@
-//! How fast a spindle turns, from when its angle was zero: in the mean, of late, and how that changed.
+//! How fast a spindle turns, from when its angle was zero: in the mean, recently, and how that changed.
 
 use freewheel_units::SimDuration;
 
@@ -14,7 +14,7 @@ pub(super) struct Passage {
 const PACE_OF: usize = 16;
 /// And at least; fewer lie on any line.
 const PACE_OF_MIN: usize = 3;
-/// As many show whether the speed changes evenly; fewer are held to lie on a line.
+/// This number shows whether the speed changes evenly; fewer are taken to lie on a line.
 const TREND_OF: usize = 8;
 /// Pieces into which the passages of a session are cut to see how its speed changes, and the shortest of
 /// them: the pace of one is known to some hundredths of a millionth.
@@ -60,7 +60,7 @@ pub(super) fn slope(sessions: &[&[Passage]]) -> Option<f64> {
     (below > 0.0).then(|| above / below)
 }
 
-/// Time a turn at the last of these passages: from as many of the last as lie within `off_ns` of a line,
+/// Time a turn at the last of these passages: from the last ones that lie within `off_ns` of a line,
 /// or of a parabola where they are enough for one. None without two of them.
 pub(super) fn pace(passages: &[Passage], off_ns: f64) -> Option<f64> {
     let last = |count: usize| &passages[passages.len() - count..];
@@ -143,7 +143,7 @@ mod tests {
 
     const PERIOD: f64 = 6_000_000.0;
 
-    /// Passages every so many seconds of a spindle that is late by a function of the time in seconds.
+    /// Passages every this many seconds of a spindle that is late by a function of the time in seconds.
     fn passages(count: usize, every_s: f64, late_ns: impl Fn(f64) -> f64) -> Vec<Passage> {
         let turns = |at: usize| (at as f64 * every_s * 1e9 / PERIOD).round();
         let at = |turns: f64| turns * PERIOD + late_ns(turns * PERIOD / 1e9);
@@ -170,7 +170,7 @@ mod tests {
         let end = -3.2 + 16e-3 * 100.0;
         let found = ppm(pace(&all, 1000.0).unwrap());
         assert!((found - end).abs() < 0.4, "{found} for {end}");
-        // All of them together know nothing of it.
+        // All of them together do not show it.
         assert!((ppm(slope(&[&all]).unwrap()) - end).abs() > 0.6);
     }
 

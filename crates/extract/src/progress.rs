@@ -7,11 +7,11 @@ use freewheel_units::{SimDuration, SimTime};
 pub struct ExtractStep<'a> {
     /// What is measured.
     pub name: &'a str,
-    /// Of what, where a step has parts of which nobody knows how many there are; may be empty.
+    /// The part, where a step has an unknown number of parts; may be empty.
     pub part: &'a str,
     /// Of `total`, in units of the step's own.
     pub done: u64,
-    /// What there is to do.
+    /// All units of the step.
     pub total: u64,
     /// Commands in all steps until now, also those of sessions before.
     pub commands: u64,
@@ -20,14 +20,14 @@ pub struct ExtractStep<'a> {
 }
 
 /// Told how far an extraction is: at the beginning and at the end of every step, and between them with
-/// the first answer after half a second of the drive's time. Of what a journal holds it is told nothing,
+/// the first answer after half a second of the drive's time. The answers of a journal make no report,
 /// as that takes no time.
 pub type ExtractProgress<'a> = &'a dyn Fn(&ExtractStep<'_>);
 
 /// From a report to the next within a step.
 const TELL_EVERY: SimDuration = SimDuration::from_ms(500);
 
-/// The step that goes on.
+/// The step that continues.
 pub(super) struct Progress<'a> {
     tell: ExtractProgress<'a>,
     name: &'static str,
@@ -43,18 +43,18 @@ impl<'a> Progress<'a> {
         Self { tell, name: "", part, done: 0, total: 0, told }
     }
 
-    /// Another step goes on from now.
+    /// Another step continues from now.
     pub fn begin(&mut self, name: &'static str, total: u64) {
         (self.name, self.done, self.total) = (name, 0, total);
         self.part.clear();
     }
 
-    /// The step is as far as that. What proves to be not as far is said to be no less.
+    /// The step has reached this unit. Reports never go back.
     pub fn reached(&mut self, done: u64) {
         self.done = self.done.max(done);
     }
 
-    /// It goes on with this.
+    /// It continues with this.
     pub fn part(&mut self, part: String) {
         self.part = part;
     }
@@ -64,7 +64,7 @@ impl<'a> Progress<'a> {
         !self.name.is_empty() && now >= self.told + TELL_EVERY
     }
 
-    /// Tells how far the step is. It is not over before it is said to be.
+    /// Reports the progress of the step, which is over only with its end.
     pub fn tell(&mut self, now: SimTime, commands: u64) {
         self.told = now;
         self.say(self.done.min(self.total.saturating_sub(1)), now, commands);

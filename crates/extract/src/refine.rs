@@ -1,14 +1,14 @@
 //! Skews, starts and defects of a zone to a part of a sector, from reads all over it.
 
 use super::clock::{fold, signed};
-use super::map::{SlipFound, ZoneMap};
-use super::zones::{READS, Surveyor, WHOLE_SECTOR};
+use super::map::{SlipFound, WHOLE_SECTOR, ZoneMap};
+use super::zones::{READS, Surveyor};
 use super::{ExtractError, readable};
 
 /// Parts of a sector of which one is the standard error of a skew.
 const SKEW_PARTS: f64 = 20.0;
 /// Pairs of tracks that are measured for a skew at most; with more jitter than that allows, the skew
-/// stays what it was measured to be.
+/// keeps its measured value.
 const PAIRS_MAX: f64 = 3000.0;
 /// Tracks on which the start of a finished zone is measured.
 const CHECKS: u64 = 24;
@@ -60,14 +60,14 @@ impl Surveyor<'_, '_> {
         errors.iter_mut().for_each(|(cylinder, error)| *error -= step * *cylinder);
     }
 
-    /// Pairs of tracks, so many skews apart, that say what one is to a part of a sector.
+    /// Pairs of tracks, this many skews apart, that say what one is to a part of a sector.
     pub(super) fn pairs(&self, zone: &ZoneMap, skews: f64) -> usize {
         let jitter = self.clock.jitter_ns() / self.clock.period_ns();
         let ratio = SKEW_PARTS * zone.per_track as f64 * jitter / skews;
         (2.0 * ratio * ratio / READS as f64).ceil().clamp(4.0, PAIRS_MAX) as usize
     }
 
-    /// First and last tracks of as many cylinders as it takes to know the skew to a part of a sector;
+    /// First and last tracks of enough cylinders to know the skew to a part of a sector;
     /// then it becomes a whole number of them where it is one.
     fn refine_track_skew(
         &mut self,

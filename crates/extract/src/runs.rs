@@ -1,14 +1,14 @@
 //! Runs of tracks that come again and again: pieces of a zone with spares of their own, or the
 //! cylinders of a band on one surface after the other.
 //!
-//! Where the pattern of skews breaks off, another run of as many blocks may begin. It has the same
+//! Where the pattern of skews breaks off, another run of equally many blocks may begin. It has the same
 //! tracks and skews, so a few blocks of it tell. By how much it is turned against the run before says
 //! which it is: pieces with spares go on as if those were data, and bands have a skew of their own
 //! from surface to surface, and perhaps another one from band to band.
 
 use super::clock::{fold, signed};
-use super::heads::HEADS_MAX;
 use super::host::Host;
+use super::limits::HEADS_MAX;
 use super::map::{Runs, ZoneMap};
 use super::zones::{SLIPS_A_TRACK_MAX, Surveyor, ZoneWalk};
 use super::{ExtractError, readable};
@@ -17,7 +17,7 @@ use super::{ExtractError, readable};
 /// drive have surfaces, and as skews may differ from band to band twice that.
 const RUNS_MAX: u64 = 4 * HEADS_MAX;
 /// Reads of a block at most from which the sectors of a track are counted; with more jitter than that
-/// allows, a track is held to have no spares of its own.
+/// allows, a track is taken to have no spares.
 const PITCH_READS_MAX: f64 = 700.0;
 /// Pairs of tracks at most from which a skew between runs is taken: with answers that vary by 10 us its
 /// standard error is 0.3 us, an eighth of a sector of today.
@@ -26,8 +26,8 @@ const STEP_PAIRS_MAX: usize = 600;
 const PITCH_SURE: f64 = 8.0;
 
 impl Surveyor<'_, '_> {
-    /// Sectors of a track that begins with `first` and has so many blocks of data: more than that
-    /// where each track has spares of its own.
+    /// Sectors of a track that begins with `first` and has this many blocks of data: more than that
+    /// where each track has its own spares.
     pub(super) fn sectors(&mut self, first: u64, data: u64) -> Result<u64, ExtractError> {
         let jitter = self.clock.jitter_ns() / self.clock.period_ns();
         let reads = (2.0 * (PITCH_SURE * data as f64 * jitter).powi(2)).max(4.0);
@@ -42,7 +42,7 @@ impl Surveyor<'_, '_> {
         Ok(Some(sectors).filter(|n| (data..2 * data).contains(n)).unwrap_or(data))
     }
 
-    /// Whether the last tracks of the cylinders that were walked over all lack as many blocks: the
+    /// Whether the last tracks of the cylinders that were walked over all lack the same number of blocks: the
     /// spares of a cylinder each. Err when a track is too short for no such reason.
     pub(super) fn spares_of_cylinders(
         &self,
@@ -123,7 +123,7 @@ impl Surveyor<'_, '_> {
         let used = zone.position(end - 1) + 1;
         let tracks = used.div_ceil(zone.per_track * zone.heads) * zone.heads;
         let is_full = used == tracks * zone.per_track;
-        // Without spares nothing would set a run apart but how it is turned.
+        // Without spares only its angle would set a run apart.
         for slips_stay in [true, false].into_iter().filter(|_| !is_full) {
             let blocks = if slips_stay { end - zone.first } else { used };
             zone.runs = Some(Runs { tracks, blocks, steps: Vec::new(), slips_stay });
@@ -137,7 +137,7 @@ impl Surveyor<'_, '_> {
         if is_full { self.learn_steps(zone, tracks, known) } else { Ok(None) }
     }
 
-    /// The same of runs with spares of nobody, that are turned against each other in their own way.
+    /// The same of runs without spares, that are turned against each other in their own way.
     fn learn_steps(
         &mut self,
         zone: &mut ZoneMap,
@@ -177,7 +177,7 @@ impl Surveyor<'_, '_> {
         Ok(Some(seen * tracks))
     }
 
-    /// Looks for defects that move nothing but the rest of their run: behind one, the end of the last
+    /// Looks for defects that move only the rest of their run: behind one, the end of the last
     /// whole track but one lies on the next track.
     pub(super) fn find_slips_of_runs(&mut self, zone: &mut ZoneMap) -> Result<(), ExtractError> {
         let Some(runs) = zone.runs.clone().filter(|runs| runs.slips_stay && runs.tracks > 1) else {

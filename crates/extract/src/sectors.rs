@@ -1,5 +1,5 @@
 //! Drives whose sectors hold several blocks: they are asked for whole sectors, which all that is measured
-//! takes for blocks, and what was found is said in blocks again.
+//! takes for blocks; results are in blocks again.
 
 use freewheel_model::drive::spec::{DriveSpec, Turn, ZoneSpec};
 use freewheel_model::electronics::spec::{BufferSpec, BusSpec, ElectronicsSpec, SectorFormat};
@@ -15,7 +15,7 @@ pub(super) struct InSectors<'a> {
 }
 
 impl<'a> InSectors<'a> {
-    /// Of sectors of so many blocks.
+    /// Of sectors of this many blocks.
     pub fn new(drive: &'a mut dyn BlackBox, blocks: u32) -> Self {
         Self { drive, blocks: blocks.into() }
     }
@@ -63,7 +63,7 @@ pub(super) fn spec(of_sectors: DriveSpec, format: SectorFormat) -> DriveSpec {
     }
     let bus = of_sectors.electronics.bus;
     let block_time = bus.map_or(SimDuration::ZERO, |bus| bus.block_time / u64::from(sector));
-    // What is behind the media is the last block, and was taken to be the last sector.
+    // The bus lags the media by the last block, which was taken to be the last sector.
     let less = block_time * u64::from(sector - 1);
     let period = of_sectors.rotation_period;
     let mut spec = of_sectors;
@@ -90,7 +90,7 @@ pub(super) fn spec(of_sectors: DriveSpec, format: SectorFormat) -> DriveSpec {
     spec
 }
 
-/// A zone of sectors in blocks, which are answered so many turns sooner behind their last one.
+/// A zone of sectors in blocks, which are answered this many turns sooner behind their last one.
 fn blocks_of(zone: &ZoneSpec, sector: u32, sooner: f64) -> ZoneSpec {
     let by = u64::from(sector);
     let skew = |skew: Turn| match skew.ratio() {
@@ -140,7 +140,7 @@ pub(super) fn values(values: &mut Vec<ExtractedValue>, spec: &DriveSpec, format:
         key: "electronics.sector".into(),
         value: format.to_string(),
         confidence: super::Confidence::Assumed,
-        source: "assumed: what the device, or whoever asked, says of its sectors; all was measured in whole ones"
+        source: "assumed: the sector size that the device or the command line states; all was measured in whole sectors"
             .into(),
     });
 }
@@ -159,7 +159,7 @@ impl ExtractedMisplaced {
 }
 
 impl ExtractError {
-    /// The same of a drive of blocks, of which each sector has so many.
+    /// The same of a drive of blocks, of which each sector has this many.
     pub(super) fn in_blocks(mut self, sector: u64) -> Self {
         match &mut self {
             Self::NoAnswer { block: count }

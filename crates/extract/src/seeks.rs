@@ -4,7 +4,7 @@
 //! is due. When the lag is long enough for command processing and seek, the answer comes when it is
 //! due; when it is shorter, a turn later. The least lag at which half of the reads are in time is
 //! found by bisection (fast02 section 4.2; Worthington et al. 1995). Buffers do not matter, and
-//! jitter of answers does not, for nobody needs to know when the head came.
+//! jitter of answers does not, as the time of the head's arrival is not needed.
 
 use super::clock::{Clock, fold};
 use super::host::Host;
@@ -31,7 +31,7 @@ pub(super) struct Timer<'s, 'h> {
     pub write_late_ns: f64,
 }
 
-/// A lag is long enough when so many more trials are in time than are not, or too short the other
+/// A lag is long enough when this many more trials are in time than are not, or too short the other
 /// way round: with one trial of ten held up, one such decision of 700 is wrong.
 const AHEAD: i32 = 3;
 /// At the very lag where half of the trials are in time neither side gets ahead.
@@ -42,18 +42,18 @@ const ASTRAY_NS: f64 = 80_000.0;
 const BISECTIONS_MAX: usize = 5;
 /// Between an answer and the next command a host has this at least to get ready.
 const HOST_TAKES: SimDuration = SimDuration::from_us(200);
-/// A command that was sent later than this after it should have been says nothing.
+/// A command that was sent later than this after its time is no evidence.
 const SENT_LATE_MAX: SimDuration = SimDuration::from_us(3);
 /// The bisection ends at a lag known to this.
 pub(super) const RESOLUTION_NS: f64 = 4_000.0;
-/// Trials without a result after which a movement is held to be impossible to time.
+/// Trials without a result after which a movement is taken to be impossible to time.
 const TRIALS_MAX: usize = 200;
 /// First trials, which say in which turn the answer comes.
 const FIRST_TRIALS: usize = 5;
 /// Jitter of seeks that is allowed for around whole turns.
 const MARGIN_NS: f64 = 200_000.0;
 
-/// An answer is this near to when it is due, or some turns later, whatever little jitter there is.
+/// An answer is this near to when it is due, or some turns later, even with little jitter.
 const IN_STEP_NS: f64 = 30_000.0;
 
 /// The same for writes, which no buffer answers, in turns.
@@ -118,12 +118,12 @@ impl Timer<'_, '_> {
         Ok(())
     }
 
-    /// When a block may be due at the soonest that is asked for so long before.
+    /// When a block may be due at the soonest that is asked for this long before.
     fn ready_after(&self, lag_ns: f64) -> SimTime {
         self.host.now() + SimDuration::from_ns(lag_ns as u64) + HOST_TAKES
     }
 
-    /// Asks for `block` so long before it is due the first time after `from`.
+    /// Asks for `block` this long before it is due the first time after `from`.
     fn time(
         &mut self,
         op: Op,
@@ -165,7 +165,7 @@ impl Timer<'_, '_> {
         })
     }
 
-    /// The same of tracks, whatever cylinders they are in.
+    /// The same of tracks in any cylinders.
     pub fn least_lag_between(
         &mut self,
         mut pair: impl FnMut(&mut Host<'_>) -> [Track; 2],
@@ -231,7 +231,7 @@ impl Timer<'_, '_> {
         Ok(is_least && self.is_in_time(above, trial)? == Some(true))
     }
 
-    /// Whether most trials at a lag are in time: as many as it takes for one side to be ahead.
+    /// Whether most trials at a lag are in time: enough trials for one side to be ahead.
     fn is_in_time(
         &mut self,
         lag: f64,
@@ -318,7 +318,7 @@ fn track(zones: &[ZoneMap], cylinder: u64, order: u64) -> Track {
     Track { zone, track: map.track_at(cylinder - map.first_cylinder, order) }
 }
 
-/// The distances at which curves are measured on a drive of so many cylinders (fast02 section 4.2):
+/// The distances at which curves are measured on a drive of this many cylinders (fast02 section 4.2):
 /// every distance to 10, every 2nd to 20, every 5th to 50, every 10th to 100, every 25th to 500,
 /// every 100th beyond, and the longest. On drives of today, which have many times the cylinders, a
 /// hundred beyond 500.

@@ -1,7 +1,7 @@
 //! The first tracks of a zone: where it begins, how long they are, and how many make a cylinder.
 
 use super::clock::{fold, signed};
-use super::heads::HEADS_MAX;
+use super::limits::HEADS_MAX;
 use super::map::{SlipFound, ZoneMap};
 use super::refine::READS_FOR_SLIP_MAX;
 use super::zones::{SLIPS_A_TRACK_MAX, Surveyor, ZoneWalk};
@@ -14,7 +14,7 @@ const CLEARLY: f64 = 0.25;
 const FIRST_STEP: u64 = 32;
 
 impl Surveyor<'_, '_> {
-    /// First block of a zone that was held to begin with `first`. Its first blocks may lie where those
+    /// First block of a zone that was taken to begin with `first`. Its first blocks may lie where those
     /// of the zone before would nearly be, and were taken for some of it: they lie still nearer to where
     /// their own track goes back to.
     pub(super) fn begin_behind(
@@ -75,7 +75,7 @@ impl Surveyor<'_, '_> {
         Ok((first, tracks[1]))
     }
 
-    /// Blocks of the track that begins with `first`, of whose size nothing is known, and turns from one
+    /// Blocks of the track that begins with `first`, of unknown size, and turns from one
     /// to the next.
     fn first_track(&mut self, first: u64) -> Result<(u64, f64), ExtractError> {
         let blocks = self.host.blocks();
@@ -145,7 +145,7 @@ impl Surveyor<'_, '_> {
         track: ZoneWalk,
         (data, per_track): (u64, u64),
     ) -> Result<ZoneWalk, ExtractError> {
-        // Over one track nothing adds up: all but defects would show.
+        // Over one track no error adds up: all but defects would show.
         let slipped = (SLIPS_A_TRACK_MAX + 1) as f64 / per_track as f64;
         let allowed = (1.5 * self.tolerance()).max(slipped);
         let mut on = 0;
@@ -168,7 +168,7 @@ impl Surveyor<'_, '_> {
         Ok(ZoneWalk { first, angle: self.angle_of_first(first)? })
     }
 
-    /// Blocks of a track that seems to have as many as it has sectors, the last of them off: defects would
+    /// Blocks of a track that seems to have a block for each sector, the last of them off: defects would
     /// have moved that one to the next track, so all that are off are of that already.
     fn leap_in(&mut self, track: ZoneWalk, per_track: u64) -> Result<Option<u64>, ExtractError> {
         let width = 1.0 / per_track as f64;

@@ -1,4 +1,4 @@
-//! Whether blocks lie where the file says, of a sample that nothing in it comes from.
+//! Whether blocks lie where the file says, of a sample that took no part in making it.
 
 use freewheel_model::drive::Drive;
 use freewheel_units::Lbn;
@@ -8,9 +8,9 @@ use super::host::Host;
 use super::map::{SlipFound, ZoneMap};
 use super::{ExtractError, ExtractedMisplaced, readable};
 
-/// Blocks anywhere.
+/// Blocks at random places.
 const SAMPLE: usize = 2000;
-/// And of each zone so many from its first and its last tracks, where pieces of it would go on else.
+/// And of each zone this many from its first and its last tracks, where pieces of it would go on else.
 const AT_ENDS: usize = 8;
 const TRACKS_AT_ENDS: u64 = 40;
 /// Sectors, and standard deviations of an answer, within which a block is where it is thought to be.
@@ -24,14 +24,14 @@ const AGAIN: usize = 5;
 pub(super) struct Verified {
     /// Blocks that were read.
     pub count: u64,
-    /// One that is off by no more may be held to lie where it should.
+    /// One that is off by no more may be taken to lie where it should.
     pub within_ns: f64,
     /// Those that lie elsewhere than on the drive of the file.
     pub misplaced: Vec<ExtractedMisplaced>,
 }
 
-/// Holds a sample against the drive of the file. A block is answered so many turns after it has passed
-/// the head. Nothing but angles is compared: cylinders and heads whose tracks begin at the same angle
+/// Holds a sample against the drive of the file. A block is answered this many turns after it has passed
+/// the head. Only angles are compared: cylinders and heads whose tracks begin at the same angle
 /// are alike.
 pub(super) fn verify(
     host: &mut Host<'_>,

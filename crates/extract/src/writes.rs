@@ -1,4 +1,4 @@
-//! Times of writes. A block is written with what was read from it a moment ago, so that nothing is
+//! Times of writes. A block is written with what was read from it a moment ago, so that no data are
 //! lost; the drive's write cache must be off.
 
 use freewheel_units::Op;
@@ -39,7 +39,7 @@ const TRIED: usize = 24;
 const IN_STEP: f64 = 1.0 / 32.0;
 
 /// Makes sure that writes are answered when they are on the media: at the angle at which a read of the
-/// same block is, and so many nanoseconds later, as no data go to the host.
+/// same block is, and this many nanoseconds later, as no data go to the host.
 pub(super) fn reach_the_media(host: &mut Host<'_>, clock: &mut Clock) -> Result<f64, ExtractError> {
     host.begin("writes", TRIED as u64);
     let mut off = Vec::new();

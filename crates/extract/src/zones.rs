@@ -17,13 +17,11 @@ pub(super) const READS: usize = 3;
 pub(super) const SLIPS_A_TRACK_MAX: u64 = 4;
 /// Unless it was scratched, which shows within the track. The Cheetah 9LP has eight in a row.
 const SCRATCH_MAX: u64 = 32;
-/// More places than this that leap to the eye are held to lie in a row.
+/// More places than this that leap to the eye are taken to lie in a row.
 const APART_MAX: u64 = 16;
 /// A block that is off by less than this part of a turn may have been moved by defects in its own
 /// track; skews, in which heads change, are longer. Assumed: 0.1 ms.
 const SKEW_MIN: f64 = 1.0 / 64.0;
-/// Five standard errors: a skew this near to a whole number of sectors is one.
-pub(super) const WHOLE_SECTOR: f64 = 0.25;
 /// More unreadable blocks one after the other than this are no defect but a broken drive.
 const BAD_IN_A_ROW_MAX: i64 = 64;
 
@@ -124,7 +122,7 @@ impl Surveyor<'_, '_> {
         self.angle_of(block, READS, [-1, 1])
     }
 
-    /// The same of a block that is held to be the first of a track.
+    /// The same of a block that is taken to be the first of a track.
     pub(super) fn angle_of_first(&mut self, block: u64) -> Result<f64, ExtractError> {
         self.angle_of(block, READS, [1, -1])
     }
@@ -217,7 +215,7 @@ impl Surveyor<'_, '_> {
     }
 
     /// The skews of a zone that was found to its end are known to this part. Where it has several kinds
-    /// of skews, the first counts: nobody knows before how many there are.
+    /// of skews, the first counts: their number is unknown before.
     pub(super) fn measured(&mut self, zone: &ZoneMap, part: f64) {
         self.host.reached(zone.first + zone.end() + (part * zone.blocks as f64) as u64);
     }
@@ -240,7 +238,7 @@ impl Surveyor<'_, '_> {
     }
 
     /// The first block that does not belong to what came before, in a track that does not fit; None
-    /// where nothing but a defect moves later blocks, which is known from now on.
+    /// where only a defect moves later blocks, which is known from now on.
     pub(super) fn end_behind(
         &mut self,
         zone: &mut ZoneMap,
@@ -349,7 +347,7 @@ impl Surveyor<'_, '_> {
         Ok(bad)
     }
 
-    /// Tries whether blocks behind a track fit when so many places in it are passed over.
+    /// Tries whether blocks behind a track fit when this many places in it are passed over.
     fn is_slip(
         &mut self,
         zone: &mut ZoneMap,
@@ -376,7 +374,7 @@ impl Surveyor<'_, '_> {
         Ok(true)
     }
 
-    /// The same for as many places in a row as leap to the eye in the angle of the block behind them.
+    /// The same for the places in a row that the angle of the block behind them suggests.
     fn is_scratch(
         &mut self,
         zone: &mut ZoneMap,

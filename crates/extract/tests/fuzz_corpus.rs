@@ -1,6 +1,6 @@
 //! The journal of an extraction over its saved fuzz corpus, and over seeded random damage to it:
-//! nothing panics, and what is read has its commands in order. `cargo fuzz run extraction_journal` in
-//! `fuzz/` goes on from the same corpus with the same checks.
+//! no input panics, and every journal that is read has its commands in order. `cargo fuzz run extraction_journal` in
+//! `fuzz/` continues from the same corpus with the same checks.
 
 #[path = "../../../fuzz/src/damage.rs"]
 mod damage;

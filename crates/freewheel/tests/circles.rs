@@ -20,12 +20,6 @@ const KNOWN: &[(&str, &str, &[&str])] = &[
     ("sim", ".", &["background", "config", "engine", "fleet", "host", "result"]),
     ("sim", ".", &["black_box", "library"]),
     ("sim", "config", &["experiment", "reporting"]),
-    ("study", ".", &["advise", "chart", "free_work", "page", "scrub", "shingled"]),
-    ("study", "advise", &["doubts", "findings", "overload", "scrub"]),
-    ("study", "claims", &["fast02", "fast02_scan", "osdi00_scan"]),
-    ("study", "extract", &["bands", "heads"]),
-    ("study", "extract", &["map", "zones"]),
-    ("study", "scrub", &["curve", "projection"]),
     ("trace", ".", &["error", "format", "record", "scan", "source", "write"]),
 ];
 

@@ -2,7 +2,8 @@
 //!
 //! One look for all of them: the drawing itself is `plotters`' work.
 
-use freewheel_study::figure::{Axes, Figure, HeadTimeBar, HeadUseBar, Line};
+use freewheel_study::figure::{Axes, Figure, HeadTimeBar, HeadUseBar, Line, Series};
+use freewheel_units::four_digits;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -18,7 +19,7 @@ const HEAD_TIME: [(&str, RGBColor); 4] = [
     ("seek", SEEK),
     ("transfer", TRANSFER),
 ];
-/// The parts of all time: latency first again, then what the requests need and what they do not.
+/// The parts of all time: latency first again, then the other needs of requests, then free work.
 const HEAD_USE: [(&str, RGBColor); 6] = [
     ("rotational latency", ROTATE),
     ("seek", SEEK),
@@ -52,8 +53,11 @@ type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 /// The chart as SVG text.
 pub(crate) fn draw(figure: &Figure) -> String {
     match figure {
-        Figure::HeadTime(bars) => head_time(bars),
-        Figure::Lines(all, axes) => lines(all, axes),
+        Figure::HeadTime { bars } => head_time(bars),
+        Figure::HeadUse { bars } => head_use(bars),
+        Figure::Lines { lines: all, axes } => lines(all, axes),
+        Figure::Columns { labels, series } => columns(labels, series),
+        Figure::Values { quantity, bars } => values(quantity, bars),
     }
 }
 
@@ -94,11 +98,11 @@ pub(crate) fn head_use(all: &[HeadUseBar]) -> String {
 /// Where the time of one pass of PostMark's transactions went, in seconds.
 pub(crate) struct PassBar {
     pub label: String,
-    /// Transactions themselves.
+    /// Transactions without cleaning.
     pub work: f64,
     pub reading: f64,
     pub copying: f64,
-    /// Text behind the bar.
+    /// Text to the right of the bar.
     pub note: String,
 }
 
@@ -122,6 +126,20 @@ pub(crate) fn passes(all: &[PassBar]) -> String {
     some_bars(&PARTS, &all.iter().zip(&totals).map(bar).collect::<Vec<_>>())
 }
 
+/// Horizontal bars, of which the longest has the whole width.
+fn values(quantity: &str, all: &[(String, f64)]) -> String {
+    let longest = all.iter().map(|(_, value)| *value).fold(f64::MIN_POSITIVE, f64::max);
+    let bar = |(label, value): &(String, f64)| Bar {
+        label: label.clone(),
+        shares: vec![value / longest],
+        // Shares would repeat the lengths: the value itself is to the right.
+        whole: f64::INFINITY,
+        mark: None,
+        note: four_digits(*value),
+    };
+    some_bars(&[(quantity, SEEK)], &all.iter().map(bar).collect::<Vec<_>>())
+}
+
 /// A horizontal bar of shares of a whole.
 struct Bar {
     label: String,
@@ -131,7 +149,7 @@ struct Bar {
     whole: f64,
     /// A share that is marked.
     mark: Option<f64>,
-    /// Text behind the bar.
+    /// Text to the right of the bar.
     note: String,
 }
 
@@ -171,7 +189,7 @@ fn draw_bar(area: &Area<'_>, parts: &[(&str, RGBColor)], bar: &Bar, top: i32) ->
         let right = left + share * BAR_WIDTH;
         let corners = [(left as i32, top), (right as i32, top + 24)];
         area.draw(&Rectangle::new(corners, colour.filled()))?;
-        if *share > 0.045 {
+        if *share > 0.045 && bar.whole.is_finite() {
             let label = format!("{:.0} %", share / bar.whole * 100.0);
             text(area, &label, (((left + right) / 2.0) as i32, top + 12), 13, INK, HPos::Center)?;
         }
@@ -186,23 +204,23 @@ fn draw_bar(area: &Area<'_>, parts: &[(&str, RGBColor)], bar: &Bar, top: i32) ->
 }
 
 /// Groups of columns, a group for each label and a column in it for each series; heights in %.
-pub(crate) fn columns(labels: &[String], series: &[(&str, Vec<f64>)]) -> String {
+pub(crate) fn columns(labels: &[String], series: &[Series]) -> String {
     const COLOURS: [RGBColor; 2] = [SEEK, ROTATE];
     const LEFT: i32 = 30;
     const WIDTH: i32 = 810;
     const TOP: i32 = 44;
     const HEIGHT: f64 = 170.0;
-    let highest = series.iter().flat_map(|(_, shares)| shares).fold(0.01, |a: f64, b| a.max(*b));
+    let highest = series.iter().flat_map(|one| &one.shares).fold(0.01, |a: f64, b| a.max(*b));
     svg(860, 250, |area| {
         let named: Vec<(&str, RGBColor)> =
-            series.iter().zip(COLOURS).map(|((name, _), colour)| (*name, colour)).collect();
+            series.iter().zip(COLOURS).map(|(one, colour)| (one.name, colour)).collect();
         legend(area, &named, LEFT)?;
         let group = WIDTH / labels.len().max(1) as i32;
         let column = (group - 12) / series.len().max(1) as i32;
         let base = TOP + HEIGHT as i32;
         for (g, label) in labels.iter().enumerate() {
             let x = LEFT + g as i32 * group;
-            for (k, ((_, shares), (_, colour))) in series.iter().zip(&named).enumerate() {
+            for (k, (Series { shares, .. }, (_, colour))) in series.iter().zip(&named).enumerate() {
                 let (share, left) = (shares[g], x + 6 + k as i32 * column);
                 let top = base - (share / highest * HEIGHT) as i32;
                 area.draw(&Rectangle::new(
@@ -224,7 +242,7 @@ pub(crate) fn columns(labels: &[String], series: &[(&str, Vec<f64>)]) -> String 
 /// Height of a row of the legend.
 const ROW: i32 = 20;
 
-/// Where each name of a legend stands, in as many rows as it takes.
+/// Place of each name of a legend, in rows that fit the width.
 fn legend_places(names: &[&str], left: i32, width: i32) -> Vec<(i32, i32)> {
     let (mut x, mut y) = (left, 12);
     let place = |name: &&str| {
@@ -253,7 +271,7 @@ fn legend(area: &Area<'_>, parts: &[(&str, RGBColor)], left: i32) -> Drawn {
 const LINES_WIDTH: i32 = 860;
 const LEGEND_LEFT: i32 = 64;
 
-/// Lines over a common pair of axes. Empty when there is nothing to draw.
+/// Lines over a common pair of axes. Empty without points.
 pub(crate) fn lines(lines: &[Line], axes: &Axes) -> String {
     let points = || lines.iter().flat_map(|line| line.points.iter());
     let usable = |x: f64| !axes.log_x || x > 0.0;
@@ -371,7 +389,7 @@ fn svg(width: u32, height: u32, content: impl FnOnce(&Area<'_>) -> Drawn) -> Str
     let mut svg = String::new();
     {
         let area = SVGBackend::with_string(&mut svg, (width, height)).into_drawing_area();
-        // Into memory: nothing can fail but a mistake in this file.
+        // Drawing into memory fails only by a mistake in this file.
         content(&area).and_then(|()| area.present()).expect("drawing into memory");
     }
     let size = format!("width=\"{width}\" height=\"{height}\" ");

@@ -21,7 +21,7 @@ pub fn claims_html(
         |title, list: Vec<&Reproduction>| (!list.is_empty()).then(|| html(title, &list, options));
     [
         page("What the papers claim, and what Freewheel finds", papers),
-        page("Beyond the papers: goals of Freewheel, and what it reaches", beyond),
+        page("Beyond the papers: goals and results of Freewheel", beyond),
     ]
 }
 
@@ -42,7 +42,7 @@ fn html(title: &str, reproductions: &[&Reproduction], options: &ReproduceOptions
 /// What the verdicts mean.
 const LEGEND: &str = "Reproduced: inside its band, predicted. Calibrated: inside, but a free parameter was chosen so that this number comes out, so it is no evidence. Known deviation: outside, within the tolerance of the value recorded for it, with a reason. Goal reached: a goal of Freewheel, of no paper. Measured: a number without a band. Anything else is a failure.";
 
-/// Every row outside its band, with its reason; nothing when there is none.
+/// Every row outside its band, with its reason; empty when there is none.
 fn exceptions(reproductions: &[&Reproduction]) -> Markup {
     let rows = reproductions.iter().flat_map(|reproduction| &reproduction.rows);
     let rows: Vec<&Row> = rows.filter(|row| !row.inside).collect();

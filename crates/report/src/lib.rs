@@ -10,6 +10,7 @@ mod claims_page;
 mod drive_sheet;
 mod finding;
 mod free_work;
+mod numbers;
 mod page;
 mod postmark;
 mod shingled;
@@ -20,7 +21,7 @@ mod validation_page;
 
 pub use claims_page::claims_html;
 pub use drive_sheet::{CheckRow, DriveSheet, SeekTime, ZoneSheet};
-pub use finding::Finding;
+pub use finding::{Confidence, Cost, Finding, Number, Topic, Unit};
 pub use free_work::{FreeWorkPart, free_work_parts};
 pub use postmark::{PassTable, pass_tables};
 pub use sim_page::{PRICES_ARE, cautions, sim_html};

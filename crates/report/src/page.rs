@@ -3,6 +3,7 @@
 use freewheel_sim::config::TraceWorkload;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use crate::chart;
 use crate::finding::Finding;
 
 const STYLE: &str = "
@@ -48,6 +49,9 @@ td.words { white-space: normal; text-align: left; }
 .outside { color: var(--bad); font-weight: 600; }
 .note { color: var(--faint); font-size: 14px; margin: 8px 0 0; }
 details summary { cursor: pointer; color: var(--accent); }
+summary h2 { display: inline; margin: 0; }
+details > summary + * { margin-top: 10px; }
+p.facts { color: var(--faint); font-size: 14px; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 13px; background: var(--ground);
   padding: 10px; border-radius: 6px; }
 ";
@@ -81,11 +85,24 @@ pub(crate) fn section(title: &str, content: &Markup) -> Markup {
     html! { section { h2 { (title) } (content) } }
 }
 
-/// A finding or caution: each line of its detail is a paragraph.
+/// A titled part of a page that opens on a click.
+pub(crate) fn folded(title: &str, content: &Markup) -> Markup {
+    html! { section { details { summary { h2 { (title) } } (content) } } }
+}
+
+/// A finding or caution: a line, its number, what to do, its picture; the rest folded away.
 pub(crate) fn finding(finding: &Finding) -> Markup {
     html! {
         strong { (prose(&finding.headline)) }
-        @for line in finding.detail.lines() { p { (prose(line)) } }
+        p.facts { (finding.facts()) }
+        @if let Some(action) = &finding.action { p { (prose(action)) } }
+        @if let Some(figure) = &finding.figure { (chart(&chart::draw(figure))) }
+        @if !finding.details.is_empty() {
+            details {
+                summary { "Details" }
+                @for paragraph in &finding.details { p { (prose(paragraph)) } }
+            }
+        }
     }
 }
 
@@ -136,98 +153,6 @@ pub(crate) fn trace_name(trace: &TraceWorkload) -> String {
     trace.file.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Milliseconds with three significant digits or more.
-pub(crate) fn ms(ns: f64) -> String {
-    let ms = ns / 1e6;
-    let decimals = if ms >= 100.0 {
-        0
-    } else if ms >= 10.0 {
-        1
-    } else {
-        2
-    };
-    format!("{ms:.decimals$}")
-}
-
-/// Longer times are no statement about a drive: it is replaced before.
-pub(crate) const TIME_MAX_S: f64 = 5.0 * 365.25 * 86_400.0;
-
-/// How a longer time is told.
-pub(crate) const TOO_LONG: &str = "longer than 5 years";
-
-/// A length of time in the unit people would use.
-pub(crate) fn span(seconds: f64) -> String {
-    if seconds > TIME_MAX_S {
-        return TOO_LONG.into();
-    }
-    let (unit_seconds, unit) = unit_of(seconds);
-    format!("{:.1} {unit}", seconds / unit_seconds)
-}
-
-/// The same of what is not known closely, with two digits.
-pub(crate) fn about(seconds: f64) -> String {
-    if seconds > TIME_MAX_S {
-        return TOO_LONG.into();
-    }
-    let (unit_seconds, unit) = unit_of(seconds);
-    let text = format!("{:.1e}", seconds / unit_seconds);
-    let value: f64 = text.parse().expect("a number that was just written");
-    let decimals = if value < 10.0 { 1 } else { 0 };
-    format!("about {value:.decimals$} {unit}")
-}
-
-fn unit_of(seconds: f64) -> (f64, &'static str) {
-    match seconds {
-        s if s >= 2.0 * 86_400.0 => (86_400.0, "days"),
-        s if s >= 2.0 * 3_600.0 => (3_600.0, "hours"),
-        s if s >= 120.0 => (60.0, "minutes"),
-        _ => (1.0, "s"),
-    }
-}
-
-/// How often a day something comes round, with two digits at least.
-pub(crate) fn rounds(a_day: f64) -> String {
-    let decimals = match a_day {
-        r if r >= 1.0 => 1,
-        r if r >= 0.1 => 2,
-        r if r >= 0.01 => 3,
-        _ => 4,
-    };
-    format!("{a_day:.decimals$}")
-}
-
-/// A share in per cent. One that is not all is not rounded up to all.
-pub(crate) fn percent(share: f64) -> String {
-    let value = share * 100.0;
-    if (99.5..100.0).contains(&value) {
-        return format!("{:.2} %", (value * 100.0).floor() / 100.0);
-    }
-    if value > 0.0 && value < 0.001 {
-        return "less than 0.001 %".into();
-    }
-    let decimals = if value.abs() >= 10.0 || value == 0.0 {
-        0
-    } else if value.abs() >= 0.1 {
-        1
-    } else {
-        3
-    };
-    format!("{value:.decimals$} %")
-}
-
-/// Bytes a second in decimal megabytes, as data sheets give them.
-pub(crate) fn rate(bytes_per_second: f64) -> String {
-    let value = bytes_per_second / 1e6;
-    let decimals = if value >= 100.0 {
-        0
-    } else if value >= 1.0 {
-        1
-    } else {
-        2
-    };
-    format!("{value:.decimals$} MB/s")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,25 +162,5 @@ mod tests {
         let html = prose("`a < b` and `--x`, 5 > 4, one ` alone").into_string();
         let code = "<code>a &lt; b</code> and <code>--x</code>, 5 &gt; 4, one ` alone";
         assert_eq!(html, code);
-    }
-
-    #[test]
-    fn what_is_about_so_long_has_two_digits() {
-        let days = [989.1, 9.96, 15.7, 2.34].map(|days| about(days * 86_400.0));
-        assert_eq!(days, ["about 990 days", "about 10 days", "about 16 days", "about 2.3 days"]);
-        assert_eq!([about(7_500.0), about(0.0)], ["about 2.1 hours", "about 0.0 s"]);
-    }
-
-    #[test]
-    fn a_share_that_is_not_all_is_not_rounded_up_to_all() {
-        let shares = [1.0, 0.9999, 0.999_999, 0.994].map(percent);
-        assert_eq!(shares, ["100 %", "99.99 %", "99.99 %", "99 %"]);
-    }
-
-    #[test]
-    fn a_time_beyond_five_years_is_no_number() {
-        let days = |days: f64| days * 86_400.0;
-        assert_eq!(span(days(1826.0)), "1826.0 days");
-        assert_eq!([span(days(46_855.0)), about(days(1827.0))], [TOO_LONG, TOO_LONG]);
     }
 }

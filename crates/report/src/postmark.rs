@@ -1,4 +1,4 @@
-//! PostMark behind an experiment: what became of its passes, and what must be known of them.
+//! PostMark as the load of an experiment: its passes, and the cautions that they call for.
 
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::sched::PolicySpec;
@@ -9,8 +9,9 @@ use maud::{Markup, html};
 
 use crate::chart;
 use crate::chart::PassBar;
-use crate::finding::Finding;
-use crate::page::{self, percent, section, table};
+use crate::finding::{Confidence, Cost, Finding, Topic, Unit};
+use crate::numbers::percent;
+use crate::page::{self, section, table};
 
 /// The cautions that its result calls for.
 pub(crate) fn postmark_cautions(
@@ -19,15 +20,17 @@ pub(crate) fn postmark_cautions(
     result: &RunResult,
 ) -> Vec<Finding> {
     let Some(came) = &result.postmark else { return Vec::new() };
-    let all = [reckoned(came), few_gaps(config, spec, came), no_choice(config)];
+    let all = [subtracted(came), few_gaps(config, spec, came), no_choice(config)];
     all.into_iter().flatten().collect()
 }
 
-/// What is not its own of a run from whose time cleaning is subtracted.
-fn reckoned(came: &PostmarkResult) -> Option<Finding> {
-    (came.cleaner == PostmarkCleaner::Ideal).then(|| Finding {
-        headline: "This run is that of `cleaner = \"original\"`, which cleans; only the times of its passes are reckoned without cleaning.".into(),
-        detail: "Transactions a second and the time of a pass are those of IDEAL (osdi00 section 5.2). Requests, response times, stages, the time of the whole run, what was cleaned and the hash are those of the run that it is reckoned from: there is no request of a run that does not clean.".into(),
+/// Which numbers of a run with cleaning subtracted are those of the run that cleans.
+fn subtracted(came: &PostmarkResult) -> Option<Finding> {
+    let headline = "This run cleans like `cleaner = \"original\"`; only the times of its passes leave cleaning out.";
+    (came.cleaner == PostmarkCleaner::Ideal).then(|| {
+        Finding::new(Topic::IdealCleaner, Confidence::Given, headline)
+            .detail("Transactions a second and the time of a pass are those of IDEAL (osdi00 section 5.2).")
+            .detail("Requests, response times, stages, the time of the whole run, the cleaned segments and the hash are those of the run that cleans.")
     })
 }
 
@@ -36,12 +39,20 @@ fn few_gaps(config: &SimConfig, spec: &DriveSpec, came: &PostmarkResult) -> Opti
     let last = came.passes.last().filter(|_| came.cleaner == PostmarkCleaner::Freeblock)?;
     let keeps =
         spec.electronics.buffer.as_ref().is_some_and(|buffer| buffer.keep_free_blocks_before);
-    (config.electronics && keeps && last.copied_blocks > 0).then(|| Finding {
-        headline: format!(
+    let headline = || {
+        format!(
             "The gaps brought {} of the blocks that cleaning copied, and the process read the others: the drive keeps rotational latency for its own buffer.",
             percent(free_share(last))
-        ),
-        detail: "It reads the blocks that pass before those asked for (`keep_free_blocks_before` in its file), so its head cannot be elsewhere. `keep_free_blocks_before = false` in the experiment gives that latency to cleaning; the buffer serves fewer reads then, which costs some drives more than cleaning in gaps saves: compare the transactions a second of both. `electronics = false` is the paper's setting, without buffer or bus.".into(),
+        )
+    };
+    (config.electronics && keeps && last.copied_blocks > 0).then(|| {
+        Finding::new(Topic::CleanerGaps, Confidence::Simulated, headline())
+            .number("blocks from gaps", free_share(last), Unit::Share)
+            .cost(Cost::Setting)
+            .action("Set `keep_free_blocks_before = false` in the experiment and compare the transactions a second.")
+            .detail("The drive reads the blocks that pass before those asked for (`keep_free_blocks_before` in its file), so its head cannot read elsewhere.")
+            .detail("Without that the buffer serves fewer reads, which costs some drives more than cleaning in gaps saves.")
+            .detail("`electronics = false` is the paper's setting, without buffer or bus.")
     })
 }
 
@@ -50,14 +61,17 @@ fn free_share(pass: &PassResult) -> f64 {
     pass.free_copied_blocks as f64 / (pass.free_copied_blocks + pass.copied_blocks) as f64
 }
 
-/// A policy that never has anything to choose from.
+/// A policy without a choice.
 fn no_choice(config: &SimConfig) -> Option<Finding> {
-    (config.scheduler != PolicySpec::Fcfs).then(|| Finding {
-        headline: format!(
+    let headline = || {
+        format!(
             "`scheduler` is {} and makes no difference here: PostMark's one process waits for each request before it sends the next.",
             config.scheduler.title()
-        ),
-        detail: "Every policy gives the same result, as there is never more than one request to choose from.".into(),
+        )
+    };
+    (config.scheduler != PolicySpec::Fcfs).then(|| {
+        Finding::new(Topic::NoChoice, Confidence::Given, headline())
+            .detail("Every policy gives the same result: there is never more than one request to choose from.")
     })
 }
 
@@ -111,13 +125,13 @@ fn name(number: usize) -> String {
     format!("pass {number}")
 }
 
-/// The section of its passes; nothing where it was not the workload.
+/// The section of its passes; empty where it was not the workload.
 pub(crate) fn passes(result: &RunResult) -> Markup {
     let Some(came) = &result.postmark else { return html! {} };
-    let is_reckoned = came.cleaner == PostmarkCleaner::Ideal;
+    let is_subtracted = came.cleaner == PostmarkCleaner::Ideal;
     let bars: Vec<PassBar> = (1..)
         .zip(&came.passes)
-        .map(|(number, pass)| bar(name(number), pass, is_reckoned))
+        .map(|(number, pass)| bar(name(number), pass, is_subtracted))
         .collect();
     section(
         "PostMark",
@@ -132,10 +146,10 @@ pub(crate) fn passes(result: &RunResult) -> Markup {
 }
 
 /// Where the time of a pass goes.
-fn bar(label: String, pass: &PassResult, is_reckoned: bool) -> PassBar {
+fn bar(label: String, pass: &PassResult, is_subtracted: bool) -> PassBar {
     let [elapsed, reading, copying] =
         [pass.elapsed_ns, pass.cleaning_read_ns, pass.cleaning_copy_ns].map(|ns| ns as f64 / 1e9);
-    let cleaning = if is_reckoned { [0.0, 0.0] } else { [reading, copying] };
+    let cleaning = if is_subtracted { [0.0, 0.0] } else { [reading, copying] };
     PassBar {
         label,
         work: elapsed - cleaning.iter().sum::<f64>(),

@@ -6,15 +6,15 @@ use freewheel_sim::{HeadTime, RunResult};
 pub struct StageTable {
     /// Of a stage's name, its time, and shares of head time.
     pub head: Vec<&'static str>,
-    /// The stages.
+    /// A row for each stage.
     pub rows: Vec<StageRow>,
 }
 
 /// A stage of requests.
 pub struct StageRow {
-    /// Its name.
+    /// Name of the stage.
     pub stage: &'static str,
-    /// What it takes of a request on average.
+    /// Its mean time in a request.
     pub ns_a_request: f64,
     /// Its shares; None for a stage in which no head takes part.
     pub shares: Option<Vec<f64>>,
@@ -49,7 +49,7 @@ pub fn stage_table(result: &RunResult) -> StageTable {
 }
 
 impl StageRow {
-    /// Its cells in a table of so many columns, by how time and shares are written there.
+    /// Its cells in a table of this many columns, by how time and shares are written there.
     pub fn cells(
         &self,
         columns: usize,

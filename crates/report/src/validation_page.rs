@@ -10,7 +10,7 @@ use crate::page::{self, section, table};
 use freewheel_extract::validate::{
     GapReading, Part, PhaseAnalysis, PhaseClass, PhaseDistance, Validation,
 };
-use freewheel_study::figure::{Axes, Line};
+use freewheel_study::figure::{Axes, Line, Series};
 
 /// A page with both distributions.
 pub fn validation_html(validation: &Validation) -> String {
@@ -55,8 +55,8 @@ fn phase(phase: &PhaseAnalysis) -> Markup {
     let label = |bin: usize| format!("{:.2}", bin as f64 / bins as f64);
     let labels: Vec<String> = (0..bins).map(label).collect();
     let series = [
-        (GapReading::AsRecorded.name(), recorded.clone()),
-        (GapReading::OneLater.name(), later.clone()),
+        Series { name: GapReading::AsRecorded.name(), shares: recorded.clone() },
+        Series { name: GapReading::OneLater.name(), shares: later.clone() },
     ];
     let rows = phase.distances.iter().map(|row| distance_cells(row, phase.gaps));
     let distances: Vec<Vec<String>> = rows.collect();
@@ -73,7 +73,7 @@ fn phase(phase: &PhaseAnalysis) -> Markup {
         p.note { "R is the mean resultant length of the differences of phase, 1 when all are the same; p is Rayleigh's, mean the mean difference in turns, both with the " (phase.gaps.name()) ". Errors are medians of their size in ms; resyn.: our spindle set to the trace's at every visit. " (phase.pairs_in_words()) }
         h3 { "Standard deviation of the error" }
         (table(&["served here as", "achieved", "phase unknown", "resynchronised"], &floors))
-        p.note { "In ms. Phase unknown: sqrt(2) times the standard deviation of a rotational latency, which two independent ones differ by whatever the model." }
+        p.note { "In ms. Phase unknown: sqrt(2) times the standard deviation of a rotational latency, the difference of two independent ones, under any model." }
     }
 }
 

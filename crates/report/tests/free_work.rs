@@ -1,4 +1,4 @@
-//! What is said of a run's free work, against the sums of the run itself.
+//! The words about a run's free work, against the sums of the run itself.
 #![allow(missing_docs)]
 
 use freewheel_report::{free_work_parts, sim_html, stage_table};

@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use freewheel_model::sched::PolicySpec;
-use freewheel_report::{StudyReport, free_work_parts};
+use freewheel_report::{Confidence, Cost, Finding, StudyReport, Topic, free_work_parts};
 use freewheel_sim::background::GapShares;
 use freewheel_sim::config::{Experiment, SimConfig, TraceWorkload};
 use freewheel_sim::source::{Fit, ReplayMode};
@@ -40,6 +40,19 @@ fn says(study: &StudyReport, words: &str) -> bool {
     study.findings.iter().any(|finding| finding.headline.contains(words))
 }
 
+/// The finding about a topic.
+fn about(study: &StudyReport, topic: Topic) -> Option<&Finding> {
+    study.findings.iter().find(|finding| finding.topic == topic)
+}
+
+fn number(study: &StudyReport, topic: Topic) -> f64 {
+    about(study, topic).unwrap().number.as_ref().unwrap().value
+}
+
+fn details(finding: &Finding) -> String {
+    finding.details.join("\n")
+}
+
 #[test]
 fn potential_bandwidth_is_the_share_of_time_rotating_times_the_media_rate() {
     let study = studied(&random_reads(400, 20), |_| {});
@@ -67,7 +80,7 @@ fn latency_of_writing_back_is_no_potential_in_the_finding_nor_in_the_bars() {
     // All are taken by the buffer, so all of the waiting is for writing back.
     assert!(back_ns > 0 && back_ns == run.result.head_time.rotate_ns);
     assert_eq!(study.study.potential_bytes_per_second(run), 0.0);
-    assert!(says(&study, "have a potential of 0.00 MB/s"));
+    assert_eq!(number(&study, Topic::Potential), 0.0);
     let page = study.html();
     assert!(page.contains("latency while writing back"));
     let reads = of(&random_reads(400, 20));
@@ -95,13 +108,17 @@ fn the_best_policy_has_the_smallest_mean_and_the_headline_names_it() {
             .all(|run| { run.result.response.mean_ns >= best.result.response.mean_ns })
     );
     assert_ne!(best.title, "FCFS");
-    assert!(says(&study, &format!("{} would cut the mean response time", best.title)));
+    let policy = about(&study, Topic::Policy).unwrap();
+    assert!(policy.headline.starts_with(&best.title) && policy.cost == Some(Cost::Setting));
+    let [before, after] = [study.study.baseline(), best].map(|run| run.result.response.mean_ns);
+    assert_eq!(number(&study, Topic::Policy), 1.0 - after / before);
 }
 
 #[test]
 fn where_nothing_waits_no_policy_is_said_to_help() {
     let study = studied(&random_reads(200, 50), |_| {});
-    assert!(says(&study, "No policy that was compared lowers the mean"));
+    let policy = about(&study, Topic::Policy).unwrap();
+    assert!(policy.cost.is_none() && policy.headline.starts_with("No policy that was compared"));
 }
 
 fn recorded(name: &str, drive: &str) -> StudyReport {
@@ -122,7 +139,7 @@ fn where_no_policy_helps_the_mean_one_that_helps_reads_alone_is_named() {
         let policies = study.study.runs.iter().filter(|run| !run.own_queue);
         let best = policies.min_by(|a, b| mean(a).total_cmp(&mean(b))).unwrap();
         assert_eq!(mean(best) < 0.98 * mean(own), is_named, "{name}");
-        let words = format!("; reads alone do better under {}, with ", best.title);
+        let words = format!(" Reads alone do better under {}: ", best.title);
         assert_eq!(says(&study, &words), is_named, "{name}");
     }
 }
@@ -134,14 +151,15 @@ fn a_policy_that_does_harm_is_named_where_none_helps() {
     let worst = study.study.runs.iter().max_by(|a, b| mean(a).total_cmp(&mean(b))).unwrap();
     let percent = 100.0 * (mean(worst) / mean(study.study.baseline()) - 1.0);
     assert!(percent > 50.0, "{percent}");
-    let harm = format!("; {} would raise it by {percent:.0} %, from", worst.title);
-    assert!(says(&study, "No policy that was compared lowers") && says(&study, &harm));
-    let finding = study.findings.iter().find(|finding| finding.headline.contains(&harm)).unwrap();
-    let told = |run: &freewheel_study::PolicyRun| finding.detail.contains(&run.title);
+    let harm = format!(" {} would raise it by {percent:.0} %, to ", worst.title);
+    let finding = about(&study, Topic::Policy).unwrap();
+    assert!(finding.headline.contains(&harm), "{finding:?}");
+    let all = details(finding);
+    let told = |run: &freewheel_study::PolicyRun| all.contains(&run.title);
     assert!(study.study.runs.iter().all(told), "{finding:?}");
 }
 
-/// The Atlas 10K with a command queue of its own.
+/// The Atlas 10K with a command queue.
 fn drive_with_queue() -> tempfile::NamedTempFile {
     let mut file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
     let queue = "\n[electronics.queue]\ndepth = 32\nscheduler = { policy = \"sptf\" }\n";
@@ -160,8 +178,7 @@ fn what_a_drive_with_a_queue_of_its_own_does_today_is_what_all_is_compared_with(
         o.policies = vec![PolicySpec::Fcfs, PolicySpec::Sptf];
     });
     assert!(study.study.baseline().own_queue);
-    let words = |finding: &freewheel_report::Finding| finding.headline.clone() + &finding.detail;
-    let said: String = study.findings.iter().map(words).collect();
+    let said: String = study.findings.iter().map(details).collect();
     assert!(said.contains("gaps in the drive's queue of 32, by a scheduler inside"), "{said}");
     assert!(said.contains("a request in the drive's queue of 32"), "{said}");
     // Told to give its gaps away, and else the same: its queue as well.
@@ -184,7 +201,7 @@ fn what_a_drive_with_a_queue_of_its_own_does_today_is_what_all_is_compared_with(
 #[test]
 fn nothing_is_said_of_policies_that_were_not_tried() {
     let study = studied(&random_reads(200, 50), |o| o.policies = vec![PolicySpec::Fcfs]);
-    assert!(!says(&study, "policy"));
+    assert!(about(&study, Topic::Policy).is_none());
 }
 
 #[test]
@@ -211,12 +228,19 @@ fn of_a_handful_of_requests_is_said_how_few_they_are_and_what_was_done_to_them()
     let two = studied(&random_reads(2, 20), |o| o.trace.fit = Fit::Scale);
     let said: Vec<&str> = two.findings.iter().map(|finding| &*finding.headline).collect();
     let [few, scaled, assumed] = said[..] else { panic!("{said:?}") };
-    assert!(few.ends_with("of its reads and writes 2 were served."), "{few}");
+    assert!(few.ends_with(": 2 of its reads and writes were served."), "{few}");
     assert!(two.study.scrub.is_none() && !two.html().contains("A scrub in the gaps"));
     assert!(studied(&random_reads(99, 20), |_| {}).study.scrub.is_none());
     assert!(scaled.contains("spread over the whole drive") && assumed.contains("assumed"));
     let enough = studied(&random_reads(100, 20), |_| {});
-    assert!(says(&enough, "the head waits for rotation") && says(&enough, "A scrub"));
+    let confidence = |topic| about(&enough, topic).unwrap().confidence;
+    assert_eq!(confidence(Topic::Workload), Confidence::Counted);
+    let hint = about(&enough, Topic::FewRequests).is_some();
+    for (topic, firm) in
+        [(Topic::HeadTime, Confidence::Simulated), (Topic::Scrub, Confidence::Estimated)]
+    {
+        assert_eq!(confidence(topic), if hint { Confidence::Hint } else { firm });
+    }
 }
 
 #[test]
@@ -231,7 +255,7 @@ fn a_load_that_has_the_drive_s_pace_is_said_to() {
         assert_eq!(study.study.dependent_replay, has_its_pace);
         assert_eq!(says(&study, "under your load at this drive's pace"), has_its_pace);
         assert!(says(&study, "under your load"));
-        let told = |f: &freewheel_report::Finding| f.detail.contains("`--replay arrivals`");
+        let told = |f: &freewheel_report::Finding| details(f).contains("`--replay arrivals`");
         assert_eq!(study.findings.iter().any(told), has_its_pace);
     }
 }
@@ -272,25 +296,26 @@ fn the_time_of_a_scrub_is_said_and_leaves_the_load_as_it_is() {
         o.trace.fit = Fit::Scale;
         o.policies = vec![PolicySpec::Fcfs];
     });
-    assert!(says(&study, "A scrub of this drive would finish in about"), "{:?}", study.findings);
     let estimate = study.study.scrub.as_ref().unwrap();
+    assert_eq!(Some(number(&study, Topic::Scrub)), estimate.seconds());
+    let scrub = about(&study, Topic::Scrub).unwrap();
+    assert!(scrub.confidence == Confidence::Estimated && scrub.figure.is_some());
     assert_eq!(estimate.foreground_delay_ns, 0);
     assert!(estimate.free_blocks_before_switched_off);
-    // No more than all that passes under the head in the rotational latency.
+    // At most all that passes under the head in the rotational latency.
     let seconds = scrub_of(&study).seconds.unwrap();
     let share = scrub_of(&study).gap_share;
     let rate = study.study.drive.capacity_bytes as f64 / seconds;
     assert!(rate < share * study.study.drive.media_bytes_per_second, "{rate}");
     let page = study.html();
     assert!(page.contains("A scrub in the gaps"));
-    let scrub = study.findings.iter().find(|finding| finding.headline.contains("A scrub")).unwrap();
-    assert!(scrub.detail.lines().count() > 1);
+    assert!(scrub.details.len() > 1);
     // What is escaped on a page is not in these.
     let typed = page.replace("<code>", "`").replace("</code>", "`");
-    let missing = scrub.detail.lines().find(|line| !typed.contains(&format!("<p>{line}</p>")));
+    let missing = scrub.details.iter().find(|line| !typed.contains(&format!("<p>{line}</p>")));
     assert_eq!(missing, None);
     let without = studied(&random_reads(400, 20), |o| o.scrub = false);
-    assert!(without.study.scrub.is_none() && !says(&without, "scrub"));
+    assert!(without.study.scrub.is_none() && about(&without, Topic::Scrub).is_none());
 }
 
 /// A recorded load on a small drive, and the scrub of an experiment with the same.
@@ -319,7 +344,7 @@ fn what_becomes_of_the_latency_of_a_recorded_load_is_what_a_direct_run_says() {
     let progress = &task.unfinished.progress;
     let read_share = |blocks: u64| blocks as f64 / arm.blocks as f64;
     assert!((0.1..0.2).contains(&read_share(progress.last().unwrap().blocks)));
-    // Where requests keep to parts of the drive an end expected that early is not true, and is said so.
+    // Where requests keep to parts of the drive an end expected that early is wrong, and the words say so.
     assert_eq!(arm.end, ScrubEnd::OutOfReach);
     assert!(task.expected_end_ns.is_some());
     let parts = free_work_parts(&result);
@@ -356,8 +381,8 @@ fn a_scrub_that_needs_the_drive_to_give_its_gaps_away_is_not_said_to_be_free() {
     });
     let estimate = study.study.scrub.as_ref().unwrap();
     assert!(estimate.response_ns_mean > study.study.baseline().result.response.mean_ns);
-    assert!(says(&study, "at the cost of a mean response of"), "{:?}", study.findings);
-    assert!(!says(&study, "at no cost to it"));
+    let added_ns = estimate.response_ns_mean - study.study.baseline().result.response.mean_ns;
+    assert_eq!(about(&study, Topic::Scrub).unwrap().cost, Some(Cost::Response { added_ns }));
 }
 
 #[test]
@@ -367,10 +392,10 @@ fn where_no_gap_reaches_is_not_said_to_be_scrubbed() {
     let study = studied(&(HEADER.to_string() + &(0..400).map(line).collect::<String>()), |o| {
         o.electronics = false;
     });
-    assert!(says(&study, "after that it reads at less than a tenth of its first rate"));
-    let details = || study.findings.iter().map(|finding| &finding.detail);
-    assert!(details().any(|detail| detail.contains("as next to nothing comes any more")));
-    assert!(scrub_of(&study).read_share < 0.5);
+    let arm = scrub_of(&study);
+    let faded = arm.faded.unwrap();
+    assert_eq!((arm.end, number(&study, Topic::Scrub)), (ScrubEnd::OutOfReach, faded.seconds));
+    assert!(says(&study, "then stalls") && arm.read_share < 0.5);
 }
 
 #[test]
@@ -396,12 +421,10 @@ fn loads_without_gaps_and_odd_drives_are_answered_too() {
         let mean = shares.iter().sum::<f64>() / shares.len() as f64;
         assert!((share - mean).abs() < 1e-9, "{drive}: {share} of {shares:?}");
         let (words, fits) = match estimate.end() {
-            ScrubEnd::Complete => ("would finish in about", share == 1.0),
+            ScrubEnd::Complete => ("finishes in about", share == 1.0),
             ScrubEnd::OutOfReach => ("hardly any gap reaches the rest", share < 1.0),
-            ScrubEnd::Unfinished => ("how the rest fares is not known", share < 1.0),
-            ScrubEnd::EffortSpent => {
-                ("how the rest fares is not known", (0.0..1.0).contains(&share))
-            }
+            ScrubEnd::Unfinished => ("the estimate ends there", share < 1.0),
+            ScrubEnd::EffortSpent => ("the estimate ends there", (0.0..1.0).contains(&share)),
             ScrubEnd::NoGaps => ("no rotational gap", share == 0.0),
         };
         assert!(fits && says(&study, words), "{drive}: {share}, {:?}", study.findings);
@@ -458,7 +481,7 @@ fn an_effort_that_no_estimate_can_do_with_is_refused_with_the_range() {
                 assert!(error.to_string().contains("1s to 1d are allowed"), "{error}");
             }
         }
-        // It does not matter where nothing is estimated.
+        // Without an estimate the effort does not matter.
         options.scrub = false;
         assert!(study(&options, &|_| {}).is_ok());
     }
@@ -468,7 +491,7 @@ fn an_effort_that_no_estimate_can_do_with_is_refused_with_the_range() {
 fn no_page_shows_the_backticks_of_a_terminal() {
     let text = random_reads(200, 50);
     let study = studied(&text, |o| o.drive = "exos-x24-24tb".into());
-    assert!(study.findings.iter().any(|finding| finding.detail.contains('`')));
+    assert!(study.findings.iter().any(|finding| details(finding).contains('`')));
     let page = study.html();
     assert!(page.contains("<code>keep_free_blocks_before</code>"));
     let (spec, drive) = freewheel_sim::library::drive("exos-x24-24tb").unwrap();

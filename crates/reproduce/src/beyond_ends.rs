@@ -1,4 +1,4 @@
-//! The end of a background task that is foretold when hardly anything has been read, against the end.
+//! The end of a background task that is predicted when hardly anything has been read, against the end.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,10 +9,10 @@ use rayon::prelude::*;
 
 use super::{Context, Outcome, Row};
 
-/// Foreground requests after which the end is foretold.
+/// Foreground requests after which the end is predicted.
 const REQUESTS: u64 = 300;
 
-/// What is said of ends that are foretold: within so many percent of the truth.
+/// Largest error that the documents state for predicted ends, in percent of the truth.
 const WITHIN: f64 = 25.0;
 
 /// Why one differs.
@@ -31,7 +31,7 @@ struct Setting {
     /// The first task, and what else there is.
     task: &'static str,
     beside: &'static str,
-    /// What comes of it and why, where it is known not to be within that.
+    /// Its result and the reason, where it is known not to be within that.
     differs: Option<(f64, &'static str)>,
 }
 
@@ -79,7 +79,7 @@ const SETTINGS: [Setting; 8] = [
 ];
 
 impl Setting {
-    /// Until so many requests have come, or so many rounds are complete.
+    /// Until this many requests have come, or this many rounds are complete.
     fn config(
         &self,
         requests: u64,

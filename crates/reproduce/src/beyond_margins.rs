@@ -17,7 +17,7 @@ const CONSTANTS: [u64; 8] = [25, 50, 60, 75, 100, 150, 200, 300];
 /// By how much free work may delay the foreground: milliseconds for each second of the head's time.
 const BUDGET: f64 = 5.0;
 
-/// A drive that has to be foreseen.
+/// A drive whose times have to be predicted.
 struct Hidden {
     name: &'static str,
     what: &'static str,
@@ -176,8 +176,8 @@ pub(super) fn margins(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     }
     let axes = |y| Axes { x: "conservatism, us", y, log_x: false };
     let figures = vec![
-        Figure::Lines(free, axes("free bandwidth, % of that in firmware")),
-        Figure::Lines(delays, axes("foreground delayed, ms per s of head time")),
+        Figure::lines(free, axes("free bandwidth, % of that in firmware")),
+        Figure::lines(delays, axes("foreground delayed, ms per s of head time")),
     ];
     Ok(Outcome { rows, figures })
 }

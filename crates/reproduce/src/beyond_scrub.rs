@@ -15,20 +15,21 @@ use freewheel_sim::source::{
 use freewheel_units::{Bytes, SimDuration, SimTime, VolumeBlock};
 use rayon::prelude::*;
 
-use super::osdi00_scan::{MPL, SIZES, transactions};
+use super::osdi00_scan::{MPL, transactions};
+use super::sizes::SIZES;
 use super::{Context, HOLDS, Outcome, Row};
 use freewheel_study::BackgroundScan;
 
 /// What keeps the heads busy.
 enum Load {
-    /// Ten clients.
+    /// Ten clients with random requests.
     Clients {
         name: &'static str,
         /// Share of requests near the one before.
         local_share: f64,
         /// Where requests lie.
         places: &'static [Place],
-        /// What is said of estimates under such a load: within so many percent of the whole scan.
+        /// Largest error that the documents state for estimates under such a load, in percent of the whole scan.
         within: f64,
     },
     /// A recorded load, scaled to the drive, piece by piece over and over.
@@ -128,7 +129,7 @@ impl Load {
         name
     }
 
-    /// Where its recording is; nothing of one that needs none.
+    /// Where its recording is; None of a load that needs none.
     fn recording(&self, context: &Context<'_>) -> Result<Option<PathBuf>, String> {
         match self {
             Self::Clients { .. } => Ok(None),
@@ -143,7 +144,7 @@ impl Load {
         }
     }
 
-    /// The whole scan behind it, of at most so many requests, or else an estimate.
+    /// The whole scan behind it, of at most this many requests, or else an estimate.
     fn scan(
         &self,
         config: &SimConfig,
@@ -185,7 +186,7 @@ fn behind_recorded(
     BackgroundScan::trace(&Experiment::new(config)?, &trace, rule, whole, progress)
 }
 
-/// Of its first rate a scan may have at most so much left where an estimate of it ends. Assumed: twice
+/// Of its first rate a scan may have at most this much left where an estimate of it ends. Assumed: twice
 /// what the estimate goes by.
 const RATE_LEFT: f64 = 0.02;
 
@@ -292,7 +293,7 @@ fn rows(
         row(context, load.name(), load.within(), read_share, whole, estimate)
     };
     let mut rows: Vec<Row> = PARTS.map(row).into();
-    // Where the estimate ends first, next to nothing may come after that.
+    // Where the estimate ends first, hardly a block may come after that.
     if let Some(rate) = whole.rate_after(estimate.read_share()) {
         let quantity = format!(
             "{}: rate of the whole scan after the estimate's end, over that at first",
@@ -303,7 +304,7 @@ fn rows(
     rows
 }
 
-/// The times until so much of the drive is read.
+/// The times until this much of the drive is read.
 fn row(
     context: &Context<'_>,
     load: &str,

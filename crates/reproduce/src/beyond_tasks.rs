@@ -1,4 +1,4 @@
-//! Several tasks at once behind the transactions of osdi00 figure 8: what sharing blocks, priority,
+//! Several tasks at once with the transactions of osdi00 figure 8: what sharing blocks, priority,
 //! a deadline and shares are worth, each alone.
 
 use freewheel_freeblock::tasks::{
@@ -9,13 +9,14 @@ use freewheel_sim::config::{ConfigError, Experiment, Workload};
 use freewheel_units::{Op, SimDuration, SimTime};
 use rayon::prelude::*;
 
-use super::osdi00_scan::{MPL, SIZES, transactions};
+use super::osdi00_scan::{MPL, transactions};
+use super::sizes::SIZES;
 use super::{Context, Outcome};
 
 /// Blocks of 512 B in a block of all tasks: 4 KiB, as the paper's.
 const BLOCK: u32 = 8;
 
-/// What becomes of the task that is watched in one run.
+/// Progress of the watched task in one run.
 #[derive(Debug, Clone, Copy)]
 struct WatchedScan {
     /// When it was complete.
@@ -51,7 +52,7 @@ fn run(experiment: &Experiment, specs: &[TaskSpec]) -> Result<WatchedScan, Confi
     panic!("the transactions end before the task is complete")
 }
 
-/// A part of the drive, in hundredths from its beginning, of which so many hundredths are enough:
+/// A part of the drive, in hundredths from its beginning, of which this many hundredths are enough:
 /// the last blocks take long and say little.
 fn part(experiment: &Experiment, (from, to): (u64, u64), sample_share: u64) -> TaskSpec {
     let blocks = experiment.drive.blocks().get() / u64::from(BLOCK);
@@ -75,9 +76,9 @@ struct Results {
     /// Halves with even shares, and with shares of 3 to 1.
     even: WatchedScan,
     shares: WatchedScan,
-    /// The scan behind the tenth.
+    /// The scan beside the tenth.
     behind: WatchedScan,
-    /// The tenth with a deadline halfway between what it takes alone and beside the scan.
+    /// The tenth with a deadline halfway between its times alone and beside the scan.
     in_time: WatchedScan,
     deadline: f64,
 }

@@ -1,4 +1,4 @@
-//! What free bandwidth is good for (osdi00 section 2.2) behind the transactions of its figure 8:
+//! What free bandwidth is good for (osdi00 section 2.2) with the transactions of its figure 8:
 //! prefetching, prewriting, comparing versions, and a sample.
 
 use freewheel_freeblock::tasks::{CADENCE, Event, Promoted, TaskId, Tasks};
@@ -14,7 +14,8 @@ use freewheel_sim::config::{ConfigError, Experiment, SimConfig, Workload};
 use freewheel_sim::{RunResult, library};
 use freewheel_units::{Bytes, Lbn, Op, Prng, SimTime};
 
-use super::osdi00_scan::{MPL, SIZES, transactions};
+use super::osdi00_scan::{MPL, transactions};
+use super::sizes::SIZES;
 use super::{Context, Outcome, Row};
 
 /// Blocks of 512 B in a block of all uses: 4 KiB, as the paper's.
@@ -59,7 +60,7 @@ fn options() -> Options {
 /// How near. Assumed: a track of the drive is about as long.
 const LOCAL_SD: Bytes = Bytes::new(128 << 10);
 
-/// Requests near the one before, where something can be foreseen: the share from which on osdi00
+/// Requests near the one before, where something can be predicted: the share from which on osdi00
 /// figure 4 shows an effect.
 const LOCAL_SHARE: f64 = 0.7;
 

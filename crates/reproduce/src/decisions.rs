@@ -1,4 +1,4 @@
-//! What freeblock decisions take of a processor, whatever is wanted.
+//! Processor time of freeblock decisions, by the blocks that are wanted.
 //!
 //! Random gaps between random places of a drive, decided one after the other. When a hundredth of what
 //! was wanted has been taken it is wanted again, so that the share stays. The upkeep of the index when
@@ -28,7 +28,7 @@ pub enum Fill {
 /// Decisions to be timed.
 #[derive(Debug, Clone, Copy)]
 pub struct DecisionCase<'a> {
-    /// The drive.
+    /// The drive whose gaps are filled.
     pub drive: &'a Arc<Drive>,
     /// How a gap is filled.
     pub rule: Rule,
@@ -40,7 +40,7 @@ pub struct DecisionCase<'a> {
     pub decisions: usize,
 }
 
-/// What they took.
+/// Times of decisions.
 #[derive(Debug, Clone)]
 pub struct DecisionTimes {
     /// Nanoseconds of every decision, ascending.
@@ -119,7 +119,7 @@ fn want(
     match fill {
         Fill::Part(part) if part >= 1.0 => drop(scheduler.want(layer, 0, blocks)),
         Fill::Part(part) => {
-            // From one wanted block to the next: as many as it takes until chance says yes.
+            // From one wanted block to the next: the distance follows from chance.
             let mut block = 0u64;
             loop {
                 // libm and not the platform's logarithm: the same blocks everywhere.

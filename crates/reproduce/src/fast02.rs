@@ -16,14 +16,15 @@ use freewheel_sim::{HostConfig, RunResult};
 use freewheel_units::{Bytes, SimDuration};
 use rayon::prelude::*;
 
+use super::sizes::SIZES;
 use super::{Context, Row, osdi00_scan};
 use freewheel_study::figure::Line;
 
 /// What stands in for the paper's drive, wherever its seeks vary.
 pub(super) const BLACK_BOX: &str = "an emulated Atlas 10K; errors of its seeks are normal, with a standard deviation of 105 us; bus of 80 MB/s (Ultra2)";
 
-/// How far seeks of the paper's drive were off is not said. With this as many head times are
-/// mispredicted as on it, 2.5 %: whole turns, and ends amid a request of a drive with zero-latency
+/// The paper does not say how far seeks of its drive were off. With this the same share of head times is
+/// mispredicted as on it, 2.5 %: whole turns, and ends within a request of a drive with zero-latency
 /// access. That errors are normal is assumed: they are sums of many small ones.
 pub(super) const ATLAS_JITTER: SimDuration = SimDuration::from_us(105);
 
@@ -40,7 +41,7 @@ pub(super) const POLICIES: [(&str, PolicySpec); 3] = [
     ("SPTF", PolicySpec::Sptf),
 ];
 
-/// One run of the paper's transactions behind the scheduler outside.
+/// One run of the paper's transactions with the scheduler outside.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Setting {
     pub policy: PolicySpec,
@@ -87,7 +88,7 @@ impl Setting {
             think_time: SimDuration::from_ms(30),
             requests: if quick { 8_000 } else { 100_000 },
             rounds: (!quick).then_some(1),
-            sizes: osdi00_scan::SIZES,
+            sizes: SIZES,
         }
     }
 

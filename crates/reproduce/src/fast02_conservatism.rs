@@ -9,7 +9,7 @@ use freewheel_sim::source::SizeDistribution;
 use freewheel_units::SimDuration;
 
 use super::fast02::{BLACK_BOX, POLICIES, Setting, free_mb_per_second, line, mean_ms};
-use super::osdi00_scan::{SIZES, with_other_sizes};
+use super::sizes::{SIZES, with_other_sizes};
 use super::{Context, Outcome, Row};
 use freewheel_study::figure::{Axes, Figure, Line};
 
@@ -24,7 +24,7 @@ fn conservatisms(context: &Context<'_>) -> &'static [u64] {
 
 /// The runs behind figure 9.
 struct Margins {
-    /// In microseconds.
+    /// Conservatism in microseconds.
     margins: &'static [u64],
     /// Of every policy one without free work, and one with each margin.
     results: Vec<RunResult>,
@@ -94,11 +94,11 @@ impl Margins {
         };
         let axes = |y| Axes { x: "conservatism, ms", y, log_x: false };
         vec![
-            Figure::Lines(
+            Figure::lines(
                 drawn(|result| result.requests_per_second),
                 axes("foreground requests a second"),
             ),
-            Figure::Lines(drawn(free_mb_per_second), axes("free bandwidth, MB/s")),
+            Figure::lines(drawn(free_mb_per_second), axes("free bandwidth, MB/s")),
         ]
     }
 }
@@ -232,7 +232,7 @@ impl Shares {
             line("in firmware, without same-track requests", points(&self.no_track)),
             line("outside", points(&self.outside)),
         ];
-        Figure::Lines(
+        Figure::lines(
             lines,
             Axes { x: "conservatism, ms", y: "free bandwidth, MB/s", log_x: false },
         )

@@ -30,7 +30,7 @@ pub(super) fn fig8(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         .iter()
         .map(|&(_, policy)| lines(policy))
         .collect::<Result<Vec<_>, ConfigError>>()?;
-    // All requests are the drive's, which has SPTF of its own.
+    // All requests are the drive's, which has its own SPTF.
     let inside: Vec<Setting> = depths
         .iter()
         .map(|&depth| {
@@ -76,12 +76,12 @@ pub(super) fn fig8(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         .collect();
     lines.push(line("the drive's own SPTF", points(&inside)));
     let axes = Axes { x: "requests outstanding", y: "mean response, ms", log_x: false };
-    Ok(Outcome { rows, figures: vec![Figure::Lines(lines, axes)] })
+    Ok(Outcome { rows, figures: vec![Figure::lines(lines, axes)] })
 }
 
 /// How much slower SPTF outside is with two outstanding, in %.
 const REORDERED_AT_2: f64 = 3.4;
 
-/// Why the drive's own SPTF gains even where there is nothing to choose from.
+/// Why the drive's own SPTF gains even where there is no choice.
 const REORDERS_WRITES: &str = "the drive's own serves a read that arrives while a write's data are on \
                                the bus, which nobody outside can; with reads alone both are equal";

@@ -21,7 +21,7 @@ use freewheel_study::figure::{Axes, Figure};
 /// 0.7 % on the Cheetah 18LP.
 const CHEETAH_JITTER: SimDuration = SimDuration::from_us(48);
 
-/// How far the bus is behind the media varies by so much for each block: "one request may overlap by
+/// How far the bus lags the media varies by this much for each block: "one request may overlap by
 /// 100 us more than expected" (section 5.2) among those of 40 KB, and as much less.
 const OVERLAP: SimDuration = SimDuration::from_ns(2500);
 
@@ -58,7 +58,7 @@ impl ObservedDelays {
         counts.iter().enumerate().map(|(bin, &count)| (middle(bin), share(count))).collect()
     }
 
-    /// Commands whose prediction was off by so many microseconds, either way.
+    /// Commands whose prediction was off by this many microseconds, either way.
     pub fn errors_between(&self, from_us: f64, to_us: f64) -> u64 {
         let is_between = |error: &&f64| (from_us..to_us).contains(&error.abs());
         self.errors_us.iter().filter(is_between).count() as u64
@@ -145,7 +145,7 @@ impl Random {
     }
 }
 
-/// The paper's drive: its seeks vary, and its bus is behind the media by any part of its transfer.
+/// The paper's drive: its seeks vary, and its bus lags the media by any part of its transfer.
 pub(super) const ATLAS: MeasuredRun<'static> = MeasuredRun {
     drive: "atlas10k",
     behaviour: Behaviour {
@@ -199,7 +199,7 @@ pub(super) fn fig4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let idle = |seen: &ObservedDelays| 100.0 * (1.0 - seen.result.busy_shares.head);
     let what = "an emulated Atlas 10K whose bus is behind its media by up to 32 us for each block of a \
                 request, from request to request; requests of 16 KB";
-    // Shares of the time: with two, both are next to nothing, and their quotient says little.
+    // Shares of the time: with two, both are close to 0, and their quotient says little.
     let idling =
         |varying: &ObservedDelays, even: &ObservedDelays| (idle(varying) - idle(even)).abs();
     let depends = |quantity: &str, unit, ours| context.row_in(quantity, unit, DEPENDS, ours);
@@ -224,7 +224,7 @@ pub(super) fn fig4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         line("one at the drive", one.density(50.0, 2000.0)),
         line("two", two.density(50.0, 2000.0)),
     ];
-    Ok(Outcome { rows, figures: vec![Figure::Lines(densities, AXES)] })
+    Ok(Outcome { rows, figures: vec![Figure::lines(densities, AXES)] })
 }
 
 const BY_JITTER: &str =
@@ -233,7 +233,7 @@ const BY_JITTER: &str =
 pub(super) fn fig7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let seed = context.options.seed;
     let requests = Random::around(context, Bytes::from_kib(4));
-    // As many in a short run: turns are mispredicted a few times in a thousand.
+    // The same number in a short run: turns are mispredicted a few times in a thousand.
     let requests =
         Random { size_distribution: SizeDistribution::Fixed, requests: 50_000, ..requests };
     let calmer = Behaviour { seek_jitter: Some(CHEETAH_JITTER), ..ATLAS.behaviour };
@@ -258,7 +258,7 @@ pub(super) fn fig7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         line("Atlas 10K", atlas.density(20.0, 400.0)),
         line("Cheetah", cheetah.density(20.0, 400.0)),
     ];
-    Ok(Outcome { rows, figures: vec![Figure::Lines(densities, AXES)] })
+    Ok(Outcome { rows, figures: vec![Figure::lines(densities, AXES)] })
 }
 
 pub(super) fn fig7b(context: &Context<'_>) -> Result<Outcome, ConfigError> {
@@ -268,6 +268,6 @@ pub(super) fn fig7b(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let row = context.row_in("40 KB: within 150 us", "%", [75.0, 100.0], within);
     let rows = vec![row.standing_in(BLACK_BOX)];
     let density = format!("40 KB, standard deviation {:.0} us", seen.deviation_us());
-    let figures = vec![Figure::Lines(vec![line(&density, seen.density(20.0, 600.0))], AXES)];
+    let figures = vec![Figure::lines(vec![line(&density, seen.density(20.0, 600.0))], AXES)];
     Ok(Outcome { rows, figures })
 }

@@ -1,5 +1,5 @@
-//! The scan during transactions of fast02 in real time, beside the same in virtual time. Whoever has a
-//! clock runs it; what it is and what it is held to is here.
+//! The scan during transactions of fast02 in real time, beside the same in virtual time. Code with
+//! a clock runs it; the experiment and its bands are here.
 
 use freewheel_sim::RunResult;
 use freewheel_sim::background::TaskResult;
@@ -31,7 +31,7 @@ pub struct RealTimeRun {
 }
 
 /// By how much a drive in real time is asked to be late at most, in microseconds: the median and 99 % of
-/// its replies, on a machine with nothing else to do.
+/// its replies, on an idle machine.
 const LATE_US_P50: [f64; 2] = [0.0, 5.0];
 const LATE_US_P99: [f64; 2] = [0.0, 90.0];
 
@@ -58,7 +58,7 @@ impl RealTimeRun {
 pub struct Comparison {
     /// What is measured.
     pub quantity: &'static str,
-    /// Its unit.
+    /// Unit of all values of the row.
     pub unit: &'static str,
     /// In real time.
     pub real: f64,
@@ -70,7 +70,7 @@ pub struct Comparison {
     pub inside: bool,
 }
 
-/// The experiment, with the scan or without, for so many requests.
+/// The experiment, with the scan or without, for this many requests.
 pub fn real_time_experiment(
     seed: u64,
     scans: bool,
@@ -81,11 +81,11 @@ pub fn real_time_experiment(
     Setting { free, requests, ..paper }.experiment(seed)
 }
 
-/// Sets what came of it without the scan and with it beside as many requests in virtual time.
+/// Compares the runs without the scan and with it with the same requests in virtual time.
 ///
-/// Rates and responses are held to a tenth of those in virtual time, as the claim's own are to the
-/// paper's; what the scan takes from the clients is held to the claim's own band. How late the drive's
-/// replies were is held to what is asked of it on a machine with nothing else to do.
+/// Rates and responses must be within a tenth of those in virtual time, as the claim's own are to the
+/// paper's; the scan's cost for clients must lie in the claim's own band. The drive's replies
+/// must be as punctual as asked on an idle machine.
 pub fn beside_virtual_time(
     seed: u64,
     without: RealTimeRun,

@@ -3,7 +3,6 @@
 
 use freewheel_freeblock::Rule;
 use freewheel_host::{Conservatism, PredictionSpec, SameTrack};
-use freewheel_model::drive::Drive;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::black_box::JitterShape;
 use freewheel_sim::config::ConfigError;
@@ -12,7 +11,8 @@ use freewheel_sim::{RunResult, library};
 use freewheel_units::SimDuration;
 
 use super::fast02::{BLACK_BOX, POLICIES, Setting, free_mb_per_second, mean_ms};
-use super::osdi00_scan::{SIZES, with_other_sizes};
+use super::sizes::{SIZES, with_other_sizes};
+use super::sustained::mean_sustained_mb_per_second;
 use super::{Context, Outcome, Row};
 
 /// The paper's setting. It does not say under which policy; SSTF gave it most.
@@ -85,17 +85,6 @@ pub(super) fn scan(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     }
     let rows = rows.into_iter().map(|row| row.standing_in(BLACK_BOX)).collect();
     Ok(Outcome { rows, figures: Vec::new() })
-}
-
-/// Rate of sequential reads over the whole drive, in MB/s.
-pub(super) fn mean_sustained_mb_per_second(drive: &Drive) -> f64 {
-    let (mut blocks, mut seconds) = (0.0, 0.0);
-    for (number, zone) in drive.layout().zones().iter().enumerate() {
-        let of_zone = zone.blocks().get() as f64;
-        blocks += of_zone;
-        seconds += of_zone * 512.0 / drive.sustained_rate_bytes_per_second(number) as f64;
-    }
-    blocks * 512.0 / seconds / 1e6
 }
 
 /// Jitter of the black box that the scheduler is to master beyond the paper, and its margin.

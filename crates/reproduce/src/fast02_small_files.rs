@@ -3,7 +3,7 @@
 //!
 //! The paper's reads came from FreeBSD's FFS and were not published. What stands in for it is where
 //! FFS puts the blocks of a file system that is filled once (McKusick et al., ACM TOCS 2(3), 1984):
-//! directories in turn in all cylinder groups, files in the group of their directory, one behind the
+//! directories in turn in all cylinder groups, files in the group of their directory, one after the
 //! other. Blocks that were read stay in memory, which has room for all of them. Assumed: cylinder
 //! groups of 32 MiB and an inode of 128 B for every 4 KiB, as FreeBSD 4's newfs made them; inodes that
 //! are not written for having been read; one process.
@@ -116,7 +116,7 @@ impl FileReader {
         reader
     }
 
-    /// Goes on to the next file of which something is not in memory.
+    /// Continues with the next file that is not wholly in memory.
     fn open(&mut self) {
         while self.wanted.is_empty() && self.left > 0 {
             self.left -= 1;
@@ -156,7 +156,7 @@ pub(super) fn fig7c(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let what = format!("{BLACK_BOX}; the file system is a model of FFS");
     let rows = rows(context, &seen).into_iter().map(|row| row.standing_in(&what)).collect();
     let density = line("3 KB files", seen.density(250.0, 10_000.0));
-    Ok(Outcome { rows, figures: vec![Figure::Lines(vec![density], AXES)] })
+    Ok(Outcome { rows, figures: vec![Figure::lines(vec![density], AXES)] })
 }
 
 fn rows(context: &Context<'_>, seen: &ObservedDelays) -> Vec<Row> {

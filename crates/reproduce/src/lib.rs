@@ -22,6 +22,8 @@ mod osdi00_decisions;
 mod osdi00_scan;
 mod recordings;
 mod row;
+mod sizes;
+mod sustained;
 
 use std::path::PathBuf;
 
@@ -41,7 +43,7 @@ pub use row::{BEYOND, Counts, Deviation, HOLDS, Row, Verdict};
 pub struct Claim {
     /// Paper and figure or table.
     pub id: &'static str,
-    /// What it shows.
+    /// Title of the figure or table.
     pub title: &'static str,
     /// Drive and workload.
     pub setting: &'static str,
@@ -217,7 +219,7 @@ pub const CLAIMS: &[Claim] = &[
 /// How much work to spend, and where things are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReproduceOptions {
-    /// The papers' own number of requests instead of ten times as many.
+    /// The papers' own number of requests instead of ten times that.
     pub quick: bool,
     /// Seed of every random stream.
     pub seed: u64,
@@ -232,9 +234,9 @@ pub type Timer<'a> = &'a (dyn Fn(&mut dyn FnMut()) -> SimDuration + Sync);
 
 /// A claim that was run.
 pub struct Reproduction {
-    /// The claim.
+    /// Id of the claim.
     pub id: &'static str,
-    /// Its numbers.
+    /// Rows of the claim, in the order of the paper.
     pub rows: Vec<Row>,
     /// The paper's figures, with ours and theirs.
     pub figures: Vec<Figure>,

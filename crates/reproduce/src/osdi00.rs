@@ -97,7 +97,7 @@ fn head_time(settings: &[Setting], results: &[RunResult], papers: &[Option<f64>]
             note,
         }
     };
-    Figure::HeadTime(settings.iter().zip(results).zip(papers).map(bar).collect())
+    Figure::head_time(settings.iter().zip(results).zip(papers).map(bar).collect())
 }
 
 pub(super) fn fig2(context: &Context<'_>) -> Result<Outcome, ConfigError> {
@@ -253,6 +253,6 @@ pub(super) fn fig6(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         Line { name: "paper".into(), points: vec![(0.0, 0.0), (40.0, 6.0)], dots: true },
     ];
     let axes = Axes { x: "n, %", y: "access time above SPTF, %", log_x: false };
-    let figures = vec![head_time(&settings, &results, &marks), Figure::Lines(lines, axes)];
+    let figures = vec![head_time(&settings, &results, &marks), Figure::lines(lines, axes)];
     Ok(Outcome { rows, figures })
 }

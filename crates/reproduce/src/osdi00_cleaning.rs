@@ -1,7 +1,7 @@
 //! Towards Higher Disk Head Utilization (OSDI 2000): section 5, free cleaning of LFS segments.
 //!
 //! The paper ran MIT's LLD with computing times measured on the machine of its authors, and prints
-//! neither those nor the size of the cache nor how LLD reads what it cleans. What stands in for
+//! neither those nor the size of the cache nor how LLD reads the segments that it cleans. The stand-ins for
 //! them is in [`Setting::default`], the same for all three cleaners, and [`alternatives`] measures
 //! what each assumption does.
 
@@ -289,7 +289,7 @@ impl Runs {
             },
         ];
         let axes = Axes { x: "blocks in use, %", y: "transactions a second", log_x: false };
-        Figure::Lines(lines, axes)
+        Figure::lines(lines, axes)
     }
 }
 

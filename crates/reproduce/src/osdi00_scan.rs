@@ -14,16 +14,15 @@ use freewheel_sim::{RunResult, library};
 use freewheel_units::{Bytes, SimDuration};
 use rayon::prelude::*;
 
-use super::fast02_scan::mean_sustained_mb_per_second;
-use super::{Context, HOLDS, Outcome, Row};
+use super::sizes::{SIZES, with_other_sizes};
+use super::sustained::mean_sustained_mb_per_second;
+use super::{Context, Outcome, Row};
 use freewheel_study::Course;
 use freewheel_study::figure::{Axes, Figure, Line};
-use freewheel_units::four_digits;
 
 /// One run: transactions in the foreground, scans in the background.
 #[derive(Debug, Clone, Copy)]
 struct Setting {
-    /// Multiprogramming level.
     mpl: u32,
     policy: PolicySpec,
     rule: Rule,
@@ -33,7 +32,6 @@ struct Setting {
     chains: bool,
     /// Part of all blocks that makes a scan.
     sample_share: Option<f64>,
-    /// Scans.
     rounds: u64,
     /// Whether the last blocks of a scan may be promoted, at a fiftieth of the foreground's time.
     promote: bool,
@@ -45,36 +43,6 @@ const SCANS: u64 = 10;
 
 /// Scans of runs beside the paper's own: ten of each would make a full run too long.
 const FEWER_SCANS: u64 = 3;
-
-/// How sizes of transactions vary. The paper says "multiples of 4 KB, exponential mean 8 KB". Its
-/// authors ran DiskSim, whose generator rounds an exponential of mean 8 KB up; the mean is 10.2 KB then.
-/// So does this. Figure 8's share of transfers without free work speaks for the other reading.
-pub(super) const SIZES: SizeDistribution = SizeDistribution::Exponential;
-
-/// The other reading of that sentence: the mean is 8 KB after rounding.
-const OTHER_SIZES: SizeDistribution = SizeDistribution::Geometric;
-
-/// The rows, each with what the other reading of the paper's sizes gives in its note. A quick run does
-/// without.
-pub(super) fn with_other_sizes(
-    context: &Context<'_>,
-    rows: Vec<Row>,
-    run: impl FnOnce(SizeDistribution) -> Result<Vec<Row>, ConfigError>,
-) -> Result<Vec<Row>, ConfigError> {
-    if context.options.quick {
-        return Ok(rows);
-    }
-    let others = run(OTHER_SIZES)?;
-    let other = |row: &Row| others.iter().find(|other| other.quantity == row.quantity);
-    let with = |row: Row| match other(&row) {
-        Some(other) if row.unit != HOLDS => {
-            let ours = four_digits(other.ours);
-            row.also(&format!("{ours} with sizes whose mean is 8 KB after rounding"))
-        }
-        _ => row,
-    };
-    Ok(rows.into_iter().map(with).collect())
-}
 
 /// What promotion may cost the foreground.
 const PROMOTION_COST: f64 = 0.02;
@@ -123,13 +91,13 @@ impl Setting {
     fn run(&self, seed: u64) -> Result<RunResult, ConfigError> {
         let mut config = self.config(seed);
         if let Workload::Closed { requests, .. } = &mut config.workload {
-            // Of no effect: the foreground goes on until the scans are done.
+            // Of no effect: the foreground continues until the scans are done.
             *requests = 1;
         }
         Experiment::new(config)?.run()
     }
 
-    /// The same foreground with nothing behind it, for as many requests.
+    /// The same foreground without background work, for the same number of requests.
     fn run_alone(&self, seed: u64, wanted: u64) -> Result<RunResult, ConfigError> {
         let mut config = SimConfig { freeblock: None, ..self.config(seed) };
         if let Workload::Closed { requests, .. } = &mut config.workload {
@@ -139,7 +107,7 @@ impl Setting {
     }
 }
 
-/// The paper's transactions (section 6.2) with nothing behind them, under FCFS.
+/// The paper's transactions (section 6.2) without background work, under FCFS.
 pub(super) fn transactions(mpl: u32, sizes: SizeDistribution, seed: u64) -> SimConfig {
     SimConfig {
         seed,
@@ -298,7 +266,7 @@ pub(super) fn fig8(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         dots("paper", vec![(f64::from(MPL), 24.0)]),
     ];
     let head_axes = Axes { x: "multiprogramming level", y: "head transferring, %", log_x: false };
-    let figures = vec![Figure::Lines(bandwidths, axes), Figure::Lines(head, head_axes)];
+    let figures = vec![Figure::lines(bandwidths, axes), Figure::lines(head, head_axes)];
     Ok(Outcome { rows, figures })
 }
 
@@ -321,9 +289,9 @@ pub(super) fn fig9(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let mut progress = course.progress().to_vec();
     progress.push(dots("paper's 95 %", vec![(70.0, 95.0)]));
     let figures = vec![
-        Figure::Lines(progress, axes("blocks, %")),
-        Figure::Lines(course.bandwidth().to_vec(), axes("MB/s around then")),
-        Figure::Lines(course.shares().to_vec(), axes("potential around then, %")),
+        Figure::lines(progress, axes("blocks, %")),
+        Figure::lines(course.bandwidth().to_vec(), axes("MB/s around then")),
+        Figure::lines(course.shares().to_vec(), axes("potential around then, %")),
     ];
     Ok(Outcome { rows, figures })
 }
@@ -391,11 +359,11 @@ pub(super) fn fig10(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     ];
     let sample_axes =
         Axes { x: "part of the blocks that is enough, %", y: "samples a day", log_x: false };
-    let figures = vec![Figure::Lines(lines, axes), Figure::Lines(samples, sample_axes)];
+    let figures = vec![Figure::lines(lines, axes), Figure::lines(samples, sample_axes)];
     Ok(Outcome { rows, figures })
 }
 
-/// What the response may change by at least, in percent: to fall is no cost, and to nothing is the
+/// What the response may change by at least, in percent: to fall is no cost, and to 0 is the
 /// most that it can fall.
 const LEAST_COST: f64 = -100.0;
 
@@ -416,14 +384,14 @@ fn policies(context: &Context<'_>) -> &'static [PolicySpec] {
     ]
 }
 
-/// Paths without some of what they consist of.
+/// Paths without some of their parts.
 struct OmittedRows {
     title: &'static str,
     region_weights: bool,
     chains: bool,
 }
 
-/// What is left without both is one track, and what else there is time for at source and destination.
+/// Without both, a path is one track and the reads that fit at source and destination.
 const LEFT_OUT: [OmittedRows; 3] = [
     OmittedRows { title: "chains and prices", region_weights: false, chains: false },
     OmittedRows { title: "chains over a cylinder's tracks", region_weights: true, chains: false },
@@ -531,7 +499,7 @@ impl Beyond<'_> {
             dots("paper, at our FCFS", vec![(self.fcfs_ms(), 47.0)]),
         ];
         let axes = Axes { x: "mean foreground response, ms", y: "full scans a day", log_x: false };
-        Figure::Lines(lines, axes)
+        Figure::lines(lines, axes)
     }
 }
 
@@ -602,7 +570,7 @@ fn untouched_row(
     Ok(context.holds(&quantity, untouched(context, setting, result)?))
 }
 
-/// Scans a day if all rotational latency were transfers of wanted blocks, and as many blocks came in
+/// Scans a day if all rotational latency were transfers of wanted blocks, and the same number of blocks came in
 /// passing.
 fn ceiling_a_day(result: &RunResult) -> f64 {
     let background = background(result);

@@ -1,4 +1,4 @@
-//! Where the recorded traces are, from whatever folder the program runs.
+//! Where the recorded traces are, from any folder in which the program runs.
 
 use std::path::{Path, PathBuf};
 

@@ -8,11 +8,11 @@ pub const HOLDS: &str = "1 = holds";
 /// One number of a paper beside ours.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// The claim.
+    /// Id of the claim.
     pub id: &'static str,
     /// What is measured.
     pub quantity: String,
-    /// Its unit.
+    /// Unit of all values of the row.
     pub unit: &'static str,
     /// The paper's number, where it gives one and not a range.
     pub paper: Option<f64>,
@@ -26,7 +26,7 @@ pub struct Row {
     pub verdict: Verdict,
     /// The free parameter that was chosen so that this very number comes out.
     pub calibrated: Option<String>,
-    /// Why a row outside its band passes; nothing inside the band.
+    /// Why a row outside its band passes; None inside the band.
     pub deviation: Option<Deviation>,
     /// Whether the number is processor time, which differs between machines and runs.
     pub is_timing: bool,
@@ -135,7 +135,7 @@ impl Row {
     }
 
     /// Ours is known to lie `tolerance` around `value`, outside the band, for a reason. Inside the band
-    /// nothing of it is left.
+    /// the deviation is dropped.
     pub(super) fn deviates(
         mut self,
         value: f64,

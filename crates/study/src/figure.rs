@@ -2,32 +2,85 @@
 
 use freewheel_model::stats::Distribution;
 use freewheel_sim::HeadTime;
+use serde::Serialize;
 
-use crate::HeadUse;
+use crate::head_use::HeadUse;
 
-/// A chart: what is drawn, without how.
+/// A chart as data.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Figure {
-    /// A bar for each run.
-    HeadTime(Vec<HeadTimeBar>),
+    /// How the heads of runs spent the time at work: a bar for each run.
+    HeadTime {
+        /// The runs, from top to bottom.
+        bars: Vec<HeadTimeBar>,
+    },
+    /// What the heads did with all time: a bar for each case.
+    HeadUse {
+        /// The cases, from top to bottom.
+        bars: Vec<HeadUseBar>,
+    },
     /// Lines over common axes.
-    Lines(Vec<Line>, Axes),
+    Lines {
+        /// The lines, in the order of the legend.
+        lines: Vec<Line>,
+        /// Axes of all lines.
+        axes: Axes,
+    },
+    /// Groups of columns.
+    Columns {
+        /// Name of each group.
+        labels: Vec<String>,
+        /// Heights, one for each group.
+        series: Vec<Series>,
+    },
+    /// A horizontal bar for each value.
+    Values {
+        /// Quantity and unit.
+        quantity: &'static str,
+        /// Label and value.
+        bars: Vec<(String, f64)>,
+    },
+}
+
+impl Figure {
+    /// A bar for each run.
+    pub fn head_time(bars: Vec<HeadTimeBar>) -> Self {
+        Self::HeadTime { bars }
+    }
+
+    /// Lines over common axes.
+    pub fn lines(lines: Vec<Line>, axes: Axes) -> Self {
+        Self::Lines { lines, axes }
+    }
+}
+
+/// Columns of one colour.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Series {
+    /// Name in the legend.
+    pub name: &'static str,
+    /// Heights as shares of 1.
+    pub shares: Vec<f64>,
 }
 
 /// How the head of one run spent its time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HeadTimeBar {
     /// Name of the run.
     pub label: String,
     /// Its head time.
     pub head_time: HeadTime,
-    /// Rotational latency among it that nobody can use, where that is told apart.
+    /// Rotational latency while writing back, which free work cannot use; 0 where it is not told apart.
     pub writing_back_rotate_ns: u128,
-    /// Somebody else's rotational share (a paper's), drawn as a mark.
+    /// Rotational share that a paper states, drawn as a mark.
     pub rotate_share_elsewhere: Option<f64>,
-    /// Text behind the bar.
+    /// Text to the right of the bar.
     pub note: String,
 }
 
 /// What the head of one run did with all its time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HeadUseBar {
     /// Name of the run.
     pub label: String,
@@ -38,7 +91,7 @@ pub struct HeadUseBar {
 }
 
 /// A line of a chart.
-#[derive(Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {
     /// Its name in the legend.
     pub name: String,
@@ -62,7 +115,8 @@ impl Line {
     }
 }
 
-/// What a line chart's axes say.
+/// Names of the axes of a line chart.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Axes {
     /// Name and unit.
     pub x: &'static str,

@@ -3,13 +3,16 @@
 
 pub mod figure;
 mod free_work;
+mod head_use;
+mod ratio;
 mod runs;
 mod scrub;
 
 pub use free_work::{
-    Course, DeadlineWork, Delivered, FreeWork, HeadUse, IdleCost, TaskWork, latency_lines, line,
+    Course, DeadlineWork, Delivered, FreeWork, IdleCost, TaskWork, latency_lines, line,
     over_the_run,
 };
+pub use head_use::HeadUse;
 pub use runs::{
     DriveSummary, Overload, PolicyRun, ProgressSink, REQUESTS_MIN, Study, StudyError, StudyOptions,
     StudyProgress, study, study_watched,

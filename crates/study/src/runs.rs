@@ -64,7 +64,7 @@ pub enum StudyProgress<'a> {
     Reading {
         /// Read so far.
         done: u64,
-        /// All.
+        /// Bytes of the file.
         total: u64,
     },
     /// One policy's run, in requests.
@@ -73,14 +73,14 @@ pub enum StudyProgress<'a> {
         policy: &'a str,
         /// Issued so far.
         done: u64,
-        /// All.
+        /// Requests of the trace.
         total: u64,
     },
     /// The estimate of a scrub, in no unit.
     Scrubbing {
         /// Done so far.
         done: u64,
-        /// All.
+        /// Units of the whole estimate.
         total: u64,
     },
 }
@@ -101,15 +101,15 @@ pub enum StudyError {
         /// What was asked for.
         effort: SimDuration,
     },
-    /// There is nothing to study.
+    /// The trace has no read and no write.
     #[error("{file}: the trace has no read and no write")]
     Empty {
-        /// The trace.
+        /// Path of the trace.
         file: String,
     },
 }
 
-/// A study: what it was asked, what the trace is like, and how each policy did.
+/// A study: its options, the character of the trace, and the run of each policy.
 #[derive(Debug, Serialize)]
 pub struct Study {
     /// Version of this document's shape.
@@ -118,7 +118,7 @@ pub struct Study {
     pub version: &'static str,
     /// What was asked.
     pub options: StudyOptions,
-    /// The drive.
+    /// The drive in a few numbers.
     pub drive: DriveSummary,
     /// Whether requests were replayed a think time after the request they waited for.
     pub dependent_replay: bool,
@@ -140,7 +140,7 @@ pub struct DriveSummary {
     pub name: String,
     /// Its maker's name for it.
     pub model: String,
-    /// Capacity.
+    /// Capacity of all actuators together.
     pub capacity_bytes: u64,
     /// Time of one turn.
     pub rotation_period_ns: u64,
@@ -160,12 +160,12 @@ pub struct DriveSummary {
 /// One policy's run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PolicyRun {
-    /// The policy.
+    /// The policy of the host, or of the drive's queue.
     pub policy: PolicySpec,
     /// Whether it is the drive's own, in its command queue; else the drive was given one command
     /// at a time.
     pub own_queue: bool,
-    /// Its title.
+    /// Title of the policy or the queue.
     pub title: String,
     /// How it did.
     pub result: RunResult,
@@ -192,8 +192,8 @@ impl PolicyRun {
     }
 }
 
-/// Requests from which a 99th percentile is not simply the longest response. Of fewer nothing is said of
-/// what the drive, its policies or a scrub do: one request more might turn it round.
+/// Requests from which a 99th percentile is not simply the longest response. A study of fewer
+/// has no estimate and no advice: one request more might turn it round.
 pub const REQUESTS_MIN: u64 = 100;
 
 /// Progress may be reported from several threads.
@@ -277,7 +277,7 @@ fn distinct_after_fcfs(policies: &[PolicySpec]) -> Vec<PolicySpec> {
 enum RequestOrder {
     /// A policy; the drive is given one command at a time.
     Policy(PolicySpec),
-    /// The drive, out of as many commands as its queue holds.
+    /// The drive, out of the commands in its queue.
     Drive(QueueSpec),
 }
 
@@ -409,7 +409,7 @@ impl Study {
 
     /// What wanted data in the rotational gaps of a run are measured by: the share of time spent in
     /// rotational latency before requests times the mean media rate (osdi00 section 3). It may be
-    /// exceeded while much is wanted. That of writing back is left out, as nobody looks for gaps there.
+    /// exceeded while much is wanted. That of writing back is left out, as no gap is taken there.
     pub fn potential_bytes_per_second(&self, run: &PolicyRun) -> f64 {
         let share = run.result.stages.rotate_ns as f64 / run.result.elapsed_ns.max(1) as f64;
         share * self.drive.media_bytes_per_second

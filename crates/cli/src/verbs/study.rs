@@ -173,7 +173,7 @@ fn default_folder(trace: &Path, drive: &str) -> PathBuf {
 }
 
 fn text(report: &StudyReport, decisions: &Distribution, page: &Path) -> String {
-    let findings: String = report.findings.iter().map(|f| output::finding(f) + "\n").collect();
+    let findings = report.text();
     let scrub = report.study.scrub.as_ref();
     let decisions = scrub.and_then(|_| number::decisions(" about a gap of the scrub", decisions));
     let decisions = decisions.map_or(String::new(), |line| line + "\n");

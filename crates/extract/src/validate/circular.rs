@@ -7,13 +7,13 @@ use serde::Serialize;
 /// How closely a number of angles agree.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Coherence {
-    /// Angles.
+    /// Number of angles.
     pub pairs: u64,
     /// Mean resultant length: 1 when all are the same, near 0 when all directions are alike.
     pub resultant_length: f64,
     /// What chance alone would give: 1 / sqrt(pairs).
     pub resultant_length_by_chance: f64,
-    /// Probability of so long a resultant when all directions are alike (Rayleigh's test).
+    /// Probability of this long a resultant when all directions are alike (Rayleigh's test).
     pub p_value: f64,
     /// Mean direction in turns, -0.5 to 0.5.
     pub mean_turns: f64,

@@ -26,11 +26,11 @@ pub use spindle::Distance;
 /// What a validation found. Times in milliseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Validation {
-    /// The drive.
+    /// Name of the drive.
     pub drive: String,
-    /// The trace.
+    /// Path of the trace.
     pub trace: String,
-    /// Requests compared.
+    /// Number of requests that were compared.
     pub requests: u64,
     /// Mean of the measured response times.
     pub measured_mean_ms: f64,
@@ -61,7 +61,7 @@ pub struct Validation {
 pub struct Part {
     /// Reads or writes, hits or misses.
     pub name: &'static str,
-    /// How many.
+    /// Number of requests.
     pub requests: u64,
     /// Mean of the measured response times.
     pub measured_mean_ms: f64,
@@ -76,9 +76,9 @@ pub struct Part {
 pub struct Quantile {
     /// Share of the requests that take no longer.
     pub share: f64,
-    /// Measured.
+    /// The measured response time at this share.
     pub measured_ms: f64,
-    /// Ours.
+    /// The simulated response time at this share.
     pub simulated_ms: f64,
 }
 
@@ -91,17 +91,17 @@ pub enum ValidateError {
     /// The trace is not of a kind that can be held against.
     #[error("{trace}: record {record}: {reason}")]
     Unsuitable {
-        /// The trace.
+        /// Path of the trace.
         trace: String,
         /// Number of the record, from 1.
         record: u64,
         /// What is wrong with it, and what is needed.
         reason: &'static str,
     },
-    /// There is nothing to compare.
+    /// The trace has no request.
     #[error("{trace}: it has no requests")]
     Empty {
-        /// The trace.
+        /// Path of the trace.
         trace: String,
     },
 }
@@ -221,7 +221,7 @@ fn compare(spec: &DriveSpec, trace: String, pairs: &[Pair], phase: PhaseAnalysis
     }
 }
 
-/// Root mean square of the horizontal distance between two distributions of as many values, both in
+/// Root mean square of the horizontal distance between two distributions of equally many values, both in
 /// ascending order (Ruemmler and Wilkes 1994).
 pub(crate) fn demerit(measured: &[f64], simulated: &[f64]) -> f64 {
     let squares = measured.iter().zip(simulated).map(|(m, s)| (m - s) * (m - s));

@@ -1,7 +1,7 @@
 //! Whether a trace tells the phase of the spindle, and what a simulation could gain by it.
 //!
 //! If it does not, a simulated and a measured rotational latency are two independent ones, and the
-//! standard deviation of their difference is sqrt(2) times that of one, whatever the model. That is
+//! standard deviation of their difference is sqrt(2) times that of one, under any model. That is
 //! the floor of the error request by request.
 
 use freewheel_model::drive::Drive;
@@ -63,7 +63,7 @@ pub enum GapReading {
 pub struct PhaseClass {
     /// Reads or writes, hits or misses.
     pub name: &'static str,
-    /// How many.
+    /// Number of requests.
     pub requests: u64,
     /// Floor with an unknown phase; 0 for those that the buffer serves.
     pub floor_sd_ms: f64,
@@ -76,7 +76,7 @@ pub struct PhaseClass {
 /// Requests on the media whose visit before was as far away.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PhaseDistance {
-    /// How far.
+    /// Distance of the visit before.
     pub distance: Distance,
     /// Coherence with the gaps as recorded.
     pub as_recorded: Coherence,
@@ -94,7 +94,7 @@ pub struct PhaseDistance {
     pub resynchronised_median_ms: Option<f64>,
 }
 
-/// Pairs of visits by what they did.
+/// Pairs of visits by their operations.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PhaseOperations {
     /// The earlier one.
@@ -155,7 +155,7 @@ impl Reading {
         self.period.is_some_and(|period| is_recoverable(&period.coherence))
     }
 
-    /// The period to reckon with: measured where the trace tells one.
+    /// The period to use: measured where the trace tells one.
     fn period_ns(&self) -> f64 {
         let measured = self.period.filter(|_| self.is_coherent());
         measured.map_or(self.nominal_ns, |period| period.ns)
@@ -250,7 +250,7 @@ fn better<'a>(recorded: &'a Reading, later: &'a Reading) -> &'a Reading {
 }
 
 /// Errors in ms, ours less measured, of a replay in which our spindle stands where the trace's
-/// does: after a visit to the media our completion has the phase of the measured one by itself, and
+/// does: after a visit to the media our completion has the phase of the measured one without a correction, and
 /// the next visit begins as long after it as measured, what the buffer served in between included.
 /// `turn_ratio` is the time of a turn by the trace's clock over ours.
 fn resynchronise(mut unit: Unit, exchanges: &[Exchange], turn_ratio: f64) -> Vec<f64> {
@@ -271,7 +271,7 @@ fn resynchronise(mut unit: Unit, exchanges: &[Exchange], turn_ratio: f64) -> Vec
     errors
 }
 
-/// Variance in ms^2 of a request's error when nobody knows the phase: of the difference of two
+/// Variance in ms^2 of a request's error when the phase is unknown: of the difference of two
 /// independent times.
 fn floor_variance_ms2(drive: &Drive, exchange: &Exchange) -> f64 {
     if exchange.served.hit {
@@ -408,7 +408,7 @@ impl PhaseAnalysis {
 }
 
 impl GapReading {
-    /// For people.
+    /// The reading in words.
     pub fn name(self) -> &'static str {
         match self {
             Self::AsRecorded => "gaps as recorded",
@@ -550,7 +550,7 @@ mod tests {
         let found = analysed(&trace(TURN_NS));
         assert!(found.verdict.starts_with("No:"), "{}", found.verdict);
         assert_eq!((found.period_deviation_ppm, found.resynchronised_sd_ms), (None, None));
-        // Nothing but the phase differs, so the error is as large as the floor says.
+        // Only the phase differs, so the error is as large as the floor says.
         let misses = found.classes.iter().find(|class| class.name == "misses").unwrap();
         let ratio = misses.achieved_sd_ms / misses.floor_sd_ms;
         assert!((0.9..1.1).contains(&ratio), "{misses:?}");

@@ -2,7 +2,7 @@
 //!
 //! A request that visits the media ends when its last sector has passed the head. So the time from
 //! one such end to the next, less the angle from the one sector to the other, is a whole number of
-//! turns when spindle, clock and layout are what the drive file says. What is left of it, the
+//! turns when spindle, clock and layout are what the drive file says. The rest of it, the
 //! *difference of phase*, gathers around one value if the phase can be known and is spread evenly
 //! if it cannot.
 
@@ -31,7 +31,7 @@ impl Distance {
     /// All of them, the nearest first.
     pub const ALL: [Self; 4] = [Self::SameTrack, Self::NextTrack, Self::SameZone, Self::OtherZone];
 
-    /// For people.
+    /// The distance in words.
     pub fn name(self) -> &'static str {
         match self {
             Self::SameTrack => "same track",
@@ -89,7 +89,7 @@ fn visit(drive: &Drive, index: usize, exchange: &Exchange) -> Visit {
     }
 }
 
-/// Two visits.
+/// Two visits to the media.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pair {
     /// Request of the later one.

@@ -211,7 +211,7 @@ fn hidden_electronics(seed: u64) -> Hidden {
     hidden
 }
 
-/// Whatever a value is said to be measured to be, in spite of jitter.
+/// Values that are called measured are right in spite of jitter.
 #[test]
 fn of_electronics_that_are_said_to_be_measured_all_are_what_they_were_found_to_be() {
     let yes = |is: bool| String::from(if is { "yes" } else { "no" });

@@ -28,7 +28,7 @@ pub fn responses(spec: &DriveSpec, behaviour: &Behaviour, writes: bool) -> Vec<f
         .collect()
 }
 
-/// The same drive, its platters turned on the spindle: where they stand at time zero says nothing.
+/// The same drive, its platters turned on the spindle: their angle at time zero is arbitrary.
 pub fn turned(spec: &DriveSpec, by_ns: u64) -> DriveSpec {
     const STEPS: u64 = 1_000_000_000;
     let mut turned = spec.clone();
@@ -79,7 +79,7 @@ pub fn check_layout(truth: &DriveSpec, found: &Extraction) {
     }
 }
 
-/// The order of heads, where it makes a difference to any time; else that this is said.
+/// The order of heads, where it makes a difference to any time; else the file must say so.
 pub fn check_mapping(truth: &DriveSpec, found: &Extraction) {
     let single = Drive::build(truth).unwrap().seek().time_ns(Op::Read, 1, false);
     let shows = truth.surfaces > 1 && truth.head_switch.ns() > single;

@@ -43,7 +43,7 @@ fn spares_of(
     }
 }
 
-/// Whether all blocks lie where the file says. If not, there is none, or this is said.
+/// Whether all blocks lie where the file says. If not, there is none, or the report says so.
 fn check_or_said(hidden: &Hidden) -> bool {
     let mut drive = emulated(&hidden.spec, &hidden.behaviour, hidden.seed);
     let Ok(found) = extract(&mut drive, &options(), Journal::default(), &|_| {}) else {
@@ -62,7 +62,7 @@ fn right_of(seeds: RangeInclusive<u64>, hidden: impl Fn(u64) -> Hidden) -> usize
     seeds.filter(|&seed| check_or_said(&hidden(seed))).count()
 }
 
-/// Whatever the seed; and a drive that were refused would have no file, and of one that were wrong this
+/// With any seed; and a drive that were refused would have no file, and of one that were wrong this
 /// would be said.
 #[test]
 fn spares_of_each_track_are_found() {
@@ -133,12 +133,12 @@ fn every_one_of_several_defects_of_a_track_is_found_to_the_sector() {
     assert!(found.verified > 1000 && found.misplaced.is_empty(), "{:?}", found.misplaced);
 }
 
-/// In bands of so many cylinders.
+/// In bands of this many cylinders.
 fn banded(seed: u64, width: u64, orders: [Direction; 2]) -> Hidden {
     banded_and(seed, (width, 0), orders)
 }
 
-/// And so many cylinders in a narrower one at each zone's end.
+/// And this many cylinders in a narrower one at each zone's end.
 fn banded_and(seed: u64, (width, rest): (u64, u64), orders: [Direction; 2]) -> Hidden {
     laid_out(seed, |spec, between| {
         let [cylinder_order, surface_order] = orders;

@@ -27,7 +27,7 @@ impl From<&ExtractStep<'_>> for Told {
     }
 }
 
-/// All that is told of an extraction that goes on behind these answers, what it finds, and all answers.
+/// All reports of an extraction that continues after these answers, its result, and all answers.
 fn told(past: VecDeque<JournalEntry>) -> (Vec<Told>, Extraction, Vec<JournalEntry>) {
     let hidden = hidden("exos-7e8-8tb", 9);
     let mut drive = emulated(&hidden.spec, &hidden.behaviour, 9);
@@ -53,7 +53,7 @@ fn no_second_of_the_drives_time_passes_without_a_report_and_none_goes_back() {
     let again = SimDuration::from_secs(1);
     for pair in told.windows(2) {
         let silent = pair[1].drive_time - pair[0].drive_time;
-        // Nothing but a pause of the extraction itself is longer: two passes of references.
+        // Only a pause of the extraction itself is longer: two passes of references.
         let longest = if pair[0].name == "rotation" { again * 4 } else { again };
         assert!(silent < longest, "{pair:?}");
         assert!(pair[1].commands >= pair[0].commands, "{pair:?}");
@@ -76,7 +76,7 @@ fn tracks_and_zones_go_on_within_a_zone_and_say_what_is_measured() {
     let all = steps(&told);
     let zones = all.iter().find(|step| step[0].name == "tracks and zones").unwrap();
     let commands = zones.last().unwrap().commands - zones[0].commands;
-    // Without anything new for so long.
+    // Without anything new for this long.
     let changes: Vec<&Told> = zones
         .chunk_by(|a, b| (a.done, &a.part) == (b.done, &b.part))
         .map(|same| &same[0])

@@ -19,7 +19,7 @@ fn check_followed(base: &str, seed: u64, drift: &str) {
     let ppm = found.spec.rotation_period.ns() as f64 / truth.rotation_period.ns() as f64 - 1.0;
     let most = f64::from(drift.parts_per_billion) / 1e3;
     assert!((ppm * 1e6).abs() < most, "{ppm}");
-    // What it did meanwhile is within what is said of it.
+    // The drift meanwhile is within its stated range.
     let source = &found.values.iter().find(|value| value.key == "rotation_period").unwrap().source;
     let (_, off) = source.split_once("+- ").unwrap();
     let off: f64 = off.split_once(" ppm").unwrap().0.parse().unwrap();
@@ -44,7 +44,7 @@ fn a_spindle_that_changes_for_longer_than_it_takes_is_followed_whatever_the_seed
     seeds.for_each(|seed| check_followed("atlas10k", seed, "4ppm/20min"));
 }
 
-/// Its ranges are told apart by less than the angle by which such a spindle has moved on in some minutes.
+/// Its ranges differ by less than the angle by which such a spindle has moved on in some minutes.
 #[test]
 fn the_cheetah_4lp_is_found_as_it_is_though_its_spindle_wanders() {
     let drift = Some("2ppm/30min".parse().unwrap());

@@ -12,7 +12,7 @@ use crate::checks::{check_layout, check_mapping, check_seeks};
 use crate::hidden::{emulated, extracted, hidden, options};
 
 /// A drive whose host is busy: one of fifty answers is noticed up to 5 ms late, and one command of
-/// fifty is sent late. After so many answers the connection breaks.
+/// fifty is sent late. After this many answers the connection breaks.
 struct Troubled {
     drive: VirtualDrive,
     prng: Prng,

@@ -7,7 +7,8 @@ use maud::{Markup, html};
 
 use super::{CheckRow, DriveSheet, SeekTime};
 use crate::chart;
-use crate::page::{self, prose, rate, section, table};
+use crate::numbers::rate;
+use crate::page::{self, prose, section, table};
 use freewheel_study::figure::{Axes, Line};
 
 impl DriveSheet {
@@ -134,7 +135,7 @@ impl DriveSheet {
     }
 }
 
-/// Names and what is said of them.
+/// Names and their texts.
 fn list<'a, N: maud::Render + 'a, T: AsRef<str> + 'a>(
     pairs: impl IntoIterator<Item = &'a (N, T)>,
 ) -> Markup {

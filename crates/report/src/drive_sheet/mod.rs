@@ -17,7 +17,8 @@ use freewheel_model::zoned::spec::ZonedSpec;
 use freewheel_units::{Op, grouped};
 use serde::Serialize;
 
-use crate::page::rate;
+use crate::finding::Finding;
+use crate::numbers::rate;
 use crate::shingled::unmodelled;
 
 /// What a drive is and does. Of a drive with more actuators, `zones` and the seeks are those of
@@ -74,15 +75,15 @@ struct Heading {
 pub struct CheckRow {
     /// What is compared.
     pub quantity: &'static str,
-    /// For people.
+    /// The quantity in words.
     #[serde(skip)]
     pub title: &'static str,
-    /// Its unit.
+    /// Unit of both values.
     #[serde(skip)]
     pub unit: QuantityUnit,
     /// What the model does.
     pub modelled: u64,
-    /// What the maker promises; null where nothing was published.
+    /// The maker's promise; null where none was published.
     pub advertised: Option<u64>,
     /// How far the model is off, as a share of what is advertised.
     pub deviation_share: Option<f64>,
@@ -102,7 +103,7 @@ pub struct ZoneSheet {
     pub first_cylinder: u32,
     /// Counted from the outermost.
     pub last_cylinder: u32,
-    /// Capacity.
+    /// Blocks of 512 bytes in the zone.
     pub blocks: u64,
     /// Blocks of 512 bytes on each track.
     pub blocks_per_track: u32,
@@ -195,7 +196,11 @@ impl CheckRow {
 
 fn cautions(spec: &DriveSpec, drive: &Drive) -> Vec<String> {
     let unmodelled = spec.zoned.and_then(|zoned| unmodelled(zoned.kind));
-    let unmodelled = unmodelled.map(|finding| format!("{} {}", finding.headline, finding.detail));
+    let unmodelled = unmodelled.map(|finding| {
+        let Finding { headline, action, details, .. } = finding;
+        let parts = std::iter::once(headline).chain(action).chain(details);
+        parts.collect::<Vec<_>>().join(" ")
+    });
     slow_bus(spec, drive).into_iter().chain(unmodelled).collect()
 }
 

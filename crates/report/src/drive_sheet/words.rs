@@ -7,13 +7,13 @@ use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_units::{BLOCK_BYTES, Blocks, SimDuration, grouped};
 
 use super::{CheckRow, DriveSheet};
-use crate::page::rate;
+use crate::numbers::rate;
 
 /// Name and text.
 type Words = (&'static str, String);
 
 impl DriveSheet {
-    /// Buffer, command overheads, bus and queue. Empty when a drive file says nothing of them.
+    /// Buffer, command overheads, bus and queue. Empty when a drive file has none.
     pub fn electronics_words(&self) -> Vec<Words> {
         let electronics = &self.electronics;
         let mut words = Vec::new();
@@ -30,7 +30,7 @@ impl DriveSheet {
         words
     }
 
-    /// Where the seek curve goes on beyond what was measured. None where it does not.
+    /// Where the seek curve continues beyond the measured distances. None where it does not.
     pub fn seek_table_words(&self) -> Option<String> {
         let longest = self.seek_table_cylinders_max?;
         Some(format!(

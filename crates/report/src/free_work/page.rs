@@ -8,7 +8,8 @@ use super::task_words::round_is;
 use super::words::free_work_parts;
 use super::write_back;
 use crate::chart;
-use crate::page::{self, percent, section, span};
+use crate::numbers::{percent, span};
+use crate::page::{self, section};
 use freewheel_study::figure::{Axes, HeadUseBar, Line};
 use freewheel_study::{Course, FreeWork, TaskWork, line, over_the_run};
 
@@ -145,21 +146,20 @@ pub(crate) fn shares_chart(whose: &str, shares: &[Line], x: &'static str) -> Mar
     titled("Where the latency went", whose, shares, &axes)
 }
 
-/// Figure 10.
+/// Figure 10 of osdi00.
 pub(crate) fn efficiency_chart(efficiency: &[Line]) -> Markup {
     let x = "part of the blocks that is enough, %";
     let axes = Axes { x, y: "of the potential, %", log_x: false };
     titled("Efficiency, if a part of the blocks is enough", "", efficiency, &axes)
 }
 
-/// How many decisions look at how much: what they take of a processor, but for the machine. Nothing
-/// without decisions.
+/// Decisions by the nodes that they look at: their processor time, but for the machine. Empty without
+/// decisions.
 pub(crate) fn nodes_chart(by_nodes: &ByNodes) -> Markup {
     let all = by_nodes.up_to().last().map_or(0, |(_, decisions)| decisions) as f64;
     let percent = |(nodes, decisions): (u64, u64)| (nodes as f64, 100.0 * decisions as f64 / all);
     let shares = line("decisions", by_nodes.up_to().map(percent).collect());
-    let axes =
-        Axes { x: "nodes of the search, no more than", y: "of the decisions, %", log_x: true };
+    let axes = Axes { x: "nodes of the search, at most", y: "of the decisions, %", log_x: true };
     html! { @if all > 0.0 { (titled("How much decisions look at", "", &[shares], &axes)) } }
 }
 

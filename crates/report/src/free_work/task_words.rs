@@ -6,7 +6,7 @@ use freewheel_sim::background::{
 };
 use freewheel_units::{Bytes, grouped};
 
-use crate::page::{self, percent, rate, span};
+use crate::numbers::{self, percent, rate, span};
 use freewheel_study::{DeadlineWork, TaskWork};
 
 /// While the last requests end, a next round begins that is none.
@@ -17,7 +17,7 @@ const WORTH_SAYING: f64 = 0.001;
 /// estimate): gaps of requests that keep to parts of the drive reach the last blocks seldom or never.
 const SLOWING_SEEN: f64 = 0.5;
 
-/// What there is to say of a task on so many arms: the same of each task.
+/// The rows about a task, which are the same for every task.
 pub(super) fn task_rows(task: &TaskWork, arms: u64) -> Vec<(&'static str, String)> {
     let mut rows = vec![("kind", kind(task))];
     if task.kind.has_rounds() {
@@ -76,10 +76,10 @@ pub(super) fn delivered<const N: usize>(
 
 fn kind(task: &TaskWork) -> String {
     let what = match task.kind {
-        TaskKind::Scan => "every block, from whatever moves it",
-        TaskKind::Sample => "so many blocks, whichever come by",
+        TaskKind::Scan => "every block, from any read or write",
+        TaskKind::Sample => "a number of blocks, in any order",
         TaskKind::Scrub => "every block, from the media",
-        TaskKind::ScrubSample => "so many blocks from the media, whichever come by",
+        TaskKind::ScrubSample => "a number of blocks from the media, in any order",
         TaskKind::Backup => "every block once, as it was at the beginning",
         TaskKind::Write => "every block once, unless a request writes it",
         TaskKind::Compare => "two versions of every block, both in memory to be compared",
@@ -247,7 +247,7 @@ fn rounds(task: &TaskWork, arms: u64) -> String {
     match (task.rounds_a_day, task.round_ns) {
         (_, Some(ns)) if task.kind.is_once() => words += &format!(", in {}", seconds(ns)),
         (Some(a_day), Some(ns)) => {
-            words += &format!(", {} a day, {} each", page::rounds(a_day), seconds(ns));
+            words += &format!(", {} a day, {} each", numbers::rounds(a_day), seconds(ns));
         }
         _ => {}
     }
@@ -322,8 +322,8 @@ fn grounds(task: &TaskWork) -> String {
     format!(", judging by the first {}{last}{elsewhere}", percent(task.unfinished))
 }
 
-/// Whether the round under way has been seen to slow down. Rounds before it say nothing: each is
-/// foretold from its own course alone.
+/// Whether the round under way has been seen to slow down. Each round is predicted from
+/// its own course alone.
 fn foresees_slowing(task: &TaskWork) -> bool {
     task.unfinished >= SLOWING_SEEN
 }

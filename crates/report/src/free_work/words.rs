@@ -5,18 +5,18 @@ use freewheel_units::{Bytes, grouped};
 
 use super::task_words::{delivered, task_rows};
 use super::write_back;
-use crate::page::{ms, percent, rate, span};
+use crate::numbers::{ms, percent, rate, span};
 use freewheel_study::{Delivered, FreeWork, IdleCost, TaskWork};
 
-/// A part of what there is to say: a title, and what is said of what.
+/// A titled part of the free work: quantities and their values.
 pub struct FreeWorkPart {
-    /// What it is about.
+    /// The subject of the part.
     pub title: String,
     /// Quantity and value.
     pub rows: Vec<(&'static str, String)>,
 }
 
-/// What there is to say of a run's free work: nothing where there was none planned.
+/// A run's free work in words, by part; empty where none was planned.
 pub fn free_work_parts(result: &RunResult) -> Vec<FreeWorkPart> {
     let Some(free) = &result.free else { return Vec::new() };
     let work = FreeWork::new(result);
@@ -114,7 +114,8 @@ fn gaps(
     };
     let late = match gaps_late {
         0 if work.is_some_and(has_requests) => {
-            "none by gaps: none ended late; what requests of its own cost is told apart".to_owned()
+            "none by gaps: none ended late; the cost of requests for free work is listed apart"
+                .to_owned()
         }
         0 => "none: no gap ended late".to_owned(),
         _ => format!(
@@ -127,7 +128,7 @@ fn gaps(
     rows
 }
 
-/// Whether any free work was done by requests of its own.
+/// Whether any free work was done by requests made for it.
 fn has_requests(work: &FreeWork) -> bool {
     work.tasks
         .iter()
@@ -148,7 +149,7 @@ fn promotion(work: &FreeWork, result: &RunResult) -> Vec<(&'static str, String)>
     vec![
         ("promoted", format!("{} blocks in {} requests", grouped(blocks), grouped(requests))),
         ("cost", format!("{seconds} of the heads, {share} of all time")),
-        ("response", "what it grew by: the same run without `promote_tail` tells".to_owned()),
+        ("response", "compare with the same run without `promote_tail`".to_owned()),
     ]
 }
 

@@ -1,4 +1,4 @@
-//! What write-back costs the foreground, and what it is worth to it.
+//! Cost and benefit of write-back for the foreground.
 
 use freewheel_model::stats::Summary;
 use freewheel_sim::RunResult;
@@ -7,46 +7,62 @@ use freewheel_sim::config::{ReferenceRun, WriteBackReferences};
 use maud::{Markup, html};
 
 use crate::chart;
-use crate::finding::Finding;
-use crate::page::{self, ms, section};
+use crate::finding::{Confidence, Cost, Finding, Topic, Unit};
+use crate::numbers::ms;
+use crate::page::{self, section};
 use freewheel_study::figure::{Axes, Line};
 
-/// What must be known of a run with write-back: that it has taken nothing, or that the foreground is
-/// better off without.
+/// That write-back has taken no write, or that the foreground is better off without.
 pub(crate) fn write_back_cautions(result: &RunResult) -> Vec<Finding> {
-    let Some(WriteBackReferences { endless_memory, no_memory }) = &result.write_back_references
-    else {
-        return Vec::new();
-    };
+    let Some(references) = &result.write_back_references else { return Vec::new() };
+    none_taken(result).or_else(|| worse(result, references)).into_iter().collect()
+}
+
+fn none_taken(result: &RunResult) -> Option<Finding> {
     let tasks = result.background.iter().flat_map(|background| &background.tasks);
     let uses = tasks.filter_map(|task| match task.used.as_ref()? {
         UseResult::WriteBack(came) => Some((came.writes, came.taken)),
         _ => None,
     });
     let (writes, taken) = uses.fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
-    if writes > 0 && taken == 0 {
-        return vec![Finding {
-            headline: "Write-back has taken none of the writes into memory.".into(),
-            detail: "It takes those of whole blocks for which it has room: a smaller `block_size` or more `memory` lets it.".into(),
-        }];
-    }
+    (writes > 0 && taken == 0).then(|| {
+        Finding::new(
+            Topic::WriteBack,
+            Confidence::Simulated,
+            "Write-back has taken none of the writes into memory.",
+        )
+        .number("writes taken", 0.0, Unit::Count)
+        .cost(Cost::Setting)
+        .action("Use a smaller `block_size` or more `memory`: write-back takes writes of whole blocks that fit.")
+    })
+}
+
+fn worse(result: &RunResult, references: &WriteBackReferences) -> Option<Finding> {
+    let WriteBackReferences { endless_memory, no_memory } = references;
     let (with, without) = (&result.read_response, &no_memory.read_response);
     let is_worse = with.mean_ns > without.mean_ns
         && result.requests_per_second <= no_memory.requests_per_second;
-    let finding = || Finding {
-        headline: format!(
+    let headline = || {
+        format!(
             "Without write-back this load does better: {:.1} instead of {:.1} requests/s.",
             no_memory.requests_per_second, result.requests_per_second
-        ),
-        detail: format!(
-            "Its reads take {} ms with it, and {} ms where every write is a request of its own. Were `memory` endless, they would take {} ms at {:.1} requests/s.",
-            ms(with.mean_ns),
-            ms(without.mean_ns),
-            ms(endless_memory.read_response.mean_ns),
-            endless_memory.requests_per_second
-        ),
+        )
     };
-    is_worse.then(finding).into_iter().collect()
+    is_worse.then(|| {
+        Finding::new(Topic::WriteBack, Confidence::Simulated, headline())
+            .number("without write-back", no_memory.requests_per_second, Unit::RequestsPerSecond)
+            .cost(Cost::Setting)
+            .detail(format!(
+                "Reads take {} ms with write-back, and {} ms where every write is a request.",
+                ms(with.mean_ns),
+                ms(without.mean_ns)
+            ))
+            .detail(format!(
+                "With endless `memory` they would take {} ms at {:.1} requests/s.",
+                ms(endless_memory.read_response.mean_ns),
+                endless_memory.requests_per_second
+            ))
+    })
 }
 
 /// The foreground of a run with write-back beside that with other memories.
@@ -85,7 +101,7 @@ fn against_endless(result: &RunResult, references: &WriteBackReferences) -> Stri
     )
 }
 
-/// The responses of reads in the three runs, drawn: nothing where there is no write-back.
+/// The responses of reads in the three runs, drawn; empty without write-back.
 pub(super) fn chart(result: &RunResult) -> Markup {
     let Some(WriteBackReferences { endless_memory, no_memory }) = &result.write_back_references
     else {

@@ -1,9 +1,11 @@
 //! A study's numbers with what follows from them.
 
 mod doubts;
+mod figures;
 mod findings;
 mod overload;
 mod page;
+mod policy;
 mod scrub;
 mod scrub_page;
 
@@ -15,7 +17,7 @@ use crate::finding::Finding;
 /// The document of a study.
 #[derive(Debug, Serialize)]
 pub struct StudyReport {
-    /// The numbers.
+    /// The study's numbers, at the top level of the document.
     #[serde(flatten)]
     pub study: Study,
     /// What follows, most important first.
@@ -29,8 +31,13 @@ impl StudyReport {
         Self { study, findings }
     }
 
+    /// The findings for a terminal. Details and pictures are in the page and in JSON.
+    pub fn text(&self) -> String {
+        self.findings.iter().map(|finding| finding.text() + "\n").collect()
+    }
+
     /// The report: one HTML file without references to anything outside it.
     pub fn html(&self) -> String {
-        page::html(self)
+        page::html(&self.study, &self.findings)
     }
 }

@@ -1,23 +1,21 @@
 //! The study as a page.
 
-use std::collections::BTreeSet;
-
 use freewheel_model::sched::POLICIES;
 use freewheel_model::stats::Summary;
 use freewheel_sim::BusyShares;
-use freewheel_trace::SizeSummary;
 use freewheel_units::{Bytes, grouped};
 use maud::{Markup, html};
 
 use freewheel_study::{PolicyRun, Study};
 
-use super::{StudyReport, scrub_page};
+use super::{figures, scrub_page};
 use crate::chart;
-use crate::page::{self, ms, percent, rate, section, span, table, trace_name};
+use crate::finding::Finding;
+use crate::numbers::{ms, percent, rate, span};
+use crate::page::{self, folded, section, table, trace_name};
 use freewheel_study::figure::{Axes, HeadTimeBar, Line};
 
-pub(super) fn html(report: &StudyReport) -> String {
-    let study = &report.study;
+pub(super) fn html(study: &Study, findings: &[Finding]) -> String {
     let title = format!("{} on {}", trace_name(&study.options.trace), study.drive.model);
     let lead = format!(
         "{} requests over {}, replayed on {} under {} scheduling policies.",
@@ -30,24 +28,24 @@ pub(super) fn html(report: &StudyReport) -> String {
         &title,
         &lead,
         &html! {
-            (section("What this says", &findings(report)))
-            (section("Where the head's time goes", &head_time(study)))
+            (section("Findings", &list(findings)))
+            (folded("Head time by policy", &head_time(study)))
             @if let Some(estimate) = &study.scrub {
-                (section("A scrub in the gaps", &scrub_page::section(study, estimate)))
+                (folded("A scrub in the gaps", &scrub_page::section(study, estimate)))
             }
-            (section("Response times", &responses(study)))
-            (section("Load over time", &load(study)))
-            (section("The workload", &workload(study)))
-            (section("The drive, and how this was run", &setting(study)))
-        (section("Words", &words()))
+            (folded("Response times", &responses(study)))
+            (folded("Load over time", &load(study)))
+            (folded("The workload", &workload(study)))
+            (folded("Drive, replay and options", &setting(study)))
+            (folded("Words", &words()))
         },
     )
 }
 
-fn findings(report: &StudyReport) -> Markup {
+fn list(findings: &[Finding]) -> Markup {
     html! {
         ol.findings {
-            @for finding in &report.findings {
+            @for finding in findings {
                 li { (page::finding(finding)) }
             }
         }
@@ -55,7 +53,7 @@ fn findings(report: &StudyReport) -> Markup {
 }
 
 fn head_time(study: &Study) -> Markup {
-    let bars: Vec<HeadTimeBar> = study.runs.iter().map(bar).collect();
+    let bars: Vec<HeadTimeBar> = study.runs.iter().map(figures::head_time_bar).collect();
     html! {
         (page::chart(&chart::head_time(&bars)))
         (busy_table(study))
@@ -72,16 +70,6 @@ fn busy_table(study: &Study) -> Markup {
     };
     let rows: Vec<Vec<String>> = study.runs.iter().map(row).collect();
     table(&["policy", "drive busy", "head", "bus", "command processing", "busiest part"], &rows)
-}
-
-fn bar(run: &PolicyRun) -> HeadTimeBar {
-    HeadTimeBar {
-        label: run.title.clone(),
-        head_time: run.result.head_time,
-        writing_back_rotate_ns: run.writing_back_rotate_ns(),
-        rotate_share_elsewhere: None,
-        note: format!("busy {} of the time", percent(run.result.utilisation)),
-    }
 }
 
 fn responses(study: &Study) -> Markup {
@@ -139,25 +127,9 @@ fn policy_table(study: &Study, best: &str) -> Markup {
 }
 
 fn load(study: &Study) -> Markup {
-    let trace = &study.trace.rate;
-    let seconds = trace.bin_ns as f64 / 1e9;
-    let line = |name: &str, value: &dyn Fn(&freewheel_trace::RateBin) -> f64| Line {
-        name: name.into(),
-        points: trace
-            .bins
-            .iter()
-            .enumerate()
-            .map(|(i, bin)| ((i as f64 + 0.5) * seconds, value(bin) / seconds))
-            .collect(),
-        dots: false,
-    };
-    let requests = line("requests", &|bin| bin.requests as f64);
-    let read = line("read", &|bin| bin.bytes_read as f64 / 1e6);
-    let written = line("written", &|bin| bin.bytes_written as f64 / 1e6);
     let burst = &study.trace.burstiness;
     html! {
-        (page::chart(&chart::lines(&[requests], &Axes { x: "time in the trace, s", y: "requests/s", log_x: false })))
-        (page::chart(&chart::lines(&[read, written], &Axes { x: "time in the trace, s", y: "MB/s", log_x: false })))
+        (page::chart(&chart::draw(&figures::byte_rate(study))))
         p.note {
             "Busiest second, ten seconds and minute: " (format!("{:.1}, {:.1} and {:.1}", burst.peak_to_mean_1s, burst.peak_to_mean_10s, burst.peak_to_mean_60s))
             " times the mean. Index of dispersion of counts in a second: " (format!("{:.1}", burst.dispersion_1s))
@@ -196,27 +168,6 @@ fn workload(study: &Study) -> Markup {
             (percent(t.skew.hottest_10_percent_share)) " and " (percent(t.skew.hottest_20_percent_share))
             " of the accesses. All touched data: " (size(t.info.footprint_bytes.unwrap_or(0))) "."
         }
-        (request_sizes(study))
-    }
-}
-
-fn request_sizes(study: &Study) -> Markup {
-    let sizes = &study.trace.sizes;
-    let all = || sizes.read.buckets.iter().chain(&sizes.write.buckets);
-    let ends: BTreeSet<u64> = all().map(|bucket| bucket.up_to_bytes).collect();
-    let shares = |sizes: &SizeSummary| -> Vec<f64> {
-        let in_bucket = |end: &u64| {
-            let bucket = sizes.buckets.iter().find(|bucket| bucket.up_to_bytes == *end);
-            bucket.map_or(0, |bucket| bucket.requests) as f64 / sizes.requests.max(1) as f64
-        };
-        ends.iter().map(in_bucket).collect()
-    };
-    let labels: Vec<String> = ends.iter().map(|&end| Bytes::new(end).to_string()).collect();
-    let series = [("reads", shares(&sizes.read)), ("writes", shares(&sizes.write))];
-    html! {
-        h3 { "Request sizes" }
-        (page::chart(&chart::columns(&labels, &series)))
-        p.note { "Share of reads and of writes, in %, up to each size." }
     }
 }
 
@@ -240,7 +191,7 @@ fn words() -> Markup {
         ("flush", "a command that is done when all earlier writes are on the media"),
         (
             "FUA",
-            "force unit access: a write that is done only when it is on the media, whatever the write cache",
+            "force unit access: a write that is done only when it is on the media, even with a write cache",
         ),
         ("p99", "99 % of the requests took no longer"),
     ];

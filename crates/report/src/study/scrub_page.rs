@@ -5,12 +5,13 @@ use maud::{Markup, html};
 
 use freewheel_study::{ArmScrub, ScrubEstimate, ScrubPart, ScrubPoint, Study, latency_lines, line};
 
-use crate::chart;
+use super::scrub::time_axis;
 use crate::free_work::{
     POTENTIAL_IS, bandwidth_chart, efficiency_chart, nodes_chart, shares_chart, titled,
 };
-use crate::page::{self, percent, rate, rounds, span};
-use freewheel_study::figure::{Axes, HeadUseBar, Line};
+use crate::numbers::{percent, rate, rounds, span};
+use crate::page;
+use freewheel_study::figure::{Axes, Line};
 
 /// Actuators that can all be shown, and their lines told apart; of more the slowest is.
 const SIDE_BY_SIDE: usize = 2;
@@ -32,18 +33,19 @@ pub(super) fn section(study: &Study, estimate: &ScrubEstimate) -> Markup {
     }
 }
 
-/// Figures 8 (a) and (c) of osdi00, for this load.
+/// What the heads do with all time, in numbers; the picture is the finding's.
 fn head_use(estimate: &ScrubEstimate) -> Markup {
     let head_use = estimate.head_use;
-    let bar = |label: &str, with: bool| HeadUseBar { label: label.into(), head_use, with };
     let moves = |free: f64| percent(head_use.transfer + free);
+    let given = match estimate.free_blocks_before_switched_off {
+        true => ", while the drive gives away the blocks that pass before requests",
+        false => "",
+    };
     html! {
-        h3 { "What it does with the head's time" }
-        (page::chart(&chart::head_use(&[bar("requests alone", false), bar("with the scrub", true)])))
+        h3 { "Use of the head's time" }
         p.note {
-            "Shares of all time while the arms scan" (if estimate.free_blocks_before_switched_off { ", the drive giving away what passes before requests" } else { "" }) ". Data pass under the head " (moves(0.0))
-            " of the time for requests and writing back, " (moves(head_use.free_transfer))
-            " with the scrub. Rotational latency that is left is also that of writing back."
+            "Data pass under the head " (moves(0.0)) " of the time for requests and writing back, and "
+            (moves(head_use.free_transfer)) " with the scrub. These are shares of all time while the arms scan" (given) "."
         }
     }
 }
@@ -98,14 +100,14 @@ fn charts(estimate: &ScrubEstimate) -> Markup {
         (bandwidth_chart(&bandwidth(estimate, &shown), read))
         p.note {
             "In gaps is what the gaps give, without what requests read anyway; " (POTENTIAL_IS)
-            "; it is the same whatever is left to read. Latency in which the drive writes back from its buffer is not given away and does not count. Latency that counts is"
+            "; it does not depend on the blocks left to read. Latency in which the drive writes back from its buffer is not given away and does not count. Latency that counts is"
             @for (nth, &number) in shown.iter().enumerate() {
                 @if nth > 0 { " and" }
                 " " (percent(estimate.arms[number].gap_share)) " of the time of the whole trace, "
                 (percent(estimate.arms[number].simulated_gap_share)) " in the bursts"
                 @if count > 1 { " (" (name(number, estimate)) ")" }
             }
-            "; times are reckoned by the former. Bandwidth and shares are those of each burst, from its beginning to its end; lines from one burst to the next stand for what was not simulated."
+            "; times follow from the share of the whole trace. Bandwidth and shares are those of each burst, from its beginning to its end; lines between bursts are interpolated."
         }
         @for &number in &shown {
             (shares_chart(&of_arm(number, estimate), &shares_of(&estimate.arms[number]), read))
@@ -130,14 +132,6 @@ fn sample_share(estimate: &ScrubEstimate, shown: &[usize], unit_seconds: f64) ->
     shown.iter().map(of).collect()
 }
 
-fn time_axis(longest_seconds: f64) -> (&'static str, f64) {
-    match longest_seconds {
-        s if s >= 2.0 * 86_400.0 => ("time of the scrub, days", 86_400.0),
-        s if s >= 2.0 * 3_600.0 => ("time of the scrub, hours", 3_600.0),
-        _ => ("time of the scrub, s", 1.0),
-    }
-}
-
 fn percent_read(point: &ScrubPoint) -> f64 {
     100.0 * point.read_share
 }
@@ -155,7 +149,7 @@ fn shares_of(arm: &ArmScrub) -> [Line; 3] {
     latency_lines(&arm.course.iter().map(|at| (percent_read(at), at.shares)).collect::<Vec<_>>())
 }
 
-/// What the gaps of these actuators give, beside what they might.
+/// Bandwidth of the gaps of these actuators, and their potential.
 fn bandwidth(estimate: &ScrubEstimate, shown: &[usize]) -> Vec<Line> {
     let of = |number: usize, what: &str, rate: fn(&ScrubPoint) -> f64| {
         let points = estimate.arms[number].course.iter();

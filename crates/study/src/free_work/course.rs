@@ -1,11 +1,11 @@
-//! How a scan goes on: figures 9 and 10 of osdi00 from the progress of one run.
+//! The course of a scan: figures 9 and 10 of osdi00 from the progress of one run.
 
 use freewheel_sim::background::{GapShares, Gaps, Progress, Round, TaskResult};
 
 use crate::figure::Line;
 
-/// Stretches of a scan's time over which what happens then is averaged: so many that its course can be
-/// seen, and so few that the noise of single steps does not cover it.
+/// Stretches of a scan's time over which what happens then is averaged: enough to see its
+/// course, and few enough that the noise of single steps does not cover it.
 const STRETCHES: u64 = 20;
 
 /// A scan from its beginning on.
@@ -54,7 +54,7 @@ impl<'a> Course<'a> {
         let percent = |bytes: f64| 100.0 * bytes / (self.blocks * self.block_bytes);
         let potential = |at: &Progress| percent(self.potential_bytes(at.gaps));
         let delivered = |at: &Progress| percent(at.blocks as f64 * self.block_bytes);
-        // Beyond all blocks there is nothing to get.
+        // The potential ends with all blocks.
         let sample_share = self.round.progress.iter().position(|at| potential(at) > 100.0);
         let until = sample_share.unwrap_or(self.round.progress.len());
         [
@@ -78,7 +78,7 @@ impl<'a> Course<'a> {
     }
 
     /// Figure 10: what was delivered over the potential until then, in % against the part of the
-    /// blocks in %. A sample of so many of the blocks would end there.
+    /// blocks in %. A sample of this many of the blocks would end there.
     pub fn efficiency(&self) -> Line {
         let delivered = |at: &Progress| at.blocks as f64 * self.block_bytes;
         let progress = self.round.progress.iter().filter(|at| at.gaps.potential_ns > 0);
@@ -130,7 +130,7 @@ impl<'a> Course<'a> {
 /// Points of all rounds of a task together that a chart can show.
 const POINTS: usize = 400;
 
-/// Progress of a task over a run: part of its blocks in % against minutes, each round from nothing.
+/// Progress of a task over a run: part of its blocks in % against minutes, each round from 0.
 pub fn over_the_run(task: &TaskResult) -> Line {
     let steps: usize = task.all_rounds().map(|round| round.progress.len()).sum();
     let every = steps.div_ceil(POINTS).max(1);

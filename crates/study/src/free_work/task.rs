@@ -4,20 +4,21 @@ use freewheel_sim::background::{TaskKind, TaskResult, UseResult};
 use freewheel_sim::{FreeResult, RunResult};
 use serde::Serialize;
 
-use super::{Delivered, mean, per_second, ratio};
+use super::delivered::Delivered;
+use crate::ratio::{mean, per_second, ratio};
 
 /// A task in numbers, over all arms.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TaskWork {
-    /// What the experiment calls it, or else what it is.
+    /// Its name in the experiment, or else its kind.
     pub name: String,
-    /// What it is.
+    /// Scan, scrub, backup, and so on.
     pub kind: TaskKind,
     /// Blocks that make a round on one arm; none of a task without rounds.
     pub blocks: u64,
     /// Size of one in bytes.
     pub block_bytes: u64,
-    /// Rounds that were completed: every block once, or as many as were enough.
+    /// Rounds that were completed: every block once, or the wanted share of them.
     pub rounds: u64,
     /// Mean time of one; None when none was completed.
     pub round_ns: Option<u64>,

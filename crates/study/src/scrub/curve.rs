@@ -2,7 +2,7 @@
 
 use freewheel_sim::background::GapShares;
 
-use super::projection::Burst;
+use super::burst::Burst;
 
 /// How far a scan is, and at what cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,8 +43,8 @@ pub(super) fn faded(bursts: &[Burst], part: f64) -> Option<At> {
     (last + 1 < bursts.len()).then(|| course(&bursts[..=last])[2 * last + 1])
 }
 
-/// When all is read, if so much of it in a second, `rate`, is read beside this course of seconds and
-/// the part that is read, which goes on with `after`. None when it is not within the course and the
+/// When all is read, if this much of it in a second, `rate`, is read beside this course of seconds and
+/// the part that is read, which continues with `after`. None when it is not within the course and the
 /// rate is zero.
 pub(super) fn seconds_with(
     course: impl Iterator<Item = (f64, f64)>,
@@ -64,14 +64,14 @@ pub(super) fn seconds_with(
 }
 
 /// Latency between two bursts until only `to` blocks are left. The rate is taken to be a power of
-/// what is left.
+/// the rest.
 fn leap_ns(before: &Burst, after: &Burst, to: u64) -> f64 {
     let (from, to) = (before.to as f64, to as f64);
     let rates = (rate(before), rate(after));
     if from <= to || rates.0 <= 0.0 {
         return 0.0;
     }
-    // Nothing is known of a rate of zero.
+    // A rate of zero has no time.
     let after_rate = if rates.1 > 0.0 { rates.1 } else { rates.0 };
     let middle = |burst: &Burst| 0.5 * (burst.from + burst.to) as f64;
     let power = libm::log(rates.0 / after_rate) / libm::log(middle(before) / middle(after));
@@ -130,7 +130,7 @@ pub(super) fn shares(bursts: &[Burst]) -> GapShares {
     GapShares { transfer_share, extra_seek_share, unused_share }
 }
 
-/// Latency until so many blocks are left. None when the course ends before.
+/// Latency until this many blocks are left. None when the course ends before.
 pub(super) fn potential_until(bursts: &[Burst], left: u64) -> Option<f64> {
     let mut potential_ns = 0.0;
     let mut before: Option<&Burst> = None;
@@ -151,9 +151,9 @@ pub(super) fn potential_until(bursts: &[Burst], left: u64) -> Option<f64> {
     None
 }
 
-/// Standard error of the latency until so many blocks are left, in parts of it: what chance in the rates of
+/// Standard error of the latency until this many blocks are left, in parts of it: what chance in the rates of
 /// the bursts until then makes of it, and what it would change to have every other of them. None of a
-/// single burst, which has nothing to be held against.
+/// single burst, which has no other to compare with.
 pub(super) fn error_until(bursts: &[Burst], left: u64) -> Option<f64> {
     let count = bursts.iter().position(|burst| burst.to <= left).map_or(bursts.len(), |at| at + 1);
     let bursts = &bursts[..count];
@@ -188,7 +188,7 @@ mod tests {
 
     use super::*;
 
-    /// Bursts of a scan whose rate is this power of what is left.
+    /// Bursts of a scan whose rate is this power of the rest.
     fn bursts(power: f64) -> Vec<Burst> {
         let burst = |(from, to): (u64, u64)| {
             let middle = 0.5 * (from + to) as f64;
@@ -242,7 +242,7 @@ mod tests {
         let apart =
             (ends.iter().map(|end| (end / mean - 1.0).powi(2)).sum::<f64>() / TIMES as f64).sqrt();
         assert!((1.0..2.0).contains(&(told / apart)), "{told} {apart}");
-        // Known exactly and without leaps in which the rate bends, nothing is wrong.
+        // Rates known exactly, and leaps in which the rate does not bend, give no error.
         let error = |bursts: &[Burst], left| error_until(bursts, left).unwrap();
         assert!(error(&exact, 0) < 1e-9);
         // A rate that falls at once says so where leaps are too long to tell when.
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn a_scan_has_faded_behind_the_last_burst_with_more_than_that_part_of_the_first_rate() {
         let bursts = bursts(1.0);
-        // Rates are as what is left: 1, 0.5, 0.2 and 0.0005 of the first.
+        // Rates are as the rest: 1, 0.5, 0.2 and 0.0005 of the first.
         let at = |part| faded(&bursts, part).map(|at| at.left);
         assert_eq!([at(0.6), at(0.3), at(0.1)], [Some(999_000), Some(499_000), Some(199_000)]);
         assert_eq!((at(1e-4), faded(&[], 0.1)), (None, None));

@@ -1,4 +1,4 @@
-//! What a scan leaves when it goes on for a while as it did.
+//! The blocks that a scan leaves when it continues for a while at its rate.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use freewheel_units::{Lbn, Op, Prng, SimTime};
 /// A free run: its first block of 512 B, and the one behind its last.
 pub(super) type Run = (u64, u64);
 
-/// Runs from which the rate of a region is told. Few, so that regions are as small as the head's reach;
+/// Runs from which the rate of a region follows. Few, so that regions are as small as the head's reach;
 /// what is wrong with one rate by chance is made up for by the next burst.
 const RUNS_OF_REGION: usize = 6;
 
@@ -43,7 +43,7 @@ struct Region {
 }
 
 impl Region {
-    /// What is left when its runs have come so many times again: the rate goes down with what there
+    /// The rest when its runs have come this many times again: the rate goes down with what there
     /// is.
     fn left_after(&self, times: f64) -> f64 {
         self.wanted * libm::exp(-times * self.read / self.wanted.max(1.0))
@@ -51,8 +51,8 @@ impl Region {
 }
 
 impl Scan<'_> {
-    /// Reads in runs like these and where these were, as if they came so many times again. Regions wear
-    /// thin each by itself: what the gaps reach beyond them the next burst finds.
+    /// Reads in runs like these and where these were, as if they came this many times again. Regions wear
+    /// thin each alone: the next burst finds the blocks that gaps reach beyond them.
     pub fn go_on(&mut self, runs: &mut [Run], times: f64, prng: &mut Prng) {
         runs.sort_unstable();
         for region in self.regions(runs) {
@@ -62,7 +62,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Regions with about as many runs each, which end where their runs do.
+    /// Regions with about equally many runs each, which end where their runs do.
     fn regions(&self, runs: &[Run]) -> Vec<Region> {
         let mut groups = Vec::new();
         runs.chunks(RUNS_OF_REGION).for_each(|group| split(group, &mut groups));
@@ -91,7 +91,7 @@ impl Scan<'_> {
         (blocks * self.size) as f64
     }
 
-    /// Reads so many blocks of a region, in runs like these of it.
+    /// Reads this many blocks of a region, in runs like these of it.
     fn read(&mut self, region: &Region, runs: &[Run], blocks: u64, prng: &mut Prng) {
         let mut missing = blocks;
         for _ in 0..SWEEPS {
@@ -111,7 +111,7 @@ impl Scan<'_> {
         }
     }
 
-    /// A run on one track with so many wanted blocks of 512 B, or the longest of a few.
+    /// A run on one track with this many wanted blocks of 512 B, or the longest of a few.
     fn wanted_like(&self, length: u64, (from, to): Run) -> Option<Run> {
         let mut longest: Option<Run> = None;
         let mut at = from;
@@ -137,7 +137,7 @@ impl Scan<'_> {
     }
 }
 
-/// Divides a group where most of it is empty: nothing says that anything there is reached.
+/// Divides a group where most of it is empty: no run shows that gaps reach blocks there.
 fn split<'r>(group: &'r [Run], groups: &mut Vec<&'r [Run]>) {
     let most = EMPTY * (group[group.len() - 1].1 - group[0].0) as f64;
     let distance = |at: usize| group[at].0.saturating_sub(group[at - 1].1);
@@ -176,7 +176,7 @@ mod tests {
         })
     }
 
-    /// A scan of what is left of the drive in some places, and runs that were read near one place.
+    /// A scan of the rest of the drive in some places, and runs that were read near one place.
     fn with_scan(seed: u64, count: usize, spread: u64, check: impl FnOnce(&Scan<'_>, &[Run])) {
         let prng = &mut Prng::new(seed, "regions");
         let bound = drive().blocks().get();

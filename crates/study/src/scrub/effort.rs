@@ -18,7 +18,7 @@ pub const SCRUB_EFFORTS: RangeInclusive<SimDuration> =
     SimDuration::from_ms(1_000)..=SimDuration::from_ms(86_400_000);
 
 /// Most nodes that a decision looks at with [`SCRUB_EFFORT`]. Searches look first at what may offer most:
-/// most of the nodes behind these only show that there is nothing better.
+/// most of the nodes behind these only show that there is no better run.
 const NODES_MAX: u64 = 64;
 
 /// Measured with the dev profile on a busy Xeon of 2 cores (0256e7f and since, 24 TB, blocks of 256 KiB,
@@ -47,14 +47,14 @@ impl Work {
     }
 }
 
-/// Most nodes that a decision looks at: twice as many with four times the effort, so that half of more
+/// Most nodes that a decision looks at: twice the number with four times the effort, so that half of more
 /// effort goes into better decisions and half into more of them.
 pub(super) fn nodes_max(effort: SimDuration) -> u64 {
     let times = u128::from(effort.ns()) * u128::from(NODES_MAX * NODES_MAX);
     (times / u128::from(SCRUB_EFFORT.ns())).isqrt().clamp(16, u64::MAX.into()) as u64
 }
 
-/// How decisions of at most `nodes_max` nodes are made. With 64 nodes a search ends when nothing can be
+/// How decisions of at most `nodes_max` nodes are made. With 64 nodes a search ends when no run can be
 /// better by a sixteenth; with 256, by a sixty-fourth. Bounds are rough at first, because working out
 /// those of 24 TB takes as long as the rest of an estimate.
 pub(super) fn decisions(rule: Rule, nodes_max: u64) -> Options {

@@ -17,15 +17,16 @@ use freewheel_sim::source::{Request, Source, SourceError};
 use freewheel_units::{Blocks, Bytes, Prng, SimDuration, SimTime};
 use serde::Serialize;
 
+use super::burst::Burst;
 use super::curve::{self, At};
 use super::effort::{self, SCRUB_EFFORT, Work};
-use super::projection::{Burst, End, Pace, Projection, Setting, WHOLE, Watch};
+use super::projection::{End, Pace, Projection, Setting, WHOLE, Watch};
 use super::sample::Sample;
-use crate::free_work::HeadUse;
+use crate::head_use::HeadUse;
 
-/// Assumed: bursts that mostly tell a rate to a few hundredths, leaps that take a tenth of what is
-/// left where the work allows it, and a patience of several times what the last blocks take of random
-/// requests on the largest drive here; and as many requests as take seconds to simulate.
+/// Assumed: bursts that measure a rate to a few hundredths, and leaps over a tenth of the remaining
+/// blocks where the work allows it. The wait for the last blocks is several times their time under
+/// random requests on the largest drive here. The requests take seconds to simulate.
 const PACE: Pace = Pace {
     gaps: 1500,
     gaps_max: 6000,
@@ -48,7 +49,7 @@ pub struct ScrubEstimate {
     pub response_ns_mean: f64,
     /// The 99th percentile of it.
     pub response_ns_p99: u64,
-    /// Share of the time in which nothing is served and nothing written back.
+    /// Share of the time in which the drive neither serves requests nor writes back.
     pub idle_share: f64,
     /// What the gaps added to foreground accesses in the simulated parts.
     pub foreground_delay_ns: u128,
@@ -59,7 +60,7 @@ pub struct ScrubEstimate {
     pub decisions: u64,
     /// Nodes of the search that a decision looked at, on average.
     pub nodes_mean: f64,
-    /// How many decisions looked at no more than so many of them, by powers of two.
+    /// Decisions by the most nodes that they looked at, cumulated over powers of two.
     pub by_nodes: ByNodes,
     /// What was asked for and done.
     pub effort: ScrubEffort,
@@ -72,7 +73,7 @@ pub struct ScrubEstimate {
 pub struct ScrubEffort {
     /// What its bursts and leaps may take.
     pub asked_seconds: f64,
-    /// What they took, a last burst that was under way included.
+    /// The time that they took, with a last burst that was under way.
     pub spent_seconds: f64,
     /// Most nodes of its search that a decision looked at.
     pub nodes_max: u64,
@@ -86,12 +87,12 @@ pub struct ArmScrub {
     /// Share of the time that is rotational latency of the foreground which a scrub can use, over the
     /// whole trace. That of writing back from the drive's buffer is not given away.
     pub gap_share: f64,
-    /// The same in the simulated bursts: how well the sample of the trace stands for all of it.
+    /// The same in the simulated bursts: how well the sample represents the whole trace.
     pub simulated_gap_share: f64,
     /// Potential free bandwidth: the mean media rate over the time in latency (osdi00 section 3). It
     /// may be exceeded while much is wanted.
     pub potential_bytes_per_second: f64,
-    /// Blocks of the scrub: whole ones. What is left at the end of the drive, less than one, does
+    /// Blocks of the scrub: whole ones. A part of a block at the end of the drive does
     /// not count.
     pub blocks: u64,
     /// How the scan ended.
@@ -103,16 +104,16 @@ pub struct ArmScrub {
     /// Its standard error in parts of it, by chance in the bursts and by the length of leaps. None when
     /// there are no gaps, or one burst was all.
     pub error: Option<f64>,
-    /// How long half of all blocks take, if so many are read.
+    /// How long half of all blocks take, if the scan reads them.
     pub seconds_50_percent: Option<f64>,
-    /// How long 95 % of all blocks take, if so many are read.
+    /// How long 95 % of all blocks take, if the scan reads them.
     pub seconds_95_percent: Option<f64>,
-    /// What is read when the gaps give less than a tenth of what they gave at first, for good. None when
-    /// it never comes to that.
+    /// The part that is read when the gaps give less than a tenth of their first rate, for good. None
+    /// when they never do.
     pub faded: Option<ScrubPart>,
     /// How long all takes if the scrub also reads in all idle time, at the mean media rate: at best, as
-    /// requests that come meanwhile wait for the head. After the end the gaps are taken to give what they
-    /// gave last, and each arm of several to be idle as much as the others. None when the drive is never
+    /// requests that come meanwhile wait for the head. After the end the gaps are taken to keep their
+    /// last rate, and each arm of several to be idle as much as the others. None when the drive is never
     /// idle and the gaps do not reach all.
     pub seconds_with_idle_time: Option<f64>,
     /// Scrubs a day, if all is read.
@@ -124,7 +125,7 @@ pub struct ArmScrub {
     /// Part of the time that the last 5 % of what is read take, whether or not that is all. None when
     /// there are no gaps.
     pub last_5_percent_of_read: Option<f64>,
-    /// What it comes to if a part of the blocks is enough, for those parts that are read (osdi00
+    /// Scans that end with a part of the blocks, for those parts that are read (osdi00
     /// section 6.3, figure 10).
     pub parts: Vec<ScrubPart>,
     /// Where the latency went until the end. None when there are no gaps.
@@ -141,7 +142,7 @@ pub struct ArmScrub {
 /// A scan that ends when this part of the blocks has been read.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ScrubPart {
-    /// The part.
+    /// Part of the blocks, from 0 to 1.
     pub read_share: f64,
     /// How long that takes.
     pub seconds: f64,
@@ -150,7 +151,7 @@ pub struct ScrubPart {
     pub error: Option<f64>,
     /// How many such scans a day there are.
     pub rounds_a_day: f64,
-    /// What has been read until then over the potential until then. None where that is nothing.
+    /// What has been read until then over the potential until then. None where that is 0.
     pub efficiency: Option<f64>,
 }
 
@@ -160,10 +161,10 @@ impl ScrubPart {
     }
 }
 
-/// Parts of a scan that are told of, in thousandths.
+/// Parts of a scan that are reported, in thousandths.
 const PARTS: [u64; 9] = [50, 100, 250, 500, 800, 900, 950, 990, 1000];
 
-/// Part of what the gaps give at first with which the scan is said to have faded.
+/// Part of the gaps' first rate below which the scan has faded.
 const FADED: f64 = 0.1;
 
 /// How a scan ended.
@@ -172,7 +173,7 @@ const FADED: f64 = 0.1;
 pub enum ScrubEnd {
     /// With the last block.
     Complete,
-    /// The gaps reach next to nothing of what is left.
+    /// The gaps reach hardly any block that is left.
     OutOfReach,
     /// What was simulated of the load was over.
     Unfinished,
@@ -183,7 +184,7 @@ pub enum ScrubEnd {
 }
 
 /// How far a scan is when a burst begins or ends. Bandwidth and shares are those of its gaps, the
-/// same at both ends. Between bursts nothing is measured; times there follow from the rates of both.
+/// same at both ends. Between bursts there is no measurement; times there follow from the rates of both.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ScrubPoint {
     /// Since its beginning.
@@ -192,8 +193,7 @@ pub struct ScrubPoint {
     pub read_share: f64,
     /// What the gaps give around then.
     pub bytes_per_second: f64,
-    /// What their latency would carry at the mean media rate. It is the load's alone, whatever is
-    /// left to read, so it is the same at every point of an arm: the time of a point is its latency
+    /// Potential of their latency at the mean media rate. It depends on the load alone, so it is the same at every point of an arm: the time of a point is its latency
     /// over the latency in a second of the trace.
     pub potential_bytes_per_second: f64,
     /// Where that latency went.
@@ -231,7 +231,7 @@ impl ScrubEstimate {
     }
 
     /// How the scan of the drive ends: that of the arm which gets least far, and where another has
-    /// gaps, an arm without any is one of which nothing is reached.
+    /// gaps, an arm without any reaches no block.
     pub fn end(&self) -> ScrubEnd {
         match self.slowest().end {
             ScrubEnd::NoGaps if self.seconds().is_some() => ScrubEnd::OutOfReach,
@@ -265,7 +265,7 @@ impl ScrubEstimate {
     }
 }
 
-/// Is told how far the estimate is: done and all, in no unit.
+/// Called with the progress of the estimate: done and all, in no unit.
 pub type ScrubProgress<'a> = &'a (dyn Fn(u64, u64) + Sync);
 
 /// Estimates a scrub of the drive of `experiment`, whose workload is this trace. The policy is the
@@ -351,7 +351,7 @@ fn alone(load: &RunResult) -> HeadUse {
 }
 
 /// Larger ones than a server takes where tracks are long: there are fewer bursts before the gaps reach next
-/// to nothing, and until then a scan reads nearly as much in them.
+/// to nothing, and until then a scan reads nearly the same in them.
 fn block_size(drive: &Drive) -> Bytes {
     uses::block_size(drive, Blocks::new(1)..=Blocks::new(BLOCK_SIZE_MAX.into())).bytes()
 }
@@ -475,7 +475,7 @@ pub struct BackgroundScan {
 }
 
 impl BackgroundScan {
-    /// Simulated gap by gap, for at most so many requests, or else in the leaps of the estimate behind a
+    /// Simulated gap by gap, for at most this many requests, or else in the leaps of the estimate behind a
     /// trace.
     pub fn new<S: Source>(
         experiment: &Experiment,
@@ -489,7 +489,7 @@ impl BackgroundScan {
         Ok(Self { scan, gap_share })
     }
 
-    /// The same behind the trace that is the workload of the experiment, as the estimate runs it: pieces
+    /// The same with the trace that is the workload of the experiment, as the estimate runs it: pieces
     /// of the trace with a rest between them, and the latency in a second that the whole trace has.
     pub fn trace(
         experiment: &Experiment,
@@ -530,8 +530,8 @@ impl BackgroundScan {
         Some(potential_ns / self.gap_share / 1e9)
     }
 
-    /// What the gaps give after this part of the blocks, over what they give at first. None when no more
-    /// is read.
+    /// Rate of the gaps after this part of the blocks, over their first rate. None when no more is
+    /// read.
     pub fn rate_after(&self, read_share: f64) -> Option<f64> {
         let bursts = &self.scan.bursts;
         let (first, last) = (bursts.first()?, bursts.last()?);
@@ -548,7 +548,7 @@ impl BackgroundScan {
     }
 }
 
-/// Of a whole scan of so many requests at most, or of the estimate.
+/// Of a whole scan of this many requests at most, or of the estimate.
 fn setting(experiment: &Experiment, rule: Rule, whole: Option<u64>) -> Setting {
     let block_size = block_size(&experiment.drive);
     match whole {
@@ -565,7 +565,7 @@ fn usual(rule: Rule) -> Options {
     effort::decisions(rule, effort::nodes_max(SCRUB_EFFORT))
 }
 
-/// A whole scan, for as many requests as are asked for.
+/// A whole scan, for the requests that are asked for.
 const NO_LEAPS: Pace = Pace {
     gaps: 1500,
     gaps_max: 1500,
@@ -576,7 +576,7 @@ const NO_LEAPS: Pace = Pace {
     work_ns: u64::MAX,
 };
 
-/// A load until the scans of all arms are over, or for so many requests.
+/// A load until the scans of all arms are over, or for this many requests.
 struct Until<'a, S> {
     source: &'a mut S,
     watch: &'a Watch,
@@ -712,7 +712,7 @@ impl ArmScrub {
         }
     }
 
-    /// With so much read in idle time beside.
+    /// With this much read in idle time beside.
     fn with_idle_time(self, block_size: Bytes, idle_bytes_per_second: f64) -> Self {
         let bytes = (self.blocks * block_size.get()) as f64;
         let course = self.course.iter().map(|at| (at.seconds, at.read_share));
@@ -770,7 +770,7 @@ mod tests {
             scan(&experiment, &mut clients(&experiment), setting, None, &tell).unwrap();
         let said = said.into_inner().unwrap();
         assert!(said.is_sorted() && said.last().unwrap().0 == said[0].1, "{said:?}");
-        // It speaks again after as many gaps at most, so how often it spoke tells how many there were.
+        // It reports again after at most that number of gaps, so its reports tell how many there were.
         let gaps: u64 = scans[0].bursts.iter().map(|burst| burst.gaps).sum();
         assert!(said.len() as u64 > gaps / 500, "{} times in {gaps} gaps", said.len());
     }

@@ -2,10 +2,11 @@
 //! trace is as long and no simulation of days is cheap.
 //!
 //! What the gaps give is measured in blocks for each nanosecond of rotational latency, on a sample
-//! of the trace that goes on for ever ([`sample`]), while the scan wears thin in leaps ([`leaps`]).
+//! of the trace that repeats without end ([`sample`]), while the scan wears thin in leaps ([`projection`]).
 //! How much latency there is in an hour is measured on the whole trace. Scrubs verify what is on the
 //! media, so only what is read counts, and pieces of blocks need not be held.
 
+mod burst;
 mod curve;
 mod depletion;
 mod effort;

@@ -3,8 +3,8 @@
 //! A scan of a drive of today takes days, and its course changes slowly: what is wanted wears thin,
 //! first where the head often comes by. So a few thousand gaps are simulated (a *burst*), and then
 //! wanted blocks are taken away as if such gaps had gone on for a while (a *leap*): where the burst
-//! took them, as many at a time as it took, and over and over until little is left, which is
-//! simulated to the end. A leap goes on for so many times its burst, which is more as long as the
+//! took them, in the same pieces, over and over until little is left, which is
+//! simulated to the end. A leap continues for this many times its burst, which is more as long as the
 //! rate stays. This is coarse projective integration (Gear and Kevrekidis, SIAM J. Sci.
 //! Comput. 24, 2003). A drive so small that a burst gets far is simulated as a whole.
 
@@ -16,9 +16,9 @@ use freewheel_freeblock::{
     Planner, Scheduler,
 };
 use freewheel_model::drive::Drive;
-use freewheel_sim::background::Gaps;
 use freewheel_units::{Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 
+use super::burst::Burst;
 use super::curve;
 use super::depletion::{Run, Scan};
 use super::effort::Work;
@@ -31,9 +31,9 @@ pub(super) struct Pace {
     pub gaps: u64,
     /// Most gaps in a burst: it is over before if its rate is known well enough.
     pub gaps_max: u64,
-    /// Most leaps.
+    /// Largest number of leaps.
     pub leaps: u64,
-    /// Largest part of what is left that a leap takes; none for no leaps at all.
+    /// Largest part of the rest that a leap takes; none for no leaps at all.
     pub step_max: f64,
     /// Gaps that the last blocks may take, which are waited for without leaps.
     pub last_gaps: u64,
@@ -53,21 +53,6 @@ pub(super) struct Setting {
     pub pace: Pace,
 }
 
-/// What a burst found.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Burst {
-    /// Blocks wanted when it began, and when it ended.
-    pub from: u64,
-    pub to: u64,
-    pub gaps: u64,
-    /// Blocks read in gaps; others passed anyway.
-    pub in_gaps: u64,
-    /// What became of the gaps.
-    pub time: Gaps,
-    /// Standard error of its rate, in parts of it.
-    pub error: f64,
-}
-
 /// How far the scans of all arms are.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
@@ -85,9 +70,9 @@ pub(super) const WHOLE: u64 = 1000;
 /// How a scan ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// Nothing is left.
+    /// Every block is read.
     Complete,
-    /// The gaps reach nothing more, or next to nothing.
+    /// The gaps reach hardly any block that is left.
     OutOfReach,
     /// The load was over first.
     LoadOver,
@@ -123,7 +108,7 @@ pub(super) struct Projection {
     told: u64,
     bursts: Vec<Burst>,
     burst: Burst,
-    /// Its pieces, and what it had given when the last one ended.
+    /// Its pieces, and its sums when the last one ended.
     spread: Spread,
     piece: (u64, u64),
     /// Free runs of the burst.
@@ -146,7 +131,7 @@ impl Projection {
         let layer = scheduler.add_layer(key, false);
         let blocks = drive.blocks().get() / u64::from(size);
         scheduler.want(layer, 0, blocks);
-        // Its index is made now, and behind each leap: what is told of a decision has none of that.
+        // Its index is made now, and behind each leap: the time of a decision leaves that out.
         scheduler.refresh();
         Self {
             scheduler,
@@ -211,7 +196,7 @@ impl Projection {
         self.scheduler.deliveries().map(|delivery| delivery.delivered.blocks).sum()
     }
 
-    /// Whether nothing is left, which ends the scan.
+    /// Whether every block is read, which ends the scan.
     fn is_complete(&mut self) -> bool {
         let complete = self.left() == 0;
         if complete {
@@ -307,7 +292,7 @@ impl Projection {
         let has_ebbed = self.has_ebbed();
         let is_known = self.burst.in_gaps > 0;
         let is_awaited = self.burst.gaps < self.pace.last_gaps;
-        // Pieces of blocks tell no rate: the burst goes on, as long as is waited for last blocks.
+        // Pieces of blocks tell no rate: the burst continues, for the wait for the last blocks at most.
         if !is_known && !is_rare && !has_ebbed && is_awaited {
             return;
         }
@@ -342,7 +327,7 @@ impl Projection {
         self.leapt += before - self.burst.from;
     }
 
-    /// Whether the gaps of the burst give next to nothing of what those of the first one gave, and not
+    /// Whether the gaps of the burst give hardly any of the rate of the first one, and not
     /// because hardly anything is left. A whole scan is not judged.
     fn has_ebbed(&self) -> bool {
         let Some(first) = self.bursts.first().filter(|_| self.pace.step_max > 0.0) else {
@@ -362,8 +347,8 @@ impl Projection {
         self.told += more;
     }
 
-    /// How far it is, in parts of [`WHOLE`]: bursts over those and as many as follow if the rate stays,
-    /// so that leaps get longer, until what is left might be simulated. A burst is taken to have as many
+    /// How far it is, in parts of [`WHOLE`]: bursts over those and the ones to follow if the rate stays,
+    /// so that leaps get longer, until the rest might be simulated. A burst is taken to have as many
     /// gaps as the one before it.
     fn how_far(&self) -> u64 {
         let Pace { gaps, leaps, step_max, .. } = self.pace;
@@ -385,7 +370,7 @@ impl Projection {
     }
 }
 
-/// Gaps of a piece of a burst. Assumed: about as many as a piece of the sample has requests, so that
+/// Gaps of a piece of a burst. Assumed: about the requests of a piece of the sample, so that
 /// pieces differ as parts of the load do.
 const PIECE: u64 = 250;
 
@@ -401,23 +386,23 @@ const STEADY: f64 = 0.15;
 /// with leaps that no effort limits, 90 instead of 20 where it did (pgbench on 24 TB).
 const BURSTS_FOR_EACH: f64 = 5.0;
 
-/// Leaps are never coarser than so many times the usual: the rate may then fall to half in one, or four
-/// tenths of what is left be taken. Assumed.
+/// Leaps are never coarser than this many times the usual: the rate may then fall to half in one, or four
+/// tenths of the rest be taken. Assumed.
 const COARSEST: f64 = 5.0;
 
-/// So many leaps of a tenth of what is left get through anything.
+/// This number of leaps over a tenth of the remaining blocks reads any drive.
 const LEAPS_AHEAD: u64 = 200;
 
 /// Gaps from one time that a scan says how far it is to the next.
 const TELL_EVERY: u64 = 50;
 
-/// With fewer free runs for each gap of a burst the gaps are said to reach next to nothing more. Assumed:
-/// of fewer than fifteen runs in the shortest burst nothing could be told, their standard error being a
+/// With fewer free runs for each gap of a burst the gaps reach hardly any block more. Assumed:
+/// fewer than fifteen runs in the shortest burst measure no rate, their standard error being a
 /// quarter.
 const RUNS_MIN: f64 = 0.01;
 
-/// With a smaller part of its first rate a scan is said to be at its end, if more than [`LAST_PART`] of it
-/// is left. Assumed: what takes a hundred times as long as at first nobody waits for.
+/// With a smaller part of its first rate a scan is at its end, if more than [`LAST_PART`] of it
+/// is left. Assumed: no operator waits for blocks that take a hundred times as long as the first.
 const RATE_MIN: f64 = 0.01;
 
 /// The part of a scan that is slow because hardly anything is left, wherever the gaps reach. Assumed.
@@ -461,11 +446,8 @@ impl Planner for Projection {
 
 impl ForegroundObserver for Projection {
     fn foreground(&mut self, event: ForegroundEvent<'_>) {
-        match event {
-            ForegroundEvent::Passed { op, start, blocks, at } => {
-                self.foreground_passed(op, start, blocks, at)
-            }
-            _ => {}
+        if let ForegroundEvent::Passed { op, start, blocks, at } = event {
+            self.foreground_passed(op, start, blocks, at);
         }
     }
 }
@@ -485,6 +467,8 @@ impl Projection {
 mod tests {
     use freewheel_freeblock::Rule;
     use freewheel_model::drive::{Departure, Position};
+
+    use freewheel_sim::background::Gaps;
 
     use super::*;
 
@@ -510,7 +494,7 @@ mod tests {
         Projection::new(&drive, setting, Prng::new(1, "test"), &watch)
     }
 
-    /// So many gaps, in each of which so many blocks of 512 B are read, one such place after another.
+    /// This many gaps, in each of which this many blocks of 512 B are read, one such place after another.
     fn gaps(scan: &mut Projection, count: u64, blocks: u32) {
         let due = SimTime::from_ns(3_000_000);
         let head = Departure::after_read(SimTime::ZERO, Position::default());

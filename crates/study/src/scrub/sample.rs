@@ -1,4 +1,4 @@
-//! A trace that goes on for ever, whatever its length: pieces of it, evenly spread, one behind the
+//! A trace without end, made of pieces of a trace of any length: evenly spread, one after the
 //! other and over and over.
 
 use freewheel_sim::config::{ConfigError, TraceWorkload, open};
@@ -27,7 +27,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Reads the pieces of a trace with so many requests that take part.
+    /// Reads the pieces of a trace with this many requests that take part.
     pub fn read(trace: &TraceWorkload, requests: u64) -> Result<Self, ConfigError> {
         let mut sampler = Sampler::new(requests);
         for record in open(trace)? {
@@ -57,7 +57,7 @@ fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Sorts records into pieces as they come by.
+/// Sorts records into pieces in their order.
 struct Sampler {
     requests: u64,
     count: u64,

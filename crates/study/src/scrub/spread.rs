@@ -13,7 +13,7 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// A piece gave so many blocks in so much latency.
+    /// A piece gave this many blocks in this much latency.
     pub fn add(&mut self, blocks: u64, potential_ns: u64) {
         let (blocks, potential) = (blocks as f64, potential_ns as f64);
         self.pieces += 1.0;

@@ -2,14 +2,14 @@
 
 use freewheel::host::{Account, MarginInUse};
 use freewheel::model::stats::{Distribution, Summary};
-use freewheel::report::{self, PassTable, StageTable};
+use freewheel::report::{self, Finding, PassTable, StageTable};
 use freewheel::sim::config::Experiment;
 use freewheel::sim::{DriveResult, RefusedWrites, RunResult};
 use freewheel::units::{Bytes, grouped};
 
 use crate::failure::Failure;
+use crate::number;
 use crate::table::Table;
-use crate::{number, output};
 
 /// Everything, one table after the other; how long decisions took here, if any were made.
 pub(super) fn text(
@@ -38,7 +38,7 @@ pub(super) fn text(
         sections.push(drives(&result.drives));
     }
     let cautions = report::cautions(&experiment.config, &experiment.spec, result);
-    sections.extend(cautions.iter().map(output::finding));
+    sections.extend(cautions.iter().map(Finding::text));
     sections.push(format!("hash {}\n", result.result_hash));
     Ok(sections.join("\n"))
 }

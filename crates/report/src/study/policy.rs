@@ -1,0 +1,196 @@
+//! Which scheduling policy serves the load best, and what the others do.
+
+use freewheel_study::figure::Figure;
+use freewheel_study::{PolicyRun, Study};
+
+use super::overload;
+use crate::finding::{Confidence, Cost, Finding, Topic, Unit};
+use crate::numbers::{ms, percent};
+
+/// Change of a mean response or p99, as a share, below which policies count as equal.
+const NOTICEABLE: f64 = 0.02;
+/// Improvement from which it is clearer to say how many times shorter.
+const MANIFOLD: f64 = 0.9;
+
+/// None when there is a single run.
+pub(super) fn policy(study: &Study) -> Option<Finding> {
+    let (baseline, best) = (study.baseline(), study.best_policy());
+    if study.policies().count() < 2 && !baseline.own_queue || baseline.result.response.count == 0 {
+        return None;
+    }
+    if study.overload().is_some() {
+        return Some(overload::policy(study));
+    }
+    let (before, after) = (baseline.result.response.mean_ns, best.result.response.mean_ns);
+    let finding = if baseline.own_queue && before < after {
+        own_queue_is_best(study, baseline, best)
+    } else if 1.0 - after / before < NOTICEABLE {
+        none_helps(study, baseline)
+    } else {
+        one_helps(study, baseline, best)
+    };
+    Some(finding.figure(means(study)))
+}
+
+/// The mean response of every run.
+fn means(study: &Study) -> Figure {
+    let bar = |run: &PolicyRun| (run.title.clone(), run.result.response.mean_ns / 1e6);
+    Figure::Values {
+        quantity: "mean response time, ms",
+        bars: study.runs.iter().map(bar).collect(),
+    }
+}
+
+fn finding(headline: String) -> Finding {
+    Finding::new(Topic::Policy, Confidence::Simulated, headline)
+}
+
+fn mean(run: &PolicyRun) -> String {
+    ms(run.result.response.mean_ns)
+}
+
+fn p99(run: &PolicyRun) -> String {
+    ms(run.result.response.p99_ns as f64)
+}
+
+fn one_helps(study: &Study, baseline: &PolicyRun, best: &PolicyRun) -> Finding {
+    let (before, after) = (&baseline.result.response, &best.result.response);
+    let gain = 1.0 - after.mean_ns / before.mean_ns;
+    let does = if gain > MANIFOLD {
+        format!(
+            "{} would make the mean response time {:.0} times shorter",
+            best.title,
+            before.mean_ns / after.mean_ns
+        )
+    } else {
+        format!("{} would cut the mean response time by {}", best.title, percent(gain))
+    };
+    let headline = format!(
+        "{does}, from {} ms {} to {} ms.{}",
+        mean(baseline),
+        baseline.under(),
+        mean(best),
+        longer_tail(baseline, best)
+    );
+    finding(headline)
+        .number("shorter mean response", gain, Unit::Share)
+        .cost(Cost::Setting)
+        .detail(tails(study, baseline, best))
+        .detail(others(study, &[baseline, best]))
+        .detail(choice(baseline))
+        .detail(one_at_a_time(baseline))
+}
+
+/// A shorter mean that is paid with a longer p99 is half of the truth.
+fn longer_tail(baseline: &PolicyRun, best: &PolicyRun) -> String {
+    let [before, after] = [baseline, best].map(|run| run.result.response.p99_ns as f64);
+    match after > before * (1.0 + NOTICEABLE) {
+        false => String::new(),
+        true => format!(" Its p99 is longer: {} ms instead of {} ms.", p99(best), p99(baseline)),
+    }
+}
+
+fn tails(study: &Study, baseline: &PolicyRun, best: &PolicyRun) -> String {
+    let [flush_before, flush_after] =
+        [baseline, best].map(|run| ms(run.result.flush_response.mean_ns));
+    let flushes = match study.trace.info.flushes {
+        0 => String::new(),
+        _ => format!(" A flush takes {flush_after} ms instead of {flush_before} ms on average."),
+    };
+    let [wait_before, wait_after] = [baseline, best].map(|run| ms(run.result.queue_ns_max as f64));
+    format!(
+        "p99 goes from {} ms to {} ms, and the longest wait for the head from {wait_before} ms to {wait_after} ms.{flushes}",
+        p99(baseline),
+        p99(best)
+    )
+}
+
+/// That no policy lowers the mean is no reason to take any of them: some may raise it.
+fn none_helps(study: &Study, baseline: &PolicyRun) -> Finding {
+    let worst = study.worst_policy();
+    let before = baseline.result.response.mean_ns;
+    let loss = worst.result.response.mean_ns / before - 1.0;
+    let harm = match loss >= NOTICEABLE {
+        false => String::new(),
+        true => {
+            format!(" {} would raise it by {}, to {} ms.", worst.title, percent(loss), mean(worst))
+        }
+    };
+    let headline = format!(
+        "No policy that was compared lowers the mean response time of {} ms noticeably.{harm}{}",
+        mean(baseline),
+        reads_alone(study, baseline)
+    );
+    finding(headline)
+        .number(format!("mean response {}", baseline.under()), before, Unit::Nanoseconds)
+        .detail(others(study, &[baseline]))
+        .detail(choice(baseline))
+        .detail(one_at_a_time(baseline))
+}
+
+fn own_queue_is_best(study: &Study, own: &PolicyRun, best: &PolicyRun) -> Finding {
+    let headline = format!(
+        "No policy outside the drive beats the {}, whose mean response time is {} ms.{}",
+        own.title,
+        mean(own),
+        reads_alone(study, own)
+    );
+    finding(headline)
+        .number("mean response in the drive's queue", own.result.response.mean_ns, Unit::Nanoseconds)
+        .detail(format!(
+            "Under {} the drive has one command at a time and a mean of {} ms. While it works on one, it can neither take the next into its buffer nor serve it from there.",
+            best.title,
+            mean(best)
+        ))
+        .detail(format!(
+            "p99 is {} ms in the drive's queue and {} ms under {}.",
+            p99(own),
+            p99(best),
+            best.title
+        ))
+        .detail(others(study, &[own, best]))
+        .detail(choice(own))
+}
+
+/// Where no policy lowers the mean: the policy that lowers the mean of reads, if one does.
+fn reads_alone(study: &Study, baseline: &PolicyRun) -> String {
+    let mean = |run: &PolicyRun| run.result.read_response.mean_ns;
+    let best = study.policies().min_by(|a, b| mean(a).total_cmp(&mean(b)));
+    match best.filter(|best| 1.0 - mean(best) / mean(baseline) >= NOTICEABLE) {
+        None => String::new(),
+        Some(best) => format!(
+            " Reads alone do better under {}: {} ms instead of {} ms.",
+            best.title,
+            ms(mean(best)),
+            ms(mean(baseline))
+        ),
+    }
+}
+
+/// How policies are compared with the drive's own queue.
+fn one_at_a_time(baseline: &PolicyRun) -> &'static str {
+    match baseline.own_queue {
+        true => "Under a policy the drive has one command at a time.",
+        false => "",
+    }
+}
+
+/// Means of the policies that are not in `told`.
+fn others(study: &Study, told: &[&PolicyRun]) -> String {
+    let rest = study.policies().filter(|run| told.iter().all(|told| told.title != run.title));
+    let rest: Vec<String> =
+        rest.map(|run| format!("{} ms under {}", mean(run), run.title)).collect();
+    match rest.is_empty() {
+        true => String::new(),
+        false => format!("The mean is {}.", rest.join(", ")),
+    }
+}
+
+/// How much a policy has to choose from.
+fn choice(baseline: &PolicyRun) -> String {
+    format!(
+        "On average {:.1} requests are outstanding {}: a policy can choose only among those that wait.",
+        baseline.result.outstanding_mean,
+        baseline.under()
+    )
+}

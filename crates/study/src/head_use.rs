@@ -1,0 +1,42 @@
+//! What the heads did with all time.
+
+use freewheel_sim::{FreeTime, RunResult};
+use serde::Serialize;
+
+use crate::ratio::ratio;
+
+/// Shares of the arms' time; the rest they were idle, or their electronics were at work.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct HeadUse {
+    /// Seeks of requests.
+    pub seek: f64,
+    /// Rotational latency of requests as it would be without free work.
+    pub rotate: f64,
+    /// Transfers of requests.
+    pub transfer: f64,
+    /// Of the latency: free transfers.
+    pub free_transfer: f64,
+    /// Of the latency: seeks for free transfers.
+    pub extra_seek: f64,
+    /// Work in idle time.
+    pub idle_work: f64,
+}
+
+impl HeadUse {
+    pub(crate) fn new(result: &RunResult, free: &FreeTime) -> Self {
+        let share = |ns: f64| ratio(ns, result.arms_ns as f64);
+        Self {
+            seek: share(result.head_time.seek_ns as f64),
+            rotate: share(result.head_time.rotate_ns as f64),
+            transfer: share(result.head_time.transfer_ns as f64),
+            free_transfer: share(free.transfer_ns as f64),
+            extra_seek: share(free.extra_seek_ns as f64),
+            idle_work: share(result.idle.map_or(0.0, |idle| idle.head_ns as f64)),
+        }
+    }
+
+    /// Rotational latency that free work has left.
+    pub fn rotate_left(&self) -> f64 {
+        self.rotate - self.free_transfer - self.extra_seek
+    }
+}

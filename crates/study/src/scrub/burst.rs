@@ -1,0 +1,18 @@
+//! What a simulated part of a scan found.
+
+use freewheel_sim::background::Gaps;
+
+/// What a burst found.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Burst {
+    /// Blocks wanted when it began, and when it ended.
+    pub from: u64,
+    pub to: u64,
+    pub gaps: u64,
+    /// Blocks read in gaps; others passed anyway.
+    pub in_gaps: u64,
+    /// What became of the gaps.
+    pub time: Gaps,
+    /// Standard error of its rate, in parts of it.
+    pub error: f64,
+}
