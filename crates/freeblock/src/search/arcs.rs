@@ -1,35 +1,53 @@
 //! Worth by arcs of the turn.
 //!
-//! The turn is cut into slots. What is wanted lies in one or several of them; an arc, some slots side by
-//! side, offers what lies in it wholly. More slots make bounds closer and tables larger, by the square.
+//! **Problem.** Before a search looks at a track it needs a bound on the worth that passes in a window of
+//! the turn. There are far too many windows to keep a number for each.
+//!
+//! So the turn is cut into slots, and every window is rounded outwards to an *arc*, slots side by side. An
+//! arc offers what lies in it wholly. A window lies in its arc, so no window offers more than its arc.
+//!
+//! ```text
+//!  slot      0       1       2       3        A, worth 8, lies in slot 0
+//!        |--AAA--|---BBBB|BBB----|--CC---|    B, worth 16, begins in slot 1 and ends in slot 2
+//!                ^----arc of 2---^            C, worth 8, lies in slot 3
+//! ```
+//!
+//! | first slot | 1 slot | 2 slots | 3 slots | 4 slots |
+//! |---|---|---|---|---|
+//! | 0 | 8 | 8 | 24 | 32 |
+//! | 1 | 0 | 16 | 24 | 32 |
+//! | 2 | 0 | 8 | 16 | 32 |
+//! | 3 | 8 | 16 | 16 | 32 |
+//!
+//! A window from the middle of slot 1 to the middle of slot 2 has a bound of 16, whether B passes in it
+//! wholly or not. More slots make bounds closer and tables larger, by the square.
 
 use super::tracks::TrackPlace;
 use freewheel_model::drive::Divisor;
 
-/// Slots of a turn: a power of two, as all numbers of slots.
+/// Slots of a turn. Every number of slots is a power of two.
 pub(crate) const COARSE: usize = 16;
 
-/// Slots of a turn where memory is slow, so that it is better to look at less of it.
+/// Slots of a turn for tables that no cache holds: closer bounds there save waits for memory.
 pub(crate) const FINE: usize = 32;
 
-/// Slots of a window: the first, and how many. All of them stand for any window up to a turn, one
-/// more for any at all.
+/// Slots of a window. All slots of a turn cover every window up to a turn, one more covers any window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SlotArc {
     pub first: usize,
     pub slots: usize,
 }
 
-/// Worth of what is wanted on a track by the slot that it begins in and the part of a slot that it
-/// ends in, of which a slot has `PARTS`.
+/// Worth of a track's wanted blocks by the slot in which each begins and the part of a slot in which it
+/// ends. A slot has `PARTS` parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Spans<const PARTS: usize, const SLOTS: usize = COARSE> {
-    /// `[last part of its slot][slots on][first slot]`: how many slots on the one is that it ends in.
-    /// What ends further on than all of a turn counts in its last part.
+    /// `[last part of its slot][slots from first to last][first slot]`. A block that ends more than a
+    /// turn behind its first slot counts in the last part of that turn.
     worth: [[[u32; SLOTS]; SLOTS]; PARTS],
-    /// By the number of parts, the lowest bit for one: whether anything of that is there.
+    /// By the number of parts from beginning to end, the lowest bit for one: whether there is any block.
     used: u64,
-    /// By number of slots, the most of runs around most of the turn that any arc holds, wherever it begins.
+    /// By number of slots: the most that any arc holds of runs around most of the turn.
     around: Option<[u32; SLOTS]>,
     total: u32,
 }
@@ -38,10 +56,9 @@ pub(crate) struct Spans<const PARTS: usize, const SLOTS: usize = COARSE> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Arcs<const SLOTS: usize = COARSE>(pub [[u16; SLOTS]; SLOTS]);
 
-/// What is shown of a track thing by thing.
+/// Receives the wanted blocks and pieces of a track.
 pub(crate) trait Collect {
-    /// `count` whole blocks of `size` sectors each that follow on each other on a track from `sector`
-    /// on, each of the same worth.
+    /// Adds `count` adjacent blocks of `size` sectors each from `sector` on, of `worth` each.
     fn add_run(
         &mut self,
         place: &TrackPlace<'_>,
@@ -51,14 +68,13 @@ pub(crate) trait Collect {
         worth: u32,
     );
 
-    /// Of blocks of `size` sectors each that follow on each other on a track from `sector` on those whose
-    /// bits are set, each of the same worth: they are no long runs.
+    /// Adds those of 64 adjacent blocks of `size` sectors from `sector` on whose bits are set, of `worth`
+    /// each. They form no long runs.
     fn add_each(&mut self, place: &TrackPlace<'_>, sector: u32, size: u32, bits: u64, worth: u32);
 
-    /// A piece of a block: `size` sectors at `sector` of a track.
+    /// Adds a piece of a block: `size` sectors at `sector`.
     fn add_piece(&mut self, place: &TrackPlace<'_>, sector: u32, size: u32, worth: u32);
 
-    /// Forgets it.
     fn clear(&mut self);
 }
 
@@ -72,28 +88,28 @@ impl<const PARTS: usize, const SLOTS: usize> Spans<PARTS, SLOTS> {
     /// Steps of an angle in a part of a slot.
     const STEPS: u64 = Self::SLOT_STEPS / PARTS as u64;
 
-    /// Worth of all of it.
     pub fn total(&self) -> u32 {
         self.total
     }
 
-    /// Adds what begins in a slot and ends in a part of one, whole turns not taken off.
+    /// Adds a block that begins in slot `first` and ends in part `last_part`, both counted over turns.
     #[inline]
     pub(crate) fn add_to(&mut self, first: u64, last_part: u64, worth: u32) {
         self.used |= self.add_at(first, last_part, worth);
         self.total += worth;
     }
 
-    /// Of [`Self::add_to`] only the worth; the bit of what is used then.
+    /// As [`Self::add_to`], without the total; returns the bit of `used`.
     #[inline]
     fn add_at(&mut self, first: u64, last_part: u64, worth: u32) -> u64 {
+        // Capped at a turn: an earlier end only lets more arcs hold it, so bounds stay above.
         let on = ((last_part - first * PARTS as u64) as usize).min(SLOTS * PARTS - 1);
         self.worth[on % PARTS][on / PARTS][first as usize % SLOTS] += worth;
         1 << on
     }
 
-    /// Adds a run of blocks around most of the turn. Where there is one nearly everywhere, it hardly
-    /// matters where each of its blocks lies: an arc holds no more than fit its length.
+    /// Adds a run of blocks around most of the turn. An arc holds at most the blocks that fit its length,
+    /// wherever it begins; with blocks nearly everywhere that bound is close.
     pub fn add_around(&mut self, place: &TrackPlace<'_>, size: Divisor, count: u32, worth: u32) {
         let around = self.around.get_or_insert([0; SLOTS]);
         for (steps, most) in (1..).map(|slots| slots * Self::SLOT_STEPS).zip(around) {
@@ -103,8 +119,7 @@ impl<const PARTS: usize, const SLOTS: usize> Spans<PARTS, SLOTS> {
         self.total += worth * count;
     }
 
-    /// As [`Collect::add_each`], and shows the angles at which the blocks begin, whole turns not taken
-    /// off.
+    /// As [`Collect::add_each`], and shows the angle at which each block begins, in steps over turns.
     #[inline]
     pub fn add_each(
         &mut self,
@@ -146,7 +161,8 @@ impl<const PARTS: usize, const SLOTS: usize> Collect for Spans<PARTS, SLOTS> {
         while count > 0 {
             let (first, part) = (begin / Self::SLOT_STEPS, begin / Self::STEPS);
             if is_short {
-                // Those that end in the part that they begin in.
+                // Blocks that end in the part in which they begin: all with an end at or before the last
+                // sector edge of the part.
                 let end = place.first_sector_from((part + 1) * Self::STEPS - start + 1) - 1;
                 let within = (size.divide(u64::from(end - sector)).0 as u32).min(count);
                 if within > 0 {
@@ -156,7 +172,7 @@ impl<const PARTS: usize, const SLOTS: usize> Collect for Spans<PARTS, SLOTS> {
                     begin = start + place.turned(sector);
                 }
             }
-            // The next one mostly begins there as well.
+            // The next block mostly begins in this part and ends in a later one.
             if count > 0 && begin / Self::STEPS == part {
                 let end = start + place.turned(sector + sectors);
                 self.add_to(first, (end - 1) / Self::STEPS, worth);
@@ -188,35 +204,36 @@ impl<const PARTS: usize, const SLOTS: usize> Collect for Spans<PARTS, SLOTS> {
     }
 }
 
-/// Worth in units of a power of two, rounded up; the greatest stands for any more than it can say.
+/// Worth in units of `1 << shift`, rounded up so that no bound falls below it. `u16::MAX` is any worth.
 #[inline]
 pub(crate) fn units(worth: u32, shift: u32) -> u16 {
     let is_more = u32::from(worth & ((1 << shift) - 1) != 0);
-    // With bits left over there is room for one more. Many are worked out at once where nothing is
-    // checked.
+    // No overflow: with bits left over the quotient is below the greatest. Without a check the compiler
+    // computes many entries at once.
     (worth >> shift).wrapping_add(is_more).min(u16::MAX.into()) as u16
 }
 
-/// Significant bits below the first one of a byte that stands for a worth.
+/// Significant bits, below the leading one, of a byte.
 const BITS: u32 = 4;
 
-/// What is taken off the leading bits of one as a floating-point number, to have it as byte one.
+/// Difference between the leading bits of the floating-point number 1.0 and byte one.
 const BELOW_ONE: u32 = (1f32.to_bits() >> (23 - BITS)) - 1;
 
-/// The most units that a byte can say: of the last but one.
+/// Units of the greatest byte but one. The greatest is any worth.
 pub(crate) const UNITS_MAX: u64 = 29 << 11;
 
-/// Units in a byte, rounded up: exponent and leading bits of a floating-point number. Up to 32 and
-/// multiples by powers of two of what is below are exact, the rest to a sixteenth. Greater worth is
-/// a greater byte; the greatest stands for any.
+/// Units as a byte, rounded up: exponent and leading bits of a floating-point number. Numbers up to 32
+/// and their multiples by powers of two are exact, others at most a sixteenth too great. More units
+/// never give a lesser byte, so bytes compare like worths. `u8::MAX` is any worth.
 #[inline]
 fn byte(units: u16) -> u8 {
+    // Carries into the bits that are kept unless all bits below are zero: rounds up.
     let rounding = (1 << (23 - BITS)) - 1;
     let leading = (f32::from(units).to_bits() + rounding) >> (23 - BITS);
     leading.saturating_sub(BELOW_ONE).min(u8::MAX.into()) as u8
 }
 
-/// Worth that a byte stands for, at least.
+/// Greatest worth of which a table says this byte.
 #[inline]
 pub(crate) fn worth(byte: u8, shift: u32) -> u32 {
     match byte {
@@ -229,7 +246,7 @@ pub(crate) fn worth(byte: u8, shift: u32) -> u32 {
     }
 }
 
-/// Worth by arc, each in a byte.
+/// Worth by arc, each as a byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Table<const SLOTS: usize>(pub [[u8; SLOTS]; SLOTS]);
 
@@ -247,27 +264,29 @@ impl<const SLOTS: usize> Table<SLOTS> {
     }
 }
 
-/// The least byte that stands for more than a worth.
+/// The least byte of a worth above `known`. An arc with a lesser byte offers at most `known`, so
+/// its node may be left out.
 #[inline]
 pub(crate) fn byte_above(known: u32, shift: u32) -> u8 {
+    // Entries count units rounded up, so a worth above `known` counts at least one unit more.
     byte(u16::try_from((known >> shift).saturating_add(1)).unwrap_or(u16::MAX))
 }
 
-/// What ends in the last part of arcs that begin with a slot and grow part by part.
+/// Walks over arcs that begin with a slot and grow part by part: the worth that ends in the last part.
 pub(crate) struct Ending<'a, const PARTS: usize, const SLOTS: usize = COARSE> {
     spans: &'a Spans<PARTS, SLOTS>,
     shift: u32,
-    /// By the last part of its slot.
+    /// By the place of the last part in its slot.
     ending: [WrappedSlots<SLOTS>; PARTS],
 }
 
-/// By the first slot of an arc, what lies in it and ends with it.
+/// By the first slot of an arc: the worth that lies in the arc and ends in its last part.
 #[derive(Debug, Clone, Copy)]
 struct WrappedSlots<const SLOTS: usize> {
     /// Twice around, so that no arc needs a wrap.
     twice: [[u16; SLOTS]; 2],
-    /// Where nothing new begins in its first slot, an arc holds what one holds that begins a slot
-    /// later and ends as it does: so many slots later it is to be looked up.
+    /// Slots by which to shift a look-up. An arc without a beginning in its first slot holds what the arc
+    /// holds that begins a slot later and has the same end.
     later: usize,
     is_empty: bool,
 }
@@ -288,10 +307,11 @@ impl<'a, const PARTS: usize, const SLOTS: usize> Ending<'a, PARTS, SLOTS> {
         Self { spans, shift, ending: [WrappedSlots::NONE; PARTS] }
     }
 
-    /// Goes on to arcs of `added + 1` parts, from one part less: what lies in them and ends in their
-    /// last, if there is anything.
+    /// Grows the arcs to `added + 1` parts. Returns, by first slot, the worth in each arc that ends in its
+    /// last part; None where all are empty.
     #[inline]
     pub fn advance(&mut self, added: usize) -> Option<&[u16; SLOTS]> {
+        // Ends at the same place in a slot recur every PARTS steps, so each place keeps its own sums.
         let (part, row) = (added % PARTS, added / PARTS);
         let ending = &mut self.ending[part];
         if !ending.is_empty {
@@ -299,6 +319,7 @@ impl<'a, const PARTS: usize, const SLOTS: usize> Ending<'a, PARTS, SLOTS> {
         }
         if row < SLOTS && self.spans.used >> added & 1 == 1 {
             let mut worth = self.spans.worth[part][row].map(|here| units(here, self.shift));
+            // What begins in a later slot of the arc and ends here was counted a slot ago.
             for (all, before) in worth.iter_mut().zip(ending.get()) {
                 *all = all.saturating_add(*before);
             }
@@ -312,11 +333,12 @@ impl<'a, const PARTS: usize, const SLOTS: usize> Ending<'a, PARTS, SLOTS> {
 impl<const SLOTS: usize> Arcs<SLOTS> {
     pub const NONE: Self = Self([[0; SLOTS]; SLOTS]);
 
-    /// Raises it to what lies wholly in each arc, in units of a power of two, rounded up.
+    /// Raises every arc to what lies in it wholly, in units of `1 << shift`, rounded up.
     pub fn raise(&mut self, spans: &Spans<1, SLOTS>, shift: u32) {
         let mut sums = [0u16; SLOTS];
         let mut ending = Ending::new(spans, shift);
         for (added, row) in self.0[..SLOTS - 1].iter_mut().enumerate() {
+            // An arc holds what the arc of one slot less holds and what ends in its last slot.
             if let Some(ending) = ending.advance(added) {
                 extend(&mut sums, &[0; SLOTS], ending);
             }
@@ -328,6 +350,7 @@ impl<const SLOTS: usize> Arcs<SLOTS> {
                 }
             }
         }
+        // All slots cover any window up to a turn, which may hold all there is.
         raise_row(&mut self.0[SLOTS - 1], &[units(spans.total, shift); SLOTS]);
     }
 }
@@ -339,7 +362,8 @@ pub(crate) fn raise_row<const SLOTS: usize>(row: &mut [u16; SLOTS], others: &[u1
     }
 }
 
-/// Paths on a surface go on, or begin after those that came from elsewhere, with what ends now.
+/// By first slot: the better of the paths on this surface and those that `came` from another, plus what
+/// ends now.
 #[inline]
 pub(crate) fn extend<const SLOTS: usize>(
     path: &mut [u16; SLOTS],

@@ -1,8 +1,21 @@
 //! In which parts of the turn blocks begin, track by track.
 //!
-//! A table of the index speaks for all tracks of a cylinder. Before any of them is looked at closely,
-//! a word for each says how much of what is wanted there lies outside a window: that leaves most of
-//! them out.
+//! **Problem.** A table of the index speaks for all tracks of a cylinder. When a search looks at the
+//! cylinder, most of its tracks offer less than the table says; which ones?
+//!
+//! A track has a word with a bit for each 64th of the turn in which a block begins. Set bits outside a
+//! window count blocks that cannot pass in it.
+//!
+//! ```text
+//!  track    0010 0000 1100 0001 ..     bit: at least one block begins in this part
+//!  window   0000 0111 1111 0000 ..     bit: a block that begins here may pass in the window
+//!  outside  0010 0000 0000 0001 ..     two blocks at least do not pass
+//! ```
+//!
+//! If the track's blocks are worth 40 together and the least block 8, the track offers at most
+//! 40 - 2 x 8 = 24. A search that knows a track with 24 or more need not look at it.
+//!
+//! Every rounding loses bits outside: parts that the window only touches count as inside.
 
 use super::arcs::{Collect, Spans};
 use super::tracks::TrackPlace;
@@ -14,19 +27,18 @@ const PARTS: u64 = u64::BITS as u64;
 /// Steps of an angle in a part.
 const STEPS: u64 = (1 << 32) / PARTS;
 
-/// Steps of an angle that are most of a turn: seven eighths.
+/// Seven eighths of a turn, in steps of an angle: a run this long is taken as one around the turn.
 const MOST_OF_TURN: u64 = 7 << 29;
 
-/// Parts of the turn. Of a track those in which at least one block begins; pieces of blocks are left
-/// out.
+/// Parts of the turn: of a track those in which a block begins, without pieces of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct BlockStartMask(u64);
 
-/// Time as parts of a turn.
+/// Converts time to parts of a turn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Turn {
     period: u64,
-    /// In units of 2^-40, rounded down.
+    /// Parts per ns in units of 2^-40, rounded down.
     parts_per_ns: u64,
 }
 
@@ -35,20 +47,21 @@ impl Turn {
         Self { period, parts_per_ns: (PARTS << 40) / period }
     }
 
-    /// How long a block of `sectors` takes to pass, at least, on a track of `on_track`.
+    /// Least time in ns that `sectors` take to pass, of a track of `on_track`.
     #[inline]
     pub fn passing_ns(&self, sectors: u32, on_track: u32) -> u64 {
-        // Edges are whole nanoseconds: at both of them one may be missing.
+        // Edges are rounded to whole nanoseconds, so the block may seem shorter by one at either end.
         (self.period * u64::from(sectors) / u64::from(on_track.max(1))).saturating_sub(2)
     }
 
-    /// The parts of which anything passes in `length` nanoseconds from a phase on, whole turns not
-    /// taken off.
+    /// The parts that pass, at least in part, in `length` ns from `phase` on, counted over turns.
     #[inline]
     pub fn window(&self, phase: u64, length: u64) -> BlockStartMask {
-        // Edges are rounded up to whole nanoseconds: what begins at this one may lie one before it.
+        // A block that begins in this nanosecond may lie up to one before it, as edges are rounded up. A
+        // turn more keeps the difference above zero and changes no part.
         let begin = phase + self.period - 1;
         let first = (begin * self.parts_per_ns) >> 40;
+        // The first part by a rate rounded down, the last by one rounded up: never too few parts.
         let last = ((begin + 1 + length.min(self.period)) * (self.parts_per_ns + 1)) >> 40;
         BlockStartMask::between(first, last)
     }
@@ -57,25 +70,25 @@ impl Turn {
 impl BlockStartMask {
     pub const NONE: Self = Self(0);
 
-    /// The parts `first..=last`, whole turns not taken off.
+    /// The parts `first..=last`, counted over turns.
     #[inline]
     fn between(first: u64, last: u64) -> Self {
         let parts = last - first + 1;
         Self((u64::MAX >> PARTS.saturating_sub(parts)).rotate_left((first % PARTS) as u32))
     }
 
-    /// No fewer blocks begin outside a window.
+    /// Blocks that begin outside a window, at least.
     #[inline]
     pub fn outside(self, window: Self) -> u32 {
         (self.0 & !window.0).count_ones()
     }
 
-    /// Adds `count` blocks of `sectors` each that follow on each other from `sector` on.
+    /// Adds `count` adjacent blocks of `sectors` each from `sector` on.
     fn add_run(&mut self, place: &TrackPlace<'_>, sector: u32, sectors: u32, count: u32) {
         let start = u64::from(place.start().steps());
         let part = |sector: u32| (start + place.turned(sector)) / STEPS;
         if place.turned(sectors) < STEPS {
-            // One begins in each part from that of the first to that of the last.
+            // Blocks shorter than a part: one begins in each part from the first block's to the last's.
             let last = sector + (count - 1) * sectors;
             self.0 |= Self::between(part(sector), part(last)).0;
         } else {
@@ -85,7 +98,7 @@ impl BlockStartMask {
     }
 }
 
-/// What is wanted on a track, by arcs and by marks.
+/// The wanted blocks of a track by arcs, and where they begin.
 #[derive(Debug, Clone)]
 pub(crate) struct Track<const SLOTS: usize> {
     pub spans: Spans<1, SLOTS>,

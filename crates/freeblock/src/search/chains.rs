@@ -1,13 +1,29 @@
 //! The best path of the head over the tracks of one cylinder.
 //!
-//! Changing heads costs little beside a turn: where wanted blocks are sparse, a gap that visits
-//! several tracks of a cylinder takes several times what the best one of them offers. What is wanted
-//! becomes *steps*, each with its time and surface; the best path is the heaviest chain of steps of
-//! which each can be reached from the one before. Steps come in order of their start, so one pass
-//! finds it: the best chain that stays on the surface, or the best of any that ended a head switch
-//! ago. Steps of different layers may overlap: on one surface they are all taken, and a chain has
-//! ended with the last of them. Then a lighter chain that ends sooner may be overlooked; without
-//! overlap what is found is the heaviest.
+//! **Problem.** A change of heads takes little of a turn. Where wanted blocks are sparse, a gap that visits
+//! several tracks of a cylinder takes several times what the best one of them offers. Which blocks?
+//!
+//! Wanted blocks become *steps*, each with its time and surface. A path is a *chain*: steps of which each
+//! can be reached from the one before, either on the same surface or a change of heads later.
+//!
+//! ```text
+//!  time      0    1    2    3    4    5    6      a change of heads takes 1
+//!  surface 0 [A 8]               [D 8]
+//!  surface 1           [B16]          [E 8]
+//!  surface 2      [C 8]     [F 8]
+//! ```
+//!
+//! In order of their beginnings: A has weight 8. C begins as A ends, too soon to change heads: 8. B
+//! follows A, which ended at 1, by a change of heads: 8 + 16 = 24. F: on its surface after C, 16. D
+//! follows B, which ended at 3: 24 + 8 = 32. E stays on B's surface: 24 + 8 = 32. The heaviest chain is
+//! A, B, D with 32.
+//!
+//! One pass finds it. When a step begins, every chain that ended a change of heads ago is known, as its
+//! steps began earlier; so the best chain before a step is the best on its surface or the best of those.
+//!
+//! Steps of different layers may overlap. On one surface all of them are taken, and the chain ends with
+//! the last of them. A lighter chain that ends sooner may then be overlooked; without overlap the chain
+//! found is the heaviest.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,41 +36,41 @@ use super::tracks::Tracks;
 use super::wanted::{Item, Sum, Timed, Wanted};
 use freewheel_model::drive::Position;
 
-/// Something wanted, with the time at which it passes, in nanoseconds from the beginning of the gap.
+/// A wanted block or piece with the time in which it passes, in ns from the beginning of the gap.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step {
     pub start: u64,
     pub end: u64,
     pub surface: u32,
     pub item: Item,
-    /// Its worth times the price of its region.
+    /// Worth of the item times the price of its region.
     pub worth: u64,
 }
 
 /// The heaviest chains over a set of steps.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Chains {
-    /// Where more are wanted on a cylinder, a chain stays on its best track.
+    /// With more items on a cylinder, a chain stays on the best track.
     steps_max: u32,
     steps: Vec<Step>,
-    /// For each step the heaviest chain whose last step it is, when that has ended, and the step
-    /// before it there.
+    /// By step: weight of the heaviest chain that ends with it, the end of that chain, and the step before
+    /// it there.
     weights: Vec<u64>,
     ends: Vec<u64>,
     before: Vec<u32>,
-    /// Chains that have not ended yet, the first to end first.
+    /// Chains that a change of heads cannot follow yet, by their end and last step; the first to end first.
     unended: BinaryHeap<Reverse<(u64, u32)>>,
     /// Steps in order of the ends of their chains.
     by_end: Vec<u32>,
-    /// Best chain among the first of `by_end`, and its last step.
+    /// By number of steps of `by_end`: weight and last step of the best chain among them.
     best_by_end: Vec<(u64, u32)>,
+    /// By surface: weight and last step of the best chain that ends there.
     on_surface: Vec<(u64, u32)>,
 }
 
-/// No step.
 const NONE: u32 = u32::MAX;
 
-/// A chain: its worth, and its last step.
+/// A chain, by its last step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Chain {
     pub worth: u64,
@@ -65,15 +81,16 @@ impl Chain {
     pub const EMPTY: Self = Self { worth: 0, last: NONE };
 }
 
-/// Worth of what can be had on a cylinder when no other is visited.
+/// Worth of what passes on a cylinder when no other is visited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct CylinderWorth {
     /// Items on all tracks.
     pub items: u32,
-    /// On all tracks together, each without regard to the others: no chain is heavier.
+    /// Sum over all tracks, each without regard to the others: no chain is heavier.
     pub sum: u32,
-    /// On the best of them.
+    /// Worth on the best track.
     pub most: u32,
+    /// The best track's.
     pub surface: u32,
 }
 
@@ -107,18 +124,17 @@ pub(crate) struct StepSource {
 }
 
 impl Chains {
-    /// Nothing is gathered.
     pub fn new(steps_max: u32) -> Self {
         Self { steps_max, ..Self::default() }
     }
 
-    /// The surfaces among which a path is sought: all, or where too much is wanted, the best.
+    /// The surfaces for a path: all, or with too many items the best one.
     pub fn surfaces(&self, tracks: &Tracks, within: &CylinderWorth) -> Range<u32> {
         let best = within.surface;
         if within.items <= self.steps_max { 0..tracks.surfaces() } else { best..best + 1 }
     }
 
-    /// Gathers all that is wanted there.
+    /// Replaces the steps by all that passes there.
     pub fn gather(
         &mut self,
         tracks: &Tracks,
@@ -136,6 +152,7 @@ impl Chains {
                 let phase = rotation.phase_ns(reach.time(at));
                 let end = tracks.edge_ns(&place, tracks.sector_on(on, item.first) + item.blocks);
                 let span = match rotation.forward_ns(phase, end) {
+                    // It ends where it begins: a whole track.
                     0 => rotation.period_ns(),
                     span => span,
                 };
@@ -145,14 +162,14 @@ impl Chains {
         }
     }
 
-    /// Turns time around: chains then end where they begin, and begin where they end.
+    /// Reverses time in a gap of `length` ns: chains then end where they began.
     pub fn reverse(&mut self, length: u64) {
         for step in &mut self.steps {
             (step.start, step.end) = (length - step.end, length - step.start);
         }
     }
 
-    /// Finds the heaviest chain. `switch` is the time to change heads.
+    /// Finds the heaviest chain. `switch` is the time in ns to change heads.
     pub fn solve(&mut self, surfaces: u32, switch: u64) -> Chain {
         self.steps.sort_unstable_by_key(|step| (step.start, step.surface, step.item.first));
         self.weights.clear();
@@ -163,6 +180,8 @@ impl Chains {
         self.on_surface.resize(surfaces as usize, (0, NONE));
         let (mut anywhere, mut best) = ((0, NONE), Chain::EMPTY);
         for (number, step) in self.steps.iter().enumerate() {
+            // Chains that ended a change of heads ago may go on with this step. Steps come in order of
+            // their beginnings, so they may go on with all later ones too.
             while let Some(&Reverse((end, ended))) = self.unended.peek()
                 && end + switch <= step.start
             {
@@ -172,9 +191,11 @@ impl Chains {
                     anywhere = (weight, ended);
                 }
             }
+            // Of equal weight the chain that stays: no change of heads.
             let stays = self.on_surface[step.surface as usize];
             let (weight, before) = if stays.0 >= anywhere.0 { stays } else { anywhere };
             let weight = weight + step.worth;
+            // A step of another layer may lie within the one before it.
             let end = self.ends.get(before as usize).map_or(step.end, |end| step.end.max(*end));
             self.weights.push(weight);
             self.ends.push(end);
@@ -191,7 +212,7 @@ impl Chains {
         best
     }
 
-    /// Puts the chains in order of their ends, for [`Self::ended_by`].
+    /// Orders the chains by their ends, for [`Self::ended_by`].
     pub fn order(&mut self) {
         self.by_end.clear();
         self.by_end.extend(0..self.steps.len() as u32);

@@ -1,12 +1,29 @@
-//! How much any track, or any cylinder, can offer in a window of the turn: never too little.
+//! A tree of bounds: how much a track, or a path over a cylinder, offers in a window of the turn.
 //!
-//! For every cylinder there is a table of all arcs of the turn with the worth of what lies in them;
-//! above them stands a tree whose nodes hold the greatest of their children, arc by arc. Since the
-//! greatest is taken for each arc apart, the bound stays close even over thousands of cylinders with
-//! small pieces on each. Of single tracks there are [`BlockStartMask`] as well.
+//! **Problem.** A search must look at few of half a million cylinders, yet may leave none out that is
+//! better. It needs, for any group of cylinders and any window, a bound that is never too low.
 //!
-//! On a large drive that is far more than a cache holds, and searches wait for memory most of their
-//! time: so what they need of many nodes lies in one line, and is asked for before they come to it.
+//! Every cylinder has a table: worth by arc of the turn ([`arcs`](super::arcs)). A node of the tree has a
+//! table too, whose entries are the greatest of its children's, arc by arc.
+//!
+//! ```text
+//!  level 2                 node 0                     arc:     0-1   1-2   2-3   3-0
+//!  level 1       node 0              node 1           node 0    24    16     8    24
+//!  level 0   c0 c1 .. c15       c16 c17 .. c31        c0        24     0     8     8
+//!                                                     c1         8    16     0    24
+//! ```
+//!
+//! A search that wants more than 20 in arc 1-2 does not open node 0: no cylinder below offers more than
+//! 16. With one number a node, 24, it would have to. The maximum is taken for each arc apart, so bounds
+//! stay close even over thousands of cylinders with small pieces on each.
+//!
+//! For single tracks there is also, per track, the worth of all blocks and a [`BlockStartMask`].
+//!
+//! Bounds may be too high and still hold. So a cylinder that lost wanted blocks is only marked stale. Its
+//! table is computed anew when a search has looked at it in vain.
+//!
+//! On a large drive the tables exceed every cache, and searches wait for memory most of their time. What
+//! a search needs of sixteen siblings lies in one line, and is prefetched before it is looked at.
 
 use std::ops::Range;
 
@@ -25,25 +42,24 @@ use super::wanted::{LayerKey, Wanted};
 use crate::bitmap::Bitmap;
 use freewheel_model::drive::Position;
 
-/// Larger tables do not stay in a cache: searches wait for memory more than they work. So many bytes
-/// hold those of 131,072 cylinders.
+/// Bytes of tables that a cache holds: the coarse tables of 131,072 cylinders.
 const CACHED: usize = 32 << 20;
 
 /// How finely bounds on what single tracks offer tell windows of the turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fineness {
-    /// Fine where coarse tables would not stay in a cache: from 131,073 cylinders on.
+    /// Fine from 131,073 cylinders on, where no cache holds even coarse tables.
     #[default]
     BySize,
-    /// In sixteenths: 256 B for each cylinder.
+    /// Sixteenths of the turn: 256 B a cylinder.
     Coarse,
-    /// In thirty-seconds: decisions look at fewer nodes, which lie in four times the memory and take
-    /// longer to keep up.
+    /// Thirty-seconds of the turn: four times the memory and slower updates, but decisions look at fewer
+    /// nodes.
     Fine,
 }
 
 impl Fineness {
-    /// On a drive of so many cylinders.
+    /// Whether tables of a drive with this number of cylinders tell thirty-seconds.
     const fn is_fine(self, cylinders: u32) -> bool {
         match self {
             Self::BySize => cylinders as usize * COARSE * COARSE > CACHED,
@@ -53,16 +69,16 @@ impl Fineness {
     }
 }
 
-/// What a table of a cylinder says of its tracks.
+/// What an entry of a cylinder's table bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Objective {
-    /// The most that one of them offers.
+    /// The best of its tracks.
     Track,
-    /// The most that a path over all of them takes.
+    /// The best path over its tracks.
     Cylinder,
 }
 
-/// Worth and sectors of blocks, each the least of them.
+/// Least worth and least sectors of any block.
 #[derive(Debug, Clone, Copy)]
 struct BlockMinimum {
     worth: u32,
@@ -70,10 +86,9 @@ struct BlockMinimum {
 }
 
 impl BlockMinimum {
-    /// Of no blocks.
     const NONE: Self = Self { worth: u32::MAX, sectors: u32::MAX };
 
-    /// Of all that are wanted.
+    /// Over all wanted blocks.
     fn of(wanted: &Wanted) -> Self {
         let keys = wanted.layers().iter().filter(|layer| !layer.is_empty()).map(|layer| layer.key);
         keys.fold(Self::NONE, |least, LayerKey { size, weight, .. }| {
@@ -87,26 +102,25 @@ impl BlockMinimum {
     }
 }
 
-/// What surfaces of a cylinder may offer at most.
+/// Bounds on what surfaces of a cylinder offer.
 #[derive(Debug, Clone)]
 pub(crate) struct SurfaceBounds {
-    /// Those that may, the lowest bit for the first.
+    /// Surfaces with a bound, the lowest bit for the first.
     surfaces: u64,
-    /// By surface.
     most: [u32; u64::BITS as usize],
 }
 
 impl SurfaceBounds {
     pub const NONE: Self = Self { surfaces: 0, most: [0; u64::BITS as usize] };
 
-    /// Takes all out.
+    /// Removes all surfaces.
     #[inline]
     pub fn clear(&mut self) {
         self.surfaces = 0;
     }
 
-    /// Takes the one out that may offer most, and among equals the next one from `first` on and around:
-    /// how far on it is, and what it may offer.
+    /// Removes the surface with the greatest bound, of equals the next from `first` on and around. Returns
+    /// how far behind `first` it lies, and its bound.
     #[inline]
     pub fn take_greatest(&mut self, first: u32) -> Option<(u32, u32)> {
         let mut left = self.surfaces.rotate_right(first);
@@ -119,6 +133,7 @@ impl SurfaceBounds {
                 greatest = Some((on, most));
             }
         }
+        // Rotated back: bit `first + on` of the surfaces.
         self.surfaces &= !1u64.rotate_left(first + greatest?.0);
         greatest
     }
@@ -145,7 +160,7 @@ pub(crate) struct Node {
     pub number: u32,
 }
 
-/// Nodes of one level.
+/// One level of the tree.
 #[derive(Debug, Clone)]
 struct Level {
     nodes: usize,
@@ -158,14 +173,14 @@ impl Level {
     }
 }
 
-/// What tables say, with memory that is used again and again to make them.
+/// How tables are computed, with the memory that this reuses.
 #[derive(Debug, Clone)]
 enum TableBuilder {
-    /// The most that a track of a cylinder offers.
+    /// The best track, in coarse slots.
     Tracks(Box<Track<COARSE>>),
-    /// The same by more slots.
+    /// The best track, in fine slots.
     FineTracks(Box<Track<FINE>>),
-    /// The most that a path over the surfaces of a cylinder takes.
+    /// The best path over the surfaces.
     Paths(Vec<Surface>),
 }
 
@@ -187,12 +202,11 @@ impl TableBuilder {
     }
 }
 
-/// What is known of single tracks.
+/// Bounds of single tracks.
 #[derive(Debug, Clone)]
 struct TrackTotals {
-    /// Worth of all that is wanted on each, in units; the greatest stands for any.
+    /// Worth of all wanted blocks of each, in units; `u16::MAX` is any worth.
     totals: Vec<u16>,
-    /// Where on each blocks begin.
     marks: Vec<BlockStartMask>,
 }
 
@@ -203,15 +217,15 @@ pub(crate) struct Index {
     levels: Vec<Level>,
     /// Worth in one unit of a table, as a power of two.
     shift: u32,
-    /// Cylinders of which less is wanted than their tables say: bounds that are too high still
-    /// hold, so they are worked out anew only when a search comes by.
+    /// Cylinders of which less is wanted than their tables say. Bounds that are too high hold, so these
+    /// are computed anew only after a search has looked at them in vain.
     stale: Bitmap,
-    /// Nothing if tables speak of paths.
+    /// Empty if tables bound paths.
     told: TrackTotals,
-    /// No block that is marked is less: of all that were wanted since everything was worked out anew,
-    /// since marks of what has gone stay until their cylinder is.
+    /// Least of all blocks wanted since the last rebuild. Masks may still hold blocks that are wanted no
+    /// longer, so the minimum is never raised between rebuilds.
     least: BlockMinimum,
-    /// Whether tables of paths are rough when all are worked out anew.
+    /// Whether a rebuild makes tables of paths that allow any worth.
     is_rough_at_first: bool,
 }
 
@@ -242,8 +256,8 @@ impl Index {
         index
     }
 
-    /// From now on tables of paths are rough when all are worked out anew, and closer only where a search
-    /// comes by in vain.
+    /// From now on a rebuild makes tables of paths that allow any worth. A cylinder gets a close table after a
+    /// search has looked at it in vain.
     pub fn rough_at_first(self) -> Self {
         Self { is_rough_at_first: true, ..self }
     }
@@ -260,7 +274,7 @@ impl Index {
         SlotArc { first: 0, slots: self.slots() }
     }
 
-    /// Works everything out anew.
+    /// Computes all tables anew.
     pub fn rebuild(&mut self, tracks: &Tracks, wanted: &Wanted) {
         self.shift = shift(tracks, wanted, self.tracks_told_of(tracks));
         self.stale = Bitmap::new(tracks.cylinders().into());
@@ -274,9 +288,10 @@ impl Index {
             }
         }
         if is_rough {
-            // Worked out where a search comes by in vain.
+            // All bounds are too high, so all are stale.
             self.fewer_on(0..tracks.cylinders());
         }
+        // From the leaves up: a level is complete before the one above takes its maxima.
         for level in 1..self.levels.len() {
             for number in 0..self.levels[level].nodes {
                 self.follow(level, number, u64::MAX);
@@ -284,7 +299,7 @@ impl Index {
         }
     }
 
-    /// Tracks that an entry speaks of.
+    /// Tracks whose worth an entry may sum.
     fn tracks_told_of(&self, tracks: &Tracks) -> u32 {
         match self.maker {
             TableBuilder::Tracks(_) | TableBuilder::FineTracks(_) => 1,
@@ -292,8 +307,8 @@ impl Index {
         }
     }
 
-    /// Works the table of a cylinder out anew: a bit for each of its lines, or [some](lines_of_bit), of
-    /// which any changed.
+    /// Computes the table of a cylinder anew. Returns a bit for each [group of lines](lines_of_bit), set
+    /// where any entry changed.
     fn set(&mut self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) -> u64 {
         let (told, shift) = (&mut self.told, self.shift);
         match &mut self.maker {
@@ -312,12 +327,13 @@ impl Index {
         }
     }
 
-    /// Says of a cylinder that each of its arcs may hold anything. Of what passes in a window, which a
-    /// search knows, no path takes more.
+    /// Gives a cylinder a table that allows any worth. The search is left with its other bound, the worth of
+    /// all sectors that pass in a window.
     fn set_roughly(&mut self, cylinder: u32) {
         self.put(cylinder, &Table([[u8::MAX; COARSE]; COARSE]));
     }
 
+    /// Stores the table of a cylinder; returns the same bits as [`Self::set`].
     fn put<const SLOTS: usize>(&mut self, cylinder: u32, table: &Table<SLOTS>) -> u64 {
         let (family, sibling) = (cylinder as usize / FANOUT, cylinder as usize % FANOUT);
         let lines_of_bit = const { lines_of_bit(SLOTS) };
@@ -328,8 +344,8 @@ impl Index {
         })
     }
 
-    /// Brings a node up to date with those below it, of which lines of these bits changed: the bits of
-    /// its own that changed thereby.
+    /// Recomputes a node's maxima in the groups of lines that changed below. Returns the groups of the
+    /// node's own lines that changed.
     fn follow(&mut self, level: usize, number: usize, mut changed_below: u64) -> u64 {
         let lines_of_bit = lines_of_bit(self.slots());
         let (below, above) = self.levels.split_at_mut(level);
@@ -340,6 +356,8 @@ impl Index {
             let bit = changed_below.trailing_zeros() as usize;
             changed_below &= changed_below - 1;
             let lines = bit * lines_of_bit..(bit + 1) * lines_of_bit;
+            // A family's line holds four arcs of sixteen siblings; the node above holds their maxima in the
+            // line of the same arcs.
             for (below, above) in below[lines.clone()].iter().zip(&mut above[lines]) {
                 changed |= u64::from(above.set(number % FANOUT, below.greatest())) << bit;
             }
@@ -347,29 +365,30 @@ impl Index {
         changed
     }
 
-    /// Less is wanted on `cylinder` than before.
+    /// Marks a cylinder on which less is wanted than before.
     #[inline]
     pub fn fewer(&mut self, cylinder: u32) {
         self.stale.insert(cylinder.into(), u64::from(cylinder) + 1);
     }
 
-    /// Less may be taken on the cylinders `first..end` than before.
+    /// Marks cylinders on which less may be taken than before.
     pub fn fewer_on(&mut self, cylinders: Range<u32>) {
         self.stale.insert(cylinders.start.into(), cylinders.end.into());
     }
 
-    /// Whether less is wanted on `cylinder` than its bounds say.
+    /// Whether the bounds of `cylinder` may be too high.
     #[inline]
     pub fn is_stale(&self, cylinder: u32) -> bool {
         self.stale.contains(cylinder.into())
     }
 
-    /// Works out anew what is wanted on `cylinder`.
+    /// Computes the table of `cylinder` anew, and the nodes above as far as that changes them.
     pub fn update(&mut self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) {
         self.least = self.least.and(BlockMinimum::of(wanted));
         self.stale.remove(cylinder.into(), u64::from(cylinder) + 1);
         let (mut number, mut changed) = (cylinder as usize, self.set(tracks, wanted, cylinder));
         for level in 1..self.levels.len() {
+            // Without a change here the nodes above stay as they are.
             if changed == 0 {
                 return;
             }
@@ -392,6 +411,8 @@ impl Index {
                 units => u32::from(units) << self.shift,
             };
             if total > known {
+                // A part of the turn outside the window in which a block begins holds a block that does not
+                // pass. Each such block has at least the least worth.
                 let outside = self.least.worth.saturating_mul(marks[surface].outside(begins_in));
                 let most = total.saturating_sub(outside).min(passing);
                 offers.most[surface] = most;
@@ -400,7 +421,7 @@ impl Index {
         }
     }
 
-    /// No block that is marked has fewer sectors.
+    /// Fewest sectors of any block in a mask.
     pub fn least_sectors(&self) -> u32 {
         self.least.sectors
     }
@@ -411,12 +432,11 @@ impl Index {
         self.bound(node, self.whole()) > 0
     }
 
-    /// Whether worths still fit its unit; one that does not stands for any, which is slow.
+    /// Whether all worths fit the unit of the tables. A worth that does not counts as any, which is slow.
     pub fn fits(&self, tracks: &Tracks, wanted: &Wanted) -> bool {
         shift(tracks, wanted, self.tracks_told_of(tracks)) <= self.shift
     }
 
-    /// Memory it takes.
     pub fn memory(&self) -> Bytes {
         let TrackTotals { totals, marks } = &self.told;
         let made_in = match &self.maker {
@@ -431,17 +451,15 @@ impl Index {
         self.levels.iter().fold(rest, |sum, level| sum + level.families.memory())
     }
 
-    /// Levels of the tree.
     pub fn levels(&self) -> u32 {
         self.levels.len() as u32
     }
 
-    /// Nodes of a level.
     pub fn nodes(&self, level: u32) -> usize {
         self.levels[level as usize].nodes
     }
 
-    /// Cylinders under a node of a level, but for the last one, as a power of two.
+    /// Cylinders under a node of a level, as a power of two; the last node may have fewer.
     #[inline]
     pub const fn cylinders_log2(level: u32) -> u32 {
         FANOUT.trailing_zeros() * level
@@ -466,7 +484,7 @@ impl Index {
         CylinderRange { first, last }
     }
 
-    /// Of a node above the cylinders the children that may offer more than `known` in a window.
+    /// Children that may offer more than `known` in an arc. The node lies above the cylinders.
     #[inline]
     pub fn children(&self, node: Node, arc: SlotArc, known: u32) -> impl Iterator<Item = Node> {
         let level = node.level - 1;
@@ -475,6 +493,7 @@ impl Index {
         let first = node.number * FANOUT as u32;
         let children = (below.nodes as u32 - first).min(FANOUT as u32);
         let offering = below.families.offering(node.number as usize, arc, least);
+        // The last family of a level may be incomplete.
         let mut offering = offering & (u32::MAX >> (u32::BITS - children));
         std::iter::from_fn(move || {
             let sibling = offering.trailing_zeros();
@@ -483,7 +502,7 @@ impl Index {
         })
     }
 
-    /// Asks for the memory that looking at the tracks of a cylinder takes first.
+    /// Prefetches what a look at the tracks of a cylinder reads first.
     #[inline]
     pub fn prefetch_cylinder(&self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) {
         wanted.prefetch(tracks.track(cylinder, 0));
@@ -496,12 +515,13 @@ impl Index {
         let last = first + tracks.surfaces() as usize - 1;
         prefetch_index(totals, first);
         prefetch_index(totals, last);
+        // Eight masks a cache line.
         for track in (first..last + 8).step_by(8) {
             prefetch_index(marks, track.min(last));
         }
     }
 
-    /// Asks for the memory that opening a node in a window takes.
+    /// Prefetches what opening a node reads: its children's bounds, or a cylinder's tracks.
     #[inline]
     pub fn prefetch(&self, tracks: &Tracks, wanted: &Wanted, node: Node, arc: SlotArc) {
         match node.level.checked_sub(1) {
@@ -512,13 +532,13 @@ impl Index {
         }
     }
 
-    /// Asks for the memory of a node's bound, which is that of its siblings.
+    /// Prefetches a node's bound, which shares a line with its siblings'.
     #[inline]
     pub fn prefetch_bound(&self, node: Node, arc: SlotArc) {
         self.levels[node.level as usize].families.prefetch(node.number as usize / FANOUT, arc);
     }
 
-    /// No track, or no cylinder, under the node offers more in the window.
+    /// Most that any cylinder under the node offers in the arc.
     #[inline]
     pub fn bound(&self, node: Node, arc: SlotArc) -> u32 {
         let (family, sibling) = (node.number as usize / FANOUT, node.number as usize % FANOUT);
@@ -527,14 +547,14 @@ impl Index {
     }
 }
 
-/// Lines of a family for which one bit says whether any of them changed.
+/// Lines of a family that share a bit of what changed.
 const fn lines_of_bit(slots: usize) -> usize {
     let lines = SiblingBounds::lines(slots);
     assert!(lines.is_multiple_of(u64::BITS as usize), "as many for each bit");
     lines / u64::BITS as usize
 }
 
-/// The most that a track of a cylinder offers; of every track it is told what there is.
+/// The table of the best track of a cylinder; stores the bounds of each track in `told`.
 fn best_track<const SLOTS: usize>(
     tracks: &Tracks,
     wanted: &Wanted,
@@ -556,7 +576,8 @@ fn best_track<const SLOTS: usize>(
         if total == 0 {
             continue;
         }
-        // A plan reads or writes, and marks and totals are of both.
+        // A plan reads or writes, never both: the table takes the better of the two directions. Masks and
+        // totals are of both together, which is higher and still a bound.
         for op in ops.chunks(1) {
             if ops.len() > 1 {
                 collect(tracks, wanted, at, &place, op, on_track);
@@ -570,7 +591,8 @@ fn best_track<const SLOTS: usize>(
     most
 }
 
-/// The most that paths take which read, and such as write: a plan does one of the two.
+/// The table of the best path of a cylinder: of those that read and those that write the better, arc by
+/// arc.
 fn best_path(
     tracks: &Tracks,
     wanted: &Wanted,
@@ -600,7 +622,7 @@ fn best_path(
     most
 }
 
-/// The least shift by which the worth of so many whole tracks fits a table's entry.
+/// The least shift by which the worth of `told_of` whole tracks fits a table's entry.
 fn shift(tracks: &Tracks, wanted: &Wanted, told_of: u32) -> u32 {
     let zones = tracks.drive().layout().zones();
     let sectors = zones.iter().map(|zone| u64::from(zone.blocks_per_track())).max().unwrap_or(0);
@@ -609,7 +631,7 @@ fn shift(tracks: &Tracks, wanted: &Wanted, told_of: u32) -> u32 {
     (u64::BITS - (most / UNITS_MAX).leading_zeros()).min(16)
 }
 
-/// What is wanted on a track in these directions, and nothing else.
+/// Replaces `into` by what is wanted on a track in these directions.
 fn collect(
     tracks: &Tracks,
     wanted: &Wanted,
@@ -625,16 +647,17 @@ fn collect(
     });
 }
 
-/// How far apart ends of what is read on two surfaces lie where a track has so many sectors.
+/// Least time between ends on two surfaces of a cylinder with `sectors` a track.
 fn apart(tracks: &Tracks, wanted: &Wanted, sectors: u32) -> MinimumGaps {
     let drive = tracks.fastest();
     let switches = [Op::Read, Op::Write].map(|op| drive.seek().between_ns(op, 0, 0, true));
+    // The faster of both directions, with the shortest seeks there may be: bounds hold for all.
     let switch = switches[0].min(switches[1]);
     let period = drive.rotation().period_ns();
-    // Where more becomes wanted the cylinder is worked out anew.
+    // If a smaller block becomes wanted on the cylinder, its table is computed anew.
     let sizes = wanted.layers().iter().filter(|layer| !layer.is_empty());
     let smallest = sizes.map(|layer| layer.key.size).min().unwrap_or(1);
-    // Edges are whole nanoseconds: at both of them one may be missing.
+    // Edges are rounded to whole nanoseconds, so a block may seem shorter by one at either end.
     let passes = |blocks: u32| (period * u64::from(blocks) / u64::from(sectors)).saturating_sub(2);
     MinimumGaps::new(switch + passes(smallest), switch + passes(1), period)
 }

@@ -1,31 +1,50 @@
 //! Worth of paths over the tracks of a cylinder, by arcs of the turn.
 //!
-//! A path changes heads, for which there must be time between two things. Slots are too long to tell:
-//! so ends are told apart to parts of them.
+//! **Problem.** A path reads on one surface, changes heads, and reads on another. How much worth can a
+//! path over all surfaces take in each arc, at most? All that lies in the arc is a bound, but a poor one:
+//! a change of heads takes time without any transfer.
+//!
+//! So ends are distinguished by parts of a slot. A path that changes surfaces must leave parts between two
+//! ends: those of a change of heads and of the next block.
+//!
+//! ```text
+//!  part        0   1   2   3   4
+//!  surface 0  AAA|   |   |   |EEE|      a change of heads takes 2 parts, a block 1 part:
+//!  surface 1     |BBB|   |DDD|   |      ends on two surfaces lie 3 parts apart
+//! ```
+//!
+//! With worth 1 each, the arc of parts 0 to 4 holds 4, but no path takes more than 2:
+//!
+//! | parts | ends now | path before on its surface | best of 3 parts less | best |
+//! |---|---|---|---|---|
+//! | 1 | A | 0 | 0 | 1 |
+//! | 2 | B | 0 | 0 | 1 |
+//! | 4 | D | 1, with B | 1, with A | 2 |
+//! | 5 | E | 1, with A | 1, with A or B | 2 |
+//!
+//! Every rounding lets paths take more: parts between ends are rounded down, arcs outwards.
 
 use super::arcs::{Arcs, COARSE, Collect, Ending, Spans, extend, raise_row, units};
 use super::tracks::TrackPlace;
 use freewheel_model::drive::Divisor;
 
-/// Slots of a turn: tables of paths take too long to make to have more.
+/// Slots of a turn. Tables of paths take too long to make for more.
 const SLOTS: usize = COARSE;
 
-/// Parts of a slot. More would bring bounds nearer to the time a change of heads takes, and take as
-/// many times longer.
+/// Parts of a slot. More parts would round a change of heads less, and take longer in proportion.
 const PARTS: usize = 4;
 
 /// What is wanted on one of the surfaces.
 #[derive(Debug, Clone)]
 pub(crate) struct Surface {
     all: Spans<PARTS>,
-    /// Of it the pieces of blocks, which may be as short as a sector.
+    /// The pieces of blocks among them, which may be as short as a sector.
     pieces: Spans<PARTS>,
 }
 
 impl Surface {
     pub const NONE: Self = Self { all: Spans::NONE, pieces: Spans::NONE };
 
-    /// Worth of all of it.
     pub fn total(&self) -> u32 {
         self.all.total()
     }
@@ -59,28 +78,29 @@ impl Collect for Surface {
     }
 }
 
-/// How many parts of slots lie at least between the ends of what is read on two surfaces: a change of
-/// heads, and what is read after it.
+/// Least parts of slots between two ends on two surfaces: a change of heads and the block after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MinimumGaps {
-    /// If that is a whole block.
+    /// Before a whole block.
     block: usize,
-    /// If it is a piece of one.
+    /// Before a piece of one.
     piece: usize,
 }
 
 impl MinimumGaps {
-    /// For a time to change heads and then to read a block, or the smallest piece, in a turn.
+    /// For the times in ns of a change of heads and the smallest block, of one and the smallest piece, and
+    /// of a turn.
     pub fn new(block_ns: u64, piece_ns: u64, turn_ns: u64) -> Self {
+        // Part lengths are rounded up and gaps down: two ends then seem nearer than they are, never farther.
         let part = turn_ns.div_ceil((SLOTS * PARTS) as u64).max(1);
-        // What ends beyond a turn counts as if it ended with it: up to a slot too early.
+        // What ends beyond a turn counts as ending with it, up to a slot too early: a slot is taken off.
         let parts = |ns: u64| (ns / part).min(((SLOTS - 1) * PARTS) as u64) as usize;
         Self { block: parts(block_ns), piece: parts(piece_ns) }
     }
 }
 
 impl Arcs {
-    /// No less than a path over several surfaces takes in each arc.
+    /// In each arc at least what a path over several surfaces takes.
     pub fn of_paths(surfaces: &[Surface], apart: MinimumGaps, shift: u32) -> Self {
         let total = surfaces.iter().map(Surface::total).sum();
         let has_pieces = surfaces.iter().any(|surface| surface.pieces.total() > 0);
@@ -89,10 +109,11 @@ impl Arcs {
             _ => best_paths(surfaces, apart, shift),
         };
         let mut arcs = Self::NONE;
+        // An arc of n + 1 whole slots is one of (n + 1) * PARTS parts.
         for (slots, row) in arcs.0.iter_mut().enumerate() {
             *row = best[(slots + 1) * PARTS];
         }
-        // A turn touches its first slot twice.
+        // A window of a turn may begin within a slot and end in it again: it touches that slot twice.
         let turn = best[ARC_PARTS].into_iter().fold(0, u16::max);
         arcs.0[SLOTS - 1] = [turn.min(units(total, shift)); SLOTS];
         arcs
@@ -102,10 +123,10 @@ impl Arcs {
 /// Parts of the longest arcs: a turn, and its first slot again.
 const ARC_PARTS: usize = (SLOTS + 1) * PARTS;
 
-/// By number of parts and first slot, what paths can take.
+/// Most that paths take, by number of parts and first slot.
 type Best = [[u16; SLOTS]; ARC_PARTS + 1];
 
-/// With no time between two surfaces: all that lies in an arc.
+/// Where a change of heads takes no whole part: all that lies in an arc.
 fn everything(surfaces: &[Surface], shift: u32) -> Best {
     let mut best = [[0; SLOTS]; ARC_PARTS + 1];
     let mut endings: Vec<_> = surfaces.iter().map(|of| Ending::new(&of.all, shift)).collect();
@@ -120,10 +141,10 @@ fn everything(surfaces: &[Surface], shift: u32) -> Best {
     best
 }
 
-/// A surface, and the best paths that are on it.
+/// A surface and, by first slot, the best paths that end on it.
 struct OnSurface<'a> {
     all: Ending<'a, PARTS>,
-    /// None where there are none.
+    /// None on a surface without pieces.
     pieces: Option<Ending<'a, PARTS>>,
     paths: [u16; SLOTS],
 }
@@ -138,14 +159,16 @@ impl<'a> OnSurface<'a> {
         }
     }
 
-    /// Lets paths take what ends in the next part, on from here or after those that came from
-    /// elsewhere to a block, or to a piece. Whether anything ends there: until then nothing is to do,
-    /// since who comes later comes with no less.
+    /// Lets paths take what ends in the next part: paths of this surface, and paths from others that came
+    /// early enough for a block or for a piece. Returns whether anything ends there. Paths from others
+    /// wait until then, as the best of more parts is never less.
     #[inline]
     fn advance(&mut self, added: usize, [to_block, to_piece]: [&[u16; SLOTS]; 2]) -> bool {
         let pieces = self.pieces.as_mut().and_then(|pieces| pieces.advance(added));
         let Some(ending) = self.all.advance(added) else { return false };
         let mut paths = self.paths;
+        // Blocks and pieces end here together, but only a piece is short enough for late comers: where a
+        // piece ends they take all, which is too much by the blocks and so still a bound.
         extend(&mut paths, to_block, ending);
         if let Some(pieces) = pieces {
             let each = paths.iter_mut().zip(to_piece).zip(ending).zip(pieces);
@@ -164,8 +187,10 @@ fn best_paths(surfaces: &[Surface], apart: MinimumGaps, shift: u32) -> Best {
     let mut on: Vec<OnSurface<'_>> =
         surfaces.iter().map(|surface| OnSurface::new(surface, shift)).collect();
     for added in 0..ARC_PARTS {
+        // Before the arc begins no path has anything.
         let before = |parts: usize| &best[(added + 1).saturating_sub(parts)];
         let came = [before(apart.block), before(apart.piece)];
+        // One part more offers no less.
         let mut all = best[added];
         for surface in &mut on {
             if surface.advance(added, came) {
@@ -289,7 +314,7 @@ mod tests {
 
     #[test]
     fn where_heads_change_slowly_an_arc_offers_no_more_blocks_than_there_is_time_for() {
-        // A block on one of two surfaces in turn, each right behind the one before.
+        // A block on one of two surfaces in turn, each directly after the one before.
         let things: Vec<Thing> = (0..TURN / BLOCK)
             .map(|number| (number as usize % 2, number * BLOCK, BLOCK, 1))
             .collect();

@@ -1,10 +1,22 @@
-//! What a block is worth by where it lies.
+//! What a block is worth by the region in which it lies.
 //!
-//! Where the head seldom comes by, at the edges of the disk or far from what the foreground uses,
-//! blocks are left to the end, and then each costs a long way. So blocks of a region count for more
-//! the further the region is behind the disk as a whole: its price is the part of it that is still
-//! wanted over the same part of the whole disk. No constant has to be chosen, and a foreground that
-//! wanders is followed.
+//! **Problem.** The head seldom visits some regions, such as the edges of the disk. Their blocks remain
+//! until the end of a round, and then each costs a long seek.
+//!
+//! So blocks of a region count for more the further the region lags: its price is the share of its blocks
+//! that are still wanted, over the same share of the whole disk.
+//!
+//! ```text
+//!  region        0          1          2          3         whole disk
+//!  wanted     1000       1000       1000       1000            4000
+//!  left        400        100        100        600            1200
+//!  share       0.4        0.1        0.1        0.6             0.3
+//!  price      1.33       0.33       0.33       2.00
+//! ```
+//!
+//! A track of region 3 with 8 blocks, worth 8 x 2.00 = 16, beats one of region 1 with 40, worth 13.3. No
+//! constant has to be chosen, and prices follow a foreground that moves. A node of the tree has the
+//! greatest price of its regions, so that bound times price is a bound.
 
 use super::index::{Index, Node};
 use super::tracks::Tracks;
@@ -12,32 +24,31 @@ use super::tracks::Tracks;
 /// A price of one.
 const ONE: u64 = 1 << 8;
 
-/// The greatest price: times any worth of 32 bits it is no overflow, and nothing outweighs it.
+/// The greatest price. Times a worth of 32 bits it fits 64 bits, and it outweighs any other block.
 const PRICE_MAX: u64 = 1 << 24;
 
-/// Most regions: more say no more, and the last blocks of small ones are noise.
+/// Most regions. The shares of smaller ones would be noise when few blocks are left.
 const REGIONS: u32 = 64;
 
-/// Decisions between two changes of prices: they move little from one to the next.
+/// Decisions between two updates of prices, which change little from one to the next.
 const EVERY: u64 = 64;
 
-/// Prices of regions, in fixed point.
+/// Prices of regions, in units of 1 / 256.
 #[derive(Debug, Clone)]
 pub(crate) struct RegionWeights {
     /// Cylinders of a region, as a power of two.
     shift: u32,
-    /// By region.
     region_weights: Vec<u64>,
-    /// Of the levels of the tree whose nodes hold several regions, upwards: the greatest price under
-    /// each node.
+    /// For each level of the tree whose nodes hold several regions, upwards: the greatest price under each
+    /// node.
     above: Vec<Vec<u64>>,
     regions: Vec<Region>,
     all: Region,
-    /// Decisions until the prices are worked out anew.
+    /// Decisions until the next update.
     due: u64,
 }
 
-/// Blocks of 512 B that were asked for, and those still wanted.
+/// Blocks of 512 B that became wanted, and those still wanted.
 #[derive(Debug, Clone, Copy, Default)]
 struct Region {
     asked: u64,
@@ -65,7 +76,6 @@ impl RegionWeights {
         (cylinder >> self.shift) as usize
     }
 
-    /// The price on a cylinder.
     #[inline]
     pub fn of_cylinder(&self, cylinder: u32) -> u64 {
         self.region_weights[self.region(cylinder)]
@@ -82,14 +92,13 @@ impl RegionWeights {
         self.above[(node.level - first_above) as usize][node.number as usize]
     }
 
-    /// Blocks of 512 B that are still wanted.
+    /// Blocks of 512 B still wanted on the disk.
     pub fn left(&self) -> u64 {
         self.all.left
     }
 
-    /// The blocks `from..to` of 512 B are asked for. A region of which nothing was left lags behind
-    /// no more than the disk does, and when that much is asked for at once, as when a round begins,
-    /// prices do not wait.
+    /// Adds the wanted blocks `from..to` of 512 B. A region without wanted blocks begins at a price of one.
+    /// More blocks than were left on the disk, as when a round begins, cause an update at once.
     pub fn wanted(&mut self, tracks: &Tracks, from: u64, to: u64) {
         if to - from >= self.all.left {
             self.due = 0;
@@ -109,15 +118,14 @@ impl RegionWeights {
         });
     }
 
-    /// The blocks `from..to` of 512 B have been had.
+    /// Removes the delivered blocks `from..to` of 512 B.
     pub fn delivered(&mut self, tracks: &Tracks, from: u64, to: u64) {
         self.for_each_part(tracks, from, to, |region_weights, region, blocks| {
             region_weights.change(region, |region| region.left -= blocks);
         });
     }
 
-    /// The blocks `from..to` of 512 B are wanted no longer, and nobody has had them: as if they had
-    /// not been asked for.
+    /// Removes the blocks `from..to` of 512 B without delivery, as if they had never been wanted.
     pub fn unwanted(&mut self, tracks: &Tracks, from: u64, to: u64) {
         self.for_each_part(tracks, from, to, |region_weights, region, blocks| {
             region_weights.change(region, |region| {
@@ -154,7 +162,7 @@ impl RegionWeights {
         }
     }
 
-    /// Works the prices out anew from time to time.
+    /// Counts a decision, and updates the prices if it is time.
     pub fn refresh(&mut self) {
         if self.all.left == 0 {
             return;
@@ -169,13 +177,13 @@ impl RegionWeights {
             let part = u128::from(region.left) * u128::from(all_asked);
             let whole = u128::from(region.asked.max(1)) * u128::from(all_left);
             let exact = part * u128::from(ONE) / whole;
-            // Where nothing is left any price holds, and the least makes bounds close.
+            // For an empty region any price is right, and the least makes bounds close.
             *price = exact.clamp(1, PRICE_MAX.into()) as u64;
         }
         self.raise();
     }
 
-    /// Gives the nodes above the greatest prices of their regions.
+    /// Updates the greatest prices of nodes with several regions.
     fn raise(&mut self) {
         let first_above = Index::level_beyond(self.shift);
         for (level, nodes) in (first_above..).zip(&mut self.above) {

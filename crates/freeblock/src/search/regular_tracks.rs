@@ -1,7 +1,20 @@
-//! Where on the drive the tracks lie that hold one stretch each.
+//! Where tracks lie that hold one extent each.
 //!
-//! A large drive has tens of millions of them. From cylinder to cylinder they mostly follow on each
-//! other evenly, so that a few rows stand for all, and to look one up takes memory that is at hand.
+//! **Problem.** A large drive has tens of millions of tracks. A table with an entry for each would exceed
+//! every cache, and searches would wait for it.
+//!
+//! From cylinder to cylinder tracks mostly follow each other evenly, so a row with a base and a step
+//! describes thousands. Serpentine mappings number every other cylinder the other way round, hence the step
+//! leads to the next cylinder but one.
+//!
+//! ```text
+//!  cylinder        0      1      2      3      4         500 blocks a track, 3 surfaces
+//!  surface 0       0   2500   3000   5500   6000         row 0: base 0, step 3000, on 0, 2, 4
+//!  surface 1     500   2000   3500   5000   6500         row 3: base 2500, step 3000, on 1, 3
+//!  surface 2    1000   1500   4000   4500   7000
+//! ```
+//!
+//! The track on cylinder 4, surface 0 begins at 0 + 3000 x (4 / 2) = 6000.
 
 use freewheel_units::Bytes;
 use prefetch_index::prefetch_index;
@@ -9,7 +22,7 @@ use prefetch_index::prefetch_index;
 use super::track_extent::{TrackExtent, TrackId};
 use freewheel_model::drive::Position;
 
-/// The stretches of tracks with one, by position.
+/// Extents by position, of tracks with one.
 #[derive(Debug, Clone)]
 pub(crate) struct RegularTracks {
     /// By cylinder, the row of its first surface.
@@ -17,28 +30,27 @@ pub(crate) struct RegularTracks {
     rows: Vec<Row>,
 }
 
-/// Tracks of one surface on every other cylinder, since serpentine mappings number every other one
-/// the other way round.
+/// Tracks of one surface on every other cylinder, evenly spaced.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     /// First block on cylinder 0 or 1, if the tracks began there.
     base: i64,
-    /// From each cylinder to the next but one.
+    /// Blocks from a cylinder to the next but one.
     step: i64,
     sector: u32,
-    /// None on tracks with no stretch, or with several.
+    /// Zero on tracks without an extent or with several.
     blocks: u32,
 }
 
 impl Row {
-    /// Of a track on a cylinder and on the next but one.
+    /// The row that begins with a track, `next` being that of the next cylinder but one.
     fn between(cylinder: usize, here: &TrackExtent, next: &TrackExtent) -> Self {
         let step = if next.blocks > 0 { next.first as i64 - here.first as i64 } else { 0 };
         let base = here.first as i64 - step * (cylinder / 2) as i64;
         Self { base, step, sector: here.sector, blocks: here.blocks }
     }
 
-    /// Whether the track on a cylinder is one of them.
+    /// Whether the row tells the extent on a cylinder exactly.
     fn is(&self, cylinder: usize, stretch: &TrackExtent) -> bool {
         let here = self.stretch(stretch.id, cylinder as u32).unwrap_or(TrackExtent::NONE);
         here == *stretch
@@ -55,7 +67,7 @@ impl Row {
 impl RegularTracks {
     pub const NONE: Self = Self { row_of_cylinder: Vec::new(), rows: Vec::new() };
 
-    /// Of these by track, without blocks where there is none or several.
+    /// `stretches` has an extent a track, of zero blocks where there is none or several.
     pub fn new(stretches: &[TrackExtent], surfaces: u32) -> Self {
         let surfaces = surfaces as usize;
         let cylinders: Vec<&[TrackExtent]> = stretches.chunks_exact(surfaces).collect();
@@ -66,6 +78,7 @@ impl RegularTracks {
                 let rows = &rows[first as usize..][..surfaces];
                 rows.iter().zip(*here).all(|(row, stretch)| row.is(cylinder, stretch))
             };
+            // Rows go on while they tell every surface exactly; else new ones begin here.
             let before = cylinder.checked_sub(2).map(|before| row_of_cylinder[before]);
             row_of_cylinder.push(before.filter(|&first| go_on(&rows, first)).unwrap_or_else(
                 || {
@@ -81,13 +94,13 @@ impl RegularTracks {
         Self { row_of_cylinder, rows }
     }
 
-    /// Asks for the memory of a cylinder.
+    /// Prefetches the rows of a cylinder.
     #[inline]
     pub fn prefetch(&self, cylinder: u32) {
         prefetch_index(&self.row_of_cylinder, cylinder as usize);
     }
 
-    /// The stretch of a track, of this number, if it has just one.
+    /// The extent of the track numbered `id`, if it has just one.
     #[inline]
     pub fn stretch(&self, id: TrackId, at: Position) -> Option<TrackExtent> {
         let first = self.row_of_cylinder[at.cylinder as usize];

@@ -1,4 +1,16 @@
-//! The tables of siblings in the tree of bounds, side by side.
+//! The tables of siblings in the tree of bounds, in the order in which searches read them.
+//!
+//! **Problem.** A search opens a node by comparing about the same arc of all its sixteen children. With a
+//! table after the other that is sixteen cache lines; here it is one.
+//!
+//! ```text
+//!  table of a child        lines of a family, 64 bytes each
+//!  slots 1: f0 f1 .. f15   slots 1, first 0-3:  [c0: f0 f1 f2 f3][c1: f0 f1 f2 f3] .. [c15: ..]
+//!  slots 2: f0 f1 .. f15   slots 1, first 4-7:  [c0: f4 f5 f6 f7][c1: f4 f5 f6 f7] .. [c15: ..]
+//! ```
+//!
+//! A coarse table has 16 x 16 arcs, so a family has 64 lines. The arc of 2 slots from slot 6 on lies in
+//! line (2 - 1) x 4 + 6 / 4 = 5, at place 6 % 4 = 2 of each child.
 
 use freewheel_units::Bytes;
 use prefetch_index::prefetch_index;
@@ -8,19 +20,19 @@ use super::arcs::{SlotArc, worth};
 /// Children of a node: a power of two.
 pub(crate) const FANOUT: usize = 16;
 
-/// Arcs of as many slots that lie side by side in a [`Line`], by the first of them.
+/// Neighbouring first slots whose arcs share a [`Line`].
 const NEAR: usize = 4;
 
-/// What siblings offer in [`NEAR`] arcs side by side: a line of the cache.
+/// What siblings offer in [`NEAR`] neighbouring arcs: a cache line.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 pub(crate) struct Line([[u8; NEAR]; FANOUT]);
 
 impl Line {
-    /// Of the siblings the greatest worth in each of its arcs.
+    /// The greatest worth of any sibling in each arc.
     #[inline]
     pub fn greatest(&self) -> [u8; NEAR] {
-        // Four siblings at a time, and then these.
+        // Four siblings at a time, so that the compiler takes 16 bytes at once; then the four of them.
         let mut four = [0; 4 * NEAR];
         for siblings in self.0.as_flattened().as_chunks().0 {
             raise(&mut four, siblings);
@@ -32,7 +44,7 @@ impl Line {
         greatest
     }
 
-    /// Replaces what a sibling offers in its arcs; whether that was different.
+    /// Replaces what a sibling offers; returns whether that was different.
     #[inline]
     pub fn set(&mut self, sibling: usize, worths: [u8; NEAR]) -> bool {
         let before = &mut self.0[sibling];
@@ -41,7 +53,7 @@ impl Line {
 }
 
 /// Families of a level: the tables of up to [`FANOUT`] siblings each, in lines by number of slots and
-/// then by first slot. A search looks at about the same arc of all siblings, which is one line.
+/// then by first slot.
 #[derive(Debug, Clone)]
 pub(crate) struct SiblingBounds {
     /// Slots of a turn.
@@ -50,42 +62,39 @@ pub(crate) struct SiblingBounds {
 }
 
 impl SiblingBounds {
-    /// They offer nothing.
+    /// Families that offer no worth.
     pub fn new(families: usize, slots: usize) -> Self {
         let lines = vec![Line([[0; NEAR]; FANOUT]); families * Self::lines(slots)];
         Self { slots, lines }
     }
 
-    /// Lines of a family whose tables have so many slots.
+    /// Lines of a family with tables of `slots` slots.
     pub const fn lines(slots: usize) -> usize {
         slots * slots / NEAR
     }
 
-    /// Memory they take.
     pub fn memory(&self) -> Bytes {
         Bytes::new((self.lines.capacity() * size_of::<Line>()) as u64)
     }
 
-    /// The line of an arc; none for more than a turn.
+    /// The line of an arc; None for an arc of more than a turn, which no table has.
     #[inline]
     fn line_of(&self, family: usize, arc: SlotArc) -> Option<usize> {
         let before = family * self.slots + arc.slots - 1;
         (arc.slots <= self.slots).then_some(before * (self.slots / NEAR) + arc.first / NEAR)
     }
 
-    /// Lines of a family.
     #[inline]
     pub fn of(&self, family: usize) -> &[Line] {
         &self.lines[family * Self::lines(self.slots)..][..Self::lines(self.slots)]
     }
 
-    /// Lines of a family, to be changed.
     #[inline]
     pub fn of_mut(&mut self, family: usize) -> &mut [Line] {
         &mut self.lines[family * Self::lines(self.slots)..][..Self::lines(self.slots)]
     }
 
-    /// Asks for the memory of what siblings offer in an arc.
+    /// Prefetches what siblings offer in an arc.
     #[inline]
     pub fn prefetch(&self, family: usize, arc: SlotArc) {
         if let Some(line) = self.line_of(family, arc) {
@@ -93,14 +102,14 @@ impl SiblingBounds {
         }
     }
 
-    /// What a sibling offers at most in an arc; any for more than a turn.
+    /// Most that a sibling offers in an arc; any worth for more than a turn.
     #[inline]
     pub fn worth(&self, family: usize, arc: SlotArc, sibling: usize, shift: u32) -> u32 {
         let Some(line) = self.line_of(family, arc) else { return u32::MAX };
         worth(self.lines[line].0[sibling][arc.first % NEAR], shift)
     }
 
-    /// Siblings that may offer `least` or more in an arc, the lowest bit for the first.
+    /// Siblings whose byte in an arc is `least` or more, the lowest bit for the first.
     #[inline]
     pub fn offering(&self, family: usize, arc: SlotArc, least: u8) -> u32 {
         let Some(line) = self.line_of(family, arc) else { return u32::MAX };

@@ -6,7 +6,7 @@ pub(crate) type TrackId = u32;
 /// Consecutive blocks in consecutive sectors of one track, as long as there are such.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TrackExtent {
-    /// Its number among all of the drive, below [`Tracks::stretches`].
+    /// Its number among all of the drive, below `Tracks::stretches`.
     pub id: u32,
     /// First block.
     pub first: u64,

@@ -231,7 +231,7 @@ impl Tracks {
         zones.get(first..=last).map_or_else(|| most(zones), most).unwrap_or(0)
     }
 
-    /// The window of `length_ns`, which is no more than a turn, from `begin` on.
+    /// The window of `length_ns`, a turn at most, from `begin` on.
     #[inline]
     pub fn window(&self, begin: SimTime, length_ns: u64) -> Window {
         let rotation = self.drive.rotation();
@@ -300,15 +300,15 @@ impl TrackPlace<'_> {
         self.zone.sector_steps(sector)
     }
 
-    /// No more sectors lie wholly within so many steps of an angle.
+    /// Most sectors that lie wholly within `steps` of an angle.
     #[inline]
     pub fn sectors_within(&self, steps: u64) -> u64 {
-        // Both ends are rounded down to steps, so that one of them may be missing.
+        // Edges are rounded down to steps, so a sector may seem shorter by a step.
         ((steps + 1) * u64::from(self.sectors())) >> 32
     }
 
-    /// The first sector that begins so many steps of an angle behind the track's beginning, or after
-    /// it; no less than the number of sectors from a turn on.
+    /// The first sector that begins `turned` steps of an angle or more after the track's beginning; at
+    /// least the number of sectors from a turn on.
     #[inline]
     pub fn first_sector_from(&self, turned: u64) -> u32 {
         // Smallest k with floor(k * 2^32 / sectors) >= turned.

@@ -1,37 +1,44 @@
 //! On which cylinders blocks that come in pieces are begun.
 //!
-//! What has been read of such a block is held until the rest of it has come. Where far more of them
-//! are wanted than there is memory for, it is full before long, and from then on nothing but what
-//! completes a block can be taken of them. The bounds of the index must not go on counting what
-//! cannot be taken, as decisions then look at many times as many cylinders; nor can what is left out
-//! be put in again everywhere with every block that is complete. So cylinders are opened one after
-//! the other, each with a decision, while there is memory; when it is full all are closed; and
-//! once a part of it is free again it goes on with the next.
+//! **Problem.** Data of such a block are held until its last piece has come. Where far more of these blocks
+//! are wanted than memory holds, memory fills up. From then on only pieces of held blocks can be taken. Bounds of the index must not count pieces that cannot be taken: decisions would look at many
+//! times more cylinders. Nor can the index add all of them again with every block that is complete.
+//!
+//! So cylinders are *opened* one by one, one a decision, while memory lasts. When memory is full all are
+//! closed; when an eighth of it is free again, the next cylinder opens.
+//!
+//! ```text
+//!  cylinder   0 1 2 3 4 5 6 7     # closed, . open; memory for 60 blocks, 10 a cylinder
+//!  next 0     # # # # # # # #     rationing begins
+//!  next 6     . . . . . . # #     six decisions later: memory is full, and all close
+//!  next 6     # # # # # # # #     until memory for 7 blocks is free again
+//!  next 7     # # # # # # . #     then 6 opens, and 7, 0, 1, .. after it
+//! ```
 
 use std::ops::Range;
 
-/// So many times the memory may be wanted in pieces without being rationed: when the pieces of
-/// blocks come in random order at most half of these are held at once, and that for a while only.
-/// Then all is begun everywhere, and what there is no memory for is left out of a plan.
+/// Multiple of the memory up to which wanted pieces are not rationed. With pieces in random order at most
+/// half of the blocks are held at once, and only for a while. Blocks are then begun everywhere, and a plan
+/// leaves out pieces without memory.
 const ENOUGH: u64 = 4;
 
-/// When this part of the memory is free again, more is begun.
+/// Part of the memory that must be free before more is begun: one in this number.
 const AGAIN: u64 = 8;
 
 /// Which cylinders are open.
 #[derive(Debug, Clone)]
 pub(super) struct Begins {
     cylinders: u32,
-    /// The one that is opened next.
+    /// The cylinder to open next.
     next: u32,
-    /// How many are closed: those from the next one on.
+    /// Number of closed cylinders: those from the next one on.
     closed: u32,
     is_opening: bool,
-    /// One was opened, or all were closed, since the last decision.
+    /// A cylinder was opened, or all were closed, since the last decision.
     has_moved: bool,
-    /// Far more is wanted than there is memory for.
+    /// Pieces need far more than the memory.
     is_rationed: bool,
-    /// There is no memory for another block.
+    /// Memory might not hold another block.
     is_full: bool,
 }
 
@@ -60,19 +67,19 @@ impl HeldMemory {
     }
 }
 
-/// What may be begun from now on.
+/// How the open cylinders change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ration {
-    /// As before.
+    /// They stay the same.
     Same,
-    /// Nothing: these cylinders are closed.
+    /// These cylinders were open and are closed now.
     Closed([Range<u32>; 2]),
-    /// On this cylinder as well.
+    /// This cylinder is open as well.
     Opened(u32),
 }
 
 impl Begins {
-    /// All are open.
+    /// All cylinders are open.
     pub fn new(cylinders: u32) -> Self {
         Self {
             cylinders,
@@ -92,7 +99,7 @@ impl Begins {
         cylinder + round - self.next >= self.closed
     }
 
-    /// Closes all; those that were open.
+    /// Closes all cylinders; returns those that were open.
     fn close(&mut self) -> [Range<u32>; 2] {
         let all = self.cylinders;
         let open = all - self.closed;

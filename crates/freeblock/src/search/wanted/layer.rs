@@ -61,7 +61,6 @@ impl Layer {
         }
     }
 
-    /// Whether nothing of it is wanted.
     pub fn is_empty(&self) -> bool {
         self.wanted.is_empty()
     }
@@ -69,7 +68,7 @@ impl Layer {
     /// Number of the first wanted-block boundary at or behind `at`, in blocks of 512 B.
     #[inline]
     pub(super) fn up(&self, at: u64) -> u64 {
-        // One block more, so that nothing falls below zero.
+        // One block more, so that no difference falls below zero.
         let (number, past) = self.size.divide(at + self.size.get() - u64::from(self.key.offset));
         number + u64::from(past > 0) - 1
     }

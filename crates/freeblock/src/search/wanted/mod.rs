@@ -1,8 +1,18 @@
 //! Which blocks are wanted.
 //!
-//! A *layer* holds what is wanted in one block size, alignment and direction. A block that does not
-//! lie in consecutive sectors of one track comes in *pieces*, one for each stretch: they may be read
-//! in different gaps, and what has been read of the block is held in memory meanwhile.
+//! A *layer* holds the wanted blocks of one size, alignment and direction, as a bitmap. A block that does
+//! not lie in consecutive sectors of one track comes in *pieces*, one for each extent. Pieces may be read
+//! in different gaps; what has been read of the block is held in memory until the last piece has come.
+//!
+//! ```text
+//!  sectors     0         8        16        24        30 | 0   2        10
+//!  track       [ block 0 ][ block 1 ][ block 2 ][ block 3| block 3 ][ block 4
+//!                                                piece A   piece B
+//! ```
+//!
+//! With blocks of 8 sectors on a track of 30, block 3 has a piece of 6 sectors at the end of one extent and
+//! one of 2 at the beginning of the next. After piece A, 8 blocks of 512 B are held until piece B has come.
+//! A piece takes two bits a layer: whether it is wanted, and whether its block is held.
 
 mod begins;
 mod layer;
@@ -34,7 +44,7 @@ pub struct Delivered {
     pub blocks: u64,
 }
 
-/// All that is wanted.
+/// All wanted blocks.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
     layers: Vec<Layer>,
@@ -67,20 +77,20 @@ pub(crate) struct Sum {
     pub value: u32,
 }
 
-/// A bound on the worth of sectors, by their number alone: of those that are read, or of those that are
-/// written, as a plan does one of the two.
+/// A bound on the worth of sectors by their number alone: the greater of reads and writes, as a plan does
+/// one of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Ceiling {
     reads: CeilingOf,
     writes: CeilingOf,
 }
 
-/// The same of one direction.
+/// A bound for one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct CeilingOf {
-    /// Of layers of which more than a turn's sectors are wanted, their weights.
+    /// Sum of the weights of layers that want a turn's sectors or more: of each, all sectors may be wanted.
     weight: u64,
-    /// Worth of all that is wanted on the others.
+    /// Worth of all blocks of the other layers: a window may hold all of them.
     few: u64,
 }
 
@@ -247,7 +257,7 @@ impl Wanted {
         self.held_max - self.held
     }
 
-    /// Shows every wanted item in the part `from..to` of a stretch.
+    /// Shows every wanted item in the part `from..to` of an extent.
     #[inline]
     fn items_in(
         layer: &Layer,
@@ -269,8 +279,7 @@ impl Wanted {
         });
     }
 
-    /// Shows the pieces that may be taken in the part `from..to` of a stretch, together in `room`,
-    /// where blocks are begun or not.
+    /// Shows the pieces in the part `from..to` of an extent that may be taken within the allowance.
     #[inline]
     fn pieces_in(
         layer: &Layer,
@@ -280,7 +289,7 @@ impl Wanted {
         allowance: &mut PieceAllowance,
         show: &mut impl FnMut(UsablePiece),
     ) {
-        // Pieces lie at the ends of a stretch.
+        // Pieces lie at the ends of an extent.
         let reaches_end = from <= stretch.first || to >= stretch.end();
         let takeable = layer.takeable(allowance.begins);
         if from >= to || !reaches_end || !takeable.has_of_pair(2 * u64::from(stretch.id)) {
@@ -298,7 +307,7 @@ impl Wanted {
     }
 
     /// Worth of all that may be had on the track at `at` in direction `op` and lies wholly in the
-    /// sectors that pass. If that is no more than `known`, pieces may be left out.
+    /// sectors that pass. If that is at most `known`, pieces may be left out.
     #[inline]
     pub fn value(
         &self,
@@ -316,7 +325,8 @@ impl Wanted {
             let blocks = layer.wanted.count_in(first, end);
             sum.items += blocks;
             sum.value += blocks * size * weight;
-            // Pieces, at the ends of the stretch, take much longer to find than whole blocks.
+            // Pieces take much longer to find than whole blocks are counted. One lies at each end of the
+            // extent at most, and is shorter than a block: if that cannot beat `known`, none is sought.
             let ends = u32::from(from <= stretch.first) + u32::from(to >= stretch.end());
             most_in_pieces += ends * (size - 1) * weight;
         });
@@ -396,8 +406,8 @@ impl Wanted {
         });
     }
 
-    /// Shows what may be taken in these directions on a stretch of the track at `place`, where blocks
-    /// are begun or not, if there is room.
+    /// Adds to `into` what may be taken of an extent in these directions, as if memory had room. `begins`
+    /// tells whether blocks in pieces are begun there.
     pub fn collect(
         &self,
         stretch: &TrackExtent,
@@ -411,6 +421,8 @@ impl Wanted {
             let LayerKey { size, weight, .. } = layer.key;
             let (first, end) = layer.whole(stretch.first, stretch.end());
             let sector_of = |block: u64| sector(layer.start(block));
+            // A track that is wholly wanted is one run; else words of the bitmap, from which long runs are
+            // taken first, as the length of short ones is not predictable by a processor.
             if u64::from(layer.wanted.count_in(first, end)) == end - first {
                 if first < end {
                     let count = (end - first) as u32;
@@ -441,8 +453,8 @@ impl Wanted {
         }
     }
 
-    /// The blocks `from..to` of 512 B were moved, which serves the layers that `serves` says: what
-    /// is complete thereby is no longer wanted and is told to `deliver`. Whether less is wanted.
+    /// The blocks `from..to` of 512 B were transferred for the layers that `serves` accepts. Complete blocks
+    /// are wanted no longer and go to `deliver`. Returns whether less is wanted.
     pub fn moved(
         &mut self,
         tracks: &Tracks,
@@ -514,6 +526,7 @@ impl Wanted {
                 (if is_taken { &mut taken } else { &mut left }).push((on, piece.bit));
             }
         });
+        // Without memory for the block its pieces stay wanted, as if they had not been read.
         let is_held = !left.is_empty();
         if taken.is_empty() || is_held && !was_held && !has_room {
             return false;
@@ -526,6 +539,7 @@ impl Wanted {
         }
         for (on, bit) in left {
             if layer.pieces_of_held.insert(bit, bit + 1) > 0 {
+                // On a closed cylinder the other pieces may be taken from now on: its bounds must rise.
                 let is_open = self.begins.is_open(on.cylinder);
                 self.raised.extend((!is_open).then_some(on.cylinder));
             }
@@ -540,7 +554,7 @@ impl Wanted {
         true
     }
 
-    /// What can be worth most of so many sectors that pass, for `sectors` up to a turn.
+    /// A bound on the worth of sectors that pass, up to `turn` of them.
     pub fn ceiling(&self, turn: u32) -> Ceiling {
         let mut ceiling = Ceiling::default();
         for layer in &self.layers {

@@ -6,7 +6,7 @@ use crate::search::tracks::Tracks;
 
 impl Wanted {
     /// The first wanted items of a layer at or behind `from` that follow on each other on one track:
-    /// their blocks of 512 B, about as many as `most`.
+    /// their blocks of 512 B, about `most` of them.
     pub fn next_on_track(
         &self,
         tracks: &Tracks,
