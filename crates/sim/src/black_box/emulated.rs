@@ -171,7 +171,7 @@ impl Behaviour {
         let own = own.unwrap_or_default();
         let depth = self.queue_depth.unwrap_or(own.depth);
         if let Some(policy) = self.queue_policy.filter(|_| depth == 1) {
-            let rule = "the drive holds one command at a time, so a policy has no choice:  \
+            let rule = "the drive holds one command at a time, so a policy has no choice: \
                         give `queue_depth` of 2 or more, or leave the policy out";
             let value = policy.to_string();
             return Err(BehaviourError { key: "queue_policy", value, rule: rule.into() });
