@@ -40,7 +40,7 @@ pub struct SeekErrors {
 }
 
 impl SeekErrors {
-    /// The errors of one arm, from a stream of its own name.
+    /// The errors of one arm, from a separate random stream.
     pub fn new(drive: &Drive, seed: u64, arm: u32) -> Self {
         let stream = if arm == 0 { "seek errors".into() } else { format!("seek errors {arm}") };
         Self { prng: Prng::new(seed, &stream), tolerance_ns: drive.seek_tolerance().ns() }

@@ -225,7 +225,7 @@ impl<'p> WholeDrive<'p> {
         }
     }
 
-    /// Ends or begins a run in idle time, if the drive has no work of its own.
+    /// Ends or begins a run in idle time, if the drive itself is idle.
     #[cold]
     fn advance_idle(&mut self, now: SimTime) {
         let is_idle = self.unit.is_idle(now);
@@ -234,7 +234,7 @@ impl<'p> WholeDrive<'p> {
         if let Some((access, op)) = self.executor.advance_idle(self.unit.drive(), head, is_idle) {
             self.unit.lend_head(access.end, op, now + access.total());
         } else if !is_idle && !self.has_requests() {
-            // The drive announces neither the end of its own work nor the start of the next.
+            // The drive announces neither the end of its work nor the start of the next.
             let soon = self.unit.drive().rotation().period() / LOOKS;
             self.executor.begin_idle(now, self.unit.media_free().max(now + soon));
         }

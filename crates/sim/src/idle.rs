@@ -176,7 +176,7 @@ impl Idle {
     pub fn count(&mut self, planner: &mut dyn Planner, drive: &Drive, waited: SimDuration) {
         let Some(behind) = self.behind.take() else { return };
         let FirstAccessAfter { left, begin, end, target, seek_error_ns } = behind;
-        // The request could have had the head this much earlier. Bus waits behind the media access do
+        // The request could have had the head this much earlier. Bus waits after the media access do
         // not count.
         let earliest = SimTime::from_ns(begin.ns().saturating_sub(waited.ns()));
         // Without the runs, the access begins then, but not within the idle time.

@@ -211,7 +211,7 @@ pub(super) fn is_zero(bytes: &Bytes) -> bool {
     *bytes == Bytes::ZERO
 }
 
-/// What whole blocks take of so many bytes.
+/// Size of the whole blocks within `bytes`.
 const fn whole_blocks(bytes: u64, block: Bytes) -> Bytes {
     Bytes::new(bytes / block.get() * block.get())
 }
@@ -396,12 +396,12 @@ impl TaskConfig {
         }
     }
 
-    /// What it may keep in memory, if it keeps anything.
+    /// Memory of the task, where it keeps blocks.
     pub(super) fn memory(&self) -> Bytes {
         self.memory.unwrap_or(MEMORY)
     }
 
-    /// What it comes to.
+    /// Kind of the task in results.
     pub(super) fn kind(&self) -> TaskKind {
         let is_sample = self.sample_share.is_some_and(|sample_share| sample_share < 1.0);
         match (self.task, is_sample) {
@@ -422,7 +422,7 @@ impl TaskConfig {
         (self.block_size.get() / 512) as u32
     }
 
-    /// What it asks for; of what asks as blocks come up, nothing yet.
+    /// The task as the planner knows it. A use adds its blocks later, on demand.
     pub(crate) fn spec(&self, capacity: Blocks) -> TaskSpec {
         let size = self.size();
         let as_they_come_up =

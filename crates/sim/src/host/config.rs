@@ -22,8 +22,8 @@ pub struct HostConfig {
     /// The scheduler.
     pub scheduler: PredictionSpec,
     /// Behaviour of the drive beyond its file. By default the write cache is off, as the end of a
-    /// cached write says little about the media. By default the drive holds as many commands as the
-    /// scheduler sends.
+    /// cached write says little about the media. By default the drive has room for every command of the
+    /// scheduler.
     pub behaviour: Behaviour,
 }
 
@@ -81,7 +81,7 @@ impl HostConfig {
         }
         if let Some(task) = freeblock.and_then(FreeblockConfig::writes) {
             return Err(format!(
-                "`freeblock.task` is {}: a scheduler outside the drive reads in gaps, and writes nothing there yet; leave it or `host` out",
+                "`freeblock.task` is {}: a scheduler outside the drive reads in gaps, and cannot write there yet; leave it or `host` out",
                 task.word()
             ));
         }
