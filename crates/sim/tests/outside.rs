@@ -229,8 +229,7 @@ impl Setting {
         let (real, behaviour) = (&self.real, &self.behaviour);
         let drive = EmulatedDrive::new(real, "real", behaviour, BadBlocks::default(), 1).unwrap();
         let mut tasks = scan(&scheduler.planners_drive());
-        let mut planner =
-            Impatient { tasks: &mut tasks, checks_max: self.checks_max };
+        let mut planner = Impatient { tasks: &mut tasks, checks_max: self.checks_max };
         let planner = self.free.then_some(&mut planner as &mut dyn Planner);
         let (mut finished, mut completions) = (Vec::new(), Vec::new());
         let mut watch = |one: &Finished| finished.push(one.clone());
@@ -339,14 +338,9 @@ impl Impatient<'_> {
 #[test]
 fn clients_are_served_in_the_same_order_and_at_the_same_times_however_long_searches_may_go_on() {
     for policy in [PolicySpec::Fcfs, PolicySpec::Sptf] {
-        let setting = |checks_max| Setting {
-            policy,
-            checks_max,
-            requests: 1500,
-            ..Setting::bare()
-        };
-        let [none, some, all] =
-            [0, 20, u64::MAX].map(|checks_max| setting(checks_max).run());
+        let setting =
+            |checks_max| Setting { policy, checks_max, requests: 1500, ..Setting::bare() };
+        let [none, some, all] = [0, 20, u64::MAX].map(|checks_max| setting(checks_max).run());
         let served = |outcome: &Outcome| -> Vec<_> {
             let of = |done: &Completion| (done.request.start, done.arrival, done.end);
             outcome.completions.iter().map(of).collect()
