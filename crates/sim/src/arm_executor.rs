@@ -1,15 +1,14 @@
 //! What moves the head of a simulated arm: accesses with their seek errors, and free work in their
 //! rotational gaps.
 //!
-//! A planner is believed nothing. What it asks for is done run after run, from the time and place
-//! where the head then is; when the head is late for the foreground's data, the foreground waits for
-//! them to come round, and the delay is counted. When it is in time, the access is the same to the
-//! nanosecond as without a planner, also where a detour takes the head to its track earlier: it does
-//! not begin before its data were due.
+//! The executor trusts no plan. It performs each planned run from the time and place where the head
+//! then is. When the head reaches the foreground's data late, the foreground waits for the next turn,
+//! and the delay is counted. When the head is in time, the access equals the access without a planner
+//! to the nanosecond. A detour may bring the head to the foreground's track earlier; the access still
+//! begins when its data were due.
 //!
-//! Non-goals: the bus, over which free data go as well; errors of the seeks to free runs; gaps
-//! before destages, before reads of which the drive keeps the blocks that pass, and while commands
-//! are processed.
+//! Non-goals: the bus transfer of free data; errors of the seeks to free runs. Gaps before destages,
+//! before reads whose passing blocks the drive keeps, and during command processing stay unused.
 
 use std::collections::BTreeMap;
 
@@ -26,22 +25,22 @@ use serde::Serialize;
 
 use crate::idle::{Idle, IdleTime};
 
-/// What moves the head of an arm.
+/// Moves the head of an arm.
 pub struct ArmExecutor<'p> {
     errors: SeekErrors,
-    /// Elsewhere, so that arms without it stay small.
+    /// Boxed, so that arms without free work stay small.
     freeblock: Option<Box<Freeblock<'p>>>,
 }
 
-/// Differences between real seeks and the curve, drawn within the drive's tolerance. There is one
-/// for each access of a command, with or without free work.
+/// Differences between real seeks and the curve, drawn within the drive's tolerance. Each access of a
+/// command draws one error, with or without free work, so free work changes no later draw.
 pub struct SeekErrors {
     prng: Prng,
     tolerance_ns: u64,
 }
 
 impl SeekErrors {
-    /// Those of an arm.
+    /// The errors of one arm, from a separate random stream.
     pub fn new(drive: &Drive, seed: u64, arm: u32) -> Self {
         let stream = if arm == 0 { "seek errors".into() } else { format!("seek errors {arm}") };
         Self { prng: Prng::new(seed, &stream), tolerance_ns: drive.seek_tolerance().ns() }
@@ -53,7 +52,7 @@ impl SeekErrors {
         self.draw_within(self.tolerance_ns)
     }
 
-    /// The same for a seek that may be off by so much either way.
+    /// Like [`Self::draw`], within `tolerance_ns` instead of the drive's tolerance.
     #[inline]
     pub(crate) fn draw_within(&mut self, tolerance_ns: u64) -> i64 {
         if tolerance_ns == 0 {
@@ -62,7 +61,7 @@ impl SeekErrors {
         self.prng.below(2 * tolerance_ns + 1) as i64 - tolerance_ns as i64
     }
 
-    /// The same for a seek whose error is normal with this standard deviation.
+    /// Like [`Self::draw`], from a normal distribution with this standard deviation.
     pub(crate) fn draw_normal(&mut self, sd_ns: u64) -> i64 {
         self.prng.normal(0.0, sd_ns as f64) as i64
     }
@@ -73,8 +72,8 @@ impl SeekErrors {
     }
 }
 
-/// Sums over rotational gaps: what there was, and what became of it. While no head is late,
-/// `transfer_ns + extra_seek_ns + unused_ns` is `potential_ns`.
+/// Sums over rotational gaps: their potential and its use. While no head is late, `transfer_ns +
+/// extra_seek_ns + unused_ns` is `potential_ns`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct FreeTime {
     /// Rotational latency of the foreground before each of its legs: the potential free bandwidth
@@ -107,7 +106,7 @@ pub struct FreeTime {
 }
 
 impl FreeTime {
-    /// Both together.
+    /// Sums of both.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             potential_ns: self.potential_ns + other.potential_ns,
@@ -146,12 +145,12 @@ struct Freeblock<'p> {
 }
 
 impl<'p> ArmExecutor<'p> {
-    /// An arm of its own whose seeks have these `errors`, without free work.
+    /// An executor for one arm whose seeks have these `errors`, without free work.
     pub fn new(errors: SeekErrors) -> Self {
         Self { errors, freeblock: None }
     }
 
-    /// The same with free work that `planner` plans.
+    /// Adds free work that `planner` plans.
     #[must_use]
     pub fn with_planner(self, planner: &'p mut dyn Planner) -> Self {
         let mut idle = Idle::default();
@@ -167,7 +166,7 @@ impl<'p> ArmExecutor<'p> {
         Self { freeblock: Some(Box::new(freeblock)), ..self }
     }
 
-    /// The same where free work on the tracks of foreground requests is limited.
+    /// Limits free work on the tracks of foreground requests.
     #[must_use]
     pub(crate) fn with_same_track(mut self, same_track: SameTrack) -> Self {
         if let Some(freeblock) = &mut self.freeblock {
@@ -194,7 +193,7 @@ impl<'p> ArmExecutor<'p> {
         }
     }
 
-    /// What the foreground request with this sequence took of the head.
+    /// Reports the head time of the foreground request with this sequence.
     #[inline]
     pub fn foreground_took(&mut self, sequence: u64, head: SimDuration) {
         if let Some(freeblock) = &mut self.freeblock
@@ -204,7 +203,7 @@ impl<'p> ArmExecutor<'p> {
         }
     }
 
-    /// What the foreground request with this sequence wrote is on the media; what it read has been.
+    /// Reports that a foreground write is on the media, or that a foreground read is done.
     #[inline]
     pub fn foreground_done(&mut self, sequence: u64, now: SimTime) {
         if let Some(freeblock) = &mut self.freeblock
@@ -229,7 +228,7 @@ impl<'p> ArmExecutor<'p> {
         self.freeblock.as_ref()?.idle.next_event()
     }
 
-    /// The arm may have nothing to do from `now` on, which shows at `known` or later.
+    /// The arm may be idle from `now` on; the caller knows so at `known` or later.
     #[inline]
     pub(crate) fn begin_idle(&mut self, now: SimTime, known: SimTime) {
         if let Some(Freeblock { planner, idle, .. }) = self.freeblock.as_deref_mut() {
@@ -237,14 +236,14 @@ impl<'p> ArmExecutor<'p> {
         }
     }
 
-    /// Foreground requests that are not done, for whose arm there is a planner.
+    /// Number of foreground requests that are not done; zero without a planner.
     #[inline]
     pub(crate) fn foreground_count(&self) -> usize {
         self.freeblock.as_ref().map_or(0, |freeblock| freeblock.foreground.len())
     }
 
-    /// Lets a run in idle time end, and another begin from `head` on if no request is there and the
-    /// drive `is_idle`: where it will leave the head, and what it does.
+    /// Ends the run in idle time that is under way. Begins another from `head` if no request is there
+    /// and the drive `is_idle`; returns its access and direction.
     #[cold]
     pub(crate) fn advance_idle(
         &mut self,
@@ -256,8 +255,8 @@ impl<'p> ArmExecutor<'p> {
         idle.advance(*planner, drive, head, is_idle && foreground.is_empty())
     }
 
-    /// Counts what work in idle time cost the request that was the first to have the head behind it,
-    /// and that waited for it for so long; it is done now, or its end is known.
+    /// Counts the delay that work in idle time caused the first request behind it. That request is done
+    /// or its end is known; it waited `waited` for the head.
     #[inline]
     pub(crate) fn count_idle(&mut self, drive: &Drive, waited: SimDuration) {
         if let Some(Freeblock { planner, idle, .. }) = self.freeblock.as_deref_mut() {
@@ -273,7 +272,7 @@ impl<'p> ArmExecutor<'p> {
         }
     }
 
-    /// What was done in idle time so far; None when nothing was.
+    /// Sums of work in idle time so far; None without any.
     pub fn idle_time(&self) -> Option<IdleTime> {
         self.freeblock.as_ref()?.idle.time()
     }
@@ -287,13 +286,13 @@ impl<'p> ArmExecutor<'p> {
         }
     }
 
-    /// A foreground request that is not done, for whose arm there is a planner.
+    /// The unfinished foreground request with this sequence; None without a planner.
     #[inline]
     pub fn foreground(&self, sequence: u64) -> Option<&Foreground> {
         self.freeblock.as_ref()?.foreground.get(&sequence)
     }
 
-    /// What became of the gaps so far; None without a planner.
+    /// Use of the gaps so far; None without a planner.
     pub fn free_time(&self) -> Option<FreeTime> {
         self.freeblock.as_ref().map(|freeblock| freeblock.time)
     }
@@ -331,7 +330,7 @@ impl Actuator for ArmExecutor<'_> {
     }
 }
 
-/// A request as planners are told of it.
+/// A request in the form that planners receive.
 pub(crate) fn foreground(waiting: &Waiting, promotion: Option<PromotionId>) -> Foreground {
     let Waiting { target, sequence, .. } = *waiting;
     let Target { op, start, blocks, .. } = target;
@@ -348,6 +347,7 @@ impl Freeblock<'_> {
     ) {
         let request = foreground(waiting, promotion);
         self.foreground.insert(waiting.sequence, request);
+        // Idle time ends first: the planner may plan gaps from the moment it hears of the request.
         self.idle.end(now);
         self.planner.foreground(ForegroundEvent::Arrived { request: &request, at: now });
     }
@@ -383,6 +383,8 @@ impl Freeblock<'_> {
             });
         }
         if late {
+            // The whole access is compared, as a leg that begins late may still catch up on a later
+            // track.
             let end = end_alone(drive, departure, target, seek_error_ns);
             let delay = (departure.begin + sum.total()).saturating_since(end);
             self.time.foreground_delay_ns += u128::from(delay.ns());
@@ -390,8 +392,8 @@ impl Freeblock<'_> {
         sum
     }
 
-    /// Does what the planner wants before `leg`. When that makes the head late, the leg that is
-    /// served instead: its wait is all the time that goes by beyond the direct seek.
+    /// Performs the planner's runs before `leg`. Returns the leg that is served instead when the head
+    /// arrives late. The wait of that leg is all the time beyond the direct seek.
     fn fill_gap(
         &mut self,
         drive: &Drive,
@@ -419,6 +421,8 @@ impl Freeblock<'_> {
         self.time.gaps_used += 1;
         let mut at = *departure;
         let mut gap_use = GapUse::default();
+        // Each run starts from where the last one really left the head, so an optimistic plan shows as
+        // lateness instead of free time.
         for run in &self.runs {
             let access = run.access(drive, &at);
             at = at.after(&access, run.op);
@@ -428,6 +432,7 @@ impl Freeblock<'_> {
             self.planner.done(run, at.begin);
         }
         let arrival = gap.arrival(drive, &at);
+        // The way back to the target replaces the foreground's own seek; only the difference is extra.
         let back_ns = (arrival - at.begin).ns() as i64 - gap.seek.ns() as i64;
         self.time.extra_seek_ns += i128::from(back_ns);
         gap_use.extra_seek_ns += back_ns;
@@ -438,12 +443,14 @@ impl Freeblock<'_> {
         }
         self.time.gaps_late += 1;
         let late = drive.next_leg(&at, rest, seek_error_ns)?;
+        // `Leg` keeps the direct seek, so that seek sums are those without free work; detour and missed
+        // turn go to the wait.
         let wait = (arrival - departure.begin - leg.seek) + late.wait;
         Some(Leg { seek: leg.seek, wait, ..late })
     }
 }
 
-/// When the same access ends without free work.
+/// End of the same access without free work.
 fn end_alone(drive: &Drive, from: &Departure, target: &Target, seek_error_ns: i64) -> SimTime {
     let (mut at, mut rest, mut error) = (*from, RemainingAccess::whole(target), seek_error_ns);
     while let Some(leg) = drive.next_leg(&at, &rest, error) {

@@ -34,7 +34,7 @@ pub(crate) use sectors::check_whole;
 pub use workload::{ThinkTimeDistribution, TraceWorkload, Workload, open};
 pub use write_back::{ReferenceRun, WriteBackReferences};
 
-/// A simulation: everything that its result depends on, but for the bytes of a trace.
+/// A simulation: everything that determines its result, except the bytes of a trace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SimConfig {
@@ -44,24 +44,24 @@ pub struct SimConfig {
     /// Name of a shipped drive, or path of a drive file, from the folder of the experiment.
     #[serde(default = "default_drive")]
     pub drive: String,
-    /// Overrides the drive's own zero-latency access.
+    /// Overrides whether the drive has zero-latency access.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zero_latency: Option<bool>,
     /// Foreground policy.
     #[serde(default)]
     pub scheduler: PolicySpec,
-    /// Whether the drive's electronics (buffer, command queue, overheads, bus) take part, as far as
-    /// its file describes them; else requests meet its bare mechanics.
+    /// Simulates the drive's electronics (buffer, command queue, overheads, bus) as far as its file
+    /// describes them. Without them, requests meet the bare mechanics.
     #[serde(default = "yes")]
     pub electronics: bool,
-    /// Overrides how many commands the drive's own queue holds. At 1 the policy above decides alone.
-    /// Of no effect on a drive without electronics.
+    /// Overrides the depth of the drive's command queue. At 1 the policy above decides alone. Without
+    /// electronics it has no effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_depth: Option<u32>,
-    /// Overrides whether the drive keeps the blocks that pass before those that a read wants. While
-    /// it does it cannot be elsewhere, so its reads leave no rotational gap: false gives their
-    /// latency to free work, and what the buffer would have served of such blocks is read anew. Of
-    /// no effect on a drive without a buffer or without its electronics.
+    /// Overrides whether the drive keeps the blocks that pass before those of a read. A head that keeps
+    /// them stays on the track, so these reads leave no rotational gap. With `false` free work gets
+    /// that latency, and later reads of such blocks go to the media. Without a buffer or electronics it
+    /// has no effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_free_blocks_before: Option<bool>,
     /// Several drives, as one volume or side by side.
@@ -70,11 +70,11 @@ pub struct SimConfig {
     /// Background work in the rotational gaps of the workload: freeblock scheduling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub freeblock: Option<FreeblockConfig>,
-    /// A scheduler outside the drive decides about the foreground and the free work, and sees of the
-    /// drive what a host does; else the simulator knows all about it.
+    /// A scheduler outside the drive decides about the foreground and the free work, with a host's view
+    /// of the drive. Without it the simulator schedules with full knowledge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostConfig>,
-    /// Where requests come from.
+    /// Source of requests.
     pub workload: Workload,
 }
 
@@ -91,9 +91,9 @@ fn default_drive() -> String {
 }
 
 impl SimConfig {
-    /// Reads an experiment and applies overrides of the form `workload.outstanding=20`. A relative
-    /// path in the file, of a drive or a trace, counts from the file's folder; one in an override,
-    /// which whoever is in the current folder has typed, from there.
+    /// Reads an experiment and applies overrides of the form `workload.outstanding=20`. Relative paths
+    /// in the file, of a drive or a trace, start at the file's folder. Paths in an override start at
+    /// the current folder, where the user typed them.
     pub fn load(path: &Path, overrides: &[String]) -> Result<Self, ConfigError> {
         let text =
             read_text(path).map_err(|source| ConfigError::Read { path: path.into(), source })?;
@@ -111,7 +111,7 @@ impl SimConfig {
         Ok(config)
     }
 
-    /// Err for an experiment whose completions cannot be shown one after the other.
+    /// Err for an experiment whose completions have no common order.
     pub fn check_observable(&self) -> Result<(), ConfigError> {
         match self.array.layout {
             Layout::Striped => Ok(()),
@@ -119,12 +119,12 @@ impl SimConfig {
         }
     }
 
-    /// Whether the electronics of the drive of this file take part.
+    /// Whether the electronics of this drive file take part.
     fn has_electronics(&self, spec: &DriveSpec) -> bool {
         self.electronics && !spec.electronics.is_empty()
     }
 
-    /// The drive's file with what the experiment overrides.
+    /// The drive file with the overrides of the experiment.
     fn drive_spec(&self) -> Result<DriveSpec, ConfigError> {
         let mut spec = library::spec(&self.drive)?;
         if let Some(on) = self.zero_latency {
@@ -147,8 +147,8 @@ impl SimConfig {
         Ok(spec)
     }
 
-    /// Reads an experiment from a text; `origin` names it in errors, but for those that overrides
-    /// have brought in.
+    /// Reads an experiment from a text. `origin` names the text in errors; a fault of an override names
+    /// the override.
     pub fn parse(text: &str, origin: &str, overrides: &[String]) -> Result<Self, ConfigError> {
         let fault = match overrides::read(text, overrides)? {
             Ok(config) => return Ok(config),
@@ -162,7 +162,7 @@ impl SimConfig {
             Some(blamed) => {
                 (blamed, Fault { says: overrides::with_way_out(fault.says, overrides), ..fault })
             }
-            // Its own mistakes are shown with their line.
+            // Faults of the text alone are reported with their line.
             None => (origin.into(), document::read::<Self>(text).err().unwrap_or(fault)),
         };
         Err(ConfigError::Parse { origin, message: fault.to_string() })

@@ -1,4 +1,4 @@
-//! What an arm does with a request, behind one interface: bare mechanics, or a whole drive.
+//! An arm behind one interface: bare mechanics, or a whole drive.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,62 +13,62 @@ use freewheel_units::{Blocks, Op, SimDuration, SimTime};
 use crate::arm_executor::{ArmExecutor, FreeTime};
 use crate::idle::IdleTime;
 
-/// One arm with what is between it and the scheduler outside.
+/// One arm with the electronics between it and the scheduler.
 pub trait Device {
-    /// Whether it takes another request.
+    /// Whether the device takes another request.
     fn has_room(&self) -> bool;
-    /// Where and from when on the head can be given other work, as far as can be said at `now`.
+    /// Time and place from which the head can start other work, as far as known at `now`.
     fn free_at(&self, now: SimTime) -> (SimTime, Position);
-    /// A request has arrived for it, which is submitted in its turn; `promotion` is set when
-    /// the planner promoted it.
+    /// A request has arrived for the device and will be submitted later; `promotion` is set when the
+    /// planner promoted it.
     fn arrived(&mut self, now: SimTime, waiting: &Waiting, promotion: Option<PromotionId>) {
         let _ = (now, waiting, promotion);
     }
-    /// The planner of its free work, if there is one.
+    /// Planner of its free work.
     fn planner(&mut self) -> Option<&mut dyn Planner> {
         None
     }
     /// Takes a request. Panics when it has no room.
     fn submit(&mut self, now: SimTime, waiting: &Waiting);
-    /// Asks for all written data to be on the media. False when they are, else what is done then
-    /// carries `sequence`.
+    /// Requests that all written data reach the media. False when they have; else the event that ends
+    /// the flush carries `sequence`.
     fn flush(&mut self, now: SimTime, sequence: u64) -> bool;
-    /// What happens next.
+    /// The next event.
     fn next_event(&self) -> Option<NextEvent>;
-    /// Lets the event at `now` happen.
+    /// Handles the event at `now`.
     fn advance(&mut self, now: SimTime) -> Option<Done>;
-    /// What it did over the whole run.
+    /// Sums over the whole run.
     fn work(&self) -> Work;
 }
 
-/// What an arm did over a run.
+/// Sums over a run of one arm.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Work {
     /// Time during which a command was in the drive or the drive wrote back.
     pub busy: SimDuration,
-    /// The head's time for requests and for what they left behind.
+    /// Head time of requests and of the destages and reading ahead behind them.
     pub head_time: HeadTime,
     /// Time of command processing.
     pub processing: SimDuration,
-    /// Time for which the bus was taken.
+    /// Time in which the bus was in use.
     pub bus: SimDuration,
-    /// When the head was done with all of it, if that was after the last completion.
+    /// End of the head's work, if that was after the last completion.
     pub until: SimTime,
-    /// Blocks that the buffer had taken and that were not on their way to the media yet.
+    /// Blocks in the buffer that were not on their way to the media yet.
     pub dirty_blocks: Blocks,
-    /// Time of the head's spent on writing back what the buffer had taken.
+    /// Head time of destages.
     pub destaging: SimDuration,
-    /// What became of rotational gaps, where there is a planner.
+    /// Use of rotational gaps; with a planner only.
     pub free: Option<FreeTime>,
-    /// What was done in idle time, where something was.
+    /// Work in idle time; where there was some.
     pub idle: Option<IdleTime>,
-    /// What a scheduler outside it saw and did, where there is one.
+    /// Account of the host scheduler; with one only.
     pub host: Option<Account>,
-    /// The margins that it has learned, where it has.
+    /// Margins that the host scheduler has learned.
     pub margins: Vec<MarginInUse>,
 }
 
-/// Bare mechanics: one request at a time, the drive's own processing time before each.
+/// Bare mechanics: one request at a time, after the drive's own processing time.
 pub struct Mechanics<'p> {
     drive: Arc<Drive>,
     head: Position,
@@ -80,7 +80,7 @@ pub struct Mechanics<'p> {
 }
 
 impl<'p> Mechanics<'p> {
-    /// The head at rest, moved by a servo of its own.
+    /// A head at rest, moved by `executor`.
     pub fn new(drive: &Arc<Drive>, executor: ArmExecutor<'p>) -> Self {
         Self {
             drive: Arc::clone(drive),
@@ -138,7 +138,7 @@ impl Device for Mechanics<'_> {
         self.in_service = Some(Done { sequence: waiting.sequence, served, flush: false });
     }
 
-    /// There is no buffer: what was reported done is on the media.
+    /// Without a buffer, every write that is done is on the media.
     fn flush(&mut self, _: SimTime, _: u64) -> bool {
         false
     }
@@ -160,7 +160,7 @@ impl Device for Mechanics<'_> {
             }
             return None;
         };
-        // The arm could do nothing else while the command was processed.
+        // Command processing counts as head time, as the arm is blocked meanwhile.
         self.executor.foreground_took(done.sequence, done.served.overhead + done.served.head());
         self.executor.foreground_done(done.sequence, now);
         Some(done)
@@ -174,32 +174,32 @@ impl Device for Mechanics<'_> {
     }
 }
 
-/// How often in a turn, at most, to look whether a drive is done with its own work. Assumed: no later
-/// than a few blocks pass.
+/// Checks per turn for the end of a drive's own work. Assumed: a check is late by a few blocks at most.
 const LOOKS: u64 = 100;
 
 /// A whole drive.
 pub struct WholeDrive<'p> {
     unit: Unit,
     executor: ArmExecutor<'p>,
-    /// Writes that are done and may still be in the buffer alone, for the servo's planner: the
-    /// number that the buffer gave to the last write until then, and the request's sequence.
+    /// Done writes that may be in the buffer only, for the executor's planner. Each has the buffer's
+    /// number of the newest write at that time, and the request's sequence.
     in_buffer: VecDeque<(u64, u64)>,
 }
 
 impl<'p> WholeDrive<'p> {
-    /// The unit and the servo of one arm.
+    /// Joins the electronics and the executor of one arm.
     pub fn new(unit: Unit, executor: ArmExecutor<'p>) -> Self {
         let unit = if executor.has_planner() { unit.with_destage_shares() } else { unit };
         Self { unit, executor, in_buffer: VecDeque::new() }
     }
 
-    /// Tells the planner of writes that have reached the media.
+    /// Reports writes that have reached the media to the planner.
     #[inline]
     fn end_writes(&mut self, now: SimTime) {
         while let Some((sequence, head)) = self.unit.destage_share() {
             self.executor.foreground_took(sequence, head);
         }
+        // Buffer numbers rise, so the first write that is not on the media ends the search.
         while let Some(&(write, sequence)) = self.in_buffer.front() {
             if !self.unit.is_written(write, now) {
                 break;
@@ -209,12 +209,12 @@ impl<'p> WholeDrive<'p> {
         }
     }
 
-    /// Tells the planner of a request that is done, of a write only when it is on the media.
+    /// Reports a request that is done to the planner; a write only once it is on the media.
     fn end(&mut self, now: SimTime, op: Op, done: &Done) {
         if !done.served.hit {
             self.executor.count_idle(self.unit.drive(), done.served.queue);
         } else if op == Op::Write || self.unit.has_read_on() {
-            // Writing it back, or reading on behind it, moves the head for nobody who waits.
+            // A destage, or reading ahead, moves the head without a waiting request.
             self.executor.forget_idle();
         }
         if op == Op::Write && done.served.hit {
@@ -225,7 +225,7 @@ impl<'p> WholeDrive<'p> {
         }
     }
 
-    /// A run in idle time ends or begins, if the drive itself has nothing to do.
+    /// Ends or begins a run in idle time, if the drive itself is idle.
     #[cold]
     fn advance_idle(&mut self, now: SimTime) {
         let is_idle = self.unit.is_idle(now);
@@ -234,14 +234,14 @@ impl<'p> WholeDrive<'p> {
         if let Some((access, op)) = self.executor.advance_idle(self.unit.drive(), head, is_idle) {
             self.unit.lend_head(access.end, op, now + access.total());
         } else if !is_idle && !self.has_requests() {
-            // It says neither when its own work ends nor when that goes on.
+            // The drive announces neither the end of its work nor the start of the next.
             let soon = self.unit.drive().rotation().period() / LOOKS;
             self.executor.begin_idle(now, self.unit.media_free().max(now + soon));
         }
     }
 
-    /// Whether requests are not done, in the drive or in the queue outside. Writes that only the
-    /// buffer has are done.
+    /// Whether requests are in the drive or in the queue outside. Writes in the buffer only count as
+    /// done.
     #[inline]
     fn has_requests(&self) -> bool {
         self.unit.has_commands() || self.executor.foreground_count() > self.in_buffer.len()

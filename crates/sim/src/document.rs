@@ -1,8 +1,8 @@
-//! Experiments and drive files as TOML documents, and what is wrong with one in words for whoever
-//! wrote it: the line, the whole key, its value, and what is needed there.
+//! Experiments and drive files as TOML documents. A fault names the line, the whole key, its value, and
+//! the allowed values.
 //!
-//! Of a table with a key that tells which others it has (`kind`, `form`), Serde names nothing but the
-//! table; the key in it is found again by what is said of its value.
+//! In a table whose other keys depend on one key (`kind`, `form`), Serde reports the table only. This
+//! module finds the faulty key by its value in Serde's message.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,12 +13,12 @@ use serde_path_to_error::Segment;
 use toml::de::DeTable;
 use toml::{Table, Value};
 
-/// What is wrong with a document.
+/// A fault in a document.
 #[derive(Debug)]
 pub(crate) struct Fault {
-    /// From 1, where it is known.
+    /// Line from 1, where known.
     pub line: Option<usize>,
-    /// Key, value and what is needed.
+    /// Key, value and allowed values.
     pub says: String,
 }
 
@@ -31,7 +31,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The text as TOML; one that is none is shown with the place, as the parser does it.
+/// Parses TOML; a fault shows the place as the parser does.
 pub(crate) fn parse(text: &str) -> Result<Value, Fault> {
     let table: Result<Table, _> = toml::from_str(text);
     table.map(Value::Table).map_err(|error| {
@@ -40,10 +40,10 @@ pub(crate) fn parse(text: &str) -> Result<Value, Fault> {
     })
 }
 
-/// What whoever wrote this text has probably overlooked.
+/// A likely mistake behind a parser's message.
 fn hint(text: &str, says: &str) -> &'static str {
     if text.trim_start().starts_with('{') {
-        "\nthis is JSON, and TOML is needed: `key = value` in a line of its own, and `[name]` above the \
+        "\nthis is JSON, and TOML is needed: `key = value` on a separate line, and `[name]` above the \
          keys of a table"
     } else if says.contains("invalid boolean") || says.contains("string values must be quoted") {
         "\na text needs quotes: \"tr96\" and not tr96"
@@ -56,24 +56,24 @@ fn hint(text: &str, says: &str) -> &'static str {
     }
 }
 
-/// What the document of this text says.
+/// Reads a document from its text; faults have lines.
 pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
     understood(&parse(text)?).map_err(|(says, path)| Fault { line: line(text, &path), says })
 }
 
-/// What a document without a text says.
+/// Reads a document without a text; faults have no lines.
 pub(crate) fn interpret<T: DeserializeOwned>(root: &Value) -> Result<T, Fault> {
     understood(root).map_err(|(says, _)| Fault { line: None, says })
 }
 
-/// From a table or a list to what is in it.
+/// A step from a table or a list to a part of it.
 #[derive(Debug, Clone, PartialEq)]
 enum Step {
     Key(String),
     Entry(usize),
 }
 
-/// What the document says, or what is wrong with it and where.
+/// Reads a document, or reports the fault and its path.
 fn understood<T: DeserializeOwned>(root: &Value) -> Result<T, (String, Vec<Step>)> {
     attempt(root).map_err(|(text, path)| {
         let is_still_said =
@@ -83,7 +83,7 @@ fn understood<T: DeserializeOwned>(root: &Value) -> Result<T, (String, Vec<Step>
     })
 }
 
-/// The same in Serde's words, with the place as far as Serde knows it.
+/// Like `understood`, with Serde's message and path, which may end at a table.
 fn attempt<T: DeserializeOwned>(root: &Value) -> Result<T, (String, Vec<Step>)> {
     serde_path_to_error::deserialize(root.clone()).map_err(|error| {
         let step = |segment: &Segment| match segment {
@@ -96,12 +96,11 @@ fn attempt<T: DeserializeOwned>(root: &Value) -> Result<T, (String, Vec<Step>)> 
     })
 }
 
-/// Values that are tried as the cause of a fault. Each takes a reading of the whole document, so without
-/// a bound a long list of equal values would take hours.
+/// Most values that are tested as the cause of a fault. A test reads the whole document, so a long list
+/// of equal values would take hours without this bound.
 const SUSPECTS_MAX: usize = 64;
 
-/// The path, or one from there on: to the first of those whom Serde's text suits without which it
-/// would not be said.
+/// Extends a path to the first suspect without which Serde's message changes.
 fn narrowed(
     root: &Value,
     path: Vec<Step>,
@@ -119,7 +118,7 @@ fn narrowed(
     suspects.into_iter().take(SUSPECTS_MAX).find(is_to_blame).unwrap_or(path)
 }
 
-/// Adds the paths of all in `value`, which is at `path`, of which Serde may have said this.
+/// Adds the paths of all parts of `value`, at `path`, to which Serde's message may refer.
 fn look_for_suspects(value: &Value, path: &[Step], text: &str, suspects: &mut Vec<Vec<Step>>) {
     let mut look = |step: Step, inner: &Value| {
         let suits = match (text.strip_prefix(UNKNOWN_KEY), &step) {
@@ -144,7 +143,7 @@ fn look_for_suspects(value: &Value, path: &[Step], text: &str, suspects: &mut Ve
     }
 }
 
-/// Whether Serde's text, or that of a type of ours, repeats this value.
+/// Whether a message repeats this value.
 fn is_named(value: &Value, text: &str) -> bool {
     match value {
         Value::String(value) => {
@@ -178,7 +177,7 @@ fn remove(root: &mut Value, path: &[Step]) {
     }
 }
 
-/// As `--set` takes it: `freeblock.beside[0].task`.
+/// A path in the form of `--set`: `freeblock.beside[0].task`.
 fn dotted(path: &[Step]) -> String {
     let mut text = String::new();
     for step in path {
@@ -191,7 +190,7 @@ fn dotted(path: &[Step]) -> String {
     text
 }
 
-/// Line of the text, from 1, at which that begins; None for the document as a whole.
+/// Line of the text, from 1, on which the part at `path` begins; None for the whole document.
 fn line(text: &str, path: &[Step]) -> Option<usize> {
     let root = DeTable::parse(text).ok()?;
     let (Step::Key(first), rest) = path.split_first()? else { return None };
@@ -207,7 +206,7 @@ const UNKNOWN_KEY: &str = "unknown field ";
 const MISSING_KEY: &str = "missing field ";
 const UNKNOWN_NAME: &str = "unknown variant ";
 
-/// Keys and names of earlier versions, with their names of today.
+/// Keys and names of earlier versions, with their present names.
 const RENAMED: [(&str, &str); 11] = [
     ("at_drive", "queue_depth"),
     ("data-mining", "scan"),
@@ -222,7 +221,7 @@ const RENAMED: [(&str, &str); 11] = [
     ("worth", "latency_weight"),
 ];
 
-/// The end of a message about a name that is none of those `known`: the one that was probably meant.
+/// End of a message about an unknown name: the present or the most similar name.
 fn meant<'n>(name: &str, known: impl Iterator<Item = &'n str> + Clone) -> String {
     let renamed = RENAMED
         .iter()
@@ -233,7 +232,7 @@ fn meant<'n>(name: &str, known: impl Iterator<Item = &'n str> + Clone) -> String
     }
 }
 
-/// Of `text` as Serde has it of the value of this key: what it is, and what is needed.
+/// Rewrites Serde's `text` about the value of this key: the fault, and the allowed values.
 fn explained(key: &str, value: Option<&Value>, text: &str) -> String {
     let (wrong, expected) = text.split_once(", expected ").unwrap_or((text, ""));
     let meant = |name: &str| meant(name.trim_matches('`'), quoted(expected));
@@ -255,7 +254,7 @@ fn explained(key: &str, value: Option<&Value>, text: &str) -> String {
     format!("`{key}` is {shown}: {needed} is needed{meant}{}", share_meant(value, expected))
 }
 
-/// The number that a share in per cent stands for.
+/// The number that a share in per cent means.
 fn share_meant(value: &Value, expected: &str) -> String {
     let percent = value.as_str().filter(|_| expected.starts_with('f'));
     let percent = percent.and_then(|text| text.strip_suffix('%')?.trim().parse::<f64>().ok());

@@ -69,7 +69,7 @@ impl<T> EventQueue<T> {
         Some((event.key.0, event.what))
     }
 
-    /// Whether nothing will happen any more.
+    /// Whether no event is left.
     pub fn is_empty(&self) -> bool {
         self.heap.is_empty()
     }

@@ -1,9 +1,9 @@
-//! Independent drives side by side, each a simulation of its own, on all cores.
+//! Independent drives side by side, each a separate simulation, on all cores.
 //!
-//! Goals: the same bytes with any number of threads; what a drive does depends on the experiment's
-//! seed and the drive's number, and not on how many drives there are; memory grows with the drives
-//! by a line for each, and with the threads.
-//! Non-goals: drives that have anything to do with each other.
+//! Goals: the same bytes with any number of threads. The result of a drive depends on the experiment's
+//! seed and the drive's number, and not on the number of drives. Memory grows by a line for each drive,
+//! and with the threads.
+//! Non-goals: drives that affect each other.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -34,8 +34,8 @@ impl Member {
     }
 }
 
-/// The independent drives of an experiment, in order of their numbers: one for each device of its
-/// trace that takes part, else as many as its array says.
+/// The independent drives of an experiment, in order of their numbers: one for each device of its trace
+/// that takes part, else the number that its array gives.
 pub(crate) fn members(
     config: &SimConfig,
     trace: Option<&TraceInfo>,
@@ -58,7 +58,7 @@ pub(crate) fn members(
     let wrong = |message: String| Err(ConfigError::Array { message });
     match asked {
         Some(asked) if u64::from(asked) != count => wrong(format!(
-            "`drives` is {asked}, but each device of the trace has an independent drive of its own, and {count} take part: {count} or no `drives` at all is needed"
+            "`drives` is {asked}, but each of the trace's {count} devices that take part has one drive: {count} or no `drives` at all is needed"
         )),
         _ if count > u64::from(DRIVES_MAX) => {
             wrong(format!("the trace has {count} devices: at most {DRIVES_MAX} are allowed"))
@@ -102,7 +102,7 @@ struct FleetProgress<'a> {
 }
 
 impl FleetProgress<'_> {
-    /// A drive has done so much more, of a `total` that is the same for every drive.
+    /// Adds `done` to the progress of a drive. `total` is the same for every drive.
     fn add(&mut self, done: u64, total: u64) {
         self.done += done;
         (self.progress)(self.done, total * self.drives);

@@ -1,14 +1,14 @@
-//! Idle time as a second source of free work: what an arm does while no foreground request is there.
+//! Idle time as a second source of free work: runs of an arm without foreground requests.
 //!
-//! The arm waits as long as the planner says, then does run after run until a foreground request
-//! arrives. The run under way is finished first, and the head may be elsewhere: that is what the
-//! foreground pays, and it is known to the nanosecond for the request that has the head next.
+//! The arm waits as long as the planner says, then performs run after run until a foreground request
+//! arrives. The run under way finishes first and leaves the head elsewhere. That delay is the price for
+//! the foreground. It is exact to the nanosecond for the request that has the head next.
 //!
-//! A drive with electronics first does what it does on its own account: it writes back and reads on to
-//! its limit. Then its head is lent, run by run; what the buffer serves goes on meanwhile.
+//! A drive with electronics first finishes its own work: destages, and reading ahead up to its limit.
+//! Then it lends its head, run by run; meanwhile its buffer continues to serve hits.
 //!
-//! Non-goals: what a write that finds no room in the buffer waits longer for the data before it to be
-//! written back; reading ahead that would have gone on at a later hit.
+//! Non-goals: the longer wait of a write that finds the buffer full; reading ahead that a later hit
+//! would have continued.
 
 use freewheel_freeblock::{FreeRun, Planner};
 use freewheel_model::drive::{Access, Departure, Drive, Target};
@@ -24,20 +24,20 @@ pub struct IdleTime {
     pub read_bytes: u64,
     /// Bytes written.
     pub write_bytes: u64,
-    /// Time of the head's: movements, waits, and transfers.
+    /// Time of the head: movements, waits, and transfers.
     pub head_ns: u64,
-    /// Foreground requests that were the first to be served behind such work.
+    /// Foreground requests that were the first behind such work.
     pub requests_behind: u64,
     /// Of them, those that ended later than without it.
     pub requests_delayed: u64,
     /// How much later they ended.
     pub delay_ns: u64,
-    /// How much earlier others ended, for the head happened to be nearer.
+    /// How much earlier others ended, because the head happened to be nearer.
     pub gain_ns: u64,
 }
 
 impl IdleTime {
-    /// Both together.
+    /// Sums of both.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             runs: self.runs + other.runs,
@@ -51,7 +51,7 @@ impl IdleTime {
         }
     }
 
-    /// A foreground request has ended here and not there.
+    /// Compares the end of a foreground request with its end `alone`, without work in idle time.
     fn compare(&mut self, end: SimTime, alone: SimTime) {
         self.requests_behind += 1;
         self.requests_delayed += u64::from(end > alone);
@@ -63,14 +63,14 @@ impl IdleTime {
 /// An arm's idle time.
 #[derive(Default)]
 pub(crate) struct Idle {
-    /// Since when the arm has had nothing to do, if that is so.
+    /// Start of the idle time that is under way.
     since: Option<SimTime>,
-    /// When the next run begins, if no request comes before.
+    /// Start of the next run, if no request arrives before.
     next: Option<SimTime>,
     under_way: Option<(FreeRun, SimTime)>,
-    /// Once there has been a run.
+    /// Set by the first run of an idle time.
     left: Option<InterruptedHead>,
-    /// The first access behind it, once there has been one.
+    /// Set by the first foreground access after a run.
     behind: Option<FirstAccessAfter>,
     time: IdleTime,
 }
@@ -78,15 +78,15 @@ pub(crate) struct Idle {
 /// The head as the foreground left it.
 #[derive(Clone, Copy)]
 struct InterruptedHead {
-    /// When the first run took it away.
+    /// Where and when the first run took the head away.
     head: Departure,
-    /// When the idle time began.
+    /// Start of the idle time.
     since: SimTime,
-    /// When a request came.
+    /// Arrival of the request that ended it.
     until: Option<SimTime>,
 }
 
-/// The first foreground access behind runs in idle time.
+/// The first foreground access after runs in idle time.
 struct FirstAccessAfter {
     left: InterruptedHead,
     begin: SimTime,
@@ -96,7 +96,7 @@ struct FirstAccessAfter {
 }
 
 impl Idle {
-    /// The arm has nothing to do from `now` on, for all that is known before `known`.
+    /// The arm is idle from `now` on; no run may begin before `known`, when the caller knows so.
     pub fn begin(&mut self, planner: &mut dyn Planner, now: SimTime, known: SimTime) {
         self.since.get_or_insert(now);
         let start = planner.idle().and_then(|idle| idle.idle_from(now));
@@ -115,18 +115,18 @@ impl Idle {
         self.under_way.is_some()
     }
 
-    /// When a run ends or begins.
+    /// End of the run under way, or else start of the next.
     pub fn next_event(&self) -> Option<SimTime> {
         self.under_way.map(|(_, end)| end).or(self.next)
     }
 
-    /// Sums so far; None when there was nothing.
+    /// Sums so far; None without any run.
     pub fn time(&self) -> Option<IdleTime> {
         (self.time.runs > 0).then_some(self.time)
     }
 
-    /// Ends the run under way, and begins another from `head` on if the arm `is_idle` still: where
-    /// that will leave the head, and what it does.
+    /// Ends the run under way. Begins another from `head` if the arm still `is_idle`; returns its
+    /// access and direction.
     pub fn advance(
         &mut self,
         planner: &mut dyn Planner,
@@ -144,6 +144,7 @@ impl Idle {
         let run = planner.idle()?.plan_idle(&head)?;
         let access = run.access(drive, &head);
         let since = self.since.unwrap_or(head.begin);
+        // Later runs must not replace the position in which the foreground left the head.
         let left = self.left.get_or_insert(InterruptedHead { head, since, until: None });
         (left.since, left.until) = (since, None);
         self.under_way = Some((run, head.begin + access.total()));
@@ -155,7 +156,7 @@ impl Idle {
         Some((access, run.op))
     }
 
-    /// The foreground has the head again, for an access that begins and ends like this.
+    /// The foreground has the head again, for this access.
     pub fn access(&mut self, begin: SimTime, end: SimTime, target: &Target, seek_error_ns: i64) {
         if let Some(left) = self.left.take() {
             self.behind =
@@ -163,20 +164,22 @@ impl Idle {
         }
     }
 
-    /// The drive has moved the head itself: nobody was kept waiting.
+    /// The drive has moved the head itself, so the runs delayed no request.
     pub fn forget(&mut self, planner: &mut dyn Planner) {
         if let Some(InterruptedHead { since, until: Some(until), .. }) = self.left.take() {
             idle_used(planner, until - since, SimDuration::ZERO);
         }
     }
 
-    /// The access behind work in idle time, if there has been one, was that of a request that waited
-    /// for the head for so long: counts what that work cost it.
+    /// Counts the cost of work in idle time for the request that made the first access behind it. That
+    /// request waited `waited` for the head.
     pub fn count(&mut self, planner: &mut dyn Planner, drive: &Drive, waited: SimDuration) {
         let Some(behind) = self.behind.take() else { return };
         let FirstAccessAfter { left, begin, end, target, seek_error_ns } = behind;
-        // Waits behind the media's part, for the bus, are none of the head's.
+        // The request could have had the head this much earlier. Bus waits after the media access do
+        // not count.
         let earliest = SimTime::from_ns(begin.ns().saturating_sub(waited.ns()));
+        // Without the runs, the access begins then, but not within the idle time.
         let ready = earliest.max(left.until.unwrap_or(earliest));
         let from = Departure { begin: ready, ..left.head };
         let alone = ready + drive.media_access_from(&from, &target, seek_error_ns).total();

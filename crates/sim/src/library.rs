@@ -71,7 +71,7 @@ pub enum DriveError {
         /// Key, value and what is allowed.
         source: BuildDriveError,
     },
-    /// The drive is said to do something that no drive does.
+    /// Behaviour that no drive has.
     #[error("{origin}: {source}")]
     Habit {
         /// The file or shipped drive.
@@ -104,7 +104,7 @@ pub fn text(name_or_path: &str) -> Result<Cow<'static, str>, DriveError> {
     Ok(Cow::Owned(text))
 }
 
-/// The same drive, of which a path counts from `folder`, for whoever is in the current one.
+/// Makes a drive's path that is relative to `folder` relative to the current folder.
 pub fn from_folder(name_or_path: &str, folder: &Path) -> String {
     let path = folder.join(name_or_path);
     match shipped(name_or_path).is_none() && is_file(name_or_path, &path) {
@@ -223,7 +223,7 @@ mod tests {
             let sorted = misses.collect::<std::collections::BTreeSet<_>>();
             assert!(
                 reasons.eq(sorted),
-                "{name}: each miss has its reason, and nothing else has one"
+                "{name}: each miss has its reason, and no other value has one"
             );
         }
         let known: Vec<_> = MISSES.iter().map(|miss| (miss.0, miss.1)).collect();

@@ -42,8 +42,7 @@ const GROUP_ROWS: usize = 1 << 20;
 const BATCH_ROWS: usize = 8192;
 /// Signed, as every reader of Parquet understands.
 const INT64_MAX: u64 = i64::MAX as u64;
-/// Integer columns in the order of the schema; `op` stands behind the first, `refused` and `fua` at
-/// the end.
+/// Integer columns in the order of the schema. `op` follows the first; `refused` and `fua` are last.
 const INTEGERS: usize = 10;
 const SCHEMA: &str = "
     message completions {
@@ -93,7 +92,7 @@ struct Rows {
 }
 
 impl CompletionLog {
-    /// Starts a log at `path` of a run of `config`. Nothing is there until [`Self::finish`].
+    /// Starts a log at `path` of a run of `config`. No file appears there until [`Self::finish`].
     pub fn create(path: &Path, config: &SimConfig) -> Result<Self, LogError> {
         let name = path.display().to_string();
         let error = |reason: String| LogError { file: name.clone(), reason };
@@ -103,7 +102,7 @@ impl CompletionLog {
         Ok(Self { file, rows: Rows::default(), name, failure: None })
     }
 
-    /// Appends a row. After a failure it does nothing more.
+    /// Appends a row. After a failure it is ignored.
     #[inline]
     pub fn record(&mut self, completion: &Completion) {
         if self.failure.is_some() {
@@ -144,7 +143,7 @@ impl CompletionLog {
 }
 
 impl Rows {
-    /// Nothing in a row exceeds its end, which was checked to fit; an address is far below.
+    /// Every value of a row is at most its end, which was checked to fit; an address is far below.
     #[inline]
     fn push(&mut self, completion: &Completion) {
         let request = &completion.request;

@@ -1,4 +1,4 @@
-//! What a run is summed up in.
+//! Summary of a run.
 
 mod time;
 
@@ -18,13 +18,13 @@ use crate::idle::IdleTime;
 
 pub use self::time::{BusyShares, FreeResult, HeadTime, Resource, Stages};
 
-/// Sums while a run goes on, and of several runs. All are integers: however runs are put together,
-/// the sums are the same.
+/// Sums during a run, and over several runs. All are integers, so any order of addition gives the same
+/// sums.
 #[derive(Default)]
 pub(crate) struct Tally {
     reads: Distribution,
     writes: Distribution,
-    /// Of the writes those with FUA, where there are some: few runs have them.
+    /// Writes with FUA; absent in most runs.
     fua_writes: Option<Box<Distribution>>,
     flushes: Distribution,
     read_blocks: u64,
@@ -42,33 +42,32 @@ pub(crate) struct Tally {
     postmark: Option<PostmarkResult>,
 }
 
-/// What is known of runs when they have ended.
+/// Values that are known at the end of a run.
 #[derive(Default)]
 struct Ended {
     /// The longest run.
     elapsed: SimTime,
-    /// All runs one after the other.
+    /// Sum of the lengths of all runs.
     runs_ns: u128,
-    /// The same for every arm.
+    /// Sum over every arm of every run.
     arms_ns: u128,
     busy: BusyTime,
     head_time: HeadTime,
     destaging_ns: u128,
     dirty_blocks: u64,
-    /// Requests outstanding, summed over every nanosecond of every run.
+    /// Integral of outstanding requests over every nanosecond of every run.
     outstanding_area: u128,
     outstanding_max: u64,
     free: Option<FreeTime>,
     idle: Option<IdleTime>,
     host: Option<Account>,
     margins: Vec<MarginInUse>,
-    /// Of any of the drives, which are all alike.
+    /// Media rate of any drive, as all are alike.
     media_bytes_per_second: u64,
 }
 
-/// A run in numbers, with its distributions for drawing. Of independent drives, what is summed or
-/// counted is so over all of them, shares of the time are means that weigh each drive by its time,
-/// and each request that is outstanding is so on one drive.
+/// Summary of a run, with its distributions. Over independent drives, sums and counts are totals.
+/// Shares of time are means weighted by each drive's time. Outstanding requests are those on one drive.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunResult {
     /// Reads, writes, flushes, trims and refused writes.
@@ -77,7 +76,7 @@ pub struct RunResult {
     pub trims: u64,
     /// Writes that a host-managed drive refused. They count in no other sum.
     pub refused_writes: RefusedWrites,
-    /// From the start to the last completion; of independent drives the longest.
+    /// Time from the start to the last completion; the longest of independent drives.
     pub elapsed_ns: u64,
     /// Bytes read.
     pub read_bytes: u64,
@@ -85,9 +84,9 @@ pub struct RunResult {
     pub write_bytes: u64,
     /// Sums of stage times over reads and writes.
     pub stages: Stages,
-    /// Time of all arms together, of which the utilisation is a share.
+    /// Time of all arms together: the denominator of the utilisation.
     pub arms_ns: u128,
-    /// What the heads did.
+    /// Work of the heads.
     pub head_time: HeadTime,
     /// Free work in rotational gaps, where it was planned.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,21 +94,21 @@ pub struct RunResult {
     /// Work in idle time, where there was some.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle: Option<IdleTime>,
-    /// What a scheduler outside the drive saw and did, where there was one.
+    /// Observations and decisions of a host scheduler.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<Account>,
-    /// The margins of free work that it has learned, where it has: by what is done at the end of a
-    /// movement, how far that goes and which way.
+    /// Margins of free work that the host scheduler has learned, by direction, distance and purpose of
+    /// a movement.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub margins: Vec<MarginInUse>,
     /// The background work of each arm, where there was any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub background: Vec<BackgroundResult>,
-    /// What PostMark came to, where it was the workload.
+    /// Results of PostMark.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub postmark: Option<PostmarkResult>,
-    /// The same run with other memories for what is written, where there is write-back and
-    /// [`Experiment::run_references`](crate::config::Experiment::run_references) was asked for them.
+    /// The same run with other memories for writes, where
+    /// [`Experiment::run_references`](crate::config::Experiment::run_references) was called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_back_references: Option<WriteBackReferences>,
     /// Response times of reads and writes together.
@@ -127,31 +126,30 @@ pub struct RunResult {
     pub queue_ns_max: u64,
     /// Reads that the drive's buffer served.
     pub buffer_reads: u64,
-    /// Writes that were done when the drive's buffer had taken them.
+    /// Writes that were done once the drive's buffer held them.
     pub buffer_writes: u64,
-    /// Share of the time that the drive was busy: it had a command inside, or wrote back what the
-    /// buffer had taken. Of several arms the mean.
+    /// Share of time in which the drive had a command inside, or wrote back its buffer. The mean of
+    /// several arms.
     pub utilisation: f64,
-    /// The same of each part of the drive, and which part was busy longest.
+    /// Share of time in which each part of the drive was busy, and the busiest part.
     pub busy_shares: BusyShares,
-    /// Bytes that the buffer had taken and that were not written back when the run ended.
+    /// Bytes in the buffer that were not written back at the end of the run.
     pub left_in_buffer_bytes: u64,
-    /// Share of the time that the arm wrote back what the buffer had taken.
+    /// Share of time in which the arm wrote back the buffer.
     pub destaging: f64,
     /// Reads and writes a second.
     pub requests_per_second: f64,
     /// Bytes a second.
     pub bytes_per_second: f64,
-    /// Requests outstanding, flushes included, on average over time; of independent drives, on one
-    /// of them.
+    /// Mean number of outstanding requests over time, with flushes; on one of independent drives.
     pub outstanding_mean: f64,
-    /// Most requests outstanding at once; of independent drives, on one of them.
+    /// Most outstanding requests at once; on one of independent drives.
     pub outstanding_max: u64,
-    /// Hash over every completion, and over what free work has delivered where there is any; of
-    /// independent drives over their hashes: equal runs have equal hashes.
+    /// Hash over every completion and every delivery of free work. Independent drives: hash over their
+    /// hashes. Equal runs have equal hashes.
     pub result_hash: String,
-    /// Where there is free work, hash over the completions alone: as long as that delays nobody, the
-    /// hash of the same run without it.
+    /// Hash over the completions alone, where there is free work. It equals the hash of the run without
+    /// free work if that delayed no request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests_hash: Option<String>,
     /// Independent drives, in order of their numbers; none when all drives are one volume.
@@ -168,15 +166,15 @@ pub struct RunResult {
     pub write_distribution: Distribution,
 }
 
-/// One of several independent drives in numbers.
+/// Summary of one of several independent drives.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DriveResult {
-    /// Its number, from zero.
+    /// Number of the drive, from zero.
     pub number: u32,
-    /// The device of the trace whose drive it is.
+    /// Device of the trace on this drive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<u32>,
-    /// Its own seed: an experiment with this seed and this drive alone has the same result.
+    /// Seed of the drive: an experiment with this seed and this drive alone has the same result.
     pub seed: u64,
     /// Reads, writes, flushes and trims.
     pub requests: u64,
@@ -184,19 +182,19 @@ pub struct DriveResult {
     pub response_ns_mean: f64,
     /// 99 % of the response times of reads and writes are no longer.
     pub response_ns_p99: u64,
-    /// From its start to its last completion.
+    /// Time from its start to its last completion.
     pub elapsed_ns: u64,
-    /// Share of that time that it was busy.
+    /// Share of that time in which it was busy.
     pub utilisation: f64,
-    /// Hash over its completions and what free work has delivered.
+    /// Hash over its completions and deliveries of free work.
     pub result_hash: String,
-    /// Where there is free work, hash over its completions alone.
+    /// Hash over its completions alone, where there is free work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests_hash: Option<String>,
 }
 
 impl RunResult {
-    /// Mean response time of the writes without force unit access; none where all have it.
+    /// Mean response time of writes without force unit access; None where all have it.
     pub fn plain_write_ns_mean(&self) -> Option<f64> {
         let (count, sum_ns) = self.fua_write_response.as_ref().map_or((0, 0.0), count_and_sum);
         let (all, all_ns) = count_and_sum(&self.write_response);
@@ -214,7 +212,7 @@ impl Tally {
         self.outstanding.set(now, self.outstanding.value() + 1);
     }
 
-    /// Whether requests have arrived that are not done.
+    /// Whether requests have arrived and are not done.
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
         self.outstanding.value() > 0
@@ -259,7 +257,8 @@ impl Tally {
         self.refused.add(refusal);
     }
 
-    /// The run ends; `work` is that of each arm, whose media move so many bytes a second on average.
+    /// Ends the run. `work` has an entry for each arm; `media_bytes_per_second` is their mean media
+    /// rate.
     pub(crate) fn end(&mut self, now: SimTime, work: &[Work], media_bytes_per_second: u64) {
         let sum = |time: fn(&Work) -> SimDuration| {
             work.iter().map(|work| u128::from(time(work).ns())).sum::<u128>()
@@ -282,7 +281,7 @@ impl Tally {
         };
     }
 
-    /// The background work of every arm, each told when the run has ended.
+    /// Adds the background results of every arm at the end of the run.
     pub(crate) fn background(&mut self, arms: impl IntoIterator<Item = Background>) {
         let end = self.ended.elapsed;
         self.background.extend(arms.into_iter().map(|arm| arm.result(end)));
@@ -293,7 +292,7 @@ impl Tally {
         self.postmark = Some(result);
     }
 
-    /// Adds another run that has ended, all but its hash, for that depends on the order.
+    /// Adds another run that has ended, except its hash, which depends on the order.
     pub(crate) fn add(&mut self, other: &Self) {
         self.background.extend_from_slice(&other.background);
         self.reads.add(&other.reads);
@@ -313,7 +312,7 @@ impl Tally {
         self.ended.add(&other.ended);
     }
 
-    /// In numbers, when it has ended.
+    /// Summary of a run that has ended.
     pub(crate) fn result(self) -> RunResult {
         let Ended { elapsed, runs_ns, arms_ns, .. } = self.ended;
         let (result_hash, requests_hash) = self.hashes();
@@ -366,7 +365,7 @@ impl Tally {
         }
     }
 
-    /// In numbers, as the sum of these independent drives in the order of their numbers.
+    /// Summary of the sum of these independent drives, in order of their numbers.
     pub(crate) fn result_of(self, drives: Vec<DriveResult>) -> RunResult {
         let over = |of: fn(&DriveResult) -> &String| {
             let bytes = drives.iter().flat_map(|drive| of(drive).bytes());
@@ -378,7 +377,7 @@ impl Tally {
         RunResult { drives, result_hash, requests_hash, ..self.result() }
     }
 
-    /// Over completions and free work; where there is some, over the completions alone.
+    /// Hash over completions and free work; with free work also over the completions alone.
     fn hashes(&self) -> (String, Option<String>) {
         let requests = hash_text(self.hash);
         if self.background.is_empty() {
@@ -389,7 +388,7 @@ impl Tally {
         (hash_text(all), Some(requests))
     }
 
-    /// In numbers, as the independent drive of this number, seed and device.
+    /// Summary as the independent drive of this number, seed and device.
     pub(crate) fn drive_result(&self, number: u32, seed: u64, device: Option<u32>) -> DriveResult {
         let both = self.both();
         let (result_hash, requests_hash) = self.hashes();
@@ -441,7 +440,7 @@ impl Ended {
     }
 }
 
-/// Those of all arms.
+/// Margins of all arms.
 fn margins_of(work: &[Work]) -> Vec<MarginInUse> {
     let mut all = Vec::new();
     work.iter().for_each(|work| MarginInUse::add(&mut all, &work.margins));
@@ -452,13 +451,13 @@ fn hash_text(hash: u64) -> String {
     format!("{hash:016x}")
 }
 
-/// Every bit of address and end.
+/// Combines address and end into one word.
 #[inline]
 fn word(completion: &Completion) -> u64 {
     completion.end.ns() ^ completion.request.start.get().rotate_left(40)
 }
 
-/// Order counts.
+/// Mixes a word into a hash; the order counts.
 #[inline]
 pub(crate) fn mix(hash: u64, word: u64) -> u64 {
     (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
@@ -528,7 +527,7 @@ mod tests {
         assert_eq!((result.outstanding_mean, result.outstanding_max), (0.7, 2));
     }
 
-    /// A read of 4 ms, and then nothing, in 10 ms.
+    /// A read of 4 ms in a run of 10 ms.
     fn short_tally() -> Tally {
         let mut tally = Tally::default();
         let read = Served { seek: ms(4), ..Served::default() };

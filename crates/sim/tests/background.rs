@@ -57,7 +57,7 @@ fn promotion_of_the_last_blocks_ends_rounds_sooner_at_no_more_than_its_cost() {
                 requests += round.promoted.requests;
             }
             assert!(requests > 8, "{policy}: {requests}");
-            // The workload's requests are what they were, and there are no others among them.
+            // The workload's requests are all there, and no others.
             let foreground = with.read_response.count + with.write_response.count;
             assert_eq!(foreground, with.requests);
             assert!(before.rounds.iter().all(|round| round.promoted.requests == 0));
@@ -177,7 +177,7 @@ fn what_idle_time_costs_the_foreground_is_counted_to_the_nanosecond() {
                 let delay = after.end.ns() as i64 - before.end.ns() as i64;
                 delay_ns += delay.max(0) as u64;
                 gain_ns += (-delay).max(0) as u64;
-                // What is left of the run under way, the longer seek, and until the data come round.
+                // The delay is at most the rest of the run under way, the longer seek, and one turn.
                 let longer_seek = after.seek.ns() as i64 - before.seek.ns() as i64;
                 assert!(delay <= after.queue.ns() as i64 + longer_seek.max(0) + turn, "{delay}");
             }
@@ -218,8 +218,8 @@ fn idle_time_behind_electronics_costs_requests_that_need_the_media_what_is_count
             continue;
         };
         let later_ns = |(a, b): (&Completion, &Completion)| b.end.ns() as i64 - a.end.ns() as i64;
-        // The rest follow so soon that they wait for what the drive does behind the one before, or
-        // find in the buffer what it has not written back yet.
+        // The rest follow so soon that they wait for the drive's work after the previous one. Or they
+        // find in the buffer blocks that are not written back yet.
         let is_first = |at: usize| {
             at == 0 || (behind[at].arrival - behind[at - 1].end) > SimDuration::from_ms(20)
         };
@@ -395,7 +395,7 @@ fn tasks_beside_the_first_share_its_blocks_and_are_counted_apart() {
     );
 }
 
-/// Whatever its place, a task is told of as if it were the first, and served the same.
+/// A task's place in the list does not affect its events and service.
 #[test]
 fn a_task_fares_the_same_wherever_it_stands() {
     let scan = "block_size = \"4KiB\"\nsample_share = 0.02\ndeadline = \"10min\"\n";

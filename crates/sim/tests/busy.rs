@@ -49,7 +49,8 @@ fn writing_back_counts_as_busy_beside_the_commands() {
     let writes = format!("{OPEN}pattern = {{ read_share = 0.0 }}\n");
     let (result, list) = run(&writes, |_| {});
     let commands = union_ns(&list) as f64 / result.elapsed_ns as f64;
-    // The buffer takes a write at once, and the arm brings it to the media behind the host's back.
+    // The buffer takes a write at once, and the arm brings it to the media after the host has its
+    // reply.
     assert!(result.buffer_writes > 1000 && result.destaging > 0.2, "{}", result.destaging);
     assert!(result.utilisation > commands + 0.05, "{} and {commands}", result.utilisation);
     assert!(result.utilisation >= result.busy_shares.head, "{}", result.utilisation);

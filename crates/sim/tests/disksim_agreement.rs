@@ -72,8 +72,8 @@ fn differences(drive: &str, file: &str) -> Option<Vec<f64>> {
     };
     let text = std::io::read_to_string(zstd::Decoder::new(packed).unwrap()).unwrap();
     let mut spec = library::spec(drive).unwrap();
-    // DiskSim reads and writes in order in these runs, whatever its parameters say: with
-    // zero-latency access off the responses agree, with it on a tenth of them do not.
+    // DiskSim reads and writes in order in these runs, even where its parameters say otherwise. With
+    // zero-latency access off the responses agree; with it on a tenth of them differ.
     (spec.zero_latency.read, spec.zero_latency.write) = (false, false);
     let drive = library::build(&spec, drive).unwrap();
     let mut at = (SimTime::ZERO, Position::default());

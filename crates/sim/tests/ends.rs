@@ -1,5 +1,5 @@
-//! When background tasks end on a drive with the tracks of a large one: foretold early, against whole
-//! rounds, and in blocks of several sizes.
+//! Ends of background tasks on a drive with the tracks of a large one. Early predictions are compared
+//! with whole rounds, in blocks of several sizes.
 #![allow(missing_docs)]
 
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use freewheel_units::{Blocks, Bytes};
 /// Cylinders of the smaller drive: a whole scan takes some 27,000 gaps.
 const CYLINDERS: u32 = 600;
 
-/// The tracks and surfaces of the 24 TB drive on far fewer cylinders, with seeks that take as long for the
-/// same part of the stroke.
+/// The tracks and surfaces of the 24 TB drive on far fewer cylinders. Seeks over an equal share of the
+/// stroke take equal time.
 fn fewer_cylinders() -> DriveSpec {
     let mut spec = library::spec("exos-x24-24tb").unwrap();
     let smaller = spec.cylinders / CYLINDERS;
@@ -36,7 +36,7 @@ fn usual_block() -> Bytes {
     uses::usual_block(&drive, Blocks::new(1)).bytes()
 }
 
-/// A task behind ten clients that ends after so many requests, or with its first round.
+/// A task beside ten clients that ends after `requests` requests, or with its first round.
 fn task(kind: &str, block: Bytes, requests: u64, until: &str) -> TaskResult {
     let spec = fewer_cylinders();
     let drive = library::build(&spec, "fewer cylinders").unwrap();

@@ -1,4 +1,4 @@
-//! The event loop: what must hold whatever the drive, the policy and the workload.
+//! Properties of the event loop for every drive, policy and workload.
 #![allow(missing_docs)]
 
 use std::collections::BTreeMap;

@@ -27,8 +27,8 @@ fn busy(setting: &Setting, greed_ns: u64) -> Busy {
     Busy { greed_ns, ..Busy::new(&setting.drive, setting.seed) }
 }
 
-/// Tries runs at random on the source track, on the destination track and anywhere, and takes each
-/// with which the head is still in time, or `greed_ns` too late.
+/// Tries random runs on the source track, on the destination track and elsewhere. Takes each run that
+/// leaves the head in time, or up to `greed_ns` late.
 struct Busy {
     drive: Arc<Drive>,
     prng: Prng,
@@ -136,7 +136,7 @@ impl ForegroundObserver for Reckless {
     fn foreground(&mut self, _: ForegroundEvent<'_>) {}
 }
 
-/// The real planner, which takes every gap for so many nanoseconds longer than it is.
+/// The real planner with gaps that appear `longer_ns` longer than they are.
 struct Misled {
     tasks: Tasks,
     longer_ns: u64,
@@ -184,7 +184,7 @@ impl Misled {
     }
 }
 
-/// A scan that goes on for ever, and reads and writes of every kind.
+/// An endless scan, and reads and writes of every kind.
 fn any_tasks(setting: &Setting, rule: Rule) -> Tasks {
     let prng = &mut Prng::new(setting.seed, "tasks");
     let capacity = setting.drive.blocks();

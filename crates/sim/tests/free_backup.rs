@@ -1,5 +1,5 @@
-//! A backup against foreground writes in whole simulations: nothing is on the media, or in a drive's
-//! buffer, before what it writes over has been read.
+//! A backup against foreground writes in whole simulations. A write reaches the media, or a drive's
+//! buffer, only after the backup has read the blocks that it replaces.
 #![allow(missing_docs)]
 
 #[path = "common/setting.rs"]

@@ -1,5 +1,5 @@
-//! The cleaner's reads by the real freeblock scheduler: what it delivers is what was on the media
-//! and wanted, each block once, and the log loses and doubles nothing.
+//! The cleaner's reads by the real freeblock scheduler. They deliver wanted blocks of the media, each
+//! once, and the log neither loses nor doubles a block.
 #![allow(missing_docs)]
 
 #[path = "common/one_surface.rs"]

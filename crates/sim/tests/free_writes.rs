@@ -31,18 +31,18 @@ use freewheel_units::{Blocks, Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 use proptest::prelude::*;
 use setting::{Setting, any_setting};
 
-/// Written by a foreground request. Freeblock writes have the number of their registration, and
-/// what nobody has written has none.
+/// Version of a foreground write. Freeblock writes have the number of their registration, and blocks
+/// without a write have no version.
 const FOREGROUND: u64 = u64::MAX;
 
-/// Tasks with a write task to which blocks are added again and again, the drive's contents, and what
-/// they should be.
+/// Tasks with a write task to which blocks are added again and again. Holds the drive's contents, and
+/// the expected contents.
 struct Versions {
     tasks: Tasks,
     task: TaskId,
     size: u64,
     prng: Prng,
-    /// Whether the tasks are told when foreground requests arrive and are done.
+    /// Whether the tasks hear of arriving and completed foreground requests.
     tells: bool,
     /// By block of 512 B: who wrote it last.
     contents: Vec<u64>,
@@ -169,7 +169,7 @@ impl Versions {
         }
     }
 
-    /// While the foreground is at rest, the drive holds what it should.
+    /// While the foreground is at rest, the drive holds the expected contents.
     fn compare(&mut self) {
         assert!(self.foreground.is_empty());
         // What has been written of a block in pieces is not expected yet.
@@ -364,7 +364,7 @@ fn the_order_of_writes_is_put_to_the_test() {
     assert!(behind > 20, "{behind} writes behind promoted ones");
     let compared = sum(|run| run.compared);
     assert!(compared > 5 * runs.len() as u64, "{compared} in {} runs", runs.len());
-    // The canary: tasks that are told nothing of the foreground get the order wrong.
+    // The canary: tasks that hear of no foreground requests get the order wrong.
     let deaf = |setting| {
         std::panic::catch_unwind(|| {
             run(&setting, Rule::Greedy, false);

@@ -1,6 +1,6 @@
-//! Drive files and experiments over their saved fuzz corpora, and over seeded random damage to them:
-//! nothing panics, and what is written again reads the same. `cargo fuzz run drive_file` and
-//! `cargo fuzz run experiment` in `fuzz/` go on from the same corpora with the same checks.
+//! Drive files and experiments over their saved fuzz corpora, and over seeded random damage to them.
+//! None panics, and a value that is written and read again is the same. `cargo fuzz run drive_file` and
+//! `cargo fuzz run experiment` in `fuzz/` start from the same corpora with the same checks.
 
 #[path = "../../../fuzz/src/damage.rs"]
 mod damage;

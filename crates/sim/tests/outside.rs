@@ -1,5 +1,5 @@
-//! The scheduler outside a drive: what it foresees, what it makes of surprises, and what its free work
-//! costs the foreground.
+//! The scheduler outside a drive: its predictions, its reactions to surprises, and the cost of its free
+//! work for the foreground.
 #![allow(missing_docs)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,7 +50,7 @@ struct Setting {
     think_time: SimDuration,
     free: bool,
     /// So often searches for free work may go on in a gap.
-    stalled_requests_max: u64,
+    checks_max: u64,
     /// Requests begin and end at any block of 512 B.
     of_512: bool,
 }
@@ -88,7 +88,7 @@ impl Outcome {
         self.finished.iter().filter(is_overtaken).count()
     }
 
-    /// Part of the head's time that free work is said to have delayed the foreground by.
+    /// Share of the head's time by which free work delayed the foreground, by the scheduler's account.
     fn delayed(&self) -> f64 {
         let head: SimDuration = self.finished.iter().map(|finished| finished.head).sum();
         self.account.delay_ns as f64 / head.ns() as f64
@@ -170,7 +170,7 @@ impl Setting {
             requests: 4000,
             think_time: MS * 30,
             free: true,
-            stalled_requests_max: u64::MAX,
+            checks_max: u64::MAX,
             of_512: false,
         }
     }
@@ -229,8 +229,7 @@ impl Setting {
         let (real, behaviour) = (&self.real, &self.behaviour);
         let drive = EmulatedDrive::new(real, "real", behaviour, BadBlocks::default(), 1).unwrap();
         let mut tasks = scan(&scheduler.planners_drive());
-        let mut planner =
-            Impatient { tasks: &mut tasks, stalled_requests_max: self.stalled_requests_max };
+        let mut planner = Impatient { tasks: &mut tasks, checks_max: self.checks_max };
         let planner = self.free.then_some(&mut planner as &mut dyn Planner);
         let (mut finished, mut completions) = (Vec::new(), Vec::new());
         let mut watch = |one: &Finished| finished.push(one.clone());
@@ -280,10 +279,10 @@ fn commands_that_are_sent_together_are_processed_one_after_the_other() {
     assert!(outcome.account.commands > 100, "{:?}", outcome.account);
 }
 
-/// Whoever plans for as long as searches are told so often in a gap that they may go on.
+/// A planner whose search ends at check `checks_max` + 1 for more time.
 struct Impatient<'a> {
     tasks: &'a mut Tasks,
-    stalled_requests_max: u64,
+    checks_max: u64,
 }
 
 impl Planner for Impatient<'_> {
@@ -295,7 +294,7 @@ impl Planner for Impatient<'_> {
         let mut asked = 0;
         let mut go_on = |_: SearchProgress| {
             asked += 1;
-            asked <= self.stalled_requests_max
+            asked <= self.checks_max
         };
         self.tasks.plan_while(gap, &mut go_on, runs);
     }
@@ -339,14 +338,9 @@ impl Impatient<'_> {
 #[test]
 fn clients_are_served_in_the_same_order_and_at_the_same_times_however_long_searches_may_go_on() {
     for policy in [PolicySpec::Fcfs, PolicySpec::Sptf] {
-        let setting = |stalled_requests_max| Setting {
-            policy,
-            stalled_requests_max,
-            requests: 1500,
-            ..Setting::bare()
-        };
-        let [none, some, all] =
-            [0, 20, u64::MAX].map(|stalled_requests_max| setting(stalled_requests_max).run());
+        let setting =
+            |checks_max| Setting { policy, checks_max, requests: 1500, ..Setting::bare() };
+        let [none, some, all] = [0, 20, u64::MAX].map(|checks_max| setting(checks_max).run());
         let served = |outcome: &Outcome| -> Vec<_> {
             let of = |done: &Completion| (done.request.start, done.arrival, done.end);
             outcome.completions.iter().map(of).collect()
@@ -390,7 +384,7 @@ fn setting_of(seed: u64) -> Option<Setting> {
         requests: 200,
         think_time: MS * 30,
         free: true,
-        stalled_requests_max: u64::MAX,
+        checks_max: u64::MAX,
         of_512: false,
     })
 }
@@ -640,7 +634,7 @@ fn every_block_of_a_scan_is_delivered_once() {
     let outcome = small.run();
     outcome.assert_scanned(&small);
     outcome.assert_answered_once(&small);
-    assert_eq!(outcome.overtaken(), 0, "two commands leave nothing to choose");
+    assert_eq!(outcome.overtaken(), 0, "two commands leave no choice");
 }
 
 #[test]
@@ -667,7 +661,7 @@ fn reordering(plain: Setting) -> Setting {
     Setting { real, behaviour, scheduler, ..plain }
 }
 
-/// A drive with a buffer, which answers writes as it is told.
+/// A drive with a buffer that answers writes as `write_cache` says.
 fn buffering(plain: Setting, write_cache: WriteCache) -> Setting {
     let electronics = library::spec("atlas10k").unwrap().electronics;
     // A bus slower than the media would hide whose end is seen.
@@ -688,8 +682,8 @@ fn learning(plain: Setting) -> Setting {
     Setting { scheduler, ..plain }
 }
 
-/// Clients that never think, so that whatever takes longer shows in the end. Behind a scan and without,
-/// and by what part it ends later.
+/// Clients that never think, so that every delay shows at the end. Runs them with and without a scan;
+/// returns the share by which the end is later.
 fn behind_a_scan(make: impl Fn(Setting) -> Setting) -> (Outcome, f64) {
     let busy = Setting { think_time: us(0), requests: 20_000, ..Setting::jittery(us(50)) };
     let with = make(learning(busy));
@@ -728,9 +722,8 @@ fn free_work_of_a_drive_that_reorders_costs_the_foreground_no_more_than_the_budg
     }
 }
 
-/// What the drive writes on its own time is seen by nobody: free work is planned for gaps that are none,
-/// and what it delays is not told from what the drive does for itself. Hence the advice to switch the
-/// cache off.
+/// The host does not see the drive's own destages. The scheduler plans free work for gaps that do not
+/// exist, and cannot tell its delays from those of destages. Hence the advice to switch the cache off.
 #[test]
 fn a_scan_of_a_drive_that_answers_writes_at_once_is_whole_but_holds_the_budget_only_as_far_as_is_seen()
  {
@@ -794,12 +787,13 @@ fn free_work_beside_part_sectors_holds_the_budget_and_is_lost_only_where_nobody_
         assert!(later < budget, "{later}");
     }
     assert!(known.delayed() < budget, "{}", known.delayed());
-    // Nearly all gaps are used; else turns that the drive needs are held to be free work's, which ends.
+    // Nearly all gaps are used. Else turns that the drive itself needs count against free work, which
+    // stops.
     assert!(known.account.gaps_used * 10 > known.account.gaps * 9, "{:?}", known.account);
     assert!(unknown.account.gaps_used * 10 < unknown.account.gaps, "{:?}", unknown.account);
 }
 
-/// An experiment on a drive that takes whole sectors of 4 KiB alone, whatever its file says.
+/// An experiment on a 4Kn drive, even where its file says otherwise.
 fn of_4kn(more: &str) -> String {
     format!(
         "drive = \"exos-x24-24tb\"\nscheduler = {{ policy = \"sptf\" }}\n\

@@ -1,4 +1,4 @@
-//! PostMark on the log-structured disk: what it does, and what cleaning costs it.
+//! PostMark on the log-structured disk: its work, and the cost of cleaning.
 #![allow(missing_docs)]
 
 #[path = "common/one_surface.rs"]

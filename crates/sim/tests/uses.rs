@@ -1,5 +1,4 @@
-//! Tasks that ask for blocks as they come up: what an experiment says of them, what they count, and what
-//! the foreground feels of them.
+//! Tasks that request blocks on demand: their keys, their counts, and their effect on the foreground.
 #![allow(missing_docs)]
 
 use freewheel_freeblock::uses::{CompareCounts, PrefetchCounts};
@@ -9,7 +8,7 @@ use freewheel_sim::config::{Experiment, SimConfig, Workload};
 use freewheel_units::{Bytes, Prng, SimDuration};
 use proptest::prelude::*;
 
-/// A closed workload of so many requests on an Atlas 10K, and what is done behind it.
+/// A closed workload of `requests` requests on an Atlas 10K, with background work.
 fn config(clients: u32, requests: u64, pattern: &str, freeblock: &str) -> SimConfig {
     let text = format!(
         "drive = \"atlas10k\"\nelectronics = false\nworkload = {{ kind = \"closed\", outstanding = \
@@ -122,10 +121,10 @@ fn a_comparison_compares_every_pair_once_within_its_memory_whatever_that_is() {
     }
 }
 
-/// Requests one behind the other from the beginning of the drive on are the rest of a track, until the
-/// next track begins.
+/// Consecutive requests from the start of the drive fall on the rest of a track, until the next track
+/// begins.
 #[test]
-fn prefetching_foresees_the_rest_of_every_track_and_more_tracks_when_it_is_asked_to() {
+fn prefetching_reads_the_rest_of_every_track_and_more_tracks_on_request() {
     let predicted_reads = |ahead: u32| {
         let task = format!("[freeblock]\ntask = \"prefetch\"\ntracks_ahead = {ahead}\n");
         // As good as the same place over and over: the next one lies within some tracks.
@@ -146,8 +145,8 @@ fn prefetching_foresees_the_rest_of_every_track_and_more_tracks_when_it_is_asked
     assert!(more > 1.3 * rest && rest > 0.05, "{rest}, {more}");
 }
 
-/// Writes alone of one block each, from clients that never think: memory takes as many as it has room
-/// for at once, and from then on the drive sets the pace.
+/// Writes of one block each, from clients that never think. Memory fills at once, and from then on the
+/// drive sets the pace.
 #[test]
 fn writes_beyond_the_memory_go_to_the_drive() {
     let task = "[freeblock]\ntask = \"write-back\"\nmemory = \"400KiB\"\n";
@@ -208,7 +207,7 @@ fn what_promoted_writes_take_of_the_head_is_told_where_the_drive_has_a_cache_of_
         assert!(promoted.requests > 100, "{promoted:?}");
         let destaging_ns = (result.destaging * result.arms_ns as f64).round() as u64;
         assert!(promoted.head_ns <= destaging_ns, "{promoted:?} of {destaging_ns}");
-        // What the drive had not written back at the end nobody can tell.
+        // The drive does not report the blocks that its buffer held at the end.
         assert!(
             promoted.head_ns as f64 > 0.97 * destaging_ns as f64,
             "{promoted:?}, {destaging_ns}"

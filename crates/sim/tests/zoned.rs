@@ -1,4 +1,4 @@
-//! Host-managed drives in a run: what they refuse, and what becomes of the rest.
+//! Host-managed drives in a run: refused writes, and the results of the others.
 #![allow(missing_docs)]
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -21,7 +21,7 @@ pub struct ConvertOptions {
     pub device: Option<u32>,
 }
 
-/// What was converted.
+/// Result of a conversion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Converted {
     /// The format of the input.
@@ -32,7 +32,7 @@ pub struct Converted {
     pub other_devices: u64,
     /// Malformed records left out.
     pub skipped: u64,
-    /// Where the input is damaged, so that what comes after was left out.
+    /// Damage of the input; records after it are left out.
     pub damaged: Option<Damaged>,
 }
 
@@ -48,7 +48,7 @@ pub fn convert(
     if is_same_file(input, output) {
         return Err(TraceError::SameFile { file: path_text(output) });
     }
-    // The writer first: a wrong name of the output is known before a long file is read.
+    // The writer comes first: it rejects a wrong output name before a long file is read.
     let mut writer = TraceWriter::create(output)?;
     let mut reader = TraceReader::open(input, &options.open)?;
     let mut seen = 0;

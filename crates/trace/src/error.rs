@@ -1,8 +1,7 @@
-//! What can go wrong with a trace, in words that say where and what to do.
+//! Errors of a trace, with the place and the way out.
 //!
-//! Goals: a person finds the offending byte from the message alone; a program can match on the
-//! variant.
-//! Non-goals: recovery, which is the reader's (`OpenOptions::lenient`).
+//! Goals: a person finds the offending byte from the message alone; a program can match on the variant.
+//! Non-goals: recovery, which belongs to the reader (`OpenOptions::lenient`).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -45,7 +44,7 @@ pub enum TraceError {
     /// The compressed bytes are damaged or cut off.
     #[error(transparent)]
     Damaged(Box<Damaged>),
-    /// The file holds nothing.
+    /// The file has no bytes.
     #[error("{file}: is empty: it holds no requests")]
     Empty {
         /// The file.
@@ -89,7 +88,7 @@ pub enum TraceError {
         /// How it is compressed.
         compression: Compression,
     },
-    /// Every record is malformed, so that lenient reading has nothing to give.
+    /// Every record is malformed, so that lenient reading delivers none.
     #[error(
         "{file}: none of its records can be read: all {skipped} are malformed; the first: {first}",
         skipped = grouped(*.skipped)
@@ -250,7 +249,7 @@ pub struct UnknownFormatName {
     pub name: String,
 }
 
-/// Which file the records come from, and what it is.
+/// The file of the records, and its format.
 #[derive(Debug, Clone)]
 pub(crate) struct Origin {
     pub file: String,

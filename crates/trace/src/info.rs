@@ -54,10 +54,10 @@ pub struct TraceInfo {
     pub arrival_regressions: u64,
     /// Malformed records passed over.
     pub skipped: u64,
-    /// Damage of the compressed file: what comes after it was left out.
+    /// Damage of the compressed file; records after it are left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damage: Option<Damage>,
-    /// Requests whose bytes were no whole blocks of 512 and that were widened to whole ones.
+    /// Requests that were widened to whole blocks of 512 bytes.
     pub widened: u64,
     /// Requests with a completion time.
     pub completions: u64,
@@ -70,8 +70,7 @@ pub struct TraceInfo {
 pub struct DeviceInfo {
     /// Requests, flushes and trims included.
     pub requests: u64,
-    /// The block behind the highest one addressed, in blocks of 512 bytes: the least size that
-    /// the device can have.
+    /// End of the highest block with a request, in blocks of 512 bytes: the least size of the device.
     pub end_block: u64,
     /// Read and written.
     pub bytes: u64,
@@ -95,15 +94,15 @@ impl TraceInfo {
         InfoCollector::new(reader.format()).collect(reader)
     }
 
-    /// With what `reader` has left out so far.
+    /// Adds the records that `reader` has left out so far.
     pub fn as_read_by(self, reader: &TraceReader) -> Self {
         let damage = reader.damaged().map(|damaged| damaged.damage);
         Self { skipped: reader.skipped(), damage, ..self }
     }
 }
 
-/// Gathers a [`TraceInfo`] record by record. Counting the footprint takes memory that grows with
-/// the blocks touched, some 100 bytes for every MiB; [`Self::without_footprint`] does not.
+/// Collects a [`TraceInfo`] record by record. Counting the footprint takes about 100 bytes of memory
+/// for every MiB touched; [`Self::without_footprint`] does without.
 #[derive(Debug)]
 pub struct InfoCollector {
     info: TraceInfo,
@@ -115,7 +114,7 @@ pub struct InfoCollector {
 }
 
 impl InfoCollector {
-    /// For a trace of this format.
+    /// A collector for a trace of this format.
     pub fn new(format: Format) -> Self {
         Self {
             info: empty(format),
@@ -127,12 +126,12 @@ impl InfoCollector {
         }
     }
 
-    /// For a trace of this format, without its footprint: in memory that grows with the devices only.
+    /// A collector without footprint: its memory grows with the devices only.
     pub fn without_footprint(format: Format) -> Self {
         Self { counts_footprint: false, ..Self::new(format) }
     }
 
-    /// Takes the rest of `reader`, and counts what it passed over.
+    /// Takes the rest of `reader`, and counts the records that it left out.
     pub fn collect(mut self, reader: &mut TraceReader) -> Result<TraceInfo, TraceError> {
         for record in reader.by_ref() {
             self.observe(&record?);

@@ -1,8 +1,8 @@
-//! The bytes of a trace: decompressed, with their beginning at hand and progress counted.
+//! The bytes of a trace: decompressed, with their head for detection and their progress.
 //!
-//! Goals: gzip and zstd are seen through by their magic bytes, whatever the file is called; of
-//! compressed bytes that are damaged or cut off, all before the damage can be read.
-//! Non-goals: archives (tar, zip), layers of compression, what comes after damage.
+//! Goals: gzip and zstd are recognised by their magic bytes under any file name. All bytes before
+//! damage or a cut in compressed data are readable.
+//! Non-goals: archives (tar, zip), layers of compression, bytes after damage.
 
 use std::fmt;
 use std::fs::File;
@@ -15,11 +15,11 @@ use flate2::bufread::GzDecoder;
 use freewheel_units::grouped;
 use serde::Serialize;
 
-/// Decompressed bytes looked at to recognise a format; also the longest binary header.
+/// Decompressed bytes for the detection of a format; also the longest binary header.
 pub(crate) const HEAD_BYTES: usize = 64 << 10;
 const BUFFER_BYTES: usize = 128 << 10;
 const MAGIC_BYTES: usize = 4;
-/// Compressed bytes handed to a decompressor at a time: damage is located as exactly.
+/// Compressed bytes that a decompressor receives at a time: the accuracy of a damage's place.
 const PIECE_BYTES: usize = 4 << 10;
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -45,7 +45,7 @@ impl Progress {
         self.read.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// All is read, whatever was counted.
+    /// Sets the progress to the end.
     pub fn finish(&self) {
         self.read.store(self.total, Ordering::Relaxed);
     }
@@ -65,10 +65,10 @@ pub enum Compression {
     Zstd,
 }
 
-/// Where the compressed bytes of a file cannot be read any further, and why.
+/// Place and reason of damage in the compressed bytes of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Damage {
-    /// What the bytes were to be decompressed as.
+    /// Expected compression.
     pub compression: Compression,
     /// Byte of the file, as it is on disk, at which the decompressor gave up; bytes up to 128 KiB
     /// before may be the damaged ones.
@@ -82,17 +82,17 @@ pub struct Damage {
 }
 
 impl Damage {
-    /// What it means for what was read.
+    /// Consequence for the records that were read.
     pub fn consequence(&self) -> &'static str {
         let is_at_end = self.offset_bytes == self.file_bytes;
         match (self.is_cut_off, self.reason.contains("checksum")) {
-            (true, _) => "what comes after it is left out",
-            // Nothing follows, and what is wrong is not known.
+            (true, _) => "the rest is left out",
+            // The file ends here, and a checksum does not tell which bytes are wrong.
             (false, true) if is_at_end => "what was read may be wrong",
-            // The checksum is that of one of several parts, and only says that the part is wrong.
-            (false, true) => "what was read may be wrong, and what comes after it is left out",
+            // A checksum covers one of several parts, and tells only that this part is wrong.
+            (false, true) => "what was read may be wrong, and the rest is left out",
             (false, false) => {
-                "what comes after it is left out, and records shortly before it may be wrong"
+                "the rest is left out, and records shortly before the damage may be wrong"
             }
         }
     }
@@ -124,10 +124,10 @@ impl fmt::Display for Compression {
     }
 }
 
-/// The damage met, if any: known when the stream has come to it.
+/// The first damage, set when the stream reaches it.
 pub(crate) type DamageMet = Arc<OnceLock<Damage>>;
 
-/// A decompressed trace of which the first [`HEAD_BYTES`] can be looked at before reading.
+/// A decompressed trace with its first [`HEAD_BYTES`] for detection.
 pub(crate) struct Input {
     /// The first bytes; shorter than [`HEAD_BYTES`] only when the stream is.
     pub head: Vec<u8>,
@@ -136,21 +136,21 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Opens the file at `path`. A lenient stream ends at damage; another fails there.
+    /// Opens the file at `path`. A lenient stream ends at damage; a strict one fails there.
     pub fn open(path: &Path, lenient: bool) -> io::Result<Self> {
         let file = File::open(path)?;
         let progress = Progress::of_total(file.metadata()?.len());
         Self::new(file, progress, lenient)
     }
 
-    /// Takes any stream, of a length that may be unknown.
+    /// Takes any stream; its length may be unknown.
     pub fn new(
         raw: impl Read + Send + 'static,
         progress: Progress,
         lenient: bool,
     ) -> io::Result<Self> {
         let mut rest = Decompressed::new(raw, progress.clone())?;
-        // The beginning is looked at also when damage follows soon.
+        // The head is read leniently, so that a trace with early damage is recognised too.
         let head = read_up_to(&mut rest, HEAD_BYTES)?;
         rest.ends_at_damage = lenient;
         Ok(Self { head, rest, progress })
@@ -161,7 +161,7 @@ impl Input {
         self.rest.compression
     }
 
-    /// Where the damage will be noted when reading has come to it.
+    /// Receives the damage when the stream reaches it.
     pub fn damage(&self) -> DamageMet {
         Arc::clone(&self.rest.damage)
     }
@@ -181,7 +181,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Whether damage has ended the stream, so that the record it ends in is not whole.
+    /// Whether damage has ended the stream, so that its last record is incomplete.
     pub fn ended_at_damage(&self) -> bool {
         self.damage.get().is_some()
     }
@@ -203,7 +203,7 @@ impl BufRead for Stream {
     }
 }
 
-/// The file as it is on disk: counts the bytes consumed, and tells its own failures from damage.
+/// The file on disk: counts the bytes consumed, and separates failures of the file from damage.
 struct Counted<R> {
     inner: BufReader<R>,
     progress: Progress,
@@ -211,7 +211,7 @@ struct Counted<R> {
 }
 
 impl<R: Read> Counted<R> {
-    /// Takes note of a failure of the file itself.
+    /// Remembers a failure of the file itself.
     fn noted<T>(&self, result: io::Result<T>) -> io::Result<T> {
         if result.as_ref().is_err_and(|error| error.kind() != ErrorKind::Interrupted) {
             self.failed.store(true, Ordering::Relaxed);
@@ -231,7 +231,7 @@ impl<R: Read> Read for Counted<R> {
 
 impl<R: Read> BufRead for Counted<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        // The borrow of what is filled would outlast the note of a failure: it is taken afterwards.
+        // The buffer is borrowed again afterwards: the first borrow would forbid noting a failure.
         let filled = self.inner.fill_buf().map(drop);
         self.noted(filled)?;
         let bytes = self.inner.buffer();
@@ -244,10 +244,10 @@ impl<R: Read> BufRead for Counted<R> {
     }
 }
 
-/// The members of a gzip file, one after another. Zeros behind the last one are ignored, as gzip does:
+/// The members of a gzip file, one after another. Zeros after the last one are ignored, as in gzip:
 /// tapes and block devices pad with them.
 struct GzipMembers<R> {
-    /// `None` behind the last one.
+    /// `None` after the last one.
     member: Option<GzDecoder<R>>,
 }
 
@@ -256,7 +256,7 @@ impl<R: BufRead> GzipMembers<R> {
         Self { member: Some(GzDecoder::new(raw)) }
     }
 
-    /// The member that begins where one has ended; `None` at the end of the file.
+    /// The member after one that has ended; `None` at the end of the file.
     fn after(ended: GzDecoder<R>) -> io::Result<Option<GzDecoder<R>>> {
         let mut raw = ended.into_inner();
         let zeros = skip_zeros(&mut raw)?;
@@ -265,7 +265,7 @@ impl<R: BufRead> GzipMembers<R> {
             (false, 0) => Ok(Some(GzDecoder::new(raw))),
             (false, _) => Err(io::Error::new(
                 ErrorKind::InvalidData,
-                "other bytes follow zeros behind the end of the gzip data",
+                "other bytes follow the zeros after the gzip data",
             )),
         }
     }
@@ -284,7 +284,7 @@ impl<R: BufRead> Read for GzipMembers<R> {
     }
 }
 
-/// Consumes the zeros that come next; tells how many.
+/// Consumes the zeros that follow, and counts them.
 fn skip_zeros(raw: &mut impl BufRead) -> io::Result<u64> {
     let mut skipped = 0;
     loop {
@@ -306,7 +306,7 @@ struct Decompressed {
     /// Whether the file itself could not be read.
     failed: Arc<AtomicBool>,
     damage: DamageMet,
-    /// Whether damage is an end; else it is a failure.
+    /// Whether the stream ends at damage, instead of failing.
     ends_at_damage: bool,
 }
 
@@ -327,7 +327,7 @@ impl Decompressed {
         Ok(Self { inner, compression, progress, failed, damage, ends_at_damage: true })
     }
 
-    /// Takes note of what the decompressor cannot go on from; Err for a failure of the file itself.
+    /// Notes damage that stops the decompressor; Err for a failure of the file itself.
     #[cold]
     fn note_damage(&self, error: io::Error) -> io::Result<()> {
         let Some(compression) = self.compression else { return Err(error) };
@@ -341,7 +341,7 @@ impl Decompressed {
             is_cut_off: error.kind() == ErrorKind::UnexpectedEof,
             reason: error.to_string(),
         };
-        // Reading ends at the first.
+        // The first damage ends the stream, so a second one is never set.
         let _ = self.damage.set(damage);
         Ok(())
     }
@@ -350,8 +350,8 @@ impl Decompressed {
 impl Read for Decompressed {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.damage.get().is_none() {
-            // What a decompressor has put out in the call that fails is lost: little, where all
-            // before the damage is wanted.
+            // A failing call loses the bytes that the decompressor produced in it. Small pieces keep
+            // that loss small where all bytes before the damage are wanted.
             let is_careful = self.ends_at_damage && self.compression.is_some();
             let end = buffer.len().min(if is_careful { PIECE_BYTES } else { usize::MAX });
             match self.inner.read(&mut buffer[..end]) {

@@ -1,7 +1,7 @@
-//! Why a file that was to be read cannot be, in words for whoever gave its path.
+//! Errors of reading a file, in words for the person who gave its path.
 //!
-//! Goals: the same words for everything that is read: traces, experiments, drives, manifests.
-//! Non-goals: the way out, which whoever knows what was looked for has to say.
+//! Goals: the same words for every file: traces, experiments, drives, manifests.
+//! Non-goals: the way out, which depends on the kind of file and is the caller's.
 
 use std::fs;
 use std::io::{self, ErrorKind};

@@ -1,7 +1,7 @@
-//! Reading a trace of any format as a stream of records.
+//! Reads a trace of any format as a stream of records.
 //!
-//! Goals: one record at a time, no allocation a record, the caller sees how far it is.
-//! Non-goals: sorting: a trace whose arrivals step back is delivered as it is.
+//! Goals: one record at a time, no allocation for each record, progress for the caller.
+//! Non-goals: sorting. A trace whose arrivals step back is delivered so.
 
 use std::fmt;
 use std::io::Read;
@@ -18,23 +18,23 @@ use crate::read_error::{IN_UTF_16, plain};
 use crate::source::{Position, Source, Stop};
 use crate::{Format, Record};
 
-/// How to read a trace.
+/// Options for reading a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OpenOptions {
     /// The format; `None` recognises it by the content.
     pub format: Option<Format>,
-    /// Whether malformed records are counted and skipped, and a compressed file that is damaged or
-    /// cut off is read up to there; otherwise reading stops with an error at the first of these.
+    /// Whether malformed records are counted and skipped, and a damaged compressed file is read up to
+    /// the damage. Otherwise the first of these ends reading with an error.
     pub lenient: bool,
 }
 
-/// A trace being read: an iterator of its records in file order.
+/// Reads a trace: an iterator of its records in file order.
 ///
-/// Arrivals may step back, for traces are often logged by completion or merged from several
-/// sources. They are delivered so, and counted in [`arrival_regressions`](Self::arrival_regressions);
-/// whoever needs order sorts, clamps or refuses. Only a record before the first one, in a format
-/// whose first record is time 0, cannot be expressed and is malformed.
+/// Arrivals may step back, since traces are often logged by completion or merged from several sources. They
+/// are delivered so, and counted in [`arrival_regressions`](Self::arrival_regressions); a caller that
+/// needs order must sort, clamp or reject them. In a format whose first record is time 0, a record
+/// before that has no valid time and is malformed.
 ///
 /// After an error the iterator ends.
 pub struct TraceReader {
@@ -53,7 +53,7 @@ pub struct TraceReader {
 }
 
 impl TraceReader {
-    /// Opens the trace at `path`; gzip and zstd are seen through, whatever the name.
+    /// Opens the trace at `path`. Gzip and zstd are decompressed under any file name.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, TraceError> {
         let name = path_text(path);
         let input = Input::open(path, options.lenient);
@@ -118,24 +118,23 @@ impl TraceReader {
         self.origin.format
     }
 
-    /// Malformed records passed over so far; only lenient reading passes over any.
+    /// Malformed records skipped so far; always 0 in strict reading.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// What was wrong with the first of them.
+    /// Error of the first skipped record.
     pub fn first_skipped(&self) -> Option<&TraceError> {
         self.first_skipped.as_ref()
     }
 
-    /// The damage of the compressed bytes at which reading has ended; only lenient reading ends so,
-    /// other reading fails there.
+    /// The damage that ended lenient reading. Strict reading fails there instead.
     pub fn damaged(&self) -> Option<Damaged> {
         let damage = self.damage.get().filter(|_| self.lenient && self.ended)?;
         Some(damaged(&self.origin.file, damage, self.source.position()))
     }
 
-    /// Records so far that arrived before the record in front of them.
+    /// Records so far that arrived before their predecessor.
     pub fn arrival_regressions(&self) -> u64 {
         self.arrival_regressions
     }
@@ -150,7 +149,7 @@ impl TraceReader {
         self.progress.total
     }
 
-    /// Makes the times of `record` relative and takes note of its arrival.
+    /// Makes the times of `record` relative and notes its arrival.
     #[inline]
     fn admit(&mut self, record: Record) -> Result<Record, Fault> {
         let base = *self.base.get_or_insert(record.arrival);
@@ -161,7 +160,7 @@ impl TraceReader {
         let arrival = SimTime::from_ns(arrival);
         self.arrival_regressions += u64::from(arrival < self.last_arrival);
         self.last_arrival = arrival;
-        // Never below the base: every decoder checks that a completion follows its arrival.
+        // A completion is never below the base: every decoder checks that it follows the arrival.
         let completion = record.completion.map(|time| SimTime::from_ns(time.ns() - base.ns()));
         Ok(Record { arrival, completion, ..record })
     }
@@ -172,7 +171,7 @@ impl TraceReader {
         Ok(Some(self.admit(record)?))
     }
 
-    /// Whether reading may go on after `stop`, with its record counted as skipped.
+    /// Whether reading may continue after `stop`, with its record counted as skipped.
     #[cold]
     fn pass_over(&mut self, stop: Stop) -> Result<(), TraceError> {
         let can_go_on = self.lenient && matches!(stop, Stop::Fault(_));
@@ -246,7 +245,7 @@ fn damaged(name: &str, damage: &Damage, last: Position) -> Damaged {
     Damaged { file: name.to_owned(), damage: damage.clone(), records: last.record }
 }
 
-/// Err for what cannot be a Parquet file, with the way out.
+/// Err with the way out for bytes that cannot be Parquet.
 fn check_parquet(name: &str, input: &Input) -> Result<(), TraceError> {
     let file = name.to_owned();
     if let Some(compression) = input.compression() {
@@ -262,7 +261,7 @@ fn check_parquet(name: &str, input: &Input) -> Result<(), TraceError> {
     Ok(())
 }
 
-/// What a file that holds others begins with, and where.
+/// First bytes of files that hold others, with their offset.
 const ARCHIVES: [(&str, usize, &[u8]); 7] = [
     ("a zip archive", 0, b"PK\x03\x04"),
     ("a 7z archive", 0, b"7z\xbc\xaf\x27\x1c"),
@@ -273,7 +272,7 @@ const ARCHIVES: [(&str, usize, &[u8]); 7] = [
     ("compressed twice", 0, b"\x28\xb5\x2f\xfd"),
 ];
 
-/// What has to be unpacked before it is a trace.
+/// Kind of archive that must be unpacked first.
 fn archive(head: &[u8]) -> Option<&'static str> {
     let is = |(_, at, magic): &(&str, usize, &[u8])| {
         head.get(*at..).is_some_and(|from| from.starts_with(magic))
@@ -281,7 +280,7 @@ fn archive(head: &[u8]) -> Option<&'static str> {
     ARCHIVES.into_iter().find(is).map(|(name, _, _)| name)
 }
 
-/// What a file of no format begins with.
+/// Description of the first bytes of an unknown format.
 fn beginning(head: &[u8]) -> String {
     if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
         return format!("it {IN_UTF_16}");
@@ -290,7 +289,7 @@ fn beginning(head: &[u8]) -> String {
     format!("it begins with `{}`", printable(line))
 }
 
-/// The public form of `stop`, with the place that the source was at; the default for its header.
+/// The public error of `stop` at the source's position; the default position means its header.
 fn stop_error(origin: &Origin, stop: Stop, position: Position) -> TraceError {
     match stop {
         Stop::Io(error) => TraceError::io(&origin.file, error),

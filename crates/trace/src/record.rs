@@ -1,7 +1,7 @@
 //! One request of a trace, and the limits that keep later arithmetic from overflowing.
 //!
-//! Goals: whatever a reader delivers can be added up, mapped and simulated without a check.
-//! Non-goals: fields that only one format has (hosts, queue lengths, cylinders).
+//! Goals: sums, maps and simulations of delivered records need no checks for overflow.
+//! Non-goals: fields of a single format (hosts, queue lengths, cylinders).
 
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Op, SimTime, VolumeBlock};
 
@@ -12,41 +12,41 @@ use crate::scan::Number;
 /// malformed.
 pub const REQUEST_BLOCKS_MAX: u64 = u32::MAX as u64;
 
-/// The most blocks that a device may have: the byte behind its last block still fits in 64 bits.
+/// The most blocks of a device: its last byte still has a 64-bit address.
 pub const VOLUME_BLOCKS_MAX: u64 = u64::MAX / BLOCK_BYTES;
 
 /// One request of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
-    /// When it reached the traced device. Which moment is zero depends on the format: see
+    /// Arrival at the traced device. The format defines time zero: see
     /// [`Format::is_rebased`](crate::Format::is_rebased).
     pub arrival: SimTime,
-    /// What it asks for.
+    /// Operation.
     pub op: Op,
-    /// Which disk or volume, as the trace numbers them; 0 in formats without a device.
+    /// Number of the disk or volume in the trace; 0 in formats without devices.
     pub device: u32,
     /// The first block; 0 for a flush.
     pub start: VolumeBlock,
-    /// How many blocks; 0 for a flush and never else, at most [`REQUEST_BLOCKS_MAX`].
+    /// Number of blocks, at most [`REQUEST_BLOCKS_MAX`]; 0 for a flush only.
     pub blocks: Blocks,
-    /// Whether its bytes were no whole blocks of 512: `start` and `blocks` then hold more than them.
+    /// Whether `start` and `blocks` were widened to whole blocks of 512 bytes.
     pub widened: bool,
-    /// When the traced device had finished it, on the clock of `arrival` and never before it;
-    /// `None` where the trace does not say.
+    /// Completion at the traced device, on the clock of `arrival` and never before it; `None` where
+    /// unknown.
     pub completion: Option<SimTime>,
-    /// Force unit access: a write is done only when its data are on the media, and a read comes from
-    /// the media. False where the trace does not say.
+    /// Force unit access: a write is done once its data are on the media, and a read comes from the
+    /// media. False where unknown.
     pub fua: bool,
 }
 
 impl Record {
-    /// The block behind the last; at most [`VOLUME_BLOCKS_MAX`].
+    /// First block after the request; at most [`VOLUME_BLOCKS_MAX`].
     #[inline]
     pub fn end(&self) -> VolumeBlock {
         self.start + self.blocks
     }
 
-    /// Bytes asked for; 0 for a flush.
+    /// Size in bytes; 0 for a flush.
     #[inline]
     pub fn bytes(&self) -> Bytes {
         self.blocks.bytes()
@@ -58,12 +58,12 @@ impl Record {
 pub(crate) struct Extent {
     pub start: VolumeBlock,
     pub blocks: Blocks,
-    /// Whether its bytes were no whole blocks, and it is larger than they.
+    /// Whether the request was widened to whole blocks.
     pub widened: bool,
 }
 
 impl Extent {
-    /// What a flush covers.
+    /// Extent of a flush.
     pub const NONE: Self = Self { start: VolumeBlock::ZERO, blocks: Blocks::ZERO, widened: false };
 
     /// The blocks that hold `length` bytes from byte `offset`, rounded outward.
@@ -104,7 +104,7 @@ impl Extent {
     }
 }
 
-/// Checks that nothing completes before it arrives.
+/// Checks that a request does not complete before it arrives.
 #[inline]
 pub(crate) fn completion_after(arrival: SimTime, completion: Number) -> Result<SimTime, Fault> {
     if completion.value < arrival.ns() {

@@ -1,7 +1,7 @@
-//! Which 4 KiB blocks were touched, by what, and how often each 1 MiB region.
+//! Touched blocks of 4 KiB by operation, and accesses to each region of 1 MiB.
 //!
-//! Goals: memory follows the footprint (at most about 100 bytes for each 1 MiB region touched),
-//! not the length of the trace and not the size of the device.
+//! Goals: memory grows with the footprint (at most about 100 bytes for each touched region of 1 MiB).
+//! It does not grow with the length of the trace or the size of the device.
 //! Non-goals: order and time of the touches.
 
 use std::collections::BTreeMap;

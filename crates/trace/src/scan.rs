@@ -147,7 +147,7 @@ impl<'a> Fields<'a> {
 /// Digits only, below 2^64.
 #[inline]
 pub(crate) fn whole_number(text: &[u8]) -> Option<u64> {
-    // 19 digits stay below 2^64 whatever they are, so that only longer numbers need the check.
+    // 19 digits are always below 2^64, so only longer numbers need the check.
     if text.is_empty() || text.len() > 19 {
         return whole_number_checked(text);
     }
@@ -182,11 +182,12 @@ pub(crate) fn decimal_ns(text: &[u8], unit: TimeUnit) -> Option<u64> {
         return None;
     }
     let whole = if whole.is_empty() { 0 } else { whole_number(whole)? };
+    // All 64 bits are checked: a time that overflows is a fault of the record, not a wrong time.
     let ns = whole.checked_mul(10u64.pow(places as u32))?;
     ns.checked_add(fraction_ns(fraction, places)?)
 }
 
-/// The first `places` digits as a whole number, rounded by the digit behind them.
+/// The first `places` digits as a whole number, rounded by the next digit.
 #[inline]
 fn fraction_ns(fraction: &[u8], places: usize) -> Option<u64> {
     let mut value = 0;

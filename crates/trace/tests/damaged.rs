@@ -67,7 +67,7 @@ fn strict(bytes: &[u8]) -> (Vec<Record>, Damaged) {
     panic!("no damage was found");
 }
 
-/// The same read leniently: no error, and nothing counted as skipped.
+/// The same read leniently: without an error, and without skipped records.
 fn lenient(bytes: &[u8]) -> (Vec<Record>, Damaged) {
     let mut reader = open(bytes, true).unwrap();
     assert_eq!(reader.damaged(), None, "not known before it is met");
@@ -158,7 +158,7 @@ fn of_a_wrong_checksum_before_the_end_all_is_called_doubtful_and_the_rest_left_o
     compressed.extend(compress(b"0,16,512,r,3.0\n", Compression::Gzip));
     let (records, damaged) = lenient(&compressed);
     assert_eq!(records.len(), 2);
-    let says = "what was read may be wrong, and what comes after it is left out";
+    let says = "what was read may be wrong, and the rest is left out";
     assert_eq!(damaged.damage.consequence(), says, "{}", damaged.damage);
 }
 
@@ -193,7 +193,7 @@ fn damage_is_told_with_file_offset_and_records_before_it() {
     let trace = b"0,0,512,r,1.0\n0,8,512,r,2.0\n0,16,512,r,3.0\n";
     for (compression, name) in [(Compression::Gzip, "gzip"), (Compression::Zstd, "zstd")] {
         let compressed = compress(trace, compression);
-        // Of zstd nothing can be read before a block is whole: two frames.
+        // zstd delivers only whole blocks, so this input has two frames.
         let two = [&compressed[..], &compressed[..compressed.len() - 3]].concat();
         let (records, damaged) = strict(&two);
         let text = damaged.to_string();

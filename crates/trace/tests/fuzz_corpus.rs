@@ -1,6 +1,6 @@
-//! Every parser over its saved fuzz corpus, and over seeded random mutations of it: it never
-//! panics, always ends, and what it delivers is within the limits. `cargo fuzz run TARGET` in
-//! `fuzz/` goes on from the same corpus with the same checks.
+//! Every parser over its saved fuzz corpus, and over seeded random mutations of it. A parser never
+//! panics, always ends, and delivers records within the limits. `cargo fuzz run TARGET` in `fuzz/`
+//! starts from the same corpus with the same checks.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Writing and reading back, conversion between files, and what is left behind when it fails.
+//! Writing and reading back, conversion between files, and the absence of files after a failure.
 
 mod common;
 
@@ -224,8 +224,9 @@ fn progress_is_reported_even_when_a_device_filter_drops_most() {
     assert_eq!(reports, 2);
 }
 
-/// The first 30 records of pgbench-ext4 with one completion removed, as pandas (columns in another
-/// order, one more column, no device, Snappy) and DuckDB (all columns nullable, Snappy) wrote them.
+/// The first 30 records of pgbench-ext4 with one completion removed, as pandas and DuckDB wrote them.
+/// pandas: columns in another order, one more column, no device, Snappy. DuckDB: all columns nullable,
+/// Snappy.
 #[test]
 fn files_written_by_pandas_and_duckdb_are_read() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

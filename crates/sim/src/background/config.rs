@@ -63,24 +63,25 @@ fn is_distinct(same_track: &SameTrack) -> bool {
     *same_track == SameTrack::Distinct
 }
 
-/// Use of idle time: when the arm has had nothing to do for a while, it reads until a request
-/// arrives, and finishes what it is about then.
+/// Use of idle time: after a while without requests, the arm reads until a request arrives. The run
+/// under way finishes first.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IdleConfig {
-    /// How long the arm must have had nothing to do: the timeout of Golding et al., "Idleness is not
+    /// Time without requests before the first run: the timeout of Golding et al., "Idleness is not
     /// sloth" (USENIX 1995).
     pub after: SimDuration,
-    /// Whether that adapts to what it costs, from there on; else it stays.
+    /// Adapts `after` to the measured cost; fixed when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapt: Option<Adapt>,
-    /// Most bytes between two looks at whether a request has arrived. A larger block of the task is
-    /// read as a whole.
+    /// Most bytes in a run. A request that arrives waits for the end of a run. A larger block of the
+    /// task is read as a whole.
     #[serde(default = "run_max")]
     pub run_max: Bytes,
 }
 
-/// Assumed: the largest block that osdi00 looks at, on a drive of today a quarter of a millisecond.
+/// Assumed: the largest block in osdi00's experiments; a modern drive reads it in a quarter of a
+/// millisecond.
 const fn run_max() -> Bytes {
     Bytes::new(64 << 10)
 }
@@ -99,7 +100,7 @@ impl IdleConfig {
         adapt.map_err(|message| format!("adapt: {message}"))
     }
 
-    /// When it may begin.
+    /// Timer that starts work in idle time.
     pub(super) fn timer(&self) -> IdleTimer {
         IdleTimer::new(self.after, self.adapt)
     }
@@ -110,11 +111,11 @@ impl IdleConfig {
     }
 }
 
-/// Longest time without work that may be waited for.
+/// Longest `after`.
 const IDLE_AFTER_MAX: SimDuration = SimDuration::from_secs(3600);
 
 impl FreeblockConfig {
-    /// What is wrong with it on so many arms of this capacity, if anything is.
+    /// Checks the table for `arms` arms of this capacity.
     pub(crate) fn check(&self, capacity: Blocks, arms: u64) -> Result<(), String> {
         for (number, task) in self.tasks().iter().enumerate() {
             let checked = task.check(capacity);
@@ -159,7 +160,7 @@ impl FreeblockConfig {
         Ok(())
     }
 
-    /// Whoever reads a report must know which is meant.
+    /// Two tasks of one name could not be told apart in a report.
     fn check_names(&self) -> Result<(), String> {
         let tasks = self.tasks();
         for (number, task) in tasks.iter().enumerate() {
@@ -169,14 +170,14 @@ impl FreeblockConfig {
             {
                 let place = place(number);
                 return Err(format!(
-                    "{place}`name` is {name}, as another task's: give each a name of its own, or none"
+                    "{place}`name` is {name}, as another task's: give each a different name, or none"
                 ));
             }
         }
         Ok(())
     }
 
-    /// What a freeblock write brings is none of a backup's business, and it waits for nobody.
+    /// A freeblock write does not wait for a backup's read of its blocks, so the two may not overlap.
     fn check_backups(&self, capacity: Blocks) -> Result<(), String> {
         let tasks = self.tasks();
         let of =
@@ -203,7 +204,7 @@ impl FreeblockConfig {
         Ok(())
     }
 
-    /// There is one memory for what the foreground writes.
+    /// One memory takes all foreground writes.
     fn check_write_back(&self) -> Result<(), String> {
         let tasks = self.tasks();
         let mut all = (0..tasks.len()).filter(|&n| tasks[n].task == BackgroundTask::WriteBack);
@@ -216,7 +217,7 @@ impl FreeblockConfig {
         }
     }
 
-    /// Whether there is a memory for what the foreground writes.
+    /// Whether a memory takes foreground writes.
     pub(crate) fn has_write_back(&self) -> bool {
         self.tasks().iter().any(|task| task.task == BackgroundTask::WriteBack)
     }
@@ -234,14 +235,13 @@ impl FreeblockConfig {
         self.with_tasks(self.that_matter(tasks, true)).expect("write-back is left")
     }
 
-    /// The same without a memory for what the foreground writes; None when nothing else is left by
-    /// which the foreground is another one.
+    /// The same without a memory for foreground writes. None when no other task affects the foreground.
     pub(crate) fn without_write_back(&self) -> Option<Self> {
         self.with_tasks(self.that_matter(self.tasks(), false))
     }
 
-    /// Of these tasks those that shall be left of a run for comparison: the memory or not, and others
-    /// where they say how long the run is or have more than gaps. In gaps nobody feels them.
+    /// Tasks that a run for comparison keeps: the write-back or not, and others that set the run's
+    /// length or use more than gaps. Work in gaps alone does not affect the foreground.
     fn that_matter(&self, tasks: Vec<TaskConfig>, with_write_back: bool) -> Vec<TaskConfig> {
         let Self { rounds, promote_tail, idle, .. } = self;
         let are_felt = rounds.is_some() || promote_tail.is_some() || idle.is_some();
@@ -263,7 +263,7 @@ impl FreeblockConfig {
         Some(table)
     }
 
-    /// A task that writes, if there is one.
+    /// The first task that writes.
     pub(crate) fn writes(&self) -> Option<BackgroundTask> {
         let writes = |task: &BackgroundTask| {
             matches!(task, BackgroundTask::Write | BackgroundTask::WriteBack)
@@ -312,7 +312,7 @@ impl FreeblockConfig {
     }
 }
 
-/// Where a task stands in the table, for what is said of its keys.
+/// Prefix that names a task's table in a message.
 fn place(number: usize) -> String {
     match number.checked_sub(1) {
         None => String::new(),

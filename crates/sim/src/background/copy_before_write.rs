@@ -1,4 +1,4 @@
-//! Reads of what a foreground write is about to write over, for a backup.
+//! A backup's reads of blocks that a foreground write is about to replace.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -7,21 +7,21 @@ use freewheel_freeblock::{Foreground, PromotionId};
 
 use super::running::Running;
 
-/// Copies that have been asked for and are not done.
+/// Copies that are not done.
 #[derive(Default)]
 pub(super) struct Copies {
-    /// Those that the engine has not heard of yet.
+    /// Copies that the engine has not taken yet.
     waiting: VecDeque<Promoted>,
-    /// The write for which they have been asked for: asked once, until it is let go.
+    /// The write for which copies were requested; cleared when the write may go.
     write: Option<u64>,
-    /// By promotion: the number of the task.
+    /// Number of the task of each promotion.
     under_way: BTreeMap<PromotionId, usize>,
-    /// First blocks of 512 B of what they read, with the number of the task.
+    /// Task and first block of 512 B of each block that a copy reads.
     blocks: BTreeSet<(usize, u64)>,
 }
 
 impl Copies {
-    /// The next read that must take place before this write; None when the write may go.
+    /// The next read that must precede this write; None when the write may go.
     pub fn before(
         &mut self,
         write: &Foreground,
@@ -48,12 +48,12 @@ impl Copies {
         next
     }
 
-    /// Whether the block of a task that begins there has come by a copy.
+    /// Whether a copy delivered the block of `task` that begins at `start`. Forgets the copy.
     pub fn has_brought(&mut self, task: usize, start: u64) -> bool {
         self.blocks.remove(&(task, start))
     }
 
-    /// Number of the task for which a request is a copy, if it is one.
+    /// Task for which a request is a copy.
     pub fn task_of(&self, promotion: Option<PromotionId>) -> Option<usize> {
         self.under_way.get(&promotion?).copied()
     }

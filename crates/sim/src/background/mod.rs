@@ -1,5 +1,5 @@
-//! Background work of an experiment: tasks whose blocks are read in rotational gaps, and what became
-//! of them.
+//! Background work of an experiment: tasks whose blocks are read in rotational gaps, with their
+//! results.
 
 mod config;
 mod copy_before_write;
@@ -41,7 +41,7 @@ pub use write_back::WriteBackResult;
 /// The tasks of one arm.
 pub(crate) struct Background {
     tasks: Tasks,
-    /// Those of the experiment, in its order; never none.
+    /// In the experiment's order; at least one.
     running: Vec<Running>,
     unfinished: Option<Unfinished>,
     /// Of the unfinished blocks those that are this arm's.
@@ -56,13 +56,13 @@ pub(crate) struct Background {
 /// The task by whose rounds the run is long, and whose last blocks are promoted.
 const FIRST: usize = 0;
 
-/// Use of idle time, and when it begins.
+/// Use of idle time, and its timer.
 struct IdleUse {
     config: IdleConfig,
     timer: IdleTimer,
 }
 
-/// Blocks that are to be delivered before the foreground ends, over all arms.
+/// Blocks that must be delivered before the foreground ends, over all arms.
 #[derive(Debug, Clone)]
 pub(crate) struct Unfinished {
     left: Arc<AtomicU64>,
@@ -75,12 +75,12 @@ impl Unfinished {
         Self { left: Arc::new(AtomicU64::new(total)), total }
     }
 
-    /// Whether the foreground may end: all are delivered.
+    /// Whether all are delivered, so that the foreground may end.
     pub fn is_none(&self) -> bool {
         self.left.load(Ordering::Relaxed) == 0
     }
 
-    /// Delivered, and all.
+    /// Delivered blocks, and all blocks.
     pub fn progress(&self) -> (u64, u64) {
         (self.total - self.left.load(Ordering::Relaxed), self.total)
     }
@@ -128,7 +128,7 @@ impl Background {
         })
     }
 
-    /// What became of it by `end`.
+    /// Results at the end of the run.
     pub fn result(self, end: SimTime) -> BackgroundResult {
         let effort = self.tasks.scheduler().effort();
         let memory = self.tasks.memory().total();
@@ -147,7 +147,7 @@ impl Background {
     }
 
     fn take_events(&mut self, in_a_gap: bool) {
-        // Who is told of one may ask for more, and bring about the next.
+        // A use that receives an event may request more blocks, which may cause further events.
         loop {
             let events: Vec<Event> = self.tasks.events().collect();
             if events.is_empty() {
@@ -194,7 +194,7 @@ impl Background {
         self.running.iter_mut().find_map(|task| task.user()?.write_back())
     }
 
-    /// Blocks have come to the task with this number.
+    /// Delivers blocks to the task with this number.
     fn delivered(&mut self, number: usize, extent: Extent, way: DeliveryPath, at: SimTime) {
         let hash = &mut self.delivered_hash;
         let mut remember = |one: &Extent, way| *hash = with_delivery(*hash, number, one, way, at);
@@ -226,7 +226,7 @@ impl Background {
     }
 }
 
-/// A run's hash with a delivery more.
+/// Extends a run's hash by a delivery.
 fn with_delivery(hash: u64, number: usize, extent: &Extent, way: DeliveryPath, at: SimTime) -> u64 {
     let to_whom = (number as u64) << 8 | way as u64;
     let words = [at.ns(), extent.start.get(), extent.blocks.get(), to_whom];
@@ -371,7 +371,7 @@ impl IdlePlanner for Background {
 
 impl Promoter for Background {
     fn read_before(&mut self, write: &Foreground, _: SimTime) -> Option<Promoted> {
-        // What it may write over must be on its way before.
+        // Older data must be queued for the media before a write that may replace them.
         if let Some(promoted) = self.write_back().and_then(WriteBack::promoted) {
             return Some(promoted);
         }
@@ -411,20 +411,21 @@ impl WriteCache for Background {
 pub(crate) struct UntilDone<S> {
     source: S,
     unfinished: Option<Unfinished>,
-    /// Most requests in a row that bring no block.
+    /// Most consecutive requests without a delivery.
     stalled_requests_max: u64,
     in_vain: u64,
-    /// Blocks that were delivered when the last request was issued.
+    /// Deliveries when the last request was issued.
     delivered: u64,
 }
 
-/// Requests of a workload without end, for each arm, in which no block may come before a round is
-/// said to be out of reach. Assumed: as many as take seconds to simulate, and many times what the
-/// last blocks take of random requests on the largest drive here.
+/// Consecutive requests on each arm without a delivery after which a round counts as out of reach.
+/// Assumed: they simulate in seconds. The last blocks of the largest drive here need far fewer random
+/// requests.
 pub(crate) const STALLED_REQUESTS_MAX: u64 = 4_000_000;
 
 impl<S> UntilDone<S> {
-    /// `source` until nothing is `unfinished`; for ever when there is nothing to finish.
+    /// Issues the requests of `source` until no block is `unfinished`; without `unfinished`, all of
+    /// them.
     pub fn new(source: S, unfinished: Option<Unfinished>, stalled_requests_max: u64) -> Self {
         Self { source, unfinished, stalled_requests_max, in_vain: 0, delivered: 0 }
     }
@@ -517,14 +518,14 @@ mod tests {
             assert!(error.contains(words), "{error}");
         }
     }
-    /// The background of an experiment, and who wrote what last.
+    /// The background of an experiment, with the last writer of each block.
     struct Watched {
         background: Background,
-        /// Whether it hears of what arrives.
+        /// Whether the background hears of arriving requests.
         tells: bool,
-        /// Blocks of 512 B that a foreground write has brought.
+        /// Blocks of 512 B that a foreground write has replaced.
         newer: BTreeSet<u64>,
-        /// Those that were written over with what the task had.
+        /// Newer blocks that the task has overwritten.
         lost: u64,
         written: u64,
     }
@@ -635,24 +636,24 @@ mod tests {
             assert!(settled <= write.blocks && write.rounds.len() <= 1, "{settled}");
             assert!(scan.unfinished.blocks() > 100, "the scan beside it goes on");
         }
-        // The canary: a task that does not hear of requests writes over them.
+        // The canary: a task that does not hear of requests overwrites their data.
         assert!(wiped(false, false).0.lost > 100);
     }
 
-    /// The background of an experiment with write-back, and which version of every block of 512 B is
-    /// the newest, is in memory, and is on the media.
+    /// The background of an experiment with write-back. Holds the newest version of every block of 512
+    /// B, the version in memory, and the version on the media.
     struct Versions {
         background: Background,
         begun: u64,
         newest: BTreeMap<u64, u64>,
         memory: BTreeMap<u64, u64>,
         media: BTreeMap<u64, u64>,
-        /// Of promoted requests and of writes that went to the drive, by their numbers.
+        /// Versions of promoted requests and of writes that went to the drive, by their numbers.
         promoted: BTreeMap<PromotionId, Vec<(u64, u64)>>,
         through: BTreeMap<u64, u64>,
-        /// Blocks that were written over with older data.
+        /// Blocks that older data have replaced.
         lost: u64,
-        /// Whether it hears of what arrives.
+        /// Whether the background hears of arriving requests.
         tells: bool,
     }
 
@@ -680,7 +681,7 @@ mod tests {
             self.lost += u64::from(is_older && !self.is_of_requests(before.unwrap(), version));
         }
 
-        /// Whether both went to the drive, in an order that the policy is free to choose.
+        /// Whether both versions went to the drive, so that the policy may choose their order.
         fn is_of_requests(&self, one: u64, other: u64) -> bool {
             let all: BTreeSet<u64> = self.through.values().copied().collect();
             all.contains(&one) && all.contains(&other)
@@ -783,7 +784,7 @@ mod tests {
         }
     }
 
-    /// Clients that write to some MiB, more than memory takes.
+    /// Clients that write to some MiB, more than memory holds.
     fn written_back(tells: bool, electronics: bool) -> Versions {
         let text = format!(
             "drive = \"atlas10k\"\nelectronics = {electronics}\nkeep_free_blocks_before = false\n\
@@ -820,7 +821,7 @@ mod tests {
             let came = versions.background.write_back().unwrap().result(0);
             assert!(came.promoted > 100 && came.free > 100, "{came:?}");
             assert!(came.writes - came.taken > 100 && came.superseded > 10, "{came:?}");
-            // What the drive's own buffer has, nobody is told of at the end.
+            // The drive does not report the blocks that its own buffer holds at the end.
             if !electronics {
                 for (block, newest) in &std::mem::take(&mut versions.newest) {
                     let write_back = versions.background.write_back().unwrap();
@@ -831,7 +832,7 @@ mod tests {
                 }
             }
         }
-        // The canary: one that does not hear of requests writes older data over theirs.
+        // The canary: without news of requests, write-back replaces newer data by older.
         assert!(written_back(false, false).lost > 100);
     }
 }

@@ -1,8 +1,8 @@
 //! The last blocks of a round as foreground requests, at a stated cost.
 //!
-//! The last few blocks of a scan take most of the time: gaps seldom come by where they are (osdi00
-//! section 6.3). A budget of head time grows with the round. As soon as it covers all that is left,
-//! what is left is *promoted*, a few requests at a time, and no more than the budget covers.
+//! The last few blocks of a scan take most of its time: gaps seldom reach them (osdi00 section 6.3). A
+//! budget of head time grows with the round. As soon as the budget covers all blocks that are missing,
+//! the tail *promotes* them: it turns them into a few foreground requests at a time, within the budget.
 
 use freewheel_freeblock::tasks::{Promoted, TaskId, Tasks};
 use freewheel_freeblock::{Foreground, PromotionId};
@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PromoteTail {
-    /// Part of a round's time that heads may spend on promoted requests. Where requests always
-    /// wait, mean response grows by about as much; in an open workload near saturation by more.
+    /// Largest share of a round's time that heads spend on promoted requests. Mean response grows by
+    /// about this share where requests always wait, and by more in an open workload near saturation.
     pub cost: f64,
-    /// Promoted requests that wait or are served at once, at most.
+    /// Most promoted requests at a time.
     #[serde(default = "one")]
     pub outstanding: u32,
-    /// Most bytes in one promoted request; blocks that follow on each other are merged.
+    /// Most bytes in one promoted request; consecutive blocks are merged.
     #[serde(default = "merged_max")]
     pub merged_max: Bytes,
 }
@@ -29,18 +29,18 @@ const fn one() -> u32 {
     1
 }
 
-/// Assumed: the largest block that osdi00 looks at.
+/// Assumed: the largest block in osdi00's experiments.
 const fn merged_max() -> Bytes {
     Bytes::new(64 << 10)
 }
 
 impl PromoteTail {
-    /// At this cost, all else as usual.
+    /// A tail with this cost and defaults otherwise.
     pub fn at(cost: f64) -> Self {
         Self { cost, outstanding: one(), merged_max: merged_max() }
     }
 
-    /// What is wrong with it for blocks of this size, if anything is.
+    /// Checks the table for blocks of this size.
     pub(super) fn check(&self, block_size: Bytes) -> Result<(), String> {
         let Self { cost, outstanding, merged_max } = *self;
         if !(cost > 0.0 && cost <= 1.0) {
@@ -59,66 +59,65 @@ impl PromoteTail {
     }
 }
 
-/// What promoted requests were, and what they took.
+/// Number and cost of promoted requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct PromotedWork {
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Blocks of the task that were delivered by them.
+    /// Blocks of the task that these requests delivered.
     pub blocks: u64,
-    /// Time of the head's; of a write that the drive's buffer took, its part by blocks of the destage
-    /// that brought it to the media.
+    /// Head time. A write that the drive's buffer took counts with its share of the destage, by blocks.
     pub head_ns: u64,
 }
 
-/// How far a round is.
+/// Progress of a round.
 pub(super) struct RoundState {
     pub began: SimTime,
-    /// Blocks that it still wants.
+    /// Blocks that the round still wants.
     pub left: u64,
     pub promoted: PromotedWork,
 }
 
-/// Decides what to promote, and when.
+/// Decides which blocks to promote, and when.
 pub(super) struct Tail {
     config: PromoteTail,
     /// Most blocks of 512 B in a request.
     limit: u32,
-    /// Blocks of 512 B in one of the task's.
+    /// Blocks of 512 B in a block of the task.
     size: u32,
     waiting: Vec<PromotedRequest>,
     foreground: Mean,
     promoted: Mean,
-    /// Whether what is left of this round is being promoted.
+    /// Whether the tail promotes the blocks of this round.
     has_begun: bool,
     look: RecountAt,
     ahead: PromotionAnchor,
-    /// Where the request will be beside which the next promoted one is served.
+    /// Place near which the next promoted request will be served.
     from: Lbn,
 }
 
-/// Beside which request a promoted one will be served.
+/// Request near which a promoted one will be served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PromotionAnchor {
-    /// The one in service: the policy looks for what is near.
+    /// The one in service: the policy prefers near requests.
     OfArm,
-    /// The last that has arrived: requests are served in that order.
+    /// The last to arrive: the policy keeps the order of arrival.
     OfQueue,
 }
 
 /// A promoted request that is not done.
 struct PromotedRequest {
     id: PromotionId,
-    /// Number of the round for which it was made.
+    /// Number of its round.
     round: usize,
 }
 
-/// When to count again what is left: it takes a look at all that is wanted.
+/// Time of the next count of missing blocks: a count searches all wanted blocks.
 #[derive(Clone, Copy)]
 struct RecountAt {
-    /// When so few blocks are left.
+    /// Recount at this number of blocks, or fewer.
     left: u64,
-    /// When the budget covers what was left when it was last counted.
+    /// Recount when the budget covers the blocks of the last count.
     at: SimTime,
 }
 
@@ -126,8 +125,8 @@ impl RecountAt {
     const AT_ONCE: Self = Self { left: u64::MAX, at: SimTime::ZERO };
 }
 
-/// So much less must be left before it is counted again: a hundredth. Assumed: as late as that a
-/// round's tail may begin.
+/// Share of the missing blocks that must be delivered before a recount: a hundredth. Assumed: a tail
+/// may begin that late.
 const LOOK_STEP: u64 = 100;
 
 #[derive(Default)]
@@ -163,7 +162,7 @@ impl Tail {
         }
     }
 
-    /// Takes the next blocks of a round with this number out of the gaps, if it is time.
+    /// Takes the next blocks of round `number` out of the gaps, if the tail may promote now.
     pub fn promote(
         &mut self,
         now: SimTime,
@@ -191,7 +190,7 @@ impl Tail {
         Some(promoted)
     }
 
-    /// Whether as many requests as the budget covers are enough for all that is left.
+    /// Whether the requests within the budget suffice for all missing blocks.
     fn begins(
         &mut self,
         now: SimTime,
@@ -200,7 +199,8 @@ impl Tail {
         left: u64,
         covered: f64,
     ) -> bool {
-        // No request holds more than the largest.
+        // No request holds more than `limit` blocks, so a search is needless when even the fewest
+        // requests exceed the budget.
         let fewest = left / u64::from(self.limit / self.size);
         if fewest as f64 > covered || left > self.look.left && now < self.look.at {
             return false;
@@ -226,26 +226,26 @@ impl Tail {
         self.waiting.iter().find(|waiting| waiting.id == id).map(|waiting| waiting.round)
     }
 
-    /// A foreground request is done.
+    /// Forgets a foreground request that is done.
     pub fn done(&mut self, promotion: Option<PromotionId>) {
         self.waiting.retain(|waiting| Some(waiting.id) != promotion);
     }
 
-    /// The foreground has moved these blocks.
+    /// Remembers where the foreground has left the head.
     pub fn passed(&mut self, start: Lbn, blocks: u32) {
         if self.ahead == PromotionAnchor::OfArm {
             self.from = Lbn::new(start.get() + u64::from(blocks));
         }
     }
 
-    /// A foreground request has arrived.
+    /// Remembers the last arrival, near which a policy in order of arrival will serve.
     pub fn arrived(&mut self, request: &Foreground) {
         if self.ahead == PromotionAnchor::OfQueue {
             self.from = Lbn::new(request.start.get() + u64::from(request.blocks));
         }
     }
 
-    /// A round is over.
+    /// Starts the next round.
     pub fn end_round(&mut self) {
         self.has_begun = false;
         self.look = RecountAt::AT_ONCE;

@@ -1,4 +1,4 @@
-//! What became of the background work of an arm.
+//! Results of the background work of an arm.
 
 use freewheel_freeblock::{ByNodes, GapUse, IdleTimer, Opportunity};
 use freewheel_units::SimDuration;
@@ -11,64 +11,64 @@ use super::uses::UseResult;
 /// The background work of one arm.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BackgroundResult {
-    /// What became of each task, in the experiment's order.
+    /// Results of the tasks, in the experiment's order.
     pub tasks: Vec<TaskResult>,
-    /// Gaps that were decided on.
+    /// Number of gaps for which the planner decided.
     pub decisions: u64,
-    /// Nodes of the search that were looked at for them.
+    /// Search nodes of all decisions.
     pub nodes: u64,
-    /// How many decisions looked at no more than so many of them, by powers of two.
+    /// Number of decisions by search nodes, in powers of two.
     pub by_nodes: ByNodes,
-    /// Decisions that stopped for their budget: something better may have been missed.
+    /// Decisions that the node budget ended; a better plan may exist.
     pub exhausted: u64,
-    /// Memory for what is wanted and for finding it.
+    /// Memory for wanted blocks and their index.
     pub memory_bytes: u64,
-    /// Hash over every delivery: which blocks to whom, by which way and when.
+    /// Hash over every delivery: blocks, task, path and time.
     #[serde(skip)]
     pub delivered_hash: u64,
-    /// How the beginnings of work in idle time fared, where it was used.
+    /// Starts of work in idle time, where it is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_starts: Option<IdleStarts>,
 }
 
-/// What became of a task on one arm.
+/// Results of a task on one arm.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TaskResult {
-    /// What the experiment calls it, or else what it is.
+    /// Name in the experiment, or else the kind.
     pub name: String,
-    /// What it is.
+    /// Kind of the task.
     pub kind: TaskKind,
-    /// Blocks of the task that make a round: both versions of a comparison, none of a task without
-    /// rounds, all of which is told of the round under way.
+    /// Blocks of a round: both versions of a comparison, zero for a task without rounds. A task without
+    /// rounds reports everything in the round under way.
     pub blocks: u64,
-    /// Size of one in bytes.
+    /// Size of a block in bytes.
     pub block_bytes: u64,
-    /// How long a round may take, if the experiment says so.
+    /// Deadline of a round.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_ns: Option<u64>,
-    /// Rounds that were completed, each begun when the one before ended.
+    /// Complete rounds, each begun at the end of the one before.
     pub rounds: Vec<Round>,
     /// The round under way at the end.
     pub unfinished: Round,
-    /// When that was expected to be complete, from the beginning of the run on. None before
-    /// anything could be told. Before half of it this rests on what is known of requests that go
-    /// everywhere alike; where they keep to parts of the drive it takes longer.
+    /// Expected end of the unfinished round, from the start of the run. None without an estimate.
+    /// Before half of the round the estimate assumes requests spread over the whole drive; requests to
+    /// parts of the drive take longer.
     pub expected_end_ns: Option<u64>,
-    /// What came of the blocks, of a task that asks for them as they come up.
+    /// Results of a task that requests blocks on demand.
     #[serde(rename = "use", skip_serializing_if = "Option::is_none")]
     pub used: Option<UseResult>,
 }
 
-/// Beginnings of work in idle time that a request ended.
+/// Starts of work in idle time that a request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct IdleStarts {
-    /// All of them.
+    /// Number of starts.
     pub starts: u64,
-    /// Those that cost the request more than is acceptable. None where the timeout is fixed: it has
-    /// no such measure.
+    /// Starts that delayed the request beyond the acceptable. None for a fixed timeout, which has no
+    /// such measure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wrong: Option<u64>,
-    /// The timeout at the end.
+    /// Timeout at the end.
     pub timeout_ns: u64,
 }
 
@@ -79,10 +79,10 @@ impl IdleStarts {
     }
 }
 
-/// One round: every block once, or as many as were enough.
+/// One round: every block once, or the sample.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Round {
-    /// How long it took.
+    /// Duration.
     pub elapsed_ns: u64,
     /// Blocks read in gaps.
     pub in_gaps: u64,
@@ -90,15 +90,15 @@ pub struct Round {
     pub in_passing: u64,
     /// Blocks read in idle time.
     pub in_idle: u64,
-    /// Foreground requests that were made for the last blocks.
+    /// Foreground requests for the last blocks.
     pub promoted: PromotedWork,
-    /// Those that were made for blocks of a backup which a foreground write was about to write over.
+    /// Copies of a backup's blocks before foreground writes.
     pub copied: PromotedWork,
-    /// Blocks that were not to be written any more, since the foreground brought newer data.
+    /// Blocks of a write task that newer foreground data made unnecessary.
     pub superseded: u64,
-    /// What became of the gaps.
+    /// Use of the gaps.
     pub gaps: Gaps,
-    /// How far it was when, at even parts of the blocks and more often towards the end.
+    /// Progress at even parts of the blocks, denser towards the end.
     pub progress: Vec<Progress>,
 }
 
@@ -109,30 +109,30 @@ pub struct Gaps {
     pub potential_ns: u64,
     /// Free runs under the head.
     pub transfer_ns: u64,
-    /// Further movements. A detour may spare a write its settling.
+    /// Additional seeks and settling. A detour may spare a write its settling.
     pub extra_seek_ns: i64,
 }
 
-/// Where rotational latency went, in shares of it that add up to 1.
+/// Use of rotational latency, in shares that add up to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct GapShares {
     /// Free runs under the head.
     pub transfer_share: f64,
-    /// Further movements; less than 0 where detours spare writes more settling than they take.
+    /// Additional seeks and settling; negative where detours spare writes more settling than they take.
     pub extra_seek_share: f64,
-    /// Latency that is left.
+    /// Latency without use.
     pub unused_share: f64,
 }
 
 impl Gaps {
-    /// Counts a gap and what was done in it.
+    /// Counts a gap and its use.
     pub fn add(&mut self, gap: &Opportunity, gap_use: &GapUse) {
         self.potential_ns += gap.latency().ns();
         self.transfer_ns += gap_use.transfer.ns();
         self.extra_seek_ns += gap_use.extra_seek_ns;
     }
 
-    /// Where the latency went. Where there was none, none is said to be used.
+    /// Use of the latency in shares; all zero without latency.
     pub fn shares(&self) -> GapShares {
         let share = |ns: f64| ns / self.potential_ns.max(1) as f64;
         let transfer_share = share(self.transfer_ns as f64);
@@ -141,7 +141,7 @@ impl Gaps {
         GapShares { transfer_share, extra_seek_share, unused_share }
     }
 
-    /// What is between `earlier` and here.
+    /// Difference to an earlier sum.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -152,54 +152,52 @@ impl Gaps {
     }
 }
 
-/// How far a round was at some time.
+/// Progress of a round at some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Progress {
-    /// Since the round began.
+    /// Time since the start of the round.
     pub elapsed_ns: u64,
-    /// Blocks of which nothing was left to do.
+    /// Blocks that were delivered or superseded.
     pub blocks: u64,
-    /// What had become of the gaps.
+    /// Use of the gaps until then.
     pub gaps: Gaps,
 }
 
 impl TaskResult {
-    /// Whether there is nothing more to come of it.
+    /// Whether the task is complete and never repeats.
     pub fn is_done(&self) -> bool {
         self.kind.is_once() && !self.rounds.is_empty()
     }
 
-    /// When the last round that was completed ended, from the beginning of the run on; zero before
-    /// any was.
+    /// End of the last complete round, from the start of the run; zero without one.
     pub fn ended_ns(&self) -> u64 {
         self.rounds.iter().map(|round| round.elapsed_ns).sum()
     }
 
-    /// Mean time of the completed rounds; None when there are none.
+    /// Mean duration of complete rounds; None without one.
     pub fn round_time(&self) -> Option<SimDuration> {
         let rounds = self.rounds.len() as u64;
         let sum: u64 = self.rounds.iter().map(|round| round.elapsed_ns).sum();
         Some(SimDuration::from_ns(sum.checked_div(rounds)?))
     }
 
-    /// Rounds a day at the mean time of the completed ones.
+    /// Rounds a day at that mean.
     pub fn rounds_a_day(&self) -> Option<f64> {
         self.round_time().map(|time| 86_400.0 / time.as_secs_f64())
     }
 
-    /// Bytes a second that were delivered, in gaps and otherwise, at the mean time of the completed
-    /// rounds.
+    /// Delivered bytes a second at that mean, from gaps and other paths.
     pub fn bytes_per_second(&self) -> Option<f64> {
         let bytes = (self.blocks * self.block_bytes) as f64;
         self.round_time().map(|time| bytes / time.as_secs_f64())
     }
 
-    /// The completed rounds, and the one under way at the end.
+    /// Complete rounds, and the one under way at the end.
     pub fn all_rounds(&self) -> impl Iterator<Item = &Round> {
         self.rounds.iter().chain([&self.unfinished])
     }
 
-    /// Mean part of the rounds' time that the last `part` of the blocks took.
+    /// Mean share of the rounds' time that the last `part` of the blocks took.
     pub fn time_share_of_last(&self, part: f64) -> Option<f64> {
         let shares: Option<Vec<f64>> =
             self.rounds.iter().map(|round| round.time_share_of_last(part)).collect();
@@ -214,7 +212,7 @@ impl Round {
         self.in_gaps + self.in_passing + self.in_idle + self.promoted.blocks + self.copied.blocks
     }
 
-    /// Blocks of which nothing is left to do.
+    /// Blocks that were delivered or superseded.
     pub fn settled(&self) -> u64 {
         self.blocks() + self.superseded
     }

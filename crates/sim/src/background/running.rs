@@ -1,4 +1,4 @@
-//! A task as it goes on: its round, what has come of it, and when its end is expected.
+//! A task during a run: its round, results, and expected end.
 
 use freewheel_freeblock::tasks::{
     BlockSelection, Event, Extent, Promoted, TaskId, TaskSpec, Tasks,
@@ -11,25 +11,25 @@ use super::result::{Progress, Round, TaskResult};
 use super::task::TaskConfig;
 use super::uses::{BeginError, Use};
 
-/// Parts of a round after which its progress is noted: evenly, and more often towards the end, where
-/// the last blocks take most of the time.
+/// Parts of a round after which its progress is noted. The last blocks take most of the time, so notes
+/// are denser towards the end.
 const STEPS: u64 = 200;
 
-/// Halvings of the last step that are noted as well.
+/// Halvings of the last step with a note each.
 const LAST_STEPS: u32 = 10;
 
-/// How a block came.
+/// Path by which a block arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DeliveryPath {
     /// A rotational gap.
     Gap,
     /// Idle time.
     Idle,
-    /// A foreground request that was there anyway.
+    /// A foreground request of the workload.
     Passing,
-    /// A foreground request that was made for it.
+    /// A foreground request for the block.
     Promotion,
-    /// The same, since a foreground write was about to write over it.
+    /// A foreground request for the block before a foreground write replaces it.
     Copy,
 }
 
@@ -43,13 +43,13 @@ pub(super) struct Running {
     rounds: Vec<Round>,
     round: Round,
     began: SimTime,
-    /// Deliveries of this round at which its progress is noted next, and all such.
+    /// Delivery at which the progress is noted next, and all such deliveries.
     note_at: u64,
     steps: Vec<u64>,
     estimate: Estimate,
-    /// Foreground requests read what is left of this round.
+    /// Whether the tail promotes the rest of this round, which keeps the estimate of its end steady.
     is_steady: bool,
-    /// What asks for its blocks as they come up, if something does.
+    /// Use that requests the task's blocks on demand.
     user: Option<Use>,
 }
 
@@ -100,14 +100,15 @@ impl Running {
         RoundState { began, left, promoted: round.promoted }
     }
 
-    /// The task's blocks in an extent, one by one.
+    /// Splits an extent into blocks of the task.
     pub fn blocks_of(&self, extent: Extent) -> impl Iterator<Item = Extent> + use<> {
         let (from, size) = (extent.start.get(), u64::from(self.spec.block_size));
         let starts = (from..from + extent.blocks.get()).step_by(size as usize);
         starts.map(move |start| Extent::new(start, size))
     }
 
-    /// A copy took so much of the head. What is told of the last one after its round counts for that.
+    /// Counts the head time of a copy. The copy of the last block may end after its round and counts
+    /// for that round.
     pub fn copy_took(&mut self, head: SimDuration) {
         let is_done = self.is_done();
         let last = self.rounds.last_mut().filter(|_| is_done);
@@ -116,12 +117,12 @@ impl Running {
         copied.head_ns += head.ns();
     }
 
-    /// What asks for its blocks as they come up, if something does.
+    /// Use that requests the task's blocks on demand.
     pub fn user(&mut self) -> Option<&mut Use> {
         self.user.as_mut()
     }
 
-    /// Something has become of its blocks.
+    /// Passes an event of its blocks to the use.
     pub fn heard(&mut self, tasks: &mut Tasks, event: &Event, at: SimTime) {
         let Some(user) = &mut self.user else { return };
         user.heard(tasks, event);
@@ -130,7 +131,7 @@ impl Running {
         }
     }
 
-    /// A foreground request that was made for it took so much of the head.
+    /// Counts the head time of a promoted request.
     pub fn promotion_took(&mut self, head: SimDuration) {
         self.round.promoted.requests += 1;
         self.round.promoted.head_ns += head.ns();
@@ -140,22 +141,22 @@ impl Running {
         self.config.kind().is_once() && !self.rounds.is_empty()
     }
 
-    /// What it must have read before a foreground write to `extent`, as requests of at most so many
-    /// blocks of 512 B.
+    /// Reads that must precede a foreground write to `extent`, in requests of at most `most` blocks of
+    /// 512 B.
     pub fn read_before(&self, tasks: &mut Tasks, extent: Extent, most: u32) -> Vec<Promoted> {
         if !self.spec.precedes_writes || self.is_done() {
             return Vec::new();
         }
         let requests = tasks.promote(self.id, BlockSelection::Touching(&[extent]), most);
-        requests.expect("requests that hold a block, of a task that goes on")
+        requests.expect("a registered task, and requests of at least a block")
     }
 
-    /// The round with this number, or the one under way.
+    /// The round `number`, or the one under way.
     pub fn round_mut(&mut self, number: usize) -> &mut Round {
         self.rounds.get_mut(number).unwrap_or(&mut self.round)
     }
 
-    /// So many blocks of 512 B have been delivered to it: how many of its own.
+    /// Counts a delivery of `blocks` of 512 B; returns it in blocks of the task.
     pub fn delivered(&mut self, blocks: Blocks, way: DeliveryPath, at: SimTime) -> u64 {
         let blocks = blocks.get() / u64::from(self.spec.block_size);
         let count = match way {
@@ -175,7 +176,7 @@ impl Running {
         blocks
     }
 
-    /// So many blocks of 512 B need not be written any more: how many of its own.
+    /// Counts `blocks` of 512 B that newer data made unnecessary; returns them in blocks of the task.
     pub fn superseded(&mut self, blocks: Blocks, at: SimTime) -> u64 {
         let blocks = blocks.get() / u64::from(self.spec.block_size);
         self.round.superseded += blocks;
@@ -184,7 +185,7 @@ impl Running {
         blocks
     }
 
-    /// Foreground requests are made for what is left of the round from now on.
+    /// The tail promotes the rest of the round from `now` on.
     pub fn is_promoted_from(&mut self, now: SimTime) {
         if !self.is_steady {
             self.is_steady = true;
@@ -192,15 +193,15 @@ impl Running {
         }
     }
 
-    /// A gap is over, whoever used it.
+    /// Counts a gap for the task, whichever task used it.
     pub fn filled(&mut self, gap: &Opportunity, gap_use: &GapUse) {
         if !self.is_done() {
             self.round.gaps.add(gap, gap_use);
         }
     }
 
-    /// A round is complete. A task that repeats itself goes on, a sample begins anew with every
-    /// block, and what is done once is over.
+    /// Ends a round. A repeating task continues, a sample wants every block again, and a task of one
+    /// round is over.
     pub fn end_round(&mut self, tasks: &mut Tasks, at: SimTime) {
         let mut round = std::mem::take(&mut self.round);
         round.elapsed_ns = at.saturating_since(self.began).ns();
@@ -220,7 +221,7 @@ impl Running {
         }
     }
 
-    /// What became of it by `end`.
+    /// Results at the end of the run.
     pub fn result(self, end: SimTime) -> TaskResult {
         let has_end = self.config.kind().has_rounds();
         let expected = has_end.then(|| self.estimate.end(self.state().left, end)).flatten();
@@ -261,7 +262,8 @@ impl Running {
     }
 }
 
-/// Deliveries of a round of so many blocks at which its progress is noted, each once, before the last.
+/// Deliveries of a round of `blocks` blocks at which progress is noted: distinct, rising, and before
+/// the last.
 fn steps(blocks: u64) -> Vec<u64> {
     let evenly = (1..STEPS).map(|step| blocks * step / STEPS);
     let late = (1..=LAST_STEPS).map(|half| blocks - ((blocks / STEPS) >> half));

@@ -6,45 +6,45 @@ use freewheel_units::{Blocks, Bytes, Lbn, Op, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the background does with its blocks: again and again, but for a backup, for writes, and for
-/// a comparison; as long as the workload goes on, for prefetching and write-back.
+/// Work on the task's blocks. Scans and scrubs repeat; backups, writes and comparisons run once;
+/// prefetching and write-back last as long as the workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BackgroundTask {
-    /// Every block's contents: what the foreground reads or writes counts as read (osdi00 section
-    /// 6).
+    /// Reads every block's contents. A foreground read or write of a block counts as read (osdi00
+    /// section 6).
     #[default]
     Scan,
-    /// Every block from the media: what the foreground writes does not verify anything.
+    /// Reads every block from the media. A foreground write verifies no media, so it does not count.
     Scrub,
-    /// Every block once, as it was when the run began: what a foreground write is about to write over
-    /// is read before, by a foreground request for which the write waits.
+    /// Reads every block once, as it was at the start of the run. Before a foreground write replaces a
+    /// block, a foreground request reads it; the write waits for that.
     Backup,
-    /// Writes every block once, with data that are as old as the run: to destage, to wipe, to write
-    /// anew what fades. What a foreground write brings is newer, so that block is not written.
+    /// Writes every block once, with data as old as the run: to destage, to wipe, or to refresh fading
+    /// media. A foreground write brings newer data, so that block needs no write.
     Write,
-    /// Two versions of the same data, block by block, both of which must be in memory to be compared
-    /// (osdi00 section 2.2): from `start` on what is there, from `other_start` on what it should be.
-    /// No more pairs are asked for than `memory` has room for one version of. Counted is what was
-    /// compared; whether it was the same nobody can say, as simulated drives hold no data.
+    /// Compares two versions of the same data block by block (osdi00 section 2.2). `start` is the first
+    /// block of the data, `other_start` that of the reference. Both blocks of a pair must be in memory;
+    /// `memory` limits the pairs that wait. Results count comparisons only: simulated drives hold no
+    /// data, so no pair can differ.
     Compare,
-    /// The rest of the track behind every foreground read, and `tracks_ahead` more, as long as
-    /// `memory` has room; what was asked for first goes first (osdi00 section 2.2). Counted are reads
-    /// all of whose blocks were in memory. They go to the drive all the same, so the foreground is
-    /// what it is without.
+    /// Reads the rest of the track behind every foreground read and `tracks_ahead` more, as far as
+    /// `memory` has room. Older wishes come first (osdi00 section 2.2). Results count foreground reads
+    /// whose blocks were all in memory. The drive serves these reads anyway, so the foreground stays
+    /// the same.
     Prefetch,
-    /// Foreground writes of whole blocks are done as soon as they are in `memory`, and are written to
-    /// the media in gaps (osdi00 section 2.2, prewriting); reads of what is only there are answered at
-    /// once as well. The more of it waits, the more its blocks are worth beside those of other tasks.
-    /// When more than three quarters of it waits, the oldest blocks are promoted to foreground
-    /// requests, which are in no statistics of the foreground; a write for which there is no room goes
-    /// to the drive. The memory is taken to outlast a loss of power: a flush does not wait for it. Of
-    /// several drives, and of several arms of one, each has a memory of its own for its part of a write.
+    /// Completes foreground writes of whole blocks as soon as `memory` holds them, and writes them to
+    /// the media in gaps (osdi00 section 2.2, prewriting). Memory also completes reads of blocks that
+    /// it alone holds. The weight of its blocks grows with the share of memory that waits. Above three
+    /// quarters, the oldest blocks become foreground requests, which count in no foreground statistics.
+    /// A write without room goes to the drive. The memory is assumed to survive a loss of power, so a
+    /// flush does not wait for it. Each arm of each drive has a separate memory for its part of a
+    /// write.
     WriteBack,
 }
 
 impl BackgroundTask {
-    /// As experiments say it.
+    /// Name in experiments.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Scan => "scan",
@@ -58,27 +58,27 @@ impl BackgroundTask {
     }
 }
 
-/// What a task comes to.
+/// Kind of a task in results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TaskKind {
-    /// Every block's contents.
+    /// Reads every block's contents.
     Scan,
-    /// The contents of so many blocks, whichever they are.
+    /// Reads the contents of a number of blocks, in any places.
     Sample,
-    /// Every block from the media.
+    /// Reads every block from the media.
     Scrub,
-    /// So many blocks from the media, whichever they are.
+    /// Reads a number of blocks from the media, in any places.
     ScrubSample,
-    /// Every block once, as it was at the beginning.
+    /// Reads every block once, as it was at the start.
     Backup,
-    /// Every block is written once, unless the foreground does.
+    /// Writes every block once, unless the foreground does.
     Write,
-    /// Both versions of every block are read once, and compared.
+    /// Reads both versions of every block once, and compares them.
     Compare,
-    /// What may be asked for next is read.
+    /// Reads blocks that may be requested next.
     Prefetch,
-    /// What the foreground writes is written behind it.
+    /// Writes the foreground's data behind its back.
     WriteBack,
 }
 
@@ -98,12 +98,12 @@ impl TaskKind {
         }
     }
 
-    /// Whether it ends with its first round.
+    /// Whether the task ends with its first round.
     pub const fn is_once(self) -> bool {
         matches!(self, Self::Backup | Self::Write | Self::Compare)
     }
 
-    /// Whether there is a number of blocks with which something of it is complete.
+    /// Whether a number of blocks completes a round.
     pub const fn has_rounds(self) -> bool {
         !matches!(self, Self::Prefetch | Self::WriteBack)
     }
@@ -211,7 +211,7 @@ pub(super) fn is_zero(bytes: &Bytes) -> bool {
     *bytes == Bytes::ZERO
 }
 
-/// What whole blocks take of so many bytes.
+/// Size of the whole blocks within `bytes`.
 const fn whole_blocks(bytes: u64, block: Bytes) -> Bytes {
     Bytes::new(bytes / block.get() * block.get())
 }
@@ -396,12 +396,12 @@ impl TaskConfig {
         }
     }
 
-    /// What it may keep in memory, if it keeps anything.
+    /// Memory of the task, where it keeps blocks.
     pub(super) fn memory(&self) -> Bytes {
         self.memory.unwrap_or(MEMORY)
     }
 
-    /// What it comes to.
+    /// Kind of the task in results.
     pub(super) fn kind(&self) -> TaskKind {
         let is_sample = self.sample_share.is_some_and(|sample_share| sample_share < 1.0);
         match (self.task, is_sample) {
@@ -422,7 +422,7 @@ impl TaskConfig {
         (self.block_size.get() / 512) as u32
     }
 
-    /// What it asks for; of what asks as blocks come up, nothing yet.
+    /// The task as the planner knows it. A use adds its blocks later, on demand.
     pub(crate) fn spec(&self, capacity: Blocks) -> TaskSpec {
         let size = self.size();
         let as_they_come_up =

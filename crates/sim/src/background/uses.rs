@@ -1,4 +1,4 @@
-//! Tasks that ask for blocks as they come up, and do something with them (osdi00 section 2.2).
+//! Tasks that request blocks on demand and use them (osdi00 section 2.2).
 
 use freewheel_freeblock::Foreground;
 use freewheel_freeblock::tasks::{Event, TaskError, TaskId, Tasks};
@@ -12,7 +12,7 @@ use thiserror::Error;
 use super::task::{BackgroundTask, TaskConfig};
 use super::write_back::{WriteBack, WriteBackResult};
 
-/// Why a background task could not begin.
+/// Reason for which a background task cannot begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub(crate) enum BeginError {
     #[error(transparent)]
@@ -23,7 +23,7 @@ pub(crate) enum BeginError {
     Prefetch(#[from] PrefetchError),
 }
 
-/// A task that asks for blocks as they come up.
+/// A use with its task.
 pub(super) enum Use {
     Compare(Compare),
     Prefetch(Prefetcher),
@@ -31,7 +31,7 @@ pub(super) enum Use {
 }
 
 impl Use {
-    /// Begins a task that is one; None for others.
+    /// Begins the use of a task; None for a task without one.
     pub fn begin(tasks: &mut Tasks, config: &TaskConfig) -> Result<Option<Self>, BeginError> {
         let (now, size, memory) = (SimTime::ZERO, config.size(), config.memory());
         Ok(Some(match config.task {
@@ -78,7 +78,7 @@ impl Use {
         }
     }
 
-    /// Its write-back, if it is one.
+    /// The write-back, if the use is one.
     pub fn write_back(&mut self) -> Option<&mut WriteBack> {
         match self {
             Self::WriteBack(write_back) => Some(write_back),
@@ -86,11 +86,11 @@ impl Use {
         }
     }
 
-    /// Something has become of its blocks.
+    /// Handles an event of the task's blocks.
     pub fn heard(&mut self, tasks: &mut Tasks, event: &Event) {
         match self {
             Self::Compare(compare) => {
-                // A simulated drive holds no data: what a pair is like, nobody can say.
+                // Simulated drives hold no data, so the contents of a pair are not compared.
                 let mut pairs: Vec<Pair> = Vec::new();
                 compare.event(tasks, event, &mut pairs).expect("pairs within the drive");
             }
@@ -103,12 +103,12 @@ impl Use {
         }
     }
 
-    /// Whether there is nothing more to come of it.
+    /// Whether the use is complete.
     pub fn is_done(&self) -> bool {
         matches!(self, Self::Compare(compare) if compare.is_done())
     }
 
-    /// What it has come to.
+    /// Results of the use.
     pub fn result(&self, config: &TaskConfig) -> UseResult {
         let memory_bytes = config.memory().get();
         match self {
@@ -123,7 +123,7 @@ impl Use {
     }
 }
 
-/// What a task that asks for blocks as they come up has come to.
+/// Results of a task that requests blocks on demand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UseResult {
@@ -135,29 +135,29 @@ pub enum UseResult {
     WriteBack(WriteBackResult),
 }
 
-/// What a comparison has come to. Pairs that differ are not counted: a simulated drive holds no data.
+/// Results of a comparison. Simulated drives hold no data, so pairs that differ are not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct CompareResult {
-    /// Pairs, and what waited.
+    /// Pairs, and blocks that waited.
     #[serde(flatten)]
     pub counts: CompareCounts,
-    /// The most that may wait for its other version.
+    /// Memory for blocks that wait for their other version.
     pub memory_bytes: u64,
 }
 
-/// What prefetching has come to.
+/// Results of prefetching.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct PrefetchResult {
     /// Foreground reads, and blocks.
     #[serde(flatten)]
     pub counts: PrefetchCounts,
-    /// What may be in memory or asked for.
+    /// Memory for blocks that are held or requested.
     pub memory_bytes: u64,
 }
 
 impl UseResult {
-    /// The same task on two arms together: amounts added up, of what is a most the larger. Panics when
-    /// one is of another kind.
+    /// Results of two arms together: amounts are summed, maxima are the larger. Panics for different
+    /// kinds.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match (self, other) {

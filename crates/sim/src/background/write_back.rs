@@ -1,4 +1,4 @@
-//! A memory that takes what the foreground writes, and writes it to the media in gaps.
+//! A memory that takes foreground writes, and writes them to the media in gaps.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -8,20 +8,19 @@ use freewheel_freeblock::{Foreground, FreeRun, PromotionId};
 use freewheel_units::{Bytes, Lbn, Op, SimTime};
 use serde::Serialize;
 
-/// Quarters of the memory that may wait for gaps; the rest is for what promoted requests are writing.
-/// Assumed.
+/// Quarters of the memory that may wait for gaps; promoted requests write from the rest. Assumed.
 const WAITING_QUARTERS: u64 = 3;
 
-/// Most bytes in a promoted request. Assumed: the largest block that osdi00 looks at.
+/// Most bytes in a promoted request. Assumed: the largest block in osdi00's experiments.
 const MERGED_MAX: Bytes = Bytes::new(64 << 10);
 
 /// Write-back of one arm.
 pub(super) struct WriteBack {
     prewriter: Prewriter,
     block_size: u64,
-    /// Blocks that memory has room for.
+    /// Blocks for which memory has room.
     blocks_max: u64,
-    /// Promoted requests that the engine has not heard of yet, and those that are not done.
+    /// Promoted requests that the engine has not taken yet, and those that are not done.
     waiting: VecDeque<Promoted>,
     under_way: BTreeSet<PromotionId>,
     writes: u64,
@@ -32,36 +31,36 @@ pub(super) struct WriteBack {
     free_blocks: u64,
 }
 
-/// What write-back has come to. Every block that became dirty was written in a gap or in idle time, by
-/// a promoted request, or not at all, as newer data came before; or it is left.
+/// Results of write-back. A block that became dirty leaves memory in one of these ways: a gap, idle
+/// time or a promoted request writes it; newer data replace it; or it is left at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct WriteBackResult {
-    /// Foreground writes without FUA; memory takes none with it.
+    /// Foreground writes without FUA; memory takes none with FUA.
     pub writes: u64,
-    /// Those that memory took. The others went to the drive: there was no room, or they were not of
+    /// Writes that memory took. The others went to the drive, for lack of room or because they were not
     /// whole blocks.
     pub taken: u64,
     /// Foreground reads that memory answered.
     pub reads_answered: u64,
     /// Blocks that became dirty.
     pub dirtied: u64,
-    /// Blocks that were written in gaps and in idle time.
+    /// Blocks that gaps and idle time wrote.
     pub free: u64,
-    /// Bytes that gaps and idle time wrote: those `free` blocks, and parts of others. Of a block on two
-    /// tracks each part is written in its turn; when the other one has not been by the time it is
-    /// promoted or becomes dirty again, it is written whole, and at the end it is left.
+    /// Bytes that gaps and idle time wrote: those of `free` blocks, and of parts of others. Each part
+    /// of a block on two tracks is written separately. A promotion, or newer data, before the second
+    /// part cause a write of the whole block. At the end such a block is left.
     pub free_bytes: u64,
-    /// Blocks that were written by promoted requests.
+    /// Blocks that promoted requests wrote.
     pub promoted: u64,
-    /// Blocks that became dirty again before they were written: one write less.
+    /// Blocks that became dirty again before they were written; each saved a write.
     pub absorbed: u64,
-    /// Blocks over which a foreground write went that memory had no room for.
+    /// Blocks that a foreground write without room in memory replaced.
     pub superseded: u64,
-    /// The most blocks that waited for a gap.
+    /// Largest number of blocks that waited for a gap.
     pub waiting_max: u64,
-    /// Blocks that were in memory only, at the end.
+    /// Blocks in memory only, at the end.
     pub left: u64,
-    /// What may be in memory.
+    /// Size of the memory.
     pub memory_bytes: u64,
 }
 
@@ -88,7 +87,7 @@ impl WriteBack {
         self.prewriter.task()
     }
 
-    /// Whether memory answers a foreground request that is just arriving.
+    /// Whether memory answers an arriving foreground request.
     pub fn takes(
         &mut self,
         tasks: &mut Tasks,
@@ -116,21 +115,21 @@ impl WriteBack {
         }
     }
 
-    /// Its blocks of which a request has at least a part, by their beginnings.
+    /// Blocks that share at least a part with a request, by their starts.
     fn touched(&self, from: Lbn, blocks: u32) -> impl Iterator<Item = u64> + use<> {
         let (size, from) = (self.block_size, from.get());
         let first = from / size * size;
         (first..from + u64::from(blocks)).step_by(size as usize)
     }
 
-    /// Those of which it has only a part.
+    /// Blocks of which the request covers a part only.
     fn parts(&self, request: &Foreground) -> impl Iterator<Item = u64> + use<> {
         let (size, from) = (self.block_size, request.start.get());
         let to = from + u64::from(request.blocks);
         self.touched(request.start, request.blocks).filter(move |&at| at < from || at + size > to)
     }
 
-    /// Whether its block that begins there is in memory only.
+    /// Whether the block that begins at `at` is in memory only.
     pub fn is_dirty(&self, at: u64) -> bool {
         self.prewriter.is_dirty(Lbn::new(at))
     }
@@ -142,7 +141,7 @@ impl WriteBack {
         self.prewriter.dirty_blocks() + new <= self.blocks_max
     }
 
-    /// These blocks are in memory only from now on.
+    /// Keeps these blocks in memory only, from now on.
     pub fn keep(
         &mut self,
         tasks: &mut Tasks,

@@ -18,101 +18,100 @@ use super::spindle::{Spindle, SpindleDrift};
 use crate::arm_executor::SeekErrors;
 use crate::library::{self, DriveError};
 
-/// What a drive is asked to do.
+/// A command for a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Command {
-    /// Unique; comes back with the reply.
+    /// Unique; the reply carries it.
     pub id: u64,
     /// Read, write, or flush.
     pub op: Op,
-    /// First block; of no meaning in a flush.
+    /// First block; ignored in a flush.
     pub start: Lbn,
-    /// Number of blocks, at least one; of no meaning in a flush.
+    /// Number of blocks, at least one; ignored in a flush.
     pub blocks: u32,
-    /// Force unit access; of no meaning in a flush.
+    /// Force unit access; ignored in a flush.
     pub fua: bool,
 }
 
 /// A command that is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reply {
-    /// The command's.
+    /// Id of the command.
     pub id: u64,
-    /// When the host has it.
+    /// Arrival at the host.
     pub at: SimTime,
     /// The first block that could not be read, if there is one.
     pub bad: Option<Lbn>,
-    /// What it took inside, by the spindle's time, which a host never knows.
+    /// Stage times inside the drive, by the spindle's clock. A host never sees them.
     pub served: Served,
 }
 
-/// What a drive has beside its mechanics and its electronics.
+/// Behaviour of a drive beyond its mechanics and electronics.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Behaviour {
-    /// Seeks take so much longer or shorter than the curve says at most; the drive's own when
-    /// absent.
+    /// Largest error of a seek either way; the drive's own tolerance when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seek_jitter: Option<SimDuration>,
-    /// How errors of seeks are distributed: `even`, or `normal` with the jitter as standard deviation.
+    /// Distribution of seek errors: `even`, or `normal` with the jitter as standard deviation.
     pub seek_jitter_shape: JitterShape,
-    /// The same of a seek over all cylinders; between both it grows with the distance. As of all others
-    /// when absent.
+    /// Largest error of a seek over all cylinders. Between short and full seeks it grows with the
+    /// distance. Equal to that of short seeks when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seek_jitter_far: Option<SimDuration>,
-    /// The same of a seek inward, to higher cylinders, over any distance. As of one outward when absent.
+    /// Largest error of a seek inward, to higher cylinders, over any distance. Equal to that of outward
+    /// seeks when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seek_jitter_inward: Option<SimDuration>,
-    /// Replies are under way for so long at most, evenly.
+    /// Longest delay of a reply on its way to the host; evenly distributed.
     pub reply_jitter: SimDuration,
-    /// And for so much longer at most for each block: how far the bus is behind the media varies
-    /// from request to request.
+    /// Longest additional delay of a reply for each block, as the bus lags the media by a time that
+    /// varies between requests.
     pub reply_jitter_a_block: SimDuration,
-    /// How its spindle's speed wanders.
+    /// Drift of the spindle's speed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spindle_drift: Option<SpindleDrift>,
-    /// What it does for itself.
+    /// Interruptions by the drive's own maintenance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub activity: Option<Activity>,
-    /// Commands that it holds at once; the drive's own number when absent.
+    /// Number of commands that the drive holds at once; the drive's own number when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_depth: Option<u32>,
-    /// Which of them it serves next; by the drive's own policy when absent.
+    /// Policy that chooses among the commands inside; the drive's own when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_policy: Option<PolicySpec>,
-    /// Whether writes are done when its buffer has them; as the drive does when absent. A host can
-    /// switch that.
+    /// Whether a write is done once the buffer holds it; the drive's own setting when absent. A host
+    /// can switch this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_cache: Option<WriteCache>,
-    /// Its sectors; those of its file when absent.
+    /// Sector format; that of the drive file when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sector: Option<SectorFormat>,
 }
 
-/// A habit that no drive has.
+/// Behaviour outside the allowed range.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{key}` is {value}: {rule}")]
 pub struct BehaviourError {
-    /// Of the habit, within those of its drive.
+    /// Key within the table `behaviour`.
     pub key: &'static str,
-    /// As given.
+    /// Value as given.
     pub value: String,
-    /// What is allowed.
+    /// Allowed values.
     pub rule: String,
 }
 
-/// Longest that a drive may be late at a time: hosts give up on a command before.
+/// Longest delay or interruption: hosts abandon a command before that.
 const LATE_MAX: SimDuration = SimDuration::from_secs(60);
 
-/// The same for each block, of which a command may have 2^32.
+/// Longest delay for each block of a command, which may have 2^32 blocks.
 const LATE_A_BLOCK_MAX: SimDuration = SimDuration::from_ms(1);
 
-/// Shortest and longest mean time between activities: without any in between a drive would do nothing
-/// else.
+/// Shortest and longest mean time between activities. A shorter one would leave no time for commands.
 const EVERY: [SimDuration; 2] = [SimDuration::from_ms(1), SimDuration::from_secs(365 * 86_400)];
 
-/// Greatest deviation of a spindle's speed, in parts of 10^9, and least and longest time in which it comes
-/// about: what servos hold is a thousandth.
+/// Largest deviation of a spindle's speed, in parts of 10^9, with its shortest and longest period.
+/// Spindle controllers hold the speed within a thousandth.
 const DRIFT_MAX: u32 = 1_000_000;
 const DRIFT_WITHIN: [SimDuration; 2] =
     [SimDuration::from_secs(1), SimDuration::from_secs(365 * 86_400)];
@@ -121,7 +120,7 @@ const DRIFT_WITHIN: [SimDuration; 2] =
 const SEEK_JITTER_MAX: SimDuration = SimDuration::from_secs(1);
 
 impl Behaviour {
-    /// Err for a habit that no drive has.
+    /// Rejects behaviour outside the allowed ranges.
     pub fn check(&self) -> Result<(), BehaviourError> {
         let none = SimDuration::ZERO;
         let mut times = vec![
@@ -164,7 +163,7 @@ impl Behaviour {
         Ok(())
     }
 
-    /// What becomes of a drive's queue. Err for a policy that has nothing to choose from.
+    /// Applies the behaviour to the drive's `own` queue. Err for a policy on a queue of depth 1.
     fn queue(&self, own: Option<QueueSpec>) -> Result<Option<QueueSpec>, BehaviourError> {
         if self.queue_depth.is_none() && self.queue_policy.is_none() {
             return Ok(own);
@@ -172,7 +171,7 @@ impl Behaviour {
         let own = own.unwrap_or_default();
         let depth = self.queue_depth.unwrap_or(own.depth);
         if let Some(policy) = self.queue_policy.filter(|_| depth == 1) {
-            let rule = "the drive holds one command at a time, so there is nothing to choose from: \
+            let rule = "the drive holds one command at a time, so a policy has no choice: \
                         give `queue_depth` of 2 or more, or leave the policy out";
             let value = policy.to_string();
             return Err(BehaviourError { key: "queue_policy", value, rule: rule.into() });
@@ -182,27 +181,27 @@ impl Behaviour {
     }
 }
 
-/// A drive that exists in arithmetic only. It is told the time with every call, and does at each of
-/// its events what a drive does then: virtual time goes from event to event, real time is waited
-/// for.
+/// A drive that exists in arithmetic only. Callers pass the time with every call and advance the drive
+/// at each of its events. A caller in virtual time leaps from event to event; a caller in real time
+/// waits for them.
 pub struct EmulatedDrive {
     unit: Unit,
     blocks: Blocks,
     sector: SectorFormat,
     firmware: Firmware,
     inside: BTreeMap<u64, Command>,
-    /// Replies under way, by arrival.
+    /// Replies on their way, by arrival.
     replies: BTreeMap<(SimTime, u64), Reply>,
     reply_jitter: SimDuration,
     reply_jitter_a_block: SimDuration,
-    /// If its speed wanders. Then everything inside goes by its time.
+    /// Present if the speed drifts. Then everything inside follows the spindle's clock.
     spindle: Option<Spindle>,
     prng: Prng,
 }
 
 impl EmulatedDrive {
-    /// The drive of a file, named `name` in errors, at rest. Err when the file makes no drive, or for
-    /// behaviour that no drive has.
+    /// The drive of a file, named `name` in errors, at rest. Err for an invalid file, and for invalid
+    /// behaviour.
     pub fn new(
         spec: &DriveSpec,
         name: &str,
@@ -257,28 +256,28 @@ impl EmulatedDrive {
         &self.unit
     }
 
-    /// Blocks that it has.
+    /// Number of blocks.
     pub fn blocks(&self) -> Blocks {
         self.blocks
     }
 
-    /// Its sectors.
+    /// Sector format.
     pub fn sector(&self) -> SectorFormat {
         self.sector
     }
 
-    /// Commands that it holds at once, flushes not counted.
+    /// Number of commands that it holds at once, without flushes.
     pub fn queue_depth(&self) -> u32 {
         self.unit.queue_depth()
     }
 
-    /// Whether it takes another command but a flush, which it always does.
+    /// Whether the drive takes another command. It always takes a flush.
     pub fn has_room(&self) -> bool {
         self.unit.has_room()
     }
 
-    /// Takes a command at `now`, before which there is no event any more. Panics when it has no
-    /// room, or when the command is not one for this drive.
+    /// Takes a command at `now`; every earlier event must be handled. Panics when the drive has no room
+    /// or the command does not fit.
     pub fn submit(&mut self, now: SimTime, command: Command) {
         let now = self.spindle.map_or(now, |spindle| spindle.own(now));
         let Command { id, op, start, blocks, fua } = command;
@@ -297,7 +296,7 @@ impl EmulatedDrive {
         self.unit.submit(now, &waiting, &mut self.firmware);
     }
 
-    /// What happens next, if nothing is submitted before.
+    /// The next event, if no command is submitted before.
     pub fn next_event(&self) -> Option<NextEvent> {
         let reply = self.replies.first_key_value().map(|((at, _), _)| NextEvent::Completion(*at));
         let others = |time| self.spindle.map_or(time, |spindle| spindle.others(time));
@@ -308,14 +307,15 @@ impl EmulatedDrive {
         reply.into_iter().chain(inside).min_by_key(|event| event.time())
     }
 
-    /// Lets the next event happen, whose time is `now`, and returns a reply if that is what it was.
+    /// Handles the next event, whose time is `now`. Returns a reply if one arrives at the host.
     pub fn advance(&mut self, now: SimTime) -> Option<Reply> {
         if let Some(entry) = self.replies.first_entry()
             && entry.key().0 <= now
         {
             return Some(entry.remove());
         }
-        // What time it is inside is the event's own time.
+        // The clock inside shows the event's own time: `others` rounds up, so converting `now` back
+        // could pass it.
         let inside = self.spindle.and_then(|_| self.unit.next_event()).map(NextEvent::time);
         if let Some(done) = self.unit.advance(inside.unwrap_or(now), &mut self.firmware) {
             self.reply(done.sequence, done.served);
@@ -323,8 +323,8 @@ impl EmulatedDrive {
         None
     }
 
-    /// Blocks have been written. Of sectors written in part the rest had to be read: the first block of one
-    /// where it could not be.
+    /// Handles the end of a write. A sector written in part had to be read first: returns its first
+    /// block when that read failed.
     fn written(&mut self, start: Lbn, blocks: u32) -> Option<Lbn> {
         let sectors = self.sector.sectors();
         let bad = self.firmware.bad();
@@ -341,7 +341,7 @@ impl EmulatedDrive {
         None
     }
 
-    /// A command is done inside, and its reply on its way.
+    /// A command is done inside; its reply leaves for the host.
     fn reply(&mut self, id: u64, served: Served) {
         let command = self.inside.remove(&id).expect("it is inside");
         let Command { op, start, blocks, .. } = command;
@@ -396,8 +396,7 @@ mod tests {
             let drive = EmulatedDrive::new(&spec, "my drive", &behaviour, BadBlocks::default(), 1);
             assert_eq!(drive.err().unwrap().to_string(), format!("my drive: {error}"));
         }
-        // Whether there is anything to choose from is known with the drive: one of today holds 32
-        // commands, the other one has no electronics.
+        // A choice depends on the drive: Exos 7E8 holds 32 commands, TR96 has no electronics.
         let policy = Behaviour { queue_policy: Some(PolicySpec::Sptf), ..usual };
         let [today, bare] = ["exos-7e8-8tb", "tr96"].map(|name| library::spec(name).unwrap());
         let one = Behaviour { queue_depth: Some(1), ..policy };

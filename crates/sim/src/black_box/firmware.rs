@@ -1,4 +1,4 @@
-//! What a drive does that nobody outside can foresee.
+//! Behaviour of a drive that its host cannot predict.
 
 use std::collections::BTreeSet;
 
@@ -11,17 +11,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::arm_executor::SeekErrors;
 
-/// What a drive does for itself now and then, such as thermal recalibration (fast02 section 3.1).
+/// Maintenance that a drive performs on its own, such as thermal recalibration (fast02 section 3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Activity {
-    /// Mean time from one to the next, which is exponential.
+    /// Mean time between activities; exponentially distributed.
     pub every: SimDuration,
-    /// How long each lasts; the arm is at the outermost cylinder after it.
+    /// Duration of each; it ends with the arm at the outermost cylinder.
     pub lasts: SimDuration,
 }
 
-/// Blocks that cannot be read until they are written anew.
+/// Blocks that cannot be read until they are written again.
 #[derive(Debug, Clone, Default)]
 pub struct BadBlocks {
     blocks: BTreeSet<Lbn>,
@@ -29,12 +29,12 @@ pub struct BadBlocks {
 }
 
 impl BadBlocks {
-    /// These blocks; each access to any of them is tried again for `recovery`.
+    /// Marks these blocks as bad; the drive retries each access to one of them for `recovery`.
     pub fn new(blocks: impl IntoIterator<Item = Lbn>, recovery: SimDuration) -> Self {
         Self { blocks: blocks.into_iter().collect(), recovery }
     }
 
-    /// The same where a sector is bad with any of its blocks.
+    /// Extends each bad block to its whole sector.
     pub(super) fn in_sectors(self, sectors: Sectors) -> Self {
         let all = |block: Lbn| {
             let (from, to) = sectors.cover(block, block + Blocks::new(1));
@@ -49,7 +49,7 @@ impl BadBlocks {
         self.blocks.range(start..end).next().copied()
     }
 
-    /// They have been written: their place is taken by spare ones.
+    /// A write has replaced these blocks by spare ones.
     pub fn written(&mut self, start: Lbn, blocks: u32) {
         while let Some(bad) = self.first_in(start, blocks) {
             self.blocks.remove(&bad);
@@ -57,15 +57,15 @@ impl BadBlocks {
     }
 }
 
-/// Moves the head like a real drive: with errors of its seeks, interrupted by its own activity, and
-/// stopped by bad blocks.
+/// Moves the head like a real drive: seeks have errors, activity interrupts, and bad blocks cost
+/// retries.
 pub(super) struct Firmware {
     jitter: SeekJitter,
     bad: BadBlocks,
     activity: Option<Interruptions>,
 }
 
-/// How the errors of seeks are distributed.
+/// Distribution of seek errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum JitterShape {
@@ -76,18 +76,18 @@ pub enum JitterShape {
     Normal,
 }
 
-/// By how much seeks are off.
+/// Errors of seeks by distance and direction.
 pub(super) struct SeekJitter {
     pub errors: SeekErrors,
     pub shape: JitterShape,
-    /// Greatest error of a seek over all cylinders, when it is another one than of a short seek.
+    /// Largest error of a seek over all cylinders, if it differs from that of a short seek.
     pub far_ns: Option<u64>,
-    /// Greatest error of a seek inward over any distance, when it is another one.
+    /// Largest error of a seek inward over any distance, if it differs.
     pub inward_ns: Option<u64>,
 }
 
 impl SeekJitter {
-    /// By how much the next seek is off.
+    /// Error of the next seek in nanoseconds.
     fn draw(&mut self, drive: &Drive, from: u32, to: u32) -> i64 {
         let jitter_ns = self.jitter_ns(drive, from, to);
         match self.shape {
@@ -126,8 +126,10 @@ impl Interruptions {
         time + SimDuration::from_ns(self.prng.exponential(self.activity.every.ns() as f64) as u64)
     }
 
-    /// The head, if it wants to leave like this, when the activity lets it.
+    /// Delays a departure until no activity holds the arm.
     fn delay(&mut self, mut departure: Departure) -> Departure {
+        // An activity that ended before the departure costs no time but still moved the arm, so `from`
+        // changes in either case.
         while self.next <= departure.begin {
             let end = self.next + self.activity.lasts;
             departure.from = Position::default();

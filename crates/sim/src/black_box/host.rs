@@ -1,4 +1,4 @@
-//! What somebody outside a drive can do with it, whatever its time is.
+//! A drive as a host uses it, in virtual or real time.
 
 use std::collections::VecDeque;
 
@@ -8,41 +8,43 @@ use thiserror::Error;
 
 use super::{Command, EmulatedDrive};
 
-/// What a host gets back.
+/// The answer to a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
-    /// The command's.
+    /// Id of the command.
     pub id: u64,
-    /// When it came.
+    /// Arrival at the host.
     pub at: SimTime,
     /// The first block that could not be read, if there is one.
     pub bad: Option<Lbn>,
 }
 
-/// Why a drive answers nothing any more, in words that name it.
+/// Reason for which a drive answers no more commands; names the drive.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct DriveGone(pub String);
 
-/// A drive with its clock, and nothing of what is inside. Whoever implements it owns the time.
+/// A drive with its clock. A host sees commands and answers only; the implementation owns the time.
 pub trait BlackBox {
-    /// Blocks that it has.
+    /// Number of blocks.
     fn blocks(&self) -> Blocks;
-    /// Its sectors, as far as it tells. A drive of 4Kn is only asked for whole ones.
+    /// Sector format, as far as known. A 4Kn drive receives whole sectors only.
     fn sector(&self) -> SectorFormat;
     /// The time at the host.
     fn now(&self) -> SimTime;
-    /// Sends a command now. Panics when it is not one for this drive, or when the drive has no room.
+    /// Sends a command now. Panics when the command does not fit the drive, or when the drive has no
+    /// room.
     ///
-    /// Whoever sends a write has no data for it: it writes what the last read of its blocks
-    /// brought, so that nothing is lost. Reading them before is up to the sender.
+    /// A write carries no data: the implementation writes the data of the last read of its blocks, so
+    /// that no data are lost. Callers must have read them before.
     fn submit(&mut self, command: Command);
-    /// Whether what a read of all these blocks brought is at hand, so that they can be written.
+    /// Whether the implementation holds the data of all these blocks from earlier reads, so that it can
+    /// write them.
     fn holds(&self, start: Lbn, blocks: u32) -> bool;
-    /// Waits for the next answer, at most until a time. None when there is none until then, or
-    /// when nothing is under way; an error when no answer will ever come again.
+    /// Waits for the next answer, at most until a time. None when no answer arrives until then, or no
+    /// command is under way. Err when the drive will never answer again.
     fn next_answer(&mut self, until: SimTime) -> Result<Option<Answer>, DriveGone>;
-    /// Waits until a time, which may have passed. Answers that come meanwhile are kept.
+    /// Waits until a time, which may have passed. Answers that arrive meanwhile are kept.
     fn sleep_until(&mut self, time: SimTime);
 }
 
@@ -88,7 +90,7 @@ impl BlackBox for VirtualDrive {
         self.drive.submit(self.now, command);
     }
 
-    /// There is nothing in its blocks that could be lost.
+    /// A drive in arithmetic holds no data that a write could lose.
     fn holds(&self, _: Lbn, _: u32) -> bool {
         true
     }

@@ -1,8 +1,7 @@
-//! A drive as its host sees it: commands in, replies out, and nothing said about why they took so
-//! long.
+//! A drive as its host sees it: commands go in, replies come out, and stage times stay hidden.
 //!
-//! [`EmulatedDrive`] is one in virtual time, and with a thread that waits for its events, one in real
-//! time. Whatever works on a [`BlackBox`] cannot know which it has.
+//! [`EmulatedDrive`] runs in virtual time, or in real time with a thread that waits for its events. A
+//! user of [`BlackBox`] cannot tell which.
 
 mod emulated;
 mod firmware;

@@ -1,4 +1,4 @@
-//! A spindle whose speed wanders, as temperature and supply do.
+//! A spindle whose speed drifts with temperature and supply voltage.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,20 +7,20 @@ use freewheel_units::{SimDuration, SimTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How far and how fast the speed of a spindle wanders: evenly from the slowest to the fastest and back.
-/// As a text `2.5ppm/30min`.
+/// Range and period of a spindle's drift: the speed moves evenly from the slowest to the fastest and
+/// back. Written as `2.5ppm/30min`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpindleDrift {
-    /// It is at most so many parts of 10^9 slower or faster than the drive's file says.
+    /// Largest deviation from the speed in the drive file, in parts of 10^9.
     pub parts_per_billion: u32,
-    /// From the slowest to the fastest.
+    /// Time from the slowest to the fastest.
     pub within: SimDuration,
 }
 
 impl FromStr for SpindleDrift {
     type Err = String;
 
-    /// As `2.5ppm/30min`.
+    /// Parses a text such as `2.5ppm/30min`.
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("{text:?}: give how much and how fast, as 2.5ppm/30min");
         let (most, within) = text.split_once('/').ok_or_else(wrong)?;
@@ -64,46 +64,51 @@ impl JsonSchema for SpindleDrift {
     }
 }
 
-/// The time of the spindle and that of everybody else. All of a drive goes by the spindle's, which
-/// for anything but the spindle makes a difference of some millionths.
+/// Converts between the spindle's clock and the host's. The whole drive runs by the spindle's clock;
+/// for the rest of the drive that is wrong by millionths only.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spindle {
     drift: SpindleDrift,
-    /// Where in its wandering it is at time zero.
+    /// Offset into the period at time zero.
     phase_ns: u64,
 }
 
 impl Spindle {
-    /// `phase_ns` is any time.
+    /// A spindle that begins anywhere in its period; `phase_ns` may exceed it.
     pub fn new(drift: SpindleDrift, phase_ns: u64) -> Self {
         Self { drift, phase_ns }
     }
 
-    /// How far it is ahead, but for a constant: the sum of its speed's deviations, which rise from
-    /// the least to the greatest and fall again.
+    /// Lead of the spindle's clock, up to a constant: the integral of its deviation. The deviation is a
+    /// triangle wave, so the integral is a parabola in each half of the period.
     fn ahead_ns(&self, ns: u64) -> i128 {
         let half = i128::from(self.drift.within.ns().max(1));
         let at = (i128::from(ns) + i128::from(self.phase_ns)) % (2 * half);
         let (within, sign) = if at < half { (at, -1) } else { (at - half, 1) };
+        // The integral of a line from -1 to +1 over `half` is zero at both ends: the halves join
+        // without a step.
         let area = within * (half - within) / half;
         sign * area * i128::from(self.drift.parts_per_billion) / 1_000_000_000
     }
 
-    /// The spindle's time at a time of everybody's.
+    /// The spindle's clock at a time of the host.
     pub fn own(&self, time: SimTime) -> SimTime {
         let ahead = self.ahead_ns(time.ns()) - self.ahead_ns(0);
         let ns = (i128::from(time.ns()) + ahead).clamp(0, i128::from(u64::MAX));
         SimTime::from_ns(ns as u64)
     }
 
-    /// The first time of everybody's at which the spindle's is this.
+    /// The first time of the host at which the spindle's clock shows `own`.
     pub fn others(&self, own: SimTime) -> SimTime {
         let later = |ns: u64, by: i128| (i128::from(ns) + by).clamp(0, i128::from(u64::MAX)) as u64;
         let mut ns = own.ns();
+        // The drift is a small part of the time, so each correction shrinks the error about a
+        // thousandfold; four leave some nanoseconds.
         for _ in 0..4 {
             let off = i128::from(own.ns()) - i128::from(self.own(SimTime::from_ns(ns)).ns());
             ns = later(ns, off);
         }
+        // Single steps find the first of several host times that show `own`.
         while ns < u64::MAX && self.own(SimTime::from_ns(ns)) < own {
             ns += 1;
         }

@@ -12,30 +12,30 @@ use super::ConfigError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ArrayConfig {
-    /// What the drives have to do with each other.
+    /// Relation between the drives.
     pub layout: Layout,
-    /// How many. When absent one, and with a trace on independent drives one for each of its
-    /// devices; no other number is allowed there.
+    /// Number of drives. Default one; for a trace on independent drives one for each of its devices,
+    /// and no other number is allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drives: Option<u32>,
-    /// Consecutive bytes on one drive before the next one's turn, when they are striped.
+    /// Consecutive bytes on one drive of a striped volume.
     pub stripe_unit: Bytes,
 }
 
-/// What several drives have to do with each other.
+/// Relation between several drives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layout {
-    /// One volume, striped over them (RAID-0).
+    /// One volume, striped over all drives (RAID-0).
     #[default]
     Striped,
-    /// Nothing: a generated workload runs once on each, with a seed of its own for each, and each
-    /// device of a trace has a drive of its own. Time begins on every drive with its first request.
+    /// Independent drives. A generated workload runs once on each, with a separate seed; each device of
+    /// a trace has its drive. Time starts on every drive with its first request.
     Independent,
 }
 
 impl Default for ArrayConfig {
-    /// One drive; stripe units of 64 KiB are what md and most controllers begin with.
+    /// One drive. 64 KiB is the default stripe unit of md and most controllers.
     fn default() -> Self {
         Self { layout: Layout::Striped, drives: None, stripe_unit: Bytes::new(64 << 10) }
     }
@@ -50,7 +50,7 @@ impl ArrayConfig {
 /// Most drives in one experiment.
 pub(crate) const DRIVES_MAX: u32 = 100_000;
 
-/// Every actuator is an arm of its own. Of independent drives each is a volume.
+/// Striping over the actuators, each of which is an arm. Each independent drive is a volume.
 pub(super) fn striping(array: &ArrayConfig, drive: &Drive) -> Result<Striping, ConfigError> {
     let wrong = |message: String| Err(ConfigError::Array { message });
     let ArrayConfig { layout, drives, stripe_unit } = *array;
@@ -62,7 +62,7 @@ pub(super) fn striping(array: &ArrayConfig, drive: &Drive) -> Result<Striping, C
     let fits = (1..=drive.total_blocks().get()).contains(&unit) && stripe_unit.get() % 512 == 0;
     if drives > 1 && !fits {
         return wrong(format!(
-            "`stripe_unit` is {stripe_unit}: whole blocks of 512 B are needed, at least one and no more than a drive holds"
+            "`stripe_unit` is {stripe_unit}: whole blocks of 512 B are needed, from one block to the capacity of a drive"
         ));
     }
     let drives = if layout == Layout::Striped { drives } else { 1 };

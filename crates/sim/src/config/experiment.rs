@@ -41,32 +41,32 @@ use crate::source::{
 /// An experiment with its drive built: ready to run, any number of times.
 #[derive(Debug, Clone)]
 pub struct Experiment {
-    /// What it came from.
+    /// Configuration from which it was built.
     pub config: SimConfig,
-    /// The drive's file.
+    /// Drive file with overrides.
     pub spec: DriveSpec,
     /// The drive.
     pub drive: Arc<Drive>,
-    /// How the volume is spread over the drives; of independent drives, how each is over its arms.
+    /// Striping of the volume over drives and arms; of one independent drive over its arms.
     pub striping: Striping,
-    /// What a first pass over the trace found, if there is one.
+    /// Result of a first pass over the trace, if there is one.
     pub trace: Option<TraceInfo>,
-    /// What PostMark does, if that is the workload.
+    /// PostMark's parameters, if that is the workload.
     pub(super) postmark: Option<PostmarkSpec>,
 }
 
-/// A run of an experiment in progress, for a progress bar: done and total, in any unit.
-/// It may be called from any thread, by one at a time.
+/// Receives the progress of a run: done and total, in any unit. Runs call it from any thread, one at a
+/// time.
 pub type Progress<'a> = &'a mut (dyn FnMut(u64, u64) + Send);
 
-/// Is shown every completion of a run, in order of time.
+/// Receives every completion of a run, in order of time.
 pub type Observer<'a> = &'a mut dyn FnMut(&Completion);
 
-/// Who plans the free work of each arm, in their order; none when there is no free work.
+/// Planners of free work, one for each arm in order; empty without free work.
 pub type Planners<'a> = Vec<&'a mut dyn Planner>;
 
 impl Experiment {
-    /// Builds the drive and takes a first look at the trace.
+    /// Builds the drive and scans the trace.
     pub fn new(config: SimConfig) -> Result<Self, ConfigError> {
         let trace = match &config.workload {
             Workload::Trace(trace) => Some(scan(trace)?),
@@ -75,9 +75,8 @@ impl Experiment {
         Self::with_trace_info(config, trace)
     }
 
-    /// Who is to blame when [`Self::check`] finds a fault in the experiment of this file with these
-    /// overrides, or its trace cannot be opened: those of them without which that would not be, as
-    /// they were given, or else the file.
+    /// Names the cause when [`Self::check`] fails or the trace cannot be opened: the overrides without
+    /// which the fault vanishes, as given, or else the file.
     pub fn to_blame(path: &Path, overrides: &[String]) -> String {
         let fault = |overrides: &[String]| {
             let checked = SimConfig::load(path, overrides).and_then(|config| {
@@ -92,7 +91,7 @@ impl Experiment {
         overrides::to_blame(overrides, fault).unwrap_or_else(|| path.display().to_string())
     }
 
-    /// Whether drive and policy are ones that can be built: quick, and before a long trace is read.
+    /// Checks drive and policy quickly, before a long trace is read.
     pub fn check(config: &SimConfig) -> Result<(), ConfigError> {
         let spec = config.drive_spec()?;
         let drive = library::build(&spec, &config.drive)?;
@@ -105,8 +104,8 @@ impl Experiment {
         check_workload(&config.workload, None, striping.blocks())
     }
 
-    /// Like [`Self::new`] for a trace that has been looked at already. Panics when the workload
-    /// is a trace and nothing is known of it.
+    /// Like [`Self::new`] for a trace that was scanned before. Panics for a trace without its `trace`
+    /// info.
     pub fn with_trace_info(
         config: SimConfig,
         trace: Option<TraceInfo>,
@@ -127,7 +126,7 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// Where a trace lies on the volume, or on each of the independent drives; empty without one.
+    /// Places of the trace on the volume, or on each independent drive; empty without a trace.
     fn placements(&self) -> Result<Vec<Placement>, ConfigError> {
         let Workload::Trace(workload) = &self.config.workload else { return Ok(Vec::new()) };
         if self.config.array.layout == Layout::Striped {
@@ -146,8 +145,7 @@ impl Experiment {
         Ok(placement.in_sectors(Sectors::of(least)))
     }
 
-    /// Size of the trace's address space, zero without a trace; of independent drives, of those of
-    /// all together.
+    /// Size of the trace's address space, zero without a trace. Independent drives count together.
     pub fn trace_space(&self) -> Bytes {
         let placements = self.placements().expect("checked when it was built");
         Bytes::new(placements.iter().map(|placement| placement.space().get()).sum())
@@ -162,12 +160,12 @@ impl Experiment {
         }
     }
 
-    /// Runs it.
+    /// Runs the experiment.
     pub fn run(&self) -> Result<RunResult, ConfigError> {
         self.run_observed(None, &mut |_, _| {})
     }
 
-    /// Runs it, shows every completion, and from time to time the progress. Independent drives run
+    /// Runs the experiment; reports every completion, and the progress at times. Independent drives run
     /// on all cores, and an observer of theirs is an error.
     pub fn run_observed(
         &self,
@@ -177,8 +175,8 @@ impl Experiment {
         self.run_watched(observer, None, progress)
     }
 
-    /// Like [`Self::run_observed`]; the decisions of its free work are made inside of calls of
-    /// `around`, if it is there: those of independent drives on several threads at once.
+    /// Like [`Self::run_observed`], with each decision of free work inside a call of `around`.
+    /// Independent drives call it on several threads.
     pub fn run_watched(
         &self,
         observer: Option<Observer<'_>>,
@@ -197,8 +195,8 @@ impl Experiment {
         })
     }
 
-    /// Runs it with free work in its rotational gaps, and shows every completion. Independent
-    /// drives are an error. Panics when there are planners and not one for each arm.
+    /// Runs the experiment with these planners for its rotational gaps; reports every completion.
+    /// Independent drives are an error. Panics when planners are present but not one for each arm.
     pub fn run_freeblock(
         &self,
         planners: Planners<'_>,
@@ -209,7 +207,7 @@ impl Experiment {
         Ok(self.tally((planners, None), observer, progress)?.result())
     }
 
-    /// The experiment of one of its independent drives.
+    /// The experiment of one independent drive.
     fn alone(&self, member: &Member) -> Self {
         let mut alone = self.clone();
         alone.config.seed = member.seed;
@@ -220,7 +218,7 @@ impl Experiment {
         alone
     }
 
-    /// Runs its volume: with these planners, or with its own, which decide inside of what is beside.
+    /// Runs the volume with these planners, or with its configured background.
     fn tally(
         &self,
         planners: (Planners<'_>, Option<Timer<'_>>),
@@ -252,7 +250,7 @@ impl Experiment {
         }
     }
 
-    /// Runs PostMark, whose cleaner has the gaps if it uses them.
+    /// Runs PostMark, whose cleaner may use the gaps.
     fn tally_postmark(
         &self,
         workload: &PostmarkWorkload,
@@ -299,7 +297,7 @@ impl Experiment {
             .map_err(|message| ConfigError::Workload { message })
     }
 
-    /// The clients of its closed workload, with so many requests in all; None of another workload.
+    /// The clients of its closed workload, with `requests` in all; None for another workload.
     pub fn clients(&self, requests: u64) -> Result<Option<Closed>, ConfigError> {
         let Workload::Closed { outstanding, think_time, think_time_distribution, pattern, .. } =
             &self.config.workload
@@ -333,7 +331,7 @@ impl Experiment {
         progress: Progress<'_>,
     ) -> Result<Tally, ConfigError> {
         let unfinished = self.unfinished();
-        // A trace ends of itself.
+        // A trace ends without a bound on stalled requests.
         let stalled_requests_max = match self.config.workload {
             Workload::Trace(_) => u64::MAX,
             _ => STALLED_REQUESTS_MAX * u64::from(self.striping.arms()),
@@ -362,14 +360,14 @@ impl Experiment {
         Ok(tally)
     }
 
-    /// What is to be read in the background before the workload ends, if that is asked for.
+    /// Blocks that the background must read before the workload may end.
     fn unfinished(&self) -> Option<Unfinished> {
         let config = self.config.freeblock.as_ref()?;
         let blocks = config.blocks_of_a_round(self.drive.blocks());
         Some(Unfinished::new(config.rounds? * blocks * u64::from(self.striping.arms())))
     }
 
-    /// The background work of every arm; none where there is none.
+    /// Background work of every arm; empty without any.
     fn backgrounds(&self, unfinished: Option<&Unfinished>) -> Result<Vec<Background>, ConfigError> {
         let Some(config) = &self.config.freeblock else { return Ok(Vec::new()) };
         let drive = match &self.config.host {
@@ -387,9 +385,9 @@ impl Experiment {
         (0..self.striping.arms()).map(background).collect()
     }
 
-    /// Runs its volume under a source of one's own, with free work in its rotational gaps if there
-    /// are planners, and shows every completion. Independent drives would need a source each, and
-    /// are an error. Panics when there are planners and not one for each arm.
+    /// Runs the volume with another `source`; reports every completion. `planners` fill its rotational
+    /// gaps. Independent drives would need a source each, and are an error. Panics when planners are
+    /// present but not one for each arm.
     pub fn run_source<S: Source>(
         &self,
         source: &mut S,
@@ -437,7 +435,7 @@ impl Experiment {
         Ok(engine::tally(&self.striping, zones, &mut arms, source, observer)?)
     }
 
-    /// The same behind a scheduler outside the drive.
+    /// Like a volume of whole drives, behind a scheduler outside each.
     fn tally_outside<S: Source>(
         &self,
         host: &HostConfig,
@@ -454,7 +452,7 @@ impl Experiment {
         let mut arms = Vec::new();
         for arm in 0..self.striping.arms() {
             let scheduler = host.scheduler(&spec, &self.drive, *policy)?;
-            // Every drive has behaviour of its own.
+            // Each drive has a separate seed for its behaviour.
             let drive = host.emulated(&spec, name, seed + u64::from(arm))?;
             let device = HostDevice::new(scheduler, drive, planners.next());
             let policy = PolicySpec::Fcfs.build()?;

@@ -11,50 +11,52 @@ use crate::postmark::{
     files_for, used_blocks,
 };
 
-/// PostMark (Katcher 1997) on a small-file layer on a log-structured disk, which is the first 400 MiB of
-/// the drive, in segments of 512 KiB. One process: it computes, and waits for every request.
+/// PostMark (Katcher 1997) on a file system for small files on a log-structured disk. The log is the
+/// first 400 MiB of the drive, in segments of 512 KiB. One process computes, and waits for every
+/// request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PostmarkWorkload {
-    /// Part of the log's blocks in use over the last pass, from which the number of files follows; when
-    /// both are absent 0.6.
+    /// Share of the log's blocks in use over the last pass; the number of files follows from it.
+    /// Default 0.6 without `files`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<f64>,
     /// Files before the first transaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<u32>,
-    /// Directories that files are created in.
+    /// Number of directories with files.
     pub subdirectories: u32,
-    /// Size of a file at least.
+    /// Smallest size of a file.
     pub size_min: Bytes,
-    /// Size of a file at most: drawn below it, appended up to it.
+    /// Largest size of a file: creations draw below it, appends grow up to it.
     pub size_max: Bytes,
     /// Transactions of a pass.
     pub transactions: u32,
-    /// Passes, one behind the other. The last one counts: before it the log is not yet as it stays.
+    /// Number of passes. The last one counts, as the log is not in steady state before.
     pub passes: u32,
-    /// Who cleans segments of the log.
+    /// Cleaner of the log's segments.
     pub cleaner: PostmarkCleaner,
-    /// When changed inodes and directories go to the log.
+    /// Time at which changed inodes and directories go to the log.
     pub metadata: MetadataWrites,
 }
 
-/// Who cleans segments of the log.
+/// Cleaner of the log's segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PostmarkCleaner {
-    /// The process itself, when hardly a segment is free.
+    /// The process cleans when hardly a segment is free.
     #[default]
     Original,
-    /// Freeblock reads in the gaps of the process's requests, and the process when they do not keep up.
+    /// Freeblock reads in the gaps of the process's requests; the process cleans when they do not keep
+    /// up.
     Freeblock,
-    /// Nobody: it is `original`, of whose time that of cleaning is subtracted, as osdi00 does. All else
-    /// in the result, requests, response times and hash among it, is of that run.
+    /// `original`, minus the time of its cleaning, as in osdi00. Requests, response times and hash are
+    /// those of the `original` run.
     Ideal,
 }
 
 impl Default for PostmarkWorkload {
-    /// Those of osdi00 section 5.2.
+    /// Values of osdi00 section 5.2.
     fn default() -> Self {
         let spec = PostmarkSpec::osdi00(0);
         Self {
@@ -71,29 +73,29 @@ impl Default for PostmarkWorkload {
     }
 }
 
-/// Assumed: between the two at which osdi00 gives numbers.
+/// Assumed: between the two values with numbers in osdi00.
 const UTILISATION: f64 = 0.6;
 
-/// The fullest log that osdi00 looks at, and what files asked for by number may come to: cleaning needs
-/// the rest.
+/// Largest utilisation, also for a given number of `files`: that of osdi00's fullest log. Cleaning
+/// needs the rest.
 const UTILISATION_MAX: f64 = 0.93;
 const USED_MAX: f64 = 0.94;
 
-/// How far the log may be from the part of it that is asked for, unless a single file makes more.
+/// Largest deviation from the wanted utilisation, unless one file makes a greater difference.
 const OFF_MAX: f64 = 0.001;
 
 /// The largest file of the small-file layer: it has no indirect blocks.
 const SIZE_MAX: Bytes = Bytes::new(28 << 10);
 
-/// Files of a directory on average, and directories: so few that the largest has room for its entries
-/// without indirect blocks, 1792.
+/// Mean number of files in a directory. So few that the largest directory needs no indirect blocks for
+/// its entries, of which it has room for 1792.
 const FILES_A_DIRECTORY: u32 = 1000;
 const SUBDIRECTORIES_MAX: u32 = 1700;
 
 const TRANSACTIONS_MAX: u32 = 1_000_000;
 const PASSES_MAX: u32 = 100;
 
-/// What is wrong with the value of a key, of which at least 1 is needed.
+/// Checks that a value is from 1 to `most`.
 fn within(key: &str, value: u32, most: u32) -> Result<(), String> {
     match value {
         0 => Err(format!("`{key}` is 0: at least 1 is needed")),
@@ -103,7 +105,8 @@ fn within(key: &str, value: u32, most: u32) -> Result<(), String> {
 }
 
 impl PostmarkWorkload {
-    /// What it comes to on a drive of this capacity, its number of files worked out; or what is wrong.
+    /// PostMark's parameters on a drive of this capacity, with the number of files; Err for keys that
+    /// do not fit.
     pub(super) fn spec(&self, capacity: Blocks, seed: u64) -> Result<PostmarkSpec, String> {
         let Self { files, subdirectories, size_min, size_max, .. } = *self;
         self.check_keys()?;
@@ -154,7 +157,7 @@ impl PostmarkWorkload {
         Ok(spec)
     }
 
-    /// What is wrong with its keys, whatever the drive.
+    /// Checks the keys that do not depend on the drive.
     fn check_keys(&self) -> Result<(), String> {
         let Self { utilisation, files, subdirectories, size_min, size_max, .. } = *self;
         within("subdirectories", subdirectories, SUBDIRECTORIES_MAX)?;
@@ -180,12 +183,12 @@ impl PostmarkWorkload {
         Ok(())
     }
 
-    /// Part of the log in use, where no number of files is asked for.
+    /// Wanted utilisation, where `files` is absent.
     fn share(&self) -> f64 {
         self.utilisation.unwrap_or(UTILISATION)
     }
 
-    /// Its process, of what [`Self::spec`] has worked out.
+    /// The process for the parameters of [`Self::spec`].
     pub(super) fn process<F: FreeReads>(
         &self,
         spec: PostmarkSpec,
@@ -201,7 +204,7 @@ impl PostmarkWorkload {
         PostmarkProcess::new(spec, disk, metadata, CpuTimes::OSDI00, passes, free_reads, seed)
     }
 
-    /// What became of its process.
+    /// Results of the process.
     pub(super) fn result<F: FreeReads>(&self, process: &PostmarkProcess<F>) -> PostmarkResult {
         let each = process.passes().iter();
         let passes = each.map(|pass| PassResult::new(pass, self.cleaner)).collect();
@@ -209,19 +212,19 @@ impl PostmarkWorkload {
     }
 }
 
-/// How the reads of the freeblock cleaner are planned: with the paper's rule.
+/// Options of the planner for the freeblock cleaner: the paper's rule.
 pub(super) fn cleaning_options() -> Options {
     Options { rule: Rule::Greedy, region_weights: false, ..Options::default() }
 }
 
-/// What PostMark came to.
+/// Results of PostMark.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PostmarkResult {
-    /// Who cleaned.
+    /// The cleaner of the run.
     pub cleaner: PostmarkCleaner,
     /// Files before the first transaction.
     pub files: u32,
-    /// Passes of the transactions, of which the last one counts.
+    /// Passes of the transactions; the last one counts.
     pub passes: Vec<PassResult>,
 }
 
@@ -236,21 +239,21 @@ pub struct PassResult {
     pub transactions_per_second: f64,
     /// Part of the log's blocks in use, mean of start and end.
     pub utilisation: f64,
-    /// What cleaning took: reading blocks to find the live ones, and copying those.
+    /// Time of cleaning reads, which find the live blocks.
     pub cleaning_read_ns: u64,
-    /// Copying live blocks, and of the segments' writes their share.
+    /// Time of copying live blocks, with their share of segment writes.
     pub cleaning_copy_ns: u64,
     /// Segments written.
     pub segments_written: u64,
     /// Segments that the process cleaned.
     pub segments_cleaned: u64,
-    /// Segments whose live blocks freeblock reads were asked for.
+    /// Segments whose live blocks the cleaner requested as freeblock reads.
     pub segments_targeted: u64,
-    /// Live blocks copied that the process read.
+    /// Live blocks that the process read and copied.
     pub copied_blocks: u64,
-    /// Dead blocks that it read.
+    /// Dead blocks that the process read.
     pub dead_blocks_read: u64,
-    /// Live blocks copied that freeblock reads brought.
+    /// Live blocks that freeblock reads brought and the process copied.
     pub free_copied_blocks: u64,
 }
 

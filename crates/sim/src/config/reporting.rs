@@ -5,11 +5,11 @@ use freewheel_units::SimTime;
 use super::Progress;
 use crate::source::{Request, Source, SourceError};
 
-/// Requests between two reports of progress: too many to be felt, and less than a second.
+/// Requests between two reports of progress: reports cost little, and come several times a second.
 pub(super) const REPORT_EVERY: u32 = 1 << 16;
 
-/// The same where each takes a decision: of some microseconds where much has been read, of many
-/// milliseconds where all of a drive of today is wanted.
+/// The same with free work. A decision takes some microseconds late in a scan, and many milliseconds at
+/// the start of one on a modern drive.
 pub(super) const REPORT_EVERY_DECIDED: u32 = 1 << 6;
 
 /// A source that reports how far it is.

@@ -1,4 +1,4 @@
-//! Drives that take whole sectors of 4 KiB alone: what of an experiment has to keep to them.
+//! Checks of an experiment on a drive that takes whole sectors of 4 KiB only.
 
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::electronics::spec::SectorFormat;
@@ -7,15 +7,15 @@ use freewheel_units::{BLOCK_BYTES, Blocks, Bytes};
 use super::{ConfigError, Layout, SimConfig, Workload};
 use crate::source::SizeDistribution;
 
-/// Sectors of the drive as it is in the run.
+/// Sector format of the drive in the run.
 pub(super) fn sector(config: &SimConfig, spec: &DriveSpec) -> SectorFormat {
     let habit = config.host.and_then(|host| host.behaviour.sector);
     let own = config.has_electronics(spec).then_some(spec.electronics.sector);
     habit.or(own).unwrap_or_default()
 }
 
-/// Err for requests, tasks and stripes that end amid sectors of a drive that takes whole ones alone. What
-/// a trace asks for is looked at as it is replayed.
+/// Err for requests, tasks and stripes that split sectors of a 4Kn drive. The replay checks each
+/// request of a trace.
 pub(super) fn check_sectors(config: &SimConfig, spec: &DriveSpec) -> Result<(), ConfigError> {
     let least = Blocks::new(sector(config, spec).logical_blocks().into()).bytes();
     if let Workload::Closed { pattern, .. } | Workload::Open { pattern, .. } = &config.workload {
@@ -38,7 +38,7 @@ pub(super) fn check_sectors(config: &SimConfig, spec: &DriveSpec) -> Result<(), 
     Ok(())
 }
 
-/// Err when the value of this key is no multiple of the least that the drive takes.
+/// Err when the value of this key is no multiple of `least`.
 pub(crate) fn check_whole(key: &str, value: Bytes, least: Bytes) -> Result<(), String> {
     if value.get().is_multiple_of(least.get()) {
         return Ok(());

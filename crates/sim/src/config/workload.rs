@@ -1,4 +1,4 @@
-//! Where the requests of an experiment come from.
+//! Sources of an experiment's requests.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::{ConfigError, PostmarkWorkload};
 use crate::source::{Fit, PatternSpec, ReplayMode};
 
-/// Where requests come from.
+/// Source of an experiment's requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Workload {
@@ -30,7 +30,7 @@ pub enum Workload {
         /// Whether the think time is a constant or the mean of an exponential.
         #[serde(default)]
         think_time_distribution: ThinkTimeDistribution,
-        /// What the requests look like.
+        /// Pattern of the requests.
         #[serde(default)]
         pattern: PatternSpec,
     },
@@ -41,7 +41,7 @@ pub enum Workload {
         requests: u64,
         /// Mean time between arrivals.
         mean_gap: SimDuration,
-        /// What the requests look like.
+        /// Pattern of the requests.
         #[serde(default)]
         pattern: PatternSpec,
     },
@@ -55,27 +55,27 @@ pub enum Workload {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TraceWorkload {
-    /// The file; a relative path counts from the folder of the experiment.
+    /// The file; a relative path starts at the folder of the experiment.
     pub file: PathBuf,
-    /// Its format, by name; found out from its contents when absent.
+    /// Name of its format; detected from the contents when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
-    /// Count and skip malformed records, and read a damaged .gz or .zst up to the damage, instead of
-    /// stopping there.
+    /// Counts and skips malformed records, and reads a damaged .gz or .zst up to the damage. Otherwise
+    /// the run stops there.
     #[serde(default)]
     pub lenient: bool,
-    /// Only this device of the trace; all of them laid end to end when absent.
+    /// Replays this device of the trace only; all devices end to end when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<u32>,
-    /// What to do when trace and drive differ in size.
+    /// Fit of a trace whose size is not the drive's.
     #[serde(default)]
     pub fit: Fit,
-    /// How arrivals are timed.
+    /// Timing of arrivals.
     #[serde(default)]
     pub replay: ReplayMode,
 }
 
-/// How think times vary.
+/// Distribution of think times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ThinkTimeDistribution {
@@ -94,13 +94,13 @@ const fn one() -> u32 {
     1
 }
 
-/// Most requests that may be outstanding in a closed workload: as many terminals are kept.
+/// Most outstanding requests of a closed workload. Memory grows with them, as each has a terminal.
 const OUTSTANDING_MAX: u32 = 1_000_000;
 
 /// Longest mean time between requests.
 const GAP_MAX: SimDuration = SimDuration::from_secs(3600);
 
-/// Longest that all gaps of a run may take together: a third of the time that events can tell.
+/// Longest total of a run's gaps: a third of the range of event times.
 const SPAN_MAX: SimDuration = SimDuration::from_ns((1 << 63) / 3);
 
 pub(super) fn check_workload(

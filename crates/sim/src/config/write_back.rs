@@ -1,5 +1,5 @@
-//! What write-back costs the foreground, and what it is worth to it: the same experiment with other
-//! memories for what is written.
+//! Cost and benefit of write-back for the foreground: the same experiment with other memories for
+//! writes.
 
 use freewheel_model::stats::{Distribution, Summary};
 use serde::Serialize;
@@ -9,19 +9,18 @@ use super::{ConfigError, SimConfig};
 use crate::background::FreeblockConfig;
 use crate::result::RunResult;
 
-/// The foreground of an experiment with write-back, had it another memory for what it writes. All else
-/// is the same, its seed as well; clients that wait for answers before they ask again come at other
-/// times.
+/// The foreground of an experiment with write-back, with other memories for its writes. All else is
+/// equal, also the seed. Clients that wait for answers still issue their requests at other times.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WriteBackReferences {
-    /// Room for everything: all blocks go in gaps or stay in memory, no request is made for any, so
-    /// writing costs the foreground nothing. Reads that so much memory answers are among its reads.
+    /// Endless memory: all blocks go in gaps or stay in memory. No request is promoted, so writes cost
+    /// the foreground no time. Memory answers more of its reads, too.
     pub endless_memory: ReferenceRun,
-    /// None: every write is an ordinary request.
+    /// No memory: every write is an ordinary request.
     pub no_memory: ReferenceRun,
 }
 
-/// What the foreground had in a run that is there for comparison.
+/// Foreground of a run for comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReferenceRun {
     /// From the start to the last completion.
@@ -46,7 +45,7 @@ impl ReferenceRun {
 }
 
 impl Experiment {
-    /// Runs it with the other memories; None without write-back.
+    /// Runs the experiment with the other memories; None without write-back.
     pub fn run_references(
         &self,
         progress: Progress<'_>,

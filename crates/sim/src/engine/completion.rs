@@ -6,13 +6,13 @@ use freewheel_units::{SimDuration, SimTime};
 use crate::engine::Refusal;
 use crate::source::Request;
 
-/// A request that is done, with its stage times. They add up to its response time. Of a request
-/// that several arms serve, the stages are those of the piece that was done last.
+/// A request that is done, with its stage times. They add up to its response time. A request that
+/// several arms serve has the stages of its last piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
-    /// What it asked for.
+    /// The request as the source issued it.
     pub request: Request,
-    /// When it arrived.
+    /// Time of its arrival.
     pub arrival: SimTime,
     /// Time waited outside and inside the drive, or, of a flush, for the writes before it.
     pub queue: SimDuration,
@@ -35,7 +35,7 @@ pub struct Completion {
 }
 
 impl Completion {
-    /// What has been served like this since it arrived; it waited for what the stages leave over.
+    /// A served request. The queue time is the part of its response that the stages leave over.
     #[inline]
     pub(crate) fn new(request: Request, arrival: SimTime, served: &Served) -> Self {
         let Served { hit, overhead, seek, rotate, transfer, bus, end, .. } = *served;
@@ -44,7 +44,7 @@ impl Completion {
         Self { request, arrival, queue, overhead, seek, rotate, transfer, bus, hit, refused, end }
     }
 
-    /// What has been refused at the instant it arrived.
+    /// A request that was refused at the instant it arrived.
     pub(crate) fn refused(request: Request, now: SimTime, refusal: Refusal) -> Self {
         let served = Served { end: now, ..Served::default() };
         Self { refused: Some(refusal), ..Self::new(request, now, &served) }

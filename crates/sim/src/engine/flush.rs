@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 /// A flush is done when every write that arrived before it is.
 #[derive(Default)]
 pub(crate) struct FlushOrder {
-    /// Writes not done, and done ones behind them, by sequence.
+    /// Writes by sequence, with whether they are done; the front one is not done.
     writes: VecDeque<(u64, bool)>,
     flushes: VecDeque<u64>,
 }
@@ -16,11 +16,13 @@ impl FlushOrder {
         self.writes.push_back((sequence, false));
     }
 
-    /// True when flushes may have nothing to wait for any more.
+    /// Marks a write as done. Returns whether a flush may now be ready.
     #[inline]
     pub(crate) fn write_done(&mut self, sequence: u64) -> bool {
+        // Sequences rise, so a binary search finds the write.
         let at = self.writes.partition_point(|(other, _)| *other < sequence);
         self.writes[at].1 = true;
+        // Only the oldest open write decides about flushes, so done writes leave from the front.
         while self.writes.front().is_some_and(|(_, done)| *done) {
             self.writes.pop_front();
         }

@@ -6,7 +6,7 @@
 //! source: `crate::source`; map: `map.rs`, with `zoned.rs`; cache: `cache.rs`; queue: `queue.rs`, with
 //! `promoted.rs`; pick: `pick.rs`; gap: `crate::arm_executor`; drive: `crate::device`; completion:
 //! `completion.rs`, with `pending.rs` and `flush.rs`. A stage that an experiment leaves out costs a
-//! test of an `Option`.
+//! `completion.rs`, with `pending.rs` and `flush.rs`. An absent stage costs a test of an `Option`.
 
 mod cache;
 mod calendar;
@@ -53,10 +53,10 @@ struct Engine<'a, D, S> {
     tally: Tally,
 }
 
-/// Runs until the source has nothing more and everything is done.
+/// Runs until the source is exhausted and every request is done.
 ///
-/// Every completion is shown to `observer`, in order of time. `zones` are those of host-managed
-/// drives. Panics when there are not as many `arms` as `striping` has.
+/// The engine shows every completion to `observer`, in order of time. `zones` are those of host-managed
+/// drives. Panics when the number of `arms` is not that of `striping`.
 pub fn run<D: Device, S: Source>(
     striping: &Striping,
     zones: Option<VolumeZones>,
@@ -67,7 +67,7 @@ pub fn run<D: Device, S: Source>(
     tally(striping, zones, arms, source, observer).map(Tally::result)
 }
 
-/// As [`run`], for sums over several runs.
+/// Like [`run`], for sums over several runs.
 pub(crate) fn tally<D: Device, S: Source>(
     striping: &Striping,
     zones: Option<VolumeZones>,
@@ -101,8 +101,8 @@ pub(crate) fn tally<D: Device, S: Source>(
     Ok(tally)
 }
 
-/// Place of an event in time: at one instant completions come first, then arrivals; then arms are
-/// given work, and last of all drives decide from all that is known.
+/// Orders events of one instant: completions, arrivals, the dispatch of work to arms, and last the
+/// decisions of drives. Then policies and drives decide with all that is known at that instant.
 #[inline]
 fn key(event: Option<NextEvent>) -> u64 {
     match event {
@@ -113,23 +113,26 @@ fn key(event: Option<NextEvent>) -> u64 {
 }
 
 impl<D: Device, S: Source> Engine<'_, D, S> {
-    /// Handles the next event; false when there is none.
+    /// Handles the next event; false at the end of the run.
     #[inline]
     fn step(&mut self) -> Result<bool, SourceError> {
         let arrival = self.source.next_arrival()?;
         let arrival_key = arrival.map_or(NEVER, |arrival| 2 * arrival.ns());
+        // Arms receive work only when every event of this instant is handled, so that a policy sees all
+        // arrivals.
         if arrival_key.min(self.calendar.first().0) > 2 * self.now.ns() {
             self.dispatch(arrival.is_some());
         }
         let (arm_key, arm) = self.calendar.first();
         let next = arrival_key.min(arm_key);
-        // What is left then is work in idle time, which goes on for ever.
+        // Events that remain are work in idle time, which would never end.
         if next == NEVER || arrival.is_none() && self.requests.pending.is_empty() {
             return Ok(false);
         }
         let time = SimTime::from_ns(next / 2);
         assert!(time >= self.now, "an event at {time} is in the past at {}", self.now);
         self.now = time;
+        // A completion and an arrival of the same instant have equal keys; the completion comes first.
         if arm_key <= arrival_key {
             self.advance(arm);
         } else {
@@ -169,7 +172,7 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
             let waiting = Waiting { target, arrival: now, sequence, fua: request.fua };
             if cache::answers(&mut arm.device, now, &waiting) {
                 answered += 1;
-                // Memory may have to destage now for want of room.
+                // Memory may be full and have to destage now.
                 touched.push(piece.arm);
             } else if arm.enqueue(piece.arm, waiting, requests, now) {
                 touched.push(piece.arm);
@@ -183,7 +186,7 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
         self.piece_done(&Done { sequence, served, flush: false });
     }
 
-    /// Nothing on the media changes, and no later request waits for a trim.
+    /// A trim changes no media, and no later request waits for it.
     fn trim(&mut self, request: Request) {
         self.map.trim(&request);
         let served = Served { end: self.now, ..Served::default() };
@@ -197,7 +200,7 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
         self.start_flushes();
     }
 
-    /// Nothing of it is written, so no flush waits for it.
+    /// A refused request writes no data, so no flush waits for it.
     #[cold]
     fn refuse(&mut self, request: Request, refusal: Refusal) {
         let completion = Completion::refused(request, self.now, refusal);
@@ -211,7 +214,7 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
     fn dispatch(&mut self, more: bool) {
         while let Some(number) = self.touched.pop() {
             let arm = &mut self.arms[number as usize];
-            // Nothing is promoted when the foreground is over.
+            // After the last foreground request, no background work may become foreground.
             if more || self.tally.is_waiting() {
                 arm.promote(number, &mut self.requests, self.now);
             }
@@ -229,7 +232,7 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
             self.touched.push(number);
             self.piece_done(&done);
         } else if arm.device.has_room() {
-            // Requests may have waited for the end of work in idle time.
+            // Requests may have waited for the end of a run in idle time.
             self.touched.push(number);
         }
     }
@@ -239,6 +242,7 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
         let Some(pending) = self.requests.pending.piece_done(done.sequence, done.served.hit) else {
             return;
         };
+        // Only promoted requests have no request of a source; foreground writes may wait for them.
         let Some(request) = pending.request else {
             for (arm, waiting) in self.requests.promoted.end(done.sequence) {
                 self.arms[arm as usize].policy.push(waiting);
@@ -252,7 +256,7 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
         }
     }
 
-    /// Passes on the flushes for which every write before them is done.
+    /// Sends every flush whose earlier writes are all done to the drives.
     fn start_flushes(&mut self) {
         while let Some(sequence) = self.flushes.next_done() {
             let mut waits = 0;
@@ -272,7 +276,7 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
         }
     }
 
-    /// A request is done, its last piece served like this.
+    /// Reports a request whose last piece was served like this.
     #[inline]
     fn report(&mut self, request: Request, arrival: SimTime, served: &Served) {
         let completion = Completion::new(request, arrival, served);

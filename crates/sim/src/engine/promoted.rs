@@ -1,15 +1,15 @@
-//! Promoted requests, and foreground writes to the same blocks that came later.
+//! Promoted requests, and later foreground writes to the same blocks.
 //!
-//! A promoted write has data that are older than those of every foreground write that arrives behind
-//! it, a promoted read of a backup wants the older ones, and a policy may choose either first. So
-//! whoever shares a block with one is held back until that is done: tasks ask for this order
-//! (`model/src/freeblock/tasks`).
+//! A policy may choose requests in any order. A promoted write has older data than a foreground write
+//! that arrives behind it, and must reach the media first. A promoted read of a backup wants the older
+//! data, and must also come first. So a foreground write that shares a block with such a request waits
+//! until that request is done. Tasks request this order (`freeblock/src/tasks`).
 
 use freewheel_model::sched::Waiting;
 use freewheel_units::Op;
 
-/// Promoted requests that come before later writes and are not done, and who waits for them, each
-/// with its arm.
+/// Promoted requests that must precede later writes, and the writes that wait for them, each with its
+/// arm.
 #[derive(Default)]
 pub(crate) struct PromotedRequests {
     under_way: Vec<(u32, Waiting)>,
@@ -18,12 +18,12 @@ pub(crate) struct PromotedRequests {
 }
 
 impl PromotedRequests {
-    /// A promoted request is on its way that foreground writes behind it must not overtake.
+    /// Registers a promoted request that later foreground writes must not overtake.
     pub fn begin(&mut self, arm: u32, waiting: Waiting) {
         self.under_way.push((arm, waiting));
     }
 
-    /// The request if it may go to the policy; else it is held back.
+    /// Returns the request if it may go to the policy; else holds it back.
     #[inline]
     pub fn pass(&mut self, arm: u32, waiting: Waiting) -> Option<Waiting> {
         if self.under_way.is_empty() || !self.must_wait(arm, &waiting) {
@@ -38,8 +38,10 @@ impl PromotedRequests {
         waiting.target.op == Op::Write && self.under_way.iter().any(shares)
     }
 
-    /// A promoted request is done: those that wait no longer, with their arms.
+    /// A promoted request is done. Returns the writes that need not wait any longer, with their arms.
     pub fn end(&mut self, sequence: u64) -> Vec<(u32, Waiting)> {
+        // A held write may overlap a second promoted request, so each is tested against those that
+        // remain.
         self.under_way.retain(|(_, waiting)| waiting.sequence != sequence);
         let (held, free) = std::mem::take(&mut self.held)
             .into_iter()

@@ -14,7 +14,7 @@ use crate::device::Device;
 
 /// An arm with its queue outside the drive.
 pub struct Arm<D> {
-    /// What the policy predicts with.
+    /// Predicts access times for the policy.
     pub drive: Arc<Drive>,
     /// The queue.
     pub policy: Box<dyn Policy>,
@@ -30,8 +30,8 @@ pub(super) struct Requests {
 }
 
 impl<D: Device> Arm<D> {
-    /// Queues a piece of an arriving request; `number` is the arm's. Whether the policy may have work
-    /// that it did not have before.
+    /// Queues a piece of an arriving request for the arm `number`. Returns whether the policy may have
+    /// new work.
     #[inline]
     pub(super) fn enqueue(
         &mut self,
@@ -42,6 +42,8 @@ impl<D: Device> Arm<D> {
     ) -> bool {
         let mut has_new = false;
         if waiting.target.op == Op::Write {
+            // A backup's reads of these blocks enter the queue before the write does, so that
+            // `promoted` can hold the write back behind them.
             while let Some(read) = self.read_before(now, &waiting) {
                 self.begin_promoted(number, read, requests, now);
                 has_new = true;

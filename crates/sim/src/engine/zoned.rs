@@ -1,13 +1,13 @@
 //! The zones of a volume's host-managed drives: which writes they refuse.
 //!
-//! The rules of one drive are those of [`freewheel_model::zoned`]. Of a run hold besides:
+//! One drive follows the rules of [`freewheel_model::zoned`]. A run adds:
 //!
-//! - Every zone is empty when it begins. Reads are served as if all blocks had been written before.
-//! - Writes meet the write pointers in the order in which they arrive, whatever the policy makes of
-//!   it: hosts keep the order of the writes to a zone.
+//! - Every zone is empty at the start. Reads are served as if all blocks had been written before.
+//! - Writes meet the write pointers in order of arrival, not in the order of the policy: hosts keep the
+//!   order of writes to a zone.
 //! - A write to several drives is refused as a whole when one of them refuses its part.
-//! - A trim resets the write pointer of each zone that lies wholly in its part of a drive. Traces
-//!   have no other way to say RESET WRITE POINTER.
+//! - A trim resets the write pointer of each zone that lies wholly in its part of a drive. Traces have
+//!   no other way to say RESET WRITE POINTER.
 
 use freewheel_model::array::{DriveRange, Striping};
 use freewheel_model::drive::Drive;
@@ -79,6 +79,7 @@ impl VolumeZones {
     #[inline(never)]
     pub(crate) fn write(&mut self, start: VolumeBlock, blocks: Blocks) -> Result<(), Refusal> {
         let Self { striping, drives } = self;
+        // Two passes: all drives are asked before one is changed, so that a refusal changes no zone.
         let mut checked = Ok(());
         striping.for_each_drive(start, blocks, |DriveRange { drive, start, blocks }| {
             if checked.is_ok() {

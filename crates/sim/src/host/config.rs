@@ -13,24 +13,24 @@ use crate::background::FreeblockConfig;
 use crate::black_box::{BadBlocks, Behaviour, BehaviourError, EmulatedDrive};
 use crate::config::ConfigError;
 
-/// A scheduler outside the drive: it has the drive's file, and of the drive itself no more than
-/// commands and the times of their ends (fast02). Each actuator has a scheduler of its own and is seen
-/// as a device of its own, as drives show them that have a logical unit for each.
+/// A scheduler outside the drive. It has the drive's file; of the drive itself it sees commands and the
+/// times of their ends (fast02). Each actuator has a separate scheduler and appears as a separate
+/// device, as on drives with a logical unit for each.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HostConfig {
     /// The scheduler.
     pub scheduler: PredictionSpec,
-    /// What the drive does that its file does not say. When it says nothing of the write cache that is
-    /// off, for the end of a write that is not on the media says nothing; and the drive takes as many
-    /// commands as the scheduler sends.
+    /// Behaviour of the drive beyond its file. By default the write cache is off, as the end of a
+    /// cached write says little about the media. By default the drive has room for every command of the
+    /// scheduler.
     pub behaviour: Behaviour,
 }
 
 /// Most commands at the drive: beyond them a scheduler would not decide anything.
 const QUEUE_DEPTH_MAX: u32 = 64;
 
-/// Longest margin: more than a turn leaves nothing of any gap.
+/// Longest margin. A longer one than a turn leaves no part of any gap.
 pub const CONSERVATISM_MAX: SimDuration = SimDuration::from_ms(100);
 
 impl HostConfig {
@@ -81,7 +81,7 @@ impl HostConfig {
         }
         if let Some(task) = freeblock.and_then(FreeblockConfig::writes) {
             return Err(format!(
-                "`freeblock.task` is {}: a scheduler outside the drive reads in gaps, and writes nothing there yet; leave it or `host` out",
+                "`freeblock.task` is {}: a scheduler outside the drive reads in gaps, and cannot write there yet; leave it or `host` out",
                 task.word()
             ));
         }

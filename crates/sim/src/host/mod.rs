@@ -1,4 +1,4 @@
-//! A drive behind a scheduler that sees it from outside, as an arm of the simulator.
+//! A drive behind a scheduler outside, as an arm of the simulator.
 
 mod config;
 
@@ -17,8 +17,8 @@ use crate::device::{Device, Work};
 
 pub use config::{CONSERVATISM_MAX, HostConfig};
 
-/// A black box with its scheduler. Requests go to the scheduler as they arrive, and it decides when
-/// the drive hears of them.
+/// A black box with its scheduler. Requests go to the scheduler as they arrive; it decides when the
+/// drive receives them.
 pub struct HostDevice<'p> {
     scheduler: PredictiveScheduler,
     drive: EmulatedDrive,
@@ -28,22 +28,22 @@ pub struct HostDevice<'p> {
     forced: BTreeSet<u64>,
     /// Flushes at the drive, by the number of their command.
     flushes: BTreeMap<u64, u64>,
-    /// When commands have come back and none has been sent since: the drive gets its next ones when
+    /// Set while commands have come back and none was sent since. The drive gets its next commands once
     /// everything of that instant is known.
     came_back: Option<SimTime>,
-    /// The least that the drive takes.
+    /// Sectors of the drive.
     sectors: Sectors,
     observer: Option<CommandObserver<'p>>,
 }
 
-/// Is shown every command that has come back.
+/// Receives every command that has come back.
 pub type CommandObserver<'p> = &'p mut (dyn FnMut(&Finished) + Send);
 
-/// Numbers of flushes as commands: above those of the scheduler.
+/// Command ids of flushes: above those of the scheduler.
 const FLUSHES: u64 = 1 << 63;
 
 impl<'p> HostDevice<'p> {
-    /// A drive, and who schedules its commands and its free work.
+    /// A drive with its scheduler and the planner of its free work.
     pub fn new(
         scheduler: PredictiveScheduler,
         drive: EmulatedDrive,
@@ -63,13 +63,13 @@ impl<'p> HostDevice<'p> {
         }
     }
 
-    /// The same, and every command that has come back is shown to `observer`.
+    /// Shows every command that has come back to `observer`.
     #[must_use]
     pub fn watched_by(self, observer: CommandObserver<'p>) -> Self {
         Self { observer: Some(observer), ..self }
     }
 
-    /// What the scheduler saw and did.
+    /// Observations and decisions of the scheduler.
     pub fn account(&self) -> &Account {
         self.scheduler.account()
     }
@@ -85,7 +85,7 @@ impl<'p> HostDevice<'p> {
         }
     }
 
-    /// Sends the drive what it is to have now.
+    /// Sends the drive its next commands.
     fn send(&mut self, now: SimTime) {
         self.came_back = None;
         let next = |scheduler: &mut PredictiveScheduler, planner: &mut dyn Planner| {
@@ -99,7 +99,7 @@ impl<'p> HostDevice<'p> {
         }
     }
 
-    /// The sectors that a read lies in: free work may begin and end amid them.
+    /// Widens a read to whole sectors, as free work may begin and end within a sector.
     fn whole_sectors(&self, op: Op, start: Lbn, blocks: u32) -> (Lbn, u32) {
         if op != Op::Read {
             return (start, blocks);
@@ -108,12 +108,12 @@ impl<'p> HostDevice<'p> {
         (from, (to.get() - from.get()) as u32)
     }
 
-    /// Whether it is time to send the drive something.
+    /// Whether the scheduler has a command to send by `now`.
     fn decides_by(&self, now: SimTime) -> bool {
         self.came_back.or(self.scheduler.decides_at()).is_some_and(|time| time <= now)
     }
 
-    /// A command has come back; the foreground request in it, if there is one.
+    /// Ends a command. Returns the foreground request in it, if there is one.
     fn finish(&mut self, reply: &Reply, now: SimTime) -> Option<Done> {
         let inside = reply.served;
         let way = reply.at - inside.end;

@@ -1,10 +1,10 @@
-//! A file system for small files on a log-structured disk: which blocks an operation touches.
+//! A file system for small files on a log-structured disk: the blocks that each operation touches.
 //!
-//! As far as PostMark needs it, it is Minix's, which LLD was made for (de Jonge, Kaashoek and Hsieh
-//! 1993): a root directory of subdirectories, directory entries of 16 bytes that are searched one
-//! block after the other, inodes of 64 bytes in a table, seven direct blocks a file.
-//! Left out: indirect blocks, which no file or directory here is large enough for; the map of free
-//! inodes, one block that never leaves the cache; and the map of free blocks, which LLD keeps.
+//! It is the part of Minix's file system that PostMark needs; LLD was made for Minix (de Jonge,
+//! Kaashoek and Hsieh 1993). A root directory has subdirectories. Entries of 16 bytes are searched one
+//! block after the other. Inodes of 64 bytes are in a table, with seven direct blocks a file.
+//! Left out: indirect blocks, as no file or directory here is large enough; the map of free inodes, one
+//! block that never leaves the cache; and the map of free blocks, which LLD keeps.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -17,27 +17,27 @@ use super::generator::{FileId, FileOp};
 const BLOCK_BYTES: u32 = 4096;
 const INODES_PER_BLOCK: u32 = BLOCK_BYTES / 64;
 const ENTRIES_PER_BLOCK: u32 = BLOCK_BYTES / 16;
-/// Blocks that an inode names by itself.
+/// Blocks that an inode names without indirection.
 const DIRECT_BLOCKS: usize = 7;
 
-/// When changed inodes and directories go to the log.
+/// Time at which changed inodes and directories go to the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MetadataWrites {
-    /// When the cache runs out of room, as data do.
+    /// When the cache runs out of room, like data.
     #[default]
     Delayed,
-    /// At once: Minix with its option `ROBUST`.
+    /// At once, like Minix with its option `ROBUST`.
     Immediate,
 }
 
-/// The file system's tables, of which the disk holds the blocks.
+/// Tables of the file system, whose blocks are on the disk.
 #[derive(Debug)]
 pub struct SmallFiles {
     metadata: MetadataWrites,
     inodes: Numbers,
     blocks: Numbers,
-    /// Blocks of the inode table, by the number of the inode over [`INODES_PER_BLOCK`].
+    /// Blocks of the inode table, by inode number over [`INODES_PER_BLOCK`].
     inode_table: BTreeMap<u32, LogicalBlock>,
     root: Directory,
     directories: Vec<Directory>,
@@ -60,7 +60,7 @@ struct File {
     blocks: Vec<LogicalBlock>,
 }
 
-/// Numbers that are handed out, the lowest free one first.
+/// Hands out numbers, the lowest free one first.
 #[derive(Debug, Default)]
 struct Numbers {
     returned: BTreeSet<u32>,
@@ -85,7 +85,7 @@ impl Numbers {
 }
 
 impl SmallFiles {
-    /// A root directory with so many empty subdirectories, and the commands that make it.
+    /// A root directory with empty subdirectories. Appends the disk commands that create them.
     pub fn new(
         subdirectories: u32,
         metadata: MetadataWrites,
@@ -115,14 +115,13 @@ impl SmallFiles {
         made
     }
 
-    /// Blocks that the file system has given out.
+    /// Blocks in use by the file system.
     pub fn used_blocks(&self) -> u32 {
         self.blocks.taken()
     }
 
-    /// Does an operation: appends the commands for the disk. Panics when a file that is to be
-    /// used does not exist, one that is to be created does, or a file or directory grows beyond
-    /// its direct blocks.
+    /// Performs an operation: appends its disk commands. Panics when a file to use does not exist, or
+    /// one to create does. Panics when a file or directory outgrows its direct blocks.
     pub fn apply(&mut self, op: FileOp, commands: &mut VecDeque<Command>) {
         match op {
             FileOp::Create { file, directory, bytes } => {
@@ -141,7 +140,7 @@ impl SmallFiles {
         }
     }
 
-    /// The block of an inode, read so that the inode can be used.
+    /// Reads the block of an inode, so that the inode can be used.
     fn read_inode(&mut self, inode: u32, commands: &mut VecDeque<Command>) -> LogicalBlock {
         let Self { inode_table, blocks, .. } = self;
         let block = inode_table.entry(inode / INODES_PER_BLOCK).or_insert_with(|| blocks.take());
@@ -161,7 +160,7 @@ impl SmallFiles {
         });
     }
 
-    /// Changes an entry of a subdirectory, which changes its inode too.
+    /// Changes an entry of a subdirectory, and so its inode too.
     fn write_entry(&mut self, number: u32, entry: u32, commands: &mut VecDeque<Command>) {
         let directory = &mut self.directories[number as usize];
         let inode = directory.inode;
@@ -170,8 +169,8 @@ impl SmallFiles {
         self.write_inode(inode, commands);
     }
 
-    /// Reads what finding an entry of a subdirectory takes: root, its inode, its blocks up to the
-    /// entry.
+    /// Reads the blocks that finding an entry of a subdirectory takes: root, inode, and directory
+    /// blocks up to the entry.
     fn find(&mut self, directory: u32, entry: u32, commands: &mut VecDeque<Command>) {
         self.read_inode(self.root.inode, commands);
         self.root.read_to(directory, commands);
@@ -186,7 +185,7 @@ impl SmallFiles {
     }
 
     fn create(&mut self, file: FileId, number: u32, commands: &mut VecDeque<Command>) {
-        // All entries are read before it is known that the name is new.
+        // All entries are read before the name is known to be new.
         self.find(number, u32::MAX, commands);
         let entry = self.directories[number as usize].entries.take();
         self.write_entry(number, entry, commands);
@@ -228,14 +227,14 @@ impl SmallFiles {
 }
 
 impl Directory {
-    /// Reads its blocks up to the one with this entry.
+    /// Reads the directory's blocks up to the one with this entry.
     fn read_to(&self, entry: u32, commands: &mut VecDeque<Command>) {
         let upto = (entry / ENTRIES_PER_BLOCK) as usize;
         let read = self.blocks.iter().take(upto.saturating_add(1));
         commands.extend(read.map(|&block| Command::Read(block)));
     }
 
-    /// The block with an entry; the directory may grow for it.
+    /// The block of an entry; the directory may grow for it.
     fn block_for(&mut self, entry: u32, free: &mut Numbers) -> LogicalBlock {
         let index = (entry / ENTRIES_PER_BLOCK) as usize;
         if index == self.blocks.len() {

@@ -1,10 +1,11 @@
-//! The cleaner's reads as one standing task of a freeblock scheduler.
+//! The cleaner's reads as a permanent task of a freeblock scheduler.
 //!
 //! ```text
 //!   LogDisk --Wish--> CleaningTask --extend, abort--> Tasks <--plan, done, passed-- CleaningPlanner
-//!   LogDisk <--delivered-- CleaningTask <--read, and when-- Tasks                    (the servo's)
+//!   LogDisk <--delivered-- CleaningTask <--blocks, times--- Tasks                    (the executor's)
 //! ```
-//! Process and servo each have an end of it. They take turns: the process waits while the head works.
+//! The process and the executor each hold an end. They take turns: the process waits while the head
+//! works.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,11 +22,11 @@ use freewheel_units::{Blocks, Lbn, Op, SimTime};
 
 use super::process::FreeReads;
 
-/// The process's end: what is to be cleaned goes in, what was read comes out.
+/// The process's end: takes wishes for blocks, and returns blocks that were read.
 #[derive(Debug)]
 pub struct CleaningTask(Arc<Mutex<Shared>>);
 
-/// The servo's end.
+/// The executor's end.
 #[derive(Debug)]
 pub struct CleaningPlanner(Arc<Mutex<Shared>>);
 
@@ -34,14 +35,14 @@ struct Shared {
     tasks: Tasks,
     task: TaskId,
     block: Blocks,
-    /// Up to when anything is known.
+    /// Time up to which both ends know everything.
     now: SimTime,
-    /// Blocks in order of the time they were read.
+    /// Blocks in order of the time of their read.
     delivered: VecDeque<(SimTime, Lbn)>,
 }
 
-/// Both ends of a task of blocks of this size on `drive`. What foreground requests read in passing
-/// is delivered as well. Panics when a block is empty or larger than a task's may be.
+/// Both ends of a task on `drive` with blocks of this size. Blocks that foreground requests read in
+/// passing are delivered as well. Panics for an empty block, or one larger than a task's may be.
 pub fn cleaning_task(
     drive: &Arc<Drive>,
     block: Blocks,
@@ -61,7 +62,7 @@ pub fn cleaning_task(
     (CleaningTask(Arc::clone(&shared)), CleaningPlanner(shared))
 }
 
-/// Nobody panics between two changes that belong together.
+/// A poisoned lock is safe to use: no panic can occur between two changes that belong together.
 fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -105,7 +106,8 @@ impl FreeReads for CleaningTask {
     fn take_delivered(&mut self, now: SimTime, delivered: &mut Vec<Lbn>) {
         let shared = &mut *lock(&self.0);
         shared.now = now;
-        // The head's work is reckoned when it begins, and so known before it is done.
+        // The executor computes the head's work when it begins, so a read may be known before it is
+        // done.
         let done = shared.delivered.partition_point(|&(at, _)| at <= now);
         delivered.extend(shared.delivered.drain(..done).map(|(_, start)| start));
     }

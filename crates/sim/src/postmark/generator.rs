@@ -1,28 +1,28 @@
-//! What PostMark does: which file operations, in which order.
+//! File operations of PostMark and their order.
 
 use freewheel_units::Prng;
 
-/// PostMark's parameters (Katcher 1997), of those that osdi00 section 5.2 names.
+/// PostMark's parameters (Katcher 1997) that osdi00 section 5.2 names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PostmarkSpec {
     /// Files in the pool before the first transaction.
     pub files: u32,
-    /// Directories that files are created in.
+    /// Directories with files.
     pub subdirectories: u32,
-    /// Size of a file at least, in bytes.
+    /// Smallest size of a file, in bytes.
     pub size_min: u32,
-    /// Size of a file at most, in bytes: drawn below it, appended up to it.
+    /// Largest size of a file, in bytes: creations draw below it, appends grow up to it.
     pub size_max: u32,
     /// Transactions of a pass.
     pub transactions: u32,
-    /// Of ten accesses, so many are reads and the others appends.
+    /// Reads among ten accesses; the others are appends.
     pub read_bias: u32,
-    /// Of ten manipulations, so many are creations and the others deletions.
+    /// Creations among ten manipulations; the others are deletions.
     pub create_bias: u32,
 }
 
 impl PostmarkSpec {
-    /// osdi00 section 5.2, with a pool of so many files.
+    /// Parameters of osdi00 section 5.2, with a pool of `files` files.
     pub fn osdi00(files: u32) -> Self {
         Self {
             files,
@@ -42,38 +42,38 @@ pub type FileId = u32;
 /// An operation on a whole file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileOp {
-    /// Make a file of so many bytes in a subdirectory.
+    /// Creates a file of `bytes` in a subdirectory.
     Create {
-        /// Its number.
+        /// Number of the file.
         file: FileId,
         /// Number of the subdirectory.
         directory: u32,
-        /// Its size.
+        /// Size of the file.
         bytes: u32,
     },
-    /// Read all of a file.
+    /// Reads all of a file.
     Read(FileId),
-    /// Write so many bytes behind the end of a file.
+    /// Appends `bytes` to a file.
     Append {
-        /// Its number.
+        /// Number of the file.
         file: FileId,
-        /// By how much it grows.
+        /// Growth of the file.
         bytes: u32,
     },
-    /// Remove a file.
+    /// Removes a file.
     Delete(FileId),
 }
 
-/// PostMark as a generator of file operations: the same seed gives the same ones.
+/// Generates PostMark's file operations, the same ones for the same seed.
 ///
 /// A transaction is an access to a file, a read or an append, and a manipulation, a creation or a
-/// deletion. Files are drawn evenly from those that exist. An append to a file of the greatest
-/// size does nothing.
+/// deletion. Files are drawn evenly from those that exist. An append leaves a file of the greatest size
+/// unchanged.
 #[derive(Debug)]
 pub struct Postmark {
     spec: PostmarkSpec,
     prng: Prng,
-    /// Those that exist, in no order.
+    /// Files that exist, in no order.
     pool: Vec<PooledFile>,
     created: FileId,
 }
@@ -85,14 +85,14 @@ struct PooledFile {
 }
 
 impl Postmark {
-    /// No file exists yet. Panics when sizes are not `0 < size_min < size_max`.
+    /// A generator without files. Panics unless `0 < size_min < size_max`.
     pub fn new(spec: PostmarkSpec, seed: u64) -> Self {
         assert!(0 < spec.size_min && spec.size_min < spec.size_max, "{spec:?}");
         assert!(spec.files > 0 && spec.subdirectories > 0, "{spec:?}");
         Self { spec, prng: Prng::new(seed, "postmark"), pool: Vec::new(), created: 0 }
     }
 
-    /// How many files exist.
+    /// Number of files.
     pub fn files(&self) -> u32 {
         self.pool.len() as u32
     }
@@ -102,8 +102,8 @@ impl Postmark {
         (self.created < self.spec.files).then(|| self.create())
     }
 
-    /// The operations of a transaction. PostMark ends when it runs out of files; here nothing more
-    /// happens until one is created.
+    /// The operations of a transaction. The original ends when it runs out of files; here a transaction
+    /// without files is empty until one is created.
     pub fn transaction(&mut self) -> [Option<FileOp>; 2] {
         let reads = self.draw(10) < self.spec.read_bias;
         let access = if reads { self.read() } else { self.append() };

@@ -6,8 +6,8 @@
 //!                                             Wish  v  |  delivered
 //!                                                  FreeReads
 //! ```
-//! One process: it computes, and waits for every request. So its computing and the drive's work
-//! never overlap, as in osdi00 section 5.2, where times computed were put between simulated ones.
+//! One process computes, and waits for every request. So its computing and the drive's work never
+//! overlap. osdi00 section 5.2 likewise put computed times between simulated ones.
 
 mod files;
 mod free_reads;

@@ -9,17 +9,17 @@ use super::files::{MetadataWrites, SmallFiles};
 use super::generator::{FileOp, Postmark, PostmarkSpec};
 use crate::source::{Request, Source, SourceError};
 
-/// Reads that a drive does when they cost nothing: what cleaning needs of a freeblock scheduler.
+/// Cost-free reads of a drive: the part of a freeblock scheduler that cleaning needs.
 pub trait FreeReads {
-    /// A block of the log is wanted, or not any more.
+    /// Adds or removes a wish for a block of the log.
     fn wish(&mut self, wish: FreeRequest);
 
-    /// Takes the first blocks on the drive of what was read up to `now`, in order of time, each
-    /// once, and nothing that was aborted since.
+    /// Takes the starts of blocks that were read up to `now`, in order of time, each once. Aborted
+    /// wishes are left out.
     fn take_delivered(&mut self, now: SimTime, delivered: &mut Vec<Lbn>);
 }
 
-/// Nobody reads for free.
+/// No free reads.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoFreeReads;
 
@@ -29,23 +29,23 @@ impl FreeReads for NoFreeReads {
     fn take_delivered(&mut self, _: SimTime, _: &mut Vec<Lbn>) {}
 }
 
-/// What the process computes between requests.
+/// Computing time of the process between requests.
 ///
 /// osdi00 measured this on a 550 MHz Pentium III and does not print it: the values are assumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CpuTimes {
-    /// For a file operation: calls, names, tables.
+    /// A file operation: calls, names, tables.
     pub operation: SimDuration,
-    /// For a block that goes through the cache, and for one that the cleaner reads or copies.
+    /// A block that goes through the cache, or that the cleaner reads or copies.
     pub block: SimDuration,
-    /// For a request: call, driver, interrupt.
+    /// A request: call, driver, interrupt.
     pub request: SimDuration,
 }
 
 impl CpuTimes {
-    /// Assumed. A block is copied twice, into the cache and out of it, at the 160 MB/s or so that a
-    /// memory of 100 MHz allows; an operation is a few calls and look-ups, a request a call, a driver
-    /// and an interrupt.
+    /// Assumed. Copying a block into the cache and out of it takes two passes at about 160 MB/s, as
+    /// memory of 100 MHz allows. An operation is a few calls and look-ups; a request is a call, a
+    /// driver and an interrupt.
     pub const OSDI00: Self = Self {
         operation: SimDuration::from_us(100),
         block: SimDuration::from_us(50),
@@ -53,17 +53,17 @@ impl CpuTimes {
     };
 }
 
-/// Time that would not pass without cleaning.
+/// Time that cleaning adds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CleaningTime {
     /// Reading blocks to find the live ones.
     pub reading: SimDuration,
-    /// Copying them, and of the segments' writes the share of copied blocks.
+    /// Copying the live blocks, with their share of segment writes.
     pub copying: SimDuration,
 }
 
 impl CleaningTime {
-    /// All of it.
+    /// Reading and copying.
     pub fn total(&self) -> SimDuration {
         self.reading + self.copying
     }
@@ -80,11 +80,11 @@ pub struct Pass {
     pub transactions: u32,
     /// Time taken.
     pub elapsed: SimDuration,
-    /// What cleaning took of that.
+    /// The part of `elapsed` that cleaning takes.
     pub cleaning: CleaningTime,
     /// Blocks in use over those that the log holds, mean of start and end.
     pub utilisation: f64,
-    /// What the log did.
+    /// Work of the log.
     pub work: LogWork,
 }
 
@@ -94,21 +94,21 @@ impl Pass {
         f64::from(self.transactions) / self.elapsed.as_secs_f64()
     }
 
-    /// Transactions a second if cleaning had cost nothing: osdi00's IDEAL.
+    /// Transactions a second if cleaning took no time: osdi00's IDEAL.
     pub fn rate_without_cleaning(&self) -> f64 {
         f64::from(self.transactions) / (self.elapsed - self.cleaning.total()).as_secs_f64()
     }
 
-    /// Transactions a second if only its reads had cost nothing: the most that freeblock reads can
-    /// do for this run.
+    /// Transactions a second if the reads of cleaning took no time: the limit for freeblock reads in
+    /// this run.
     pub fn rate_with_free_reads(&self) -> f64 {
         f64::from(self.transactions) / (self.elapsed - self.cleaning.reading).as_secs_f64()
     }
 }
 
-/// The pool of `spec`'s files with which the last of so many passes fills the log to this share, as
-/// closely as a thousandth where some number of files does. Chance moves it by more than a half percent,
-/// in which the cost of cleaning changes by a twentieth.
+/// The number of files with which the last of `passes` passes fills the log to `share`, within a
+/// thousandth where such a number exists. Chance moves the share by more than half a per cent; the cost
+/// of cleaning changes by a twentieth in that.
 pub fn files_for(spec: PostmarkSpec, share: f64, passes: u32, seed: u64) -> u32 {
     const TRIALS: u32 = 32;
     let capacity = f64::from(LogDiskSpec::OSDI00.capacity_blocks());
@@ -116,7 +116,7 @@ pub fn files_for(spec: PostmarkSpec, share: f64, passes: u32, seed: u64) -> u32 
     let wanted = share * capacity;
     let (mut files, mut best, mut best_off) = (wanted / file_blocks, 1, f64::INFINITY);
     for _ in 0..TRIALS {
-        // A pool has a file at least, however much of the log directories take.
+        // A pool has at least one file, however much of the log the directories occupy.
         files = files.max(1.0);
         let spec = PostmarkSpec { files: files as u32, ..spec };
         let off = wanted - used_blocks(spec, passes, seed);
@@ -131,12 +131,12 @@ pub fn files_for(spec: PostmarkSpec, share: f64, passes: u32, seed: u64) -> u32 
     best
 }
 
-/// Blocks of a file, nearly, on average: of its first size, and what appends, its inode and its entry add.
+/// Mean blocks of a file, approximately: its first size, appends, its inode and its entry.
 pub fn file_blocks(spec: &PostmarkSpec) -> f64 {
-    /// That of files of 5 to 10 KiB in osdi00's passes.
+    /// Addition to files of 5 to 10 KiB in osdi00's passes.
     const ADDED: f64 = 0.15;
     let block = LogDiskSpec::OSDI00.block.bytes().get() as f64;
-    // Blocks of one file of each size below this one, taken together.
+    // Sum over one file of each smaller size, in blocks.
     let below = |size: u32| {
         let whole = (f64::from(size) / block).floor();
         let rest = f64::from(size) - whole * block;
@@ -146,8 +146,8 @@ pub fn file_blocks(spec: &PostmarkSpec) -> f64 {
     (below(spec.size_max) - below(spec.size_min)) / sizes + ADDED
 }
 
-/// Blocks in use in the last of so many passes, mean of its start and end: what
-/// [`Pass::utilisation`] is the share of, without a disk and so in no time.
+/// Blocks in use in the last of `passes` passes, mean of its start and end: the numerator of
+/// [`Pass::utilisation`]. No disk takes part, so the result is immediate.
 pub fn used_blocks(spec: PostmarkSpec, passes: u32, seed: u64) -> f64 {
     let (mut commands, mut generator) = (VecDeque::new(), Postmark::new(spec, seed));
     let mut files = SmallFiles::new(spec.subdirectories, MetadataWrites::Delayed, &mut commands);
@@ -166,7 +166,7 @@ pub fn used_blocks(spec: PostmarkSpec, passes: u32, seed: u64) -> f64 {
     f64::from(start + end) / 2.0
 }
 
-/// PostMark's process: fills the pool, then does its transactions pass after pass.
+/// PostMark's process: fills the pool, then performs its transactions pass after pass.
 pub struct PostmarkProcess<F> {
     spec: PostmarkSpec,
     generator: Postmark,
@@ -176,16 +176,16 @@ pub struct PostmarkProcess<F> {
     cpu: CpuTimes,
     /// Operations of the current transaction.
     operations: VecDeque<FileOp>,
-    /// What is left of the current operation.
+    /// Remaining commands of the current operation.
     commands: VecDeque<Command>,
-    /// Up to when the process has computed.
+    /// Time up to which the process has computed.
     clock: SimTime,
-    /// The request that it waits for, and when it is issued.
+    /// The request for which the process waits, with its time of issue.
     request: Option<(SimTime, LogIo)>,
-    /// Whether that has been issued.
+    /// Whether `request` was issued.
     is_issued: bool,
     cleaning: CleaningTime,
-    /// What of the log's work its computing has been charged for.
+    /// The log's work for which computing time was charged.
     charged: LogWork,
     passes_wanted: u32,
     passes: Vec<Pass>,
@@ -194,7 +194,7 @@ pub struct PostmarkProcess<F> {
     delivered: Vec<Lbn>,
 }
 
-/// How things were when a pass began.
+/// State at the start of a pass.
 #[derive(Debug, Clone, Copy)]
 struct Begun {
     at: SimTime,
@@ -204,7 +204,7 @@ struct Begun {
 }
 
 impl<F: FreeReads> PostmarkProcess<F> {
-    /// A process that begins with an empty file system and ends after so many passes.
+    /// A process that starts with an empty file system and ends after `passes` passes.
     pub fn new(
         spec: PostmarkSpec,
         disk: LogDiskSpec,
@@ -240,17 +240,17 @@ impl<F: FreeReads> PostmarkProcess<F> {
         process
     }
 
-    /// What it runs.
+    /// Parameters of the generator.
     pub fn spec(&self) -> &PostmarkSpec {
         &self.spec
     }
 
-    /// The passes that are done.
+    /// Complete passes.
     pub fn passes(&self) -> &[Pass] {
         &self.passes
     }
 
-    /// Computes until a request is to be waited for, or to the end.
+    /// Computes until the process must wait for a request, or to the end.
     fn go_on(&mut self, mut io: Option<LogIo>) {
         loop {
             self.charge_cleaning();
@@ -269,7 +269,7 @@ impl<F: FreeReads> PostmarkProcess<F> {
         }
     }
 
-    /// Computing for blocks that cleaning has read and copied.
+    /// Charges computing time for blocks that cleaning has read and copied.
     fn charge_cleaning(&mut self) {
         let work = self.disk.work();
         let new = work.since(&self.charged);

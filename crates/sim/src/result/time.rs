@@ -1,4 +1,4 @@
-//! What became of the time: of requests, of heads, of rotational gaps.
+//! Use of time: by requests, heads, and rotational gaps.
 
 use freewheel_units::SimDuration;
 use serde::Serialize;
@@ -6,8 +6,8 @@ use serde::Serialize;
 use crate::arm_executor::FreeTime;
 use crate::device::Work;
 
-/// Sums of stage times over all reads and writes. Of a request that several arms serve they are
-/// those of the piece that was done last.
+/// Sums of stage times over all reads and writes. A request that several arms serve counts with the
+/// stages of its last piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Stages {
     /// Waiting for the head.
@@ -25,8 +25,7 @@ pub struct Stages {
 }
 
 impl Stages {
-    /// What heads did for these requests; of one that several arms serve, for the piece that was done
-    /// last.
+    /// Head time of these requests, of their last pieces only.
     pub fn head_time(&self) -> HeadTime {
         let Self { seek_ns, rotate_ns, transfer_ns, .. } = *self;
         HeadTime { seek_ns, rotate_ns, transfer_ns }
@@ -42,8 +41,8 @@ impl Stages {
     }
 }
 
-/// Sums of what the heads did: for requests with all their pieces and what is promoted, for writing back
-/// what buffers had taken, and for commands that a scheduler outside the drive makes for free work.
+/// Sums over heads: pieces of requests, promoted requests, destages, and a host scheduler's commands
+/// for free work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct HeadTime {
     /// Moving the arm, changing heads, settling.
@@ -72,7 +71,7 @@ impl HeadTime {
         self.transfer_ns += other.transfer_ns;
     }
 
-    /// All of it.
+    /// Sum of all parts.
     pub fn total_ns(&self) -> u128 {
         self.seek_ns + self.rotate_ns + self.transfer_ns
     }
@@ -99,14 +98,14 @@ impl HeadTime {
 pub enum Resource {
     /// The arm: seeks, rotational latency, transfers.
     Head,
-    /// The way to the host.
+    /// The bus to the host.
     Bus,
     /// Command processing.
     Electronics,
 }
 
 impl Resource {
-    /// Within a sentence.
+    /// Name within a sentence.
     pub fn title(self) -> &'static str {
         match self {
             Self::Head => "the head",
@@ -116,21 +115,21 @@ impl Resource {
     }
 }
 
-/// Shares of the time for which parts of a drive were busy. They may overlap.
+/// Shares of time in which the parts of a drive were busy. They may overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct BusyShares {
-    /// The arm worked on requests, wrote back, or read ahead what was then asked for.
+    /// Work on requests, destages, and reading ahead of blocks that were then requested.
     pub head: f64,
-    /// The bus was taken.
+    /// Transfers over the bus.
     pub bus: f64,
-    /// Commands were processed, without completion overheads, which may overlap.
+    /// Command processing, without completion overheads, which may overlap.
     pub electronics: f64,
-    /// The part that was busy longest, which limits the drive when load grows.
+    /// The part that was busy longest; it limits the drive when load grows.
     pub busiest: Resource,
 }
 
 impl BusyShares {
-    /// The share of this part.
+    /// Share of a part.
     pub fn of(&self, resource: Resource) -> f64 {
         match resource {
             Resource::Head => self.head,
@@ -140,7 +139,7 @@ impl BusyShares {
     }
 }
 
-/// Sums of the time for which drives and their parts were busy.
+/// Sums of time in which drives and their parts were busy.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct BusyTime {
     drive_ns: u128,
@@ -190,13 +189,13 @@ impl BusyTime {
 /// Free work in rotational gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct FreeResult {
-    /// What became of the gaps.
+    /// Use of the gaps.
     #[serde(flatten)]
     pub time: FreeTime,
     /// Achieved free bandwidth: bytes read and written for free a second, over all arms.
     pub bytes_per_second: f64,
-    /// Potential free bandwidth: the mean media rate over the time that heads would only have
-    /// waited (osdi00 section 3), over all arms.
+    /// Potential free bandwidth over all arms: the mean media rate, while heads would only wait (osdi00
+    /// section 3).
     pub potential_bytes_per_second: f64,
     /// The mean media rate.
     pub media_bytes_per_second: u64,
@@ -220,19 +219,19 @@ impl FreeResult {
         share(self.time.transfer_ns, self.time.potential_ns)
     }
 
-    /// Share of the rotational latency that went into further movements.
+    /// Share of the rotational latency that additional movements took.
     pub fn extra_seek_share(&self) -> f64 {
         let gap_use = self.time.extra_seek_ns as f64;
         if self.time.potential_ns == 0 { 0.0 } else { gap_use / self.time.potential_ns as f64 }
     }
 
-    /// Share of the rotational latency that is left.
+    /// Share of the rotational latency without use.
     pub fn unused_share(&self) -> f64 {
         share(self.time.unused_ns, self.time.potential_ns)
     }
 }
 
-/// Which part of the whole this is; 0 of nothing.
+/// `part / whole`; 0 for an empty whole.
 pub(super) fn share(part: u128, whole: u128) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }

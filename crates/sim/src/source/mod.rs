@@ -19,19 +19,19 @@ pub use replay::{REPLAY_WINDOW, Replay, ReplayMode};
 /// A request on its way into the drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// What it asks for.
+    /// Operation.
     pub op: Op,
     /// First block.
     pub start: VolumeBlock,
-    /// Number of blocks; zero for a flush, and for a trim that lies nowhere.
+    /// Number of blocks; zero for a flush, and for a trim outside the drive.
     pub blocks: Blocks,
-    /// Force unit access: done from or on the media, whatever is cached.
+    /// Force unit access: the media serve it, regardless of caches.
     pub fua: bool,
-    /// Handed back with the completion, for the source's own use.
+    /// Number of the source's own, returned with the completion.
     pub tag: u64,
 }
 
-/// Why a source cannot go on.
+/// Reason for which a source stops.
 #[derive(Debug, Error)]
 pub enum SourceError {
     /// The trace cannot be read any further.
@@ -40,7 +40,7 @@ pub enum SourceError {
     /// A request of the trace does not fit on the drive.
     #[error(transparent)]
     Placement(#[from] PlacementError),
-    /// Requests go on and on and bring no more blocks for background work that they wait for.
+    /// Requests bring no more of the blocks that background work waits for.
     #[error(
         "`rounds` cannot be completed: {requests} requests in a row brought none of the {missing} of {total} blocks that are missing, for they leave no gap that reaches them; ask for a part of the blocks with `sample_share`, use idle time with `idle`, promote the last blocks with `promote_tail`, or leave `rounds` out"
     )]
@@ -54,19 +54,18 @@ pub enum SourceError {
     },
 }
 
-/// Something that issues requests and is told when they are done.
+/// Issues requests and learns of their completions.
 pub trait Source {
-    /// When the next request arrives, as far as is known now. It may become earlier when a request
-    /// completes, never earlier than that completion. None when nothing more comes, or nothing
-    /// before a completion.
+    /// Time of the next arrival, as far as known. A completion may bring it forward, never to before
+    /// that completion. None when no request follows, or none before a completion.
     fn next_arrival(&mut self) -> Result<Option<SimTime>, SourceError>;
 
-    /// Takes the request that arrives next. Called only after `next_arrival` gave a time.
+    /// Takes the request that arrives next. Callers must have received a time from `next_arrival`.
     fn take(&mut self) -> Request;
 
     /// The request with this tag is done.
     fn completed(&mut self, tag: u64, now: SimTime);
 
-    /// How much of all there is has been issued, for a progress bar: done and total, in any unit.
+    /// Progress for a bar: done and total, in any unit.
     fn progress(&self) -> (u64, u64);
 }

@@ -159,7 +159,7 @@ impl Pattern {
         }
     }
 
-    /// This many multiples of `align`, or as many as a request may have.
+    /// `multiples` of `align` in blocks, limited to the largest request.
     #[inline]
     fn whole(&self, multiples: u64) -> u64 {
         let most = self.capacity.min(BLOCKS_MAX) / self.align;
@@ -217,7 +217,8 @@ mod tests {
         let mut pattern = Pattern::new(spec, Blocks::new(1 << 24), 1).unwrap();
         let sizes: Vec<u64> = (0..100_000).map(|tag| pattern.draw(tag).blocks.get() / 8).collect();
         let mean = sizes.iter().sum::<u64>() as f64 / 1e5;
-        // In multiples of 4 KiB: mean 2, variance 2, so 0.0045 for the mean of so many.
+        // In multiples of 4 KiB: mean 2 and variance 2, so the mean of 100,000 has a deviation of
+        // 0.0045.
         assert!((mean - 2.0).abs() < 0.02, "mean of {mean} times 4 KiB");
         let smallest = sizes.iter().filter(|&&size| size == 1).count() as f64 / 1e5;
         assert!((smallest - 0.5).abs() < 0.007, "{smallest}");

@@ -1,4 +1,4 @@
-//! Where the blocks of a trace lie on the drive it is tried on.
+//! Places of a trace's blocks on the drive of an experiment.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// What to do when the trace's address space and the drive differ in size.
+/// Fit of a trace whose address space is not the drive's size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fit {
-    /// Addresses as they are; a trace larger than the drive is an error.
+    /// Addresses stay; a trace larger than the drive is an error.
     #[default]
     AsIs,
     /// Addresses modulo the drive's capacity.
     Wrap,
-    /// Spread over the whole drive, or squeezed onto it, in pieces of 16 MiB; what is sequential
-    /// inside a piece stays so.
+    /// Pieces of 16 MiB are spread or squeezed over the whole drive; sequential requests inside a piece
+    /// stay sequential.
     Scale,
 }
 
-/// Why a trace cannot be laid on a drive.
+/// Reason for which a trace cannot be placed on a drive.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PlacementError {
     /// The trace's address space is larger than the drive.
@@ -45,7 +45,7 @@ pub enum PlacementError {
         /// Capacity of the drive.
         drive: String,
     },
-    /// A request is no whole sectors of a drive that takes nothing else.
+    /// A request splits sectors of a 4Kn drive.
     #[error(
         "record {record} of the trace asks for {blocks} blocks of 512 B from block {start} on, and a 4Kn \
          drive takes whole sectors of {sector} blocks alone: take a drive of 512e (`electronics.sector` \
@@ -54,9 +54,9 @@ pub enum PlacementError {
     PartSector {
         /// Number of the record, from 1.
         record: u64,
-        /// Where it lies on the drive.
+        /// First block on the drive.
         start: u64,
-        /// Blocks asked for.
+        /// Number of blocks.
         blocks: u64,
         /// Blocks of a sector.
         sector: u32,
@@ -81,8 +81,8 @@ impl PlacementError {
 
 const PIECE_BLOCKS: u64 = 16 << 11;
 
-/// Maps a trace's (device, block) to the drive. Several devices are laid end to end, as tr03
-/// section 3.3 does with volumes, unless one is chosen.
+/// Maps a trace's (device, block) to the drive. Several devices lie end to end, like the volumes in
+/// tr03 section 3.3, unless one is chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placement {
     /// First block of each device in the common address space.
@@ -90,12 +90,12 @@ pub struct Placement {
     space: u64,
     capacity: u64,
     fit: Fit,
-    /// The least that the drive takes.
+    /// Sectors of the drive.
     sectors: Sectors,
 }
 
 impl Placement {
-    /// Lays out the devices of a trace, given with the block behind their last, or the one chosen.
+    /// Places the devices of a trace, each given with its end, or the chosen one.
     pub fn new(
         devices: &BTreeMap<u32, u64>,
         device: Option<u32>,
@@ -124,13 +124,13 @@ impl Placement {
         Ok(Self { bases, space, capacity: capacity.get(), fit, sectors })
     }
 
-    /// The same on a drive that takes whole sectors alone, as 4Kn drives do.
+    /// Checks requests against whole sectors, for a 4Kn drive.
     #[must_use]
     pub fn in_sectors(self, sectors: Sectors) -> Self {
         Self { sectors, ..self }
     }
 
-    /// Err for the `record`th of the trace when the drive does not take so many blocks from there on.
+    /// Err when the `record`th request of the trace splits a sector.
     pub(super) fn check_sectors(
         &self,
         record: u64,
@@ -154,7 +154,7 @@ impl Placement {
         self.bases.contains_key(&record.device)
     }
 
-    /// Where a record lies on the drive. Panics for a device that does not take part.
+    /// Place of a record on the drive. Panics for a device that does not take part.
     pub fn place(&self, record: &Record) -> Result<VolumeBlock, PlacementError> {
         let last = self.capacity.checked_sub(record.blocks.get()).ok_or_else(|| {
             let (request, drive) = (record.blocks.bytes(), Blocks::new(self.capacity).bytes());

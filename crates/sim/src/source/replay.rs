@@ -1,10 +1,10 @@
 //! A trace as a source.
 //!
-//! Two ways to time it. *By arrival*: every request comes when it came in the trace, however the
-//! drive fares. *Dependent* (tr03 section 3.1): a request comes a think time after the request it
-//! waited for in the traced system, taken to be the last one that had completed before it
-//! arrived; so a faster drive is asked sooner and a slower one is not buried. The second needs a
-//! trace that records completions.
+//! A replay has two timings. *By arrival*: every request arrives at its traced time, regardless of the
+//! drive. *Dependent* (tr03 section 3.1): a request arrives a think time after its parent completes.
+//! The parent is the last request that had completed before it arrived in the traced system. So a
+//! faster drive receives requests sooner, and a slower one is not buried. Dependent replay needs a
+//! trace with completions.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -21,13 +21,13 @@ use crate::events::EventQueue;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplayMode {
-    /// Dependent where the trace records the completions of more than 99 % of its requests, else by
+    /// Dependent where the trace records completions of more than 99 % of its requests, else by
     /// arrival.
     #[default]
     Auto,
-    /// At the traced times.
+    /// Requests arrive at their traced times.
     Arrivals,
-    /// A think time after the request each one waited for.
+    /// Each request arrives a think time after the completion of its parent.
     Dependent,
 }
 
@@ -42,12 +42,12 @@ pub struct Replay<I> {
     placement: Placement,
     dependent: bool,
     progress: (u64, u64),
-    /// Arrival of the first record that takes part: time zero of the replay. What came before
-    /// it, on other devices or in an empty stretch, is no idle time of this drive.
+    /// Arrival of the first record of this drive: time zero of the replay. Earlier time, with records
+    /// of other devices only, is no idle time of this drive.
     origin: Option<SimTime>,
-    /// Latest arrival so far: a record that lies before it comes with it.
+    /// Latest arrival so far. A record with an earlier time arrives at this time.
     clock: SimTime,
-    /// Requests whose time is known.
+    /// Requests whose arrival is known.
     ready: EventQueue<Request>,
     lineage: Lineage,
     /// Time of the last completion in the replay.
@@ -58,10 +58,10 @@ pub struct Replay<I> {
     exhausted: bool,
 }
 
-/// Who waits for whom: what the traced system had completed, and what the replay has.
+/// Parents of requests: what the traced system had completed, and what the replay has completed.
 #[derive(Debug, Default)]
 struct Lineage {
-    /// Traced completions that lie ahead of the record read last.
+    /// Traced completions after the arrival of the last record read.
     traced: BinaryHeap<Reverse<(SimTime, u64)>>,
     /// The requests in `traced`.
     pending: BTreeSet<u64>,
@@ -74,8 +74,8 @@ struct Lineage {
 }
 
 impl<I: Iterator<Item = Result<Record, TraceError>>> Replay<I> {
-    /// `total` is the number of records, for progress. A request whose record has no completion comes
-    /// as the others do, but no request is taken to have waited for it.
+    /// `total` is the number of records, for progress. A request whose record has no completion arrives
+    /// like the others, but becomes no parent.
     pub fn new(records: I, placement: Placement, dependent: bool, total: u64) -> Self {
         Self {
             records,
@@ -93,7 +93,7 @@ impl<I: Iterator<Item = Result<Record, TraceError>>> Replay<I> {
         }
     }
 
-    /// Reads one record and finds out when it comes, or whom it waits for.
+    /// Reads one record and computes its arrival, or registers it with its parent.
     fn read_one(&mut self) -> Result<(), SourceError> {
         let Some(record) = self.records.next().transpose()? else {
             self.exhausted = true;
@@ -111,6 +111,7 @@ impl<I: Iterator<Item = Result<Record, TraceError>>> Replay<I> {
             self.ready.push(self.clock, request);
             return Ok(());
         }
+        // A record out of order arrives at `clock`, so its completion cannot precede that.
         let completion = record.completion.map(|time| since_origin(time).max(self.clock));
         match self.lineage.adopt(request.tag, self.clock, completion) {
             Adoption::Orphan => self.issue(self.clock, request),
@@ -138,7 +139,8 @@ impl<I: Iterator<Item = Result<Record, TraceError>>> Replay<I> {
         Ok(request)
     }
 
-    /// The request comes at `at`, or now when the full window has kept it back until now.
+    /// Schedules the request for `at`, or for now when the full window has delayed its record until
+    /// now.
     fn issue(&mut self, at: SimTime, request: Request) {
         self.ready.push(at.max(self.now), request);
     }
@@ -149,23 +151,27 @@ impl<I: Iterator<Item = Result<Record, TraceError>>> Replay<I> {
             return false;
         }
         if self.dependent {
+            // A full window cannot stall: the parent of its oldest request was read earlier, and so is
+            // done.
             return self.read - self.finished < REPLAY_WINDOW as u64;
         }
         self.ready.is_empty()
     }
 }
 
-/// What a record waits for.
+/// When a request arrives.
 enum Adoption {
-    /// Nothing had completed before it.
+    /// At its traced time, as no request had completed before.
     Orphan,
-    /// It came this long after that request had completed.
+    /// This think time after the completion of the request with this index.
     After(u64, SimDuration),
 }
 
 impl Lineage {
-    /// A request without a traced `completion` is nobody's parent.
+    /// Finds the parent of a request. A request without a traced `completion` becomes no parent.
     fn adopt(&mut self, index: u64, arrival: SimTime, completion: Option<SimTime>) -> Adoption {
+        // Arrivals rise, so each traced completion is passed once; the last one passed is the parent. A
+        // parent that is replaced can get no more children, so its replay time is forgotten.
         while let Some(&Reverse((done, child))) = self.traced.peek().filter(|r| r.0.0 <= arrival) {
             self.traced.pop();
             self.pending.remove(&child);
@@ -183,7 +189,7 @@ impl Lineage {
         }
     }
 
-    /// Whether `index` can still become the parent of a record not read yet.
+    /// Whether `index` can still become the parent of an unread record.
     fn may_be_parent(&self, index: u64) -> bool {
         self.parent.is_some_and(|(_, parent)| parent == index) || self.pending.contains(&index)
     }
@@ -210,6 +216,8 @@ impl<I: Iterator<Item = Result<Record, TraceError>>> Source for Replay<I> {
         for (think_time, request) in self.lineage.waiting.remove(&tag).unwrap_or_default() {
             self.ready.push(now + think_time, request);
         }
+        // Other completions are of no use to a later record; keeping them would let memory grow with
+        // the trace.
         if self.lineage.may_be_parent(tag) {
             self.lineage.replayed.insert(tag, now);
         }

@@ -1,4 +1,4 @@
-//! Queueing as it was traced: requests outstanding, response times.
+//! Queueing in the traced system: outstanding requests and response times.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,19 +9,19 @@ use serde::Serialize;
 use super::quantiles::{DurationSummary, Quantiles};
 use crate::Record;
 
-/// Outstanding requests that are kept track of, 8 MB of them. One more, and the one that would
-/// complete first counts as complete.
+/// Most outstanding requests that are tracked, in 8 MB. Beyond them, the one with the earliest
+/// completion counts as complete.
 const OUTSTANDING_MAX: usize = 1 << 20;
 
-/// Earlier requests, flushes included, that are not complete when a request arrives; over all
-/// devices together.
+/// Earlier requests, with flushes, that are incomplete when a request arrives. All devices count
+/// together.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct DepthSummary {
     /// Mean over the arrivals.
     pub mean: f64,
     /// Median.
     pub p50: u64,
-    /// What 95 of 100 do not exceed.
+    /// 95th percentile.
     pub p95: u64,
     /// Largest.
     pub max: u64,
@@ -42,7 +42,7 @@ pub struct ResponseTimes {
 
 #[derive(Debug, Default)]
 pub(super) struct DepthCollector {
-    /// When the outstanding requests complete, the next first.
+    /// Completions of the outstanding requests, the next first.
     completions: BinaryHeap<Reverse<SimTime>>,
     depth: Quantiles,
     responses: [Quantiles; 4],

@@ -1,12 +1,12 @@
-//! How a load behaves: rate, burstiness, sizes, locality, queueing.
+//! Characterises a load: rate, burstiness, sizes, locality, queueing.
 //!
-//! Goals: one pass; memory bounded by footprint, devices and requests outstanding; the same
-//! records give the same bytes of JSON. Every number carries its unit in its name; a share is from
-//! 0 to 1 and 0 when it is a share of nothing.
+//! Goals: one pass; memory bounded by footprint, devices and outstanding requests; the same records
+//! give the same bytes of JSON. Names of numbers carry their units. A share is from 0 to 1, and 0 of an
+//! empty whole.
 //! Non-goals: fitting generators, plots.
 //!
-//! Where arrivals step back, an early record counts as arriving with the latest so far. Quantiles
-//! are to three significant digits, rounded down.
+//! Where arrivals step back, a record counts as arriving with the latest so far. Quantiles have three
+//! significant digits, rounded down.
 
 mod burst;
 mod depth;
@@ -32,7 +32,7 @@ pub use sizes::{Mix, SizeBucket, SizeSummary, Sizes};
 use crate::error::TraceError;
 use crate::{Format, InfoCollector, Record, TraceInfo, TraceReader};
 
-/// How the load of a trace behaves.
+/// Character of a trace's load.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Character {
     /// Counts, span, bytes, footprint, devices.
@@ -45,9 +45,9 @@ pub struct Character {
     pub mix: Mix,
     /// Request sizes.
     pub sizes: Sizes,
-    /// How often a request goes on where another ended.
+    /// How often a request continues where another ended.
     pub sequentiality: Sequentiality,
-    /// How far requests jump.
+    /// Distances of jumps between requests.
     pub jump: JumpSummary,
     /// How often the same blocks come back.
     pub reuse: Reuse,
@@ -62,13 +62,13 @@ pub struct Character {
 }
 
 impl Character {
-    /// With what `reader` has left out so far.
+    /// Adds the records that `reader` has left out so far.
     pub fn as_read_by(self, reader: &TraceReader) -> Self {
         Self { info: self.info.as_read_by(reader), ..self }
     }
 }
 
-/// Gathers a [`Character`] record by record.
+/// Collects a [`Character`] record by record.
 #[derive(Debug)]
 pub struct Characterizer {
     info: InfoCollector,
@@ -84,7 +84,7 @@ pub struct Characterizer {
 }
 
 impl Characterizer {
-    /// For a trace of this format.
+    /// A collector for a trace of this format.
     pub fn new(format: Format) -> Self {
         Self {
             info: InfoCollector::new(format),
@@ -139,7 +139,7 @@ impl Characterizer {
     }
 }
 
-/// Reads the rest of `reader` and tells how its load behaves.
+/// Reads the rest of `reader` and characterises its load.
 pub fn characterize(reader: &mut TraceReader) -> Result<Character, TraceError> {
     let mut characterizer = Characterizer::new(reader.format());
     for record in reader.by_ref() {
@@ -148,7 +148,7 @@ pub fn characterize(reader: &mut TraceReader) -> Result<Character, TraceError> {
     Ok(characterizer.finish().as_read_by(reader))
 }
 
-/// `part / whole`, and 0 of nothing.
+/// `part / whole`; 0 for an empty whole.
 fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }

@@ -3,11 +3,12 @@
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// Larger values count as this one; it holds any duration of 146 years and any block number.
+/// Largest value; larger ones count as this one. It exceeds any duration of 146 years and any block
+/// number.
 const VALUE_MAX: u64 = 1 << 62;
 const SIGNIFICANT_DIGITS: u8 = 3;
 
-/// A distribution being gathered; 0.4 MB whatever its size.
+/// A distribution under collection; 0.4 MB for any number of values.
 #[derive(Debug)]
 pub(super) struct Quantiles {
     histogram: Histogram<u64>,
@@ -33,18 +34,18 @@ impl Quantiles {
         self.histogram.len()
     }
 
-    /// Exact; 0 of nothing.
+    /// Exact mean; 0 without values.
     pub fn mean(&self) -> f64 {
         if self.count() == 0 { 0.0 } else { self.sum as f64 / self.count() as f64 }
     }
 
-    /// The least value that this share of the values does not exceed; 0 of nothing. Rounded down
-    /// to three digits, in binary: a large round size stays what it is.
+    /// The least value that this share of the values does not exceed; 0 without values. Rounded down to
+    /// three digits in binary, so that large powers of two stay exact.
     pub fn at(&self, share: f64) -> u64 {
         self.histogram.lowest_equivalent(self.histogram.value_at_quantile(share))
     }
 
-    /// Exact; 0 of nothing.
+    /// Exact maximum; 0 without values.
     pub fn max(&self) -> u64 {
         self.max
     }
@@ -59,14 +60,14 @@ pub struct DurationSummary {
     pub mean_ns: f64,
     /// Median.
     pub p50_ns: u64,
-    /// What 99 of 100 do not exceed.
+    /// 99th percentile.
     pub p99_ns: u64,
     /// Longest.
     pub max_ns: u64,
 }
 
 impl DurationSummary {
-    /// `None` of nothing.
+    /// None without values.
     pub(super) fn of(times: &Quantiles) -> Option<Self> {
         (times.count() > 0).then(|| Self {
             count: times.count(),

@@ -1,4 +1,4 @@
-//! How requests follow one another in space.
+//! Order of requests in space.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::quantiles::Quantiles;
 use super::share;
 use crate::Record;
 
-/// Recent requests of a device that another may go on from.
+/// Recent requests of a device that another may continue.
 const STREAMS: usize = 32;
 
 /// How often a request begins where another of its device ended. Only reads and writes count.
@@ -23,7 +23,7 @@ pub struct Sequentiality {
     pub write_sequential_share: f64,
     /// Requests that begin where any of the 32 requests before ended.
     pub stream_share: f64,
-    /// Mean length of a run: a request and those that go on from it without another between.
+    /// Mean length of a run: a request and those that continue it, without another between.
     pub run_mean_requests: f64,
     /// The same in bytes.
     pub run_mean_bytes: f64,
@@ -35,21 +35,21 @@ pub struct Sequentiality {
 pub struct JumpSummary {
     /// Jumps to a higher address, among all.
     pub forward_share: f64,
-    /// Jumps to a lower address, among all. The rest are no jumps: the request goes on.
+    /// Jumps to a lower address, among all. The rest continue where the request before ended.
     pub backward_share: f64,
     /// Mean.
     pub mean_blocks: f64,
-    /// What 10 of 100 do not exceed.
+    /// 10th percentile.
     pub p10_blocks: u64,
-    /// What 25 of 100 do not exceed.
+    /// 25th percentile.
     pub p25_blocks: u64,
     /// Median.
     pub p50_blocks: u64,
-    /// What 75 of 100 do not exceed.
+    /// 75th percentile.
     pub p75_blocks: u64,
-    /// What 90 of 100 do not exceed.
+    /// 90th percentile.
     pub p90_blocks: u64,
-    /// What 99 of 100 do not exceed.
+    /// 99th percentile.
     pub p99_blocks: u64,
     /// Longest.
     pub max_blocks: u64,

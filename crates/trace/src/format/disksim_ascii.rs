@@ -1,13 +1,12 @@
 //! DiskSim's default text format: `ms device block blocks flags`, between blanks.
 //!
-//! Source: DiskSim 4.0 reference manual, section on input traces. Blocks are of 512 bytes, `flags`
-//! is hexadecimal and its bit 0 set means read. Times are kept as they are: DiskSim's clock starts
-//! at 0 whatever the first arrival.
+//! Source: DiskSim 4.0 reference manual, section on input traces. Blocks have 512 bytes. `flags` is
+//! hexadecimal; its bit 0 set means read. Times stay as they are: DiskSim's clock starts at 0 for any
+//! first arrival.
 //!
-//! Detection asks for a decimal point in at least one of the first times. Other simulators have
-//! taken over the columns with times in whole nanoseconds (MQSim), and reading those as
-//! milliseconds would be wrong by a million without anything to notice it by. A DiskSim trace in
-//! whole milliseconds has to be named.
+//! Detection requires a decimal point in at least one of the first times. MQSim uses the same columns
+//! with times in whole nanoseconds. Read as milliseconds they would be wrong by a million, without a
+//! sign of it. So a DiskSim trace in whole milliseconds must be named.
 
 use super::{Format, Row};
 use crate::error::Fault;
@@ -61,7 +60,8 @@ fn op(flags: Token) -> Result<Op, Fault> {
 
 /// Only the last hexadecimal digit holds bit 0.
 fn is_odd_digit(digit: u8) -> bool {
-    // ASCII `1`, `3` and so on are odd; so are `a` and `A`, which stand for the even 10.
+    // ASCII `1`, `3` and so on are odd codes of odd digits. ASCII `a` is an odd code too, but of the
+    // even digit 10: the parity flips for letters.
     (digit & 1 == 1) == digit.is_ascii_digit()
 }
 

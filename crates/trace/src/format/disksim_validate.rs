@@ -1,12 +1,12 @@
 //! DiskSim's `validate` traces: requests sent to a real drive one at a time, with the response
 //! measured.
 //!
-//! `R|W hit-kind first-block blocks measured_us delay_us`, between blanks; blocks are of 512 bytes.
-//! The delay runs from the completion of the request in the line before to the arrival of this one.
-//! Descriptions of the format say that it precedes the next request; but read like this, and only
-//! like this, reads from neighbouring tracks end at the angles that the drive's layout gives
-//! (`freewheel drive validate` shows it). Before the first request there is nothing: it arrives
-//! at 0. The hit kind is what whoever measured took it for, and is dropped.
+//! `R|W hit-kind first-block blocks measured_us delay_us`, between blanks; blocks have 512 bytes. The
+//! delay runs from the completion of the request in the line before to the arrival of this one.
+//! Descriptions of the format say that it precedes the next request. But only in this reading do reads
+//! from neighbouring tracks end at the angles of the drive's layout (`freewheel drive validate` shows
+//! it). The first request arrives at 0. The hit kind is a guess of the measuring program, and is
+//! dropped.
 
 use freewheel_units::{Op, SimDuration, SimTime};
 
@@ -67,7 +67,7 @@ fn op(token: Token) -> Result<Op, Fault> {
     }
 }
 
-/// `from` and as many microseconds as `token` says.
+/// `from` plus the microseconds in `token`.
 fn later(from: SimTime, token: Token) -> Result<SimTime, Fault> {
     let length = token.time(TimeUnit::Microseconds)?;
     let sum = from.ns().checked_add(SimDuration::from_ns(length.ns()).ns());

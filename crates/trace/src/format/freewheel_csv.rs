@@ -1,9 +1,9 @@
 //! Freewheel's CSV, as the recorder writes it.
 //!
-//! `arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns`, with this header line. `op` is `R`,
-//! `W`, `F` (cache flush; offset and length mean nothing and are read as 0) or `T` (trim).
-//! `complete_ns` is empty where unknown. Time 0 is the start of the recording and is kept.
-//! `fua` is 0, or 1 for force unit access.
+//! `arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns`, with this header line. `op` is `R`, `W`,
+//! `F` (cache flush) or `T` (trim). Offset and length of a flush are ignored. `complete_ns` is empty
+//! where unknown. Time 0 is the start of the recording and is kept. `fua` is 0, or 1 for force unit
+//! access.
 
 use freewheel_units::{Op, SimTime};
 
@@ -22,8 +22,8 @@ pub(super) const ROW: Row = Row {
     name: "freewheel-csv",
     description: "CSV with header: arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns; op R W F T",
     rebased: false,
-    // The header is ours alone: behind it a malformed record is an error, not another format. One with
-    // some of our names is meant to be ours, and says what is wrong with it.
+    // No other format has this header, so a malformed record after it is an error of a CSV. A header
+    // with some of these names is taken for a wrong header of this format, with an error that says so.
     detect: |head| {
         first_line(head) == HEADER.as_bytes()
             || names_columns(first_line(head)) && missing(first_line(head)).len() <= KNOWN_LACK_MAX
@@ -38,7 +38,7 @@ fn first_line(head: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// A header that lacks no more than this many of our six columns is meant to be ours.
+/// Most of the six columns that a header of this format may lack.
 const KNOWN_LACK_MAX: usize = 4;
 
 /// Whether a line holds names, where a record holds a number and a letter.

@@ -1,11 +1,10 @@
 //! Cuts of public traces as published by the Heimdall and FlashNet projects:
 //! `ms device byte_offset bytes 1=read`, between blanks.
 //!
-//! The columns look like DiskSim's, but addresses are in bytes. Detection therefore asks that in
-//! *every* record of the first 64 KiB the offset and the size are multiples of 512 and the last
-//! column is 0 or 1; else it is DiskSim's. A DiskSim trace could only be mistaken when all its
-//! first thousand requests are whole multiples of 256 KiB on 256 KiB boundaries; name the format
-//! then. Times are kept as they are.
+//! The columns look like DiskSim's, but addresses are in bytes. So detection requires of *every* record
+//! of the first 64 KiB: offset and size are multiples of 512, and the last column is 0 or 1. Otherwise
+//! the format is DiskSim's. Only a DiskSim trace whose first thousand requests are whole multiples of
+//! 256 KiB on 256 KiB boundaries is mistaken; its format must be named. Times stay as they are.
 
 use super::{Format, Row};
 use crate::error::Fault;
@@ -24,7 +23,7 @@ pub(super) const ROW: Row = Row {
 };
 
 struct HeimdallText {
-    /// Whether an offset or a size that is no multiple of a block is a fault, as in detection.
+    /// Whether an offset or a size that splits a block is a fault, as in detection.
     whole_blocks: bool,
 }
 
@@ -32,6 +31,8 @@ const ANY_BYTES: HeimdallText = HeimdallText { whole_blocks: false };
 const WHOLE_BLOCKS: HeimdallText = HeimdallText { whole_blocks: true };
 
 fn detect(head: &[u8]) -> bool {
+    // Equality of both readings means that no record splits a block; one that does is missing in the
+    // second.
     most_lines_parse(head, &mut { ANY_BYTES })
         && parsed_lines(head, &mut { ANY_BYTES }) == parsed_lines(head, &mut { WHOLE_BLOCKS })
 }

@@ -18,11 +18,10 @@
 //! Source: the headers of the published traces; for the length of records by version and kind,
 //! the reader in DiskSim 4.0.
 //!
-//! Sectors have the size that the header gives (`sectorsize`, 256 bytes when it gives none), and
-//! count from the start of the *disk*, not of the section: in all 44,519 records of hplajw the
-//! traced cylinder is the sector divided by the 904 sectors of a cylinder, whatever the section,
-//! and the first sector of a section is not below the offset that the header gives for it. So the
-//! disk is the device and the section is dropped.
+//! Sectors have the size in the header (`sectorsize`), or 256 bytes without one. They count from the
+//! start of the *disk*, not of the section. In all 44,519 records of hplajw the traced cylinder is the
+//! sector divided by 904, the sectors of a cylinder, in every section. The first sector of a section is
+//! not below the section's offset in the header. So the disk is the device, and the section is dropped.
 //!
 //! Suspect requests are malformed records: lenient reading counts and skips them. Times are made
 //! relative to the first record.
@@ -73,6 +72,8 @@ impl BinaryDecoder for HpSrt {
         let suspicion = usize::from(kind == u32::from(KIND_SUSPECT));
         let is_record = (1..=4).contains(&version)
             && (kind == u32::from(KIND_REQUEST) || kind == u32::from(KIND_SUSPECT));
+        // Version 4 adds a word for the queue length, and a suspect record one more. The size must
+        // agree with both, which makes a false start within damaged data unlikely.
         let bytes = 4 * (13 + queue_length + suspicion);
         (is_record && size as usize == bytes).then_some(bytes)
     }
@@ -103,12 +104,12 @@ impl BinaryDecoder for HpSrt {
     }
 }
 
-/// The number in up to four bytes.
+/// A number of up to four bytes.
 fn big_endian(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0, |value, &byte| value << 8 | u32::from(byte))
 }
 
-/// The fields are signed, and none may be negative.
+/// A signed field, which must not be negative.
 fn unsigned(name: &'static str, word: u32) -> Result<Number, Fault> {
     let negative = |_| Fault::number(name, word as i32, "negative");
     i32::try_from(word).map_err(negative)?;
@@ -119,11 +120,11 @@ fn arrival(sec: Number, usec: Number) -> Result<SimTime, Fault> {
     if usec.value >= 1_000_000 {
         return Err(usec.fault("not below a million"));
     }
-    // Below 2^31 seconds, which is 2^61 ns.
+    // At most 2^31 seconds, which is 2^61 ns, so no step overflows.
     Ok(SimTime::from_ns((sec.value * 1_000_000 + usec.value) * 1000))
 }
 
-/// The one sector size of all disks in the header.
+/// Sector size of all disks in the header.
 fn sector_bytes(header: &[u8]) -> Result<u64, Fault> {
     let mut sizes = header.split(|&byte| byte == b'\n').filter_map(sector_size);
     let Some(first) = sizes.next() else { return Ok(SECTOR_BYTES) };

@@ -10,8 +10,8 @@
 //! | `completion_ns` | INT64, optional | null where unknown; the column may be missing |
 //! | `fua` | BOOLEAN, or INT32 or INT64 of 0 and 1 | force unit access; false when null or when the column is missing |
 //!
-//! Goals: what the writer wrote comes back; files that pandas, Polars or DuckDB wrote with these
-//! columns, in whatever order and integer width, are read too. Other columns are ignored.
+//! Goals: a record that was written and read is the same. Files of pandas, Polars or DuckDB with these
+//! columns are read too, in any order and integer width. Other columns are ignored.
 //! Non-goals: nested columns, other names.
 
 use std::fs::File;
@@ -124,6 +124,8 @@ impl ParquetSource {
             } else {
                 read_numbers(reader, &mut self.numbers[index])?
             };
+            // Columns are decoded in parallel, a batch each: unequal lengths would join values of
+            // different rows.
             if *rows.get_or_insert(read) != read {
                 return Err(Stop::Broken("the columns differ in length".to_owned()));
             }
@@ -197,14 +199,14 @@ impl Source for ParquetSource {
     }
 }
 
-/// Does `work`, which calls the Parquet library: on damaged pages it panics here and there instead
-/// of returning an error. (In a build that aborts on panics this protects nothing.)
+/// Performs `work`, which calls the Parquet library. On some damaged pages the library panics instead
+/// of returning an error. (A build that aborts on panics is not protected.)
 fn guarded<T>(work: impl FnOnce() -> Result<T, Stop>) -> Result<T, Stop> {
     let panicked = |_| Err(Stop::Broken("a damaged page stopped the Parquet library".to_owned()));
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(panicked)
 }
 
-/// What is wrong with a file of which nothing can be found.
+/// Error of a file without a readable index.
 fn without_index(error: ParquetError) -> Stop {
     Stop::Broken(format!(
         "is cut off or damaged: Parquet has its index at the end of the file, and that is not \

@@ -1,9 +1,9 @@
 //! The trace file of the Storage Performance Council: `ASU,LBA,Size,Opcode,Timestamp`.
 //!
-//! Source: SPC trace file format specification, as used by the UMass trace
-//! repository. The ASU (application storage unit) is the device, the LBA counts blocks of 512
-//! bytes, `Size` is in bytes, `Opcode` is `r` or `w` in either case, `Timestamp` is in seconds and
-//! made relative to the first record. The specification allows further columns; they are ignored.
+//! Source: SPC trace file format specification, as used by the UMass trace repository. The ASU
+//! (application storage unit) is the device. The LBA counts blocks of 512 bytes, and `Size` is in
+//! bytes. `Opcode` is `r` or `w` in either case. `Timestamp` is in seconds and made relative to the
+//! first record. Further columns, which the specification allows, are ignored.
 
 use super::{Format, Row};
 use crate::error::Fault;

@@ -13,9 +13,9 @@
 //! | 24..32 | 24..32 | ts | microseconds |
 //! | | 32..40 | rt | response time; not read, as its unit and whether `ts` is issue or completion are not documented |
 //!
-//! Source: the field order of both versions as in the reader of libCacheSim; version 1 was checked
-//! on a published trace, version 2 on none. Times are made relative to the first record; there is no device. Commands that
-//! neither read, write nor synchronise the cache are malformed records.
+//! Source: the field order of both versions as in the reader of libCacheSim. Version 1 was checked on a
+//! published trace, version 2 on none. Times are made relative to the first record. There is no device.
+//! Commands that neither read, write nor synchronise the cache are malformed records.
 
 use super::{Format, Row};
 use crate::error::Fault;
@@ -40,7 +40,7 @@ pub(super) const ROW: Row = Row {
     }),
 };
 
-/// Where the fields of a version lie.
+/// Offsets of a version's fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Layout {
     version: u16,
@@ -61,7 +61,8 @@ struct Vscsi {
 
 impl BinaryDecoder for Vscsi {
     fn begin(&mut self, head: &[u8]) -> Result<usize, Fault> {
-        // A trace that was named and not detected may have damage at its start: take version 1.
+        // A named trace may have damage at its start, so that no version is recognised: assume version
+        // 1.
         self.layout = version(head).unwrap_or(V1);
         Ok(0)
     }
@@ -110,7 +111,7 @@ fn extent(op: Op, lbn: Number, len: Number) -> Result<Extent, Fault> {
     if op == Op::Flush { Ok(Extent::NONE) } else { Extent::of_block_and_bytes(lbn, len) }
 }
 
-/// The version that the first records agree on, when at least one of their commands is known.
+/// The version in which the first records agree, if at least one of their commands is known.
 fn version(head: &[u8]) -> Option<Layout> {
     [V2, V1].into_iter().find(|layout| is_layout(head, *layout))
 }
@@ -118,6 +119,8 @@ fn version(head: &[u8]) -> Option<Layout> {
 fn is_layout(head: &[u8], layout: Layout) -> bool {
     let records = || head.chunks_exact(layout.bytes).take(RECORDS_CHECKED);
     let cmd = |record| Number { name: "cmd", value: little_endian(record, layout.cmd, 2) };
+    // The version alone would accept zeros and other regular data; one known command rules most of them
+    // out.
     records().all(|record| little_endian(record, layout.ver, 2) >> 8 == u64::from(layout.version))
         && records().any(|record| op(cmd(record)).is_ok())
 }

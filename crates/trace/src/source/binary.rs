@@ -18,7 +18,7 @@ const PREFIX_BYTES: usize = 8;
 
 /// Reads the records of one binary format.
 pub(crate) trait BinaryDecoder: Send {
-    /// Looks at the first bytes of the trace and tells how many of them are header.
+    /// Reads the header at the start of the trace; returns its length in bytes.
     fn begin(&mut self, head: &[u8]) -> Result<usize, Fault>;
 
     /// The length of the record that begins with `prefix`, from 8 to [`RECORD_BYTES_MAX`] bytes;
@@ -50,7 +50,7 @@ impl<D: BinaryDecoder> BinarySource<D> {
         Ok(Self { stream, decoder, buffer, next_offset: header_bytes, at, kept: 0 })
     }
 
-    /// Fills the buffer up to `length` bytes; tells how many it then holds.
+    /// Fills the buffer up to `length` bytes; returns the number that it holds.
     fn fill_to(&mut self, length: usize) -> Result<usize, Stop> {
         while self.kept < length {
             match self.stream.read(&mut self.buffer[self.kept..length]) {
@@ -67,13 +67,14 @@ impl<D: BinaryDecoder> BinarySource<D> {
         self.buffer.first_chunk().expect("the buffer is longer")
     }
 
-    /// Takes `length` bytes as consumed.
+    /// Marks `length` bytes as consumed.
     fn consume(&mut self, length: usize) {
         self.next_offset += length as u64;
         self.kept = 0;
     }
 
-    /// What to say of a record that the end of the stream cuts off: nothing, where damage is the end.
+    /// Error of a record that the end of the stream cuts off; end of the trace after damage, which is
+    /// reported itself.
     fn cut_off(&mut self) -> Result<Option<Record>, Stop> {
         let found = self.kept;
         self.consume(found);
@@ -85,11 +86,12 @@ impl<D: BinaryDecoder> BinarySource<D> {
         Err(Fault::new("record", &self.buffer[..found], reason).into())
     }
 
-    /// Moves on, byte by byte, to where a record may begin.
+    /// Skips bytes until a record may begin.
     #[cold]
     fn resynchronise(&mut self) -> Result<Stop, Stop> {
         let found = *self.prefix();
         while self.kept == PREFIX_BYTES && self.decoder.record_bytes(self.prefix()).is_none() {
+            // Each step keeps the last seven bytes, so a record that begins at any byte is found.
             self.buffer.copy_within(1..PREFIX_BYTES, 0);
             self.kept -= 1;
             self.next_offset += 1;

@@ -20,7 +20,7 @@ pub(crate) trait LineDecoder: Send {
         false
     }
 
-    /// What is wrong with `line`, the first of the trace and not its header, if it names columns.
+    /// Fault of `line`, the first of the trace, if it names columns but is not the header.
     fn header_fault(&self, _line: &[u8]) -> Option<Fault> {
         None
     }
@@ -46,11 +46,12 @@ impl<D: LineDecoder> LineSource<D> {
         Self { stream, decoder, line, next_offset: 0, at, at_first_line: true }
     }
 
-    /// Reads one line into the buffer; `false` at the end. A line that damage cuts off is none.
+    /// Reads one line into the buffer; `false` at the end. A line that damage cuts off does not count.
     fn read_line(&mut self) -> Result<bool, Stop> {
         self.line.clear();
         self.at.line = self.at.line.map(|line| line + 1);
         self.at.offset_bytes = Some(self.next_offset);
+        // The limit keeps memory bounded when a file without line ends is read as text.
         let mut limited = Read::take(&mut self.stream, LINE_BYTES_MAX as u64);
         let length = limited.read_until(b'\n', &mut self.line)?;
         self.next_offset += length as u64;
@@ -79,7 +80,7 @@ impl<D: LineDecoder> LineSource<D> {
         Ok(Fault::new("line", &self.line, "longer than 4096 bytes"))
     }
 
-    /// Whether the line is the header, and no record; Err for one that should be.
+    /// Whether the line is the header and so no record; Err for a wrong header.
     fn take_header(&mut self) -> Result<bool, Fault> {
         if !std::mem::take(&mut self.at_first_line) {
             return Ok(false);
@@ -111,7 +112,7 @@ fn holds_record(line: &[u8]) -> bool {
     !matches!(line.first(), None | Some(b'#'))
 }
 
-/// The lines of `head` that may hold records, header included, without the last when it is cut.
+/// The lines of `head` that may hold records, with the header, without an incomplete last line.
 fn whole_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
     let is_cut = head.len() >= HEAD_BYTES;
     let head = without_byte_order_mark(head);
@@ -125,9 +126,9 @@ pub(crate) fn parsed_lines(head: &[u8], decoder: &mut dyn LineDecoder) -> Vec<Re
     whole_lines(head).filter_map(|line| decoder.parse(line).ok()).collect()
 }
 
-/// Whether at least half of the lines that `head` begins with, and one at least, are records of
-/// `decoder`: enough for a dirty trace to be recognised, so that its first malformed record is
-/// reported as what it is.
+/// Whether at least half of the lines at the start of `head`, and at least one, are records of
+/// `decoder`. Half suffices so that a dirty trace is recognised, and its first malformed record is
+/// reported as such.
 pub(crate) fn most_lines_parse(head: &[u8], decoder: &mut dyn LineDecoder) -> bool {
     let has_header = whole_lines(head).next().is_some_and(|line| decoder.is_header(line));
     let lines = whole_lines(head).count() - usize::from(has_header);

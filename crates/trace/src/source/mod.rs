@@ -1,9 +1,9 @@
-//! Cutting a stream into records: by line or by fixed layout. (Parquet has its own, beside its
-//! schema.)
+//! Cuts a stream into records: by line or by fixed layout. (The Parquet format has its own source
+//! beside its schema.)
 //!
-//! Goals: a decoder of a format sees the bytes of one record and nothing else; after a malformed
-//! record the source goes on with the next.
-//! Non-goals: time bases, lenience and counting, which are the reader's.
+//! Goals: a decoder of a format sees the bytes of one record only; after a malformed record the source
+//! continues with the next.
+//! Non-goals: time bases, lenience and counting, which belong to the reader.
 
 mod binary;
 mod lines;
@@ -16,14 +16,14 @@ pub(crate) use lines::{LineDecoder, LineSource, most_lines_parse, parsed_lines};
 use crate::Record;
 use crate::error::Fault;
 
-/// Why a source gave no record.
+/// Reason for which a source gave no record.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// The stream failed; nothing follows.
+    /// The stream failed and ends.
     Io(io::Error),
-    /// One record is malformed; the next call goes on behind it.
+    /// One record is malformed; the next call continues after it.
     Fault(Fault),
-    /// The container is damaged; nothing follows.
+    /// The container is damaged and ends.
     Broken(String),
 }
 
@@ -39,7 +39,7 @@ impl From<Fault> for Stop {
     }
 }
 
-/// Where the record last given, or last found malformed, lies.
+/// Place of the record last delivered, or last found malformed.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Position {
     /// Number in the trace, from 1.

@@ -30,7 +30,7 @@ pub enum TraceWriter {
 }
 
 impl TraceWriter {
-    /// Starts a trace at `path`. Nothing is there until [`finish`](Self::finish).
+    /// Starts a trace at `path`. No file appears there until [`finish`](Self::finish).
     pub fn create(path: &Path) -> Result<Self, TraceError> {
         match form(path) {
             Some(Form::Parquet) => Ok(Self::Parquet(Box::new(ParquetWriter::create(path)?))),
@@ -76,7 +76,7 @@ fn form(path: &Path) -> Option<Form> {
     endings.into_iter().find(|(ending, _)| name.ends_with(ending.as_bytes())).map(|(_, form)| form)
 }
 
-/// A file that takes its name when it is complete; dropped before that, it leaves nothing.
+/// A file that receives its name when it is complete; dropped before that, it vanishes.
 pub struct PendingFile {
     file: NamedTempFile,
     target: PathBuf,
@@ -97,7 +97,7 @@ impl PendingFile {
             builder.permissions(std::fs::Permissions::from_mode(0o666));
         }
         let folder = folder.unwrap_or(Path::new("."));
-        // The name of the temporary file would tell nobody anything.
+        // The name of the temporary file would not help a reader of the message.
         let plain = |error: io::Error| io::Error::new(error.kind(), reason(folder, &error));
         let file = builder.tempfile_in(folder).map_err(plain)?;
         Ok(Self { file, target: target.to_owned() })
@@ -144,13 +144,13 @@ fn reason(folder: &Path, error: &io::Error) -> String {
 fn plain_write(error: io::Error) -> io::Error {
     let says = match error.kind() {
         ErrorKind::StorageFull => {
-            "the file system is full: make room, or write to another; nothing was left behind"
+            "the file system is full: make room, or write to another; no partial file remains"
         }
         ErrorKind::QuotaExceeded => {
-            "your quota is used up: make room, or write to another file system; nothing was left behind"
+            "your quota is used up: make room, or write to another file system; no partial file remains"
         }
         ErrorKind::FileTooLarge => {
-            "the file would be larger than is allowed here (`ulimit -f`); nothing was left behind"
+            "the file would be larger than is allowed here (`ulimit -f`); no partial file remains"
         }
         _ => return error,
     };
@@ -159,7 +159,7 @@ fn plain_write(error: io::Error) -> io::Error {
 
 impl Write for PendingFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Its own errors name the temporary file, which tells nobody anything.
+        // Its own errors name the temporary file, which would not help a reader of the message.
         self.file.as_file_mut().write(bytes).map_err(plain_write)
     }
 
