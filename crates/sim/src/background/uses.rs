@@ -34,7 +34,7 @@ impl Use {
     /// Begins a task that is one; None for others.
     pub fn begin(tasks: &mut Tasks, config: &TaskConfig) -> Result<Option<Self>, BeginError> {
         let (now, size, memory) = (SimTime::ZERO, config.size(), config.memory());
-        Ok(Some(match config.task {
+        Ok(Some(match config.kind {
             BackgroundTask::Compare => {
                 let rows = vec![config.versions(tasks.drive().blocks())];
                 Self::Compare(Compare::begin(tasks, now, size, rows, memory)?)
