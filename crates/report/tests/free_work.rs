@@ -19,7 +19,7 @@ fn experiment_of(requests: u64, freeblock: &str) -> Experiment {
 }
 
 /// A sample of a hundredth of the drive.
-const SAMPLE: &str = "[freeblock]\nsample_share = 0.01\nrounds = 2";
+const SAMPLE: &str = "[[freeblock.tasks]]\nsample_share = 0.01\nrounds = 2";
 
 fn titles(result: &RunResult) -> Vec<String> {
     free_work_parts(result).iter().map(|part| part.title.clone()).collect()
@@ -65,7 +65,7 @@ fn what_did_not_happen_is_not_spoken_of() {
 
 #[test]
 fn idle_cost_and_promotion_are_told_apart_from_what_is_free() {
-    let freeblock = "[freeblock]\nsample_share = 0.03\nrounds = 1\nidle = { after = \"5ms\" }\n\
+    let freeblock = "[freeblock]\nidle = { after = \"5ms\" }\n[[freeblock.tasks]]\nsample_share = 0.03\nrounds = 1\n\
                      promote_tail = { cost = 0.5 }";
     let result = experiment(freeblock).run().unwrap();
     let (work, idle) = (FreeWork::new(&result).unwrap(), result.idle.unwrap());
@@ -124,9 +124,9 @@ fn the_page_has_the_charts_of_what_there_is() {
 }
 
 /// A sample with a deadline that it holds, a scrub with one that it cannot hold, and a scan.
-const THREE: &str = "[freeblock]\nsample_share = 0.02\ndeadline = \"1h\"\n\
-                     [[freeblock.beside]]\ntask = \"scrub\"\nblock_size = \"64KiB\"\n\
-                     deadline = \"100s\"\n[[freeblock.beside]]\nname = \"mine\"\npriority = \"low\"";
+const THREE: &str = "[[freeblock.tasks]]\nsample_share = 0.02\ndeadline = \"1h\"\n\
+                     [[freeblock.tasks]]\nkind = \"scrub\"\nblock_size = \"64KiB\"\n\
+                     deadline = \"100s\"\n[[freeblock.tasks]]\nname = \"mine\"\npriority = \"low\"";
 
 #[test]
 fn every_task_is_told_of_alike() {
@@ -207,8 +207,8 @@ fn a_drive_that_keeps_its_gaps_is_said_to_and_the_way_out_too() {
 
 #[test]
 fn what_is_done_once_is_told_of_as_such() {
-    let freeblock = "[freeblock]\ntask = \"backup\"\nlength = \"32MiB\"\nblock_size = \"32KiB\"\n\
-                     rounds = 1\npromote_tail = { cost = 0.5 }\n[[freeblock.beside]]\ntask = \"write\"\nstart = \"4GiB\"\n\
+    let freeblock = "[[freeblock.tasks]]\nkind = \"backup\"\nlength = \"32MiB\"\nblock_size = \"32KiB\"\n\
+                     rounds = 1\npromote_tail = { cost = 0.5 }\n[[freeblock.tasks]]\nkind = \"write\"\nstart = \"4GiB\"\n\
                      length = \"1GiB\"";
     let experiment = experiment(freeblock);
     let result = experiment.run().unwrap();

@@ -330,7 +330,7 @@ fn what_becomes_of_the_latency_of_a_recorded_load_is_what_a_direct_run_says() {
     let text = format!(
         "drive = \"atlas10k\"\nqueue_depth = 1\nkeep_free_blocks_before = false\n\
          [workload]\nkind = \"trace\"\nfile = \"{file}\"\nfit = \"scale\"\n\
-         [freeblock]\nrule = \"paths\"\ntask = \"scrub\"\nblock_size = \"{}B\"\n",
+         [freeblock]\nrule = \"paths\"\n[[freeblock.tasks]]\nkind = \"scrub\"\nblock_size = \"{}B\"\n",
         estimate.block_bytes
     );
     let config = SimConfig::parse(&text, "test", &[]).unwrap();

@@ -38,8 +38,8 @@ struct Setting {
 const CLIENTS: &str = "kind = \"closed\"\noutstanding = 10\nthink_time = \"30ms\"";
 const ONE: &str = "kind = \"closed\"\noutstanding = 1";
 const OPEN: &str = "kind = \"open\"\nmean_gap = \"16ms\"";
-const MINING: &str = "[[freeblock.beside]]\ntask = \"scan\"\nblock_size = \"4KiB\"";
-const SCRUB: &str = "[[freeblock.beside]]\ntask = \"scrub\"\nblock_size = \"16KiB\"";
+const MINING: &str = "[[freeblock.tasks]]\nkind = \"scan\"\nblock_size = \"4KiB\"";
+const SCRUB: &str = "[[freeblock.tasks]]\nkind = \"scrub\"\nblock_size = \"16KiB\"";
 
 const BASE: Setting = Setting {
     name: "",
@@ -93,7 +93,7 @@ impl Setting {
             "drive = \"{DRIVE}\"\nelectronics = false\nseed = {seed}\nscheduler = {policy}\n\
              [workload]\n{workload}\nrequests = {requests}\n\
              pattern = {{ size = \"8KiB\", align = \"4KiB\", read_share = {read_share} }}\n\
-             [freeblock]\nrule = \"paths\"\ntask = \"{task}\"\nblock_size = \"{block}\"\n{rounds}{beside}"
+             [freeblock]\nrule = \"paths\"\n[[freeblock.tasks]]\nkind = \"{task}\"\nblock_size = \"{block}\"\n{rounds}{beside}"
         );
         SimConfig::parse(&text, "beyond.ends", &[])
     }

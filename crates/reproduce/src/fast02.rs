@@ -8,7 +8,7 @@ use freewheel_host::{Conservatism, PredictionSpec, SameTrack};
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::electronics::spec::{BusSpec, WriteCache};
 use freewheel_model::sched::PolicySpec;
-use freewheel_sim::background::{BackgroundTask, FreeblockConfig};
+use freewheel_sim::background::{BackgroundTask, FreeblockConfig, TaskConfig};
 use freewheel_sim::black_box::{Behaviour, JitterShape};
 use freewheel_sim::config::{ConfigError, Experiment, SimConfig, ThinkTimeDistribution, Workload};
 use freewheel_sim::source::SizeDistribution;
@@ -95,14 +95,12 @@ impl Setting {
     pub fn config(&self, seed: u64) -> SimConfig {
         let freeblock = |rule| FreeblockConfig {
             rule,
-            region_weights: true,
-            nodes_max: None,
-            task: BackgroundTask::Scan,
-            block_size: Bytes::from_kib(4),
-            sample_share: None,
-            rounds: self.rounds,
-            idle: None,
-            promote_tail: None,
+            tasks: vec![TaskConfig {
+                kind: BackgroundTask::Scan,
+                block_size: Bytes::from_kib(4),
+                rounds: self.rounds,
+                ..TaskConfig::default()
+            }],
             ..FreeblockConfig::default()
         };
         let behaviour = Behaviour {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use freewheel_freeblock::Rule;
 use freewheel_model::sched::PolicySpec;
-use freewheel_sim::background::{FreeblockConfig, PromoteTail, TaskResult};
+use freewheel_sim::background::{FreeblockConfig, PromoteTail, TaskConfig, TaskResult};
 use freewheel_sim::config::{
     ArrayConfig, ConfigError, Experiment, SimConfig, ThinkTimeDistribution, Workload,
 };
@@ -75,10 +75,13 @@ impl Setting {
             rule: self.rule,
             region_weights: self.region_weights,
             steps_max: (!self.chains).then_some(0),
-            block_size: Bytes::from_kib(4),
-            sample_share: self.sample_share,
-            rounds: Some(self.rounds),
-            promote_tail: self.promote.then(|| PromoteTail::at(PROMOTION_COST)),
+            tasks: vec![TaskConfig {
+                block_size: Bytes::from_kib(4),
+                sample_share: self.sample_share,
+                rounds: Some(self.rounds),
+                promote_tail: self.promote.then(|| PromoteTail::at(PROMOTION_COST)),
+                ..TaskConfig::default()
+            }],
             ..FreeblockConfig::default()
         };
         SimConfig {

@@ -177,7 +177,7 @@ fn remove(root: &mut Value, path: &[Step]) {
     }
 }
 
-/// A path in the form of `--set`: `freeblock.beside[0].task`.
+/// As `--set` takes it: `freeblock.tasks[0].kind`.
 fn dotted(path: &[Step]) -> String {
     let mut text = String::new();
     for step in path {
@@ -206,9 +206,10 @@ const UNKNOWN_KEY: &str = "unknown field ";
 const MISSING_KEY: &str = "missing field ";
 const UNKNOWN_NAME: &str = "unknown variant ";
 
-/// Keys and names of earlier versions, with their present names.
-const RENAMED: [(&str, &str); 11] = [
+/// Keys and names of earlier versions, with their names of today.
+const RENAMED: [(&str, &str); 12] = [
     ("at_drive", "queue_depth"),
+    ("beside", "tasks"),
     ("data-mining", "scan"),
     ("decide_before", "lead_time"),
     ("enough", "sample_share"),
@@ -348,10 +349,10 @@ mod tests {
                 "[workload]\nkind = 'closed'\npattern.read_share = '7%'",
                 "line 3: `workload.pattern.read_share` is \"7%\": a number is needed, as 0.07".into(),
             ),
-            ("[freeblock]\nbeside = 3", "line 2: `freeblock.beside` is 3: a list is needed".into()),
+            ("[freeblock]\ntasks = 3", "line 2: `freeblock.tasks` is 3: a list is needed".into()),
             (
-                "[[freeblock.beside]]\n[[freeblock.beside]]\ntask = 3",
-                "line 3: `freeblock.beside[1].task` is 3: a text in quotes is needed".into(),
+                "[[freeblock.tasks]]\n[[freeblock.tasks]]\nkind = 3",
+                "line 3: `freeblock.tasks[1].kind` is 3: a text in quotes is needed".into(),
             ),
         ] {
             let said = said::<SimConfig>(text);
@@ -374,8 +375,8 @@ mod tests {
                 "size",
             ),
             (
-                "[freeblock]\ntask = 'scrup'",
-                "line 2: `freeblock.task` is \"scrup\": one of `scan`",
+                "[[freeblock.tasks]]\nkind = 'scrup'",
+                "line 2: `freeblock.tasks[0].kind` is \"scrup\": one of `scan`",
                 "scrub",
             ),
             (
@@ -388,7 +389,7 @@ mod tests {
             assert!(said.starts_with(says), "{text}: {said}");
             assert!(said.ends_with(&format!("; did you mean `{meant}`?")), "{text}: {said}");
         }
-        let said = said::<SimConfig>("[freeblock]\ntask = 'elevator'");
+        let said = said::<SimConfig>("[[freeblock.tasks]]\nkind = 'elevator'");
         assert!(said.ends_with("`write-back` is needed"), "{said}");
     }
 

@@ -85,15 +85,16 @@ fn a_run_whose_decisions_are_watched_is_the_same_and_each_is_made_once() {
     let adapt = "{ step = { geometric = 2.0 }, tolerance = 0.05, least = \"1ms\", most = \"1s\" }";
     let idle = format!("idle = {{ after = \"5ms\", adapt = {adapt} }}");
     let host = Some(HostConfig::default());
-    for (keys, drives, host) in [
-        ("promote_tail = { cost = 0.2 }", 1, None),
-        ("promote_tail = { cost = 0.2 }", 3, None),
-        ("task = \"backup\"", 1, None),
-        ("task = \"write\"", 1, None),
-        (&idle, 1, None),
-        ("", 1, host),
+    for (keys, idle, drives, host) in [
+        ("promote_tail = { cost = 0.2 }, ", "", 1, None),
+        ("promote_tail = { cost = 0.2 }, ", "", 3, None),
+        ("kind = \"backup\", ", "", 1, None),
+        ("kind = \"write\", ", "", 1, None),
+        ("", &idle[..], 1, None),
+        ("", "", 1, host),
     ] {
-        let mut experiment = experiment("sstf", &format!("{keys}\nblock_size = \"2KiB\"\n"));
+        let freeblock = format!("{idle}\ntasks = [{{ {keys}block_size = \"2KiB\" }}]\n");
+        let mut experiment = experiment("sstf", &freeblock);
         let Workload::Closed { requests, .. } = &mut experiment.config.workload else { panic!() };
         *requests = 2000;
         if drives > 1 {
@@ -116,7 +117,7 @@ fn a_run_whose_decisions_are_watched_is_the_same_and_each_is_made_once() {
 
 #[test]
 fn a_run_ends_with_its_foreground_however_much_is_left_to_promote() {
-    let mut experiment = experiment("sstf", "promote_tail = { cost = 1.0 }");
+    let mut experiment = experiment("sstf", "tasks = [{ promote_tail = { cost = 1.0 } }]");
     let Workload::Closed { requests, .. } = &mut experiment.config.workload else { panic!() };
     *requests = 2000;
     let mut last = SimTime::ZERO;
@@ -361,7 +362,10 @@ fn a_wrong_value_of_a_task_is_refused_by_its_key() {
         ("deadline = \"0s\"", "`deadline` is 0"),
         ("deadline = \"1s\"\nshare = 2", "`deadline` and `share`"),
     ] {
-        for (table, place) in [("[freeblock]", ""), ("[[freeblock.beside]]", "beside[0]: ")] {
+        for (table, place) in [
+            ("[[freeblock.tasks]]", "tasks[0]: "),
+            ("[[freeblock.tasks]]\n[[freeblock.tasks]]", "tasks[1]: "),
+        ] {
             let text = format!("workload = {{ kind = \"closed\" }}\n{table}\n{task}\n");
             let error = refusal(&text);
             assert!(error.starts_with(&format!("freeblock: {place}{message}")), "{error}");
@@ -371,13 +375,13 @@ fn a_wrong_value_of_a_task_is_refused_by_its_key() {
 
 #[test]
 fn tasks_beside_the_first_share_its_blocks_and_are_counted_apart() {
-    let tasks = "task = \"scrub\"\nsample_share = 0.02\n\
-                 [[freeblock.beside]]\ntask = \"scrub\"\nsample_share = 0.02\n\
-                 [[freeblock.beside]]\ntask = \"scan\"\npriority = \"low\"\n";
+    let tasks = "kind = \"scrub\"\nsample_share = 0.02\n\
+                 [[freeblock.tasks]]\nkind = \"scrub\"\nsample_share = 0.02\n\
+                 [[freeblock.tasks]]\nkind = \"scan\"\npriority = \"low\"\n";
     let text = format!(
         "drive = \"atlas10k\"\nelectronics = false\n\
          workload = {{ kind = \"closed\", outstanding = 10, requests = 3000 }}\n\
-         [freeblock]\n{tasks}"
+         [[freeblock.tasks]]\n{tasks}"
     );
     let config = SimConfig::parse(&text, "test", &[]).unwrap();
     let result = Experiment::new(config).unwrap().run().unwrap();
@@ -399,12 +403,12 @@ fn tasks_beside_the_first_share_its_blocks_and_are_counted_apart() {
 #[test]
 fn a_task_fares_the_same_wherever_it_stands() {
     let scan = "block_size = \"4KiB\"\nsample_share = 0.02\ndeadline = \"10min\"\n";
-    let scrub = "task = \"scrub\"\nblock_size = \"8KiB\"\nname = \"check\"\n";
+    let scrub = "kind = \"scrub\"\nblock_size = \"8KiB\"\nname = \"check\"\n";
     let run = |first: &str, second: &str| {
         let text = format!(
             "drive = \"atlas10k\"\nelectronics = false\n\
              workload = {{ kind = \"closed\", outstanding = 10, requests = 3000 }}\n\
-             [freeblock]\n{first}[[freeblock.beside]]\n{second}"
+             [[freeblock.tasks]]\n{first}[[freeblock.tasks]]\n{second}"
         );
         let config = SimConfig::parse(&text, "test", &[]).unwrap();
         Experiment::new(config).unwrap().run().unwrap()
@@ -431,11 +435,11 @@ fn a_task_fares_the_same_wherever_it_stands() {
 
 #[test]
 fn two_tasks_of_one_name_are_refused() {
-    let text = "workload = { kind = \"closed\" }\n[freeblock]\nname = \"a\"\n\
-                [[freeblock.beside]]\n[[freeblock.beside]]\nname = \"a\"\n";
+    let text = "workload = { kind = \"closed\" }\n[[freeblock.tasks]]\nname = \"a\"\n\
+                [[freeblock.tasks]]\n[[freeblock.tasks]]\nname = \"a\"\n";
     let config = SimConfig::parse(text, "test", &[]).unwrap();
     let error = Experiment::check(&config).unwrap_err().to_string();
-    assert!(error.starts_with("freeblock: beside[1]: `name` is a, as another"), "{error}");
+    assert!(error.starts_with("freeblock: tasks[2]: `name` is a, as another"), "{error}");
 }
 
 #[test]
@@ -446,11 +450,12 @@ fn a_wrong_value_of_the_promotion_is_refused_by_its_key() {
         ("cost = 0.1, outstanding = 0", "`outstanding` is 0"),
         ("cost = 0.1, merged_max = \"2KiB\"", "from a block of 4"),
     ] {
-        let text =
-            format!("workload = {{ kind = \"closed\" }}\nfreeblock.promote_tail = {{ {tail} }}\n");
+        let text = format!(
+            "workload = {{ kind = \"closed\" }}\nfreeblock.tasks = [{{ promote_tail = {{ {tail} }} }}]\n"
+        );
         let error = refusal(&text);
         assert!(
-            error.starts_with("freeblock: promote_tail: ") && error.contains(message),
+            error.starts_with("freeblock: tasks[0]: promote_tail: ") && error.contains(message),
             "{error}"
         );
     }
@@ -464,13 +469,14 @@ fn no_rounds_and_more_than_can_be_counted_are_refused_by_their_key() {
         ("9000000000000000000", "", "with "),
         ("9000000000000000", drives, "with "),
     ] {
-        let text =
-            format!("{array}workload = {{ kind = \"closed\" }}\nfreeblock.rounds = {rounds}\n");
+        let text = format!(
+            "{array}workload = {{ kind = \"closed\" }}\nfreeblock.tasks = [{{ rounds = {rounds} }}]\n"
+        );
         let config = SimConfig::parse(&text, "test", &[]).unwrap();
         for error in [Experiment::check(&config).err(), Experiment::new(config).err()] {
             let error = error.unwrap().to_string();
             assert!(
-                error.starts_with(&format!("freeblock: `rounds` is {rounds}: {says}")),
+                error.starts_with(&format!("freeblock: tasks[0]: `rounds` is {rounds}: {says}")),
                 "{error}"
             );
         }
@@ -482,7 +488,7 @@ fn with_task(read_share: f64, task: &str) -> RunResult {
     let text = format!(
         "drive = \"atlas10k\"\nelectronics = false\n\
          workload = {{ kind = \"closed\", outstanding = 6, requests = 3000, pattern = {{ size = \
-         \"4KiB\", read_share = {read_share} }} }}\n[freeblock]\n{task}"
+         \"4KiB\", read_share = {read_share} }} }}\n[[freeblock.tasks]]\n{task}"
     );
     Experiment::new(SimConfig::parse(&text, "test", &[]).unwrap()).unwrap().run().unwrap()
 }
@@ -490,8 +496,8 @@ fn with_task(read_share: f64, task: &str) -> RunResult {
 #[test]
 fn rounds_come_to_the_same_whether_or_not_somebody_times_their_decisions() {
     let text = "drive = \"tr96\"\nworkload = { kind = \"closed\", outstanding = 4, requests = 100 }\n\
-                [freeblock]\nsample_share = 0.05\nrounds = 2\ndeadline = \"1h\"\nblock_size = \"4KiB\"\n\
-                [[freeblock.beside]]\ntask = \"scrub\"\nblock_size = \"4KiB\"\n";
+                [[freeblock.tasks]]\nsample_share = 0.05\nrounds = 2\ndeadline = \"1h\"\nblock_size = \"4KiB\"\n\
+                [[freeblock.tasks]]\nkind = \"scrub\"\nblock_size = \"4KiB\"\n";
     let experiment = Experiment::new(SimConfig::parse(text, "test", &[]).unwrap()).unwrap();
     let around = |decide: &mut dyn FnMut()| decide();
     let timed = experiment.run_watched(None, Some(&around), &mut |_, _| {}).unwrap();
@@ -511,8 +517,9 @@ fn the_hash_covers_what_free_work_delivered_and_that_of_requests_does_not() {
         };
         let alone = run("");
         assert_eq!(alone.requests_hash, None);
-        let [paths, again, greedy] = ["paths", "paths", "greedy"]
-            .map(|rule| run(&format!("[freeblock]\ntask = \"scrub\"\nrule = \"{rule}\"\n")));
+        let [paths, again, greedy] = ["paths", "paths", "greedy"].map(|rule| {
+            run(&format!("[freeblock]\nrule = \"{rule}\"\n[[freeblock.tasks]]\nkind = \"scrub\"\n"))
+        });
         for with in [&paths, &greedy] {
             assert_eq!(with.requests_hash.as_ref(), Some(&alone.result_hash));
             assert_ne!(with.result_hash, alone.result_hash);
@@ -524,7 +531,7 @@ fn the_hash_covers_what_free_work_delivered_and_that_of_requests_does_not() {
 
 #[test]
 fn a_backup_is_one_round_and_copies_what_is_about_to_be_written_over() {
-    let part = "task = \"backup\"\nstart = \"1GiB\"\nlength = \"2GiB\"\nblock_size = \"64KiB\"\n";
+    let part = "kind = \"backup\"\nstart = \"1GiB\"\nlength = \"2GiB\"\nblock_size = \"64KiB\"\n";
     let result = with_task(0.5, &format!("{part}rounds = 1\n"));
     let task = &result.background[0].tasks[0];
     let [round] = &task.rounds[..] else { panic!("one round: {}", task.rounds.len()) };
@@ -543,37 +550,40 @@ fn a_backup_is_one_round_and_copies_what_is_about_to_be_written_over() {
 #[test]
 fn a_backup_and_a_part_of_the_drive_are_refused_where_they_cannot_be() {
     for (task, message) in [
-        ("task = \"backup\"\nsample_share = 0.5", "`sample_share`: a backup is of all its blocks"),
-        ("task = \"backup\"\nrounds = 2", "`rounds` is 2: a backup has 1"),
+        ("kind = \"backup\"\nsample_share = 0.5", "`sample_share`: a backup is of all its blocks"),
+        ("kind = \"backup\"\nrounds = 2", "`rounds` is 2: a backup has 1"),
         ("start = \"100B\"", "`start` is 100B: a whole number"),
         ("start = \"1TiB\"", "`start` is 1TiB: a whole number"),
         ("length = \"5KiB\"", "`length` is 5KiB: from 4KiB to the arm's"),
         ("start = \"1GiB\"\nlength = \"8GiB\"", "`length` is 8GiB: from 4KiB to the arm's"),
         ("length = \"0B\"", "`length` is 0"),
-        ("task = \"write\"\nrounds = 3", "`rounds` is 3: a write has 1"),
+        ("kind = \"write\"\nrounds = 3", "`rounds` is 3: a write has 1"),
         (
-            "task = \"backup\"\nlength = \"1GiB\"\n[[beside]]\ntask = \"write\"\nstart = \"1023MiB\"",
-            "beside[0]: `task` is write, of blocks of which backup is a backup",
+            "kind = \"backup\"\nlength = \"1GiB\"\n[[beside]]\nkind = \"write\"\nstart = \"1023MiB\"",
+            "tasks[1]: `kind` is write, of blocks of which backup is a backup",
         ),
     ] {
-        let task = task.replace("[[beside]]", "[[freeblock.beside]]");
+        let task = task.replace("[[beside]]", "[[freeblock.tasks]]");
         let text = format!(
-            "drive = \"atlas10k\"\nworkload = {{ kind = \"closed\" }}\n[freeblock]\n{task}\n"
+            "drive = \"atlas10k\"\nworkload = {{ kind = \"closed\" }}\n[[freeblock.tasks]]\n{task}\n"
         );
         let error = refusal(&text);
-        assert!(error.starts_with(&format!("freeblock: {message}")), "{error}");
+        let place = if message.starts_with("tasks") { "" } else { "tasks[0]: " };
+        assert!(error.starts_with(&format!("freeblock: {place}{message}")), "{error}");
     }
 }
 
 #[test]
 fn writes_in_gaps_are_refused_where_nobody_would_do_them() {
     for (setting, message) in [
-        ("drive = \"atlas10k\"\nhost = {}\n", "host: `freeblock.task` is write"),
-        ("drive = \"ultrastar-hc680-28tb\"\n", "freeblock: `task` is write, and a host-managed"),
+        ("drive = \"atlas10k\"\nhost = {}\n", "host: `freeblock.tasks[0].kind` is write"),
+        ("drive = \"ultrastar-hc680-28tb\"\n", "freeblock: `kind` is write, and a host-managed"),
     ] {
         for task in ["write", "write-back"] {
             let workload = "workload = { kind = \"closed\" }\n";
-            let error = refusal(&format!("{setting}{workload}freeblock.task = \"{task}\"\n"));
+            let error = refusal(&format!(
+                "{setting}{workload}freeblock.tasks = [{{ kind = \"{task}\" }}]\n"
+            ));
             let message = message.replace("is write", &format!("is {task}"));
             assert!(error.starts_with(&message), "{error}");
         }
@@ -582,7 +592,7 @@ fn writes_in_gaps_are_refused_where_nobody_would_do_them() {
 
 #[test]
 fn a_write_ends_with_every_block_written_or_superseded() {
-    let task = "task = \"write\"\nstart = \"3GiB\"\nlength = \"64MiB\"\nblock_size = \"32KiB\"\nrounds = 1\n";
+    let task = "kind = \"write\"\nstart = \"3GiB\"\nlength = \"64MiB\"\nblock_size = \"32KiB\"\nrounds = 1\n";
     let result = with_task(0.2, task);
     let task = &result.background[0].tasks[0];
     assert_eq!((task.kind, task.rounds.len()), (TaskKind::Write, 1));

@@ -44,7 +44,7 @@ fn task(kind: &str, block: Bytes, requests: u64, until: &str) -> TaskResult {
         "electronics = false\n\
          workload = {{ kind = \"closed\", outstanding = 10, think_time = \"30ms\", requests = {requests}, \
          pattern = {{ size = \"8KiB\", align = \"4KiB\" }} }}\n\
-         [freeblock]\nrule = \"paths\"\ntask = \"{kind}\"\nblock_size = \"{block}\"\n{until}"
+         [freeblock]\nrule = \"paths\"\n[[freeblock.tasks]]\nkind = \"{kind}\"\nblock_size = \"{block}\"\n{until}"
     );
     let mut experiment = Experiment::new(SimConfig::parse(&text, "test", &[]).unwrap()).unwrap();
     experiment.striping = Striping::single(drive.blocks());

@@ -80,7 +80,7 @@ fn on_every_way_to_the_drive_a_write_with_fua_is_no_hit_and_others_are() {
         "scheduler = { policy = \"sptf\" }",
         "array = { drives = 3 }",
         "[host]\nbehaviour = { write_cache = \"on\" }",
-        "keep_free_blocks_before = false\n[freeblock]\ntask = \"scrub\"",
+        "keep_free_blocks_before = false\n[[freeblock.tasks]]\nkind = \"scrub\"",
     ];
     for way in ways {
         let (result, list) = run(&closed("atlas10k", 4, way));
@@ -108,8 +108,8 @@ fn independent_drives_add_up_their_writes_with_fua() {
 
 #[test]
 fn memory_of_write_back_answers_no_request_with_fua() {
-    let task = "keep_free_blocks_before = false\nelectronics = false\n[freeblock]\n\
-                task = \"write-back\"\nmemory = \"64MiB\"\n";
+    let task = "keep_free_blocks_before = false\nelectronics = false\n[[freeblock.tasks]]\n\
+                kind = \"write-back\"\nmemory = \"64MiB\"\n";
     let (result, list) = run(&closed("atlas10k", 4, task));
     let is_forced = |c: &&Completion| c.request.fua;
     assert!(list.iter().filter(is_forced).count() > 100);

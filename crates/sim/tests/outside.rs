@@ -811,12 +811,12 @@ fn less_than_sectors_of_a_4kn_drive_is_refused_by_its_key_with_the_way_out() {
         (closed("align = \"512B\""), "workload: `pattern.align` is 512B"),
         (closed("size = \"6KiB\""), "workload: `pattern.size` is 6KiB"),
         (
-            format!("freeblock.block_size = \"512B\"\n{PATTERN_OF_4KN}"),
-            "freeblock: `block_size` is 512B",
+            format!("freeblock.tasks = [{{ block_size = \"512B\" }}]\n{PATTERN_OF_4KN}"),
+            "freeblock: tasks[0]: `block_size` is 512B",
         ),
         (
-            format!("freeblock.beside = [{{ start = \"1KiB\" }}]\n{PATTERN_OF_4KN}"),
-            "freeblock: beside[0]: `start` is 1KiB",
+            format!("freeblock.tasks = [{{ start = \"1KiB\" }}]\n{PATTERN_OF_4KN}"),
+            "freeblock: tasks[0]: `start` is 1KiB",
         ),
         (
             format!("array = {{ drives = 2, stripe_unit = \"6KiB\" }}\n{PATTERN_OF_4KN}"),
@@ -835,11 +835,11 @@ fn less_than_sectors_of_a_4kn_drive_is_refused_by_its_key_with_the_way_out() {
 #[test]
 fn a_task_on_a_4kn_drive_ends_where_a_sector_does() {
     for (keys, start) in [
-        ("length = \"6KiB\"", "freeblock: `length` is 6KiB"),
-        ("length = \"6KiB\", block_size = \"2KiB\"", "freeblock: `block_size` is 2KiB"),
+        ("length = \"6KiB\"", "freeblock: tasks[0]: `length` is 6KiB"),
+        ("length = \"6KiB\", block_size = \"2KiB\"", "freeblock: tasks[0]: `block_size` is 2KiB"),
         ("length = \"8KiB\", block_size = \"8KiB\"", ""),
     ] {
-        let text = of_4kn(&format!("freeblock = {{ {keys} }}\n{PATTERN_OF_4KN}"));
+        let text = of_4kn(&format!("freeblock.tasks = [{{ {keys} }}]\n{PATTERN_OF_4KN}"));
         let checked = Experiment::check(&SimConfig::parse(&text, "test", &[]).unwrap());
         let error = checked.map_or_else(|error| error.to_string(), |()| String::new());
         assert!(
@@ -852,7 +852,9 @@ fn a_task_on_a_4kn_drive_ends_where_a_sector_does() {
 #[test]
 fn a_4kn_drive_is_sent_whole_sectors_alone_whatever_its_file_says() {
     for rule in ["paths", "greedy"] {
-        let free = format!("freeblock = {{ rule = \"{rule}\", block_size = \"64KiB\" }}\n");
+        let free = format!(
+            "freeblock = {{ rule = \"{rule}\", tasks = [{{ block_size = \"64KiB\" }}] }}\n"
+        );
         let text = of_4kn(&format!("{free}{PATTERN_OF_4KN}"));
         let experiment = Experiment::new(SimConfig::parse(&text, "test", &[]).unwrap()).unwrap();
         // The drive panics when it is asked for less.

@@ -351,7 +351,7 @@ fn what_does_not_go_with_postmark_is_refused_with_the_way_out() {
         ("workload.files = 5000\nworkload.subdirectories = 2", "`files` is 5000: at most 2000"),
         ("workload.passes = 0", "`passes` is 0"),
         ("workload.transactions = 5000000", "`transactions` is 5000000: at most"),
-        ("freeblock.task = \"scrub\"", "`kind` is postmark: `freeblock` does not go with it"),
+        ("freeblock.rule = \"greedy\"", "`kind` is postmark: `freeblock` does not go with it"),
         ("host = {}", "`kind` is postmark: `host`"),
         ("array.drives = 2", "`kind` is postmark: its log is on one drive"),
         ("drive = \"exos-2x18-18tb\"", "`kind` is postmark: its log is on one drive"),

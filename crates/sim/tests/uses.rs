@@ -35,54 +35,55 @@ fn write_back(result: &RunResult) -> WriteBackResult {
 #[test]
 fn what_a_task_cannot_have_is_refused_by_its_key_with_the_way_out() {
     for (task, message) in [
-        ("task = \"compare\"", "`task` is compare: `other_start`"),
-        ("task = \"compare\"\nother_start = \"100B\"", "`other_start` is 100B: a whole"),
-        ("task = \"compare\"\nother_start = \"0B\"", "`other_start` is 0B: a whole"),
-        ("task = \"compare\"\nother_start = \"1TiB\"", "`other_start` is 1TiB: a whole"),
+        ("kind = \"compare\"", "`kind` is compare: `other_start`"),
+        ("kind = \"compare\"\nother_start = \"100B\"", "`other_start` is 100B: a whole"),
+        ("kind = \"compare\"\nother_start = \"0B\"", "`other_start` is 0B: a whole"),
+        ("kind = \"compare\"\nother_start = \"1TiB\"", "`other_start` is 1TiB: a whole"),
         (
-            "task = \"compare\"\nother_start = \"1GiB\"\nlength = \"2GiB\"",
+            "kind = \"compare\"\nother_start = \"1GiB\"\nlength = \"2GiB\"",
             "`other_start` is 1GiB: a whole number of blocks of 512 B is needed, and room for both versions apart from each other, from `start` = 0B on the other one, on an arm of 8.57 GiB: 1GiB each at most, in blocks of 4KiB",
         ),
         (
-            "task = \"compare\"\nother_start = \"1GiB\"\nlength = \"20GiB\"",
+            "kind = \"compare\"\nother_start = \"1GiB\"\nlength = \"20GiB\"",
             "`length` is 20GiB: from 4KiB to the arm's 8983476KiB (8.57 GiB) behind",
         ),
         (
-            "task = \"compare\"\nother_start = \"1GiB\"\nmemory = \"2KiB\"",
+            "kind = \"compare\"\nother_start = \"1GiB\"\nmemory = \"2KiB\"",
             "`memory` is 2KiB: room for one block of 4KiB",
         ),
         (
-            "task = \"compare\"\nother_start = \"1GiB\"\nrounds = 2",
+            "kind = \"compare\"\nother_start = \"1GiB\"\nrounds = 2",
             "`rounds` is 2: a comparison has 1",
         ),
         (
-            "task = \"compare\"\nother_start = \"1GiB\"\nsample_share = 0.5",
+            "kind = \"compare\"\nother_start = \"1GiB\"\nsample_share = 0.5",
             "`sample_share` of a task of compare",
         ),
         (
-            "task = \"compare\"\nother_start = \"1GiB\"\npromote_tail = { cost = 0.1 }",
+            "kind = \"compare\"\nother_start = \"1GiB\"\npromote_tail = { cost = 0.1 }",
             "`promote_tail`: the last blocks of comparison",
         ),
-        ("task = \"prefetch\"\nrounds = 1", "`rounds` is 1: a task of prefetching goes on"),
-        ("task = \"prefetch\"\nstart = \"1GiB\"", "`start` and `length` of a task of prefetch"),
-        ("task = \"prefetch\"\nshare = 2", "`share` of a task of prefetch: it has normal"),
-        ("task = \"prefetch\"\npriority = \"low\"", "`priority` of a task of prefetch"),
-        ("task = \"write-back\"\ndeadline = \"1s\"", "`deadline` of a task of write-back"),
-        ("task = \"scrub\"\nmemory = \"1MiB\"", "`memory` belongs to a task of compare, prefetch"),
-        ("task = \"scrub\"\ntracks_ahead = 1", "`tracks_ahead` belongs to a task of prefetch"),
+        ("kind = \"prefetch\"\nrounds = 1", "`rounds` is 1: a task of prefetching goes on"),
+        ("kind = \"prefetch\"\nstart = \"1GiB\"", "`start` and `length` of a task of prefetch"),
+        ("kind = \"prefetch\"\nshare = 2", "`share` of a task of prefetch: it has normal"),
+        ("kind = \"prefetch\"\npriority = \"low\"", "`priority` of a task of prefetch"),
+        ("kind = \"write-back\"\ndeadline = \"1s\"", "`deadline` of a task of write-back"),
+        ("kind = \"scrub\"\nmemory = \"1MiB\"", "`memory` belongs to a task of compare, prefetch"),
+        ("kind = \"scrub\"\ntracks_ahead = 1", "`tracks_ahead` belongs to a task of prefetch"),
         ("other_start = \"1GiB\"", "`other_start` belongs to a task of compare, not of scan"),
         (
-            "task = \"write-back\"\n[[freeblock.beside]]\ntask = \"write-back\"",
-            "beside[0]: `task` is write-back, as another task's",
+            "kind = \"write-back\"\n[[freeblock.tasks]]\nkind = \"write-back\"",
+            "tasks[1]: `kind` is write-back, as another task's",
         ),
         (
-            "task = \"backup\"\n[[freeblock.beside]]\ntask = \"write-back\"",
-            "beside[0]: `task` is write-back, of blocks of which backup is a backup",
+            "kind = \"backup\"\n[[freeblock.tasks]]\nkind = \"write-back\"",
+            "tasks[1]: `kind` is write-back, of blocks of which backup is a backup",
         ),
     ] {
-        let config = config(1, 1, "", &format!("[freeblock]\n{task}\n"));
+        let config = config(1, 1, "", &format!("[[freeblock.tasks]]\n{task}\n"));
         let error = Experiment::check(&config).unwrap_err().to_string();
-        assert!(error.starts_with(&format!("freeblock: {message}")), "{task}: {error}");
+        let place = if message.starts_with("tasks") { "" } else { "tasks[0]: " };
+        assert!(error.starts_with(&format!("freeblock: {place}{message}")), "{task}: {error}");
     }
 }
 
@@ -93,7 +94,7 @@ fn a_comparison_without_a_length_takes_what_both_versions_have_room_for() {
         ("start = \"1MiB\"\nother_start = \"0B\"", 256),
         ("start = \"1MiB\"\nother_start = \"512KiB\"\nblock_size = \"96KiB\"", 5),
     ] {
-        let task = format!("[freeblock]\ntask = \"compare\"\n{versions}\n");
+        let task = format!("[[freeblock.tasks]]\nkind = \"compare\"\n{versions}\n");
         let result = run(config(1, 1, "", &task));
         assert_eq!(first(&result).blocks, 2 * pairs, "{versions}");
     }
@@ -103,7 +104,7 @@ fn a_comparison_without_a_length_takes_what_both_versions_have_room_for() {
 fn a_comparison_compares_every_pair_once_within_its_memory_whatever_that_is() {
     for (memory, kib) in [("4KiB", 4), ("64KiB", 64), ("4MiB", 4096)] {
         let task = format!(
-            "[freeblock]\ntask = \"compare\"\nstart = \"1GiB\"\nother_start = \"1027MiB\"\n\
+            "[[freeblock.tasks]]\nkind = \"compare\"\nstart = \"1GiB\"\nother_start = \"1027MiB\"\n\
              length = \"2MiB\"\nmemory = \"{memory}\"\nrounds = 1\n"
         );
         let near = "size = \"4KiB\", local_share = 0.99, local_sd = \"4MiB\"";
@@ -126,7 +127,7 @@ fn a_comparison_compares_every_pair_once_within_its_memory_whatever_that_is() {
 #[test]
 fn prefetching_reads_the_rest_of_every_track_and_more_tracks_on_request() {
     let predicted_reads = |ahead: u32| {
-        let task = format!("[freeblock]\ntask = \"prefetch\"\ntracks_ahead = {ahead}\n");
+        let task = format!("[[freeblock.tasks]]\nkind = \"prefetch\"\ntracks_ahead = {ahead}\n");
         // As good as the same place over and over: the next one lies within some tracks.
         let near = "size = \"4KiB\", local_share = 0.95, local_sd = \"256KiB\"";
         let result = run(config(1, 3000, near, &task));
@@ -149,7 +150,7 @@ fn prefetching_reads_the_rest_of_every_track_and_more_tracks_on_request() {
 /// drive sets the pace.
 #[test]
 fn writes_beyond_the_memory_go_to_the_drive() {
-    let task = "[freeblock]\ntask = \"write-back\"\nmemory = \"400KiB\"\n";
+    let task = "[[freeblock.tasks]]\nkind = \"write-back\"\nmemory = \"400KiB\"\n";
     let result = run(config(1, 500, "read_share = 0.0, size = \"4KiB\"", task));
     let came = write_back(&result);
     assert_eq!((came.writes, came.dirtied), (500, came.taken));
@@ -163,7 +164,7 @@ fn writes_beyond_the_memory_go_to_the_drive() {
 
 #[test]
 fn memory_answers_reads_of_what_it_has_and_a_block_written_twice_is_written_once() {
-    let task = "[freeblock]\ntask = \"write-back\"\nmemory = \"16MiB\"\n";
+    let task = "[[freeblock.tasks]]\nkind = \"write-back\"\nmemory = \"16MiB\"\n";
     // All requests lie within some blocks of each other.
     let pattern = "read_share = 0.5, size = \"4KiB\", local_share = 1.0, local_sd = \"32KiB\"";
     let came = write_back(&run(config(2, 3000, pattern, task)));
@@ -174,7 +175,7 @@ fn memory_answers_reads_of_what_it_has_and_a_block_written_twice_is_written_once
 
 #[test]
 fn writes_of_parts_of_blocks_go_to_the_drive_and_the_rest_of_a_dirty_block_stays_dirty() {
-    let task = "[freeblock]\ntask = \"write-back\"\nmemory = \"16MiB\"\n";
+    let task = "[[freeblock.tasks]]\nkind = \"write-back\"\nmemory = \"16MiB\"\n";
     let pattern = "read_share = 0.3, size = \"2KiB\", align = \"2KiB\", size_distribution = \
                    \"exponential\", local_share = 1.0, local_sd = \"64KiB\"";
     let came = write_back(&run(config(2, 3000, pattern, task)));
@@ -195,7 +196,7 @@ fn thinking(mut config: SimConfig) -> SimConfig {
 /// none.
 #[test]
 fn what_promoted_writes_take_of_the_head_is_told_where_the_drive_has_a_cache_of_its_own() {
-    let task = "[freeblock]\ntask = \"write-back\"\nmemory = \"1MiB\"\n";
+    let task = "[[freeblock.tasks]]\nkind = \"write-back\"\nmemory = \"1MiB\"\n";
     let pattern = "read_share = 0.6, size = \"8KiB\", align = \"4KiB\"";
     for clients in [1, 10] {
         let mut config = thinking(config(clients, 4000, pattern, task));
@@ -217,7 +218,7 @@ fn what_promoted_writes_take_of_the_head_is_told_where_the_drive_has_a_cache_of_
 
 #[test]
 fn what_gaps_wrote_is_what_write_back_says_to_the_byte() {
-    let task = "[freeblock]\ntask = \"write-back\"\nmemory = \"256KiB\"\n";
+    let task = "[[freeblock.tasks]]\nkind = \"write-back\"\nmemory = \"256KiB\"\n";
     let pattern = "read_share = 0.6, size = \"8KiB\", align = \"4KiB\"";
     for table in [task.to_owned(), format!("{task}idle = {{ after = \"0ms\" }}\n")] {
         let result = run(config(3, 3000, pattern, &table));
@@ -231,9 +232,9 @@ fn what_gaps_wrote_is_what_write_back_says_to_the_byte() {
 
 #[test]
 fn most_dirty_blocks_go_in_gaps_beside_a_scrub_for_they_are_worth_more_as_memory_fills() {
-    let beside = "[[freeblock.beside]]\ntask = \"scrub\"\nblock_size = \"64KiB\"\n";
+    let beside = "[[freeblock.tasks]]\nkind = \"scrub\"\nblock_size = \"64KiB\"\n";
     let share = |task: &str, beside: &str| {
-        let task = format!("[freeblock]\ntask = \"{task}\"\nmemory = \"1MiB\"\n{beside}");
+        let task = format!("[[freeblock.tasks]]\nkind = \"{task}\"\nmemory = \"1MiB\"\n{beside}");
         let pattern = "read_share = 0.667, size = \"8KiB\", align = \"4KiB\"";
         let result = run(thinking(config(10, 4000, pattern, &task)));
         let WriteBackResult { free, promoted, .. } = write_back(&result);
@@ -248,11 +249,11 @@ fn most_dirty_blocks_go_in_gaps_beside_a_scrub_for_they_are_worth_more_as_memory
 #[test]
 fn references_are_the_run_without_write_back_and_the_run_with_memory_for_all_that_is_written() {
     let pattern = "read_share = 0.6, size = \"8KiB\", align = \"4KiB\"";
-    let scrub = "[[freeblock.beside]]\ntask = \"scrub\"\n";
-    let own = "[freeblock]\ntask = \"write-back\"\n";
+    let scrub = "[[freeblock.tasks]]\nkind = \"scrub\"\n";
+    let own = "[[freeblock.tasks]]\nkind = \"write-back\"\n";
     let first_or_second = [
         format!("{own}memory = \"64KiB\"\n{scrub}"),
-        "[freeblock]\ntask = \"scrub\"\n[[freeblock.beside]]\ntask = \"write-back\"\n\
+        "[[freeblock.tasks]]\nkind = \"scrub\"\n[[freeblock.tasks]]\nkind = \"write-back\"\n\
          memory = \"64KiB\"\n"
             .to_owned(),
     ];
@@ -269,7 +270,8 @@ fn references_are_the_run_without_write_back_and_the_run_with_memory_for_all_tha
             assert_eq!(run.write_response, same.write_response);
         }
     }
-    let none = Experiment::new(config(1, 1, pattern, "[freeblock]\ntask = \"scrub\"\n")).unwrap();
+    let none =
+        Experiment::new(config(1, 1, pattern, "[[freeblock.tasks]]\nkind = \"scrub\"\n")).unwrap();
     assert_eq!(none.run_references(&mut |_, _| {}).unwrap(), None);
 }
 
@@ -277,7 +279,7 @@ fn references_are_the_run_without_write_back_and_the_run_with_memory_for_all_tha
 fn two_arms_each_have_their_own_memory_and_a_request_on_both_is_done_with_its_last_piece() {
     let text = "drive = \"exos-2x18-18tb\"\nelectronics = false\nworkload = { kind = \"closed\", \
                 outstanding = 4, requests = 2000, pattern = { read_share = 0.5, size = \"64KiB\" } }\n\
-                [freeblock]\ntask = \"write-back\"\nmemory = \"1MiB\"\n";
+                [[freeblock.tasks]]\nkind = \"write-back\"\nmemory = \"1MiB\"\n";
     let result = run(SimConfig::parse(text, "test", &[]).unwrap());
     let arms: Vec<UseResult> =
         result.background.iter().map(|arm| arm.tasks[0].used.unwrap()).collect();
@@ -295,12 +297,12 @@ fn any_case() -> impl Strategy<Value = (SimConfig, SimConfig)> {
         let prng = &mut Prng::new(seed, "uses");
         let mut pick =
             |values: &[&str]| values[prng.below(values.len() as u64) as usize].to_owned();
-        let compare = "task = \"compare\"\nstart = \"1GiB\"\nother_start = \"3GiB\"\n";
+        let compare = "kind = \"compare\"\nstart = \"1GiB\"\nother_start = \"3GiB\"\n";
         let tasks = [
             format!("{compare}memory = \"{}\"\n", pick(&["4KiB", "256KiB", "16MiB"])),
-            format!("task = \"prefetch\"\ntracks_ahead = {}\n", pick(&["0", "1", "3"])),
-            format!("task = \"prefetch\"\nmemory = \"{}\"\n", pick(&["4KiB", "1MiB"])),
-            "task = \"scan\"\n".to_owned(),
+            format!("kind = \"prefetch\"\ntracks_ahead = {}\n", pick(&["0", "1", "3"])),
+            format!("kind = \"prefetch\"\nmemory = \"{}\"\n", pick(&["4KiB", "1MiB"])),
+            "kind = \"scan\"\n".to_owned(),
         ];
         let (one, other) = (pick(&["0", "1", "2"]), pick(&["0", "1", "2", "3"]));
         let [one, other] = [one, other].map(|n| tasks[n.parse::<usize>().unwrap()].clone());
@@ -310,7 +312,7 @@ fn any_case() -> impl Strategy<Value = (SimConfig, SimConfig)> {
         let pattern = format!(
             "read_share = {read}, size = \"{size}\", local_share = {local}, local_sd = \"256KiB\""
         );
-        let table = format!("[freeblock]\nrule = \"{rule}\"\n{one}[[freeblock.beside]]\n{other}\n");
+        let table = format!("[freeblock]\nrule = \"{rule}\"\n[[freeblock.tasks]]\n{one}[[freeblock.tasks]]\n{other}\n");
         let mut with = config(1 + seed as u32 % 8, 300, &pattern, &table);
         with.scheduler = policy.parse().unwrap();
         with.electronics = electronics == "true";
@@ -339,8 +341,8 @@ proptest! {
         pattern.read_share = 1.0;
         let mut with = SimConfig { workload: alone.workload.clone(), ..with };
         let freeblock = with.freeblock.as_mut().unwrap();
-        freeblock.beside[0].task = freewheel_sim::background::BackgroundTask::WriteBack;
-        let beside = &mut freeblock.beside[0];
+        freeblock.tasks[1].kind = freewheel_sim::background::BackgroundTask::WriteBack;
+        let beside = &mut freeblock.tasks[1];
         (beside.start, beside.other_start, beside.tracks_ahead) = (Bytes::ZERO, None, None);
         let (alone, with) = (run(alone), run(with));
         prop_assert_eq!(with.requests_hash.as_ref(), Some(&alone.result_hash));

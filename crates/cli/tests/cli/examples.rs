@@ -58,7 +58,8 @@ fn the_shingled_example_reads_only_and_is_refused_nothing() {
 #[test]
 fn the_scan_example_reads_in_gaps_and_delays_no_transaction() {
     // A twentieth of the drive and once: the example itself takes its time.
-    let overrides = ["--set", "freeblock.sample_share=0.05", "--set", "freeblock.rounds=1"];
+    let overrides =
+        ["--set", "freeblock.tasks[0].sample_share=0.05", "--set", "freeblock.tasks[0].rounds=1"];
     let mut arguments = vec!["sim", "examples/scan.toml", "--json"];
     arguments.extend(overrides);
     let mut document = document(&arguments);
@@ -82,7 +83,8 @@ fn the_scan_example_reads_in_gaps_and_delays_no_transaction() {
 
 #[test]
 fn the_example_of_several_tasks_serves_each() {
-    let overrides = ["--set", "workload.requests=8000", "--set", "freeblock.sample_share=0.02"];
+    let overrides =
+        ["--set", "workload.requests=8000", "--set", "freeblock.tasks[0].sample_share=0.02"];
     let mut arguments = vec!["sim", "examples/tasks.toml"];
     arguments.extend(overrides);
     let text = stdout(&arguments);
@@ -111,7 +113,8 @@ fn the_example_of_several_tasks_serves_each() {
 
 #[test]
 fn the_backup_example_has_every_block_and_says_what_was_copied() {
-    let mut arguments = vec!["sim", "examples/backup.toml", "--set", "freeblock.length=256MiB"];
+    let mut arguments =
+        vec!["sim", "examples/backup.toml", "--set", "freeblock.tasks[0].length=256MiB"];
     let text = stdout(&arguments);
     for words in ["Background task: backup", "1 complete", "copies", "which waited"] {
         assert!(text.contains(words), "{words}: {text}");
@@ -129,7 +132,8 @@ fn the_backup_example_has_every_block_and_says_what_was_copied() {
 
 #[test]
 fn the_write_example_writes_each_block_unless_a_request_does_and_delays_none() {
-    let mut arguments = vec!["sim", "examples/write.toml", "--set", "freeblock.length=32MiB"];
+    let mut arguments =
+        vec!["sim", "examples/write.toml", "--set", "freeblock.tasks[0].length=32MiB"];
     let text = stdout(&arguments);
     for words in ["Background task: write", "1 complete", "superseded", "it ended after"] {
         assert!(text.contains(words), "{words}: {text}");
@@ -153,7 +157,8 @@ fn used(arguments: &[&str], kind: &str) -> (impl Fn(&str) -> u64 + use<>, serde_
 
 #[test]
 fn the_compare_example_compares_pairs_within_its_memory_and_delays_nobody() {
-    let length = ["--set", "freeblock.length=16MiB", "--set", "freeblock.rounds=1"];
+    let length =
+        ["--set", "freeblock.tasks[0].length=16MiB", "--set", "freeblock.tasks[0].rounds=1"];
     let arguments = [&["sim", "examples/compare.toml"], &length[..]].concat();
     let text = stdout(&arguments);
     for words in ["Background task: comparison", "1 complete", "4,096 pairs of 4.00 KiB"] {
@@ -188,7 +193,7 @@ fn write_back_that_takes_nothing_or_makes_the_load_slower_says_so() {
     let run = |set: &str| stdout(&["sim", "examples/write-back.toml", "--set", set]);
     let takes_nothing = "has taken none of the writes into memory";
     let is_slower = "Without write-back this load does better";
-    let few = run("freeblock.block_size=64KiB");
+    let few = run("freeblock.tasks[0].block_size=64KiB");
     assert!(few.contains(takes_nothing) && !few.contains(is_slower), "{few}");
     // With the drive's own cache, on the bus of 5 MB/s of the host that measured the drive.
     let bench = Bench::new(SMALL_TRACE);

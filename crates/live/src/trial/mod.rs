@@ -155,7 +155,8 @@ fn play_in_front(
     let control =
         ControlServer::start(Arc::clone(serving), &in_folder("control"), ControlLimits::default())?;
     beside(server, || {
-        if let Some(free) = &experiment.config.freeblock {
+        if let Some(free) = experiment.config.freeblock.as_ref().and_then(|free| free.tasks.first())
+        {
             let task = TaskRequest {
                 block_size_bytes: Some(free.block_size.get()),
                 repeat: true,

@@ -368,7 +368,7 @@ mod tests {
     fn an_end_expected_early_is_said_with_how_little_of_the_round_it_rests_on() {
         let text = "electronics = false\ndrive = \"atlas10k\"\n\
                     workload = { kind = \"closed\", outstanding = 2, requests = 2000 }\n\
-                    [freeblock]\ntask = \"scrub\"\nblock_size = \"64KiB\"\ndeadline = \"10h\"";
+                    [[freeblock.tasks]]\nkind = \"scrub\"\nblock_size = \"64KiB\"\ndeadline = \"10h\"";
         let experiment = Experiment::new(SimConfig::parse(text, "test", &[]).unwrap()).unwrap();
         let early = FreeWork::new(&experiment.run().unwrap()).unwrap().tasks.remove(0);
         assert!((0.0..SLOWING_SEEN).contains(&early.unfinished) && early.expected_end_ns.is_some());

@@ -44,19 +44,13 @@ pub(crate) struct Background {
     /// In the experiment's order; at least one.
     running: Vec<Running>,
     unfinished: Option<Unfinished>,
-    /// Of the unfinished blocks those that are this arm's.
-    own_left: u64,
-    tail: Option<Tail>,
     idle: Option<IdleUse>,
     is_idle: bool,
     copies: Copies,
     delivered_hash: u64,
 }
 
-/// The task by whose rounds the run is long, and whose last blocks are promoted.
-const FIRST: usize = 0;
-
-/// Use of idle time, and its timer.
+/// Use of idle time, and when it begins.
 struct IdleUse {
     config: IdleConfig,
     timer: IdleTimer,
@@ -101,26 +95,22 @@ impl Background {
             ..Options::default()
         };
         let mut tasks = Tasks::new(drive, options, CADENCE);
-        let configs = config.tasks();
-        let named = names(&configs).into_iter().zip(configs);
-        let running = named.map(|(name, config)| Running::begin(&mut tasks, name, config));
-        let running: Vec<Running> = running.collect::<Result<_, _>>()?;
-        let blocks = config.blocks_of_a_round(drive.blocks());
-        // The index of a large drive takes a second: what is told of the first decision has none of that,
-        // nor of the one behind a new round, which [`Planner::prepare`] makes it anew for.
-        tasks.refresh();
         let ahead = if policy == PolicySpec::Fcfs {
             PromotionAnchor::OfQueue
         } else {
             PromotionAnchor::OfArm
         };
-        let size = config.first().size();
+        let named = names(&config.tasks).into_iter().zip(&config.tasks);
+        let running =
+            named.map(|(name, config)| Running::begin(&mut tasks, name, config.clone(), ahead));
+        let running: Vec<Running> = running.collect::<Result<_, _>>()?;
+        // The index of a large drive takes a second: what is told of the first decision has none of that,
+        // nor of the one behind a new round, which [`Planner::prepare`] makes it anew for.
+        tasks.refresh();
         Ok(Self {
             tasks,
             running,
             unfinished,
-            own_left: config.rounds.unwrap_or(0) * blocks,
-            tail: config.promote_tail.map(|tail| Tail::new(tail, size, ahead)),
             idle: config.idle.map(|config| IdleUse { timer: config.timer(), config }),
             is_idle: false,
             copies: Copies::default(),
@@ -175,15 +165,10 @@ impl Background {
             }
             Event::Done { .. } => {
                 self.running[number].end_round(&mut self.tasks, at);
-                if let Some(tail) = self.tail.as_mut().filter(|_| number == FIRST) {
-                    tail.end_round();
-                }
             }
             Event::Superseded { extent, .. } => {
                 let blocks = self.running[number].superseded(extent.blocks, at);
-                if number == FIRST {
-                    self.contribute(blocks);
-                }
+                self.contribute(number, blocks);
             }
         }
         self.running[number].heard(&mut self.tasks, &event, at);
@@ -212,17 +197,19 @@ impl Background {
             remember(&extent, way);
             blocks = task.delivered(extent.blocks, way, at);
         }
-        if number == FIRST {
-            self.contribute(blocks);
+        self.contribute(number, blocks);
+    }
+
+    /// Counts blocks of a task towards the rounds that the run waits for.
+    fn contribute(&mut self, number: usize, blocks: u64) {
+        if let Some(unfinished) = &self.unfinished {
+            let blocks = self.running[number].take_unfinished(blocks);
+            unfinished.left.fetch_sub(blocks, Ordering::Relaxed);
         }
     }
 
-    fn contribute(&mut self, blocks: u64) {
-        if let Some(unfinished) = &self.unfinished {
-            let blocks = blocks.min(self.own_left);
-            self.own_left -= blocks;
-            unfinished.left.fetch_sub(blocks, Ordering::Relaxed);
-        }
+    fn tails(&mut self) -> impl Iterator<Item = &mut Tail> {
+        self.running.iter_mut().filter_map(Running::tail)
     }
 }
 
@@ -288,17 +275,13 @@ impl ForegroundObserver for Background {
 
 impl Background {
     fn foreground_passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
-        if let Some(tail) = &mut self.tail {
-            tail.passed(start, blocks);
-        }
+        self.tails().for_each(|tail| tail.passed(start, blocks));
         self.tasks.foreground(ForegroundEvent::Passed { op, start, blocks, at });
         self.take_events(false);
     }
 
     fn foreground_arrived(&mut self, request: &Foreground, at: SimTime) {
-        if let Some(tail) = &mut self.tail {
-            tail.arrived(request);
-        }
+        self.tails().for_each(|tail| tail.arrived(request));
         let parts = match request.promotion {
             None => self.write_back().map(|write_back| write_back.parts_kept(request)),
             Some(_) => None,
@@ -327,12 +310,7 @@ impl Background {
                 return task.promotion_took(head);
             }
         }
-        let Some(tail) = &mut self.tail else { return };
-        if let Some(number) = tail.took(request.promotion, head) {
-            let round = self.running[FIRST].round_mut(number);
-            round.promoted.requests += 1;
-            round.promoted.head_ns += head.ns();
-        }
+        self.running.iter_mut().for_each(|task| task.tail_took(request.promotion, head));
     }
 
     fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
@@ -342,9 +320,7 @@ impl Background {
         if let Some(write_back) = self.write_back() {
             write_back.done(request.promotion);
         }
-        if let Some(tail) = &mut self.tail {
-            tail.done(request.promotion);
-        }
+        self.tails().for_each(|tail| tail.done(request.promotion));
     }
 }
 
@@ -382,11 +358,8 @@ impl Promoter for Background {
         if let Some(promoted) = self.write_back().and_then(WriteBack::promoted) {
             return Some(promoted);
         }
-        let (tail, first) = (self.tail.as_mut()?, &mut self.running[FIRST]);
-        let (number, round) = (first.number(), first.state());
-        let promoted = tail.promote(now, &mut self.tasks, first.id(), number, &round)?;
-        first.is_promoted_from(now);
-        Some(promoted)
+        let Self { running, tasks, .. } = self;
+        running.iter_mut().find_map(|task| task.promote_tail(now, tasks))
     }
 }
 
@@ -606,9 +579,9 @@ mod tests {
             "drive = \"atlas10k\"\nelectronics = {electronics}\nkeep_free_blocks_before = false\n\
              workload = {{ kind = \"closed\", outstanding = 8, requests = 12000, pattern = {{ size = \
              \"4KiB\", local_share = 0.9, local_sd = \"8MiB\" }} }}\n\
-             [freeblock]\ntask = \"write\"\nlength = \"2GiB\"\nblock_size = \"8KiB\"\n\
+             [[freeblock.tasks]]\nkind = \"write\"\nlength = \"2GiB\"\nblock_size = \"8KiB\"\n\
              promote_tail = {{ cost = 0.3 }}\n\
-             [[freeblock.beside]]\nblock_size = \"64KiB\"\n"
+             [[freeblock.tasks]]\nblock_size = \"64KiB\"\n"
         );
         let config = SimConfig::parse(&text, "test", &[]).unwrap();
         let freeblock = config.freeblock.clone().unwrap();
@@ -791,7 +764,7 @@ mod tests {
              scheduler.policy = \"sptf\"\n\
              workload = {{ kind = \"closed\", outstanding = 12, requests = 6000, pattern = {{ size = \
              \"8KiB\", read_share = 0.4, local_share = 1.0, local_sd = \"64KiB\" }} }}\n\
-             [freeblock]\ntask = \"write-back\"\nmemory = \"128KiB\"\n"
+             [[freeblock.tasks]]\nkind = \"write-back\"\nmemory = \"128KiB\"\n"
         );
         let config = SimConfig::parse(&text, "test", &[]).unwrap();
         let freeblock = config.freeblock.clone().unwrap();

@@ -215,15 +215,16 @@ impl Tail {
         missing <= 0.0
     }
 
-    /// A foreground request took so much of the head; if it was promoted, the number of the round for
-    /// which.
+    /// A foreground request took so much of the head; if it was promoted for this tail, the number of
+    /// the round for which.
     pub fn took(&mut self, promotion: Option<PromotionId>, head: SimDuration) -> Option<usize> {
         let Some(id) = promotion else {
             self.foreground.add(head);
             return None;
         };
+        let round = self.waiting.iter().find(|waiting| waiting.id == id)?.round;
         self.promoted.add(head);
-        self.waiting.iter().find(|waiting| waiting.id == id).map(|waiting| waiting.round)
+        Some(round)
     }
 
     /// Forgets a foreground request that is done.

@@ -3,10 +3,10 @@
 use freewheel_freeblock::tasks::{
     BlockSelection, Event, Extent, Promoted, TaskId, TaskSpec, Tasks,
 };
-use freewheel_freeblock::{Estimate, GapUse, Opportunity};
+use freewheel_freeblock::{Estimate, GapUse, Opportunity, PromotionId};
 use freewheel_units::{Blocks, SimDuration, SimTime};
 
-use super::promote::RoundState;
+use super::promote::{PromotionAnchor, RoundState, Tail};
 use super::result::{Progress, Round, TaskResult};
 use super::task::TaskConfig;
 use super::uses::{BeginError, Use};
@@ -49,12 +49,22 @@ pub(super) struct Running {
     estimate: Estimate,
     /// Whether the tail promotes the rest of this round, which keeps the estimate of its end steady.
     is_steady: bool,
-    /// Use that requests the task's blocks on demand.
+    /// Blocks of its rounds that the run still waits for.
+    unfinished: u64,
+    /// What promotes the last blocks of a round, if something does.
+    tail: Option<Tail>,
+    /// What asks for its blocks as they come up, if something does.
     user: Option<Use>,
 }
 
 impl Running {
-    pub fn begin(tasks: &mut Tasks, name: String, config: TaskConfig) -> Result<Self, BeginError> {
+    /// Registers a task; `anchor` says beside which requests its promoted ones are served.
+    pub fn begin(
+        tasks: &mut Tasks,
+        name: String,
+        config: TaskConfig,
+        anchor: PromotionAnchor,
+    ) -> Result<Self, BeginError> {
         let capacity = tasks.drive().blocks();
         let spec = config.spec(capacity);
         let blocks = config.blocks_of_a_round(capacity);
@@ -63,8 +73,11 @@ impl Running {
             Some(user) => user.task(),
             None => tasks.register(SimTime::ZERO, spec.clone())?,
         };
+        let tail = config.promote_tail.map(|tail| Tail::new(tail, config.size(), anchor));
         let mut running = Self {
             id,
+            unfinished: config.rounds.unwrap_or(0) * blocks,
+            tail,
             spec,
             blocks,
             name,
@@ -87,15 +100,10 @@ impl Running {
         self.id
     }
 
-    /// Number of the round under way.
-    pub fn number(&self) -> usize {
-        self.rounds.len()
-    }
-
     /// How far the round under way is.
-    pub fn state(&self) -> RoundState {
+    fn state(&self) -> RoundState {
         let Self { began, blocks, ref round, .. } = *self;
-        let is_over = self.is_done() || !self.config.kind().has_rounds();
+        let is_over = self.is_done() || !self.config.result_kind().has_rounds();
         let left = if is_over { 0 } else { blocks - round.settled() };
         RoundState { began, left, promoted: round.promoted }
     }
@@ -138,7 +146,7 @@ impl Running {
     }
 
     fn is_done(&self) -> bool {
-        self.config.kind().is_once() && !self.rounds.is_empty()
+        self.config.result_kind().is_once() && !self.rounds.is_empty()
     }
 
     /// Reads that must precede a foreground write to `extent`, in requests of at most `most` blocks of
@@ -151,8 +159,37 @@ impl Running {
         requests.expect("a registered task, and requests of at least a block")
     }
 
-    /// The round `number`, or the one under way.
-    pub fn round_mut(&mut self, number: usize) -> &mut Round {
+    /// Takes up to so many blocks off those that the run waits for: how many.
+    pub fn take_unfinished(&mut self, blocks: u64) -> u64 {
+        let blocks = blocks.min(self.unfinished);
+        self.unfinished -= blocks;
+        blocks
+    }
+
+    pub fn tail(&mut self) -> Option<&mut Tail> {
+        self.tail.as_mut()
+    }
+
+    /// A foreground request took so much of the head, perhaps one that the tail has promoted.
+    pub fn tail_took(&mut self, promotion: Option<PromotionId>, head: SimDuration) {
+        let Some(tail) = &mut self.tail else { return };
+        if let Some(number) = tail.took(promotion, head) {
+            let round = self.round_mut(number);
+            round.promoted.requests += 1;
+            round.promoted.head_ns += head.ns();
+        }
+    }
+
+    /// The next request for the last blocks of the round, if it is time for one.
+    pub fn promote_tail(&mut self, now: SimTime, tasks: &mut Tasks) -> Option<Promoted> {
+        let (number, state) = (self.rounds.len(), self.state());
+        let promoted = self.tail.as_mut()?.promote(now, tasks, self.id, number, &state)?;
+        self.is_promoted_from(now);
+        Some(promoted)
+    }
+
+    /// The round with this number, or the one under way.
+    fn round_mut(&mut self, number: usize) -> &mut Round {
         self.rounds.get_mut(number).unwrap_or(&mut self.round)
     }
 
@@ -185,8 +222,8 @@ impl Running {
         blocks
     }
 
-    /// The tail promotes the rest of the round from `now` on.
-    pub fn is_promoted_from(&mut self, now: SimTime) {
+    /// Foreground requests are made for what is left of the round from now on.
+    fn is_promoted_from(&mut self, now: SimTime) {
         if !self.is_steady {
             self.is_steady = true;
             self.estimate.steady(self.state().left, now);
@@ -212,6 +249,9 @@ impl Running {
         self.note_at = self.first_step();
         self.estimate = Estimate::new(self.blocks, 1, at);
         self.is_steady = false;
+        if let Some(tail) = &mut self.tail {
+            tail.end_round();
+        }
         if !self.is_done() && tasks.progress(self.id, at).is_err() {
             let begun = tasks.register(at, self.spec.clone());
             self.id = begun.expect("what could be registered before");
@@ -223,7 +263,7 @@ impl Running {
 
     /// Results at the end of the run.
     pub fn result(self, end: SimTime) -> TaskResult {
-        let has_end = self.config.kind().has_rounds();
+        let has_end = self.config.result_kind().has_rounds();
         let expected = has_end.then(|| self.estimate.end(self.state().left, end)).flatten();
         let is_done = self.is_done();
         let mut unfinished = self.round;
@@ -232,7 +272,7 @@ impl Running {
         }
         TaskResult {
             name: self.name,
-            kind: self.config.kind(),
+            kind: self.config.result_kind(),
             blocks: self.blocks,
             block_bytes: self.config.block_size.get(),
             deadline_ns: self.config.deadline.map(|deadline| deadline.ns()),
@@ -248,7 +288,7 @@ impl Running {
     }
 
     fn note(&mut self, at: SimTime) {
-        if !self.config.kind().has_rounds() {
+        if !self.config.result_kind().has_rounds() {
             return;
         }
         self.estimate.at(self.state().left, at);

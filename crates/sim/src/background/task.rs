@@ -1,4 +1,4 @@
-//! A task of the `[freeblock]` table.
+//! A background task of an experiment: an entry of `freeblock.tasks`.
 
 use freewheel_freeblock::tasks::{BLOCK_SIZE_MAX, Extent, Pace, Priority, TaskSpec, Until};
 use freewheel_freeblock::uses::{self, Versions};
@@ -6,8 +6,10 @@ use freewheel_units::{Blocks, Bytes, Lbn, Op, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Work on the task's blocks. Scans and scrubs repeat; backups, writes and comparisons run once;
-/// prefetching and write-back last as long as the workload.
+use super::promote::PromoteTail;
+
+/// What the background does with its blocks: again and again, but for a backup, for writes, and for
+/// a comparison; as long as the workload goes on, for prefetching and write-back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BackgroundTask {
@@ -109,102 +111,77 @@ impl TaskKind {
     }
 }
 
-/// Writes down a table of an experiment that has the keys of a task: `[freeblock]`, which is its own first
-/// task, and each table `beside` it. Keys are `name: type = default`; those in the first braces stand before
-/// the task's and those in the last ones behind them.
-///
-/// Serde's `flatten` would take an error its line in the file and the keys that there are.
-macro_rules! task_table {
-    ($(#[$about:meta])* $table:ident { $($before:tt)* } { $($behind:tt)* }) => {
-        task_table! { @all $(#[$about])* $table { $($before)* } {
-            /// What reports call the task; when absent what it is, with a number where there are several.
-            #[serde(skip_serializing_if = "Option::is_none")]
-            name: Option<String> = None,
-            /// What is read.
-            task: BackgroundTask = BackgroundTask::default(),
-            /// Size of the task's blocks, each of which is handed over whole.
-            // Pages, as in osdi00 section 6.
-            block_size: Bytes = Bytes::new(4096),
-            /// Where on each arm its blocks begin.
-            #[serde(skip_serializing_if = "is_zero")]
-            start: Bytes = Bytes::ZERO,
-            /// How much from there on; when absent, all that the arm has, and of a comparison as much as its
-            /// two versions have room for.
-            #[serde(skip_serializing_if = "Option::is_none")]
-            length: Option<Bytes> = None,
-            /// Of a comparison: where on the arm the other version begins, which is as long.
-            #[serde(skip_serializing_if = "Option::is_none")]
-            other_start: Option<Bytes> = None,
-            /// What a comparison, prefetching or write-back may keep in memory, on each arm of each drive; when
-            /// absent 4 MiB.
-            #[serde(skip_serializing_if = "Option::is_none")]
-            memory: Option<Bytes> = None,
-            /// Of prefetching: whole tracks behind that of a read which are read as well; when absent none.
-            #[serde(skip_serializing_if = "Option::is_none")]
-            tracks_ahead: Option<u32> = None,
-            /// Part of all blocks that is enough, whichever they are: a statistical sample.
-            #[serde(skip_serializing_if = "Option::is_none")]
-            sample_share: Option<f64> = None,
-            /// What a block is worth beside those of other tasks: four times as much as one of the next
-            /// lower priority.
-            priority: Priority = Priority::default(),
-            /// When a round should be complete, from its beginning on: behind a straight line to there its
-            /// blocks are worth more.
-            #[serde(skip_serializing_if = "Option::is_none")]
-            deadline: Option<SimDuration> = None,
-            /// A whole number: tasks with shares of 1 and 3 get bytes as 1 to 3.
-            #[serde(skip_serializing_if = "Option::is_none")]
-            share: Option<u32> = None,
-        } { $($behind)* } }
-    };
-    (@all $(#[$about:meta])* $table:ident
-        { $($(#[$on_before:meta])* $before:ident: $type_before:ty = $default_before:expr,)* }
-        { $($(#[$on_key:meta])* $key:ident: $type:ty = $default:expr,)* }
-        { $($(#[$on_behind:meta])* $behind:ident: $type_behind:ty = $default_behind:expr,)* }
-    ) => {
-        $(#[$about])*
-        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-        #[serde(deny_unknown_fields, default)]
-        pub struct $table {
-            $($(#[$on_before])* pub $before: $type_before,)*
-            $($(#[$on_key])* pub $key: $type,)*
-            $($(#[$on_behind])* pub $behind: $type_behind,)*
-        }
-
-        impl Default for $table {
-            fn default() -> Self {
-                Self {
-                    $($before: $default_before,)*
-                    $($key: $default,)*
-                    $($behind: $default_behind,)*
-                }
-            }
-        }
-
-        impl TaskKeys for $table {
-            fn set_task(&mut self, task: TaskConfig) {
-                $(self.$key = task.$key;)*
-            }
-        }
-
-        impl From<&$table> for TaskConfig {
-            fn from(table: &$table) -> Self {
-                Self { $($key: table.$key.clone(),)* }
-            }
-        }
-    };
-}
-pub(super) use task_table;
-
-/// A table with the keys of a task.
-pub(super) trait TaskKeys {
-    /// Gives it those of another one.
-    fn set_task(&mut self, task: TaskConfig);
+/// A background task of an experiment: an entry of `freeblock.tasks`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TaskConfig {
+    /// What reports call the task; when absent its kind, with a number where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What the task does with its blocks.
+    pub kind: BackgroundTask,
+    /// Size of the task's blocks, each of which is handed over whole.
+    pub block_size: Bytes,
+    /// Where on each arm its blocks begin.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub start: Bytes,
+    /// How much from there on; when absent, the rest of the arm, and of a comparison as much as its
+    /// two versions have room for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub length: Option<Bytes>,
+    /// Of a comparison: where on the arm the other version begins, which is as long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other_start: Option<Bytes>,
+    /// Memory of a comparison, of prefetching or of write-back, on each arm of each drive; when absent
+    /// 4 MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Bytes>,
+    /// Of prefetching: whole tracks behind that of a read which are read as well; when absent none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tracks_ahead: Option<u32>,
+    /// Part of all blocks that makes a round, whichever blocks they are: a statistical sample.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample_share: Option<f64>,
+    /// Weight of a block against those of other tasks: low 1, normal 4, high 16.
+    pub priority: Priority,
+    /// When a round should be complete, from its beginning on: behind a straight line to there its
+    /// blocks weigh more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<SimDuration>,
+    /// A whole number: tasks with shares of 1 and 3 get bytes as 1 to 3.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<u32>,
+    /// The run goes on until this task has completed so many rounds on every arm, whatever number of
+    /// requests the workload has. A trace ends with its last record all the same, and when the rounds
+    /// of all tasks are complete before that, the rest of it is not replayed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<u64>,
+    /// Promotes the last blocks of a round to foreground requests. They wait in the same queue, and
+    /// their own response times are in no statistics.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub promote_tail: Option<PromoteTail>,
 }
 
-task_table! {
-    /// A task, and how it competes with others for gaps.
-    TaskConfig {} {}
+impl Default for TaskConfig {
+    /// A scan in pages, as in osdi00 section 6.
+    fn default() -> Self {
+        Self {
+            name: None,
+            kind: BackgroundTask::default(),
+            block_size: Bytes::new(4096),
+            start: Bytes::ZERO,
+            length: None,
+            other_start: None,
+            memory: None,
+            tracks_ahead: None,
+            sample_share: None,
+            priority: Priority::default(),
+            deadline: None,
+            share: None,
+            rounds: None,
+            promote_tail: None,
+        }
+    }
 }
 
 pub(super) fn is_zero(bytes: &Bytes) -> bool {
@@ -246,8 +223,8 @@ impl TaskConfig {
                 "`sample_share` is {sample_share}: from {ENOUGH_MIN} to 1 is allowed"
             ));
         }
-        if self.sample_share.is_some() && self.kind().is_once() {
-            let kind = self.kind().words();
+        if self.sample_share.is_some() && self.result_kind().is_once() {
+            let kind = self.result_kind().words();
             return Err(format!("`sample_share`: a {kind} is of all its blocks; leave it out"));
         }
         if self.deadline == Some(SimDuration::ZERO) {
@@ -263,6 +240,40 @@ impl TaskConfig {
             return Err("`deadline` and `share`: one of them sets the pace, not both".into());
         }
         Ok(())
+    }
+
+    /// What is wrong with its rounds and their last blocks, if anything is. The blocks of all arms are
+    /// counted together.
+    pub(super) fn check_rounds(&self, capacity: Blocks, arms: u64) -> Result<(), String> {
+        let words = self.result_kind().words();
+        if let Some(tail) = &self.promote_tail {
+            if self.is_use() {
+                return Err(format!(
+                    "`promote_tail`: the last blocks of {words} are not promoted; leave it out"
+                ));
+            }
+            let checked = tail.check(self.block_size);
+            checked.map_err(|message| format!("promote_tail: {message}"))?;
+        }
+        let Some(rounds) = self.rounds else { return Ok(()) };
+        if !self.result_kind().has_rounds() {
+            return Err(format!(
+                "`rounds` is {rounds}: a task of {words} goes on as long as the workload; leave `rounds` out"
+            ));
+        }
+        let blocks = self.blocks_of_a_round(capacity);
+        let most = blocks.checked_mul(arms).map_or(0, |blocks| u64::MAX / blocks);
+        if self.result_kind().is_once() && rounds > 1 {
+            return Err(format!("`rounds` is {rounds}: a {words} has 1, and is complete then"));
+        }
+        let without = "without `rounds` the work goes on as long as the workload";
+        match rounds {
+            0 => Err(format!("`rounds` is 0: at least 1 is needed; {without}")),
+            _ if rounds > most => Err(format!(
+                "`rounds` is {rounds}: with {blocks} blocks in a round and {arms} arms more than {most} cannot be counted; {without}"
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Whole blocks, at least one, that the arm has.
@@ -294,18 +305,18 @@ impl TaskConfig {
     /// Whether it asks for blocks as they come up, and does something with them.
     pub(super) fn is_use(&self) -> bool {
         use BackgroundTask::{Compare, Prefetch, WriteBack};
-        matches!(self.task, Compare | Prefetch | WriteBack)
+        matches!(self.kind, Compare | Prefetch | WriteBack)
     }
 
     /// Keys that some tasks have and others have not.
     fn check_use(&self, capacity: Blocks) -> Result<(), String> {
-        let Self { task, block_size, start, length, other_start, memory, tracks_ahead, .. } = *self;
-        let (is_compare, word) = (task == BackgroundTask::Compare, task.word());
+        let Self { kind, block_size, start, length, other_start, memory, tracks_ahead, .. } = *self;
+        let (is_compare, word) = (kind == BackgroundTask::Compare, kind.word());
         let of_others = [
             (other_start.is_some() && !is_compare, "other_start", "compare"),
             (memory.is_some() && !self.is_use(), "memory", "compare, prefetch or write-back"),
             (
-                tracks_ahead.is_some() && task != BackgroundTask::Prefetch,
+                tracks_ahead.is_some() && kind != BackgroundTask::Prefetch,
                 "tracks_ahead",
                 "prefetch",
             ),
@@ -401,10 +412,10 @@ impl TaskConfig {
         self.memory.unwrap_or(MEMORY)
     }
 
-    /// Kind of the task in results.
-    pub(super) fn kind(&self) -> TaskKind {
+    /// What it comes to.
+    pub(super) fn result_kind(&self) -> TaskKind {
         let is_sample = self.sample_share.is_some_and(|sample_share| sample_share < 1.0);
-        match (self.task, is_sample) {
+        match (self.kind, is_sample) {
             (BackgroundTask::Scan, false) => TaskKind::Scan,
             (BackgroundTask::Scan, true) => TaskKind::Sample,
             (BackgroundTask::Scrub, false) => TaskKind::Scrub,
@@ -427,7 +438,7 @@ impl TaskConfig {
         let size = self.size();
         let as_they_come_up =
             |op| TaskSpec { until: Until::Standing, ..TaskSpec::new(op, size, Vec::new()) };
-        let whole = match self.task {
+        let whole = match self.kind {
             BackgroundTask::Scan => uses::scan(capacity, size),
             BackgroundTask::Scrub => uses::scrub(capacity, size),
             BackgroundTask::Backup => uses::backup(capacity, size),
@@ -472,7 +483,7 @@ impl TaskConfig {
 
     /// Blocks of the task that make a round; none where there are no rounds.
     pub(crate) fn blocks_of_a_round(&self, capacity: Blocks) -> u64 {
-        if self.task == BackgroundTask::Compare {
+        if self.kind == BackgroundTask::Compare {
             return 2 * self.versions(capacity).current.blocks.get() / u64::from(self.size());
         }
         let spec = self.spec(capacity);
@@ -487,7 +498,7 @@ impl TaskConfig {
 pub(super) fn names(tasks: &[TaskConfig]) -> Vec<String> {
     let mut taken: Vec<String> = tasks.iter().filter_map(|task| task.name.clone()).collect();
     let mut name = |task: &TaskConfig| {
-        let words = task.kind().words();
+        let words = task.result_kind().words();
         let numbered = (1u32..).map(|number| match number {
             1 => words.to_owned(),
             _ => format!("{words} {number}"),
@@ -508,7 +519,7 @@ mod tests {
     fn tasks_without_a_name_are_called_what_they_are_and_numbered_where_that_is_taken() {
         let scan = TaskConfig::default();
         let sample = TaskConfig { sample_share: Some(0.5), ..TaskConfig::default() };
-        let scrub = TaskConfig { task: BackgroundTask::Scrub, ..TaskConfig::default() };
+        let scrub = TaskConfig { kind: BackgroundTask::Scrub, ..TaskConfig::default() };
         let named = TaskConfig { name: Some("scrub".into()), ..scan.clone() };
         let whole = TaskConfig { sample_share: Some(1.0), ..TaskConfig::default() };
         assert_eq!(

@@ -34,7 +34,7 @@ impl Use {
     /// Begins the use of a task; None for a task without one.
     pub fn begin(tasks: &mut Tasks, config: &TaskConfig) -> Result<Option<Self>, BeginError> {
         let (now, size, memory) = (SimTime::ZERO, config.size(), config.memory());
-        Ok(Some(match config.task {
+        Ok(Some(match config.kind {
             BackgroundTask::Compare => {
                 let rows = vec![config.versions(tasks.drive().blocks())];
                 Self::Compare(Compare::begin(tasks, now, size, rows, memory)?)

@@ -225,11 +225,10 @@ impl Experiment {
         observer: Observer<'_>,
         progress: Progress<'_>,
     ) -> Result<Tally, ConfigError> {
-        let until_done = |requests: u64| match self.config.freeblock.as_ref().and_then(|f| f.rounds)
-        {
-            Some(_) => u64::MAX,
-            None => requests,
-        };
+        let freeblock = self.config.freeblock.as_ref();
+        let has_rounds = freeblock
+            .is_some_and(|freeblock| freeblock.tasks.iter().any(|task| task.rounds.is_some()));
+        let until_done = |requests: u64| if has_rounds { u64::MAX } else { requests };
         match &self.config.workload {
             Workload::Closed { requests, .. } => {
                 let source = self.clients(until_done(*requests))?.expect("it is closed");
@@ -363,8 +362,8 @@ impl Experiment {
     /// Blocks that the background must read before the workload may end.
     fn unfinished(&self) -> Option<Unfinished> {
         let config = self.config.freeblock.as_ref()?;
-        let blocks = config.blocks_of_a_round(self.drive.blocks());
-        Some(Unfinished::new(config.rounds? * blocks * u64::from(self.striping.arms())))
+        let blocks = config.blocks_of_rounds(self.drive.blocks())?;
+        Some(Unfinished::new(blocks * u64::from(self.striping.arms())))
     }
 
     /// Background work of every arm; empty without any.
@@ -495,7 +494,7 @@ fn check_freeblock(
     let check = |freeblock: &FreeblockConfig| {
         if let Some(task) = freeblock.writes().filter(|_| refuses) {
             return Err(format!(
-                "`task` is {}, and a host-managed drive takes writes at the write pointers of its zones alone: take another drive or another task",
+                "`kind` is {}, and a host-managed drive takes writes at the write pointers of its zones alone: take another drive or another task",
                 task.word()
             ));
         }

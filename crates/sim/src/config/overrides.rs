@@ -224,28 +224,28 @@ mod tests {
         overrides.iter().any(|override_| override_ == text)
     }
 
-    const LIST: &str = "workload.kind = 'closed'\n[[freeblock.beside]]\n[[freeblock.beside]]\n";
+    const LIST: &str = "workload.kind = 'closed'\n[[freeblock.tasks]]\n[[freeblock.tasks]]\n";
 
     #[test]
     fn an_entry_of_a_list_is_reached_by_its_number() {
-        let sets = ["freeblock.beside.0.share=3", "freeblock.beside[1].task=scrub"];
+        let sets = ["freeblock.tasks.0.share=3", "freeblock.tasks[1].kind=scrub"];
         let config = SimConfig::parse(LIST, "test", &sets.map(str::to_owned)).unwrap();
         let freeblock = config.freeblock.unwrap();
-        let shares: Vec<Option<u32>> = freeblock.beside.iter().map(|task| task.share).collect();
+        let shares: Vec<Option<u32>> = freeblock.tasks.iter().map(|task| task.share).collect();
         assert_eq!(shares, [Some(3), None]);
-        assert_eq!(freeblock.beside[1].task, BackgroundTask::Scrub);
-        let whole = "freeblock.beside[0]={ block_size = '8KiB' }".to_owned();
+        assert_eq!(freeblock.tasks[1].kind, BackgroundTask::Scrub);
+        let whole = "freeblock.tasks[0]={ block_size = '8KiB' }".to_owned();
         let config = SimConfig::parse(LIST, "test", &[whole]).unwrap();
-        assert_eq!(config.freeblock.unwrap().beside[0].block_size.get(), 8192);
+        assert_eq!(config.freeblock.unwrap().tasks[0].block_size.get(), 8192);
     }
 
     #[test]
     fn an_entry_that_is_not_there_is_refused_with_the_way_to_it() {
-        let whole = "`freeblock.beside=[{ ... }]` sets the whole list";
+        let whole = "`freeblock.tasks=[{ ... }]` sets the whole list";
         for (text, key, says) in [
-            (LIST, "freeblock.beside.2.share", "a list with the entries 0 to 1, and `2` is none"),
-            (LIST, "freeblock.beside.share", "`beside` is a list with the entries 0 to 1"),
-            ("workload.kind = 'closed'", "freeblock.beside[0].share", "there is no list `beside`"),
+            (LIST, "freeblock.tasks.2.share", "a list with the entries 0 to 1, and `2` is none"),
+            (LIST, "freeblock.tasks.share", "`tasks` is a list with the entries 0 to 1"),
+            ("workload.kind = 'closed'", "freeblock.tasks[0].share", "there is no list `tasks`"),
         ] {
             let error = SimConfig::parse(text, "test", &[format!("{key}=1")]).unwrap_err();
             let error = error.to_string();
@@ -253,7 +253,7 @@ mod tests {
             assert!(error.contains(says) && error.contains(whole), "{error}");
         }
         for (key, says) in [
-            ("freeblock.beside[0.share", "`beside[0`: write an entry of a list as beside[0]"),
+            ("freeblock.tasks[0.share", "`tasks[0`: write an entry of a list as tasks[0]"),
             ("", "the key is empty"),
             ("freeblock..share", "a part of the key is empty"),
             ("workload.kind.0", "`kind` is a value and has no keys"),
@@ -329,10 +329,10 @@ mod tests {
         let both = ["scheduler.policy=fcfs", "scheduler.age_factor="];
         assert_eq!(scheduler(&both).unwrap(), "fcfs");
         assert_eq!(scheduler(&["scheduler="]).unwrap(), "fcfs");
-        let list = ["freeblock.beside[0]=".to_owned()];
+        let list = ["freeblock.tasks[0]=".to_owned()];
         let config = SimConfig::parse(LIST, "test", &list).unwrap();
-        assert_eq!(config.freeblock.unwrap().beside.len(), 1);
-        for key in ["scheduler.age_facto", "freeblock.beside.0", "seed.x"] {
+        assert_eq!(config.freeblock.unwrap().tasks.len(), 1);
+        for key in ["scheduler.age_facto", "freeblock.tasks.0", "seed.x"] {
             let error = scheduler(&[&format!("{key}=")]).unwrap_err();
             let says = format!("--set {key}=: KEY= removes a key of the experiment, and `{key}`");
             assert!(error.starts_with(&says), "{error}");

@@ -81,7 +81,7 @@ impl HostConfig {
         }
         if let Some(task) = freeblock.and_then(FreeblockConfig::writes) {
             return Err(format!(
-                "`freeblock.task` is {}: a scheduler outside the drive reads in gaps, and cannot write there yet; leave it or `host` out",
+                "`freeblock.tasks[0].kind` is {}: a scheduler outside the drive reads in gaps, and writes nothing there yet; leave it or `host` out",
                 task.word()
             ));
         }

@@ -863,7 +863,7 @@ mod tests {
         let pattern = "pattern = { size = \"8KiB\", align = \"4KiB\" }";
         let experiment = experiment(&format!(
             "kind = \"closed\"\noutstanding = 10\nthink_time = \"30ms\"\nrequests = 1\n{pattern}\n\
-             [freeblock]\nrule = \"paths\"\ntask = \"scrub\"\nblock_size = \"8KiB\"\nrounds = 1"
+             [freeblock]\nrule = \"paths\"\n[[freeblock.tasks]]\nkind = \"scrub\"\nblock_size = \"8KiB\"\nrounds = 1"
         ));
         let result = experiment.run().unwrap();
         let round = &result.background[0].tasks[0].rounds[0];
