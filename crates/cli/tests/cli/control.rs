@@ -218,7 +218,7 @@ fn a_task_without_clients_says_that_there_are_no_gaps_and_the_way_out() {
     let begun = world.verb("scrub --detach --deadline 1h");
     assert!(begun.stderr.contains("so there are no gaps, and task 2 reads"), "{}", begun.stderr);
     assert!(begun.stderr.contains("`freewheel promote 2`"), "{}", begun.stderr);
-    assert!(world.verb("tasks").stderr.contains("and task 2 reads nothing"));
+    assert!(world.verb("tasks").stderr.contains("and task 2 reads no block"));
     let tasks = &world.json("tasks")["tasks"];
     assert_eq!(tasks[0]["idle_after_ns"], 10_000_000_000_u64);
     assert_eq!(tasks[0]["priority"], "high");

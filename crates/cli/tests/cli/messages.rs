@@ -103,11 +103,7 @@ fn what_is_wrong_with_an_experiment_reads_the_same_from_its_file_and_from_an_ove
             "\"1s\"",
             "host: `scheduler.conservatism` is 1s: at most 100ms are allowed",
         ),
-        (
-            "host.scheduler.budget",
-            "0",
-            "host: `scheduler.budget` is 0: more than 0 and at most 1 is allowed",
-        ),
+        ("host.scheduler.budget", "0", "host: `scheduler.budget` is 0: 0.000001 to 1 is allowed"),
     ] {
         bench.put("bad.toml", &format!("{key} = {value}\n{workload}"));
         let set = format!("{key}={value}");

@@ -216,7 +216,7 @@ fn what_cannot_be_served_or_is_out_of_range_is_refused_with_what_is_allowed() {
     let long = ["--conservatism", "200ms"];
     refused(emulated, "atlas10k", &long, 2, &["--conservatism 200ms", "at most 100ms"]);
     let none = ["--budget", "0"];
-    refused(emulated, "atlas10k", &none, 2, &["--budget 0", "more than 0 and at most 1"]);
+    refused(emulated, "atlas10k", &none, 2, &["--budget 0", "0.000001 to 1 is allowed"]);
     let large = ["--scrub", "--block-size", "2MiB"];
     refused(emulated, "atlas10k", &large, 2, &["--block-size 2MiB", "512B to 1.00 MiB"]);
     let part = ["--scrub", "--block-size", "1000B"];

@@ -64,8 +64,8 @@ impl PredictionSpec {
         // With less the account would never earn anything, and free work once overdrawn never go on.
         let is_allowed = (1.0 / MILLION..=1.0).contains(&self.budget);
         is_allowed.then_some(()).ok_or(
-            "allowed is 0.000001 to 1: 0.005 lets free work delay clients by half a per cent; to delay them \
-             not at all, run no task",
+            "0.000001 to 1 is allowed; with 0.005, free work may delay clients by half a per cent of the \
+             head's time, and without tasks it delays none",
         )
     }
 }
@@ -185,7 +185,7 @@ mod tests {
     fn a_budget_below_a_millionth_is_refused_with_the_range() {
         for budget in [f64::NAN, -0.1, 0.0, 4e-7, 9e-7, 1.001, f64::INFINITY] {
             let error = spec(budget).check_budget().unwrap_err();
-            assert!(error.contains("0.000001 to 1"), "{budget}: {error}");
+            assert!(error.contains("0.000001 to 1 is allowed"), "{budget}: {error}");
         }
         for budget in [1e-6, 0.005, 1.0] {
             assert_eq!(spec(budget).check_budget(), Ok(()), "{budget}");
