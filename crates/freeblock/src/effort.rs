@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-/// Powers of two by which decisions are told apart.
+/// Classes of decisions, by powers of two of their nodes.
 const CLASSES: usize = 64;
 
 /// What decisions cost so far.
@@ -51,8 +51,8 @@ impl ByNodes {
         self.0.iter_mut().zip(other.0).for_each(|(all, more)| *all += more);
     }
 
-    /// So many decisions looked at no more than so many nodes, for each power of two up to what all of
-    /// them did. Empty without decisions.
+    /// For each power of two: that number of nodes, and the decisions that looked at this number at
+    /// most. Ends with the power that all decisions reach; empty without decisions.
     pub fn up_to(&self) -> impl Iterator<Item = (u64, u64)> {
         let last = self.0.iter().rposition(|&decisions| decisions > 0);
         let classes = &self.0[..last.map_or(0, |last| last + 1)];

@@ -1,19 +1,20 @@
 //! When a round will end.
 //!
-//! Blocks come in three ways, and each has a rate of its own beside the part `x` of what is left now:
+//! Blocks come in three ways, and each has its rate as a function of the part `x` of the round that
+//! remains:
 //! - in rotational gaps: while all is wanted a gap is full of it, and the less is left, the less of it
-//!   passes under the head (osdi00 figure 9: the last twentieth of the blocks takes a third of the time):
-//!   `g / (1 - s + s / sqrt(x))`. Most points that a path at a bounded speed can visit are as many as the
-//!   square root of their density (Hammersley 1972), so this is where a gap takes single blocks from
+//!   passes under the head (osdi00 figure 9: the last twentieth of the blocks takes a third of the
+//!   time): `g / (1 - s + s / sqrt(x))`. A path at a bounded speed visits points in proportion to the
+//!   square root of their density (Hammersley 1972), which holds where a gap takes single blocks from
 //!   where they lie; the larger the drive, the later it begins, which is what the part `s` says. It
-//!   comes from the rates seen in this round, held to what is known beforehand ([`TailModel`]) as long as
+//!   comes from the rates seen in this round, and from prior knowledge ([`TailModel`]) as long as
 //!   little has been seen;
-//! - with foreground requests that come anyway, before whose writes they are read or which hold them: as
-//!   many as hit what is left, `c x`;
+//! - with foreground requests that come anyway, before whose writes they are read or which hold them:
+//!   in proportion to the blocks that remain, `c x`;
 //! - by foreground requests made for them, of a promoted task or in idle time: at a rate that stays, `h`.
 //!
 //! `g`, `c` and `h` come from the last third of what has been read. The rest takes the integral over
-//! `x` of what is left by the sum of the three.
+//! the remaining `x` of one over the sum of the three.
 
 use freewheel_units::{SimDuration, SimTime};
 
@@ -27,7 +28,7 @@ const PARTS_OF_READ: u64 = 8;
 /// Of what has been read, the last such part gives the rates now.
 const RECENT: f64 = 0.3;
 
-/// Deliveries before which nothing is said: by chance alone their number is off by a tenth.
+/// Deliveries before the first estimate: by chance alone their number is off by a tenth.
 const DELIVERIES_MIN: u64 = 100;
 
 /// How much seen variance of `1 / sqrt(x)` what is known beforehand is worth: what a round has seen when
@@ -37,10 +38,10 @@ const TRUST: f64 = 0.01;
 /// Steps to the part `s`, which is no linear one: the third hardly moves it.
 const FIT_STEPS: u32 = 4;
 
-/// Steps of the integral over what is left, each as long as the others on a logarithmic scale.
+/// Steps of the integral, equally long on a logarithmic scale.
 const STEPS: u32 = 64;
 
-/// Beyond a year nothing has been read yet that tells anything.
+/// An estimate beyond a year is none.
 const LONGEST_NS: f64 = 365.0 * 86_400e9;
 
 /// Percentages at which what was expected is kept.
@@ -49,11 +50,11 @@ const MARKS: [u8; 8] = [1, 5, 10, 25, 50, 75, 90, 95];
 /// How a scan in gaps gets slower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TailModel {
-    /// Every piece that passes may be taken: whoever verifies holds none, or memory is enough for all.
+    /// Every piece that passes may be taken: a task that verifies holds none, or memory holds all.
     #[default]
     Even,
     /// Blocks that straddle tracks are begun a few at a time, for want of memory: then the last of the
-    /// blocks are of these, and nearly each takes a gap of its own.
+    /// blocks are of these, and nearly each takes a whole gap.
     Rationed,
 }
 
@@ -113,11 +114,11 @@ struct GapRateSample {
 #[derive(Debug, Clone)]
 pub struct Estimate {
     total: u64,
-    /// Of these blocks so many are delivered at once.
+    /// Blocks in one delivery.
     unit: u64,
     wear: TailModel,
     begun: SimTime,
-    /// Foreground requests read what is left.
+    /// Foreground requests read the rest of the round.
     is_steady: bool,
     met: u64,
     asked: u64,
@@ -127,20 +128,20 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// A round of so many blocks begins, of which `unit` are delivered at once.
+    /// A round of `total` blocks begins; a delivery has `unit` blocks.
     pub fn new(total: u64, unit: u64, now: SimTime) -> Self {
         let seen = vec![Point { at: now, left: total, met: 0, asked: 0 }];
         let (wear, is_steady, predictions) = (TailModel::default(), false, Vec::new());
         Self { total, unit, wear, begun: now, is_steady, met: 0, asked: 0, seen, predictions }
     }
 
-    /// From now on foreground requests read what is left.
+    /// From now on foreground requests read the remaining `left` blocks.
     pub fn steady(&mut self, left: u64, now: SimTime) {
         self.is_steady = true;
         self.watch(left, now);
     }
 
-    /// What has been seen until now tells nothing: before all of a round was wanted, say.
+    /// Forgets the rates seen so far, for example those before all of a round was wanted.
     pub fn watch(&mut self, left: u64, now: SimTime) {
         self.seen = vec![self.point(left, now)];
     }
@@ -150,12 +151,12 @@ impl Estimate {
         self.wear = wear;
     }
 
-    /// So many blocks have come with a foreground request that was there anyway, or before its write.
+    /// Counts blocks that came with a foreground request made for another reason, or before its write.
     pub fn met(&mut self, blocks: u64) {
         self.met += blocks;
     }
 
-    /// A foreground request made for them has read so many blocks.
+    /// Counts blocks that a foreground request made for them has read.
     pub fn asked(&mut self, blocks: u64) {
         self.asked += blocks;
     }
@@ -180,7 +181,7 @@ impl Estimate {
         Point { at, left, met: self.met, asked: self.asked }
     }
 
-    /// So much is left now.
+    /// Notes the blocks that are left now.
     pub fn at(&mut self, left: u64, now: SimTime) {
         let first = self.seen[0].left;
         let last = self.seen.last().map_or(first, |point| point.left);
@@ -200,7 +201,7 @@ impl Estimate {
         }
     }
 
-    /// When nothing will be left; None while too little has been read to tell.
+    /// The expected end of the round; None while too little has been read to tell.
     pub fn end(&self, left: u64, now: SimTime) -> Option<SimTime> {
         let first = self.seen[0];
         let read = first.left.saturating_sub(left);
@@ -208,14 +209,14 @@ impl Estimate {
         if read < enough.max(1) || now <= first.at {
             return None;
         }
-        // The last third of what has been read, or what there is.
+        // The last third of the blocks read, or all.
         let since = left as f64 + RECENT * read as f64;
         let recent = self.seen.iter().rev().find(|point| point.left as f64 >= since);
         let rest = self.rest(recent.unwrap_or(&first), left, now);
         (rest < LONGEST_NS).then(|| now + SimDuration::from_ns(rest as u64))
     }
 
-    /// Nanoseconds until nothing is left, by the rates since `then`.
+    /// Nanoseconds until the end, by the rates since `then`.
     fn rest(&self, then: &Point, left: u64, now: SimTime) -> f64 {
         if left == 0 {
             return 0.0;
@@ -235,8 +236,8 @@ impl Estimate {
         total * rates.integral(left / total, left / self.unit as f64)
     }
 
-    /// How the rate in gaps falls with what is left: the part `s`, by Gauss and Newton. By libm and not the
-    /// platform's functions: the same end on every machine.
+    /// How the rate in gaps falls as blocks run out: the part `s`, by Gauss and Newton. By libm and not
+    /// the platform's functions: the same end on every machine.
     fn scarcity(&self) -> f64 {
         let before = self.wear.scarcity();
         let seen = self.seen_in_gaps();
@@ -245,7 +246,7 @@ impl Estimate {
             return before;
         }
         let step = |scarcity: f64| {
-            // Logarithms beyond what it foretells, and how they rise with it.
+            // Logarithms beyond their prediction, and how they rise with it.
             let points: Vec<(f64, f64, f64)> = seen
                 .iter()
                 .map(|seen| {
@@ -291,8 +292,8 @@ fn slowing(scarcity: f64, x: f64) -> f64 {
 }
 
 impl Rates {
-    /// Nanoseconds for each block of the round that the last part `left` takes, which is so many
-    /// deliveries: the last of them comes at the rate at which it is the only one.
+    /// Nanoseconds for each block of the round that the last part `left` takes, in `deliveries` of
+    /// them: the last of them comes at the rate at which it is the only one.
     fn integral(&self, left: f64, deliveries: f64) -> f64 {
         let rate = |x: f64| self.in_gaps / slowing(self.scarcity, x) + self.met * x + self.asked;
         let last = 1.0 / deliveries.max(1.0);
@@ -309,8 +310,8 @@ impl Rates {
 mod tests {
     use super::*;
 
-    /// A round whose blocks take so many times as long as the first, by the part that is left; told of
-    /// in small steps.
+    /// A round whose blocks take `slowing` times as long as the first, by the part that is left; told
+    /// of in small steps.
     fn course(wear: TailModel, slowing: impl Fn(f64) -> f64) -> (Estimate, SimTime) {
         let total = 100_000;
         let mut estimate = Estimate::new(total, 1, SimTime::ZERO);

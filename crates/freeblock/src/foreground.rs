@@ -1,4 +1,4 @@
-//! Foreground requests, as a planner is told of them.
+//! Foreground requests, as planners see them.
 
 use freewheel_units::{Lbn, Op};
 

@@ -10,9 +10,9 @@ use crate::opportunity::Opportunity;
 use crate::search::{CylinderRange, DwellWindow, Field, Reach, Timed};
 use freewheel_model::drive::{Departure, Drive, Position};
 
-/// The run to do next with the head like this: on its cylinder whatever passes first, switches of
-/// heads included, else on the nearest cylinder where something is wanted; of equals the higher. At
-/// most `most` blocks of 512 B, unless one item is larger. None when nothing is wanted.
+/// The run to do next with the head like this: on its cylinder the first to pass, changes of heads
+/// included, else on the nearest cylinder with wanted blocks; of equals the higher. At most `most`
+/// blocks of 512 B, unless one item is larger. None without wanted blocks.
 pub(super) fn plan(
     field: &mut Field<'_>,
     drive: &Drive,

@@ -1,4 +1,4 @@
-//! How long an arm must have had nothing to do before idle time is used.
+//! How long an arm must have been idle before idle time is used.
 //!
 //! A timer (Golding, Bosch, Staelin, Sullivan and Wilkes, "Idleness is not sloth", USENIX Winter 1995:
 //! predictors based on timers, with a timeout that is fixed or adapts by arithmetic or geometric
@@ -6,8 +6,7 @@
 //! Spin-down Policies for Mobile Computers" (USENIX Mobile Computing 1995): a delay is acceptable or
 //! not by its ratio to the idle time before it. Here the delay is what the first request behind idle
 //! work was later by. After a wrong start the timeout grows, after a right one it shrinks; a period
-//! that ended before the timeout says nothing, so `most` is how long a period can be without being
-//! noticed.
+//! that ended before the timeout teaches no lesson, so no period longer than `most` goes unused.
 //!
 //! Non-goals: prediction of how long a period lasts; rates of arrival.
 
@@ -107,7 +106,7 @@ impl IdleTimer {
         Self { timeout, adapt, starts: 0, wrong: 0 }
     }
 
-    /// When idle time may be used, if nothing comes after `since`.
+    /// When idle time may be used, if no request comes after `since`.
     pub fn start(&self, since: SimTime) -> SimTime {
         since + self.timeout
     }

@@ -4,15 +4,15 @@ use freewheel_units::{Op, SimDuration, SimTime};
 
 use freewheel_model::drive::{Departure, Drive, Leg, Position};
 
-/// A rotational gap: from `begin` at `from` on, the head may do what it likes, if only it is ready
-/// on the track `to` when the foreground data passes there.
+/// A rotational gap: from `begin` on the head, at `from`, is free. It must be ready on the track `to`
+/// when the foreground data pass there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opportunity {
     /// From when on the head is free.
     pub begin: SimTime,
     /// The source track: where it is then.
     pub from: Position,
-    /// What it did last.
+    /// Its last transfer.
     pub last_op: Op,
     /// Time that a change between reading and writing takes within a cylinder.
     pub read_write_switch: SimDuration,
@@ -35,10 +35,10 @@ pub struct Opportunity {
 /// commands of their own on the track of another one set off reading ahead (fast02 section 3.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ends {
-    /// Nothing on the source track.
+    /// No free work on the source track.
     pub source_closed: bool,
-    /// On the destination track nothing that begins so long before the foreground's data, or
-    /// longer; anything when absent.
+    /// On the destination track, free work must begin less than this before the foreground's data; any
+    /// time when absent.
     pub destination_before: Option<SimDuration>,
 }
 

@@ -1,8 +1,8 @@
 //! Pure models: what a drive does, and what to do with one.
 //!
-//! Everything here is a state machine. `now` and an event go in, a decision comes out; nothing in
-//! this crate knows a clock, a thread, a file or a source of chance. `sim` drives these objects
-//! with virtual time, and a live engine can drive the very same ones with real time.
+//! Everything here is a state machine. `now` and an event go in, a decision comes out; this crate knows
+//! no clock, thread, file or source of chance. `sim` drives these objects with virtual time, and a live
+//! engine can drive the very same ones with real time.
 
 pub mod array;
 pub mod drive;

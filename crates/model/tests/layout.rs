@@ -88,7 +88,7 @@ fn check_run(spec: &DriveSpec, layout: &Layout, places: &[Physical], start: usiz
     }
 }
 
-/// Without spares, slips and remaps nothing but the end of a track ends a run.
+/// Without spares, slips and remaps only the end of a track ends a run.
 fn is_plain(zone: &ZoneSpec) -> bool {
     zone.spares == 0 && zone.slips.is_empty() && zone.remaps.is_empty()
 }

@@ -1,4 +1,4 @@
-//! The log-structured disk: whatever is asked of it, no block is lost, and its books are right.
+//! The log-structured disk: no block is lost by any request, and its books are right.
 #![allow(missing_docs)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,7 +83,7 @@ impl Checked {
         Place { segment: (block / of) as u32, slot: (block % of) as u32 }
     }
 
-    /// The segment under construction comes onto the media, as a whole and over nothing live.
+    /// The segment under construction comes onto the media, as a whole and never over live blocks.
     fn write(&mut self, io: LogIo, being_written: Option<LogicalBlock>) {
         let Place { segment, slot } = self.place_of(io.start);
         let spec = self.disk.spec();
@@ -191,7 +191,7 @@ fn any_spec() -> impl Strategy<Value = LogDiskSpec> {
     })
 }
 
-/// Commands on so many blocks that up to three quarters of the log are live.
+/// Commands on blocks that make up to three quarters of the log live.
 fn any_commands() -> impl Strategy<Value = Vec<Command>> {
     let command = (0u32..80, 0u32..10).prop_map(|(block, kind)| match kind {
         0..2 => Command::Read(block),

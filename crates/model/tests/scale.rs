@@ -1,4 +1,4 @@
-//! Scaled drives: every factor does its own thing and nothing else, and no revolution is lost.
+//! Scaled drives: every factor changes its own values only, and no revolution is lost.
 #![allow(missing_docs)]
 
 use freewheel_model::drive::scale::{ScaleError, Scaling, YearlyRates};
@@ -166,7 +166,7 @@ fn step_ns_max(
     let tracks = tracks_of(&new_spec.mapping, new_spec.surfaces, after);
     let kind = SkewKind::between(&new_spec.mapping, &tracks[track], &tracks[track + 1]);
     let switch = longest_ns(new_spec, after, new, kind).unwrap();
-    // A narrow zone may have had no such step: then what it would have taken.
+    // A narrow zone may have had no such step: then the time it would have taken.
     let old_switch = longest_ns(old_spec, before, old, kind)
         .unwrap_or_else(|| longest_ns(new_spec, after, old, kind).unwrap());
     let margin = margin_ns(kind.of(before, tracks[track].band), old_switch, old);
@@ -222,7 +222,7 @@ proptest! {
         for op in [Op::Read, Op::Write] {
             let mean = |drive: &Drive| drive.mean_seek(op).ns() as f64;
             let (before, after) = (mean(&drive), mean(&scaled));
-            // Points of a table are whole nanoseconds; its last line goes on fifty times as far.
+            // Points of a table are whole nanoseconds; its last line extends fifty times as far.
             prop_assert!((after - before * factor).abs() <= 100.0, "{after} of {before}");
             let switch = |drive: &Drive| drive.seek().time_ns(op, 0, true) as f64;
             prop_assert!((switch(&scaled) - switch(&drive) * factor).abs() <= 2.0);
@@ -343,8 +343,8 @@ proptest! {
         let scaling = Scaling { seek, rpm, linear_density: linear, track_density: track };
         let scaled_spec = match scaling.apply(&spec) {
             Err(ScaleError::Scaled(error)) => {
-                // A table that falls at its end may fall below nothing over more cylinders, and
-                // spares may leave a zone of a few blocks fewer than it reserves.
+                // A table that falls at its end may fall below zero over more cylinders, and spares may
+                // leave a zone of a few blocks fewer than it reserves.
                 let keys = ["seek.read", "zones[0].reserved_blocks"];
                 prop_assert!(keys.contains(&error.key.as_str()), "{}", error);
                 return Ok(());
@@ -374,7 +374,7 @@ proptest! {
         years in 1u32..5
     ) {
         let mut spec = large_spec(seed);
-        // A skew that grows past a turn starts again from nothing, which rounds in leaps.
+        // A skew that grows past a turn starts again from zero, which rounds in leaps.
         spec.head_switch = SimDuration::from_us(300);
         spec.seek.write_settle = SimDuration::from_us(100);
         for zone in &mut spec.zones {

@@ -113,6 +113,7 @@ impl<const PARTS: usize, const SLOTS: usize> Spans<PARTS, SLOTS> {
     pub fn add_around(&mut self, place: &TrackPlace<'_>, size: Divisor, count: u32, worth: u32) {
         let around = self.around.get_or_insert([0; SLOTS]);
         for (steps, most) in (1..).map(|slots| slots * Self::SLOT_STEPS).zip(around) {
+            // Whole blocks that fit this many sectors.
             let fit = size.divide(place.sectors_within(steps)).0.min(count.into());
             *most += worth * fit as u32;
         }
@@ -156,9 +157,12 @@ impl<const PARTS: usize, const SLOTS: usize> Collect for Spans<PARTS, SLOTS> {
     ) {
         let start = u64::from(place.start().steps());
         let sectors = size.get() as u32;
+        // A block no longer than a part ends in the part in which it begins or in the next.
         let is_short = place.turned(sectors) <= Self::STEPS;
         let mut begin = start + place.turned(sector);
         while count > 0 {
+            // All blocks that begin in the same part are added at once: a whole track is a few dozen
+            // steps instead of hundreds of blocks.
             let (first, part) = (begin / Self::SLOT_STEPS, begin / Self::STEPS);
             if is_short {
                 // Blocks that end in the part in which they begin: all with an end at or before the last
@@ -194,6 +198,7 @@ impl<const PARTS: usize, const SLOTS: usize> Collect for Spans<PARTS, SLOTS> {
     }
 
     fn clear(&mut self) {
+        // Only rows that were written: most tracks use few of them.
         while self.used != 0 {
             let on = self.used.trailing_zeros() as usize;
             self.worth[on % PARTS][on / PARTS] = [0; SLOTS];
@@ -240,6 +245,7 @@ pub(crate) fn worth(byte: u8, shift: u32) -> u32 {
         0 => 0,
         u8::MAX => u32::MAX,
         _ => {
+            // The leading one, the bits after it, and the exponent as in a floating-point number.
             let (exponent, bits) = ((byte - 1) >> BITS, (byte - 1) & ((1 << BITS) - 1));
             ((1 << BITS | u32::from(bits)) << exponent >> BITS) << shift
         }
@@ -321,6 +327,7 @@ impl<'a, const PARTS: usize, const SLOTS: usize> Ending<'a, PARTS, SLOTS> {
             let mut worth = self.spans.worth[part][row].map(|here| units(here, self.shift));
             // What begins in a later slot of the arc and ends here was counted a slot ago.
             for (all, before) in worth.iter_mut().zip(ending.get()) {
+                // Saturated sums are any worth, which is still a bound.
                 *all = all.saturating_add(*before);
             }
             ending.twice = [worth; 2];

@@ -107,6 +107,7 @@ impl CylinderWorth {
             within.items += items;
             within.sum += value;
             if value > within.most {
+                // The first of equal tracks.
                 (within.most, within.surface) = (value, surface);
             }
         }
@@ -149,6 +150,7 @@ impl Chains {
             let on = Position { cylinder, surface };
             let Some(place) = tracks.place(on) else { continue };
             wanted.timed(tracks, reach, on, op, reach.stay(on, op), &mut |Timed { at, item }| {
+                // The end as an angle, from the beginning on: an item may run over the end of a turn.
                 let phase = rotation.phase_ns(reach.time(at));
                 let end = tracks.edge_ns(&place, tracks.sector_on(on, item.first) + item.blocks);
                 let span = match rotation.forward_ns(phase, end) {
@@ -165,12 +167,15 @@ impl Chains {
     /// Reverses time in a gap of `length` ns: chains then end where they began.
     pub fn reverse(&mut self, length: u64) {
         for step in &mut self.steps {
+            // A chain that ends early in reversed time begins late: the head may arrive so late at the
+            // cylinder.
             (step.start, step.end) = (length - step.end, length - step.start);
         }
     }
 
     /// Finds the heaviest chain. `switch` is the time in ns to change heads.
     pub fn solve(&mut self, surfaces: u32, switch: u64) -> Chain {
+        // In order of beginnings every step that may come before another is done before it.
         self.steps.sort_unstable_by_key(|step| (step.start, step.surface, step.item.first));
         self.weights.clear();
         self.ends.clear();
@@ -201,6 +206,7 @@ impl Chains {
             self.ends.push(end);
             self.before.push(before);
             self.unended.push(Reverse((end, number as u32)));
+            // The heaviest chain of a surface; of equal ones the first, which ended no later.
             let known = &mut self.on_surface[step.surface as usize];
             if weight > known.0 {
                 *known = (weight, number as u32);
@@ -218,6 +224,7 @@ impl Chains {
         self.by_end.extend(0..self.steps.len() as u32);
         self.by_end.sort_unstable_by_key(|&step| (self.ends[step as usize], step));
         self.best_by_end.clear();
+        // Prefix maxima: the best chain ended by a time is one look-up.
         let mut heaviest = (0, NONE);
         for &step in &self.by_end {
             let weight = self.weights[step as usize];

@@ -62,6 +62,7 @@ impl Fineness {
     /// Whether tables of a drive with this number of cylinders tell thirty-seconds.
     const fn is_fine(self, cylinders: u32) -> bool {
         match self {
+            // A byte for each of the arcs.
             Self::BySize => cylinders as usize * COARSE * COARSE > CACHED,
             Self::Coarse => false,
             Self::Fine => true,
@@ -123,6 +124,7 @@ impl SurfaceBounds {
     /// how far behind `first` it lies, and its bound.
     #[inline]
     pub fn take_greatest(&mut self, first: u32) -> Option<(u32, u32)> {
+        // Rotated so that `first` is the lowest bit: of equal bounds the first one found is taken.
         let mut left = self.surfaces.rotate_right(first);
         let mut greatest: Option<(u32, u32)> = None;
         while left != 0 {
@@ -237,6 +239,7 @@ impl Index {
         let by_track =
             if objective == Objective::Track { size * tracks.surfaces() as usize } else { 0 };
         let mut levels = vec![Level::new(size, maker.slots())];
+        // Levels until one node holds all cylinders.
         while size > 1 {
             size = size.div_ceil(FANOUT);
             levels.push(Level::new(size, maker.slots()));
@@ -276,6 +279,7 @@ impl Index {
 
     /// Computes all tables anew.
     pub fn rebuild(&mut self, tracks: &Tracks, wanted: &Wanted) {
+        // The unit first, as every entry is rounded up to it.
         self.shift = shift(tracks, wanted, self.tracks_told_of(tracks));
         self.stale = Bitmap::new(tracks.cylinders().into());
         self.least = BlockMinimum::of(wanted);
@@ -337,6 +341,8 @@ impl Index {
     fn put<const SLOTS: usize>(&mut self, cylinder: u32, table: &Table<SLOTS>) -> u64 {
         let (family, sibling) = (cylinder as usize / FANOUT, cylinder as usize % FANOUT);
         let lines_of_bit = const { lines_of_bit(SLOTS) };
+        // Both the table and the lines are ordered by number of slots and then by first slot, so chunks
+        // of four neighbouring arcs are the entries of consecutive lines.
         let lines = self.levels[0].families.of_mut(family).iter_mut();
         let worths = lines.zip(table.0.as_flattened().as_chunks().0).enumerate();
         worths.fold(0, |changed, (number, (line, worths))| {
@@ -368,6 +374,7 @@ impl Index {
     /// Marks a cylinder on which less is wanted than before.
     #[inline]
     pub fn fewer(&mut self, cylinder: u32) {
+        // The table keeps its entries: too high, and so still bounds.
         self.stale.insert(cylinder.into(), u64::from(cylinder) + 1);
     }
 
@@ -384,6 +391,8 @@ impl Index {
 
     /// Computes the table of `cylinder` anew, and the nodes above as far as that changes them.
     pub fn update(&mut self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) {
+        // The minimum only falls here: masks of other cylinders may hold blocks that are wanted no
+        // longer.
         self.least = self.least.and(BlockMinimum::of(wanted));
         self.stale.remove(cylinder.into(), u64::from(cylinder) + 1);
         let (mut number, mut changed) = (cylinder as usize, self.set(tracks, wanted, cylinder));
@@ -406,6 +415,7 @@ impl Index {
         while surfaces != 0 {
             let surface = surfaces.trailing_zeros() as usize;
             surfaces &= surfaces - 1;
+            // Totals were rounded up to units, so this is no less than the worth.
             let total = match totals[surface] {
                 u16::MAX => u32::MAX,
                 units => u32::from(units) << self.shift,
@@ -489,6 +499,7 @@ impl Index {
     pub fn children(&self, node: Node, arc: SlotArc, known: u32) -> impl Iterator<Item = Node> {
         let level = node.level - 1;
         let below = &self.levels[level as usize];
+        // Compared as bytes: sixteen children in one line, without decoding any.
         let least = byte_above(known, self.shift);
         let first = node.number * FANOUT as u32;
         let children = (below.nodes as u32 - first).min(FANOUT as u32);
@@ -512,6 +523,7 @@ impl Index {
         }
         let TrackTotals { totals, marks } = &self.told;
         let first = tracks.track(cylinder, 0) as usize;
+        // Surfaces of a cylinder are neighbours in all of these arrays.
         let last = first + tracks.surfaces() as usize - 1;
         prefetch_index(totals, first);
         prefetch_index(totals, last);
@@ -571,6 +583,7 @@ fn best_track<const SLOTS: usize>(
         collect(tracks, wanted, at, &place, ops, on_track);
         let track = tracks.track(cylinder, surface) as usize;
         let total = on_track.spans.total();
+        // Bounds of the track itself, for both directions together.
         told.totals[track] = units(total, shift);
         told.marks[track] = on_track.marks;
         if total == 0 {
@@ -579,10 +592,12 @@ fn best_track<const SLOTS: usize>(
         // A plan reads or writes, never both: the table takes the better of the two directions. Masks and
         // totals are of both together, which is higher and still a bound.
         for op in ops.chunks(1) {
+            // With one direction the spans are already those of it.
             if ops.len() > 1 {
                 collect(tracks, wanted, at, &place, op, on_track);
             }
             most.raise(&on_track.spans, shift);
+            // All blocks have this direction, so the other has none.
             if on_track.spans.total() == total {
                 break;
             }
@@ -609,10 +624,12 @@ fn best_path(
             let into = &mut surfaces[used];
             collect(tracks, wanted, at, &place, op, into);
             let total = into.total();
+            // A surface without blocks takes no part in a path: its place is used again.
             used += usize::from(total > 0);
             sectors = place.sectors();
         }
         if used > 0 {
+            // All tracks of a cylinder have the same number of sectors.
             let apart = apart(tracks, wanted, sectors);
             let arcs = Arcs::of_paths(&surfaces[..used], apart, shift);
             let rows = most.0.iter_mut().zip(&arcs.0);
@@ -627,6 +644,7 @@ fn shift(tracks: &Tracks, wanted: &Wanted, told_of: u32) -> u32 {
     let zones = tracks.drive().layout().zones();
     let sectors = zones.iter().map(|zone| u64::from(zone.blocks_per_track())).max().unwrap_or(0);
     let weights: u64 = wanted.layers().iter().map(|layer| u64::from(layer.key.weight)).sum();
+    // Every layer may want every sector of the track.
     let most = sectors * weights.max(1) * u64::from(told_of);
     (u64::BITS - (most / UNITS_MAX).leading_zeros()).min(16)
 }
@@ -641,6 +659,7 @@ fn collect(
     into: &mut impl Collect,
 ) {
     into.clear();
+    // On a closed cylinder only pieces of held blocks can be taken, and only they count.
     let begins = wanted.begins_on(at.cylinder);
     tracks.for_each_stretch(at, |stretch| {
         wanted.collect(stretch, place, ops, begins, into);

@@ -103,6 +103,8 @@ impl Arcs {
     /// In each arc at least what a path over several surfaces takes.
     pub fn of_paths(surfaces: &[Surface], apart: MinimumGaps, shift: u32) -> Self {
         let total = surfaces.iter().map(Surface::total).sum();
+        // Pieces may follow a change of heads sooner than blocks: with any of them the lesser gap
+        // decides.
         let has_pieces = surfaces.iter().any(|surface| surface.pieces.total() > 0);
         let best = match if has_pieces { apart.piece } else { apart.block } {
             0 => everything(surfaces, shift),
@@ -166,6 +168,7 @@ impl<'a> OnSurface<'a> {
     fn advance(&mut self, added: usize, [to_block, to_piece]: [&[u16; SLOTS]; 2]) -> bool {
         let pieces = self.pieces.as_mut().and_then(|pieces| pieces.advance(added));
         let Some(ending) = self.all.advance(added) else { return false };
+        // A copy in registers while all first slots are computed at once.
         let mut paths = self.paths;
         // Blocks and pieces end here together, but only a piece is short enough for late comers: where a
         // piece ends they take all, which is too much by the blocks and so still a bound.

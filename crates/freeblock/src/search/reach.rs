@@ -108,6 +108,8 @@ impl<'a> Reach<'a> {
     /// for it, a turn at most.
     #[inline]
     pub fn stay(&self, at: Position, op: Op) -> DwellWindow {
+        // Both ways depend on the direction: writes settle longer, and a change of direction takes
+        // time.
         let leave = self.length.saturating_sub(self.leave_ns(at, op));
         let arrive = self.enter_ns(at, op).max(self.opens_ns(at));
         // After a turn the same sectors pass again. Only where a detour is faster than the direct
@@ -140,10 +142,12 @@ impl<'a> Reach<'a> {
         // Source and destination themselves are left out, so that the nearest lies next to them.
         let distance = |cylinder: u32| cylinders.distance(cylinder).max(1);
         let seek = self.drive.seek();
+        // One cylinder: it is that of source and destination.
         if seek.distance_max() == 0 {
             return None;
         }
         let from = seek.floor_ns(distance(self.gap.from.cylinder));
+        // The least time over this distance or a longer one: no seek from these cylinders takes less.
         let back = self.back_ns(distance(self.gap.to.cylinder));
         self.slots_between(from, back)
     }
@@ -180,6 +184,7 @@ impl<'a> Reach<'a> {
         } else {
             (seek.floor_ns(from), self.back_ns(to))
         };
+        // Stays of zero length hold no sector.
         let length = self.length.checked_sub(from + back).filter(|&length| length > 0)?;
         Some(DwellWindow { from, to: from + length })
     }
@@ -203,6 +208,8 @@ impl<'a> Reach<'a> {
     fn slots_between(&self, from: u64, back: u64) -> Option<(SlotArc, u64)> {
         let length = self.length.checked_sub(from + back).filter(|&length| length > 0)?;
         if length >= self.slots_told_below {
+            // So long a window may begin and end in the same slot, and would look short: it is given
+            // all slots.
             let slots = self.slots + usize::from(length > self.period);
             return Some((SlotArc { first: 0, slots }, length));
         }

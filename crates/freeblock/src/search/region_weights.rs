@@ -59,6 +59,7 @@ impl RegionWeights {
     pub fn new(index: &Index) -> Self {
         let cylinders = index.nodes(0) as u32;
         let shift = cylinders.div_ceil(REGIONS).next_power_of_two().trailing_zeros();
+        // Each node's regions are neighbours.
         let regions = cylinders.div_ceil(1 << shift) as usize;
         let above = (0..index.levels()).filter(|&level| Index::cylinders_log2(level) > shift);
         Self {
@@ -108,6 +109,8 @@ impl RegionWeights {
             self.all = Region::default();
         }
         self.for_each_part(tracks, from, to, |region_weights, region, blocks| {
+            // Until the next update an empty region's price is the least, which would hide the new
+            // blocks.
             if region_weights.regions[region].left == 0 {
                 region_weights.set_to_one(region);
             }
@@ -174,6 +177,7 @@ impl RegionWeights {
         self.due = EVERY - 1;
         let Region { asked: all_asked, left: all_left } = self.all;
         for (price, region) in self.region_weights.iter_mut().zip(&self.regions) {
+            // The ratio of both shares with one division.
             let part = u128::from(region.left) * u128::from(all_asked);
             let whole = u128::from(region.asked.max(1)) * u128::from(all_left);
             let exact = part * u128::from(ONE) / whole;

@@ -15,9 +15,8 @@ use freewheel_model::drive::{Drive, Physical, Position, Zone};
 /// track into its beginning, but not further than they began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Passing {
-    /// The first.
     pub first: u32,
-    /// How many, at most a turn.
+    /// A turn's sectors at most.
     pub count: u32,
 }
 
@@ -77,6 +76,7 @@ impl Tracks {
         let mut last: Option<(TrackId, TrackExtent)> = None;
         while at < end {
             let run = drive.layout().run(Lbn::new(at), u32::MAX);
+            // Runs of the layout that follow each other on a track are one extent.
             let track = self.track(run.at.cylinder, run.at.surface);
             match &mut last {
                 Some((on, stretch))
@@ -250,6 +250,8 @@ impl Tracks {
     pub fn passing(&self, place: &TrackPlace<'_>, window: &Window) -> Passing {
         let Window { phase, at, at_end, is_turn } = *window;
         let sectors = place.sectors();
+        // Sectors under the head at both ends of the window; edges between them are counted modulo the
+        // track.
         let under = place.sector_at(at);
         let under_at_end = place.sector_at(at_end);
         let forward = u64::from((at_end - place.start).steps());
@@ -259,6 +261,7 @@ impl Tracks {
         if forward >= from && !is_turn {
             edges -= sectors;
         }
+        // A sector whose edge passes in this very nanosecond passes wholly.
         let starts_now = self.edge_ns(place, under) == phase;
         let first = if starts_now { under } else { under + 1 };
         let count = if starts_now { edges } else { edges.saturating_sub(1) };

@@ -8,10 +8,10 @@ use super::spec::{BlockSelection, REPEATED_EXTENTS_MAX, TaskError, TaskId, merge
 use super::task::Part;
 
 impl Tasks {
-    /// Wants these blocks of a task no longer, in no round (table 1: `freeblock_abort`). How many
-    /// were still wanted. A task that has nothing left to want then is done; with [`BlockSelection::All`] it
-    /// ends without a word. What has been promoted goes on as a foreground request and is not
-    /// delivered. Refused where too many extents would be left to a repeating task.
+    /// Wants these blocks of a task no longer, in no round (table 1: `freeblock_abort`). How many were
+    /// still wanted. A task without wanted blocks then is done; with [`BlockSelection::All`] it ends
+    /// without a word. Promoted blocks stay foreground requests and are not delivered. Refused where
+    /// too many extents would be left to a repeating task.
     pub fn abort(
         &mut self,
         now: SimTime,
@@ -104,7 +104,7 @@ impl Tasks {
         }
     }
 
-    /// Ends a task: nothing more is done for it, and its layers go to others.
+    /// Ends a task: its layers go to others.
     pub(super) fn end(&mut self, id: TaskId) {
         for part in 0..self.tasks[&id].parts.len() {
             let run = (0, self.part(id, part).grid.blocks);
@@ -113,7 +113,7 @@ impl Tasks {
             let members = &mut self.layers[layer].members;
             members.retain(|&member| member != id);
             match members[..] {
-                // An idle layer makes nothing look worth more.
+                // An idle layer must not raise bounds.
                 [] => self.scheduler.set_weight(layer, 1),
                 [alone] => {
                     let part = self.tasks[&alone].part_on(layer);

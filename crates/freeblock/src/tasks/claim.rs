@@ -68,7 +68,7 @@ impl Tasks {
         let shape = Shape::new(id, task, offset);
         let layer = self.layer_for(shape, self.weight(id));
         let members = &mut self.layers[layer].members;
-        // Whoever was alone gets a bitmap of its own.
+        // A task that was alone on the layer gets its bitmap.
         if let [alone] = members[..]
             && let Some(task) = self.tasks.get_mut(&alone)
             && let Some(part) = task.part_on(layer)
@@ -198,7 +198,7 @@ impl Tasks {
     fn want_write(&mut self, id: TaskId, part: usize, run: BlockRun, now: SimTime) {
         let grid = self.part(id, part).grid;
         self.supersede(grid.bounds(run), Some((id, part)), now);
-        // Of this block nothing has been written yet, also where its older data had been in part.
+        // No part of this block has been written yet, even where its older data had been.
         self.take(id, part, run);
         if let Some(deferred) = &mut self.part_mut(id, part).deferred {
             deferred.remove(run.0, run.1);

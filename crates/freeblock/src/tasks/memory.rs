@@ -5,14 +5,14 @@ use freewheel_units::Bytes;
 use super::Tasks;
 use super::task::Task;
 
-/// Memory by what it is for.
+/// Memory by purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
     /// Bitmaps of what is wanted: about one bit a block of every layer where there is any.
     pub wanted: Bytes,
     /// Bitmaps of tasks that share a layer, and of what is promoted or waits.
     pub tasks: Bytes,
-    /// Data of blocks of which pieces are missing; no more than [`Options::held_max`].
+    /// Data of blocks of which pieces are missing; at most [`Options::held_max`].
     ///
     /// [`Options::held_max`]: crate::Options::held_max
     pub held: Bytes,

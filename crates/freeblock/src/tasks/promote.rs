@@ -36,7 +36,7 @@ impl Tasks {
 
     /// Takes the next blocks of a task at `from` or behind it out of the gaps, or the first ones when
     /// there are none, and returns the foreground request to make for them: for blocks that follow on
-    /// each other, at most `limit` of 512 B. None when nothing is left but what waits for a write.
+    /// each other, at most `limit` of 512 B. None when all wanted blocks wait for a write.
     pub fn promote_next(
         &mut self,
         id: TaskId,
@@ -134,7 +134,7 @@ impl Tasks {
         }
     }
 
-    /// Counts blocks as delivered and says so; no more than are enough.
+    /// Counts blocks as delivered and reports them; at most as many as are enough.
     pub(super) fn deliver(
         &mut self,
         id: TaskId,

@@ -35,9 +35,9 @@ impl fmt::Display for TaskId {
 /// Consecutive blocks of a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Extent {
-    /// The first.
+    /// First block of 512 B.
     pub start: Lbn,
-    /// How many of 512 B.
+    /// Number of blocks of 512 B.
     pub blocks: Blocks,
 }
 
@@ -109,10 +109,10 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Whoever wants data takes it from anywhere: scan, backup.
+    /// For tasks that want data from anywhere: scan, backup.
     pub const ALL: Self = Self { reads: true, writes: true };
-    /// Whoever verifies what is on the media: a scrub. A write does not tell whether what was there
-    /// could be read, and does not prove that it itself can be.
+    /// For tasks that verify the media: a scrub. A write does not tell whether what was there could be
+    /// read, and does not prove that it itself can be.
     pub const READS: Self = Self { reads: true, writes: false };
     /// Only what is read for the task itself.
     pub const NONE: Self = Self { reads: false, writes: false };
@@ -123,7 +123,7 @@ impl Counts {
 pub enum Until {
     /// When all of its blocks have been delivered.
     All,
-    /// When any so many of its blocks have been delivered; the rest is aborted.
+    /// When this number of its blocks, any of them, has been delivered; the rest is aborted.
     Enough(u64),
     /// Never: when all blocks have been delivered, all are wanted anew. Reads only.
     Repeated,
@@ -143,8 +143,8 @@ pub enum Pace {
     Deadline(SimDuration),
     /// Its part of the bytes that all tasks with shares get while they compete, in proportion.
     Share(u32),
-    /// What it wants fills a memory in which so many of its blocks have room: its weight grows as
-    /// that fills.
+    /// Its wanted blocks fill a memory with room for this number of blocks: its weight grows as that
+    /// fills.
     Room(u64),
 }
 
@@ -161,21 +161,22 @@ pub struct TaskSpec {
     pub priority: Priority,
     /// How it competes.
     pub pace: Pace,
-    /// What delivers a block of a read in passing. Writes are delivered by nobody else.
+    /// What delivers a block of a read in passing. Writes are delivered by the task's writes alone.
     pub counts: Counts,
     /// Whether what is read of a block in pieces is held until the rest of it has come. Who verifies
     /// and asks for no data needs no memory for that.
     pub holds_pieces: bool,
     /// Whether its data are those of one moment: what is promoted of a read must be read before any
-    /// foreground write to the same blocks that arrives later. [`Tasks::promote`](super::Tasks::promote)
-    /// with [`BlockSelection::Touching`] such a write takes what it would write over.
+    /// foreground write to the same blocks that arrives later.
+    /// [`Tasks::promote`](super::Tasks::promote) with [`BlockSelection::Touching`] such a write takes
+    /// the blocks that it would overwrite.
     pub precedes_writes: bool,
     /// When it ends.
     pub until: Until,
 }
 
 impl TaskSpec {
-    /// Every block of `extents` once, at normal priority, from whatever moves it.
+    /// Every block of `extents` once, at normal priority, delivered by any transfer.
     pub fn new(op: Op, block_size: u32, extents: Vec<Extent>) -> Self {
         Self {
             op,
@@ -231,7 +232,7 @@ pub enum BlockSelection<'a> {
     Touching(&'a [Extent]),
 }
 
-/// Why a call was refused. Nothing has been changed then.
+/// Why a call was refused. No state has changed then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum TaskError {
     /// No data would be moved.
@@ -260,7 +261,7 @@ pub enum TaskError {
     /// An extent that ends within a block.
     #[error("{extent} is no whole number of blocks of {size} x 512 B")]
     PartBlock {
-        /// The extent.
+        /// Rejected extent.
         extent: Extent,
         /// Blocks of 512 B in a block of the task.
         size: u32,
@@ -268,7 +269,7 @@ pub enum TaskError {
     /// An extent beyond the drive.
     #[error("{extent} ends past the drive's {capacity}")]
     PastEnd {
-        /// The extent.
+        /// Rejected extent.
         extent: Extent,
         /// Of the drive.
         capacity: Blocks,
@@ -290,7 +291,7 @@ pub enum TaskError {
     /// A repeating task of too many extents.
     #[error("a repeating task of {count} extents: {REPEATED_EXTENTS_MAX} are allowed")]
     TooManyExtents {
-        /// How many.
+        /// Number of extents with this task.
         count: usize,
     },
     /// What has been written need not be written again.
@@ -304,7 +305,7 @@ pub enum TaskError {
         /// Of how many.
         blocks: u64,
     },
-    /// A share of nothing.
+    /// A share of zero.
     #[error("a share of 0: at least 1 is allowed")]
     NoShare,
     /// Room for nothing.
@@ -316,7 +317,7 @@ pub enum TaskError {
     /// There is no such task, or it has ended.
     #[error("{task} is not known or has ended")]
     Unknown {
-        /// The task.
+        /// Rejected task.
         task: TaskId,
     },
     /// Promoted requests smaller than a block.

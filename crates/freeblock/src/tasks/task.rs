@@ -12,7 +12,7 @@ pub(super) struct Task {
     /// Without its extents, which are in the parts.
     pub spec: TaskSpec,
     pub parts: Vec<Part>,
-    /// Of the round that goes on, from zero.
+    /// Of the current round, from zero.
     pub round: u64,
     pub since: SimTime,
     /// Blocks delivered in this round.

@@ -10,9 +10,8 @@ use super::task::Task;
 /// Greatest weight: above the highest priority there is room for lateness.
 pub(super) const WEIGHT_MAX: u32 = WEIGHT_STEP * WEIGHT_STEP * WEIGHT_STEP;
 
-/// By how much a task with a deadline must be worth more than its priority says: as many times as it
-/// must become faster to make it, in powers of two, since every change may cost a new index; `most`
-/// at most, a power of two.
+/// Factor on the weight of a task with a deadline: how much faster the task must become to meet it. A
+/// power of two, as every change may cost a new index; `most`, a power of two, at most.
 fn lateness(delivered: u64, left: u64, elapsed_ns: u64, remaining_ns: u64, most: u32) -> u32 {
     if left == 0 {
         return 1;
@@ -33,9 +32,9 @@ const POWER_MAX: u32 = WEIGHT_MAX.ilog2();
 /// more often weights change, and after many it swings about its share for long.
 const LOOKS: i128 = 4;
 
-/// A lead changes when a task gets more or less than it should by one part in so many of its share,
-/// or of that of all others if that is less. Assumed: weights are powers of two, so that no one of
-/// them is right, and every one that rises has its price in the index.
+/// A lead changes when a task is off by one part in this number of its share, or of that of all others
+/// if that is less. Assumed: weights are powers of two, so that no one of them is right, and every one
+/// that rises has its price in the index.
 const TOLERANCE: i128 = 2;
 
 /// What tasks with shares have got since the same ones compete.
@@ -52,7 +51,7 @@ struct Known {
     at_begin: u64,
     /// Delivered in all when weights were last looked at.
     at_last: u64,
-    /// Powers of two by which it must be worth more than its share and what is left of it say.
+    /// Powers of two on top of its share over its remaining blocks.
     lead: i32,
 }
 
@@ -107,11 +106,10 @@ pub(super) struct WeightedTask {
 impl Contest {
     /// Weights for `rivals`, in powers of two, of which only the ratios matter.
     ///
-    /// What a task gets goes about as its weight times what is left of it. So its weight is its share
-    /// over what is left, which is known at once, also when a round begins and there is suddenly all
-    /// of a task; and times a *lead* that is learnt, for a task may lie better than another. When
-    /// `is_due`, leads are looked at: whoever gets more than it should loses half of it; when nobody
-    /// does, those that get less gain.
+    /// A task gets blocks about in proportion to its weight times its remaining blocks. So the weight
+    /// is the share over the remaining blocks, which is right at once even when a round begins; times a
+    /// *lead* that is learned, for one task may lie better than another. When `is_due`, leads change: a
+    /// task above its share loses half of its lead. If no task is above, those below their share gain.
     pub fn weigh(&mut self, rivals: &[WeightedTask], is_due: bool) -> Vec<(TaskId, u32)> {
         let same = |(rival, known): (&WeightedTask, &Known)| rival.task == known.task;
         let are_same =
@@ -131,8 +129,8 @@ impl Contest {
         rivals.iter().map(|rival| rival.task).zip(weights).collect()
     }
 
-    /// What a rival should get between two looks is its share and a part of what it lacks, so that
-    /// weights are back before it has that: to wait until then is to swing without end.
+    /// Between two looks a rival should get its share and a part of its deficit, so that weights are
+    /// back before the deficit is gone: to wait until then is to swing without end.
     fn learn(&mut self, rivals: &[WeightedTask]) {
         let known = &self.rivals;
         let total = Balance::new(rivals, |(now, then)| now.delivered - then.at_begin, known);
@@ -141,7 +139,7 @@ impl Contest {
             known.at_last = rival.delivered;
         }
         if lately.all == 0 {
-            // Weights have had nothing to decide on.
+            // Weights have not decided on any block.
             return;
         }
         let is_off = |n: usize, side: Ordering| {
@@ -205,15 +203,15 @@ pub(super) fn by_deadline(task: &Task, left: u64, now: SimTime) -> Option<u32> {
 /// worth twice as much, up to the greatest weight. Assumed.
 const EASY_EIGHTHS: u64 = 2;
 
-/// By how much a task is worth more than its priority says when it has filled so much of its room; a
-/// power of two, `most` at most.
+/// Factor on the weight of a task by the part of its room that is filled: a power of two, `most` at
+/// most.
 fn pressure(filled: u64, room: u64, most: u32) -> u32 {
     let eighths = (u128::from(filled) * 8 / u128::from(room)) as u64;
     let power = eighths.saturating_sub(EASY_EIGHTHS).min(most.ilog2().into());
     1 << power
 }
 
-/// Weight of a task that fills a memory, of which it has filled so many blocks; `weight` until now.
+/// Weight of a task that fills a memory, with `filled` blocks in it; `weight` until now.
 pub(super) fn by_room(task: &Task, weight: u32, filled: u64) -> Option<u32> {
     let Pace::Room(room) = task.spec.pace else { return None };
     let least = task.spec.priority.weight();
@@ -262,7 +260,7 @@ mod tests {
         assert_eq!([30, 29, 20, 19, 0].map(&mut at), [16, 8, 8, 4, 4]);
     }
 
-    /// Two tasks with these shares and as much left, of which so much has been delivered.
+    /// Two tasks with these shares, deliveries and remaining blocks.
     fn two(shares: (u32, u32), delivered: (u64, u64), left: (u64, u64)) -> [WeightedTask; 2] {
         let rival = |task, share, delivered, left| WeightedTask {
             task: TaskId(task),

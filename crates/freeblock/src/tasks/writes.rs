@@ -8,7 +8,7 @@ use super::grid::BlockRun;
 use super::spec::TaskId;
 use crate::foreground::PromotionId;
 
-/// Who writes.
+/// Source of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Writer {
     Foreground(u64),
@@ -17,10 +17,10 @@ pub(super) enum Writer {
     Gap,
 }
 
-/// Writes on their way. What they write is settled: nobody can take it back.
+/// Writes on their way. Their data are final.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PendingWrites {
-    /// By first block and writer: the block behind the last.
+    /// By first block and writer: the end of its blocks.
     ends: BTreeMap<(u64, Writer), u64>,
     /// The longest there has been, in blocks of 512 B.
     longest: u64,

@@ -1,4 +1,4 @@
-//! How large the blocks of a scan are, when nobody says.
+//! The default size of a scan's blocks.
 
 use std::ops::RangeInclusive;
 
@@ -7,14 +7,14 @@ use freewheel_units::Blocks;
 use freewheel_model::drive::Drive;
 
 /// Shortest and longest blocks of a task for which none are asked: 4 KiB, a page, which is what file
-/// systems and clients write; and 64 KiB, for which a write may have to wait where a backup reads. Larger
-/// ones would make no other task faster either, on tracks of today: what is left of a gap is lost, and
-/// more of a task lies in blocks on two tracks.
+/// systems and clients write; and 64 KiB, for which a write may have to wait where a backup reads.
+/// Larger ones would make no other task faster either, on tracks of today: the rest of a gap is lost,
+/// and more of a task lies in blocks on two tracks.
 const USUAL_MIN: Blocks = Blocks::new(8);
 const USUAL_MAX: Blocks = Blocks::new(128);
 
-/// What a task reads at once if nothing else is asked for, on a device with sectors of so many blocks of
-/// 512 B: what fits the tracks of the drive, and is whole sectors.
+/// The default block size of a task, on a device with sectors of `sector` blocks of 512 B: it fits the
+/// tracks of the drive, and is whole sectors.
 pub fn usual_block(drive: &Drive, sector: Blocks) -> Blocks {
     block_size(drive, USUAL_MIN.max(sector)..=USUAL_MAX.max(sector))
 }

@@ -1,8 +1,8 @@
 //! Two versions of each datum, both of which must be in memory to be compared: tamper detection
 //! (osdi00 section 2.2).
 //!
-//! Blocks come in any order, so whatever has come waits for its other version. No more pairs are
-//! asked for at a time than there is memory for one version of each.
+//! Blocks come in any order, so each block waits for its other version. Open pairs are limited by
+//! memory for one version of each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use crate::tasks::{BlockSelection, Event, Extent, TaskError, TaskId, TaskSpec, T
 pub struct Versions {
     /// What is there now.
     pub current: Extent,
-    /// The first block of 512 B of what it should be.
+    /// The first block of 512 B of the safe version.
     pub safe: Lbn,
 }
 
@@ -26,7 +26,7 @@ pub struct Versions {
 pub struct Pair {
     /// What is there now.
     pub current: Lbn,
-    /// What it should be.
+    /// The safe version.
     pub safe: Lbn,
 }
 
@@ -90,7 +90,7 @@ pub struct Compare {
 }
 
 impl Compare {
-    /// Asks for the first pairs. Of unmatched data no more than `memory` is ever kept.
+    /// Asks for the first pairs. Unmatched data take `memory` at most.
     pub fn begin(
         tasks: &mut Tasks,
         now: SimTime,
@@ -147,8 +147,8 @@ impl Compare {
         }
     }
 
-    /// Takes layers for all alignments, so that none is missing when their rows have their turn: a
-    /// task keeps the layers of what it has asked for once.
+    /// Takes layers for all alignments, so that none is missing when their rows have their turn: a task
+    /// keeps the layers of all blocks that it ever asked for.
     fn reserve(&self, tasks: &mut Tasks, now: SimTime) -> Result<(), CompareError> {
         let rows = self.rows.iter().filter(|row| row.current.blocks > Blocks::ZERO);
         let starts = rows.flat_map(|row| [row.current.start, row.safe]);
@@ -162,7 +162,7 @@ impl Compare {
         Ok(())
     }
 
-    /// Asks for as many pairs as there is memory for.
+    /// Asks for all pairs that memory has room for.
     fn ask(&mut self, tasks: &mut Tasks, now: SimTime) -> Result<(), CompareError> {
         let (mut pairs, mut next) = (Vec::new(), self.next);
         while self.open_pairs() + (pairs.len() as u64) < self.pairs_max
@@ -247,7 +247,7 @@ impl Compare {
         self.open.is_empty() && self.next.0 >= self.rows.len()
     }
 
-    /// What it has come to.
+    /// Its results so far.
     pub fn counts(&self) -> CompareCounts {
         self.counts
     }

@@ -75,7 +75,7 @@ pub struct Prefetcher {
     block_size: u64,
     /// Blocks that may be in memory or asked for.
     blocks_max: u64,
-    /// Whole tracks behind the one that is being read.
+    /// Whole tracks that follow the one that is being read.
     tracks_ahead: u32,
     /// By number of the block.
     known: BTreeMap<u64, Known>,
@@ -89,7 +89,7 @@ pub struct Prefetcher {
 
 impl Prefetcher {
     /// After every foreground read the rest of its track and `tracks_ahead` more are predicted, and
-    /// `memory` holds what comes of it.
+    /// `memory` holds the data.
     pub fn new(
         tasks: &mut Tasks,
         now: SimTime,
@@ -198,7 +198,7 @@ impl Prefetcher {
         Ok(())
     }
 
-    /// Behind the last block of the tracks that are predicted.
+    /// The end of the tracks that are predicted.
     fn prediction_end(&self, drive: &Drive, end: u64) -> u64 {
         let capacity = drive.blocks().get();
         // The read's own track is that of its last block.
@@ -229,8 +229,8 @@ impl Prefetcher {
         }
     }
 
-    /// Takes an event of the tasks in. One that comes late, when a block has been dropped and asked
-    /// for again, says nothing about what is in memory: the tasks still want the block then.
+    /// Takes an event of the tasks in. One that comes late, when a block has been dropped and asked for
+    /// again, does not tell what is in memory: the tasks still want the block then.
     pub fn event(&mut self, tasks: &Tasks, event: &Event) -> Result<(), TaskError> {
         let Event::Delivered { task, extent, .. } = *event else { return Ok(()) };
         if task != self.task {

@@ -2,8 +2,8 @@
 //! there are too many of them (osdi00 section 2.2). The more there are, the more they are worth beside
 //! what other tasks want.
 //!
-//! Events may come late: a block can have been written and made dirty again before anybody hears of
-//! the first. So they only tell that something has changed; what it is now, the tasks are asked.
+//! Events may come late: a block can have been written and made dirty again before anybody hears of the
+//! first. So an event only tells that a block has changed; the tasks know its state now.
 
 use std::collections::BTreeMap;
 
@@ -36,8 +36,8 @@ pub struct Prewriter {
     block_size: u32,
     waiting_max: u64,
     request_max: u32,
-    /// By first block of 512 B: when it became dirty, counted in blocks; None when nothing of it
-    /// waits for a gap but a foreground request is writing it.
+    /// By first block of 512 B: when it became dirty, counted in blocks; None when a foreground request
+    /// is writing it and no gap is awaited.
     dirty: BTreeMap<u64, Option<u64>>,
     /// Blocks that wait for a gap, the oldest first.
     by_age: BTreeMap<u64, u64>,

@@ -43,15 +43,15 @@ pub fn write(capacity: Blocks, block_size: u32) -> TaskSpec {
     TaskSpec::new(Op::Write, block_size, vec![Extent::new(0, even)])
 }
 
-/// One scan of what the drive holds when it begins: a physical backup. What a foreground write does
-/// not bring, and what it is about to write over is to be read before.
+/// One scan of what the drive holds when it begins: a physical backup. A foreground write delivers no
+/// block, and blocks that it would overwrite are to be read before.
 pub fn backup(capacity: Blocks, block_size: u32) -> TaskSpec {
     TaskSpec { counts: Counts::READS, precedes_writes: true, ..one_scan(capacity, block_size) }
 }
 
-/// A statistical sample of what a scan reads: the first so many millionths of its blocks that come
-/// by, rounded up. Which ones depends on the foreground's places and times, so it is a sample of
-/// blocks whose contents do not depend on those.
+/// A statistical sample of what a scan reads: the first blocks to pass, `parts_per_million` of all,
+/// rounded up. Which ones depends on the foreground's places and times, so it is a sample of blocks
+/// whose contents do not depend on those.
 pub fn sample(scan: TaskSpec, parts_per_million: u32) -> TaskSpec {
     let enough = u128::from(scan.blocks()) * u128::from(parts_per_million);
     let enough = u64::try_from(enough.div_ceil(1_000_000)).unwrap_or(u64::MAX);

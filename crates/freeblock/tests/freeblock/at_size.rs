@@ -29,7 +29,7 @@ fn sparse(sizes: &[u32], rule: Rule, fineness: Fineness) -> Case {
     let places = oracle.drive.blocks().get() / PLACE;
     for number in 0..WANTED as usize {
         let layer = layers[number % layers.len()];
-        // Every layer has places of its own.
+        // Every layer has its places.
         let place = prng.below(places / layers.len() as u64) * layers.len() as u64 + layer as u64;
         let block = place * PLACE / u64::from(sizes[layer]);
         scheduler.want(layer, block, block + 1);

@@ -64,8 +64,8 @@ impl Changing {
         changing
     }
 
-    /// A task wants a random part of the drive in blocks of a size that no other has: so it has a layer
-    /// of its own.
+    /// A task wants a random part of the drive in blocks of a size that no other has: so it needs
+    /// another layer.
     fn begin(&mut self, now: SimTime) {
         let prng = &mut self.prng;
         let size = self.sizes.swap_remove(prng.below(self.sizes.len() as u64) as usize);

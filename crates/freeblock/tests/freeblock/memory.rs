@@ -32,7 +32,7 @@ proptest! {
             });
             prop_assert!(case.oracle.held() <= held_max, "{:?}", runs);
             prop_assert!(!greedy || worth <= best);
-            // Room for all pieces that one track can have, or nothing is begun.
+            // Room for all pieces that one track can have, or no block is begun.
             let size: u64 = case.oracle.layers.iter().map(|key| u64::from(key.size)).sum();
             let begins = (0..cylinders).any(|cylinder| case.scheduler.begins_on(cylinder));
             if greedy && (!begins || held + 8 * size <= held_max) {

@@ -26,7 +26,7 @@ pub struct Oracle {
 }
 
 impl Oracle {
-    /// Nothing is wanted, and all counts the same everywhere.
+    /// No block is wanted, and all count the same everywhere.
     pub fn new(drive: &Arc<Drive>) -> Self {
         let region_weights = vec![1; drive.seek().distance_max() as usize + 1];
         Self {
@@ -100,8 +100,8 @@ impl Oracle {
         tracks.into_values().max().unwrap_or(0)
     }
 
-    /// When the piece begins and ends under the head, in nanoseconds from the beginning of the gap,
-    /// if it can be had there when nothing else is visited.
+    /// When the piece begins and ends under the head, in nanoseconds from the beginning of the gap, if
+    /// it can be had there without another stop.
     fn passes(&self, gap: &Opportunity, piece: &Piece, op: Op) -> Option<(u64, u64)> {
         let departure = gap.departure();
         let mut arrival = departure.begin + self.drive.travel(&departure, piece.at, op, 0);
@@ -164,8 +164,8 @@ impl Oracle {
         heaviest.into_iter().max().unwrap_or(0)
     }
 
-    /// Worth of all wanted pieces in a range, which are then wanted no longer; and the blocks that
-    /// are complete thereby.
+    /// Worth of all wanted pieces in a range, which are then wanted no longer; and the blocks that this
+    /// completes.
     pub fn take(&mut self, from: u64, to: u64, op: Op) -> (u64, Vec<(usize, u64)>) {
         let (mut worth, mut complete) = (0, Vec::new());
         let Self { wanted, layers, region_weights, .. } = self;

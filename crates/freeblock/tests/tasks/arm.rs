@@ -95,7 +95,7 @@ impl Arm {
     }
 
     pub fn with_cadence(drive: Drive, cadence: SimDuration) -> Self {
-        // The paper's: what it does can be worked out by hand.
+        // The paper's: its times can be worked out by hand.
         let options = Options { rule: Rule::Greedy, ..Options::default() };
         Self::with_options(drive, options, cadence)
     }

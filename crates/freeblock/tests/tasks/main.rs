@@ -1,4 +1,4 @@
-//! The task interface: what each call of the paper's table 1 promises, held to a slow registry.
+//! The task interface: the promises of each call of the paper's table 1, against a slow registry.
 #![allow(missing_docs)]
 
 mod arm;

@@ -1,4 +1,4 @@
-//! Memory goes by one bit a block, whatever the blocks hold.
+//! Memory is one bit a block, independent of the blocks' size.
 
 use freewheel_freeblock::tasks::{BlockSelection, CADENCE, Extent, TaskSpec, Tasks, Until};
 use freewheel_freeblock::{ForegroundEvent, ForegroundObserver, Options, Rule};
@@ -32,7 +32,7 @@ fn a_whole_drive_of_24_tb_takes_a_bit_a_block_and_layer() {
     let one = arm.tasks.memory();
     assert!(one.wanted.get() >= blocks / 8, "{one:?}");
     assert!(one.wanted.get() <= bits_of(blocks, tracks), "{one:?}");
-    assert_eq!(one.tasks, Bytes::ZERO, "who is alone on a layer needs no bitmap of its own");
+    assert_eq!(one.tasks, Bytes::ZERO, "a task that is alone on a layer needs no bitmap");
     assert_eq!(one.index, idle.index, "the index is as large without tasks");
     // Sharing a layer costs a bit a block and task, and no layer.
     let second = arm.tasks.register(NOW, spec).unwrap();

@@ -124,7 +124,7 @@ impl Oracle {
         self.add(id, &spec.extents)
     }
 
-    /// What becomes of other tasks when blocks are added to one.
+    /// Effects on other tasks when blocks are added to one.
     pub fn add(&mut self, id: TaskId, extents: &[Extent]) -> Vec<Expected> {
         let (op, size) = (self.tasks[&id].spec.op, self.tasks[&id].size());
         let added: BTreeSet<u64> = extents.iter().flat_map(|e| blocks(e, size)).collect();
@@ -296,7 +296,7 @@ impl Oracle {
     }
 
     /// Takes what has happened in and checks it: all that `must` be, and nothing but that and what
-    /// `may` be. Then what follows by itself.
+    /// `may` be. Then the consequences.
     pub fn follow(&mut self, events: &[Event], must: &[Expected], may: &[Expected]) {
         let mut happened: BTreeMap<Expected, usize> = BTreeMap::new();
         for event in events {

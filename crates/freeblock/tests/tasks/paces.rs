@@ -19,7 +19,7 @@ fn arm() -> Arm {
     Arm::with_cadence(drive, SimDuration::from_ms(500))
 }
 
-/// A task on every other cylinder from `first` on, which gets nothing but what gaps give.
+/// A task on every other cylinder from `first` on, which gets blocks in gaps only.
 fn stripes(arm: &Arm, first: u64) -> TaskSpec {
     let cylinder = arm.capacity() / u64::from(CYLINDERS);
     let starts = (first..CYLINDERS.into()).step_by(2);
@@ -82,7 +82,7 @@ fn a_task_that_is_late_for_its_deadline_is_preferred() {
     // But for ties, which layers of their own break in another order.
     assert!(relaxed.0.abs_diff(equal.0) * 50 < equal.0, "a deadline far off changes nothing");
     assert!(late.0 > equal.0 * 4 / 3, "{late:?} {equal:?}");
-    // Alone, lateness changes nothing.
+    // Alone, lateness makes no difference.
     let alone = |pace| {
         let mut arm = self::arm();
         let spec = TaskSpec { pace, ..stripes(&arm, 0) };
@@ -133,7 +133,7 @@ fn a_task_that_has_caught_up_is_worth_no_more_than_before() {
         }
         arm.now - NOW
     };
-    // Of all that it gets by itself it needs a third, and has less behind a rival of high priority.
+    // It needs a third of the blocks that it gets alone, and has less after a rival of high priority.
     let run = |pace| {
         let mut arm = arm();
         let spec = part(&arm, pace);

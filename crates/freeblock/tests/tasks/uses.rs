@@ -1,4 +1,4 @@
-//! What is built on tasks keeps its limits and does what it is for.
+//! Uses of tasks keep their limits and serve their purpose.
 
 use std::collections::BTreeMap;
 

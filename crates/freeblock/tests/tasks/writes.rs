@@ -196,7 +196,7 @@ fn a_freeblock_read_waits_for_a_write_of_the_gap_that_its_task_gave_up() {
     let spec = TaskSpec::new(READ, 8, vec![Extent::new(0, 64)]);
     let reader = arm.tasks.register(NOW, spec).unwrap();
     assert!(arm.tasks.progress(reader, NOW).unwrap().deferred > 0);
-    // The gap is over, and nothing of it was done.
+    // The gap is over, and none of it was done.
     arm.plan(READ, 2000, 1);
     assert_eq!(arm.tasks.progress(reader, NOW).unwrap().deferred, 0);
 }

@@ -118,7 +118,7 @@ impl Striping {
         self.split_by_drive(start.get(), end, first_unit, &mut each);
     }
 
-    /// The block behind the last of a request that lies on the volume.
+    /// The end of a request that lies on the volume.
     #[inline]
     fn assert_within(&self, start: VolumeBlock, blocks: Blocks) -> u64 {
         let end = start.get() + blocks.get();

@@ -11,7 +11,7 @@ pub struct Departure {
     pub begin: SimTime,
     /// Where it is then.
     pub from: Position,
-    /// What it did last.
+    /// Its last transfer.
     pub last_op: Op,
     /// Time that a change between reading and writing takes within a cylinder.
     pub read_write_switch: SimDuration,
@@ -41,9 +41,9 @@ pub enum Latency {
 }
 
 /// Carries out the accesses of commands to the media: a model, a simulator's with errors and work
-/// of its own in between, or a real one.
+/// between, or a real one.
 pub trait Actuator {
-    /// Does an access, and says what it took; command processing is none of it.
+    /// Does an access, and returns its times; command processing is none of it.
     fn access(
         &mut self,
         drive: &Drive,

@@ -36,7 +36,7 @@ impl Divisor {
         (quotient, remainder)
     }
 
-    /// What is left when `value` is divided.
+    /// The remainder when `value` is divided.
     #[inline]
     pub const fn remainder(self, value: u64) -> u64 {
         self.divide(value).1

@@ -3,7 +3,7 @@
 //! A zone's sectors are numbered in the order the LBNs run over its tracks (*position*). Spares and
 //! slips then say which positions carry data. The map is kept as *segments* within which LBN and
 //! position differ by simple arithmetic, so that a look-up costs a table lookup and two
-//! multiplications whatever the number of slips:
+//! multiplications, independent of the number of slips:
 //!
 //! ```text
 //!   lbn --segment--> data index --spare unit--> position --track--> (cylinder, surface, sector)
@@ -167,7 +167,7 @@ impl Zone {
             let rule = format!("the zone has only {} data blocks", indices - slipped);
             invalid(format!("{key}.reserved_blocks"), reserved, rule)
         })?;
-        // Breaks are in data order; LBNs begin behind the reserved blocks.
+        // Breaks are in data order; LBNs begin after the reserved blocks.
         let first_index = breaks.iter().rposition(|b| b.order <= reserved).unwrap_or(0);
         for (rank, step) in breaks[first_index..].iter().enumerate() {
             let offset = if rank == 0 { 0 } else { step.order - reserved };
@@ -547,8 +547,8 @@ impl Layout {
         (segment, end, zone_index as usize)
     }
 
-    /// The first of the blocks that lie with `lbn` on its track, and the block behind the last,
-    /// slips left out; remaps are left aside for the latter. Panics beyond the capacity.
+    /// The first and the end of the blocks that lie with `lbn` on its track, without slips; remaps are
+    /// left aside for the end. Panics beyond the capacity.
     #[inline]
     pub fn track_bounds(&self, lbn: Lbn) -> (Lbn, Lbn) {
         self.plain_track_bounds(lbn)
@@ -596,8 +596,8 @@ impl Layout {
         on_track.min().unwrap_or(lbn)
     }
 
-    /// The block behind the last of those that follow on `lbn` without leaving its cylinder. Panics
-    /// beyond the capacity.
+    /// The end of the blocks that follow `lbn` without leaving its cylinder. Panics beyond the
+    /// capacity.
     pub fn cylinder_end(&self, lbn: Lbn) -> Lbn {
         let cylinder = self.locate(lbn).cylinder;
         let mut end = self.track_bounds(lbn).1;

@@ -1,8 +1,8 @@
 //! The parts of one access in order of time, each with a wait before it.
 //!
-//! An access to one run of sectors is one leg. With zero-latency access begun amid the run it is
-//! two: the rest of the run from the next whole sector on, and, most of a turn later, its beginning.
-//! An access to several tracks has the legs of each track, one after the other.
+//! An access to one run of sectors is one leg. With zero-latency access begun within the run it is two:
+//! the rest of the run from the next whole sector on, and, most of a turn later, its beginning. An
+//! access to several tracks has the legs of each track, one after the other.
 //!
 //! Goals: the legs one after the other take exactly as long as the whole; a leg says to the
 //! nanosecond when its first data pass.
@@ -14,11 +14,11 @@ use freewheel_units::{Blocks, Lbn, Op, SimDuration};
 use super::actuator::Departure;
 use super::mechanics::{Access, Drive, OnTrack, Target};
 
-/// What is left of an access.
+/// The rest of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemainingAccess {
     next: Option<Target>,
-    /// What comes when `next` is done: as many blocks from `start` on.
+    /// Blocks from `start` on that follow after `next`.
     start: Lbn,
     blocks: u32,
     op: Op,
@@ -28,7 +28,7 @@ pub struct RemainingAccess {
 /// pass over slipped sectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leg {
-    /// What it reads or writes, all on one track.
+    /// Its transfers, all on one track.
     pub target: Target,
     /// Getting there: seek, settling, change between reading and writing.
     pub seek: SimDuration,
@@ -38,7 +38,7 @@ pub struct Leg {
     pub between: SimDuration,
     /// Its data under the head.
     pub transfer: SimDuration,
-    /// What is left of the access behind it.
+    /// The rest of the access after it.
     pub rest: RemainingAccess,
 }
 
@@ -66,7 +66,7 @@ impl Leg {
 }
 
 impl Drive {
-    /// The first leg of what is left of an access; None when nothing is. For `seek_error_ns` see
+    /// The first leg of the rest of an access; None at its end. For `seek_error_ns` see
     /// [`Self::media_access_from`].
     // Not inlined: where foreground requests are simulated, their own path keeps its inlining.
     #[inline(never)]
@@ -120,7 +120,7 @@ impl Drive {
         leg(end, amid.wait_ns, RemainingAccess { next: Some(beginning), ..after })
     }
 
-    /// The first leg of a target of several runs, with which nothing else is left.
+    /// The first leg of a target of several runs, without a rest.
     fn leg_of_visit(&self, departure: &Departure, seek: SimDuration, target: &Target) -> Leg {
         let (visit, taken) = self.next_visit(target.start, target.blocks);
         let runs = visit.runs();

@@ -1,4 +1,4 @@
-//! How much longer than their curve says movements are taken to be, by whoever must not be late.
+//! Margins on the times of movements, for callers that must not be late.
 
 use std::fmt;
 use std::ops::RangeInclusive;

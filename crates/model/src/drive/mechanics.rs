@@ -72,7 +72,7 @@ pub(super) struct TrackRun {
     pub(super) span_ns: u32,
 }
 
-/// The sector at which an access begun amid its run begins.
+/// The sector at which an access that begins within its run begins.
 #[derive(Clone, Copy)]
 pub(super) struct EntrySector {
     /// Sectors of the run before it, at least one.
@@ -286,9 +286,9 @@ impl Drive {
         self.media_access_after(now, self.seek_ns(from, target.at, target.op), target)
     }
 
-    /// Like [`Self::media_access`] for a head of which more is known than its place. The seek, if
-    /// there is one, takes `seek_error_ns` longer than its curve says (never less than nothing):
-    /// what a simulator draws within the tolerance.
+    /// Like [`Self::media_access`] for a head of which more is known than its place. The seek, if there
+    /// is one, takes `seek_error_ns` longer than its curve says (never below zero): what a simulator
+    /// draws within the tolerance.
     #[inline]
     pub fn media_access_from(
         &self,
@@ -371,7 +371,7 @@ impl Drive {
         }
     }
 
-    /// Seek time to `target` and nothing else.
+    /// Seek time to `target` alone.
     #[inline]
     pub fn seek_to(&self, from: Position, target: &Target) -> SimDuration {
         SimDuration::from_ns(self.seek_ns(from, target.at, target.op))
@@ -432,7 +432,7 @@ impl Drive {
         };
         // Edges are rounded to whole nanoseconds, so the estimate may be one sector early.
         let sectors = self.rotation.turns(passed_ns * u64::from(zone.blocks_per_track()));
-        // Nothing begins amid a sector of several blocks.
+        // Transfers begin at whole sectors of several blocks.
         let is_edge = |before: &u32| (run.sector + before).is_multiple_of(self.sector_blocks);
         let rest = (sectors as u32..run.blocks).filter(is_edge);
         rest.map(amid).find(|sector| sector.edge_ns >= passed_ns)
@@ -513,7 +513,7 @@ impl Drive {
         total
     }
 
-    /// Time from an arrival amid or before the runs to the first data that an access takes.
+    /// Time from an arrival within or before the runs to the first data that an access takes.
     pub(super) fn first_data_ns(&self, arrival: SimTime, op: Op, runs: &[TrackRun]) -> u64 {
         let phase = self.rotation.phase_ns(arrival);
         let first_edge = u64::from(runs[0].edge_ns);
@@ -535,9 +535,9 @@ impl Drive {
         runs.iter().filter_map(next_of).min().unwrap_or(wait_ns)
     }
 
-    /// Time when the head arrives amid the runs and may begin with what passes first: until the
-    /// last sector before the point of arrival has passed, a turn later. None when the head does
-    /// not arrive amid them.
+    /// Time when the head arrives within the runs and may begin with what passes first: until the last
+    /// sector before the point of arrival has passed, a turn later. None when the head does not arrive
+    /// within them.
     fn out_of_order_ns(&self, phase: u64, runs: &[TrackRun]) -> Option<u64> {
         let first_edge = u64::from(runs[0].edge_ns);
         let passed = self.rotation.forward_ns(first_edge, phase);

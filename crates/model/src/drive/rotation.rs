@@ -33,7 +33,7 @@ impl Rotation {
         self.period.get()
     }
 
-    /// Whole turns in so many nanoseconds.
+    /// Whole turns in `ns` nanoseconds.
     #[inline]
     pub fn turns(&self, ns: u64) -> u64 {
         self.period.divide(ns).0

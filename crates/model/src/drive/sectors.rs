@@ -1,9 +1,8 @@
 //! Sectors of the media that hold several blocks, as those of 512e and 4Kn drives do.
 //!
-//! Goals: what the head does of a command that keeps to no whole sectors, said once, for the drive and
-//! for whoever foresees it.
-//! Non-goals: sectors that are in the drive's buffer already, which are read again before a part of them
-//! is written.
+//! Goals: the head's work for a command of part sectors, in one place for the drive and for its
+//! prediction. Non-goals: sectors that are in the drive's buffer already, which are read again before a
+//! part of them is written.
 
 use freewheel_units::{Blocks, Lbn, Op};
 
@@ -45,7 +44,7 @@ impl Accesses {
 }
 
 impl Sectors {
-    /// Sectors of so many blocks, at least one.
+    /// Sectors of `blocks` blocks, at least one.
     pub fn of(blocks: u32) -> Self {
         assert!(blocks > 0, "a sector holds something");
         Self(blocks)
@@ -64,7 +63,7 @@ impl Sectors {
         (Lbn::new(from), Lbn::new(end.get().next_multiple_of(blocks)))
     }
 
-    /// Whether so many blocks from `start` on are no whole sectors.
+    /// Whether `blocks` blocks from `start` on are no whole sectors.
     #[inline]
     pub fn is_part(self, start: Lbn, blocks: u32) -> bool {
         let end = start.get() + u64::from(blocks);

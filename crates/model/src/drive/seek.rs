@@ -54,9 +54,9 @@ impl SeekCurve {
         }
     }
 
-    /// Time to move `distance` cylinders and, if `switches_head`, to another surface, until `op`
-    /// may begin. Both overlap: the longer counts. Zero when nothing moves. A write settles after
-    /// every movement. Margins are not in it. Panics beyond the last cylinder.
+    /// Time to move `distance` cylinders and, if `switches_head`, to another surface, until `op` may
+    /// begin. Both overlap: the longer counts. Zero without a movement. A write settles after every
+    /// movement. Margins are not in it. Panics beyond the last cylinder.
     #[inline]
     pub fn time_ns(&self, op: Op, distance: u32, switches_head: bool) -> u64 {
         let (table, switch) = match op {
@@ -89,13 +89,13 @@ impl SeekCurve {
         self.read_ns.len() as u32 - 1
     }
 
-    /// No seek of this distance or a longer one takes less, whatever the operation.
+    /// No seek of this distance or a longer one takes less, for any operation.
     #[inline]
     pub fn floor_ns(&self, distance: u32) -> u64 {
         self.with_least(self.floor.of(distance))
     }
 
-    /// No movement over this distance or a longer one and to another surface takes less, whatever the
+    /// No movement over this distance or a longer one and to another surface takes less, for any
     /// operation.
     #[inline]
     pub fn switch_floor_ns(&self, distance: u32) -> u64 {
@@ -119,7 +119,7 @@ impl SeekCurve {
         self.with_least(floor.of(distance))
     }
 
-    /// Where nothing moves there is no margin either.
+    /// Without a movement there is no margin either.
     #[inline]
     fn with_least(&self, floor_ns: u32) -> u64 {
         let margin_ns = if floor_ns > 0 { self.least_margin_ns } else { 0 };
@@ -140,11 +140,11 @@ impl SeekCurve {
     }
 }
 
-/// Distances up to which a floor is told for each.
+/// Distances up to which each has its floor.
 const NEAR: usize = 2048;
 
-/// Most steps in which it is told beyond. Both fit a cache where the tables do not, and a search
-/// looks at distances in no order.
+/// Most steps of the floor beyond. Both fit a cache where the tables do not, and a search looks at
+/// distances in no order.
 const FAR_MAX: usize = 16_384;
 
 /// No seek of a distance or a longer one takes less. Measured curves are not always monotone; a

@@ -45,7 +45,7 @@ impl TrackOrder {
     }
 
     /// The same order with the tracks turned by a sector for each slip in the sparing units before
-    /// theirs. Slips are positions, sorted; a unit has so many.
+    /// theirs. Slips are positions, sorted; a unit has this number.
     pub fn turned_by_slips(self, slips: &[u64], blocks_per_track: u64, unit: u64) -> Self {
         Self::Turned(Box::new(Turned {
             order: self,
@@ -210,11 +210,11 @@ pub(super) struct Bands {
     skews: BandSkews,
 }
 
-/// Skews that come again after every so many bands.
+/// Skews that recur after a number of bands.
 #[derive(Debug, Clone, PartialEq)]
 struct BandSkews {
     period: Divisor,
-    /// Sums of the skews behind the first 0, 1, ... bands of a period.
+    /// Sums of the skews after the first 0, 1, ... bands of a period.
     sums64: Vec<u64>,
     /// Sum of a whole period.
     total64: u64,
@@ -248,7 +248,7 @@ impl BandSkews {
         Self { period: Divisor::new(skews.len() as u64), sums64, total64 }
     }
 
-    /// Sum of the skews behind the bands before this one.
+    /// Sum of the skews after the bands before this one.
     fn before64(&self, band: u64) -> u64 {
         let (periods, within) = self.period.divide(band);
         periods.wrapping_mul(self.total64).wrapping_add(self.sums64[within as usize])

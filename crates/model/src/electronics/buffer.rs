@@ -9,7 +9,7 @@ use super::spec::BufferSpec;
 pub(super) struct Buffer {
     segments: Vec<Segment>,
     size: u64,
-    /// The first so many serve writes alone.
+    /// Number of first segments that serve writes alone.
     only_writes: usize,
     uses: u64,
 }
@@ -25,9 +25,9 @@ pub(super) struct Segment {
     pub dirty: bool,
     /// The media read into it or write from it until then: it cannot be given up before.
     pub media_until: SimTime,
-    /// The block behind the last that the host has been given, or has given.
+    /// The end of the blocks that the host has got, or has given.
     delivered: Lbn,
-    /// Idle time in which the drive read ahead into it, of blocks that nobody has asked for yet.
+    /// Idle time in which the drive read ahead into it, of blocks not requested yet.
     idle_work: SimDuration,
     last_use: u64,
 }
@@ -94,8 +94,8 @@ impl Buffer {
         ending
     }
 
-    /// Whether a write of `start..end` can join a dirty segment: at its end, before its beginning,
-    /// or over what it holds.
+    /// Whether a write of `start..end` can join a dirty segment: at its end, before its beginning, or
+    /// over its blocks.
     pub(super) fn can_join(&self, index: usize, start: Lbn, end: Lbn, combine: bool) -> bool {
         let s = &self.segments[index];
         let adjoins = s.end == start || s.start == end;
@@ -145,7 +145,7 @@ impl Buffer {
         if segment.written { 0 } else { new as u32 }
     }
 
-    /// The drive read ahead into this segment for so long while it had nothing else to do.
+    /// Adds idle time in which the drive read ahead into this segment.
     pub(super) fn add_idle_work(&mut self, index: usize, time: SimDuration) {
         self.segments[index].idle_work += time;
     }

@@ -19,8 +19,8 @@ struct Span {
 }
 
 impl Bus {
-    /// Takes the bus for `length` at the first time from `from` on at which it is free for so
-    /// long, and returns that time. Spans that ended by `now` are forgotten.
+    /// Takes the bus for `length` at the first time from `from` on at which it is free that long, and
+    /// returns it. Spans that ended by `now` are forgotten.
     #[inline]
     pub(super) fn take(&mut self, now: SimTime, from: SimTime, length: SimDuration) -> SimTime {
         while self.taken.front().is_some_and(|span| span.end <= now) {

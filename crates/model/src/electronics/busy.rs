@@ -75,7 +75,7 @@ mod tests {
         let mut busy = Busy::default();
         busy.command(at(0));
         busy.command(at(2));
-        // Writing back goes on for 3 ms after the last command.
+        // Writing back lasts until 3 ms after the last command.
         busy.own_work(at(4), at(13));
         busy.commands_done(at(10));
         assert_eq!(busy.total(), SimDuration::from_ms(13));

@@ -1,5 +1,5 @@
 //! The electronics between host and media: command queue, buffer, reading on, write-back, overheads,
-//! bus. Each part is a small model of its own; `unit/` puts them together.
+//! bus. Each part is a small model; `unit/` puts them together.
 
 mod buffer;
 mod bus;

@@ -12,22 +12,22 @@ pub(super) struct ReadAheadState {
     pub segment: usize,
     /// The next block to read.
     next: Lbn,
-    /// The block behind the last to read.
+    /// The end of the blocks to read.
     pub limit: Lbn,
     /// When the head was about to read `next`, and where it was.
     at: SimTime,
     head: Position,
     /// The run from `next` on, once it is worked out.
     run: Option<ReadAheadRun>,
-    /// Up to when [`Self::take_time`] has told what it did.
+    /// Up to when [`Self::take_time`] has reported.
     told: SimTime,
     /// When it stops, if it has not come to its limit before.
     stop: Option<SimTime>,
 }
 
-/// How far reading on has come by some time.
+/// How far reading on has come at some time.
 pub(super) struct ReadAheadPosition {
-    /// The block behind the last read whole.
+    /// The end of the blocks read whole.
     pub end: Lbn,
     /// Where the head is.
     pub head: Position,
@@ -148,8 +148,8 @@ struct ReadAheadRun {
     head: Position,
 }
 
-/// The block behind the last that a drive reads on to after a read of `start..end` whose segment
-/// begins at `segment_start`.
+/// The end of the blocks that a drive reads on to after a read of `start..end` whose segment begins at
+/// `segment_start`.
 pub(super) fn limit(
     drive: &Drive,
     spec: &BufferSpec,
@@ -180,7 +180,7 @@ pub(super) fn limit(
     reach.min(capacity).max(end)
 }
 
-/// The block behind the last that is read on to whatever waits.
+/// The end of the blocks that are read on to even if requests wait.
 pub(super) fn least(spec: &BufferSpec, end: Lbn) -> Lbn {
     end + Blocks::new(u64::from(spec.read_ahead_min_blocks))
 }

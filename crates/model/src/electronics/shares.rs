@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use freewheel_units::SimDuration;
 
-/// Writes in the buffer, and what it took to write them back. A destage brings the data of all writes
+/// Writes in the buffer, and the head time to write them back. A destage brings the data of all writes
 /// in its segment, so each has its part of the head's time by its blocks.
 #[derive(Debug, Clone, Default)]
 pub(super) struct DestageShares {

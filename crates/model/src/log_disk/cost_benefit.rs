@@ -26,8 +26,8 @@ impl Candidate {
     }
 }
 
-/// The best segment to clean, the first of equals; of segments with `slots` data blocks. A full
-/// segment frees nothing and is never chosen.
+/// The best segment to clean, the first of equals; of segments with `slots` data blocks. A full segment
+/// frees no space and is never chosen.
 pub fn best(candidates: impl Iterator<Item = Candidate>, slots: u32) -> Option<Candidate> {
     let mut best: Option<Candidate> = None;
     for candidate in candidates.filter(|candidate| candidate.live < slots) {

@@ -1,4 +1,4 @@
-//! A log-structured logical disk: whatever is written goes to the end of a log of segments.
+//! A log-structured logical disk: every write goes to the end of a log of segments.
 //!
 //! Goals: MIT's LLD as osdi00 section 5 uses it (de Jonge, Kaashoek and Hsieh 1993). A map from
 //! logical blocks to places, a segment under construction in memory that is written with one
@@ -80,7 +80,7 @@ impl LogIo {
 /// Something to ask a freeblock scheduler for: the place of one block on the drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FreeRequest {
-    /// Read it when that costs nothing.
+    /// Read it when that is free.
     Register(Lbn),
     /// It is not needed any more.
     Abort(Lbn),
@@ -130,7 +130,7 @@ pub struct LogDisk {
     spec: LogDiskSpec,
     segments: Segments,
     cache: BufferCache,
-    /// What is left to do for the command, the next thing last.
+    /// Remaining work for the command, the next last.
     steps: Vec<Step>,
     /// What freeblock reads have delivered since the command last went on.
     delivered: Vec<Step>,
@@ -177,7 +177,7 @@ enum CopiedBy {
 enum InFlight {
     Fetch(LogicalBlock),
     Segment,
-    /// So many slots of it.
+    /// Slots of it.
     Clean(CleanRest, u32),
 }
 
@@ -217,7 +217,7 @@ impl LogDisk {
         &self.spec
     }
 
-    /// What it has done so far.
+    /// Its work so far.
     pub fn work(&self) -> LogWork {
         self.work
     }
@@ -271,8 +271,8 @@ impl LogDisk {
         Place { segment: (blocks / of) as u32, slot: (blocks % of) as u32 }
     }
 
-    /// Begins a command. The request to serve before it goes on, or None when the command is done.
-    /// Panics when the command before is not.
+    /// Begins a command. The next request to serve, or None when the command is done. Panics when the
+    /// command before is not.
     pub fn command(&mut self, now: SimTime, command: Command) -> Option<LogIo> {
         assert!(self.in_flight.is_none() && self.steps.is_empty(), "a command at a time");
         self.steps.append(&mut self.delivered);
@@ -316,8 +316,8 @@ impl LogDisk {
         self.go_on(now)
     }
 
-    /// A freeblock read of the block at `start` is done. It is copied when the command goes on, or with
-    /// the next one when there is none. What was aborted in the meantime is ignored.
+    /// A freeblock read of the block at `start` is done. It is copied when the command continues, or
+    /// with the next one when there is none. What was aborted in the meantime is ignored.
     pub fn delivered(&mut self, start: Lbn) {
         let from = self.place_of(start);
         if self.wanted.remove(&from) {
@@ -395,8 +395,8 @@ impl LogDisk {
         }
     }
 
-    /// A block in the segment under construction is in memory already, and one that was never
-    /// written has nothing to read.
+    /// A block in the segment under construction is in memory already, and one that was never written
+    /// need not be read.
     fn fetch(&mut self, block: LogicalBlock) -> Option<(LogIo, InFlight)> {
         match self.place(block) {
             Some(place) if place.segment != self.segments.open() => {
@@ -458,7 +458,7 @@ impl LogDisk {
         self.steps.extend([Step::Clean, Step::CleanSegment(CleanRest { from: first, reads })]);
     }
 
-    /// Reads what is left of a segment, or the first of it.
+    /// Reads the rest of a segment, or the first of it.
     fn clean_segment(&mut self, rest: CleanRest) -> Option<(LogIo, InFlight)> {
         let CleanRest { from, reads } = rest;
         let mut live = self.segments.live_slots(from.segment, from.slot).map(|(slot, _)| slot);
@@ -478,7 +478,7 @@ impl LogDisk {
         Some((io, InFlight::Clean(CleanRest { from, reads }, end - first)))
     }
 
-    /// Copies what the foreground cleaner has read, in the order of its slots, and goes on.
+    /// Copies what the foreground cleaner has read, in the order of its slots, and continues.
     fn cleaner_read(&mut self, CleanRest { from, reads }: CleanRest, slots: u32) {
         let Place { segment, slot } = from;
         let behind = Place { segment, slot: slot + slots };
@@ -495,7 +495,7 @@ impl LogDisk {
         self.steps[begin..].reverse();
     }
 
-    /// Registers freeblock reads for as many segments as are to be cleaned at once.
+    /// Registers freeblock reads for the segments to be cleaned at once.
     fn want_segments(&mut self, now: SimTime) {
         let Cleaner::Freeblock { free_below, segments } = self.spec.cleaner else { return };
         if self.free_segments() >= free_below {
@@ -527,7 +527,7 @@ impl LogDisk {
         }
     }
 
-    /// Nobody needs what is at this place any more.
+    /// The block at this place is not needed any more.
     fn died(&mut self, place: Option<Place>) {
         let Some(place) = place else { return };
         if self.wanted.remove(&place) {

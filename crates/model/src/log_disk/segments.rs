@@ -103,8 +103,8 @@ impl Segments {
         *youngest = (*youngest).max(self.modified[block as usize]);
     }
 
-    /// Forgets where a block is. Returns the place that is dead now. A segment without live blocks
-    /// is free: whatever replaces its blocks is in the segment under construction, which is on the
+    /// Forgets where a block is. Returns the place that is dead now. A segment without live blocks is
+    /// free: the blocks that replace its own are in the segment under construction, which is on the
     /// media before the free one is written again.
     pub fn remove(&mut self, block: LogicalBlock) -> Option<Place> {
         let dead = self.places[block as usize].take()?;
@@ -116,8 +116,8 @@ impl Segments {
         Some(dead)
     }
 
-    /// The segment under construction is on the media: goes on with the next free one behind it,
-    /// around the end of the disk. Panics when none is free.
+    /// The segment under construction is on the media: continues with the next free one, around the end
+    /// of the disk. Panics when none is free.
     pub fn open_next(&mut self) {
         let written = self.open;
         let behind = self.free.range(written..).next().or(self.free.first());

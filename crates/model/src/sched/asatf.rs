@@ -8,11 +8,10 @@ use super::{Moment, Policy, Waiting};
 /// Serves the request with the smallest `T_pos - W * T_wait` (tr03 section 4.4, equation 1): SPTF
 /// at W = 0, FCFS for large W, and no starvation in between.
 ///
-/// Two searches run in step once the first few requests do not settle it, and the first to end has
-/// the answer: outwards from the head, where
-/// nobody beyond can win even with the oldest request's credit, and from the oldest request on,
-/// where nobody younger can win even without a seek. The first is short while waits are short, the
-/// second when they are long.
+/// Two searches run in step once the first few requests do not settle it, and the first to end has the
+/// answer: outwards from the head, until no request beyond can win even with the oldest one's credit,
+/// and from the oldest request on, until no younger one can win even without a seek. The first is short
+/// while waits are short, the second when they are long.
 #[derive(Debug)]
 pub struct Asatf {
     queue: ByCylinder,

@@ -13,7 +13,7 @@ use super::{Moment, Waiting};
 /// Requests by (cylinder, sequence).
 #[derive(Debug)]
 pub(super) struct ByCylinder {
-    /// At least one chunk, each sorted, and one behind the other; only a single one may be empty.
+    /// At least one chunk, each sorted, and in order; only a single one may be empty.
     chunks: Vec<Vec<Entry>>,
     slots: Vec<Waiting>,
     free: Vec<u32>,
@@ -82,7 +82,7 @@ impl ByCylinder {
     /// Where a request that waits is.
     pub(super) fn find(&self, waiting: &Waiting) -> Found {
         let found = self.place_of(waiting.target.at.cylinder, waiting.sequence);
-        // Behind the end of a chunk is the start of the next.
+        // The end of a chunk is the start of the next.
         if found.rank == self.chunks[found.chunk].len() {
             Found { chunk: found.chunk + 1, rank: 0 }
         } else {
@@ -142,7 +142,7 @@ pub(super) struct OutwardSearch<'a> {
     cylinder: u32,
     /// The next entry at or above the cylinder.
     above: Found,
-    /// The entry behind the next below it.
+    /// The entry after the next below it.
     below: Found,
 }
 

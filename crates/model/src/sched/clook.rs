@@ -14,7 +14,7 @@ use super::{Moment, Policy, Waiting};
 #[derive(Debug, Default)]
 pub struct Clook {
     queue: BTreeMap<(Lbn, u64), Waiting>,
-    /// Start of the request served last: the sweep goes on from there.
+    /// Start of the request served last: the sweep continues from there.
     swept_to: Lbn,
     /// Sequence of the last request known when the sweep got there.
     known: u64,

@@ -1,8 +1,8 @@
 //! Foreground scheduling: which waiting request the head serves next.
 //!
-//! One policy is one file and one row of [`POLICIES`]. A policy owns its waiting requests in the
-//! order that suits it, is told what arrives, and is asked for the next one when the head is free.
-//! It sees the drive only through [`Drive`]'s predictions, which are the drive's own.
+//! One policy is one file and one row of [`POLICIES`]. A policy owns its waiting requests in the order
+//! that suits it, learns of arrivals, and is asked for the next one when the head is free. It sees the
+//! drive only through [`Drive`]'s predictions, which are the drive's own.
 //!
 //! **Ties** are broken the same way everywhere: of requests that are equal by a policy's rule, the
 //! one that arrived first is served first (smallest [`Waiting::sequence`]).
@@ -37,8 +37,8 @@ pub struct Waiting {
     pub arrival: SimTime,
     /// Unique and ascending in order of arrival.
     pub sequence: u64,
-    /// Force unit access: a write is done when its data are on the media, whatever the write cache;
-    /// a read comes from the media.
+    /// Force unit access: a write is done when its data are on the media, even with a write cache; a
+    /// read comes from the media.
     pub fua: bool,
 }
 

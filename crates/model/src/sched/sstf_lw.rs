@@ -3,11 +3,11 @@
 use super::by_cylinder::ByCylinder;
 use super::{Moment, Policy, Waiting};
 
-/// For drives with freeblock work: seek time is lost to everybody, rotational latency is what
-/// freeblock requests live on. Serves the request with the least seek time less `latency_weight` times its
-/// latency. A latency_weight of zero gives SSTF, and SPTF would be one of minus one: the paper's SPTF-SW
-/// (osdi00 section 3.3) trades positioning time for latency between those two, this goes on beyond
-/// SSTF.
+/// For drives with freeblock work: seek time is lost to everybody, rotational latency is what freeblock
+/// requests live on. Serves the request with the least seek time less `latency_weight` times its
+/// latency. A latency_weight of zero gives SSTF, and SPTF would be one of minus one: the paper's
+/// SPTF-SW (osdi00 section 3.3) trades positioning time for latency between those two, this extends
+/// beyond SSTF.
 #[derive(Debug)]
 pub struct SstfLw {
     queue: ByCylinder,

@@ -55,7 +55,7 @@ pub struct Summary {
     pub max_ns: u64,
 }
 
-/// How many durations were at least so long and shorter than that.
+/// Durations of at least the first and below the second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bucket {
     /// The shortest that it counts.
@@ -102,12 +102,12 @@ impl Distribution {
         self.histogram.len()
     }
 
-    /// Exact mean, zero when nothing was counted.
+    /// Exact mean, zero without values.
     pub fn mean_ns(&self) -> f64 {
         if self.count() == 0 { 0.0 } else { self.sum_ns as f64 / self.count() as f64 }
     }
 
-    /// Standard deviation over mean, zero when nothing was counted.
+    /// Standard deviation over mean, zero without values.
     pub fn coefficient_of_variation(&self) -> f64 {
         let mean = self.mean_ns();
         if mean == 0.0 {

@@ -7,9 +7,8 @@
 //! say with the URSWRZ bit (unrestricted reads in sequential write required zones) whether they
 //! do, and Linux runs no others.
 //!
-//! Goals: a write costs the same whatever the number of zones.
-//! Non-goals: time (a zone's blocks lie where the layout puts them), what a drive-managed drive
-//! does behind the host's back, read-only and offline zones.
+//! Goals: a write costs the same with any number of zones. Non-goals: time (a zone's blocks lie where
+//! the layout puts them), internal work of drive-managed drives, read-only and offline zones.
 
 pub mod spec;
 mod zones;

@@ -57,7 +57,7 @@ pub enum ZoneType {
 pub enum ZoneCondition {
     /// A conventional zone has no write pointer.
     NotWritePointer,
-    /// Nothing is written since the last reset.
+    /// No block is written since the last reset.
     Empty,
     /// Opened by a write. The drive may close it when it needs the room.
     ImplicitlyOpen,
@@ -102,7 +102,7 @@ pub enum ZoneError {
     WriteBoundaryViolation {
         /// The zone it begins in.
         zone: u32,
-        /// The first block behind the write.
+        /// The end of the write.
         end: Lbn,
         /// Where it should have ended.
         boundary: Lbn,
@@ -119,7 +119,7 @@ pub enum ZoneError {
         /// The zone.
         zone: u32,
     },
-    /// INSUFFICIENT ZONE RESOURCES: as many zones are explicitly open as may be open.
+    /// INSUFFICIENT ZONE RESOURCES: the limit of explicitly open zones is reached.
     #[error("insufficient zone resources: {open} zones are explicitly open, as many as may be")]
     InsufficientZoneResources {
         /// How many.
@@ -342,7 +342,7 @@ impl Zones {
         Ok(())
     }
 
-    /// CLOSE ZONE: an open zone is closed, or empty if nothing is in it; others stay as they are.
+    /// CLOSE ZONE: an open zone is closed, or empty without blocks; others stay as they are.
     pub fn close(&mut self, zone: u32) -> Result<(), ZoneError> {
         self.check_write_pointer(zone)?;
         let State { condition, written } = self.states[zone as usize];
@@ -353,7 +353,7 @@ impl Zones {
         Ok(())
     }
 
-    /// FINISH ZONE: the zone is full, whatever was written.
+    /// FINISH ZONE: the zone is full, even without writes.
     pub fn finish(&mut self, zone: u32) -> Result<(), ZoneError> {
         self.check_write_pointer(zone)?;
         self.leave(zone, ZoneCondition::Full);

@@ -110,7 +110,7 @@ impl Sequential<'_> {
         end + late + self.overheads.read_completion.ns()
     }
 
-    /// The first time from `from` on at which the bus is free for so long.
+    /// The first time from `from` on at which the bus is free that long.
     fn bus_from(&mut self, from: u64, length: u64) -> u64 {
         if length == 0 {
             return from;

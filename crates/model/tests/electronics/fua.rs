@@ -1,8 +1,8 @@
 //! Force unit access (FUA): what the media must have done before the drive answers.
 //!
-//! ATA (ACS-4, WRITE DMA FUA EXT and READ FPDMA QUEUED) and SCSI (SBC-3, the FUA bit) ask for the
-//! same: a write is answered when its data are on the media, whatever the write cache; a read comes
-//! from the media, and newer data of these blocks that only the cache has are written before it.
+//! ATA (ACS-4, WRITE DMA FUA EXT and READ FPDMA QUEUED) and SCSI (SBC-3, the FUA bit) ask for the same:
+//! a write is answered when its data are on the media, even with a write cache; a read comes from the
+//! media, and newer data of these blocks that only the cache has are written before it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -152,7 +152,7 @@ impl Media<'_> {
         }
     }
 
-    /// The media serve a command: of what was written before it they have nothing older.
+    /// The media serve a command: they have no data older than earlier writes.
     fn check(&mut self, number: usize) {
         self.checked[number] = true;
         let earlier = (0..self.submitted.len())
@@ -167,7 +167,7 @@ impl Media<'_> {
     }
 }
 
-/// Lets a drive do all of it, and holds every command with FUA to what it promises.
+/// Lets a drive do all of it, and checks the promise of every command with FUA.
 fn watch(unit: Unit, wishes: &[Wish]) {
     let mut unit = unit.with_destage_shares();
     let mut watching = Watching::default();

@@ -119,7 +119,7 @@ pub fn buffered(change: impl FnOnce(&mut BufferSpec)) -> ElectronicsSpec {
     spec
 }
 
-/// Nothing but a queue: no buffer, no overheads, no time on the bus.
+/// A queue alone: no buffer, no overheads, no time on the bus.
 pub fn queued(depth: u32, scheduler: PolicySpec) -> ElectronicsSpec {
     ElectronicsSpec { queue: Some(queue(depth, scheduler)), ..ElectronicsSpec::default() }
 }
@@ -162,8 +162,8 @@ pub struct Outcome {
     pub served: Served,
 }
 
-/// Lets a drive do all of it, each command submitted when it has arrived and there is room, and
-/// holds the drive to what any run must keep to. A flush with nothing to do ends as it comes.
+/// Lets a drive do all of it, each command submitted when it has arrived and there is room, and holds
+/// the drive to what any run must keep to. A flush without work ends as it comes.
 pub fn run(unit: &mut Unit, wishes: &[Wish]) -> Vec<Outcome> {
     let mut outcomes: Vec<Option<Outcome>> = vec![None; wishes.len()];
     let mut submitted = Vec::new();
@@ -191,7 +191,7 @@ pub fn run(unit: &mut Unit, wishes: &[Wish]) -> Vec<Outcome> {
     outcomes.into_iter().map(|outcome| outcome.expect("every command is done")).collect()
 }
 
-/// An outcome at once only for a flush with nothing to do.
+/// An outcome at once only for a flush without work.
 pub fn submit(unit: &mut Unit, now: SimTime, wish: &Wish, sequence: u64) -> Option<Outcome> {
     if wish.op == Op::Flush {
         let served = Served { end: now, ..Served::default() };

@@ -1,4 +1,4 @@
-//! When a drive has nothing to do, and what happens while its head is lent.
+//! When a drive is idle, and what happens while its head is lent.
 
 use freewheel_model::drive::Position;
 use freewheel_units::{Op, SimTime};

@@ -7,7 +7,7 @@ use freewheel_units::{SimDuration, SimTime};
 
 use crate::hand::*;
 
-/// Nothing is written out before the drive has been idle for 100 ms.
+/// No write reaches the media before the drive has been idle for 100 ms.
 fn lazy(change: impl FnOnce(&mut BufferSpec)) -> ElectronicsSpec {
     buffered(|buffer| {
         buffer.destage_after_idle = SimDuration::from_ms(100);
@@ -88,7 +88,7 @@ fn writes_before_and_behind_one_that_waits_join_it_where_writes_are_combined() {
     let wishes = [writes(0, 50, 8), writes(1000, 58, 8), writes(2000, 42, 8), flushes(4000)];
     let combining =
         |on| lazy(|buffer| (buffer.write_segments, buffer.combine_sequential_writes) = (1, on));
-    // Blocks 42 to 65 come by from 4.2 to 6.6 ms.
+    // Blocks 42 to 65 pass from 4.2 to 6.6 ms.
     assert_eq!(ends_us(&run_with(&combining(true), &wishes)), [110, 1110, 2110, 6600]);
     // Each waits for the one before: block 50 from 5 ms on, block 58 from 5.88 ms, a turn later on.
     assert_eq!(ends_us(&run_with(&combining(false), &wishes[..2])), [110, 5880]);

@@ -95,6 +95,7 @@ impl Begins {
     /// Whether blocks are begun on a cylinder.
     #[inline]
     pub fn is_open(&self, cylinder: u32) -> bool {
+        // Closed cylinders are those from `next` on, around the last one.
         let round = if cylinder < self.next { self.cylinders } else { 0 };
         cylinder + round - self.next >= self.closed
     }
@@ -102,6 +103,7 @@ impl Begins {
     /// Closes all cylinders; returns those that were open.
     fn close(&mut self) -> [Range<u32>; 2] {
         let all = self.cylinders;
+        // Open cylinders lie just below `next`, around the first one.
         let open = all - self.closed;
         let ranges = match open.checked_sub(self.next) {
             // From the last ones around to the next.
@@ -131,11 +133,14 @@ impl Begins {
     /// Opens or closes cylinders; at most one is opened until the next [`Self::decided`].
     pub fn ration(&mut self, memory: &HeldMemory) -> Ration {
         let (is_rationed, is_full) = (memory.is_rationed(), memory.is_full());
+        // Rationing begins with all closed, as bounds must not count pieces without memory.
         let closes = is_rationed && (is_full || !self.is_rationed);
         (self.is_rationed, self.is_full) = (is_rationed, is_full);
         if closes && self.closed < self.cylinders {
             return Ration::Closed(self.close());
         }
+        // After memory was full an eighth must be free, or cylinders would open and close with every
+        // block.
         let goes_on = self.is_opening || memory.room >= memory.limit / AGAIN;
         if self.closed > 0 && !self.has_moved && (!is_rationed || !is_full && goes_on) {
             return Ration::Opened(self.open());

@@ -98,10 +98,12 @@ impl Layer {
     pub(super) fn pieces_of(&self, stretch: &TrackExtent) -> [Option<Piece>; 2] {
         let (first, end) = (stretch.first, stretch.end());
         let bit = 2 * u64::from(stretch.id);
+        // A block that begins before the extent, or begins with it and ends after it.
         let head = self.containing(first).filter(|&block| {
             let start = self.start(block);
             start < first || start + self.size.get() > end && start == first
         });
+        // A block that ends after the extent, unless it is the same one.
         let tail = self
             .containing(end - 1)
             .filter(|&block| self.start(block) + self.size.get() > end && head != Some(block));
@@ -176,6 +178,7 @@ impl Layer {
             } else {
                 self.pieces.remove(bit, bit + 1);
             }
+            // A new or dropped block holds no data.
             was_held |= self.pieces_of_held.remove(bit, bit + 1) > 0;
         }
         was_held
@@ -191,6 +194,7 @@ impl Layer {
     ) {
         let (mut at, end) = (layer.start(from), layer.start(to));
         while at < end {
+            // Only the block across the end of an extent comes in pieces: one look an extent.
             let stretch_end = tracks.stretch_of(at).1.end();
             let block = layer.containing(stretch_end - 1);
             if let Some(block) = block.filter(|&block| block < to)

@@ -40,7 +40,7 @@ pub struct Delivered {
     pub layer: usize,
     /// First wanted block, counted in the layer's blocks.
     pub first: u64,
-    /// How many.
+    /// Number of blocks of the layer.
     pub blocks: u64,
 }
 
@@ -292,6 +292,7 @@ impl Wanted {
         // Pieces lie at the ends of an extent.
         let reaches_end = from <= stretch.first || to >= stretch.end();
         let takeable = layer.takeable(allowance.begins);
+        // One look at both bits of the extent: most extents have no wanted piece.
         if from >= to || !reaches_end || !takeable.has_of_pair(2 * u64::from(stretch.id)) {
             return;
         }
@@ -322,6 +323,7 @@ impl Wanted {
         self.for_each_part(tracks, at, place, passing, op, &mut |layer, stretch, (from, to)| {
             let LayerKey { size, weight, .. } = layer.key;
             let (first, end) = layer.whole(from, to);
+            // Blocks of an extent are consecutive bits, so counting words counts whole blocks.
             let blocks = layer.wanted.count_in(first, end);
             sum.items += blocks;
             sum.value += blocks * size * weight;
@@ -401,6 +403,7 @@ impl Wanted {
         let phase = rotation.phase_ns(begin);
         let passing = tracks.passing(&place, &tracks.window(begin, stay.length()));
         self.items(tracks, at, &place, passing, op, &mut |item| {
+            // The next time that the item's first sector passes after the stay began.
             let edge = tracks.edge_ns(&place, tracks.sector_on(at, item.first));
             show(Timed { at: stay.from + rotation.forward_ns(phase, edge), item });
         });
@@ -441,6 +444,7 @@ impl Wanted {
                     }
                 });
             }
+            // As if memory had room: a bound must not depend on how much is held now.
             let takeable = layer.takeable(begins);
             if takeable.has_of_pair(2 * u64::from(stretch.id)) {
                 for piece in layer.pieces_of(stretch).into_iter().flatten() {
@@ -485,6 +489,7 @@ impl Wanted {
         let (first, end) = layer.whole(from, to);
         let mut is_less = false;
         if first < end && layer.wanted.count_in(first, end) > 0 {
+            // Whole blocks in the range are complete, with their pieces.
             layer.wanted.for_each_run(first, end, |first, end| {
                 deliver(&key, Delivered { layer: number, first, blocks: end - first });
             });
@@ -494,6 +499,7 @@ impl Wanted {
         // What lies only partly in the range, at its two ends.
         let layer = &self.layers[number];
         let outside = |block: &u64| layer.start(*block) < from || layer.start(block + 1) > to;
+        // At most one block lies across each end.
         let before = layer.containing(from).filter(outside);
         let behind = layer.containing(to - 1).filter(outside).filter(|&b| Some(b) != before);
         for block in [before, behind].into_iter().flatten() {
@@ -517,6 +523,7 @@ impl Wanted {
     ) -> bool {
         let layer = &self.layers[number];
         let size = layer.block_held();
+        // Another block is held only if memory lasts.
         let has_room = self.held + size <= self.held_max;
         let (mut taken, mut left, mut was_held) = (Vec::new(), Vec::new(), false);
         layer.for_each_piece(tracks, block, |on, piece| {
@@ -534,6 +541,7 @@ impl Wanted {
         let layer = &mut self.layers[number];
         let key = layer.key;
         for (_, bit) in taken {
+            // The piece has come: it is wanted no longer.
             layer.pieces.remove(bit, bit + 1);
             layer.pieces_of_held.remove(bit, bit + 1);
         }
@@ -564,6 +572,7 @@ impl Wanted {
                 Op::Write => &mut ceiling.writes,
                 _ => &mut ceiling.reads,
             };
+            // Fewer blocks than a turn's sectors: all of them may pass, and no more.
             if wanted < turn.into() {
                 of.few += wanted * weight;
             } else {

@@ -46,13 +46,13 @@ pub fn multiply(curve: CurveSpec, factor: f64) -> CurveSpec {
     }
 }
 
-/// The curve of an arm that passes `density` times as many tracks in the same time: horizontal
-/// scaling, tr03 section 5.1.1. What took a seek of d of the old `cylinders` now takes one of
-/// d times `density`, and no seek takes less than that of one old cylinder.
+/// The curve of an arm that passes `density` times the tracks in the same time: horizontal scaling,
+/// tr03 section 5.1.1. What took a seek of d of the old `cylinders` now takes one of d times `density`,
+/// and no seek takes less than that of one old cylinder.
 ///
 /// A power with a line becomes a table, for no power stays at its first value over the shortest
-/// distances. Three points stay as they are and are joined anew over the new cylinders, which moves
-/// a time by no more than one cylinder makes, old or new.
+/// distances. Three points stay as they are and are joined anew over the new cylinders, which moves a
+/// time by at most one cylinder's, old or new.
 pub fn stretch(
     curve: CurveSpec,
     cylinders: u32,
@@ -109,8 +109,8 @@ fn sample(
     Ok(distances.map(|d| (d, time_at(d))).collect())
 }
 
-/// Every new point lies on the stretched curve. Points are rounded away from the shorter
-/// distances, so that the last straight line, which goes on beyond the table, keeps its slope.
+/// Every new point lies on the stretched curve. Points are rounded away from the shorter distances, so
+/// that the last straight line, which extends beyond the table, keeps its slope.
 fn stretch_table(points: &[(u32, f64)], density: f64) -> Vec<(u32, f64)> {
     let new = |old: u32| (f64::from(old) * density).ceil() as u32;
     // All that is no longer than one old cylinder takes as long.
@@ -246,7 +246,7 @@ mod tests {
     fn a_table_that_shrinks_to_one_distance_keeps_its_last_slope() {
         let table = CurveSpec::Table { cylinders_ms: vec![(1, 1.0), (2, 2.0), (4, 3.0)] };
         let shrunk = stretch(table, 100, 0.2).unwrap();
-        // Distance d stands for 5 d: half a millisecond a cylinder from 3 ms at 4.
+        // Distance d becomes 5 d: half a millisecond a cylinder from 3 ms at 4.
         assert_eq!(shrunk, CurveSpec::Table { cylinders_ms: vec![(1, 3.5), (2, 6.0)] });
     }
 }

@@ -1,4 +1,4 @@
-//! A drive as technology would make it: the four dimensions of tr03 section 5, each by itself.
+//! A drive as technology would make it: the four dimensions of tr03 section 5, each alone.
 //!
 //! Goals: any drive can be scaled; what a factor does not concern stays as it is, to the bit; a
 //! scaled drive is an ordinary drive file whose values say that they are derived.
@@ -16,16 +16,16 @@
 //! - *Write settle, head switch and seek tolerance* go with `seek`. The paper's write curve holds
 //!   the settling (section 3.3) and is scaled whole; a head switch is a small movement of the same
 //!   arm.
-//! - *A seek of no more than one old cylinder* takes as long as that one did, however dense the
-//!   tracks have become: it is settling and not distance.
+//! - *A seek of one old cylinder at most* takes as long as that one did, however dense the tracks have
+//!   become: it is settling and not distance.
 //! - *Slips and remaps* are dropped when positions on the media change: defects are places on the
-//!   surfaces of one specimen. With the slips goes what they turned tracks by. Spares and reserved
-//!   blocks keep their share of the space.
+//!   surfaces of one specimen. With the slips go the angles by which they turned tracks. Spares and
+//!   reserved blocks keep their share of the space.
 //! - *Bands and spare units of cylinders* keep their number of cylinders, however dense the tracks
 //!   have become: so units stay whole bands at any factor. A seek over a band then takes less, and
 //!   skews that hide one follow.
-//! - *What the maker promises* is left out: nobody advertises a scaled drive. So is what belongs to
-//!   the measured one.
+//! - *What the maker promises* is left out: a scaled drive has no data sheet. So is what belongs to the
+//!   measured one.
 
 mod curves;
 mod skews;
@@ -148,7 +148,7 @@ impl Scaling {
         }
         scaled.cylinders = zones::scale_count(spec.cylinders, self.track_density);
         scaled.zones = zones::scale(spec, self);
-        // Nobody makes, advertises or has measured a scaled drive.
+        // A scaled drive was never made, advertised or measured.
         if *self != Self::default() {
             scaled.advertised = Advertised::default();
             scaled.measured_on = None;

@@ -87,7 +87,7 @@ impl Timing {
 /// the next track has become shorter or longer, and never shorter than that switch; in angle
 /// rounded up to whole sectors. Where neither a time nor a sector has changed, skews stay.
 ///
-/// A switch that takes longer than a turn loses its whole turns, whatever the skew.
+/// A switch that takes longer than a turn loses its whole turns with any skew.
 ///
 /// `spec` has the same zones as they were before.
 pub fn choose(
@@ -116,8 +116,7 @@ pub fn choose(
     }
 }
 
-/// Where a zone has none, the track skew stands for them: but the two hide different switches, and
-/// may part.
+/// Where a zone has none, the track skew is theirs: but the two hide different switches, and may part.
 fn band_skews(old: &ZoneSpec, track_skew: Turn, scale: impl Fn(Turn) -> Turn) -> Vec<Turn> {
     if !old.band_skews.is_empty() {
         return old.band_skews.iter().map(|skew| scale(*skew)).collect();

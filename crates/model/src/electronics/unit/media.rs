@@ -71,7 +71,7 @@ impl Unit {
                 let target = target_of(&self.drive, buffer, destage);
                 self.drive.positioning(begin, self.media.head, &target).total().ns()
             };
-            // A flush waits for what was written before it, and for nothing that came later.
+            // A flush waits for earlier writes only.
             let newest = self.flushes.front().map_or(u64::MAX, |flush| flush.newest);
             self.write_back.cheapest(buffer, newest, reach).unwrap_or(0)
         };
@@ -102,8 +102,8 @@ impl Unit {
         self.end_flushes();
     }
 
-    /// Whether at `now` the drive has nothing to do, on its own account either: no command is inside,
-    /// all that was written is on the media, and reading ahead has come to its limit.
+    /// Whether at `now` the drive is idle, without work on its own account either: no command is
+    /// inside, all that was written is on the media, and reading ahead has come to its limit.
     pub fn is_idle(&mut self, now: SimTime) -> bool {
         if self.inside > 0 || !self.flushes.is_empty() || !self.done.is_empty() {
             return false;

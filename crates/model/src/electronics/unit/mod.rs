@@ -26,7 +26,7 @@ use crate::drive::spec::ByOp;
 use crate::drive::{Access, Actuator, Drive, Exact, HeadTime, Position};
 use crate::sched::{Moment, ParsePolicyError, Policy, Waiting};
 
-/// A drive with its electronics, and what it remembers.
+/// A drive with its electronics, and their state.
 pub struct Unit {
     /// Its command processing takes no time: the electronics' does.
     drive: Arc<Drive>,
@@ -67,7 +67,7 @@ pub struct Unit {
     processing_time: SimDuration,
 }
 
-/// The arm and what it does.
+/// The arm and its work.
 #[derive(Debug, Clone)]
 struct Media {
     head: Position,
@@ -91,7 +91,7 @@ struct Command {
     overhead: SimDuration,
     /// When its processing is over.
     ready: SimTime,
-    /// Nothing of it is in the buffer, nor will be when its processing is over.
+    /// None of its blocks is in the buffer, nor will be when its processing is over.
     misses: bool,
 }
 
@@ -155,7 +155,7 @@ pub struct Served {
 }
 
 impl Served {
-    /// What it took of the head.
+    /// Its head time.
     #[inline]
     pub fn head(&self) -> SimDuration {
         self.seek + self.rotate + self.transfer
@@ -230,8 +230,8 @@ impl Unit {
     }
 
     /// The sequence of a write that the buffer had taken and that has been on its way to the media
-    /// since this was last asked, in that order, and what it takes of the head: its part by blocks of the
-    /// destage that brings it. None when there is no further one, and of a unit without
+    /// since this was last asked, in that order, and its head time: its part by blocks of the destage
+    /// that brings it. None when there is no further one, and of a unit without
     /// [`Self::with_destage_shares`].
     pub fn destage_share(&mut self) -> Option<(u64, SimDuration)> {
         self.shares.as_mut()?.take()
@@ -279,7 +279,7 @@ impl Unit {
         self.inside > 0
     }
 
-    /// When the head is done with what it does now and cannot leave.
+    /// When the head is done with its work that it cannot leave.
     #[inline]
     pub fn media_free(&self) -> SimTime {
         self.media.free
@@ -301,8 +301,8 @@ impl Unit {
         !self.write_back.waits_up_to(write) && self.media.destaged <= now
     }
 
-    /// What the head did for commands and destages so far, and the transfer of blocks that were
-    /// read ahead and asked for; reading ahead for nothing is left out.
+    /// What the head did for commands and destages so far, and the transfer of blocks that were read
+    /// ahead and asked for; reading ahead in vain is left out.
     pub fn head_time(&self) -> HeadTime {
         self.media.head_time
     }
@@ -313,7 +313,7 @@ impl Unit {
     }
 
     /// Time during which a command was inside, the drive wrote back, or read ahead what the host then
-    /// asked for; up to the last command that is done. Reading ahead for nothing is left out.
+    /// asked for; up to the last command that is done. Reading ahead in vain is left out.
     pub fn busy(&self) -> SimDuration {
         self.busy.total()
     }
@@ -362,7 +362,7 @@ impl Unit {
         true
     }
 
-    /// What next happens that can be seen, if nothing is submitted before.
+    /// The next visible event, if no command is submitted before.
     #[inline]
     pub fn next_event(&self) -> Option<NextEvent> {
         let done = self.done.last().map(|done| done.served.end);
@@ -455,7 +455,7 @@ impl Unit {
         let wanted = self.flush_needs_media() || !self.blocked.is_empty();
         let may = wanted && !self.write_back.is_empty();
         // Destages that a write waits for and commands take turns; those that a flush waits for go
-        // first: they are no more than the buffer held when it came.
+        // first: they are at most those that the buffer held when it came.
         if may && (self.destage_is_next || self.waiting.is_empty() || !self.flushes.is_empty()) {
             self.destage_is_next = false;
             self.destage_next(self.now);

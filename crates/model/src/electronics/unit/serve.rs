@@ -59,8 +59,8 @@ impl Unit {
         self.finish(command, true, &media, tail, ready + wait + tail + late);
     }
 
-    /// The head passed over blocks read ahead in time of its own; those that are asked for now for
-    /// the first time were worth it.
+    /// The head passed over blocks read ahead in idle time; those that are asked for now for the first
+    /// time were worth it.
     pub(super) fn count_read_ahead(&mut self, start: Lbn, blocks: u32, segment: usize) {
         let Some(buffer) = &mut self.buffer else { return };
         let new = buffer.deliver(segment, behind(start, blocks), blocks);
@@ -127,7 +127,7 @@ impl Unit {
         }
     }
 
-    /// A read of which the buffer has nothing, or the blocks of a segment before an LBN.
+    /// A read of which the buffer has no block, or the blocks of a segment before an LBN.
     pub(super) fn read_from_media(
         &mut self,
         command: &Command,
@@ -154,9 +154,9 @@ impl Unit {
         self.finish(command, false, &access, tail, media_end + tail + late);
     }
 
-    /// Time of the bus behind the end of the media's part: block after block goes over as it comes
-    /// in, so a bus slower than the media is busy from the first block on, a faster one has only
-    /// the last left. What the buffer held already goes over while the arm moves.
+    /// Time of the bus after the end of the media's part: block after block goes over as it comes in,
+    /// so a bus slower than the media is busy from the first block on, a faster one has only the last
+    /// left. What the buffer held already goes over while the arm moves.
     #[inline]
     pub(super) fn bus_behind_read(
         &self,
@@ -233,15 +233,15 @@ impl Unit {
             return start;
         }
         let (first, end) = self.drive.layout().track_bounds(start);
-        // As many as a whole track has, where slips and spares are few.
+        // The blocks of a whole track, where slips and spares are few.
         let on_track = (end.get() - first.get()) as u32;
         let passed = self.drive.rotation().parts_passing(access.rotate, on_track);
         let before = start.get() - first.get();
         Lbn::new(start.get() - passed.min(before))
     }
 
-    /// The buffer takes a write for which it has room from `room` on, in the dirty segment `joins`
-    /// or in one of its own.
+    /// The buffer takes a write for which it has room from `room` on, in the dirty segment `joins` or
+    /// in a new one.
     pub(super) fn write_to_buffer(
         &mut self,
         command: &Command,
