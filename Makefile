@@ -14,8 +14,8 @@ test: lint
 	$(CARGO) test --workspace --locked
 	$(CARGO) test --package freewheel-cli --test cli --locked -- --ignored --test-threads 1
 
-## ext4 in a QEMU guest on `freewheel serve`, which is killed meanwhile: half a minute. Needs Debian's
-## qemu-system-x86, busybox-static, e2fsprogs and cpio; takes a kernel from the package archive.
+## Runs ext4 in a QEMU guest on `freewheel serve`, and kills the server meanwhile: half a minute. Needs
+## Debian's qemu-system-x86, busybox-static, e2fsprogs and cpio; takes a kernel from the package archive.
 test-vm:
 	$(CARGO) build --package freewheel-cli
 	vm/run.sh $${CARGO_TARGET_DIR:-target}/debug/freewheel
@@ -26,7 +26,7 @@ test-clients:
 	$(CARGO) build --package freewheel-cli
 	vm/clients.sh $${CARGO_TARGET_DIR:-target}/debug/freewheel
 
-## 500 servers killed under load, and what they had promised read back: some minutes.
+## Kills 500 servers under load and reads their completed writes back: some minutes.
 test-kills:
 	FREEWHEEL_KILLS=500 $(CARGO) test --package freewheel-cli --test cli --locked kills
 
@@ -44,27 +44,27 @@ bench-scale:
 	mkdir -p out
 	$(CARGO) run --release --quiet --package freewheel-bench -- --scale out/bench.jsonl
 
-## What a freeblock decision costs, by drive, block size and how much is wanted: several minutes. With
-## huge pages, as docs/serve.md advises for large drives (glibc; others go on without).
+## Cost of a freeblock decision by drive, block size and share of wanted blocks: several minutes. Uses huge
+## pages, as docs/guide/serve.md advises for large drives (glibc; others run without).
 bench-freeblock:
 	GLIBC_TUNABLES=glibc.malloc.hugetlb=1 $(CARGO) run --release --quiet --package freewheel-bench -- --freeblock
 
-## That memory does not grow with the length of a run: 100,000,000 requests, generated and traced.
+## Shows that memory does not grow with the length of a run: 100,000,000 requests, generated and traced.
 bench-long:
 	$(CARGO) run --release --quiet --package freewheel-bench -- --long
 
-## The NBD server with a disk in memory beside nbdkit's, with one client for both, and a file by io_uring
-## beside one by threads, in TMPDIR: a minute. With DEVICE=/dev/sdX also the reads of that, likewise.
+## Compares the NBD server on a disk in memory with nbdkit's, and a file in TMPDIR by io_uring with one by
+## threads: a minute. With DEVICE=/dev/sdX also the reads of that device.
 bench-nbd:
 	$(CARGO) run --release --quiet --package freewheel-bench -- --nbd $(DEVICE)
 
-## The 4 KiB reads of one client and the server's memory before, during and after 64 hostile connections
-## of one process, beside nbdkit's: two minutes.
+## Reads of 4 KiB by one client, and the server's memory, before, during and after 64 hostile connections;
+## the same for nbdkit's: two minutes.
 bench-hostile:
 	$(CARGO) run --release --quiet --package freewheel-bench -- --nbd-hostile
 
-## Every claim in full: ours beside the papers', pages in out/, and data/reproduce.json, which a test sets
-## short runs beside. Prints its time.
+## Runs every claim in full. Writes pages in out/ and data/reproduce.json, with which a test compares short
+## runs. Prints its time.
 reproduce:
 	mkdir -p out
 	$(CARGO) run --release --quiet --package freewheel-cli -- reproduce --json --report out/reproduce.html > out/reproduce.json
@@ -73,7 +73,7 @@ reproduce:
 install:
 	$(CARGO) install --locked --path crates/cli
 
-## Writes the published JSON Schemas anew; a test holds them to the code.
+## Writes the published JSON Schemas; a test compares them with the code.
 schemas:
 	mkdir -p schemas
 	$(FREEWHEEL) sim --schema > schemas/sim.schema.json

@@ -48,7 +48,7 @@ client "nbdinfo --list" nbdinfo --list "$uri"
 
 head -c 512M /dev/urandom > "$work/there"
 client "nbdcopy, 512 MiB there" nbdcopy --flush "$work/there" "$uri"
-# The export is larger than that: cmp has seen enough then, and nbdcopy nobody who reads.
+# The export is larger than that: cmp ends first, and nbdcopy then has no reader.
 client "nbdcopy, 512 MiB back, compared" \
   bash -c "nbdcopy '$uri' - 2> /dev/null | head -c 512M | cmp - '$work/there'"
 
@@ -68,7 +68,7 @@ read_of() {
   "$freewheel" tasks --json | tr -d ' \n' | sed -n 's/.*"blocks_read":\([0-9]*\).*/\1/p'
 }
 scrubbed=$(read_of)
-[ "${scrubbed:-0}" -gt 0 ] || fail "the scrub has read nothing: $("$freewheel" tasks)"
+[ "${scrubbed:-0}" -gt 0 ] || fail "the scrub has read no block: $("$freewheel" tasks)"
 "$freewheel" tasks
 kill -TERM "$server"
 wait "$server" || fail "the server ends with $?: $(cat "$work/server")"

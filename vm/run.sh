@@ -1,9 +1,9 @@
 #!/bin/bash
 # ext4 in a QEMU guest on `freewheel serve`, with a scrub running: run.sh FREEWHEEL.
 #
-# A guest makes a file system on virtio-blk over NBD and writes files. The server is killed (-9) while it
-# goes on writing. A second guest on a new server finds what was synced, replays the journal, writes
-# again, and checks the file system. As root the disk is a loop device, by io_uring. Needs Debian's
+# A guest makes a file system on virtio-blk over NBD and writes files. The server is killed (-9) during
+# the writes. A second guest on a new server finds the synced files, replays the journal, writes again,
+# and checks the file system. As root the disk is a loop device, by io_uring. Needs Debian's
 # qemu-system-x86, busybox-static, e2fsprogs, cpio; takes a kernel image of Debian from the package
 # archive.
 set -euo pipefail
@@ -60,8 +60,7 @@ initramfs() {
   (cd "$root" && find . | cpio --quiet -o -H newc | gzip -1) > "$work/initramfs"
 }
 
-# What is served: a block device of the file where the system lets us make one, which is served by
-# io_uring, else the file itself.
+# The export: a loop device of the file where the system allows one, served by io_uring, else the file.
 device() {
   if loop=$(losetup --find --show --direct-io=on "$work/disk" 2> "$work/losetup"); then
     disk=$loop
@@ -112,7 +111,7 @@ truncate -s "$size" "$work/disk"
 device
 serve
 guest write SYNCED
-# In the midst of its writes.
+# During the guest's writes.
 sleep 2
 kill -9 "$server"
 wait "$server" 2>/dev/null || true

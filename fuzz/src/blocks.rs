@@ -1,10 +1,10 @@
-//! What must hold for any bytes at all that a client is sent as the blocks of a task: nothing
-//! panics, it makes no difference how the stream is cut, what is read and written again reads the
-//! same, and the manifest made of it can be read.
+//! Properties of a client's reading of a task's blocks, for any bytes. No input panics, and cuts of the
+//! stream make no difference. A stream that is read, written and read again is the same. The manifest
+//! made of it is readable.
 //!
 //! Goals: one body for the fuzz target and for the ordinary test over the saved corpus
 //! (`crates/live/tests/fuzz_corpus.rs`).
-//! Non-goals: whether a clean stream is read right; the tests of the crate show that.
+//! Non-goals: the values of a clean stream; tests of the crate check them.
 
 use freewheel_live::backup::Manifest;
 use freewheel_live::control::{BlockRange, NotARecord, Record, Records};

@@ -1,10 +1,9 @@
-//! What must hold for any bytes at all that a server is sent on its control socket: each request has
-//! an answer, a refusal says why, a task that begins is the one that was asked for, and the server
-//! is there afterwards.
+//! Properties of a server's control socket, for any bytes. Each request has an answer, and a refusal
+//! gives the reason. A task that begins is the requested one. The server still answers afterwards.
 //!
 //! Goals: one body for the fuzz target and for the ordinary test over the saved corpus
 //! (`crates/live/tests/fuzz_corpus.rs`).
-//! Non-goals: what becomes of a task; HTTP, which is a library's.
+//! Non-goals: the progress of a task; HTTP, which a library handles.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -23,7 +22,7 @@ use freewheel_sim::library;
 use freewheel_units::{Blocks, SimDuration};
 use serde_json::Value;
 
-/// A device that never answers: nothing goes on but what is asked for here.
+/// A device that never answers, so that tasks make no progress between requests.
 struct Silent(Blocks);
 
 impl Backend for Silent {
@@ -122,8 +121,8 @@ pub fn check(bytes: &[u8]) {
     }
 }
 
-/// What is asked of a path, but for what goes on without an end, and for what is none in HTTP: Hyper
-/// answers that without a word, or not at all where a preface of HTTP/2 follows.
+/// Whether a line requests a path with a finite answer in valid HTTP. Hyper answers invalid HTTP
+/// without a body, or not at all after a preface of HTTP/2.
 fn is_request(line: &str) -> bool {
     let path = line.strip_prefix("GET /").or(line.strip_prefix("POST /"));
     let is_allowed =

@@ -1,4 +1,4 @@
-//! A saved corpus, and seeded random damage to it, for the ordinary tests of whatever is fuzzed.
+//! A saved corpus, and seeded random damage to it, for the ordinary tests of fuzzed code.
 
 use std::fs;
 use std::path::Path;

@@ -1,9 +1,9 @@
-//! What must hold for any bytes at all that are read as a drive file: nothing panics, what is read
-//! and written again reads the same, and every block of a drive that builds has one place.
+//! Properties of drive files, for any bytes. No input panics. A file that is read, written and read
+//! again is the same. Every block of a drive that builds has one place.
 //!
 //! Goals: one body for the fuzz target and for the ordinary test over the saved corpus
 //! (`crates/sim/tests/fuzz_corpus.rs`).
-//! Non-goals: whether a clean file is read right; the tests of the library show that.
+//! Non-goals: the values of a clean file; tests of the library check them.
 
 use std::sync::Arc;
 

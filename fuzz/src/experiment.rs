@@ -1,9 +1,9 @@
-//! What must hold for any bytes at all that are read as an experiment with its overrides: nothing
-//! panics, and what is read and written again reads the same.
+//! Properties of experiments with overrides, for any bytes. No input panics. An experiment that is
+//! read, written and read again is the same.
 //!
 //! Goals: one body for the fuzz target and for the ordinary test over the saved corpus
 //! (`crates/sim/tests/fuzz_corpus.rs`).
-//! Non-goals: whether a clean file is read right; the tests of the crate show that.
+//! Non-goals: the values of a clean file; tests of the crate check them.
 
 use freewheel_sim::config::{Experiment, SimConfig};
 use freewheel_sim::library;

@@ -1,10 +1,9 @@
-//! What must hold for any bytes at all that are read as the journal of an extraction: nothing
-//! panics, what is read and written again reads the same, and a journal whose end is lost has the
-//! answers of its beginning.
+//! Properties of an extraction's journal, for any bytes. No input panics. A journal that is read,
+//! written and read again is the same. A journal without its end has the answers of its beginning.
 //!
 //! Goals: one body for the fuzz target and for the ordinary test over the saved corpus
 //! (`crates/extract/tests/fuzz_corpus.rs`).
-//! Non-goals: what an extraction makes of the answers; the tests of the crate show that.
+//! Non-goals: the results of an extraction; tests of the crate check them.
 
 use freewheel_extract::{JournalEntry, JournalError, JournalHead, read_journal};
 use freewheel_units::SimTime;

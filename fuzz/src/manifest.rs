@@ -1,9 +1,9 @@
-//! What must hold for any bytes at all that are read as a backup's manifest: nothing panics, what is
-//! read and written again reads the same, and a manifest does not differ from itself.
+//! Properties of a backup's manifest, for any bytes. No input panics. A manifest that is read, written
+//! and read again is the same, and equals itself in a comparison.
 //!
 //! Goals: one body for the fuzz target and for the ordinary test over the saved corpus
 //! (`crates/live/tests/fuzz_corpus.rs`).
-//! Non-goals: whether a clean manifest is read right; the tests of the crate show that.
+//! Non-goals: the values of a clean manifest; tests of the crate check them.
 
 use freewheel_live::backup::{Manifest, ManifestError};
 use twox_hash::XxHash3_128;

@@ -1,9 +1,9 @@
-//! What must hold for any bytes at all that an NBD session is fed: nothing panics, it makes no
-//! difference how the stream is cut, and what comes out is valid.
+//! Properties of NBD sessions, for any bytes. No input panics, cuts of the stream make no difference,
+//! and every output is valid.
 //!
 //! Goals: one body for the fuzz targets and for the ordinary test over the saved corpus
 //! (`crates/nbd/tests/fuzz_corpus.rs`).
-//! Non-goals: whether a clean stream is read right; the tests of the crate show that.
+//! Non-goals: the values of a clean stream; tests of the crate check them.
 
 use freewheel_nbd::client::{self, ExportInfo};
 use freewheel_nbd::server::{self, Request, Tls};
@@ -82,7 +82,7 @@ fn serve(stream: &[u8], tls: Tls, piece: usize) -> Outcome<server::Event> {
                 Err(violation) => return (events, Some(violation), session.ended()),
             }
         }
-        assert!(bytes.is_empty(), "bytes are left though nothing waits");
+        assert!(bytes.is_empty(), "bytes are left while no event waits");
     }
     (events, None, session.ended())
 }
@@ -133,7 +133,7 @@ fn ask(stream: &[u8], wish: u8, piece: usize) -> Outcome<client::Event> {
                 Err(violation) => return (events, Some(violation), session.ended()),
             }
         }
-        assert!(bytes.is_empty(), "bytes are left though nothing waits");
+        assert!(bytes.is_empty(), "bytes are left while no event waits");
     }
     (events, None, session.ended())
 }
@@ -166,7 +166,7 @@ fn answer(session: &mut client::Session, event: &client::Event, wish: u8) {
     }
 }
 
-/// A request of each kind that has a reply of its own, those that the export allows.
+/// A request of each kind with a separate reply, as far as the export allows.
 fn request(session: &mut client::Session, info: &ExportInfo) {
     let length = info.block_sizes.minimum.max(BLOCK);
     let span = Span { offset: u64::from(length), length };

@@ -38,7 +38,7 @@ fn drain(bytes: &[u8], format: Format, lenient: bool) -> (Vec<Record>, Option<Tr
             Err(error) => return (records, Some(error)),
         }
     }
-    assert!(reader.next().is_none(), "the iterator goes on after its end");
+    assert!(reader.next().is_none(), "the iterator continues after its end");
     (records, None)
 }
 

@@ -29,22 +29,22 @@ impl Case {
         Self { name: name.into(), requests, config, threads: 1, disksim: None }
     }
 
-    /// Beside what DiskSim does with it.
+    /// Compares the case with DiskSim under the same load.
     pub fn beside_disksim(self, load: Load) -> Self {
         Self { disksim: Some(load), ..self }
     }
 
-    /// Runs it on so many threads.
+    /// Runs the case on `threads` threads.
     pub fn on_threads(self, threads: usize) -> Self {
         Self { threads, ..self }
     }
 }
 
-/// What several runs of a case gave.
+/// Results of several runs of a case.
 pub struct Measured {
     /// Requests a second of every run, ascending.
     pub rates: Vec<f64>,
-    /// The same in every run.
+    /// Hash of the result, equal in every run.
     pub hash: String,
 }
 
@@ -54,8 +54,8 @@ impl Measured {
     }
 }
 
-/// osdi00's random workload: 4 KiB, two reads for each write, evenly spread. `keys` are further
-/// lines of the experiment in front of it.
+/// osdi00's random workload: 4 KiB, two reads for each write, evenly spread. `keys` are additional
+/// lines at the top of the experiment.
 pub fn random(keys: &str, outstanding: u64, requests: u64) -> String {
     format!(
         "{keys}\nworkload = {{ kind = \"closed\", outstanding = {outstanding}, requests = {requests} }}\n"
@@ -74,8 +74,8 @@ pub fn run(config: &str) -> RunResult {
     experiment.run().expect("a workload that fits the drive")
 }
 
-/// Runs a case `runs` times, from the text of the experiment to its result. Panics when the hashes
-/// differ.
+/// Runs a case `runs` times, from the text of the experiment to its result. Panics for different
+/// hashes.
 pub fn measure(case: &Case, runs: usize) -> Measured {
     let threads = rayon::ThreadPoolBuilder::new().num_threads(case.threads).build();
     let threads = threads.expect("threads");

@@ -1,8 +1,8 @@
-//! DiskSim beside ours, where it is there.
+//! DiskSim beside Freewheel, where DiskSim is installed.
 //!
-//! `DISKSIM` is the path of its program, and `DISKSIM_DRIVE` that of its file `atlas10k.diskspecs`, beside
-//! which lie the files that it names and `statdefs`. What is run is written anew each time from
-//! [`Load::parameters`] into a temporary folder: nothing of DiskSim is here.
+//! `DISKSIM` is the path of its program. `DISKSIM_DRIVE` is the path of its file `atlas10k.diskspecs`;
+//! the files that it names and `statdefs` are in the same folder. [`Load::parameters`] writes each
+//! run's parameters to a temporary folder, so this crate contains no part of DiskSim.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -19,23 +19,23 @@ pub struct Load {
     pub drives: usize,
 }
 
-/// Requests of a run: enough that loading its drives hardly counts. A run takes DiskSim 5 to 20 s.
+/// Requests of a run: enough that loading the drives hardly counts. A run takes DiskSim 5 to 20 s.
 const REQUESTS: u64 = 1_000_000;
 
-/// Blocks of 512 B of a drive as DiskSim has it, and of a stripe unit.
+/// Blocks of 512 B of a drive in DiskSim, and of a stripe unit.
 const BLOCKS: u64 = 17_938_986;
 const STRIPE: u64 = 128;
 
 /// DiskSim's name for the drive.
 const DRIVE: &str = "QUANTUM_TORNADO_validate";
 
-/// DiskSim, and its drive.
+/// DiskSim with its drive.
 pub struct Peer {
     program: PathBuf,
     drive: PathBuf,
 }
 
-/// What a table says below it.
+/// The note below a table.
 pub fn note(peer: Option<&Peer>) -> String {
     match peer {
         Some(peer) => format!("DiskSim: {}, one run in turn with each row", peer.program.display()),
@@ -46,7 +46,7 @@ pub fn note(peer: Option<&Peer>) -> String {
 }
 
 impl Peer {
-    /// None where the environment names no DiskSim. Panics when it names no drive for it.
+    /// None without `DISKSIM` in the environment. Panics when it is set without a drive.
     pub fn from_environment() -> Option<Self> {
         let path = |key| std::env::var_os(key).map(PathBuf::from);
         match (path("DISKSIM"), path("DISKSIM_DRIVE")) {
@@ -90,8 +90,8 @@ impl Peer {
 }
 
 impl Peer {
-    /// DiskSim looks for files in the folder of its parameters alone: those of the drive, which name
-    /// each other, and `statdefs`, which lies beside them.
+    /// Links the drive's files. DiskSim reads only from the folder of its parameters: the drive's
+    /// files, which name each other, and `statdefs` beside them.
     fn link_drive_into(&self, folder: &Path) {
         let beside = self.drive.parent().expect("a file has a folder");
         for entry in std::fs::read_dir(beside).expect("a folder that can be read") {
@@ -118,7 +118,7 @@ impl Load {
         };
         let disks = each(&|disk| format!("disk{disk}"));
         let topology = each(&|disk| format!("disksim_disk disk{disk} []"));
-        // A single drive is addressed itself, striped ones as the array.
+        // A single drive is addressed directly, striped ones as the array.
         let (addressing, scheme, unit, device, blocks) = if self.drives == 1 {
             ("Parts", "Asis", BLOCKS, "disk0", BLOCKS)
         } else {
@@ -161,7 +161,8 @@ impl Load {
     }
 }
 
-/// DiskSim's statistics: it wants each named, by the part that it is of. None is printed.
+/// DiskSim's statistics: it requires a switch for each, grouped by the part of the system. None is
+/// printed.
 const STATISTICS: [(&str, &str, &str, &str); 5] = [
     (
         "iodriver stats",
@@ -185,7 +186,7 @@ const STATISTICS: [(&str, &str, &str, &str); 5] = [
     ("process flow stats", "disksim_pf_stats", "", "per-process,per-CPU,all interrupt,sleep"),
 ];
 
-/// The block of parameters that switches all of them off.
+/// The block of parameters that switches all statistics off.
 fn statistics() -> String {
     let block = |(part, kind, prefix, names): (&str, &str, &str, &str)| {
         let switch = |name| format!("Print {prefix} {name} stats = 0").replace("  ", " ");
@@ -195,7 +196,7 @@ fn statistics() -> String {
     format!("disksim_stats Stats {{ {} }}", STATISTICS.map(block).join(",\n"))
 }
 
-/// A client with one request outstanding on a device of so many blocks.
+/// A client with one request outstanding on a device of `blocks` blocks.
 fn generator(device: &str, blocks: u64) -> String {
     format!(
         "disksim_synthgen {{ Storage capacity per device = {blocks}, devices = [ {device} ],\n\

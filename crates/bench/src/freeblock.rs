@@ -1,4 +1,4 @@
-//! What a freeblock decision costs, at every fill and in the worst case: [`time_decisions`], on one core.
+//! Cost of a freeblock decision, at every fill and in the worst case: [`time_decisions`], on one core.
 
 use std::sync::Arc;
 

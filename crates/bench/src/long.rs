@@ -1,4 +1,4 @@
-//! That memory does not grow with the length of a run, and the traces that show it.
+//! Shows that memory does not grow with the length of a run, on generated requests and on traces.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -40,19 +40,19 @@ pub fn replay(trace: &Path) -> String {
     format!("{}\n{workload}", bare_atlas("fcfs"))
 }
 
-/// A folder that vanishes with what is in it.
+/// A folder that is deleted with its contents.
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// An empty one. Panics when it cannot be made.
+    /// An empty folder. Panics on failure.
     pub fn new() -> Self {
         let folder = std::env::temp_dir().join(format!("freewheel-bench-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder for the trace");
         Self(folder)
     }
 
-    /// A Parquet trace of so many random reads and writes of 4 KiB all over the Atlas 10K, 10 ms
-    /// apart, in place of any before it.
+    /// Writes a Parquet trace of `requests` random reads and writes of 4 KiB all over the Atlas 10K, 10
+    /// ms apart. Replaces an earlier trace.
     pub fn trace(&self, requests: u64) -> PathBuf {
         let path = self.0.join("trace.parquet");
         let mut writer = ParquetWriter::create(&path).expect("room for the trace");
@@ -77,7 +77,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What is left over lies in the system's folder for such things.
+        // A folder that cannot be deleted remains in the system's temporary folder.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

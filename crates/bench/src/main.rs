@@ -1,22 +1,23 @@
-//! How fast Freewheel is.
+//! Measures the speed of Freewheel.
 //!
-//! Goals: every number is a median over several runs in one process, stands beside its unit,
-//! commit and machine, and carries the hash of what was computed, so that faster never means
-//! different. Non-goals: a verdict (machines differ), micro-benchmarks of single functions.
+//! Goals: every number is a median over several runs in one process, with its unit, commit and machine.
+//! It carries the hash of the results, so that a faster version with other results is noticed.
+//! Non-goals: a verdict (machines differ), micro-benchmarks of single functions.
 //!
-//! `freewheel-bench [FILE]` prints a table and appends one JSON document a line to FILE. With
-//! `DISKSIM=/path/to/disksim` and `DISKSIM_DRIVE=/path/to/atlas10k.diskspecs` DiskSim runs in turn with ours.
-//! `freewheel-bench --scale [FILE]` does so for cost against scale: drives, queue depth, length. Each
-//! row has a process of its own, whose peak memory is measured.
-//! `freewheel-bench --freeblock [PART]` shows what a freeblock decision costs by what is wanted, in
-//! rows whose names contain PART.
-//! `freewheel-bench --long` shows instead that memory does not grow with the length of a run: a
-//! generated workload and a trace of 100,000,000 requests each (the trace takes 2 GB of disk).
-//! `freewheel-bench --nbd [DEVICE]` sets the NBD server with a disk in memory beside `nbdkit memory`, where that
-//! is installed; and a file that is read and written by `io_uring` beside one by threads, as well as the
-//! reads of DEVICE, which is not written.
+//! - `freewheel-bench [FILE]` prints a table and appends one JSON document a line to FILE. With
+//!   `DISKSIM=/path/to/disksim` and `DISKSIM_DRIVE=/path/to/atlas10k.diskspecs` DiskSim runs in turn
+//!   with Freewheel.
+//! - `freewheel-bench --scale [FILE]` does the same for cost against scale: drives, queue depth,
+//!   length. Each row runs in a separate process, to measure its peak memory.
+//! - `freewheel-bench --freeblock [PART]` shows the cost of a freeblock decision by the wanted blocks,
+//!   in rows whose names contain PART.
+//! - `freewheel-bench --long` shows that memory does not grow with the length of a run: a generated
+//!   workload and a trace of 100,000,000 requests each (the trace takes 2 GB of disk).
+//! - `freewheel-bench --nbd [DEVICE]` compares the NBD server on a disk in memory with `nbdkit memory`,
+//!   where that is installed. It also compares a file by `io_uring` with one by threads, and the reads
+//!   of DEVICE, which stays unchanged.
 //!
-//! What invalidates a number: another load on the machine, a debug build, another hash.
+//! A number is invalid with another load on the machine, in a debug build, or with another hash.
 
 mod case;
 mod disksim;
@@ -62,7 +63,7 @@ fn main() {
     }
 }
 
-/// The first line of every table.
+/// Prints the first line of every table.
 fn print_origin(origin: &Origin, more: &str) {
     println!("commit {}, {}; {more}, release build", origin.commit, origin.machine);
 }

@@ -1,6 +1,6 @@
-//! What a request costs over NBD when the device costs nothing: our server beside nbdkit's. And what
-//! the way costs by which a file is read and written: the system's ring beside threads. The same for the
-//! reads of a block device that is named.
+//! Cost of a request over NBD when the device costs no time: Freewheel's server and nbdkit's. Cost of
+//! the two ways to read and write a file: the system's ring and threads. The same for reads of a given
+//! block device.
 
 pub mod hostile;
 mod through;
@@ -21,7 +21,7 @@ use freewheel::units::Prng;
 use self::through::LoadRun;
 use crate::record::Origin;
 
-/// The argument by which this program becomes the server.
+/// Argument that turns this program into the server.
 pub const SERVE: &str = "--nbd-serve";
 
 const DISK_BYTES: u64 = 1 << 30;
@@ -30,7 +30,7 @@ const ROUNDS: usize = 7;
 /// What a server is expected to do.
 const ANSWERS: &str = "a server that answers";
 
-/// Something to ask for, over and over.
+/// A kind of request that a client repeats.
 struct Load {
     name: &'static str,
     length: u32,
@@ -53,20 +53,21 @@ const fn load(name: &'static str, length: u32, depth: usize, write: bool, reques
     Load { name, length, depth, random: length < 1 << 20, write, requests }
 }
 
-/// Of a file: without the long ones, which say how fast the disk is.
+/// Loads of a file: without the long ones, which measure the disk.
 const FILE_LOADS: std::ops::Range<usize> = 0..4;
 
-/// How a file is read and written.
+/// The two ways to read and write a file.
 const WAYS: [&str; 2] = ["io_uring", "threads"];
 
-/// Commands at a file at a time: as many as the deepest load has in flight.
+/// Most commands of a file at a time: the depth of the deepest load.
 const AT_ONCE: u32 = 32;
 
-/// Of a device: a disk answers a hundred requests a second, and memory a hundred thousand.
+/// Time of a load on a device: a disk answers a hundred requests a second, and memory a hundred
+/// thousand.
 const DEVICE_ROUND: Duration = Duration::from_secs(1);
 
-/// Prints the tables, with one of reads of a device if that is given. Servers take turns, so that another
-/// load on the machine hits both.
+/// Prints the tables, with one of reads of a device if given. Servers take turns, so that another load
+/// on the machine affects both.
 pub fn run(device: Option<&str>) {
     crate::print_origin(&Origin::here(), &format!("median of {ROUNDS} rounds"));
     let folder = std::env::temp_dir().join(format!("freewheel-bench-nbd-{}", std::process::id()));
@@ -92,7 +93,7 @@ pub fn run(device: Option<&str>) {
     std::fs::remove_dir_all(&folder).expect("the folder is ours");
 }
 
-/// A row a load, for two servers, of which the second may be missing.
+/// A table with a row for each load, for two servers, of which the second may be missing.
 fn table(loads: &[Load], names: [&str; 2], servers: [Option<ServerProcess>; 2]) {
     print_names(names);
     let mut clients: Vec<Client> =
@@ -115,7 +116,7 @@ fn print_row(load: &Load, servers: &mut [Client]) {
     print_medians(load, rates);
 }
 
-/// A row a load that reads, of a device that one server at a time may have.
+/// A table with a row for each reading load, of a device that one server at a time may open.
 fn device_table(device: &str, folder: &Path) {
     print_names(WAYS);
     let loads: Vec<&Load> = LOADS.iter().filter(|load| !load.write).collect();
@@ -151,8 +152,8 @@ fn median(mut rates: Vec<f64>) -> f64 {
     rates[rates.len() / 2]
 }
 
-/// Serves `memory:BYTES`, or a file by one of two ways (`uring:PATH`, `threads:PATH`; `uring-reads:PATH` and
-/// `threads-reads:PATH` open it for reads alone), until it is killed.
+/// Serves `memory:BYTES`, or a file by one of two ways (`uring:PATH`, `threads:PATH`), until it is
+/// killed. `uring-reads:PATH` and `threads-reads:PATH` open the file for reads only.
 pub fn serve(what: &str, socket: &str) {
     let file = |path: &str, io, writes| {
         let file = LoadRun::new(&PathBuf::from(path), io, AT_ONCE, writes);
@@ -171,7 +172,7 @@ pub fn serve(what: &str, socket: &str) {
         }
         _ => panic!("{what}: no such disk"),
     };
-    // Notices of hostile clients would hide the table.
+    // Notices about hostile clients would hide the table.
     let notice = |_: &str| {};
     let address = Address::Unix(socket.into());
     let server = Server::bind(&address, Access::default(), vec![disk], Limits::default(), notice);
@@ -179,7 +180,7 @@ pub fn serve(what: &str, socket: &str) {
     server.expect("a free socket").run(&stop).expect("a socket that listens");
 }
 
-/// A server in a process of its own, killed at the end.
+/// A server in a separate process, killed at the end.
 struct ServerProcess {
     child: Child,
     socket: PathBuf,
@@ -192,7 +193,7 @@ impl ServerProcess {
         Self { child: child.expect("this program runs"), socket: socket.into() }
     }
 
-    /// `None` when it is not installed.
+    /// Starts nbdkit; None when it is not installed.
     fn nbdkit(socket: &Path, disk_bytes: u64) -> Option<Self> {
         let mut command = Process::new("nbdkit");
         command.args(["-f", "-U"]).arg(socket).args(["memory", &disk_bytes.to_string()]);
@@ -202,7 +203,7 @@ impl ServerProcess {
 }
 
 impl ServerProcess {
-    /// How it ended, if it has.
+    /// Exit status of the server, if it has ended.
     fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().expect("a child of this process")
     }
@@ -210,7 +211,7 @@ impl ServerProcess {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // It may have died by itself.
+        // The process may have ended before.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -255,7 +256,7 @@ impl Client {
         client
     }
 
-    /// Reads once, and calls with every event but what is to be sent, which is sent.
+    /// Reads once; passes every event to `call`, and sends the events with outgoing bytes.
     fn receive(
         &mut self,
         mut call: impl FnMut(Event, &mut Session, &mut UnixStream),
@@ -280,15 +281,15 @@ impl Client {
         Ok(())
     }
 
-    /// Gives the whole disk memory, so that what is measured finds it there.
+    /// Writes the whole disk, so that the server has memory for every block.
     fn fill(&mut self) {
         let requests = (self.bytes >> 20) as u32;
         self.play(&Load { requests, ..load("", 1 << 20, 4, true, 0) }, 0, Duration::MAX)
             .expect(ANSWERS);
     }
 
-    /// Asks for all of it, or for as much as goes in so long; how many requests a second that were. An error
-    /// when the server ends the connection.
+    /// Issues the whole load, or as much of it as fits in `longest`; returns the requests a second. Err
+    /// when the server closes the connection.
     fn play(&mut self, load: &Load, seed: u64, longest: Duration) -> io::Result<f64> {
         let places = self.bytes / u64::from(load.length);
         let mut prng = Prng::new(seed, "places");
@@ -330,7 +331,7 @@ impl Client {
         Ok(f64::from(answered) / begun.elapsed().as_secs_f64())
     }
 
-    /// Sends these headers, each with the data behind it.
+    /// Sends these headers, each followed by the data.
     fn send(&mut self, heads: &[freewheel::nbd::Head], data: &[u8]) -> io::Result<()> {
         let both = heads.iter().flat_map(|head| [&head[..], data]);
         let mut parts: Vec<IoSlice<'_>> = both.map(IoSlice::new).collect();

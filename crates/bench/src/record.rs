@@ -1,4 +1,4 @@
-//! Numbers with what they depend on, as lines of JSON.
+//! Measurements with their conditions, as lines of JSON.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::case::{Case, Measured};
 
-/// What was measured, and where.
+/// Version, machine and place of a measurement.
 #[derive(Serialize)]
 pub struct Origin {
     pub commit: String,
@@ -35,7 +35,7 @@ struct Measurement<'a> {
     requests: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     peak_memory_bytes: Option<u64>,
-    /// Requests a second of the DiskSim that ran in turn with ours, and how many times as many ours are.
+    /// Requests a second of the DiskSim that ran in turn, and Freewheel's multiple of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     disksim: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,7 +45,7 @@ struct Measurement<'a> {
     origin: &'a Origin,
 }
 
-/// Appends a number to `file`. Panics when that is not possible.
+/// Appends a measurement to `file`. Panics on failure.
 pub fn append(
     file: &str,
     case: &Case,

@@ -1,6 +1,6 @@
 //! Cost against scale: drives, queue depth, length of a run.
 //!
-//! A row is measured by a process of its own, for the peak memory of a process never falls again.
+//! A separate process measures each row, as the peak memory of a process never falls.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -18,7 +18,7 @@ pub const ONE_ROW: &str = "--scale-row";
 /// Requests of a run that is repeated.
 const REPEATED_MAX: u64 = 10_000_000;
 
-/// What a process of its own is asked to measure.
+/// A row for a process to measure.
 #[derive(Serialize, Deserialize)]
 struct Row {
     name: String,
@@ -26,7 +26,7 @@ struct Row {
     config: String,
 }
 
-/// What it answers.
+/// The measured values of a row.
 #[derive(Serialize, Deserialize)]
 struct Answer {
     rates: Vec<f64>,
@@ -76,7 +76,7 @@ fn print_line(case: &Case, measured: &Measured, peak_memory_bytes: Option<u64>) 
     );
 }
 
-/// Striped, two requests for each drive outstanding.
+/// Striped drives with two outstanding requests each.
 fn drives() -> impl Iterator<Item = Row> {
     let sizes = [1, 10, 100, 1000];
     let both = [(false, "bare", 1_000_000), (true, "electronics", 300_000)];
@@ -106,7 +106,7 @@ fn lengths() -> impl Iterator<Item = Row> {
     })
 }
 
-/// Has a row measured by another process of this program.
+/// Lets another process of this program measure a row.
 fn ask(row: &Row) -> Answer {
     let program = std::env::current_exe().expect("the path of this program");
     let argument = serde_json::to_string(row).expect("a row can be written");

@@ -23,7 +23,7 @@ pub fn run(file: Option<&str>) {
         let measured = measure(&case, RUNS);
         let hash = hashes.entry(case.config.clone()).or_insert_with(|| measured.hash.clone());
         assert_eq!(*hash, measured.hash, "{}: differs with the threads", case.name);
-        // In turn, so that both have the same machine.
+        // In turn, so that both run under the same conditions.
         let theirs = peer.as_ref().zip(case.disksim).map(|(peer, load)| peer.rate(load));
         print_line(&case, &measured, theirs);
         if let Some(file) = file {
@@ -79,9 +79,9 @@ fn closed(policy: &str, outstanding: u64, requests: u64) -> Case {
     Case::new(name, requests, random(&bare_atlas(policy), outstanding, requests))
 }
 
-/// osdi00's transactions (section 6.2) with a scan of the whole drive in their gaps: about one of
-/// it. By a scheduler outside the drive too: as a share of a processor that one costs at most the
-/// 109 requests a second that the drive does, over the number here.
+/// osdi00's transactions (section 6.2) with about one scan of the drive in their gaps. Two cases have a
+/// scheduler outside the drive. The drive serves 109 requests a second: 109 over the number here is the
+/// largest share of a processor that such a scheduler needs.
 fn with_a_scan() -> [Case; 4] {
     let inside = ["greedy", "paths"].map(|rule| (rule, "", ""));
     let outside = ["greedy", "paths"].map(|rule| (rule, "\nhost = {}", ", from outside"));
@@ -118,8 +118,8 @@ fn with_electronics() -> Vec<Case> {
     ]
 }
 
-/// Reads that wander about near the one before, so that most are in the buffer or on their way
-/// there; one in fifty goes elsewhere.
+/// Reads near the one before, so that most are in the buffer or on their way there. One in fifty goes
+/// elsewhere.
 fn read_ahead() -> Case {
     let config = "drive = \"atlas10k\"\n[workload]\nkind = \"closed\"\nrequests = 300000\n\
                   [workload.pattern]\nread_share = 1.0\nlocal_share = 0.98\nlocal_sd = \"64KiB\"\n";

@@ -43,7 +43,7 @@ const LEFTOVERS: &[Leftover] = &[
     Leftover {
         key: "Calc sector by sector",
         off: Some(1),
-        why: "transfers are always computed by the sector, as DiskSim 4.0 does whatever it says",
+        why: "transfers are always computed by the sector, as DiskSim 4.0 does for any value",
     },
     Leftover {
         key: "Read directly to buffer",
@@ -130,7 +130,7 @@ const NO_INTERFACE: &str =
     "assumed: the interface is not in the parameters; data take no time on the bus";
 const ALMOST_HITS: &str = "assumed: with the measured value (false) each sequential read on the drive's own bus would lose a turn";
 
-/// Sets `almost_hits` of a buffer that reads ahead. The former value, where that changes it.
+/// Sets `almost_hits` of a buffer that reads ahead. Returns the earlier value if that changes it.
 fn assume_almost_hits(buffer: &mut BufferSpec) -> Option<bool> {
     let is_new = buffer.read_ahead != ReadAhead::None && !buffer.almost_hits;
     buffer.almost_hits |= is_new;
@@ -253,8 +253,8 @@ fn scheduler(source: &Block, report: &mut Report) -> Result<PolicySpec, ImportEr
     Ok(scheduler)
 }
 
-/// DiskSim's policy of this number. Elevators and shortest seek exist by block number (2 to 4) and
-/// by cylinder (5 to 7), shortest positioning time with the exact positions (8) only.
+/// The policy of this number in DiskSim. Elevators and shortest seek exist by block number (2 to 4) and
+/// by cylinder (5 to 7). Shortest positioning time exists with exact positions (8) only.
 fn policy(number: u32) -> Option<PolicySpec> {
     Some(match number {
         1 => PolicySpec::Fcfs,

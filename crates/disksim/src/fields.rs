@@ -32,7 +32,7 @@ impl Report {
     }
 }
 
-/// What to say of a parameter that nothing asked for.
+/// A parameter without effect, and the note about it.
 pub(crate) struct Leftover {
     /// Its key.
     pub key: &'static str,
@@ -115,7 +115,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Reports what nothing asked for.
+    /// Reports every parameter that no reader used.
     pub fn finish(self, rules: &[Leftover], report: &mut Report) {
         for (param, _) in self.block.params.iter().zip(&self.asked).filter(|(_, asked)| !**asked) {
             let same = |other: &&Param| other.key.eq_ignore_ascii_case(&param.key);

@@ -56,7 +56,7 @@ impl<'a> Texts<'a> {
         Self { given, resolver, read: Vec::new(), sourced: 0 }
     }
 
-    /// The given files that nothing asked for.
+    /// The given files that no text refers to.
     pub fn unread(&self) -> impl Iterator<Item = &str> {
         self.given.keys().filter(|name| !self.read.contains(name)).map(String::as_str)
     }

@@ -156,7 +156,7 @@ fn choose(
     Ok((at < found.len()).then(|| found.swap_remove(at)))
 }
 
-/// A block may be of the type of another block and take over what it does not say itself.
+/// Merges a block with the block of its type: its own parameters win.
 fn inherit(block: &Block, document: &Document) -> Result<Block, ImportError> {
     let mut whole = block.clone();
     for _ in 0..document.blocks.len() {
@@ -197,7 +197,7 @@ fn note_unused(document: &Document, model: &Block, texts: &Texts<'_>, report: &m
         ));
     }
     for name in texts.unread() {
-        report.note(format!("{name}: given, but nothing refers to it"));
+        report.note(format!("{name}: given, but no file refers to it"));
     }
 }
 

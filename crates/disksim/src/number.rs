@@ -1,4 +1,4 @@
-//! Numbers as they are written: exact decimals, so that nothing is rounded twice.
+//! Numbers in their written form: exact decimals, so that no value is rounded twice.
 
 use freewheel_model::drive::spec::Turn;
 use freewheel_units::SimDuration;
@@ -11,7 +11,7 @@ pub(crate) struct Decimal {
     scale: u32,
 }
 
-/// Digits kept, as many as a double has and one more.
+/// Digits that are kept: one more than a double holds.
 const DIGITS_MAX: usize = 18;
 const SCALE_MAX: u32 = 18;
 

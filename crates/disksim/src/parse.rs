@@ -1,4 +1,4 @@
-//! Words to blocks of parameters.
+//! Parses words into blocks of parameters.
 //!
 //! ```text
 //!   text      = { statement }

@@ -36,7 +36,7 @@ pub(crate) fn seek_spec(
     Ok(spec)
 }
 
-/// A write that is faster than a read gets a curve of its own.
+/// Gives writes a separate curve when they settle faster than reads.
 fn write_sooner(spec: &mut SeekSpec, settle: Decimal, param: &Param, report: &mut Report) {
     spec.write = Some(moved(&spec.read, settle.f64()));
     report.lost(
@@ -142,8 +142,8 @@ fn times(param: &Param, count: usize) -> Result<Vec<f64>, ImportError> {
     items.iter().take(count).map(|item| Ok(number(item, &param.key)?.f64())).collect()
 }
 
-/// Break in cylinders; constant and root factor below; constant and slope from there on; time of
-/// one cylinder, -1 for none of its own (Ruemmler and Wilkes 1994).
+/// Coefficients: break in cylinders; constant and root factor below it; constant and slope from there
+/// on. Last the time of one cylinder, -1 if the curve holds for it (Ruemmler and Wilkes 1994).
 fn hp(fields: &mut Fields<'_>, first: Option<Vec<f64>>) -> Result<CurveSpec, ImportError> {
     let param = fields.need("HPL seek equation values")?;
     let values = times(param, 6)?;

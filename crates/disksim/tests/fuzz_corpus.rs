@@ -1,6 +1,6 @@
-//! The importer over its saved fuzz corpus, and over seeded random damage to it: it never panics,
-//! and a drive that it makes builds. `cargo fuzz run disksim_files` in `fuzz/` goes on from the same
-//! corpus with the same checks.
+//! The importer over its saved fuzz corpus, and over seeded random damage to it. The importer never
+//! panics, and a drive that it makes builds. `cargo fuzz run disksim_files` in `fuzz/` starts from the
+//! same corpus with the same checks.
 
 #[path = "../../../fuzz/src/damage.rs"]
 mod damage;

@@ -252,8 +252,8 @@ impl Bands {
         }
     }
 
-    /// A G4 tree with one run a head and band on tracks of 1 spare and 9 sectors of data, with
-    /// skews of its own behind every band.
+    /// A G4 tree with one run a head and band on tracks of 1 spare and 9 sectors of data, with a
+    /// different skew after every band.
     fn tree(&self, prng: &mut Prng) -> String {
         let mut micro = || prng.below(1_000_000) as i64;
         let (each, head_skew) = (micro(), micro());
@@ -635,5 +635,5 @@ fn a_given_file_that_plays_no_part_is_named() {
     ];
     let notes = import(&files, &|_| None).unwrap().notes.join("\n");
     assert!(notes.contains("other.model: the `dm_disk` STRANGER"), "{notes}");
-    assert!(notes.contains("other.seek: given, but nothing refers to it"), "{notes}");
+    assert!(notes.contains("other.seek: given, but no file refers to it"), "{notes}");
 }

@@ -1,9 +1,9 @@
 //! Files and folders of a crate use each other in one direction only.
 //!
 //! A module is a node of a tree of folders. Within every folder each file or subfolder is one member,
-//! and so is the code of the folder's own `mod.rs`. One member uses another when any path of its
-//! code (`use crate::`, `super::`, `self::`, and such paths amid code) leads to an item that is
-//! defined there; re-exports are followed to the definition. No chain of uses may lead back.
+//! and so is the code of the folder's own `mod.rs`. One member uses another when any path of its code
+//! (`use crate::`, `super::`, `self::`, and paths within code) leads to an item defined there.
+//! Re-exports are followed to the definition. No chain of uses may lead back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -162,7 +162,7 @@ fn parse(text: &str) -> File {
     let (mut imports, mut words) = (Vec::new(), BTreeSet::new());
     let mut is_public = false;
     while at < tokens.len() {
-        // `use<..>` amid a type is none.
+        // `use<..>` within a type is no import.
         if tokens[at] == "use" && tokens[at + 1] != "<" {
             let mut tree = Vec::new();
             at = use_tree(&tokens, at + 1, &[], &mut tree);

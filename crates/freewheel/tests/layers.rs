@@ -62,7 +62,7 @@ const IMPURE_NAMES: &[&str] = &[
 /// Modules of `std` that may not be imported in a group either.
 const IMPURE_MODULES: &[&str] =
     &["time", "fs", "net", "thread", "env", "process", "io", "os", "sync"];
-/// What the pure crates may use from outside: data and numbers, nothing that acts.
+/// External crates that pure crates may use: data and numbers, without effects.
 const PURE_DEPENDENCIES: &[&str] = &[
     "hdrhistogram",
     "libm",
@@ -77,7 +77,8 @@ const PURE_DEPENDENCIES: &[&str] = &[
     "freewheel-model",
     "freewheel-freeblock",
 ];
-/// What deterministic crates may use of `std::sync` everywhere: it shares values and orders nothing.
+/// Items of `std::sync` that deterministic crates may use everywhere: they share values and order no
+/// events.
 const SHARING: &[&str] = &["Arc", "Weak"];
 /// Files of deterministic crates that may use more of `std::sync`, by the end of their path, and what:
 /// flags that stop a search, counters of progress, and results of independent parts, which are put in

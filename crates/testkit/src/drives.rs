@@ -30,7 +30,7 @@ fn mapping(prng: &mut Prng) -> Mapping {
 }
 
 fn spare_unit(prng: &mut Prng, mapping: &Mapping) -> SpareUnit {
-    // In bands a unit of cylinders is whole bands.
+    // In bands, a unit of cylinders is a whole number of bands.
     let (whole, alone) = match mapping {
         Mapping::Band { cylinders, .. } => (*cylinders, *cylinders == 1),
         _ => (1, true),
@@ -127,7 +127,7 @@ pub fn random_spec(seed: u64) -> DriveSpec {
     }
 }
 
-/// Not monotone, as measured curves are not.
+/// A curve that is not monotone, like measured curves.
 fn random_curve(prng: &mut Prng) -> CurveSpec {
     let points = 2 + prng.below(4) as u32;
     let cylinders_ms =
@@ -135,7 +135,7 @@ fn random_curve(prng: &mut Prng) -> CurveSpec {
     CurveSpec::Table { cylinders_ms }
 }
 
-/// Adds remaps from data blocks to unused sectors, as many as `wanted` where there are any.
+/// Adds up to `wanted` remaps from data blocks to unused sectors.
 pub fn with_remaps(mut spec: DriveSpec, wanted: usize, seed: u64) -> DriveSpec {
     let Ok(drive) = Drive::build(&spec) else { return spec };
     let prng = &mut Prng::new(seed, "remaps");
@@ -181,9 +181,9 @@ pub fn place_of(
 pub struct Track {
     pub cylinder: u32,
     pub surface: u32,
-    /// Of its cylinder or band.
+    /// Number of its cylinder or band.
     pub band: usize,
-    /// The track before is on the same surface of the same band.
+    /// Whether the track before is on the same surface of the same band.
     pub same_surface: bool,
 }
 
@@ -220,7 +220,7 @@ pub fn tracks_of(mapping: &Mapping, surfaces: u32, zone: &ZoneSpec) -> Vec<Track
     tracks
 }
 
-/// Which of a zone's skews lies between two tracks.
+/// Kind of skew between two tracks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SkewKind {
     Track,
@@ -231,7 +231,7 @@ pub enum SkewKind {
 impl SkewKind {
     pub const ALL: [Self; 3] = [Self::Track, Self::Cylinder, Self::Band];
 
-    /// That between a track and the next in LBN order.
+    /// Kind of skew between a track and the next in LBN order.
     pub fn between(mapping: &Mapping, track: &Track, next: &Track) -> Self {
         let in_bands = matches!(mapping, Mapping::Band { .. });
         match (next.same_surface, next.band == track.band) {
@@ -242,7 +242,7 @@ impl SkewKind {
         }
     }
 
-    /// The skew itself; `band` counts behind which band it stands, if it does.
+    /// The skew of this kind, after the band `band` where skews differ by band.
     pub fn of(self, zone: &ZoneSpec, band: usize) -> Turn {
         match self {
             Self::Track => zone.track_skew,
@@ -266,7 +266,7 @@ pub fn unit_sectors(spec: &DriveSpec, zone: &ZoneSpec) -> u64 {
     per_track * u64::from(spec.surfaces) * u64::from(cylinders)
 }
 
-/// By how many sectors slips turn a track: one for each slip in a unit before that of the track.
+/// Sectors by which slips turn a track: one for each slip in a unit before that of the track.
 pub fn sectors_turned(spec: &DriveSpec, zone: &ZoneSpec, track: u64) -> u64 {
     if !spec.sparing.slips_turn_tracks {
         return 0;

@@ -4,8 +4,8 @@
 /// `sptff` has 0.96 with `sptf`, `scan` and `scrub` have 0.71.
 const NEAR: f64 = 0.8;
 
-/// The end of a message that a name is none of those known: `; did you mean` the nearest of them, or
-/// nothing when none is near. Capitals do not matter.
+/// End of a message about an unknown name: `; did you mean` the nearest known name. Empty when none is
+/// near. Upper and lower case are equal.
 pub fn did_you_mean<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> String {
     let name = name.to_lowercase();
     let near = |other: &'n str| (other, strsim::jaro_winkler(&name, &other.to_lowercase()));

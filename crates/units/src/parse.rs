@@ -38,7 +38,7 @@ pub enum ParseQuantityError {
     OutOfRange {
         /// The text as given.
         text: String,
-        /// The unit of the integer behind the type.
+        /// Unit of the type's integer.
         smallest: &'static str,
     },
 }

@@ -1,7 +1,7 @@
 //! A small seeded generator with an independent stream for every component.
 //!
-//! Goal: the same seed gives the same run on every machine and in every version of this crate, and
-//! adding a component never shifts the numbers another one sees.
+//! Goal: the same seed gives the same run on every machine and in every version of this crate. A
+//! further component never shifts the numbers of another.
 //! Non-goal: secrecy.
 
 /// xoshiro256++ (Blackman and Vigna 2019), seeded through SplitMix64.

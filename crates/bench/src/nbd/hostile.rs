@@ -1,5 +1,5 @@
-//! What a well-behaved client notices of 64 hostile connections, and what they cost the server in
-//! memory: ours beside nbdkit's.
+//! Effect of 64 hostile connections on a well-behaved client and on the server's memory: Freewheel's
+//! server and nbdkit's.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -11,19 +11,19 @@ use std::time::{Duration, Instant};
 use super::{Client, Load, ServerProcess, load};
 use crate::record::Origin;
 
-/// The argument by which this program becomes the hostile process.
+/// Argument that turns this program into the hostile process.
 pub const CROWD: &str = "--nbd-crowd";
 
 const DISK_BYTES: u64 = 64 << 20;
 const CONNECTIONS: usize = 64;
-/// Of each phase: before, during and after.
+/// Length of each phase: before, during and after.
 const PHASE: Duration = Duration::from_secs(10);
-/// Between the phases, for connections to begin or to be cleaned up.
+/// Pause between the phases, for connections to begin or to be cleaned up.
 const PAUSE: Duration = Duration::from_secs(2);
 const READ: Load = load("", 4096, 1, false, 1);
 const LARGE: u32 = 32 << 20;
 
-/// What hostile connections do; each kind has an equal number of them.
+/// Kinds of hostile connections, in equal numbers.
 const KINDS: &[fn(&Path) -> io::Result<()>] = &[
     says_nothing,
     sends_half_a_greeting,
@@ -56,7 +56,7 @@ pub fn run() {
     std::fs::remove_dir_all(&folder).expect("the folder is ours");
 }
 
-/// The three rows of one server, or as many as it lives for.
+/// Measures the three rows of one server, or fewer if it dies.
 fn besiege(name: &str, mut server: ServerProcess) {
     let mut client = Client::connect(&server.socket);
     client.fill();
@@ -126,7 +126,7 @@ impl HostileClients {
     }
 
     fn end(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended before.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -148,7 +148,7 @@ pub fn crowd(socket: &str) {
             let kind = KINDS[index % KINDS.len()];
             scope.spawn(move || {
                 while Instant::now() < until {
-                    // To be refused or cut off is what it is for.
+                    // The connection expects to be refused or cut off.
                     let _ = kind(socket);
                     thread::sleep(Duration::from_millis(50));
                 }
@@ -246,7 +246,7 @@ fn drips_a_payload(socket: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends nothing more, until it is cut off.
+/// Waits, without sending, until the server cuts the connection off.
 fn wait_for_the_end(mut stream: UnixStream) -> io::Result<()> {
     io::copy(&mut stream, &mut io::sink()).map(drop)
 }

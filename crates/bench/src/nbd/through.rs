@@ -1,4 +1,4 @@
-//! A file over NBD with nothing between.
+//! A file behind NBD without a scheduler.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub struct LoadRun {
 }
 
 impl LoadRun {
-    /// For so many commands at a time, or for reads alone.
+    /// A device for `at_once` commands at a time, for reads only unless `writes`.
     pub fn new(path: &Path, io: Io, at_once: u32, writes: bool) -> Self {
         let waiting = Arc::new(Waiting::default());
         let waits = Arc::clone(&waiting);

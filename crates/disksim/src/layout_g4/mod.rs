@@ -11,9 +11,9 @@
 //!   TRACK, kind, head  or  IDX, index
 //! ```
 //!
-//! An angle is that of a track's first sector with data; a run that leads outwards turns its tracks
-//! on in the order of their LBNs all the same. Angles are reckoned in thousand-millionths of a turn.
-//! The tree is unrolled to runs of tracks; `zones` puts these together to zones.
+//! An angle is that of a track's first sector with data. A run that leads outwards still advances the
+//! angles in the order of LBNs. Angles are integers of 10^-9 turns. The tree is unrolled to runs of
+//! tracks; `zones` joins these to zones.
 
 mod zones;
 
@@ -215,7 +215,8 @@ struct Tree<'a> {
     indices: &'a [Vec<Entry>],
     surfaces: u32,
     runs: Vec<Run>,
-    /// Visits to entries: an index without entries unrolls to nothing, many times.
+    /// Visits to entries; bounded, as nested indices without entries would unroll to no track many
+    /// times.
     visits: usize,
 }
 

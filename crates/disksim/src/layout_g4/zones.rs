@@ -6,8 +6,8 @@ use freewheel_model::drive::spec::{Direction, Mapping, SpareUnit, Sparing, Turn,
 use super::{Run, TURN, Track};
 use crate::error::{ImportError, Place, wrong};
 
-/// The order of the tracks of all zones, and the zones. Where no order fits, cylinder by cylinder,
-/// and `lost` is told.
+/// The order of the tracks of all zones, and the zones. Where no order fits, cylinder by cylinder, with
+/// a note in `lost`.
 pub(super) fn zones(
     runs: &[Run],
     tracks: &[Track],
@@ -136,7 +136,7 @@ impl Numbering {
         }
     }
 
-    /// Band of a track, and what comes of it before the track.
+    /// Band of a track, and the number of the band's tracks before it.
     fn in_band(&self, track: i64) -> (i64, i64) {
         (track / (self.width * self.surfaces), track % (self.width * self.surfaces))
     }
@@ -331,7 +331,7 @@ fn period(list: &[i64]) -> usize {
     (1..list.len().min(PERIOD_MAX)).find(repeats).unwrap_or(list.len())
 }
 
-/// Sectors of a track without data are its spares, all before or all behind the data.
+/// Sectors of a track without data are spares, all before or all after the data.
 pub(super) fn sparing(tracks: &[Track], at: &Place) -> Result<Sparing, ImportError> {
     let front = tracks.iter().any(|track| track.front > 0);
     let behind = tracks.iter().any(|track| track.front + track.data < track.sectors);
