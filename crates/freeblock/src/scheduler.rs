@@ -491,11 +491,8 @@ impl Planner for Scheduler {
 
 impl ForegroundObserver for Scheduler {
     fn foreground(&mut self, event: ForegroundEvent<'_>) {
-        match event {
-            ForegroundEvent::Passed { op, start, blocks, at } => {
-                self.foreground_passed(op, start, blocks, at)
-            }
-            _ => {}
+        if let ForegroundEvent::Passed { op, start, blocks, at } = event {
+            self.foreground_passed(op, start, blocks, at);
         }
     }
 }

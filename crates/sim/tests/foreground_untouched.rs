@@ -106,11 +106,8 @@ impl Planner for Busy {
 
 impl ForegroundObserver for Busy {
     fn foreground(&mut self, event: ForegroundEvent<'_>) {
-        match event {
-            ForegroundEvent::Passed { op, start, blocks, at } => {
-                self.foreground_passed(op, start, blocks, at)
-            }
-            _ => {}
+        if let ForegroundEvent::Passed { op, start, blocks, at } = event {
+            self.foreground_passed(op, start, blocks, at);
         }
     }
 }
@@ -169,11 +166,8 @@ impl Planner for Misled {
 
 impl ForegroundObserver for Misled {
     fn foreground(&mut self, event: ForegroundEvent<'_>) {
-        match event {
-            ForegroundEvent::Passed { op, start, blocks, at } => {
-                self.foreground_passed(op, start, blocks, at)
-            }
-            _ => {}
+        if let ForegroundEvent::Passed { op, start, blocks, at } = event {
+            self.foreground_passed(op, start, blocks, at);
         }
     }
 }

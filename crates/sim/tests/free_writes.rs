@@ -385,9 +385,8 @@ impl Planner for Ends {
 
 impl ForegroundObserver for Ends {
     fn foreground(&mut self, event: ForegroundEvent<'_>) {
-        match event {
-            ForegroundEvent::Done { request, at } => self.foreground_done(request, at),
-            _ => {}
+        if let ForegroundEvent::Done { request, at } = event {
+            self.foreground_done(request, at);
         }
     }
 }
