@@ -31,7 +31,7 @@ mod tests {
         for name in ["nosuch", "elevator", ""] {
             assert_eq!(did_you_mean(name, policies), "", "{name}");
         }
-        assert_eq!(did_you_mean("scan", ["scan", "scrub"]), "");
+        assert_eq!(did_you_mean("scan", ["backup", "scrub"]), "");
         assert_eq!(did_you_mean("a", []), "");
     }
 

@@ -183,7 +183,7 @@ fn the_prefetch_example_counts_reads_that_memory_had_and_delays_nobody() {
     }
     let (read, result) = used(&arguments, "prefetch");
     assert!(read("hits") > 50 && read("hits") <= read("predicted_reads"), "{}", read("hits"));
-    assert!(read("used") >= read("hits") && read("prefetched") <= read("predicted"));
+    assert!(read("used") >= read("hits") && read("prefetched") <= read("predicted_blocks"));
     assert_eq!(Some(read("reads")), result["read_response"]["count"].as_u64());
     assert_eq!(result["free"]["gaps_late"], 0);
 }
