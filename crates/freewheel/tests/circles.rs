@@ -13,17 +13,13 @@ use std::path::{Path, PathBuf};
 /// shrink or go, and must go once its circle is gone.
 const KNOWN: &[(&str, &str, &[&str])] = &[
     ("cli", ".", &["failure", "wrong_file_kind"]),
-    ("extract", ".", &["bands", "heads"]),
-    ("extract", ".", &["map", "zones"]),
     ("live", "nbd", &["connection", "outbox", "server", "service"]),
     ("live", "nbd", &["stream", "tls"]),
     ("model", ".", &["drive", "electronics", "sched"]),
     ("model", "drive", &["actuator", "check", "layout", "mechanics", "spec", "track_order"]),
-    ("reproduce", ".", &["fast02", "fast02_scan", "osdi00_scan"]),
     ("sim", ".", &["background", "config", "engine", "fleet", "host", "result"]),
     ("sim", ".", &["black_box", "library"]),
     ("sim", "config", &["experiment", "reporting"]),
-    ("study", ".", &["figure", "free_work"]),
     ("trace", ".", &["error", "format", "record", "scan", "source", "write"]),
 ];
 

@@ -9,7 +9,8 @@ fn a_simulation_gives_the_same_bytes_twice() {
 
 #[test]
 fn how_long_decisions_took_is_in_the_text_alone() {
-    let set = ["--set", "workload.requests=300", "--set", "freeblock.tasks[0].block_size=64KiB"];
+    let set =
+        ["--set", "workload.requests=300", "--set", "freeblock.tasks=[{ block_size = '64KiB' }]"];
     let args = [&["sim", "examples/random.toml"][..], &set].concat();
     let line = "a decision took here: p50 ";
     assert_eq!(stdout(&args).matches(line).count(), 1);

@@ -53,7 +53,7 @@ fn one_is_an_experiment_that_is_wrong_by_its_file_or_by_an_override() {
         ("scheduler.policy", "\"nosuch\""),
         ("queue_depth", "0"),
         ("array.drives", "0"),
-        ("freeblock.tasks[0].sample_share", "2"),
+        ("freeblock.tasks", "[{ sample_share = 2 }]"),
         ("nosuch", "1"),
     ] {
         bench.put("bad.toml", &format!("{key} = {value}\n{workload}"));

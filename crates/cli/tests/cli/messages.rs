@@ -74,19 +74,19 @@ fn what_is_wrong_with_an_experiment_reads_the_same_from_its_file_and_from_an_ove
         ("queue_depth", "0", "`queue_depth` is 0: 1 to 65536"),
         ("array.drives", "0", "array: `drives` is 0: 1 to "),
         (
-            "freeblock.tasks[0].sample_share",
-            "2",
-            "freeblock: `sample_share` is 2: from 0.000001 to 1 is allowed",
+            "freeblock.tasks",
+            "[{ sample_share = 2 }]",
+            "freeblock: tasks[0]: `sample_share` is 2: from 0.000001 to 1 is allowed",
         ),
         (
-            "freeblock.tasks[0].rounds",
-            "0",
-            "freeblock: `rounds` is 0: at least 1 is needed; without `rounds`",
+            "freeblock.tasks",
+            "[{ rounds = 0 }]",
+            "freeblock: tasks[0]: `rounds` is 0: at least 1 is needed; without `rounds`",
         ),
         (
-            "freeblock.tasks[0].start",
-            "\"18446744073709551104B\"",
-            "freeblock: `start` is 18446744073709551104B: a whole number of blocks of 512 B is needed",
+            "freeblock.tasks",
+            "[{ start = \"18446744073709551104B\" }]",
+            "freeblock: tasks[0]: `start` is 18446744073709551104B: a whole number of blocks of 512 B is needed",
         ),
         (
             "host.behaviour.activity",
@@ -233,7 +233,7 @@ fn a_slip_is_answered_with_the_name_that_was_probably_meant() {
         (&["sim", sim, "--set", "drive=atlas10"], "atlas10k"),
         (&["sim", sim, "--set", "workload.fle=a"], "file"),
         (&["sim", sim, "--set", "scheduler.policy=spft"], "sptf"),
-        (&["sim", sim, "--set", "freeblock.tasks[0].kind=scrup"], "scrub"),
+        (&["sim", sim, "--set", "freeblock.tasks=[{ kind = 'scrup' }]"], "scrub"),
     ] {
         let error = message(args);
         assert!(error.contains(&format!("; did you mean `{meant}`?")), "{args:?}: {error}");

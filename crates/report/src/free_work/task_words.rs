@@ -136,7 +136,7 @@ fn prefetch_rows(result: &PrefetchResult) -> Vec<(&'static str, String)> {
             ),
         ),
         (
-            "foreseen",
+            "predicted",
             format!(
                 "{} reads, {}, were of what was in memory or asked for",
                 grouped(predicted_reads),

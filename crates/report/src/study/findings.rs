@@ -447,8 +447,8 @@ fn unclean(study: &Study) -> Option<Finding> {
     let info = &study.trace.info;
     let damage = info.damage.as_ref();
     let headline = match damage {
-        Some(_) => format!(
-            "The trace's file is damaged: only the {} requests before the damage were replayed.",
+        Some(damage) => format!(
+            "The trace's file is damaged, {damage}: only the {} requests before that were replayed.",
             grouped(info.requests)
         ),
         None => "The trace has malformed or unordered records.".into(),
