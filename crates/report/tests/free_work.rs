@@ -57,7 +57,7 @@ fn what_did_not_happen_is_not_spoken_of() {
     let gaps = experiment(SAMPLE).run().unwrap();
     assert_eq!(titles(&gaps), ["Background task: sample", "Rotational gaps", "Decisions"]);
     let all = experiment(&format!(
-        "{SAMPLE}\nidle = {{ after = \"5ms\" }}\npromote_tail = {{ cost = 0.5 }}"
+        "[freeblock]\nidle = {{ after = \"5ms\" }}\n{SAMPLE}\npromote_tail = {{ cost = 0.5 }}"
     ));
     let all = all.run().unwrap();
     assert!(titles(&all).contains(&"Idle time".to_owned()), "{:?}", titles(&all));
@@ -118,7 +118,7 @@ fn the_page_has_the_charts_of_what_there_is() {
     assert_eq!(title(&without), ran);
     assert_eq!(title(&with), format!("{ran}, free work: sample"));
     assert!(!without.contains("Free work") && with.contains("Where the latency went"));
-    let idle = page(&format!("{SAMPLE}\nidle = {{ after = \"5ms\" }}"));
+    let idle = page(&format!("[freeblock]\nidle = {{ after = \"5ms\" }}\n{SAMPLE}"));
     assert_eq!(charts(&idle), 7);
     assert!(idle.contains("Idle time") && idle.contains("work in idle time"));
 }
@@ -180,7 +180,7 @@ fn words(result: &RunResult) -> String {
 #[test]
 fn a_fixed_timeout_judges_no_start_and_an_adaptive_one_does() {
     for (adapt, judged) in [("", false), (", adapt = {}", true)] {
-        let idle = format!("{SAMPLE}\nidle = {{ after = \"5ms\"{adapt} }}");
+        let idle = format!("[freeblock]\nidle = {{ after = \"5ms\"{adapt} }}\n{SAMPLE}");
         let result = experiment(&idle).run().unwrap();
         let cost = FreeWork::new(&result).unwrap().idle_cost.unwrap();
         assert_eq!(cost.wrong_starts.is_some(), judged);
