@@ -38,7 +38,7 @@ fn run(policy: &str, freeblock: &str) -> RunResult {
 #[test]
 fn promotion_of_the_last_blocks_ends_rounds_sooner_at_no_more_than_its_cost() {
     for policy in ["fcfs", "clook", "sstf"] {
-        let scan = "rule = \"greedy\"\nrounds = 8\nblock_size = \"1KiB\"\n";
+        let scan = "rule = \"greedy\"\n[[freeblock.tasks]]\nrounds = 8\nblock_size = \"1KiB\"\n";
         let without = run(policy, scan);
         for cost in [0.05, 0.2] {
             let tail = format!("{scan}promote_tail = {{ cost = {cost}, merged_max = \"4KiB\" }}");
@@ -68,7 +68,8 @@ fn promotion_of_the_last_blocks_ends_rounds_sooner_at_no_more_than_its_cost() {
 #[test]
 fn decisions_beyond_their_budget_of_nodes_are_counted() {
     for rule in ["greedy", "paths"] {
-        let scan = format!("rule = \"{rule}\"\nrounds = 2\nblock_size = \"512B\"\n");
+        let scan =
+            format!("rule = \"{rule}\"\n[[freeblock.tasks]]\nrounds = 2\nblock_size = \"512B\"\n");
         let [exact, least] = ["", "nodes_max = 1"].map(|key| {
             let result = run("fcfs", &format!("{scan}{key}"));
             assert!(result.free.unwrap().time.foreground_delay_ns == 0);
@@ -323,7 +324,7 @@ fn an_adaptive_timeout_shrinks_where_anything_is_accepted_and_grows_where_nothin
 
 #[test]
 fn an_idle_drive_is_scanned_with_hardly_any_foreground() {
-    let (result, _) = sparse(1, "block_size = \"512B\"\nidle = { after = \"20ms\" }");
+    let (result, _) = sparse(1, "idle = { after = \"20ms\" }\ntasks = [{ block_size = \"512B\" }]");
     let background = &result.background[0].tasks[0];
     assert!(background.rounds.len() > 10, "{}", background.rounds.len());
     let idle = result.idle.unwrap();

@@ -187,7 +187,7 @@ fn every_device_of_a_trace_has_a_drive_of_its_own() {
     let three = "layout = \"independent\", drives = 3";
     assert_eq!(run(&text(1, three, true, &trace(""))).result_hash, together.result_hash);
     let two = refusal(&text(1, "layout = \"independent\", drives = 2", true, &trace("")));
-    assert!(two.contains("`drives` is 2") && two.contains("3 take part"), "{two}");
+    assert!(two.contains("`drives` is 2") && two.contains("3 devices that take part"), "{two}");
     let missing = refusal(&text(1, own, true, &trace("device = 4")));
     assert!(missing.contains("no device 4: its devices are 2, 3, 9"), "{missing}");
 }

@@ -220,7 +220,7 @@ fn what_promoted_writes_take_of_the_head_is_told_where_the_drive_has_a_cache_of_
 fn what_gaps_wrote_is_what_write_back_says_to_the_byte() {
     let task = "[[freeblock.tasks]]\nkind = \"write-back\"\nmemory = \"256KiB\"\n";
     let pattern = "read_share = 0.6, size = \"8KiB\", align = \"4KiB\"";
-    for table in [task.to_owned(), format!("{task}idle = {{ after = \"0ms\" }}\n")] {
+    for table in [task.to_owned(), format!("[freeblock]\nidle = {{ after = \"0ms\" }}\n{task}")] {
         let result = run(config(3, 3000, pattern, &table));
         let came = write_back(&result);
         let in_idle = result.idle.map_or(0, |idle| idle.write_bytes);

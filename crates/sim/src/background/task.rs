@@ -370,7 +370,7 @@ impl TaskConfig {
         let Self { block_size, start, .. } = *self;
         let Some(other) = self.other_start else {
             return Err(
-                "`task` is compare: `other_start`, where the other version begins, is needed"
+                "`kind` is compare: `other_start`, where the other version begins, is needed"
                     .into(),
             );
         };
