@@ -71,7 +71,7 @@ fn decisions_beyond_their_budget_of_nodes_are_counted() {
         let scan =
             format!("rule = \"{rule}\"\n[[freeblock.tasks]]\nrounds = 2\nblock_size = \"512B\"\n");
         let [exact, least] = ["", "nodes_max = 1"].map(|key| {
-            let result = run("fcfs", &format!("{scan}{key}"));
+            let result = run("fcfs", &format!("{key}\n{scan}"));
             assert!(result.free.unwrap().time.foreground_delay_ns == 0);
             result.background[0].clone()
         });
