@@ -491,16 +491,10 @@ impl Planner for Scheduler {
 
 impl ForegroundObserver for Scheduler {
     fn foreground(&mut self, event: ForegroundEvent<'_>) {
-        if let ForegroundEvent::Passed { op, start, blocks, at } = event {
-            self.foreground_passed(op, start, blocks, at);
+        // A transfer in either direction leaves the data in memory.
+        if let ForegroundEvent::Passed { start, blocks, at, .. } = event {
+            self.moved(start, blocks, |_, key| key.op == Op::Read, at);
         }
-    }
-}
-
-impl Scheduler {
-    fn foreground_passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
-        let _ = op;
-        self.moved(start, blocks, |_, key| key.op == Op::Read, at);
     }
 }
 

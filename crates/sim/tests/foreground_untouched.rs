@@ -106,15 +106,9 @@ impl Planner for Busy {
 
 impl ForegroundObserver for Busy {
     fn foreground(&mut self, event: ForegroundEvent<'_>) {
-        if let ForegroundEvent::Passed { op, start, blocks, at } = event {
-            self.foreground_passed(op, start, blocks, at);
+        if let ForegroundEvent::Passed { blocks, .. } = event {
+            self.foreground_blocks += u64::from(blocks);
         }
-    }
-}
-
-impl Busy {
-    fn foreground_passed(&mut self, _: Op, _: Lbn, blocks: u32, _: SimTime) {
-        self.foreground_blocks += u64::from(blocks);
     }
 }
 
@@ -166,15 +160,9 @@ impl Planner for Misled {
 
 impl ForegroundObserver for Misled {
     fn foreground(&mut self, event: ForegroundEvent<'_>) {
-        if let ForegroundEvent::Passed { op, start, blocks, at } = event {
-            self.foreground_passed(op, start, blocks, at);
+        if let ForegroundEvent::Passed { .. } = event {
+            self.tasks.foreground(event);
         }
-    }
-}
-
-impl Misled {
-    fn foreground_passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
-        self.tasks.foreground(ForegroundEvent::Passed { op, start, blocks, at });
     }
 }
 

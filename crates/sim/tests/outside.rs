@@ -310,28 +310,7 @@ impl Planner for Impatient<'_> {
 
 impl ForegroundObserver for Impatient<'_> {
     fn foreground(&mut self, event: ForegroundEvent<'_>) {
-        match event {
-            ForegroundEvent::Passed { op, start, blocks, at } => {
-                self.foreground_passed(op, start, blocks, at)
-            }
-            ForegroundEvent::Arrived { request, at } => self.foreground_arrived(request, at),
-            ForegroundEvent::Done { request, at } => self.foreground_done(request, at),
-            _ => {}
-        }
-    }
-}
-
-impl Impatient<'_> {
-    fn foreground_passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
-        self.tasks.foreground(ForegroundEvent::Passed { op, start, blocks, at });
-    }
-
-    fn foreground_arrived(&mut self, request: &Foreground, at: SimTime) {
-        self.tasks.foreground(ForegroundEvent::Arrived { request, at });
-    }
-
-    fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
-        self.tasks.foreground(ForegroundEvent::Done { request, at });
+        self.tasks.foreground(event);
     }
 }
 

@@ -528,38 +528,16 @@ mod tests {
 
     impl ForegroundObserver for Watched {
         fn foreground(&mut self, event: ForegroundEvent<'_>) {
-            match event {
-                ForegroundEvent::Passed { op, start, blocks, at } => {
-                    self.foreground_passed(op, start, blocks, at)
+            if let ForegroundEvent::Arrived { request, .. } = event {
+                if request.op == Op::Write && request.promotion.is_none() {
+                    let from = request.start.get();
+                    self.newer.extend(from..from + u64::from(request.blocks));
                 }
-                ForegroundEvent::Arrived { request, at } => self.foreground_arrived(request, at),
-                ForegroundEvent::TookHead { request, head } => self.foreground_took(request, head),
-                ForegroundEvent::Done { request, at } => self.foreground_done(request, at),
+                if !self.tells {
+                    return;
+                }
             }
-        }
-    }
-
-    impl Watched {
-        fn foreground_passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
-            self.background.foreground(ForegroundEvent::Passed { op, start, blocks, at });
-        }
-
-        fn foreground_arrived(&mut self, request: &Foreground, at: SimTime) {
-            if request.op == Op::Write && request.promotion.is_none() {
-                let from = request.start.get();
-                self.newer.extend(from..from + u64::from(request.blocks));
-            }
-            if self.tells {
-                self.background.foreground(ForegroundEvent::Arrived { request, at });
-            }
-        }
-
-        fn foreground_took(&mut self, request: &Foreground, head: SimDuration) {
-            self.background.foreground(ForegroundEvent::TookHead { request, head });
-        }
-
-        fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
-            self.background.foreground(ForegroundEvent::Done { request, at });
+            self.background.foreground(event);
         }
     }
 
@@ -691,47 +669,36 @@ mod tests {
     impl ForegroundObserver for Versions {
         fn foreground(&mut self, event: ForegroundEvent<'_>) {
             match event {
-                ForegroundEvent::Passed { op, start, blocks, at } => {
-                    self.foreground_passed(op, start, blocks, at)
+                ForegroundEvent::Arrived { request, .. } => {
+                    if request.op == Op::Write && request.promotion.is_none() {
+                        self.begins(request, false);
+                        self.through.insert(request.sequence, self.begun);
+                    }
+                    if !self.tells {
+                        return;
+                    }
                 }
-                ForegroundEvent::Arrived { request, at } => self.foreground_arrived(request, at),
-                ForegroundEvent::TookHead { request, head } => self.foreground_took(request, head),
-                ForegroundEvent::Done { request, at } => self.foreground_done(request, at),
+                ForegroundEvent::Done { request, .. } => self.ends(request),
+                _ => {}
             }
+            self.background.foreground(event);
         }
     }
 
     impl Versions {
-        fn foreground_passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
-            self.background.foreground(ForegroundEvent::Passed { op, start, blocks, at });
-        }
-
-        fn foreground_arrived(&mut self, request: &Foreground, at: SimTime) {
-            if request.op == Op::Write && request.promotion.is_none() {
-                self.begins(request, false);
-                self.through.insert(request.sequence, self.begun);
+        /// The data of a request are on the media.
+        fn ends(&mut self, request: &Foreground) {
+            if request.op != Op::Write {
+                return;
             }
-            if self.tells {
-                self.background.foreground(ForegroundEvent::Arrived { request, at });
-            }
-        }
-
-        fn foreground_took(&mut self, request: &Foreground, head: SimDuration) {
-            self.background.foreground(ForegroundEvent::TookHead { request, head });
-        }
-
-        fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
-            if request.op == Op::Write {
-                let version = self.through.get(&request.sequence).copied();
-                let written = match request.promotion {
-                    Some(promotion) => self.promoted.remove(&promotion).unwrap(),
-                    None => blocks(request.start, request.blocks)
-                        .map(|block| (block, version.unwrap()))
-                        .collect(),
-                };
-                written.into_iter().for_each(|(block, version)| self.is_written(block, version));
-            }
-            self.background.foreground(ForegroundEvent::Done { request, at });
+            let version = self.through.get(&request.sequence).copied();
+            let written = match request.promotion {
+                Some(promotion) => self.promoted.remove(&promotion).unwrap(),
+                None => blocks(request.start, request.blocks)
+                    .map(|block| (block, version.unwrap()))
+                    .collect(),
+            };
+            written.into_iter().for_each(|(block, version)| self.is_written(block, version));
         }
     }
 

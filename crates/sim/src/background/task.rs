@@ -151,9 +151,9 @@ pub struct TaskConfig {
     /// A whole number: tasks with shares of 1 and 3 get bytes as 1 to 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<u32>,
-    /// The run goes on until this task has completed so many rounds on every arm, whatever number of
-    /// requests the workload has. A trace ends with its last record all the same, and when the rounds
-    /// of all tasks are complete before that, the rest of it is not replayed.
+    /// The run goes on until this task has completed this number of rounds on every arm; the workload's
+    /// number of requests does not count then. A trace ends with its last record all the same. When the
+    /// rounds of all tasks are complete before that, the rest of the trace is not replayed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds: Option<u64>,
     /// Promotes the last blocks of a round to foreground requests. They wait in the same queue, and

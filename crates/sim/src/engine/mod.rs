@@ -5,7 +5,6 @@
 //! ```
 //! source: `crate::source`; map: `map.rs`, with `zoned.rs`; cache: `cache.rs`; queue: `queue.rs`, with
 //! `promoted.rs`; pick: `pick.rs`; gap: `crate::arm_executor`; drive: `crate::device`; completion:
-//! `completion.rs`, with `pending.rs` and `flush.rs`. A stage that an experiment leaves out costs a
 //! `completion.rs`, with `pending.rs` and `flush.rs`. An absent stage costs a test of an `Option`.
 
 mod cache;

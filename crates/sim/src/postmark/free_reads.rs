@@ -135,29 +135,10 @@ impl Planner for CleaningPlanner {
 
 impl ForegroundObserver for CleaningPlanner {
     fn foreground(&mut self, event: ForegroundEvent<'_>) {
-        match event {
-            ForegroundEvent::Passed { op, start, blocks, at } => {
-                self.foreground_passed(op, start, blocks, at)
-            }
-            ForegroundEvent::Arrived { request, at } => self.foreground_arrived(request, at),
-            ForegroundEvent::Done { request, at } => self.foreground_done(request, at),
-            _ => {}
-        }
-    }
-}
-
-impl CleaningPlanner {
-    fn foreground_passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
         let shared = &mut *lock(&self.0);
-        shared.tasks.foreground(ForegroundEvent::Passed { op, start, blocks, at });
-        shared.take_events();
-    }
-
-    fn foreground_arrived(&mut self, request: &Foreground, at: SimTime) {
-        lock(&self.0).tasks.foreground(ForegroundEvent::Arrived { request, at });
-    }
-
-    fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
-        lock(&self.0).tasks.foreground(ForegroundEvent::Done { request, at });
+        shared.tasks.foreground(event);
+        if let ForegroundEvent::Passed { .. } = event {
+            shared.take_events();
+        }
     }
 }
