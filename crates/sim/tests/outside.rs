@@ -8,8 +8,8 @@ use std::sync::Arc;
 use freewheel_freeblock::tasks::{CADENCE, Event, TaskSpec, Tasks};
 use freewheel_freeblock::uses;
 use freewheel_freeblock::{
-    Foreground, ForegroundEvent, ForegroundObserver, FreeRun, GoOn, Opportunity, Options, Planner,
-    Rule, SearchProgress,
+    ForegroundEvent, ForegroundObserver, FreeRun, GoOn, Opportunity, Options, Planner, Rule,
+    SearchProgress,
 };
 use freewheel_host::{
     Account, Conservatism, Finished, MarginInUse, Part, PredictionSpec, PredictiveScheduler,

@@ -14,7 +14,7 @@ use freewheel_freeblock::tasks::{
     BlockSelection, CADENCE, Counts, Event, Extent, TaskId, TaskSpec, Tasks, Until,
 };
 use freewheel_freeblock::{
-    Foreground, ForegroundEvent, ForegroundObserver, FreeRun, GapUse, Opportunity, Options, Planner,
+    ForegroundEvent, ForegroundObserver, FreeRun, GapUse, Opportunity, Options, Planner,
 };
 use freewheel_model::drive::Drive;
 use freewheel_model::log_disk::FreeRequest;
