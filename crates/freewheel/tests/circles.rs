@@ -15,8 +15,6 @@ const KNOWN: &[(&str, &str, &[&str])] = &[
     ("cli", ".", &["failure", "wrong_file_kind"]),
     ("live", "nbd", &["connection", "outbox", "server", "service"]),
     ("live", "nbd", &["stream", "tls"]),
-    ("model", ".", &["drive", "electronics", "sched"]),
-    ("model", "drive", &["actuator", "check", "layout", "mechanics", "spec", "track_order"]),
     ("sim", ".", &["background", "config", "engine", "fleet", "host", "result"]),
     ("sim", ".", &["black_box", "library"]),
     ("sim", "config", &["experiment", "reporting"]),

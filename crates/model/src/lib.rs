@@ -10,5 +10,6 @@ pub mod electronics;
 pub mod log_disk;
 mod lru;
 pub mod sched;
+mod spec;
 pub mod stats;
 pub mod zoned;

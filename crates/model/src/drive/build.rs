@@ -5,7 +5,7 @@ use super::layout::{Layout, Zone};
 use super::mechanics::Drive;
 use super::rotation::Rotation;
 use super::seek::SeekCurve;
-use super::spec::{CurveSpec, DriveSpec, SeekSpec};
+use crate::spec::drive::{CurveSpec, DriveSpec, SeekSpec};
 use freewheel_units::{Blocks, Op, SimDuration};
 
 const ACTUATORS_MAX: u32 = 8;

@@ -1,51 +1,10 @@
 //! What the maker promises beside what the model does.
 
-use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Op, SimDuration};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use freewheel_units::{BLOCK_BYTES, Blocks, Op};
 
 use super::mechanics::Drive;
-use super::spec::Advertised;
-use crate::electronics::spec::BusSpec;
-
-/// A quantity that makers advertise, in bytes, nanoseconds or bytes a second.
-///
-/// In a drive file a quantity has the name of its key in `advertised`.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Quantity {
-    /// Capacity of the whole drive.
-    Capacity,
-    /// Mean seek before a read.
-    #[serde(rename = "average_seek_read")]
-    MeanSeekRead,
-    /// Mean seek before a write.
-    #[serde(rename = "average_seek_write")]
-    MeanSeekWrite,
-    /// Seek to the next cylinder before a read.
-    TrackToTrackRead,
-    /// Seek to the next cylinder before a write.
-    TrackToTrackWrite,
-    /// Sustained rate of the outermost zone, all actuators working.
-    #[serde(rename = "outer_rate_per_second")]
-    OuterRate,
-    /// Sustained rate of the innermost zone, all actuators working.
-    #[serde(rename = "inner_rate_per_second")]
-    InnerRate,
-}
-
-/// The unit of a quantity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum QuantityUnit {
-    /// Bytes.
-    Bytes,
-    /// Nanoseconds.
-    Nanoseconds,
-    /// Bytes a second.
-    BytesPerSecond,
-}
+use crate::spec::advertised::{Advertised, Quantity};
+use crate::spec::electronics::BusSpec;
 
 /// A quantity as modelled and as advertised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,74 +15,6 @@ pub struct Check {
     pub modelled: u64,
     /// What the maker promises, where it was published.
     pub advertised: Option<u64>,
-}
-
-impl Quantity {
-    /// Every one, in the order of data sheets.
-    pub const ALL: [Self; 7] = [
-        Self::Capacity,
-        Self::OuterRate,
-        Self::InnerRate,
-        Self::MeanSeekRead,
-        Self::MeanSeekWrite,
-        Self::TrackToTrackRead,
-        Self::TrackToTrackWrite,
-    ];
-
-    /// Its name in documents, with its unit.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Capacity => "capacity_bytes",
-            Self::MeanSeekRead => "mean_seek_read_ns",
-            Self::MeanSeekWrite => "mean_seek_write_ns",
-            Self::TrackToTrackRead => "track_to_track_read_ns",
-            Self::TrackToTrackWrite => "track_to_track_write_ns",
-            Self::OuterRate => "outer_rate_bytes_per_second",
-            Self::InnerRate => "inner_rate_bytes_per_second",
-        }
-    }
-
-    /// For people.
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::Capacity => "capacity",
-            Self::MeanSeekRead => "mean seek, read",
-            Self::MeanSeekWrite => "mean seek, write",
-            Self::TrackToTrackRead => "track to track, read",
-            Self::TrackToTrackWrite => "track to track, write",
-            Self::OuterRate => "sustained rate, outermost zone",
-            Self::InnerRate => "sustained rate, innermost zone",
-        }
-    }
-
-    /// Its unit.
-    pub fn unit(self) -> QuantityUnit {
-        match self {
-            Self::Capacity => QuantityUnit::Bytes,
-            Self::OuterRate | Self::InnerRate => QuantityUnit::BytesPerSecond,
-            _ => QuantityUnit::Nanoseconds,
-        }
-    }
-
-    /// Greatest deviation from the advertised value with which a model passes, as a share of it.
-    /// Seeks are promised as typical values of a population of drives, the rest is exact.
-    pub fn tolerance(self) -> f64 {
-        if self.unit() == QuantityUnit::Nanoseconds { 0.05 } else { 0.01 }
-    }
-
-    fn advertised(self, by: &Advertised) -> Option<u64> {
-        let time = |time: Option<SimDuration>| time.map(SimDuration::ns);
-        let bytes = |bytes: Option<Bytes>| bytes.map(Bytes::get);
-        match self {
-            Self::Capacity => bytes(by.capacity),
-            Self::MeanSeekRead => time(by.average_seek_read),
-            Self::MeanSeekWrite => time(by.average_seek_write),
-            Self::TrackToTrackRead => time(by.track_to_track_read),
-            Self::TrackToTrackWrite => time(by.track_to_track_write),
-            Self::OuterRate => bytes(by.outer_rate_per_second),
-            Self::InnerRate => bytes(by.inner_rate_per_second),
-        }
-    }
 }
 
 impl Check {

@@ -14,8 +14,8 @@ use freewheel_units::{Angle, Blocks, Lbn};
 
 use super::divide::Divisor;
 use super::error::{BuildDriveError, invalid};
-use super::spec::{DriveSpec, Mapping, SpareUnit, ZoneSpec};
 use super::track_order::{TrackOrder, sector_steps64};
+use crate::spec::drive::{DriveSpec, Mapping, SpareUnit, ZoneSpec};
 
 /// A place on the media.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

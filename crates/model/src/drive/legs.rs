@@ -11,8 +11,8 @@
 
 use freewheel_units::{Blocks, Lbn, Op, SimDuration};
 
-use super::actuator::Departure;
-use super::mechanics::{Access, Drive, OnTrack, Target};
+use super::access::{Access, Departure};
+use super::mechanics::{Drive, OnTrack, Target};
 
 /// The rest of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,12 +6,13 @@
 
 use freewheel_units::{Angle, Blocks, Lbn, Op, SimDuration, SimTime};
 
-use super::actuator::Departure;
+use super::access::{Access, Departure, Position, Positioning};
 use super::layout::{Layout, Run};
 use super::margins::SeekMargins;
 use super::rotation::Rotation;
 use super::seek::SeekCurve;
-use super::spec::{ByOp, DriveSpec};
+use crate::spec::by_op::ByOp;
+use crate::spec::drive::DriveSpec;
 
 /// A drive that answers questions. It has no state: the head's position is an argument. Of a drive
 /// with more actuators it is the part that one of them serves.
@@ -25,15 +26,6 @@ pub struct Drive {
     overhead: ByOp<SimDuration>,
     seek_tolerance: SimDuration,
     sector_blocks: u32,
-}
-
-/// Where the arm is and which head is on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Position {
-    /// Counted from the outermost.
-    pub cylinder: u32,
-    /// Head.
-    pub surface: u32,
 }
 
 /// A request with all that does not change while it waits worked out.
@@ -81,73 +73,6 @@ pub(super) struct EntrySector {
     edge_ns: u64,
     /// Time from the arrival of the head to its edge.
     pub wait_ns: u64,
-}
-
-/// Stage times of an access, which add up to the time from its start to its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Access {
-    /// Command processing before the first movement.
-    pub overhead: SimDuration,
-    /// Moving the arm and changing heads, settling included, also between tracks of one access.
-    pub seek: SimDuration,
-    /// Waiting for a wanted sector, also between tracks and over slipped sectors.
-    pub rotate: SimDuration,
-    /// Wanted sectors under the head.
-    pub transfer: SimDuration,
-    /// Where the head is afterwards.
-    pub end: Position,
-}
-
-/// The part of an access before its first data: what positioning-time policies compare.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Positioning {
-    /// Moving the arm and changing heads, settling included.
-    pub seek: SimDuration,
-    /// Waiting on the first track. With zero-latency access begun in the middle of the wanted
-    /// sectors this includes the gap passed over before the rest of them.
-    pub rotate: SimDuration,
-}
-
-impl Access {
-    /// From start to end.
-    #[inline]
-    pub fn total(&self) -> SimDuration {
-        self.overhead + self.seek + self.rotate + self.transfer
-    }
-}
-
-/// What a head did over some time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct HeadTime {
-    /// Moving the arm, changing heads, settling.
-    pub seek: SimDuration,
-    /// Waiting for wanted sectors.
-    pub rotate: SimDuration,
-    /// Wanted sectors under the head.
-    pub transfer: SimDuration,
-}
-
-impl HeadTime {
-    /// Counts an access in, but for its command processing.
-    #[inline]
-    pub fn add(&mut self, access: &Access) {
-        self.seek += access.seek;
-        self.rotate += access.rotate;
-        self.transfer += access.transfer;
-    }
-
-    /// All of it.
-    pub fn total(&self) -> SimDuration {
-        self.seek + self.rotate + self.transfer
-    }
-}
-
-impl Positioning {
-    /// Seek and rotational latency together.
-    #[inline]
-    pub fn total(&self) -> SimDuration {
-        self.seek + self.rotate
-    }
 }
 
 /// Rotation and transfer on one track, in nanoseconds.

@@ -3,18 +3,19 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `spec` | what a drive file says, with units and sources |
-//! | `layout` | LBN to place on the media and back: zones, slips, spares, remaps |
+//! //! | `layout` | LBN to place on the media and back: zones, slips, spares, remaps |
 //! | `track_order` | order of the tracks of a zone, and their skews |
 //! | `seek` | seek curves and head switches |
 //! | `rotation` | time to angle and back |
 //! | `scale` | the same drive with other technology: arm, spindle, densities |
+//! | `access` | places of the head and stage times, as values |
 //! | `mechanics` | stage times of an access, from (now, head position, target) |
 //! | `legs` | the parts of one access in order of time |
 //! | `sectors` | sectors that hold several blocks: what the head does of a command of part ones |
 //! | `actuator` | who carries accesses out, and what is known of the head before one |
 //! | `check` | what the maker promises beside what the model does |
 
+mod access;
 mod actuator;
 mod build;
 mod check;
@@ -28,11 +29,11 @@ mod rotation;
 pub mod scale;
 mod sectors;
 mod seek;
-pub mod spec;
 mod track_order;
 
-pub use actuator::{Actuator, Departure, Exact, Latency};
-pub use check::{BusLimit, Check, Quantity, QuantityUnit};
+pub use access::{Access, Departure, HeadTime, Position, Positioning};
+pub use actuator::{Actuator, Exact, Latency};
+pub use check::{BusLimit, Check};
 pub use divide::Divisor;
 pub use error::BuildDriveError;
 pub use layout::{Layout, Physical, Run, Zone};
@@ -41,7 +42,10 @@ pub use margins::{
     SEEK_CLASSES, SEEK_DISTANCES, SeekDirection, SeekMargins, seek_class, seek_class_cylinders,
     seek_class_direction, seek_class_distance,
 };
-pub use mechanics::{Access, Drive, HeadTime, Position, Positioning, Target};
+pub use mechanics::{Drive, Target};
 pub use rotation::Rotation;
 pub use sectors::Sectors;
 pub use seek::SeekCurve;
+
+pub use crate::spec::advertised::{Quantity, QuantityUnit};
+pub use crate::spec::drive as spec;

@@ -6,8 +6,9 @@
 
 use freewheel_units::{Blocks, Lbn, Op};
 
-use super::actuator::Departure;
-use super::mechanics::{Access, Drive, Target};
+use super::access::{Access, Departure};
+use super::mechanics::{Drive, Target};
+use crate::spec::electronics::SectorFormat;
 
 /// How many blocks a sector of the media holds. They lie in whole sectors from the drive's first block
 /// on, and none on two tracks; [`Drive::build`] sees to that.
@@ -18,6 +19,13 @@ impl Default for Sectors {
     /// One.
     fn default() -> Self {
         Self(1)
+    }
+}
+
+impl SectorFormat {
+    /// The same as the media have them.
+    pub fn sectors(self) -> Sectors {
+        Sectors::of(self.physical_blocks())
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::divide::Divisor;
 use super::error::{BuildDriveError, invalid};
-use super::spec::{Direction, DriveSpec, Mapping, ZoneSpec};
+use crate::spec::drive::{Direction, DriveSpec, Mapping, ZoneSpec};
 
 /// The tracks of a zone in LBN order.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,7 +2,7 @@
 
 use freewheel_units::{Blocks, Lbn, SimDuration, SimTime};
 
-use super::spec::BufferSpec;
+use crate::spec::electronics::BufferSpec;
 
 /// The segments.
 #[derive(Debug, Clone, PartialEq, Eq)]

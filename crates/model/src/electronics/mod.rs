@@ -6,8 +6,8 @@ mod bus;
 mod busy;
 mod read_ahead;
 mod shares;
-pub mod spec;
 mod unit;
 mod write_back;
 
+pub use crate::spec::electronics as spec;
 pub use unit::{Done, NextEvent, Served, Unit};

@@ -2,8 +2,8 @@
 
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
-use super::spec::{BufferSpec, ReadAhead};
 use crate::drive::{Drive, Position};
+use crate::spec::electronics::{BufferSpec, ReadAhead};
 
 /// A drive reading on into a segment. Its state is that of the last whole run of sectors; how far
 /// it is within the next one follows from the time.

@@ -116,8 +116,8 @@ mod tests {
     use freewheel_units::Prng;
     use proptest::prelude::*;
 
-    use super::super::spec::BufferSpec;
     use super::*;
+    use crate::spec::electronics::BufferSpec;
 
     /// The buffer with, beside it, which write put each block of each segment there.
     struct Traced {

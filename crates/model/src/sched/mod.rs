@@ -12,11 +12,11 @@
 //! fails until every row of the registry has one.
 
 mod asatf;
+mod build;
 mod by_cylinder;
 mod clook;
 mod fcfs;
 mod look;
-mod spec;
 mod sptf;
 mod sptf_sw;
 mod sstf;
@@ -26,7 +26,7 @@ use freewheel_units::SimTime;
 
 use crate::drive::{Drive, Position, Target};
 
-pub use spec::{PARAMETERS, POLICIES, ParsePolicyError, PolicyRow, PolicySpec};
+pub use crate::spec::policy::{PARAMETERS, POLICIES, ParsePolicyError, PolicyRow, PolicySpec};
 
 /// A request that waits for the head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@
 //! Goals: a write costs the same with any number of zones. Non-goals: time (a zone's blocks lie where
 //! the layout puts them), internal work of drive-managed drives, read-only and offline zones.
 
-pub mod spec;
 mod zones;
 
+pub use crate::spec::zoned as spec;
 pub use zones::{Zone, ZoneCondition, ZoneError, ZoneType, Zones};

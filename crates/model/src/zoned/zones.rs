@@ -3,8 +3,8 @@
 use freewheel_units::{Blocks, Lbn};
 use thiserror::Error;
 
-use super::spec::{ZonedKind, ZonedSpec};
 use crate::lru::LruList;
+use crate::spec::zoned::{ZonedKind, ZonedSpec};
 
 /// The zones of a drive: what has been written, what is open. Zones are numbered from 0.
 #[derive(Debug, Clone, PartialEq, Eq)]

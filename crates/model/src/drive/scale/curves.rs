@@ -2,7 +2,7 @@
 
 use crate::drive::build::evaluator;
 use crate::drive::error::BuildDriveError;
-use crate::drive::spec::CurveSpec;
+use crate::spec::drive::CurveSpec;
 
 /// The curve with every time multiplied: vertical scaling, tr03 section 5.1.1. Exact to the
 /// nanosecond in every form, for all of them are linear in their times.

@@ -38,7 +38,8 @@ use thiserror::Error;
 
 use super::error::BuildDriveError;
 use super::mechanics::Drive;
-use super::spec::{Advertised, DriveSpec, SeekSpec};
+use crate::spec::advertised::Advertised;
+use crate::spec::drive::{DriveSpec, SeekSpec};
 
 /// The least factor of a dimension.
 pub const FACTOR_MIN: f64 = 0.01;

@@ -5,7 +5,7 @@ use freewheel_units::Op;
 
 use super::Scaling;
 use crate::drive::mechanics::Drive;
-use crate::drive::spec::{Direction, DriveSpec, Mapping, Turn, ZoneSpec};
+use crate::spec::drive::{Direction, DriveSpec, Mapping, Turn, ZoneSpec};
 
 /// What lies between the end of a track and the start of the next.
 #[derive(Debug, Clone, Copy)]

@@ -5,7 +5,7 @@ use std::slice;
 use freewheel_units::SimDuration;
 
 use super::Scaling;
-use crate::drive::spec::{DriveSpec, Turn, ZoneSpec};
+use crate::spec::drive::{DriveSpec, Turn, ZoneSpec};
 
 /// What is multiplied, by how much, and the section of tr03 that says so.
 type Part = (&'static str, f64, &'static str);

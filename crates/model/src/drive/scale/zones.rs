@@ -1,7 +1,7 @@
 //! Zones with more tracks and more blocks on each.
 
 use super::Scaling;
-use crate::drive::spec::{DriveSpec, SpareUnit, ZoneSpec};
+use crate::spec::drive::{DriveSpec, SpareUnit, ZoneSpec};
 
 /// The drive without the zones that are too narrow for a single new cylinder.
 pub fn without_lost(spec: &DriveSpec, scaling: &Scaling) -> DriveSpec {

@@ -18,13 +18,13 @@ use super::bus::Bus;
 use super::busy::Busy;
 use super::read_ahead::ReadAheadState;
 use super::shares::DestageShares;
-use super::spec::{
-    BufferSpec, BusSpec, ElectronicsSpec, OverheadSpec, QueueSpec, SectorFormat, WriteCache,
-};
 use super::write_back::WriteBack;
-use crate::drive::spec::ByOp;
 use crate::drive::{Access, Actuator, Drive, Exact, HeadTime, Position};
 use crate::sched::{Moment, ParsePolicyError, Policy, Waiting};
+use crate::spec::by_op::ByOp;
+use crate::spec::electronics::{
+    BufferSpec, BusSpec, ElectronicsSpec, OverheadSpec, QueueSpec, SectorFormat, WriteCache,
+};
 
 /// A drive with its electronics, and their state.
 pub struct Unit {

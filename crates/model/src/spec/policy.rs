@@ -9,16 +9,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::Policy;
-use super::asatf::Asatf;
-use super::clook::Clook;
-use super::fcfs::Fcfs;
-use super::look::Look;
-use super::sptf::Sptf;
-use super::sptf_sw::SptfSw;
-use super::sstf::Sstf;
-use super::sstf_lw::SstfLw;
-
 /// A policy with its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(with = "PolicyTable")]
@@ -276,24 +266,8 @@ impl PolicySpec {
     /// The end of the continuum from SPTF to SSTF, for experiments; it has no text form.
     pub const SPTF_SW_WITHOUT_LIMIT: Self = Self::SptfSw { window: f64::INFINITY };
 
-    /// A policy with nothing waiting. Err names the parameter that is out of range.
-    pub fn build(&self) -> Result<Box<dyn Policy>, ParsePolicyError> {
-        if *self != Self::SPTF_SW_WITHOUT_LIMIT {
-            self.check()?;
-        }
-        Ok(match *self {
-            PolicySpec::Fcfs => Box::new(Fcfs::default()),
-            PolicySpec::Look => Box::new(Look::default()),
-            PolicySpec::Clook => Box::new(Clook::default()),
-            PolicySpec::Sstf => Box::new(Sstf::default()),
-            PolicySpec::Sptf => Box::new(Sptf::default()),
-            PolicySpec::SptfSw { window } => Box::new(SptfSw::new(window)),
-            PolicySpec::SstfLw { latency_weight } => Box::new(SstfLw::new(latency_weight)),
-            PolicySpec::Asatf { age_factor } => Box::new(Asatf::new(age_factor)),
-        })
-    }
-
-    fn check(&self) -> Result<(), ParsePolicyError> {
+    /// Err names the parameter that is out of range.
+    pub(crate) fn check(&self) -> Result<(), ParsePolicyError> {
         let error = |value: f64, allowed| self.refused(&value.to_string(), allowed);
         match *self {
             PolicySpec::SptfSw { window } if !(0.0..=WINDOW_MAX).contains(&window) => {

@@ -9,14 +9,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use freewheel_units::{Angle, Bytes, Op, SimDuration};
+use freewheel_units::{Angle, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::check::Quantity;
-use crate::electronics::spec::{BusSpec, ElectronicsSpec};
-use crate::zoned::spec::ZonedSpec;
+pub use super::advertised::Advertised;
+pub use super::by_op::ByOp;
+use super::electronics::{BusSpec, ElectronicsSpec};
+use super::zoned::ZonedSpec;
 
 /// A drive: identity, geometry, layout, seeks, rotation, and where each value comes from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -77,24 +78,6 @@ pub struct DriveSpec {
     /// Where values come from: key, or the beginning of a key, to text. The text begins with
     /// `data sheet`, `paper`, `measured`, `extracted`, `derived` or `assumed`.
     pub sources: BTreeMap<String, String>,
-}
-
-/// A value for reads and one for writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ByOp<T> {
-    /// For reads.
-    pub read: T,
-    /// For writes.
-    pub write: T,
-}
-
-impl<T: Copy> ByOp<T> {
-    /// That of `op`; whatever is no write counts as a read.
-    #[inline]
-    pub fn of(&self, op: Op) -> T {
-        if op == Op::Write { self.write } else { self.read }
-    }
 }
 
 /// The order in which LBNs run over the tracks of a zone.
@@ -273,43 +256,6 @@ pub enum CurveSpec {
         /// From the first cylinder to the last.
         full_ms: f64,
     },
-}
-
-/// What the maker promises of the whole drive, all actuators working.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Advertised {
-    /// Capacity.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub capacity: Option<Bytes>,
-    /// Mean seek before a read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub average_seek_read: Option<SimDuration>,
-    /// Mean seek before a write.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub average_seek_write: Option<SimDuration>,
-    /// Seek to the next cylinder before a read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub track_to_track_read: Option<SimDuration>,
-    /// Seek to the next cylinder before a write.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub track_to_track_write: Option<SimDuration>,
-    /// Best sustained rate, bytes a second.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub outer_rate_per_second: Option<Bytes>,
-    /// Sustained rate at the inner edge, bytes a second.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub inner_rate_per_second: Option<Bytes>,
-    /// Why the model misses one of these values: the value's name, and the reason.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub known_misses: BTreeMap<Quantity, String>,
-}
-
-impl Advertised {
-    /// Whether nothing is promised.
-    fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// What belongs to the host on which a drive was measured, and not to the drive.

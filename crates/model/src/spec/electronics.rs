@@ -6,9 +6,8 @@ use freewheel_units::{Op, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::drive::Sectors;
-use crate::drive::spec::ByOp;
-use crate::sched::PolicySpec;
+use super::by_op::ByOp;
+use super::policy::PolicySpec;
 
 /// On-board electronics: buffer, command overheads, bus. Without a buffer every command visits the
 /// media; overheads and bus that are not given take no time.
@@ -225,11 +224,6 @@ impl SectorFormat {
     pub fn logical_blocks(self) -> u32 {
         if self == Self::Native4096 { 8 } else { 1 }
     }
-
-    /// The same as the media have them.
-    pub fn sectors(self) -> Sectors {
-        Sectors::of(self.physical_blocks())
-    }
 }
 
 impl fmt::Display for SectorFormat {
@@ -308,7 +302,7 @@ impl OverheadSpec {
 
     /// Processing time of a command that the buffer serves (`hit`) or not, after one that was
     /// `before`.
-    pub(super) fn of(&self, op: Op, hit: bool, before: Op) -> SimDuration {
+    pub(crate) fn of(&self, op: Op, hit: bool, before: Op) -> SimDuration {
         let by = match (op, hit) {
             (Op::Write, true) => &self.write_hit,
             (Op::Write, false) => &self.write_miss,
@@ -318,7 +312,7 @@ impl OverheadSpec {
         by.after(before)
     }
 
-    pub(super) fn completion(&self, op: Op) -> SimDuration {
+    pub(crate) fn completion(&self, op: Op) -> SimDuration {
         if op == Op::Write { self.write_completion } else { self.read_completion }
     }
 }
@@ -329,7 +323,7 @@ impl AfterOp {
         Self { after_read: time, after_write: time }
     }
 
-    pub(super) fn after(&self, before: Op) -> SimDuration {
+    pub(crate) fn after(&self, before: Op) -> SimDuration {
         if before == Op::Write { self.after_write } else { self.after_read }
     }
 }
@@ -375,7 +369,7 @@ impl BusSpec {
     }
 
     /// Time to let go of the bus, where it is let go.
-    pub(super) fn disconnect(&self, op: Op, before: Op) -> SimDuration {
+    pub(crate) fn disconnect(&self, op: Op, before: Op) -> SimDuration {
         match op {
             _ if self.hold => SimDuration::ZERO,
             Op::Write => self.write_disconnect,
@@ -384,7 +378,7 @@ impl BusSpec {
     }
 
     /// Time to get hold of the bus and to move so many blocks.
-    pub(super) fn transfer(&self, blocks: u32) -> SimDuration {
+    pub(crate) fn transfer(&self, blocks: u32) -> SimDuration {
         self.arbitration + self.block_time * u64::from(blocks)
     }
 }

@@ -1,0 +1,152 @@
+//! What the maker promises of a drive, quantity by quantity.
+
+use std::collections::BTreeMap;
+
+use freewheel_units::{Bytes, SimDuration};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What the maker promises of the whole drive, all actuators working.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Advertised {
+    /// Capacity.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<Bytes>,
+    /// Mean seek before a read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub average_seek_read: Option<SimDuration>,
+    /// Mean seek before a write.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub average_seek_write: Option<SimDuration>,
+    /// Seek to the next cylinder before a read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub track_to_track_read: Option<SimDuration>,
+    /// Seek to the next cylinder before a write.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub track_to_track_write: Option<SimDuration>,
+    /// Best sustained rate, bytes a second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outer_rate_per_second: Option<Bytes>,
+    /// Sustained rate at the inner edge, bytes a second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inner_rate_per_second: Option<Bytes>,
+    /// Why the model misses one of these values: the value's name, and the reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub known_misses: BTreeMap<Quantity, String>,
+}
+
+impl Advertised {
+    /// Whether nothing is promised.
+    pub(super) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A quantity that makers advertise, in bytes, nanoseconds or bytes a second.
+///
+/// In a drive file a quantity has the name of its key in `advertised`.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Quantity {
+    /// Capacity of the whole drive.
+    Capacity,
+    /// Mean seek before a read.
+    #[serde(rename = "average_seek_read")]
+    MeanSeekRead,
+    /// Mean seek before a write.
+    #[serde(rename = "average_seek_write")]
+    MeanSeekWrite,
+    /// Seek to the next cylinder before a read.
+    TrackToTrackRead,
+    /// Seek to the next cylinder before a write.
+    TrackToTrackWrite,
+    /// Sustained rate of the outermost zone, all actuators working.
+    #[serde(rename = "outer_rate_per_second")]
+    OuterRate,
+    /// Sustained rate of the innermost zone, all actuators working.
+    #[serde(rename = "inner_rate_per_second")]
+    InnerRate,
+}
+
+/// The unit of a quantity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QuantityUnit {
+    /// Bytes.
+    Bytes,
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Bytes a second.
+    BytesPerSecond,
+}
+
+impl Quantity {
+    /// Every one, in the order of data sheets.
+    pub const ALL: [Self; 7] = [
+        Self::Capacity,
+        Self::OuterRate,
+        Self::InnerRate,
+        Self::MeanSeekRead,
+        Self::MeanSeekWrite,
+        Self::TrackToTrackRead,
+        Self::TrackToTrackWrite,
+    ];
+
+    /// Its name in documents, with its unit.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Capacity => "capacity_bytes",
+            Self::MeanSeekRead => "mean_seek_read_ns",
+            Self::MeanSeekWrite => "mean_seek_write_ns",
+            Self::TrackToTrackRead => "track_to_track_read_ns",
+            Self::TrackToTrackWrite => "track_to_track_write_ns",
+            Self::OuterRate => "outer_rate_bytes_per_second",
+            Self::InnerRate => "inner_rate_bytes_per_second",
+        }
+    }
+
+    /// For people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Capacity => "capacity",
+            Self::MeanSeekRead => "mean seek, read",
+            Self::MeanSeekWrite => "mean seek, write",
+            Self::TrackToTrackRead => "track to track, read",
+            Self::TrackToTrackWrite => "track to track, write",
+            Self::OuterRate => "sustained rate, outermost zone",
+            Self::InnerRate => "sustained rate, innermost zone",
+        }
+    }
+
+    /// Its unit.
+    pub fn unit(self) -> QuantityUnit {
+        match self {
+            Self::Capacity => QuantityUnit::Bytes,
+            Self::OuterRate | Self::InnerRate => QuantityUnit::BytesPerSecond,
+            _ => QuantityUnit::Nanoseconds,
+        }
+    }
+
+    /// Greatest deviation from the advertised value with which a model passes, as a share of it.
+    /// Seeks are promised as typical values of a population of drives, the rest is exact.
+    pub fn tolerance(self) -> f64 {
+        if self.unit() == QuantityUnit::Nanoseconds { 0.05 } else { 0.01 }
+    }
+
+    /// What the maker promises of it.
+    pub(crate) fn advertised(self, by: &Advertised) -> Option<u64> {
+        let time = |time: Option<SimDuration>| time.map(SimDuration::ns);
+        let bytes = |bytes: Option<Bytes>| bytes.map(Bytes::get);
+        match self {
+            Self::Capacity => bytes(by.capacity),
+            Self::MeanSeekRead => time(by.average_seek_read),
+            Self::MeanSeekWrite => time(by.average_seek_write),
+            Self::TrackToTrackRead => time(by.track_to_track_read),
+            Self::TrackToTrackWrite => time(by.track_to_track_write),
+            Self::OuterRate => bytes(by.outer_rate_per_second),
+            Self::InnerRate => bytes(by.inner_rate_per_second),
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! What drive files and configurations say: plain data with units, sources and checks of their form.
+//!
+//! The models are built from it, and nothing here knows them. Each model gives its part out under the
+//! name that its users know: `drive::spec`, `electronics::spec`, `zoned::spec`, `sched`.
+
+pub mod advertised;
+pub mod by_op;
+pub mod drive;
+pub mod electronics;
+pub mod policy;
+pub mod zoned;
