@@ -13,8 +13,6 @@ use std::path::{Path, PathBuf};
 /// shrink or go, and must go once its circle is gone.
 const KNOWN: &[(&str, &str, &[&str])] = &[
     ("cli", ".", &["failure", "wrong_file_kind"]),
-    ("live", "nbd", &["connection", "outbox", "server", "service"]),
-    ("live", "nbd", &["stream", "tls"]),
     ("sim", ".", &["background", "config", "engine", "fleet", "host", "result"]),
     ("sim", ".", &["black_box", "library"]),
     ("sim", "config", &["experiment", "reporting"]),

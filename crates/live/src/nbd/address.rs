@@ -16,7 +16,8 @@ use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use thiserror::Error;
 
-use super::stream::{Socket, Stream, keep_alive};
+use super::socket::Socket;
+use super::stream::{Stream, keep_alive};
 use super::tls::ServerTls;
 use crate::missing_folder;
 

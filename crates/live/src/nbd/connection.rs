@@ -10,8 +10,8 @@ use freewheel_nbd::server::{Event, Request, Session};
 use freewheel_nbd::{Command, Violation};
 use thiserror::Error;
 
+use super::limits::Limits;
 use super::outbox::{Message, Outbox};
-use super::server::Limits;
 use super::service::{Caller, Responder, Service};
 use super::stream::{Stream, is_timeout};
 use super::tls::ServerTls;
@@ -342,7 +342,7 @@ mod tests {
     use std::io::Write;
     use std::os::unix::net::UnixStream;
 
-    use super::super::stream::Socket;
+    use super::super::socket::Socket;
     use super::*;
 
     #[test]

@@ -14,10 +14,12 @@ mod address;
 mod budget;
 mod client;
 mod connection;
+mod limits;
 mod memory;
 mod outbox;
 mod server;
 mod service;
+mod socket;
 mod stop;
 mod stream;
 mod tls;
@@ -27,8 +29,9 @@ pub(crate) use address::{PRIVATE_MODE, SocketFile, bind_unix};
 pub use client::{
     Answer, Client, ClientLimits, ConnectError, Lost, Refusal, Refused, RequestError,
 };
+pub use limits::Limits;
 pub use memory::Memory;
-pub use server::{Limits, Served, Server};
+pub use server::{Served, Server};
 pub use service::{Caller, Responder, Service, SharedPart};
 pub use stop::Stop;
 pub use tls::{ServerTls, TlsError};

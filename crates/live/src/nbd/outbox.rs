@@ -13,7 +13,7 @@ use std::time::Instant;
 use freewheel_nbd::Head;
 
 use super::budget::{Budget, MemoryHolder, OWN_BYTES};
-use super::server::Limits;
+use super::limits::Limits;
 use super::stream::Stream;
 
 /// Most bytes of buffers that a connection keeps to use them again.

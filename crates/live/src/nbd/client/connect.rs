@@ -11,7 +11,8 @@ use freewheel_nbd::{Address, OptionCode, OptionError, Uri, Violation};
 use thiserror::Error;
 
 use super::ClientLimits;
-use crate::nbd::stream::{Socket, Stream, is_timeout, keep_alive};
+use crate::nbd::socket::Socket;
+use crate::nbd::stream::{Stream, is_timeout, keep_alive};
 use crate::nbd::tls::{self, TlsError};
 
 /// Bytes read at once before requests may be made.

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use rustls::Connection;
 
-use crate::nbd::stream::Socket;
+use crate::nbd::socket::Socket;
 
 /// Encrypted bytes that are read, or gathered before they are sent, at once: four full records.
 const BUFFER_BYTES: usize = 64 << 10;
