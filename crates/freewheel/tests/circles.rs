@@ -13,9 +13,6 @@ use std::path::{Path, PathBuf};
 /// shrink or go, and must go once its circle is gone.
 const KNOWN: &[(&str, &str, &[&str])] = &[
     ("cli", ".", &["failure", "wrong_file_kind"]),
-    ("sim", ".", &["background", "config", "engine", "fleet", "host", "result"]),
-    ("sim", ".", &["black_box", "library"]),
-    ("sim", "config", &["experiment", "reporting"]),
     ("trace", ".", &["error", "format", "record", "scan", "source", "write"]),
 ];
 

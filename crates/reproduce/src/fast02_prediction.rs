@@ -10,6 +10,7 @@ use freewheel_model::electronics::spec::WriteCache;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::black_box::{BadBlocks, Behaviour, EmulatedDrive, JitterShape};
 use freewheel_sim::config::ConfigError;
+use freewheel_sim::library::DriveError;
 use freewheel_sim::source::{Closed, Pattern, PatternSpec, SizeDistribution, Source, ThinkTime};
 use freewheel_sim::{Arm, Completion, HostDevice, RunResult, library, run};
 use freewheel_units::{Bytes, SimDuration};
@@ -95,7 +96,9 @@ impl MeasuredRun<'_> {
             write_cache: Some(WriteCache::Off),
             ..self.behaviour
         };
-        let real = EmulatedDrive::new(&spec, self.drive, &behaviour, BadBlocks::default(), seed)?;
+        let bad = BadBlocks::default();
+        let real = EmulatedDrive::new(&spec, self.drive, &behaviour, bad, seed)
+            .map_err(DriveError::from)?;
         let mut errors_us = Vec::new();
         let mut watch = |finished: &Finished| {
             errors_us.extend(finished.error_ns.map(|error| error as f64 / 1e3));

@@ -2,13 +2,11 @@
 
 mod array;
 mod error;
-mod experiment;
-mod overrides;
+mod host;
+pub(crate) mod overrides;
 mod postmark;
-mod reporting;
 mod sectors;
 mod workload;
-mod write_back;
 
 use std::path::Path;
 
@@ -21,18 +19,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::background::FreeblockConfig;
 use crate::document::{self, Fault};
-use crate::host::HostConfig;
 use crate::library;
 
-pub(crate) use array::DRIVES_MAX;
 pub use array::{ArrayConfig, Layout};
+pub(crate) use array::{DRIVES_MAX, striping};
 pub use error::ConfigError;
-pub use experiment::{Experiment, Observer, Planners, Progress};
+pub use host::HostConfig;
 pub use overrides::key_and_value;
-pub use postmark::{PassResult, PostmarkCleaner, PostmarkResult, PostmarkWorkload};
-pub(crate) use sectors::check_whole;
+pub(crate) use postmark::cleaning_options;
+pub use postmark::{PostmarkCleaner, PostmarkWorkload};
+pub(crate) use sectors::{check_sectors, sector};
 pub use workload::{ThinkTimeDistribution, TraceWorkload, Workload, open};
-pub use write_back::{ReferenceRun, WriteBackReferences};
+pub(crate) use workload::{check_workload, scan};
+
+pub use crate::experiment::{Experiment, Observer, Planners, Progress};
+pub use crate::result::{PassResult, PostmarkResult, ReferenceRun, WriteBackReferences};
 
 /// A simulation: everything that determines its result, except the bytes of a trace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -120,12 +121,12 @@ impl SimConfig {
     }
 
     /// Whether the electronics of this drive file take part.
-    fn has_electronics(&self, spec: &DriveSpec) -> bool {
+    pub(crate) fn has_electronics(&self, spec: &DriveSpec) -> bool {
         self.electronics && !spec.electronics.is_empty()
     }
 
     /// The drive file with the overrides of the experiment.
-    fn drive_spec(&self) -> Result<DriveSpec, ConfigError> {
+    pub(crate) fn drive_spec(&self) -> Result<DriveSpec, ConfigError> {
         let mut spec = library::spec(&self.drive)?;
         if let Some(on) = self.zero_latency {
             spec.zero_latency = ByOp { read: on, write: on };

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use freewheel_units::did_you_mean;
+use freewheel_units::{BLOCK_BYTES, Bytes, did_you_mean};
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 use toml::de::DeTable;
@@ -300,6 +300,22 @@ pub fn needed(expected: &str) -> &str {
         }
         other => other,
     }
+}
+
+/// Err when the value of this key is no multiple of `least`.
+pub(crate) fn check_whole(key: &str, value: Bytes, least: Bytes) -> Result<(), String> {
+    if value.get().is_multiple_of(least.get()) {
+        return Ok(());
+    }
+    if least.get() == BLOCK_BYTES {
+        return Err(format!(
+            "`{key}` is {value}, {} bytes: whole blocks of {least} are needed, as 4KiB",
+            value.get()
+        ));
+    }
+    Err(format!(
+        "`{key}` is {value}: a drive of 4Kn takes whole sectors of {least} alone; give a multiple, or take a drive of 512e (`electronics.sector` in its file, or `host.behaviour.sector`)"
+    ))
 }
 
 #[cfg(test)]

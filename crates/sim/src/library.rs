@@ -9,7 +9,7 @@ use freewheel_trace::read_text;
 use freewheel_units::did_you_mean;
 use thiserror::Error;
 
-use crate::black_box::BehaviourError;
+use crate::black_box::EmulatedDriveError;
 use crate::document;
 
 /// The drives of `drives/`, by name.
@@ -71,14 +71,9 @@ pub enum DriveError {
         /// Key, value and what is allowed.
         source: BuildDriveError,
     },
-    /// Behaviour that no drive has.
-    #[error("{origin}: {source}")]
-    Habit {
-        /// The file or shipped drive.
-        origin: String,
-        /// Key, value and what is allowed.
-        source: BehaviourError,
-    },
+    /// The drive cannot be emulated.
+    #[error(transparent)]
+    Emulated(#[from] EmulatedDriveError),
 }
 
 /// Names of the shipped drives, sorted.

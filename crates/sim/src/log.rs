@@ -33,8 +33,8 @@ use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 use thiserror::Error;
 
+use crate::completion::Completion;
 use crate::config::SimConfig;
-use crate::engine::Completion;
 
 /// Rows of a row group. One is held in memory: 83 bytes a row.
 const GROUP_ROWS: usize = 1 << 20;

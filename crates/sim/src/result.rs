@@ -1,6 +1,8 @@
 //! Summary of a run.
 
+mod postmark;
 mod time;
+mod write_back;
 
 use freewheel_host::{Account, MarginInUse};
 use freewheel_model::stats::{Distribution, Level, Summary};
@@ -10,13 +12,14 @@ use serde::Serialize;
 use self::time::{BusyTime, share};
 use crate::arm_executor::FreeTime;
 use crate::background::{Background, BackgroundResult};
-use crate::config::{PostmarkResult, WriteBackReferences};
+use crate::completion::{Completion, Refusal, RefusedWrites};
 use crate::device::Work;
-use crate::engine::Completion;
-use crate::engine::{Refusal, RefusedWrites};
+use crate::digest::mix;
 use crate::idle::IdleTime;
 
+pub use self::postmark::{PassResult, PostmarkResult};
 pub use self::time::{BusyShares, FreeResult, HeadTime, Resource, Stages};
+pub use self::write_back::{ReferenceRun, WriteBackReferences};
 
 /// Sums during a run, and over several runs. All are integers, so any order of addition gives the same
 /// sums.
@@ -455,12 +458,6 @@ fn hash_text(hash: u64) -> String {
 #[inline]
 fn word(completion: &Completion) -> u64 {
     completion.end.ns() ^ completion.request.start.get().rotate_left(40)
-}
-
-/// Mixes a word into a hash; the order counts.
-#[inline]
-pub(crate) fn mix(hash: u64, word: u64) -> u64 {
-    (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
 }
 
 #[cfg(test)]

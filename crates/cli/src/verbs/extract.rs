@@ -15,7 +15,7 @@ use freewheel::live::serve::backend::ExportError;
 use freewheel::model::drive::spec::DriveSpec;
 use freewheel::model::electronics::spec::WriteCache;
 use freewheel::sim::black_box::{Behaviour, BlackBox, EmulatedDrive, VirtualDrive};
-use freewheel::sim::library;
+use freewheel::sim::library::{self, DriveError};
 use freewheel::units::grouped;
 use serde::Serialize;
 
@@ -166,7 +166,9 @@ impl ExtractArgs {
         // As a host would do it for a real one.
         let write_cache = self.write.then_some(WriteCache::Off).or(behaviour.write_cache);
         let behaviour = Behaviour { write_cache, ..behaviour };
-        let mut drive = VirtualDrive::new(EmulatedDrive::new(&truth, name, &behaviour, bad, seed)?);
+        let mut drive = VirtualDrive::new(
+            EmulatedDrive::new(&truth, name, &behaviour, bad, seed).map_err(DriveError::from)?,
+        );
         self.extract(&mut drive, Journal::default()).map_err(Failure::from)
     }
 

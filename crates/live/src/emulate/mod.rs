@@ -98,7 +98,8 @@ impl Emulation {
             return Err(EmulateError::Zoned { name: name.into() });
         }
         let Options { behaviour, bad, seed, store } = options;
-        let drive = EmulatedDrive::new(spec, name, &behaviour, bad, seed)?;
+        let drive =
+            EmulatedDrive::new(spec, name, &behaviour, bad, seed).map_err(DriveError::from)?;
         let (size, sector) = (drive.blocks().bytes(), drive.sector());
         let store = match store {
             Some(path) => Store::open(&path, size)?,

@@ -7,8 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::task::{BackgroundTask, TaskConfig, names};
-use crate::config::check_whole;
-use crate::host::CONSERVATISM_MAX;
+use crate::document::check_whole;
+
+/// Longest margin. A longer one than a turn leaves no part of any gap.
+pub const CONSERVATISM_MAX: SimDuration = SimDuration::from_ms(100);
 
 /// Background work in the rotational gaps of the foreground: freeblock scheduling.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -28,10 +28,10 @@ use self::running::{DeliveryPath, Running};
 use self::task::names;
 use self::uses::{BeginError, Use};
 use self::write_back::WriteBack;
-use crate::result::mix;
+use crate::digest::mix;
 use crate::source::{Request, Source, SourceError};
 
-pub use config::{FreeblockConfig, IdleConfig};
+pub use config::{CONSERVATISM_MAX, FreeblockConfig, IdleConfig};
 pub use promote::{PromoteTail, PromotedWork};
 pub use result::{BackgroundResult, GapShares, Gaps, IdleStarts, Progress, Round, TaskResult};
 pub use task::{BackgroundTask, TaskConfig, TaskKind};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use freewheel_model::drive::Sectors;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
+use freewheel_model::drive::{BuildDriveError, Drive, Sectors};
 use freewheel_model::electronics::spec::{QUEUE_DEPTH_MAX, QueueSpec, SectorFormat, WriteCache};
 use freewheel_model::electronics::{NextEvent, Served, Unit};
 use freewheel_model::sched::{PolicySpec, Waiting};
@@ -16,7 +16,6 @@ use thiserror::Error;
 use super::firmware::{Activity, BadBlocks, Firmware, JitterShape, SeekJitter};
 use super::spindle::{Spindle, SpindleDrift};
 use crate::arm_executor::SeekErrors;
-use crate::library::{self, DriveError};
 
 /// A command for a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,6 +98,27 @@ pub struct BehaviourError {
     pub value: String,
     /// Allowed values.
     pub rule: String,
+}
+
+/// Why a drive cannot be emulated.
+#[derive(Debug, Error)]
+pub enum EmulatedDriveError {
+    /// The values of its file do not make a drive.
+    #[error("{origin}: {source}")]
+    Build {
+        /// Name of the drive or of its file.
+        origin: String,
+        /// Key, value and what is allowed.
+        source: BuildDriveError,
+    },
+    /// Behaviour that no drive has.
+    #[error("{origin}: {source}")]
+    Behaviour {
+        /// Name of the drive or of its file.
+        origin: String,
+        /// Key, value and what is allowed.
+        source: BehaviourError,
+    },
 }
 
 /// Longest delay or interruption: hosts abandon a command before that.
@@ -208,8 +228,8 @@ impl EmulatedDrive {
         behaviour: &Behaviour,
         bad: BadBlocks,
         seed: u64,
-    ) -> Result<Self, DriveError> {
-        let wrong = |source| DriveError::Habit { origin: name.into(), source };
+    ) -> Result<Self, EmulatedDriveError> {
+        let wrong = |source| EmulatedDriveError::Behaviour { origin: name.into(), source };
         behaviour.check().map_err(wrong)?;
         let mut spec = spec.clone();
         if let Some(jitter) = behaviour.seek_jitter {
@@ -220,7 +240,8 @@ impl EmulatedDrive {
             buffer.write_cache = cache;
         }
         spec.electronics.sector = behaviour.sector.unwrap_or(spec.electronics.sector);
-        let drive = library::build(&spec, name)?;
+        let unbuilt = |source| EmulatedDriveError::Build { origin: name.into(), source };
+        let drive = Drive::build(&spec).map_err(unbuilt)?;
         let electronics = spec.electronics.with_processing(spec.overhead);
         let inside = Arc::new(drive.with_overhead(ByOp::default()));
         let unit =
@@ -361,6 +382,7 @@ impl EmulatedDrive {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::library;
 
     #[test]
     fn habits_that_no_drive_has_are_refused_by_name() {

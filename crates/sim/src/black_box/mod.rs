@@ -8,7 +8,7 @@ mod firmware;
 mod host;
 mod spindle;
 
-pub use emulated::{Behaviour, BehaviourError, Command, EmulatedDrive, Reply};
+pub use emulated::{Behaviour, BehaviourError, Command, EmulatedDrive, EmulatedDriveError, Reply};
 pub use firmware::{Activity, BadBlocks, JitterShape};
 pub use host::{Answer, BlackBox, DriveGone, VirtualDrive};
 pub use spindle::SpindleDrift;

@@ -42,7 +42,7 @@ impl Default for ArrayConfig {
 }
 
 impl ArrayConfig {
-    pub(super) fn is_single(&self) -> bool {
+    pub(crate) fn is_single(&self) -> bool {
         self.layout == Layout::Striped && self.drives.unwrap_or(1) == 1
     }
 }
@@ -51,7 +51,7 @@ impl ArrayConfig {
 pub(crate) const DRIVES_MAX: u32 = 100_000;
 
 /// Striping over the actuators, each of which is an arm. Each independent drive is a volume.
-pub(super) fn striping(array: &ArrayConfig, drive: &Drive) -> Result<Striping, ConfigError> {
+pub(crate) fn striping(array: &ArrayConfig, drive: &Drive) -> Result<Striping, ConfigError> {
     let wrong = |message: String| Err(ConfigError::Array { message });
     let ArrayConfig { layout, drives, stripe_unit } = *array;
     let drives = drives.unwrap_or(1);

@@ -12,7 +12,7 @@ pub fn key_and_value(text: &str) -> Result<(&str, &str), String> {
 
 /// The experiment of this text with these overrides, or what is wrong with it. Err for an override
 /// that is none.
-pub(super) fn read(
+pub(crate) fn read(
     text: &str,
     overrides: &[String],
 ) -> Result<Result<SimConfig, Fault>, ConfigError> {
@@ -95,7 +95,7 @@ fn remove(root: &mut toml::Value, parts: &[&str]) -> Result<(), String> {
 }
 
 /// Whether one of the overrides has brought in the value of this key, alone or with a table it is in.
-pub(super) fn bring(overrides: &[String], key: &[&str]) -> bool {
+pub(crate) fn bring(overrides: &[String], key: &[&str]) -> bool {
     let brings = |text: &String| {
         let (of, _) = key_and_value(text).ok()?;
         Some(key.starts_with(&parts(of.trim()).ok()?))
@@ -173,7 +173,7 @@ fn entry<'v>(
 
 /// What is wrong, and of a key in the file that an override has left without a meaning how to remove
 /// it: the keys of a table often depend on one of them.
-pub(super) fn with_way_out(says: String, overrides: &[String]) -> String {
+pub(crate) fn with_way_out(says: String, overrides: &[String]) -> String {
     let unknown = says.strip_prefix("there is no key `").and_then(|rest| rest.split_once('`'));
     match unknown.and_then(|(key, _)| Some((key, parts(key).ok()?))) {
         Some((key, parts)) if !bring(overrides, &parts) && !bring_within(overrides, &parts) => {
@@ -186,7 +186,7 @@ pub(super) fn with_way_out(says: String, overrides: &[String]) -> String {
 /// Those of the overrides without which the fault would not be there, as they were given; all when
 /// it takes none of them alone. None when the fault is there without any, or is not there at all.
 /// `fault` says what is wrong with some of the overrides.
-pub(super) fn to_blame(
+pub(crate) fn to_blame(
     overrides: &[String],
     fault: impl Fn(&[String]) -> Option<String>,
 ) -> Option<String> {

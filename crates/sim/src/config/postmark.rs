@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::postmark::{
-    CpuTimes, FreeReads, MetadataWrites, Pass, PostmarkProcess, PostmarkSpec, file_blocks,
-    files_for, used_blocks,
+    CpuTimes, FreeReads, MetadataWrites, PostmarkProcess, PostmarkSpec, file_blocks, files_for,
+    used_blocks,
 };
 
 /// PostMark (Katcher 1997) on a file system for small files on a log-structured disk. The log is the
@@ -107,7 +107,7 @@ fn within(key: &str, value: u32, most: u32) -> Result<(), String> {
 impl PostmarkWorkload {
     /// PostMark's parameters on a drive of this capacity, with the number of files; Err for keys that
     /// do not fit.
-    pub(super) fn spec(&self, capacity: Blocks, seed: u64) -> Result<PostmarkSpec, String> {
+    pub(crate) fn spec(&self, capacity: Blocks, seed: u64) -> Result<PostmarkSpec, String> {
         let Self { files, subdirectories, size_min, size_max, .. } = *self;
         self.check_keys()?;
         let disk = LogDiskSpec::OSDI00;
@@ -189,7 +189,7 @@ impl PostmarkWorkload {
     }
 
     /// The process for the parameters of [`Self::spec`].
-    pub(super) fn process<F: FreeReads>(
+    pub(crate) fn process<F: FreeReads>(
         &self,
         spec: PostmarkSpec,
         free_reads: F,
@@ -203,80 +203,9 @@ impl PostmarkWorkload {
         let (metadata, passes) = (self.metadata, self.passes);
         PostmarkProcess::new(spec, disk, metadata, CpuTimes::OSDI00, passes, free_reads, seed)
     }
-
-    /// Results of the process.
-    pub(super) fn result<F: FreeReads>(&self, process: &PostmarkProcess<F>) -> PostmarkResult {
-        let each = process.passes().iter();
-        let passes = each.map(|pass| PassResult::new(pass, self.cleaner)).collect();
-        PostmarkResult { cleaner: self.cleaner, files: process.spec().files, passes }
-    }
 }
 
 /// Options of the planner for the freeblock cleaner: the paper's rule.
-pub(super) fn cleaning_options() -> Options {
+pub(crate) fn cleaning_options() -> Options {
     Options { rule: Rule::Greedy, region_weights: false, ..Options::default() }
-}
-
-/// Results of PostMark.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PostmarkResult {
-    /// The cleaner of the run.
-    pub cleaner: PostmarkCleaner,
-    /// Files before the first transaction.
-    pub files: u32,
-    /// Passes of the transactions; the last one counts.
-    pub passes: Vec<PassResult>,
-}
-
-/// One pass of the transactions.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct PassResult {
-    /// Transactions done.
-    pub transactions: u32,
-    /// Time taken; of `ideal` without cleaning.
-    pub elapsed_ns: u64,
-    /// Transactions a second in that time.
-    pub transactions_per_second: f64,
-    /// Part of the log's blocks in use, mean of start and end.
-    pub utilisation: f64,
-    /// Time of cleaning reads, which find the live blocks.
-    pub cleaning_read_ns: u64,
-    /// Time of copying live blocks, with their share of segment writes.
-    pub cleaning_copy_ns: u64,
-    /// Segments written.
-    pub segments_written: u64,
-    /// Segments that the process cleaned.
-    pub segments_cleaned: u64,
-    /// Segments whose live blocks the cleaner requested as freeblock reads.
-    pub segments_targeted: u64,
-    /// Live blocks that the process read and copied.
-    pub copied_blocks: u64,
-    /// Dead blocks that the process read.
-    pub dead_blocks_read: u64,
-    /// Live blocks that freeblock reads brought and the process copied.
-    pub free_copied_blocks: u64,
-}
-
-impl PassResult {
-    fn new(pass: &Pass, cleaner: PostmarkCleaner) -> Self {
-        let Pass { transactions, elapsed, cleaning, utilisation, work } = *pass;
-        let (elapsed, rate) = match cleaner {
-            PostmarkCleaner::Ideal => (elapsed - cleaning.total(), pass.rate_without_cleaning()),
-            _ => (elapsed, pass.rate()),
-        };
-        Self {
-            transactions,
-            elapsed_ns: elapsed.ns(),
-            transactions_per_second: rate,
-            utilisation,
-            cleaning_read_ns: cleaning.reading.ns(),
-            cleaning_copy_ns: cleaning.copying.ns(),
-            segments_written: work.segments_written,
-            segments_cleaned: work.segments_cleaned,
-            segments_targeted: work.segments_targeted,
-            copied_blocks: work.copied_blocks,
-            dead_blocks_read: work.dead_blocks_read,
-            free_copied_blocks: work.free_copied_blocks,
-        }
-    }
 }

@@ -2,13 +2,14 @@
 
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::electronics::spec::SectorFormat;
-use freewheel_units::{BLOCK_BYTES, Blocks, Bytes};
+use freewheel_units::Blocks;
 
 use super::{ConfigError, Layout, SimConfig, Workload};
+use crate::document::check_whole;
 use crate::source::SizeDistribution;
 
 /// Sector format of the drive in the run.
-pub(super) fn sector(config: &SimConfig, spec: &DriveSpec) -> SectorFormat {
+pub(crate) fn sector(config: &SimConfig, spec: &DriveSpec) -> SectorFormat {
     let habit = config.host.and_then(|host| host.behaviour.sector);
     let own = config.has_electronics(spec).then_some(spec.electronics.sector);
     habit.or(own).unwrap_or_default()
@@ -16,7 +17,7 @@ pub(super) fn sector(config: &SimConfig, spec: &DriveSpec) -> SectorFormat {
 
 /// Err for requests, tasks and stripes that split sectors of a 4Kn drive. The replay checks each
 /// request of a trace.
-pub(super) fn check_sectors(config: &SimConfig, spec: &DriveSpec) -> Result<(), ConfigError> {
+pub(crate) fn check_sectors(config: &SimConfig, spec: &DriveSpec) -> Result<(), ConfigError> {
     let least = Blocks::new(sector(config, spec).logical_blocks().into()).bytes();
     if let Workload::Closed { pattern, .. } | Workload::Open { pattern, .. } = &config.workload {
         // Exponential sizes are multiples of the alignment.
@@ -36,20 +37,4 @@ pub(super) fn check_sectors(config: &SimConfig, spec: &DriveSpec) -> Result<(), 
             .map_err(|message| ConfigError::Array { message })?;
     }
     Ok(())
-}
-
-/// Err when the value of this key is no multiple of `least`.
-pub(crate) fn check_whole(key: &str, value: Bytes, least: Bytes) -> Result<(), String> {
-    if value.get().is_multiple_of(least.get()) {
-        return Ok(());
-    }
-    if least.get() == BLOCK_BYTES {
-        return Err(format!(
-            "`{key}` is {value}, {} bytes: whole blocks of {least} are needed, as 4KiB",
-            value.get()
-        ));
-    }
-    Err(format!(
-        "`{key}` is {value}: a drive of 4Kn takes whole sectors of {least} alone; give a multiple, or take a drive of 512e (`electronics.sector` in its file, or `host.behaviour.sector`)"
-    ))
 }

@@ -103,7 +103,7 @@ const GAP_MAX: SimDuration = SimDuration::from_secs(3600);
 /// Longest total of a run's gaps: a third of the range of event times.
 const SPAN_MAX: SimDuration = SimDuration::from_ns((1 << 63) / 3);
 
-pub(super) fn check_workload(
+pub(crate) fn check_workload(
     workload: &Workload,
     trace: Option<&TraceInfo>,
     capacity: Blocks,
@@ -160,7 +160,7 @@ pub fn open(workload: &TraceWorkload) -> Result<TraceReader, ConfigError> {
 }
 
 /// Reads the trace of a workload through for its extents, without counting its footprint.
-pub(super) fn scan(workload: &TraceWorkload) -> Result<TraceInfo, ConfigError> {
+pub(crate) fn scan(workload: &TraceWorkload) -> Result<TraceInfo, ConfigError> {
     let mut reader = open(workload)?;
     Ok(InfoCollector::without_footprint(reader.format()).collect(&mut reader)?)
 }

@@ -2,7 +2,8 @@
 
 use freewheel_model::array::{Piece, Striping};
 
-use super::zoned::{Refusal, VolumeZones};
+use super::zoned::VolumeZones;
+use crate::completion::Refusal;
 use crate::source::Request;
 
 /// Where the blocks of a volume lie, and which writes its host-managed drives refuse.

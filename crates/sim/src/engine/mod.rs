@@ -5,11 +5,10 @@
 //! ```
 //! source: `crate::source`; map: `map.rs`, with `zoned.rs`; cache: `cache.rs`; queue: `queue.rs`, with
 //! `promoted.rs`; pick: `pick.rs`; gap: `crate::arm_executor`; drive: `crate::device`; completion:
-//! `completion.rs`, with `pending.rs` and `flush.rs`. An absent stage costs a test of an `Option`.
+//! `crate::completion`, with `pending.rs` and `flush.rs`. An absent stage costs a test of an `Option`.
 
 mod cache;
 mod calendar;
-mod completion;
 mod flush;
 mod map;
 mod pending;
@@ -29,13 +28,13 @@ use self::map::VolumeMap;
 use self::pending::Pending;
 use self::pick::TouchedArms;
 use self::queue::Requests;
+use crate::completion::{Completion, Refusal};
 use crate::device::{Device, Work};
 use crate::result::{RunResult, Tally};
 use crate::source::{Request, Source, SourceError};
 
-pub use completion::Completion;
 pub use queue::Arm;
-pub use zoned::{Refusal, RefusedWrites, VolumeZones};
+pub use zoned::VolumeZones;
 
 /// Arms in virtual time: arrivals in, completions out.
 struct Engine<'a, D, S> {

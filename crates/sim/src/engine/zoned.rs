@@ -14,49 +14,8 @@ use freewheel_model::drive::Drive;
 use freewheel_model::zoned::spec::{ZonedKind, ZonedSpec};
 use freewheel_model::zoned::{ZoneError, Zones};
 use freewheel_units::{Blocks, VolumeBlock};
-use serde::Serialize;
 
-/// Why a host-managed drive refuses a write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
-    /// It does not begin at the write pointer of its zone.
-    NotAtWritePointer,
-    /// It leaves its sequential zone, or leads from a conventional zone into one.
-    OverZoneBoundary,
-    /// Its zone is full and was not reset.
-    ZoneFull,
-}
-
-/// Writes that host-managed drives refused, by reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct RefusedWrites {
-    /// All of them.
-    pub count: u64,
-    /// Those that do not begin at the write pointer of their zone.
-    pub not_at_write_pointer: u64,
-    /// Those that leave their sequential zone, or lead from a conventional zone into one.
-    pub over_zone_boundary: u64,
-    /// Those to a zone that is full and was not reset.
-    pub zone_full: u64,
-}
-
-impl RefusedWrites {
-    pub(crate) fn add(&mut self, refusal: Refusal) {
-        self.count += 1;
-        *match refusal {
-            Refusal::NotAtWritePointer => &mut self.not_at_write_pointer,
-            Refusal::OverZoneBoundary => &mut self.over_zone_boundary,
-            Refusal::ZoneFull => &mut self.zone_full,
-        } += 1;
-    }
-
-    pub(crate) fn merge(&mut self, other: &Self) {
-        self.count += other.count;
-        self.not_at_write_pointer += other.not_at_write_pointer;
-        self.over_zone_boundary += other.over_zone_boundary;
-        self.zone_full += other.zone_full;
-    }
-}
+use crate::completion::Refusal;
 
 /// The zones of each drive of a volume.
 #[derive(Debug, Clone)]

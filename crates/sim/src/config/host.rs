@@ -9,9 +9,10 @@ use freewheel_units::SimDuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::background::FreeblockConfig;
+use super::ConfigError;
+use crate::background::{CONSERVATISM_MAX, FreeblockConfig};
 use crate::black_box::{BadBlocks, Behaviour, BehaviourError, EmulatedDrive};
-use crate::config::ConfigError;
+use crate::library::DriveError;
 
 /// A scheduler outside the drive. It has the drive's file; of the drive itself it sees commands and the
 /// times of their ends (fast02). Each actuator has a separate scheduler and appears as a separate
@@ -29,9 +30,6 @@ pub struct HostConfig {
 
 /// Most commands at the drive: beyond them a scheduler would not decide anything.
 const QUEUE_DEPTH_MAX: u32 = 64;
-
-/// Longest margin. A longer one than a turn leaves no part of any gap.
-pub const CONSERVATISM_MAX: SimDuration = SimDuration::from_ms(100);
 
 impl HostConfig {
     /// Err for values that cannot be, and for what such a scheduler does not do: key, value, and what
@@ -118,6 +116,7 @@ impl HostConfig {
             write_cache: self.behaviour.write_cache.or(Some(WriteCache::Off)),
             ..self.behaviour
         };
-        Ok(EmulatedDrive::new(spec, name, &behaviour, BadBlocks::default(), seed)?)
+        let bad = BadBlocks::default();
+        Ok(EmulatedDrive::new(spec, name, &behaviour, bad, seed).map_err(DriveError::from)?)
     }
 }

@@ -11,7 +11,8 @@ use freewheel_trace::TraceInfo;
 use freewheel_units::Prng;
 use rayon::prelude::*;
 
-use crate::config::{ConfigError, DRIVES_MAX, Progress, SimConfig, Workload};
+use super::Progress;
+use crate::config::{ConfigError, DRIVES_MAX, SimConfig, Workload};
 use crate::result::{DriveResult, RunResult, Tally};
 use crate::source::PlacementError;
 

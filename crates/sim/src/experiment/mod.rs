@@ -1,5 +1,9 @@
 //! An experiment with its drive built, and its runs.
 
+mod fleet;
+mod reporting;
+mod write_back;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,23 +21,22 @@ use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_trace::{Record, TraceError, TraceInfo};
 use freewheel_units::{Bytes, SimDuration};
 
-use super::array::{ArrayConfig, DRIVES_MAX, Layout, striping};
-use super::postmark::cleaning_options;
-use super::reporting::{REPORT_EVERY, REPORT_EVERY_DECIDED, Reporting};
-use super::sectors::{check_sectors, sector};
-use super::workload::{ThinkTimeDistribution, TraceWorkload, Workload, check_workload, open, scan};
-use super::{ConfigError, PostmarkCleaner, PostmarkWorkload, SimConfig, overrides};
+use self::fleet::Member;
+use self::reporting::{REPORT_EVERY, REPORT_EVERY_DECIDED, Reporting};
 use crate::arm_executor::{ArmExecutor, SeekErrors};
 use crate::background::{Background, FreeblockConfig, STALLED_REQUESTS_MAX, Unfinished, UntilDone};
+use crate::completion::Completion;
+use crate::config::{
+    ArrayConfig, ConfigError, DRIVES_MAX, HostConfig, Layout, PostmarkCleaner, PostmarkWorkload,
+    SimConfig, ThinkTimeDistribution, TraceWorkload, Workload, check_sectors, check_workload,
+    cleaning_options, open, overrides, scan, sector, striping,
+};
 use crate::device::{Mechanics, WholeDrive};
-use crate::engine::Completion;
-use crate::engine::VolumeZones;
-use crate::engine::{self, Arm};
-use crate::fleet::{self, Member};
-use crate::host::{HostConfig, HostDevice};
+use crate::engine::{self, Arm, VolumeZones};
+use crate::host::HostDevice;
 use crate::library;
 use crate::postmark::{FreeReads, NoFreeReads, PostmarkSpec, cleaning_task};
-use crate::result::{RunResult, Tally};
+use crate::result::{PostmarkResult, RunResult, Tally};
 use crate::source::{
     Closed, Fit, Open, Pattern, PatternSpec, Placement, Replay, ReplayMode, Source, ThinkTime,
 };
@@ -52,7 +55,7 @@ pub struct Experiment {
     /// Result of a first pass over the trace, if there is one.
     pub trace: Option<TraceInfo>,
     /// PostMark's parameters, if that is the workload.
-    pub(super) postmark: Option<PostmarkSpec>,
+    postmark: Option<PostmarkSpec>,
 }
 
 /// Receives the progress of a run: done and total, in any unit. Runs call it from any thread, one at a
@@ -287,7 +290,7 @@ impl Experiment {
         let mut source = Reporting { source, progress, every, until_next: every };
         let mut tally = self.tally_source(&mut source, planners, observer)?;
         source.report();
-        tally.postmark(workload.result(&source.source));
+        tally.postmark(PostmarkResult::of(&source.source, workload.cleaner));
         Ok(tally)
     }
 

@@ -1,13 +1,9 @@
-//! Cost and benefit of write-back for the foreground: the same experiment with other memories for
-//! writes.
+//! The foreground with other memories for its writes, for comparison.
 
 use freewheel_model::stats::{Distribution, Summary};
 use serde::Serialize;
 
-use super::experiment::{Experiment, Progress};
-use super::{ConfigError, SimConfig};
-use crate::background::FreeblockConfig;
-use crate::result::RunResult;
+use super::RunResult;
 
 /// The foreground of an experiment with write-back, with other memories for its writes. All else is
 /// equal, also the seed. Clients that wait for answers still issue their requests at other times.
@@ -37,32 +33,9 @@ pub struct ReferenceRun {
 }
 
 impl ReferenceRun {
-    fn of(result: RunResult) -> Self {
+    pub(crate) fn of(result: RunResult) -> Self {
         let RunResult { elapsed_ns, requests_per_second, .. } = result;
         let RunResult { read_response, write_response, read_distribution, .. } = result;
         Self { elapsed_ns, requests_per_second, read_response, write_response, read_distribution }
-    }
-}
-
-impl Experiment {
-    /// Runs the experiment with the other memories; None without write-back.
-    pub fn run_references(
-        &self,
-        progress: Progress<'_>,
-    ) -> Result<Option<WriteBackReferences>, ConfigError> {
-        let Some(freeblock) = self.config.freeblock.as_ref().filter(|table| table.has_write_back())
-        else {
-            return Ok(None);
-        };
-        let mut run = |freeblock: Option<FreeblockConfig>| -> Result<ReferenceRun, ConfigError> {
-            let config = SimConfig { freeblock, ..self.config.clone() };
-            let other = Self { config, ..self.clone() };
-            Ok(ReferenceRun::of(other.run_observed(None, progress)?))
-        };
-        let capacity = self.drive.blocks();
-        Ok(Some(WriteBackReferences {
-            endless_memory: run(Some(freeblock.with_endless_write_back(capacity)))?,
-            no_memory: run(freeblock.without_write_back())?,
-        }))
     }
 }

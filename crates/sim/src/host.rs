@@ -1,7 +1,5 @@
 //! A drive behind a scheduler outside, as an arm of the simulator.
 
-mod config;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use freewheel_freeblock::{NoPlanner, Planner, PromotionId};
@@ -14,8 +12,6 @@ use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, Op, SimTime};
 use crate::arm_executor::{FreeTime, foreground};
 use crate::black_box::{Command, EmulatedDrive, Reply};
 use crate::device::{Device, Work};
-
-pub use config::{CONSERVATISM_MAX, HostConfig};
 
 /// A black box with its scheduler. Requests go to the scheduler as they arrive; it decides when the
 /// drive receives them.
