@@ -28,7 +28,7 @@ pub use foreground::{Foreground, PromotionId};
 pub use idle_timer::{Adapt, IdleTimer, Step};
 pub use opportunity::{Ends, Opportunity};
 pub use scheduler::{Delivery, Options, Rule, STEPS_MAX, Scheduler};
-pub use search::{Delivered, Fineness, GoOn, LayerKey, SearchProgress};
+pub use search::{Delivered, Fineness, LayerKey, SearchProgress};
 pub use timed_planner::{TimedPlanner, Timer};
 
 use self::foreground::Promoted;
@@ -118,13 +118,6 @@ pub trait Planner: ForegroundObserver + Send {
     /// promises more delays the foreground request.
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>);
 
-    /// The same with a limit: `go_on` is asked again and again, and when it says no the best plan so
-    /// far is taken. A planner that never searches for long need not ask.
-    fn plan_while(&mut self, gap: &Opportunity, go_on: GoOn<'_>, runs: &mut Vec<FreeRun>) {
-        let _ = go_on;
-        self.plan(gap, runs);
-    }
-
     /// Does before the decision about `gap` what is no part of it: weighs tasks, and rebuilds the
     /// index after a new round, other weights or changes in many places. The decision is the same
     /// with this call and without.
@@ -146,6 +139,11 @@ pub trait Planner: ForegroundObserver + Send {
         let _ = (gap, gap_use);
     }
 
+    /// The part that plans in steps, if this planner searches for long.
+    fn resumable(&mut self) -> Option<&mut dyn ResumableSearch> {
+        None
+    }
+
     /// The part that uses idle time, if this planner has one.
     fn idle(&mut self) -> Option<&mut dyn IdlePlanner> {
         None
@@ -160,6 +158,23 @@ pub trait Planner: ForegroundObserver + Send {
     fn write_cache(&mut self) -> Option<&mut dyn WriteCache> {
         None
     }
+}
+
+/// Plans a gap in steps, for a caller with a deadline: [`Self::begin_search`], steps, and
+/// [`Self::end_search`], without other calls between. Steps to the end make the plan of [`Planner::plan`].
+pub trait ResumableSearch {
+    /// Begins with the cylinders of source and destination.
+    fn begin_search(&mut self, gap: &Opportunity);
+
+    /// Looks at up to `nodes` nodes, of which a cylinder counts as several, and reports the progress of
+    /// the whole search. With zero nodes it looks at none.
+    fn step(&mut self, nodes: u64) -> SearchProgress;
+
+    /// Ends the search in the current direction, reads or writes, with the best so far.
+    fn give_up(&mut self);
+
+    /// Gives up in all directions that are left, and fills `runs` with the best plan so far.
+    fn end_search(&mut self, runs: &mut Vec<FreeRun>);
 }
 
 /// Decides what to do while the arm has nothing to do.

@@ -11,10 +11,10 @@ use crate::effort::Effort;
 use crate::idle;
 use crate::opportunity::Opportunity;
 use crate::search::{
-    Delivered, Field, Fineness, Frontier, GoOn, Index, Layer, LayerKey, Objective, Paths, Ration,
-    Reach, RegionWeights, Search, SearchCost, Timed, Tracks, Wanted, plan_greedily,
+    Delivered, Field, Fineness, Greedy, Index, Layer, LayerKey, Objective, Paths, Ration, Reach,
+    RegionWeights, Search, SearchCost, SearchProgress, Timed, Tracks, Wanted,
 };
-use crate::{ForegroundEvent, ForegroundObserver, FreeRun, Planner};
+use crate::{ForegroundEvent, ForegroundObserver, FreeRun, Planner, ResumableSearch};
 use freewheel_model::drive::{Departure, Drive};
 
 /// A change to more than this part of the drive is worth a new index.
@@ -52,11 +52,11 @@ pub struct Options {
     pub held_max: Bytes,
     /// How finely bounds tell windows of the turn, under [`Rule::Greedy`].
     pub fineness: Fineness,
-    /// A search ends when nothing can be better than the best so far by more than this part of it, as a
-    /// power of two: 3 is an eighth. None for the best there is.
+    /// A search ends when no track can beat the best so far by more than this part of it, as a power of
+    /// two: 3 is an eighth. None for the best there is.
     pub slack_log2: Option<u32>,
-    /// Under [`Rule::Paths`], whether a new index of bounds is made roughly, in a tenth of the time, and
-    /// closer only where searches come by in vain.
+    /// Under [`Rule::Paths`], whether a new index has rough bounds, in a tenth of the time, and close
+    /// ones only where searches look in vain.
     pub rough_at_first: bool,
 }
 
@@ -86,7 +86,7 @@ impl Options {
 /// Something wanted that has been done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delivery {
-    /// What.
+    /// Blocks of a layer.
     pub delivered: Delivered,
     /// When it was on the media or had left it.
     pub at: SimTime,
@@ -99,22 +99,25 @@ pub struct Scheduler {
     tracks: Tracks,
     wanted: Wanted,
     index: Index,
-    frontier: Frontier,
+    search: Search,
+    /// The gap of a search under way.
+    gap: Option<Opportunity>,
     /// Cylinders on which something has changed since the index was brought up to date, and such as were
     /// looked at in vain.
     touched: Vec<u32>,
-    /// So much has changed that the index is worked out anew.
+    /// The index must be rebuilt.
     is_stale: bool,
     deliveries: Vec<Delivery>,
     effort: Effort,
     region_weights: RegionWeights,
+    greedy: Greedy,
     paths: Paths,
     /// The plan at hand.
     items: Vec<Timed>,
 }
 
 impl Scheduler {
-    /// Nothing is wanted yet.
+    /// No block is wanted yet.
     pub fn new(drive: &Arc<Drive>, options: Options) -> Self {
         let tracks = Tracks::new(drive);
         let wanted = Wanted::new(&tracks, options.held_max.get() / 512);
@@ -130,12 +133,14 @@ impl Scheduler {
             tracks,
             wanted,
             index,
-            frontier: Frontier::default(),
+            search: Search::new(options.slack_log2),
+            gap: None,
             touched: Vec::new(),
             is_stale: false,
             deliveries: Vec::new(),
             effort: Effort::default(),
             region_weights,
+            greedy: Greedy::new(),
             paths: Paths::new(options.steps_max),
             items: Vec::new(),
         }
@@ -159,8 +164,8 @@ impl Scheduler {
         &self.options
     }
 
-    /// Adds a layer, whether or not there is one with this key. Without `holds_pieces` blocks that
-    /// come in pieces need no memory: nobody asks for their data.
+    /// Adds a layer, whether or not there is one with this key. Without `holds_pieces` blocks that come
+    /// in pieces need no memory: their data are not needed.
     pub fn add_layer(&mut self, key: LayerKey, holds_pieces: bool) -> usize {
         let layer = self.wanted.add_layer(&self.tracks, key, holds_pieces);
         self.is_stale |= !self.index.fits(&self.tracks, &self.wanted);
@@ -173,9 +178,9 @@ impl Scheduler {
         self.is_stale |= !self.index.fits(&self.tracks, &self.wanted);
     }
 
-    /// Changes the weight of a layer. A lower one leaves the index as it is: its bounds stay above
-    /// what there is. A higher one has the cylinders of its blocks worked out anew, and where they are
-    /// many the whole index.
+    /// Changes the weight of a layer. A lower one leaves the index as it is: its bounds still hold. A
+    /// higher one has the cylinders of its blocks worked out anew, and where they are many the whole
+    /// index.
     pub(super) fn set_weight(&mut self, layer: usize, weight: u32) {
         let is_raised = weight > self.wanted.layers()[layer].key.weight;
         self.wanted.set_weight(layer, weight);
@@ -294,8 +299,8 @@ impl Scheduler {
         count
     }
 
-    /// What is wanted on a layer at or behind the block `from` of 512 B and follows on each other on
-    /// one track, whole blocks and pieces of others: `first..end` of 512 B, about as many as `most`.
+    /// The next adjacent wanted blocks and pieces of a layer on one track, from block `from` of 512 B
+    /// on: `first..end` of 512 B, about `most` of them.
     pub fn next_on_track(&self, layer: usize, from: u64, most: u64) -> Option<(u64, u64)> {
         self.wanted.next_on_track(&self.tracks, layer, from, most)
     }
@@ -328,7 +333,7 @@ impl Scheduler {
         if run.is_some() || !self.wanted.has_room_elsewhere() {
             return run;
         }
-        // Nothing is left but blocks in pieces where none are begun yet.
+        // Only blocks in pieces on closed cylinders are left.
         let mut here = 0;
         self.tracks.for_each_stretch(head.from, |stretch| here = stretch.first);
         self.next_run(here, most).or_else(|| self.next_run(0, most))
@@ -372,8 +377,8 @@ impl Scheduler {
         }
     }
 
-    /// Whether the index is to be made anew: when weights or sizes are others, or something has changed
-    /// on more than half of the cylinders, for which these are told once each.
+    /// Whether the index is to be made anew: when weights or sizes are others, or more than half of the
+    /// cylinders have changed.
     pub(super) fn needs_rebuild(&mut self) -> bool {
         let is_much = |touched: &[u32]| touched.len() as u64 * 2 > self.tracks.cylinders().into();
         if !self.is_stale && is_much(&self.touched) {
@@ -381,6 +386,85 @@ impl Scheduler {
             self.touched.dedup();
         }
         self.is_stale || is_much(&self.touched)
+    }
+
+    /// Calls `act` for the gap of the search under way; None without one.
+    fn in_gap<T>(&mut self, act: impl FnOnce(&mut Self, &Reach<'_>) -> T) -> Option<T> {
+        let gap = self.gap?;
+        let drive = Arc::clone(self.tracks.drive());
+        let reach = Reach::new(&drive, &gap, self.index.slots());
+        Some(act(self, &reach))
+    }
+
+    /// Looks at the cylinders of source and destination.
+    fn begin(&mut self, reach: &Reach<'_>) {
+        let is_priced = self.options.is_priced();
+        let Self { options, tracks, wanted, index, search, region_weights, .. } = self;
+        if is_priced {
+            debug_assert_eq!(region_weights.left(), wanted.left(), "blocks on the books");
+            region_weights.refresh();
+        }
+        let field = &Field { tracks, wanted, index };
+        search.cost = SearchCost::default();
+        match options.rule {
+            Rule::Greedy => {
+                let known = self.greedy.begin(field, reach);
+                search.start(known, options.budget);
+            }
+            Rule::Paths => {
+                self.paths.begin(field, reach, search, region_weights, options.budget);
+            }
+        }
+    }
+
+    fn look(&mut self, reach: &Reach<'_>, mut nodes: u64) -> SearchProgress {
+        let Self { tracks, wanted, index, search, region_weights, .. } = self;
+        let field = &Field { tracks, wanted, index };
+        match self.options.rule {
+            Rule::Greedy => self.greedy.step(field, reach, search, &mut nodes),
+            Rule::Paths => self.paths.step(field, reach, search, region_weights, &mut nodes),
+        }
+        SearchProgress { nodes: self.search.cost.nodes, searches: self.searches() }
+    }
+
+    /// Directions of the search that are not done; the greedy rule looks for both at once.
+    fn searches(&self) -> u64 {
+        match self.options.rule {
+            Rule::Greedy => u64::from(!self.search.is_over()),
+            Rule::Paths => self.paths.searches(),
+        }
+    }
+
+    /// Gives up on the current direction.
+    fn end_direction(&mut self, reach: &Reach<'_>) {
+        let Self { tracks, wanted, index, search, region_weights, .. } = self;
+        let field = &Field { tracks, wanted, index };
+        match self.options.rule {
+            Rule::Greedy => {
+                // Whether there is a node left to look at.
+                self.greedy.step(field, reach, search, &mut 0);
+                search.give_up();
+            }
+            Rule::Paths => self.paths.give_up(field, reach, search, region_weights),
+        }
+    }
+
+    /// Makes runs of the best that was found.
+    fn end(&mut self, reach: &Reach<'_>, runs: &mut Vec<FreeRun>) {
+        let Self { tracks, wanted, index, search, items, .. } = self;
+        items.clear();
+        match self.options.rule {
+            Rule::Greedy => self.greedy.take(&Field { tracks, wanted, index }, reach, items),
+            Rule::Paths => self.paths.take(items),
+        }
+        self.effort.add(search.cost.nodes, search.cost.exhausted);
+        self.touched.append(&mut search.vain);
+        // In the order they pass.
+        items.sort_unstable_by_key(|timed| (timed.at, timed.item.first));
+        wanted.fit(items);
+        wanted.decided();
+        runs.clear();
+        merge(items, runs);
     }
 
     /// What was moved may be wanted: by layers that `serves` says.
@@ -438,54 +522,49 @@ impl Planner for Scheduler {
     }
 
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
-        self.plan_while(gap, &mut |_| true, runs);
+        self.refresh();
+        let drive = Arc::clone(self.tracks.drive());
+        let reach = Reach::new(&drive, gap, self.index.slots());
+        self.begin(&reach);
+        self.look(&reach, u64::MAX);
+        self.end(&reach, runs);
     }
 
-    fn plan_while(&mut self, gap: &Opportunity, go_on: GoOn<'_>, runs: &mut Vec<FreeRun>) {
-        runs.clear();
-        self.refresh();
-        let Self {
-            options,
-            tracks,
-            wanted,
-            index,
-            touched,
-            frontier,
-            region_weights,
-            items,
-            paths,
-            ..
-        } = self;
-        let drive = Arc::clone(tracks.drive());
-        let reach = Reach::new(&drive, gap, index.slots());
-        let field = &Field { tracks, wanted, index };
-        let (budget, looked) = (options.budget, SearchCost::default());
-        let searches = 1;
-        let slack_log2 = options.slack_log2;
-        let mut search =
-            Search { frontier, vain: touched, budget, slack_log2, go_on, searches, looked };
-        items.clear();
-        match options.rule {
-            Rule::Greedy => plan_greedily(field, &reach, &mut search, items),
-            Rule::Paths => {
-                if options.is_priced() {
-                    debug_assert_eq!(region_weights.left(), wanted.left(), "blocks on the books");
-                    region_weights.refresh();
-                }
-                paths.plan(field, &reach, &mut search, region_weights, items);
-            }
-        }
-        self.effort.add(search.looked.nodes, search.looked.exhausted);
-        // In the order they pass.
-        items.sort_unstable_by_key(|timed| (timed.at, timed.item.first));
-        wanted.fit(items);
-        wanted.decided();
-        merge(items, runs);
+    fn resumable(&mut self) -> Option<&mut dyn ResumableSearch> {
+        Some(self)
     }
 
     fn done(&mut self, run: &FreeRun, at: SimTime) {
         let op = run.op;
         self.moved(run.start, run.blocks, |_, key| key.op == op, at);
+    }
+}
+
+impl ResumableSearch for Scheduler {
+    fn begin_search(&mut self, gap: &Opportunity) {
+        self.refresh();
+        self.gap = Some(*gap);
+        self.in_gap(Self::begin);
+    }
+
+    fn step(&mut self, nodes: u64) -> SearchProgress {
+        let look = |scheduler: &mut Self, reach: &Reach<'_>| scheduler.look(reach, nodes);
+        self.in_gap(look).unwrap_or(SearchProgress::DONE)
+    }
+
+    fn give_up(&mut self) {
+        self.in_gap(Self::end_direction);
+    }
+
+    fn end_search(&mut self, runs: &mut Vec<FreeRun>) {
+        runs.clear();
+        self.in_gap(|scheduler, reach| {
+            while scheduler.searches() > 0 {
+                scheduler.end_direction(reach);
+            }
+            scheduler.end(reach, runs);
+        });
+        self.gap = None;
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use freewheel_units::SimTime;
 
 use crate::opportunity::Opportunity;
-use crate::search::GoOn;
 use crate::{
     ForegroundEvent, ForegroundObserver, FreeRun, GapUse, IdlePlanner, Planner, Promoter,
     WriteCache,
@@ -16,7 +15,8 @@ use freewheel_model::drive::Drive;
 pub type Timer<'a> = &'a (dyn Fn(&mut dyn FnMut()) + Sync);
 
 /// A planner whose decisions about gaps are made inside of another's calls, and what comes before them
-/// ([`Planner::prepare`]) outside. What it plans is the same.
+/// ([`Planner::prepare`]) outside. What it plans is the same, but never in steps: a decision is timed as
+/// a whole.
 pub struct TimedPlanner<'a> {
     planner: &'a mut dyn Planner,
     around: Timer<'a>,
@@ -34,12 +34,6 @@ impl Planner for TimedPlanner<'_> {
         let Self { planner, around } = self;
         planner.prepare(gap);
         around(&mut || planner.plan(gap, runs));
-    }
-
-    fn plan_while(&mut self, gap: &Opportunity, go_on: GoOn<'_>, runs: &mut Vec<FreeRun>) {
-        let Self { planner, around } = self;
-        planner.prepare(gap);
-        around(&mut || planner.plan_while(gap, go_on, runs));
     }
 
     fn prepare(&mut self, gap: &Opportunity) {

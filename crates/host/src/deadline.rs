@@ -16,15 +16,6 @@ pub struct Deciding {
     pub most: SimDuration,
 }
 
-/// Whether a search for free work may continue, after this progress, in a decision whose command must
-/// leave for the drive at this time.
-pub type MayGoOn<'a> = &'a mut dyn FnMut(SimTime, SearchProgress) -> bool;
-
-/// Lets every search finish: for virtual time.
-pub fn to_the_end(_: SimTime, _: SearchProgress) -> bool {
-    true
-}
-
 /// Longest search. It holds up the thread, which has clients to answer, even when the drive needs its
 /// next command much later.
 const SEARCH_MAX: SimDuration = SimDuration::from_ms(5);

@@ -22,10 +22,10 @@ mod predict;
 pub mod scheduler;
 pub mod tasks;
 
-pub use deadline::{Deciding, MayGoOn, to_the_end};
+pub use deadline::Deciding;
 pub use fair_queue::Client;
 pub use margins::MarginInUse;
 pub use predict::{
     Account, Conservatism, PoorPrediction, PredictionMonitor, PredictionSpec, SameTrack,
 };
-pub use scheduler::{Command, Finished, HostScheduler, Part, PredictiveScheduler};
+pub use scheduler::{Command, DecisionStart, Finished, HostScheduler, Part, PredictiveScheduler};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use freewheel_freeblock::{NoPlanner, Planner, PromotionId};
-use freewheel_host::{Account, Finished, PredictiveScheduler, to_the_end};
+use freewheel_host::{Account, Finished, PredictiveScheduler};
 use freewheel_model::drive::{Position, Sectors};
 use freewheel_model::electronics::{Done, NextEvent, Served};
 use freewheel_model::sched::Waiting;
@@ -85,7 +85,7 @@ impl<'p> HostDevice<'p> {
     fn send(&mut self, now: SimTime) {
         self.came_back = None;
         let next = |scheduler: &mut PredictiveScheduler, planner: &mut dyn Planner| {
-            scheduler.decide(now, planner, &mut to_the_end);
+            scheduler.decide(now, planner);
             scheduler.next_command(now)
         };
         while let Some(command) = self.with_planner(next) {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use freewheel_freeblock::tasks::{CADENCE, Event, TaskSpec, Tasks};
 use freewheel_freeblock::uses;
 use freewheel_freeblock::{
-    ForegroundEvent, ForegroundObserver, FreeRun, GoOn, Opportunity, Options, Planner, Rule,
-    SearchProgress,
+    ForegroundEvent, ForegroundObserver, FreeRun, Opportunity, Options, Planner, ResumableSearch,
+    Rule,
 };
 use freewheel_host::{
     Account, Conservatism, Finished, MarginInUse, Part, PredictionSpec, PredictiveScheduler,
@@ -50,7 +50,7 @@ struct Setting {
     think_time: SimDuration,
     free: bool,
     /// So often searches for free work may go on in a gap.
-    checks_max: u64,
+    steps_max: u64,
     /// Requests begin and end at any block of 512 B.
     of_512: bool,
 }
@@ -170,7 +170,7 @@ impl Setting {
             requests: 4000,
             think_time: MS * 30,
             free: true,
-            checks_max: u64::MAX,
+            steps_max: u64::MAX,
             of_512: false,
         }
     }
@@ -229,7 +229,7 @@ impl Setting {
         let (real, behaviour) = (&self.real, &self.behaviour);
         let drive = EmulatedDrive::new(real, "real", behaviour, BadBlocks::default(), 1).unwrap();
         let mut tasks = scan(&scheduler.planners_drive());
-        let mut planner = Impatient { tasks: &mut tasks, checks_max: self.checks_max };
+        let mut planner = Impatient { tasks: &mut tasks, steps_max: self.steps_max };
         let planner = self.free.then_some(&mut planner as &mut dyn Planner);
         let (mut finished, mut completions) = (Vec::new(), Vec::new());
         let mut watch = |one: &Finished| finished.push(one.clone());
@@ -279,24 +279,20 @@ fn commands_that_are_sent_together_are_processed_one_after_the_other() {
     assert!(outcome.account.commands > 100, "{:?}", outcome.account);
 }
 
-/// A planner whose search ends at check `checks_max` + 1 for more time.
+/// A planner whose search ends after `steps_max` steps.
 struct Impatient<'a> {
     tasks: &'a mut Tasks,
-    checks_max: u64,
+    steps_max: u64,
 }
 
 impl Planner for Impatient<'_> {
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
-        self.plan_while(gap, &mut |_| true, runs);
-    }
-
-    fn plan_while(&mut self, gap: &Opportunity, _: GoOn<'_>, runs: &mut Vec<FreeRun>) {
-        let mut asked = 0;
-        let mut go_on = |_: SearchProgress| {
-            asked += 1;
-            asked <= self.checks_max
-        };
-        self.tasks.plan_while(gap, &mut go_on, runs);
+        self.tasks.begin_search(gap);
+        let mut steps = 0;
+        while steps < self.steps_max && !self.tasks.step(8).is_done() {
+            steps += 1;
+        }
+        self.tasks.end_search(runs);
     }
 
     fn predict_with(&mut self, drive: &Arc<Drive>) {
@@ -317,9 +313,8 @@ impl ForegroundObserver for Impatient<'_> {
 #[test]
 fn clients_are_served_in_the_same_order_and_at_the_same_times_however_long_searches_may_go_on() {
     for policy in [PolicySpec::Fcfs, PolicySpec::Sptf] {
-        let setting =
-            |checks_max| Setting { policy, checks_max, requests: 1500, ..Setting::bare() };
-        let [none, some, all] = [0, 20, u64::MAX].map(|checks_max| setting(checks_max).run());
+        let setting = |steps_max| Setting { policy, steps_max, requests: 1500, ..Setting::bare() };
+        let [none, some, all] = [0, 20, u64::MAX].map(|steps_max| setting(steps_max).run());
         let served = |outcome: &Outcome| -> Vec<_> {
             let of = |done: &Completion| (done.request.start, done.arrival, done.end);
             outcome.completions.iter().map(of).collect()
@@ -363,7 +358,7 @@ fn setting_of(seed: u64) -> Option<Setting> {
         requests: 200,
         think_time: MS * 30,
         free: true,
-        checks_max: u64::MAX,
+        steps_max: u64::MAX,
         of_512: false,
     })
 }

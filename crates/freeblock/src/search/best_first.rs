@@ -1,141 +1,253 @@
-//! Best first.
+//! Best-first search over the tree of bounds.
+//!
+//! **Problem.** Which cylinder holds the best, and how few nodes must be looked at to be sure? Nodes wait
+//! in a heap by their bounds. The one with the greatest bound is taken, and either its children go to
+//! the heap or, if it is a cylinder, its tracks are looked at.
+//!
+//! ```text
+//!                  root 40                     taken    heap then         best
+//!           /        |        \                root 40  B 40, A 24, C 9   0
+//!        A 24      B 40       C 9              B 40     b2 32, A 24, C 9  0
+//!       /   \     /    \                       b2 32    A 24, C 9         28
+//!                b1 17  b2 32                  A 24     end               28
+//! ```
+//!
+//! b1 never enters the heap if its bound does not beat the best. Cylinder b2 turns out to be worth 28. The
+//! next bound, 24, is the greatest that is left, and bounds are never too low: no node can beat 28.
+//! So two inner nodes and one cylinder were looked at, however many cylinders there are.
+//!
+//! The search can pause before any node and go on later: all that it knows is in [`Search`].
 
 use super::field::Field;
 use super::frontier::{Candidate, Frontier, ReachableNode};
 use super::index::Node;
 use super::known::Known;
 use super::reach::Reach;
+use super::wanted::Ceiling;
 
-/// How often a search asks whether it may go on, in nodes. Who is asked looks at a clock, which takes a
-/// part of what a node does. A cylinder with hundreds of pieces takes as long as hundreds of other
-/// nodes, so before each it is asked as well.
-const ASK_EVERY: u64 = 8;
+/// Nodes that a cylinder counts for in a step: with hundreds of pieces it takes far longer than an inner
+/// node, so a caller with a deadline looks at a clock after each.
+const CYLINDER_NODES: u64 = 8;
 
-/// What a search says of itself when it asks whether it may go on.
+/// How far a search has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SearchProgress {
     /// Nodes looked at for this decision.
     pub nodes: u64,
-    /// Searches of this decision that are not done, this one included: one a direction. Whoever comes
-    /// last must not starve.
+    /// Directions, reads and writes, that are not done, the current one included. Each should have an
+    /// equal part of the time, or the last one starves.
     pub searches: u64,
 }
 
-/// Whether a search may go on. What is best so far is taken when it may not.
-pub type GoOn<'a> = &'a mut dyn FnMut(SearchProgress) -> bool;
+impl SearchProgress {
+    /// A search with no more to look at.
+    pub const DONE: Self = Self { nodes: 0, searches: 0 };
 
-/// A search with what it may look at and has looked at.
-pub(crate) struct Search<'a> {
-    pub frontier: &'a mut Frontier,
-    /// Cylinders that were looked at in vain and offer less than their tables say: to be worked out
-    /// anew when the decision is made, as it changes nothing for this search.
-    pub vain: &'a mut Vec<u32>,
-    /// Most nodes to look at.
-    pub budget: u64,
-    /// What is best so far is enough if nothing is better by more than this part of it, as a power of two.
-    pub slack_log2: Option<u32>,
-    pub go_on: GoOn<'a>,
-    /// This one and those of the same decision behind it.
-    pub searches: u64,
-    pub looked: SearchCost,
-}
-
-impl Search<'_> {
-    #[inline]
-    fn may_look_at(&mut self, node: Node) -> bool {
-        let Self { looked: SearchCost { nodes, .. }, budget, searches, .. } = *self;
-        let is_between = node.level > 0 && !nodes.is_multiple_of(ASK_EVERY);
-        nodes < budget && (is_between || (self.go_on)(SearchProgress { nodes, searches }))
+    /// Whether no direction is left.
+    pub fn is_done(&self) -> bool {
+        self.searches == 0
     }
 }
 
-/// How much a search has looked at.
+/// How much a decision has looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct SearchCost {
     pub nodes: u64,
-    /// Whether it stopped for its budget: there may be something better.
+    /// Whether a search ended before its end: there may be something better.
     pub exhausted: bool,
 }
 
-impl Search<'_> {
-    /// Shows the cylinders, but for those of source and destination, that might offer more than
-    /// `best`, best bound first, until none is left, the budget of nodes is spent or it may not go on.
-    /// `visit` gets a cylinder and the best known, and returns the best known then; a bound is its worth
-    /// times the price of the node. With a slack the first found counts of what is worth as much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// The root is not in the frontier yet.
+    New,
+    Open,
+    Over,
+}
+
+/// A search that can pause, with its memory.
+#[derive(Debug, Clone)]
+pub(crate) struct Search {
+    frontier: Frontier,
+    /// Children of a node that is being opened.
+    below: Vec<ReachableNode>,
+    stage: Stage,
+    best: Known,
+    /// Most nodes of the decision.
+    budget: u64,
+    /// The search ends when no bound exceeds the best by more than this part of it, as a power of two.
+    slack_log2: Option<u32>,
+    pub cost: SearchCost,
+    /// Cylinders that offered less than their tables say, in vain. Their tables are computed anew after
+    /// the decision: for this one that would come too late.
+    pub vain: Vec<u32>,
+}
+
+impl Search {
+    pub fn new(slack_log2: Option<u32>) -> Self {
+        Self {
+            frontier: Frontier::default(),
+            below: Vec::new(),
+            stage: Stage::Over,
+            best: Known::NONE,
+            budget: 0,
+            slack_log2,
+            cost: SearchCost::default(),
+            vain: Vec::new(),
+        }
+    }
+
+    /// Starts anew with a best to beat. The nodes of the decision may be `budget` in all.
+    pub fn start(&mut self, best: Known, budget: u64) {
+        (self.stage, self.best, self.budget) = (Stage::New, best, budget);
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.stage == Stage::Over
+    }
+
+    /// Gives up an unfinished search: the best so far counts.
+    pub fn give_up(&mut self) {
+        self.cost.exhausted |= !self.is_over();
+        self.stage = Stage::Over;
+    }
+
+    /// A node of the frontier, if it may hold something better than `best`.
+    #[inline]
+    fn candidate(
+        &self,
+        field: &Field<'_>,
+        reach: &Reach<'_>,
+        price: u64,
+        ceiling: Ceiling,
+        reached: ReachableNode,
+        best: Known,
+    ) -> Option<Candidate> {
+        let ReachableNode { node, arc, length } = reached;
+        let wanted = u64::from(field.index.bound(node, arc));
+        let (best, cylinders) = (best.with_slack(self.slack_log2), field.index.cylinders(node));
+        // The cheap bound first: most nodes end here.
+        best.may_lose_to(wanted * price, length, cylinders.first).then_some(())?;
+        // Both the wanted blocks and the sectors that pass in the time bound the worth.
+        let sectors = field.tracks.sectors_max(cylinders);
+        let passing = ceiling.of(reach.sectors_in(length, sectors));
+        let bound = passing.min(wanted) * price;
+        // Where the first found counts, room must not order.
+        let room = if best.room < Known::FIRST { length } else { 0 };
+        best.may_lose_to(bound, length, cylinders.first)
+            .then(|| Candidate::new(bound, room, node, arc))
+    }
+
+    /// Whether neither this node nor any that follows can be better.
+    #[inline]
+    fn is_end(&self, candidate: Candidate, best: Known) -> bool {
+        // Candidates come in order of bounds and, where room counts, of room among equal ones.
+        let floor = best.with_slack(self.slack_log2).floor();
+        let is_equal = candidate.bound() == best.worth;
+        candidate.bound() <= floor || is_equal && candidate.room_max() < best.room
+    }
+
+    /// Looks at nodes until `allowance` is used up, the budget is spent or the search is over. `visit` gets
+    /// a cylinder, never that of source or destination, with the best so far, and returns the best then.
+    /// A bound is worth times `price`, the greatest price under a node.
     pub fn run(
         &mut self,
         field: &Field<'_>,
         reach: &Reach<'_>,
         price: impl Fn(Node) -> u64,
-        mut best: Known,
+        allowance: &mut u64,
         mut visit: impl FnMut(&Field<'_>, u32, Known) -> Known,
     ) {
-        let ceiling = field.ceiling();
-        let slack_log2 = self.slack_log2;
-        let enough = |best: Known| best.with_slack(slack_log2);
-        let bound =
-            |Field { tracks, index, .. }: &Field<'_>, reached: ReachableNode, best: Known| {
-                let ReachableNode { node, arc, length } = reached;
-                let (price, wanted) = (price(node), index.bound(node, arc).into());
-                let (best, cylinders) = (enough(best), index.cylinders(node));
-                best.may_lose_to(wanted * price, length, cylinders.first).then_some(())?;
-                // Of what is wanted, and of what can pass in the time, the lesser.
-                let sectors = tracks.sectors_max(cylinders);
-                let passing = ceiling.of(reach.sectors_in(length, sectors));
-                let bound = passing.min(wanted) * price;
-                let room = if best.room < Known::FIRST { length } else { 0 };
-                best.may_lose_to(bound, length, cylinders.first)
-                    .then(|| Candidate::new(bound, room, node, arc))
-            };
-        let root = ReachableNode::new(field, reach, field.index.root());
-        self.frontier.start(root.and_then(|root| bound(field, root, best)));
+        if self.is_over() {
+            return;
+        }
+        let (ceiling, mut best) = (field.ceiling(), self.best);
+        if self.stage == Stage::New {
+            self.open_root(field, reach, price(field.index.root()), ceiling);
+        }
         while let Some(candidate) = self.frontier.pop() {
             let node = candidate.node();
-            let is_equal = candidate.bound() == best.worth;
-            // What follows offers no more and, of what is equal, leaves no more room.
-            let floor = enough(best).floor();
-            if candidate.bound() <= floor || is_equal && candidate.room_max() < best.room {
+            if self.is_end(candidate, best) {
                 break;
             }
-            // The node may come from before the best took so little extra seek.
+            // The node came when the best may have had more extra seek: of equal worth it may be too far.
             let reached = || ReachableNode::new(field, reach, node);
-            if is_equal && reached().is_none_or(|it| !it.may_beat(field, best)) {
+            if candidate.bound() == best.worth
+                && reached().is_none_or(|it| !it.may_beat(field, best))
+            {
                 continue;
             }
-            if !self.may_look_at(node) {
-                self.looked.exhausted = true;
+            if self.cost.nodes >= self.budget {
+                self.cost.exhausted = true;
                 break;
             }
-            self.looked.nodes += 1;
+            if *allowance == 0 {
+                // Still the greatest: it is taken again next.
+                self.frontier.push(candidate);
+                self.best = best;
+                return;
+            }
+            // From here on the node is looked at.
+            self.cost.nodes += 1;
             for next in self.frontier.next() {
                 field.index.prefetch(field.tracks, field.wanted, next.node(), next.arc());
             }
-            if node.level == 0 {
-                if ![reach.gap.from, reach.gap.to].iter().any(|end| end.cylinder == node.number) {
-                    let better = visit(field, node.number, best);
-                    self.note_vain(field, node.number, better == best);
-                    best = better;
-                }
+            if node.level > 0 {
+                *allowance -= 1;
+                self.open(field, reach, &price, ceiling, candidate, best);
                 continue;
             }
-            // The slots of the whole node leave most children out before their own are worked out.
-            let known = u32::try_from(best.floor() / price(node)).unwrap_or(u32::MAX);
-            let mut below = std::mem::take(&mut self.frontier.below);
-            ReachableNode::below(field, reach, node, candidate.arc(), known, &mut below);
-            for child in below.drain(..) {
-                if let Some(candidate) = bound(field, child, best)
-                    && self.frontier.push(candidate)
-                {
-                    // Mostly the next one.
-                    field.index.prefetch(field.tracks, field.wanted, child.node, child.arc);
-                }
+            *allowance = allowance.saturating_sub(CYLINDER_NODES);
+            // Those of source and destination are looked at before the search.
+            if ![reach.gap.from, reach.gap.to].iter().any(|end| end.cylinder == node.number) {
+                let better = visit(field, node.number, best);
+                self.note_vain(field, node.number, better == best);
+                best = better;
             }
-            self.frontier.below = below;
         }
+        (self.stage, self.best) = (Stage::Over, best);
     }
 
-    /// Keeps a cylinder in mind that offered nothing better although its table promised it. The table of
-    /// the best cylinder is renewed anyway, as its blocks are taken.
+    /// Puts the root into the frontier, if it may hold something better.
+    fn open_root(&mut self, field: &Field<'_>, reach: &Reach<'_>, price: u64, ceiling: Ceiling) {
+        let root = ReachableNode::new(field, reach, field.index.root());
+        let best = self.best;
+        let root = root.and_then(|root| self.candidate(field, reach, price, ceiling, root, best));
+        self.frontier.start(root);
+        self.stage = Stage::Open;
+    }
+
+    /// Adds the children of a node to the frontier that may hold something better.
+    #[inline]
+    fn open(
+        &mut self,
+        field: &Field<'_>,
+        reach: &Reach<'_>,
+        price: impl Fn(Node) -> u64,
+        ceiling: Ceiling,
+        parent: Candidate,
+        best: Known,
+    ) {
+        let node = parent.node();
+        // The parent's arc holds those of its children: most are left out by it, in one line of memory,
+        // before their own are computed. No child has a greater price than the parent.
+        let known = u32::try_from(best.floor() / price(node)).unwrap_or(u32::MAX);
+        let mut below = std::mem::take(&mut self.below);
+        ReachableNode::below(field, reach, node, parent.arc(), known, &mut below);
+        for child in below.drain(..) {
+            let of_child = price(child.node);
+            if let Some(candidate) = self.candidate(field, reach, of_child, ceiling, child, best)
+                && self.frontier.push(candidate)
+            {
+                // Mostly the next to be taken.
+                field.index.prefetch(field.tracks, field.wanted, child.node, child.arc);
+            }
+        }
+        self.below = below;
+    }
+
+    /// Notes a stale cylinder that was looked at in vain. The best cylinder needs no note: its table is
+    /// computed anew when its blocks are taken.
     #[inline]
     fn note_vain(&mut self, field: &Field<'_>, cylinder: u32, is_vain: bool) {
         if is_vain && field.index.is_stale(cylinder) {

@@ -4,7 +4,7 @@ use super::index::Index;
 use super::tracks::Tracks;
 use super::wanted::{Ceiling, Wanted};
 
-/// What a search has to look at.
+/// Where the tracks lie, which blocks are wanted, and the bounds.
 pub(crate) struct Field<'a> {
     pub tracks: &'a Tracks,
     pub wanted: &'a Wanted,
@@ -12,7 +12,7 @@ pub(crate) struct Field<'a> {
 }
 
 impl Field<'_> {
-    /// What sectors that pass can be worth at most.
+    /// A bound on the worth of sectors that pass on any track.
     pub fn ceiling(&self) -> Ceiling {
         self.wanted.ceiling(self.tracks.sectors_max(self.tracks.all_cylinders()))
     }

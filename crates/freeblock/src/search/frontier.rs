@@ -1,4 +1,7 @@
-//! Nodes that are still to be looked at, best first.
+//! Nodes that wait to be looked at, the greatest bound first.
+//!
+//! A child often has its parent's bound and is taken next. So the greatest candidate since the last one
+//! was taken is kept apart, and most candidates never pass through the heap.
 
 use std::collections::BinaryHeap;
 
@@ -8,22 +11,20 @@ use super::index::Node;
 use super::known::Known;
 use super::reach::Reach;
 
-/// Nodes of the heap's top for which memory is asked before they are looked at: to wait for it takes
-/// several times as long as to look.
+/// Nodes at the heap's top whose memory is prefetched: to wait for it takes several times as long as to
+/// look at a node.
 const AHEAD: usize = 3;
 
-/// Levels of the tree, from the cylinders up, that are larger than to stay in a near cache on a large
-/// drive: those above have two families together on one of 600,000 cylinders.
+/// Levels of the tree, from the cylinders up, that a near cache does not hold on a large drive. With
+/// 600,000 cylinders those above have two families together.
 pub(crate) const COLD_LEVELS: u32 = 4;
 
-/// Nodes that still might hold something better, with their bounds.
+/// Nodes that may hold something better.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Frontier {
-    /// The greatest that came since one was last taken: mostly the next one too.
+    /// The greatest candidate since the last one was taken.
     latest: Option<Candidate>,
     heap: BinaryHeap<Candidate>,
-    /// Memory for the children of a node.
-    pub below: Vec<ReachableNode>,
 }
 
 impl Frontier {
@@ -32,9 +33,10 @@ impl Frontier {
         self.heap.clear();
     }
 
-    /// Whether it is the greatest that came since one was last taken.
+    /// Adds a candidate. Returns whether it is the greatest since the last one was taken.
     #[inline]
     pub fn push(&mut self, candidate: Candidate) -> bool {
+        // The lesser of both goes to the heap.
         let is_greatest = self.latest.is_none_or(|latest| latest <= candidate);
         let less = if is_greatest { self.latest.replace(candidate) } else { Some(candidate) };
         if let Some(less) = less {
@@ -43,7 +45,7 @@ impl Frontier {
         is_greatest
     }
 
-    /// The greatest, and some that are among the next.
+    /// Candidates that are probably next, the greatest among them.
     #[inline]
     pub fn next(&self) -> impl Iterator<Item = &Candidate> {
         let heap = self.heap.as_slice();
@@ -54,6 +56,7 @@ impl Frontier {
     #[inline]
     pub fn pop(&mut self) -> Option<Candidate> {
         let Some(latest) = self.latest.take() else { return self.heap.pop() };
+        // One sift instead of a push and a pop.
         match self.heap.peek_mut() {
             Some(mut greatest) if *greatest > latest => {
                 Some(std::mem::replace(&mut *greatest, latest))
@@ -63,23 +66,25 @@ impl Frontier {
     }
 }
 
-/// A bound, the node it is of and the window in which it holds, in one number that orders them: by the
-/// bound, among equals by the room that is left there if that matters, and then the node nearest to the
-/// leaves, since the first one of these ends the search of the others.
+/// A node with its bound and arc in one number, so that comparing takes one instruction or two.
+///
+/// The order is by bound, then by room where room counts, then the node nearest to the cylinders: one of
+/// equal bounds that is a cylinder may end the search before the others are opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Candidate(u128);
 
 impl Candidate {
-    /// Bits of a node's number, of its height above the cylinders and of its window.
+    /// Bits of a node's number, of its level and of its arc.
     const NUMBER: u32 = 27;
     const LEVEL: u32 = 5;
     const ARC: u32 = 24;
-    /// Of the room, in nanoseconds, so many bits are left away: it orders and need not be exact.
+    /// Low bits of the room in ns that are dropped: it only orders.
     const ROOM_COARSE: u32 = 16;
 
     #[inline]
     pub fn new(bound: u64, room: u64, node: Node, arc: SlotArc) -> Self {
         let room = (room >> Self::ROOM_COARSE).min(u8::MAX.into());
+        // Lower levels compare greater.
         let nearness = u64::from(Self::mask(Self::LEVEL) - node.level);
         debug_assert!(node.number <= Self::mask(Self::NUMBER));
         let of = (room << Self::LEVEL | nearness) << Self::NUMBER | u64::from(node.number);
@@ -96,9 +101,10 @@ impl Candidate {
         (self.0 >> 64) as u64
     }
 
-    /// No more room is left at the node.
+    /// Upper bound of the room in ns at the node.
     #[inline]
     pub fn room_max(self) -> u64 {
+        // The dropped bits count as set, and the greatest value as any: never too little.
         let coarse = self.0 as u64 >> (Self::LEVEL + Self::NUMBER + Self::ARC);
         if coarse == u64::from(u8::MAX) {
             u64::MAX
@@ -120,7 +126,7 @@ impl Candidate {
     }
 }
 
-/// A node that there is time for: the slots of the longest stay there, and its length in nanoseconds.
+/// A node that there is time for, with arc and length in ns of the longest stay there.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReachableNode {
     pub node: Node,
@@ -135,13 +141,13 @@ impl ReachableNode {
         Some(Self { node, arc, length })
     }
 
-    /// Whether tracks there that offer as much as the best may be better than it.
+    /// Whether a track there of the best's worth may be better.
     pub fn may_beat(&self, field: &Field<'_>, best: Known) -> bool {
         best.may_lose_to(best.worth, self.length, field.index.cylinders(self.node).first)
     }
 
-    /// Adds to `below` the children of a node that may offer more than `known` in its slots. Memory of the
-    /// bounds of all of them is asked for before any is waited for.
+    /// Adds to `below` the children that may offer more than `known` in the node's arc. The bounds of all are
+    /// prefetched before any is waited for.
     #[inline]
     pub fn below(
         field: &Field<'_>,

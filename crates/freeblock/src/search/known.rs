@@ -1,27 +1,29 @@
 //! The best so far, which another has to beat.
 
-/// The best so far, which another has to beat.
+/// Worth, room and place of the best so far. Another is better if it is worth more; of equal worth if it
+/// leaves more room; of equal room if it lies on a lower cylinder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Known {
     pub worth: u64,
-    /// Of what is worth as much, only what leaves more time on its track is better: what takes less
-    /// extra seek. [`Known::FIRST`] where the first found counts.
+    /// Time in ns on its track: the more, the less extra seek. [`Known::FIRST`] where of equal worth the
+    /// first found counts.
     pub room: u64,
-    /// Of what leaves as much time too, only what lies on a lower cylinder is better.
     pub cylinder: u32,
 }
 
 impl Known {
-    /// Room that nothing exceeds.
+    pub const NONE: Self = Self { worth: 0, room: 0, cylinder: 0 };
+
+    /// More room than any track has.
     pub const FIRST: u64 = u64::MAX;
 
-    /// What is worth no more than this is not better.
+    /// Worth at or below this is not better.
     pub fn floor(self) -> u64 {
+        // Equal worth with more room is better, so it is not below the floor.
         self.worth.saturating_sub(u64::from(self.room < Self::FIRST))
     }
 
-    /// What is to be beaten where the best is enough if nothing is better by more than this part of it, as
-    /// a power of two.
+    /// Raises the worth to beat by `worth >> slack_log2`, if there is a slack.
     pub fn with_slack(self, slack_log2: Option<u32>) -> Self {
         slack_log2.map_or(self, |log2| {
             let worth = self.worth.saturating_add(self.worth >> log2);
@@ -29,8 +31,7 @@ impl Known {
         })
     }
 
-    /// Whether something worth at most `worth` on tracks with at most this room, on this cylinder or
-    /// above, may be better.
+    /// Whether a track of at most `worth` and `room`, on `cylinder` or above, may be better.
     #[inline]
     pub fn may_lose_to(self, worth: u64, room: u64, cylinder: u32) -> bool {
         let equal = worth == self.worth && worth > 0;

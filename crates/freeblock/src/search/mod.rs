@@ -3,7 +3,6 @@
 
 mod arcs;
 mod best_first;
-mod best_track;
 mod block_start_mask;
 mod chains;
 mod cylinder_range;
@@ -22,12 +21,11 @@ mod track_extent;
 mod tracks;
 mod wanted;
 
-pub use best_first::{GoOn, SearchProgress};
+pub use best_first::SearchProgress;
 pub(crate) use best_first::{Search, SearchCost};
 pub(crate) use cylinder_range::CylinderRange;
 pub(crate) use field::Field;
-pub(crate) use frontier::Frontier;
-pub(crate) use greedy::plan as plan_greedily;
+pub(crate) use greedy::Greedy;
 pub use index::Fineness;
 pub(crate) use index::{Index, Objective};
 pub(crate) use paths::Paths;

@@ -1,8 +1,24 @@
-//! Plans with several stops: the best path over one cylinder's tracks, and what else there is time
-//! for on the cylinders of source and destination.
+//! Plans with several stops: paths over the tracks of cylinders.
 //!
-//! Leave the source late, arrive at the destination early; or go by a third cylinder, and use what
-//! is left of the gap before and after. All of a plan is in one direction, reads or writes.
+//! **Problem.** A gap has time for more than one track. Which blocks can be transferred on the cylinder of
+//! the source before the head leaves, on that of the destination before the foreground's data, and on a
+//! third one between?
+//!
+//! ```text
+//!  source cylinder  |AA--BB---|                                 leave late
+//!                              \\ seek
+//!  third cylinder               |CCC--DDDD--EE|                 or stop on the way
+//!                                              \\ seek
+//!  destination                                   |--FF--|due    arrive early
+//! ```
+//!
+//! First the best *split*: a path on the source's cylinder, one seek, and a path on the destination's. With
+//! A and B worth 16 and F 8 the split is worth 24. A third cylinder whose path is worth more is sought
+//! best first; C, D and E with 36 win. What time this path leaves before and after it is filled with
+//! the best paths at both ends: A, worth 8, ends before the seek to C. These do not count in the search.
+//!
+//! All of a plan is in one direction. Reads are sought first, with half of the budget, and then writes
+//! with the rest, which must be worth more.
 
 use freewheel_units::Op;
 
@@ -16,111 +32,209 @@ use super::tracks::Tracks;
 use super::wanted::{Timed, Wanted};
 use freewheel_model::drive::Position;
 
-/// Plans of several stops, with the memory they are made in.
+/// The rule, with the best plan in the gap so far.
 #[derive(Debug, Clone)]
 pub(crate) struct Paths {
     at_source: Chains,
     at_destination: Chains,
     at_third: Chains,
-    other: Vec<Timed>,
+    /// Directions that are not done, the current one first.
+    ops: &'static [Op],
+    direction: Direction,
+    /// Most nodes of the decision.
+    budget: u64,
+    /// Worth of the best plan of the directions that are done.
+    best: u64,
+    items: Vec<Timed>,
+}
+
+/// What is found in the current direction.
+#[derive(Debug, Clone, Copy)]
+struct Direction {
+    /// Chains on the cylinders of source and destination with one seek between them.
+    split: (Chain, Chain),
+    /// A cylinder whose path is worth more, and its best track.
+    third: Option<Position>,
+    /// Of the split, or of the path on the third cylinder.
+    worth: u64,
 }
 
 impl Paths {
-    /// Plans for which one cylinder's path is sought among at most `steps_max` steps.
+    /// A cylinder with more than `steps_max` items has paths on its best track only.
     pub fn new(steps_max: u32) -> Self {
         let chains = Chains::new(steps_max);
         Self {
             at_source: chains.clone(),
             at_destination: chains.clone(),
             at_third: chains,
-            other: Vec::new(),
+            ops: &[],
+            direction: Direction { split: (Chain::EMPTY, Chain::EMPTY), third: None, worth: 0 },
+            budget: 0,
+            best: 0,
+            items: Vec::new(),
         }
     }
 
-    /// Adds to `items` the best plan found. Of a budget the first direction may spend half, and the
-    /// other what is left then: who comes last must not starve. Whoever is asked for more is told how
-    /// many are to come.
-    pub fn plan(
+    /// Begins with the first direction. The decision may look at `budget` nodes.
+    pub fn begin(
         &mut self,
         field: &Field<'_>,
         reach: &Reach<'_>,
-        search: &mut Search<'_>,
+        search: &mut Search,
         region_weights: &RegionWeights,
-        items: &mut Vec<Timed>,
+        budget: u64,
     ) {
-        let mut other = std::mem::take(&mut self.other);
-        let (mut best, ops, budget) = (0, field.wanted.ops(), search.budget);
-        for (number, &op) in ops.iter().enumerate() {
-            other.clear();
-            let (looked, to_come) = (search.looked.nodes, (ops.len() - number) as u64);
-            search.budget = looked + (budget - looked) / to_come;
-            search.searches = to_come;
-            let worth = self.plan_for(field, reach, search, region_weights, (op, best), &mut other);
-            if worth > best {
-                best = worth;
-                std::mem::swap(items, &mut other);
+        (self.ops, self.budget, self.best) = (field.wanted.ops(), budget, 0);
+        self.items.clear();
+        self.begin_direction(field, reach, search, region_weights);
+    }
+
+    /// Directions that are not done.
+    pub fn searches(&self) -> u64 {
+        self.ops.len() as u64
+    }
+
+    /// Looks at `allowance` nodes.
+    pub fn step(
+        &mut self,
+        field: &Field<'_>,
+        reach: &Reach<'_>,
+        search: &mut Search,
+        region_weights: &RegionWeights,
+        allowance: &mut u64,
+    ) {
+        while let Some(&op) = self.ops.first() {
+            self.look(field, reach, search, region_weights, op, allowance);
+            if !search.is_over() {
+                return;
+            }
+            self.end_direction(field, reach, search, region_weights, op);
+        }
+    }
+
+    /// Gives up on the current direction; the best of it counts.
+    pub fn give_up(
+        &mut self,
+        field: &Field<'_>,
+        reach: &Reach<'_>,
+        search: &mut Search,
+        region_weights: &RegionWeights,
+    ) {
+        let Some(&op) = self.ops.first() else { return };
+        // Whether there is a node left to look at.
+        self.look(field, reach, search, region_weights, op, &mut 0);
+        search.give_up();
+        self.end_direction(field, reach, search, region_weights, op);
+    }
+
+    /// Adds the best plan to `items`. All directions are done.
+    pub fn take(&self, items: &mut Vec<Timed>) {
+        items.extend_from_slice(&self.items);
+    }
+
+    fn begin_direction(
+        &mut self,
+        field: &Field<'_>,
+        reach: &Reach<'_>,
+        search: &mut Search,
+        region_weights: &RegionWeights,
+    ) {
+        let Some(&op) = self.ops.first() else { return };
+        let Self { at_source, at_destination, .. } = self;
+        let Field { tracks, wanted, .. } = field;
+        let here = |at: Position| (at, region_weights.of_cylinder(at.cylinder));
+        let Reach { gap, .. } = reach;
+        gather_and_solve(at_source, tracks, wanted, reach, here(gap.from), op, None);
+        let length = Some(reach.length());
+        gather_and_solve(at_destination, tracks, wanted, reach, here(gap.to), op, length);
+        let (worth, split) = split(at_source, at_destination, reach, op);
+        self.direction = Direction { split, third: None, worth };
+        // Each direction to come has an equal part of the rest of the budget.
+        let looked = search.cost.nodes;
+        // The last direction must not starve.
+        let budget = looked + (self.budget - looked) / self.searches();
+        let worth = worth.max(self.best);
+        search.start(Known { worth, room: Known::FIRST, cylinder: 0 }, budget);
+    }
+
+    /// Carries the search for a third cylinder on.
+    fn look(
+        &mut self,
+        field: &Field<'_>,
+        reach: &Reach<'_>,
+        search: &mut Search,
+        region_weights: &RegionWeights,
+        op: Op,
+        allowance: &mut u64,
+    ) {
+        let Self { at_third, direction, .. } = self;
+        let price = |node| region_weights.of_node(node);
+        let visit = |Field { tracks, wanted, .. }: &Field<'_>, cylinder, best: Known| {
+            let price = region_weights.of_cylinder(cylinder);
+            let within = CylinderWorth::new(tracks, wanted, reach, cylinder, op);
+            // No path takes more than all tracks offer together.
+            if u64::from(within.sum) * price <= best.worth {
+                return best;
+            }
+            let surfaces = at_third.surfaces(tracks, &within);
+            let source = StepSource { cylinder, surfaces, op, price };
+            at_third.gather(tracks, wanted, reach, source);
+            // Steps were gathered for the stay between both seeks, so the path leaves time for them.
+            let here = at_third.solve(tracks.surfaces(), reach.cross_ns(0, 0, op)).worth;
+            if here > best.worth {
+                direction.third = Some(Position { cylinder, surface: within.surface });
+                direction.worth = here;
+            }
+            Known { worth: best.worth.max(here), ..best }
+        };
+        search.run(field, reach, price, allowance, visit);
+    }
+
+    /// Keeps the plan of the current direction if it is the best, and begins with the next one.
+    fn end_direction(
+        &mut self,
+        field: &Field<'_>,
+        reach: &Reach<'_>,
+        search: &mut Search,
+        region_weights: &RegionWeights,
+        op: Op,
+    ) {
+        if self.direction.worth > self.best {
+            self.best = self.direction.worth;
+            self.items.clear();
+            match self.direction.third {
+                Some(third) => self.take_third(field, reach, region_weights, op, third),
+                None => self.take_split(reach.length()),
             }
         }
-        self.other = other;
+        self.ops = &self.ops[1..];
+        self.begin_direction(field, reach, search, region_weights);
     }
 
-    /// The worth of the plan added to `items`; what is left over beside a third cylinder is not
-    /// counted. It is the best there is if it is worth more than `least`.
-    fn plan_for(
+    fn take_split(&mut self, length: u64) {
+        let (before, after) = self.direction.split;
+        take(&self.at_source, before, &mut self.items);
+        take_reversed(&self.at_destination, after, length, &mut self.items);
+    }
+
+    /// Takes the path on the third cylinder, and the best paths at both ends that fit before and after
+    /// it.
+    fn take_third(
         &mut self,
         field: &Field<'_>,
         reach: &Reach<'_>,
-        search: &mut Search<'_>,
         region_weights: &RegionWeights,
-        (op, least): (Op, u64),
-        items: &mut Vec<Timed>,
-    ) -> u64 {
-        let Self { at_source, at_destination, at_third, .. } = self;
-        let (from, to) = (reach.gap.from, reach.gap.to);
-        let length = reach.length();
-        let (known, split) = {
-            let Field { tracks, wanted, .. } = field;
-            let here = |at: Position| (at, region_weights.of_cylinder(at.cylinder));
-            gather_and_solve(at_source, tracks, wanted, reach, here(from), op, None);
-            gather_and_solve(at_destination, tracks, wanted, reach, here(to), op, Some(length));
-            split(at_source, at_destination, reach, op)
-        };
-
-        let mut third: Option<Position> = None;
-        let price = |node| region_weights.of_node(node);
-        let mut worth = known;
-        search.run(
-            field,
-            reach,
-            price,
-            Known { worth: known.max(least), room: Known::FIRST, cylinder: 0 },
-            |Field { tracks, wanted, .. }, cylinder, best| {
-                let price = region_weights.of_cylinder(cylinder);
-                let within = CylinderWorth::new(tracks, wanted, reach, cylinder, op);
-                if u64::from(within.sum) * price <= best.worth {
-                    return best;
-                }
-                let surfaces = at_third.surfaces(tracks, &within);
-                let source = StepSource { cylinder, surfaces, op, price };
-                at_third.gather(tracks, wanted, reach, source);
-                let here = at_third.solve(tracks.surfaces(), reach.cross_ns(0, 0, op)).worth;
-                if here > best.worth {
-                    third = Some(Position { cylinder, surface: within.surface });
-                    worth = here;
-                }
-                Known { worth: best.worth.max(here), ..best }
-            },
-        );
-        let Some(third) = third else {
-            take(at_source, split.0, items);
-            take_reversed(at_destination, split.1, length, items);
-            return known;
-        };
+        op: Op,
+        third: Position,
+    ) {
+        let Self { at_source, at_destination, at_third, items, .. } = self;
         let Field { tracks, wanted, .. } = field;
+        let (from, to, length) = (reach.gap.from, reach.gap.to, reach.length());
+        // Cylinders that were looked at later have replaced its steps.
         let here = (third, region_weights.of_cylinder(third.cylinder));
         let best = gather_and_solve(at_third, tracks, wanted, reach, here, op, None);
         take(at_third, best, items);
-        // What time it leaves at the source and at the destination.
+        // The path seldom fills the stay.
         let begins = items.iter().map(|timed| timed.at).min().unwrap_or(0);
         let ends = at_third.walk(best).map(|step| step.end).max().unwrap_or(length);
         let leaves = begins.checked_sub(reach.cross_ns(from.cylinder, third.cylinder, op));
@@ -130,12 +244,10 @@ impl Paths {
         let after = after.map_or(Chain::EMPTY, |left| at_destination.ended_by(left));
         take(at_source, before, items);
         take_reversed(at_destination, after, length, items);
-        worth
     }
 }
 
-/// The best of leaving the source late and arriving at the destination early: its worth, and the
-/// chain on either.
+/// The best of leaving the source late and arriving at the destination early: worth, and both chains.
 fn split(
     at_source: &Chains,
     at_destination: &Chains,
@@ -143,6 +255,7 @@ fn split(
     op: Op,
 ) -> (u64, (Chain, Chain)) {
     let (from, to, length) = (reach.gap.from, reach.gap.to, reach.length());
+    // Steps at the source leave time for the direct seek.
     let alone = (at_source.ended_by(length), Chain::EMPTY);
     let mut best = (alone.0.worth, alone);
     let mut consider = |before: Chain, after: Chain| {
@@ -151,11 +264,12 @@ fn split(
         }
     };
     consider(Chain::EMPTY, at_destination.ended_by(length));
-    // On one cylinder the chains from the source are all there is.
+    // On one cylinder the chains from the source already hold all of the gap.
     if from.cylinder != to.cylinder {
         let cross = reach.cross_ns(from.cylinder, to.cylinder, op);
         for (end, after) in at_destination.chains() {
-            // In reversed time: the chain begins where it ends.
+            // The destination's chains run in reversed time: this one begins where it ends. Each needs only
+            // the best chain at the source that has ended a seek before.
             if let Some(leaves) = (length - end).checked_sub(cross) {
                 consider(at_source.ended_by(leaves), after);
             }
@@ -178,6 +292,7 @@ fn gather_and_solve(
     let source = StepSource { cylinder: at.cylinder, surfaces, op, price };
     chains.gather(tracks, wanted, reach, source);
     if let Some(length) = reversed {
+        // Time from the end on: `ended_by` then finds chains that begin late enough.
         chains.reverse(length);
     }
     let best = chains.solve(tracks.surfaces(), reach.cross_ns(0, 0, op));

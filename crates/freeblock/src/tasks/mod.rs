@@ -60,8 +60,8 @@ use crate::estimate::TailModel;
 use crate::foreground::{Foreground, PromotionId};
 use crate::opportunity::Opportunity;
 use crate::scheduler::{Options, Scheduler};
-use crate::search::GoOn;
-use crate::{FreeRun, Planner};
+use crate::search::SearchProgress;
+use crate::{FreeRun, Planner, ResumableSearch};
 use freewheel_model::drive::{Departure, Drive};
 
 pub use crate::foreground::Promoted;
@@ -418,7 +418,9 @@ impl Planner for Tasks {
     }
 
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
-        self.plan_while(gap, &mut |_| true, runs);
+        self.weigh_for(gap);
+        self.scheduler.plan(gap, runs);
+        self.begin_writes(runs);
     }
 
     fn prepare(&mut self, gap: &Opportunity) {
@@ -427,10 +429,8 @@ impl Planner for Tasks {
         self.scheduler.prepare(gap);
     }
 
-    fn plan_while(&mut self, gap: &Opportunity, go_on: GoOn<'_>, runs: &mut Vec<FreeRun>) {
-        self.weigh_for(gap);
-        self.scheduler.plan_while(gap, go_on, runs);
-        self.begin_writes(runs);
+    fn resumable(&mut self) -> Option<&mut dyn ResumableSearch> {
+        Some(self)
     }
 
     fn done(&mut self, run: &FreeRun, at: SimTime) {
@@ -445,6 +445,26 @@ impl Planner for Tasks {
             self.release_all(bounds(run.start, run.blocks));
         }
         self.settle(at);
+    }
+}
+
+impl ResumableSearch for Tasks {
+    fn begin_search(&mut self, gap: &Opportunity) {
+        self.weigh_for(gap);
+        self.scheduler.begin_search(gap);
+    }
+
+    fn step(&mut self, nodes: u64) -> SearchProgress {
+        self.scheduler.step(nodes)
+    }
+
+    fn give_up(&mut self) {
+        self.scheduler.give_up();
+    }
+
+    fn end_search(&mut self, runs: &mut Vec<FreeRun>) {
+        self.scheduler.end_search(runs);
+        self.begin_writes(runs);
     }
 }
 

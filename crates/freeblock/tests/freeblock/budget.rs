@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use freewheel_freeblock::{LayerKey, Options, Planner, Rule, Scheduler, SearchProgress};
+use freewheel_freeblock::{LayerKey, Options, Rule, Scheduler, SearchProgress};
 use freewheel_model::drive::{Drive, Position};
 use freewheel_units::{Op, Prng};
 
-use crate::case::gap_between;
+use crate::case::{gap_between, plan_in_steps};
 
-/// In how many gaps of thirty something is written, by searches with a budget of so many nodes which may
-/// go on as long as `go_on` says so, where reads are wanted everywhere and writes, which are worth more,
-/// in one place on the way.
+/// How many gaps of thirty hold a write, if searches have this budget of nodes and end as soon as `go_on`
+/// is false. Reads are wanted everywhere; writes, which are worth more, in one place on the way.
 fn gaps_with_writes(
     drive: &Arc<Drive>,
     budget: u64,
@@ -32,7 +31,7 @@ fn gaps_with_writes(
         let (from, to) = (at(prng.below(2000)), at(7000 + prng.below(2000)));
         let mut runs = Vec::new();
         let gap = gap_between(drive, prng, from, to);
-        scheduler.plan_while(&gap, &mut |so_far| go_on(so_far), &mut runs);
+        plan_in_steps(&mut scheduler, &gap, &go_on, &mut runs);
         runs.iter().any(|run| run.op == Op::Write)
     };
     (0..30).map(|_| u32::from(gap())).sum()
@@ -46,7 +45,7 @@ fn of_a_budget_of_nodes_reads_leave_writes_their_part() {
     assert!(written >= 5, "{written}");
     // To one cylinder in each direction: eight levels of the tree, and a few more nodes.
     assert!(gaps_with_writes(&drive, 24, |_| true) * 2 > written);
-    // Who is asked knows how many searches are to come.
+    // A caller knows how many directions are to come.
     let in_parts = |so_far: SearchProgress| so_far.searches * so_far.nodes < 24;
     assert!(gaps_with_writes(&drive, u64::MAX, in_parts) * 2 > written);
 }

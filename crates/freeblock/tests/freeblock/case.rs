@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use freewheel_freeblock::{
-    Ends, Fineness, FreeRun, LayerKey, Opportunity, Options, Planner, Rule, Scheduler,
-    SearchProgress,
+    Ends, Fineness, FreeRun, LayerKey, Opportunity, Options, Planner, ResumableSearch, Rule,
+    Scheduler, SearchProgress,
 };
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
 use freewheel_model::drive::{Departure, Drive, Position, SEEK_CLASSES, SeekMargins};
@@ -64,7 +64,7 @@ pub struct Case {
     pub scheduler: Scheduler,
     pub oracle: Oracle,
     pub prng: Prng,
-    /// So often searches are told that they may go on in a gap, and then that they may not.
+    /// Steps of a search in a gap before it gives up.
     pub patience: u64,
     /// Whether they were told so in the last one.
     pub is_refused: bool,
@@ -76,7 +76,7 @@ impl Case {
         Self::with(spec, seed, Options { rule, ..unlimited() }, 3)
     }
 
-    /// The same in at most so many layers.
+    /// The same in `layers` layers at most.
     pub fn with(spec: DriveSpec, seed: u64, options: Options, layers_max: u64) -> Self {
         let mut case = Self::empty(spec, seed, options);
         let Self { scheduler, oracle, prng, .. } = &mut case;
@@ -205,7 +205,7 @@ impl Case {
         self.gap_with(|oracle, _, gap| best(oracle, gap))
     }
 
-    /// The same where the oracle is told where blocks that come in pieces are begun.
+    /// The same for an oracle that knows where blocks that come in pieces are begun.
     pub fn gap_with(
         &mut self,
         best: impl Fn(&Oracle, &Scheduler, &Opportunity) -> u64,
@@ -219,7 +219,7 @@ impl Case {
             is_refused |= asked > self.patience;
             !is_refused
         };
-        self.scheduler.plan_while(&gap, &mut go_on, &mut runs);
+        plan_in_steps(&mut self.scheduler, &gap, &mut go_on, &mut runs);
         self.is_refused = is_refused;
         for (cylinder, price) in (0..).zip(&mut self.oracle.region_weights) {
             *price = self.scheduler.price(cylinder);
@@ -254,4 +254,26 @@ impl Case {
         }
         (worth, best, in_time, runs)
     }
+}
+
+/// Plans in steps of eight nodes, and gives up on a direction once `go_on` is false.
+pub fn plan_in_steps(
+    scheduler: &mut Scheduler,
+    gap: &Opportunity,
+    mut go_on: impl FnMut(SearchProgress) -> bool,
+    runs: &mut Vec<FreeRun>,
+) {
+    scheduler.begin_search(gap);
+    let mut nodes = 0;
+    loop {
+        let so_far = scheduler.step(nodes);
+        if so_far.is_done() {
+            break;
+        }
+        nodes = if go_on(so_far) { 8 } else { 0 };
+        if nodes == 0 {
+            scheduler.give_up();
+        }
+    }
+    scheduler.end_search(runs);
 }

@@ -10,4 +10,5 @@ mod idle;
 mod memory;
 mod oracle;
 mod rules;
+mod steps;
 mod upkeep;

@@ -6,7 +6,7 @@ use freewheel_freeblock::{FreeRun, Options, Planner, Rule, SearchProgress};
 use freewheel_units::{Blocks, Lbn, SimTime};
 use proptest::prelude::*;
 
-use crate::case::{Case, any_gap, unlimited};
+use crate::case::{Case, any_gap, plan_in_steps, unlimited};
 use crate::oracle::Oracle;
 use freewheel_testkit::drives::any_drive;
 
@@ -127,7 +127,7 @@ proptest! {
         }
     }
 
-    /// Prices are worked out anew every so many decisions.
+    /// Prices change every 64 decisions.
     #[test]
     fn with_prices_a_plan_is_worth_no_less_than_the_path_of_greatest_price(
         (spec, drive) in any_drive(), seed: u64
@@ -222,7 +222,7 @@ proptest! {
                     Rule::Paths => case.gap_beside(Oracle::best_path),
                 };
                 prop_assert!(in_time, "{:?}", runs);
-                // Several stops count what is left over beside a third cylinder as well.
+                // Several stops also count blocks at both ends beside a third cylinder.
                 prop_assert!(rule == Rule::Paths || worth <= best, "{} of {}", worth, best);
                 prop_assert!(worth >= best || case.is_refused, "{} of {}", worth, best);
                 let counted = case.scheduler.effort().exhausted > exhausted;
@@ -245,7 +245,7 @@ proptest! {
                     asked += 1;
                     asked <= patience
                 };
-                case.scheduler.clone().plan_while(&gap, &mut go_on, &mut runs);
+                plan_in_steps(&mut case.scheduler.clone(), &gap, &mut go_on, &mut runs);
                 let blocks: u32 = runs.iter().map(|run| run.blocks).sum();
                 prop_assert!(blocks >= least, "{blocks} after {least}, asked {asked}");
                 least = blocks;

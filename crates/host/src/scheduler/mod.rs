@@ -6,6 +6,6 @@ mod predictive;
 
 pub use command::{Command, Finished, Part};
 pub use host::{
-    Answer, Decide, Erase, HostScheduler, OWN_COMMANDS, REGION_BLOCKS, Request, WrittenRegions,
+    Answer, Erase, HostScheduler, OWN_COMMANDS, REGION_BLOCKS, Request, WrittenRegions,
 };
-pub use predictive::PredictiveScheduler;
+pub use predictive::{DecisionStart, PredictiveScheduler};

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use freewheel_freeblock::tasks::{CADENCE, Tasks};
 use freewheel_freeblock::{Effort, Options as PlannerOptions, Rule};
-use freewheel_host::scheduler::{Decide, Erase, Request};
+use freewheel_host::scheduler::{Erase, Request};
 use freewheel_host::tasks::ServedTasks;
 use freewheel_host::{Account, HostScheduler, MarginInUse, PredictiveScheduler};
 use freewheel_model::drive::spec::DriveSpec;
@@ -282,11 +282,7 @@ impl Serving {
         let BackendChannel { inbox, messages } = way;
         let (news, _) = broadcast::channel(NEWS_MAX);
         let stopwatch = Arc::new(Stopwatch::default());
-        let decide: Decide = {
-            let stopwatch = Arc::clone(&stopwatch);
-            Box::new(move |decision| stopwatch.time(decision))
-        };
-        let scheduler = HostScheduler::new(scheduler, tasks, abilities, decide);
+        let scheduler = HostScheduler::new(scheduler, tasks, abilities);
         let scheduler_thread =
             SchedulerThread::new((scheduler, stopwatch), device, messages, (news.clone(), notice));
         let thread = thread::Builder::new().name("scheduler".into()).spawn(|| {

@@ -8,10 +8,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use freewheel_freeblock::tasks::Extent;
-use freewheel_host::deadline::{DecisionDeadline, DecisionTiming};
+use freewheel_host::deadline::{DecisionDeadline, DecisionTiming, Search};
 use freewheel_host::scheduler::{Answer, OWN_COMMANDS, Request};
 use freewheel_host::tasks::{ServedTaskError, ServedTaskOutput, ServedTaskReport, ServedTaskSpec};
-use freewheel_host::{Account, Client, HostScheduler, MarginInUse};
+use freewheel_host::{Account, Client, DecisionStart, HostScheduler, MarginInUse};
 use freewheel_model::stats::Distribution;
 use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 use tokio::sync::{broadcast, mpsc};
@@ -26,6 +26,9 @@ const SPIN: Duration = Duration::from_micros(100);
 
 /// How long before a decision no other work begins.
 const NEAR: SimDuration = SimDuration::from_us(500);
+
+/// Nodes of a search between two looks at the clock, which take a part of the time of a node.
+const NODES_A_STEP: u64 = 8;
 
 /// How often it looks whether data have been taken.
 const LOOK: Duration = Duration::from_millis(50);
@@ -221,15 +224,12 @@ impl SchedulerThread {
             let began = self.now();
             let due = self.scheduler.command_due().map_or(began, |at| at.min(began));
             let mut search = self.deadline.search(began);
-            let mut is_overtaken = false;
-            let Self { scheduler, messages, taken, last_sent, began: zero, .. } = self;
-            let is_decided = scheduler.decide_next(began, &mut |by, so_far| {
-                taken.extend(messages.try_iter().inspect(|message| {
-                    is_overtaken |=
-                        matches!(message, Message::BackendCompletion(back) if back.id == *last_sent);
-                }));
-                !is_overtaken && search.may_go_on(since(*zero, Instant::now()), by, so_far)
-            });
+            let start = self.scheduler.begin_decision(began);
+            let is_decided = start != DecisionStart::NotDue;
+            let is_overtaken = match start {
+                DecisionStart::Searching { by } => self.search(by, &mut search),
+                _ => false,
+            };
             // The drive is done before its time: what is decided on rests on a forecast that was wrong.
             if is_overtaken {
                 self.scheduler.overtaken();
@@ -254,6 +254,42 @@ impl SchedulerThread {
                 self.scheduler.decisions_take(self.deadline.deciding());
             }
         }
+    }
+
+    /// Searches for free work until the deadline, and ends the decision. Returns whether the drive has
+    /// come back meanwhile, before its time.
+    fn search(&mut self, by: SimTime, search: &mut Search) -> bool {
+        let stopwatch = Arc::clone(&self.stopwatch);
+        let mut is_overtaken = false;
+        stopwatch.time(|| {
+            let mut nodes = 0;
+            loop {
+                let so_far = self.scheduler.search(nodes);
+                if so_far.is_done() {
+                    break;
+                }
+                is_overtaken |= self.take_messages();
+                let may_go_on = !is_overtaken && search.may_go_on(self.now(), by, so_far);
+                nodes = if may_go_on { NODES_A_STEP } else { 0 };
+                if !may_go_on {
+                    self.scheduler.give_up();
+                }
+            }
+            self.scheduler.end_decision();
+        });
+        is_overtaken
+    }
+
+    /// Takes the messages that have come, for later. Returns whether the command that the device got
+    /// last is among them.
+    fn take_messages(&mut self) -> bool {
+        let known = self.taken.len();
+        self.taken.extend(self.messages.try_iter());
+        let mut ends = self.taken.range(known..).filter_map(|message| match message {
+            Message::BackendCompletion(end) => Some(end.id),
+            _ => None,
+        });
+        ends.any(|id| id == self.last_sent)
     }
 
     /// Gives the planner more of what is wanted, and time for its index, unless a decision is near.

@@ -11,9 +11,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::device::DeviceErrorKind;
 use crate::{
-    Account, Client, Command, Deciding, Finished, MarginInUse, MayGoOn, Part, PredictiveScheduler,
+    Account, Client, Command, Deciding, DecisionStart, Finished, MarginInUse, Part,
+    PredictiveScheduler,
 };
-use freewheel_freeblock::{Effort, Foreground, TimedPlanner};
+use freewheel_freeblock::{Effort, Foreground, SearchProgress};
 use freewheel_model::stats::Distribution;
 use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimDuration, SimTime};
 
@@ -124,9 +125,6 @@ struct Divided {
 /// read before a write; so five bad sectors are found.
 const FAILURES_MAX: u32 = 64;
 
-/// Runs each decision of the planner, and may measure its time.
-pub type Decide = Box<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
-
 /// Schedules requests and free work for one device.
 pub struct HostScheduler {
     scheduler: PredictiveScheduler,
@@ -134,7 +132,6 @@ pub struct HostScheduler {
     /// The error with which the device went away.
     gone: Option<DeviceError>,
     tasks: ServedTasks,
-    decide: Decide,
     written: WrittenRegions,
     order: OverlapOrder,
     /// Places in the order whose read failed and is repeated in halves.
@@ -185,19 +182,13 @@ const PROMOTED: Client = Client::alone(u64::MAX);
 pub const OWN_COMMANDS: u64 = 1 << 62;
 
 impl HostScheduler {
-    /// A scheduler for a device with these abilities; `decide` runs each decision of the planner.
-    pub fn new(
-        scheduler: PredictiveScheduler,
-        tasks: ServedTasks,
-        abilities: Abilities,
-        decide: Decide,
-    ) -> Self {
+    /// A scheduler for a device with these abilities.
+    pub fn new(scheduler: PredictiveScheduler, tasks: ServedTasks, abilities: Abilities) -> Self {
         Self {
             scheduler,
             abilities,
             gone: None,
             tasks,
-            decide,
             written: WrittenRegions::default(),
             order: OverlapOrder::default(),
             divided: BTreeMap::new(),
@@ -322,7 +313,7 @@ impl HostScheduler {
         self.is_closing = true;
     }
 
-    /// When [`Self::decide_next`] is due next, if no event comes before.
+    /// When [`Self::begin_decision`] is due next, if no event comes before.
     pub fn decides_at(&self) -> Option<SimTime> {
         if self.gone.is_some() {
             return None;
@@ -517,21 +508,36 @@ impl HostScheduler {
         self.scheduler.decides_before()
     }
 
-    /// Decides at `now` on the next command for the device, if it is time for that; free work for it is
-    /// looked for as long as `may_go_on` says so. Whether something was decided.
-    pub fn decide_next(&mut self, now: SimTime, may_go_on: MayGoOn<'_>) -> bool {
+    /// Begins to decide at `now` on the next command for the device, if it is time for that. Until
+    /// [`Self::end_decision`] a decision with a search allows only [`Self::search`] and
+    /// [`Self::give_up`].
+    pub fn begin_decision(&mut self, now: SimTime) -> DecisionStart {
         self.now = self.now.max(now);
         if self.gone.is_some() {
-            return false;
+            return DecisionStart::NotDue;
         }
         self.tasks.expire(self.now);
         self.copy_on();
         if !(self.out.is_empty() && self.again.is_empty()) {
-            return false;
+            return DecisionStart::NotDue;
         }
         self.read_for_tasks();
-        let mut planner = TimedPlanner::new(self.tasks.planner(), &*self.decide);
-        self.scheduler.decide(self.now, &mut planner, may_go_on)
+        self.scheduler.begin_decision(self.now, self.tasks.planner())
+    }
+
+    /// Looks at up to `nodes` nodes of the search under way.
+    pub fn search(&mut self, nodes: u64) -> SearchProgress {
+        self.scheduler.search(self.tasks.planner(), nodes)
+    }
+
+    /// Ends the search in the current direction, reads or writes, with the best so far.
+    pub fn give_up(&mut self) {
+        self.scheduler.give_up(self.tasks.planner());
+    }
+
+    /// Ends the search under way: the next command is decided with the best that was found.
+    pub fn end_decision(&mut self) {
+        self.scheduler.end_decision(self.tasks.planner());
     }
 
     /// The next command for the device at `now`, of what has been decided; None when it has enough.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 use super::{PredictiveScheduler, TRUST_MAX};
-use crate::deadline::MayGoOn;
 use crate::margins::Learner;
 use crate::predict::{Head, SameTrack};
 use freewheel_freeblock::{FreeRun, GapUse, Opportunity, Planner};
@@ -73,18 +72,32 @@ struct Gap {
     head: Head,
 }
 
+/// A gap that free work may fill.
+pub(super) struct GapToFill {
+    gap: Gap,
+    /// When the command must leave for the drive, in the host's time.
+    pub by: SimTime,
+    /// When the plan takes it to leave.
+    leaves: SimTime,
+}
+
+impl GapToFill {
+    pub fn opportunity(&self) -> &Opportunity {
+        &self.gap.opportunity
+    }
+}
+
 impl PredictiveScheduler {
-    /// Plans what to do before these blocks, which are to be sent for next.
-    pub(crate) fn fill(
+    /// The gap before these blocks, which are to be sent for next; None where free work must not fill it.
+    pub(super) fn open_gap(
         &mut self,
         now: SimTime,
         (start, blocks, op): (Lbn, u32, Op),
         planner: &mut dyn Planner,
-        may_go_on: MayGoOn<'_>,
-    ) -> Filling {
+    ) -> Option<GapToFill> {
         let at_once = self.tail(now, op);
         if !at_once.is_known {
-            return Filling::default();
+            return None;
         }
         let target = self.drive.target(start, Blocks::new(blocks.into()), op);
         let first = self.sectors.first(&self.drive, &target);
@@ -92,7 +105,7 @@ impl PredictiveScheduler {
         self.account.gaps += 1;
         self.account.potential_ns += u128::from(gap.opportunity.latency().ns());
         if gap.opportunity.latency() == SimDuration::ZERO || !self.may_risk() {
-            return Filling::default();
+            return None;
         }
         let (by, leaves) = self.leaves(now);
         let head = self.tail(leaves, op);
@@ -101,24 +114,28 @@ impl PredictiveScheduler {
             gap = self.gap_before(head, &first, (start, op));
             // A client that waits for the drive should not wait for a search too.
             if gap.opportunity.due > due {
-                return Filling::default();
+                return None;
             }
         }
-        let opportunity = gap.opportunity;
         self.follow_margins(planner);
-        let mut runs = std::mem::take(&mut self.runs);
-        planner.plan_while(&opportunity, &mut |so_far| may_go_on(by, so_far), &mut runs);
-        self.has_work = !runs.is_empty();
-        let mut commands = self.commands(&gap, &runs);
+        Some(GapToFill { gap, by, leaves })
+    }
+
+    /// Makes commands of the planned runs, as far as the request is in time behind them.
+    pub(super) fn fill(&mut self, to_fill: &GapToFill, planner: &mut dyn Planner) -> Filling {
+        let GapToFill { gap, leaves, .. } = to_fill;
+        self.has_work = !self.runs.is_empty();
+        let runs = std::mem::take(&mut self.runs);
+        let mut commands = self.commands(gap, &runs);
         self.runs = runs;
         let gap_use = loop {
-            if let Some(gap_use) = self.gap_use(&gap, &commands, leaves) {
+            if let Some(gap_use) = self.gap_use(gap, &commands, *leaves) {
                 break gap_use;
             }
             let least = (0..commands.len()).min_by_key(|&at| commands[at].wanted());
             commands.remove(least.expect("without free work the request is in time"));
         };
-        planner.filled(&opportunity, &gap_use);
+        planner.filled(&gap.opportunity, &gap_use);
         self.account.gaps_used += u64::from(!commands.is_empty());
         self.account.transfer_ns += u128::from(gap_use.transfer.ns());
         self.account.extra_seek_ns += i128::from(gap_use.extra_seek_ns);

@@ -17,6 +17,7 @@
 //! can be trusted.
 //! Non-goals: moving data, retries.
 
+mod decision;
 mod free;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -24,9 +25,11 @@ use std::sync::Arc;
 
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
+pub use self::decision::DecisionStart;
+use self::decision::DecisionUnderWay;
 use self::free::{Filling, FreeCommand};
 use super::command::{Command, Finished, Part};
-use crate::deadline::{Deciding, MayGoOn};
+use crate::deadline::Deciding;
 use crate::fair_queue::{Client, FairQueue, Limit};
 use crate::margins::{Learner, MarginInUse, Movement};
 use crate::predict::{Account, Clock, Head, Observed, PLAUSIBLE, Prediction, PredictionSpec};
@@ -103,6 +106,7 @@ pub struct PredictiveScheduler {
     fair_queue: FairQueue,
     waiting: BTreeMap<u64, Pending>,
     next: Option<Next>,
+    under_way: Option<DecisionUnderWay>,
     /// The rest of a request whose first part has been sent.
     rest: Option<(Part, Op)>,
     /// Whether the last plan was to do something.
@@ -153,6 +157,7 @@ impl PredictiveScheduler {
             spec,
             waiting: BTreeMap::new(),
             next: None,
+            under_way: None,
             rest: None,
             has_work: false,
             decides_at: None,
@@ -264,28 +269,6 @@ impl PredictiveScheduler {
     /// How long before the drive needs a command its decision begins.
     pub fn decides_before(&self) -> SimDuration {
         self.spec.lead_time.max(self.deciding.most)
-    }
-
-    /// Decides what to send next, if the drive has room for it and it is time: the foreground request,
-    /// and free work before it, which is looked for as long as `may_go_on` says so. Whether something
-    /// was decided.
-    pub fn decide(
-        &mut self,
-        now: SimTime,
-        planner: &mut dyn Planner,
-        may_go_on: MayGoOn<'_>,
-    ) -> bool {
-        let is_time =
-            self.has_room() && self.next.is_none() && (self.rest.is_some() || !self.is_early(now));
-        is_time && self.choose(now, planner, may_go_on).is_some()
-    }
-
-    /// The drive has come back with something while free work was looked for, before it was expected to:
-    /// what has been decided is sent without any.
-    pub fn overtaken(&mut self) {
-        if let Some(next) = &mut self.next {
-            next.filling = Filling::default();
-        }
     }
 
     /// Whether the drive is to have more commands than it has.
@@ -405,20 +388,15 @@ impl PredictiveScheduler {
         Head { at: head.at.max(ready), ..head }
     }
 
-    /// Picks the next foreground request, or the rest of the last one, and plans the gap before it.
-    fn choose(
-        &mut self,
-        now: SimTime,
-        planner: &mut dyn Planner,
-        may_go_on: MayGoOn<'_>,
-    ) -> Option<()> {
-        let (part, op) = match self.rest.take() {
-            Some(rest) => rest,
-            None => self.pick(now)?,
-        };
-        let filling = self.fill(now, (part.start, part.blocks, op), planner, may_go_on);
-        self.next = Some(Next { part, op, filling });
-        Some(())
+    /// Picks the next foreground request, or the rest of the last one, if the drive has room for it and
+    /// it is time.
+    fn choose(&mut self, now: SimTime) -> Option<(Part, Op)> {
+        let is_time =
+            self.has_room() && self.next.is_none() && (self.rest.is_some() || !self.is_early(now));
+        if !is_time {
+            return None;
+        }
+        self.rest.take().or_else(|| self.pick(now))
     }
 
     /// The next foreground request. A drive whose head would arrive in the middle of the request gets it as

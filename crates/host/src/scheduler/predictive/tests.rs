@@ -2,8 +2,7 @@
 //! where deciding takes time.
 
 use super::*;
-use crate::{SameTrack, to_the_end};
-use freewheel_freeblock::SearchProgress;
+use crate::SameTrack;
 use freewheel_freeblock::tasks::{CADENCE, TaskId, Tasks};
 use freewheel_freeblock::uses;
 use freewheel_freeblock::{NoPlanner, Options, PromotionId};
@@ -43,7 +42,7 @@ fn behind_free_work(drive: &Drive, starts: [u64; 2]) -> PredictiveScheduler {
     host.gap = Some(OpenGap { head, taken_up: SimTime::ZERO, is_interrupted: false });
     for (sequence, start) in (0..).zip(starts) {
         arrives(&mut host, (sequence, start), None, SimTime::ZERO);
-        host.decide(SimTime::ZERO, &mut NoPlanner, &mut to_the_end);
+        host.decide(SimTime::ZERO, &mut NoPlanner);
         host.next_command(SimTime::ZERO).unwrap();
     }
     host
@@ -89,7 +88,7 @@ fn trust_behind_surprises(drive: &Drive, promotion: Option<PromotionId>) -> u32 
     let mut now = SimTime::ZERO;
     for number in 1..=20 {
         arrives(&mut host, (number, number * 100_003), promotion, now);
-        host.decide(now, &mut NoPlanner, &mut to_the_end);
+        host.decide(now, &mut NoPlanner);
         let command = host.next_command(now).unwrap();
         let end = host.clock.host(host.in_flight[0].prediction.end.at);
         now = end + drive.rotation().period() / 3;
@@ -119,12 +118,68 @@ fn predicted_ends_of_promoted_reads_earn_no_trust() {
         let mut now = SimTime::ZERO;
         for number in 1..=5 {
             arrives(&mut host, (number, number * 100_003), promotion, now);
-            host.decide(now, &mut NoPlanner, &mut to_the_end);
+            host.decide(now, &mut NoPlanner);
             let command = host.next_command(now).unwrap();
             now = host.clock.host(host.in_flight[0].prediction.end.at);
             host.finished(command.id, now, now, &mut NoPlanner);
         }
         assert_eq!(host.trust, TRUST_MAX / 2 + earned);
+    }
+}
+
+/// Decides in steps. Returns when the command had to leave, or None where the search had no node to look
+/// at.
+fn searched_until(
+    host: &mut PredictiveScheduler,
+    now: SimTime,
+    planner: &mut dyn Planner,
+) -> Option<SimTime> {
+    let start = host.begin_decision(now, planner);
+    assert_ne!(start, DecisionStart::NotDue);
+    let DecisionStart::Searching { by } = start else { return None };
+    let has_nodes = !host.search(planner, 0).is_done();
+    while !host.search(planner, 8).is_done() {}
+    host.end_decision(planner);
+    has_nodes.then_some(by)
+}
+
+#[test]
+fn a_decision_in_steps_sends_what_a_decision_at_once_sends() {
+    let drive = atlas10k();
+    let (mut tasks, _) = scan(&drive);
+    let mut with_free_work = 0;
+    for number in 1..50 {
+        let commands = [false, true].map(|in_steps| {
+            let mut host = knowing(&drive);
+            arrives(&mut host, (number, number * 100_003), None, SimTime::ZERO);
+            if in_steps {
+                searched_until(&mut host, SimTime::ZERO, &mut tasks);
+            } else {
+                assert!(host.decide(SimTime::ZERO, &mut tasks));
+            }
+            let next = |_| host.next_command(SimTime::ZERO);
+            (0..2).filter_map(next).collect::<Vec<_>>()
+        });
+        assert_eq!(commands[0], commands[1], "{number}");
+        with_free_work += u32::from(!commands[0][0].runs.is_empty());
+    }
+    assert!(with_free_work > 25, "{with_free_work}");
+}
+
+#[test]
+fn a_search_without_a_step_and_a_planner_without_steps_end_with_a_decision() {
+    let drive = atlas10k();
+    let (mut tasks, _) = scan(&drive);
+    let planners: [&mut dyn Planner; 2] = [&mut tasks, &mut NoPlanner];
+    for planner in planners {
+        let mut host = knowing(&drive);
+        arrives(&mut host, (1, 80_021), None, SimTime::ZERO);
+        let start = host.begin_decision(SimTime::ZERO, planner);
+        assert!(matches!(start, DecisionStart::Searching { .. }), "{start:?}");
+        host.end_decision(planner);
+        assert_eq!(host.begin_decision(SimTime::ZERO, planner), DecisionStart::NotDue);
+        let sent: Vec<Command> = (0..2).filter_map(|_| host.next_command(SimTime::ZERO)).collect();
+        assert!(sent.iter().any(|command| command.foreground.is_some()), "{sent:?}");
     }
 }
 
@@ -138,12 +193,7 @@ fn an_idle_drive_gets_its_request_in_time_despite_slow_decisions() {
             let mut host = knowing(&drive);
             host.decisions_take(Deciding { usual, most: usual });
             arrives(&mut host, (number, number * 80_021), None, SimTime::ZERO);
-            let mut by = None;
-            let mut may_go_on = |told, _: SearchProgress| {
-                by = Some(told);
-                true
-            };
-            assert!(host.decide(SimTime::ZERO, &mut tasks, &mut may_go_on));
+            let by = searched_until(&mut host, SimTime::ZERO, &mut tasks);
             // Without a search the request waits for none.
             let now = if by.is_some() { SimTime::ZERO + takes } else { SimTime::ZERO };
             assert!(by.is_none_or(|by| by == SimTime::ZERO + usual));
@@ -178,20 +228,14 @@ fn decisions_for_a_busy_drive_begin_early_and_search_until_it_needs_them() {
         for request in [(1, 9_000_017), (2, 80_021)] {
             arrives(&mut host, request, None, SimTime::ZERO);
         }
-        assert!(host.decide(SimTime::ZERO, &mut NoPlanner, &mut to_the_end));
+        assert!(host.decide(SimTime::ZERO, &mut NoPlanner));
         host.next_command(SimTime::ZERO).unwrap();
         // The next one has to wait.
-        assert!(!host.decide(SimTime::ZERO, &mut tasks, &mut to_the_end));
+        assert!(!host.decide(SimTime::ZERO, &mut tasks));
         let needed = host.clock.host(host.in_flight[0].prediction.end.at);
         let decides_at = host.decides_at().unwrap();
         assert_eq!(decides_at + most.max(SimDuration::from_us(300)), needed);
-        let mut by = None;
-        let mut may_go_on = |told, _: SearchProgress| {
-            by = Some(told);
-            true
-        };
-        assert!(host.decide(decides_at, &mut tasks, &mut may_go_on));
-        assert_eq!(by, Some(needed));
+        assert_eq!(searched_until(&mut host, decides_at, &mut tasks), Some(needed));
     }
 }
 
@@ -200,7 +244,7 @@ fn in_order(drive: &Drive) -> PredictiveScheduler {
     let mut host = knowing(drive);
     for (sequence, start) in [(0, 3_000_000), (1, 9_000_000)] {
         arrives(&mut host, (sequence, start), None, SimTime::ZERO);
-        host.decide(SimTime::ZERO, &mut NoPlanner, &mut to_the_end);
+        host.decide(SimTime::ZERO, &mut NoPlanner);
         host.next_command(SimTime::ZERO).unwrap();
     }
     host
@@ -231,7 +275,7 @@ fn a_decision_overtaken_by_a_completion_is_sent_without_free_work() {
         let commands = [false, true].map(|is_overtaken| {
             let mut host = knowing(&drive);
             arrives(&mut host, (number, number * 100_003), None, SimTime::ZERO);
-            assert!(host.decide(SimTime::ZERO, &mut tasks, &mut to_the_end));
+            assert!(host.decide(SimTime::ZERO, &mut tasks));
             if is_overtaken {
                 host.overtaken();
             }

@@ -8,10 +8,9 @@ mod tasks;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::device::DeviceErrorKind;
-use crate::{Conservatism, PredictionSpec, PredictiveScheduler, SameTrack, to_the_end};
+use crate::{Conservatism, PredictionSpec, PredictiveScheduler, SameTrack};
 use freewheel_freeblock::tasks::{CADENCE, Extent, Tasks};
 use freewheel_freeblock::{Options, Rule};
 use freewheel_model::sched::PolicySpec;
@@ -39,9 +38,9 @@ struct TestHost {
     late: Option<Result<Vec<u8>, DeviceError>>,
     /// Erasing is refused although it was said to be possible.
     refuses: bool,
-    /// Decisions that ran through the scheduler's `decide`.
-    decided: Arc<AtomicU64>,
-    /// How often a search may continue; and how many decisions reached that limit.
+    /// Decisions with a search.
+    decided: u64,
+    /// Steps of a search before it gives up, and the number of searches that did.
     deadline: u64,
     refused: u64,
 }
@@ -52,7 +51,10 @@ fn us(us: u64) -> SimDuration {
 
 /// The next command where deciding takes no time.
 fn next(scheduler: &mut HostScheduler, now: SimTime) -> Option<DeviceCommand> {
-    scheduler.decide_next(now, &mut to_the_end);
+    if let DecisionStart::Searching { .. } = scheduler.begin_decision(now) {
+        scheduler.search(u64::MAX);
+        scheduler.end_decision();
+    }
     scheduler.next_command(now)
 }
 
@@ -96,16 +98,8 @@ impl TestHost {
             Behaviour { seek_jitter: Some(us(50)), queue_depth: Some(8), ..Behaviour::default() };
         let drive = EmulatedDrive::new(&spec, "small", &behaviour, bad, 1).unwrap();
         let media = vec![0; drive.blocks().bytes().get() as usize];
-        let decided = Arc::new(AtomicU64::new(0));
-        let decide: Decide = {
-            let decided = Arc::clone(&decided);
-            Box::new(move |decision| {
-                decision();
-                decided.fetch_add(1, Ordering::Relaxed);
-            })
-        };
-        let scheduler =
-            HostScheduler::new(scheduler, ServedTasks::new(tasks, sector, 128), abilities, decide);
+        let tasks = ServedTasks::new(tasks, sector, 128);
+        let scheduler = HostScheduler::new(scheduler, tasks, abilities);
         let (inside, answers, outputs) = (BTreeMap::new(), Vec::new(), Vec::new());
         let (now, client) = (SimTime::ZERO, Client::default());
         let (slow, late, refuses) = (None, None, false);
@@ -121,7 +115,7 @@ impl TestHost {
             slow,
             late,
             refuses,
-            decided,
+            decided: 0,
             deadline: u64::MAX,
             refused: 0,
         }
@@ -132,13 +126,24 @@ impl TestHost {
     }
 
     fn next_command(&mut self) -> Option<DeviceCommand> {
-        let (mut asked, deadline) = (0, self.deadline);
-        self.scheduler.decide_next(self.now, &mut |_, _| {
-            asked += 1;
-            asked <= deadline
-        });
-        self.refused += u64::from(asked > deadline);
+        if let DecisionStart::Searching { .. } = self.scheduler.begin_decision(self.now) {
+            self.search();
+        }
         self.scheduler.next_command(self.now)
+    }
+
+    fn search(&mut self) {
+        let (mut steps, mut nodes) = (0, 0);
+        while !self.scheduler.search(nodes).is_done() {
+            steps += 1;
+            nodes = if steps <= self.deadline { 8 } else { 0 };
+            if nodes == 0 {
+                self.scheduler.give_up();
+            }
+        }
+        self.refused += u64::from(steps > self.deadline);
+        self.scheduler.end_decision();
+        self.decided += 1;
     }
 
     /// Sends the drive its commands, and gathers answers.
@@ -315,7 +320,7 @@ fn every_read_brings_what_was_written_before_it_while_gaps_are_read() {
 }
 
 #[test]
-fn every_decision_about_a_gap_runs_through_decide() {
+fn every_decision_of_the_planner_is_a_search_that_the_host_began() {
     for tasks in [true, false] {
         let (bad, same_track) = (&[], SameTrack::Merge);
         let mut world = if tasks {
@@ -326,7 +331,7 @@ fn every_decision_about_a_gap_runs_through_decide() {
         load(&mut world, 300, 4);
         let (effort, account) = (world.scheduler.effort(), *world.scheduler.account());
         assert!(effort.decisions > 100, "{effort:?}");
-        assert_eq!(world.decided.load(Ordering::Relaxed), effort.decisions);
+        assert_eq!(world.decided, effort.decisions);
         assert!(effort.exhausted <= effort.decisions, "{effort:?}");
         // A gap without latency needs no decision.
         assert!(account.gaps_used <= effort.decisions && effort.decisions <= account.gaps);
