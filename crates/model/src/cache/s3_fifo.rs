@@ -12,14 +12,16 @@ use super::queues::{Queue, Queues};
 /// ghost   -> main            -> used: newest in main, one use less     else: out
 /// ```
 ///
-/// Where the paper is silent, this follows libCacheSim, by the same authors: a wanted ghost leaves the
-/// ghosts before others are evicted, and main gives up a key when it is over nine tenths. There a small
-/// queue of 0 or 1 keys admits none; here it has at least one key and admits it.
+/// Where the paper is silent, this follows libCacheSim 0.3.5, by the same authors: a wanted ghost leaves the
+/// ghosts before others are evicted; main gives up a key when it is over nine tenths; and until the first
+/// eviction, new keys go to main when the small queue has its tenth. There a small queue of 0 or 1 keys
+/// admits none; here it has at least one key and admits it.
 #[derive(Debug)]
 pub(super) struct S3Fifo {
     capacity: u32,
-    main_capacity: u32,
-    ghosts: u32,
+    small_capacity: u32,
+    ghost_capacity: u32,
+    has_evicted: bool,
     queues: Queues<3>,
 }
 
@@ -32,13 +34,18 @@ const USES_TO_MAIN: u8 = 2;
 
 impl S3Fifo {
     pub fn new(capacity: u32) -> Self {
-        let small = (capacity / 10).max(1);
-        let ghosts = (u64::from(capacity) * 9 / 10) as u32;
-        Self { capacity, main_capacity: capacity - small, ghosts, queues: Queues::new() }
+        Self {
+            capacity,
+            small_capacity: (capacity / 10).max(1),
+            ghost_capacity: (u64::from(capacity) * 9 / 10) as u32,
+            has_evicted: false,
+            queues: Queues::new(),
+        }
     }
 
     fn evict(&mut self) {
-        let is_main_too_large = self.queues.len(MAIN) > self.main_capacity;
+        self.has_evicted = true;
+        let is_main_too_large = self.queues.len(MAIN) > self.capacity - self.small_capacity;
         if is_main_too_large || self.queues.len(SMALL) == 0 {
             self.evict_from_main();
         } else {
@@ -51,7 +58,7 @@ impl S3Fifo {
         while let Some(slot) = self.queues.oldest(SMALL) {
             if self.queues.uses(slot) < USES_TO_MAIN {
                 self.queues.move_to(slot, GHOST);
-                if self.queues.len(GHOST) > self.ghosts {
+                if self.queues.len(GHOST) > self.ghost_capacity {
                     self.queues.remove_oldest(GHOST);
                 }
                 return;
@@ -94,7 +101,9 @@ impl Eviction for S3Fifo {
         while self.len() == self.capacity {
             self.evict();
         }
-        self.queues.insert(key, if ghost.is_some() { MAIN } else { SMALL })
+        let is_small_full = self.queues.len(SMALL) >= self.small_capacity;
+        let is_to_main = ghost.is_some() || !self.has_evicted && is_small_full;
+        self.queues.insert(key, if is_to_main { MAIN } else { SMALL })
     }
 
     fn remove(&mut self, slot: u32) {

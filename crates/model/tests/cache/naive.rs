@@ -288,7 +288,8 @@ impl Naive for TwoQ {
     }
 }
 
-/// Algorithm 1 of the paper, with frequencies in a map.
+/// Algorithm 1 of the paper, with frequencies in a map, and with libCacheSim's start: until something
+/// was evicted, what the small queue has no room for goes to the main one.
 #[derive(Default)]
 struct S3Fifo {
     capacity: usize,
@@ -296,12 +297,17 @@ struct S3Fifo {
     main: List,
     ghosts: List,
     frequency: BTreeMap<u64, u32>,
+    has_evicted: bool,
 }
 
 impl S3Fifo {
+    fn small_capacity(&self) -> usize {
+        (self.capacity / 10).max(1)
+    }
+
     fn evict(&mut self) {
-        let small_capacity = (self.capacity / 10).max(1);
-        if self.main.len() > self.capacity - small_capacity || self.small.is_empty() {
+        self.has_evicted = true;
+        if self.main.len() > self.capacity - self.small_capacity() || self.small.is_empty() {
             self.evict_main();
         } else {
             self.evict_small();
@@ -348,10 +354,11 @@ impl Naive for S3Fifo {
             self.evict();
         }
         self.frequency.insert(key, 0);
-        if was_ghost {
-            self.main.push(key)
+        let is_small_full = self.small.len() >= self.small_capacity();
+        if was_ghost || is_small_full && !self.has_evicted {
+            self.main.push(key);
         } else {
-            self.small.push(key)
+            self.small.push(key);
         }
         false
     }
