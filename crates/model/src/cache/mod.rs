@@ -8,12 +8,12 @@
 //! hands it back when it is here:
 //!
 //! ```
-//! use freewheel_model::cache::{ReadCache, ReadCacheSpec, VolumeRange};
+//! use freewheel_model::cache::{ReadCache, ReadCacheSpec, BlockRange};
 //! use freewheel_units::{Blocks, Op, VolumeBlock};
 //!
 //! // 8 MB in cache blocks of 4 KiB, LRU, as tr03 section 4.1.
 //! let mut cache = ReadCache::new(ReadCacheSpec::tr03(2048));
-//! let range = |start, blocks| VolumeRange::new(VolumeBlock::new(start), Blocks::new(blocks));
+//! let range = |start, blocks| BlockRange::new(VolumeBlock::new(start), Blocks::new(blocks));
 //! let mut missing = Vec::new();
 //!
 //! // Exactly the blocks that a read asks for are fetched: 2 of the 8 in the first cache block.
@@ -39,16 +39,25 @@ mod key_cache;
 mod keys;
 mod lirs;
 mod lru;
+mod prefetch;
 mod queues;
 mod read_cache;
 mod s3_fifo;
 mod sieve;
 mod sketch;
 mod spec;
+mod storage;
 mod two_q;
 mod valid_bits;
 mod w_tiny_lfu;
+mod write_buffer;
 
 pub use key_cache::KeyCache;
-pub use read_cache::{HitCounts, ReadCache, ReadCacheSpec, VolumeRange};
+pub use prefetch::{ConditionalSpec, FetchPlan, PrefetchSpec, Prefetcher};
+pub use read_cache::{BlockRange, HitCounts, ReadCache, ReadCacheSpec};
 pub use spec::{CachePolicy, CachePolicyRow, POLICIES, ParseCachePolicyError};
+pub use storage::{
+    CacheCounts, CacheRequest, DiskRequest, OpportunisticSpec, Purpose, StorageCache,
+    StorageCacheSpec,
+};
+pub use write_buffer::{DestageOrder, WriteBuffer, WriteBufferSpec, WriteCounts};

@@ -1,30 +1,31 @@
-//! A read cache over the blocks of a volume.
+//! A read cache over the blocks of a volume or of a drive.
 
+use std::marker::PhantomData;
 use std::ops::Range;
 
-use freewheel_units::{Blocks, Op, VolumeBlock};
+use freewheel_units::{BlockAddress, Blocks, Op};
 
 use super::eviction::Eviction;
 use super::spec::CachePolicy;
 use super::valid_bits::ValidBits;
 
-/// Blocks of a volume, one after the other.
+/// Blocks of a volume or of a drive, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct VolumeRange {
+pub struct BlockRange<A> {
     /// The first one.
-    pub start: VolumeBlock,
+    pub start: A,
     /// How many.
     pub blocks: Blocks,
 }
 
-impl VolumeRange {
+impl<A: BlockAddress> BlockRange<A> {
     /// `blocks` blocks from `start` on.
-    pub const fn new(start: VolumeBlock, blocks: Blocks) -> Self {
+    pub fn new(start: A, blocks: Blocks) -> Self {
         Self { start, blocks }
     }
 
     /// The block after the last one.
-    pub fn end(self) -> VolumeBlock {
+    pub fn end(self) -> A {
         self.start + self.blocks
     }
 }
@@ -85,13 +86,14 @@ impl HitCounts {
 
 /// Cache blocks with a valid bit for each block of 512 bytes (tr03 section 4.1).
 #[derive(Debug)]
-pub struct ReadCache {
+pub struct ReadCache<A> {
     spec: ReadCacheSpec,
     /// None: a cache of capacity 0.
     eviction: Option<Box<dyn Eviction>>,
     valid: ValidBits,
     reads: HitCounts,
     writes: HitCounts,
+    addresses: PhantomData<A>,
 }
 
 /// The part of a range that lies in one cache block.
@@ -104,8 +106,8 @@ struct Piece {
 }
 
 /// A range, cache block by cache block.
-fn pieces(range: VolumeRange, cache_block: u64) -> impl Iterator<Item = Piece> {
-    let (start, end) = (range.start.get(), range.end().get());
+fn pieces<A: BlockAddress>(range: BlockRange<A>, cache_block: u64) -> impl Iterator<Item = Piece> {
+    let (start, end) = (range.start.number(), range.end().number());
     let last = if start < end { end.div_ceil(cache_block) } else { 0 };
     (start / cache_block..last).map(move |key| {
         let first = key * cache_block;
@@ -114,14 +116,14 @@ fn pieces(range: VolumeRange, cache_block: u64) -> impl Iterator<Item = Piece> {
 }
 
 /// Adds blocks to ascending ranges, to the last one if it ends there.
-fn append(ranges: &mut Vec<VolumeRange>, start: u64, blocks: u64) {
+fn append<A: BlockAddress>(ranges: &mut Vec<BlockRange<A>>, start: u64, blocks: u64) {
     match ranges.last_mut() {
-        Some(last) if last.end().get() == start => last.blocks += Blocks::new(blocks),
-        _ => ranges.push(VolumeRange::new(VolumeBlock::new(start), Blocks::new(blocks))),
+        Some(last) if last.end().number() == start => last.blocks += Blocks::new(blocks),
+        _ => ranges.push(BlockRange::new(A::from_number(start), Blocks::new(blocks))),
     }
 }
 
-impl ReadCache {
+impl<A: BlockAddress> ReadCache<A> {
     /// An empty cache. Panics for cache blocks of 0 bytes.
     pub fn new(spec: ReadCacheSpec) -> Self {
         assert!(spec.cache_block > Blocks::ZERO, "cache blocks hold at least one block");
@@ -131,6 +133,7 @@ impl ReadCache {
             valid: ValidBits::new(spec.cache_block.get()),
             reads: HitCounts::default(),
             writes: HitCounts::default(),
+            addresses: PhantomData,
         }
     }
 
@@ -167,7 +170,7 @@ impl ReadCache {
     /// A request arrives. A read is a use of its cache blocks in memory, and `missing` becomes the
     /// blocks that must be read, in ascending order, neighbours joined: pass them to [`Self::insert`]
     /// when they are here. After a write nothing is missing; a trim invalidates.
-    pub fn access(&mut self, range: VolumeRange, op: Op, missing: &mut Vec<VolumeRange>) {
+    pub fn access(&mut self, range: BlockRange<A>, op: Op, missing: &mut Vec<BlockRange<A>>) {
         missing.clear();
         match op {
             Op::Read => self.read(range, missing),
@@ -177,7 +180,7 @@ impl ReadCache {
         }
     }
 
-    fn read(&mut self, range: VolumeRange, missing: &mut Vec<VolumeRange>) {
+    fn read(&mut self, range: BlockRange<A>, missing: &mut Vec<BlockRange<A>>) {
         for piece in pieces(range, self.spec.cache_block.get()) {
             let first = piece.key * self.spec.cache_block.get();
             let mut miss =
@@ -199,7 +202,7 @@ impl ReadCache {
         Some(slot)
     }
 
-    fn write(&mut self, range: VolumeRange) {
+    fn write(&mut self, range: BlockRange<A>) {
         let mut missing = 0;
         for piece in pieces(range, self.spec.cache_block.get()) {
             let slot = match self.spec.write_allocate {
@@ -226,7 +229,7 @@ impl ReadCache {
     /// Data were read from the disk, as missing blocks or as a prefetch: the blocks are valid now. Cache
     /// blocks that are not in memory come in as new ones, and evict others. Cache blocks in memory are
     /// not used by that.
-    pub fn insert(&mut self, range: VolumeRange) {
+    pub fn insert(&mut self, range: BlockRange<A>) {
         pieces(range, self.spec.cache_block.get()).for_each(|piece| self.fill(piece));
     }
 
@@ -244,7 +247,7 @@ impl ReadCache {
     }
 
     /// Blocks are no longer what the cache holds. A cache block without a valid block leaves.
-    pub fn invalidate(&mut self, range: VolumeRange) {
+    pub fn invalidate(&mut self, range: BlockRange<A>) {
         let Some(eviction) = &mut self.eviction else { return };
         for Piece { key, sectors } in pieces(range, self.spec.cache_block.get()) {
             if let Some(slot) = eviction.resident(key)
@@ -256,7 +259,7 @@ impl ReadCache {
     }
 
     /// Whether all blocks of a range are in memory; no use of them.
-    pub fn contains(&self, range: VolumeRange) -> bool {
+    pub fn contains(&self, range: BlockRange<A>) -> bool {
         pieces(range, self.spec.cache_block.get()).all(|Piece { key, sectors }| {
             let mut is_complete = true;
             let slot = self.resident(key);

@@ -5,3 +5,4 @@ mod naive;
 mod policies;
 mod read_cache;
 mod shared_trace;
+mod storage;

@@ -3,26 +3,29 @@
 use std::collections::BTreeMap;
 
 use freewheel_model::cache::{
-    CachePolicy, HitCounts, KeyCache, POLICIES, ReadCache, ReadCacheSpec, VolumeRange,
+    BlockRange, CachePolicy, HitCounts, KeyCache, POLICIES, ReadCache, ReadCacheSpec,
 };
 use freewheel_units::{Blocks, Op, Prng, VolumeBlock};
 use proptest::prelude::*;
 
 use crate::policies::keys;
 
-fn range(start: u64, blocks: u64) -> VolumeRange {
-    VolumeRange::new(VolumeBlock::new(start), Blocks::new(blocks))
+fn range(start: u64, blocks: u64) -> BlockRange<VolumeBlock> {
+    BlockRange::new(VolumeBlock::new(start), Blocks::new(blocks))
 }
 
 /// A read that brings in what is missing; what that was.
-fn read(cache: &mut ReadCache, wanted: VolumeRange) -> Vec<VolumeRange> {
+fn read(
+    cache: &mut ReadCache<VolumeBlock>,
+    wanted: BlockRange<VolumeBlock>,
+) -> Vec<BlockRange<VolumeBlock>> {
     let mut missing = Vec::new();
     cache.access(wanted, Op::Read, &mut missing);
     missing.iter().for_each(|&fetched| cache.insert(fetched));
     missing
 }
 
-fn blocks(range: VolumeRange) -> std::ops::Range<u64> {
+fn blocks(range: BlockRange<VolumeBlock>) -> std::ops::Range<u64> {
     range.start.get()..range.end().get()
 }
 
@@ -58,7 +61,7 @@ impl Plain {
     }
 
     /// Blocks that are missing.
-    fn access(&mut self, wanted: VolumeRange, op: Op) -> Vec<u64> {
+    fn access(&mut self, wanted: BlockRange<VolumeBlock>, op: Op) -> Vec<u64> {
         let mut missing = Vec::new();
         let allocates = self.spec.write_allocate;
         for block in blocks(wanted) {
@@ -82,7 +85,7 @@ impl Plain {
     }
 }
 
-fn random_range(prng: &mut Prng, spec: &ReadCacheSpec) -> VolumeRange {
+fn random_range(prng: &mut Prng, spec: &ReadCacheSpec) -> BlockRange<VolumeBlock> {
     let unit = spec.cache_block.get();
     let volume = unit * (u64::from(spec.capacity) * 2 + 3);
     let start = prng.below(volume);
