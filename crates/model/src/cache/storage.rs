@@ -179,6 +179,8 @@ pub struct StorageCache {
     readings: Vec<Reading>,
     /// Disk requests that each waiting read still needs.
     waiting_reads: Vec<(u64, u32)>,
+    /// A flush waits until the write buffer is empty.
+    is_draining: bool,
     /// Writes that wait for room, or for older data of theirs on the way to the disk, in order.
     stalled: VecDeque<CacheRequest>,
     write_throughs: Vec<(u64, u64)>,
@@ -214,6 +216,7 @@ impl StorageCache {
             next_id: 0,
             readings: Vec::new(),
             waiting_reads: Vec::new(),
+            is_draining: false,
             stalled: VecDeque::new(),
             write_throughs: Vec::new(),
             destages: Vec::new(),
@@ -386,8 +389,15 @@ impl StorageCache {
             }
             self.stalled.pop_front();
         }
-        let is_short = !self.stalled.is_empty();
+        self.is_draining &= self.must_drain();
+        let is_short = self.is_short();
         self.write.iter_mut().for_each(|buffer| buffer.set_short(is_short));
+    }
+
+    /// A flush waits: destages everything, with the priority of clients' requests.
+    pub fn drain(&mut self) {
+        self.is_draining = true;
+        self.write.iter_mut().for_each(|buffer| buffer.set_short(true));
     }
 
     fn take_write(&mut self, request: &CacheRequest, now: SimTime) -> bool {
@@ -506,9 +516,9 @@ impl StorageCache {
         Some(request)
     }
 
-    /// Whether destages have the priority of clients' requests, as a write waits for room.
+    /// Whether destages have the priority of clients' requests: a write waits for room, or a flush.
     pub fn is_short(&self) -> bool {
-        !self.stalled.is_empty()
+        self.is_draining || !self.stalled.is_empty()
     }
 
     /// When data of the write buffer are due, if that is after `now`.
