@@ -80,7 +80,7 @@ impl KeyIndex {
         if self.len * 2 >= self.cells.len() {
             self.grow();
         }
-        self.put(hash(key) & HASH | u64::from(slot) + 1);
+        self.put((hash(key) & HASH) | (u64::from(slot) + 1));
         self.len += 1;
     }
 
@@ -104,7 +104,7 @@ impl KeyIndex {
     /// Takes out a key that is in the table at `slot`.
     #[inline]
     pub fn remove(&mut self, key: u64, slot: u32) {
-        let wanted = hash(key) & HASH | u64::from(slot) + 1;
+        let wanted = (hash(key) & HASH) | (u64::from(slot) + 1);
         let mut at = self.home(wanted);
         while self.cells[at] != wanted {
             at = self.next(at);

@@ -33,6 +33,7 @@
 //! until every row of the registry has some.
 
 mod arc;
+pub mod curve;
 mod eviction;
 mod index;
 mod key_cache;

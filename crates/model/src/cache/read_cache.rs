@@ -96,15 +96,15 @@ pub struct ReadCache {
 
 /// The part of a range that lies in one cache block.
 #[derive(Debug, Clone)]
-struct Piece {
+pub(super) struct Piece {
     /// Number of the cache block.
-    key: u64,
+    pub key: u64,
     /// Blocks of 512 bytes within it.
-    sectors: Range<u64>,
+    pub sectors: Range<u64>,
 }
 
 /// A range, cache block by cache block.
-fn pieces(range: VolumeRange, cache_block: u64) -> impl Iterator<Item = Piece> {
+pub(super) fn pieces(range: VolumeRange, cache_block: u64) -> impl Iterator<Item = Piece> {
     let (start, end) = (range.start.get(), range.end().get());
     let last = if start < end { end.div_ceil(cache_block) } else { 0 };
     (start / cache_block..last).map(move |key| {
