@@ -166,7 +166,7 @@ impl ReadCache {
 
     /// A request arrives. A read is a use of its cache blocks in memory, and `missing` becomes the
     /// blocks that must be read, in ascending order, neighbours joined: pass them to [`Self::insert`]
-    /// when they are here. After a write nothing is missing; a trim invalidates.
+    /// when they are here. A write leaves `missing` empty; a trim invalidates.
     pub fn access(&mut self, range: VolumeRange, op: Op, missing: &mut Vec<VolumeRange>) {
         missing.clear();
         match op {

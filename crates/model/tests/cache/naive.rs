@@ -402,7 +402,7 @@ impl Naive for Sieve {
         if self.keys.len() == self.capacity {
             self.evict();
         }
-        // Behind the newest key, the hand begins again at the oldest: before the new key comes.
+        // Past the newest key, the hand begins again at the oldest: before the new key comes.
         if self.hand == self.keys.len() {
             self.hand = 0;
         }

@@ -2,7 +2,7 @@
 
 use crate::cache::index::hash;
 
-/// Keys whose hash lies below a threshold: about a share of the keys, each with all of its uses, so that a cache
+/// Keys whose hash lies below a threshold: about a share of the keys, each with all of its uses. A cache
 /// smaller by that share misses about as often (Waldspurger et al., FAST 2015, section 3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpatialSample {
@@ -46,7 +46,7 @@ impl SpatialSample {
         Self { threshold: rank.into() }
     }
 
-    /// One of eight parts of all keys, each a sample by itself.
+    /// Number of the part of all keys that `key` belongs to. Each part is a sample too.
     #[inline]
     pub(super) fn part(key: u64) -> usize {
         (hash(key ^ SALT) % PARTS as u64) as usize

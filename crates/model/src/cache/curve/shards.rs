@@ -17,11 +17,11 @@ pub struct Estimate {
 /// Stack distances of sampled keys, scaled up (Waldspurger et al., FAST 2015).
 ///
 /// Each sampled use counts as one over the share of keys that was sampled at that time, which is the
-/// paper's rescaling of earlier counts. Misses are divided by all uses, not by those that the sample
-/// stands for. This is the paper's correction (SHARDS-adj): hot keys that the sample has too many or too
-/// few of would hit in the smallest caches, and the difference is counted as such hits.
+/// paper's rescaling of earlier counts. Misses are divided by all uses, not by the sum of sampled counts.
+/// This is the paper's correction (SHARDS-adj): the sample may have too many or too few hot keys. Their
+/// uses hit in the smallest caches, so the difference counts as such hits.
 ///
-/// The error is estimated from eight parts of the sample, each of which gives a curve of its own.
+/// The error comes from the spread of eight parts of the sample, each with a separate curve.
 #[derive(Debug, Clone)]
 pub struct Shards {
     sample: SpatialSample,
@@ -122,7 +122,7 @@ struct ScaledDistances {
 }
 
 impl ScaledDistances {
-    /// A sampled use that stands for `scale` uses; whether it is the key's first.
+    /// A sampled use, which counts as `scale` uses; whether it is the key's first.
     fn process(&mut self, key: u64, scale: f64) -> bool {
         let distance = self.distances.process(key);
         match distance {

@@ -3,8 +3,8 @@
 use super::sample::SpatialSample;
 use crate::cache::{CachePolicy, KeyCache};
 
-/// Caches of several capacities side by side. With a sample of the keys, each is smaller by the sample's share
-/// (Waldspurger et al., "Cache Modeling and Optimization using Miniature Simulations", USENIX ATC 2017).
+/// Caches of several capacities side by side. With a sample of the keys, each is smaller by the sample's
+/// share: a miniature simulation (Waldspurger, Saemundsson, Ahmad and Park, USENIX ATC 2017).
 #[derive(Debug)]
 pub struct SimulatedCurve {
     sample: SpatialSample,
@@ -16,7 +16,7 @@ pub struct SimulatedCurve {
 
 #[derive(Debug)]
 struct SimulatedCache {
-    /// That of the cache which this one stands for.
+    /// As given; the cache is smaller if keys are sampled.
     capacity: u32,
     cache: KeyCache,
     misses: u64,

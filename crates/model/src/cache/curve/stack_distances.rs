@@ -3,8 +3,8 @@
 use super::position_counts::PositionCounts;
 use crate::cache::keys::Keys;
 
-/// Every key at the position of its last use (Mattson et al., IBM Systems Journal 1970; by a tree, Bennett and
-/// Kruskal, IBM Journal of Research and Development 1975).
+/// Every key at the position of its last use (Mattson et al., IBM Systems Journal 1970). A tree counts the
+/// positions (Bennett and Kruskal, IBM Journal of Research and Development 1975).
 ///
 /// ```text
 /// uses        A B C A B D        position of each last use:   C  A  B  D
@@ -18,7 +18,7 @@ pub struct StackDistances {
     keys: Keys,
     /// Position of each slot's last use.
     position_of: Vec<u32>,
-    /// Slot at each position; of a position that was left, the former one.
+    /// Slot whose use took each position. The slot may have moved on since.
     slot_at: Vec<u32>,
     taken: PositionCounts,
     len: u32,
@@ -82,8 +82,8 @@ impl StackDistances {
         self.taken.take(position);
     }
 
-    /// Moves the taken positions together. At least half of all positions are free afterwards, so that
-    /// the cost spreads over as many uses.
+    /// Moves the taken positions together. At least half of all positions are free afterwards, so the
+    /// next call comes after that number of uses.
     #[cold]
     fn close_up(&mut self) {
         let mut position = 0;
