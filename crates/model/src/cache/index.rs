@@ -1,7 +1,9 @@
 //! Where each key of a cache is: an open-addressing table.
 //!
-//! A table of this crate, because a library's hides its cells: announcing the cells of keys to come
-//! ([`KeyIndex::prefetch`]) more than halves the time of a long run over keys.
+//! The table is this crate's, because a library's hides its cells. Announcing the cells of the
+//! next keys ([`KeyIndex::prefetch`]) makes a cache of 2,000,000 keys 1.4 times as fast. That is 1.6
+//! times as fast as with hashbrown's table; for 100,000 keys, which fit the processor's cache, the two
+//! are equal.
 
 use prefetch_index::prefetch_index;
 
@@ -16,7 +18,7 @@ use prefetch_index::prefetch_index;
 /// ```
 #[derive(Debug, Clone)]
 pub(super) struct KeyIndex {
-    /// As many as a power of two, at most half of them in use.
+    /// Their number is a power of two, and at most half of them are in use.
     cells: Vec<u64>,
     /// A cell shifted by it is its home.
     shift: u32,
@@ -27,8 +29,8 @@ const CELLS_MIN: usize = 16;
 /// The part of a cell that is the hash.
 const HASH: u64 = 0xffff_ffff_0000_0000;
 
-/// Spreads keys evenly over 64 bits, whatever their stride: both halves of a long product. The
-/// constants are digits of pi.
+/// Spreads keys of any stride evenly over 64 bits: both halves of a long product. The constants are
+/// digits of pi.
 #[inline]
 pub(super) fn hash(key: u64) -> u64 {
     let product = u128::from(key ^ 0x243f_6a88_85a3_08d3) * 0x1319_8a2e_0370_7345;
@@ -80,7 +82,7 @@ impl KeyIndex {
         if self.len * 2 >= self.cells.len() {
             self.grow();
         }
-        self.put(hash(key) & HASH | u64::from(slot) + 1);
+        self.put((hash(key) & HASH) | (u64::from(slot) + 1));
         self.len += 1;
     }
 
@@ -104,7 +106,7 @@ impl KeyIndex {
     /// Takes out a key that is in the table at `slot`.
     #[inline]
     pub fn remove(&mut self, key: u64, slot: u32) {
-        let wanted = hash(key) & HASH | u64::from(slot) + 1;
+        let wanted = (hash(key) & HASH) | (u64::from(slot) + 1);
         let mut at = self.home(wanted);
         while self.cells[at] != wanted {
             at = self.next(at);

@@ -1,8 +1,8 @@
 //! Caches in memory: which data a full one evicts, a read cache over a volume, and miss-ratio curves.
 //!
-//! One policy is one file and one row of [`POLICIES`]. All policies are made of [`queues`] over
-//! numbered slots; a key keeps its slot while it is known, so [`ReadCache`] lays its valid bits beside
-//! the slots, and [`KeyCache`] is the same policy without them.
+//! One policy is one file and one row of [`POLICIES`]. Every policy is made of queues over numbered
+//! slots, and a key keeps its slot while it is known. [`ReadCache`] has a valid bit for each block of
+//! 512 bytes in each slot; [`KeyCache`] is the same policy without them.
 //!
 //! [`ReadCache`] is a state machine without a disk. A read names what is missing, the caller fetches it, and
 //! hands it back when it is here:
@@ -28,11 +28,12 @@
 //! assert_eq!((cache.reads().requests, cache.reads().hits, cache.reads().hit_blocks), (2, 0, 5));
 //! ```
 //!
-//! To add a policy: write `cache/<name>.rs` with a type that implements `Eviction`; add a variant to
-//! [`CachePolicy`] and a row to [`POLICIES`]; add its rules to the oracles in `tests/cache`, which fail
-//! until every row of the registry has some.
+//! To add a policy: write `cache/<name>.rs` with a type that implements `Eviction`. Add a variant to
+//! [`CachePolicy`] and a row to [`POLICIES`]. Add its rules to the oracles in `tests/cache/naive.rs`, which
+//! do not compile until every variant has some.
 
 mod arc;
+pub mod curve;
 mod eviction;
 mod index;
 mod key_cache;

@@ -98,15 +98,18 @@ pub struct ReadCache<A> {
 
 /// The part of a range that lies in one cache block.
 #[derive(Debug, Clone)]
-struct Piece {
+pub(super) struct Piece {
     /// Number of the cache block.
-    key: u64,
+    pub key: u64,
     /// Blocks of 512 bytes within it.
-    sectors: Range<u64>,
+    pub sectors: Range<u64>,
 }
 
 /// A range, cache block by cache block.
-fn pieces<A: BlockAddress>(range: BlockRange<A>, cache_block: u64) -> impl Iterator<Item = Piece> {
+pub(super) fn pieces<A: BlockAddress>(
+    range: BlockRange<A>,
+    cache_block: u64,
+) -> impl Iterator<Item = Piece> {
     let (start, end) = (range.start.number(), range.end().number());
     let last = if start < end { end.div_ceil(cache_block) } else { 0 };
     (start / cache_block..last).map(move |key| {
@@ -169,7 +172,7 @@ impl<A: BlockAddress> ReadCache<A> {
 
     /// A request arrives. A read is a use of its cache blocks in memory, and `missing` becomes the
     /// blocks that must be read, in ascending order, neighbours joined: pass them to [`Self::insert`]
-    /// when they are here. After a write nothing is missing; a trim invalidates.
+    /// when they are here. A write leaves `missing` empty; a trim invalidates.
     pub fn access(&mut self, range: BlockRange<A>, op: Op, missing: &mut Vec<BlockRange<A>>) {
         missing.clear();
         match op {

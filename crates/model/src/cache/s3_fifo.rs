@@ -12,8 +12,8 @@ use super::queues::{Queue, Queues};
 /// ghost   -> main            -> used: newest in main, one use less     else: out
 /// ```
 ///
-/// Where the paper is silent, this follows libCacheSim 0.3.5, by the same authors: a wanted ghost leaves the
-/// ghosts before others are evicted; main gives up a key when it is over nine tenths; and until the first
+/// Where the paper is silent, this follows libCacheSim 0.3.5, by the same authors. A wanted ghost leaves
+/// the ghosts before others are evicted. Main gives up a key when it is over nine tenths. Until the first
 /// eviction, new keys go to main when the small queue has its tenth. There a small queue of 0 or 1 keys
 /// admits none; here it has at least one key and admits it.
 #[derive(Debug)]

@@ -9,8 +9,7 @@ use super::queues::{Queue, Queues};
 ///
 /// ```text
 /// oldest [A*] [B ] [C*] [D ] newest        * used
-///          ^ hand: goes towards the newest, passes over used keys and clears their marks, and
-///            evicts the first without a mark, here B; the next search begins at C
+///          ^ hand: clears the mark of A, evicts B, which has none, and stays at C
 /// ```
 #[derive(Debug)]
 pub(super) struct Sieve {

@@ -1,4 +1,4 @@
-//! How often keys were used of late, in a few bits a key.
+//! How often keys were used lately, in a few bits a key.
 
 use super::index::hash;
 

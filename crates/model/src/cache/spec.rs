@@ -48,7 +48,7 @@ pub struct CachePolicyRow {
     pub name: &'static str,
     /// Name in tables and charts.
     pub title: &'static str,
-    /// What it does, in a line.
+    /// A line for lists of policies.
     pub summary: &'static str,
     /// The paper that defines it.
     pub source: &'static str,
@@ -135,7 +135,7 @@ impl CachePolicy {
         POLICIES.iter().find(|row| row.policy == self).expect("every policy has a row")
     }
 
-    /// An empty cache; None for one of capacity 0, which stores nothing.
+    /// An empty cache; None for one of capacity 0, which stores no key.
     pub(super) fn build(self, capacity: u32) -> Option<Box<dyn Eviction>> {
         (capacity > 0).then(|| (self.row().build)(capacity))
     }

@@ -1,5 +1,5 @@
-//! 2Q: keys come through a queue in order of arrival; those wanted again later go to an LRU list (Johnson
-//! and Shasha, VLDB 1994, the full version).
+//! 2Q: a queue in order of arrival, and an LRU list of keys that were wanted again after they left it
+//! (Johnson and Shasha, VLDB 1994, the full version).
 
 use super::eviction::Eviction;
 use super::keys::Keys;

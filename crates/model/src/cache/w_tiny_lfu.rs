@@ -1,5 +1,5 @@
-//! W-TinyLFU: a small LRU window, and a main cache that new keys enter if they were used more often than the
-//! key that would be evicted for them (Einziger, Friedman and Manes, ACM Transactions on Storage 2017,
+//! W-TinyLFU: a small LRU window in front of a main cache. A key enters main if it was used more often
+//! than the key that leaves for it (Einziger, Friedman and Manes, ACM Transactions on Storage 2017,
 //! section 4).
 
 use super::eviction::Eviction;

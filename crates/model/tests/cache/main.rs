@@ -1,6 +1,7 @@
 //! Caches and miss-ratio curves against slow and obvious ones.
 #![allow(missing_docs)]
 
+mod curves;
 mod naive;
 mod policies;
 mod read_cache;

@@ -165,14 +165,14 @@ impl Lirs {
         }
     }
 
-    fn to_top(&mut self, key: u64) {
+    fn put_on_top(&mut self, key: u64) {
         take(&mut self.stack, key);
         self.stack.push(key);
     }
 
     fn becomes_lir(&mut self, key: u64) {
         self.lir.push(key);
-        self.to_top(key);
+        self.put_on_top(key);
         if self.lir.len() > self.lir_capacity() {
             let bottom = self.stack.remove(0);
             assert!(take(&mut self.lir, bottom));
@@ -194,14 +194,14 @@ impl Naive for Lirs {
     fn process(&mut self, key: u64) -> bool {
         let is_resident = self.lir.contains(&key) || self.queue.contains(&key);
         if self.lir.contains(&key) {
-            self.to_top(key);
+            self.put_on_top(key);
         } else if self.queue.contains(&key) {
             take(&mut self.queue, key);
             if self.stack.contains(&key) {
                 self.becomes_lir(key);
             } else {
                 self.queue.push(key);
-                self.to_top(key);
+                self.put_on_top(key);
             }
         } else {
             self.evict();
@@ -209,10 +209,10 @@ impl Naive for Lirs {
                 self.becomes_lir(key);
             } else if self.lir.len() < self.lir_capacity() {
                 self.lir.push(key);
-                self.to_top(key);
+                self.put_on_top(key);
             } else {
                 self.queue.push(key);
-                self.to_top(key);
+                self.put_on_top(key);
             }
         }
         self.prune();
@@ -402,7 +402,7 @@ impl Naive for Sieve {
         if self.keys.len() == self.capacity {
             self.evict();
         }
-        // Behind the newest key, the hand begins again at the oldest: before the new key comes.
+        // Past the newest key, the hand begins again at the oldest: before the new key comes.
         if self.hand == self.keys.len() {
             self.hand = 0;
         }
@@ -525,8 +525,8 @@ impl Sketch {
 
     fn add(&mut self, key: u64) {
         let (columns, least) = (self.columns(key), self.frequency(key));
-        for row in 0..4 {
-            let counter = &mut self.rows[row][columns[row]];
+        for (row, column) in self.rows.iter_mut().zip(columns) {
+            let counter = &mut row[column];
             if *counter == least && least < 15 {
                 *counter += 1;
             }

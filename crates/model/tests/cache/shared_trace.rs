@@ -1,7 +1,11 @@
 //! Misses on a real trace, against those that libCacheSim 0.3.5 counts with sizes ignored.
 //!
-//! The figures are those of its Python package, `process_trace` with `ignore_obj_size`. W-TinyLFU has no
-//! row: its sketch is another one there. LIRS has none either: libCacheSim limits its ghosts otherwise.
+//! The figures are those of its Python package: `process_trace` with `ignore_obj_size`. They begin at 20
+//! keys: below, libCacheSim's S3-FIFO admits no key, as its small queue has room for none.
+//!
+//! Two policies have no row. In the source of 2024, a hit of LIRS outside the stack demotes a LIR key, which
+//! the paper does not say, and the stack is limited instead of the ghosts. W-TinyLFU has another sketch, counts hits
+//! of the main cache only, and admits no key below 100.
 
 use std::path::Path;
 
