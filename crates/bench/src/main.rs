@@ -19,6 +19,7 @@
 //!
 //! A number is invalid with another load on the machine, in a debug build, or with another hash.
 
+mod cache;
 mod case;
 mod disksim;
 mod freeblock;

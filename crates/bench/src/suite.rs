@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::cache;
 use crate::case::{Case, Measured, RUNS, bare_atlas, measure, random};
 use crate::disksim::{self, Load, Peer};
 use crate::print_origin;
@@ -28,6 +29,12 @@ pub fn run(file: Option<&str>) {
         print_line(&case, &measured, theirs);
         if let Some(file) = file {
             append(file, &case, &measured, theirs, None, &origin);
+        }
+    }
+    for (case, measured) in cache::rows() {
+        print_line(&case, &measured, None);
+        if let Some(file) = file {
+            append(file, &case, &measured, None, None, &origin);
         }
     }
     println!("{}", disksim::note(peer.as_ref()));

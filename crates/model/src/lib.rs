@@ -5,6 +5,7 @@
 //! engine can drive the very same ones with real time.
 
 pub mod array;
+pub mod cache;
 pub mod drive;
 pub mod electronics;
 pub mod log_disk;

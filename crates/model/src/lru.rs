@@ -1,14 +1,42 @@
 //! Things in the order of their last use.
 
-/// A list of numbered things (zones, blocks) from the longest unused to the last used: a doubly
-/// linked list through one array, so that every change costs the same.
+/// Numbered things (zones, blocks) from the longest unused to the last used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LruList {
-    links: Vec<Link>,
-    oldest: u32,
-    newest: u32,
-    len: u32,
+    links: Links,
+    list: List,
 }
+
+impl LruList {
+    /// An empty list of things below `count`.
+    pub fn new(count: u32) -> Self {
+        Self { links: Links(vec![Link::ALONE; count as usize]), list: List::EMPTY }
+    }
+
+    pub fn len(&self) -> u32 {
+        self.list.len()
+    }
+
+    /// What was not used for longest.
+    pub fn oldest(&self) -> Option<u32> {
+        self.list.oldest()
+    }
+
+    /// Adds something that is not in the list as the last used.
+    pub fn push(&mut self, item: u32) {
+        self.list.push(&mut self.links, item);
+    }
+
+    /// Takes something that is in the list out of it.
+    pub fn remove(&mut self, item: u32) {
+        self.list.remove(&mut self.links, item);
+    }
+}
+
+/// Neighbours of numbered things. Several lists share one array as long as each thing is in one list at
+/// a time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Links(Vec<Link>);
 
 /// Neighbours in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,47 +45,92 @@ struct Link {
     newer: u32,
 }
 
-/// Nothing: there are fewer than 2^32 - 1.
-const NONE: u32 = u32::MAX;
+impl Link {
+    const ALONE: Self = Self { older: NONE, newer: NONE };
+}
 
-impl LruList {
-    /// An empty list of things below `count`.
-    pub fn new(count: u32) -> Self {
-        let links = vec![Link { older: NONE, newer: NONE }; count as usize];
-        Self { links, oldest: NONE, newest: NONE, len: 0 }
+impl Links {
+    /// Makes room for one more thing, whose number is the count of those before.
+    pub fn grow(&mut self) {
+        self.0.push(Link::ALONE);
     }
 
+    /// The next more recently used thing in the list of `item`.
+    #[inline]
+    pub fn newer(&self, item: u32) -> Option<u32> {
+        some(self.0[item as usize].newer)
+    }
+
+    /// The neighbours, for a prefetch.
+    #[inline]
+    pub fn prefetch(&self, item: u32) {
+        prefetch_index::prefetch_index(&self.0, item as usize);
+    }
+}
+
+/// The ends of a doubly linked list through [`Links`], so that every change costs the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct List {
+    oldest: u32,
+    newest: u32,
+    len: u32,
+}
+
+/// No thing: there are fewer than 2^32 - 1.
+const NONE: u32 = u32::MAX;
+
+#[inline]
+fn some(item: u32) -> Option<u32> {
+    (item != NONE).then_some(item)
+}
+
+impl List {
+    pub const EMPTY: Self = Self { oldest: NONE, newest: NONE, len: 0 };
+
+    #[inline]
     pub fn len(&self) -> u32 {
         self.len
     }
 
     /// What was not used for longest.
+    #[inline]
     pub fn oldest(&self) -> Option<u32> {
-        (self.oldest != NONE).then_some(self.oldest)
+        some(self.oldest)
     }
 
-    /// Adds something that is not in the list as the last used.
-    pub fn push(&mut self, item: u32) {
-        self.links[item as usize] = Link { older: self.newest, newer: NONE };
+    /// Adds something that is in no list of these links as the last used.
+    #[inline]
+    pub fn push(&mut self, links: &mut Links, item: u32) {
+        links.0[item as usize] = Link { older: self.newest, newer: NONE };
         match self.newest {
             NONE => self.oldest = item,
-            newest => self.links[newest as usize].newer = item,
+            newest => links.0[newest as usize].newer = item,
         }
         self.newest = item;
         self.len += 1;
     }
 
-    /// Takes something that is in the list out of it.
-    pub fn remove(&mut self, item: u32) {
-        let Link { older, newer } = self.links[item as usize];
+    /// Takes something that is in this list out of it.
+    #[inline]
+    pub fn remove(&mut self, links: &mut Links, item: u32) {
+        let Link { older, newer } = links.0[item as usize];
         match older {
             NONE => self.oldest = newer,
-            older => self.links[older as usize].newer = newer,
+            older => links.0[older as usize].newer = newer,
         }
         match newer {
             NONE => self.newest = older,
-            newer => self.links[newer as usize].older = older,
+            newer => links.0[newer as usize].older = older,
         }
         self.len -= 1;
+    }
+
+    /// Makes something that is in this list the last used.
+    #[inline]
+    pub fn renew(&mut self, links: &mut Links, item: u32) {
+        if item != self.newest {
+            self.remove(links, item);
+            self.push(links, item);
+        }
     }
 }

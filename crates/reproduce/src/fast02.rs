@@ -154,6 +154,7 @@ impl Setting {
         let config = self.config(seed);
         let limited = |freeblock| FreeblockConfig { conservatism, same_track, ..freeblock };
         let config = SimConfig {
+            cache: None,
             host: None,
             queue_depth: Some(1),
             freeblock: config.freeblock.map(limited),

@@ -63,6 +63,7 @@ fn experiment(context: &Context<'_>, setting: &Setting) -> Result<Experiment, Co
         keep_free_blocks_before: None,
         array: ArrayConfig::default(),
         freeblock: None,
+        cache: None,
         host: None,
         workload: Workload::Closed {
             requests: context.requests(),

@@ -123,6 +123,7 @@ pub(super) fn transactions(mpl: u32, sizes: SizeDistribution, seed: u64) -> SimC
         keep_free_blocks_before: None,
         array: ArrayConfig::default(),
         freeblock: None,
+        cache: None,
         host: None,
         workload: Workload::Closed {
             requests: 0,

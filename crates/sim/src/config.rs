@@ -1,6 +1,7 @@
 //! An experiment as a TOML file: drive, policy, workload, seed.
 
 mod array;
+mod cache;
 mod error;
 mod host;
 pub(crate) mod overrides;
@@ -23,6 +24,9 @@ use crate::library;
 
 pub use array::{ArrayConfig, Layout};
 pub(crate) use array::{DRIVES_MAX, striping};
+pub use cache::{
+    CacheConfig, DestageOrderConfig, OpportunisticConfig, PrefetchConfig, WriteBufferConfig,
+};
 pub use error::ConfigError;
 pub use host::HostConfig;
 pub use overrides::key_and_value;
@@ -68,6 +72,9 @@ pub struct SimConfig {
     /// Several drives, as one volume or side by side.
     #[serde(default, skip_serializing_if = "ArrayConfig::is_single")]
     pub array: ArrayConfig,
+    /// The storage system's cache in front of each arm.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheConfig>,
     /// Background work in the rotational gaps of the workload: freeblock scheduling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub freeblock: Option<FreeblockConfig>,

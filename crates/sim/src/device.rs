@@ -11,6 +11,7 @@ use freewheel_model::sched::Waiting;
 use freewheel_units::{Blocks, Op, SimDuration, SimTime};
 
 use crate::arm_executor::{ArmExecutor, FreeTime};
+use crate::cache_work::CacheWork;
 use crate::idle::IdleTime;
 
 /// One arm with the electronics between it and the scheduler.
@@ -62,6 +63,8 @@ pub struct Work {
     pub free: Option<FreeTime>,
     /// Work in idle time; where there was some.
     pub idle: Option<IdleTime>,
+    /// The storage system's cache; with one only.
+    pub cache: Option<CacheWork>,
     /// Account of the host scheduler; with one only.
     pub host: Option<Account>,
     /// Margins that the host scheduler has learned.
@@ -315,6 +318,7 @@ impl Device for WholeDrive<'_> {
             destaging: self.unit.destaging(),
             free: self.executor.free_time(),
             idle: self.executor.idle_time(),
+            cache: None,
             host: None,
             margins: Vec::new(),
         }

@@ -214,6 +214,7 @@ impl Device for HostDevice<'_> {
             destaging: unit.destaging(),
             free: self.planner.is_some().then_some(free),
             idle: None,
+            cache: None,
             host: Some(*account),
             margins: self.scheduler.margins(),
         }

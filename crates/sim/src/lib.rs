@@ -3,6 +3,8 @@
 mod arm_executor;
 pub mod background;
 pub mod black_box;
+mod cache_work;
+mod cached;
 mod completion;
 pub mod config;
 mod device;
@@ -21,6 +23,7 @@ pub mod source;
 
 pub use arm_executor::{ArmExecutor, FreeTime, SeekErrors};
 pub use background::CONSERVATISM_MAX;
+pub use cache_work::CacheWork;
 pub use completion::{Completion, Refusal, RefusedWrites};
 pub use config::HostConfig;
 pub use device::{Device, Mechanics, WholeDrive, Work};

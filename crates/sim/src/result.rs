@@ -12,6 +12,7 @@ use serde::Serialize;
 use self::time::{BusyTime, share};
 use crate::arm_executor::FreeTime;
 use crate::background::{Background, BackgroundResult};
+use crate::cache_work::CacheWork;
 use crate::completion::{Completion, Refusal, RefusedWrites};
 use crate::device::Work;
 use crate::digest::mix;
@@ -63,6 +64,7 @@ struct Ended {
     outstanding_max: u64,
     free: Option<FreeTime>,
     idle: Option<IdleTime>,
+    cache: Option<CacheWork>,
     host: Option<Account>,
     margins: Vec<MarginInUse>,
     /// Media rate of any drive, as all are alike.
@@ -97,6 +99,9 @@ pub struct RunResult {
     /// Work in idle time, where there was some.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle: Option<IdleTime>,
+    /// The storage system's caches, all together, where there were some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheWork>,
     /// Observations and decisions of a host scheduler.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<Account>,
@@ -278,6 +283,7 @@ impl Tally {
             outstanding_max: self.outstanding.max(),
             free: work.iter().filter_map(|work| work.free).reduce(FreeTime::and),
             idle: work.iter().filter_map(|work| work.idle).reduce(IdleTime::and),
+            cache: work.iter().filter_map(|work| work.cache).reduce(CacheWork::and),
             host: work.iter().filter_map(|work| work.host).reduce(Account::and),
             margins: margins_of(work),
             media_bytes_per_second,
@@ -338,6 +344,7 @@ impl Tally {
                 .free
                 .map(|free| FreeResult::new(free, self.ended.media_bytes_per_second, elapsed.ns())),
             idle: self.ended.idle,
+            cache: self.ended.cache,
             host: self.ended.host,
             margins: self.ended.margins,
             background: self.background,
@@ -437,6 +444,7 @@ impl Ended {
         self.outstanding_max = self.outstanding_max.max(other.outstanding_max);
         self.free = self.free.into_iter().chain(other.free).reduce(FreeTime::and);
         self.idle = self.idle.into_iter().chain(other.idle).reduce(IdleTime::and);
+        self.cache = self.cache.into_iter().chain(other.cache).reduce(CacheWork::and);
         self.host = self.host.into_iter().chain(other.host).reduce(Account::and);
         MarginInUse::add(&mut self.margins, &other.margins);
         self.media_bytes_per_second = self.media_bytes_per_second.max(other.media_bytes_per_second);

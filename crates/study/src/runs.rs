@@ -296,6 +296,7 @@ fn config(options: &StudyOptions, order: RequestOrder) -> SimConfig {
         keep_free_blocks_before: None,
         array: ArrayConfig::default(),
         freeblock: None,
+        cache: None,
         host: None,
         workload: Workload::Trace(options.trace.clone()),
     }

@@ -7,6 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::Blocks;
 
+/// A number of a block of 512 bytes, on a drive or on a volume: for code that serves both.
+pub trait BlockAddress: Copy + Ord + fmt::Debug + Add<Blocks, Output = Self> {
+    /// The block with this number.
+    fn from_number(number: u64) -> Self;
+    /// The block's number.
+    fn number(self) -> u64;
+}
+
 macro_rules! block_address {
     ($(#[$doc:meta])* $type:ident, $prefix:literal) => {
         $(#[$doc])*
@@ -29,6 +37,18 @@ macro_rules! block_address {
             /// The block's number.
             #[inline]
             pub const fn get(self) -> u64 {
+                self.0
+            }
+        }
+
+        impl BlockAddress for $type {
+            #[inline]
+            fn from_number(number: u64) -> Self {
+                Self(number)
+            }
+
+            #[inline]
+            fn number(self) -> u64 {
                 self.0
             }
         }

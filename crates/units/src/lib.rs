@@ -16,7 +16,7 @@ mod prng;
 mod significant;
 mod time;
 
-pub use address::{Lbn, VolumeBlock};
+pub use address::{BlockAddress, Lbn, VolumeBlock};
 pub use angle::Angle;
 pub use count::{BLOCK_BYTES, Blocks, Bytes};
 pub use did_you_mean::did_you_mean;

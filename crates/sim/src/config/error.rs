@@ -49,6 +49,12 @@ pub enum ConfigError {
          they could be written down"
     )]
     Unordered,
+    /// A value of the storage system's cache does not fit.
+    #[error("cache: {message}")]
+    Cache {
+        /// Key, value and what is allowed.
+        message: String,
+    },
     /// A value of the background work does not fit.
     #[error("freeblock: {message}")]
     Freeblock {

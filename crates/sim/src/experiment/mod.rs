@@ -11,6 +11,7 @@ use std::sync::Arc;
 use freewheel_freeblock::{Planner, TimedPlanner, Timer};
 use freewheel_host::SameTrack;
 use freewheel_model::array::Striping;
+use freewheel_model::cache::StorageCache;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
 use freewheel_model::drive::{Drive, Sectors, SeekMargins};
 use freewheel_model::electronics::Unit;
@@ -25,13 +26,14 @@ use self::fleet::Member;
 use self::reporting::{REPORT_EVERY, REPORT_EVERY_DECIDED, Reporting};
 use crate::arm_executor::{ArmExecutor, SeekErrors};
 use crate::background::{Background, FreeblockConfig, STALLED_REQUESTS_MAX, Unfinished, UntilDone};
+use crate::cached::CachedDevice;
 use crate::completion::Completion;
 use crate::config::{
-    ArrayConfig, ConfigError, DRIVES_MAX, HostConfig, Layout, PostmarkCleaner, PostmarkWorkload,
-    SimConfig, ThinkTimeDistribution, TraceWorkload, Workload, check_sectors, check_workload,
-    cleaning_options, open, overrides, scan, sector, striping,
+    ArrayConfig, CacheConfig, ConfigError, DRIVES_MAX, HostConfig, Layout, PostmarkCleaner,
+    PostmarkWorkload, SimConfig, ThinkTimeDistribution, TraceWorkload, Workload, check_sectors,
+    check_workload, cleaning_options, open, overrides, scan, sector, striping,
 };
-use crate::device::{Mechanics, WholeDrive};
+use crate::device::{Device, Mechanics, WholeDrive};
 use crate::engine::{self, Arm, VolumeZones};
 use crate::host::HostDevice;
 use crate::library;
@@ -102,6 +104,7 @@ impl Experiment {
         config.scheduler.build()?;
         check_freeblock(config, &spec, &drive, &striping)?;
         check_external(config)?;
+        check_cache(config)?;
         check_sectors(config, &spec)?;
         postmark_spec(config, &spec, &drive, &striping)?;
         check_workload(&config.workload, None, striping.blocks())
@@ -121,6 +124,7 @@ impl Experiment {
         config.scheduler.build()?;
         check_freeblock(&config, &spec, &drive, &striping)?;
         check_external(&config)?;
+        check_cache(&config)?;
         check_sectors(&config, &spec)?;
         let postmark = postmark_spec(&config, &spec, &drive, &striping)?;
         check_workload(&config.workload, trace.as_ref(), striping.blocks())?;
@@ -425,16 +429,43 @@ impl Experiment {
         let zones = VolumeZones::new(self.spec.zoned.as_ref(), drive, &self.striping);
         if !self.has_electronics() {
             let device = |arm| Ok(Mechanics::new(drive, executor(arm)));
-            let mut arms = self.arms(drive, device)?;
-            return Ok(engine::tally(&self.striping, zones, &mut arms, source, observer)?);
+            return self.tally_arms(self.arms(drive, device)?, zones, source, observer);
         }
         let electronics = self.spec.electronics.with_processing(self.spec.overhead);
         let outside = drive.with_overhead(electronics.command_overhead());
         // All units share one drive.
         let inside = Arc::new(drive.with_overhead(ByOp::default()));
         let device = |arm| Ok(WholeDrive::new(Unit::new(&inside, &electronics)?, executor(arm)));
-        let mut arms = self.arms(&Arc::new(outside), device)?;
+        self.tally_arms(self.arms(&Arc::new(outside), device)?, zones, source, observer)
+    }
+
+    /// Runs arms, behind the storage system's cache if there is one.
+    fn tally_arms<D: Device, S: Source>(
+        &self,
+        mut arms: Vec<Arm<D>>,
+        zones: Option<VolumeZones>,
+        source: &mut S,
+        observer: Observer<'_>,
+    ) -> Result<Tally, ConfigError> {
+        let Some(cache) = &self.config.cache else {
+            return Ok(engine::tally(&self.striping, zones, &mut arms, source, observer)?);
+        };
+        let cached = arms.into_iter().map(|arm| self.cached(arm, cache));
+        let mut arms = cached.collect::<Result<Vec<_>, _>>()?;
         Ok(engine::tally(&self.striping, zones, &mut arms, source, observer)?)
+    }
+
+    /// The arm behind a cache. Its policy orders what misses; in front of the cache is a plain queue.
+    fn cached<D: Device>(
+        &self,
+        arm: Arm<D>,
+        config: &CacheConfig,
+    ) -> Result<Arm<CachedDevice<D>>, ConfigError> {
+        let Arm { drive, policy, device } = arm;
+        let cache = StorageCache::new(config.spec(), drive.blocks());
+        let policies = [policy, self.config.scheduler.build()?];
+        let device = CachedDevice::new(device, &drive, cache, config.queue_depth, policies);
+        Ok(Arm { drive, policy: PolicySpec::Fcfs.build()?, device })
     }
 
     /// Like a volume of whole drives, behind a scheduler outside each.
@@ -480,6 +511,20 @@ impl Experiment {
         };
         (0..self.striping.arms()).map(arm).collect()
     }
+}
+
+fn check_cache(config: &SimConfig) -> Result<(), ConfigError> {
+    let Some(cache) = &config.cache else { return Ok(()) };
+    let beside = [("freeblock", config.freeblock.is_some()), ("host", config.host.is_some())];
+    if let Some((table, _)) = beside.iter().find(|(_, is_there)| *is_there) {
+        let message = format!("`cache` and `{table}` exclude each other; leave one of them out");
+        return Err(ConfigError::Cache { message });
+    }
+    if matches!(config.workload, Workload::Postmark(_)) {
+        let message = "PostMark has a log and a cache of its own; leave `cache` out".into();
+        return Err(ConfigError::Cache { message });
+    }
+    cache.check().map_err(|message| ConfigError::Cache { message })
 }
 
 fn check_freeblock(

@@ -1,0 +1,61 @@
+//! Uses a second of caches of keys, one row an eviction policy and one for the exact curve of LRU.
+
+use std::time::Instant;
+
+use freewheel::model::cache::curve::LruCurve;
+use freewheel::model::cache::{KeyCache, POLICIES};
+use freewheel::units::Prng;
+
+use crate::case::{Case, Measured, RUNS};
+
+const USES: u64 = 10_000_000;
+const OBJECTS: u64 = 1_000_000;
+const CAPACITY: u32 = 100_000;
+
+/// Every row, measured. A row's hash is its number of misses.
+pub fn rows() -> impl Iterator<Item = (Case, Measured)> {
+    let keys = zipf();
+    let curve = measure(|| {
+        let mut curve = LruCurve::default();
+        keys.iter().for_each(|&key| curve.process(key));
+        curve.misses(CAPACITY)
+    });
+    let curve = (case("exact curve of LRU".into()), curve);
+    let policies = POLICIES.iter().map(move |row| {
+        let hits = || KeyCache::new(row.policy, CAPACITY).process_all(&keys);
+        (case(format!("a tenth in the cache, {}", row.name)), measure(|| USES - hits()))
+    });
+    policies.chain([curve])
+}
+
+fn case(what: String) -> Case {
+    Case::new(format!("10^6 Zipf keys, {what}"), USES, String::new())
+}
+
+/// Keys by Zipf's law with an exponent of 1: key k is used in proportion to 1 / (k + 1).
+fn zipf() -> Vec<u64> {
+    let mut sum = 0.0;
+    let weight = |key: u64| {
+        sum += 1.0 / (key + 1) as f64;
+        sum
+    };
+    let sums: Vec<f64> = (0..OBJECTS).map(weight).collect();
+    let prng = &mut Prng::new(1, "zipf");
+    let key = |at: f64| sums.partition_point(|&sum| sum <= at) as u64;
+    (0..USES).map(|_| key(prng.unit() * sum)).collect()
+}
+
+fn measure(misses: impl Fn() -> u64) -> Measured {
+    let mut counts = Vec::new();
+    let mut rates: Vec<f64> = (0..RUNS)
+        .map(|_| {
+            let start = Instant::now();
+            counts.push(misses());
+            USES as f64 / start.elapsed().as_secs_f64()
+        })
+        .collect();
+    rates.sort_by(f64::total_cmp);
+    counts.dedup();
+    assert_eq!(counts.len(), 1, "runs differ: {counts:?}");
+    Measured { rates, hash: format!("{} misses", counts[0]) }
+}

@@ -1,0 +1,79 @@
+//! What every eviction policy does.
+
+use std::fmt;
+
+use super::keys::Keys;
+
+/// A policy of eviction, with the keys that it knows: resident ones, and ghosts, of which only the key is
+/// left.
+///
+/// A resident key keeps its slot until it is evicted. An admitted key is resident when `admit` returns.
+pub(super) trait Eviction: Send + fmt::Debug {
+    /// The keys that are known.
+    fn keys(&self) -> &Keys;
+
+    /// Whether the key in this slot is resident, and no ghost.
+    fn is_resident(&self, slot: u32) -> bool;
+
+    /// A resident key is used.
+    fn hit(&mut self, slot: u32);
+
+    /// Makes a key resident, and evicts others if the cache is full. `ghost` is the slot of the key if
+    /// it is known as a ghost. The slot of the key is returned.
+    fn admit(&mut self, key: u64, ghost: Option<u32>) -> u32;
+
+    /// Takes a resident key out, as if it had never been there.
+    fn remove(&mut self, slot: u32);
+
+    /// Resident keys.
+    fn len(&self) -> u32;
+
+    /// Announces a key that will be used very soon.
+    fn prefetch(&self, key: u64);
+
+    /// Announces what the next eviction will need.
+    fn prefetch_victim(&self);
+
+    /// Slot of a resident key.
+    #[inline]
+    fn resident(&self, key: u64) -> Option<u32> {
+        self.keys().find(key).filter(|&slot| self.is_resident(slot))
+    }
+
+    /// A use of `key`, which is resident afterwards; whether it was before.
+    #[inline]
+    fn process(&mut self, key: u64) -> bool {
+        match self.keys().find(key) {
+            Some(slot) if self.is_resident(slot) => {
+                self.hit(slot);
+                true
+            }
+            ghost => {
+                self.admit(key, ghost);
+                false
+            }
+        }
+    }
+
+    /// Uses of many keys, in order; how many of them were hits.
+    fn process_all(&mut self, keys: &[u64]) -> u64 {
+        let mut hits = 0;
+        for (at, &key) in keys.iter().enumerate() {
+            // The table's cell first, then what the cell leads to: each takes a while to arrive.
+            if let Some(&later) = keys.get(at + CELL_AHEAD) {
+                self.keys().prefetch(later);
+            }
+            if let Some(&soon) = keys.get(at + SLOT_AHEAD) {
+                self.prefetch(soon);
+            }
+            self.prefetch_victim();
+            hits += u64::from(self.process(key));
+        }
+        hits
+    }
+}
+
+/// Keys between the announcement of a cell and its use.
+const CELL_AHEAD: usize = 16;
+/// Keys between the announcement of a slot and its use.
+const SLOT_AHEAD: usize = 6;

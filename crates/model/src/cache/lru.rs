@@ -1,0 +1,57 @@
+//! LRU: evicts the key that was not used for longest.
+
+use super::eviction::Eviction;
+use super::keys::Keys;
+use super::queues::{Queue, Queues};
+
+/// Keys in the order of their last use.
+#[derive(Debug)]
+pub(super) struct Lru {
+    capacity: u32,
+    queues: Queues<1>,
+}
+
+const USED: Queue = 0;
+
+impl Lru {
+    pub fn new(capacity: u32) -> Self {
+        Self { capacity, queues: Queues::new() }
+    }
+}
+
+impl Eviction for Lru {
+    fn keys(&self) -> &Keys {
+        self.queues.keys()
+    }
+
+    fn is_resident(&self, _: u32) -> bool {
+        true
+    }
+
+    fn hit(&mut self, slot: u32) {
+        self.queues.renew(slot);
+    }
+
+    fn admit(&mut self, key: u64, _: Option<u32>) -> u32 {
+        if self.len() == self.capacity {
+            self.queues.remove_oldest(USED);
+        }
+        self.queues.insert(key, USED)
+    }
+
+    fn remove(&mut self, slot: u32) {
+        self.queues.remove(slot);
+    }
+
+    fn len(&self) -> u32 {
+        self.queues.len(USED)
+    }
+
+    fn prefetch(&self, key: u64) {
+        self.queues.prefetch_slot(key);
+    }
+
+    fn prefetch_victim(&self) {
+        self.queues.prefetch_oldest(USED);
+    }
+}

@@ -1,0 +1,292 @@
+//! Sequential prefetching: what a read that misses fetches beside the blocks that it asks for.
+//!
+//! tr03 section 4.2. The problem: once the head stands over the right place, more blocks are nearly free,
+//! but every block delays the next request. The three schemes differ in how much they read on:
+//!
+//! ```text
+//!                     asked for
+//!   large fetch unit  |---####------|        whole aligned units; the read ends with the last block
+//!   read-ahead             ####|~~~~~~       a fixed amount behind; the read ends before it
+//!   conditional            ####|~~~~~~~~~~   as much as the run that leads here is long
+//! ```
+//!
+//! Worked example of the conditional scheme, with segments of 16 KiB (32 blocks), factor 2: reads of
+//! blocks 0, 40 and 70 lie in segments 0, 1 and 2. Each segment finds the one before it in the directory
+//! and takes its place with a counter one higher. The third read has counter 3 and prefetches
+//! 2 x 3 x 32 = 192 blocks.
+
+use std::ops::Range;
+
+use freewheel_units::Blocks;
+
+/// What is prefetched with a read that misses. Amounts are blocks of 512 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PrefetchSpec {
+    /// Nothing.
+    #[default]
+    Off,
+    /// Aligned units around the missing blocks, as one access.
+    LargeFetchUnit {
+        /// Length and alignment of a unit.
+        unit: Blocks,
+    },
+    /// A fixed amount behind the missing blocks.
+    ReadAhead {
+        /// How much.
+        amount: Blocks,
+    },
+    /// An amount that grows with the sequential run that the read continues.
+    Conditional(ConditionalSpec),
+}
+
+/// Parameters of conditional sequential prefetch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConditionalSpec {
+    /// Unit in which sequential runs are detected.
+    pub segment: Blocks,
+    /// Least run, in segments, with which a miss prefetches.
+    pub trigger: u32,
+    /// Segments to prefetch for each segment of the run.
+    pub factor: u32,
+    /// Most blocks of one prefetch.
+    pub maximum: Blocks,
+    /// Segments that the directory holds.
+    pub directory: usize,
+    /// Whether descending runs prefetch the blocks before the missing ones.
+    pub backward: bool,
+}
+
+impl ConditionalSpec {
+    /// tr03 section 4.2.3: trigger 1, factor 2, at most 256 KiB, 64 segments, forward only.
+    pub const fn tr03(segment: Blocks) -> Self {
+        Self {
+            segment,
+            trigger: 1,
+            factor: 2,
+            maximum: Blocks::new(512),
+            directory: 64,
+            backward: false,
+        }
+    }
+}
+
+/// What to fetch for a read that misses: block numbers of one disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FetchPlan {
+    /// One access. The read is complete at its end.
+    pub fetch: Range<u64>,
+    /// Where the read-ahead that follows at once ends; the fetch's end for none.
+    pub ahead_to: u64,
+}
+
+/// A prefetcher of one disk.
+#[derive(Debug, Clone)]
+pub struct Prefetcher {
+    spec: PrefetchSpec,
+    capacity: u64,
+    forward: Directory,
+    backward: Directory,
+}
+
+impl Prefetcher {
+    /// A prefetcher that has seen no read, for a disk of `capacity` blocks. Panics for units and
+    /// segments of no block.
+    pub fn new(spec: PrefetchSpec, capacity: Blocks) -> Self {
+        let entries = match spec {
+            PrefetchSpec::LargeFetchUnit { unit: Blocks::ZERO } => {
+                panic!("a fetch unit of no block")
+            }
+            PrefetchSpec::Conditional(spec) => {
+                assert!(spec.segment > Blocks::ZERO, "a segment of no block");
+                spec.directory
+            }
+            _ => 0,
+        };
+        let directory = Directory { runs: Vec::with_capacity(entries), entries };
+        Self { spec, capacity: capacity.get(), forward: directory.clone(), backward: directory }
+    }
+
+    /// A read of these blocks arrives, hit or miss. Prefetched blocks are no reads: the directory follows
+    /// what clients ask for.
+    pub fn read(&mut self, blocks: &Range<u64>) {
+        let PrefetchSpec::Conditional(spec) = self.spec else { return };
+        let segments = blocks.start / spec.segment.get()..=(blocks.end - 1) / spec.segment.get();
+        for segment in segments.clone() {
+            self.forward.refer(segment, segment.checked_sub(1));
+        }
+        if spec.backward {
+            for segment in segments.rev() {
+                self.backward.refer(segment, segment.checked_add(1));
+            }
+        }
+    }
+
+    /// What to fetch for a read of `blocks` of which `missing` is the part to fetch. Call [`Self::read`]
+    /// for it first.
+    pub fn plan(&self, blocks: &Range<u64>, missing: Range<u64>) -> FetchPlan {
+        let behind = |amount: u64| (missing.end + amount).min(self.capacity);
+        match self.spec {
+            PrefetchSpec::Off => FetchPlan { ahead_to: missing.end, fetch: missing },
+            PrefetchSpec::LargeFetchUnit { unit } => {
+                let start = missing.start - missing.start % unit.get();
+                let end = missing.end.next_multiple_of(unit.get()).min(self.capacity);
+                FetchPlan { fetch: start..end, ahead_to: end }
+            }
+            PrefetchSpec::ReadAhead { amount } => {
+                FetchPlan { ahead_to: behind(amount.get()), fetch: missing }
+            }
+            PrefetchSpec::Conditional(spec) => {
+                let ahead = self.forward.run((blocks.end - 1) / spec.segment.get());
+                // A first read counts as a forward run alone: it says nothing of the direction.
+                let back = self.backward.run(blocks.start / spec.segment.get());
+                let back = if spec.backward && back > 1 { spec.amount(back) } else { 0 };
+                FetchPlan {
+                    ahead_to: behind(spec.amount(ahead)),
+                    fetch: missing.start.saturating_sub(back)..missing.end,
+                }
+            }
+        }
+    }
+}
+
+impl ConditionalSpec {
+    /// Blocks to prefetch at the end of a run of this many segments. The paper's "exceeds the trigger"
+    /// contradicts its "a trigger of one prefetches on every miss"; the second is taken.
+    fn amount(&self, run: u32) -> u64 {
+        if run < self.trigger {
+            return 0;
+        }
+        let segments = u64::from(self.factor) * u64::from(run);
+        segments.saturating_mul(self.segment.get()).min(self.maximum.get())
+    }
+}
+
+/// Ends of sequential runs, least recently read first. It is short, so it is searched from end to end.
+#[derive(Debug, Clone)]
+struct Directory {
+    runs: Vec<Run>,
+    entries: usize,
+}
+
+/// A sequential run.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    last_segment: u64,
+    segments: u32,
+}
+
+impl Directory {
+    /// A read of `segment`, which continues the run that ends at `predecessor`.
+    fn refer(&mut self, segment: u64, predecessor: Option<u64>) {
+        let segments = match self.take(segment) {
+            Some(run) => run.segments,
+            None => 1 + predecessor.and_then(|end| self.take(end)).map_or(0, |run| run.segments),
+        };
+        if self.runs.len() == self.entries && self.entries > 0 {
+            self.runs.remove(0);
+        }
+        self.runs.push(Run { last_segment: segment, segments });
+    }
+
+    fn take(&mut self, segment: u64) -> Option<Run> {
+        let at = self.runs.iter().position(|run| run.last_segment == segment)?;
+        Some(self.runs.remove(at))
+    }
+
+    /// Segments of the run that ends at `segment`.
+    fn run(&self, segment: u64) -> u32 {
+        self.runs.iter().find(|run| run.last_segment == segment).map_or(0, |run| run.segments)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CAPACITY: Blocks = Blocks::new(1_000_000);
+
+    fn plan(prefetcher: &mut Prefetcher, blocks: Range<u64>) -> FetchPlan {
+        prefetcher.read(&blocks);
+        prefetcher.plan(&blocks.clone(), blocks)
+    }
+
+    fn conditional(change: impl FnOnce(&mut ConditionalSpec)) -> Prefetcher {
+        let mut spec = ConditionalSpec::tr03(Blocks::new(32));
+        change(&mut spec);
+        Prefetcher::new(PrefetchSpec::Conditional(spec), CAPACITY)
+    }
+
+    #[test]
+    fn a_large_unit_is_aligned_and_ends_with_the_disk() {
+        let spec = PrefetchSpec::LargeFetchUnit { unit: Blocks::new(64) };
+        let mut large = Prefetcher::new(spec, Blocks::new(200));
+        // The paper's example: a read of blocks 60 to 68 fetches blocks 0 to 127.
+        assert_eq!(plan(&mut large, 60..69).fetch, 0..128);
+        assert_eq!(plan(&mut large, 195..196), FetchPlan { fetch: 192..200, ahead_to: 200 });
+    }
+
+    #[test]
+    fn read_ahead_follows_the_missing_blocks_as_a_second_access() {
+        let spec = PrefetchSpec::ReadAhead { amount: Blocks::new(64) };
+        let mut ahead = Prefetcher::new(spec, Blocks::new(100));
+        assert_eq!(plan(&mut ahead, 8..16), FetchPlan { fetch: 8..16, ahead_to: 80 });
+        assert_eq!(plan(&mut ahead, 80..90), FetchPlan { fetch: 80..90, ahead_to: 100 });
+    }
+
+    #[test]
+    fn a_run_prefetches_twice_its_length_up_to_the_maximum() {
+        let mut prefetcher = conditional(|_| ());
+        let ahead = |prefetcher: &mut Prefetcher, start: u64| {
+            let plan = plan(prefetcher, start..start + 8);
+            plan.ahead_to - plan.fetch.end
+        };
+        // Segments 0, 1, 2: counters 1, 2, 3.
+        assert_eq!([0, 40, 70].map(|start| ahead(&mut prefetcher, start)), [64, 128, 192]);
+        // A second read of the same segment does not lengthen the run.
+        assert_eq!(ahead(&mut prefetcher, 80), 192);
+        let long: Vec<u64> = (3..12).map(|segment| ahead(&mut prefetcher, segment * 32)).collect();
+        assert_eq!(long[..5], [256, 320, 384, 448, 512]);
+        assert!(long[5..].iter().all(|&ahead| ahead == 512));
+        // A read elsewhere begins a run of its own and leaves the others alone.
+        assert_eq!(ahead(&mut prefetcher, 500_000), 64);
+        assert_eq!(ahead(&mut prefetcher, 12 * 32), 512);
+    }
+
+    #[test]
+    fn a_trigger_of_three_waits_for_the_third_segment() {
+        let mut prefetcher = conditional(|spec| spec.trigger = 3);
+        let ahead: Vec<u64> = (0..4)
+            .map(|segment| {
+                let plan = plan(&mut prefetcher, segment * 32..segment * 32 + 1);
+                plan.ahead_to - plan.fetch.end
+            })
+            .collect();
+        assert_eq!(ahead, [0, 0, 192, 256]);
+    }
+
+    #[test]
+    fn the_directory_forgets_the_run_that_was_not_read_for_longest() {
+        let mut prefetcher = conditional(|spec| spec.directory = 2);
+        for start in [0, 10_000, 20_000] {
+            plan(&mut prefetcher, start..start + 1);
+        }
+        // Segment 0 is gone, so segment 1 begins a new run; 20_000 / 32 = 625 is still there.
+        let ahead = plan(&mut prefetcher, 626 * 32..626 * 32 + 1);
+        assert_eq!(ahead.ahead_to - ahead.fetch.end, 128);
+        let ahead = plan(&mut prefetcher, 32..33);
+        assert_eq!(ahead.ahead_to - ahead.fetch.end, 64);
+    }
+
+    #[test]
+    fn a_descending_run_fetches_the_blocks_before_in_the_same_access() {
+        let mut prefetcher = conditional(|spec| spec.backward = true);
+        let starts = [3200, 3200 - 32, 3200 - 64];
+        let before =
+            starts.map(|start| start - plan(&mut prefetcher, start..start + 8).fetch.start);
+        assert_eq!(before, [0, 128, 192]);
+        // Block 0 has nothing before it.
+        let mut prefetcher = conditional(|spec| spec.backward = true);
+        plan(&mut prefetcher, 32..33);
+        assert_eq!(plan(&mut prefetcher, 0..8).fetch.start, 0);
+    }
+}

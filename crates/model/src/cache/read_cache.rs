@@ -1,0 +1,273 @@
+//! A read cache over the blocks of a volume or of a drive.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use freewheel_units::{BlockAddress, Blocks, Op};
+
+use super::eviction::Eviction;
+use super::spec::CachePolicy;
+use super::valid_bits::ValidBits;
+
+/// Blocks of a volume or of a drive, one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockRange<A> {
+    /// The first one.
+    pub start: A,
+    /// How many.
+    pub blocks: Blocks,
+}
+
+impl<A: BlockAddress> BlockRange<A> {
+    /// `blocks` blocks from `start` on.
+    pub fn new(start: A, blocks: Blocks) -> Self {
+        Self { start, blocks }
+    }
+
+    /// The block after the last one.
+    pub fn end(self) -> A {
+        self.start + self.blocks
+    }
+}
+
+/// What a read cache is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadCacheSpec {
+    /// Which cache block is evicted.
+    pub policy: CachePolicy,
+    /// Cache blocks in memory; 0 for no cache.
+    pub capacity: u32,
+    /// Blocks of 512 bytes in a cache block: the unit of eviction.
+    pub cache_block: Blocks,
+    /// Whether a write brings its blocks into the cache and counts as a use. Without, a write only
+    /// updates cache blocks that are there.
+    pub write_allocate: bool,
+}
+
+impl ReadCacheSpec {
+    /// tr03 section 4.1: LRU, cache blocks of 4 KiB; writes go to a buffer of their own.
+    pub const fn tr03(capacity: u32) -> Self {
+        Self {
+            policy: CachePolicy::Lru,
+            capacity,
+            cache_block: Blocks::new(8),
+            write_allocate: false,
+        }
+    }
+}
+
+/// Requests of one kind, and how many of them the cache held.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HitCounts {
+    /// Requests.
+    pub requests: u64,
+    /// Requests whose blocks were all in the cache: reads that need no physical I/O.
+    pub hits: u64,
+    /// Blocks of 512 bytes.
+    pub blocks: u64,
+    /// Those in the cache.
+    pub hit_blocks: u64,
+}
+
+impl HitCounts {
+    /// Requests with a block that was not in the cache, as a share of all; None without requests.
+    pub fn miss_ratio(&self) -> Option<f64> {
+        let misses = self.requests - self.hits;
+        (self.requests > 0).then(|| misses as f64 / self.requests as f64)
+    }
+
+    fn add(&mut self, blocks: u64, missing: u64) {
+        self.requests += 1;
+        self.hits += u64::from(missing == 0);
+        self.blocks += blocks;
+        self.hit_blocks += blocks - missing;
+    }
+}
+
+/// Cache blocks with a valid bit for each block of 512 bytes (tr03 section 4.1).
+#[derive(Debug)]
+pub struct ReadCache<A> {
+    spec: ReadCacheSpec,
+    /// None: a cache of capacity 0.
+    eviction: Option<Box<dyn Eviction>>,
+    valid: ValidBits,
+    reads: HitCounts,
+    writes: HitCounts,
+    addresses: PhantomData<A>,
+}
+
+/// The part of a range that lies in one cache block.
+#[derive(Debug, Clone)]
+pub(super) struct Piece {
+    /// Number of the cache block.
+    pub key: u64,
+    /// Blocks of 512 bytes within it.
+    pub sectors: Range<u64>,
+}
+
+/// A range, cache block by cache block.
+pub(super) fn pieces<A: BlockAddress>(
+    range: BlockRange<A>,
+    cache_block: u64,
+) -> impl Iterator<Item = Piece> {
+    let (start, end) = (range.start.number(), range.end().number());
+    let last = if start < end { end.div_ceil(cache_block) } else { 0 };
+    (start / cache_block..last).map(move |key| {
+        let first = key * cache_block;
+        Piece { key, sectors: start.max(first) - first..end.min(first + cache_block) - first }
+    })
+}
+
+/// Adds blocks to ascending ranges, to the last one if it ends there.
+fn append<A: BlockAddress>(ranges: &mut Vec<BlockRange<A>>, start: u64, blocks: u64) {
+    match ranges.last_mut() {
+        Some(last) if last.end().number() == start => last.blocks += Blocks::new(blocks),
+        _ => ranges.push(BlockRange::new(A::from_number(start), Blocks::new(blocks))),
+    }
+}
+
+impl<A: BlockAddress> ReadCache<A> {
+    /// An empty cache. Panics for cache blocks of 0 bytes.
+    pub fn new(spec: ReadCacheSpec) -> Self {
+        assert!(spec.cache_block > Blocks::ZERO, "cache blocks hold at least one block");
+        Self {
+            spec,
+            eviction: spec.policy.build(spec.capacity),
+            valid: ValidBits::new(spec.cache_block.get()),
+            reads: HitCounts::default(),
+            writes: HitCounts::default(),
+            addresses: PhantomData,
+        }
+    }
+
+    /// What the cache is like.
+    pub fn spec(&self) -> ReadCacheSpec {
+        self.spec
+    }
+
+    /// Cache blocks in memory.
+    pub fn len(&self) -> u32 {
+        self.eviction.as_ref().map_or(0, |eviction| eviction.len())
+    }
+
+    /// Whether no cache block is in memory.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Reads so far.
+    pub fn reads(&self) -> HitCounts {
+        self.reads
+    }
+
+    /// Writes so far; their hits are updates of blocks in the cache.
+    pub fn writes(&self) -> HitCounts {
+        self.writes
+    }
+
+    /// Counts from here on, after a warm-up.
+    pub fn reset_counts(&mut self) {
+        (self.reads, self.writes) = (HitCounts::default(), HitCounts::default());
+    }
+
+    /// A request arrives. A read is a use of its cache blocks in memory, and `missing` becomes the
+    /// blocks that must be read, in ascending order, neighbours joined: pass them to [`Self::insert`]
+    /// when they are here. A write leaves `missing` empty; a trim invalidates.
+    pub fn access(&mut self, range: BlockRange<A>, op: Op, missing: &mut Vec<BlockRange<A>>) {
+        missing.clear();
+        match op {
+            Op::Read => self.read(range, missing),
+            Op::Write => self.write(range),
+            Op::Trim => self.invalidate(range),
+            Op::Flush => {}
+        }
+    }
+
+    fn read(&mut self, range: BlockRange<A>, missing: &mut Vec<BlockRange<A>>) {
+        for piece in pieces(range, self.spec.cache_block.get()) {
+            let first = piece.key * self.spec.cache_block.get();
+            let mut miss =
+                |run: Range<u64>| append(missing, first + run.start, run.end - run.start);
+            match self.use_block(piece.key) {
+                Some(slot) => self.valid.missing(slot, piece.sectors, miss),
+                None => miss(piece.sectors),
+            }
+        }
+        let missing = missing.iter().map(|range| range.blocks.get()).sum();
+        self.reads.add(range.blocks.get(), missing);
+    }
+
+    /// A use of a cache block, if it is in memory.
+    fn use_block(&mut self, key: u64) -> Option<u32> {
+        let eviction = self.eviction.as_mut()?;
+        let slot = eviction.resident(key)?;
+        eviction.hit(slot);
+        Some(slot)
+    }
+
+    fn write(&mut self, range: BlockRange<A>) {
+        let mut missing = 0;
+        for piece in pieces(range, self.spec.cache_block.get()) {
+            let slot = match self.spec.write_allocate {
+                true => self.use_block(piece.key),
+                false => self.resident(piece.key),
+            };
+            match slot {
+                Some(slot) => self.valid.set(slot, piece.sectors),
+                None => {
+                    missing += piece.sectors.end - piece.sectors.start;
+                    if self.spec.write_allocate {
+                        self.fill(piece);
+                    }
+                }
+            }
+        }
+        self.writes.add(range.blocks.get(), missing);
+    }
+
+    fn resident(&self, key: u64) -> Option<u32> {
+        self.eviction.as_ref()?.resident(key)
+    }
+
+    /// Data were read from the disk, as missing blocks or as a prefetch: the blocks are valid now. Cache
+    /// blocks that are not in memory come in as new ones, and evict others. Cache blocks in memory are
+    /// not used by that.
+    pub fn insert(&mut self, range: BlockRange<A>) {
+        pieces(range, self.spec.cache_block.get()).for_each(|piece| self.fill(piece));
+    }
+
+    fn fill(&mut self, Piece { key, sectors }: Piece) {
+        let Some(eviction) = &mut self.eviction else { return };
+        let slot = match eviction.keys().find(key) {
+            Some(slot) if eviction.is_resident(slot) => slot,
+            ghost => {
+                let slot = eviction.admit(key, ghost);
+                self.valid.clear(slot);
+                slot
+            }
+        };
+        self.valid.set(slot, sectors);
+    }
+
+    /// Blocks are no longer what the cache holds. A cache block without a valid block leaves.
+    pub fn invalidate(&mut self, range: BlockRange<A>) {
+        let Some(eviction) = &mut self.eviction else { return };
+        for Piece { key, sectors } in pieces(range, self.spec.cache_block.get()) {
+            if let Some(slot) = eviction.resident(key)
+                && !self.valid.unset(slot, sectors)
+            {
+                eviction.remove(slot);
+            }
+        }
+    }
+
+    /// Whether all blocks of a range are in memory; no use of them.
+    pub fn contains(&self, range: BlockRange<A>) -> bool {
+        pieces(range, self.spec.cache_block.get()).all(|Piece { key, sectors }| {
+            let mut is_complete = true;
+            let slot = self.resident(key);
+            slot.inspect(|&slot| self.valid.missing(slot, sectors, |_| is_complete = false));
+            slot.is_some() && is_complete
+        })
+    }
+}

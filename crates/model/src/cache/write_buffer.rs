@@ -1,0 +1,575 @@
+//! A write buffer: completes writes in memory and destages them later (tr03 section 4.3).
+//!
+//! It hides the latency of writes, joins writes to the same place, and writes neighbours together.
+//! The price is what a power cut would lose, if the memory is volatile.
+//!
+//! ```text
+//!   share of dirty blocks
+//!   1.0 |                          .--- full: writes wait, destages have the priority of reads
+//!   0.8 |--------- high mark -----/------------------------------
+//!       |                        /  \   destage, behind reads
+//!   0.2 |--------- low mark ----/----\---------------------------
+//!   0   |______________________/______\____  time
+//! ```
+//!
+//! Besides, a block is due when its oldest data reach the age limit. [`WriteBuffer::next_destage`] names
+//! blocks in that order: due ones, then those not written for longest, each with its dirty neighbours.
+//!
+//! A block that is written again while its destage is under way stays in the buffer and becomes dirty
+//! again: the destage carries the older data. Destages of one block never overlap, so the disk receives
+//! its versions in order.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use freewheel_units::{Blocks, SimDuration, SimTime};
+
+/// Which block is destaged first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DestageOrder {
+    /// Least recently written: keeps blocks that are written again and again.
+    #[default]
+    LeastRecentlyWritten,
+    /// Wise Ordering for Writes (Gill and Modha, FAST 2005): ascending over the disk, round and round,
+    /// and past blocks that were written again since the last round.
+    Wow,
+}
+
+/// What a write buffer is like.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WriteBufferSpec {
+    /// Buffer blocks in memory.
+    pub capacity: u32,
+    /// Blocks of 512 bytes in a buffer block, 64 at most.
+    pub buffer_block: Blocks,
+    /// Share of dirty blocks above which destaging begins. At 1 it begins when a write finds no room.
+    pub high_mark: f64,
+    /// Share of dirty blocks below which it ends.
+    pub low_mark: f64,
+    /// Which block is destaged first, of those that are not due.
+    pub order: DestageOrder,
+    /// Age at which data are due. None for no limit.
+    pub max_age: Option<SimDuration>,
+    /// Whether a power cut loses the data. Then a flush waits for destages.
+    pub is_volatile: bool,
+}
+
+/// What became of the writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WriteCounts {
+    /// Writes taken into memory.
+    pub writes: u64,
+    /// Those that made a buffer block dirty that was clean: a write miss of tr03.
+    pub misses: u64,
+    /// Destages.
+    pub destages: u64,
+    /// Blocks of 512 bytes that were destaged.
+    pub destaged_blocks: u64,
+    /// Most blocks of 512 bytes in memory that were not on the disk: what a power cut would lose then.
+    pub at_risk_max: u64,
+    /// Sum over time of those blocks, in blocks times nanoseconds.
+    pub at_risk_ns: u128,
+}
+
+/// A buffer block in memory.
+#[derive(Debug, Clone, Copy, Default)]
+struct Entry {
+    /// Which of its 512-byte blocks are newer than the disk and not on their way.
+    dirty: u64,
+    /// Which are on their way to the disk.
+    under_way: u64,
+    /// Order of the last write.
+    written: u64,
+    /// Written again since it became dirty, or since the WOW hand passed it.
+    is_recent: bool,
+    /// When its oldest dirty data were written, with a number that tells equal times apart.
+    since: (SimTime, u64),
+}
+
+/// Writes in memory, of one disk.
+#[derive(Debug, Clone)]
+pub struct WriteBuffer {
+    spec: WriteBufferSpec,
+    entries: BTreeMap<u64, Entry>,
+    /// Dirty entries by their last write. An entry of which a part is on its way is in neither index:
+    /// its newer data must not leave before that part has arrived.
+    by_write: BTreeMap<u64, u64>,
+    /// The same by the age of their data.
+    by_age: BTreeMap<(SimTime, u64), u64>,
+    /// Buffer block at which the next search of WOW begins.
+    hand: u64,
+    clock: u64,
+    is_destaging: bool,
+    /// A write waits for room.
+    is_short: bool,
+    at_risk: u64,
+    at_risk_since: SimTime,
+    counts: WriteCounts,
+}
+
+/// Bits `range` of a word.
+fn mask(range: Range<u64>) -> u64 {
+    let ones = |count: u64| if count == 64 { u64::MAX } else { (1 << count) - 1 };
+    ones(range.end) & !ones(range.start)
+}
+
+impl WriteBuffer {
+    /// An empty buffer. Panics when a buffer block does not hold 1 to 64 blocks.
+    pub fn new(spec: WriteBufferSpec) -> Self {
+        assert!((1..=64).contains(&spec.buffer_block.get()), "1 to 64 blocks in a buffer block");
+        Self {
+            spec,
+            entries: BTreeMap::new(),
+            by_write: BTreeMap::new(),
+            by_age: BTreeMap::new(),
+            hand: 0,
+            clock: 0,
+            is_destaging: false,
+            is_short: false,
+            at_risk: 0,
+            at_risk_since: SimTime::ZERO,
+            counts: WriteCounts::default(),
+        }
+    }
+
+    /// What the buffer is like.
+    pub fn spec(&self) -> &WriteBufferSpec {
+        &self.spec
+    }
+
+    /// Counts so far.
+    pub fn counts(&self) -> WriteCounts {
+        self.counts
+    }
+
+    /// Whether everything written is on the disk.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The part of `blocks` in each of its buffer blocks: number, and bits.
+    fn parts(&self, blocks: Range<u64>) -> impl Iterator<Item = (u64, u64)> + use<> {
+        let size = self.spec.buffer_block.get();
+        (blocks.start / size..blocks.end.div_ceil(size)).map(move |number| {
+            let first = number * size;
+            let from = blocks.start.max(first) - first;
+            (number, mask(from..blocks.end.min(first + size) - first))
+        })
+    }
+
+    /// Whether a write of these blocks can be taken now. One that is larger than the whole buffer never
+    /// can.
+    pub fn has_room(&self, blocks: Range<u64>) -> bool {
+        let new =
+            self.parts(blocks).filter(|(number, _)| !self.entries.contains_key(number)).count();
+        self.entries.len() + new <= self.spec.capacity as usize
+    }
+
+    /// Whether a write of these blocks fits into an empty buffer.
+    pub fn can_hold(&self, blocks: Range<u64>) -> bool {
+        self.parts(blocks).count() <= self.spec.capacity as usize
+    }
+
+    /// A write waits for room, or none does any more. As long as one does, blocks are destaged
+    /// regardless of the marks.
+    pub fn set_short(&mut self, is_short: bool) {
+        self.is_short = is_short;
+    }
+
+    /// Takes a write. Panics without room for it.
+    pub fn write(&mut self, blocks: Range<u64>, now: SimTime) {
+        self.count_risk(now);
+        self.counts.writes += 1;
+        let mut is_miss = false;
+        for (number, bits) in self.parts(blocks) {
+            is_miss |= self.write_part(number, bits, now);
+        }
+        self.counts.misses += u64::from(is_miss);
+        assert!(self.entries.len() <= self.spec.capacity as usize, "a write without room");
+        self.counts.at_risk_max = self.counts.at_risk_max.max(self.at_risk);
+        self.is_destaging |= self.share() > self.spec.high_mark;
+    }
+
+    /// Returns whether the block was clean.
+    fn write_part(&mut self, number: u64, bits: u64, now: SimTime) -> bool {
+        self.clock += 1;
+        let entry = self.entries.entry(number).or_default();
+        self.at_risk += u64::from((bits & !entry.dirty & !entry.under_way).count_ones());
+        let was_clean = entry.dirty == 0;
+        if was_clean {
+            entry.since = (now, self.clock);
+        }
+        entry.is_recent = !was_clean;
+        self.by_write.remove(&entry.written);
+        entry.dirty |= bits;
+        entry.written = self.clock;
+        if entry.under_way == 0 {
+            self.by_write.insert(entry.written, number);
+            self.by_age.insert(entry.since, number);
+        }
+        was_clean
+    }
+
+    /// Share of the buffer that is dirty and not on its way to the disk.
+    fn share(&self) -> f64 {
+        self.by_write.len() as f64 / f64::from(self.spec.capacity)
+    }
+
+    /// When the next block is due; None without an age limit or dirty blocks.
+    pub fn next_due(&self) -> Option<SimTime> {
+        let (&(since, _), _) = self.by_age.first_key_value()?;
+        Some(since + self.spec.max_age?)
+    }
+
+    /// The next blocks to write to the disk: contiguous, all dirty. They are on their way until
+    /// [`Self::destaged`]. None when nothing is due and the marks ask for nothing.
+    pub fn next_destage(&mut self, now: SimTime) -> Option<Range<u64>> {
+        let number = self.next_block(now)?;
+        let blocks = self.dirty_neighbours(number);
+        for (number, bits) in self.parts(blocks.clone()) {
+            self.begin(number, bits);
+        }
+        self.counts.destages += 1;
+        self.counts.destaged_blocks += blocks.end - blocks.start;
+        Some(blocks)
+    }
+
+    fn next_block(&mut self, now: SimTime) -> Option<u64> {
+        if self.next_due().is_some_and(|due| due <= now) {
+            return self.by_age.first_key_value().map(|(_, &number)| number);
+        }
+        self.is_destaging &= self.share() >= self.spec.low_mark;
+        if !self.is_destaging && !self.is_short {
+            return None;
+        }
+        match self.spec.order {
+            DestageOrder::LeastRecentlyWritten => self.by_write.first_key_value().map(|(_, &n)| n),
+            DestageOrder::Wow => self.next_by_location(),
+        }
+    }
+
+    /// The next dirty block in ascending order from the hand on, past the end to the lowest again.
+    /// Blocks written again since the hand last came by are left for one round.
+    fn next_by_location(&mut self) -> Option<u64> {
+        // Each step of the first round clears a mark, so a second round finds an unmarked block.
+        for _ in 0..=2 * self.by_write.len() {
+            let waits = |(number, entry): (&u64, &Entry)| {
+                (entry.dirty != 0 && entry.under_way == 0).then_some(*number)
+            };
+            let mut from_hand =
+                self.entries.range(self.hand..).chain(self.entries.range(..self.hand));
+            let number = from_hand.find_map(waits)?;
+            self.hand = number + 1;
+            let entry = self.entries.get_mut(&number)?;
+            if !std::mem::take(&mut entry.is_recent) {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    /// The run of dirty 512-byte blocks around the first one of a buffer block.
+    fn dirty_neighbours(&self, number: u64) -> Range<u64> {
+        let size = self.spec.buffer_block.get();
+        let is_dirty = |block: u64| {
+            let entry = self.entries.get(&(block / size));
+            // Data on their way must arrive before newer data of the same block leave.
+            entry
+                .is_some_and(|entry| entry.under_way == 0 && entry.dirty >> (block % size) & 1 == 1)
+        };
+        let first = number * size + u64::from(self.entries[&number].dirty.trailing_zeros());
+        let mut blocks = first..first + 1;
+        while is_dirty(blocks.end) {
+            blocks.end += 1;
+        }
+        while blocks.start.checked_sub(1).is_some_and(is_dirty) {
+            blocks.start -= 1;
+        }
+        blocks
+    }
+
+    /// Blocks of one entry leave for the disk.
+    fn begin(&mut self, number: u64, bits: u64) {
+        let entry = self.entries.get_mut(&number).expect("a dirty block has an entry");
+        entry.dirty &= !bits;
+        entry.under_way |= bits;
+        self.by_write.remove(&entry.written);
+        self.by_age.remove(&entry.since);
+    }
+
+    /// Blocks that [`Self::next_destage`] named have reached the disk.
+    pub fn destaged(&mut self, blocks: Range<u64>, now: SimTime) {
+        self.count_risk(now);
+        for (number, bits) in self.parts(blocks) {
+            let entry = self.entries.get_mut(&number).expect("blocks under way have an entry");
+            entry.under_way &= !bits;
+            self.at_risk -= u64::from((bits & !entry.dirty).count_ones());
+            match (entry.under_way, entry.dirty) {
+                (0, 0) => drop(self.entries.remove(&number)),
+                (0, _) => {
+                    self.by_write.insert(entry.written, number);
+                    self.by_age.insert(entry.since, number);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Forgets dirty data of blocks that a write to the disk replaces. False, and nothing changes, while
+    /// some of them are on their way: they must arrive before the newer data leave.
+    pub fn discard(&mut self, blocks: Range<u64>, now: SimTime) -> bool {
+        let entries = |(number, bits)| Some((number, bits, self.entries.get(&number)?));
+        let held: Vec<_> = self.parts(blocks).filter_map(entries).collect();
+        if held.iter().any(|(_, bits, entry)| entry.under_way & bits != 0) {
+            return false;
+        }
+        let dirty: Vec<_> =
+            held.iter().map(|&(number, bits, entry)| (number, entry.dirty & bits)).collect();
+        self.count_risk(now);
+        for (number, bits) in dirty.into_iter().filter(|&(_, bits)| bits != 0) {
+            self.clean(number, bits);
+        }
+        true
+    }
+
+    /// Makes dirty blocks of one entry clean.
+    fn clean(&mut self, number: u64, bits: u64) {
+        let entry = self.entries.get_mut(&number).expect("a dirty block has an entry");
+        entry.dirty &= !bits;
+        self.at_risk -= u64::from(bits.count_ones());
+        if entry.dirty == 0 {
+            self.by_write.remove(&entry.written);
+            self.by_age.remove(&entry.since);
+            if entry.under_way == 0 {
+                self.entries.remove(&number);
+            }
+        }
+    }
+
+    fn count_risk(&mut self, now: SimTime) {
+        let span = now.saturating_since(self.at_risk_since).ns();
+        self.counts.at_risk_ns += u128::from(self.at_risk) * u128::from(span);
+        self.at_risk_since = now;
+    }
+
+    /// Whether a 512-byte block is in memory, where it is newer than on the disk.
+    pub fn holds(&self, block: u64) -> bool {
+        let size = self.spec.buffer_block.get();
+        let entry = self.entries.get(&(block / size));
+        entry.is_some_and(|entry| (entry.dirty | entry.under_way) >> (block % size) & 1 == 1)
+    }
+
+    /// Calls `missing` with each run of `blocks` that is not in memory.
+    pub fn missing(&self, blocks: Range<u64>, mut missing: impl FnMut(Range<u64>)) {
+        if self.entries.is_empty() {
+            return missing(blocks);
+        }
+        let mut start = None;
+        for block in blocks.clone() {
+            match (self.holds(block), start) {
+                (false, None) => start = Some(block),
+                (true, Some(from)) => {
+                    missing(from..block);
+                    start = None;
+                }
+                _ => {}
+            }
+        }
+        start.into_iter().for_each(|from| missing(from..blocks.end));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use freewheel_units::Prng;
+
+    use super::*;
+
+    fn spec(capacity: u32) -> WriteBufferSpec {
+        WriteBufferSpec {
+            capacity,
+            buffer_block: Blocks::new(8),
+            high_mark: 0.8,
+            low_mark: 0.2,
+            order: DestageOrder::default(),
+            max_age: None,
+            is_volatile: false,
+        }
+    }
+
+    fn at(ms: u64) -> SimTime {
+        SimTime::from_ns(ms * 1_000_000)
+    }
+
+    /// Fills buffer blocks, one write each.
+    fn write_blocks(buffer: &mut WriteBuffer, numbers: impl IntoIterator<Item = u64>) {
+        numbers.into_iter().for_each(|n| buffer.write(n * 8..n * 8 + 8, at(n)));
+    }
+
+    fn destages(buffer: &mut WriteBuffer) -> Vec<Range<u64>> {
+        std::iter::from_fn(|| buffer.next_destage(at(1_000))).collect()
+    }
+
+    #[test]
+    fn destaging_begins_above_the_high_mark_and_ends_below_the_low_one() {
+        let mut buffer = WriteBuffer::new(spec(10));
+        // Every other block, so that none has a dirty neighbour.
+        write_blocks(&mut buffer, (0..8).map(|n| 2 * n));
+        assert_eq!(destages(&mut buffer), []);
+        write_blocks(&mut buffer, [16]);
+        // Nine are dirty. Below 0.2 of ten means one: eight go, least recently written first.
+        let expected: Vec<Range<u64>> = (0..8).map(|n| n * 16..n * 16 + 8).collect();
+        assert_eq!(destages(&mut buffer), expected);
+    }
+
+    #[test]
+    fn a_block_written_again_is_the_last_to_go() {
+        let mut buffer =
+            WriteBuffer::new(WriteBufferSpec { high_mark: 0.0, low_mark: 0.0, ..spec(9) });
+        write_blocks(&mut buffer, [0, 2, 4]);
+        write_blocks(&mut buffer, [0]);
+        assert_eq!(destages(&mut buffer), [16..24, 32..40, 0..8]);
+        assert_eq!((buffer.counts().writes, buffer.counts().misses), (4, 3));
+    }
+
+    #[test]
+    fn dirty_neighbours_go_in_one_destage_and_clean_ones_do_not() {
+        let mut buffer =
+            WriteBuffer::new(WriteBufferSpec { high_mark: 0.0, low_mark: 0.0, ..spec(9) });
+        write_blocks(&mut buffer, [3, 4]);
+        buffer.write(20..22, at(5));
+        // Blocks 22 and 23 are clean, so 20..22 stands alone.
+        assert_eq!(destages(&mut buffer), [24..40, 20..22]);
+    }
+
+    #[test]
+    fn wow_sweeps_upwards_and_leaves_blocks_written_again_for_the_next_round() {
+        let marks = WriteBufferSpec { high_mark: 0.0, low_mark: 0.0, ..spec(9) };
+        let mut buffer = WriteBuffer::new(WriteBufferSpec { order: DestageOrder::Wow, ..marks });
+        write_blocks(&mut buffer, [6, 2, 4, 4, 0]);
+        assert_eq!(destages(&mut buffer), [0..8, 16..24, 48..56, 32..40]);
+    }
+
+    #[test]
+    fn without_room_a_write_waits_until_a_destage_is_done() {
+        let mut buffer =
+            WriteBuffer::new(WriteBufferSpec { high_mark: 1.0, low_mark: 1.0, ..spec(2) });
+        write_blocks(&mut buffer, [0, 2]);
+        assert_eq!(destages(&mut buffer), [], "a full buffer alone destages nothing");
+        assert!(!buffer.has_room(32..40) && buffer.has_room(0..8) && buffer.can_hold(0..16));
+        assert!(!buffer.can_hold(0..24));
+        buffer.set_short(true);
+        assert_eq!(buffer.next_destage(at(9)), Some(0..8));
+        assert!(!buffer.has_room(32..40), "its place is free when the disk has it");
+        buffer.destaged(0..8, at(10));
+        assert!(buffer.has_room(32..40));
+    }
+
+    #[test]
+    fn what_a_power_cut_would_lose_is_counted_over_time() {
+        let marks = WriteBufferSpec { high_mark: 0.0, low_mark: 0.0, ..spec(9) };
+        let mut buffer = WriteBuffer::new(marks);
+        buffer.write(0..3, at(1));
+        assert_eq!(buffer.next_destage(at(2)), Some(0..3));
+        buffer.write(2..4, at(3));
+        buffer.destaged(0..3, at(5));
+        assert_eq!(buffer.next_destage(at(5)), Some(2..4));
+        buffer.destaged(2..4, at(7));
+        // 3 blocks for 2 ms, 4 for 2 ms, 2 for 2 ms.
+        assert_eq!(buffer.counts().at_risk_ns, (3 * 2 + 4 * 2 + 2 * 2) * 1_000_000);
+        assert_eq!((buffer.counts().at_risk_max, buffer.is_empty()), (4, true));
+    }
+
+    /// The obvious buffer: the newest version of each block in memory, and what the disk has.
+    #[derive(Default)]
+    struct Naive {
+        memory: BTreeMap<u64, u64>,
+        disk: BTreeMap<u64, u64>,
+        /// Blocks that are dirty and not on their way.
+        dirty: BTreeSet<u64>,
+        /// Since when each buffer block has dirty blocks.
+        since: BTreeMap<u64, SimTime>,
+    }
+
+    impl Naive {
+        fn is_dirty(&self, number: u64) -> bool {
+            self.dirty.iter().any(|block| block / 8 == number)
+        }
+
+        fn write(&mut self, block: u64, version: u64) {
+            if !self.is_dirty(block / 8) {
+                self.since.insert(block / 8, at(version));
+            }
+            self.memory.insert(block, version);
+            self.dirty.insert(block);
+        }
+
+        fn begin(&mut self, block: u64) {
+            self.dirty.remove(&block);
+            if !self.is_dirty(block / 8) {
+                self.since.remove(&(block / 8));
+            }
+        }
+    }
+
+    #[test]
+    fn no_version_is_lost_reordered_or_late_in_any_order_of_events() {
+        for seed in 0..20 {
+            let prng = &mut Prng::new(seed, "write buffer");
+            let order = [DestageOrder::LeastRecentlyWritten, DestageOrder::Wow][seed as usize % 2];
+            let max_age = Some(SimDuration::from_ms(5 + prng.below(40)));
+            let mut buffer = WriteBuffer::new(WriteBufferSpec { order, max_age, ..spec(12) });
+            let mut naive = Naive::default();
+            let mut under_way: Vec<(Range<u64>, Vec<u64>)> = Vec::new();
+            for step in 0..1_000 {
+                let now = at(step);
+                match prng.below(3) {
+                    0 => {
+                        let start = prng.below(150);
+                        let blocks = start..start + 1 + prng.below(20);
+                        if buffer.has_room(blocks.clone()) {
+                            buffer.write(blocks.clone(), now);
+                            blocks.for_each(|block| naive.write(block, step));
+                        }
+                    }
+                    1 => {
+                        let Some(blocks) = buffer.next_destage(now) else { continue };
+                        for (other, _) in &under_way {
+                            let apart = other.end <= blocks.start || blocks.end <= other.start;
+                            assert!(apart, "{other:?} and {blocks:?} are on their way together");
+                        }
+                        let versions = blocks.clone().map(|block| naive.memory[&block]).collect();
+                        blocks.clone().for_each(|block| naive.begin(block));
+                        under_way.push((blocks, versions));
+                    }
+                    _ if under_way.is_empty() => {}
+                    _ => {
+                        let at = prng.below(under_way.len() as u64) as usize;
+                        let (blocks, versions) = under_way.swap_remove(at);
+                        buffer.destaged(blocks.clone(), now);
+                        for (block, version) in blocks.zip(versions) {
+                            let before = naive.disk.insert(block, version);
+                            assert!(before.is_none_or(|before| before < version), "block {block}");
+                            if naive.memory[&block] == version {
+                                naive.memory.remove(&block);
+                            }
+                        }
+                    }
+                }
+                let held: BTreeSet<u64> = (0..180).filter(|&block| buffer.holds(block)).collect();
+                assert_eq!(held, naive.memory.keys().copied().collect(), "what only memory has");
+                let mut missing = Vec::new();
+                buffer.missing(0..180, |run| missing.extend(run));
+                assert_eq!(missing, (0..180).filter(|b| !held.contains(b)).collect::<Vec<_>>());
+                // A block of which a part is on its way comes due when that part has arrived.
+                let waits = |number: &u64| {
+                    !under_way.iter().any(|(blocks, _)| blocks.clone().any(|b| b / 8 == *number))
+                };
+                let oldest = naive.since.iter().filter(|(n, _)| waits(n)).map(|(_, &t)| t).min();
+                assert_eq!(buffer.next_due(), oldest.map(|since| since + max_age.unwrap()));
+            }
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Caches and miss-ratio curves against slow and obvious ones.
+#![allow(missing_docs)]
+
+mod curves;
+mod naive;
+mod policies;
+mod read_cache;
+mod shared_trace;
+mod storage;

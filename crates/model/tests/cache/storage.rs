@@ -1,0 +1,281 @@
+//! The whole cache in front of a disk that serves one request after the other.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use freewheel_model::cache::{
+    CachePolicy, CacheRequest, ConditionalSpec, DestageOrder, DiskRequest, OpportunisticSpec,
+    PrefetchSpec, Purpose, ReadCacheSpec, StorageCache, StorageCacheSpec, WriteBufferSpec,
+};
+use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
+
+const CAPACITY: Blocks = Blocks::new(4_000);
+
+fn at(ms: u64) -> SimTime {
+    SimTime::from_ns(ms * 1_000_000)
+}
+
+fn cache_of(capacity: u32) -> ReadCacheSpec {
+    ReadCacheSpec { policy: CachePolicy::Lru, ..ReadCacheSpec::tr03(capacity) }
+}
+
+/// No memory and no prefetching.
+fn bare() -> StorageCacheSpec {
+    StorageCacheSpec {
+        read: cache_of(0),
+        prefetch_buffer: None,
+        prefetch: PrefetchSpec::Off,
+        opportunistic: OpportunisticSpec::default(),
+        write: None,
+        destages_max: 8,
+    }
+}
+
+fn buffer_of(capacity: u32) -> WriteBufferSpec {
+    WriteBufferSpec {
+        capacity,
+        buffer_block: Blocks::new(8),
+        high_mark: 0.8,
+        low_mark: 0.2,
+        order: DestageOrder::default(),
+        max_age: Some(SimDuration::from_ms(500)),
+        is_volatile: true,
+    }
+}
+
+fn read(start: u64, blocks: u64, tag: u64) -> CacheRequest {
+    let (start, blocks) = (Lbn::new(start), Blocks::new(blocks));
+    CacheRequest { tag, op: Op::Read, start, blocks, fua: false }
+}
+
+fn write(start: u64, blocks: u64, tag: u64) -> CacheRequest {
+    CacheRequest { op: Op::Write, ..read(start, blocks, tag) }
+}
+
+/// A cache and its disk, step by step.
+struct System {
+    cache: StorageCache,
+    queue: VecDeque<DiskRequest>,
+    answered: Vec<u64>,
+    /// What the disk did, in order.
+    done: Vec<(Purpose, u64, u64)>,
+    now: u64,
+}
+
+impl System {
+    fn new(spec: StorageCacheSpec) -> Self {
+        let cache = StorageCache::new(spec, CAPACITY);
+        Self { cache, queue: VecDeque::new(), answered: Vec::new(), done: Vec::new(), now: 0 }
+    }
+
+    fn collect(&mut self) {
+        self.cache.take_answered(|tag| self.answered.push(tag));
+        self.cache.take_issued(|request| self.queue.push_back(request));
+    }
+
+    fn arrive(&mut self, request: CacheRequest) {
+        self.cache.arrive(request, at(self.now));
+        self.collect();
+    }
+
+    /// What the disk takes next.
+    fn next(&mut self) -> Option<DiskRequest> {
+        if let Some(request) = self.cache.next_at_once() {
+            return Some(request);
+        }
+        if self.cache.is_short() {
+            while let Some(request) = self.cache.next_destage(at(self.now)) {
+                self.queue.push_back(request);
+            }
+        }
+        let next = self.queue.pop_front().or_else(|| self.cache.next_destage(at(self.now)));
+        next.or_else(|| self.cache.next_opportunistic())
+    }
+
+    /// The disk does one request in a millisecond; false when it has nothing to do.
+    fn step(&mut self) -> bool {
+        let Some(request) = self.next() else { return false };
+        self.now += 1;
+        self.done.push((request.purpose, request.start.get(), request.blocks.get()));
+        self.cache.ended(&request, &[], at(self.now));
+        self.collect();
+        true
+    }
+
+    fn run(&mut self) {
+        while self.step() {}
+    }
+}
+
+#[test]
+fn a_cache_of_no_size_passes_every_request_on_as_it_is() {
+    let mut system = System::new(bare());
+    let requests = [read(0, 8, 1), write(16, 3, 2), read(0, 8, 3), read(2, 9, 4)];
+    requests.into_iter().for_each(|request| {
+        system.arrive(request);
+        system.run();
+    });
+    assert_eq!(
+        system.done,
+        [
+            (Purpose::Fetch, 0, 8),
+            (Purpose::WriteThrough, 16, 3),
+            (Purpose::Fetch, 0, 8),
+            (Purpose::Fetch, 2, 9)
+        ]
+    );
+    assert_eq!(system.answered, [1, 2, 3, 4]);
+}
+
+#[test]
+fn a_read_is_answered_before_its_read_ahead_and_the_next_one_finds_it() {
+    let prefetch = PrefetchSpec::ReadAhead { amount: Blocks::new(64) };
+    let mut system = System::new(StorageCacheSpec { read: cache_of(100), prefetch, ..bare() });
+    system.arrive(read(8, 8, 1));
+    assert!(system.step());
+    assert_eq!(system.answered, [1]);
+    // A read of blocks in flight waits for the read-ahead, and is no miss.
+    system.arrive(read(16, 8, 2));
+    system.run();
+    system.arrive(read(60, 8, 3));
+    assert_eq!(system.done, [(Purpose::Fetch, 8, 8), (Purpose::ReadAhead, 16, 64)]);
+    assert_eq!(system.answered, [1, 2, 3]);
+    let counts = system.cache.counts();
+    assert_eq!((counts.reads, counts.read_misses, counts.reads_of_blocks_in_flight), (3, 1, 1));
+}
+
+#[test]
+fn an_idle_disk_reads_on_to_the_total_until_a_request_comes() {
+    let opportunistic =
+        OpportunisticSpec { read_ahead: Blocks::new(256), ..OpportunisticSpec::default() };
+    let prefetch = PrefetchSpec::ReadAhead { amount: Blocks::new(64) };
+    let spec = StorageCacheSpec { read: cache_of(100), prefetch, opportunistic, ..bare() };
+    let mut system = System::new(spec);
+    system.arrive(read(0, 8, 1));
+    system.run();
+    // 64 blocks behind the read at any rate, and in pieces up to 256.
+    let pieces = (0..24).map(|n| (Purpose::Opportunistic, 72 + 8 * n, 8));
+    let expected: Vec<_> =
+        [(Purpose::Fetch, 0, 8), (Purpose::ReadAhead, 8, 64)].into_iter().chain(pieces).collect();
+    assert_eq!(system.done, expected);
+
+    let mut system = System::new(spec);
+    system.arrive(read(0, 8, 1));
+    (0..4).for_each(|_| assert!(system.step()));
+    system.arrive(read(2_000, 8, 2));
+    system.step();
+    assert_eq!(system.done.last(), Some(&(Purpose::Fetch, 2_000, 8)));
+}
+
+#[test]
+fn opportunistic_data_stay_in_their_own_buffer_until_they_are_read() {
+    let opportunistic =
+        OpportunisticSpec { read_ahead: Blocks::new(8), ..OpportunisticSpec::default() };
+    let read_cache = cache_of(2);
+    let spec = StorageCacheSpec {
+        read: read_cache,
+        prefetch_buffer: Some(cache_of(1)),
+        opportunistic,
+        ..bare()
+    };
+    let mut system = System::new(spec);
+    system.arrive(read(0, 8, 1));
+    system.run();
+    system.arrive(read(8, 4, 2));
+    system.arrive(read(8, 4, 3));
+    assert_eq!((system.answered.as_slice(), system.done.len()), ([1, 2, 3].as_slice(), 2));
+}
+
+#[test]
+fn a_write_is_answered_in_memory_and_a_full_buffer_makes_it_wait() {
+    let mut system = System::new(StorageCacheSpec { write: Some(buffer_of(2)), ..bare() });
+    system.arrive(write(0, 8, 1));
+    system.arrive(write(100, 12, 2));
+    assert_eq!(system.answered, [1], "the second needs two buffer blocks, and one is free");
+    system.run();
+    assert_eq!(system.answered, [1, 2]);
+    assert_eq!(system.cache.counts().stalled_writes, 1);
+}
+
+#[test]
+fn a_write_larger_than_the_buffer_and_one_with_fua_go_to_the_disk() {
+    let mut system = System::new(StorageCacheSpec { write: Some(buffer_of(2)), ..bare() });
+    system.arrive(write(0, 8, 1));
+    system.arrive(CacheRequest { fua: true, ..write(4, 8, 2) });
+    system.arrive(write(200, 100, 3));
+    assert_eq!(system.answered, [1]);
+    system.run();
+    assert_eq!(system.answered, [1, 2, 3]);
+    // The FUA write replaces blocks 4 to 7 in memory; 0 to 3 are young and stay.
+    assert_eq!(system.done, [(Purpose::WriteThrough, 4, 8), (Purpose::WriteThrough, 200, 100)]);
+    system.now = 600;
+    system.run();
+    assert_eq!(system.done.last(), Some(&(Purpose::Destage, 0, 4)));
+}
+
+#[test]
+fn a_read_of_written_blocks_needs_no_disk_and_fetches_only_what_is_between() {
+    let mut system = System::new(StorageCacheSpec { write: Some(buffer_of(8)), ..bare() });
+    system.arrive(write(8, 8, 1));
+    system.arrive(read(8, 8, 2));
+    system.arrive(read(12, 8, 3));
+    system.run();
+    assert_eq!(system.answered, [1, 2, 3]);
+    assert_eq!(system.done, [(Purpose::Fetch, 16, 4)]);
+}
+
+/// Every feature at once, chosen by the seed.
+fn any(prng: &mut Prng) -> StorageCacheSpec {
+    let blocks = |n| Blocks::new(n);
+    let conditional =
+        ConditionalSpec { backward: prng.chance(0.5), ..ConditionalSpec::tr03(blocks(16)) };
+    let prefetch = [
+        PrefetchSpec::Off,
+        PrefetchSpec::LargeFetchUnit { unit: blocks(64) },
+        PrefetchSpec::ReadAhead { amount: blocks(40) },
+        PrefetchSpec::Conditional(conditional),
+    ][prng.below(4) as usize];
+    let opportunistic = OpportunisticSpec {
+        read_ahead: blocks(prng.below(2) * 100),
+        free_blocks: true,
+        just_in_time_seek: true,
+    };
+    StorageCacheSpec {
+        read: cache_of(prng.below(3) as u32 * 20),
+        prefetch_buffer: prng.chance(0.5).then(|| cache_of(10)),
+        prefetch,
+        opportunistic,
+        write: prng.chance(0.7).then(|| buffer_of(1 + prng.below(20) as u32)),
+        destages_max: 1 + prng.below(8) as u32,
+    }
+}
+
+#[test]
+fn every_request_is_answered_once_whatever_the_order_of_events() {
+    for seed in 0..200 {
+        let prng = &mut Prng::new(seed, "storage cache");
+        let mut system = System::new(any(prng));
+        let mut arrived = 0;
+        let hot = prng.below(3_000);
+        while arrived < 300 || system.step() {
+            if arrived < 300 && prng.chance(0.4) {
+                arrived += 1;
+                let start =
+                    if prng.chance(0.6) { hot + prng.below(200) } else { prng.below(3_900) };
+                let request = read(start, 1 + prng.below(40), arrived);
+                let op = if prng.chance(0.5) { Op::Write } else { Op::Read };
+                let fua = op == Op::Write && prng.chance(0.1);
+                system.arrive(CacheRequest { op, fua, ..request });
+            } else if arrived < 300 {
+                system.step();
+            }
+        }
+        let mut times: BTreeMap<u64, u32> = BTreeMap::new();
+        system.answered.iter().for_each(|&tag| *times.entry(tag).or_default() += 1);
+        let wrong: Vec<u64> = (1..=300).filter(|tag| times.get(tag) != Some(&1)).collect();
+        assert!(wrong.is_empty(), "seed {seed}: {wrong:?}");
+        let counts = system.cache.counts();
+        assert_eq!(counts.reads + counts.writes, 300);
+        let fetches = system.done.iter().filter(|done| done.0 == Purpose::Fetch).count();
+        assert_eq!(counts.read_misses, fetches as u64);
+    }
+}

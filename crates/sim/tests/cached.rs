@@ -1,0 +1,160 @@
+//! Runs behind a storage system's cache.
+#![allow(missing_docs)]
+
+use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::source::{Request, Source, SourceError};
+use freewheel_sim::{CacheWork, Completion, RunResult};
+use freewheel_units::{Blocks, Op, SimDuration, SimTime, VolumeBlock};
+
+fn run(text: &str, overrides: &[&str]) -> (RunResult, Vec<Completion>) {
+    let overrides: Vec<String> = overrides.iter().map(|text| (*text).into()).collect();
+    let config = SimConfig::parse(text, "test", &overrides).unwrap();
+    let mut completions = Vec::new();
+    let mut observer = |completion: &Completion| completions.push(*completion);
+    let result =
+        Experiment::new(config).unwrap().run_observed(Some(&mut observer), &mut |_, _| ()).unwrap();
+    (result, completions)
+}
+
+const CLOSED: &str = r#"
+    drive = "atlas10k"
+    scheduler = { policy = "sptf" }
+    [workload]
+    kind = "closed"
+    outstanding = 12
+    requests = 3000
+    pattern = { read_share = 0.6, size = "8KiB" }
+"#;
+
+/// A cache that is nothing but a queue.
+const NO_CACHE: [&str; 2] = ["cache.size=0B", "cache.queue_depth=4096"];
+
+#[test]
+fn a_cache_of_size_zero_changes_not_one_nanosecond() {
+    let policies = ["fcfs", "sptf", "clook", "asatf"];
+    for (seed, policy) in policies.into_iter().enumerate() {
+        for electronics in ["electronics=false", "electronics=true"] {
+            let policy = format!("scheduler.policy={policy}");
+            let seed = format!("seed={seed}");
+            let plain = [policy.as_str(), electronics, seed.as_str()];
+            let (bare, expected) = run(CLOSED, &plain);
+            let (cached, completions) = run(CLOSED, &[&plain[..], &NO_CACHE[..]].concat());
+            assert_eq!(bare.result_hash, cached.result_hash, "{policy} {electronics}");
+            let ends = |list: &[Completion]| -> Vec<_> {
+                list.iter().map(|c| (c.request.tag, c.arrival, c.end)).collect()
+            };
+            assert_eq!(ends(&completions), ends(&expected), "{policy} {electronics}");
+            let work = cached.cache.unwrap();
+            assert_eq!((work.reads, work.writes), (work.read_misses, work.write_misses));
+        }
+    }
+}
+
+/// A closed client that thinks 20 ms and then asks for the next of its requests.
+struct Client {
+    requests: Vec<(Op, u64)>,
+    asked: usize,
+    next: Option<SimTime>,
+}
+
+impl Client {
+    fn new(requests: Vec<(Op, u64)>) -> Self {
+        Self { requests, asked: 0, next: Some(SimTime::ZERO) }
+    }
+}
+
+impl Source for Client {
+    fn next_arrival(&mut self) -> Result<Option<SimTime>, SourceError> {
+        Ok(self.next.filter(|_| self.asked < self.requests.len()))
+    }
+
+    fn take(&mut self) -> Request {
+        let (op, start) = self.requests[self.asked];
+        self.next = None;
+        self.asked += 1;
+        let (start, blocks) = (VolumeBlock::new(start), Blocks::new(8));
+        Request { op, start, blocks, fua: false, tag: self.asked as u64 }
+    }
+
+    fn completed(&mut self, _: u64, now: SimTime) {
+        self.next = Some(now + SimDuration::from_ms(20));
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        (self.asked as u64, self.requests.len() as u64)
+    }
+}
+
+fn serve(requests: &[(Op, u64)], overrides: &[&str]) -> (CacheWork, RunResult) {
+    let overrides = [&["electronics=false"], overrides].concat();
+    let overrides: Vec<String> = overrides.iter().map(|text| (*text).into()).collect();
+    let config = SimConfig::parse(CLOSED, "test", &overrides).unwrap();
+    let mut client = Client::new(requests.to_vec());
+    let experiment = Experiment::new(config).unwrap();
+    let result = experiment.run_source(&mut client, Vec::new(), &mut |_| ()).unwrap();
+    assert_eq!(result.requests, requests.len() as u64, "every request is answered");
+    (result.cache.unwrap(), result)
+}
+
+#[test]
+fn a_hit_takes_no_time_and_no_arm() {
+    let requests: Vec<_> = (0..200).map(|n| (Op::Read, n % 100 * 10_000)).collect();
+    let (work, result) = serve(&requests, &["cache.size=1MiB"]);
+    assert_eq!(work.read_misses, 100);
+    let (none, without) = serve(&requests, &["cache.size=0B"]);
+    assert_eq!(none.read_misses, 200);
+    let share = work.read_service_ns as f64 / none.read_service_ns as f64;
+    assert!((0.47..0.53).contains(&share), "half of the reads need the arm: {share}");
+    assert!(result.read_response.mean_ns < 0.6 * without.read_response.mean_ns);
+}
+
+#[test]
+fn a_large_write_buffer_answers_every_write_at_once() {
+    let requests: Vec<_> = (0..300).map(|n| (Op::Write, n * 10_000)).collect();
+    let (work, result) = serve(&requests, &["cache.write_buffer.size=64MiB"]);
+    assert_eq!(result.write_response.max_ns, 0, "no write waited");
+    // 300 writes of 20 ms each pass in 6 s, and none is 30 s old.
+    assert_eq!((work.write_misses, work.stalled_writes, work.destages), (300, 0, 0));
+    assert_eq!(work.at_risk_max_bytes, 300 * 4096);
+    let aged = ["cache.write_buffer.size=64MiB", "cache.write_buffer.max_age=1s"];
+    let (work, _) = serve(&requests, &aged);
+    assert!((240..=250).contains(&work.destages), "{work:?}");
+    assert!(work.at_risk_max_bytes <= 52 * 4096, "about a second of writes: {work:?}");
+}
+
+#[test]
+fn a_small_write_buffer_fills_and_makes_a_burst_wait() {
+    let overrides = ["electronics=false", "cache.size=0B", "cache.write_buffer.size=256KiB"];
+    let (result, completions) = run(CLOSED, &overrides);
+    let work = result.cache.unwrap();
+    assert_eq!(completions.len(), 3000);
+    assert!(work.stalled_writes > 0 && work.destages > 500, "{work:?}");
+    assert!(result.write_response.max_ns > 0 && work.at_risk_max_bytes <= 256 << 10);
+}
+
+#[test]
+fn each_kind_of_prefetching_serves_a_sequential_reader() {
+    let requests: Vec<_> = (0..400).map(|n| (Op::Read, 1_024_000 + n * 8)).collect();
+    let misses = |overrides: &[&str]| serve(&requests, overrides).0.read_misses;
+    assert_eq!(misses(&["cache.size=8MiB"]), 400);
+    let kind = |text: &str| misses(&["cache.size=8MiB", text]);
+    // Units of 64 KiB hold 16 reads, read-ahead of 32 KiB 8 more reads.
+    assert_eq!(kind("cache.prefetch={ kind = 'large-fetch-unit', unit = '64KiB' }"), 25);
+    assert_eq!(kind("cache.prefetch={ kind = 'read-ahead', amount = '32KiB' }"), 45);
+    assert!(kind("cache.prefetch={ kind = 'conditional', segment = '8KiB' }") <= 12);
+    // Idle time reads on behind each miss, to 128 KiB.
+    assert_eq!(kind("cache.opportunistic.read_ahead=128KiB"), 13);
+}
+
+#[test]
+fn blocks_that_pass_before_a_read_are_free() {
+    // The second read lies on the same track, right before the first.
+    let requests: Vec<_> = (0..100)
+        .flat_map(|n| [(Op::Read, n * 150_000 + 200), (Op::Read, n * 150_000 + 192)])
+        .collect();
+    let free = ["cache.size=8MiB", "cache.opportunistic.free_blocks=true"];
+    let (work, with) = serve(&requests, &free);
+    let (_, without) = serve(&requests, &["cache.size=8MiB"]);
+    assert!(work.read_misses < 120, "{work:?}");
+    assert!(with.elapsed_ns < without.elapsed_ns);
+}
