@@ -231,6 +231,7 @@ fn override_text(text: &str) -> Result<String, String> {
 fn key(error: &ConfigError) -> Option<&'static str> {
     match error {
         ConfigError::Array { .. }
+        | ConfigError::Cache { .. }
         | ConfigError::Freeblock { .. }
         | ConfigError::PredictiveScheduler { .. }
         | ConfigError::QueueDepth { .. }
