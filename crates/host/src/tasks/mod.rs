@@ -19,7 +19,9 @@ mod task;
 
 use std::collections::BTreeMap;
 
-use freewheel_freeblock::tasks::{BlockSelection, Event, Extent, TaskError, TaskId, Tasks};
+use freewheel_freeblock::tasks::{
+    BlockSelection, Event, Extent, TaskError, TaskId, TaskKind, Tasks,
+};
 use freewheel_freeblock::{Effort, uses};
 use freewheel_model::drive::Drive;
 use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, SimDuration, SimTime};
@@ -32,7 +34,7 @@ use self::task::ServedTask;
 
 pub use pieces::CommandData;
 pub use reads::{EraseCopies, OwnRead};
-pub use spec::{ServedTaskKind, ServedTaskSpec};
+pub use spec::{SERVED_KINDS, ServedTaskSpec};
 pub use task::{ServedTaskReport, ServedTaskState};
 
 /// Ended tasks that are remembered.
@@ -90,6 +92,12 @@ pub enum ServedTaskError {
         blocks: u64,
         /// What the device has.
         sector_bytes: u32,
+    },
+    /// A server has no tasks of this kind.
+    #[error("kind is {}: a server has tasks of `scan`, `scrub` and `backup` alone", kind.word())]
+    Kind {
+        /// Rejected kind.
+        kind: TaskKind,
     },
     /// The planner refused it.
     #[error(transparent)]
@@ -151,7 +159,7 @@ pub fn shortest_track(drive: &Drive) -> u32 {
 /// second for a large drive: now, before a client waits.
 fn prepare(planner: &mut Tasks, usual_block: u32) {
     let usual =
-        ServedTaskSpec::new(ServedTaskKind::Scan, Extent::new(0, usual_block.into()), usual_block);
+        ServedTaskSpec::new(TaskKind::Scan, Extent::new(0, usual_block.into()), usual_block);
     // A drive smaller than that needs no time.
     if let Ok(planner_task) = planner.register(SimTime::ZERO, usual.planner_spec(Some(usual.range)))
     {
@@ -237,6 +245,9 @@ impl ServedTasks {
     pub fn create(&mut self, now: SimTime, spec: ServedTaskSpec) -> Result<u64, ServedTaskError> {
         if let Some(why) = self.lost.clone() {
             return Err(ServedTaskError::Lost { why });
+        }
+        if !SERVED_KINDS.contains(&spec.kind) {
+            return Err(ServedTaskError::Kind { kind: spec.kind });
         }
         spec.check(self.planner.drive().blocks())?;
         self.check_sectors(&spec)?;

@@ -1,12 +1,11 @@
 //! Reads of tasks outside of gaps, which are ordered with clients' requests.
 
 use freewheel_freeblock::PromotionId;
-use freewheel_freeblock::tasks::{BLOCK_SIZE_MAX, BlockSelection, Extent, TaskId};
+use freewheel_freeblock::tasks::{BLOCK_SIZE_MAX, BlockSelection, Extent, TaskId, TaskKind};
 use freewheel_model::drive::Drive;
 use freewheel_units::{BLOCK_BYTES, Lbn, SimTime};
 
 use super::runs::Runs;
-use super::spec::ServedTaskKind;
 use super::task::{ServedTask, ServedTaskState, split};
 use super::{ServedTaskOutput, ServedTasks, shortest_track};
 
@@ -97,7 +96,7 @@ impl ServedTasks {
             let start = read.extent.start.get();
             read.is_last_chance |= start < to && from < start + read.extent.blocks.get();
         }
-        let is_backup = |task: &&ServedTask| task.spec.kind == ServedTaskKind::Backup;
+        let is_backup = |task: &&ServedTask| task.spec.kind == TaskKind::Backup;
         let backups = self.by_planner_task.iter();
         let backups: Vec<(TaskId, u64)> = backups
             .filter(|(_, id)| self.tasks.get(id).as_ref().is_some_and(is_backup))
@@ -298,7 +297,7 @@ impl ServedTasks {
             task.own_blocks -= extent.blocks.get();
             if task.state == ServedTaskState::Running {
                 let cannot_wait = purpose == Purpose::Copy
-                    || is_last_chance && task.spec.kind == ServedTaskKind::Backup;
+                    || is_last_chance && task.spec.kind == TaskKind::Backup;
                 let halves = halves(extent, sector).filter(|_| data.is_none() && cannot_wait);
                 if let Some((first, second)) = halves.filter(|_| divisible) {
                     let mut read = |half| self.begin_read(id, half, Purpose::Copy, None);

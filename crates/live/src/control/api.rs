@@ -1,7 +1,7 @@
 //! The messages of the control interface, for both ends. Blocks have 512 bytes, times are nanoseconds.
 
 use freewheel_freeblock::Effort;
-use freewheel_freeblock::tasks::{BLOCK_SIZE_MAX, Extent, Priority};
+use freewheel_freeblock::tasks::{BLOCK_SIZE_MAX, Extent, Priority, TaskKind};
 use freewheel_host::{Account, MarginInUse};
 use freewheel_model::drive::SeekDirection;
 use freewheel_model::stats::Distribution;
@@ -9,9 +9,9 @@ use freewheel_units::{BLOCK_BYTES, Blocks, Op, SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::names::{KindSchema, PrioritySchema, served_kind};
 use crate::serve::{
-    self, PredictionMark, SectorSizes, ServedTaskKind, ServedTaskReport, ServedTaskSpec,
-    ServedTaskState,
+    self, PredictionMark, SectorSizes, ServedTaskReport, ServedTaskSpec, ServedTaskState,
 };
 
 /// Longest time that a task may be given: a year.
@@ -19,31 +19,6 @@ const TIME_MAX: SimDuration = SimDuration::from_secs(365 * 24 * 3600);
 
 /// A limit that no drive reaches: 128 PiB.
 pub(crate) const BLOCKS_END: u64 = 1 << 48;
-
-/// The kind of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum TaskKind {
-    /// Each block once, as it is when it is read.
-    Scan,
-    /// The same, to find unreadable blocks.
-    Scrub,
-    /// Each block once, as it was when the task began: blocks are read before a client writes over them.
-    Backup,
-}
-
-/// Weight of a task's blocks against those of other tasks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum TaskPriority {
-    /// Weight 1.
-    Low,
-    /// Weight 4.
-    #[default]
-    Normal,
-    /// Weight 16.
-    High,
-}
 
 /// State of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -68,6 +43,8 @@ pub enum TaskState {
 #[serde(deny_unknown_fields)]
 pub struct TaskRequest {
     /// Its kind.
+    #[schema(value_type = KindSchema)]
+    #[serde(deserialize_with = "served_kind")]
     pub kind: TaskKind,
     /// Its first block.
     #[serde(default)]
@@ -87,8 +64,9 @@ pub struct TaskRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_size_bytes: Option<u64>,
     /// Weight against other tasks.
+    #[schema(value_type = PrioritySchema)]
     #[serde(default)]
-    pub priority: TaskPriority,
+    pub priority: Priority,
     /// Deadline of a round, from its beginning. A late round weighs more. At most a year.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ns: Option<u64>,
@@ -114,7 +92,7 @@ impl TaskRequest {
             skip: Vec::new(),
             skip_since_ns: 0,
             block_size_bytes: None,
-            priority: TaskPriority::default(),
+            priority: Priority::default(),
             deadline_ns: None,
             idle_after_ns: None,
             repeat: false,
@@ -139,11 +117,6 @@ impl TaskRequest {
                 .into());
         }
         let blocks = self.blocks.unwrap_or(capacity.get().saturating_sub(self.first_block));
-        let kind = match self.kind {
-            TaskKind::Scan => ServedTaskKind::Scan,
-            TaskKind::Scrub => ServedTaskKind::Scrub,
-            TaskKind::Backup => ServedTaskKind::Backup,
-        };
         let skip = self.skip.iter();
         if !self.stream && !self.skip.is_empty() {
             return Err("skip: only for a task with `stream`".into());
@@ -151,16 +124,12 @@ impl TaskRequest {
         Ok(ServedTaskSpec {
             skip: skip.map(|range| Extent::new(range.first_block, range.blocks)).collect(),
             skip_since: SimTime::from_ns(self.skip_since_ns),
-            priority: match self.priority {
-                TaskPriority::Low => Priority::Low,
-                TaskPriority::Normal => Priority::Normal,
-                TaskPriority::High => Priority::High,
-            },
+            priority: self.priority,
             deadline: time("deadline_ns", self.deadline_ns)?,
             idle_after: time("idle_after_ns", self.idle_after_ns)?,
             repeats: self.repeat,
             has_reader: self.stream,
-            ..ServedTaskSpec::new(kind, Extent::new(self.first_block, blocks), size)
+            ..ServedTaskSpec::new(self.kind, Extent::new(self.first_block, blocks), size)
         })
     }
 }
@@ -223,6 +192,8 @@ pub struct Task {
     /// Its number.
     pub id: u64,
     /// Its kind.
+    #[schema(value_type = KindSchema)]
+    #[serde(deserialize_with = "served_kind")]
     pub kind: TaskKind,
     /// Its state.
     pub state: TaskState,
@@ -235,7 +206,8 @@ pub struct Task {
     /// Least size of a read.
     pub block_size_bytes: u64,
     /// Weight against other tasks.
-    pub priority: TaskPriority,
+    #[schema(value_type = PrioritySchema)]
+    pub priority: Priority,
     /// Deadline of a round, from its beginning.
     pub deadline_ns: Option<u64>,
     /// Uses idle time as well, after this time without a client's request.
@@ -274,11 +246,7 @@ impl Task {
         let until = report.ended.unwrap_or(now);
         Self {
             id: report.id,
-            kind: match kind {
-                ServedTaskKind::Scan => TaskKind::Scan,
-                ServedTaskKind::Scrub => TaskKind::Scrub,
-                ServedTaskKind::Backup => TaskKind::Backup,
-            },
+            kind: *kind,
             state: match report.state {
                 ServedTaskState::Waiting => TaskState::Waiting,
                 ServedTaskState::Running => TaskState::Running,
@@ -291,11 +259,7 @@ impl Task {
             first_block: range.start.get(),
             blocks: report.blocks.get(),
             block_size_bytes: u64::from(*block_size) * BLOCK_BYTES,
-            priority: match priority {
-                Priority::Low => TaskPriority::Low,
-                Priority::Normal => TaskPriority::Normal,
-                Priority::High => TaskPriority::High,
-            },
+            priority: *priority,
             deadline_ns: deadline.map(SimDuration::ns),
             idle_after_ns: idle_after.map(SimDuration::ns),
             repeat: *repeats,

@@ -34,7 +34,7 @@ use crate::source::{Request, Source, SourceError};
 pub use config::{FreeblockConfig, IdleConfig};
 pub use promote::{PromoteTail, PromotedWork};
 pub use result::{BackgroundResult, GapShares, Gaps, IdleStarts, Progress, Round, TaskResult};
-pub use task::{BackgroundTask, TaskConfig, TaskKind};
+pub use task::TaskConfig;
 pub use uses::{CompareResult, PrefetchResult, UseResult};
 pub use write_back::WriteBackResult;
 

@@ -1,11 +1,11 @@
 //! Results of the background work of an arm.
 
+use freewheel_freeblock::tasks::RoundKind;
 use freewheel_freeblock::{ByNodes, GapUse, IdleTimer, Opportunity};
 use freewheel_units::SimDuration;
 use serde::Serialize;
 
 use super::promote::PromotedWork;
-use super::task::TaskKind;
 use super::uses::UseResult;
 
 /// The background work of one arm.
@@ -36,8 +36,8 @@ pub struct BackgroundResult {
 pub struct TaskResult {
     /// Name in the experiment, or else the kind.
     pub name: String,
-    /// Kind of the task.
-    pub kind: TaskKind,
+    /// What a round is.
+    pub kind: RoundKind,
     /// Blocks of a round: both versions of a comparison, zero for a task without rounds. A task without
     /// rounds reports everything in the round under way.
     pub blocks: u64,
