@@ -19,8 +19,10 @@ pub mod device;
 mod fair_queue;
 mod margins;
 mod predict;
+mod promote_tail;
 pub mod scheduler;
 pub mod tasks;
+mod write_back;
 
 pub use deadline::{Deciding, MayGoOn, to_the_end};
 pub use fair_queue::Client;
@@ -28,4 +30,6 @@ pub use margins::MarginInUse;
 pub use predict::{
     Account, Conservatism, PoorPrediction, PredictionMonitor, PredictionSpec, SameTrack,
 };
+pub use promote_tail::{PromoteTail, PromotedWork, PromotionAnchor, RoundState, TailPromotion};
 pub use scheduler::{Command, Finished, HostScheduler, Part, PredictiveScheduler};
+pub use write_back::{WriteBack, WriteBackResult};

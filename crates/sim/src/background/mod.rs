@@ -3,12 +3,10 @@
 
 mod config;
 mod copy_before_write;
-mod promote;
 mod result;
 mod running;
 mod task;
 mod uses;
-mod write_back;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,25 +16,23 @@ use freewheel_freeblock::{
     Foreground, ForegroundEvent, ForegroundObserver, FreeRun, GapUse, IdlePlanner, IdleTimer,
     Opportunity, Options, Planner, Promoter, STEPS_MAX, WriteCache,
 };
+use freewheel_host::{PromotionAnchor, TailPromotion, WriteBack};
 use freewheel_model::drive::{Departure, Drive};
 use freewheel_model::sched::PolicySpec;
 use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 
 use self::copy_before_write::Copies;
-use self::promote::{PromotionAnchor, Tail};
 use self::running::{DeliveryPath, Running};
 use self::task::names;
 use self::uses::{BeginError, Use};
-use self::write_back::WriteBack;
 use crate::result::mix;
 use crate::source::{Request, Source, SourceError};
 
 pub use config::{FreeblockConfig, IdleConfig};
-pub use promote::{PromoteTail, PromotedWork};
+pub use freewheel_host::{PromoteTail, PromotedWork, WriteBackResult};
 pub use result::{BackgroundResult, GapShares, Gaps, IdleStarts, Progress, Round, TaskResult};
 pub use task::TaskConfig;
 pub use uses::{CompareResult, PrefetchResult, UseResult};
-pub use write_back::WriteBackResult;
 
 /// The tasks of one arm.
 pub(crate) struct Background {
@@ -208,7 +204,7 @@ impl Background {
         }
     }
 
-    fn tails(&mut self) -> impl Iterator<Item = &mut Tail> {
+    fn tails(&mut self) -> impl Iterator<Item = &mut TailPromotion> {
         self.running.iter_mut().filter_map(Running::tail)
     }
 }

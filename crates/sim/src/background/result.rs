@@ -2,10 +2,10 @@
 
 use freewheel_freeblock::tasks::RoundKind;
 use freewheel_freeblock::{ByNodes, GapUse, IdleTimer, Opportunity};
+use freewheel_host::PromotedWork;
 use freewheel_units::SimDuration;
 use serde::Serialize;
 
-use super::promote::PromotedWork;
 use super::uses::UseResult;
 
 /// The background work of one arm.

@@ -4,9 +4,9 @@ use freewheel_freeblock::tasks::{
     BlockSelection, Event, Extent, Promoted, TaskId, TaskSpec, Tasks,
 };
 use freewheel_freeblock::{Estimate, GapUse, Opportunity, PromotionId};
+use freewheel_host::{PromotionAnchor, RoundState, TailPromotion};
 use freewheel_units::{Blocks, SimDuration, SimTime};
 
-use super::promote::{PromotionAnchor, RoundState, Tail};
 use super::result::{Progress, Round, TaskResult};
 use super::task::TaskConfig;
 use super::uses::{BeginError, Use};
@@ -52,7 +52,7 @@ pub(super) struct Running {
     /// Blocks of its rounds that the run still waits for.
     unfinished: u64,
     /// What promotes the last blocks of a round, if something does.
-    tail: Option<Tail>,
+    tail: Option<TailPromotion>,
     /// What asks for its blocks as they come up, if something does.
     user: Option<Use>,
 }
@@ -73,7 +73,7 @@ impl Running {
             Some(user) => user.task(),
             None => tasks.register(SimTime::ZERO, spec.clone())?,
         };
-        let tail = config.promote_tail.map(|tail| Tail::new(tail, config.size(), anchor));
+        let tail = config.promote_tail.map(|tail| TailPromotion::new(tail, config.size(), anchor));
         let mut running = Self {
             id,
             unfinished: config.rounds.unwrap_or(0) * blocks,
@@ -105,7 +105,7 @@ impl Running {
         let Self { began, blocks, ref round, .. } = *self;
         let is_over = self.is_done() || !self.config.result_kind().has_rounds();
         let left = if is_over { 0 } else { blocks - round.settled() };
-        RoundState { began, left, promoted: round.promoted }
+        RoundState { number: self.rounds.len(), began, left, promoted: round.promoted }
     }
 
     /// Splits an extent into blocks of the task.
@@ -166,7 +166,7 @@ impl Running {
         blocks
     }
 
-    pub fn tail(&mut self) -> Option<&mut Tail> {
+    pub fn tail(&mut self) -> Option<&mut TailPromotion> {
         self.tail.as_mut()
     }
 
@@ -182,8 +182,8 @@ impl Running {
 
     /// The next request for the last blocks of the round, if it is time for one.
     pub fn promote_tail(&mut self, now: SimTime, tasks: &mut Tasks) -> Option<Promoted> {
-        let (number, state) = (self.rounds.len(), self.state());
-        let promoted = self.tail.as_mut()?.promote(now, tasks, self.id, number, &state)?;
+        let state = self.state();
+        let promoted = self.tail.as_mut()?.promote(now, tasks, self.id, &state)?;
         self.is_promoted_from(now);
         Some(promoted)
     }

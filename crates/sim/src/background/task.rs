@@ -4,11 +4,10 @@ use freewheel_freeblock::tasks::{
     BLOCK_SIZE_MAX, Extent, Pace, Priority, RoundKind, TaskKind, TaskSpec, Until,
 };
 use freewheel_freeblock::uses::{self, Versions};
+use freewheel_host::PromoteTail;
 use freewheel_units::{Blocks, Bytes, Lbn, Op, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use super::promote::PromoteTail;
 
 /// A background task of an experiment: an entry of `freeblock.tasks`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

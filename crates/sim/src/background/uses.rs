@@ -5,12 +5,12 @@ use freewheel_freeblock::tasks::{Event, TaskError, TaskId, TaskKind, Tasks};
 use freewheel_freeblock::uses::{
     Compare, CompareCounts, CompareError, Pair, PrefetchCounts, PrefetchError, Prefetcher,
 };
+use freewheel_host::{WriteBack, WriteBackResult};
 use freewheel_units::{Op, SimTime};
 use serde::Serialize;
 use thiserror::Error;
 
 use super::task::TaskConfig;
-use super::write_back::{WriteBack, WriteBackResult};
 
 /// Reason for which a background task cannot begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]

@@ -40,8 +40,8 @@ impl PromoteTail {
         Self { cost, outstanding: one(), merged_max: merged_max() }
     }
 
-    /// Checks the table for blocks of this size.
-    pub(super) fn check(&self, block_size: Bytes) -> Result<(), String> {
+    /// Checks the table for blocks of this size. Names the wrong key.
+    pub fn check(&self, block_size: Bytes) -> Result<(), String> {
         let Self { cost, outstanding, merged_max } = *self;
         if !(cost > 0.0 && cost <= 1.0) {
             return Err(format!("`cost` is {cost}: more than 0 and at most 1 is allowed"));
@@ -71,15 +71,24 @@ pub struct PromotedWork {
 }
 
 /// Progress of a round.
-pub(super) struct RoundState {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RoundState {
+    /// Number of the round, from 0.
+    pub number: usize,
+    /// Begin of the round.
     pub began: SimTime,
-    /// Blocks that the round still wants.
+    /// Blocks of the task that the round still wants.
     pub left: u64,
+    /// Requests that the tail has promoted in the round.
     pub promoted: PromotedWork,
 }
 
-/// Decides which blocks to promote, and when.
-pub(super) struct Tail {
+/// Decides which blocks of a task to promote, and when.
+///
+/// The caller tells head times ([`took`](Self::took)) and ends ([`done`](Self::done)) of all foreground
+/// requests, and makes the requests that [`promote`](Self::promote) returns.
+#[derive(Debug, Clone)]
+pub struct TailPromotion {
     config: PromoteTail,
     /// Most blocks of 512 B in a request.
     limit: u32,
@@ -98,7 +107,7 @@ pub(super) struct Tail {
 
 /// Request near which a promoted one will be served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PromotionAnchor {
+pub enum PromotionAnchor {
     /// The one in service: the policy prefers near requests.
     OfArm,
     /// The last to arrive: the policy keeps the order of arrival.
@@ -106,6 +115,7 @@ pub(super) enum PromotionAnchor {
 }
 
 /// A promoted request that is not done.
+#[derive(Debug, Clone)]
 struct PromotedRequest {
     id: PromotionId,
     /// Number of its round.
@@ -113,7 +123,7 @@ struct PromotedRequest {
 }
 
 /// Time of the next count of missing blocks: a count searches all wanted blocks.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 struct RecountAt {
     /// Recount at this number of blocks, or fewer.
     left: u64,
@@ -129,7 +139,7 @@ impl RecountAt {
 /// may begin that late.
 const LOOK_STEP: u64 = 100;
 
-#[derive(Default)]
+#[derive(Debug, Clone, Default)]
 struct Mean {
     sum_ns: u64,
     count: u64,
@@ -146,7 +156,8 @@ impl Mean {
     }
 }
 
-impl Tail {
+impl TailPromotion {
+    /// Of a task with blocks of `size` x 512 B.
     pub fn new(config: PromoteTail, size: u32, ahead: PromotionAnchor) -> Self {
         Self {
             config,
@@ -162,13 +173,12 @@ impl Tail {
         }
     }
 
-    /// Takes the next blocks of round `number` out of the gaps, if the tail may promote now.
+    /// Takes the next blocks of `task` out of the gaps, if the tail may promote now.
     pub fn promote(
         &mut self,
         now: SimTime,
         tasks: &mut Tasks,
         task: TaskId,
-        number: usize,
         round: &RoundState,
     ) -> Option<Promoted> {
         if self.waiting.len() >= self.config.outstanding as usize || round.left == 0 {
@@ -186,7 +196,7 @@ impl Tail {
             return None;
         }
         let promoted = tasks.promote_next(task, self.from, self.limit).ok()??;
-        self.waiting.push(PromotedRequest { id: promoted.id, round: number });
+        self.waiting.push(PromotedRequest { id: promoted.id, round: round.number });
         Some(promoted)
     }
 
