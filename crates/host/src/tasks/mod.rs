@@ -13,7 +13,6 @@
 
 mod pieces;
 mod reads;
-mod runs;
 mod spec;
 mod task;
 
@@ -29,11 +28,11 @@ use thiserror::Error;
 
 use self::pieces::Pieces;
 use self::reads::ActiveRead;
-use self::runs::Runs;
 use self::task::ServedTask;
+use crate::runs::Runs;
 
 pub use pieces::CommandData;
-pub use reads::{EraseCopies, OwnRead};
+pub use reads::OwnRead;
 pub use spec::{SERVED_KINDS, ServedTaskSpec};
 pub use task::{ServedTaskReport, ServedTaskState};
 

@@ -5,7 +5,7 @@ use freewheel_freeblock::tasks::{
 };
 use freewheel_units::{Blocks, Op, SimDuration, SimTime};
 
-use super::runs::Runs;
+use crate::runs::Runs;
 
 /// Kinds of a server's tasks, all of which read. A scan or a scrub reads each block as it is; a backup
 /// reads it as it was when the task began, before a client writes over it.

@@ -6,8 +6,8 @@ use freewheel_freeblock::tasks::{Extent, TaskId};
 use freewheel_freeblock::{Estimate, PredictionMark};
 use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, SimTime};
 
-use super::runs::Runs;
 use super::spec::ServedTaskSpec;
+use crate::runs::Runs;
 
 /// State of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,6 +167,18 @@ impl ServedTask {
         self.again.extend(left);
         self.again_blocks -= taken.iter().map(|extent| extent.blocks.get()).sum::<u64>();
         taken
+    }
+
+    /// Takes what the planner does not have of the blocks that `from..to` touches: extents to read
+    /// separately, and blocks that it has not been given.
+    pub fn take_aside(&mut self, from: u64, to: u64) -> Vec<Extent> {
+        let mut aside = self.take_again(from, to);
+        let (first, size) = (self.spec.range.start.get(), u64::from(self.spec.block_size));
+        let end = first + self.spec.range.blocks.get();
+        let start = from.max(first) - (from.max(first) - first) % size;
+        let last = first + (to.min(end).max(start) - first).next_multiple_of(size);
+        aside.extend(self.ahead.take(Extent::new(start, last - start)));
+        aside
     }
 
     /// Whether what a command has brought is older than the task, whose data are of its beginning or

@@ -2,7 +2,7 @@
 //! results.
 
 mod config;
-mod copy_before_write;
+mod copies;
 mod result;
 mod running;
 mod task;
@@ -21,7 +21,7 @@ use freewheel_model::drive::{Departure, Drive};
 use freewheel_model::sched::PolicySpec;
 use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 
-use self::copy_before_write::Copies;
+use self::copies::CopyAccount;
 use self::running::{DeliveryPath, Running};
 use self::task::names;
 use self::uses::{BeginError, Use};
@@ -42,7 +42,7 @@ pub(crate) struct Background {
     unfinished: Option<Unfinished>,
     idle: Option<IdleUse>,
     is_idle: bool,
-    copies: Copies,
+    copies: CopyAccount,
     delivered_hash: u64,
 }
 
@@ -109,7 +109,7 @@ impl Background {
             unfinished,
             idle: config.idle.map(|config| IdleUse { timer: config.timer(), config }),
             is_idle: false,
-            copies: Copies::default(),
+            copies: CopyAccount::default(),
             delivered_hash: 0,
         })
     }
@@ -342,12 +342,12 @@ impl IdlePlanner for Background {
 }
 
 impl Promoter for Background {
-    fn read_before(&mut self, write: &Foreground, _: SimTime) -> Option<Promoted> {
+    fn read_before(&mut self, write: &Foreground, now: SimTime) -> Option<Promoted> {
         // Older data must be queued for the media before a write that may replace them.
         if let Some(promoted) = self.write_back().and_then(WriteBack::promoted) {
             return Some(promoted);
         }
-        self.copies.before(write, &self.running, &mut self.tasks)
+        self.copies.before(write, &self.running, &mut self.tasks, now)
     }
 
     fn promote(&mut self, now: SimTime) -> Option<Promoted> {

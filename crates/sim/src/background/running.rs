@@ -1,8 +1,6 @@
 //! A task during a run: its round, results, and expected end.
 
-use freewheel_freeblock::tasks::{
-    BlockSelection, Event, Extent, Promoted, TaskId, TaskSpec, Tasks,
-};
+use freewheel_freeblock::tasks::{Event, Extent, Promoted, TaskId, TaskSpec, Tasks};
 use freewheel_freeblock::{Estimate, GapUse, Opportunity, PromotionId};
 use freewheel_host::{PromotionAnchor, RoundState, TailPromotion};
 use freewheel_units::{Blocks, SimDuration, SimTime};
@@ -149,14 +147,9 @@ impl Running {
         self.config.result_kind().is_once() && !self.rounds.is_empty()
     }
 
-    /// Reads that must precede a foreground write to `extent`, in requests of at most `most` blocks of
-    /// 512 B.
-    pub fn read_before(&self, tasks: &mut Tasks, extent: Extent, most: u32) -> Vec<Promoted> {
-        if !self.spec.precedes_writes || self.is_done() {
-            return Vec::new();
-        }
-        let requests = tasks.promote(self.id, BlockSelection::Touching(&[extent]), most);
-        requests.expect("a registered task, and requests of at least a block")
+    /// Whether foreground writes wait until its blocks are read.
+    pub fn is_copied(&self) -> bool {
+        self.spec.precedes_writes && !self.is_done()
     }
 
     /// Takes up to so many blocks off those that the run waits for: how many.
