@@ -201,9 +201,10 @@ mod tests {
             let (from, to) = (write.start.get(), write.start.get() + write.blocks.get());
             let blocks = (3..3 + END / size * size).step_by(size as usize);
             let touched = blocks.filter(|&at| at < to && from < at + size);
+            // A backup that has everything has ended, and wants nothing.
             let is_wanted = |at: &u64| {
-                let wanted = self.tasks.wanted(task, Lbn::new(*at)).unwrap();
-                wanted.in_gap || promoted_too && wanted.promoted
+                let wanted = self.tasks.wanted(task, Lbn::new(*at));
+                wanted.is_ok_and(|wanted| wanted.in_gap || promoted_too && wanted.promoted)
             };
             touched.filter(is_wanted).collect()
         }
@@ -238,8 +239,9 @@ mod tests {
                 let wanted: Vec<_> =
                     (0..2).map(|number| world.wanted(number, write, promoted_too)).collect();
                 let mut copies = Copies::default();
-                for backup in world.backups.clone() {
-                    copies.claim(by, &mut world.tasks, backup, write, SimTime::ZERO).unwrap();
+                for (backup, wanted) in world.backups.clone().into_iter().zip(&wanted) {
+                    let claimed = copies.claim(by, &mut world.tasks, backup, write, SimTime::ZERO);
+                    assert!(claimed.is_ok() || wanted.is_empty(), "{claimed:?}");
                 }
                 let counted = [1, 2].map(|number| copies.withdrawn_blocks(number));
                 let reads = all_reads(&mut copies, &world.sizes);

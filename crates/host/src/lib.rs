@@ -33,6 +33,6 @@ pub use margins::MarginInUse;
 pub use predict::{
     Account, Conservatism, PoorPrediction, PredictionMonitor, PredictionSpec, SameTrack,
 };
-pub use promote_tail::{PromoteTail, PromotedWork, PromotionAnchor, RoundState, TailPromotion};
+pub use promote_tail::{PromoteTail, PromotionAnchor, RoundState, TailPromotion};
 pub use scheduler::{Command, Finished, HostScheduler, Part, PredictiveScheduler};
 pub use write_back::{WriteBack, WriteBackResult};

@@ -40,6 +40,11 @@ impl PromoteTail {
         Self { cost, outstanding: one(), merged_max: merged_max() }
     }
 
+    /// A tail with this cost whose requests have room for a block of `block_size`.
+    pub fn for_blocks(cost: f64, block_size: Bytes) -> Self {
+        Self { merged_max: merged_max().max(block_size), ..Self::at(cost) }
+    }
+
     /// Checks the table for blocks of this size. Names the wrong key.
     pub fn check(&self, block_size: Bytes) -> Result<(), String> {
         let Self { cost, outstanding, merged_max } = *self;
@@ -59,17 +64,6 @@ impl PromoteTail {
     }
 }
 
-/// Number and cost of promoted requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct PromotedWork {
-    /// Number of requests.
-    pub requests: u64,
-    /// Blocks of the task that these requests delivered.
-    pub blocks: u64,
-    /// Head time. A write that the drive's buffer took counts with its share of the destage, by blocks.
-    pub head_ns: u64,
-}
-
 /// Progress of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RoundState {
@@ -79,8 +73,8 @@ pub struct RoundState {
     pub began: SimTime,
     /// Blocks of the task that the round still wants.
     pub left: u64,
-    /// Requests that the tail has promoted in the round.
-    pub promoted: PromotedWork,
+    /// Head time of the requests that the tail has promoted in the round.
+    pub spent: SimDuration,
 }
 
 /// Decides which blocks of a task to promote, and when.
@@ -187,7 +181,7 @@ impl TailPromotion {
         let mean_ns = self.promoted.ns().or(self.foreground.ns())?;
         let waiting_ns = mean_ns * self.waiting.len() as f64;
         let elapsed_ns = now.saturating_since(round.began).ns() as f64;
-        let budget_ns = self.config.cost * elapsed_ns - round.promoted.head_ns as f64 - waiting_ns;
+        let budget_ns = self.config.cost * elapsed_ns - round.spent.ns() as f64 - waiting_ns;
         if !self.has_begun && !self.begins(now, tasks, task, round.left, budget_ns / mean_ns) {
             return None;
         }

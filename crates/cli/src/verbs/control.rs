@@ -90,6 +90,10 @@ pub struct PaceArgs {
     /// wait for one read
     #[arg(long, value_name = "TIME")]
     idle_after: Option<SimDuration>,
+    /// Read the last blocks of a round by foreground requests, at a cost of at most this share of its
+    /// time, as 0.02: gaps seldom reach them
+    #[arg(long, value_name = "SHARE", conflicts_with = "promote")]
+    promote_tail: Option<f64>,
     /// Read by foreground requests from the beginning, beside those of clients
     #[arg(long)]
     promote: bool,
@@ -165,6 +169,7 @@ impl PaceArgs {
             priority: self.priority.0,
             deadline_ns: self.deadline.map(SimDuration::ns),
             idle_after_ns: self.idle_after.map(SimDuration::ns),
+            promote_tail_cost: self.promote_tail,
             ..TaskRequest::new(kind)
         }
     }

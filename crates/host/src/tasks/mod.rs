@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use freewheel_freeblock::tasks::{
     BlockSelection, Event, Extent, TaskError, TaskId, TaskKind, Tasks,
 };
-use freewheel_freeblock::{Effort, uses};
+use freewheel_freeblock::{Effort, PromotionId, uses};
 use freewheel_model::drive::Drive;
 use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, SimDuration, SimTime};
 use thiserror::Error;
@@ -319,7 +319,7 @@ impl ServedTasks {
         task.begun_behind = self.last_command;
         task.state = ServedTaskState::Running;
         task.began.get_or_insert(now);
-        task.estimate.begin(task.blocks, now);
+        task.begin_account(now);
         task.estimate.wears(self.planner.wear(planner_task)?);
         rest.into_iter().for_each(|rest| task.read_later(rest));
         Ok(())
@@ -584,6 +584,14 @@ impl ServedTasks {
             if self.begin_round(id, now).is_err() {
                 self.end(id, ServedTaskState::Failed, now);
             }
+        }
+    }
+
+    /// A request alone in its command took so much of the head, which is at `to` now.
+    pub fn head_took(&mut self, promotion: Option<PromotionId>, head: SimDuration, to: Lbn) {
+        for id in self.by_planner_task.values() {
+            let task = self.tasks.get_mut(id);
+            task.into_iter().for_each(|task| task.head_took(promotion, head, to));
         }
     }
 

@@ -1,7 +1,7 @@
 //! Reads of tasks outside of gaps, which are ordered with clients' requests.
 
 use freewheel_freeblock::PromotionId;
-use freewheel_freeblock::tasks::{BLOCK_SIZE_MAX, Extent, TaskId, TaskKind};
+use freewheel_freeblock::tasks::{BLOCK_SIZE_MAX, Extent, Promoted, TaskId, TaskKind};
 use freewheel_model::drive::Drive;
 use freewheel_units::{BLOCK_BYTES, Lbn, SimTime};
 
@@ -62,6 +62,7 @@ pub(crate) struct ActiveRead {
     task: u64,
     extent: Extent,
     purpose: Purpose,
+    promotion: Option<PromotionId>,
     /// A client's write waits for it: there is no reading it again.
     is_last_chance: bool,
 }
@@ -135,8 +136,9 @@ impl ServedTasks {
                 task.own_blocks += extent.blocks.get();
             }
         }
-        self.under_way
-            .insert(number, ActiveRead { task: id, extent, purpose, is_last_chance: false });
+        let is_last_chance = false;
+        let read = ActiveRead { task: id, extent, purpose, promotion, is_last_chance };
+        self.under_way.insert(number, read);
         OwnRead { number, start: extent.start, blocks: extent.blocks.get() as u32, promotion }
     }
 
@@ -198,16 +200,35 @@ impl ServedTasks {
             {
                 return Some(self.begin_read(id, extent, Purpose::Again, None));
             }
-            if task.may_promote(now, idle_since) {
-                let next = self.planner.promote_next(planner_task, task.next_promoted, most as u32);
-                let Ok(Some(promoted)) = next else { continue };
+            let next = match task.may_promote(now, idle_since) {
+                true => {
+                    let from = task.next_promoted;
+                    self.planner.promote_next(planner_task, from, most as u32).ok().flatten()
+                }
+                false => self.promote_tail(now, planner_task, id),
+            };
+            if let Some(promoted) = next {
                 let extent = Extent::new(promoted.start.get(), promoted.blocks.into());
-                task.next_promoted = Lbn::new(extent.start.get() + extent.blocks.get());
+                if let Some(task) = self.tasks.get_mut(&id) {
+                    task.next_promoted = Lbn::new(extent.start.get() + extent.blocks.get());
+                }
                 let promotion = Some(promoted.id);
                 return Some(self.begin_read(id, extent, Purpose::Promoted, promotion));
             }
         }
         None
+    }
+
+    /// The next request for the last blocks of a task's round, if it is time for one.
+    fn promote_tail(&mut self, now: SimTime, planner_task: TaskId, id: u64) -> Option<Promoted> {
+        let task = self.tasks.get_mut(&id)?;
+        let promoted = task.promote_tail(now, &mut self.planner, planner_task)?;
+        if !std::mem::replace(&mut task.has_tail_begun, true) {
+            // From here on the rest comes at the pace of the budget.
+            let left = self.left(id);
+            self.tasks.get_mut(&id)?.estimate.steady(left, now);
+        }
+        Some(promoted)
     }
 
     /// When [`Self::next_read`] may have a read in the idle time since `idle_since`, without other events.
@@ -238,12 +259,12 @@ impl ServedTasks {
     ) -> Vec<OwnRead> {
         let mut instead = Vec::new();
         let Some(read) = self.under_way.remove(&number) else { return instead };
-        let ActiveRead { task: id, extent, purpose, is_last_chance } = read;
+        let ActiveRead { task: id, extent, purpose, promotion, is_last_chance } = read;
         let sector = self.sector_blocks;
         let Some(task) = self.tasks.get_mut(&id) else { return instead };
         match purpose {
             // Its data went by the planner.
-            Purpose::Promoted => task.promoted_reads -= 1,
+            Purpose::Promoted => task.promoted_done(promotion),
             Purpose::Again => task.again_reads -= 1,
             Purpose::Copy => task.kept_room = 0,
         }

@@ -5,6 +5,7 @@ use freewheel_freeblock::tasks::{
 };
 use freewheel_units::{Blocks, Op, SimDuration, SimTime};
 
+use crate::promote_tail::PromoteTail;
 use crate::runs::Runs;
 
 /// Kinds of a server's tasks, all of which read. A scan or a scrub reads each block as it is; a backup
@@ -12,7 +13,7 @@ use crate::runs::Runs;
 pub const SERVED_KINDS: [TaskKind; 3] = [TaskKind::Scan, TaskKind::Scrub, TaskKind::Backup];
 
 /// A background task of a server: the blocks to read, and their pace.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ServedTaskSpec {
     /// One of [`SERVED_KINDS`].
     pub kind: TaskKind,
@@ -32,6 +33,8 @@ pub struct ServedTaskSpec {
     pub deadline: Option<SimDuration>,
     /// Idle time is used as well, after this time without a client's request.
     pub idle_after: Option<SimDuration>,
+    /// The last blocks of a round become foreground requests at this cost.
+    pub promote_tail: Option<PromoteTail>,
     /// Begins anew when it is done.
     pub repeats: bool,
     /// Somebody wants the data; it begins when he is there.
@@ -50,6 +53,7 @@ impl ServedTaskSpec {
             priority: Priority::default(),
             deadline: None,
             idle_after: None,
+            promote_tail: None,
             repeats: false,
             has_reader: false,
         }
@@ -89,6 +93,7 @@ impl ServedTaskSpec {
             priority: self.priority,
             deadline: self.deadline,
             idle_after: self.idle_after,
+            promote_tail: self.promote_tail,
             repeats: self.repeats,
             has_reader: self.has_reader,
         }

@@ -2,7 +2,7 @@
 
 use freewheel_freeblock::Effort;
 use freewheel_freeblock::tasks::{BLOCK_SIZE_MAX, Extent, Priority, TaskKind};
-use freewheel_host::{Account, MarginInUse};
+use freewheel_host::{Account, MarginInUse, PromoteTail};
 use freewheel_model::drive::SeekDirection;
 use freewheel_model::stats::Distribution;
 use freewheel_units::{BLOCK_BYTES, Blocks, Op, SimDuration, SimTime};
@@ -39,7 +39,7 @@ pub enum TaskState {
 }
 
 /// A task to begin.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskRequest {
     /// Its kind.
@@ -73,6 +73,10 @@ pub struct TaskRequest {
     /// Uses idle time as well, after this time without a client's request: at most a year.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_after_ns: Option<u64>,
+    /// Reads the last blocks of a round by foreground requests, at a cost of at most this share of the
+    /// round's time: more than 0 and at most 1. When absent the last blocks wait for gaps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promote_tail_cost: Option<f64>,
     /// Begins another round after each one.
     #[serde(default)]
     pub repeat: bool,
@@ -95,6 +99,7 @@ impl TaskRequest {
             priority: Priority::default(),
             deadline_ns: None,
             idle_after_ns: None,
+            promote_tail_cost: None,
             repeat: false,
             stream: false,
         }
@@ -127,6 +132,7 @@ impl TaskRequest {
             priority: self.priority,
             deadline: time("deadline_ns", self.deadline_ns)?,
             idle_after: time("idle_after_ns", self.idle_after_ns)?,
+            promote_tail: self.promote_tail_cost.map(|cost| tail(cost, size)).transpose()?,
             repeats: self.repeat,
             has_reader: self.stream,
             ..ServedTaskSpec::new(self.kind, Extent::new(self.first_block, blocks), size)
@@ -154,6 +160,17 @@ fn time(key: &str, ns: Option<u64>) -> Result<Option<SimDuration>, String> {
         )),
         time => Ok(time),
     }
+}
+
+/// Promotion of the last blocks, of a task with blocks of `size` x 512 B.
+fn tail(cost: f64, size: u32) -> Result<PromoteTail, String> {
+    let block = Blocks::new(size.into()).bytes();
+    let tail = PromoteTail::for_blocks(cost, block);
+    let checked = tail.check(block);
+    checked.map_err(|_| {
+        format!("promote_tail_cost is {cost}: more than 0 and at most 1 is allowed")
+    })?;
+    Ok(tail)
 }
 
 /// Consecutive blocks.
@@ -212,6 +229,12 @@ pub struct Task {
     pub deadline_ns: Option<u64>,
     /// Uses idle time as well, after this time without a client's request.
     pub idle_after_ns: Option<u64>,
+    /// Reads the last blocks of a round by foreground requests, at this cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promote_tail_cost: Option<f64>,
+    /// Head time of these requests in this round; absent without `promote_tail_cost`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tail_head_ns: Option<u64>,
     /// It begins another round after each one.
     pub repeat: bool,
     /// Its data go to a reader.
@@ -242,7 +265,7 @@ impl Task {
     /// A report as of `now` since the server began.
     pub fn new(report: &ServedTaskReport, now: SimTime) -> Self {
         let ServedTaskSpec { kind, range, block_size, repeats, has_reader, .. } = &report.spec;
-        let ServedTaskSpec { priority, deadline, idle_after, .. } = &report.spec;
+        let ServedTaskSpec { priority, deadline, idle_after, promote_tail, .. } = &report.spec;
         let until = report.ended.unwrap_or(now);
         Self {
             id: report.id,
@@ -262,6 +285,8 @@ impl Task {
             priority: *priority,
             deadline_ns: deadline.map(SimDuration::ns),
             idle_after_ns: idle_after.map(SimDuration::ns),
+            promote_tail_cost: promote_tail.map(|tail| tail.cost),
+            tail_head_ns: promote_tail.map(|_| report.tail_head.ns()),
             repeat: *repeats,
             stream: *has_reader,
             rounds: report.rounds,
@@ -593,6 +618,19 @@ mod tests {
         assert!(refused(deadline).starts_with("deadline_ns is "));
         let most = TaskRequest { deadline_ns: Some(TIME_MAX.ns()), ..scrub };
         assert!(most.spec(Blocks::new(1 << 20), 8).is_ok());
+    }
+
+    #[test]
+    fn a_tail_costs_a_share_of_time() {
+        let scrub = TaskRequest::new(TaskKind::Scrub);
+        for cost in [0.0, -0.1, 1.1, f64::NAN] {
+            let request = TaskRequest { promote_tail_cost: Some(cost), ..scrub.clone() };
+            assert!(refused(request).starts_with("promote_tail_cost is "), "{cost}");
+        }
+        let request =
+            TaskRequest { promote_tail_cost: Some(0.02), block_size_bytes: Some(1 << 20), ..scrub };
+        let spec = request.spec(Blocks::new(1 << 20), 8).unwrap();
+        assert_eq!(spec.promote_tail.unwrap().merged_max.get(), 1 << 20, "room for a block");
     }
 
     #[test]

@@ -29,8 +29,10 @@ use crate::result::mix;
 use crate::source::{Request, Source, SourceError};
 
 pub use config::{FreeblockConfig, IdleConfig};
-pub use freewheel_host::{PromoteTail, PromotedWork, WriteBackResult};
-pub use result::{BackgroundResult, GapShares, Gaps, IdleStarts, Progress, Round, TaskResult};
+pub use freewheel_host::{PromoteTail, WriteBackResult};
+pub use result::{
+    BackgroundResult, GapShares, Gaps, IdleStarts, Progress, PromotedWork, Round, TaskResult,
+};
 pub use task::TaskConfig;
 pub use uses::{CompareResult, PrefetchResult, UseResult};
 

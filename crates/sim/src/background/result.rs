@@ -2,7 +2,6 @@
 
 use freewheel_freeblock::tasks::RoundKind;
 use freewheel_freeblock::{ByNodes, GapUse, IdleTimer, Opportunity};
-use freewheel_host::PromotedWork;
 use freewheel_units::SimDuration;
 use serde::Serialize;
 
@@ -77,6 +76,17 @@ impl IdleStarts {
         let timeout_ns = timer.timeout().ns();
         Self { starts: timer.starts(), wrong: adapts.then(|| timer.wrong()), timeout_ns }
     }
+}
+
+/// Number and cost of promoted requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct PromotedWork {
+    /// Number of requests.
+    pub requests: u64,
+    /// Blocks of the task that these requests delivered.
+    pub blocks: u64,
+    /// Head time. A write that the drive's buffer took counts with its share of the destage, by blocks.
+    pub head_ns: u64,
 }
 
 /// One round: every block once, or the sample.

@@ -103,7 +103,12 @@ impl Running {
         let Self { began, blocks, ref round, .. } = *self;
         let is_over = self.is_done() || !self.config.result_kind().has_rounds();
         let left = if is_over { 0 } else { blocks - round.settled() };
-        RoundState { number: self.rounds.len(), began, left, promoted: round.promoted }
+        RoundState {
+            number: self.rounds.len(),
+            began,
+            left,
+            spent: SimDuration::from_ns(round.promoted.head_ns),
+        }
     }
 
     /// Splits an extent into blocks of the task.

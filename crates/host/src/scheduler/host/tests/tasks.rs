@@ -6,6 +6,7 @@ use freewheel_model::drive::{Departure, Position};
 use freewheel_units::Blocks;
 
 use super::*;
+use crate::PromoteTail;
 use crate::tasks::{ServedTaskError, ServedTaskReport, ServedTaskState};
 
 /// More than any test hands on.
@@ -430,6 +431,36 @@ fn a_promoted_task_ends_without_gaps_and_predicts_its_end() {
     let report = world.task(id);
     assert_eq!((report.state, named(&report)), (ServedTaskState::Done, vec![3333]));
     assert!(!report.predictions.is_empty());
+}
+
+/// A scan behind clients that keep to the drive's beginning: its report within a minute.
+fn scanned(promote_tail: Option<PromoteTail>) -> ServedTaskReport {
+    let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
+    let id = world.create(ServedTaskSpec { promote_tail, ..world.whole(TaskKind::Scan) });
+    let mut prng = Prng::new(7, "near requests");
+    let end = world.now + SimDuration::from_secs(60);
+    while world.task(id).state == ServedTaskState::Running && world.now < end {
+        world.read(prng.below(2000), 8);
+        world.run_until(world.now + us(8_000));
+    }
+    world.task(id)
+}
+
+#[test]
+fn the_last_blocks_of_a_round_are_promoted_within_their_cost() {
+    let without = scanned(None);
+    assert_eq!(without.tail_head, SimDuration::ZERO);
+    let mut before =
+        without.ended.map_or(SimDuration::from_secs(60), |at| at - without.round_began);
+    for cost in [0.05, 0.4] {
+        let report = scanned(Some(PromoteTail::at(cost)));
+        assert_eq!(report.state, ServedTaskState::Done, "{cost}");
+        let took = report.ended.unwrap() - report.round_began;
+        assert!(took < before, "{took} at {cost}, {before} at less");
+        let share = report.tail_head.ns() as f64 / took.ns() as f64;
+        assert!(share > cost / 10.0 && share <= cost + 0.01, "{share} of {cost}");
+        before = took;
+    }
 }
 
 #[test]
