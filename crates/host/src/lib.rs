@@ -14,18 +14,25 @@
 //! Goals: no clock, thread, file or socket; the same calls give the same bytes.
 //! Non-goals: moving data to and from a device, and talking to clients.
 
+mod copy_before_write;
 pub mod deadline;
 pub mod device;
 mod fair_queue;
 mod margins;
 mod predict;
+mod promote_tail;
+mod runs;
 pub mod scheduler;
 pub mod tasks;
+mod write_back;
 
+pub use copy_before_write::{Backup, ClaimBy, Copies, CopyRead};
 pub use deadline::Deciding;
 pub use fair_queue::Client;
 pub use margins::MarginInUse;
 pub use predict::{
     Account, Conservatism, PoorPrediction, PredictionMonitor, PredictionSpec, SameTrack,
 };
+pub use promote_tail::{PromoteTail, PromotionAnchor, RoundState, TailPromotion};
 pub use scheduler::{Command, DecisionStart, Finished, HostScheduler, Part, PredictiveScheduler};
+pub use write_back::{WriteBack, WriteBackResult};

@@ -1,14 +1,14 @@
 //! What free bandwidth is good for (osdi00 section 2.2) with the transactions of its figure 8:
 //! prefetching, prewriting, comparing versions, and a sample.
 
-use freewheel_freeblock::tasks::{CADENCE, Event, Promoted, TaskId, Tasks};
+use freewheel_freeblock::tasks::{CADENCE, Event, Promoted, TaskId, TaskKind, Tasks};
 use freewheel_freeblock::uses::{Prewriter, backup, sample};
 use freewheel_freeblock::{
     Foreground, ForegroundEvent, ForegroundObserver, FreeRun, GapUse, Opportunity, Options,
     Planner, Promoter, Rule,
 };
 use freewheel_sim::background::{
-    BackgroundTask, CompareResult, FreeblockConfig, PrefetchResult, TaskConfig, UseResult,
+    CompareResult, FreeblockConfig, PrefetchResult, TaskConfig, UseResult,
 };
 use freewheel_sim::config::{ConfigError, Experiment, SimConfig, Workload};
 use freewheel_sim::{RunResult, library};
@@ -69,7 +69,7 @@ const READ_SHARE: f64 = 2.0 / 3.0;
 
 /// The rest of the track is read behind every read.
 fn prefetch(context: &Context<'_>) -> Result<Row, ConfigError> {
-    let prefetch = TaskConfig { kind: BackgroundTask::Prefetch, ..TaskConfig::default() };
+    let prefetch = TaskConfig { kind: TaskKind::Prefetch, ..TaskConfig::default() };
     let config = experiment(context, READ_SHARE, LOCAL_SHARE);
     let (UseResult::Prefetch(PrefetchResult { counts, .. }), _) = used(config, prefetch)? else {
         unreachable!("a task of prefetching");
@@ -207,7 +207,7 @@ fn compare(context: &Context<'_>) -> Result<Row, ConfigError> {
     let all = drive.blocks().get() / 2 / u64::from(BLOCK);
     let half = Bytes::new(all * u64::from(BLOCK) * 512);
     let compare = TaskConfig {
-        kind: BackgroundTask::Compare,
+        kind: TaskKind::Compare,
         length: Some(half),
         other_start: Some(half),
         ..TaskConfig::default()

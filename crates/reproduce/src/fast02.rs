@@ -4,11 +4,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use freewheel_freeblock::Rule;
+use freewheel_freeblock::tasks::TaskKind;
 use freewheel_host::{Conservatism, PredictionSpec, SameTrack};
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::electronics::spec::{BusSpec, WriteCache};
 use freewheel_model::sched::PolicySpec;
-use freewheel_sim::background::{BackgroundTask, FreeblockConfig, TaskConfig};
+use freewheel_sim::background::{FreeblockConfig, TaskConfig};
 use freewheel_sim::black_box::{Behaviour, JitterShape};
 use freewheel_sim::config::{ConfigError, Experiment, SimConfig, ThinkTimeDistribution, Workload};
 use freewheel_sim::source::SizeDistribution;
@@ -96,7 +97,7 @@ impl Setting {
         let freeblock = |rule| FreeblockConfig {
             rule,
             tasks: vec![TaskConfig {
-                kind: BackgroundTask::Scan,
+                kind: TaskKind::Scan,
                 block_size: Bytes::from_kib(4),
                 rounds: self.rounds,
                 ..TaskConfig::default()

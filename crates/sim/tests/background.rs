@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use freewheel_model::array::Striping;
 use freewheel_model::drive::Drive;
 
-use freewheel_sim::background::{TaskKind, TaskResult};
+use freewheel_freeblock::tasks::{RoundKind, TaskKind};
+use freewheel_sim::background::TaskResult;
 use freewheel_sim::config::{Experiment, Layout, SimConfig, Workload};
 use freewheel_sim::source::PatternSpec;
 use freewheel_sim::{Completion, HostConfig, RunResult};
@@ -390,7 +391,7 @@ fn tasks_beside_the_first_share_its_blocks_and_are_counted_apart() {
     assert!(!first.rounds.is_empty(), "a round is complete");
     assert_eq!(same.rounds, first.rounds, "what one reads the other has too");
     assert_eq!((&first.name[..], &same.name[..]), ("scrub sample", "scrub sample 2"));
-    assert_eq!((&low.name[..], low.kind), ("scan", TaskKind::Scan));
+    assert_eq!((&low.name[..], low.kind), ("scan", RoundKind::whole(TaskKind::Scan)));
     assert!(low.unfinished.blocks() > 100 && low.rounds.is_empty(), "{low:?}");
     // The first tasks are the same, so are their ends; the last one has more to do.
     assert_eq!(first.expected_end_ns, same.expected_end_ns);
@@ -596,7 +597,7 @@ fn a_write_ends_with_every_block_written_or_superseded() {
     let task = "kind = \"write\"\nstart = \"3GiB\"\nlength = \"64MiB\"\nblock_size = \"32KiB\"\nrounds = 1\n";
     let result = with_task(0.2, task);
     let task = &result.background[0].tasks[0];
-    assert_eq!((task.kind, task.rounds.len()), (TaskKind::Write, 1));
+    assert_eq!((task.kind, task.rounds.len()), (RoundKind::whole(TaskKind::Write), 1));
     let round = &task.rounds[0];
     assert_eq!((task.blocks, round.settled()), (2048, 2048));
     assert!(round.superseded > 0 && round.in_gaps > 1000, "{round:?}");

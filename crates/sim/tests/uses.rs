@@ -341,7 +341,7 @@ proptest! {
         pattern.read_share = 1.0;
         let mut with = SimConfig { workload: alone.workload.clone(), ..with };
         let freeblock = with.freeblock.as_mut().unwrap();
-        freeblock.tasks[1].kind = freewheel_sim::background::BackgroundTask::WriteBack;
+        freeblock.tasks[1].kind = freewheel_freeblock::tasks::TaskKind::WriteBack;
         let beside = &mut freeblock.tasks[1];
         (beside.start, beside.other_start, beside.tracks_ahead) = (Bytes::ZERO, None, None);
         let (alone, with) = (run(alone), run(with));

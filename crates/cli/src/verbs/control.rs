@@ -6,10 +6,11 @@ use std::process;
 use std::thread;
 use std::time::Duration;
 
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use freewheel::live::control::{
-    BlockRange, BlockStream, ControlClient, ControlError, Decisions, Expectation, Record,
-    ServerStatus, Task, TaskKind, TaskPriority, TaskRequest, TaskState,
+    BlockRange, BlockStream, ControlClient, ControlError, Decisions, Expectation, Priority, Record,
+    ServerStatus, Task, TaskKind, TaskRequest, TaskState,
 };
 use freewheel::units::{BLOCK_BYTES, Bytes, SimDuration, grouped};
 
@@ -81,7 +82,7 @@ pub struct PaceArgs {
     block_size: Option<Bytes>,
     /// What its blocks are worth beside those of other tasks
     #[arg(long, value_name = "PRIORITY", default_value = "normal")]
-    priority: PriorityName,
+    priority: PriorityValue,
     /// When it is to be complete, as 8h; it weighs more when it is late
     #[arg(long, value_name = "TIME")]
     deadline: Option<SimDuration>,
@@ -89,6 +90,10 @@ pub struct PaceArgs {
     /// wait for one read
     #[arg(long, value_name = "TIME")]
     idle_after: Option<SimDuration>,
+    /// Read the last blocks of a round by foreground requests, at a cost of at most this share of its
+    /// time, as 0.02: gaps seldom reach them
+    #[arg(long, value_name = "SHARE", conflicts_with = "promote")]
+    promote_tail: Option<f64>,
     /// Read by foreground requests from the beginning, beside those of clients
     #[arg(long)]
     promote: bool,
@@ -132,13 +137,28 @@ pub struct DetachArgs {
     pub repeat: bool,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum PriorityName {
-    /// A quarter of normal
-    Low,
-    Normal,
-    /// Four times normal
-    High,
+/// A priority by its word.
+#[derive(Clone)]
+struct PriorityValue(Priority);
+
+impl ValueEnum for PriorityValue {
+    fn value_variants<'a>() -> &'a [Self] {
+        const ALL: [PriorityValue; Priority::ALL.len()] = [
+            PriorityValue(Priority::ALL[0]),
+            PriorityValue(Priority::ALL[1]),
+            PriorityValue(Priority::ALL[2]),
+        ];
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let value = PossibleValue::new(self.0.word());
+        Some(match self.0 {
+            Priority::Low => value.help("A quarter of normal"),
+            Priority::Normal => value,
+            Priority::High => value.help("Four times normal"),
+        })
+    }
 }
 
 impl PaceArgs {
@@ -146,13 +166,10 @@ impl PaceArgs {
     pub fn request(&self, kind: TaskKind) -> TaskRequest {
         TaskRequest {
             block_size_bytes: self.block_size.map(Bytes::get),
-            priority: match self.priority {
-                PriorityName::Low => TaskPriority::Low,
-                PriorityName::Normal => TaskPriority::Normal,
-                PriorityName::High => TaskPriority::High,
-            },
+            priority: self.priority.0,
             deadline_ns: self.deadline.map(SimDuration::ns),
             idle_after_ns: self.idle_after.map(SimDuration::ns),
+            promote_tail_cost: self.promote_tail,
             ..TaskRequest::new(kind)
         }
     }
@@ -207,7 +224,7 @@ impl<'a> Watch<'a> {
             (None, None) => RemainingTime::Unknown,
         };
         let done = task.blocks.saturating_sub(task.blocks_left);
-        self.bars.expect(name(task.kind), done, task.blocks, rest);
+        self.bars.expect(task.kind.word(), done, task.blocks, rest);
         if task.elapsed_ns >= STARVED_AFTER.ns()
             && let Some(why) = status.as_ref().and_then(starved)
             && !self.is_told.replace(true)
@@ -245,15 +262,6 @@ impl<'a> Watch<'a> {
                 None => self.unasked = ASK_AFTER,
             }
         }
-    }
-}
-
-/// What a task is for, in a word.
-pub fn name(kind: TaskKind) -> &'static str {
-    match kind {
-        TaskKind::Scan => "scan",
-        TaskKind::Scrub => "scrub",
-        TaskKind::Backup => "backup",
     }
 }
 
@@ -319,7 +327,7 @@ pub fn summary(task: &Task) -> String {
     let rate = (task.blocks_read * BLOCK_BYTES) as f64 / (task.elapsed_ns.max(1) as f64 / 1e9);
     let took = number::seconds(task.elapsed_ns);
     let read = format!("{} in {took}, {}", blocks(task.blocks_read), number::rate(rate));
-    table.row([name(task.kind), state(task.state)]);
+    table.row([task.kind.word(), state(task.state)]);
     table.row(["read", &read]);
     if task.copied_blocks > 0 {
         let copied = format!("{} before clients wrote there", blocks(task.copied_blocks));
@@ -350,7 +358,7 @@ fn expected(expectation: &Expectation) -> String {
 
 /// A task that did not come to its end is a failure.
 pub fn ensure_done(task: &Task) -> Result<(), Failure> {
-    let (kind, id) = (name(task.kind), task.id);
+    let (kind, id) = (task.kind.word(), task.id);
     match task.state {
         TaskState::Done => Ok(()),
         TaskState::Failed => Err(Failure::failed(format!(

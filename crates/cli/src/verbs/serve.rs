@@ -13,7 +13,7 @@ use freewheel::live::emulate;
 use freewheel::live::nbd::{Address, Served, Server, Service};
 use freewheel::live::serve::backend::{Backend, EmulatedBackend, FileBackend, Io, NbdBackend};
 use freewheel::live::serve::{
-    self, BackendChannel, Report, SectorSizes, ServedTaskKind, ServedTaskSpec, Serving, Setup,
+    self, BackendChannel, Report, SectorSizes, ServedTaskSpec, Serving, Setup, TaskKind,
 };
 use freewheel::model::drive::Drive;
 use freewheel::model::drive::spec::DriveSpec;
@@ -188,7 +188,7 @@ impl ServeArgs {
                 });
                 ServedTaskSpec {
                     repeats: true,
-                    ..ServedTaskSpec::new(ServedTaskKind::Scrub, whole, size)
+                    ..ServedTaskSpec::new(TaskKind::Scrub, whole, size)
                 }
             }),
             notice: Box::new(output::note),
@@ -467,7 +467,7 @@ fn text(report: &Report, tasks: &[Task]) -> String {
     }
     for task in tasks {
         let rate = (task.blocks_read * BLOCK_BYTES) as f64 / (task.elapsed_ns.max(1) as f64 / 1e9);
-        let (kind, state) = (control::name(task.kind), end_state(task.state));
+        let (kind, state) = (task.kind.word(), end_state(task.state));
         let (read, rate) = (control::blocks(task.blocks_read), number::rate(rate));
         let unreadable = grouped(task.unreadable_blocks);
         let row = format!(

@@ -5,7 +5,7 @@ use freewheel::live::control::{self, ServerStatus, Task, TaskKind, TaskState};
 use freewheel::units::{Bytes, grouped};
 use serde::Serialize;
 
-use super::control::{ControlArgs, blocks, decisions, is_starved, name, starved, state};
+use super::control::{ControlArgs, blocks, decisions, is_starved, starved, state};
 use crate::failure::Failure;
 use crate::table::Table;
 use crate::{number, output};
@@ -111,7 +111,7 @@ pub fn print(task: &Task, json: bool, done: &str) -> Result<(), Failure> {
         return output::print_document(&Document { task });
     }
     let left = blocks(task.blocks_left);
-    output::print(&format!("task {} ({}) {done}; {left} are left\n", task.id, name(task.kind)))
+    output::print(&format!("task {} ({}) {done}; {left} are left\n", task.id, task.kind.word()))
 }
 
 /// What clients' writes to what a backup had not read yet have cost: these waited for a read each.
@@ -169,7 +169,7 @@ fn text(status: &ServerStatus) -> String {
         let ends = task.remaining_ns.filter(|_| !is_starved(task, status));
         tasks.row([
             task.id.to_string(),
-            name(task.kind).to_owned(),
+            task.kind.word().to_owned(),
             word.to_owned(),
             number::percent(task.done()),
             blocks(task.blocks_read),

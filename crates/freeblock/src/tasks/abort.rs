@@ -3,8 +3,8 @@
 use freewheel_units::{Op, SimTime};
 
 use super::Tasks;
-use super::grid::BlockRun;
-use super::spec::{BlockSelection, REPEATED_EXTENTS_MAX, TaskError, TaskId, merge};
+use super::grid::{BlockRun, runs_in};
+use super::spec::{BlockSelection, Extent, REPEATED_EXTENTS_MAX, TaskError, TaskId, merge};
 use super::task::Part;
 
 impl Tasks {
@@ -36,6 +36,30 @@ impl Tasks {
         let after = if self.tasks.contains_key(&id) { self.outstanding(id) } else { 0 };
         self.settle(now);
         Ok(before - after)
+    }
+
+    /// Wants the blocks of a task no longer of which a part lies in `extent`, and returns those that were
+    /// wanted: in gaps, behind a write, or as promoted blocks. The caller reads or writes them instead.
+    /// Refused like [`abort`](Self::abort).
+    pub fn withdraw(
+        &mut self,
+        now: SimTime,
+        id: TaskId,
+        extent: Extent,
+    ) -> Result<Vec<Extent>, TaskError> {
+        let which = BlockSelection::Touching(&[extent]);
+        let mut wanted = Vec::new();
+        for (number, run) in self.selected(id, which)? {
+            let part = self.part(id, number);
+            let others = [&part.deferred, &part.promoted].into_iter().flatten();
+            let sets = others.chain([self.free_blocks(id, number)]);
+            let mut runs: Vec<BlockRun> = sets.flat_map(|set| runs_in(set, run)).collect();
+            // A write is promoted with old data and wanted with newer ones, so sets may share blocks.
+            merge(&mut runs);
+            wanted.extend(runs.into_iter().map(|run| Extent::of(&part.grid, run)));
+        }
+        self.abort(now, id, which)?;
+        Ok(wanted)
     }
 
     /// What the next round of a task wants without these runs, by part.

@@ -35,6 +35,7 @@
 mod abort;
 mod claim;
 mod grid;
+mod kind;
 mod layer;
 mod memory;
 mod promote;
@@ -65,10 +66,11 @@ use crate::{FreeRun, Planner, ResumableSearch};
 use freewheel_model::drive::{Departure, Drive};
 
 pub use crate::foreground::Promoted;
+pub use kind::{Priority, RoundKind, TaskKind};
 pub use memory::Memory;
 pub use spec::{
-    BLOCK_SIZE_MAX, BlockSelection, Counts, Extent, LAYERS_MAX, Pace, Priority,
-    REPEATED_EXTENTS_MAX, TaskError, TaskId, TaskSpec, Until,
+    BLOCK_SIZE_MAX, BlockSelection, Counts, Extent, LAYERS_MAX, Pace, REPEATED_EXTENTS_MAX,
+    TaskError, TaskId, TaskSpec, Until,
 };
 pub use task::{Progress, Wanted};
 

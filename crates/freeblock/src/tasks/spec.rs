@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use freewheel_units::{Blocks, Bytes, Lbn, Op, SimDuration};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::grid::{BlockGrid, BlockRun};
+use super::kind::Priority;
 
 /// Largest block of a task, in blocks of 512 B: 1 MiB. Assumed: sixteen times the largest block
 /// that osdi00 looks at, and less than a track of a drive of today.
@@ -63,38 +62,6 @@ impl Extent {
 impl fmt::Display for Extent {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} + {}", self.start, self.blocks)
-    }
-}
-
-/// Between two priorities. Assumed: with it a track with few blocks of one task beats a track full
-/// of another's where both can be had, and the paper gives no weights.
-pub(super) const WEIGHT_STEP: u32 = 4;
-
-/// What a block is worth in a gap beside the blocks of other tasks: one of a priority as much as
-/// four of the next lower. In idle time it is not asked for: what is nearest is done first, whoever
-/// wants it, since there nobody's turn is taken and the head loses least.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Priority {
-    /// Weight 1.
-    Low,
-    /// Weight 4.
-    #[default]
-    Normal,
-    /// Weight 16.
-    High,
-}
-
-impl Priority {
-    /// Weight of a block of 512 B.
-    pub const fn weight(self) -> u32 {
-        match self {
-            Self::Low => 1,
-            Self::Normal => WEIGHT_STEP,
-            Self::High => WEIGHT_STEP * WEIGHT_STEP,
-        }
     }
 }
 

@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 
 use freewheel_units::SimTime;
 
-use super::spec::{Pace, TaskId, WEIGHT_STEP};
+use super::kind::WEIGHT_STEP;
+use super::spec::{Pace, TaskId};
 use super::task::Task;
 
 /// Greatest weight: above the highest priority there is room for lateness.

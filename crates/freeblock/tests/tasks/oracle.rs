@@ -31,7 +31,7 @@ pub struct Known {
     /// By first block.
     pub free: BTreeMap<u64, Waits>,
     pub promoted: BTreeSet<u64>,
-    repeats: BTreeSet<u64>,
+    pub repeats: BTreeSet<u64>,
     pub delivered: u64,
     round: u64,
 }

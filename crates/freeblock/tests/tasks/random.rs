@@ -1,5 +1,7 @@
 //! Any sequence of calls on any drive does what the slow registry says.
 
+use std::collections::BTreeSet;
+
 use freewheel_freeblock::tasks::{
     BlockSelection, Counts, Event, Extent, Pace, Priority, Promoted, TaskId, TaskSpec, Until,
 };
@@ -121,12 +123,38 @@ impl World {
             let wanted = self.arm.tasks.progress(id, now).unwrap().wanted;
             assert_eq!(self.arm.tasks.abort(now, id, BlockSelection::All), Ok(wanted));
             self.oracle.tasks.remove(&id);
+        } else if self.prng.chance(0.4) {
+            self.withdraw(id);
         } else {
             let extents = self.extents(1, true);
             let aborted = self.arm.tasks.abort(now, id, BlockSelection::In(&extents));
             assert_eq!(aborted, Ok(self.oracle.abort(id, &extents)));
         }
         self.follow(&[], &[]);
+    }
+
+    /// Takes all blocks back that a write would touch.
+    fn withdraw(&mut self, id: TaskId) {
+        let extent = self.extents(1, true)[0];
+        let (from, to) = (extent.start.get(), extent.start.get() + extent.blocks.get());
+        let task = &self.oracle.tasks[&id];
+        let size = task.size();
+        let is_touched = |at: &u64| *at < to && from < *at + size;
+        let wanted = task.free.keys().chain(&task.promoted).copied();
+        let touched: BTreeSet<u64> = wanted.filter(is_touched).collect();
+        // The next round does not want them either.
+        let repeated = task.repeats.iter().copied().filter(is_touched);
+        let gone = touched.iter().copied().chain(repeated);
+        let gone: Vec<Extent> = gone.map(|at| Extent::new(at, size)).collect();
+        let withdrawn = self.arm.tasks.withdraw(self.arm.now, id, extent).unwrap();
+        let blocks = withdrawn.iter().flat_map(|one| {
+            let start = one.start.get();
+            (start..start + one.blocks.get()).step_by(size as usize)
+        });
+        let blocks: Vec<u64> = blocks.collect();
+        assert_eq!(blocks.len(), touched.len(), "each once");
+        assert_eq!(blocks.into_iter().collect::<BTreeSet<u64>>(), touched);
+        self.oracle.abort(id, &gone);
     }
 
     fn promote(&mut self) {

@@ -13,26 +13,27 @@
 
 mod pieces;
 mod reads;
-mod runs;
 mod spec;
 mod task;
 
 use std::collections::BTreeMap;
 
-use freewheel_freeblock::tasks::{BlockSelection, Event, Extent, TaskError, TaskId, Tasks};
-use freewheel_freeblock::{Effort, uses};
+use freewheel_freeblock::tasks::{
+    BlockSelection, Event, Extent, TaskError, TaskId, TaskKind, Tasks,
+};
+use freewheel_freeblock::{Effort, PromotionId, uses};
 use freewheel_model::drive::Drive;
 use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, SimDuration, SimTime};
 use thiserror::Error;
 
 use self::pieces::Pieces;
 use self::reads::ActiveRead;
-use self::runs::Runs;
 use self::task::ServedTask;
+use crate::runs::Runs;
 
 pub use pieces::CommandData;
-pub use reads::{EraseCopies, OwnRead};
-pub use spec::{ServedTaskKind, ServedTaskSpec};
+pub use reads::OwnRead;
+pub use spec::{SERVED_KINDS, ServedTaskSpec};
 pub use task::{ServedTaskReport, ServedTaskState};
 
 /// Ended tasks that are remembered.
@@ -90,6 +91,12 @@ pub enum ServedTaskError {
         blocks: u64,
         /// What the device has.
         sector_bytes: u32,
+    },
+    /// A server has no tasks of this kind.
+    #[error("kind is {}: a server has tasks of `scan`, `scrub` and `backup` alone", kind.word())]
+    Kind {
+        /// Rejected kind.
+        kind: TaskKind,
     },
     /// The planner refused it.
     #[error(transparent)]
@@ -151,7 +158,7 @@ pub fn shortest_track(drive: &Drive) -> u32 {
 /// second for a large drive: now, before a client waits.
 fn prepare(planner: &mut Tasks, usual_block: u32) {
     let usual =
-        ServedTaskSpec::new(ServedTaskKind::Scan, Extent::new(0, usual_block.into()), usual_block);
+        ServedTaskSpec::new(TaskKind::Scan, Extent::new(0, usual_block.into()), usual_block);
     // A drive smaller than that needs no time.
     if let Ok(planner_task) = planner.register(SimTime::ZERO, usual.planner_spec(Some(usual.range)))
     {
@@ -238,6 +245,9 @@ impl ServedTasks {
         if let Some(why) = self.lost.clone() {
             return Err(ServedTaskError::Lost { why });
         }
+        if !SERVED_KINDS.contains(&spec.kind) {
+            return Err(ServedTaskError::Kind { kind: spec.kind });
+        }
         spec.check(self.planner.drive().blocks())?;
         self.check_sectors(&spec)?;
         self.expire(now);
@@ -309,7 +319,7 @@ impl ServedTasks {
         task.begun_behind = self.last_command;
         task.state = ServedTaskState::Running;
         task.began.get_or_insert(now);
-        task.estimate.begin(task.blocks, now);
+        task.begin_account(now);
         task.estimate.wears(self.planner.wear(planner_task)?);
         rest.into_iter().for_each(|rest| task.read_later(rest));
         Ok(())
@@ -574,6 +584,14 @@ impl ServedTasks {
             if self.begin_round(id, now).is_err() {
                 self.end(id, ServedTaskState::Failed, now);
             }
+        }
+    }
+
+    /// A request alone in its command took so much of the head, which is at `to` now.
+    pub fn head_took(&mut self, promotion: Option<PromotionId>, head: SimDuration, to: Lbn) {
+        for id in self.by_planner_task.values() {
+            let task = self.tasks.get_mut(id);
+            task.into_iter().for_each(|task| task.head_took(promotion, head, to));
         }
     }
 

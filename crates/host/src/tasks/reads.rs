@@ -1,22 +1,17 @@
 //! Reads of tasks outside of gaps, which are ordered with clients' requests.
 
 use freewheel_freeblock::PromotionId;
-use freewheel_freeblock::tasks::{BLOCK_SIZE_MAX, BlockSelection, Extent, TaskId};
+use freewheel_freeblock::tasks::{BLOCK_SIZE_MAX, Extent, Promoted, TaskId, TaskKind};
 use freewheel_model::drive::Drive;
 use freewheel_units::{BLOCK_BYTES, Lbn, SimTime};
 
-use super::runs::Runs;
-use super::spec::ServedTaskKind;
 use super::task::{ServedTask, ServedTaskState, split};
 use super::{ServedTaskOutput, ServedTasks, shortest_track};
+use crate::copy_before_write::{Backup, ClaimBy, Copies, CopyRead};
 
 /// Most blocks of 512 B that are read at once in idle time, unless a task's blocks are larger: a client's
 /// request waits for it.
 const OWN_READ_MAX: u32 = 256;
-
-/// Most blocks of 512 B that are read at once before a client's write: the largest block of a task. A
-/// larger read would keep the arm from others longer than any of them does.
-const COPY_MAX: u64 = BLOCK_SIZE_MAX as u64;
 
 /// Bytes that may have been handed on and not been taken, of a task whose data cannot be read again:
 /// beyond it the task fails, for clients must not wait.
@@ -61,16 +56,13 @@ enum Purpose {
     Copy,
 }
 
-/// What backups are still to read before something is erased, by task.
-#[derive(Debug, Default)]
-pub struct EraseCopies(Vec<(u64, Runs)>);
-
 /// A read of a task that has not come back.
 #[derive(Debug)]
 pub(crate) struct ActiveRead {
     task: u64,
     extent: Extent,
     purpose: Purpose,
+    promotion: Option<PromotionId>,
     /// A client's write waits for it: there is no reading it again.
     is_last_chance: bool,
 }
@@ -91,76 +83,38 @@ impl ServedTasks {
     }
 
     /// The same of what may be large: its reads are begun by [`Self::next_copy`].
-    pub fn before_erasure(&mut self, from: u64, to: u64, now: SimTime) -> EraseCopies {
+    pub fn before_erasure(&mut self, from: u64, to: u64, now: SimTime) -> Copies {
         self.written(from, to);
         for read in self.under_way.values_mut() {
             let start = read.extent.start.get();
             read.is_last_chance |= start < to && from < start + read.extent.blocks.get();
         }
-        let is_backup = |task: &&ServedTask| task.spec.kind == ServedTaskKind::Backup;
-        let backups = self.by_planner_task.iter();
-        let backups: Vec<(TaskId, u64)> = backups
-            .filter(|(_, id)| self.tasks.get(id).as_ref().is_some_and(is_backup))
-            .map(|(&planner_task, &id)| (planner_task, id))
-            .collect();
-        let copies = backups.into_iter().map(|(planner_task, id)| {
-            let runs = self.not_read(planner_task, id, from, to, now);
-            if let Some(task) = self.tasks.get_mut(&id) {
-                task.own_blocks += runs.blocks();
+        let mut copies = Copies::default();
+        let write = Extent::new(from, to - from);
+        for (&planner_task, &id) in &self.by_planner_task {
+            let Some(task) = self.tasks.get_mut(&id) else { continue };
+            if task.spec.kind != TaskKind::Backup {
+                continue;
             }
-            (id, runs)
-        });
-        EraseCopies(copies.collect())
+            task.take_aside(from, to).into_iter().for_each(|extent| copies.add(id, extent));
+            let (by, backup) = (ClaimBy::Withdrawal, Backup { number: id, task: planner_task });
+            // Refused only past the drive's end, where no task has blocks.
+            let _ = copies.claim(by, &mut self.planner, backup, write, now);
+            task.own_blocks += copies.withdrawn_blocks(id);
+        }
+        copies
     }
 
     /// Begins the next read of these.
-    pub fn next_copy(&mut self, copies: &mut EraseCopies) -> Option<OwnRead> {
-        loop {
-            let (id, runs) = copies.0.first_mut()?;
-            let task = self.tasks.get_mut(id).filter(|task| task.state == ServedTaskState::Running);
-            if let Some(task) = task
-                && let Some(extent) = runs.take_first(COPY_MAX)
-            {
+    pub fn next_copy(&mut self, copies: &mut Copies) -> Option<OwnRead> {
+        while let Some(CopyRead { backup, extent, .. }) = copies.next_read() {
+            let task = self.tasks.get_mut(&backup);
+            if let Some(task) = task.filter(|task| task.state == ServedTaskState::Running) {
                 task.own_blocks -= extent.blocks.get();
-                return Some(self.begin_read(*id, extent, Purpose::Copy, None));
+                return Some(self.begin_read(backup, extent, Purpose::Copy, None));
             }
-            copies.0.remove(0);
         }
-    }
-
-    /// Takes what a backup has not read of `from..to` from the planner, as whole blocks.
-    fn not_read(
-        &mut self,
-        planner_task: TaskId,
-        id: u64,
-        from: u64,
-        to: u64,
-        now: SimTime,
-    ) -> Runs {
-        let mut runs = Runs::default();
-        let Some(task) = self.tasks.get_mut(&id) else { return runs };
-        task.take_again(from, to).into_iter().for_each(|extent| runs.insert(extent));
-        let (first, size) = (task.spec.range.start.get(), u64::from(task.spec.block_size));
-        let end = first + task.spec.range.blocks.get();
-        let mut start = from.max(first) - (from.max(first) - first) % size;
-        let last = first + (to.min(end).max(start) - first).next_multiple_of(size);
-        let ahead = task.ahead.take(Extent::new(start, last - start));
-        ahead.into_iter().for_each(|extent| runs.insert(extent));
-        let mut wanted = Runs::default();
-        while start < to.min(end) {
-            let is = self.planner.wanted(planner_task, Lbn::new(start)).unwrap_or_default();
-            if is.in_gap || is.promoted {
-                wanted.insert(Extent::new(start, size));
-            }
-            start += size;
-        }
-        let wanted: Vec<Extent> = wanted.iter().collect();
-        if !wanted.is_empty() {
-            // They lie within the drive.
-            let _ = self.planner.abort(now, planner_task, BlockSelection::In(&wanted));
-        }
-        wanted.into_iter().for_each(|extent| runs.insert(extent));
-        runs
+        None
     }
 
     fn begin_read(
@@ -182,8 +136,9 @@ impl ServedTasks {
                 task.own_blocks += extent.blocks.get();
             }
         }
-        self.under_way
-            .insert(number, ActiveRead { task: id, extent, purpose, is_last_chance: false });
+        let is_last_chance = false;
+        let read = ActiveRead { task: id, extent, purpose, promotion, is_last_chance };
+        self.under_way.insert(number, read);
         OwnRead { number, start: extent.start, blocks: extent.blocks.get() as u32, promotion }
     }
 
@@ -245,16 +200,35 @@ impl ServedTasks {
             {
                 return Some(self.begin_read(id, extent, Purpose::Again, None));
             }
-            if task.may_promote(now, idle_since) {
-                let next = self.planner.promote_next(planner_task, task.next_promoted, most as u32);
-                let Ok(Some(promoted)) = next else { continue };
+            let next = match task.may_promote(now, idle_since) {
+                true => {
+                    let from = task.next_promoted;
+                    self.planner.promote_next(planner_task, from, most as u32).ok().flatten()
+                }
+                false => self.promote_tail(now, planner_task, id),
+            };
+            if let Some(promoted) = next {
                 let extent = Extent::new(promoted.start.get(), promoted.blocks.into());
-                task.next_promoted = Lbn::new(extent.start.get() + extent.blocks.get());
+                if let Some(task) = self.tasks.get_mut(&id) {
+                    task.next_promoted = Lbn::new(extent.start.get() + extent.blocks.get());
+                }
                 let promotion = Some(promoted.id);
                 return Some(self.begin_read(id, extent, Purpose::Promoted, promotion));
             }
         }
         None
+    }
+
+    /// The next request for the last blocks of a task's round, if it is time for one.
+    fn promote_tail(&mut self, now: SimTime, planner_task: TaskId, id: u64) -> Option<Promoted> {
+        let task = self.tasks.get_mut(&id)?;
+        let promoted = task.promote_tail(now, &mut self.planner, planner_task)?;
+        if !std::mem::replace(&mut task.has_tail_begun, true) {
+            // From here on the rest comes at the pace of the budget.
+            let left = self.left(id);
+            self.tasks.get_mut(&id)?.estimate.steady(left, now);
+        }
+        Some(promoted)
     }
 
     /// When [`Self::next_read`] may have a read in the idle time since `idle_since`, without other events.
@@ -285,12 +259,12 @@ impl ServedTasks {
     ) -> Vec<OwnRead> {
         let mut instead = Vec::new();
         let Some(read) = self.under_way.remove(&number) else { return instead };
-        let ActiveRead { task: id, extent, purpose, is_last_chance } = read;
+        let ActiveRead { task: id, extent, purpose, promotion, is_last_chance } = read;
         let sector = self.sector_blocks;
         let Some(task) = self.tasks.get_mut(&id) else { return instead };
         match purpose {
             // Its data went by the planner.
-            Purpose::Promoted => task.promoted_reads -= 1,
+            Purpose::Promoted => task.promoted_done(promotion),
             Purpose::Again => task.again_reads -= 1,
             Purpose::Copy => task.kept_room = 0,
         }
@@ -298,7 +272,7 @@ impl ServedTasks {
             task.own_blocks -= extent.blocks.get();
             if task.state == ServedTaskState::Running {
                 let cannot_wait = purpose == Purpose::Copy
-                    || is_last_chance && task.spec.kind == ServedTaskKind::Backup;
+                    || is_last_chance && task.spec.kind == TaskKind::Backup;
                 let halves = halves(extent, sector).filter(|_| data.is_none() && cannot_wait);
                 if let Some((first, second)) = halves.filter(|_| divisible) {
                     let mut read = |half| self.begin_read(id, half, Purpose::Copy, None);

@@ -1,27 +1,22 @@
 //! Specification of a server's background task.
 
-use freewheel_freeblock::tasks::{Counts, Extent, Pace, Priority, TaskError, TaskSpec, Until};
+use freewheel_freeblock::tasks::{
+    Counts, Extent, Pace, Priority, TaskError, TaskKind, TaskSpec, Until,
+};
 use freewheel_units::{Blocks, Op, SimDuration, SimTime};
 
-use super::runs::Runs;
+use crate::promote_tail::PromoteTail;
+use crate::runs::Runs;
 
-/// The kind of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ServedTaskKind {
-    /// Each block once, as it is when it is read.
-    Scan,
-    /// The same, to see whether it can be read.
-    Scrub,
-    /// Each block once, as it was when the task began: what a client is about to write over is read
-    /// first.
-    Backup,
-}
+/// Kinds of a server's tasks, all of which read. A scan or a scrub reads each block as it is; a backup
+/// reads it as it was when the task began, before a client writes over it.
+pub const SERVED_KINDS: [TaskKind; 3] = [TaskKind::Scan, TaskKind::Scrub, TaskKind::Backup];
 
 /// A background task of a server: the blocks to read, and their pace.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ServedTaskSpec {
-    /// What for.
-    pub kind: ServedTaskKind,
+    /// One of [`SERVED_KINDS`].
+    pub kind: TaskKind,
     /// Which blocks.
     pub range: Extent,
     /// Parts of it that are not read: whole blocks of the task, in ascending order and apart from
@@ -38,6 +33,8 @@ pub struct ServedTaskSpec {
     pub deadline: Option<SimDuration>,
     /// Idle time is used as well, after this time without a client's request.
     pub idle_after: Option<SimDuration>,
+    /// The last blocks of a round become foreground requests at this cost.
+    pub promote_tail: Option<PromoteTail>,
     /// Begins anew when it is done.
     pub repeats: bool,
     /// Somebody wants the data; it begins when he is there.
@@ -46,7 +43,7 @@ pub struct ServedTaskSpec {
 
 impl ServedTaskSpec {
     /// Reads `range` once.
-    pub fn new(kind: ServedTaskKind, range: Extent, block_size: u32) -> Self {
+    pub fn new(kind: TaskKind, range: Extent, block_size: u32) -> Self {
         Self {
             kind,
             range,
@@ -56,6 +53,7 @@ impl ServedTaskSpec {
             priority: Priority::default(),
             deadline: None,
             idle_after: None,
+            promote_tail: None,
             repeats: false,
             has_reader: false,
         }
@@ -95,6 +93,7 @@ impl ServedTaskSpec {
             priority: self.priority,
             deadline: self.deadline,
             idle_after: self.idle_after,
+            promote_tail: self.promote_tail,
             repeats: self.repeats,
             has_reader: self.has_reader,
         }
@@ -178,10 +177,7 @@ mod tests {
 
     fn spec(skip: &[(u64, u64)]) -> ServedTaskSpec {
         let skip = skip.iter().map(|&(start, blocks)| Extent::new(start, blocks)).collect();
-        ServedTaskSpec {
-            skip,
-            ..ServedTaskSpec::new(ServedTaskKind::Backup, Extent::new(100, 83), 8)
-        }
+        ServedTaskSpec { skip, ..ServedTaskSpec::new(TaskKind::Backup, Extent::new(100, 83), 8) }
     }
 
     #[test]

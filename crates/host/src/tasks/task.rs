@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 
-use freewheel_freeblock::tasks::{Extent, TaskId};
-use freewheel_freeblock::{Estimate, PredictionMark};
-use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, SimTime};
+use freewheel_freeblock::tasks::{Extent, Promoted, TaskId, Tasks};
+use freewheel_freeblock::{Estimate, PredictionMark, PromotionId};
+use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, SimDuration, SimTime};
 
-use super::runs::Runs;
 use super::spec::ServedTaskSpec;
+use crate::promote_tail::{PromotionAnchor, RoundState, TailPromotion};
+use crate::runs::Runs;
 
 /// State of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +73,12 @@ pub(crate) struct ServedTask {
     /// Reads for it by themselves, and promoted ones, that have not come back.
     pub again_reads: u32,
     pub promoted_reads: u32,
+    /// Promotes the last blocks of a round, if something does.
+    pub tail: Option<TailPromotion>,
+    /// Head time of the tail's requests in this round.
+    pub tail_head: SimDuration,
+    /// Whether the tail has promoted blocks of this round.
+    pub has_tail_begun: bool,
     /// Where the last promoted read ended.
     pub next_promoted: Lbn,
     /// Blocks of 512 B that were read before a client wrote over them.
@@ -114,6 +121,11 @@ impl ServedTask {
             own_blocks: 0,
             again_reads: 0,
             promoted_reads: 0,
+            tail: spec
+                .promote_tail
+                .map(|tail| TailPromotion::new(tail, spec.block_size, PromotionAnchor::OfArm)),
+            tail_head: SimDuration::ZERO,
+            has_tail_begun: false,
             next_promoted: spec.range.start,
             copied: 0,
             refused: 0,
@@ -169,6 +181,18 @@ impl ServedTask {
         taken
     }
 
+    /// Takes what the planner does not have of the blocks that `from..to` touches: extents to read
+    /// separately, and blocks that it has not been given.
+    pub fn take_aside(&mut self, from: u64, to: u64) -> Vec<Extent> {
+        let mut aside = self.take_again(from, to);
+        let (first, size) = (self.spec.range.start.get(), u64::from(self.spec.block_size));
+        let end = first + self.spec.range.blocks.get();
+        let start = from.max(first) - (from.max(first) - first) % size;
+        let last = first + (to.min(end).max(start) - first).next_multiple_of(size);
+        aside.extend(self.ahead.take(Extent::new(start, last - start)));
+        aside
+    }
+
     /// Whether what a command has brought is older than the task, whose data are of its beginning or
     /// later. Clients may have written there since: requests wait for each other, free reads do not.
     pub fn is_older(&self, command: u64) -> bool {
@@ -191,6 +215,59 @@ impl ServedTask {
             && after.is_some_and(|(after, since)| now.saturating_since(since) >= after)
     }
 
+    /// Takes the next request for the last blocks of the round out of the gaps, if it is time for one.
+    pub fn promote_tail(
+        &mut self,
+        now: SimTime,
+        planner: &mut Tasks,
+        planner_task: TaskId,
+    ) -> Option<Promoted> {
+        // Blocks that the planner has not been given cannot be promoted, so no tail has begun. Of a
+        // promoted task all blocks are read by requests anyway.
+        if self.ahead.blocks() > 0 || self.is_promoted {
+            return None;
+        }
+        let tail = self.tail.as_mut()?;
+        let round = RoundState {
+            number: self.rounds as usize,
+            began: self.estimate.begun(),
+            left: planner.progress(planner_task, now).ok()?.wanted,
+            spent: self.tail_head,
+        };
+        tail.promote(now, planner, planner_task, &round)
+    }
+
+    /// A request took so much of the head; it ended at `to`.
+    pub fn head_took(&mut self, promotion: Option<PromotionId>, head: SimDuration, to: Lbn) {
+        let Some(tail) = &mut self.tail else { return };
+        tail.passed(to, 0);
+        // What the tail promoted in an earlier round is paid by that.
+        if tail.took(promotion, head) == Some(self.rounds as usize) {
+            self.tail_head += head;
+        }
+    }
+
+    /// A promoted read has come back.
+    pub fn promoted_done(&mut self, promotion: Option<PromotionId>) {
+        self.promoted_reads -= 1;
+        self.tail.iter_mut().for_each(|tail| tail.done(promotion));
+    }
+
+    /// Begins the account of a round.
+    pub fn begin_account(&mut self, now: SimTime) {
+        if let Some(tail) = &mut self.tail {
+            tail.end_round();
+            self.tail_head = SimDuration::ZERO;
+            self.has_tail_begun = false;
+            // The last round ended at an even pace, by its tail; this one does not begin so.
+            if !self.is_promoted {
+                let unit = self.spec.block_size.into();
+                self.estimate = Estimate::new(self.blocks, unit, now);
+            }
+        }
+        self.estimate.begin(self.blocks, now);
+    }
+
     /// How far it is; `left` blocks of 512 B are not read.
     pub fn report(&self, id: u64, left: u64, now: SimTime) -> ServedTaskReport {
         let is_running = self.state == ServedTaskState::Running;
@@ -200,6 +277,7 @@ impl ServedTask {
             blocks: Blocks::new(self.blocks),
             state: self.state,
             is_promoted: self.is_promoted,
+            tail_head: self.tail_head,
             began: self.began,
             ended: self.ended,
             round_began: self.estimate.begun(),
@@ -236,6 +314,8 @@ pub struct ServedTaskReport {
     pub state: ServedTaskState,
     /// The rest is read by foreground requests.
     pub is_promoted: bool,
+    /// Head time of the requests by which the tail of this round, or of the last one, has read.
+    pub tail_head: SimDuration,
     /// When its first round began.
     pub began: Option<SimTime>,
     /// When it ended.

@@ -1,17 +1,17 @@
 //! The messages of the control interface, for both ends. Blocks have 512 bytes, times are nanoseconds.
 
 use freewheel_freeblock::Effort;
-use freewheel_freeblock::tasks::{BLOCK_SIZE_MAX, Extent, Priority};
-use freewheel_host::{Account, MarginInUse};
+use freewheel_freeblock::tasks::{BLOCK_SIZE_MAX, Extent, Priority, TaskKind};
+use freewheel_host::{Account, MarginInUse, PromoteTail};
 use freewheel_model::drive::SeekDirection;
 use freewheel_model::stats::Distribution;
 use freewheel_units::{BLOCK_BYTES, Blocks, Op, SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::names::{KindSchema, PrioritySchema, served_kind};
 use crate::serve::{
-    self, PredictionMark, SectorSizes, ServedTaskKind, ServedTaskReport, ServedTaskSpec,
-    ServedTaskState,
+    self, PredictionMark, SectorSizes, ServedTaskReport, ServedTaskSpec, ServedTaskState,
 };
 
 /// Longest time that a task may be given: a year.
@@ -19,31 +19,6 @@ const TIME_MAX: SimDuration = SimDuration::from_secs(365 * 24 * 3600);
 
 /// A limit that no drive reaches: 128 PiB.
 pub(crate) const BLOCKS_END: u64 = 1 << 48;
-
-/// The kind of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum TaskKind {
-    /// Each block once, as it is when it is read.
-    Scan,
-    /// The same, to find unreadable blocks.
-    Scrub,
-    /// Each block once, as it was when the task began: blocks are read before a client writes over them.
-    Backup,
-}
-
-/// Weight of a task's blocks against those of other tasks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum TaskPriority {
-    /// Weight 1.
-    Low,
-    /// Weight 4.
-    #[default]
-    Normal,
-    /// Weight 16.
-    High,
-}
 
 /// State of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -64,10 +39,12 @@ pub enum TaskState {
 }
 
 /// A task to begin.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskRequest {
     /// Its kind.
+    #[schema(value_type = KindSchema)]
+    #[serde(deserialize_with = "served_kind")]
     pub kind: TaskKind,
     /// Its first block.
     #[serde(default)]
@@ -87,14 +64,19 @@ pub struct TaskRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_size_bytes: Option<u64>,
     /// Weight against other tasks.
+    #[schema(value_type = PrioritySchema)]
     #[serde(default)]
-    pub priority: TaskPriority,
+    pub priority: Priority,
     /// Deadline of a round, from its beginning. A late round weighs more. At most a year.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ns: Option<u64>,
     /// Uses idle time as well, after this time without a client's request: at most a year.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_after_ns: Option<u64>,
+    /// Reads the last blocks of a round by foreground requests, at a cost of at most this share of the
+    /// round's time: more than 0 and at most 1. When absent the last blocks wait for gaps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promote_tail_cost: Option<f64>,
     /// Begins another round after each one.
     #[serde(default)]
     pub repeat: bool,
@@ -114,9 +96,10 @@ impl TaskRequest {
             skip: Vec::new(),
             skip_since_ns: 0,
             block_size_bytes: None,
-            priority: TaskPriority::default(),
+            priority: Priority::default(),
             deadline_ns: None,
             idle_after_ns: None,
+            promote_tail_cost: None,
             repeat: false,
             stream: false,
         }
@@ -139,11 +122,6 @@ impl TaskRequest {
                 .into());
         }
         let blocks = self.blocks.unwrap_or(capacity.get().saturating_sub(self.first_block));
-        let kind = match self.kind {
-            TaskKind::Scan => ServedTaskKind::Scan,
-            TaskKind::Scrub => ServedTaskKind::Scrub,
-            TaskKind::Backup => ServedTaskKind::Backup,
-        };
         let skip = self.skip.iter();
         if !self.stream && !self.skip.is_empty() {
             return Err("skip: only for a task with `stream`".into());
@@ -151,16 +129,13 @@ impl TaskRequest {
         Ok(ServedTaskSpec {
             skip: skip.map(|range| Extent::new(range.first_block, range.blocks)).collect(),
             skip_since: SimTime::from_ns(self.skip_since_ns),
-            priority: match self.priority {
-                TaskPriority::Low => Priority::Low,
-                TaskPriority::Normal => Priority::Normal,
-                TaskPriority::High => Priority::High,
-            },
+            priority: self.priority,
             deadline: time("deadline_ns", self.deadline_ns)?,
             idle_after: time("idle_after_ns", self.idle_after_ns)?,
+            promote_tail: self.promote_tail_cost.map(|cost| tail(cost, size)).transpose()?,
             repeats: self.repeat,
             has_reader: self.stream,
-            ..ServedTaskSpec::new(kind, Extent::new(self.first_block, blocks), size)
+            ..ServedTaskSpec::new(self.kind, Extent::new(self.first_block, blocks), size)
         })
     }
 }
@@ -185,6 +160,17 @@ fn time(key: &str, ns: Option<u64>) -> Result<Option<SimDuration>, String> {
         )),
         time => Ok(time),
     }
+}
+
+/// Promotion of the last blocks, of a task with blocks of `size` x 512 B.
+fn tail(cost: f64, size: u32) -> Result<PromoteTail, String> {
+    let block = Blocks::new(size.into()).bytes();
+    let tail = PromoteTail::for_blocks(cost, block);
+    let checked = tail.check(block);
+    checked.map_err(|_| {
+        format!("promote_tail_cost is {cost}: more than 0 and at most 1 is allowed")
+    })?;
+    Ok(tail)
 }
 
 /// Consecutive blocks.
@@ -223,6 +209,8 @@ pub struct Task {
     /// Its number.
     pub id: u64,
     /// Its kind.
+    #[schema(value_type = KindSchema)]
+    #[serde(deserialize_with = "served_kind")]
     pub kind: TaskKind,
     /// Its state.
     pub state: TaskState,
@@ -235,11 +223,18 @@ pub struct Task {
     /// Least size of a read.
     pub block_size_bytes: u64,
     /// Weight against other tasks.
-    pub priority: TaskPriority,
+    #[schema(value_type = PrioritySchema)]
+    pub priority: Priority,
     /// Deadline of a round, from its beginning.
     pub deadline_ns: Option<u64>,
     /// Uses idle time as well, after this time without a client's request.
     pub idle_after_ns: Option<u64>,
+    /// Reads the last blocks of a round by foreground requests, at this cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promote_tail_cost: Option<f64>,
+    /// Head time of these requests in this round; absent without `promote_tail_cost`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tail_head_ns: Option<u64>,
     /// It begins another round after each one.
     pub repeat: bool,
     /// Its data go to a reader.
@@ -270,15 +265,11 @@ impl Task {
     /// A report as of `now` since the server began.
     pub fn new(report: &ServedTaskReport, now: SimTime) -> Self {
         let ServedTaskSpec { kind, range, block_size, repeats, has_reader, .. } = &report.spec;
-        let ServedTaskSpec { priority, deadline, idle_after, .. } = &report.spec;
+        let ServedTaskSpec { priority, deadline, idle_after, promote_tail, .. } = &report.spec;
         let until = report.ended.unwrap_or(now);
         Self {
             id: report.id,
-            kind: match kind {
-                ServedTaskKind::Scan => TaskKind::Scan,
-                ServedTaskKind::Scrub => TaskKind::Scrub,
-                ServedTaskKind::Backup => TaskKind::Backup,
-            },
+            kind: *kind,
             state: match report.state {
                 ServedTaskState::Waiting => TaskState::Waiting,
                 ServedTaskState::Running => TaskState::Running,
@@ -291,13 +282,11 @@ impl Task {
             first_block: range.start.get(),
             blocks: report.blocks.get(),
             block_size_bytes: u64::from(*block_size) * BLOCK_BYTES,
-            priority: match priority {
-                Priority::Low => TaskPriority::Low,
-                Priority::Normal => TaskPriority::Normal,
-                Priority::High => TaskPriority::High,
-            },
+            priority: *priority,
             deadline_ns: deadline.map(SimDuration::ns),
             idle_after_ns: idle_after.map(SimDuration::ns),
+            promote_tail_cost: promote_tail.map(|tail| tail.cost),
+            tail_head_ns: promote_tail.map(|_| report.tail_head.ns()),
             repeat: *repeats,
             stream: *has_reader,
             rounds: report.rounds,
@@ -629,6 +618,19 @@ mod tests {
         assert!(refused(deadline).starts_with("deadline_ns is "));
         let most = TaskRequest { deadline_ns: Some(TIME_MAX.ns()), ..scrub };
         assert!(most.spec(Blocks::new(1 << 20), 8).is_ok());
+    }
+
+    #[test]
+    fn a_tail_costs_a_share_of_time() {
+        let scrub = TaskRequest::new(TaskKind::Scrub);
+        for cost in [0.0, -0.1, 1.1, f64::NAN] {
+            let request = TaskRequest { promote_tail_cost: Some(cost), ..scrub.clone() };
+            assert!(refused(request).starts_with("promote_tail_cost is "), "{cost}");
+        }
+        let request =
+            TaskRequest { promote_tail_cost: Some(0.02), block_size_bytes: Some(1 << 20), ..scrub };
+        let spec = request.spec(Blocks::new(1 << 20), 8).unwrap();
+        assert_eq!(spec.promote_tail.unwrap().merged_max.get(), 1 << 20, "room for a block");
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod client;
 mod connections;
 mod http_error;
 mod metrics;
+mod names;
 mod peers;
 mod routes;
 mod stream;
@@ -38,12 +39,13 @@ use crate::serve::{SchedulerThread, ServedTaskError, ServedTaskReport, Serving, 
 use self::peers::Peers;
 pub use api::{
     BlockRange, Decisions, Durations, Expectation, LaggedNews, Margin, MovementDirection,
-    MovementEnd, Refusal, Route, Scheduling, ServerStatus, Task, TaskKind, TaskPriority,
-    TaskRequest, TaskState, UnreadableNews, WrittenRanges,
+    MovementEnd, Refusal, Route, Scheduling, ServerStatus, Task, TaskRequest, TaskState,
+    UnreadableNews, WrittenRanges,
 };
 
 pub(crate) use api::BLOCKS_END;
 pub use client::{BlockStream, ControlClient, ControlError};
+pub use freewheel_freeblock::tasks::{Priority, TaskKind};
 pub use stream::{NotARecord, Record, Records};
 
 /// Questions to the scheduler's thread at once; others wait here.

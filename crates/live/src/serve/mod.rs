@@ -39,10 +39,10 @@ use crate::nbd::{Caller, Responder, Service};
 use crate::stopwatch::Stopwatch;
 
 pub use freewheel_freeblock::PredictionMark;
+pub use freewheel_freeblock::tasks::TaskKind;
 pub use freewheel_host::scheduler::REGION_BLOCKS;
 pub use freewheel_host::tasks::{
-    ServedTaskError, ServedTaskKind, ServedTaskReport, ServedTaskSpec, ServedTaskState,
-    shortest_track, usual_block,
+    ServedTaskError, ServedTaskReport, ServedTaskSpec, ServedTaskState, shortest_track, usual_block,
 };
 pub use scheduler_thread::{Item, News, Reader, SchedulerThread, Status};
 

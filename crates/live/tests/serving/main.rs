@@ -10,11 +10,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use freewheel_freeblock::tasks::Extent;
+use freewheel_freeblock::tasks::{Extent, TaskKind};
 use freewheel_live::serve::backend::{ExportError, FileBackend, NbdBackend};
-use freewheel_live::serve::{
-    BackendChannel, ServedTaskError, ServedTaskKind, ServedTaskSpec, ServedTaskState,
-};
+use freewheel_live::serve::{BackendChannel, ServedTaskError, ServedTaskSpec, ServedTaskState};
 use freewheel_nbd::{BlockSizes, Command, Errno, Features, Span};
 use freewheel_units::Prng;
 
@@ -202,7 +200,7 @@ fn a_server_that_takes_whole_sectors_only_gets_no_others_and_neither_does_ours()
         }
     }
     let scan = ask(&world, |thread| {
-        thread.create(ServedTaskSpec::new(ServedTaskKind::Scan, Extent::new(0, 800), 4))
+        thread.create(ServedTaskSpec::new(TaskKind::Scan, Extent::new(0, 800), 4))
     });
     assert!(matches!(scan, Err(ServedTaskError::PartSector { .. })), "{scan:?}");
 }
@@ -258,8 +256,7 @@ fn a_server_that_vanishes_is_said_to_be_gone_and_its_blocks_are_not_called_unrea
         assert_eq!(client.flush(), Err(Errno::Shutdown));
     }
     let told = serving.ask(|thread| {
-        let scan =
-            thread.create(ServedTaskSpec::new(ServedTaskKind::Scan, Extent::new(0, 1024), 8));
+        let scan = thread.create(ServedTaskSpec::new(TaskKind::Scan, Extent::new(0, 1024), 8));
         (thread.status().tasks.remove(0), scan)
     });
     let (scrub, scan) = told.blocking_recv().unwrap();

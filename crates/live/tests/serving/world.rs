@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use freewheel_freeblock::Rule;
-use freewheel_freeblock::tasks::Extent;
+use freewheel_freeblock::tasks::{Extent, TaskKind};
 use freewheel_host::{PredictionSpec, PredictiveScheduler};
 use freewheel_live::nbd::{Limits, Memory, Responder, Service};
 use freewheel_live::serve::backend::{Backend, NbdBackend};
-use freewheel_live::serve::{BackendChannel, ServedTaskKind, ServedTaskSpec, Serving, Setup};
+use freewheel_live::serve::{BackendChannel, ServedTaskSpec, Serving, Setup};
 use freewheel_model::drive::Drive;
 use freewheel_model::sched::PolicySpec;
 use freewheel_nbd::{Command, Errno, Export, Span};
@@ -140,7 +140,7 @@ impl Front {
             rule: Rule::Paths,
             task: Some(ServedTaskSpec {
                 repeats: true,
-                ..ServedTaskSpec::new(ServedTaskKind::Scrub, whole, 128)
+                ..ServedTaskSpec::new(TaskKind::Scrub, whole, 128)
             }),
             notice: Box::new(move |text| heard.lock().unwrap().push(text.to_owned())),
             ended: Box::new(|| {}),

@@ -1,9 +1,8 @@
 //! One task in words.
 
+use freewheel_freeblock::tasks::{RoundKind, TaskKind};
 use freewheel_freeblock::uses::{CompareCounts, PrefetchCounts};
-use freewheel_sim::background::{
-    CompareResult, PrefetchResult, TaskKind, UseResult, WriteBackResult,
-};
+use freewheel_sim::background::{CompareResult, PrefetchResult, UseResult, WriteBackResult};
 use freewheel_units::{Bytes, grouped};
 
 use crate::numbers::{self, percent, rate, span};
@@ -36,12 +35,12 @@ pub(super) fn task_rows(task: &TaskWork, arms: u64) -> Vec<(&'static str, String
         (came.promoted, "promoted"),
         (came.copied, "copied before writes"),
     ];
-    let moved = match task.kind {
+    let moved = match task.kind.task {
         TaskKind::Write | TaskKind::WriteBack => "written",
         _ => "delivered",
     };
     rows.push((moved, delivered(task.delivered_bytes_per_second, came.total(), ways)));
-    match task.kind {
+    match task.kind.task {
         TaskKind::Backup => rows.push(("copies", copies(task))),
         TaskKind::Write => rows.push(("superseded", superseded(task))),
         _ => {}
@@ -75,16 +74,18 @@ pub(super) fn delivered<const N: usize>(
 }
 
 fn kind(task: &TaskWork) -> String {
-    let what = match task.kind {
-        TaskKind::Scan => "every block, from any read or write",
-        TaskKind::Sample => "a number of blocks, in any order",
-        TaskKind::Scrub => "every block, from the media",
-        TaskKind::ScrubSample => "a number of blocks from the media, in any order",
-        TaskKind::Backup => "every block once, as it was at the beginning",
-        TaskKind::Write => "every block once, unless a request writes it",
-        TaskKind::Compare => "two versions of every block, both in memory to be compared",
-        TaskKind::Prefetch => "what follows on reads, in case it is asked for next",
-        TaskKind::WriteBack => "what requests write is done in memory, and written behind them",
+    let what = match (task.kind.task, task.kind.is_sample) {
+        (TaskKind::Scrub, true) => "a number of blocks from the media, in any order",
+        (_, true) => "a number of blocks, in any order",
+        (TaskKind::Scan, _) => "every block, from any read or write",
+        (TaskKind::Scrub, _) => "every block, from the media",
+        (TaskKind::Backup, _) => "every block once, as it was at the beginning",
+        (TaskKind::Write, _) => "every block once, unless a request writes it",
+        (TaskKind::Compare, _) => "two versions of every block, both in memory to be compared",
+        (TaskKind::Prefetch, _) => "what follows on reads, in case it is asked for next",
+        (TaskKind::WriteBack, _) => {
+            "what requests write is done in memory, and written behind them"
+        }
     };
     let (words, size) = (task.kind.words(), Bytes::new(task.block_bytes).human());
     match task.kind.has_rounds() {
@@ -215,30 +216,19 @@ fn part(count: u64, of: u64) -> String {
 }
 
 /// What a round of a task is.
-pub(super) fn round_is(kind: TaskKind) -> &'static str {
-    match kind {
-        TaskKind::Scan => "scan",
-        TaskKind::Sample => "sample",
-        TaskKind::Scrub => "scrub",
-        TaskKind::ScrubSample => "scrub sample",
-        TaskKind::Backup => "backup",
-        TaskKind::Write => "write",
-        TaskKind::Compare => "comparison",
-        TaskKind::Prefetch | TaskKind::WriteBack => "run",
-    }
+pub(super) fn round_is(kind: RoundKind) -> &'static str {
+    if kind.has_rounds() { kind.words() } else { "run" }
 }
 
 /// Several of them.
-fn rounds_are(kind: TaskKind) -> &'static str {
-    match kind {
-        TaskKind::Scan => "scans",
-        TaskKind::Sample => "samples",
-        TaskKind::Scrub => "scrubs",
-        TaskKind::ScrubSample => "scrub samples",
-        TaskKind::Backup => "backup",
-        TaskKind::Write => "write",
-        TaskKind::Compare => "comparison",
-        TaskKind::Prefetch | TaskKind::WriteBack => "runs",
+fn rounds_are(kind: RoundKind) -> &'static str {
+    match (kind.task, kind.is_sample) {
+        (TaskKind::Scan, false) => "scans",
+        (TaskKind::Scan, true) => "samples",
+        (TaskKind::Scrub, false) => "scrubs",
+        (TaskKind::Scrub, true) => "scrub samples",
+        (TaskKind::Prefetch | TaskKind::WriteBack, _) => "runs",
+        _ => kind.words(),
     }
 }
 
@@ -308,15 +298,15 @@ fn grounds(task: &TaskWork) -> String {
     if foresees_slowing(task) {
         return String::new();
     }
-    let last = match task.kind {
+    let last = match task.kind.is_sample {
         // Whichever blocks are easy to get are enough.
-        TaskKind::Sample | TaskKind::ScrubSample => "",
-        _ => {
+        true => "",
+        false => {
             ", if requests go everywhere alike; where they keep to parts of the drive the last blocks take longer"
         }
     };
-    let elsewhere = match task.kind {
-        TaskKind::Scrub => ", which of a trace `freewheel study` estimates",
+    let elsewhere = match (task.kind.task, task.kind.is_sample) {
+        (TaskKind::Scrub, false) => ", which of a trace `freewheel study` estimates",
         _ => "",
     };
     format!(", judging by the first {}{last}{elsewhere}", percent(task.unfinished))
@@ -384,9 +374,11 @@ mod tests {
         assert!(said.contains(&first) && due.ends_with("would be held so"), "{said}; {due}");
         let (said, due) = words(&TaskWork { unfinished: SLOWING_SEEN, ..early.clone() });
         assert!(!said.contains("judging") && due.ends_with("will be held"), "{said}; {due}");
-        let (said, _) = words(&TaskWork { kind: TaskKind::Backup, ..early.clone() });
+        let (said, _) =
+            words(&TaskWork { kind: RoundKind::whole(TaskKind::Backup), ..early.clone() });
         assert!(said.contains("the last blocks take longer") && !said.contains("study"), "{said}");
-        let (said, _) = words(&TaskWork { kind: TaskKind::ScrubSample, ..early });
+        let (said, _) =
+            words(&TaskWork { kind: RoundKind { is_sample: true, ..early.kind }, ..early });
         assert!(said.contains("judging by the first") && !said.contains("last blocks"), "{said}");
     }
 }

@@ -1,12 +1,13 @@
 //! The `[freeblock]` table of an experiment.
 
+use freewheel_freeblock::tasks::TaskKind;
 use freewheel_freeblock::{Adapt, IdleTimer, Rule};
 use freewheel_host::SameTrack;
 use freewheel_units::{Blocks, Bytes, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::task::{BackgroundTask, TaskConfig, names};
+use super::task::{TaskConfig, names};
 use crate::document::check_whole;
 
 /// Longest margin. A longer one than a turn leaves no part of any gap.
@@ -177,10 +178,9 @@ impl FreeblockConfig {
     /// A freeblock write does not wait for a backup's read of its blocks, so the two may not overlap.
     fn check_backups(&self, capacity: Blocks) -> Result<(), String> {
         let tasks = &self.tasks;
-        let of =
-            |task: BackgroundTask| tasks.iter().enumerate().filter(move |(_, t)| t.kind == task);
-        for (backup, saved) in of(BackgroundTask::Backup) {
-            let writes = of(BackgroundTask::Write).chain(of(BackgroundTask::WriteBack));
+        let of = |task: TaskKind| tasks.iter().enumerate().filter(move |(_, t)| t.kind == task);
+        for (backup, saved) in of(TaskKind::Backup) {
+            let writes = of(TaskKind::Write).chain(of(TaskKind::WriteBack));
             for (number, written) in writes {
                 let (from, to) = saved.bounds(capacity);
                 let (start, end) = written.bounds(capacity);
@@ -189,7 +189,7 @@ impl FreeblockConfig {
                     let (backup, write) = (&names[backup], &names[number]);
                     let (place, kind) = (place(number), written.kind.word());
                     let way_out = match written.kind {
-                        BackgroundTask::WriteBack => "leave one of them out",
+                        TaskKind::WriteBack => "leave one of them out",
                         _ => "give them parts of the drive that are apart (`start`, `length`)",
                     };
                     return Err(format!(
@@ -204,7 +204,7 @@ impl FreeblockConfig {
     /// One memory takes all foreground writes.
     fn check_write_back(&self) -> Result<(), String> {
         let tasks = &self.tasks;
-        let mut all = (0..tasks.len()).filter(|&n| tasks[n].kind == BackgroundTask::WriteBack);
+        let mut all = (0..tasks.len()).filter(|&n| tasks[n].kind == TaskKind::WriteBack);
         match all.nth(1) {
             None => Ok(()),
             Some(second) => Err(format!(
@@ -216,7 +216,7 @@ impl FreeblockConfig {
 
     /// Whether a memory takes foreground writes.
     pub(crate) fn has_write_back(&self) -> bool {
-        self.tasks.iter().any(|task| task.kind == BackgroundTask::WriteBack)
+        self.tasks.iter().any(|task| task.kind == TaskKind::WriteBack)
     }
 
     /// The same with a memory that has room for all that an arm of this capacity holds. Of tasks
@@ -225,7 +225,7 @@ impl FreeblockConfig {
         // Three quarters of it may wait for gaps.
         let memory = Some(Bytes::new(2 * capacity.bytes().get()));
         let endless = |task: TaskConfig| match task.kind {
-            BackgroundTask::WriteBack => TaskConfig { memory, ..task },
+            TaskKind::WriteBack => TaskConfig { memory, ..task },
             _ => task,
         };
         let tasks = self.tasks.iter().cloned().map(endless).collect();
@@ -243,7 +243,7 @@ impl FreeblockConfig {
         let is_felt = |task: &TaskConfig| task.rounds.is_some() || task.promote_tail.is_some();
         let are_felt = self.idle.is_some() || self.tasks.iter().any(is_felt);
         let stays = |task: &TaskConfig| match task.kind {
-            BackgroundTask::WriteBack => with_write_back,
+            TaskKind::WriteBack => with_write_back,
             _ => are_felt,
         };
         tasks.into_iter().filter(stays).collect()
@@ -255,10 +255,8 @@ impl FreeblockConfig {
     }
 
     /// The first task that writes.
-    pub(crate) fn writes(&self) -> Option<BackgroundTask> {
-        let writes = |task: &BackgroundTask| {
-            matches!(task, BackgroundTask::Write | BackgroundTask::WriteBack)
-        };
+    pub(crate) fn writes(&self) -> Option<TaskKind> {
+        let writes = |task: &TaskKind| matches!(task, TaskKind::Write | TaskKind::WriteBack);
         self.tasks.iter().map(|task| task.kind).find(writes)
     }
 

@@ -2,13 +2,11 @@
 //! results.
 
 mod config;
-mod copy_before_write;
-mod promote;
+mod copies;
 mod result;
 mod running;
 mod task;
 mod uses;
-mod write_back;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,25 +16,25 @@ use freewheel_freeblock::{
     Foreground, ForegroundEvent, ForegroundObserver, FreeRun, GapUse, IdlePlanner, IdleTimer,
     Opportunity, Options, Planner, Promoter, STEPS_MAX, WriteCache,
 };
+use freewheel_host::{PromotionAnchor, TailPromotion, WriteBack};
 use freewheel_model::drive::{Departure, Drive};
 use freewheel_model::sched::PolicySpec;
 use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 
-use self::copy_before_write::Copies;
-use self::promote::{PromotionAnchor, Tail};
+use self::copies::CopyAccount;
 use self::running::{DeliveryPath, Running};
 use self::task::names;
 use self::uses::{BeginError, Use};
-use self::write_back::WriteBack;
 use crate::digest::mix;
 use crate::source::{Request, Source, SourceError};
 
 pub use config::{CONSERVATISM_MAX, FreeblockConfig, IdleConfig};
-pub use promote::{PromoteTail, PromotedWork};
-pub use result::{BackgroundResult, GapShares, Gaps, IdleStarts, Progress, Round, TaskResult};
-pub use task::{BackgroundTask, TaskConfig, TaskKind};
+pub use freewheel_host::{PromoteTail, WriteBackResult};
+pub use result::{
+    BackgroundResult, GapShares, Gaps, IdleStarts, Progress, PromotedWork, Round, TaskResult,
+};
+pub use task::TaskConfig;
 pub use uses::{CompareResult, PrefetchResult, UseResult};
-pub use write_back::WriteBackResult;
 
 /// The tasks of one arm.
 pub(crate) struct Background {
@@ -46,7 +44,7 @@ pub(crate) struct Background {
     unfinished: Option<Unfinished>,
     idle: Option<IdleUse>,
     is_idle: bool,
-    copies: Copies,
+    copies: CopyAccount,
     delivered_hash: u64,
 }
 
@@ -113,7 +111,7 @@ impl Background {
             unfinished,
             idle: config.idle.map(|config| IdleUse { timer: config.timer(), config }),
             is_idle: false,
-            copies: Copies::default(),
+            copies: CopyAccount::default(),
             delivered_hash: 0,
         })
     }
@@ -208,7 +206,7 @@ impl Background {
         }
     }
 
-    fn tails(&mut self) -> impl Iterator<Item = &mut Tail> {
+    fn tails(&mut self) -> impl Iterator<Item = &mut TailPromotion> {
         self.running.iter_mut().filter_map(Running::tail)
     }
 }
@@ -346,12 +344,12 @@ impl IdlePlanner for Background {
 }
 
 impl Promoter for Background {
-    fn read_before(&mut self, write: &Foreground, _: SimTime) -> Option<Promoted> {
+    fn read_before(&mut self, write: &Foreground, now: SimTime) -> Option<Promoted> {
         // Older data must be queued for the media before a write that may replace them.
         if let Some(promoted) = self.write_back().and_then(WriteBack::promoted) {
             return Some(promoted);
         }
-        self.copies.before(write, &self.running, &mut self.tasks)
+        self.copies.before(write, &self.running, &mut self.tasks, now)
     }
 
     fn promote(&mut self, now: SimTime) -> Option<Promoted> {

@@ -1,11 +1,10 @@
 //! Results of the background work of an arm.
 
+use freewheel_freeblock::tasks::RoundKind;
 use freewheel_freeblock::{ByNodes, GapUse, IdleTimer, Opportunity};
 use freewheel_units::SimDuration;
 use serde::Serialize;
 
-use super::promote::PromotedWork;
-use super::task::TaskKind;
 use super::uses::UseResult;
 
 /// The background work of one arm.
@@ -36,8 +35,8 @@ pub struct BackgroundResult {
 pub struct TaskResult {
     /// Name in the experiment, or else the kind.
     pub name: String,
-    /// Kind of the task.
-    pub kind: TaskKind,
+    /// What a round is.
+    pub kind: RoundKind,
     /// Blocks of a round: both versions of a comparison, zero for a task without rounds. A task without
     /// rounds reports everything in the round under way.
     pub blocks: u64,
@@ -77,6 +76,17 @@ impl IdleStarts {
         let timeout_ns = timer.timeout().ns();
         Self { starts: timer.starts(), wrong: adapts.then(|| timer.wrong()), timeout_ns }
     }
+}
+
+/// Number and cost of promoted requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct PromotedWork {
+    /// Number of requests.
+    pub requests: u64,
+    /// Blocks of the task that these requests delivered.
+    pub blocks: u64,
+    /// Head time. A write that the drive's buffer took counts with its share of the destage, by blocks.
+    pub head_ns: u64,
 }
 
 /// One round: every block once, or the sample.

@@ -1,12 +1,10 @@
 //! A task during a run: its round, results, and expected end.
 
-use freewheel_freeblock::tasks::{
-    BlockSelection, Event, Extent, Promoted, TaskId, TaskSpec, Tasks,
-};
+use freewheel_freeblock::tasks::{Event, Extent, Promoted, TaskId, TaskSpec, Tasks};
 use freewheel_freeblock::{Estimate, GapUse, Opportunity, PromotionId};
+use freewheel_host::{PromotionAnchor, RoundState, TailPromotion};
 use freewheel_units::{Blocks, SimDuration, SimTime};
 
-use super::promote::{PromotionAnchor, RoundState, Tail};
 use super::result::{Progress, Round, TaskResult};
 use super::task::TaskConfig;
 use super::uses::{BeginError, Use};
@@ -52,7 +50,7 @@ pub(super) struct Running {
     /// Blocks of its rounds that the run still waits for.
     unfinished: u64,
     /// What promotes the last blocks of a round, if something does.
-    tail: Option<Tail>,
+    tail: Option<TailPromotion>,
     /// What asks for its blocks as they come up, if something does.
     user: Option<Use>,
 }
@@ -73,7 +71,7 @@ impl Running {
             Some(user) => user.task(),
             None => tasks.register(SimTime::ZERO, spec.clone())?,
         };
-        let tail = config.promote_tail.map(|tail| Tail::new(tail, config.size(), anchor));
+        let tail = config.promote_tail.map(|tail| TailPromotion::new(tail, config.size(), anchor));
         let mut running = Self {
             id,
             unfinished: config.rounds.unwrap_or(0) * blocks,
@@ -105,7 +103,12 @@ impl Running {
         let Self { began, blocks, ref round, .. } = *self;
         let is_over = self.is_done() || !self.config.result_kind().has_rounds();
         let left = if is_over { 0 } else { blocks - round.settled() };
-        RoundState { began, left, promoted: round.promoted }
+        RoundState {
+            number: self.rounds.len(),
+            began,
+            left,
+            spent: SimDuration::from_ns(round.promoted.head_ns),
+        }
     }
 
     /// Splits an extent into blocks of the task.
@@ -149,14 +152,9 @@ impl Running {
         self.config.result_kind().is_once() && !self.rounds.is_empty()
     }
 
-    /// Reads that must precede a foreground write to `extent`, in requests of at most `most` blocks of
-    /// 512 B.
-    pub fn read_before(&self, tasks: &mut Tasks, extent: Extent, most: u32) -> Vec<Promoted> {
-        if !self.spec.precedes_writes || self.is_done() {
-            return Vec::new();
-        }
-        let requests = tasks.promote(self.id, BlockSelection::Touching(&[extent]), most);
-        requests.expect("a registered task, and requests of at least a block")
+    /// Whether foreground writes wait until its blocks are read.
+    pub fn is_copied(&self) -> bool {
+        self.spec.precedes_writes && !self.is_done()
     }
 
     /// Takes up to so many blocks off those that the run waits for: how many.
@@ -166,7 +164,7 @@ impl Running {
         blocks
     }
 
-    pub fn tail(&mut self) -> Option<&mut Tail> {
+    pub fn tail(&mut self) -> Option<&mut TailPromotion> {
         self.tail.as_mut()
     }
 
@@ -182,8 +180,8 @@ impl Running {
 
     /// The next request for the last blocks of the round, if it is time for one.
     pub fn promote_tail(&mut self, now: SimTime, tasks: &mut Tasks) -> Option<Promoted> {
-        let (number, state) = (self.rounds.len(), self.state());
-        let promoted = self.tail.as_mut()?.promote(now, tasks, self.id, number, &state)?;
+        let state = self.state();
+        let promoted = self.tail.as_mut()?.promote(now, tasks, self.id, &state)?;
         self.is_promoted_from(now);
         Some(promoted)
     }

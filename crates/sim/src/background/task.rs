@@ -1,115 +1,13 @@
 //! A background task of an experiment: an entry of `freeblock.tasks`.
 
-use freewheel_freeblock::tasks::{BLOCK_SIZE_MAX, Extent, Pace, Priority, TaskSpec, Until};
+use freewheel_freeblock::tasks::{
+    BLOCK_SIZE_MAX, Extent, Pace, Priority, RoundKind, TaskKind, TaskSpec, Until,
+};
 use freewheel_freeblock::uses::{self, Versions};
+use freewheel_host::PromoteTail;
 use freewheel_units::{Blocks, Bytes, Lbn, Op, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use super::promote::PromoteTail;
-
-/// What the background does with its blocks: again and again, but for a backup, for writes, and for
-/// a comparison; as long as the workload goes on, for prefetching and write-back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum BackgroundTask {
-    /// Reads every block's contents. A foreground read or write of a block counts as read (osdi00
-    /// section 6).
-    #[default]
-    Scan,
-    /// Reads every block from the media. A foreground write verifies no media, so it does not count.
-    Scrub,
-    /// Reads every block once, as it was at the start of the run. Before a foreground write replaces a
-    /// block, a foreground request reads it; the write waits for that.
-    Backup,
-    /// Writes every block once, with data as old as the run: to destage, to wipe, or to refresh fading
-    /// media. A foreground write brings newer data, so that block needs no write.
-    Write,
-    /// Compares two versions of the same data block by block (osdi00 section 2.2). `start` is the first
-    /// block of the data, `other_start` that of the reference. Both blocks of a pair must be in memory;
-    /// `memory` limits the pairs that wait. Results count comparisons only: simulated drives hold no
-    /// data, so no pair can differ.
-    Compare,
-    /// Reads the rest of the track behind every foreground read and `tracks_ahead` more, as far as
-    /// `memory` has room. Older wishes come first (osdi00 section 2.2). Results count foreground reads
-    /// whose blocks were all in memory. The drive serves these reads anyway, so the foreground stays
-    /// the same.
-    Prefetch,
-    /// Completes foreground writes of whole blocks as soon as `memory` holds them, and writes them to
-    /// the media in gaps (osdi00 section 2.2, prewriting). Memory also completes reads of blocks that
-    /// it alone holds. The weight of its blocks grows with the share of memory that waits. Above three
-    /// quarters, the oldest blocks become foreground requests, which count in no foreground statistics.
-    /// A write without room goes to the drive. The memory is assumed to survive a loss of power, so a
-    /// flush does not wait for it. Each arm of each drive has a separate memory for its part of a
-    /// write.
-    WriteBack,
-}
-
-impl BackgroundTask {
-    /// Name in experiments.
-    pub(crate) const fn word(self) -> &'static str {
-        match self {
-            Self::Scan => "scan",
-            Self::Scrub => "scrub",
-            Self::Backup => "backup",
-            Self::Write => "write",
-            Self::Compare => "compare",
-            Self::Prefetch => "prefetch",
-            Self::WriteBack => "write-back",
-        }
-    }
-}
-
-/// Kind of a task in results.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TaskKind {
-    /// Reads every block's contents.
-    Scan,
-    /// Reads the contents of a number of blocks, in any places.
-    Sample,
-    /// Reads every block from the media.
-    Scrub,
-    /// Reads a number of blocks from the media, in any places.
-    ScrubSample,
-    /// Reads every block once, as it was at the start.
-    Backup,
-    /// Writes every block once, unless the foreground does.
-    Write,
-    /// Reads both versions of every block once, and compares them.
-    Compare,
-    /// Reads blocks that may be requested next.
-    Prefetch,
-    /// Writes the foreground's data behind its back.
-    WriteBack,
-}
-
-impl TaskKind {
-    /// In words.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Scan => "scan",
-            Self::Sample => "sample",
-            Self::Scrub => "scrub",
-            Self::ScrubSample => "scrub sample",
-            Self::Backup => "backup",
-            Self::Write => "write",
-            Self::Compare => "comparison",
-            Self::Prefetch => "prefetching",
-            Self::WriteBack => "write-back",
-        }
-    }
-
-    /// Whether the task ends with its first round.
-    pub const fn is_once(self) -> bool {
-        matches!(self, Self::Backup | Self::Write | Self::Compare)
-    }
-
-    /// Whether a number of blocks completes a round.
-    pub const fn has_rounds(self) -> bool {
-        !matches!(self, Self::Prefetch | Self::WriteBack)
-    }
-}
 
 /// A background task of an experiment: an entry of `freeblock.tasks`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -119,7 +17,7 @@ pub struct TaskConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// What the task does with its blocks.
-    pub kind: BackgroundTask,
+    pub kind: TaskKind,
     /// Size of the task's blocks, each of which is handed over whole.
     pub block_size: Bytes,
     /// Where on each arm its blocks begin.
@@ -167,7 +65,7 @@ impl Default for TaskConfig {
     fn default() -> Self {
         Self {
             name: None,
-            kind: BackgroundTask::default(),
+            kind: TaskKind::default(),
             block_size: Bytes::new(4096),
             start: Bytes::ZERO,
             length: None,
@@ -304,22 +202,18 @@ impl TaskConfig {
 
     /// Whether it asks for blocks as they come up, and does something with them.
     pub(super) fn is_use(&self) -> bool {
-        use BackgroundTask::{Compare, Prefetch, WriteBack};
+        use TaskKind::{Compare, Prefetch, WriteBack};
         matches!(self.kind, Compare | Prefetch | WriteBack)
     }
 
     /// Keys that some tasks have and others have not.
     fn check_use(&self, capacity: Blocks) -> Result<(), String> {
         let Self { kind, block_size, start, length, other_start, memory, tracks_ahead, .. } = *self;
-        let (is_compare, word) = (kind == BackgroundTask::Compare, kind.word());
+        let (is_compare, word) = (kind == TaskKind::Compare, kind.word());
         let of_others = [
             (other_start.is_some() && !is_compare, "other_start", "compare"),
             (memory.is_some() && !self.is_use(), "memory", "compare, prefetch or write-back"),
-            (
-                tracks_ahead.is_some() && kind != BackgroundTask::Prefetch,
-                "tracks_ahead",
-                "prefetch",
-            ),
+            (tracks_ahead.is_some() && kind != TaskKind::Prefetch, "tracks_ahead", "prefetch"),
         ];
         if let Some((_, key, whose)) = of_others.iter().find(|(is_there, ..)| *is_there) {
             return Err(format!(
@@ -412,20 +306,12 @@ impl TaskConfig {
         self.memory.unwrap_or(MEMORY)
     }
 
-    /// What it comes to.
-    pub(super) fn result_kind(&self) -> TaskKind {
-        let is_sample = self.sample_share.is_some_and(|sample_share| sample_share < 1.0);
-        match (self.kind, is_sample) {
-            (BackgroundTask::Scan, false) => TaskKind::Scan,
-            (BackgroundTask::Scan, true) => TaskKind::Sample,
-            (BackgroundTask::Scrub, false) => TaskKind::Scrub,
-            (BackgroundTask::Scrub, true) => TaskKind::ScrubSample,
-            (BackgroundTask::Backup, _) => TaskKind::Backup,
-            (BackgroundTask::Write, _) => TaskKind::Write,
-            (BackgroundTask::Compare, _) => TaskKind::Compare,
-            (BackgroundTask::Prefetch, _) => TaskKind::Prefetch,
-            (BackgroundTask::WriteBack, _) => TaskKind::WriteBack,
-        }
+    /// What a round of it is.
+    pub(super) fn result_kind(&self) -> RoundKind {
+        // `check` refuses samples of other kinds, whose rounds need all blocks.
+        let has_samples = matches!(self.kind, TaskKind::Scan | TaskKind::Scrub);
+        let is_part = self.sample_share.is_some_and(|sample_share| sample_share < 1.0);
+        RoundKind { task: self.kind, is_sample: has_samples && is_part }
     }
 
     /// Blocks of 512 B in one of the task's.
@@ -439,12 +325,12 @@ impl TaskConfig {
         let as_they_come_up =
             |op| TaskSpec { until: Until::Standing, ..TaskSpec::new(op, size, Vec::new()) };
         let whole = match self.kind {
-            BackgroundTask::Scan => uses::scan(capacity, size),
-            BackgroundTask::Scrub => uses::scrub(capacity, size),
-            BackgroundTask::Backup => uses::backup(capacity, size),
-            BackgroundTask::Write => uses::write(capacity, size),
-            BackgroundTask::Compare | BackgroundTask::Prefetch => return as_they_come_up(Op::Read),
-            BackgroundTask::WriteBack => return as_they_come_up(Op::Write),
+            TaskKind::Scan => uses::scan(capacity, size),
+            TaskKind::Scrub => uses::scrub(capacity, size),
+            TaskKind::Backup => uses::backup(capacity, size),
+            TaskKind::Write => uses::write(capacity, size),
+            TaskKind::Compare | TaskKind::Prefetch => return as_they_come_up(Op::Read),
+            TaskKind::WriteBack => return as_they_come_up(Op::Write),
         };
         let extents = match self.extent(capacity) {
             Some(extent) => vec![extent],
@@ -483,7 +369,7 @@ impl TaskConfig {
 
     /// Blocks of the task that make a round; none where there are no rounds.
     pub(crate) fn blocks_of_a_round(&self, capacity: Blocks) -> u64 {
-        if self.kind == BackgroundTask::Compare {
+        if self.kind == TaskKind::Compare {
             return 2 * self.versions(capacity).current.blocks.get() / u64::from(self.size());
         }
         let spec = self.spec(capacity);
@@ -519,7 +405,7 @@ mod tests {
     fn tasks_without_a_name_are_called_what_they_are_and_numbered_where_that_is_taken() {
         let scan = TaskConfig::default();
         let sample = TaskConfig { sample_share: Some(0.5), ..TaskConfig::default() };
-        let scrub = TaskConfig { kind: BackgroundTask::Scrub, ..TaskConfig::default() };
+        let scrub = TaskConfig { kind: TaskKind::Scrub, ..TaskConfig::default() };
         let named = TaskConfig { name: Some("scrub".into()), ..scan.clone() };
         let whole = TaskConfig { sample_share: Some(1.0), ..TaskConfig::default() };
         assert_eq!(

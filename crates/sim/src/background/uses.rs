@@ -1,16 +1,16 @@
 //! Tasks that request blocks on demand and use them (osdi00 section 2.2).
 
 use freewheel_freeblock::Foreground;
-use freewheel_freeblock::tasks::{Event, TaskError, TaskId, Tasks};
+use freewheel_freeblock::tasks::{Event, TaskError, TaskId, TaskKind, Tasks};
 use freewheel_freeblock::uses::{
     Compare, CompareCounts, CompareError, Pair, PrefetchCounts, PrefetchError, Prefetcher,
 };
+use freewheel_host::{WriteBack, WriteBackResult};
 use freewheel_units::{Op, SimTime};
 use serde::Serialize;
 use thiserror::Error;
 
-use super::task::{BackgroundTask, TaskConfig};
-use super::write_back::{WriteBack, WriteBackResult};
+use super::task::TaskConfig;
 
 /// Reason for which a background task cannot begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -35,15 +35,15 @@ impl Use {
     pub fn begin(tasks: &mut Tasks, config: &TaskConfig) -> Result<Option<Self>, BeginError> {
         let (now, size, memory) = (SimTime::ZERO, config.size(), config.memory());
         Ok(Some(match config.kind {
-            BackgroundTask::Compare => {
+            TaskKind::Compare => {
                 let rows = vec![config.versions(tasks.drive().blocks())];
                 Self::Compare(Compare::begin(tasks, now, size, rows, memory)?)
             }
-            BackgroundTask::Prefetch => {
+            TaskKind::Prefetch => {
                 let ahead = config.tracks_ahead.unwrap_or(0);
                 Self::Prefetch(Prefetcher::new(tasks, now, size, memory, ahead)?)
             }
-            BackgroundTask::WriteBack => Self::WriteBack(WriteBack::begin(tasks, size, memory)?),
+            TaskKind::WriteBack => Self::WriteBack(WriteBack::begin(tasks, size, memory)?),
             _ => return Ok(None),
         }))
     }

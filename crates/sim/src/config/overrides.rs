@@ -211,7 +211,7 @@ pub(crate) fn to_blame(
 
 #[cfg(test)]
 mod tests {
-    use crate::background::BackgroundTask;
+    use freewheel_freeblock::tasks::TaskKind;
 
     use super::*;
 
@@ -233,7 +233,7 @@ mod tests {
         let freeblock = config.freeblock.unwrap();
         let shares: Vec<Option<u32>> = freeblock.tasks.iter().map(|task| task.share).collect();
         assert_eq!(shares, [Some(3), None]);
-        assert_eq!(freeblock.tasks[1].kind, BackgroundTask::Scrub);
+        assert_eq!(freeblock.tasks[1].kind, TaskKind::Scrub);
         let whole = "freeblock.tasks[0]={ block_size = '8KiB' }".to_owned();
         let config = SimConfig::parse(LIST, "test", &[whole]).unwrap();
         assert_eq!(config.freeblock.unwrap().tasks[0].block_size.get(), 8192);

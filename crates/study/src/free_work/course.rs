@@ -168,7 +168,7 @@ pub fn line(name: &str, points: Vec<(f64, f64)>) -> Line {
 
 #[cfg(test)]
 mod tests {
-    use freewheel_sim::background::TaskKind;
+    use freewheel_freeblock::tasks::{RoundKind, TaskKind};
 
     use super::*;
 
@@ -188,7 +188,7 @@ mod tests {
         }
         TaskResult {
             name: "scan".into(),
-            kind: TaskKind::Scan,
+            kind: RoundKind::whole(TaskKind::Scan),
             blocks: 100,
             block_bytes: 1_000_000,
             deadline_ns: None,

@@ -1,6 +1,7 @@
 //! What became of one task of a run, over all arms.
 
-use freewheel_sim::background::{TaskKind, TaskResult, UseResult};
+use freewheel_freeblock::tasks::RoundKind;
+use freewheel_sim::background::{TaskResult, UseResult};
 use freewheel_sim::{FreeResult, RunResult};
 use serde::Serialize;
 
@@ -13,7 +14,7 @@ pub struct TaskWork {
     /// Its name in the experiment, or else its kind.
     pub name: String,
     /// Scan, scrub, backup, and so on.
-    pub kind: TaskKind,
+    pub kind: RoundKind,
     /// Blocks that make a round on one arm; none of a task without rounds.
     pub blocks: u64,
     /// Size of one in bytes.

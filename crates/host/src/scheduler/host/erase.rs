@@ -10,8 +10,9 @@ use crate::device::DeviceErrorKind;
 use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimTime};
 
 use super::{HostScheduler, RequestOwner};
+use crate::Copies;
 use crate::device::{DeviceCommand, DeviceError, DeviceOp};
-use crate::tasks::{EraseCopies, OwnRead, READER_WAIT_MAX};
+use crate::tasks::{OwnRead, READER_WAIT_MAX};
 
 /// Blocks of 512 B in one command to erase: 32 MiB, since the device may have to write them.
 const ERASED_AT_ONCE: u64 = 1 << 16;
@@ -45,7 +46,7 @@ pub(crate) struct Erasure {
     fua: bool,
     whose: RequestOwner,
     /// Reads of backups before it.
-    copies: EraseCopies,
+    copies: Copies,
     /// The next of them, which waits for room.
     next_copy: Option<OwnRead>,
     failed: Option<DeviceError>,

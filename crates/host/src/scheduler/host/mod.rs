@@ -659,7 +659,7 @@ impl HostScheduler {
         at: SimTime,
     ) -> Option<Foreground> {
         let finished = self.scheduler.finished(command.id, at, self.now, self.tasks.planner());
-        let Finished { done, error_ns, .. } = finished;
+        let Finished { done, error_ns, head, .. } = finished;
         // Reads of tasks alone follow on each other, so that a buffer answers them; and no gap is lost.
         let pending = command.foreground.map(|part| &self.pending[&part.sequence]);
         let is_a_clients = |pending: &Pending| {
@@ -675,6 +675,7 @@ impl HostScheduler {
             return done;
         }
         let part = command.foreground;
+        self.head_took(command, head);
         let bounds = |start: Lbn, blocks: u32| (start.get(), start.get() + u64::from(blocks));
         let runs = command.runs.iter().map(|run| bounds(run.start, run.blocks));
         let spans: Vec<_> = runs.chain(part.map(|part| bounds(part.start, part.blocks))).collect();
@@ -693,6 +694,20 @@ impl HostScheduler {
         let source = CommandData { data: &data, spans: &spans, command: command.id, has_failed };
         self.tasks.heard(&source, self.now);
         done
+    }
+
+    /// Tells the tasks what head time a request took. Free work in a command takes head time that the
+    /// request would have waited, so such a command tells nothing of a client's request.
+    fn head_took(&mut self, command: &Command, head: SimDuration) {
+        let Some(part) = command.foreground else { return };
+        let promotion = self.pending.get(&part.sequence).and_then(|pending| match &pending.whose {
+            RequestOwner::Task(read) => read.promotion,
+            _ => None,
+        });
+        if promotion.is_some() || command.runs.is_empty() {
+            let to = Lbn::new(part.start.get() + u64::from(part.blocks));
+            self.tasks.head_took(promotion, head, to);
+        }
     }
 
     /// A part of a request has been moved, or has failed.

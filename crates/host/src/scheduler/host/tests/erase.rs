@@ -11,7 +11,7 @@ const TAKEN: u64 = 512 << 10;
 /// A backup of a drive of over 100 MiB, most of which is erased once it has begun.
 fn erased(world: &mut TestHost) -> (u64, u64) {
     world.media.iter_mut().enumerate().for_each(|(at, byte)| *byte = (at >> 9) as u8 ^ at as u8);
-    let spec = ServedTaskSpec { has_reader: true, ..world.whole(ServedTaskKind::Backup) };
+    let spec = ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Backup) };
     let backup = world.scheduler.tasks_mut().create(world.now, spec).unwrap();
     world.scheduler.tasks_mut().reader_came(world.now, backup, BUFFER, &[]).unwrap();
     let erasure = world.erase(Erase::Zeroes { keep: false }, 0, 200_000, false);

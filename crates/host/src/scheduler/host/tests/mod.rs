@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::device::DeviceErrorKind;
 use crate::{Conservatism, PredictionSpec, PredictiveScheduler, SameTrack};
-use freewheel_freeblock::tasks::{CADENCE, Extent, Tasks};
+use freewheel_freeblock::tasks::{CADENCE, Extent, TaskKind, Tasks};
 use freewheel_freeblock::{Options, Rule};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::black_box::{self, BadBlocks, Behaviour, EmulatedDrive};
@@ -19,7 +19,7 @@ use freewheel_sim::library;
 use freewheel_units::{Prng, SimDuration};
 
 use super::*;
-use crate::tasks::{ServedTaskKind, ServedTaskOutput, ServedTaskSpec};
+use crate::tasks::{ServedTaskOutput, ServedTaskSpec};
 
 /// A scheduler, its drive and the data on it.
 struct TestHost {
@@ -62,13 +62,13 @@ impl TestHost {
     /// With a scrub of all of it, over and over.
     fn new(bad: &[u64], same_track: SameTrack) -> Self {
         let mut world = Self::without_tasks(bad, same_track);
-        let scrub = ServedTaskSpec { repeats: true, ..world.whole(ServedTaskKind::Scrub) };
+        let scrub = ServedTaskSpec { repeats: true, ..world.whole(TaskKind::Scrub) };
         world.scheduler.tasks_mut().create(SimTime::ZERO, scrub).unwrap();
         world
     }
 
     /// All of the drive, in blocks of 4 KiB.
-    fn whole(&self, kind: ServedTaskKind) -> ServedTaskSpec {
+    fn whole(&self, kind: TaskKind) -> ServedTaskSpec {
         ServedTaskSpec::new(kind, Extent::new(0, self.blocks()), 8)
     }
 
@@ -422,7 +422,7 @@ fn a_trim_that_the_device_cannot_do_changes_no_block() {
 fn a_device_with_large_sectors_is_asked_for_whole_ones_and_reads_bring_what_was_written() {
     for same_track in [SameTrack::Merge, SameTrack::Distinct] {
         let mut world = TestHost::sized(20, 4096, &[], same_track);
-        let scrub = ServedTaskSpec { repeats: true, ..world.whole(ServedTaskKind::Scrub) };
+        let scrub = ServedTaskSpec { repeats: true, ..world.whole(TaskKind::Scrub) };
         world.scheduler.tasks_mut().create(SimTime::ZERO, scrub).unwrap();
         let reads = load(&mut world, 2000, 5);
         let answers: BTreeMap<u64, &Vec<u8>> =

@@ -6,6 +6,7 @@ use freewheel_model::drive::{Departure, Position};
 use freewheel_units::Blocks;
 
 use super::*;
+use crate::PromoteTail;
 use crate::tasks::{ServedTaskError, ServedTaskReport, ServedTaskState};
 
 /// More than any test hands on.
@@ -81,8 +82,7 @@ fn a_scan_hands_on_every_block_once_with_what_was_on_the_media() {
         let mut world = TestHost::without_tasks(&[], same_track);
         world.fill();
         let before = world.media.clone();
-        let id =
-            world.create(ServedTaskSpec { has_reader: true, ..world.whole(ServedTaskKind::Scan) });
+        let id = world.create(ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Scan) });
         world.load_until_over(id, 4, 0.0);
         let (image, there) = image(&world.heard(), before.len());
         assert_eq!(
@@ -101,7 +101,7 @@ fn a_backup_has_the_data_of_its_beginning_under_any_writes() {
         let mut world = TestHost::without_tasks(&[], SameTrack::Distinct);
         world.fill();
         let before = world.media.clone();
-        let spec = ServedTaskSpec { has_reader: true, ..world.whole(ServedTaskKind::Backup) };
+        let spec = ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Backup) };
         let id = world.create(ServedTaskSpec { block_size: 40, ..spec });
         world.load_until_over(id, seed, 0.5);
         let (image, there) = image(&world.heard(), before.len());
@@ -119,10 +119,10 @@ fn a_backup_has_what_was_there_before_all_of_the_drive_was_erased() {
         world.scheduler.abilities = Abilities { write_zeroes: can, ..world.scheduler.abilities };
         world.fill();
         let before = world.media.clone();
-        let spec = ServedTaskSpec { has_reader: true, ..world.whole(ServedTaskKind::Backup) };
+        let spec = ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Backup) };
         let id = world.create(spec);
-        let aborted = world
-            .create(ServedTaskSpec { has_reader: true, ..world.whole(ServedTaskKind::Backup) });
+        let aborted =
+            world.create(ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Backup) });
         world.run_until(world.now + us(100_000));
         world.erase(Erase::Zeroes { keep: false }, 0, world.blocks(), false);
         world.run_until(world.now + us(50_000));
@@ -154,7 +154,7 @@ fn a_continued_backup_reads_written_blocks_and_skips_those_it_has() {
     world.run_until(world.now + us(50_000));
     let before = world.media.clone();
     let skip = vec![Extent::new(0, half)];
-    let spec = ServedTaskSpec { has_reader: true, ..world.whole(ServedTaskKind::Backup) };
+    let spec = ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Backup) };
     let id = world.create(ServedTaskSpec { skip, skip_since: since, ..spec });
     world.load_until_over(id, 2, 0.5);
     let (mut image, there) = image(&world.heard(), before.len());
@@ -172,7 +172,7 @@ fn a_continued_backup_reads_written_blocks_and_skips_those_it_has() {
 fn a_backup_has_no_data_read_before_it_began() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Distinct);
     world.fill();
-    world.create(ServedTaskSpec { repeats: true, ..world.whole(ServedTaskKind::Scrub) });
+    world.create(ServedTaskSpec { repeats: true, ..world.whole(TaskKind::Scrub) });
     let mut prng = Prng::new(3, "reads");
     let is_free = |world: &TestHost, id: &u64| world.scheduler.at_device[id].foreground.is_none();
     let free = loop {
@@ -193,8 +193,7 @@ fn a_backup_has_no_data_read_before_it_began() {
     world.run_until(world.now + us(200_000));
     assert!(world.answers.iter().any(|(_, (id, _))| *id == write), "it is acknowledged");
     let before = world.media.clone();
-    let id =
-        world.create(ServedTaskSpec { has_reader: true, ..world.whole(ServedTaskKind::Backup) });
+    let id = world.create(ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Backup) });
     while world.scheduler.tasks().has_ahead() {
         world.settle();
     }
@@ -213,8 +212,7 @@ fn written_over(bad: &[u64], start: u64) -> (SimDuration, ServedTaskReport) {
     let mut world = TestHost::without_tasks(bad, SameTrack::Merge);
     world.fill();
     let before = world.media.clone();
-    let id =
-        world.create(ServedTaskSpec { has_reader: true, ..world.whole(ServedTaskKind::Backup) });
+    let id = world.create(ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Backup) });
     world.write(start, vec![7; 512 << 10], false);
     while world.answers.is_empty() {
         world.run_until(world.now + us(10_000));
@@ -246,7 +244,7 @@ fn unreadable_blocks_of_large_sectors_are_named_as_whole_sectors() {
     let mut world = TestHost::sized(20, 4096, &[1003, 5000], SameTrack::Merge);
     world.fill();
     let before = world.media.clone();
-    let spec = ServedTaskSpec { has_reader: true, ..world.whole(ServedTaskKind::Scan) };
+    let spec = ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Scan) };
     let id = world.create(ServedTaskSpec { block_size: 40, ..spec });
     world.scheduler.tasks_mut().promote(world.now, id).unwrap();
     world.run_until(world.now + us(30_000_000));
@@ -265,7 +263,7 @@ fn unreadable_blocks_of_large_sectors_are_named_as_whole_sectors() {
 fn a_task_that_splits_a_sector_is_refused_with_the_allowed_multiple() {
     let mut world = TestHost::sized(20, 4096, &[], SameTrack::Merge);
     let mut refused = |start, blocks, size| {
-        let spec = ServedTaskSpec::new(ServedTaskKind::Scan, Extent::new(start, blocks), size);
+        let spec = ServedTaskSpec::new(TaskKind::Scan, Extent::new(start, blocks), size);
         world.scheduler.tasks_mut().create(SimTime::ZERO, spec).unwrap_err().to_string()
     };
     let size = refused(0, 800, 12);
@@ -287,7 +285,7 @@ fn a_write_over_many_bad_sectors_does_not_wait_for_each_of_them() {
 #[test]
 fn a_backup_reads_before_a_large_write_in_few_requests() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
-    world.create(ServedTaskSpec { has_reader: true, ..world.whole(ServedTaskKind::Backup) });
+    world.create(ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Backup) });
     world.run_until(world.now + us(1000));
     world.write(3, vec![7; 4096 * 512], false);
     let reads = world
@@ -302,8 +300,7 @@ fn a_backup_reads_before_a_large_write_in_few_requests() {
 fn a_task_that_never_gets_its_idle_time_lets_clients_proceed() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     let never = Some(SimDuration::MAX);
-    let id =
-        world.create(ServedTaskSpec { idle_after: never, ..world.whole(ServedTaskKind::Scan) });
+    let id = world.create(ServedTaskSpec { idle_after: never, ..world.whole(TaskKind::Scan) });
     world.read(100, 8);
     world.run_until(world.now + us(1_000_000));
     assert_eq!(world.answers.len(), 1);
@@ -313,7 +310,7 @@ fn a_task_that_never_gets_its_idle_time_lets_clients_proceed() {
 #[test]
 fn tasks_without_a_reader_are_limited_and_end_after_a_minute() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
-    let spec = ServedTaskSpec { has_reader: true, ..world.whole(ServedTaskKind::Scan) };
+    let spec = ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Scan) };
     let create = |world: &mut TestHost| world.scheduler.tasks_mut().create(world.now, spec.clone());
     let ids: Vec<u64> = std::iter::from_fn(|| create(&mut world).ok()).take(1000).collect();
     assert_eq!(ids.len(), 32);
@@ -332,7 +329,7 @@ fn a_scan_that_is_no_backup_lets_writes_pass() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Distinct);
     world.fill();
     let before = world.media.clone();
-    let id = world.create(ServedTaskSpec { has_reader: true, ..world.whole(ServedTaskKind::Scan) });
+    let id = world.create(ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Scan) });
     world.load_until_over(id, 1, 0.5);
     assert!(image(&world.heard(), before.len()).0 != before);
     assert_eq!(world.task(id).copied.get(), 0);
@@ -343,7 +340,7 @@ fn blocks_without_room_are_read_again_and_none_is_lost() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     world.fill();
     let before = world.media.clone();
-    let id = world.create(ServedTaskSpec { has_reader: true, ..world.whole(ServedTaskKind::Scan) });
+    let id = world.create(ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Scan) });
     let mut prng = Prng::new(5, "a slow reader");
     let mut load = Prng::new(6, "reads");
     while !world.task(id).state.is_over() {
@@ -364,7 +361,7 @@ fn blocks_without_room_are_read_again_and_none_is_lost() {
 fn a_scrub_names_the_blocks_that_cannot_be_read_and_no_other() {
     let bad = [5, 6, 4000, 9000, 9007, 13_001];
     let mut world = TestHost::without_tasks(&bad, SameTrack::Distinct);
-    let id = world.create(world.whole(ServedTaskKind::Scrub));
+    let id = world.create(world.whole(TaskKind::Scrub));
     world.load_until_over(id, 3, 0.0);
     let report = world.task(id);
     assert_eq!(named(&report), bad);
@@ -380,7 +377,7 @@ fn the_reader_gets_the_data_around_a_bad_block() {
     let mut world = TestHost::without_tasks(&bad, SameTrack::Merge);
     world.fill();
     let before = world.media.clone();
-    let id = world.create(ServedTaskSpec { has_reader: true, ..world.whole(ServedTaskKind::Scan) });
+    let id = world.create(ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Scan) });
     world.load_until_over(id, 8, 0.0);
     let (image, there) = image(&world.heard(), before.len());
     assert!(bad.iter().all(|bad| !there.contains(bad)));
@@ -396,11 +393,7 @@ fn work_in_idle_time_is_never_due() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     world.read(0, 8);
     let idle_after = Some(us(100_000));
-    world.create(ServedTaskSpec {
-        idle_after,
-        repeats: true,
-        ..world.whole(ServedTaskKind::Scrub)
-    });
+    world.create(ServedTaskSpec { idle_after, repeats: true, ..world.whole(TaskKind::Scrub) });
     world.run_until(world.now + us(1_000_000));
     let (id, command) = world.inside.pop_first().expect("it reads");
     world.scheduler.came_back(id, world.now, Ok(vec![0; command.data.len()]));
@@ -411,14 +404,13 @@ fn work_in_idle_time_is_never_due() {
 #[test]
 fn without_clients_idle_time_is_used_when_the_task_says_so_and_only_then() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
-    let patient = world.create(world.whole(ServedTaskKind::Scrub));
+    let patient = world.create(world.whole(TaskKind::Scrub));
     world.run_until(world.now + us(5_000_000));
     // The part of a block at the end is read separately.
     assert!(world.task(patient).delivered.get() < 8, "no gaps");
     let after = Some(us(100_000));
     world.read(0, 8);
-    let id =
-        world.create(ServedTaskSpec { idle_after: after, ..world.whole(ServedTaskKind::Scan) });
+    let id = world.create(ServedTaskSpec { idle_after: after, ..world.whole(TaskKind::Scan) });
     world.run_until(world.now + us(95_000));
     assert!(world.task(id).delivered.get() < 24, "not yet");
     world.run_until(world.now + us(10_000_000));
@@ -433,7 +425,7 @@ fn without_clients_idle_time_is_used_when_the_task_says_so_and_only_then() {
 #[test]
 fn a_promoted_task_ends_without_gaps_and_predicts_its_end() {
     let mut world = TestHost::without_tasks(&[3333], SameTrack::Merge);
-    let id = world.create(world.whole(ServedTaskKind::Scrub));
+    let id = world.create(world.whole(TaskKind::Scrub));
     world.scheduler.tasks_mut().promote(world.now, id).unwrap();
     world.run_until(world.now + us(30_000_000));
     let report = world.task(id);
@@ -441,10 +433,40 @@ fn a_promoted_task_ends_without_gaps_and_predicts_its_end() {
     assert!(!report.predictions.is_empty());
 }
 
+/// A scan behind clients that keep to the drive's beginning: its report within a minute.
+fn scanned(promote_tail: Option<PromoteTail>) -> ServedTaskReport {
+    let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
+    let id = world.create(ServedTaskSpec { promote_tail, ..world.whole(TaskKind::Scan) });
+    let mut prng = Prng::new(7, "near requests");
+    let end = world.now + SimDuration::from_secs(60);
+    while world.task(id).state == ServedTaskState::Running && world.now < end {
+        world.read(prng.below(2000), 8);
+        world.run_until(world.now + us(8_000));
+    }
+    world.task(id)
+}
+
+#[test]
+fn the_last_blocks_of_a_round_are_promoted_within_their_cost() {
+    let without = scanned(None);
+    assert_eq!(without.tail_head, SimDuration::ZERO);
+    let mut before =
+        without.ended.map_or(SimDuration::from_secs(60), |at| at - without.round_began);
+    for cost in [0.05, 0.4] {
+        let report = scanned(Some(PromoteTail::at(cost)));
+        assert_eq!(report.state, ServedTaskState::Done, "{cost}");
+        let took = report.ended.unwrap() - report.round_began;
+        assert!(took < before, "{took} at {cost}, {before} at less");
+        let share = report.tail_head.ns() as f64 / took.ns() as f64;
+        assert!(share > cost / 10.0 && share <= cost + 0.01, "{share} of {cost}");
+        before = took;
+    }
+}
+
 #[test]
 fn an_aborted_task_is_over_at_once_and_its_reads_under_way_are_dropped() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
-    let id = world.create(ServedTaskSpec { has_reader: true, ..world.whole(ServedTaskKind::Scan) });
+    let id = world.create(ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Scan) });
     world.scheduler.tasks_mut().promote(world.now, id).unwrap();
     world.run_until(world.now + us(50_000));
     let left = world.task(id).left;
@@ -461,7 +483,7 @@ fn an_aborted_task_is_over_at_once_and_its_reads_under_way_are_dropped() {
 #[test]
 fn a_task_that_repeats_itself_goes_on_and_forgets_blocks_that_can_be_read_again() {
     let mut world = TestHost::without_tasks(&[4000], SameTrack::Distinct);
-    let id = world.create(ServedTaskSpec { repeats: true, ..world.whole(ServedTaskKind::Scrub) });
+    let id = world.create(ServedTaskSpec { repeats: true, ..world.whole(TaskKind::Scrub) });
     world.scheduler.tasks_mut().promote(world.now, id).unwrap();
     while world.task(id).rounds < 1 {
         world.run_until(world.now + us(100_000));
@@ -479,8 +501,7 @@ fn a_task_that_repeats_itself_goes_on_and_forgets_blocks_that_can_be_read_again(
 fn from_its_half_on_the_predicted_end_of_a_scan_is_off_by_at_most_a_half() {
     for (seed, size, outstanding) in [(1, 8, 1), (2, 8, 6), (5, 32, 3)] {
         let mut world = TestHost::sized(300, 512, &[], SameTrack::Merge);
-        let id =
-            world.create(ServedTaskSpec { block_size: size, ..world.whole(ServedTaskKind::Scan) });
+        let id = world.create(ServedTaskSpec { block_size: size, ..world.whole(TaskKind::Scan) });
         let mut prng = Prng::new(seed, "requests of a client");
         let mut asked = 0;
         while !world.task(id).state.is_over() {
@@ -508,13 +529,13 @@ fn from_its_half_on_the_predicted_end_of_a_scan_is_off_by_at_most_a_half() {
 fn the_predicted_end_of_a_backup_under_writes_is_off_by_at_most_a_half() {
     for (seed, writes, is_beside) in [(1, 0.3, false), (2, 0.3, true), (3, 0.8, true)] {
         let mut world = TestHost::sized(60, 512, &[], SameTrack::Merge);
-        let backup = ServedTaskSpec { has_reader: true, ..world.whole(ServedTaskKind::Backup) };
+        let backup = ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Backup) };
         let id = world.create(ServedTaskSpec { block_size: 32, ..backup });
         if is_beside {
             world.create(ServedTaskSpec {
                 block_size: 32,
                 repeats: true,
-                ..world.whole(ServedTaskKind::Scrub)
+                ..world.whole(TaskKind::Scrub)
             });
         }
         let mut prng = Prng::new(seed, "requests of a client");
@@ -556,8 +577,7 @@ fn upkeep_for_the_next_decision_is_done_between_decisions() {
     let held_max = Blocks::new(size.into()).bytes();
     let tasks = Tasks::new(&drive, Options { held_max, ..Options::default() }, CADENCE);
     let mut tasks = ServedTasks::new(tasks, 1, 128);
-    let spec =
-        ServedTaskSpec { block_size: size, has_reader: true, ..world.whole(ServedTaskKind::Scan) };
+    let spec = ServedTaskSpec { block_size: size, has_reader: true, ..world.whole(TaskKind::Scan) };
     let id = tasks.create(world.now, spec).unwrap();
     tasks.reader_came(world.now, id, ROOM, &[]).unwrap();
     let open = |tasks: &mut ServedTasks| {

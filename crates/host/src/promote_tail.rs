@@ -40,8 +40,13 @@ impl PromoteTail {
         Self { cost, outstanding: one(), merged_max: merged_max() }
     }
 
-    /// Checks the table for blocks of this size.
-    pub(super) fn check(&self, block_size: Bytes) -> Result<(), String> {
+    /// A tail with this cost whose requests have room for a block of `block_size`.
+    pub fn for_blocks(cost: f64, block_size: Bytes) -> Self {
+        Self { merged_max: merged_max().max(block_size), ..Self::at(cost) }
+    }
+
+    /// Checks the table for blocks of this size. Names the wrong key.
+    pub fn check(&self, block_size: Bytes) -> Result<(), String> {
         let Self { cost, outstanding, merged_max } = *self;
         if !(cost > 0.0 && cost <= 1.0) {
             return Err(format!("`cost` is {cost}: more than 0 and at most 1 is allowed"));
@@ -59,27 +64,25 @@ impl PromoteTail {
     }
 }
 
-/// Number and cost of promoted requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct PromotedWork {
-    /// Number of requests.
-    pub requests: u64,
-    /// Blocks of the task that these requests delivered.
-    pub blocks: u64,
-    /// Head time. A write that the drive's buffer took counts with its share of the destage, by blocks.
-    pub head_ns: u64,
-}
-
 /// Progress of a round.
-pub(super) struct RoundState {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RoundState {
+    /// Number of the round, from 0.
+    pub number: usize,
+    /// Begin of the round.
     pub began: SimTime,
-    /// Blocks that the round still wants.
+    /// Blocks of the task that the round still wants.
     pub left: u64,
-    pub promoted: PromotedWork,
+    /// Head time of the requests that the tail has promoted in the round.
+    pub spent: SimDuration,
 }
 
-/// Decides which blocks to promote, and when.
-pub(super) struct Tail {
+/// Decides which blocks of a task to promote, and when.
+///
+/// The caller tells head times ([`took`](Self::took)) and ends ([`done`](Self::done)) of all foreground
+/// requests, and makes the requests that [`promote`](Self::promote) returns.
+#[derive(Debug, Clone)]
+pub struct TailPromotion {
     config: PromoteTail,
     /// Most blocks of 512 B in a request.
     limit: u32,
@@ -98,7 +101,7 @@ pub(super) struct Tail {
 
 /// Request near which a promoted one will be served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PromotionAnchor {
+pub enum PromotionAnchor {
     /// The one in service: the policy prefers near requests.
     OfArm,
     /// The last to arrive: the policy keeps the order of arrival.
@@ -106,6 +109,7 @@ pub(super) enum PromotionAnchor {
 }
 
 /// A promoted request that is not done.
+#[derive(Debug, Clone)]
 struct PromotedRequest {
     id: PromotionId,
     /// Number of its round.
@@ -113,7 +117,7 @@ struct PromotedRequest {
 }
 
 /// Time of the next count of missing blocks: a count searches all wanted blocks.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 struct RecountAt {
     /// Recount at this number of blocks, or fewer.
     left: u64,
@@ -129,7 +133,7 @@ impl RecountAt {
 /// may begin that late.
 const LOOK_STEP: u64 = 100;
 
-#[derive(Default)]
+#[derive(Debug, Clone, Default)]
 struct Mean {
     sum_ns: u64,
     count: u64,
@@ -146,7 +150,8 @@ impl Mean {
     }
 }
 
-impl Tail {
+impl TailPromotion {
+    /// Of a task with blocks of `size` x 512 B.
     pub fn new(config: PromoteTail, size: u32, ahead: PromotionAnchor) -> Self {
         Self {
             config,
@@ -162,13 +167,12 @@ impl Tail {
         }
     }
 
-    /// Takes the next blocks of round `number` out of the gaps, if the tail may promote now.
+    /// Takes the next blocks of `task` out of the gaps, if the tail may promote now.
     pub fn promote(
         &mut self,
         now: SimTime,
         tasks: &mut Tasks,
         task: TaskId,
-        number: usize,
         round: &RoundState,
     ) -> Option<Promoted> {
         if self.waiting.len() >= self.config.outstanding as usize || round.left == 0 {
@@ -177,7 +181,7 @@ impl Tail {
         let mean_ns = self.promoted.ns().or(self.foreground.ns())?;
         let waiting_ns = mean_ns * self.waiting.len() as f64;
         let elapsed_ns = now.saturating_since(round.began).ns() as f64;
-        let budget_ns = self.config.cost * elapsed_ns - round.promoted.head_ns as f64 - waiting_ns;
+        let budget_ns = self.config.cost * elapsed_ns - round.spent.ns() as f64 - waiting_ns;
         if !self.has_begun && !self.begins(now, tasks, task, round.left, budget_ns / mean_ns) {
             return None;
         }
@@ -186,7 +190,7 @@ impl Tail {
             return None;
         }
         let promoted = tasks.promote_next(task, self.from, self.limit).ok()??;
-        self.waiting.push(PromotedRequest { id: promoted.id, round: number });
+        self.waiting.push(PromotedRequest { id: promoted.id, round: round.number });
         Some(promoted)
     }
 

@@ -14,8 +14,9 @@ const WAITING_QUARTERS: u64 = 3;
 /// Most bytes in a promoted request. Assumed: the largest block in osdi00's experiments.
 const MERGED_MAX: Bytes = Bytes::new(64 << 10);
 
-/// Write-back of one arm.
-pub(super) struct WriteBack {
+/// Write-back of one arm: which foreground requests memory answers, and when it writes dirty blocks.
+#[derive(Debug, Clone)]
+pub struct WriteBack {
     prewriter: Prewriter,
     block_size: u64,
     /// Blocks for which memory has room.
@@ -65,6 +66,7 @@ pub struct WriteBackResult {
 }
 
 impl WriteBack {
+    /// Registers the task that writes dirty blocks of `block_size` x 512 B. Err like [`Prewriter::new`].
     pub fn begin(tasks: &mut Tasks, block_size: u32, memory: Bytes) -> Result<Self, TaskError> {
         let blocks_max = memory.get() / 512 / u64::from(block_size);
         let waiting_max = blocks_max * WAITING_QUARTERS / 4;
@@ -83,6 +85,7 @@ impl WriteBack {
         })
     }
 
+    /// The task that writes dirty blocks.
     pub fn task(&self) -> TaskId {
         self.prewriter.task()
     }
@@ -194,10 +197,12 @@ impl WriteBack {
         self.free_blocks += blocks;
     }
 
+    /// Takes an event of the tasks in.
     pub fn event(&mut self, tasks: &Tasks, event: &Event) -> Result<(), TaskError> {
         self.prewriter.event(tasks, event)
     }
 
+    /// Results so far of a memory of this size.
     pub fn result(&self, memory_bytes: u64) -> WriteBackResult {
         let counts = self.prewriter.counts();
         WriteBackResult {
@@ -219,7 +224,8 @@ impl WriteBack {
 
 impl WriteBackResult {
     /// Two arms together: amounts added up, of what is a most the larger.
-    pub(super) fn and(self, other: Self) -> Self {
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
         Self {
             writes: self.writes + other.writes,
             taken: self.taken + other.taken,
