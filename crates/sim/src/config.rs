@@ -111,6 +111,14 @@ impl SimConfig {
         Ok(config)
     }
 
+    /// The trace that is replayed, if one is.
+    pub fn trace_file(&self) -> Option<&Path> {
+        match &self.workload {
+            Workload::Trace(trace) => Some(&trace.file),
+            _ => None,
+        }
+    }
+
     /// Err for an experiment whose completions have no common order.
     pub fn check_observable(&self) -> Result<(), ConfigError> {
         match self.array.layout {

@@ -15,6 +15,7 @@ mod http_error;
 mod metrics;
 mod peers;
 mod routes;
+mod server_report;
 mod stream;
 
 use std::io;
@@ -44,6 +45,7 @@ pub use api::{
 
 pub(crate) use api::BLOCKS_END;
 pub use client::{BlockStream, ControlClient, ControlError};
+pub use server_report::ServerReport;
 pub use stream::{NotARecord, Record, Records};
 
 /// Questions to the scheduler's thread at once; others wait here.

@@ -14,14 +14,14 @@ use freewheel_model::electronics::spec::ElectronicsSpec;
 use freewheel_model::log_disk::LogDiskSpec;
 use freewheel_model::sched::{ParsePolicyError, PolicySpec};
 use freewheel_model::zoned::spec::ZonedKind;
-use freewheel_trace::{Record, TraceError, TraceInfo};
+use freewheel_trace::{Record, TraceError, TraceInfo, TraceReader};
 use freewheel_units::{Bytes, SimDuration};
 
 use super::array::{ArrayConfig, DRIVES_MAX, Layout, striping};
 use super::postmark::cleaning_options;
 use super::reporting::{REPORT_EVERY, REPORT_EVERY_DECIDED, Reporting};
 use super::sectors::{check_sectors, sector};
-use super::workload::{ThinkTimeDistribution, TraceWorkload, Workload, check_workload, open, scan};
+use super::workload::{ThinkTimeDistribution, TraceWorkload, Workload, check_workload, open};
 use super::{ConfigError, PostmarkCleaner, PostmarkWorkload, SimConfig, overrides};
 use crate::arm_executor::{ArmExecutor, SeekErrors};
 use crate::background::{Background, FreeblockConfig, STALLED_REQUESTS_MAX, Unfinished, UntilDone};
@@ -68,11 +68,22 @@ pub type Planners<'a> = Vec<&'a mut dyn Planner>;
 impl Experiment {
     /// Builds the drive and scans the trace.
     pub fn new(config: SimConfig) -> Result<Self, ConfigError> {
-        let trace = match &config.workload {
-            Workload::Trace(trace) => Some(scan(trace)?),
-            _ => None,
+        // The footprint takes memory, and no experiment needs it.
+        Self::with_scan(config, |reader| TraceInfo::scan_without_footprint(reader, &mut |_| {}))
+    }
+
+    /// Like [`Self::new`], with `scan` for the pass over the trace, if there is one.
+    pub fn with_scan(
+        config: SimConfig,
+        scan: impl FnOnce(&mut TraceReader) -> Result<TraceInfo, TraceError>,
+    ) -> Result<Self, ConfigError> {
+        let Workload::Trace(trace) = &config.workload else {
+            return Self::with_trace_info(config, None);
         };
-        Self::with_trace_info(config, trace)
+        // A wrong name is known before a long trace is read.
+        Self::check(&config)?;
+        let info = scan(&mut open(trace)?)?;
+        Self::with_trace_info(config, Some(info))
     }
 
     /// Names the cause when [`Self::check`] fails or the trace cannot be opened: the overrides without
