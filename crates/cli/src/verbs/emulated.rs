@@ -7,12 +7,11 @@ use std::str::FromStr;
 
 use clap::error::ErrorKind;
 use clap::{Arg, Args, Command, FromArgMatches, ValueEnum};
-use freewheel::model::drive::Drive;
-use freewheel::model::drive::spec::DriveSpec;
-use freewheel::model::electronics::spec::{SectorFormat, WriteCache};
-use freewheel::model::sched::PolicySpec;
-use freewheel::sim::black_box::{Activity, BadBlocks, Behaviour, JitterShape, SpindleDrift};
-use freewheel::units::{Lbn, SimDuration};
+use freewheel::emulation::{
+    Activity, BadBlocks, Behaviour, JitterShape, SectorFormat, SpindleDrift, WriteCache,
+};
+use freewheel::measures::{Lbn, SimDuration};
+use freewheel::{Drive, DriveSpec, PolicySpec};
 
 use crate::failure::Failure;
 
@@ -342,7 +341,7 @@ mod tests {
             assert_ne!(with(key), with(""), "{key}");
         }
         let Emulated { drive: name, behaviour } = with(&keys.join("&"));
-        let (spec, drive) = freewheel::sim::library::drive(&name).unwrap();
+        let (spec, drive) = freewheel::drives::load(&name).unwrap();
         let (behaviour, bad) = behaviour.of(DriveSource::Keys, (&spec, &drive, &name)).unwrap();
         let us = SimDuration::from_us;
         let expected = Behaviour {

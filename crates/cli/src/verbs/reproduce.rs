@@ -6,13 +6,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use freewheel::live::stopwatch::timed;
-use freewheel::report::claims_html;
-use freewheel::reproduce::{
-    self, BEYOND, CLAIMS, Claim, Counts, ReproduceOptions, Reproduction, Row, Verdict,
+use freewheel::claims::{
+    BEYOND, CLAIMS, Claim, Counts, ReproduceOptions, Reproduction, Row, Verdict, claims_html,
 };
-use freewheel::units::SimDuration;
-use freewheel::units::four_digits;
+use freewheel::experiments::timed;
+use freewheel::measures::{SimDuration, four_digits};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -154,7 +152,7 @@ impl ReproduceArgs {
         let bars = Bars::default();
         let reproduce = |claim: &Claim| {
             let show = |done, total| bars.set(claim.id, done, total);
-            let reproduction = reproduce::reproduce(claim.id, options, &|call| timed(call), &show);
+            let reproduction = freewheel::reproduce(claim.id, options, &show);
             bars.finish(claim.id);
             Ok(reproduction?)
         };

@@ -4,9 +4,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use freewheel::live::backup::{Cause, Change, Manifest};
-use freewheel::live::control::{BlockRange, ControlClient, Record, ServerStatus, Task, TaskKind};
-use freewheel::trace::read_text;
+use freewheel::control::{
+    BlockRange, Cause, Change, ControlClient, Manifest, Record, ServerStatus, Task, TaskKind,
+};
+use freewheel::files::read_text;
 use serde::Serialize;
 
 use super::control::{
