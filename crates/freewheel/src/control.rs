@@ -9,7 +9,7 @@
 //! # Ok::<(), freewheel::Error>(())
 //! ```
 
-pub use freewheel_live::backup::{Backup, Cause, Change, Manifest, REGION_BLOCKS};
+pub use freewheel_live::backup::{Backup, ChangesByCause, Manifest, REGION_BLOCKS};
 pub use freewheel_live::control::{
     BlockRange, BlockStream, ControlClient, Decisions, Record, ServerStatus, Task, TaskKind,
     TaskPriority, TaskRequest, TaskState, openapi,

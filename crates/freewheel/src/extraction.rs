@@ -8,10 +8,10 @@ use freewheel_sim::config::TraceWorkload;
 
 use crate::Error;
 
-pub use freewheel_extract::{ExtractOptions, ExtractStep, Journal, JournalEntry, JournalHead};
+pub use freewheel_extract::{ExtractOptions, Journal, JournalEntry, JournalHead};
 pub use freewheel_live::black_box::RealDrive;
 pub use freewheel_report::validation_html;
-pub use freewheel_sim::black_box::{BlackBox, EmulatedDrive, VirtualDrive};
+pub use freewheel_sim::black_box::{BlackBox, VirtualDrive};
 
 /// Finds the parameters of a drive by timing reads of it. The drive should be idle otherwise: tens of
 /// minutes for a drive of 10,000 cylinders, hours for one of today, seconds in virtual time.

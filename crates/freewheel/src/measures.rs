@@ -2,5 +2,5 @@
 
 pub use freewheel_model::stats::{Bucket, Distribution, Summary};
 pub use freewheel_units::{
-    BLOCK_BYTES, Blocks, Bytes, Lbn, Op, SimDuration, SimTime, four_digits, grouped,
+    BLOCK_BYTES, Blocks, Bytes, Op, SimDuration, SimTime, four_digits, grouped,
 };

@@ -7,6 +7,7 @@
 
 mod chart;
 mod claims_page;
+mod claims_report;
 mod drive_identity;
 mod drive_sheet;
 mod finding;
@@ -22,6 +23,7 @@ mod study;
 mod validation_page;
 
 pub use claims_page::claims_html;
+pub use claims_report::ClaimsReport;
 pub use drive_identity::DriveIdentity;
 pub use drive_sheet::{CheckRow, DriveSheet, SeekTime, ZoneSheet};
 pub use finding::{Confidence, Cost, Finding, Number, Topic, Unit};

@@ -10,7 +10,7 @@ use clap::{Arg, Args, Command, FromArgMatches, ValueEnum};
 use freewheel::emulation::{
     Activity, BadBlocks, Behaviour, JitterShape, SectorFormat, SpindleDrift, WriteCache,
 };
-use freewheel::measures::{Lbn, SimDuration};
+use freewheel::measures::SimDuration;
 use freewheel::{Drive, DriveSpec, PolicySpec};
 
 use crate::failure::Failure;
@@ -207,8 +207,8 @@ impl BehaviourArgs {
                 "{count} bad blocks: at most {BAD_MAX} are taken"
             )));
         }
-        let all = self.bad.iter().flat_map(|range| range.first..=range.last).map(Lbn::new);
-        Ok(BadBlocks::new(all, self.recovery))
+        let all = self.bad.iter().flat_map(|range| range.first..=range.last);
+        Ok(BadBlocks::numbered(all, self.recovery))
     }
 }
 
@@ -362,7 +362,7 @@ mod tests {
             sector: Some(SectorFormat::Emulated512),
         };
         assert_eq!(behaviour, expected);
-        assert_eq!(bad.first_in(Lbn::new(0), 100), Some(Lbn::new(9)));
+        assert_eq!(bad, BadBlocks::numbered([9], SimDuration::from_us(3)));
     }
 
     #[test]

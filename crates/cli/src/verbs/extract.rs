@@ -9,8 +9,7 @@ use clap::Args;
 use freewheel::drives::{self, DriveIdentity};
 use freewheel::emulation::{Behaviour, WriteCache};
 use freewheel::extraction::{
-    BlackBox, EmulatedDrive, ExtractOptions, ExtractStep, Journal, JournalEntry, JournalHead,
-    RealDrive, VirtualDrive,
+    BlackBox, ExtractOptions, Journal, JournalEntry, JournalHead, RealDrive, VirtualDrive,
 };
 use freewheel::measures::grouped;
 use freewheel::serving::Uri;
@@ -164,7 +163,7 @@ impl ExtractArgs {
         // As a host would do it for a real one.
         let write_cache = self.write.then_some(WriteCache::Off).or(behaviour.write_cache);
         let behaviour = Behaviour { write_cache, ..behaviour };
-        let mut drive = VirtualDrive::new(EmulatedDrive::new(&truth, name, &behaviour, bad, seed)?);
+        let mut drive = VirtualDrive::emulating(&truth, name, &behaviour, bad, seed)?;
         self.extract(&mut drive, Journal::default()).map_err(Failure::from)
     }
 
@@ -222,7 +221,11 @@ impl ExtractArgs {
     fn extract(&self, drive: &mut dyn BlackBox, journal: Journal<'_>) -> Result<Extraction, Error> {
         let bars = Bars::default();
         extract(drive, &self.options(), journal, &|step| {
-            bars.remark(step.name, step.done, step.total, &sent(step));
+            // What the step is at, and what all steps have taken until now.
+            let part = if step.part.is_empty() { "" } else { &format!("{}, ", step.part) };
+            let (commands, time) = (grouped(step.commands), number::about(step.drive_time.ns()));
+            let sent = format!("{part}{commands} commands in {time} of the drive");
+            bars.remark(step.name, step.done, step.total, &sent);
         })
     }
 
@@ -257,13 +260,6 @@ impl ExtractArgs {
 
 fn goes_on(journal: &Path) -> String {
     format!("the measurements are in {}; --resume continues from them", journal.display())
-}
-
-/// What a step is at, and what all steps have taken until now.
-fn sent(step: &ExtractStep<'_>) -> String {
-    let part = if step.part.is_empty() { String::new() } else { format!("{}, ", step.part) };
-    let time = number::about(step.drive_time.ns());
-    format!("{part}{} commands in {time} of the drive", grouped(step.commands))
 }
 
 /// What requests say of the file; that there were none, if so.

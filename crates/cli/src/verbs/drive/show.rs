@@ -175,11 +175,12 @@ fn seek_curve(sheet: &DriveSheet) -> String {
 
 fn seek_picture(sheet: &DriveSheet) -> String {
     let Some(last) = sheet.seek_curve.last() else { return String::new() };
-    let curve = sheet.seek_curve.iter().map(|seek| {
+    let (mut reads, mut writes) = (Vec::new(), Vec::new());
+    for seek in &sheet.seek_curve {
         let distance = f64::from(seek.distance_cylinders);
-        ((distance, seek.read_ns as f64 / 1e6), (distance, seek.write_ns as f64 / 1e6))
-    });
-    let (reads, writes): (Vec<(f64, f64)>, Vec<(f64, f64)>) = curve.unzip();
+        reads.push((distance, seek.read_ns as f64 / 1e6));
+        writes.push((distance, seek.write_ns as f64 / 1e6));
+    }
     let highest = reads.iter().chain(&writes).fold(0.0, |most: f64, point| most.max(point.1));
     let mut plot = Plot::new(f64::from(last.distance_cylinders), highest, "ms");
     plot.curve(&reads, false);
