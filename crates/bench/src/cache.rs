@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use freewheel::model::cache::curve::LruCurve;
-use freewheel::model::cache::{KeyCache, POLICIES};
-use freewheel::units::Prng;
+use freewheel_model::cache::curve::LruCurve;
+use freewheel_model::cache::{KeyCache, POLICIES};
+use freewheel_units::Prng;
 
 use crate::case::{Case, Measured, RUNS};
 

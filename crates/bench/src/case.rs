@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use freewheel::sim::RunResult;
-use freewheel::sim::config::{Experiment, SimConfig};
+use freewheel_sim::RunResult;
+use freewheel_sim::config::{Experiment, SimConfig};
 
 use crate::disksim::Load;
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use freewheel::freeblock::Rule;
-use freewheel::live::stopwatch::timed;
-use freewheel::reproduce::decisions::{DecisionCase, Fill, time_decisions};
-use freewheel::sim::library;
+use freewheel_freeblock::Rule;
+use freewheel_live::stopwatch::timed;
+use freewheel_reproduce::decisions::{DecisionCase, Fill, time_decisions};
+use freewheel_sim::library;
 
 use crate::print_origin;
 use crate::record::{Origin, peak_memory_bytes};

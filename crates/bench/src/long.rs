@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use freewheel::sim::RunResult;
-use freewheel::trace::{ParquetWriter, Record};
-use freewheel::units::{Blocks, Op, Prng, SimTime, VolumeBlock};
+use freewheel_sim::RunResult;
+use freewheel_trace::{ParquetWriter, Record};
+use freewheel_units::{Blocks, Op, Prng, SimTime, VolumeBlock};
 
 use crate::case::{self, bare_atlas, random};
 use crate::print_origin;

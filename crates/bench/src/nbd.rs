@@ -12,11 +12,11 @@ use std::process::{Child, Command as Process, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use freewheel::live::nbd::{Access, Address, Limits, Memory, Server, Service, Stop};
-use freewheel::live::serve::backend::Io;
-use freewheel::nbd::Command;
-use freewheel::nbd::client::{Event, Session, Settings};
-use freewheel::units::Prng;
+use freewheel_live::nbd::{Access, Address, Limits, Memory, Server, Service, Stop};
+use freewheel_live::serve::backend::Io;
+use freewheel_nbd::Command;
+use freewheel_nbd::client::{Event, Session, Settings};
+use freewheel_units::Prng;
 
 use self::through::LoadRun;
 use crate::record::Origin;
@@ -332,7 +332,7 @@ impl Client {
     }
 
     /// Sends these headers, each followed by the data.
-    fn send(&mut self, heads: &[freewheel::nbd::Head], data: &[u8]) -> io::Result<()> {
+    fn send(&mut self, heads: &[freewheel_nbd::Head], data: &[u8]) -> io::Result<()> {
         let both = heads.iter().flat_map(|head| [&head[..], data]);
         let mut parts: Vec<IoSlice<'_>> = both.map(IoSlice::new).collect();
         let mut parts = &mut parts[..];

@@ -5,29 +5,15 @@
 //! which something is wrong, be it in its file or in what overrides that.
 
 use std::fmt::Display;
-use std::fs::DirEntry;
-use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use freewheel::live::backup::BackupError;
-use freewheel::live::control::ControlServerError;
-use freewheel::live::emulate::EmulateError;
-use freewheel::live::nbd::{ListenError, TlsError};
-use freewheel::live::serve::ServeError;
-use freewheel::live::serve::backend::{ExportError, OpenError};
-use freewheel::live::trial::TrialError;
-use freewheel::reproduce::ReproduceError;
-use freewheel::sim::config::ConfigError;
-use freewheel::sim::library::DriveError;
-use freewheel::sim::log::LogError;
-use freewheel::sim::source::PlacementError;
-use freewheel::study::StudyError;
-use freewheel::trace::{Damaged, Malformed, TraceError};
-use freewheel::units::did_you_mean;
+use freewheel::files::{FileKind, did_you_mean};
+use freewheel::{Error, ErrorKind};
 use miette::{GraphicalReportHandler, GraphicalTheme, MietteDiagnostic};
 
-use crate::wrong_file_kind;
+use crate::wrong_file_kind::{self, WrongFileKind};
 
 const FAILED: u8 = 1;
 const WRONG_USE: u8 = 2;
@@ -89,258 +75,194 @@ fn theme() -> GraphicalTheme {
     theme
 }
 
-/// Whether there is no file at a path that was to be read.
-pub fn is_not_a_file(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::IsADirectory)
+/// What names the server in the environment.
+pub const CONTROL: &str = "FREEWHEEL_CONTROL";
+
+/// Whether there is no file at a path that was to be read, by what the system said.
+pub fn is_not_a_file(reason: io::ErrorKind) -> bool {
+    matches!(reason, io::ErrorKind::NotFound | io::ErrorKind::IsADirectory)
 }
 
 /// A way out, and behind it of a file that is not there which other one of its folder was probably meant.
-pub fn with_near_file(help: &str, path: &Path, error: &io::Error) -> String {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let names: Vec<String> = match std::fs::read_dir(folder.unwrap_or(Path::new("."))) {
-        Ok(entries) if error.kind() == ErrorKind::NotFound => {
-            let name = |entry: io::Result<DirEntry>| entry.ok()?.file_name().into_string().ok();
-            let mut names: Vec<String> = entries.filter_map(name).collect();
-            names.sort();
-            names
-        }
-        _ => Vec::new(),
-    };
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    help.to_owned() + &did_you_mean(&name, names.iter().map(String::as_str))
+pub fn with_near_file(help: &str, path: &Path) -> String {
+    help.to_owned() + &did_you_mean(path)
 }
 
 /// How to name a drive, after an unknown name; `from` is the folder from which a path counts.
-pub fn drive_help(error: &DriveError, from: &str) -> Option<String> {
-    match error {
-        DriveError::Unknown { .. } => Some("`freewheel drive list` shows them".into()),
-        DriveError::Read { path, source } => Some(with_near_file(
+pub fn drive_help(kind: &ErrorKind, from: &str) -> Option<String> {
+    match kind {
+        ErrorKind::UnknownDrive => Some("`freewheel drive list` shows them".into()),
+        ErrorKind::Unreadable { wanted: FileKind::Drive, path, .. } => Some(with_near_file(
             &format!(
                 "give the path of a drive file, {from}, or the name of a drive that ships with \
                  Freewheel: `freewheel drive list` shows them"
             ),
             path,
-            source,
         )),
         _ => None,
     }
 }
 
-/// The way out where a trace is empty.
-pub const EMPTY_HELP: &str =
-    "it may not have been written to its end: record or copy it again, or give another trace";
-
-/// The way out where a record is malformed; `lenient` is how to pass over it, and `format` how the
-/// format was named, if it was.
-pub fn malformed_help(malformed: &Malformed, lenient: &str, format: &str) -> String {
-    let is_like_that = malformed.looks_like.is_none_or(|like| like == malformed.format);
-    if malformed.record == 0 && malformed.line.is_some() && is_like_that {
-        return format!(
-            "change its first line; if only names differ, and the columns are these in this order, \
-             {lenient} skips that line"
-        );
-    }
-    match malformed.looks_like.filter(|like| *like != malformed.format) {
-        Some(like) => format!(
-            "it was read as {}, but looks like {like}: leave {format} out; or {lenient} counts and \
-             skips malformed records",
-            malformed.format
-        ),
-        None => match malformed.compression {
-            Some(compression) => format!(
-                "the {compression} data may be damaged: copy or download the file again; if that does \
-                 not help, mend that record, or {lenient} counts and skips malformed records"
-            ),
-            None => format!("mend that record; or {lenient} counts and skips malformed records"),
-        },
-    }
+/// How a verb is told to read a trace otherwise.
+pub struct ReadingWords {
+    /// What passes over malformed records, and reads a damaged trace up to the damage.
+    pub lenient: &'static str,
+    /// What names the format.
+    pub format: &'static str,
 }
 
-/// The way out where a compressed trace is damaged; `lenient` is how to ask for what can be read.
-pub fn damaged_help(damaged: &Damaged, lenient: &str) -> String {
-    match damaged.records {
-        0 => "copy or download the file again: no part of it can be read".into(),
-        _ => format!(
+/// As options.
+const BY_OPTIONS: ReadingWords = ReadingWords { lenient: "--lenient", format: "--format" };
+
+/// The way out where a trace is damaged or malformed.
+pub fn trace_help(kind: &ErrorKind, words: &ReadingWords) -> Option<String> {
+    let ReadingWords { lenient, format } = words;
+    Some(match kind {
+        ErrorKind::MalformedHeader => format!(
+            "change its first line; if only names differ, and the columns are these in this order, \
+             {lenient} skips that line"
+        ),
+        ErrorKind::OtherFormat { read_as, looks_like } => format!(
+            "it was read as {read_as}, but looks like {looks_like}: leave {format} out; or {lenient} \
+             counts and skips malformed records"
+        ),
+        ErrorKind::MalformedRecord { compression: Some(compression) } => format!(
+            "the {compression} data may be damaged: copy or download the file again; if that does \
+             not help, mend that record, or {lenient} counts and skips malformed records"
+        ),
+        ErrorKind::MalformedRecord { compression: None } => {
+            format!("mend that record; or {lenient} counts and skips malformed records")
+        }
+        ErrorKind::DamagedTrace { records: 0 } => {
+            "copy or download the file again: no part of it can be read".into()
+        }
+        ErrorKind::DamagedTrace { .. } => format!(
             "copy or download the file again; or {lenient} reads the records before that, and says \
              that the rest is left out"
         ),
-    }
-}
-
-impl From<TraceError> for Failure {
-    fn from(error: TraceError) -> Self {
-        match &error {
-            // The ending of the output is how its form is named.
-            TraceError::UnknownExtension { .. } => Self::wrong_use(error),
-            TraceError::Malformed(malformed) => {
-                let help = malformed_help(malformed, "--lenient", "--format");
-                Self::failed(error).with_help(help)
-            }
-            TraceError::Damaged(damaged) => {
-                let help = damaged_help(damaged, "--lenient");
-                Self::failed(error).with_help(help)
-            }
-            TraceError::Empty { .. } => Self::failed(error).with_help(EMPTY_HELP),
-            TraceError::NothingRead { .. } => Self::failed(error).with_help(
-                "record or copy the trace again; or name its format with --format: `freewheel trace \
-                 formats` says what a record of each looks like",
-            ),
-            TraceError::Io { file, source } if is_not_a_file(source) => {
-                let help = with_near_file(
-                    "give the path of a trace, from the folder you are in: it is one file, and \
-                     `freewheel trace formats` says what can be read",
-                    Path::new(file),
-                    source,
-                );
-                Self::failed(error).with_help(help)
-            }
-            TraceError::Io { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
-                Self::failed(error)
-                    .with_help("its owner permits it with chmod o+r, or copies it for you")
-            }
-            TraceError::UnknownFormat { file, .. } => wrong_file_kind::for_a_trace(Path::new(file))
-                .unwrap_or_else(|| {
-                    Self::failed(&error).with_help(
-                        "if it is one of these, name it with --format; `freewheel trace formats` \
-                         says what a record of each looks like, and the header line of a CSV of your own",
-                    )
-                }),
-            TraceError::NeedsOneDevice { .. } => {
-                Self::failed(error).with_help("--device N keeps only device N")
-            }
-            _ => Self::failed(error),
+        ErrorKind::EmptyTrace => {
+            "it may not have been written to its end: record or copy it again, or give another trace"
+                .into()
         }
-    }
+        _ => return None,
+    })
 }
 
-impl From<DriveError> for Failure {
-    fn from(error: DriveError) -> Self {
-        if let DriveError::Parse { origin, .. } = &error
-            && let Some(failure) = wrong_file_kind::for_a_drive(Path::new(origin))
+/// The way out of an error, in options.
+fn help(kind: &ErrorKind) -> Option<String> {
+    let known = drive_help(kind, "from the folder you are in");
+    let known = known.or_else(|| trace_help(kind, &BY_OPTIONS));
+    let known = known.or_else(|| file_help(kind));
+    known.or_else(|| simple_help(kind).map(str::to_owned))
+}
+
+/// The way out where the system does not give a file.
+fn file_help(kind: &ErrorKind) -> Option<String> {
+    match kind {
+        ErrorKind::Unreadable { wanted: FileKind::Trace, path, reason }
+            if is_not_a_file(*reason) =>
         {
-            return failure;
+            Some(with_near_file(
+                "give the path of a trace, from the folder you are in: it is one file, and \
+                 `freewheel trace formats` says what can be read",
+                path,
+            ))
         }
-        let help = drive_help(&error, "from the folder you are in");
-        let failure = match error {
-            DriveError::Unknown { .. } => Self::wrong_use(error),
-            _ => Self::failed(error),
+        ErrorKind::Unreadable {
+            wanted: FileKind::Trace,
+            reason: io::ErrorKind::PermissionDenied,
+            ..
+        } => Some("its owner permits it with chmod o+r, or copies it for you".into()),
+        ErrorKind::NoServer => {
+            Some(format!("--control PATH names another control socket; without it, {CONTROL} does"))
+        }
+        _ => None,
+    }
+}
+
+/// The ways out that depend on nothing else.
+fn simple_help(kind: &ErrorKind) -> Option<&'static str> {
+    Some(match kind {
+        ErrorKind::NothingRead => {
+            "record or copy the trace again; or name its format with --format: `freewheel trace \
+             formats` says what a record of each looks like"
+        }
+        ErrorKind::NotOfKind { wanted: FileKind::Trace, .. } => {
+            "if it is one of these, name it with --format; `freewheel trace formats` says what a \
+             record of each looks like, and the header line of a CSV of your own"
+        }
+        ErrorKind::SeveralDevices => "--device N keeps only device N",
+        ErrorKind::TraceTooLarge => {
+            "choose a larger drive (--drive NAME), fold the addresses onto this one (--wrap), \
+             squeeze them onto it (--scale), or take one device of the trace (--device N)"
+        }
+        ErrorKind::ScrubEffort => "`--no-scrub` leaves the estimate out",
+        ErrorKind::NoRequests => {
+            "give a trace with reads or writes: `freewheel trace info` says what is in one"
+        }
+        ErrorKind::DiskSim => {
+            "give DiskSim's parameter files, as .parv or .diskspecs with .model and .seek beside it"
+        }
+        ErrorKind::Device { reason: io::ErrorKind::PermissionDenied } => {
+            "what is served is opened for writing too: a file needs chmod u+w, a device its group or \
+             root"
+        }
+        ErrorKind::Device { reason: io::ErrorKind::NotFound } => {
+            "`lsblk` lists the disks of this machine; `truncate --size 1G FILE` makes a file that can \
+             be served, and emulated:NAME needs none"
+        }
+        _ => return None,
+    })
+}
+
+/// Whether an error is in the command line itself: it names what does not exist.
+fn is_wrong_use(kind: &ErrorKind) -> bool {
+    use ErrorKind::{
+        ScrubEffort, UnknownClaim, UnknownDrive, UnknownEnding, UnknownFormat, UnknownPolicy,
+    };
+    // The ending of an output is how its form is named.
+    matches!(
+        kind,
+        UnknownDrive | UnknownPolicy | UnknownFormat | UnknownEnding | UnknownClaim | ScrubEffort
+    )
+}
+
+/// That a file is of another kind than wanted, if it is.
+fn of_another_kind(kind: &ErrorKind) -> Option<WrongFileKind> {
+    match kind {
+        ErrorKind::NotOfKind { wanted: FileKind::Trace, path } => {
+            wrong_file_kind::for_a_trace(path)
+        }
+        ErrorKind::NotOfKind { wanted: FileKind::Drive, path } => {
+            wrong_file_kind::for_a_drive(path)
+        }
+        _ => None,
+    }
+}
+
+impl From<WrongFileKind> for Failure {
+    fn from(wrong: WrongFileKind) -> Self {
+        Self::failed(wrong.message).with_help(wrong.help)
+    }
+}
+
+impl<E: Into<Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let error = error.into();
+        if let Some(wrong) = of_another_kind(error.kind()) {
+            return wrong.into();
+        }
+        let failure = match is_wrong_use(error.kind()) {
+            true => Self::wrong_use(&error),
+            false => Self::failed(&error),
         };
-        match help {
+        let failure = match error.kind() {
+            ErrorKind::ScrubEffort => failure.of_option("--scrub-effort:"),
+            _ => failure,
+        };
+        match help(error.kind()) {
             Some(help) => failure.with_help(help),
             None => failure,
         }
-    }
-}
-
-impl From<ConfigError> for Failure {
-    fn from(error: ConfigError) -> Self {
-        match error {
-            ConfigError::Drive(error) => error.into(),
-            ConfigError::Trace(error) => error.into(),
-            ConfigError::Policy(_) | ConfigError::Format(_) => Self::wrong_use(error),
-            ConfigError::Placement(PlacementError::NoDevice { .. }) => Self::failed(error),
-            ConfigError::Placement(_) => Self::failed(error).with_help(
-                "choose a larger drive (--drive NAME), fold the addresses onto this one (--wrap), \
-                 squeeze them onto it (--scale), or take one device of the trace (--device N)",
-            ),
-            _ => Self::failed(error),
-        }
-    }
-}
-
-impl From<StudyError> for Failure {
-    fn from(error: StudyError) -> Self {
-        match error {
-            StudyError::Config(error) => error.into(),
-            StudyError::ScrubEffort { .. } => Self::wrong_use(error)
-                .of_option("--scrub-effort:")
-                .with_help("`--no-scrub` leaves the estimate out"),
-            StudyError::Empty { .. } => Self::failed(error).with_help(
-                "give a trace with reads or writes: `freewheel trace info` says what is in one",
-            ),
-        }
-    }
-}
-
-impl From<ReproduceError> for Failure {
-    fn from(error: ReproduceError) -> Self {
-        Self::failed(error)
-    }
-}
-
-impl From<EmulateError> for Failure {
-    fn from(error: EmulateError) -> Self {
-        match error {
-            EmulateError::Drive(error) => error.into(),
-            _ => Self::failed(error),
-        }
-    }
-}
-
-impl From<ServeError> for Failure {
-    fn from(error: ServeError) -> Self {
-        Self::failed(error)
-    }
-}
-
-impl From<TrialError> for Failure {
-    fn from(error: TrialError) -> Self {
-        Self::failed(error)
-    }
-}
-
-impl From<OpenError> for Failure {
-    fn from(error: OpenError) -> Self {
-        match &error {
-            OpenError::System { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
-                Self::failed(error).with_help(
-                    "what is served is opened for writing too: a file needs chmod u+w, a device its \
-                     group or root",
-                )
-            }
-            OpenError::System { source, .. } if source.kind() == ErrorKind::NotFound => {
-                Self::failed(error).with_help(
-                    "`lsblk` lists the disks of this machine; `truncate --size 1G FILE` makes a file that \
-                     can be served, and emulated:NAME needs none",
-                )
-            }
-            _ => Self::failed(error),
-        }
-    }
-}
-
-impl From<ExportError> for Failure {
-    fn from(error: ExportError) -> Self {
-        Self::failed(error)
-    }
-}
-
-impl From<ListenError> for Failure {
-    fn from(error: ListenError) -> Self {
-        Self::failed(error)
-    }
-}
-
-impl From<TlsError> for Failure {
-    fn from(error: TlsError) -> Self {
-        Self::failed(error)
-    }
-}
-
-impl From<LogError> for Failure {
-    fn from(error: LogError) -> Self {
-        Self::failed(error)
-    }
-}
-
-impl From<ControlServerError> for Failure {
-    fn from(error: ControlServerError) -> Self {
-        Self::failed(error)
-    }
-}
-
-impl From<BackupError> for Failure {
-    fn from(error: BackupError) -> Self {
-        Self::failed(error)
     }
 }

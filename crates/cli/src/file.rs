@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use freewheel::trace::{PendingFile, is_same_file};
+use freewheel::files::{PendingFile, is_same_file};
 
 use crate::failure::Failure;
 

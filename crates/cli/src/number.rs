@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use freewheel::model::stats::Distribution;
-use freewheel::units::grouped;
+use freewheel::measures::{Distribution, grouped};
 use indicatif::HumanDuration;
 
 /// Milliseconds without their unit, for columns whose heading has it.
@@ -81,7 +80,7 @@ pub fn capacity(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use freewheel::units::SimDuration;
+    use freewheel::measures::SimDuration;
 
     use super::*;
 

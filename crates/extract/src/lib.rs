@@ -250,6 +250,18 @@ pub enum Confidence {
     Assumed,
 }
 
+impl Confidence {
+    /// The word for it, in documents too.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Approximate => "approximate",
+            Self::Unobservable => "unobservable",
+            Self::Assumed => "assumed",
+        }
+    }
+}
+
 /// A value of the drive file, and how sure it is.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExtractedValue {

@@ -1,7 +1,21 @@
-//! The stable interface of Freewheel: what its command line and other surfaces use.
+//! Freewheel as a library: simulates hard disks and schedules background work into rotational gaps.
+//!
+//! The command line stands on this crate alone. The root holds what one does with Freewheel; each module
+//! holds what one of these jobs needs besides. [`Error`] is the one error.
+//!
+//! | job | begin with |
+//! |---|---|
+//! | open, inspect, convert a trace | [`TraceReader`], [`TraceInfo`], [`convert_trace`] |
+//! | take, scale or import a drive | [`drives`], [`Scaling`] |
+//! | run an experiment | [`SimConfig`], [`Experiment`] |
+//! | study a trace | [`study`] |
+//! | find out or validate a drive | [`extract`], [`validate`] |
+//! | reproduce the papers' claims | [`reproduce`] |
+//! | emulate a drive; serve a device | [`emulation`]; [`serving`] |
+//! | control a server; back up | [`control`] |
 //!
 //! ```
-//! use freewheel::sim::config::{Experiment, SimConfig};
+//! use freewheel::{Experiment, SimConfig};
 //!
 //! let text = r#"
 //!     drive = "atlas10k"
@@ -11,19 +25,40 @@
 //! "#;
 //! let result = Experiment::new(SimConfig::parse(text, "example", &[])?)?.run()?;
 //! assert!(result.head_time.rotate_share() < 0.30);
-//! # Ok::<(), freewheel::sim::config::ConfigError>(())
+//! # Ok::<(), freewheel::Error>(())
 //! ```
 
-pub use freewheel_disksim as disksim;
-pub use freewheel_extract as extract;
-pub use freewheel_freeblock as freeblock;
-pub use freewheel_host as host;
-pub use freewheel_live as live;
-pub use freewheel_model as model;
-pub use freewheel_nbd as nbd;
-pub use freewheel_report as report;
-pub use freewheel_reproduce as reproduce;
-pub use freewheel_sim as sim;
-pub use freewheel_study as study;
-pub use freewheel_trace as trace;
-pub use freewheel_units as units;
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/rust.md")]
+struct RustGuide;
+
+mod error;
+
+pub mod claims;
+pub mod control;
+pub mod drives;
+pub mod emulation;
+pub mod experiments;
+pub mod extraction;
+pub mod files;
+pub mod measures;
+pub mod serving;
+pub mod traces;
+
+pub use claims::reproduce;
+pub use error::{Error, ErrorKind};
+pub use experiments::study;
+pub use extraction::{extract, validate};
+pub use traces::convert_trace;
+
+pub use freewheel_extract::Extraction;
+pub use freewheel_extract::validate::Validation;
+pub use freewheel_model::drive::Drive;
+pub use freewheel_model::drive::scale::Scaling;
+pub use freewheel_model::drive::spec::DriveSpec;
+pub use freewheel_model::sched::PolicySpec;
+pub use freewheel_report::{DriveSheet, SimReport, StudyReport};
+pub use freewheel_sim::RunResult;
+pub use freewheel_sim::config::{Experiment, SimConfig};
+pub use freewheel_study::StudyOptions;
+pub use freewheel_trace::{TraceInfo, TraceReader};

@@ -40,7 +40,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("testkit", &["units", "model"]),
     ("cli", &["freewheel"]),
-    ("bench", &["freewheel"]),
+    ("bench", &["units", "freeblock", "nbd", "trace", "sim", "live", "reproduce"]),
 ];
 
 /// Crates that know no clock, thread, file, network or environment.

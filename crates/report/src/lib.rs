@@ -7,6 +7,8 @@
 
 mod chart;
 mod claims_page;
+mod claims_report;
+mod drive_identity;
 mod drive_sheet;
 mod finding;
 mod free_work;
@@ -15,16 +17,20 @@ mod page;
 mod postmark;
 mod shingled;
 mod sim_page;
+mod sim_report;
 mod stages;
 mod study;
 mod validation_page;
 
 pub use claims_page::claims_html;
+pub use claims_report::ClaimsReport;
+pub use drive_identity::DriveIdentity;
 pub use drive_sheet::{CheckRow, DriveSheet, SeekTime, ZoneSheet};
 pub use finding::{Confidence, Cost, Finding, Number, Topic, Unit};
 pub use free_work::{FreeWorkPart, free_work_parts};
 pub use postmark::{PassTable, pass_tables};
 pub use sim_page::{PRICES_ARE, cautions, sim_html};
+pub use sim_report::SimReport;
 pub use stages::{StageRow, StageTable, stage_table};
 pub use study::StudyReport;
 pub use validation_page::validation_html;

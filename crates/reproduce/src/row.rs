@@ -79,6 +79,11 @@ impl Verdict {
         !matches!(self, Self::Drifted | Self::NotRun)
     }
 
+    /// Whether the number was found out at all.
+    pub fn was_run(self) -> bool {
+        self != Self::NotRun
+    }
+
     /// The verdict in words.
     pub fn title(self) -> &'static str {
         match self {

@@ -33,8 +33,8 @@ pub use overrides::key_and_value;
 pub(crate) use postmark::cleaning_options;
 pub use postmark::{PostmarkCleaner, PostmarkWorkload};
 pub(crate) use sectors::{check_sectors, sector};
+pub(crate) use workload::check_workload;
 pub use workload::{ThinkTimeDistribution, TraceWorkload, Workload, open};
-pub(crate) use workload::{check_workload, scan};
 
 pub use crate::experiment::{Experiment, Observer, Planners, Progress};
 pub use crate::result::{PassResult, PostmarkResult, ReferenceRun, WriteBackReferences};
@@ -117,6 +117,14 @@ impl SimConfig {
             _ => {}
         }
         Ok(config)
+    }
+
+    /// The trace that is replayed, if one is.
+    pub fn trace_file(&self) -> Option<&Path> {
+        match &self.workload {
+            Workload::Trace(trace) => Some(&trace.file),
+            _ => None,
+        }
     }
 
     /// Err for an experiment whose completions have no common order.

@@ -201,6 +201,13 @@ pub struct DriveResult {
     pub requests_hash: Option<String>,
 }
 
+impl DriveResult {
+    /// Time in which it was busy.
+    pub fn busy_ns(&self) -> f64 {
+        self.utilisation * self.elapsed_ns as f64
+    }
+}
+
 impl RunResult {
     /// Mean response time of writes without force unit access; None where all have it.
     pub fn plain_write_ns_mean(&self) -> Option<f64> {

@@ -13,7 +13,7 @@ use freewheel_sim::config::{
 };
 use freewheel_sim::library;
 use freewheel_sim::source::{PlacementError, REPLAY_WINDOW};
-use freewheel_trace::{Character, Characterizer, TraceReader};
+use freewheel_trace::{Character, Characterizer, Record, TraceReader};
 use freewheel_units::SimDuration;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -302,9 +302,6 @@ fn config(options: &StudyOptions, order: RequestOrder) -> SimConfig {
     }
 }
 
-/// Records between two reports of progress.
-const REPORT_EVERY: u64 = 1 << 16;
-
 fn characterize(
     trace: &TraceWorkload,
     progress: ProgressSink<'_>,
@@ -312,18 +309,16 @@ fn characterize(
     let mut reader: TraceReader = open(trace)?;
     let mut characterizer = Characterizer::new(reader.format());
     let mut devices = BTreeSet::new();
-    let mut count = 0u64;
-    while let Some(record) = reader.next().transpose()? {
+    let observe = |record: &Record| {
         devices.insert(record.device);
         if trace.device.is_none_or(|device| device == record.device) {
-            characterizer.observe(&record);
+            characterizer.observe(record);
         }
-        count += 1;
-        if count.is_multiple_of(REPORT_EVERY) {
-            let (done, total) = (reader.compressed_bytes_read(), reader.compressed_bytes_total());
-            progress(StudyProgress::Reading { done, total });
-        }
-    }
+    };
+    reader.read_through(observe, &mut |reader| {
+        let (done, total) = (reader.compressed_bytes_read(), reader.compressed_bytes_total());
+        progress(StudyProgress::Reading { done, total });
+    })?;
     if let Some(device) = trace.device.filter(|device| !devices.contains(device)) {
         return Err(PlacementError::no_device(device, devices).into());
     }

@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::error::{Damaged, TraceError, path_text};
-use crate::{Format, OpenOptions, TraceReader, TraceWriter};
+use serde::{Serialize, Serializer};
 
-/// Records between two reports of progress.
-const REPORT_RECORDS: u64 = 1 << 16;
+use crate::error::{Damaged, TraceError, path_text};
+use crate::reader::REPORT_RECORDS;
+use crate::{Format, OpenOptions, TraceReader, TraceWriter};
 
 /// How to convert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -22,7 +22,7 @@ pub struct ConvertOptions {
 }
 
 /// Result of a conversion.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Converted {
     /// The format of the input.
     pub format: Format,
@@ -33,7 +33,13 @@ pub struct Converted {
     /// Malformed records left out.
     pub skipped: u64,
     /// Damage of the input; records after it are left out.
+    #[serde(rename = "damage", serialize_with = "place", skip_serializing_if = "Option::is_none")]
     pub damaged: Option<Damaged>,
+}
+
+/// Where the damage is; the document names the file by itself.
+fn place<S: Serializer>(damaged: &Option<Damaged>, serializer: S) -> Result<S::Ok, S::Error> {
+    damaged.as_ref().map(|damaged| &damaged.damage).serialize(serializer)
 }
 
 /// Writes the trace at `input` to `output`, whose name ends in `.parquet`, `.csv`, `.csv.zst` or

@@ -225,6 +225,13 @@ pub struct Damaged {
     pub records: u64,
 }
 
+impl Damaged {
+    /// What is damaged, and what reading leaves out for that.
+    pub fn in_words(&self) -> String {
+        format!("{self}; {}", self.damage.consequence())
+    }
+}
+
 impl fmt::Display for Damaged {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, damage, records } = self;

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::error::TraceError;
 use crate::input::Damage;
 use crate::regions::{Footprint, PAGE_BYTES, Regions, Touched};
-use crate::{Format, Record, TraceReader};
+use crate::{Format, Record, Report, TraceReader};
 
 /// A replay by dependence needs the completions of all requests but less than one in this many. A tracer
 /// that stops loses those of the requests under way; more say that completions were not recorded.
@@ -91,7 +91,33 @@ impl TraceInfo {
 
     /// Reads the rest of `reader`.
     pub fn scan(reader: &mut TraceReader) -> Result<Self, TraceError> {
-        InfoCollector::new(reader.format()).collect(reader)
+        Self::scan_watched(reader, &mut |_| {})
+    }
+
+    /// Like [`Self::scan`], with reports of progress.
+    pub fn scan_watched(reader: &mut TraceReader, report: Report<'_>) -> Result<Self, TraceError> {
+        InfoCollector::new(reader.format()).collect(reader, report)
+    }
+
+    /// Like [`Self::scan_watched`] without the footprint, the count of which takes memory that grows
+    /// with it.
+    pub fn scan_without_footprint(
+        reader: &mut TraceReader,
+        report: Report<'_>,
+    ) -> Result<Self, TraceError> {
+        InfoCollector::without_footprint(reader.format()).collect(reader, report)
+    }
+
+    /// In words, how a trace with this share of completion times is replayed where dependence is to be
+    /// told by itself.
+    pub fn replay_in_words(&self) -> String {
+        match self.tells_dependence() {
+            true => "no request is taken to have waited for the others".to_owned(),
+            false => format!(
+                "replayed by arrival, as think times need all but less than one in \
+                 {MISSING_COMPLETIONS_ONE_IN}"
+            ),
+        }
     }
 
     /// Adds the records that `reader` has left out so far.
@@ -132,10 +158,12 @@ impl InfoCollector {
     }
 
     /// Takes the rest of `reader`, and counts the records that it left out.
-    pub fn collect(mut self, reader: &mut TraceReader) -> Result<TraceInfo, TraceError> {
-        for record in reader.by_ref() {
-            self.observe(&record?);
-        }
+    pub fn collect(
+        mut self,
+        reader: &mut TraceReader,
+        report: Report<'_>,
+    ) -> Result<TraceInfo, TraceError> {
+        reader.read_through(|record| self.observe(record), report)?;
         Ok(self.finish().as_read_by(reader))
     }
 

@@ -44,6 +44,6 @@ pub use format::Format;
 pub use info::{DeviceInfo, InfoCollector, MISSING_COMPLETIONS_ONE_IN, TraceInfo};
 pub use input::{Compression, Damage};
 pub use read_error::read_text;
-pub use reader::{OpenOptions, TraceReader};
+pub use reader::{OpenOptions, Report, TraceReader};
 pub use record::{REQUEST_BLOCKS_MAX, Record, VOLUME_BLOCKS_MAX};
 pub use write::{CsvWriter, ParquetWriter, PendingFile, TraceWriter};

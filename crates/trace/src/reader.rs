@@ -18,6 +18,12 @@ use crate::read_error::{IN_UTF_16, plain};
 use crate::source::{Position, Source, Stop};
 use crate::{Format, Record};
 
+/// Records between two reports of progress.
+pub(crate) const REPORT_RECORDS: u64 = 1 << 16;
+
+/// Receives the reader of a trace now and then: how far it is says how far the work on the trace is.
+pub type Report<'a> = &'a mut dyn FnMut(&TraceReader);
+
 /// Options for reading a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -132,6 +138,24 @@ impl TraceReader {
     pub fn damaged(&self) -> Option<Damaged> {
         let damage = self.damage.get().filter(|_| self.lenient && self.ended)?;
         Some(damaged(&self.origin.file, damage, self.source.position()))
+    }
+
+    /// Shows every remaining record to `observe`, and the reader to `report` every 65,536 records, for a
+    /// progress bar.
+    pub fn read_through(
+        &mut self,
+        mut observe: impl FnMut(&Record),
+        report: Report<'_>,
+    ) -> Result<(), TraceError> {
+        let mut records = 0u64;
+        while let Some(record) = self.next().transpose()? {
+            observe(&record);
+            records += 1;
+            if records.is_multiple_of(REPORT_RECORDS) {
+                report(self);
+            }
+        }
+        Ok(())
     }
 
     /// Records so far that arrived before their predecessor.

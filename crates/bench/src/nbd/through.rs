@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use freewheel::live::nbd::{Responder, Service};
-use freewheel::live::serve::backend::{
+use freewheel_live::nbd::{Responder, Service};
+use freewheel_live::serve::backend::{
     Back, Backend, BackendCompletion, DeviceCommand, DeviceOp, FileBackend, Io,
 };
-use freewheel::nbd::{BlockSizes, Command, Errno, Export, Features};
-use freewheel::units::{BLOCK_BYTES, Lbn};
+use freewheel_nbd::{BlockSizes, Command, Errno, Export, Features};
+use freewheel_units::{BLOCK_BYTES, Lbn};
 
 type Waiting = Mutex<BTreeMap<u64, (bool, Responder)>>;
 

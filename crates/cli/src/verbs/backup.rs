@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use freewheel::live::backup::{Backup, Manifest, REGION_BLOCKS};
-use freewheel::live::control::{
-    BlockRange, ControlClient, Record, ServerStatus, Task, TaskKind, TaskState,
+use freewheel::control::{
+    Backup, BlockRange, ControlClient, Manifest, REGION_BLOCKS, Record, ServerStatus, Task,
+    TaskKind, TaskState,
 };
-use freewheel::units::BLOCK_BYTES;
+use freewheel::measures::BLOCK_BYTES;
 use serde::Serialize;
 
 use super::control::{ControlArgs, PaceArgs, Watch, blocks, ensure_done, summary};

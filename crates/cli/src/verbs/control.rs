@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
-use freewheel::live::control::{
-    BlockRange, BlockStream, ControlClient, ControlError, Decisions, Expectation, Priority, Record,
-    ServerStatus, Task, TaskKind, TaskRequest, TaskState,
+use freewheel::control::{
+    BlockRange, BlockStream, ControlClient, Decisions, Priority, Record, ServerStatus, Task,
+    TaskKind, TaskRequest, TaskState,
 };
-use freewheel::units::{BLOCK_BYTES, Bytes, SimDuration, grouped};
+use freewheel::measures::{BLOCK_BYTES, Bytes, SimDuration, grouped};
+use freewheel::{Error, ErrorKind};
 
 use super::listen;
-use crate::failure::Failure;
+use crate::failure::{CONTROL, Failure};
 use crate::progress::{Bars, RemainingTime};
 use crate::table::Table;
 use crate::{number, output};
@@ -28,9 +29,6 @@ const ASK_AFTER: u64 = 4 << 20;
 
 /// Clients that have been away for this time may stay away.
 const STARVED_AFTER: SimDuration = SimDuration::from_secs(5);
-
-/// What names the server in the environment.
-const CONTROL: &str = "FREEWHEEL_CONTROL";
 
 /// Which server.
 #[derive(Args)]
@@ -338,22 +336,18 @@ pub fn summary(task: &Task) -> String {
     }
     for expectation in &task.expectations {
         let at = format!("at {} %", expectation.percent);
-        table.row([at.as_str(), &expected(expectation)]);
+        let expected = format!("{} more were expected", number::seconds(expectation.expected_ns));
+        let took = expectation.took_ns.zip(expectation.error);
+        let took = took.map(|(took_ns, error)| in_fact(took_ns, error)).unwrap_or_default();
+        table.row([at, expected + &took]);
     }
     table.to_string()
 }
 
-fn expected(expectation: &Expectation) -> String {
-    let expected = number::seconds(expectation.expected_ns);
-    match (expectation.took_ns, expectation.error) {
-        (Some(took), Some(error)) => format!(
-            "{expected} more were expected, it took {} ({}{:.0} %)",
-            number::seconds(took),
-            if error < 0.0 { "" } else { "+" },
-            error * 100.0
-        ),
-        _ => format!("{expected} more were expected"),
-    }
+/// How long something took that was expected to take another time, and by which share that was wrong.
+fn in_fact(took_ns: u64, error: f64) -> String {
+    let sign = if error < 0.0 { "" } else { "+" };
+    format!(", it took {} ({sign}{:.0} %)", number::seconds(took_ns), error * 100.0)
 }
 
 /// A task that did not come to its end is a failure.
@@ -384,21 +378,11 @@ pub fn in_pieces(block: Bytes, track: Bytes) -> Option<String> {
 }
 
 /// Why there is no answer of a server that has answered before.
-fn gone(error: ControlError) -> Failure {
-    if !error.is_gone() {
+fn gone(error: impl Into<Error>) -> Failure {
+    let error = error.into();
+    if !matches!(error.kind(), ErrorKind::NoServer | ErrorKind::ServerGone) {
         return error.into();
     }
     Failure::failed("the server has gone, and the task with it: it was ended, or has failed")
         .with_help("start `freewheel serve` again, and then this command")
-}
-
-impl From<ControlError> for Failure {
-    fn from(error: ControlError) -> Self {
-        match error {
-            ControlError::Connect { .. } => Self::failed(error).with_help(format!(
-                "--control PATH names another control socket; without it, {CONTROL} does"
-            )),
-            _ => Self::failed(error),
-        }
-    }
 }

@@ -5,15 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use freewheel::live::emulate::{Account, Emulation, Options, Priority};
-use freewheel::live::nbd::{Address, Served, Server, Service};
-use freewheel::model::drive::Drive;
-use freewheel::model::drive::spec::DriveSpec;
-use freewheel::sim::library;
+use freewheel::drives::{self, DriveIdentity};
+use freewheel::emulation::{Emulation, EmulationOptions};
+use freewheel::serving::{Address, Served, Server, Service};
+use freewheel::{Drive, DriveSpec};
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::verbs::drive::DriveIdentity;
 use crate::verbs::emulated::{BehaviourArgs, DriveSource};
 use crate::verbs::free_space;
 use crate::verbs::listen::{self, ListenArgs};
@@ -69,6 +67,13 @@ struct Document {
 struct DriveOutput {
     drive: DriveIdentity,
     realtime_priority: bool,
+    #[serde(flatten)]
+    answered: Answered,
+}
+
+/// The requests of clients.
+#[derive(Serialize)]
+struct Answered {
     requests: u64,
     #[serde(flatten)]
     replies: Replies,
@@ -102,12 +107,9 @@ impl EmulateArgs {
         self.announce(&emulated, &server)?;
         unused.0.clear();
         let connections = listen::serve(server, &stop)?;
-        let accounts = emulated.iter().map(|of| {
-            let account = of.emulation.device().finish();
-            account.ok_or_else(|| Failure::failed("the drive's thread has failed"))
-        });
-        let accounts: Vec<Account> = accounts.collect::<Result<_, Failure>>()?;
-        self.print(&emulated, &accounts, connections)
+        let answered: Result<Vec<Answered>, Failure> =
+            emulated.iter().map(Emulated::finish).collect();
+        self.print(&emulated, answered?, connections)
     }
 
     /// Starts the drives, each with its store.
@@ -123,7 +125,7 @@ impl EmulateArgs {
             let (behaviour, bad) =
                 self.behaviour.of(DriveSource::Options, (&spec, &drive, name))?;
             let place = store.as_ref().map(|store| format!("{} is", store.display()));
-            let options = Options { behaviour, bad, seed, store };
+            let options = EmulationOptions { behaviour, bad, seed, store };
             let emulation = Arc::new(Emulation::start(&spec, name, options)?);
             unused.0.push(Arc::clone(&emulation));
             if let Some(place) = place {
@@ -138,7 +140,7 @@ impl EmulateArgs {
     fn load(&self) -> Result<Vec<(DriveSpec, Drive)>, Failure> {
         let mut loaded: Vec<(DriveSpec, Drive)> = Vec::new();
         for given in &self.drives {
-            let (spec, drive) = library::drive(given)?;
+            let (spec, drive) = drives::load(given)?;
             let name = &spec.name;
             if let Some(at) = loaded.iter().position(|(other, _)| other.name == *name) {
                 return Err(Failure::wrong_use(format!(
@@ -203,7 +205,7 @@ impl EmulateArgs {
                 at.port()
             ),
         };
-        let priority = if emulated.iter().all(Emulated::has_realtime_priority) {
+        let priority = if emulated.iter().all(|of| of.emulation.has_realtime_priority()) {
             "real-time priority"
         } else {
             "ordinary priority: SCHED_FIFO is not permitted"
@@ -216,21 +218,20 @@ impl EmulateArgs {
     fn print(
         &self,
         emulated: &[Emulated],
-        accounts: &[Account],
+        answered: Vec<Answered>,
         connections: Served,
     ) -> Result<(), Failure> {
         if self.json {
-            let drives = emulated.iter().zip(accounts).map(|(of, account)| DriveOutput {
+            let drives = emulated.iter().zip(answered).map(|(of, answered)| DriveOutput {
                 drive: DriveIdentity::new(&of.spec, &of.drive),
-                realtime_priority: of.has_realtime_priority(),
-                requests: account.requests,
-                replies: account.into(),
+                realtime_priority: of.emulation.has_realtime_priority(),
+                answered,
             });
             return output::print_document(&Document { drives: drives.collect(), connections });
         }
-        let tables = emulated.iter().zip(accounts).map(|(of, account)| {
+        let tables = emulated.iter().zip(answered).map(|(of, answered)| {
             let name = if emulated.len() == 1 { "replies" } else { &of.spec.name };
-            Replies::from(account).tables(name) + "\n"
+            answered.replies.tables(name) + "\n"
         });
         let Served { connections, refused, broken } = connections;
         output::print(&format!(
@@ -250,8 +251,12 @@ fn shell_word(text: &str) -> String {
 }
 
 impl Emulated {
-    fn has_realtime_priority(&self) -> bool {
-        self.emulation.device().priority() == Priority::Realtime
+    /// Ends the drive when all requests are answered.
+    fn finish(&self) -> Result<Answered, Failure> {
+        let account = self.emulation.device().finish();
+        let account = account.ok_or_else(|| Failure::failed("the drive's thread has failed"))?;
+        let replies = Replies::new(&account.lateness, &account.handing);
+        Ok(Answered { requests: account.requests, replies })
     }
 }
 

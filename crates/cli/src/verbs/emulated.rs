@@ -7,12 +7,11 @@ use std::str::FromStr;
 
 use clap::error::ErrorKind;
 use clap::{Arg, Args, Command, FromArgMatches, ValueEnum};
-use freewheel::model::drive::Drive;
-use freewheel::model::drive::spec::DriveSpec;
-use freewheel::model::electronics::spec::{SectorFormat, WriteCache};
-use freewheel::model::sched::PolicySpec;
-use freewheel::sim::black_box::{Activity, BadBlocks, Behaviour, JitterShape, SpindleDrift};
-use freewheel::units::{Lbn, SimDuration};
+use freewheel::emulation::{
+    Activity, BadBlocks, Behaviour, JitterShape, SectorFormat, SpindleDrift, WriteCache,
+};
+use freewheel::measures::SimDuration;
+use freewheel::{Drive, DriveSpec, PolicySpec};
 
 use crate::failure::Failure;
 
@@ -208,8 +207,8 @@ impl BehaviourArgs {
                 "{count} bad blocks: at most {BAD_MAX} are taken"
             )));
         }
-        let all = self.bad.iter().flat_map(|range| range.first..=range.last).map(Lbn::new);
-        Ok(BadBlocks::new(all, self.recovery))
+        let all = self.bad.iter().flat_map(|range| range.first..=range.last);
+        Ok(BadBlocks::numbered(all, self.recovery))
     }
 }
 
@@ -342,7 +341,7 @@ mod tests {
             assert_ne!(with(key), with(""), "{key}");
         }
         let Emulated { drive: name, behaviour } = with(&keys.join("&"));
-        let (spec, drive) = freewheel::sim::library::drive(&name).unwrap();
+        let (spec, drive) = freewheel::drives::load(&name).unwrap();
         let (behaviour, bad) = behaviour.of(DriveSource::Keys, (&spec, &drive, &name)).unwrap();
         let us = SimDuration::from_us;
         let expected = Behaviour {
@@ -363,7 +362,7 @@ mod tests {
             sector: Some(SectorFormat::Emulated512),
         };
         assert_eq!(behaviour, expected);
-        assert_eq!(bad.first_in(Lbn::new(0), 100), Some(Lbn::new(9)));
+        assert_eq!(bad, BadBlocks::numbered([9], SimDuration::from_us(3)));
     }
 
     #[test]

@@ -6,24 +6,21 @@ use std::path::{Path, PathBuf};
 use std::{process, thread};
 
 use clap::Args;
-use freewheel::extract::{
-    Confidence, ExtractError, ExtractOptions, ExtractStep, ExtractedMisplaced, Extraction, Journal,
-    JournalEntry, JournalHead, extract,
+use freewheel::drives::{self, DriveIdentity};
+use freewheel::emulation::{Behaviour, WriteCache};
+use freewheel::extraction::{
+    BlackBox, ExtractOptions, Journal, JournalEntry, JournalHead, RealDrive, VirtualDrive,
 };
-use freewheel::live::black_box::{RealDrive, RealDriveError};
-use freewheel::live::serve::backend::ExportError;
-use freewheel::model::drive::spec::DriveSpec;
-use freewheel::model::electronics::spec::WriteCache;
-use freewheel::sim::black_box::{Behaviour, BlackBox, EmulatedDrive, VirtualDrive};
-use freewheel::sim::library::{self, DriveError};
-use freewheel::units::grouped;
+use freewheel::measures::grouped;
+use freewheel::serving::Uri;
+use freewheel::{DriveSpec, Error, ErrorKind, Extraction, extract};
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::progress::Bars;
 use crate::table::Table;
 use crate::verbs::control::INTERRUPTED;
-use crate::verbs::drive::{DriveIdentity, held_out};
+use crate::verbs::drive::held_out;
 use crate::verbs::emulated::{DriveSource, Emulated, Sector};
 use crate::verbs::extract::journal::JournalFile;
 use crate::verbs::listen;
@@ -102,7 +99,7 @@ impl ExtractArgs {
         file::ensure_new(&self.output)?;
         let found = match &self.target {
             Target::Emulated(target) => self.emulated(target)?,
-            Target::Export(uri) => self.real(RealDrive::connect(uri, self.write)?)?,
+            Target::Export(uri) => self.real(connect(uri, self.write)?)?,
             Target::Device(path) => self.real(RealDrive::open(path, self.write)?)?,
         };
         let text = toml::to_string(&found.spec)
@@ -155,7 +152,7 @@ impl ExtractArgs {
         }
         let Emulated { drive: name, behaviour } = target;
         let seed = behaviour.seed;
-        let (truth, model) = library::drive(name)?;
+        let (truth, model) = drives::load(name)?;
         let (behaviour, bad) = behaviour.of(DriveSource::Keys, (&truth, &model, name))?;
         if self.write && behaviour.write_cache == Some(WriteCache::On) {
             return Err(Failure::wrong_use(
@@ -166,9 +163,7 @@ impl ExtractArgs {
         // As a host would do it for a real one.
         let write_cache = self.write.then_some(WriteCache::Off).or(behaviour.write_cache);
         let behaviour = Behaviour { write_cache, ..behaviour };
-        let mut drive = VirtualDrive::new(
-            EmulatedDrive::new(&truth, name, &behaviour, bad, seed).map_err(DriveError::from)?,
-        );
+        let mut drive = VirtualDrive::emulating(&truth, name, &behaviour, bad, seed)?;
         self.extract(&mut drive, Journal::default()).map_err(Failure::from)
     }
 
@@ -202,35 +197,35 @@ impl ExtractArgs {
     }
 
     /// Keeps the journal where there is sense in it: it may be hours of answers.
-    fn failed(&self, error: ExtractError) -> Failure {
+    fn failed(&self, error: Error) -> Failure {
         let path = journal::path(&self.output);
-        if error.leaves_it_open() {
+        if *error.kind() == ErrorKind::Interrupted {
             return Failure::from(error).with_help(goes_on(&path));
         }
         let path = path.display();
-        if let ExtractError::OtherJournal { .. } = error {
+        if *error.kind() == ErrorKind::OtherJournal {
             let help = format!(
                 "{path} is left as it is: --resume continues it on its own drive and in its own version; for \
                  this one choose another -o, or remove it"
             );
             return Failure::from(error).with_help(help);
         }
-        let help = match error {
-            ExtractError::NoTurn { .. } | ExtractError::NoRotation => NO_DISK,
+        let help = match error.kind() {
+            ErrorKind::NoRotation => NO_DISK,
             _ => "begin anew when drive and host are idle, or with another --seed",
         };
         journal::remove(&self.output)
             .map_or_else(|failure| failure, |()| Failure::from(error).with_help(help))
     }
 
-    fn extract(
-        &self,
-        drive: &mut dyn BlackBox,
-        journal: Journal<'_>,
-    ) -> Result<Extraction, ExtractError> {
+    fn extract(&self, drive: &mut dyn BlackBox, journal: Journal<'_>) -> Result<Extraction, Error> {
         let bars = Bars::default();
         extract(drive, &self.options(), journal, &|step| {
-            bars.remark(step.name, step.done, step.total, &sent(step));
+            // What the step is at, and what all steps have taken until now.
+            let part = if step.part.is_empty() { "" } else { &format!("{}, ", step.part) };
+            let (commands, time) = (grouped(step.commands), number::about(step.drive_time.ns()));
+            let sent = format!("{part}{commands} commands in {time} of the drive");
+            bars.remark(step.name, step.done, step.total, &sent);
         })
     }
 
@@ -243,12 +238,7 @@ impl ExtractArgs {
         let mut table = Table::new("llll");
         table.row(["value", "found", "how sure", "how"]);
         for value in &found.values {
-            let sure = match value.confidence {
-                Confidence::Measured => "measured",
-                Confidence::Approximate => "approximate",
-                Confidence::Unobservable => "unobservable",
-                Confidence::Assumed => "assumed",
-            };
+            let sure = value.confidence.name();
             let (key, text) = (value.key.as_str(), value.value.as_str());
             table.row([key, text, sure, value.source.as_str()]);
         }
@@ -272,13 +262,6 @@ fn goes_on(journal: &Path) -> String {
     format!("the measurements are in {}; --resume continues from them", journal.display())
 }
 
-/// What a step is at, and what all steps have taken until now.
-fn sent(step: &ExtractStep<'_>) -> String {
-    let part = if step.part.is_empty() { String::new() } else { format!("{}, ", step.part) };
-    let time = number::about(step.drive_time.ns());
-    format!("{part}{} commands in {time} of the drive", grouped(step.commands))
-}
-
 /// What requests say of the file; that there were none, if so.
 fn worth(found: &Extraction) -> String {
     match found.held_out.is_empty() {
@@ -297,10 +280,10 @@ fn placed(found: &Extraction) -> String {
              to {within_us:.1} us\n"
         );
     }
-    let off = |block: &ExtractedMisplaced| {
-        format!("block {} by {:.0} us", block.block, block.off_ns as f64 / 1e3)
-    };
-    let (count, shown) = (misplaced.len(), first(misplaced.iter().map(off)));
+    let off = misplaced
+        .iter()
+        .map(|block| format!("block {} by {:.0} us", block.block, block.off_ns as f64 / 1e3));
+    let (count, shown) = (misplaced.len(), first(off));
     format!(
         "WRONG: of {read} blocks read afterwards {count} lie elsewhere than the file says: {shown}\n"
     )
@@ -334,22 +317,17 @@ fn first(all: impl ExactSizeIterator<Item = String>) -> String {
 
 /// The drive in a few numbers; that it builds is shown by the way.
 fn identity(spec: &DriveSpec) -> Result<DriveIdentity, Failure> {
-    Ok(DriveIdentity::new(spec, &library::build(spec, &spec.name)?))
+    Ok(DriveIdentity::new(spec, &drives::build(spec, &spec.name)?))
 }
 
-impl From<ExtractError> for Failure {
-    fn from(error: ExtractError) -> Self {
-        Self::failed(error)
-    }
-}
-
-impl From<RealDriveError> for Failure {
-    fn from(error: RealDriveError) -> Self {
-        match error {
-            RealDriveError::Export(ExportError::ReadOnly { .. }) => {
-                Self::failed(error).with_help("without --write it is only read")
+fn connect(uri: &Uri, writes: bool) -> Result<RealDrive, Failure> {
+    RealDrive::connect(uri, writes).map_err(|error| {
+        let error = Error::from(error);
+        match error.kind() {
+            ErrorKind::ReadOnlyExport => {
+                Failure::failed(error).with_help("without --write it is only read")
             }
-            _ => Self::failed(error),
+            _ => error.into(),
         }
-    }
+    })
 }

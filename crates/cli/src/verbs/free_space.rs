@@ -1,6 +1,6 @@
 //! Warnings about a file system that may have too little room.
 
-use freewheel::live::FreeSpace;
+use freewheel::serving::FreeSpace;
 
 use crate::{number, output};
 

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use freewheel::live::nbd::{Access, Address, Limits, Served, Server, Service, Stop};
-use freewheel::nbd::Uri;
+use freewheel::serving::{Access, Address, Served, Server, Service, Stop, Uri};
 
 use crate::failure::Failure;
 use crate::output;
@@ -40,7 +39,7 @@ impl ListenArgs {
         let socket_mode = self.socket_mode.unwrap_or(access.socket_mode);
         let access = Access { tls: self.tls.load()?, socket_mode };
         let option = if self.socket.is_some() { "--socket" } else { "--listen" };
-        let server = Server::bind(&self.address(), access, services, Limits::default(), notice)
+        let server = Server::bind(&self.address(), access, services, Default::default(), notice)
             .map_err(|error| Failure::from(error).of_option(option))?;
         if let Address::Tcp(at) = server.address()
             && !at.ip().is_loopback()

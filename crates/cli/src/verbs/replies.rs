@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use freewheel::live::emulate::Account;
-use freewheel::model::stats::{Bucket, Distribution, Summary};
-use freewheel::units::grouped;
+use freewheel::measures::{Bucket, Distribution, Summary, grouped};
 use serde::{Deserialize, Serialize};
 
 use crate::number;
@@ -38,13 +36,12 @@ impl From<&Distribution> for Times {
     }
 }
 
-impl From<&Account> for Replies {
-    fn from(account: &Account) -> Self {
-        Self { lateness: (&account.lateness).into(), handing: (&account.handing).into() }
-    }
-}
-
 impl Replies {
+    /// The replies that were late by this, and handed over in that.
+    pub fn new(lateness: &Distribution, handing: &Distribution) -> Self {
+        Self { lateness: lateness.into(), handing: handing.into() }
+    }
+
     fn both(&self) -> [(&'static str, &Times); 2] {
         [("late by", &self.lateness), ("handed over in", &self.handing)]
     }
@@ -107,17 +104,17 @@ impl fmt::Display for Range<'_> {
 
 #[cfg(test)]
 mod tests {
-    use freewheel::units::SimDuration;
+    use freewheel::measures::SimDuration;
 
     use super::*;
 
     fn replies() -> Replies {
-        let mut account = Account::default();
+        let (mut lateness, mut handing) = (Distribution::default(), Distribution::default());
         for us in [1, 1, 1, 1, 6] {
-            account.lateness.record(SimDuration::from_us(us));
+            lateness.record(SimDuration::from_us(us));
         }
-        account.handing.record(SimDuration::from_ns(700));
-        Replies::from(&account)
+        handing.record(SimDuration::from_ns(700));
+        Replies::new(&lateness, &handing)
     }
 
     #[test]
@@ -144,7 +141,7 @@ mod tests {
 
     #[test]
     fn without_replies_there_are_no_buckets() {
-        let none = Replies::from(&Account::default());
+        let none = Replies::new(&Distribution::default(), &Distribution::default());
         assert_eq!(none.histograms("replies").to_string().lines().count(), 1);
     }
 }

@@ -6,13 +6,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use freewheel::live::stopwatch::timed;
-use freewheel::report::claims_html;
-use freewheel::reproduce::{
-    self, BEYOND, CLAIMS, Claim, Counts, ReproduceOptions, Reproduction, Row, Verdict,
-};
-use freewheel::units::SimDuration;
-use freewheel::units::four_digits;
+use freewheel::claims::{CLAIMS, Claim, ClaimsReport, ReproduceOptions, Reproduction, Row};
+use freewheel::experiments::timed;
+use freewheel::measures::{SimDuration, four_digits};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -78,34 +74,6 @@ struct ClaimRow {
     setting: &'static str,
 }
 
-#[derive(Serialize)]
-struct Rows<'a> {
-    options: &'a ReproduceOptions,
-    /// Rows of the papers by verdict, and of what goes beyond them.
-    papers: Counts,
-    beyond: Counts,
-    rows: Vec<&'a Row>,
-}
-
-impl<'a> Rows<'a> {
-    fn new(done: &'a [Reproduction], options: &'a ReproduceOptions) -> Self {
-        let rows: Vec<&Row> = done.iter().flat_map(|reproduction| &reproduction.rows).collect();
-        let is_beyond = |row: &&&Row| row.id.starts_with(BEYOND);
-        let papers = Counts::of(rows.iter().copied().filter(|row| !is_beyond(&row)));
-        let beyond = Counts::of(rows.iter().copied().filter(|row| is_beyond(&row)));
-        Self { options, papers, beyond, rows }
-    }
-
-    /// One line: how many numbers count as what, and the time it took.
-    fn headline(&self, took: SimDuration) -> String {
-        let parts = [("papers", self.papers), ("beyond the papers", self.beyond)];
-        let some = parts.iter().filter(|(_, counts)| *counts != Counts::default());
-        let words = some.map(|(what, counts)| format!("{what}: {}", counts.words()));
-        let seconds = took.ns() as f64 / 1e9;
-        format!("{}. Took {seconds:.0} s.\n", words.collect::<Vec<String>>().join("; "))
-    }
-}
-
 impl ReproduceArgs {
     pub fn run(self) -> Result<(), Failure> {
         if self.list {
@@ -122,13 +90,14 @@ impl ReproduceArgs {
         let mut done = Ok(Vec::new());
         let took = timed(|| done = self.reproduce(&options));
         let done = done?;
+        let report = ClaimsReport::new(&done, &options);
         if let Some(path) = &self.report {
-            write_pages(path, claims_html(&done, &options))?;
+            write_pages(path, report.html())?;
         }
-        let rows = Rows::new(&done, &options);
-        self.print(&done, &rows)?;
-        output::aside(&rows.headline(took));
-        judge(&rows.rows)
+        self.print(&done, &report)?;
+        let seconds = took.ns() as f64 / 1e9;
+        output::aside(&format!("{}. Took {seconds:.0} s.\n", report.words()));
+        judge(&report.rows)
     }
 
     fn print_list(&self) -> Result<(), Failure> {
@@ -154,16 +123,16 @@ impl ReproduceArgs {
         let bars = Bars::default();
         let reproduce = |claim: &Claim| {
             let show = |done, total| bars.set(claim.id, done, total);
-            let reproduction = reproduce::reproduce(claim.id, options, &|call| timed(call), &show);
+            let reproduction = freewheel::reproduce(claim.id, options, &show);
             bars.finish(claim.id);
             Ok(reproduction?)
         };
         self.claims().into_iter().map(reproduce).collect()
     }
 
-    fn print(&self, done: &[Reproduction], rows: &Rows<'_>) -> Result<(), Failure> {
+    fn print(&self, done: &[Reproduction], report: &ClaimsReport<'_>) -> Result<(), Failure> {
         if self.json {
-            return output::print_document(rows);
+            return output::print_document(report);
         }
         let texts: Vec<String> = done.iter().map(text).collect();
         output::print(&texts.join("\n"))
@@ -195,7 +164,7 @@ fn judge(rows: &[&Row]) -> Result<(), Failure> {
 
 fn fault(row: &Row) -> String {
     let what = format!("{} {}", row.id, row.quantity);
-    if row.verdict == Verdict::NotRun {
+    if !row.verdict.was_run() {
         return format!("{what}: not run: {}", row.note.as_deref().unwrap_or_default());
     }
     let ours = format!("{} {}", four_digits(row.ours), row.unit);

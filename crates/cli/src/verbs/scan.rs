@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use clap::Args;
-use freewheel::live::control::{ControlClient, Record, Task, TaskKind};
+use freewheel::control::{ControlClient, Record, Task, TaskKind};
 
 use super::control::{ControlArgs, DetachArgs, PaceArgs, RangeArgs, Watch, ensure_done, summary};
 use crate::failure::Failure;

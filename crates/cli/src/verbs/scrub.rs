@@ -4,9 +4,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use freewheel::live::backup::{Cause, Change, Manifest};
-use freewheel::live::control::{BlockRange, ControlClient, Record, ServerStatus, Task, TaskKind};
-use freewheel::trace::read_text;
+use freewheel::control::{
+    BlockRange, ChangesByCause, ControlClient, Manifest, Record, ServerStatus, Task, TaskKind,
+};
+use freewheel::files::read_text;
 use serde::Serialize;
 
 use super::control::{
@@ -55,53 +56,28 @@ pub struct ScrubArgs {
 struct Document<'a> {
     task: &'a Task,
     manifest: Option<&'a Path>,
-    changed: Option<&'a Changed>,
+    changed: Option<&'a ChangesByCause>,
 }
 
-/// What is other than it was, by cause.
-#[derive(Default, Serialize)]
-struct Changed {
-    written: Vec<BlockRange>,
-    silently: Vec<BlockRange>,
-    unknown: Vec<BlockRange>,
-    not_comparable: Vec<BlockRange>,
-}
-
-impl Changed {
-    fn new(changes: Vec<Change>) -> Self {
-        let mut changed = Self::default();
-        for Change { range, cause } in changes {
-            match cause {
-                Cause::Written => changed.written.push(range),
-                Cause::Silent => changed.silently.push(range),
-                Cause::Unknown => changed.unknown.push(range),
-                Cause::NotComparable => changed.not_comparable.push(range),
-            }
-        }
-        changed
+/// What is other than it was, for people.
+fn changes_in_words(changed: &ChangesByCause) -> String {
+    let sum = |ranges: &[BlockRange]| blocks(ranges.iter().map(|range| range.blocks).sum());
+    let list = |ranges: &[BlockRange]| -> String {
+        let line = |range: &BlockRange| format!("  {}\n", which(range));
+        ranges.iter().map(line).collect()
+    };
+    let mut text = format!("changed in regions that clients wrote: {}\n", sum(&changed.written));
+    text += &format!("changed silently: {}\n{}", sum(&changed.silently), list(&changed.silently));
+    if !changed.unknown.is_empty() {
+        let (sum, list) = (sum(&changed.unknown), list(&changed.unknown));
+        text += &format!("changed by an unknown cause (the server was restarted): {sum}\n{list}");
     }
-
-    fn text(&self) -> String {
-        let sum = |ranges: &[BlockRange]| blocks(ranges.iter().map(|range| range.blocks).sum());
-        let list = |ranges: &[BlockRange]| -> String {
-            let line = |range: &BlockRange| format!("  {}\n", which(range));
-            ranges.iter().map(line).collect()
-        };
-        let mut text = format!("changed in regions that clients wrote: {}\n", sum(&self.written));
-        text += &format!("changed silently: {}\n{}", sum(&self.silently), list(&self.silently));
-        if !self.unknown.is_empty() {
-            let (sum, list) = (sum(&self.unknown), list(&self.unknown));
-            text +=
-                &format!("changed by an unknown cause (the server was restarted): {sum}\n{list}");
-        }
-        if !self.not_comparable.is_empty() {
-            let (sum, list) = (sum(&self.not_comparable), list(&self.not_comparable));
-            text += &format!(
-                "not comparable (other blocks could be read then than now): {sum}\n{list}"
-            );
-        }
-        text
+    if !changed.not_comparable.is_empty() {
+        let (sum, list) = (sum(&changed.not_comparable), list(&changed.not_comparable));
+        text +=
+            &format!("not comparable (other blocks could be read then than now): {sum}\n{list}");
     }
+    text
 }
 
 impl ScrubArgs {
@@ -144,7 +120,7 @@ impl ScrubArgs {
             return output::print_document(document);
         }
         let Document { task, manifest, changed } = document;
-        let changes = changed.map(Changed::text).unwrap_or_default();
+        let changes = changed.map(changes_in_words).unwrap_or_default();
         let checksums = manifest.map(|path| format!("checksums: {}\n", path.display()));
         output::print(&format!("{}{changes}{}", summary(task), checksums.unwrap_or_default()))
     }
@@ -184,16 +160,19 @@ fn sum_up(client: &ControlClient, id: u64) -> Result<Manifest, Failure> {
     }
 }
 
-fn changes(client: &ControlClient, new: &Manifest, old: &Manifest) -> Result<Changed, Failure> {
+fn changes(
+    client: &ControlClient,
+    new: &Manifest,
+    old: &Manifest,
+) -> Result<ChangesByCause, Failure> {
     let written = client.written(old.written_since_ns())?;
     let is_same = written.instance == old.instance && written.instance == new.instance;
     let ranges = is_same.then_some(&written.ranges[..]);
-    let changes = new.changes(old, ranges);
-    let changes = changes.map_err(|error| Failure::failed(format!("--against: {error}")))?;
-    Ok(Changed::new(changes))
+    let changes = new.changes_by_cause(old, ranges);
+    changes.map_err(|error| Failure::failed(format!("--against: {error}")))
 }
 
-fn verdict(task: &Task, changed: Option<&Changed>) -> Result<(), Failure> {
+fn verdict(task: &Task, changed: Option<&ChangesByCause>) -> Result<(), Failure> {
     let silently = changed.map_or(0, |changed| changed.silently.len() as u64);
     match (task.unreadable_blocks, silently) {
         (0, 0) => Ok(()),

@@ -5,31 +5,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use freewheel::freeblock::Rule;
-use freewheel::freeblock::tasks::{BLOCK_SIZE_MAX, Extent};
-use freewheel::host::{Account, Conservatism, MarginInUse, PredictionSpec, SameTrack};
-use freewheel::live::control::{ControlLimits, ControlServer, Decisions, Task, TaskState};
-use freewheel::live::emulate;
-use freewheel::live::nbd::{Address, Served, Server, Service};
-use freewheel::live::serve::backend::{Backend, EmulatedBackend, FileBackend, Io, NbdBackend};
-use freewheel::live::serve::{
-    self, BackendChannel, Report, SectorSizes, ServedTaskSpec, Serving, Setup, TaskKind,
+use freewheel::control::TaskState;
+use freewheel::drives::{self, DriveIdentity};
+use freewheel::emulation::{Behaviour, EmulationOptions, WriteCache};
+use freewheel::measures::{BLOCK_BYTES, Bytes, SimDuration, grouped};
+use freewheel::serving::{
+    self, Address, BLOCK_SIZE_MAX, Backend, BackendChannel, CONSERVATISM_MAX, Conservatism,
+    ControlServer, EmulatedBackend, FileBackend, HostConfig, Io, NbdBackend, PredictionSpec,
+    SameTrack, Server, ServerReport, Service, Serving, Setup,
 };
-use freewheel::model::drive::Drive;
-use freewheel::model::drive::spec::DriveSpec;
-use freewheel::model::electronics::spec::WriteCache;
-use freewheel::model::sched::PolicySpec;
-use freewheel::model::stats::Summary;
-use freewheel::sim::black_box::Behaviour;
-use freewheel::sim::library;
-use freewheel::sim::{CONSERVATISM_MAX, HostConfig};
-use freewheel::units::{BLOCK_BYTES, Bytes, SimDuration, SimTime, grouped};
+use freewheel::{Drive, DriveSpec, PolicySpec};
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::table::Table;
 use crate::verbs::control;
-use crate::verbs::drive::DriveIdentity;
 use crate::verbs::emulated::{DriveSource, Emulated};
 use crate::verbs::free_space;
 use crate::verbs::listen::{self, ListenArgs};
@@ -153,22 +143,14 @@ impl From<Tracks> for SameTrack {
 #[derive(Serialize)]
 struct Document {
     drive: DriveIdentity,
-    elapsed_ns: u64,
-    responses: Summary,
-    host: Account,
-    /// Learned ones.
-    margins: Vec<MarginInUse>,
-    decisions: Decisions,
-    /// How far commands ended from where they were predicted to, either way.
-    prediction_errors: Summary,
-    tasks: Vec<Task>,
-    connections: Served,
+    #[serde(flatten)]
+    server: ServerReport,
 }
 
 impl ServeArgs {
     pub fn run(self) -> Result<(), Failure> {
-        let (spec, drive) = library::drive(&self.drive)?;
-        serve::check(&spec, &self.drive)?;
+        let (spec, drive) = drives::load(&self.drive)?;
+        serving::check(&spec, &self.drive)?;
         let drive = Arc::new(drive);
         let stop = Arc::new(listen::stop()?);
         let config = self.host()?;
@@ -176,45 +158,34 @@ impl ServeArgs {
             self.block_size.map(|size| block_size("--block-size", size)).transpose()?;
         let way = BackendChannel::new();
         let (device, how) = self.device(&way)?;
+        let scheduler = config.scheduler(&spec, &drive, self.policy)?;
         let setup = Setup {
-            scheduler: config.scheduler(&spec, &drive, self.policy)?,
-            drive: Arc::clone(&drive),
-            name: spec.name.clone(),
-            rule: Rule::Paths,
-            task: self.scrub.then(|| {
-                let whole = Extent::new(0, drive.blocks().get());
-                let size = size_given.unwrap_or_else(|| {
-                    serve::usual_block(&drive, device.abilities().sector_blocks())
-                });
-                ServedTaskSpec {
-                    repeats: true,
-                    ..ServedTaskSpec::new(TaskKind::Scrub, whole, size)
-                }
-            }),
             notice: Box::new(output::note),
             ended: {
                 // Without a scheduler every request fails, so the server ends.
                 let stop = Arc::clone(&stop);
                 Box::new(move || stop.stop())
             },
+            ..Setup::new(Arc::clone(&drive), spec.name.clone(), scheduler)
         };
+        let sector_blocks = device.abilities().sector_blocks();
+        let setup = if self.scrub { setup.scrubbing(size_given, sector_blocks) } else { setup };
         let serving = Arc::new(Serving::start(setup, device, way)?);
         let service: Arc<dyn Service> = Arc::clone(&serving) as Arc<dyn Service>;
         let server = self.listen.bind(vec![service])?;
         let control = self.control(&server)?;
-        let limits = ControlLimits::default();
-        let control = ControlServer::start(Arc::clone(&serving), &control, limits)
+        let control = ControlServer::start(Arc::clone(&serving), &control, Default::default())
             .map_err(|error| Failure::from(error).of_option("--control"))?;
-        self.announce(&spec, &drive, (how, serving.sectors()), (&server, &control))?;
-        let track = Bytes::new(u64::from(serve::shortest_track(&drive)) * BLOCK_BYTES);
+        self.announce(&spec, &drive, (how, &serving), (&server, &control))?;
         let pieces = self.block_size.filter(|_| self.scrub);
-        let pieces = pieces.and_then(|block| control::in_pieces(block, track));
+        let pieces = pieces.and_then(|block| control::in_pieces(block, serving.shortest_track()));
         slow_bus(&spec, &drive).iter().chain(&pieces).for_each(|text| output::note(text));
         let served = listen::serve(server, &stop)?;
         let report = serving.finish();
         drop(control);
         let report = report.ok_or_else(|| Failure::failed("the scheduler's thread has failed"))?;
-        self.print(&spec, &drive, served, &report)?;
+        let server = ServerReport::new(&report, served);
+        self.print(DriveIdentity::new(&spec, &drive), server)?;
         match report.gone {
             Some(why) => Err(Failure::failed(format!("the device is gone: {why}"))),
             None => Ok(()),
@@ -329,12 +300,12 @@ impl ServeArgs {
         &self,
         spec: &DriveSpec,
         drive: &Drive,
-        (how, sectors): (&str, SectorSizes),
+        (how, serving): (&str, &Serving),
         (server, control): (&Server, &ControlServer),
     ) -> Result<(), Failure> {
         let uri = listen::uri(server);
         let size = number::capacity(drive.total_blocks().bytes().get());
-        let sectors = sectors_in_words(sectors);
+        let sectors = sectors_in_words(serving);
         let work = if self.scrub { ", scrubbed in its gaps" } else { "" };
         let text = format!(
             "{} as {} ({size}{sectors}){how} at {uri}{work}: nbdinfo '{uri}', qemu-img info '{uri}', or \
@@ -346,37 +317,20 @@ impl ServeArgs {
         listen::announce(&text, self.json)
     }
 
-    fn print(
-        &self,
-        spec: &DriveSpec,
-        drive: &Drive,
-        connections: Served,
-        report: &Report,
-    ) -> Result<(), Failure> {
-        let end = SimTime::from_ns(report.elapsed.as_nanos() as u64);
-        let tasks: Vec<Task> = report.tasks.iter().map(|task| Task::new(task, end)).collect();
-        if !self.json {
-            return output::print(&text(report, &tasks));
+    fn print(&self, drive: DriveIdentity, server: ServerReport) -> Result<(), Failure> {
+        match self.json {
+            true => output::print_document(&Document { drive, server }),
+            false => output::print(&text(&server)),
         }
-        output::print_document(&Document {
-            drive: DriveIdentity::new(spec, drive),
-            elapsed_ns: report.elapsed.as_nanos() as u64,
-            responses: report.responses.summary(),
-            prediction_errors: report.errors.summary(),
-            host: report.account,
-            margins: report.margins.clone(),
-            decisions: Decisions::new(&report.decisions),
-            tasks,
-            connections,
-        })
     }
 }
 
 /// Sectors that are not of 512 B.
-fn sectors_in_words(sectors: SectorSizes) -> String {
+fn sectors_in_words(serving: &Serving) -> String {
+    let sectors = serving.sectors();
     let bytes = |bytes: u32| Bytes::new(bytes.into());
     let (logical, physical) = (bytes(sectors.logical_bytes), bytes(sectors.physical_bytes));
-    match sectors == SectorSizes::default() {
+    match sectors == Default::default() {
         true => String::new(),
         false => format!(", sectors of {logical} logical and {physical} physical"),
     }
@@ -400,7 +354,7 @@ fn at_once() -> u32 {
 }
 
 fn emulated_backend(emulated: &Emulated, way: &BackendChannel) -> Result<EmulatedBackend, Failure> {
-    let (spec, drive) = library::drive(&emulated.drive)?;
+    let (spec, drive) = drives::load(&emulated.drive)?;
     let (behaviour, bad) =
         emulated.behaviour.of(DriveSource::Keys, (&spec, &drive, &emulated.drive))?;
     // The settings that make a drive's head predictable.
@@ -410,7 +364,7 @@ fn emulated_backend(emulated: &Emulated, way: &BackendChannel) -> Result<Emulate
         ..behaviour
     };
     let seed = emulated.behaviour.seed;
-    let options = emulate::Options { behaviour, bad, seed, store: None };
+    let options = EmulationOptions { behaviour, bad, seed, store: None };
     Ok(EmulatedBackend::start(&spec, &emulated.drive, options, way.back())?)
 }
 
@@ -427,9 +381,9 @@ fn block_size(option: &str, size: Bytes) -> Result<u32, Failure> {
     }
 }
 
-fn text(report: &Report, tasks: &[Task]) -> String {
-    let responses = report.responses.summary();
-    let seen = &report.account;
+fn text(report: &ServerReport) -> String {
+    let responses = &report.responses;
+    let seen = &report.host;
     let ms = |ns: u64| format!("{:.2} ms", ns as f64 / 1e6);
     let share = |count: u64| number::percent(count as f64 / seen.predicted.max(1) as f64);
     let mut table = Table::new("ll");
@@ -458,14 +412,13 @@ fn text(report: &Report, tasks: &[Task]) -> String {
         "gaps",
         &format!("{}, of them {} used", grouped(seen.gaps), grouped(seen.gaps_used)),
     ]);
-    let decisions = Decisions::new(&report.decisions);
-    if decisions.count > 0 {
-        table.row(["decisions", &control::decisions(&decisions)]);
+    if report.decisions.count > 0 {
+        table.row(["decisions", &control::decisions(&report.decisions)]);
     }
-    if let Some(learned) = learned(&report.margins) {
+    if let Some(learned) = learned(report) {
         table.row(["margins", &learned]);
     }
-    for task in tasks {
+    for task in &report.tasks {
         let rate = (task.blocks_read * BLOCK_BYTES) as f64 / (task.elapsed_ns.max(1) as f64 / 1e9);
         let (kind, state) = (task.kind.word(), end_state(task.state));
         let (read, rate) = (control::blocks(task.blocks_read), number::rate(rate));
@@ -491,9 +444,10 @@ fn end_state(state: TaskState) -> &'static str {
 }
 
 /// The margins in a line; None where none were learned.
-fn learned(margins: &[MarginInUse]) -> Option<String> {
-    let of = |margin: &MarginInUse| margin.margin_ns;
-    let (least, most) = (margins.iter().map(of).min()?, margins.iter().map(of).max()?);
+fn learned(report: &ServerReport) -> Option<String> {
+    let margins = &report.margins;
+    let of = || margins.iter().map(|margin| margin.margin_ns);
+    let (least, most) = (of().min()?, of().max()?);
     let movements: u64 = margins.iter().map(|margin| margin.movements).sum();
     let late: u64 = margins.iter().map(|margin| margin.late).sum();
     let us = |ns: u64| format!("{:.0} us", ns as f64 / 1e3);

@@ -4,16 +4,13 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use freewheel::live::stopwatch::Stopwatch;
-use freewheel::model::sched::PolicySpec;
-use freewheel::model::stats::Distribution;
-use freewheel::report::StudyReport;
-use freewheel::sim::config::TraceWorkload;
-use freewheel::sim::library::DEFAULT_DRIVE;
-use freewheel::sim::source::{Fit, ReplayMode};
-use freewheel::study::{SCRUB_EFFORT, StudyOptions, StudyProgress, study_watched};
-use freewheel::trace::Format;
-use freewheel::units::SimDuration;
+use freewheel::drives::DEFAULT_DRIVE;
+use freewheel::experiments::{
+    Fit, ReplayMode, SCRUB_EFFORT, Stopwatch, StudyProgress, TraceWorkload,
+};
+use freewheel::measures::{Distribution, SimDuration};
+use freewheel::traces::Format;
+use freewheel::{PolicySpec, StudyOptions, StudyReport};
 
 use crate::failure::Failure;
 use crate::progress::Bars;
@@ -126,8 +123,7 @@ impl StudyArgs {
             }
             StudyProgress::Scrubbing { done, total } => bars.set("scrub", done, total),
         };
-        let around = |decide: &mut dyn FnMut()| stopwatch.time(decide);
-        Ok(StudyReport::new(study_watched(&self.options(), Some(&around), &show)?))
+        Ok(freewheel::study(&self.options(), Some(stopwatch), &show)?)
     }
 
     fn options(&self) -> StudyOptions {

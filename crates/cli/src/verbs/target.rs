@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use freewheel::nbd::{BadUri, Uri};
-use freewheel::sim::library;
+use freewheel::drives;
+use freewheel::serving::Uri;
 
 use crate::verbs::emulated::{EMULATED, Emulated};
 
@@ -27,11 +27,11 @@ impl FromStr for Target {
             return Ok(Self::Emulated(rest.parse()?));
         }
         if text.contains("://") {
-            let uri: Uri = text.parse().map_err(|error: BadUri| error.to_string())?;
+            let uri = text.parse::<Uri>().map_err(|error| error.to_string())?;
             return Ok(Self::Export(uri.into()));
         }
         let path = PathBuf::from(text);
-        if library::names().contains(&text) && !path.exists() {
+        if drives::names().contains(&text) && !path.exists() {
             return Err(format!(
                 "there is no such file; the drive of that name is {EMULATED}{text}"
             ));

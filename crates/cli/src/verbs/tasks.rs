@@ -1,8 +1,8 @@
 //! `freewheel tasks`, `abort` and `promote`: background tasks on a running server.
 
 use clap::Args;
-use freewheel::live::control::{self, ServerStatus, Task, TaskKind, TaskState};
-use freewheel::units::{Bytes, grouped};
+use freewheel::control::{ServerStatus, Task, TaskKind, TaskState, openapi};
+use freewheel::measures::{Bytes, grouped};
 use serde::Serialize;
 
 use super::control::{ControlArgs, blocks, decisions, is_starved, starved, state};
@@ -73,7 +73,7 @@ struct Document<'a> {
 impl TasksArgs {
     pub fn run(self) -> Result<(), Failure> {
         if self.openapi {
-            return output::print(&control::openapi());
+            return output::print(&openapi());
         }
         let status = self.control.client()?.status()?;
         status.notices.iter().for_each(|notice| output::note(notice));

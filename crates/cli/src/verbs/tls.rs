@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use freewheel::live::nbd::ServerTls;
+use freewheel::serving::ServerTls;
 
 use crate::failure::Failure;
 

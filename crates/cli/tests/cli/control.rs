@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use freewheel::live::control::{Record, Records, Refusal, TaskState};
-use freewheel::sim::library;
+use freewheel::drives;
+use freewheel_live::control::{Record, Records, Refusal, TaskState};
 use tempfile::TempDir;
 
 use super::nbd::{Client, Running};
@@ -40,7 +40,7 @@ impl World {
 
     fn start(name: &str, backend: impl Fn(&str) -> String) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut spec = library::spec(name).unwrap();
+        let (mut spec, _) = drives::load(name).unwrap();
         spec.electronics = Default::default();
         (spec.surfaces, spec.cylinders) = (2, 20);
         spec.zones.truncate(1);
@@ -49,7 +49,7 @@ impl World {
         zone.slips.clear();
         let drive = folder.path().join("small.toml");
         fs::write(&drive, toml::to_string(&spec).unwrap()).unwrap();
-        let blocks = library::build(&spec, "small").unwrap().blocks().get();
+        let blocks = drives::build(&spec, "small").unwrap().blocks().get();
         fs::File::create(folder.path().join("data")).unwrap().set_len(blocks * 512).unwrap();
         let drive = drive.to_str().unwrap();
         let socket = folder.path().join("socket");

@@ -97,7 +97,7 @@ fn a_parameter_file_names_files_beside_it_and_none_elsewhere() {
 
 #[test]
 fn every_shipped_drive_is_shown_within_80_columns() {
-    for name in freewheel::sim::library::names() {
+    for name in freewheel::drives::names() {
         let shown = stdout(&["drive", "show", name]);
         let wide: Vec<&str> = shown.lines().filter(|line| line.chars().count() > 80).collect();
         assert!(wide.is_empty(), "{name}: {wide:?}");

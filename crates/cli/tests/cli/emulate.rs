@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 
-use freewheel::live::nbd::{self, ClientLimits};
+use freewheel_live::nbd::{self, ClientLimits};
 
 use super::nbd::{Client, Running, exports};
 use super::run::{command, run};
@@ -118,7 +118,7 @@ fn several_drives_are_exports_by_their_names_and_work_at_once() {
         let size = std::fs::metadata(folder.path().join(format!("{name}.img"))).unwrap().len();
         assert_eq!(client.info().size, size, "{name}");
         let mut data = vec![name.as_bytes()[0]; 4096];
-        client.submit(freewheel::nbd::Command::write(1 << 20, 4096), &mut data, 0).unwrap();
+        client.submit(freewheel_nbd::Command::write(1 << 20, 4096), &mut data, 0).unwrap();
         assert_eq!(told.recv().unwrap().0, name);
     }
     // Twenty reads of each wait at the same time, and none of the drives waits for the other.
@@ -126,7 +126,7 @@ fn several_drives_are_exports_by_their_names_and_work_at_once() {
         for tag in 0..20_u64 {
             let offset = if tag == 0 { 1 << 20 } else { tag * (25 << 20) };
             client
-                .submit(freewheel::nbd::Command::read(offset, 4096), &mut Vec::new(), tag)
+                .submit(freewheel_nbd::Command::read(offset, 4096), &mut Vec::new(), tag)
                 .unwrap();
         }
     }
@@ -210,7 +210,7 @@ fn a_name_in_a_drive_file_is_no_path_to_a_store() {
     let at = |name: &str| folder.path().join(name).display().to_string();
     let (socket, store, file) = (at("socket"), at("a/b"), at("drive.toml"));
     std::fs::create_dir_all(&store).unwrap();
-    let mut spec = freewheel::sim::library::spec("tr96").unwrap();
+    let (mut spec, _) = freewheel::drives::load("tr96").unwrap();
     let absolute = at("outside");
     for name in ["../outside", &absolute, "..", "", "x/y", "x\0y", "x\ny", &"x".repeat(252)] {
         spec.name = name.into();
@@ -280,7 +280,7 @@ fn with_certificates_it_can_be_read_through_tls_and_where_that_is_required_only_
         tell.send((answer.result, answer.data, answer.tag)).unwrap();
     });
     let client = client.unwrap_or_else(|error| panic!("{error}"));
-    client.submit(freewheel::nbd::Command::read(0, 4096), &mut Vec::new(), 'a').unwrap();
+    client.submit(freewheel_nbd::Command::read(0, 4096), &mut Vec::new(), 'a').unwrap();
     assert_eq!(told.recv().unwrap(), (Ok(()), vec![0; 4096], 'a'));
     // What the oldest way of asking gets there.
     let mut plain = UnixStream::connect(&socket).unwrap();

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use freewheel::extract::JournalHead;
-use freewheel::units::SimDuration;
+use freewheel::extraction::JournalHead;
+use freewheel::measures::SimDuration;
 use serde_json::Value;
 
 use super::control::{World, interrupt};

@@ -119,7 +119,7 @@ fn a_drive_with_two_actuators_is_shown_and_listed_whole() {
     assert_eq!(listed, &shown["drive"]);
 }
 
-const TB24: freewheel::units::Bytes = freewheel::units::Bytes::new(24_000_000_000_000);
+const TB24: freewheel::measures::Bytes = freewheel::measures::Bytes::new(24_000_000_000_000);
 
 #[test]
 fn a_reader_that_goes_away_is_no_error() {

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use freewheel::live::nbd::{Answer, Client, ClientLimits};
-use freewheel::nbd::{Command, Span, Uri};
-use freewheel::units::Prng;
+use freewheel_live::nbd::{Answer, Client, ClientLimits};
+use freewheel_nbd::{Command, Span, Uri};
+use freewheel_units::Prng;
 
 use super::nbd::Running;
 use super::serve::disk;

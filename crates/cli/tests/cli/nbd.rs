@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use freewheel::nbd::client::{Event, Session, Settings};
+use freewheel_nbd::client::{Event, Session, Settings};
 
 use super::run::command;
 

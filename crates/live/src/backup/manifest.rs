@@ -21,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use freewheel_units::BLOCK_BYTES;
+use serde::Serialize;
 use thiserror::Error;
 use twox_hash::XxHash3_128;
 
@@ -120,6 +121,19 @@ pub struct Change {
     pub range: BlockRange,
     /// Why.
     pub cause: Cause,
+}
+
+/// What is other than it was, by cause. It serialises.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct ChangesByCause {
+    /// Clients have written there.
+    pub written: Vec<BlockRange>,
+    /// Nobody has written there.
+    pub silently: Vec<BlockRange>,
+    /// The server that could know has ended since.
+    pub unknown: Vec<BlockRange>,
+    /// Other blocks could be read then than now.
+    pub not_comparable: Vec<BlockRange>,
 }
 
 impl Manifest {
@@ -317,6 +331,24 @@ impl Manifest {
         }
         let changes = join(changes.into_iter());
         Ok(changes.into_iter().map(|(range, cause)| Change { range, cause }).collect())
+    }
+
+    /// The same, apart by cause.
+    pub fn changes_by_cause(
+        &self,
+        old: &Self,
+        written: Option<&[BlockRange]>,
+    ) -> Result<ChangesByCause, ManifestError> {
+        let mut changed = ChangesByCause::default();
+        for Change { range, cause } in self.changes(old, written)? {
+            match cause {
+                Cause::Written => changed.written.push(range),
+                Cause::Silent => changed.silently.push(range),
+                Cause::Unknown => changed.unknown.push(range),
+                Cause::NotComparable => changed.not_comparable.push(range),
+            }
+        }
+        Ok(changed)
     }
 
     /// The manifest as a text.

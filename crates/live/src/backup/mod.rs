@@ -7,4 +7,6 @@ mod manifest;
 
 pub use error::BackupError;
 pub use image::Backup;
-pub use manifest::{Cause, Change, Manifest, ManifestError, REGION_BLOCKS, UnexpectedField};
+pub use manifest::{
+    Cause, Change, ChangesByCause, Manifest, ManifestError, REGION_BLOCKS, UnexpectedField,
+};

@@ -16,6 +16,7 @@ mod metrics;
 mod names;
 mod peers;
 mod routes;
+mod server_report;
 mod stream;
 
 use std::io;
@@ -46,6 +47,7 @@ pub use api::{
 pub(crate) use api::BLOCKS_END;
 pub use client::{BlockStream, ControlClient, ControlError};
 pub use freewheel_freeblock::tasks::{Priority, TaskKind};
+pub use server_report::ServerReport;
 pub use stream::{NotARecord, Record, Records};
 
 /// Questions to the scheduler's thread at once; others wait here.

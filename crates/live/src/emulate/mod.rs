@@ -137,6 +137,11 @@ impl Emulation {
         &self.store
     }
 
+    /// Whether the drive's thread runs before all ordinary threads (`SCHED_FIFO`).
+    pub fn has_realtime_priority(&self) -> bool {
+        self.device.priority() == Priority::Realtime
+    }
+
     /// The drive itself.
     pub fn device(&self) -> &Device {
         &self.device

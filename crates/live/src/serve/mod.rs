@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use freewheel_freeblock::tasks::{CADENCE, Tasks};
+use freewheel_freeblock::tasks::{CADENCE, Extent, Tasks};
 use freewheel_freeblock::{Effort, Options as PlannerOptions, Rule};
 use freewheel_host::scheduler::{Erase, Request};
 use freewheel_host::tasks::ServedTasks;
@@ -29,7 +29,7 @@ use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::drive::{Drive, Sectors};
 use freewheel_model::stats::Distribution;
 use freewheel_nbd::{BlockSizes, Command, Errno, Export, Features, Span};
-use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, Op, SimDuration, SimTime};
+use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Lbn, Op, SimDuration, SimTime};
 use thiserror::Error;
 use tokio::sync::{broadcast, oneshot};
 
@@ -131,6 +131,30 @@ pub struct Setup {
     pub notice: Notice,
     /// Called when the scheduler's thread has ended, also when it has failed.
     pub ended: Box<dyn FnOnce() + Send>,
+}
+
+impl Setup {
+    /// A server of this drive without a background task, which fills gaps by paths and drops warnings.
+    pub fn new(drive: Arc<Drive>, name: String, scheduler: PredictiveScheduler) -> Self {
+        Self {
+            drive,
+            name,
+            scheduler,
+            rule: Rule::Paths,
+            task: None,
+            notice: Box::new(|_| {}),
+            ended: Box::new(|| {}),
+        }
+    }
+
+    /// Begins with a scrub of the whole device, over and over. It reads `block_size` blocks of 512 B at
+    /// once; if not given, the usual number for sectors of `sector_blocks`.
+    pub fn scrubbing(self, block_size: Option<u32>, sector_blocks: u32) -> Self {
+        let whole = Extent::new(0, self.drive.blocks().get());
+        let size = block_size.unwrap_or_else(|| usual_block(&self.drive, sector_blocks));
+        let scrub = ServedTaskSpec::new(TaskKind::Scrub, whole, size);
+        Self { task: Some(ServedTaskSpec { repeats: true, ..scrub }), ..self }
+    }
 }
 
 /// Calls it when it goes.
@@ -317,6 +341,11 @@ impl Serving {
     /// The drive that the device is taken for.
     pub fn drive(&self) -> &Drive {
         &self.drive
+    }
+
+    /// Size of the shortest track: larger blocks of a task lie on several.
+    pub fn shortest_track(&self) -> Bytes {
+        Blocks::new(shortest_track(&self.drive).into()).bytes()
     }
 
     /// Sectors of the device.

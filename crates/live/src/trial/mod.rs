@@ -129,15 +129,9 @@ pub fn run(
 fn setup(experiment: &Experiment) -> Result<Setup, TrialError> {
     let Experiment { config, spec, drive, .. } = experiment;
     let host = config.host.as_ref().ok_or(TrialError::Experiment)?;
-    Ok(Setup {
-        scheduler: host.scheduler(spec, drive, config.scheduler)?,
-        drive: Arc::clone(drive),
-        name: spec.name.clone(),
-        rule: config.freeblock.as_ref().map(|free| free.rule).unwrap_or_default(),
-        task: None,
-        notice: Box::new(|_| {}),
-        ended: Box::new(|| {}),
-    })
+    let scheduler = host.scheduler(spec, drive, config.scheduler)?;
+    let rule = config.freeblock.as_ref().map(|free| free.rule).unwrap_or_default();
+    Ok(Setup { rule, ..Setup::new(Arc::clone(drive), spec.name.clone(), scheduler) })
 }
 
 /// The clients, and the task if there is one, in front of the scheduler.

@@ -22,7 +22,7 @@ pub struct Activity {
 }
 
 /// Blocks that cannot be read until they are written again.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BadBlocks {
     blocks: BTreeSet<Lbn>,
     recovery: SimDuration,
@@ -32,6 +32,11 @@ impl BadBlocks {
     /// Marks these blocks as bad; the drive retries each access to one of them for `recovery`.
     pub fn new(blocks: impl IntoIterator<Item = Lbn>, recovery: SimDuration) -> Self {
         Self { blocks: blocks.into_iter().collect(), recovery }
+    }
+
+    /// Like [`Self::new`], for blocks given by their numbers.
+    pub fn numbered(blocks: impl IntoIterator<Item = u64>, recovery: SimDuration) -> Self {
+        Self::new(blocks.into_iter().map(Lbn::new), recovery)
     }
 
     /// Extends each bad block to its whole sector.

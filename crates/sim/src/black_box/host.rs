@@ -2,11 +2,13 @@
 
 use std::collections::VecDeque;
 
+use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::electronics::spec::SectorFormat;
 use freewheel_units::{Blocks, Lbn, SimTime};
 use thiserror::Error;
 
-use super::{Command, EmulatedDrive};
+use super::{BadBlocks, Behaviour, Command, EmulatedDrive};
+use crate::library::DriveError;
 
 /// The answer to a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +61,17 @@ impl VirtualDrive {
     /// At time zero.
     pub fn new(drive: EmulatedDrive) -> Self {
         Self { drive, now: SimTime::ZERO, answers: VecDeque::new() }
+    }
+
+    /// The drive of a file, with this behaviour and these bad blocks; `name` names it in errors.
+    pub fn emulating(
+        spec: &DriveSpec,
+        name: &str,
+        behaviour: &Behaviour,
+        bad: BadBlocks,
+        seed: u64,
+    ) -> Result<Self, DriveError> {
+        Ok(Self::new(EmulatedDrive::new(spec, name, behaviour, bad, seed)?))
     }
 
     /// Lets the next event happen if it is not after `until`.

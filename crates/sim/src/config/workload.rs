@@ -2,9 +2,7 @@
 
 use std::path::PathBuf;
 
-use freewheel_trace::{
-    Format, InfoCollector, MISSING_COMPLETIONS_ONE_IN, OpenOptions, TraceInfo, TraceReader,
-};
+use freewheel_trace::{Format, MISSING_COMPLETIONS_ONE_IN, OpenOptions, TraceInfo, TraceReader};
 use freewheel_units::{Blocks, SimDuration, grouped};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -157,10 +155,4 @@ pub(crate) fn check_workload(
 pub fn open(workload: &TraceWorkload) -> Result<TraceReader, ConfigError> {
     let format = workload.format.as_deref().map(str::parse::<Format>).transpose()?;
     Ok(TraceReader::open(&workload.file, &OpenOptions { format, lenient: workload.lenient })?)
-}
-
-/// Reads the trace of a workload through for its extents, without counting its footprint.
-pub(crate) fn scan(workload: &TraceWorkload) -> Result<TraceInfo, ConfigError> {
-    let mut reader = open(workload)?;
-    Ok(InfoCollector::without_footprint(reader.format()).collect(&mut reader)?)
 }

@@ -19,7 +19,7 @@ use freewheel_model::electronics::spec::ElectronicsSpec;
 use freewheel_model::log_disk::LogDiskSpec;
 use freewheel_model::sched::{ParsePolicyError, PolicySpec};
 use freewheel_model::zoned::spec::ZonedKind;
-use freewheel_trace::{Record, TraceError, TraceInfo};
+use freewheel_trace::{Record, TraceError, TraceInfo, TraceReader};
 use freewheel_units::{Bytes, SimDuration};
 
 use self::fleet::Member;
@@ -31,7 +31,7 @@ use crate::completion::Completion;
 use crate::config::{
     ArrayConfig, CacheConfig, ConfigError, DRIVES_MAX, HostConfig, Layout, PostmarkCleaner,
     PostmarkWorkload, SimConfig, ThinkTimeDistribution, TraceWorkload, Workload, check_sectors,
-    check_workload, cleaning_options, open, overrides, scan, sector, striping,
+    check_workload, cleaning_options, open, overrides, sector, striping,
 };
 use crate::device::{Device, Mechanics, WholeDrive};
 use crate::engine::{self, Arm, VolumeZones};
@@ -73,11 +73,22 @@ pub type Planners<'a> = Vec<&'a mut dyn Planner>;
 impl Experiment {
     /// Builds the drive and scans the trace.
     pub fn new(config: SimConfig) -> Result<Self, ConfigError> {
-        let trace = match &config.workload {
-            Workload::Trace(trace) => Some(scan(trace)?),
-            _ => None,
+        // The footprint takes memory, and no experiment needs it.
+        Self::with_scan(config, |reader| TraceInfo::scan_without_footprint(reader, &mut |_| {}))
+    }
+
+    /// Like [`Self::new`], with `scan` for the pass over the trace, if there is one.
+    pub fn with_scan(
+        config: SimConfig,
+        scan: impl FnOnce(&mut TraceReader) -> Result<TraceInfo, TraceError>,
+    ) -> Result<Self, ConfigError> {
+        let Workload::Trace(trace) = &config.workload else {
+            return Self::with_trace_info(config, None);
         };
-        Self::with_trace_info(config, trace)
+        // A wrong name is known before a long trace is read.
+        Self::check(&config)?;
+        let info = scan(&mut open(trace)?)?;
+        Self::with_trace_info(config, Some(info))
     }
 
     /// Names the cause when [`Self::check`] fails or the trace cannot be opened: the overrides without

@@ -30,7 +30,7 @@ pub use sequence::{JumpSummary, Sequentiality};
 pub use sizes::{Mix, SizeBucket, SizeSummary, Sizes};
 
 use crate::error::TraceError;
-use crate::{Format, InfoCollector, Record, TraceInfo, TraceReader};
+use crate::{Format, InfoCollector, Record, Report, TraceInfo, TraceReader};
 
 /// Character of a trace's load.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -62,6 +62,13 @@ pub struct Character {
 }
 
 impl Character {
+    /// Reads the rest of `reader` and characterises its load.
+    pub fn scan(reader: &mut TraceReader, report: Report<'_>) -> Result<Self, TraceError> {
+        let mut characterizer = Characterizer::new(reader.format());
+        reader.read_through(|record| characterizer.observe(record), report)?;
+        Ok(characterizer.finish().as_read_by(reader))
+    }
+
     /// Adds the records that `reader` has left out so far.
     pub fn as_read_by(self, reader: &TraceReader) -> Self {
         Self { info: self.info.as_read_by(reader), ..self }
@@ -141,11 +148,7 @@ impl Characterizer {
 
 /// Reads the rest of `reader` and characterises its load.
 pub fn characterize(reader: &mut TraceReader) -> Result<Character, TraceError> {
-    let mut characterizer = Characterizer::new(reader.format());
-    for record in reader.by_ref() {
-        characterizer.observe(&record?);
-    }
-    Ok(characterizer.finish().as_read_by(reader))
+    Character::scan(reader, &mut |_| {})
 }
 
 /// `part / whole`; 0 for an empty whole.

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use freewheel::disksim::{ImportError, Imported, import};
-use freewheel::trace::read_text;
+use freewheel::drives::{Imported, import_disksim};
+use freewheel::files::read_text;
 use serde::Serialize;
 
 use crate::failure::{Failure, with_near_file};
@@ -66,7 +66,7 @@ impl ImportArgs {
             // A pipe would be waited for.
             paths.find_map(|path| std::fs::read_to_string(path.is_file().then_some(path)?).ok())
         };
-        let imported = import(&named, &beside)?;
+        let imported = import_disksim(&named, &beside)?;
         let drive = toml::to_string(&imported.spec)
             .map_err(|error| Failure::failed(format!("the drive: {error}")))?;
         file::write_together(&[(&self.output, &drive)])?;
@@ -107,17 +107,9 @@ impl ImportArgs {
 /// The file's name without its folder, as other files call it, and its text.
 fn read(path: &Path) -> Result<(String, String), Failure> {
     let text = read_text(path).map_err(|error| {
-        let help = with_near_file("give the path of a parameter file of DiskSim", path, &error);
+        let help = with_near_file("give the path of a parameter file of DiskSim", path);
         Failure::failed(format!("{}: {error}", path.display())).with_help(help)
     })?;
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     Ok((name, text))
-}
-
-impl From<ImportError> for Failure {
-    fn from(error: ImportError) -> Self {
-        Self::failed(error).with_help(
-            "give DiskSim's parameter files, as .parv or .diskspecs with .model and .seek beside it",
-        )
-    }
 }

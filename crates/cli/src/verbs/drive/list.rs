@@ -1,10 +1,9 @@
 //! `freewheel drive list`.
 
 use clap::Args;
-use freewheel::sim::library;
+use freewheel::drives::{self, DriveIdentity};
 use serde::Serialize;
 
-use super::DriveIdentity;
 use crate::failure::Failure;
 use crate::table::Table;
 use crate::{number, output};
@@ -29,11 +28,11 @@ struct List {
 impl ListArgs {
     pub fn run(self) -> Result<(), Failure> {
         let identity = |name| {
-            let (spec, drive) = library::drive(name)?;
+            let (spec, drive) = drives::load(name)?;
             Ok(DriveIdentity::new(&spec, &drive))
         };
-        let drives: Result<_, Failure> = library::names().into_iter().map(identity).collect();
-        let list = List { default: library::DEFAULT_DRIVE, drives: drives? };
+        let drives: Result<_, Failure> = drives::names().into_iter().map(identity).collect();
+        let list = List { default: drives::DEFAULT_DRIVE, drives: drives? };
         if self.json { output::print_document(&list) } else { output::print(&text(&list)) }
     }
 }

@@ -1,6 +1,5 @@
 //! `freewheel drive`: the drives there are.
 
-mod identity;
 mod import;
 mod list;
 mod scale;
@@ -12,7 +11,6 @@ use clap::Subcommand;
 
 use crate::failure::Failure;
 
-pub use identity::DriveIdentity;
 pub use show::held_out;
 
 /// Show the drives that ship with Freewheel, and drive files

@@ -4,15 +4,11 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::{ArgGroup, Args};
-use freewheel::model::drive::Drive;
-use freewheel::model::drive::scale::{FACTOR_MAX, ScaleError, Scaling, YearlyRates};
-use freewheel::model::drive::spec::DriveSpec;
-use freewheel::sim::library;
-use freewheel::units::four_digits;
-use freewheel::units::{Op, grouped};
+use freewheel::drives::{self, DriveIdentity, FACTOR_MAX, YearlyRates};
+use freewheel::measures::{Op, four_digits, grouped};
+use freewheel::{Drive, DriveSpec, Error, ErrorKind, Scaling};
 use serde::Serialize;
 
-use super::DriveIdentity;
 use crate::failure::Failure;
 use crate::table::Table;
 use crate::{file, number, output};
@@ -135,9 +131,9 @@ struct Sheet {
 impl ScaleArgs {
     pub fn run(self) -> Result<(), Failure> {
         self.output.as_deref().map_or(Ok(()), file::ensure_new)?;
-        let (spec, drive) = library::drive(&self.drive)?;
+        let (spec, drive) = drives::load(&self.drive)?;
         let scaling = self.scaling(&spec);
-        let mut scaled = scaling.apply(&spec).map_err(|error| self.explain(error))?;
+        let mut scaled = scaling.apply(&spec).map_err(|error| self.explain(error.into()))?;
         if let Some(name) = self.new_name(&spec) {
             scaled.name = name;
         }
@@ -145,7 +141,7 @@ impl ScaleArgs {
             file: self.output.as_deref(),
             scaling,
             original: Sheet::new(&spec, &drive),
-            scaled: Sheet::new(&scaled, &library::build(&scaled, &scaled.name)?),
+            scaled: Sheet::new(&scaled, &drives::build(&scaled, &scaled.name)?),
         };
         let toml = toml::to_string(&scaled)
             .map_err(|error| Failure::failed(format!("the drive: {error}")))?;
@@ -184,8 +180,8 @@ impl ScaleArgs {
     }
 
     /// The way out is in the option that the factor comes from.
-    fn explain(&self, error: ScaleError) -> Failure {
-        let ScaleError::Factor { name, .. } = error else { return Failure::failed(error) };
+    fn explain(&self, error: Error) -> Failure {
+        let ErrorKind::ScaleFactor { name } = error.kind() else { return error.into() };
         let option = name.replace('_', "-");
         let own = match &*option {
             "seek" => self.seek.is_some(),

@@ -1,7 +1,7 @@
 //! `freewheel drive schema`.
 
 use clap::Args;
-use freewheel::model::drive::spec::DriveSpec;
+use freewheel::DriveSpec;
 
 use crate::failure::Failure;
 use crate::output;

@@ -3,14 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use freewheel::model::drive::QuantityUnit;
-use freewheel::model::drive::spec::HeldOut;
-use freewheel::report::{CheckRow, DriveSheet, SeekTime, ZoneSheet};
-use freewheel::sim::library;
-use freewheel::units::{SimDuration, grouped};
+use freewheel::DriveSheet;
+use freewheel::drives::{self, DriveIdentity, HeldOut, QuantityUnit};
+use freewheel::measures::{SimDuration, grouped};
 use serde::Serialize;
 
-use super::DriveIdentity;
 use crate::failure::Failure;
 use crate::plot::Plot;
 use crate::table::Table;
@@ -50,9 +47,9 @@ struct Document {
 impl ShowArgs {
     pub fn run(self) -> Result<(), Failure> {
         if self.toml {
-            return output::print(&library::text(&self.name)?);
+            return output::print(&drives::text(&self.name)?);
         }
-        let (spec, drive) = library::drive(&self.name)?;
+        let (spec, drive) = drives::load(&self.name)?;
         if let Some(page) = &self.html {
             file::ensure_not_read(page, Path::new(&self.name))?;
         }
@@ -72,9 +69,9 @@ fn text(document: &Document) -> String {
     let parts = [
         identity(drive),
         cautions(&sheet.cautions),
-        self_check(&sheet.self_check),
+        self_check(sheet),
         words("why the model is off", &sheet.miss_words()),
-        zones(&sheet.zones),
+        zones(sheet),
         seek_curve(sheet),
         words("shingled zones", &sheet.shingled_words()),
         words(electronics, &sheet.electronics_words()),
@@ -115,10 +112,10 @@ fn cautions(cautions: &[String]) -> String {
     }
 }
 
-fn self_check(checks: &[CheckRow]) -> String {
+fn self_check(sheet: &DriveSheet) -> String {
     let mut table = Table::new("lrrrl");
     table.row(["self-check", "advertised", "modelled", "deviation", ""]);
-    for check in checks {
+    for check in &sheet.self_check {
         let value = |value: u64| in_unit(value, check.unit);
         let mark = match check.ok {
             Some(true) => "ok",
@@ -144,10 +141,10 @@ fn in_unit(value: u64, unit: QuantityUnit) -> String {
     }
 }
 
-fn zones(zones: &[ZoneSheet]) -> String {
+fn zones(sheet: &DriveSheet) -> String {
     let mut table = Table::new("rrrrrr");
     table.row(["zone", "cylinders", "blocks/track", "sustained", "track skew", "cylinder skew"]);
-    for (number, zone) in zones.iter().enumerate() {
+    for (number, zone) in sheet.zones.iter().enumerate() {
         table.row([
             number.to_string(),
             format!("{}-{}", zone.first_cylinder, zone.last_cylinder),
@@ -173,16 +170,17 @@ fn seek_curve(sheet: &DriveSheet) -> String {
     let words = sheet.seek_table_words().map_or(String::new(), |words| {
         lines_of(&words, WIDTH).into_iter().map(|line| line + "\n").collect()
     });
-    format!("{}\n{table}{words}", seek_picture(&sheet.seek_curve))
+    format!("{}\n{table}{words}", seek_picture(sheet))
 }
 
-fn seek_picture(curve: &[SeekTime]) -> String {
-    let Some(last) = curve.last() else { return String::new() };
-    let points = |time_ns: fn(&SeekTime) -> u64| -> Vec<(f64, f64)> {
-        let ms = |seek| time_ns(seek) as f64 / 1e6;
-        curve.iter().map(|seek| (f64::from(seek.distance_cylinders), ms(seek))).collect()
-    };
-    let (reads, writes) = (points(|seek| seek.read_ns), points(|seek| seek.write_ns));
+fn seek_picture(sheet: &DriveSheet) -> String {
+    let Some(last) = sheet.seek_curve.last() else { return String::new() };
+    let (mut reads, mut writes) = (Vec::new(), Vec::new());
+    for seek in &sheet.seek_curve {
+        let distance = f64::from(seek.distance_cylinders);
+        reads.push((distance, seek.read_ns as f64 / 1e6));
+        writes.push((distance, seek.write_ns as f64 / 1e6));
+    }
     let highest = reads.iter().chain(&writes).fold(0.0, |most: f64, point| most.max(point.1));
     let mut plot = Plot::new(f64::from(last.distance_cylinders), highest, "ms");
     plot.curve(&reads, false);

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use freewheel::extract::validate::{PhaseAnalysis, ValidateError, Validation, validate};
-use freewheel::report::validation_html;
-use freewheel::sim::config::{ConfigError, TraceWorkload};
-use freewheel::trace::{Format, TraceError};
-use freewheel::units::grouped;
+use freewheel::experiments::TraceWorkload;
+use freewheel::extraction::validation_html;
+use freewheel::measures::grouped;
+use freewheel::traces::Format;
+use freewheel::{Error, ErrorKind, Validation, validate};
 
 use crate::failure::Failure;
 use crate::table::Table;
@@ -50,7 +50,7 @@ impl ValidateArgs {
             format: self.format.map(|format| format.name().to_owned()),
             ..TraceWorkload::default()
         };
-        let validation = validate(&self.drive, &trace)?;
+        let validation = validate(&self.drive, &trace).map_err(explain)?;
         if let Some(path) = &self.report {
             file::write_together(&[(path, &validation_html(&validation))])?;
         }
@@ -61,18 +61,17 @@ impl ValidateArgs {
     }
 }
 
-impl From<ValidateError> for Failure {
-    fn from(error: ValidateError) -> Self {
-        match error {
-            // A measured trace is complete: each request follows the one before after its own time.
-            ValidateError::Config(ConfigError::Trace(
-                error @ (TraceError::Malformed(_) | TraceError::Damaged(_)),
-            )) => Self::failed(error).with_help(
+/// The way out, which is not to read less of the trace.
+fn explain(error: Error) -> Failure {
+    use ErrorKind::{DamagedTrace, MalformedHeader, MalformedRecord, OtherFormat};
+    match error.kind() {
+        // A measured trace is complete: each request follows the one before after its own time.
+        MalformedHeader | MalformedRecord { .. } | OtherFormat { .. } | DamagedTrace { .. } => {
+            Failure::failed(error).with_help(
                 "a measured trace has to be whole: mend that record, or copy the file again",
-            ),
-            ValidateError::Config(error) => error.into(),
-            _ => Self::failed(error),
+            )
         }
+        _ => error.into(),
     }
 }
 
@@ -102,12 +101,13 @@ fn text(v: &Validation) -> String {
     for q in &v.quantiles {
         quantiles.row([format!("{:.0} %", q.share * 100.0), ms(q.measured_ms), ms(q.simulated_ms)]);
     }
-    let phase = phase(&v.phase);
+    let phase = phase(v);
     format!("{} against {}\n\n{sums}\n{parts}\n{quantiles}\n{phase}", v.drive, v.trace)
 }
 
 /// Whether the spindle's phase is in the trace, and what that leaves of the error.
-fn phase(phase: &PhaseAnalysis) -> String {
+fn phase(validation: &Validation) -> String {
+    let phase = &validation.phase;
     let ms = |value: f64| format!("{value:.3} ms");
     let if_any = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), ms);
     let mut floors = Table::new("lrrr");

@@ -6,8 +6,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use freewheel::extract::{JournalEntry, JournalHead, read_journal};
-use freewheel::units::{SimDuration, SimTime};
+use freewheel::extraction::{JournalEntry, JournalHead, read_journal};
+use freewheel::measures::{SimDuration, SimTime};
 
 use crate::failure::Failure;
 

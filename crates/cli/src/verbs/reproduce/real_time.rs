@@ -4,12 +4,10 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use freewheel::live::trial::{self, Outcome};
-use freewheel::reproduce::{self, Comparison, REAL_TIME, RealTimeRun};
-use freewheel::sim::black_box::JitterShape;
-use freewheel::sim::config::Experiment;
-use freewheel::units::four_digits;
-use freewheel::units::{BLOCK_BYTES, SimDuration};
+use freewheel::Experiment;
+use freewheel::claims::{Comparison, REAL_TIME, run_in_real_time};
+use freewheel::emulation::JitterShape;
+use freewheel::measures::{SimDuration, four_digits};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
@@ -32,7 +30,7 @@ struct Document {
     length_ns: u64,
     rows: Vec<Comparison>,
     /// When the drive gave its replies, without the scan and with it.
-    replies: [Replies; 2],
+    replies: Vec<Replies>,
 }
 
 /// What is read of the document of `freewheel emulate`.
@@ -54,11 +52,14 @@ pub fn run(ids: &[String], length: SimDuration, seed: u64, json: bool) -> Result
         )));
     }
     output::note(&format!("two runs of {length} in real time: without the scan, and with it"));
-    let (without, replies) = one(seed, false, length)?;
-    let (with, replies_with) = one(seed, true, length)?;
-    let rows = reproduce::beside_virtual_time(seed, without, with)?;
-    let replies = [replies, replies_with];
-    let document = Document { id: REAL_TIME, length_ns: length.ns(), rows, replies };
+    let mut both = Vec::new();
+    let rows = run_in_real_time(seed, length, emulator, |printed| {
+        let replies = replies(printed)?;
+        let late = replies.lateness.summary;
+        both.push(replies);
+        Ok::<_, Failure>([late.p50_ns, late.p99_ns].map(|ns| ns as f64 / 1e3))
+    })?;
+    let document = Document { id: REAL_TIME, length_ns: length.ns(), rows, replies: both };
     match json {
         true => output::print_document(&document)?,
         false => output::print(&text(&document, length))?,
@@ -66,29 +67,14 @@ pub fn run(ids: &[String], length: SimDuration, seed: u64, json: bool) -> Result
     judge(&document.rows, length)
 }
 
-fn one(seed: u64, scans: bool, length: SimDuration) -> Result<(RealTimeRun, Replies), Failure> {
-    // How many requests there are is found out by the clock.
-    let experiment = reproduce::real_time_experiment(seed, scans, 1)?;
-    let emulator = |folder: &Path, socket: &Path| emulator(&experiment, folder, socket);
-    let Outcome { played, report, drive } = trial::run(&experiment, length, emulator)?;
+/// The replies that the drive's process has printed.
+fn replies(printed: &str) -> Result<Replies, Failure> {
     let wrong = |what| Failure::failed(format!("what the drive's process says: {what}"));
     let printed: Printed =
-        serde_json::from_str(&drive).map_err(|error| wrong(error.to_string()))?;
+        serde_json::from_str(printed).map_err(|error| wrong(error.to_string()))?;
     let [replies] = <[Replies; 1]>::try_from(printed.drives)
         .map_err(|drives| wrong(format!("{} drives", drives.len())))?;
-    let us = |ns: u64| ns as f64 / 1e3;
-    let late = replies.lateness.summary;
-    let seconds = played.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
-    let scanned: u64 = report.tasks.iter().map(|task| task.delivered.get()).sum();
-    let seen = RealTimeRun {
-        requests: played.requests,
-        requests_per_second: played.requests as f64 / seconds,
-        mean_response_ms: played.responses.summary().mean_ns / 1e6,
-        scan_mb_per_second: (scanned * BLOCK_BYTES) as f64 / seconds / 1e6,
-        late_us_p50: us(late.p50_ns),
-        late_us_p99: us(late.p99_ns),
-    };
-    Ok((seen, replies))
+    Ok(replies)
 }
 
 /// This program as the experiment's drive.
@@ -125,13 +111,13 @@ fn text(document: &Document, length: SimDuration) -> String {
             if row.inside { "yes" } else { "NO" }.to_owned(),
         ]);
     }
-    let [without, with] = &document.replies;
+    let when = ["replies without the scan", "replies with the scan"];
+    let replies = document.replies.iter().zip(when).map(|(replies, when)| replies.tables(when));
     format!(
         "{}: in real time, {length} each, the drive in another process; virtual time with the same number of \
-         requests of the same clients\n\n{table}\n{}\n{}",
+         requests of the same clients\n\n{table}\n{}",
         document.id,
-        without.tables("replies without the scan"),
-        with.tables("replies with the scan"),
+        replies.collect::<Vec<String>>().join("\n"),
     )
 }
 

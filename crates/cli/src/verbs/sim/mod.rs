@@ -2,30 +2,22 @@
 
 mod text;
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use freewheel::freeblock::Timer;
-use freewheel::live::stopwatch::Stopwatch;
-use freewheel::model::sched::POLICIES;
-use freewheel::model::stats::Distribution;
-use freewheel::report;
-use freewheel::sim::config::{
-    ConfigError, Experiment, Observer, SimConfig, Workload, key_and_value, open,
-};
-use freewheel::sim::library::DriveError;
-use freewheel::sim::log::CompletionLog;
-use freewheel::sim::{Completion, RunResult};
-use freewheel::study::FreeWork;
-use freewheel::trace::{TraceError, TraceInfo};
+use freewheel::drives::DriveIdentity;
+use freewheel::experiments::{CompletionLog, POLICIES, Stopwatch, key_and_value, run_watched};
+use freewheel::files::FileKind;
+use freewheel::measures::Distribution;
+use freewheel::{Error, ErrorKind, Experiment, RunResult, SimConfig, SimReport, TraceInfo};
 use serde::Serialize;
 
 use crate::failure::{
-    EMPTY_HELP, Failure, damaged_help, drive_help, is_not_a_file, malformed_help, with_near_file,
+    Failure, ReadingWords, drive_help, is_not_a_file, trace_help, with_near_file,
 };
 use crate::progress::Bars;
 use crate::table::Table;
-use crate::verbs::drive::DriveIdentity;
 use crate::{file, output, reading, wrong_file_kind};
 
 /// Run an experiment: a drive, a policy and a workload from a TOML file
@@ -80,16 +72,7 @@ struct Document<'a> {
     drive: DriveIdentity,
     #[serde(skip_serializing_if = "Option::is_none")]
     trace: Option<&'a TraceInfo>,
-    result: ResultDocument<'a>,
-}
-
-/// What came of the run; of free work also what its sums say.
-#[derive(Serialize)]
-struct ResultDocument<'a> {
-    #[serde(flatten)]
-    run: &'a RunResult,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    free_work: Option<FreeWork>,
+    result: SimReport<'a>,
 }
 
 impl SimArgs {
@@ -105,11 +88,15 @@ impl SimArgs {
         if let Some(report) = &self.report {
             file::ensure_writable(report)?;
         }
-        let experiment = self.experiment(path).map_err(|error| self.explain(path, error))?;
-        let trace = match &experiment.config.workload {
-            Workload::Trace(trace) => Some(&*trace.file),
-            _ => None,
-        };
+        let config = self.config(path).map_err(|error| self.explain(path, error))?;
+        if let Some(Err(says)) = config.trace_file().map(file::check_rereadable) {
+            let says = format!("workload: {says}");
+            return Err(self.fault(path, &ErrorKind::ExperimentValue, says));
+        }
+        let scan = |reader: &mut _| reading::watched(reader, TraceInfo::scan_without_footprint);
+        let experiment = Experiment::with_scan(config, scan);
+        let experiment = experiment.map_err(|error| self.explain(path, error.into()))?;
+        let trace = experiment.config.trace_file();
         for output in self.report.iter().chain(&self.log) {
             for read in trace.into_iter().chain([Path::new(&experiment.config.drive)]) {
                 file::ensure_not_read(output, read)?;
@@ -121,19 +108,13 @@ impl SimArgs {
         self.print(&experiment, &result, &stopwatch.times())
     }
 
-    fn experiment(&self, path: &Path) -> Result<Experiment, ConfigError> {
+    fn config(&self, path: &Path) -> Result<SimConfig, Error> {
         let mut config = SimConfig::load(path, &self.overrides)?;
         config.seed = self.seed.unwrap_or(config.seed);
         if self.log.is_some() {
             config.check_observable()?;
         }
-        if let Workload::Trace(trace) = &config.workload {
-            check_rereadable(&trace.file)?;
-        }
-        // A wrong name is known before a long trace is read.
-        Experiment::check(&config)?;
-        let trace = look_at_trace(&config.workload)?;
-        Experiment::with_trace_info(config, trace)
+        Ok(config)
     }
 
     fn run_experiment(
@@ -145,26 +126,22 @@ impl SimArgs {
         let create = |path: &PathBuf| CompletionLog::create(path, &experiment.config);
         let mut log = self.log.as_ref().map(create).transpose()?;
         let bars = Bars::default();
-        let mut observer = log.as_mut().map(|log| |completion: &Completion| log.record(completion));
-        let observer = observer.as_mut().map(|observer| observer as Observer<'_>);
         // The document is the same on every machine.
-        let around = |decide: &mut dyn FnMut()| stopwatch.time(decide);
-        let around = (!self.json).then_some(&around as Timer<'_>);
+        let stopwatch = (!self.json).then_some(stopwatch);
         let mut progress = |done, total| bars.set("simulating", done, total);
-        let mut result = experiment
-            .run_watched(observer, around, &mut progress)
+        let mut result = run_watched(experiment, log.as_mut(), stopwatch, &mut progress)
             .map_err(|error| self.explain(path, error))?;
         log.map(CompletionLog::finish).transpose()?;
         let mut progress = |done, total| bars.set("simulating other memories", done, total);
         let references = experiment.run_references(&mut progress);
-        result.write_back_references = references.map_err(|error| self.explain(path, error))?;
+        result.write_back_references =
+            references.map_err(|error| self.explain(path, error.into()))?;
         Ok(result)
     }
 
     fn write_report(&self, experiment: &Experiment, result: &RunResult) -> Result<(), Failure> {
         let Some(path) = &self.report else { return Ok(()) };
-        let page = report::sim_html(&experiment.config, &experiment.spec, result);
-        file::write_together(&[(path, &page)])
+        file::write_together(&[(path, &SimReport::new(experiment, result).html())])
     }
 
     fn print(
@@ -180,32 +157,36 @@ impl SimArgs {
             config: &experiment.config,
             drive: DriveIdentity::new(&experiment.spec, &experiment.drive),
             trace: experiment.trace.as_ref(),
-            result: ResultDocument { run: result, free_work: FreeWork::new(result) },
+            result: SimReport::new(experiment, result),
         })
     }
 
     /// The error of an experiment, after the file or the overrides that it is in. Exit code 1 in both cases:
     /// the command was understood.
-    fn explain(&self, path: &Path, error: ConfigError) -> Failure {
-        if let ConfigError::Read { .. } | ConfigError::Parse { .. } = error
-            && let Some(failure) = wrong_file_kind::for_an_experiment(path)
-        {
-            return failure;
-        }
-        if let ConfigError::Drive(DriveError::Parse { origin, .. }) = &error
-            && let Some(failure) = wrong_file_kind::for_a_drive(Path::new(origin))
-        {
-            return failure;
-        }
-        let help = way_out(&error);
-        let failure = match key(&error) {
+    fn explain(&self, path: &Path, error: Error) -> Failure {
+        let wrong = match error.kind() {
+            ErrorKind::Unreadable { wanted: FileKind::Experiment, .. }
+            | ErrorKind::NotOfKind { wanted: FileKind::Experiment, .. } => {
+                wrong_file_kind::for_an_experiment(path)
+            }
+            ErrorKind::NotOfKind { wanted: FileKind::Drive, path } => {
+                wrong_file_kind::for_a_drive(path)
+            }
+            _ => None,
+        };
+        wrong.map_or_else(|| self.fault(path, error.kind(), &error), Failure::from)
+    }
+
+    /// An error of this kind, which is about the experiment at `path`.
+    fn fault(&self, path: &Path, kind: &ErrorKind, says: impl Display) -> Failure {
+        let failure = match key(kind) {
             Some(key) => {
                 let origin = Experiment::to_blame(path, &self.overrides);
-                Failure::failed(format!("{origin}: {key}{error}"))
+                Failure::failed(format!("{origin}: {key}{says}"))
             }
-            None => Failure::failed(error),
+            None => Failure::failed(says),
         };
-        match help {
+        match way_out(kind) {
             Some(help) => failure.with_help(help),
             None => failure,
         }
@@ -228,98 +209,79 @@ fn override_text(text: &str) -> Result<String, String> {
 
 /// What its text lacks of the key it is about, of an error that is in a value; None of one that
 /// names its file itself.
-fn key(error: &ConfigError) -> Option<&'static str> {
-    match error {
-        ConfigError::Array { .. }
-        | ConfigError::Cache { .. }
-        | ConfigError::Freeblock { .. }
-        | ConfigError::PredictiveScheduler { .. }
-        | ConfigError::QueueDepth { .. }
-        | ConfigError::Workload { .. } => Some(""),
-        ConfigError::Unordered => Some("array: "),
-        ConfigError::Drive(DriveError::Unknown { .. } | DriveError::Read { .. }) => Some("drive: "),
-        ConfigError::Trace(TraceError::Io { source, .. }) if is_not_a_file(source) => {
+fn key(kind: &ErrorKind) -> Option<&'static str> {
+    match kind {
+        ErrorKind::ExperimentValue => Some(""),
+        ErrorKind::Unordered => Some("array: "),
+        ErrorKind::UnknownDrive | ErrorKind::Unreadable { wanted: FileKind::Drive, .. } => {
+            Some("drive: ")
+        }
+        ErrorKind::Unreadable { wanted: FileKind::Trace, reason, .. } if is_not_a_file(*reason) => {
             Some("workload: `file`: ")
         }
-        ConfigError::Policy(_) => Some("scheduler: "),
-        ConfigError::Format(_) => Some("workload: `format`: "),
-        ConfigError::Placement(_) => Some("workload: "),
-        ConfigError::Read { .. }
-        | ConfigError::Parse { .. }
-        | ConfigError::Override { .. }
-        | ConfigError::Drive(_)
-        | ConfigError::Trace(_) => None,
+        ErrorKind::UnknownPolicy => Some("scheduler: "),
+        ErrorKind::UnknownFormat => Some("workload: `format`: "),
+        ErrorKind::NoDevice | ErrorKind::TraceTooLarge => Some("workload: "),
+        _ => None,
     }
 }
 
 /// Where a path counts from that belongs to an experiment.
 const FROM: &str = "in an experiment from its folder, by --set from the folder you are in";
 
+/// How an experiment is told to read its trace otherwise.
+const BY_KEYS: ReadingWords =
+    ReadingWords { lenient: "--set workload.lenient=true", format: "workload.format" };
+
 /// What to do about it in an experiment, where there is something.
-fn way_out(error: &ConfigError) -> Option<String> {
-    let help = match error {
-        ConfigError::Drive(error) => return drive_help(error, FROM),
-        ConfigError::Read { path, source } => {
-            return Some(with_near_file(
-                "give the path of an experiment, from the folder you are in: it is one TOML file, as \
-                 those in `examples/` of Freewheel's source are, and `freewheel sim --schema` prints \
-                 every key there is",
-                path,
-                source,
-            ));
-        }
-        ConfigError::Trace(TraceError::Io { file, source }) if is_not_a_file(source) => {
-            return Some(with_near_file(
+fn way_out(kind: &ErrorKind) -> Option<String> {
+    let known = drive_help(kind, FROM).or_else(|| trace_help(kind, &BY_KEYS));
+    known.or_else(|| file_help(kind)).or_else(|| key_help(kind).map(str::to_owned))
+}
+
+/// The way out where a file is not there.
+fn file_help(kind: &ErrorKind) -> Option<String> {
+    match kind {
+        ErrorKind::Unreadable { wanted: FileKind::Experiment, path, .. } => Some(with_near_file(
+            "give the path of an experiment, from the folder you are in: it is one TOML file, as \
+             those in `examples/` of Freewheel's source are, and `freewheel sim --schema` prints \
+             every key there is",
+            path,
+        )),
+        ErrorKind::Unreadable { wanted: FileKind::Trace, path, reason }
+            if is_not_a_file(*reason) =>
+        {
+            Some(with_near_file(
                 &format!(
                     "give the path of a trace, {FROM}: it is one file, and `freewheel trace formats` \
                      says what can be read"
                 ),
-                Path::new(file),
-                source,
-            ));
-        }
-        ConfigError::Placement(_) => Some(
-            "in an experiment: --set drive=NAME, --set workload.fit=wrap, \
-             --set workload.fit=scale, or --set workload.device=N",
-        ),
-        ConfigError::Trace(TraceError::Malformed(malformed)) => {
-            return Some(malformed_help(
-                malformed,
-                "--set workload.lenient=true",
-                "workload.format",
-            ));
-        }
-        ConfigError::Trace(TraceError::Damaged(damaged)) => {
-            return Some(damaged_help(damaged, "--set workload.lenient=true"));
-        }
-        ConfigError::Trace(TraceError::Empty { .. }) => Some(EMPTY_HELP),
-        ConfigError::Trace(TraceError::UnknownFormat { .. }) => {
-            Some("if it is one of these, name it: --set workload.format=NAME")
-        }
-        ConfigError::Unordered => Some(
-            "one of them alone: --set array.layout=striped --set array.drives=1 and --seed with its \
-             seed in the document of --json, for a trace also --set workload.device=N",
-        ),
-        ConfigError::Parse { .. }
-        | ConfigError::Override { .. }
-        | ConfigError::Array { .. }
-        | ConfigError::Freeblock { .. }
-        | ConfigError::PredictiveScheduler { .. }
-        | ConfigError::QueueDepth { .. }
-        | ConfigError::Workload { .. } => {
-            Some("`freewheel sim --schema` prints every key with its meaning")
+                path,
+            ))
         }
         _ => None,
-    };
-    help.map(str::to_owned)
+    }
 }
 
-/// Err for a pipe in place of a trace: it is read more than once.
-fn check_rereadable(path: &Path) -> Result<(), ConfigError> {
-    file::check_rereadable(path).map_err(|message| ConfigError::Workload { message })
-}
-
-fn look_at_trace(workload: &Workload) -> Result<Option<TraceInfo>, ConfigError> {
-    let Workload::Trace(trace) = workload else { return Ok(None) };
-    Ok(Some(reading::info_without_footprint(&mut open(trace)?)?))
+/// The way out in a key of the experiment.
+fn key_help(kind: &ErrorKind) -> Option<&'static str> {
+    Some(match kind {
+        ErrorKind::NoDevice | ErrorKind::TraceTooLarge => {
+            "in an experiment: --set drive=NAME, --set workload.fit=wrap, \
+             --set workload.fit=scale, or --set workload.device=N"
+        }
+        ErrorKind::NotOfKind { wanted: FileKind::Trace, .. } => {
+            "if it is one of these, name it: --set workload.format=NAME"
+        }
+        ErrorKind::Unordered => {
+            "one of them alone: --set array.layout=striped --set array.drives=1 and --seed with its \
+             seed in the document of --json, for a trace also --set workload.device=N"
+        }
+        ErrorKind::NotOfKind { wanted: FileKind::Experiment, .. }
+        | ErrorKind::ExperimentOverride
+        | ErrorKind::ExperimentValue => {
+            "`freewheel sim --schema` prints every key with its meaning"
+        }
+        _ => return None,
+    })
 }

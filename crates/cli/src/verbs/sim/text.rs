@@ -1,11 +1,7 @@
 //! A result as tables.
 
-use freewheel::host::{Account, MarginInUse};
-use freewheel::model::stats::{Distribution, Summary};
-use freewheel::report::{self, Finding, PassTable, StageTable};
-use freewheel::sim::config::Experiment;
-use freewheel::sim::{DriveResult, RefusedWrites, RunResult};
-use freewheel::units::{Bytes, grouped};
+use freewheel::measures::{Bytes, Distribution, Summary, grouped};
+use freewheel::{Experiment, RunResult, SimReport};
 
 use crate::failure::Failure;
 use crate::number;
@@ -20,25 +16,24 @@ pub(super) fn text(
     let config = toml::to_string(&experiment.config);
     let config = config.map_err(|error| Failure::failed(format!("the experiment: {error}")))?;
     let region_weights = "\nregion_weights = true";
-    let config =
-        config.replace(region_weights, &format!("{region_weights}   # {}", report::PRICES_ARE));
+    let with_meaning = format!("{region_weights}   # {}", SimReport::REGION_WEIGHTS);
+    let config = config.replace(region_weights, &with_meaning);
+    let report = SimReport::new(experiment, result);
     let mut sections = vec![
         config,
         overview(result).to_string(),
         responses(result).to_string(),
-        stages(result).to_string(),
+        stages(&report).to_string(),
     ];
-    let passes = result.postmark.iter().flat_map(report::pass_tables);
-    sections.extend(passes.map(|table| postmark(&table)));
-    sections.extend(result.host.as_ref().map(|seen| host(seen).to_string()));
-    sections.extend((!result.margins.is_empty()).then(|| margins(&result.margins).to_string()));
-    sections.extend(free_work(result));
+    sections.extend(passes(&report));
+    sections.extend(host(result).map(|table| table.to_string()));
+    sections.extend((!result.margins.is_empty()).then(|| margins(result).to_string()));
+    sections.extend(free_work(&report));
     sections.extend(number::decisions("", decisions));
     if !result.drives.is_empty() {
-        sections.push(drives(&result.drives));
+        sections.push(drives(result));
     }
-    let cautions = report::cautions(&experiment.config, &experiment.spec, result);
-    sections.extend(cautions.iter().map(Finding::text));
+    sections.extend(report.cautions().iter().map(|caution| caution.text()));
     sections.push(format!("hash {}\n", result.result_hash));
     Ok(sections.join("\n"))
 }
@@ -62,7 +57,7 @@ fn overview(result: &RunResult) -> Table {
     let mut table = Table::new("ll");
     table.row(["requests", &format!("{} ({counts})", grouped(result.requests))]);
     if result.refused_writes.count > 0 {
-        table.row(["refused", &refusals(&result.refused_writes)]);
+        table.row(["refused", &refusals(result)]);
     }
     table.row(["elapsed", &number::seconds(result.elapsed_ns)]);
     table.row(["throughput", &format!("{:.1} requests/s, {rate}", result.requests_per_second)]);
@@ -91,20 +86,24 @@ fn busy(result: &RunResult) -> String {
     format!("{} ({})", number::percent(result.utilisation), parts.join(", "))
 }
 
-fn refusals(writes: &RefusedWrites) -> String {
-    let &RefusedWrites { not_at_write_pointer, over_zone_boundary, zone_full, .. } = writes;
+fn refusals(result: &RunResult) -> String {
+    let writes = &result.refused_writes;
     let [not_at_write_pointer, over_zone_boundary, zone_full] =
-        [not_at_write_pointer, over_zone_boundary, zone_full].map(grouped);
+        [writes.not_at_write_pointer, writes.over_zone_boundary, writes.zone_full].map(grouped);
     format!(
         "{not_at_write_pointer} not at the write pointer, {over_zone_boundary} over a zone boundary, {zone_full} to a full zone"
     )
 }
 
-fn postmark((head, rows): &PassTable) -> String {
-    let mut table = Table::new("lrrrrr");
-    table.row(*head);
-    rows.iter().for_each(|row| table.row(row));
-    table.to_string()
+/// The passes of PostMark, if that was the workload.
+fn passes(report: &SimReport<'_>) -> Vec<String> {
+    let text = report.pass_tables().into_iter().map(|(head, rows)| {
+        let mut table = Table::new("lrrrrr");
+        table.row(head);
+        rows.iter().for_each(|row| table.row(row));
+        table.to_string()
+    });
+    text.collect()
 }
 
 fn responses(result: &RunResult) -> Table {
@@ -134,17 +133,21 @@ fn response_cells(label: &str, summary: &Summary) -> Vec<String> {
         .collect()
 }
 
-fn stages(result: &RunResult) -> Table {
-    let StageTable { head, rows } = report::stage_table(result);
-    let mut table = Table::new(if head.len() == 4 { "lrrr" } else { "lrr" });
-    let columns = head.len();
-    table.row(head);
-    rows.iter().for_each(|row| table.row(row.cells(columns, number::bare_ms, number::percent)));
+fn stages(report: &SimReport<'_>) -> Table {
+    let stages = report.stage_table();
+    let columns = stages.head.len();
+    let mut table = Table::new(if columns == 4 { "lrrr" } else { "lrr" });
+    table.row(stages.head);
+    stages
+        .rows
+        .iter()
+        .for_each(|row| table.row(row.cells(columns, number::bare_ms, number::percent)));
     table
 }
 
-/// What a scheduler outside the drive foresaw.
-fn host(seen: &Account) -> Table {
+/// What a scheduler outside the drive foresaw, if there was one.
+fn host(result: &RunResult) -> Option<Table> {
+    let seen = result.host.as_ref()?;
     let share = |count: u64| number::percent(count as f64 / seen.predicted.max(1) as f64);
     let mut table = Table::new("lr");
     table.row(["outside the drive", "head times"]);
@@ -155,14 +158,14 @@ fn host(seen: &Account) -> Table {
     table.row(["behind free work", &share(seen.late_behind_free)]);
     table.row(["turns shorter", &share(seen.early)]);
     table.row(["surprises", &grouped(seen.surprises)]);
-    table
+    Some(table)
 }
 
 /// The learned margins.
-fn margins(learned: &[MarginInUse]) -> Table {
+fn margins(result: &RunResult) -> Table {
     let mut table = Table::new("lllrrr");
     table.row(["learned margins", "seek", "cylinders", "margin", "movements", "of them late"]);
-    for of in learned {
+    for of in &result.margins {
         let cylinders = match of.cylinders_min == of.cylinders_max {
             true => of.cylinders_min.to_string(),
             false => format!("{} to {}", of.cylinders_min, of.cylinders_max),
@@ -175,8 +178,8 @@ fn margins(learned: &[MarginInUse]) -> Table {
     table
 }
 
-fn free_work(result: &RunResult) -> impl Iterator<Item = String> {
-    report::free_work_parts(result).into_iter().map(|part| {
+fn free_work(report: &SimReport<'_>) -> impl Iterator<Item = String> {
+    report.free_work_parts().into_iter().map(|part| {
         let mut table = Table::new("ll");
         for (what, value) in part.rows {
             table.row([what, &value]);
@@ -189,10 +192,10 @@ fn free_work(result: &RunResult) -> impl Iterator<Item = String> {
 const DRIVES_SHOWN: usize = 10;
 
 /// Those that worked longest first; of equals the first.
-fn drives(all: &[DriveResult]) -> String {
-    let busy_ns = |drive: &DriveResult| drive.utilisation * drive.elapsed_ns as f64;
-    let mut busiest: Vec<&DriveResult> = all.iter().collect();
-    busiest.sort_by(|a, b| busy_ns(b).total_cmp(&busy_ns(a)));
+fn drives(result: &RunResult) -> String {
+    let all = &result.drives;
+    let mut busiest: Vec<_> = all.iter().collect();
+    busiest.sort_by(|a, b| b.busy_ns().total_cmp(&a.busy_ns()));
     busiest.truncate(DRIVES_SHOWN);
     let mut table = Table::new("lrrrrr");
     table.row(["drive", "requests", "mean, ms", "p99, ms", "utilisation", "elapsed"]);

@@ -1,10 +1,8 @@
 //! `freewheel trace characterize`.
 
 use clap::Args;
-use freewheel::trace::{
-    Burstiness, Character, Characterizer, DurationSummary, SizeSummary, TraceError, TraceReader,
-};
-use freewheel::units::{Bytes, grouped};
+use freewheel::measures::{Bytes, grouped};
+use freewheel::traces::Character;
 
 use super::{LookArgs, info};
 use crate::failure::Failure;
@@ -23,7 +21,7 @@ pub struct CharacterizeArgs {
 
 impl CharacterizeArgs {
     pub fn run(self) -> Result<(), Failure> {
-        let character = characterize(&mut self.look.open()?)?;
+        let character = reading::watched(&mut self.look.open()?, Character::scan)?;
         if self.look.json {
             return output::print_document(&character);
         }
@@ -32,16 +30,10 @@ impl CharacterizeArgs {
     }
 }
 
-fn characterize(reader: &mut TraceReader) -> Result<Character, TraceError> {
-    let mut characterizer = Characterizer::new(reader.format());
-    reading::read_through(reader, |record| characterizer.observe(record))?;
-    Ok(characterizer.finish().as_read_by(reader))
-}
-
 fn text(character: &Character) -> String {
     [
         info::text(&character.info),
-        arrivals(&character.burstiness),
+        arrivals(character),
         sizes(character),
         locality(character),
         responses(character),
@@ -50,7 +42,8 @@ fn text(character: &Character) -> String {
     .join("\n")
 }
 
-fn arrivals(burst: &Burstiness) -> String {
+fn arrivals(character: &Character) -> String {
+    let burst = &character.burstiness;
     let mut table = Table::new("lr");
     table.row(["mean time between arrivals", &number::ms(burst.interarrival_mean_ns)]);
     table.row(["  its standard deviation / mean", &format!("{:.2}", burst.interarrival_cv)]);
@@ -64,7 +57,8 @@ fn arrivals(burst: &Burstiness) -> String {
 fn sizes(character: &Character) -> String {
     let mut table = Table::new("lrrrr");
     table.row(["size", "requests", "mean", "median", "max"]);
-    let mut row = |label: &str, sizes: &SizeSummary| {
+    let sizes = &character.sizes;
+    for (label, sizes) in [("reads", &sizes.read), ("writes", &sizes.write)] {
         table.row([
             label.to_owned(),
             grouped(sizes.requests),
@@ -72,9 +66,7 @@ fn sizes(character: &Character) -> String {
             Bytes::new(sizes.median_bytes).human(),
             Bytes::new(sizes.max_bytes).human(),
         ]);
-    };
-    row("reads", &character.sizes.read);
-    row("writes", &character.sizes.write);
+    }
     table.to_string()
 }
 
@@ -106,18 +98,13 @@ fn responses(character: &Character) -> String {
         ("trims", &response.trim),
     ];
     for (label, summary) in kinds {
-        if let Some(summary) = summary {
-            table.row(duration_cells(label, summary));
-        }
+        let Some(summary) = summary else { continue };
+        let ms = |ns: u64| number::bare_ms(ns as f64);
+        let mean = number::bare_ms(summary.mean_ns);
+        let [p50, p99, max] = [summary.p50_ns, summary.p99_ns, summary.max_ns].map(ms);
+        table.row([label.to_owned(), grouped(summary.count), mean, p50, p99, max]);
     }
     table.to_string()
-}
-
-fn duration_cells(label: &str, summary: &DurationSummary) -> [String; 6] {
-    let ms = |ns: u64| number::bare_ms(ns as f64);
-    let mean = number::bare_ms(summary.mean_ns);
-    let (p50, p99, max) = (ms(summary.p50_ns), ms(summary.p99_ns), ms(summary.max_ns));
-    [label.to_owned(), grouped(summary.count), mean, p50, p99, max]
 }
 
 fn queueing(character: &Character) -> String {

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use freewheel::trace::{ConvertOptions, Converted, Damage, Format, convert};
-use freewheel::units::grouped;
+use freewheel::convert_trace;
+use freewheel::measures::grouped;
+use freewheel::traces::{ConvertOptions, Converted};
 use serde::Serialize;
 
 use super::ReadArgs;
@@ -36,12 +37,8 @@ pub struct ConvertArgs {
 #[derive(Serialize)]
 struct Done {
     output: PathBuf,
-    format: Format,
-    records: u64,
-    other_devices: u64,
-    skipped: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    damage: Option<Damage>,
+    #[serde(flatten)]
+    converted: Converted,
 }
 
 impl ConvertArgs {
@@ -53,30 +50,24 @@ impl ConvertArgs {
         let converted = {
             let bars = Bars::default();
             let report = |reader: &_| reading::report(reader, &bars, "converting");
-            convert(&self.input, &self.output, &options, report)?
+            convert_trace(&self.input, &self.output, &options, report)?
         };
-        let Converted { format, records, other_devices, skipped, damaged } = converted;
-        if let Some(damaged) = &damaged {
-            reading::note_damaged(damaged);
+        if let Some(damaged) = &converted.damaged {
+            output::note(&damaged.in_words());
         }
-        let damage = damaged.map(|damaged| damaged.damage);
-        let done = Done { output: self.output, format, records, other_devices, skipped, damage };
+        let done = Done { output: self.output, converted };
         if self.json { output::print_document(&done) } else { output::print(&text(&done)) }
     }
 }
 
 fn text(done: &Done) -> String {
-    let mut text = format!(
-        "{} records of {} to {}",
-        grouped(done.records),
-        done.format,
-        done.output.display()
-    );
-    if done.other_devices > 0 {
-        text += &format!("; {} of other devices left out", done.other_devices);
+    let Converted { format, records, other_devices, skipped, .. } = done.converted;
+    let mut text = format!("{} records of {format} to {}", grouped(records), done.output.display());
+    if other_devices > 0 {
+        text += &format!("; {} of other devices left out", other_devices);
     }
-    if done.skipped > 0 {
-        text += &format!("; {} malformed ones skipped", done.skipped);
+    if skipped > 0 {
+        text += &format!("; {} malformed ones skipped", skipped);
     }
     text + "\n"
 }

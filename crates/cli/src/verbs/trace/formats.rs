@@ -1,7 +1,7 @@
 //! `freewheel trace formats`.
 
 use clap::Args;
-use freewheel::trace::Format;
+use freewheel::traces::Format;
 use serde::Serialize;
 
 use crate::failure::Failure;

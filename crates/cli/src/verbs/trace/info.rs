@@ -1,8 +1,8 @@
 //! `freewheel trace info`.
 
 use clap::Args;
-use freewheel::trace::{MISSING_COMPLETIONS_ONE_IN, TraceInfo};
-use freewheel::units::{Blocks, Bytes, grouped};
+use freewheel::TraceInfo;
+use freewheel::measures::{Blocks, Bytes, grouped};
 
 use super::LookArgs;
 use crate::failure::Failure;
@@ -21,7 +21,7 @@ pub struct InfoArgs {
 
 impl InfoArgs {
     pub fn run(self) -> Result<(), Failure> {
-        let info = reading::info(&mut self.look.open()?)?;
+        let info = reading::watched(&mut self.look.open()?, TraceInfo::scan_watched)?;
         if self.look.json {
             return output::print_document(&info);
         }
@@ -75,14 +75,7 @@ fn completions(info: &TraceInfo) -> String {
         0 => "not recorded".into(),
         _ if info.has_completions => "recorded".into(),
         some => {
-            let replayed = match info.tells_dependence() {
-                true => "no request is taken to have waited for the others".to_owned(),
-                false => format!(
-                    "replayed by arrival, as think times need all but less than one in \
-                     {MISSING_COMPLETIONS_ONE_IN}"
-                ),
-            };
-            let all = grouped(info.requests);
+            let (all, replayed) = (grouped(info.requests), info.replay_in_words());
             format!("recorded of {} of {all} requests: {replayed}", grouped(some))
         }
     }

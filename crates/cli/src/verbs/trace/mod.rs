@@ -8,7 +8,8 @@ mod info;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use freewheel::trace::{Format, OpenOptions, TraceError, TraceReader};
+use freewheel::TraceReader;
+use freewheel::traces::{Format, OpenOptions};
 
 use crate::failure::Failure;
 
@@ -66,8 +67,8 @@ struct LookArgs {
 }
 
 impl LookArgs {
-    fn open(&self) -> Result<TraceReader, TraceError> {
-        TraceReader::open(&self.file, &self.read.options())
+    fn open(&self) -> Result<TraceReader, Failure> {
+        Ok(TraceReader::open(&self.file, &self.read.options())?)
     }
 
     fn name(&self) -> std::path::Display<'_> {

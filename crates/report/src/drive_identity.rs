@@ -1,26 +1,37 @@
 //! A drive in a few numbers.
 
-use freewheel::model::drive::Drive;
-use freewheel::model::drive::spec::DriveSpec;
+use freewheel_model::drive::Drive;
+use freewheel_model::drive::spec::DriveSpec;
 use serde::Serialize;
 
 /// What a drive is and how large. Blocks and bytes are those of the whole drive, surfaces and
 /// cylinders those of one actuator.
-#[derive(Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DriveIdentity {
+    /// Name in its file.
     pub name: String,
+    /// The maker's name of the model.
     pub model: String,
+    /// Year in which it was sold first; 0 where its file does not say.
     pub year: u16,
+    /// Blocks of 512 B.
     pub blocks: u64,
+    /// Capacity in bytes.
     pub capacity_bytes: u64,
+    /// Actuators, each with its own arm.
     pub actuators: u32,
+    /// Surfaces with data.
     pub surfaces: u32,
+    /// Cylinders.
     pub cylinders: u32,
+    /// Time of a turn.
     pub rotation_period_ns: u64,
+    /// Turns a minute.
     pub rotation_rpm: f64,
 }
 
 impl DriveIdentity {
+    /// The numbers of a drive file and of the drive built from it.
     pub fn new(spec: &DriveSpec, drive: &Drive) -> Self {
         Self {
             name: spec.name.clone(),

@@ -1,0 +1,16 @@
+//! Control of a running server: its background tasks, the data that these read, and backups.
+//!
+//! ```no_run
+//! use freewheel::control::{ControlClient, TaskKind, TaskRequest};
+//!
+//! let client = ControlClient::new("/tmp/disk.control".as_ref())?;
+//! let task = client.create(&TaskRequest::new(TaskKind::Scrub))?;
+//! println!("task {}: {:.0} % done", task.id, 100.0 * client.task(task.id)?.done());
+//! # Ok::<(), freewheel::Error>(())
+//! ```
+
+pub use freewheel_live::backup::{Backup, ChangesByCause, Manifest, REGION_BLOCKS};
+pub use freewheel_live::control::{
+    BlockRange, BlockStream, ControlClient, Decisions, Priority, Record, ServerStatus, Task,
+    TaskKind, TaskRequest, TaskState, openapi,
+};

@@ -1,0 +1,346 @@
+//! The one error of this library: what went wrong in words, and of which kind it is.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use freewheel_disksim::ImportError;
+use freewheel_extract::validate::ValidateError;
+use freewheel_extract::{ExtractError, JournalError};
+use freewheel_live::backup::{BackupError, ManifestError, UnexpectedField};
+use freewheel_live::black_box::RealDriveError;
+use freewheel_live::control::{ControlError, ControlServerError};
+use freewheel_live::emulate::EmulateError;
+use freewheel_live::nbd::{ListenError, TlsError};
+use freewheel_live::serve::ServeError;
+use freewheel_live::serve::backend::{ExportError, OpenError};
+use freewheel_live::trial::TrialError;
+use freewheel_model::drive::scale::ScaleError;
+use freewheel_model::sched::ParsePolicyError;
+use freewheel_reproduce::ReproduceError;
+use freewheel_sim::config::ConfigError;
+use freewheel_sim::library::DriveError;
+use freewheel_sim::log::LogError;
+use freewheel_sim::source::PlacementError;
+use freewheel_study::StudyError;
+use freewheel_trace::{Format, Malformed, TraceError, UnknownFormatName};
+
+use crate::files::FileKind;
+
+/// What went wrong. It displays as one message that names file, key and value.
+///
+/// Every error of a function or method of this library converts to it by `?`.
+///
+/// ```
+/// use freewheel::{Error, ErrorKind, drives};
+///
+/// let error: Error = drives::load("atlas11k").unwrap_err();
+/// assert_eq!(*error.kind(), ErrorKind::UnknownDrive);
+/// assert!(error.to_string().contains("did you mean `atlas10k`"), "{error}");
+/// ```
+#[derive(Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    inner: Box<dyn StdError + Send + Sync>,
+}
+
+impl Error {
+    fn new(kind: ErrorKind, inner: impl StdError + Send + Sync + 'static) -> Self {
+        Self { kind, inner: Box::new(inner) }
+    }
+
+    /// What kind of error it is: what a program decides by.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.kind
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(out)
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.inner.source()
+    }
+}
+
+/// What kind of error an [`Error`] is, with what a program needs to advise on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// No shipped drive and no file has the name.
+    UnknownDrive,
+    /// No scheduling policy has the name.
+    UnknownPolicy,
+    /// No format of traces has the name.
+    UnknownFormat,
+    /// The ending of an output's name stands for no format.
+    UnknownEnding,
+    /// No claim has the name.
+    UnknownClaim,
+    /// The system does not give a file.
+    Unreadable {
+        /// What the file was wanted as.
+        wanted: FileKind,
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        reason: io::ErrorKind,
+    },
+    /// The contents of a file are not of the kind that is wanted.
+    NotOfKind {
+        /// What the file was wanted as.
+        wanted: FileKind,
+        /// The file, or what else the text came from.
+        path: PathBuf,
+    },
+    /// A value of an experiment is out of its range.
+    ExperimentValue,
+    /// An override of an experiment is not `key=value`, or its key leads nowhere.
+    ExperimentOverride,
+    /// Completions of independent drives have no common order.
+    Unordered,
+    /// The header of a trace names other columns.
+    MalformedHeader,
+    /// A record of a trace is malformed.
+    MalformedRecord {
+        /// How the trace is compressed, if it is: its data may be damaged.
+        compression: Option<String>,
+    },
+    /// A record is malformed, and the trace looks like one of another format.
+    OtherFormat {
+        /// The format it was read as.
+        read_as: Format,
+        /// The format it looks like.
+        looks_like: Format,
+    },
+    /// A compressed trace is damaged.
+    DamagedTrace {
+        /// Records before the damage.
+        records: u64,
+    },
+    /// A trace has no bytes.
+    EmptyTrace,
+    /// Every record of a trace is malformed.
+    NothingRead,
+    /// A trace has several devices, where one is wanted.
+    SeveralDevices,
+    /// A trace has no requests to the device that is wanted.
+    NoDevice,
+    /// A trace does not fit onto the drive.
+    TraceTooLarge,
+    /// A trace has no read and no write.
+    NoRequests,
+    /// The estimate of a scrub was to take too little or too much.
+    ScrubEffort,
+    /// A drive cannot be scaled by a factor.
+    ScaleFactor {
+        /// Which of the four, as in [`Scaling`](crate::Scaling).
+        name: &'static str,
+    },
+    /// The parameters of DiskSim make no drive.
+    DiskSim,
+    /// The device to be served cannot be opened.
+    Device {
+        /// What the system says.
+        reason: io::ErrorKind,
+    },
+    /// The NBD export is read-only.
+    ReadOnlyExport,
+    /// The extraction of a drive was interrupted: its journal is sound, so it can go on.
+    Interrupted,
+    /// The journal of an extraction belongs to another drive or version.
+    OtherJournal,
+    /// The device whose parameters were to be found does not turn.
+    NoRotation,
+    /// No server answers at the control socket.
+    NoServer,
+    /// A server that has answered before has gone.
+    ServerGone,
+    /// Everything else: the message says what.
+    Other,
+}
+
+/// Conversions into [`Error`], each with the function that tells the kind.
+macro_rules! errors {
+    ($($error:ty => $kind:expr,)*) => {$(
+        impl From<$error> for Error {
+            fn from(error: $error) -> Self {
+                let kind: fn(&$error) -> ErrorKind = $kind;
+                Self::new(kind(&error), error)
+            }
+        }
+    )*};
+}
+
+errors! {
+    BackupError => |_| ErrorKind::Other,
+    ConfigError => config,
+    ControlError => control,
+    ControlServerError => |_| ErrorKind::Other,
+    DriveError => drive,
+    EmulateError => emulate,
+    ExportError => export,
+    ExtractError => extract,
+    ImportError => |_| ErrorKind::DiskSim,
+    JournalError => |_| ErrorKind::OtherJournal,
+    ListenError => |_| ErrorKind::Other,
+    LogError => |_| ErrorKind::Other,
+    ManifestError => |_| ErrorKind::Other,
+    OpenError => open,
+    ParsePolicyError => |_| ErrorKind::UnknownPolicy,
+    RealDriveError => real_drive,
+    ReproduceError => reproduce,
+    ScaleError => scale,
+    ServeError => |_| ErrorKind::Other,
+    StudyError => study,
+    TlsError => |_| ErrorKind::Other,
+    TraceError => trace,
+    TrialError => |_| ErrorKind::Other,
+    UnexpectedField => |_| ErrorKind::Other,
+    UnknownFormatName => |_| ErrorKind::UnknownFormat,
+    ValidateError => validate,
+}
+
+fn trace(error: &TraceError) -> ErrorKind {
+    match error {
+        TraceError::UnknownExtension { .. } => ErrorKind::UnknownEnding,
+        TraceError::Malformed(malformed) => self::malformed(malformed),
+        TraceError::Damaged(damaged) => ErrorKind::DamagedTrace { records: damaged.records },
+        TraceError::Empty { .. } => ErrorKind::EmptyTrace,
+        TraceError::NothingRead { .. } => ErrorKind::NothingRead,
+        TraceError::Io { file, source } => unreadable(FileKind::Trace, file, source),
+        TraceError::UnknownFormat { file, .. } => not_of_kind(FileKind::Trace, file),
+        TraceError::NeedsOneDevice { .. } => ErrorKind::SeveralDevices,
+        _ => ErrorKind::Other,
+    }
+}
+
+fn malformed(malformed: &Malformed) -> ErrorKind {
+    let looks_like = malformed.looks_like.unwrap_or(malformed.format);
+    if looks_like != malformed.format {
+        return ErrorKind::OtherFormat { read_as: malformed.format, looks_like };
+    }
+    match (malformed.record, malformed.line) {
+        (0, Some(_)) => ErrorKind::MalformedHeader,
+        _ => ErrorKind::MalformedRecord {
+            compression: malformed.compression.map(|compression| compression.to_string()),
+        },
+    }
+}
+
+fn drive(error: &DriveError) -> ErrorKind {
+    match error {
+        DriveError::Unknown { .. } => ErrorKind::UnknownDrive,
+        DriveError::Read { path, source } => unreadable(FileKind::Drive, path, source),
+        DriveError::Parse { origin, .. } => not_of_kind(FileKind::Drive, origin),
+        DriveError::Build { .. } | DriveError::Emulated(_) => ErrorKind::Other,
+    }
+}
+
+fn config(error: &ConfigError) -> ErrorKind {
+    match error {
+        ConfigError::Read { path, source } => unreadable(FileKind::Experiment, path, source),
+        ConfigError::Parse { origin, .. } => not_of_kind(FileKind::Experiment, origin),
+        ConfigError::Override { .. } => ErrorKind::ExperimentOverride,
+        ConfigError::Unordered => ErrorKind::Unordered,
+        ConfigError::Array { .. }
+        | ConfigError::Cache { .. }
+        | ConfigError::Freeblock { .. }
+        | ConfigError::PredictiveScheduler { .. }
+        | ConfigError::QueueDepth { .. }
+        | ConfigError::Workload { .. } => ErrorKind::ExperimentValue,
+        ConfigError::Drive(error) => drive(error),
+        ConfigError::Policy(_) => ErrorKind::UnknownPolicy,
+        ConfigError::Format(_) => ErrorKind::UnknownFormat,
+        ConfigError::Trace(error) => trace(error),
+        ConfigError::Placement(PlacementError::NoDevice { .. }) => ErrorKind::NoDevice,
+        ConfigError::Placement(_) => ErrorKind::TraceTooLarge,
+    }
+}
+
+fn study(error: &StudyError) -> ErrorKind {
+    match error {
+        StudyError::Config(error) => config(error),
+        StudyError::ScrubEffort { .. } => ErrorKind::ScrubEffort,
+        StudyError::Empty { .. } => ErrorKind::NoRequests,
+    }
+}
+
+fn validate(error: &ValidateError) -> ErrorKind {
+    match error {
+        ValidateError::Config(error) => config(error),
+        _ => ErrorKind::Other,
+    }
+}
+
+fn reproduce(error: &ReproduceError) -> ErrorKind {
+    match error {
+        ReproduceError::Unknown { .. } => ErrorKind::UnknownClaim,
+        ReproduceError::Config(_) => ErrorKind::Other,
+    }
+}
+
+fn scale(error: &ScaleError) -> ErrorKind {
+    match error {
+        ScaleError::Factor { name, .. } => ErrorKind::ScaleFactor { name },
+        ScaleError::Original(_) | ScaleError::Scaled(_) => ErrorKind::Other,
+    }
+}
+
+fn emulate(error: &EmulateError) -> ErrorKind {
+    match error {
+        EmulateError::Drive(error) => drive(error),
+        _ => ErrorKind::Other,
+    }
+}
+
+fn open(error: &OpenError) -> ErrorKind {
+    match error {
+        OpenError::System { source, .. } => ErrorKind::Device { reason: source.kind() },
+        _ => ErrorKind::Other,
+    }
+}
+
+fn export(error: &ExportError) -> ErrorKind {
+    match error {
+        ExportError::ReadOnly { .. } => ErrorKind::ReadOnlyExport,
+        ExportError::Connect(_) => ErrorKind::Other,
+    }
+}
+
+fn real_drive(error: &RealDriveError) -> ErrorKind {
+    match error {
+        RealDriveError::Export(error) => export(error),
+        _ => ErrorKind::Other,
+    }
+}
+
+fn extract(error: &ExtractError) -> ErrorKind {
+    match error {
+        error if error.leaves_it_open() => ErrorKind::Interrupted,
+        ExtractError::OtherJournal { .. } => ErrorKind::OtherJournal,
+        ExtractError::NoTurn { .. } | ExtractError::NoRotation => ErrorKind::NoRotation,
+        _ => ErrorKind::Other,
+    }
+}
+
+fn control(error: &ControlError) -> ErrorKind {
+    match error {
+        ControlError::Connect { .. } => ErrorKind::NoServer,
+        error if error.is_gone() => ErrorKind::ServerGone,
+        _ => ErrorKind::Other,
+    }
+}
+
+fn unreadable(wanted: FileKind, path: impl Into<PathBuf>, source: &io::Error) -> ErrorKind {
+    ErrorKind::Unreadable { wanted, path: path.into(), reason: source.kind() }
+}
+
+fn not_of_kind(wanted: FileKind, path: impl Into<PathBuf>) -> ErrorKind {
+    ErrorKind::NotOfKind { wanted, path: path.into() }
+}

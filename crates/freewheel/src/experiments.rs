@@ -1,0 +1,63 @@
+//! Experiments and studies: policies, the replay of traces, runs and their observation.
+
+use freewheel_freeblock::Timer;
+use freewheel_report::StudyReport;
+use freewheel_sim::config::{Experiment, Observer, Progress};
+use freewheel_sim::{Completion, RunResult};
+use freewheel_study::{ProgressSink, StudyOptions};
+
+use crate::Error;
+
+pub use freewheel_live::stopwatch::{Stopwatch, timed};
+pub use freewheel_model::sched::POLICIES;
+pub use freewheel_sim::config::{TraceWorkload, key_and_value};
+pub use freewheel_sim::log::CompletionLog;
+pub use freewheel_sim::source::{Fit, ReplayMode};
+pub use freewheel_study::{SCRUB_EFFORT, StudyProgress};
+
+/// Runs an experiment and watches it: `log` receives every completion, `stopwatch` times the decisions
+/// about free work, `progress` is told done and total. [`Experiment::run`] watches nothing.
+///
+/// Errors: a log of independent drives, and damage that the first pass over a trace did not meet.
+pub fn run_watched(
+    experiment: &Experiment,
+    log: Option<&mut CompletionLog>,
+    stopwatch: Option<&Stopwatch>,
+    progress: Progress<'_>,
+) -> Result<RunResult, Error> {
+    let mut observer = log.map(|log| |completion: &Completion| log.record(completion));
+    let observer = observer.as_mut().map(|observer| observer as Observer<'_>);
+    let around =
+        |decide: &mut dyn FnMut()| stopwatch.into_iter().for_each(|s| s.time(&mut *decide));
+    let around = stopwatch.is_some().then_some(&around as Timer<'_>);
+    Ok(experiment.run_watched(observer, around, progress)?)
+}
+
+/// Studies a trace on a drive: each scheduling policy, and a scrub in the rotational gaps.
+///
+/// ```
+/// use freewheel::experiments::TraceWorkload;
+/// use freewheel::{StudyOptions, study};
+///
+/// let file = "../../data/recorded/sqlite-ext4.csv.zst".into();
+/// let trace = TraceWorkload { file, ..TraceWorkload::default() };
+/// let options = StudyOptions {
+///     policies: vec!["sptf".parse()?],
+///     scrub: false,
+///     ..StudyOptions::new(trace, "exos-x24-24tb")
+/// };
+/// let report = study(&options, None, &|_| {})?;
+/// assert!(report.html().starts_with("<!DOCTYPE html>"));
+/// println!("{}", report.text());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn study(
+    options: &StudyOptions,
+    stopwatch: Option<&Stopwatch>,
+    progress: ProgressSink<'_>,
+) -> Result<StudyReport, Error> {
+    let around =
+        |decide: &mut dyn FnMut()| stopwatch.into_iter().for_each(|s| s.time(&mut *decide));
+    let around = stopwatch.is_some().then_some(&around as Timer<'_>);
+    Ok(StudyReport::new(freewheel_study::study_watched(options, around, progress)?))
+}

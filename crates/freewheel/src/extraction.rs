@@ -1,0 +1,47 @@
+//! Finding a drive's parameters by timing it, and holding a drive file against measured times.
+
+use std::collections::VecDeque;
+
+use freewheel_extract::validate::Validation;
+use freewheel_extract::{ExtractProgress, Extraction};
+use freewheel_sim::config::TraceWorkload;
+
+use crate::Error;
+
+pub use freewheel_extract::{ExtractOptions, Journal, JournalEntry, JournalHead};
+pub use freewheel_live::black_box::RealDrive;
+pub use freewheel_report::validation_html;
+pub use freewheel_sim::black_box::{BlackBox, VirtualDrive};
+
+/// Finds the parameters of a drive by timing reads of it. The drive should be idle otherwise: tens of
+/// minutes for a drive of 10,000 cylinders, hours for one of today, seconds in virtual time.
+///
+/// ```no_run
+/// use freewheel::extract;
+/// use freewheel::extraction::{ExtractOptions, Journal, RealDrive};
+///
+/// let mut drive = RealDrive::open("/dev/sdx".as_ref(), false)?;
+/// let options = ExtractOptions { name: "my-drive".into(), seed: 1, writes: false };
+/// let found = extract(&mut drive, &options, Journal::default(), &|_| {})?;
+/// println!("{} commands, {} surfaces", found.commands, found.spec.surfaces);
+/// # Ok::<(), freewheel::Error>(())
+/// ```
+pub fn extract(
+    drive: &mut dyn BlackBox,
+    options: &ExtractOptions,
+    journal: Journal<'_>,
+    progress: ExtractProgress<'_>,
+) -> Result<Extraction, Error> {
+    Ok(freewheel_extract::extract(drive, options, journal, progress)?)
+}
+
+/// The commands and answers in the text of a journal that begins with this head.
+pub fn read_journal(text: &str, head: &JournalHead) -> Result<VecDeque<JournalEntry>, Error> {
+    Ok(freewheel_extract::read_journal(text, head)?)
+}
+
+/// Sends the requests of a measured trace to a drive, each as long after the completion of the one
+/// before as in the trace, and compares the response times.
+pub fn validate(drive: &str, trace: &TraceWorkload) -> Result<Validation, Error> {
+    Ok(freewheel_extract::validate::validate(drive, trace)?)
+}

@@ -1,0 +1,45 @@
+//! Serving: a scheduler in front of a device, which uses its rotational gaps, and the NBD server for it.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use freewheel::serving::{
+//!     Access, Address, BackendChannel, FileBackend, HostConfig, Server, Serving, Setup, Stop,
+//! };
+//! use freewheel::{PolicySpec, drives};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let (spec, drive) = drives::load("my-drive.toml")?;
+//! let drive = Arc::new(drive);
+//! let scheduler = HostConfig::default().scheduler(&spec, &drive, "sptf-sw".parse::<PolicySpec>()?)?;
+//! let way = BackendChannel::new();
+//! let device = Arc::new(FileBackend::open("/dev/sdx".as_ref(), None, 4, way.back())?);
+//! let setup = Setup::new(drive, spec.name.clone(), scheduler).scrubbing(None, 1);
+//! let serving = Arc::new(Serving::start(setup, device, way)?);
+//! let at = Address::Unix("/tmp/disk".into());
+//! let server = Server::bind(&at, Access::default(), vec![serving], Default::default(), |_| {})?;
+//! let stop = Stop::new()?;
+//! stop.on_signals()?;
+//! server.run(&stop)?;
+//! # Ok(())
+//! # }
+//! ```
+
+use freewheel_model::drive::spec::DriveSpec;
+
+use crate::Error;
+
+pub use freewheel_freeblock::tasks::BLOCK_SIZE_MAX;
+pub use freewheel_host::{Conservatism, PredictionSpec, SameTrack};
+pub use freewheel_live::FreeSpace;
+pub use freewheel_live::control::{ControlServer, ServerReport};
+pub use freewheel_live::nbd::{Access, Address, Served, Server, ServerTls, Service, Stop};
+pub use freewheel_live::serve::backend::{Backend, EmulatedBackend, FileBackend, Io, NbdBackend};
+pub use freewheel_live::serve::{BackendChannel, Serving, Setup};
+pub use freewheel_nbd::Uri;
+pub use freewheel_sim::{CONSERVATISM_MAX, HostConfig};
+
+/// Err for a drive that cannot be served, by its file; `name` names the drive in the error.
+pub fn check(spec: &DriveSpec, name: &str) -> Result<(), Error> {
+    Ok(freewheel_live::serve::check(spec, name)?)
+}

@@ -1,0 +1,33 @@
+//! Traces of block I/O: formats, how to read them, what they are like, and from one form to another.
+
+use std::path::Path;
+
+use freewheel_trace::TraceReader;
+
+use crate::Error;
+
+pub use freewheel_trace::{Character, ConvertOptions, Converted, Format, OpenOptions};
+
+/// Writes the trace at `input` to `output`, whose name ends in `.parquet`, `.csv`, `.csv.zst` or
+/// `.csv.gz`. `report` receives the reader now and then, for a progress bar.
+///
+/// ```
+/// use freewheel::convert_trace;
+/// use freewheel::traces::ConvertOptions;
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let (input, output) = (folder.path().join("mine.csv"), folder.path().join("mine.parquet"));
+/// let text = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n0,R,4096,512,0,\n";
+/// std::fs::write(&input, text)?;
+/// let converted = convert_trace(&input, &output, &ConvertOptions::default(), |_| {})?;
+/// assert_eq!(converted.records, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn convert_trace(
+    input: &Path,
+    output: &Path,
+    options: &ConvertOptions,
+    report: impl FnMut(&TraceReader),
+) -> Result<Converted, Error> {
+    Ok(freewheel_trace::convert(input, output, options, report)?)
+}

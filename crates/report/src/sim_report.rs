@@ -1,0 +1,58 @@
+//! A run's result with what follows from it.
+
+use freewheel_sim::RunResult;
+use freewheel_sim::config::Experiment;
+use freewheel_study::FreeWork;
+use serde::Serialize;
+
+use crate::finding::Finding;
+use crate::free_work::{FreeWorkPart, free_work_parts};
+use crate::postmark::{PassTable, pass_tables};
+use crate::sim_page::{PRICES_ARE, cautions, sim_html};
+use crate::stages::{StageTable, stage_table};
+
+/// The result of an experiment: as a document (it serialises), as a page, and as tables of a terminal.
+#[derive(Serialize)]
+pub struct SimReport<'a> {
+    #[serde(skip)]
+    experiment: &'a Experiment,
+    #[serde(flatten)]
+    result: &'a RunResult,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    free_work: Option<FreeWork>,
+}
+
+impl<'a> SimReport<'a> {
+    /// The meaning of `region_weights` in the text of an experiment.
+    pub const REGION_WEIGHTS: &'static str = PRICES_ARE;
+
+    /// Works out what the sums of the run say.
+    pub fn new(experiment: &'a Experiment, result: &'a RunResult) -> Self {
+        Self { experiment, result, free_work: FreeWork::new(result) }
+    }
+
+    /// What a reader must know before believing the result.
+    pub fn cautions(&self) -> Vec<Finding> {
+        cautions(&self.experiment.config, &self.experiment.spec, self.result)
+    }
+
+    /// One HTML file without references to anything outside it.
+    pub fn html(&self) -> String {
+        sim_html(&self.experiment.config, &self.experiment.spec, self.result)
+    }
+
+    /// Mean time of each stage, and its share of head time.
+    pub fn stage_table(&self) -> StageTable {
+        stage_table(self.result)
+    }
+
+    /// A table for the passes of PostMark, if that was the workload.
+    pub fn pass_tables(&self) -> Vec<PassTable> {
+        self.result.postmark.iter().flat_map(pass_tables).collect()
+    }
+
+    /// The free work in words: a part for each subject.
+    pub fn free_work_parts(&self) -> Vec<FreeWorkPart> {
+        free_work_parts(self.result)
+    }
+}
