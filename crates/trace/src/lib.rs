@@ -40,7 +40,7 @@ pub use characterize::{
 };
 pub use convert::{ConvertOptions, Converted, convert, is_same_file};
 pub use error::{Damaged, Malformed, TraceError, UnknownFormatName};
-pub use format::Format;
+pub use format::{Format, Timing};
 pub use info::{DeviceInfo, InfoCollector, MISSING_COMPLETIONS_ONE_IN, TraceInfo};
 pub use input::{Compression, Damage};
 pub use read_error::read_text;
