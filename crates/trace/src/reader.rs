@@ -135,6 +135,11 @@ impl TraceReader {
         }
     }
 
+    /// Name of the trace, for messages.
+    pub(crate) fn file(&self) -> &str {
+        &self.origin.file
+    }
+
     /// The format, named or recognised.
     pub fn format(&self) -> Format {
         self.origin.format
