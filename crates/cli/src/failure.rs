@@ -57,6 +57,13 @@ impl Failure {
         self
     }
 
+    /// Calls what is at `path` by a name that people know.
+    pub fn naming(mut self, path: &Path, name: &str) -> Self {
+        let message = &mut self.diagnostic.message;
+        *message = message.replace(&path.display().to_string(), name);
+        self
+    }
+
     /// Puts the option whose value is to blame before the message.
     pub fn of_option(mut self, option: &str) -> Self {
         self.diagnostic.message = format!("{option} {}", self.diagnostic.message);
@@ -129,6 +136,10 @@ pub fn drive_help(error: &DriveError, from: &str) -> Option<String> {
 /// The way out where a trace is empty.
 pub const EMPTY_HELP: &str =
     "it may not have been written to its end: record or copy it again, or give another trace";
+
+/// The way out where a trace tells the order of requests, and not their times.
+pub const NO_TIMING_HELP: &str =
+    "give a trace with the times of its requests: `freewheel trace info` says what is in this one";
 
 /// The way out where a record is malformed; `lenient` is how to pass over it, and `format` how the
 /// format was named, if it was.
@@ -205,6 +216,10 @@ impl From<TraceError> for Failure {
                          says what a record of each looks like, and the header line of a CSV of your own",
                     )
                 }),
+            TraceError::UncertainFormat { choices: [first, second], .. } => {
+                let help = format!("name it: --format {first}, or --format {second}");
+                Self::failed(error).with_help(help)
+            }
             TraceError::NeedsOneDevice { .. } => {
                 Self::failed(error).with_help("--device N keeps only device N")
             }
@@ -238,6 +253,7 @@ impl From<ConfigError> for Failure {
             ConfigError::Drive(error) => error.into(),
             ConfigError::Trace(error) => error.into(),
             ConfigError::Policy(_) | ConfigError::Format(_) => Self::wrong_use(error),
+            ConfigError::NoTiming { .. } => Self::failed(error).with_help(NO_TIMING_HELP),
             ConfigError::Placement(PlacementError::NoDevice { .. }) => Self::failed(error),
             ConfigError::Placement(_) => Self::failed(error).with_help(
                 "choose a larger drive (--drive NAME), fold the addresses onto this one (--wrap), \

@@ -31,7 +31,7 @@ pub use experiment::{Experiment, Observer, Planners, Progress};
 pub use overrides::key_and_value;
 pub use postmark::{PassResult, PostmarkCleaner, PostmarkResult, PostmarkWorkload};
 pub(crate) use sectors::check_whole;
-pub use workload::{ThinkTimeDistribution, TraceWorkload, Workload, open};
+pub use workload::{ThinkTimeDistribution, TraceWorkload, Workload, check_timing, open};
 pub use write_back::{ReferenceRun, WriteBackReferences};
 
 /// A simulation: everything that determines its result, except the bytes of a trace.

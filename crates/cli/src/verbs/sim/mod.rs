@@ -21,7 +21,8 @@ use freewheel::trace::{TraceError, TraceInfo};
 use serde::Serialize;
 
 use crate::failure::{
-    EMPTY_HELP, Failure, damaged_help, drive_help, is_not_a_file, malformed_help, with_near_file,
+    EMPTY_HELP, Failure, NO_TIMING_HELP, damaged_help, drive_help, is_not_a_file, malformed_help,
+    with_near_file,
 };
 use crate::progress::Bars;
 use crate::table::Table;
@@ -240,6 +241,7 @@ fn key(error: &ConfigError) -> Option<&'static str> {
         ConfigError::Trace(TraceError::Io { source, .. }) if is_not_a_file(source) => {
             Some("workload: `file`: ")
         }
+        ConfigError::NoTiming { .. } => Some("workload: `file`: "),
         ConfigError::Policy(_) => Some("scheduler: "),
         ConfigError::Format(_) => Some("workload: `format`: "),
         ConfigError::Placement(_) => Some("workload: "),
@@ -292,6 +294,12 @@ fn way_out(error: &ConfigError) -> Option<String> {
             return Some(damaged_help(damaged, "--set workload.lenient=true"));
         }
         ConfigError::Trace(TraceError::Empty { .. }) => Some(EMPTY_HELP),
+        ConfigError::Trace(TraceError::UncertainFormat { choices: [first, second], .. }) => {
+            return Some(format!(
+                "name it: --set workload.format={first}, or --set workload.format={second}"
+            ));
+        }
+        ConfigError::NoTiming { .. } => Some(NO_TIMING_HELP),
         ConfigError::Trace(TraceError::UnknownFormat { .. }) => {
             Some("if it is one of these, name it: --set workload.format=NAME")
         }

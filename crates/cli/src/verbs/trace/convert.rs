@@ -1,16 +1,17 @@
 //! `freewheel trace convert`.
 
+use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
-use freewheel::trace::{ConvertOptions, Converted, Damage, Format, convert};
+use freewheel::trace::{ConvertOptions, Converted, Damage, Format, convert, convert_stream};
 use freewheel::units::grouped;
 use serde::Serialize;
 
 use super::ReadArgs;
 use crate::failure::Failure;
 use crate::progress::Bars;
-use crate::{file, output, reading};
+use crate::{file, output, reading, standard_input};
 
 /// Convert a trace to Parquet or CSV, by the name of the output
 #[derive(Args)]
@@ -19,7 +20,7 @@ Examples:
   freewheel trace convert usr_0.csv.gz usr_0.parquet
   freewheel trace convert financial.spc disk3.csv.zst --device 3")]
 pub struct ConvertArgs {
-    /// The trace to read
+    /// The trace to read, or - for standard input
     input: PathBuf,
     /// The trace to write: .parquet, .csv, .csv.zst or .csv.gz
     output: PathBuf,
@@ -53,7 +54,16 @@ impl ConvertArgs {
         let converted = {
             let bars = Bars::default();
             let report = |reader: &_| reading::report(reader, &bars, "converting");
-            convert(&self.input, &self.output, &options, report)?
+            match standard_input::is_meant(&self.input) {
+                true => convert_stream(
+                    standard_input::NAME,
+                    io::stdin(),
+                    &self.output,
+                    &options,
+                    report,
+                )?,
+                false => convert(&self.input, &self.output, &options, report)?,
+            }
         };
         let Converted { format, records, other_devices, skipped, damaged } = converted;
         if let Some(damaged) = &damaged {
