@@ -43,6 +43,13 @@ impl Failure {
         self
     }
 
+    /// Calls what is at `path` by a name that people know.
+    pub fn naming(mut self, path: &Path, name: &str) -> Self {
+        let message = &mut self.diagnostic.message;
+        *message = message.replace(&path.display().to_string(), name);
+        self
+    }
+
     /// Puts the option whose value is to blame before the message.
     pub fn of_option(mut self, option: &str) -> Self {
         self.diagnostic.message = format!("{option} {}", self.diagnostic.message);
@@ -109,14 +116,17 @@ pub struct ReadingWords {
     pub lenient: &'static str,
     /// What names the format.
     pub format: &'static str,
+    /// What stands before the format's name there.
+    pub before_format: &'static str,
 }
 
 /// As options.
-const BY_OPTIONS: ReadingWords = ReadingWords { lenient: "--lenient", format: "--format" };
+const BY_OPTIONS: ReadingWords =
+    ReadingWords { lenient: "--lenient", format: "--format", before_format: "--format " };
 
-/// The way out where a trace is damaged or malformed.
+/// The way out where a trace is damaged, malformed or not certain.
 pub fn trace_help(kind: &ErrorKind, words: &ReadingWords) -> Option<String> {
-    let ReadingWords { lenient, format } = words;
+    let ReadingWords { lenient, format, before_format } = words;
     Some(match kind {
         ErrorKind::MalformedHeader => format!(
             "change its first line; if only names differ, and the columns are these in this order, \
@@ -143,6 +153,14 @@ pub fn trace_help(kind: &ErrorKind, words: &ReadingWords) -> Option<String> {
         ErrorKind::EmptyTrace => {
             "it may not have been written to its end: record or copy it again, or give another trace"
                 .into()
+        }
+        ErrorKind::UncertainFormat { choices: [first, second] } => {
+            format!("name it: {before_format}{first}, or {before_format}{second}")
+        }
+        ErrorKind::NoTiming => {
+            "give a trace with the times of its requests: `freewheel trace info` says what is in this \
+             one"
+            .into()
         }
         _ => return None,
     })

@@ -14,6 +14,7 @@ mod output;
 mod plot;
 mod progress;
 mod reading;
+mod standard_input;
 mod table;
 mod verbs;
 mod wrong_file_kind;

@@ -118,6 +118,11 @@ pub enum ErrorKind {
         /// The format it looks like.
         looks_like: Format,
     },
+    /// A trace fits two formats that differ by a factor.
+    UncertainFormat {
+        /// The formats.
+        choices: [Format; 2],
+    },
     /// A compressed trace is damaged.
     DamagedTrace {
         /// Records before the damage.
@@ -133,6 +138,8 @@ pub enum ErrorKind {
     NoDevice,
     /// A trace does not fit onto the drive.
     TraceTooLarge,
+    /// The times of a trace, if any, are too coarse to replay it.
+    NoTiming,
     /// A trace has no read and no write.
     NoRequests,
     /// The estimate of a scrub was to take too little or too much.
@@ -215,6 +222,9 @@ fn trace(error: &TraceError) -> ErrorKind {
         TraceError::NothingRead { .. } => ErrorKind::NothingRead,
         TraceError::Io { file, source } => unreadable(FileKind::Trace, file, source),
         TraceError::UnknownFormat { file, .. } => not_of_kind(FileKind::Trace, file),
+        TraceError::UncertainFormat { choices, .. } => {
+            ErrorKind::UncertainFormat { choices: *choices }
+        }
         TraceError::NeedsOneDevice { .. } => ErrorKind::SeveralDevices,
         _ => ErrorKind::Other,
     }
@@ -254,6 +264,7 @@ fn config(error: &ConfigError) -> ErrorKind {
         | ConfigError::PredictiveScheduler { .. }
         | ConfigError::QueueDepth { .. }
         | ConfigError::Workload { .. } => ErrorKind::ExperimentValue,
+        ConfigError::NoTiming { .. } => ErrorKind::NoTiming,
         ConfigError::Drive(error) => drive(error),
         ConfigError::Policy(_) => ErrorKind::UnknownPolicy,
         ConfigError::Format(_) => ErrorKind::UnknownFormat,

@@ -1,12 +1,15 @@
 //! Traces of block I/O: formats, how to read them, what they are like, and from one form to another.
 
+use std::io::Read;
 use std::path::Path;
 
 use freewheel_trace::TraceReader;
 
 use crate::Error;
 
-pub use freewheel_trace::{Character, ConvertOptions, Converted, Format, OpenOptions};
+pub use freewheel_trace::{
+    Character, ConvertOptions, Converted, Format, OpenOptions, SpooledTrace, Timing,
+};
 
 /// Writes the trace at `input` to `output`, whose name ends in `.parquet`, `.csv`, `.csv.zst` or
 /// `.csv.gz`. `report` receives the reader now and then, for a progress bar.
@@ -30,4 +33,16 @@ pub fn convert_trace(
     report: impl FnMut(&TraceReader),
 ) -> Result<Converted, Error> {
     Ok(freewheel_trace::convert(input, output, options, report)?)
+}
+
+/// Writes the trace that comes on `stream`, in any format but Parquet, as [`convert_trace`] does. Messages
+/// call the trace `name`.
+pub fn convert_stream(
+    name: &str,
+    stream: impl Read + Send + 'static,
+    output: &Path,
+    options: &ConvertOptions,
+    report: impl FnMut(&TraceReader),
+) -> Result<Converted, Error> {
+    Ok(freewheel_trace::convert_stream(name, stream, output, options, report)?)
 }

@@ -34,7 +34,7 @@ pub(crate) use postmark::cleaning_options;
 pub use postmark::{PostmarkCleaner, PostmarkWorkload};
 pub(crate) use sectors::{check_sectors, sector};
 pub(crate) use workload::check_workload;
-pub use workload::{ThinkTimeDistribution, TraceWorkload, Workload, open};
+pub use workload::{ThinkTimeDistribution, TraceWorkload, Workload, check_timing, open};
 
 pub use crate::experiment::{Experiment, Observer, Planners, Progress};
 pub use crate::result::{PassResult, PostmarkResult, ReferenceRun, WriteBackReferences};

@@ -9,7 +9,7 @@ use freewheel_model::sched::{POLICIES, PolicySpec};
 use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_sim::RunResult;
 use freewheel_sim::config::{
-    ArrayConfig, ConfigError, Experiment, SimConfig, TraceWorkload, Workload, open,
+    ArrayConfig, ConfigError, Experiment, SimConfig, TraceWorkload, Workload, check_timing, open,
 };
 use freewheel_sim::library;
 use freewheel_sim::source::{PlacementError, REPLAY_WINDOW};
@@ -307,6 +307,7 @@ fn characterize(
     progress: ProgressSink<'_>,
 ) -> Result<Character, ConfigError> {
     let mut reader: TraceReader = open(trace)?;
+    check_timing(reader.format(), &trace.file)?;
     let mut characterizer = Characterizer::new(reader.format());
     let mut devices = BTreeSet::new();
     let observe = |record: &Record| {

@@ -4,6 +4,7 @@
 //! Non-goals: changing requests: choosing a device is the only filter.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::Path;
 
 use serde::{Serialize, Serializer};
@@ -55,13 +56,34 @@ pub fn convert(
         return Err(TraceError::SameFile { file: path_text(output) });
     }
     // The writer comes first: it rejects a wrong output name before a long file is read.
-    let mut writer = TraceWriter::create(output)?;
-    let mut reader = TraceReader::open(input, &options.open)?;
+    let writer = TraceWriter::create(output)?;
+    copy(TraceReader::open(input, &options.open)?, writer, options.device, &mut report)
+}
+
+/// The same of a trace from any stream but Parquet; `name` is for messages.
+pub fn convert_stream(
+    name: &str,
+    stream: impl Read + Send + 'static,
+    output: &Path,
+    options: &ConvertOptions,
+    mut report: impl FnMut(&TraceReader),
+) -> Result<Converted, TraceError> {
+    let writer = TraceWriter::create(output)?;
+    let reader = TraceReader::from_reader(name, stream, &options.open)?;
+    copy(reader, writer, options.device, &mut report)
+}
+
+fn copy(
+    mut reader: TraceReader,
+    mut writer: TraceWriter,
+    device: Option<u32>,
+    report: &mut dyn FnMut(&TraceReader),
+) -> Result<Converted, TraceError> {
     let mut seen = 0;
     let mut others = BTreeMap::<u32, u64>::new();
     while let Some(record) = reader.next() {
         let record = record?;
-        if options.device.is_none_or(|device| device == record.device) {
+        if device.is_none_or(|device| device == record.device) {
             writer.write(&record)?;
         } else {
             *others.entry(record.device).or_default() += 1;
@@ -72,12 +94,12 @@ pub fn convert(
         }
     }
     if seen == 0 {
-        check_not_all_lost(input, &reader)?;
+        check_not_all_lost(&reader)?;
     }
     let other_devices = others.values().sum();
-    if let Some(device) = options.device.filter(|_| seen > 0 && seen == other_devices) {
+    if let Some(device) = device.filter(|_| seen > 0 && seen == other_devices) {
         let devices = others.keys().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        return Err(TraceError::NoDevice { file: path_text(input), device, devices });
+        return Err(TraceError::NoDevice { file: reader.file().to_owned(), device, devices });
     }
     writer.finish()?;
     Ok(Converted {
@@ -90,9 +112,9 @@ pub fn convert(
 }
 
 /// Err where lenient reading of the whole trace has given no record, though it has some.
-fn check_not_all_lost(input: &Path, reader: &TraceReader) -> Result<(), TraceError> {
+fn check_not_all_lost(reader: &TraceReader) -> Result<(), TraceError> {
     if let Some(first) = reader.first_skipped() {
-        let (file, skipped) = (path_text(input), reader.skipped());
+        let (file, skipped) = (reader.file().to_owned(), reader.skipped());
         return Err(TraceError::NothingRead { file, skipped, first: first.to_string() });
     }
     match reader.damaged() {

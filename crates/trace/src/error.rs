@@ -71,6 +71,16 @@ pub enum TraceError {
         /// How it begins.
         found: String,
     },
+    /// The file fits two formats that differ by a factor.
+    #[error("{file}: its format is not certain: {question}?")]
+    UncertainFormat {
+        /// The file.
+        file: String,
+        /// What tells the two apart.
+        question: &'static str,
+        /// The formats.
+        choices: [Format; 2],
+    },
     /// A Parquet trace came from something that cannot seek.
     #[error("{file}: a Parquet trace is read from a file, not from a stream")]
     ParquetNeedsFile {

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Chain, Cursor, ErrorKind, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -39,6 +39,14 @@ pub(crate) struct Progress {
 impl Progress {
     pub fn of_total(total: u64) -> Self {
         Self { total, ..Self::default() }
+    }
+
+    /// The progress through `files` too.
+    pub fn with(mut self, files: &[PathBuf]) -> io::Result<Self> {
+        for file in files {
+            self.total += file.metadata()?.len();
+        }
+        Ok(self)
     }
 
     pub fn advance(&self, bytes: u64) {

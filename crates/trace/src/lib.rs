@@ -31,6 +31,7 @@ mod record;
 mod regions;
 mod scan;
 mod source;
+mod spool;
 mod write;
 
 pub use characterize::{
@@ -38,12 +39,13 @@ pub use characterize::{
     JumpSummary, Mix, RateBin, RateOverTime, ResponseTimes, Reuse, Sequentiality, SizeBucket,
     SizeSummary, Sizes, Skew, characterize,
 };
-pub use convert::{ConvertOptions, Converted, convert, is_same_file};
+pub use convert::{ConvertOptions, Converted, convert, convert_stream, is_same_file};
 pub use error::{Damaged, Malformed, TraceError, UnknownFormatName};
-pub use format::Format;
+pub use format::{Format, Timing};
 pub use info::{DeviceInfo, InfoCollector, MISSING_COMPLETIONS_ONE_IN, TraceInfo};
 pub use input::{Compression, Damage};
 pub use read_error::read_text;
 pub use reader::{OpenOptions, Report, TraceReader};
 pub use record::{REQUEST_BLOCKS_MAX, Record, VOLUME_BLOCKS_MAX};
+pub use spool::SpooledTrace;
 pub use write::{CsvWriter, ParquetWriter, PendingFile, TraceWriter};

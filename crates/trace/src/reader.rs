@@ -12,6 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Damaged, Fault, Origin, TraceError, path_text, printable};
+use crate::format::Question;
+use crate::format::blktrace::{open_processors, other_processors};
 use crate::format::parquet::{ParquetSource, is_parquet};
 use crate::input::{Damage, DamageMet, Input, Progress};
 use crate::read_error::{IN_UTF_16, plain};
@@ -73,7 +75,27 @@ impl TraceReader {
             let damage = DamageMet::default();
             return Ok(Self::new(origin, options, Box::new(source), progress, damage));
         }
+        if origin.format == Format::Blktrace {
+            return Self::start_processors(path, origin, options, input);
+        }
         Self::start(origin, options, input)
+    }
+
+    /// Reads the files of all processors of a binary blktrace.
+    fn start_processors(
+        path: &Path,
+        origin: Origin,
+        options: &OpenOptions,
+        input: Input,
+    ) -> Result<Self, TraceError> {
+        let others = other_processors(path);
+        let damage = input.damage();
+        let opened = others.and_then(|others| {
+            let progress = input.progress.clone().with(&others)?;
+            Ok((open_processors(input, &others, &progress)?, progress))
+        });
+        let (source, progress) = opened.map_err(|error| TraceError::io(&origin.file, error))?;
+        Ok(Self::new(origin, options, source, progress, damage))
     }
 
     /// Reads a trace from any stream but Parquet; `name` is for messages.
@@ -117,6 +139,11 @@ impl TraceReader {
             first_skipped: None,
             origin,
         }
+    }
+
+    /// Name of the trace, for messages.
+    pub(crate) fn file(&self) -> &str {
+        &self.origin.file
     }
 
     /// The format, named or recognised.
@@ -261,8 +288,17 @@ fn origin(file: String, input: &Input, options: &OpenOptions) -> Result<Origin, 
     Err(match input.damage().get() {
         Some(damage) => TraceError::Damaged(Box::new(damaged(&file, damage, Position::default()))),
         None if input.head.is_empty() => TraceError::Empty { file },
-        None => TraceError::UnknownFormat { file, found: beginning(&input.head) },
+        None => unknown_format(file, &input.head),
     })
+}
+
+fn unknown_format(file: String, head: &[u8]) -> TraceError {
+    match Format::question(head) {
+        Some(Question { says: question, choices, .. }) => {
+            TraceError::UncertainFormat { file, question, choices: *choices }
+        }
+        None => TraceError::UnknownFormat { file, found: beginning(head) },
+    }
 }
 
 fn damaged(name: &str, damage: &Damage, last: Position) -> Damaged {

@@ -6,7 +6,7 @@
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Op, SimTime, VolumeBlock};
 
 use crate::error::Fault;
-use crate::scan::Number;
+use crate::scan::{Number, TOO_LONG, TimeUnit, Token};
 
 /// The most blocks that one request may cover: 2^32 - 1, just below 2 TiB. A longer one is
 /// malformed.
@@ -66,6 +66,13 @@ impl Extent {
     /// Extent of a flush.
     pub const NONE: Self = Self { start: VolumeBlock::ZERO, blocks: Blocks::ZERO, widened: false };
 
+    /// A request for these blocks, without completion and without FUA.
+    #[inline]
+    pub fn request(self, arrival: SimTime, op: Op, device: u32) -> Record {
+        let Self { start, blocks, widened } = self;
+        Record { arrival, op, device, start, blocks, widened, completion: None, fua: false }
+    }
+
     /// The blocks that hold `length` bytes from byte `offset`, rounded outward.
     #[inline]
     pub fn of_bytes(offset: Number, length: Number) -> Result<Self, Fault> {
@@ -111,6 +118,18 @@ pub(crate) fn completion_after(arrival: SimTime, completion: Number) -> Result<S
         return Err(completion.fault("the request would complete before it arrives"));
     }
     Ok(SimTime::from_ns(completion.value))
+}
+
+/// The completion a response time after the arrival.
+#[inline]
+pub(crate) fn completion_later(
+    arrival: SimTime,
+    response: Token,
+    unit: TimeUnit,
+) -> Result<SimTime, Fault> {
+    let end = arrival.ns().checked_add(response.time(unit)?.ns());
+    let end = end.ok_or_else(|| response.fault(TOO_LONG))?;
+    completion_after(arrival, Number { name: response.name, value: end })
 }
 
 #[cfg(test)]

@@ -7,6 +7,9 @@ use freewheel_units::SimTime;
 
 use crate::error::Fault;
 
+/// What is wrong with a response time whose end is no time.
+pub(crate) const TOO_LONG: &str = "the request would complete past 2^64 ns";
+
 /// A field of a line: its name in the format and its bytes, without the blanks around them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Token<'a> {
@@ -47,7 +50,7 @@ impl Number {
 
     #[cold]
     pub fn too_long(self) -> Fault {
-        self.fault("the request would complete past 2^64 ns")
+        self.fault(TOO_LONG)
     }
 
     /// The number as a device.

@@ -72,3 +72,78 @@ fn vscsi_survives_damage() {
 fn parquet_survives_damage() {
     check_corpus_and_mutations(Format::Parquet);
 }
+
+#[test]
+fn alibaba_csv_survives_damage() {
+    check_corpus_and_mutations(Format::AlibabaCsv);
+}
+
+#[test]
+fn tencent_csv_survives_damage() {
+    check_corpus_and_mutations(Format::TencentCsv);
+}
+
+#[test]
+fn tencent_bytes_csv_survives_damage() {
+    check_corpus_and_mutations(Format::TencentBytesCsv);
+}
+
+#[test]
+fn systor17_survives_damage() {
+    check_corpus_and_mutations(Format::Systor17);
+}
+
+#[test]
+fn hfplayer_csv_survives_damage() {
+    check_corpus_and_mutations(Format::HfplayerCsv);
+}
+
+#[test]
+fn flashnet_csv_survives_damage() {
+    check_corpus_and_mutations(Format::FlashnetCsv);
+}
+
+#[test]
+fn arc_lis_survives_damage() {
+    check_corpus_and_mutations(Format::ArcLis);
+}
+
+#[test]
+fn thesios_csv_survives_damage() {
+    check_corpus_and_mutations(Format::ThesiosCsv);
+}
+
+#[test]
+fn blkparse_survives_damage() {
+    check_corpus_and_mutations(Format::Blkparse);
+}
+
+#[test]
+fn blktrace_survives_damage() {
+    check_corpus_and_mutations(Format::Blktrace);
+}
+
+#[test]
+fn fio_iolog_survives_damage() {
+    check_corpus_and_mutations(Format::FioIolog);
+}
+
+#[test]
+fn fio_iolog_v2_survives_damage() {
+    check_corpus_and_mutations(Format::FioIologV2);
+}
+
+#[test]
+fn mqsim_survives_damage() {
+    check_corpus_and_mutations(Format::Mqsim);
+}
+
+#[test]
+fn lcs_survives_damage() {
+    check_corpus_and_mutations(Format::Lcs);
+}
+
+#[test]
+fn oracle_general_survives_damage() {
+    check_corpus_and_mutations(Format::OracleGeneral);
+}

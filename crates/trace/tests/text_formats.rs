@@ -230,42 +230,82 @@ fn a_line_that_is_too_long_is_one_malformed_record() {
     assert!(malformed.value.len() < 50);
 }
 
-/// Each text format, one good record of it and one that is wrong.
-const LINES: [(Format, &str, &str); 6] = [
-    (Format::FreewheelCsv, "5,R,4096,512,0,9", "5,R,x,512,0,9"),
-    (Format::MsrCsv, "128166372003061629,h,0,Read,512,512,9", "x,h,0,Read,512,512,9"),
-    (Format::Spc, "0,8,512,r,1.5", "0,8,512,r,soon"),
-    (Format::HeimdallText, "1.5 0 512 512 1", "1.5 0 512 512 2"),
-    (Format::DisksimAscii, "1.5 0 3 8 1", "1.5 0 3 8 z"),
-    (Format::DisksimValidate, "R Miss 16 8 1000.5 1.5", "X Miss 16 8 1000.5 1.5"),
+/// A text format: the header that it needs, one good record and one that is wrong.
+struct Sample {
+    format: Format,
+    header: &'static str,
+    good: &'static str,
+    bad: &'static str,
+}
+
+const fn sample(format: Format, good: &'static str, bad: &'static str) -> Sample {
+    Sample { format, header: "", good, bad }
+}
+
+const SAMPLES: [Sample; 18] = [
+    sample(Format::FreewheelCsv, "5,R,4096,512,0,9", "5,R,x,512,0,9"),
+    sample(Format::MsrCsv, "128166372003061629,h,0,Read,512,512,9", "x,h,0,Read,512,512,9"),
+    sample(Format::Spc, "0,8,512,r,1.5", "0,8,512,r,soon"),
+    sample(Format::HeimdallText, "1.5 0 512 512 1", "1.5 0 512 512 2"),
+    sample(Format::DisksimAscii, "1.5 0 3 8 1", "1.5 0 3 8 z"),
+    sample(Format::DisksimValidate, "R Miss 16 8 1000.5 1.5", "X Miss 16 8 1000.5 1.5"),
+    sample(Format::Systor17, "1.5,0.1,R,0,512,512", "1.5,0.1,X,0,512,512"),
+    sample(Format::AlibabaCsv, "1,R,512,512,9", "1,T,512,512,9"),
+    sample(Format::FlashnetCsv, "0.5,84,0,512,512,0.6,512", "0.5,84,3,512,512,0.6,512"),
+    sample(Format::TencentCsv, "9,8,8,0,1", "9,8,8,2,1"),
+    sample(Format::TencentBytesCsv, "9,4096,4096,0,1", "9,4096,4096,2,1"),
+    sample(Format::Mqsim, "1000 0 3 8 1", "1000 0 3 8 2"),
+    sample(Format::ArcLis, "7 1 0 0", "7 one 0 0"),
+    sample(Format::FioIologV2, "sdb read 512 512", "sdb scan 512 512"),
+    sample(Format::FioIolog, "5 sdb read 512 512", "5 sdb scan 512 512"),
+    sample(Format::Blkparse, "8,0 1 1 0.5 9 Q R 8 + 8 [dd]", "8,0 1 1 0.5 9 Q R 8 + x [dd]"),
+    Sample {
+        format: Format::HfplayerCsv,
+        header: "#ELAPSED_USECS.D,CMD.S,LBA.I,NBLKS.I\n",
+        good: "1.5,RD_IN,8,8",
+        bad: "1.5,TUR,8,8",
+    },
+    Sample {
+        format: Format::ThesiosCsv,
+        header: "filename,file_offset,op_type,request_io_size_bytes,start_time\n",
+        good: "a,0,READ,512,1.5",
+        bad: "a,0,ERASE,512,1.5",
+    },
 ];
 
 #[test]
 fn every_text_format_names_file_and_line_of_a_malformed_record() {
-    let text_formats = Format::ALL.len() - LINES.len();
-    assert_eq!(text_formats, 3, "a text format is missing: the others are binary");
-    for (format, good, bad) in LINES {
-        let text = format!("# a comment\r\n\n{good}\r\n{good}\n{bad}\n{good}\n");
+    let others = Format::ALL.len() - SAMPLES.len();
+    assert_eq!(others, 6, "a text format is missing: the others are binary");
+    for Sample { format, header, good, bad } in SAMPLES {
+        let text = format!("# a comment\r\n\n{header}{good}\r\n{good}\n{bad}\n{good}\n");
         let error = reader(text.as_bytes(), Some(format), false).find_map(Result::err).unwrap();
         let text = error.to_string();
-        assert!(text.starts_with("trace: line 5 (record 3, byte "), "{format}: {text}");
+        let line = 5 + header.lines().count();
+        let says = format!("trace: line {line} (record 3, byte ");
+        assert!(text.starts_with(&says), "{format}: {text}");
     }
 }
 
 #[test]
 fn a_byte_order_mark_before_a_text_changes_nothing_but_the_place() {
-    for (format, good, bad) in LINES {
-        for header in ["", CSV_HEADER] {
-            if !header.is_empty() && format != Format::FreewheelCsv {
-                continue;
-            }
+    for Sample { format, header, good, bad } in SAMPLES {
+        let headers =
+            if format == Format::FreewheelCsv { vec![header, CSV_HEADER] } else { vec![header] };
+        for header in headers {
             let text = format!("{header}{good}\n{good}\n");
             let marked = format!("\u{feff}{text}");
-            assert_eq!(records(marked.as_bytes(), format), records(text.as_bytes(), format));
+            let read = |text: &str| -> Vec<Record> {
+                reader(text.as_bytes(), Some(format), false).map(Result::unwrap).collect()
+            };
+            assert_eq!(read(&marked), read(&text), "{format}");
+            assert_eq!(Format::detect(marked.as_bytes()), Format::detect(text.as_bytes()));
         }
-        let error = malformed(format!("\u{feff}{good}\n{bad}\n").as_bytes(), format);
-        let offset = 3 + good.len() as u64 + 1;
-        assert_eq!((error.line, error.offset_bytes), (Some(2), Some(offset)), "{format}");
+        let text = format!("\u{feff}{header}{good}\n{bad}\n");
+        let error = malformed(text.as_bytes(), format);
+        let offset = (3 + header.len() + good.len() + 1) as u64;
+        let line = 2 + header.lines().count() as u64;
+        assert_eq!((error.line, error.offset_bytes), (Some(line), Some(offset)), "{format}");
     }
 }
 

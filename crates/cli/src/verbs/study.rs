@@ -15,6 +15,7 @@ use freewheel::{PolicySpec, StudyOptions, StudyReport};
 use crate::failure::Failure;
 use crate::progress::Bars;
 use crate::reading::READING;
+use crate::standard_input::{self, GivenTrace};
 use crate::{file, number, output};
 
 /// Say what each optimisation would do for a trace on a drive, in one HTML report
@@ -24,7 +25,7 @@ Examples:
   freewheel study pgbench.csv.zst
   freewheel study usr_0.csv.gz --drive atlas10k --scale --policy sptf --policy asatf:0.01")]
 pub struct StudyArgs {
-    /// The trace; .gz and .zst are read as they are
+    /// The trace, or - for standard input; .gz and .zst are read as they are
     trace: PathBuf,
     /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file
     #[arg(long, value_name = "NAME", default_value = DEFAULT_DRIVE)]
@@ -101,7 +102,9 @@ impl StudyArgs {
         let folder = self.out.clone().unwrap_or_else(|| default_folder(&self.trace, &self.drive));
         file::ensure_writable_folder(&folder)?;
         let stopwatch = Stopwatch::default();
-        let study = self.study(&stopwatch)?;
+        let trace = GivenTrace::new(&self.trace)?;
+        let study =
+            self.study(trace.path(), &stopwatch).map_err(|failure| trace.naming(failure))?;
         let page = folder.join("report.html");
         let json = output::json(&study)?;
         let files = [(page.as_path(), &*study.html()), (&folder.join("report.json"), &*json)];
@@ -113,7 +116,7 @@ impl StudyArgs {
         }
     }
 
-    fn study(&self, stopwatch: &Stopwatch) -> Result<StudyReport, Failure> {
+    fn study(&self, trace: &Path, stopwatch: &Stopwatch) -> Result<StudyReport, Failure> {
         let bars = Bars::default();
         let show = |progress: StudyProgress<'_>| match progress {
             StudyProgress::Reading { done, total } => bars.set(READING, done, total),
@@ -123,12 +126,15 @@ impl StudyArgs {
             }
             StudyProgress::Scrubbing { done, total } => bars.set("scrub", done, total),
         };
-        Ok(freewheel::study(&self.options(), Some(stopwatch), &show)?)
+        let mut report = freewheel::study(&self.options(trace), Some(stopwatch), &show)?;
+        // A temporary file has another name each time, and results are the same each time.
+        report.study.options.trace.file = standard_input::path_for_results(&self.trace);
+        Ok(report)
     }
 
-    fn options(&self) -> StudyOptions {
+    fn options(&self, trace: &Path) -> StudyOptions {
         let trace = TraceWorkload {
-            file: self.trace.clone(),
+            file: trace.to_owned(),
             format: self.format.map(|format| format.name().to_owned()),
             lenient: self.lenient,
             device: self.device,
@@ -157,9 +163,10 @@ impl StudyArgs {
 
 /// `out/pgbench` for `data/pgbench.csv.zst` on the usual drive, `out/pgbench-mine` on `./mine.toml`.
 fn default_folder(trace: &Path, drive: &str) -> PathBuf {
+    let trace = &standard_input::path_for_results(trace);
     let compression = trace.extension().and_then(OsStr::to_str);
     let is_compressed = matches!(compression, Some("gz" | "zst"));
-    let plain = if is_compressed { trace.with_extension("") } else { trace.to_owned() };
+    let plain = if is_compressed { trace.with_extension("") } else { trace.clone() };
     let mut name = plain.file_stem().unwrap_or(OsStr::new("study")).to_owned();
     if drive != DEFAULT_DRIVE {
         name.push("-");
@@ -186,6 +193,7 @@ mod tests {
         assert_eq!(folder("data/pgbench-ext4.csv.zst"), Path::new("out/pgbench-ext4"));
         assert_eq!(folder("usr.0.parquet"), Path::new("out/usr.0"));
         assert_eq!(folder("cello"), Path::new("out/cello"));
+        assert_eq!(folder("-"), Path::new("out/stdin"));
     }
 
     #[test]

@@ -21,4 +21,5 @@ mod scaled_drives;
 mod schemas;
 mod serve;
 mod shingled;
+mod traces;
 mod ways_out;

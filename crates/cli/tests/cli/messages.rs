@@ -14,8 +14,8 @@ fn a_wrong_name_is_answered_with_the_names_there_are() {
     assert!(drive.contains("`atlas`") && drive.contains("atlas10k, cheetah18lp"), "{drive}");
     let policy = message(&["study", &bench.at("trace.csv"), "--policy", "sptff"]);
     assert!(policy.contains("`sptff`") && policy.contains("sptf, sptf-sw, asatf"), "{policy}");
-    let format = message(&["trace", "info", &bench.at("trace.csv"), "--format", "blktrace"]);
-    assert!(format.contains("`blktrace`") && format.contains("hp-srt, freewheel-csv"), "{format}");
+    let format = message(&["trace", "info", &bench.at("trace.csv"), "--format", "blktraces"]);
+    assert!(format.contains("`blktraces`") && format.contains("hp-srt, freewheel-csv"), "{format}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use freewheel_model::electronics::spec::QUEUE_DEPTH_MAX;
 use freewheel_model::sched::ParsePolicyError;
-use freewheel_trace::{TraceError, UnknownFormatName};
+use freewheel_trace::{Format, TraceError, UnknownFormatName};
 use thiserror::Error;
 
 use crate::library::DriveError;
@@ -78,6 +78,16 @@ pub enum ConfigError {
     Workload {
         /// Key, value and what is allowed.
         message: String,
+    },
+    /// The trace's times are no times of requests to a disk.
+    #[error("{}: its format, {format}, {times}: no response time of a disk can be told from it", .file.display())]
+    NoTiming {
+        /// The trace.
+        file: PathBuf,
+        /// Its format.
+        format: Format,
+        /// What the format has.
+        times: &'static str,
     },
     /// The drive.
     #[error(transparent)]

@@ -1,8 +1,10 @@
 //! Sources of an experiment's requests.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use freewheel_trace::{Format, MISSING_COMPLETIONS_ONE_IN, OpenOptions, TraceInfo, TraceReader};
+use freewheel_trace::{
+    Format, MISSING_COMPLETIONS_ONE_IN, OpenOptions, Timing, TraceInfo, TraceReader,
+};
 use freewheel_units::{Blocks, SimDuration, grouped};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -115,6 +117,9 @@ pub(crate) fn check_workload(
     {
         return wrong(format!("`file`: {} holds no requests: give another trace", file.display()));
     }
+    if let (Workload::Trace(TraceWorkload { file, .. }), Some(info)) = (workload, trace) {
+        check_timing(info.format, file)?;
+    }
     match workload {
         Workload::Closed { requests: 0, .. } | Workload::Open { requests: 0, .. } => {
             wrong("`requests` is 0: at least 1 is needed".into())
@@ -149,6 +154,18 @@ pub(crate) fn check_workload(
         }
         _ => Ok(()),
     }
+}
+
+/// Err for a trace, of this format, that tells the order of requests only.
+pub fn check_timing(format: Format, file: &Path) -> Result<(), ConfigError> {
+    let times = match format.timing() {
+        Timing::Recorded => return Ok(()),
+        Timing::Seconds => {
+            "has times in whole seconds, in which a disk serves hundreds of requests"
+        }
+        Timing::None => "has no times",
+    };
+    Err(ConfigError::NoTiming { file: file.to_owned(), format, times })
 }
 
 /// Opens the trace of a workload.

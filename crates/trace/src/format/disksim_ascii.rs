@@ -6,9 +6,9 @@
 //!
 //! Detection requires a decimal point in at least one of the first times. MQSim uses the same columns
 //! with times in whole nanoseconds. Read as milliseconds they would be wrong by a million, without a
-//! sign of it. So a DiskSim trace in whole milliseconds must be named.
+//! sign of it. So for a DiskSim trace in whole milliseconds the user is asked (see `mqsim`).
 
-use super::{Format, Row};
+use super::{Format, Row, Timing};
 use crate::error::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::{Fields, TimeUnit, Token};
@@ -20,6 +20,7 @@ pub(super) const ROW: Row = Row {
     name: "disksim-ascii",
     description: "text: arrival in ms, device, block, blocks (512 B), flags in hex (bit 0 read)",
     rebased: false,
+    timing: Timing::Recorded,
     detect: |head| has_fractions(head) && most_lines_parse(head, &mut DisksimAscii),
     open: Some(|input| Ok(Box::new(LineSource::new(input.into_stream(), DisksimAscii)))),
 };
@@ -35,16 +36,7 @@ impl LineDecoder for DisksimAscii {
         let extent = Extent::of_blocks(start, count)?;
         let op = op(fields.next("flags")?)?;
         fields.end()?;
-        Ok(Record {
-            arrival,
-            op,
-            device,
-            start: extent.start,
-            blocks: extent.blocks,
-            widened: extent.widened,
-            completion: None,
-            fua: false,
-        })
+        Ok(extent.request(arrival, op, device))
     }
 }
 
@@ -65,7 +57,8 @@ fn is_odd_digit(digit: u8) -> bool {
     (digit & 1 == 1) == digit.is_ascii_digit()
 }
 
-fn has_fractions(head: &[u8]) -> bool {
+/// Whether a time has a decimal point.
+pub(super) fn has_fractions(head: &[u8]) -> bool {
     let times = head.split(|&byte| byte == b'\n').map(|line| Fields::blank(line).next("time"));
     times.flatten().any(|time| time.text.contains(&b'.'))
 }

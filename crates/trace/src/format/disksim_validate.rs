@@ -10,7 +10,7 @@
 
 use freewheel_units::{Op, SimDuration, SimTime};
 
-use super::{Format, Row};
+use super::{Format, Row, Timing};
 use crate::error::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::{Fields, TimeUnit, Token};
@@ -21,6 +21,7 @@ pub(super) const ROW: Row = Row {
     name: "disksim-validate",
     description: "text: R or W, hit kind, block, blocks (512 B), measured response in us, delay before it in us",
     rebased: false,
+    timing: Timing::Recorded,
     detect: |head| most_lines_parse(head, &mut DisksimValidate::default()),
     open: Some(|input| {
         Ok(Box::new(LineSource::new(input.into_stream(), DisksimValidate::default())))
@@ -46,16 +47,7 @@ impl LineDecoder for DisksimValidate {
         let arrival = after.unwrap_or(SimTime::ZERO);
         let completion = later(arrival, measured)?;
         self.completed = Some(completion);
-        Ok(Record {
-            arrival,
-            op,
-            device: 0,
-            start: extent.start,
-            blocks: extent.blocks,
-            widened: extent.widened,
-            completion: Some(completion),
-            fua: false,
-        })
+        Ok(Record { completion: Some(completion), ..extent.request(arrival, op, 0) })
     }
 }
 

@@ -7,12 +7,11 @@
 
 use freewheel_units::{Op, SimTime};
 
-use super::{Format, Row};
+use super::{Format, Row, Timing};
 use crate::error::{Fault, printable};
-use crate::input::without_byte_order_mark;
 use crate::record::{Extent, Record, completion_after};
 use crate::scan::{Fields, Token};
-use crate::source::{LineDecoder, LineSource, most_lines_parse};
+use crate::source::{LineDecoder, LineSource, first_line, most_lines_parse};
 
 /// The header line.
 pub(crate) const HEADER: &str = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns";
@@ -22,6 +21,7 @@ pub(super) const ROW: Row = Row {
     name: "freewheel-csv",
     description: "CSV with header: arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns; op R W F T",
     rebased: false,
+    timing: Timing::Recorded,
     // No other format has this header, so a malformed record after it is an error of a CSV. A header
     // with some of these names is taken for a wrong header of this format, with an error that says so.
     detect: |head| {
@@ -31,12 +31,6 @@ pub(super) const ROW: Row = Row {
     },
     open: Some(|input| Ok(Box::new(LineSource::new(input.into_stream(), FreewheelCsv::default())))),
 };
-
-fn first_line(head: &[u8]) -> &[u8] {
-    let head = without_byte_order_mark(head);
-    let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    line.strip_suffix(b"\r").unwrap_or(line)
-}
 
 /// Most of the six columns that a header of this format may lack.
 const KNOWN_LACK_MAX: usize = 4;
@@ -81,12 +75,11 @@ fn header_fault(line: &[u8]) -> Fault {
 struct FreewheelCsv {}
 
 impl LineDecoder for FreewheelCsv {
-    fn is_header(&self, line: &[u8]) -> bool {
-        line == HEADER.as_bytes()
-    }
-
-    fn header_fault(&self, line: &[u8]) -> Option<Fault> {
-        (names_columns(line) && !self.is_header(line)).then(|| header_fault(line))
+    fn take_header(&mut self, line: &[u8]) -> Result<bool, Fault> {
+        match line == HEADER.as_bytes() {
+            false if names_columns(line) => Err(header_fault(line)),
+            is_header => Ok(is_header),
+        }
     }
 
     fn parse(&mut self, line: &[u8]) -> Result<Record, Fault> {
@@ -98,16 +91,7 @@ impl LineDecoder for FreewheelCsv {
         let fua = flag(fields.next("fua")?)?;
         let completion = completion(arrival, fields.next("complete_ns")?)?;
         fields.end()?;
-        Ok(Record {
-            arrival,
-            op,
-            device: 0,
-            start: extent.start,
-            blocks: extent.blocks,
-            widened: extent.widened,
-            completion,
-            fua,
-        })
+        Ok(Record { completion, fua, ..extent.request(arrival, op, 0) })
     }
 }
 

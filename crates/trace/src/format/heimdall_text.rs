@@ -6,7 +6,7 @@
 //! the format is DiskSim's. Only a DiskSim trace whose first thousand requests are whole multiples of
 //! 256 KiB on 256 KiB boundaries is mistaken; its format must be named. Times stay as they are.
 
-use super::{Format, Row};
+use super::{Format, Row, Timing};
 use crate::error::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::{Fields, TimeUnit, Token};
@@ -18,6 +18,7 @@ pub(super) const ROW: Row = Row {
     name: "heimdall-text",
     description: "text: arrival in ms, device, offset in bytes, size in bytes, 1 read or 0 write",
     rebased: false,
+    timing: Timing::Recorded,
     detect,
     open: Some(|input| Ok(Box::new(LineSource::new(input.into_stream(), ANY_BYTES)))),
 };
@@ -49,16 +50,7 @@ impl LineDecoder for HeimdallText {
         }
         let op = op(fields.next("is_read")?)?;
         fields.end()?;
-        Ok(Record {
-            arrival,
-            op,
-            device,
-            start: extent.start,
-            blocks: extent.blocks,
-            widened: extent.widened,
-            completion: None,
-            fua: false,
-        })
+        Ok(extent.request(arrival, op, device))
     }
 }
 

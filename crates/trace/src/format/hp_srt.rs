@@ -26,7 +26,7 @@
 //! Suspect requests are malformed records: lenient reading counts and skips them. Times are made
 //! relative to the first record.
 
-use super::{Format, Row};
+use super::{Format, Row, Timing};
 use crate::error::Fault;
 use crate::record::{Extent, Record, completion_after};
 use crate::scan::{Number, whole_number};
@@ -45,6 +45,7 @@ pub(super) const ROW: Row = Row {
     name: "hp-srt",
     description: "HP SRT: text header, then big-endian records of 52 or 56 bytes",
     rebased: true,
+    timing: Timing::Recorded,
     detect: |head| head.starts_with(MAGIC),
     open: Some(|input| {
         let (head, decoder) = (input.head.clone(), HpSrt { sector_bytes: SECTOR_BYTES });

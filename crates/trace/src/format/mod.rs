@@ -2,16 +2,33 @@
 //!
 //! Goals: a format is recognised by its content; a guess that could be wrong by a factor is not
 //! made, the user is asked to name the format instead.
-//! Non-goals: formats without addresses or without times.
+//! A trace without fine times is read, and its format says so.
+//! Non-goals: formats without addresses.
 
+mod alibaba_csv;
+mod arc_lis;
+pub(crate) mod blkparse;
+pub(crate) mod blktrace;
+mod columns;
 mod disksim_ascii;
 mod disksim_validate;
+mod fio_iolog;
+mod flashnet_csv;
 pub(crate) mod freewheel_csv;
 mod heimdall_text;
+mod hfplayer_csv;
 mod hp_srt;
+mod lcs;
+mod libcachesim;
+mod mqsim;
 mod msr_csv;
+mod names;
+mod oracle_general;
 pub(crate) mod parquet;
 mod spc;
+mod systor17;
+mod tencent_csv;
+mod thesios_csv;
 mod vscsi;
 
 use std::fmt;
@@ -36,18 +53,60 @@ pub enum Format {
     HpSrt,
     /// Freewheel's recorded CSV.
     FreewheelCsv,
+    /// Events of Linux's block layer as `blktrace` writes them, binary.
+    Blktrace,
+    /// libCacheSim's `lcs`, versions 1 to 8.
+    Lcs,
+    /// fio's iolog, version 3.
+    FioIolog,
+    /// fio's iolog, version 2, which has no times.
+    FioIologV2,
+    /// CSV of hfplayer.
+    HfplayerCsv,
+    /// CSV of Google's storage servers, as of Thesios.
+    ThesiosCsv,
     /// CSV of the MSR Cambridge volumes.
     MsrCsv,
     /// CSV of the Storage Performance Council, as of the UMass repository.
     Spc,
+    /// CSV of the virtual desktops of SYSTOR '17.
+    Systor17,
+    /// CSV of Alibaba Cloud.
+    AlibabaCsv,
+    /// CSV of FlashNet's replays.
+    FlashnetCsv,
+    /// CSV of Tencent Cloud, with offsets in sectors.
+    TencentCsv,
+    /// CSV of mirrors of Tencent Cloud's traces, with offsets in bytes.
+    TencentBytesCsv,
+    /// Events of Linux's block layer as `blkparse` prints them.
+    Blkparse,
     /// Text cuts of the Heimdall and FlashNet projects.
     HeimdallText,
     /// DiskSim's default text.
     DisksimAscii,
+    /// Text of the SSD simulator MQSim.
+    Mqsim,
     /// DiskSim's traces with responses measured on a real drive.
     DisksimValidate,
+    /// Page references of the ARC paper.
+    ArcLis,
     /// VMware's vSCSI binary trace, as of CloudPhysics.
     Vscsi,
+    /// libCacheSim's `oracleGeneral`.
+    OracleGeneral,
+}
+
+/// What the times of a format are good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Timing {
+    /// Times of requests, as the traced system took them.
+    Recorded,
+    /// Whole seconds, which order requests: for caches only.
+    Seconds,
+    /// None: the order of requests, for caches only.
+    None,
 }
 
 /// Starts reading a stream.
@@ -60,6 +119,7 @@ pub(crate) struct Row {
     pub description: &'static str,
     /// Whether its times count from some calendar or boot, so that the first arrival becomes 0.
     pub rebased: bool,
+    pub timing: Timing,
     /// Whether a trace that begins with these bytes is of this format.
     pub detect: fn(&[u8]) -> bool,
     /// Starts reading. `None` for Parquet, which needs a file and not a stream.
@@ -71,13 +131,39 @@ const REGISTRY: &[Row] = &[
     parquet::ROW,
     hp_srt::ROW,
     freewheel_csv::ROW,
+    blktrace::ROW,
+    lcs::ROW,
+    fio_iolog::ROW,
+    fio_iolog::V2_ROW,
+    hfplayer_csv::ROW,
+    thesios_csv::ROW,
     msr_csv::ROW,
     spc::ROW,
+    systor17::ROW,
+    alibaba_csv::ROW,
+    flashnet_csv::ROW,
+    tencent_csv::ROW,
+    tencent_csv::BYTES_ROW,
+    blkparse::ROW,
     heimdall_text::ROW,
     disksim_ascii::ROW,
+    mqsim::ROW,
     disksim_validate::ROW,
+    arc_lis::ROW,
     vscsi::ROW,
+    oracle_general::ROW,
 ];
+
+/// What to ask where a trace fits two formats that differ by a factor.
+pub(crate) struct Question {
+    /// Whether a trace that begins with these bytes fits both.
+    pub is_met: fn(&[u8]) -> bool,
+    /// The question, without its mark.
+    pub says: &'static str,
+    pub choices: [Format; 2],
+}
+
+const QUESTIONS: &[Question] = &[mqsim::QUESTION, tencent_csv::QUESTION];
 
 impl Format {
     /// Every format, in the order of detection.
@@ -115,6 +201,17 @@ impl Format {
     /// when it is shorter: then the last line counts as whole.
     pub fn detect(head: &[u8]) -> Option<Self> {
         Self::ALL.into_iter().find(|format| (format.row().detect)(head))
+    }
+
+    /// What its times are good for. Only [`Timing::Recorded`] ones tell response times of a disk.
+    pub fn timing(self) -> Timing {
+        self.row().timing
+    }
+
+    /// What to ask about a trace that begins with `head` and that [`detect`](Self::detect) does not
+    /// recognise.
+    pub(crate) fn question(head: &[u8]) -> Option<&'static Question> {
+        QUESTIONS.iter().find(|question| (question.is_met)(head))
     }
 
     /// All names, for messages.
@@ -158,7 +255,7 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_answered_with_all_names() {
-        let text = "blktrace".parse::<Format>().unwrap_err().to_string();
+        let text = "blktraces".parse::<Format>().unwrap_err().to_string();
         assert!(Format::ALL.iter().all(|format| text.contains(format.name())), "{text}");
     }
 

@@ -8,7 +8,8 @@
 //! `DiskNumber` counts within a host. In a file of one host it is the device; in a merged file the
 //! hosts are numbered in the order they appear, and the device is `host * 65536 + DiskNumber`.
 
-use super::{Format, Row};
+use super::names::Names;
+use super::{Format, Row, Timing};
 use crate::error::Fault;
 use crate::record::{Extent, Record, completion_after};
 use crate::scan::{Fields, Number, Token};
@@ -16,8 +17,6 @@ use crate::source::{LineDecoder, LineSource, most_lines_parse};
 use freewheel_units::{Op, SimTime};
 
 const TICK_NS: u64 = 100;
-/// Hosts of one merged file; there were 13 in the study.
-const HOSTS_MAX: usize = 1024;
 const DISKS_PER_HOST_MAX: u64 = 1 << 16;
 
 pub(super) const ROW: Row = Row {
@@ -25,19 +24,19 @@ pub(super) const ROW: Row = Row {
     name: "msr-csv",
     description: "CSV: FILETIME, host, disk, Read or Write, offset and size in bytes, response in 100 ns",
     rebased: true,
+    timing: Timing::Recorded,
     detect: |head| most_lines_parse(head, &mut MsrCsv::default()),
     open: Some(|input| Ok(Box::new(LineSource::new(input.into_stream(), MsrCsv::default())))),
 };
 
 #[derive(Default)]
 struct MsrCsv {
-    /// Names in order of their first record.
-    hosts: Vec<Vec<u8>>,
+    hosts: Names,
 }
 
 impl LineDecoder for MsrCsv {
-    fn is_header(&self, line: &[u8]) -> bool {
-        line.starts_with(b"Timestamp,")
+    fn take_header(&mut self, line: &[u8]) -> Result<bool, Fault> {
+        Ok(line.starts_with(b"Timestamp,"))
     }
 
     fn parse(&mut self, line: &[u8]) -> Result<Record, Fault> {
@@ -51,16 +50,7 @@ impl LineDecoder for MsrCsv {
         fields.end()?;
         let device = self.device(host, disk)?;
         let completion = Some(completion);
-        Ok(Record {
-            arrival,
-            op,
-            device,
-            start: extent.start,
-            blocks: extent.blocks,
-            widened: extent.widened,
-            completion,
-            fua: false,
-        })
+        Ok(Record { completion, ..extent.request(arrival, op, device) })
     }
 }
 
@@ -70,19 +60,7 @@ impl MsrCsv {
         if disk.value >= DISKS_PER_HOST_MAX {
             return Err(disk.fault("above 65535"));
         }
-        // A file has few hosts (13 in the study), so a linear search is fast.
-        let known = self.hosts.iter().position(|name| name == host.text);
-        let index = known.map_or_else(|| self.add(host), Ok)?;
-        Ok(index as u32 * DISKS_PER_HOST_MAX as u32 + disk.value as u32)
-    }
-
-    #[cold]
-    fn add(&mut self, host: Token) -> Result<usize, Fault> {
-        if self.hosts.len() == HOSTS_MAX {
-            return Err(host.fault("more than 1024 hosts in one trace"));
-        }
-        self.hosts.push(host.text.to_vec());
-        Ok(self.hosts.len() - 1)
+        Ok(self.hosts.number(host)? * DISKS_PER_HOST_MAX as u32 + disk.value as u32)
     }
 }
 

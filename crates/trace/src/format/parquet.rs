@@ -26,7 +26,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
-use super::{Format, Row};
+use super::{Format, Row, Timing};
 use crate::error::Fault;
 use crate::input::Progress;
 use crate::record::{Extent, Record, completion_after};
@@ -49,6 +49,7 @@ pub(super) const ROW: Row = Row {
     name: "parquet",
     description: "Parquet: arrival_ns, op, device, start_block, blocks (512 B), completion_ns, fua",
     rebased: false,
+    timing: Timing::Recorded,
     detect: is_parquet,
     open: None,
 };

@@ -5,7 +5,7 @@
 //! bytes. `Opcode` is `r` or `w` in either case. `Timestamp` is in seconds and made relative to the
 //! first record. Further columns, which the specification allows, are ignored.
 
-use super::{Format, Row};
+use super::{Format, Row, Timing};
 use crate::error::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::{Fields, TimeUnit, Token};
@@ -17,6 +17,7 @@ pub(super) const ROW: Row = Row {
     name: "spc",
     description: "CSV: ASU, LBA (512 B), size in bytes, r or w, arrival in s",
     rebased: true,
+    timing: Timing::Recorded,
     detect: |head| most_lines_parse(head, &mut Spc::default()),
     open: Some(|input| Ok(Box::new(LineSource::new(input.into_stream(), Spc::default())))),
 };
@@ -32,16 +33,7 @@ impl LineDecoder for Spc {
         let extent = Extent::of_block_and_bytes(start, size)?;
         let op = op(fields.next("Opcode")?)?;
         let arrival = fields.next("Timestamp")?.time(TimeUnit::Seconds)?;
-        Ok(Record {
-            arrival,
-            op,
-            device,
-            start: extent.start,
-            blocks: extent.blocks,
-            widened: extent.widened,
-            completion: None,
-            fua: false,
-        })
+        Ok(extent.request(arrival, op, device))
     }
 }
 

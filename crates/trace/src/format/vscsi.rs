@@ -17,7 +17,8 @@
 //! published trace, version 2 on none. Times are made relative to the first record. There is no device.
 //! Commands that neither read, write nor synchronise the cache are malformed records.
 
-use super::{Format, Row};
+use super::libcachesim::little_endian;
+use super::{Format, Row, Timing};
 use crate::error::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::Number;
@@ -33,6 +34,7 @@ pub(super) const ROW: Row = Row {
     name: "vscsi",
     description: "vSCSI: little-endian records of 32 (version 1) or 40 bytes (version 2)",
     rebased: true,
+    timing: Timing::Recorded,
     detect: |head| version(head).is_some(),
     open: Some(|input| {
         let (head, decoder) = (input.head.clone(), Vscsi { layout: V1 });
@@ -80,21 +82,8 @@ impl BinaryDecoder for Vscsi {
         }
         let op = op(number("cmd", layout.cmd, 2))?;
         let extent = extent(op, number("lbn", LBN, 8), number("len", layout.len, 4))?;
-        Ok(Record {
-            arrival: number("ts", TS, 8).time(MICROSECOND_NS)?,
-            op,
-            device: 0,
-            start: extent.start,
-            blocks: extent.blocks,
-            widened: extent.widened,
-            completion: None,
-            fua: false,
-        })
+        Ok(extent.request(number("ts", TS, 8).time(MICROSECOND_NS)?, op, 0))
     }
-}
-
-fn little_endian(bytes: &[u8], at: usize, width: usize) -> u64 {
-    bytes[at..at + width].iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
 }
 
 /// SCSI block commands: the 6, 10, 12 and 16 byte forms.

@@ -12,7 +12,7 @@ use crate::error::Fault;
 use crate::input::Stream;
 
 /// The longest record of any binary format here.
-pub(crate) const RECORD_BYTES_MAX: usize = 64;
+pub(crate) const RECORD_BYTES_MAX: usize = 128;
 /// Bytes that a format may look at to tell a record's length; no record is shorter.
 const PREFIX_BYTES: usize = 8;
 
@@ -24,6 +24,11 @@ pub(crate) trait BinaryDecoder: Send {
     /// The length of the record that begins with `prefix`, from 8 to [`RECORD_BYTES_MAX`] bytes;
     /// `None` when no record can begin so.
     fn record_bytes(&self, prefix: &[u8; PREFIX_BYTES]) -> Option<usize>;
+
+    /// Whether there is a request in the record `bytes`, as long as `record_bytes` said.
+    fn holds_request(&self, _bytes: &[u8]) -> bool {
+        true
+    }
 
     /// The record in `bytes`, as long as `record_bytes` said.
     fn parse(&mut self, bytes: &[u8]) -> Result<Record, Fault>;
@@ -73,9 +78,34 @@ impl<D: BinaryDecoder> BinarySource<D> {
         self.kept = 0;
     }
 
+    /// Reads one record into the buffer and returns its length; `None` at the end.
+    fn advance(&mut self) -> Result<Option<usize>, Stop> {
+        if self.fill_to(PREFIX_BYTES)? == 0 {
+            return Ok(None);
+        }
+        let offset_bytes = Some(self.next_offset);
+        self.at = Position { record: self.at.record + 1, line: None, offset_bytes };
+        if self.kept < PREFIX_BYTES {
+            return self.cut_off();
+        }
+        let Some(length) = self.decoder.record_bytes(self.prefix()) else {
+            return Err(self.resynchronise()?);
+        };
+        match self.fill_to(length) {
+            Ok(kept) if kept < length => return self.cut_off(),
+            Ok(_) => {}
+            Err(stop) => {
+                self.at.record -= 1;
+                return Err(stop);
+            }
+        }
+        self.consume(length);
+        Ok(Some(length))
+    }
+
     /// Error of a record that the end of the stream cuts off; end of the trace after damage, which is
     /// reported itself.
-    fn cut_off(&mut self) -> Result<Option<Record>, Stop> {
+    fn cut_off(&mut self) -> Result<Option<usize>, Stop> {
         let found = self.kept;
         self.consume(found);
         if self.stream.ended_at_damage() {
@@ -106,27 +136,13 @@ impl<D: BinaryDecoder> BinarySource<D> {
 
 impl<D: BinaryDecoder> Source for BinarySource<D> {
     fn next(&mut self) -> Result<Option<Record>, Stop> {
-        if self.fill_to(PREFIX_BYTES)? == 0 {
-            return Ok(None);
-        }
-        let offset_bytes = Some(self.next_offset);
-        self.at = Position { record: self.at.record + 1, line: None, offset_bytes };
-        if self.kept < PREFIX_BYTES {
-            return self.cut_off();
-        }
-        let Some(length) = self.decoder.record_bytes(self.prefix()) else {
-            return Err(self.resynchronise()?);
-        };
-        match self.fill_to(length) {
-            Ok(kept) if kept < length => return self.cut_off(),
-            Ok(_) => {}
-            Err(stop) => {
-                self.at.record -= 1;
-                return Err(stop);
+        while let Some(length) = self.advance()? {
+            let bytes = &self.buffer[..length];
+            if self.decoder.holds_request(bytes) {
+                return Ok(Some(self.decoder.parse(bytes)?));
             }
         }
-        self.consume(length);
-        Ok(Some(self.decoder.parse(&self.buffer[..length])?))
+        Ok(None)
     }
 
     fn position(&self) -> Position {

@@ -15,39 +15,39 @@ const LINE_BYTES_MAX: usize = 4096;
 
 /// Reads the lines of one format.
 pub(crate) trait LineDecoder: Send {
-    /// Whether `line`, the first of the trace, names columns instead of holding a record.
-    fn is_header(&self, _line: &[u8]) -> bool {
-        false
+    /// Takes `line` if it names columns: called until a line is taken or holds a record, for comments
+    /// too. Err for names that are not those of the format.
+    fn take_header(&mut self, _line: &[u8]) -> Result<bool, Fault> {
+        Ok(false)
     }
 
-    /// Fault of `line`, the first of the trace, if it names columns but is not the header.
-    fn header_fault(&self, _line: &[u8]) -> Option<Fault> {
-        None
+    /// Takes `line` if it holds something else than a request.
+    fn take_other(&mut self, _line: &[u8]) -> Result<bool, Fault> {
+        Ok(false)
     }
 
     /// The record in `line`, which has no line end, no blanks around it and is not empty.
     fn parse(&mut self, line: &[u8]) -> Result<Record, Fault>;
 }
 
-/// The records of a text trace. Blank lines and lines that begin with `#` hold none.
-pub(crate) struct LineSource<D> {
+/// The lines of a text, one at a time, and where they are.
+pub(crate) struct Lines {
     stream: Stream,
-    decoder: D,
     line: Vec<u8>,
     next_offset: u64,
-    at: Position,
-    at_first_line: bool,
+    /// Place of the line read last. Who finds a record in it counts that.
+    pub at: Position,
 }
 
-impl<D: LineDecoder> LineSource<D> {
-    pub fn new(stream: Stream, decoder: D) -> Self {
+impl Lines {
+    pub fn new(stream: Stream) -> Self {
         let line = Vec::with_capacity(LINE_BYTES_MAX);
         let at = Position { record: 0, line: Some(0), offset_bytes: Some(0) };
-        Self { stream, decoder, line, next_offset: 0, at, at_first_line: true }
+        Self { stream, line, next_offset: 0, at }
     }
 
-    /// Reads one line into the buffer; `false` at the end. A line that damage cuts off does not count.
-    fn read_line(&mut self) -> Result<bool, Stop> {
+    /// Reads one line; `false` at the end. A line that damage cuts off does not count.
+    pub fn advance(&mut self) -> Result<bool, Stop> {
         self.line.clear();
         self.at.line = self.at.line.map(|line| line + 1);
         self.at.offset_bytes = Some(self.next_offset);
@@ -67,6 +67,12 @@ impl<D: LineDecoder> LineSource<D> {
         Ok(length > 0)
     }
 
+    /// The line read last, without its end and the blanks around it.
+    #[inline]
+    pub fn line(&self) -> &[u8] {
+        self.line.trim_ascii()
+    }
+
     #[cold]
     fn drop_byte_order_mark(&mut self) {
         let mark = self.line.len() - without_byte_order_mark(&self.line).len();
@@ -79,31 +85,50 @@ impl<D: LineDecoder> LineSource<D> {
         self.next_offset += self.stream.skip_until(b'\n')? as u64;
         Ok(Fault::new("line", &self.line, "longer than 4096 bytes"))
     }
+}
 
-    /// Whether the line is the header and so no record; Err for a wrong header.
-    fn take_header(&mut self) -> Result<bool, Fault> {
-        if !std::mem::take(&mut self.at_first_line) {
-            return Ok(false);
+/// The records of a text trace. Blank lines and lines that begin with `#` hold none.
+pub(crate) struct LineSource<D> {
+    lines: Lines,
+    decoder: D,
+    at_first_line: bool,
+}
+
+impl<D: LineDecoder> LineSource<D> {
+    pub fn new(stream: Stream, decoder: D) -> Self {
+        Self { lines: Lines::new(stream), decoder, at_first_line: true }
+    }
+
+    /// Whether the line is no record; Err for a wrong header.
+    #[inline]
+    fn take_other(&mut self) -> Result<bool, Fault> {
+        let line = self.lines.line();
+        if self.at_first_line && !line.is_empty() {
+            // A comment before the header leaves the next line the first.
+            self.at_first_line = line.starts_with(b"#");
+            if self.decoder.take_header(line)? {
+                self.at_first_line = false;
+                return Ok(true);
+            }
         }
-        let line = self.line.trim_ascii();
-        self.decoder.header_fault(line).map_or(Ok(self.decoder.is_header(line)), Err)
+        Ok(!holds_record(line) || self.decoder.take_other(line)?)
     }
 }
 
 impl<D: LineDecoder> Source for LineSource<D> {
     fn next(&mut self) -> Result<Option<Record>, Stop> {
-        while self.read_line()? {
-            if !holds_record(self.line.trim_ascii()) || self.take_header()? {
+        while self.lines.advance()? {
+            if self.take_other()? {
                 continue;
             }
-            self.at.record += 1;
-            return Ok(Some(self.decoder.parse(self.line.trim_ascii())?));
+            self.lines.at.record += 1;
+            return Ok(Some(self.decoder.parse(self.lines.line())?));
         }
         Ok(None)
     }
 
     fn position(&self) -> Position {
-        self.at
+        self.lines.at
     }
 }
 
@@ -113,12 +138,18 @@ fn holds_record(line: &[u8]) -> bool {
 }
 
 /// The lines of `head` that may hold records, with the header, without an incomplete last line.
-fn whole_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn whole_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
     let is_cut = head.len() >= HEAD_BYTES;
     let head = without_byte_order_mark(head);
     let end = head.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
     let whole = if is_cut { &head[..end] } else { head };
     whole.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| holds_record(line))
+}
+
+/// The first line of `head`, be it a comment.
+pub(crate) fn first_line(head: &[u8]) -> &[u8] {
+    let head = without_byte_order_mark(head);
+    head.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii()
 }
 
 /// The records that `decoder` finds at the beginning of a trace.
@@ -130,7 +161,8 @@ pub(crate) fn parsed_lines(head: &[u8], decoder: &mut dyn LineDecoder) -> Vec<Re
 /// `decoder`. Half suffices so that a dirty trace is recognised, and its first malformed record is
 /// reported as such.
 pub(crate) fn most_lines_parse(head: &[u8], decoder: &mut dyn LineDecoder) -> bool {
-    let has_header = whole_lines(head).next().is_some_and(|line| decoder.is_header(line));
+    let mut first = whole_lines(head).take(1);
+    let has_header = first.any(|line| decoder.take_header(line) == Ok(true));
     let lines = whole_lines(head).count() - usize::from(has_header);
     let parsed = parsed_lines(head, decoder).len();
     parsed > 0 && parsed * 2 >= lines

@@ -7,11 +7,17 @@
 
 mod binary;
 mod lines;
+mod pairing;
+mod reorder;
 
 use std::io;
 
 pub(crate) use binary::{BinaryDecoder, BinarySource};
-pub(crate) use lines::{LineDecoder, LineSource, most_lines_parse, parsed_lines};
+pub(crate) use lines::{
+    LineDecoder, LineSource, Lines, first_line, most_lines_parse, parsed_lines, whole_lines,
+};
+pub(crate) use pairing::{BlockEvent, EventSource, EventStream, Stage, Transfer};
+pub(crate) use reorder::{ReorderBuffer, Reordered};
 
 use crate::Record;
 use crate::error::Fault;

@@ -219,6 +219,7 @@ fn key(kind: &ErrorKind) -> Option<&'static str> {
         ErrorKind::Unreadable { wanted: FileKind::Trace, reason, .. } if is_not_a_file(*reason) => {
             Some("workload: `file`: ")
         }
+        ErrorKind::NoTiming => Some("workload: `file`: "),
         ErrorKind::UnknownPolicy => Some("scheduler: "),
         ErrorKind::UnknownFormat => Some("workload: `format`: "),
         ErrorKind::NoDevice | ErrorKind::TraceTooLarge => Some("workload: "),
@@ -230,8 +231,11 @@ fn key(kind: &ErrorKind) -> Option<&'static str> {
 const FROM: &str = "in an experiment from its folder, by --set from the folder you are in";
 
 /// How an experiment is told to read its trace otherwise.
-const BY_KEYS: ReadingWords =
-    ReadingWords { lenient: "--set workload.lenient=true", format: "workload.format" };
+const BY_KEYS: ReadingWords = ReadingWords {
+    lenient: "--set workload.lenient=true",
+    format: "workload.format",
+    before_format: "--set workload.format=",
+};
 
 /// What to do about it in an experiment, where there is something.
 fn way_out(kind: &ErrorKind) -> Option<String> {

@@ -1,17 +1,18 @@
 //! `freewheel trace convert`.
 
+use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
 use freewheel::convert_trace;
 use freewheel::measures::grouped;
-use freewheel::traces::{ConvertOptions, Converted};
+use freewheel::traces::{ConvertOptions, Converted, convert_stream};
 use serde::Serialize;
 
 use super::ReadArgs;
 use crate::failure::Failure;
 use crate::progress::Bars;
-use crate::{file, output, reading};
+use crate::{file, output, reading, standard_input};
 
 /// Convert a trace to Parquet or CSV, by the name of the output
 #[derive(Args)]
@@ -20,7 +21,7 @@ Examples:
   freewheel trace convert usr_0.csv.gz usr_0.parquet
   freewheel trace convert financial.spc disk3.csv.zst --device 3")]
 pub struct ConvertArgs {
-    /// The trace to read
+    /// The trace to read, or - for standard input
     input: PathBuf,
     /// The trace to write: .parquet, .csv, .csv.zst or .csv.gz
     output: PathBuf,
@@ -50,7 +51,16 @@ impl ConvertArgs {
         let converted = {
             let bars = Bars::default();
             let report = |reader: &_| reading::report(reader, &bars, "converting");
-            convert_trace(&self.input, &self.output, &options, report)?
+            match standard_input::is_meant(&self.input) {
+                true => convert_stream(
+                    standard_input::NAME,
+                    io::stdin(),
+                    &self.output,
+                    &options,
+                    report,
+                )?,
+                false => convert_trace(&self.input, &self.output, &options, report)?,
+            }
         };
         if let Some(damaged) = &converted.damaged {
             output::note(&damaged.in_words());

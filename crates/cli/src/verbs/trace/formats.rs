@@ -1,7 +1,7 @@
 //! `freewheel trace formats`.
 
 use clap::Args;
-use freewheel::traces::Format;
+use freewheel::traces::{Format, Timing};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -30,6 +30,8 @@ struct FormatRow {
     description: &'static str,
     /// Whether the first arrival becomes time zero.
     is_rebased: bool,
+    /// What its times are good for.
+    timing: Timing,
 }
 
 impl FormatsArgs {
@@ -38,6 +40,7 @@ impl FormatsArgs {
             name: format.name(),
             description: format.description(),
             is_rebased: format.is_rebased(),
+            timing: format.timing(),
         };
         let list = Formats { formats: Format::ALL.into_iter().map(row).collect() };
         if self.json { output::print_document(&list) } else { output::print(&text(&list)) }

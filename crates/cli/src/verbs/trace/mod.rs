@@ -5,13 +5,15 @@ mod convert;
 mod formats;
 mod info;
 
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use freewheel::TraceReader;
 use freewheel::traces::{Format, OpenOptions};
 
 use crate::failure::Failure;
+use crate::standard_input;
 
 /// Look into traces of block I/O, and convert them
 #[derive(Subcommand)]
@@ -57,7 +59,7 @@ impl ReadArgs {
 /// A trace to look into.
 #[derive(Args)]
 struct LookArgs {
-    /// The trace; .gz and .zst are read as they are
+    /// The trace, or - for standard input; .gz and .zst are read as they are
     file: PathBuf,
     #[command(flatten)]
     read: ReadArgs,
@@ -68,10 +70,17 @@ struct LookArgs {
 
 impl LookArgs {
     fn open(&self) -> Result<TraceReader, Failure> {
-        Ok(TraceReader::open(&self.file, &self.read.options())?)
+        let options = self.read.options();
+        if standard_input::is_meant(&self.file) {
+            return Ok(TraceReader::from_reader(standard_input::NAME, io::stdin(), &options)?);
+        }
+        Ok(TraceReader::open(&self.file, &options)?)
     }
 
-    fn name(&self) -> std::path::Display<'_> {
-        Path::display(&self.file)
+    fn name(&self) -> String {
+        match standard_input::is_meant(&self.file) {
+            true => standard_input::NAME.to_owned(),
+            false => self.file.display().to_string(),
+        }
     }
 }

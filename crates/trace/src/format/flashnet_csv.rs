@@ -1,0 +1,55 @@
+//! CSV of the FlashNet project: a trace as its replay on an SSD went.
+//!
+//! `ts_record,latency,io_type,size,offset,ts_submit,size_after_replay`, mostly without header. Source: the
+//! comments in the project's programs. `ts_record` is the arrival in milliseconds, as in the trace that
+//! was replayed; `latency` is in microseconds and gives the completion; `io_type` is 1 for a read and 0
+//! for a write; `size` and `offset` are in bytes. The columns after these are not read. There is no
+//! device. Times stay as they are.
+
+use super::{Format, Row, Timing};
+use crate::error::Fault;
+use crate::record::{Extent, Record, completion_later};
+use crate::scan::{Fields, TimeUnit, Token};
+use crate::source::{LineDecoder, LineSource, most_lines_parse};
+use freewheel_units::Op;
+
+pub(super) const ROW: Row = Row {
+    format: Format::FlashnetCsv,
+    name: "flashnet-csv",
+    description: "CSV: arrival in ms, latency in us, 1 read or 0 write, size and offset in bytes, two more",
+    rebased: false,
+    timing: Timing::Recorded,
+    detect: |head| most_lines_parse(head, &mut FlashnetCsv),
+    open: Some(|input| Ok(Box::new(LineSource::new(input.into_stream(), FlashnetCsv)))),
+};
+
+struct FlashnetCsv;
+
+impl LineDecoder for FlashnetCsv {
+    fn take_header(&mut self, line: &[u8]) -> Result<bool, Fault> {
+        Ok(line.starts_with(b"ts_record,latency,io_type,size,offset"))
+    }
+
+    fn parse(&mut self, line: &[u8]) -> Result<Record, Fault> {
+        let mut fields = Fields::comma(line);
+        let arrival = fields.next("ts_record")?.time(TimeUnit::Milliseconds)?;
+        let latency = fields.next("latency")?;
+        let op = op(fields.next("io_type")?)?;
+        let (size, offset) = (fields.next("size")?.number()?, fields.next("offset")?.number()?);
+        let extent = Extent::of_bytes(offset, size)?;
+        // Both are there in every trace: without them other formats would be taken for this one.
+        fields.next("ts_submit")?.time(TimeUnit::Milliseconds)?;
+        fields.next("size_after_replay")?;
+        let completion = completion_later(arrival, latency, TimeUnit::Microseconds)?;
+        Ok(Record { completion: Some(completion), ..extent.request(arrival, op, 0) })
+    }
+}
+
+#[inline]
+fn op(token: Token) -> Result<Op, Fault> {
+    match token.text {
+        b"1" => Ok(Op::Read),
+        b"0" => Ok(Op::Write),
+        _ => Err(token.fault("write 1 for a read or 0 for a write")),
+    }
+}

@@ -1,0 +1,56 @@
+//! A trace from a stream, kept as a file for those who read it more than once.
+//!
+//! Goals: the bytes as they came, compressed or not; no file is left.
+//! Non-goals: a trace whose reader is killed: its file stays in the system's folder for such files.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::error::TraceError;
+
+/// Name of the file, and of what is made of it.
+const FILE_NAME: &str = "stdin";
+
+/// A trace in a temporary file, which goes away with this value.
+#[derive(Debug)]
+pub struct SpooledTrace {
+    path: PathBuf,
+    _folder: TempDir,
+}
+
+impl SpooledTrace {
+    /// Reads `stream`, called `name` in messages, to its end. Err when the stream cannot be read, or the
+    /// temporary file not be written.
+    pub fn new(name: &str, stream: impl Read) -> Result<Self, TraceError> {
+        Self::keep(stream).map_err(|error| TraceError::io(name, error))
+    }
+
+    fn keep(mut stream: impl Read) -> io::Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join(FILE_NAME);
+        io::copy(&mut stream, &mut File::create_new(&path)?)?;
+        Ok(Self { path, _folder: folder })
+    }
+
+    /// Path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bytes_are_there_as_long_as_the_value_is() {
+        let spooled = SpooledTrace::new("a stream", &b"0,0,512,r,1.0"[..]).unwrap();
+        let path = spooled.path().to_owned();
+        assert_eq!(std::fs::read(&path).unwrap(), b"0,0,512,r,1.0");
+        drop(spooled);
+        assert!(!path.exists() && !path.parent().unwrap().exists());
+    }
+}
