@@ -9,8 +9,9 @@
 //! # Ok::<(), freewheel::Error>(())
 //! ```
 
+pub use freewheel_freeblock::tasks::{Priority, TaskKind};
 pub use freewheel_live::backup::{Backup, ChangesByCause, Manifest, REGION_BLOCKS};
 pub use freewheel_live::control::{
-    BlockRange, BlockStream, ControlClient, Decisions, Priority, Record, ServerStatus, Task,
-    TaskKind, TaskRequest, TaskState, openapi,
+    BlockRange, BlockStream, ControlClient, Decisions, Record, ServerStatus, Task, TaskRequest,
+    TaskState, openapi,
 };

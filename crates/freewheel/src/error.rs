@@ -19,6 +19,7 @@ use freewheel_live::trial::TrialError;
 use freewheel_model::drive::scale::ScaleError;
 use freewheel_model::sched::ParsePolicyError;
 use freewheel_reproduce::ReproduceError;
+use freewheel_sim::black_box::EmulatedDriveError;
 use freewheel_sim::config::ConfigError;
 use freewheel_sim::library::DriveError;
 use freewheel_sim::log::LogError;
@@ -191,6 +192,7 @@ errors! {
     ControlServerError => |_| ErrorKind::Other,
     DriveError => drive,
     EmulateError => emulate,
+    EmulatedDriveError => |_| ErrorKind::Other,
     ExportError => export,
     ExtractError => extract,
     ImportError => |_| ErrorKind::DiskSim,

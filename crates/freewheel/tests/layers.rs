@@ -40,7 +40,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("testkit", &["units", "model"]),
     ("cli", &["freewheel"]),
-    ("bench", &["units", "freeblock", "nbd", "trace", "sim", "live", "reproduce"]),
+    ("bench", &["units", "model", "freeblock", "nbd", "trace", "sim", "live", "reproduce"]),
 ];
 
 /// Crates that know no clock, thread, file, network or environment.
@@ -85,7 +85,7 @@ const SHARING: &[&str] = &["Arc", "Weak"];
 /// order when all threads have ended.
 const SYNCHRONISED: &[(&str, &[&str])] = &[
     ("trace/src/input.rs", &["atomic", "OnceLock"]),
-    ("sim/src/fleet.rs", &["Mutex", "PoisonError"]),
+    ("sim/src/experiment/fleet.rs", &["Mutex", "PoisonError"]),
     ("postmark/free_reads.rs", &["Mutex", "MutexGuard", "PoisonError"]),
     ("background/mod.rs", &["atomic"]),
     ("beyond_ends.rs", &["atomic"]),

@@ -222,7 +222,7 @@ impl<D: Device> CachedDevice<D> {
             (track.position.cylinder, track.position.surface) == (head.cylinder, head.surface);
         let blocks = latency.ns() / track.block_ns;
         let end = (self.last_end + blocks).min(track.blocks.end);
-        (is_there && end > self.last_end).then(|| self.last_end..end)
+        (is_there && end > self.last_end).then_some(self.last_end..end)
     }
 
     /// The head is on the target's track for the whole latency. Blocks pass in the order of the track,

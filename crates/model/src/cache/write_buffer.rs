@@ -519,8 +519,9 @@ mod tests {
         for seed in 0..20 {
             let prng = &mut Prng::new(seed, "write buffer");
             let order = [DestageOrder::LeastRecentlyWritten, DestageOrder::Wow][seed as usize % 2];
-            let max_age = Some(SimDuration::from_ms(5 + prng.below(40)));
-            let mut buffer = WriteBuffer::new(WriteBufferSpec { order, max_age, ..spec(12) });
+            let age = SimDuration::from_ms(5 + prng.below(40));
+            let mut buffer =
+                WriteBuffer::new(WriteBufferSpec { order, max_age: Some(age), ..spec(12) });
             let mut naive = Naive::default();
             let mut under_way: Vec<(Range<u64>, Vec<u64>)> = Vec::new();
             for step in 0..1_000 {
@@ -568,7 +569,7 @@ mod tests {
                     !under_way.iter().any(|(blocks, _)| blocks.clone().any(|b| b / 8 == *number))
                 };
                 let oldest = naive.since.iter().filter(|(n, _)| waits(n)).map(|(_, &t)| t).min();
-                assert_eq!(buffer.next_due(), oldest.map(|since| since + max_age.unwrap()));
+                assert_eq!(buffer.next_due(), oldest.map(|since| since + age));
             }
         }
     }

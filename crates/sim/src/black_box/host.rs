@@ -7,8 +7,7 @@ use freewheel_model::electronics::spec::SectorFormat;
 use freewheel_units::{Blocks, Lbn, SimTime};
 use thiserror::Error;
 
-use super::{BadBlocks, Behaviour, Command, EmulatedDrive};
-use crate::library::DriveError;
+use super::{BadBlocks, Behaviour, Command, EmulatedDrive, EmulatedDriveError};
 
 /// The answer to a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,8 +69,8 @@ impl VirtualDrive {
         behaviour: &Behaviour,
         bad: BadBlocks,
         seed: u64,
-    ) -> Result<Self, DriveError> {
-        Ok(Self::new(EmulatedDrive::new(spec, name, behaviour, bad, seed)?))
+    ) -> Result<Self, EmulatedDriveError> {
+        EmulatedDrive::new(spec, name, behaviour, bad, seed).map(Self::new)
     }
 
     /// Lets the next event happen if it is not after `until`.

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub struct CacheConfig {
     /// Memory of the read cache. Zero for none.
     pub size: Bytes,
-    /// Which block a full read cache evicts.
+    /// Which block a full read cache evicts: lru, arc, lirs, 2q, s3-fifo, sieve or w-tinylfu.
     #[schemars(with = "String")]
     pub policy: CachePolicy,
     /// Unit of the caches and of the write buffer, at most 32 KiB.
