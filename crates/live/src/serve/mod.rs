@@ -8,7 +8,7 @@
 //!       Backend           the device: its threads stamp when commands come back
 //!     responder           the answer, by the scheduler's thread
 //!   control's thread      a question to the scheduler's thread, between two commands  (control)
-//!     Jobs                background tasks: what is wanted, what has come, and for whom
+//!     ServedTasks         background tasks: what is wanted, what has come, and for whom
 //! ```
 
 pub mod backend;
