@@ -8,15 +8,16 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-use freewheel_units::{did_you_mean, grouped};
+use freewheel_units::grouped;
 use thiserror::Error;
 
-use crate::Format;
+use crate::fault::Fault;
+use crate::format::Format;
 use crate::input::{Compression, Damage};
 use crate::source::Position;
 
-/// Characters of an offending value that an error repeats.
-const VALUE_CHARS_MAX: usize = 40;
+/// What the name of a trace to write may end in, for messages.
+pub(crate) const EXTENSIONS: &str = ".parquet, .csv, .csv.zst, .csv.gz";
 
 /// Why a trace could not be read or written.
 #[derive(Debug, Error)]
@@ -132,7 +133,7 @@ pub enum TraceError {
     /// The name of the output does not say in which form to write.
     #[error(
         "{file}: the name of a trace to write must end in one of {allowed}",
-        allowed = crate::write::EXTENSIONS
+        allowed = EXTENSIONS
     )]
     UnknownExtension {
         /// The output asked for.
@@ -254,18 +255,6 @@ impl fmt::Display for Damaged {
     }
 }
 
-/// A format was asked for by a name that none has.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error(
-    "`{name}` is not a trace format: write one of {allowed}{meant}",
-    allowed = Format::names(),
-    meant = did_you_mean(name, Format::ALL.map(Format::name))
-)]
-pub struct UnknownFormatName {
-    /// The name given.
-    pub name: String,
-}
-
 /// The file of the records, and its format.
 #[derive(Debug, Clone)]
 pub(crate) struct Origin {
@@ -277,27 +266,7 @@ pub(crate) struct Origin {
     pub compression: Option<Compression>,
 }
 
-/// A malformed record as its parser sees it, before the reader adds where it was.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fault {
-    pub field: &'static str,
-    pub value: String,
-    pub reason: Cow<'static, str>,
-}
-
 impl Fault {
-    pub fn new(field: &'static str, value: &[u8], reason: impl Into<Cow<'static, str>>) -> Self {
-        Self { field, value: printable(value), reason: reason.into() }
-    }
-
-    pub fn number(
-        field: &'static str,
-        value: impl fmt::Display,
-        reason: impl Into<Cow<'static, str>>,
-    ) -> Self {
-        Self { field, value: value.to_string(), reason: reason.into() }
-    }
-
     /// The public error, once it is known where.
     pub fn at(self, origin: &Origin, position: Position) -> TraceError {
         let Self { field, value, reason } = self;
@@ -318,14 +287,6 @@ impl Fault {
     }
 }
 
-/// `value` in printable ASCII, cut with an ellipsis after 40 characters.
-pub(crate) fn printable(value: &[u8]) -> String {
-    // One byte gives at least one character, so bytes past the limit cannot be shown.
-    let shown = &value[..value.len().min(VALUE_CHARS_MAX)];
-    let text: String = shown.escape_ascii().map(char::from).take(VALUE_CHARS_MAX).collect();
-    if value.len() > VALUE_CHARS_MAX { text + "..." } else { text }
-}
-
 /// A path for messages.
 pub(crate) fn path_text(path: &Path) -> String {
     path.display().to_string()
@@ -334,12 +295,6 @@ pub(crate) fn path_text(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_long_value_is_cut_and_control_bytes_are_spelled_out() {
-        assert_eq!(printable(b"12\x00"), "12\\x00");
-        assert_eq!(printable(&[b'7'; 100]), "7".repeat(40) + "...");
-    }
 
     #[test]
     fn a_malformed_record_says_where_what_and_why() {

@@ -22,6 +22,7 @@
 mod characterize;
 mod convert;
 mod error;
+mod fault;
 mod format;
 mod info;
 mod input;
@@ -40,8 +41,8 @@ pub use characterize::{
     SizeSummary, Sizes, Skew, characterize,
 };
 pub use convert::{ConvertOptions, Converted, convert, convert_stream, is_same_file};
-pub use error::{Damaged, Malformed, TraceError, UnknownFormatName};
-pub use format::{Format, Timing};
+pub use error::{Damaged, Malformed, TraceError};
+pub use format::{Format, Timing, UnknownFormatName};
 pub use info::{DeviceInfo, InfoCollector, MISSING_COMPLETIONS_ONE_IN, TraceInfo};
 pub use input::{Compression, Damage};
 pub use read_error::read_text;

@@ -11,7 +11,8 @@ use freewheel_units::SimTime;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Damaged, Fault, Origin, TraceError, path_text, printable};
+use crate::error::{Damaged, Origin, TraceError, path_text};
+use crate::fault::{Fault, printable};
 use crate::format::Question;
 use crate::format::blktrace::{open_processors, other_processors};
 use crate::format::parquet::{ParquetSource, is_parquet};

@@ -5,7 +5,7 @@
 
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Op, SimTime, VolumeBlock};
 
-use crate::error::Fault;
+use crate::fault::Fault;
 use crate::scan::{Number, TOO_LONG, TimeUnit, Token};
 
 /// The most blocks that one request may cover: 2^32 - 1, just below 2 TiB. A longer one is

@@ -5,7 +5,7 @@
 
 use freewheel_units::SimTime;
 
-use crate::error::Fault;
+use crate::fault::Fault;
 
 /// What is wrong with a response time whose end is no time.
 pub(crate) const TOO_LONG: &str = "the request would complete past 2^64 ns";

@@ -82,9 +82,9 @@ fn the_scan_example_reads_in_gaps_and_delays_no_transaction() {
 }
 
 #[test]
-fn the_example_of_several_tasks_serves_each() {
+fn the_example_of_several_tasks_serves_each_task() {
     let overrides =
-        ["--set", "workload.requests=8000", "--set", "freeblock.tasks[0].sample_share=0.02"];
+        ["--set", "workload.requests=4000", "--set", "freeblock.tasks[0].sample_share=0.01"];
     let mut arguments = vec!["sim", "examples/tasks.toml"];
     arguments.extend(overrides);
     let text = stdout(&arguments);
@@ -317,7 +317,7 @@ fn the_idle_example_shows_what_idle_time_costs_apart_from_what_is_free() {
 }
 
 #[test]
-fn the_example_of_a_scheduler_outside_foresees_the_drive_and_is_hardly_ever_late() {
+fn the_example_of_a_host_scheduler_predicts_the_drive_and_is_rarely_late() {
     let result = result("outside.toml");
     let seen = |key: &str| result["host"][key].as_f64().unwrap();
     assert!(seen("within_50us") > 0.97 * seen("predicted"), "{}", result["host"]);

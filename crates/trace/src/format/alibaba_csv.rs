@@ -6,7 +6,7 @@
 //! relative to the first record. A header line is passed over.
 
 use super::{Format, Row, Timing};
-use crate::error::Fault;
+use crate::fault::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::{Fields, Token};
 use crate::source::{LineDecoder, LineSource, Reordered, most_lines_parse};

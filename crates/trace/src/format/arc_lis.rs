@@ -6,7 +6,7 @@
 //! not say how large a page is. Every request is a read at time 0, and a page counts as 4 KiB.
 
 use super::{Format, Row, Timing};
-use crate::error::Fault;
+use crate::fault::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::{Fields, Number};
 use crate::source::{LineDecoder, LineSource, most_lines_parse};

@@ -10,7 +10,7 @@
 //! The device is its major number times 2^20 plus its minor number. Times stay as they are.
 
 use super::{Format, Row, Timing};
-use crate::error::Fault;
+use crate::fault::Fault;
 use crate::input::Stream;
 use crate::record::Extent;
 use crate::scan::{Fields, TimeUnit, Token};

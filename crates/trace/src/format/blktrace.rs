@@ -23,7 +23,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::{Format, Row, Timing};
-use crate::error::Fault;
+use crate::fault::Fault;
 use crate::input::{Input, Progress, Stream};
 use crate::record::Extent;
 use crate::scan::Number;

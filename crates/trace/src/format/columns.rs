@@ -1,6 +1,6 @@
 //! Columns of CSV that a header line names, in any order and among others.
 
-use crate::error::Fault;
+use crate::fault::Fault;
 use crate::scan::{Fields, Token};
 
 /// Places of the `N` columns that a format reads.

@@ -9,7 +9,7 @@
 //! sign of it. So for a DiskSim trace in whole milliseconds the user is asked (see `mqsim`).
 
 use super::{Format, Row, Timing};
-use crate::error::Fault;
+use crate::fault::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::{Fields, TimeUnit, Token};
 use crate::source::{LineDecoder, LineSource, most_lines_parse};

@@ -11,7 +11,7 @@
 use freewheel_units::{Op, SimDuration, SimTime};
 
 use super::{Format, Row, Timing};
-use crate::error::Fault;
+use crate::fault::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::{Fields, TimeUnit, Token};
 use crate::source::{LineDecoder, LineSource, most_lines_parse};

@@ -11,7 +11,7 @@
 
 use super::names::Names;
 use super::{Format, Row, Timing};
-use crate::error::Fault;
+use crate::fault::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::{Fields, Token};
 use crate::source::{LineDecoder, LineSource, first_line};

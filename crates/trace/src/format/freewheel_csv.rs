@@ -8,7 +8,7 @@
 use freewheel_units::{Op, SimTime};
 
 use super::{Format, Row, Timing};
-use crate::error::{Fault, printable};
+use crate::fault::{Fault, printable};
 use crate::record::{Extent, Record, completion_after};
 use crate::scan::{Fields, Token};
 use crate::source::{LineDecoder, LineSource, first_line, most_lines_parse};

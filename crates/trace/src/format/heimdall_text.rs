@@ -7,7 +7,7 @@
 //! 256 KiB on 256 KiB boundaries is mistaken; its format must be named. Times stay as they are.
 
 use super::{Format, Row, Timing};
-use crate::error::Fault;
+use crate::fault::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::{Fields, TimeUnit, Token};
 use crate::source::{LineDecoder, LineSource, most_lines_parse, parsed_lines};

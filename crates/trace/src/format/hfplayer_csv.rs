@@ -8,7 +8,7 @@
 
 use super::columns::{Columns, no_header, required};
 use super::{Format, Row, Timing};
-use crate::error::Fault;
+use crate::fault::Fault;
 use crate::record::{Extent, Record, completion_later};
 use crate::scan::{TimeUnit, Token};
 use crate::source::{LineDecoder, LineSource, first_line};

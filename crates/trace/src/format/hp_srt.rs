@@ -27,7 +27,7 @@
 //! relative to the first record.
 
 use super::{Format, Row, Timing};
-use crate::error::Fault;
+use crate::fault::Fault;
 use crate::record::{Extent, Record, completion_after};
 use crate::scan::{Number, whole_number};
 use crate::source::{BinaryDecoder, BinarySource};

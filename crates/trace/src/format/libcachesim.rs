@@ -6,7 +6,7 @@
 //! blocks of some device. Times are whole seconds, in which a disk serves hundreds of requests: no
 //! response time of a disk can be told from them.
 
-use crate::error::Fault;
+use crate::fault::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::Number;
 use freewheel_units::{Op, SimTime};

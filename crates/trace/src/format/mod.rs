@@ -34,10 +34,11 @@ mod vscsi;
 use std::fmt;
 use std::str::FromStr;
 
+use freewheel_units::did_you_mean;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
-use crate::error::UnknownFormatName;
 use crate::input::Input;
 use crate::source::{Source, Stop};
 
@@ -95,6 +96,18 @@ pub enum Format {
     Vscsi,
     /// libCacheSim's `oracleGeneral`.
     OracleGeneral,
+}
+
+/// A format was asked for by a name that none has.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "`{name}` is not a trace format: write one of {allowed}{meant}",
+    allowed = Format::names(),
+    meant = did_you_mean(name, Format::ALL.map(Format::name))
+)]
+pub struct UnknownFormatName {
+    /// The name given.
+    pub name: String,
 }
 
 /// What the times of a format are good for.

@@ -10,7 +10,7 @@
 //! the user is asked.
 
 use super::{Format, Question, Row, Timing, disksim_ascii};
-use crate::error::Fault;
+use crate::fault::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::{Fields, Token};
 use crate::source::{LineDecoder, LineSource, most_lines_parse, parsed_lines};

@@ -10,7 +10,7 @@
 
 use super::names::Names;
 use super::{Format, Row, Timing};
-use crate::error::Fault;
+use crate::fault::Fault;
 use crate::record::{Extent, Record, completion_after};
 use crate::scan::{Fields, Number, Token};
 use crate::source::{LineDecoder, LineSource, most_lines_parse};

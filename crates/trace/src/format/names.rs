@@ -1,6 +1,6 @@
 //! Numbers for the hosts or files that a trace calls by name.
 
-use crate::error::Fault;
+use crate::fault::Fault;
 use crate::scan::Token;
 
 /// Names of one trace: each stays in memory.

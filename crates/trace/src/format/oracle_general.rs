@@ -18,7 +18,7 @@
 use super::libcachesim::{ObjectRequest, little_endian, op};
 use super::{Format, Row, Timing};
 use crate::Record;
-use crate::error::Fault;
+use crate::fault::Fault;
 use crate::source::{BinaryDecoder, BinarySource};
 use freewheel_units::Op;
 

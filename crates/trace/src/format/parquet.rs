@@ -27,7 +27,7 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
 use super::{Format, Row, Timing};
-use crate::error::Fault;
+use crate::fault::Fault;
 use crate::input::Progress;
 use crate::record::{Extent, Record, completion_after};
 use crate::scan::Number;

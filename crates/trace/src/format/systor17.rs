@@ -11,7 +11,7 @@
 //! over.
 
 use super::{Format, Row, Timing};
-use crate::error::Fault;
+use crate::fault::Fault;
 use crate::record::{Extent, Record, completion_later};
 use crate::scan::{Fields, TimeUnit, Token};
 use crate::source::{LineDecoder, LineSource, Reordered, most_lines_parse};

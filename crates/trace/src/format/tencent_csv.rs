@@ -11,7 +11,7 @@
 //! that does not decide, the user is asked.
 
 use super::{Format, Question, Row, Timing};
-use crate::error::Fault;
+use crate::fault::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::{Fields, TimeUnit, Token};
 use crate::source::{LineDecoder, LineSource, Reordered, most_lines_parse, whole_lines};

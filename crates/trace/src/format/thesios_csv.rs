@@ -12,7 +12,7 @@
 
 use super::columns::{Columns, no_header, required};
 use super::{Format, Row, Timing};
-use crate::error::Fault;
+use crate::fault::Fault;
 use crate::record::{Extent, Record, completion_later};
 use crate::scan::{Number, TimeUnit, Token};
 use crate::source::{LineDecoder, LineSource, Reordered, first_line};

@@ -19,7 +19,7 @@
 
 use super::libcachesim::little_endian;
 use super::{Format, Row, Timing};
-use crate::error::Fault;
+use crate::fault::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::Number;
 use crate::source::{BinaryDecoder, BinarySource};

@@ -8,7 +8,7 @@ use std::io::{self, Read};
 
 use super::{Position, Source, Stop};
 use crate::Record;
-use crate::error::Fault;
+use crate::fault::Fault;
 use crate::input::Stream;
 
 /// The longest record of any binary format here.

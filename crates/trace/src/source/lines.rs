@@ -7,7 +7,7 @@ use std::io::{BufRead, Read};
 
 use super::{Position, Source, Stop};
 use crate::Record;
-use crate::error::Fault;
+use crate::fault::Fault;
 use crate::input::{HEAD_BYTES, Stream, without_byte_order_mark};
 
 /// The longest line that is read; a longer one is malformed and skipped to its end.

@@ -20,7 +20,7 @@ pub(crate) use pairing::{BlockEvent, EventSource, EventStream, Stage, Transfer};
 pub(crate) use reorder::{ReorderBuffer, Reordered};
 
 use crate::Record;
-use crate::error::Fault;
+use crate::fault::Fault;
 
 /// Reason for which a source gave no record.
 #[derive(Debug)]

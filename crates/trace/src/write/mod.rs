@@ -18,9 +18,6 @@ use crate::input::Compression;
 use crate::{Record, VOLUME_BLOCKS_MAX};
 use tempfile::NamedTempFile;
 
-/// What the name of a trace to write may end in, for messages.
-pub(crate) const EXTENSIONS: &str = ".parquet, .csv, .csv.zst, .csv.gz";
-
 /// A writer of the form that the name of the file asks for.
 pub enum TraceWriter {
     /// For `.parquet`.
@@ -203,6 +200,7 @@ impl Target {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::EXTENSIONS;
 
     #[test]
     fn the_name_tells_the_form() {
