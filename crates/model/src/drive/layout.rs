@@ -518,7 +518,7 @@ impl Layout {
 
     /// Where `lbn` is, and how many of the `wanted` blocks from there on lie in consecutive
     /// sectors of the same track. Panics beyond the capacity or when `wanted` is zero.
-    #[inline]
+    #[inline(always)]
     pub fn run(&self, lbn: Lbn, wanted: u32) -> Run {
         assert!(wanted > 0, "a run of no blocks");
         let lbn = lbn.get();

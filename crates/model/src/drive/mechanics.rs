@@ -313,7 +313,7 @@ impl Drive {
     }
 
     /// Rotation and transfer of one run when the head arrives on its track.
-    #[inline]
+    #[inline(always)]
     fn on_track(&self, arrival: SimTime, op: Op, run: &TrackRun) -> OnTrack {
         let wait_ns = self.wait_ns(arrival, run);
         let transfer_ns = u64::from(run.span_ns);
