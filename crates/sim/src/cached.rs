@@ -110,7 +110,7 @@ impl<D: Device> CachedDevice<D> {
             let at = clients_requests.iter().position(|&(other, _)| other == sequence);
             let (_, arrival) = clients_requests.swap_remove(at.expect("its request was taken"));
             // A read that joined a fetch under way waited for a part of it only.
-            let is_own = served.overhead + served.head() <= *now - arrival;
+            let is_own = served.overhead + served.head() + served.bus <= *now - arrival;
             let served = if is_own { served } else { hit(*now) };
             answers.push_back(Done { sequence, served, flush: false });
         });

@@ -1,6 +1,7 @@
 //! The main job in numbers: what each scheduling policy would do for a trace on a drive, and how long a
 //! scrub takes in the trace's rotational gaps. The crate `report` says what follows from them.
 
+pub mod changes;
 pub mod figure;
 mod free_work;
 mod head_use;

@@ -19,6 +19,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use thiserror::Error;
 
+use crate::changes::{Changes, Setting, catalogue, try_changes};
 use crate::scrub::{SCRUB_EFFORT, SCRUB_EFFORTS, ScrubEstimate, estimate};
 
 /// What to study.
@@ -37,6 +38,8 @@ pub struct StudyOptions {
     /// Processor time that this may take on a core of a server of the 2020s. It is counted as work, so
     /// the estimate is the same on every machine.
     pub scrub_effort: SimDuration,
+    /// Whether to try what would help: caches, prefetching, write buffers, queue depths, stripes.
+    pub changes: bool,
     /// Seed of every random stream.
     pub seed: u64,
 }
@@ -52,6 +55,7 @@ impl StudyOptions {
             electronics: true,
             scrub: true,
             scrub_effort: SCRUB_EFFORT,
+            changes: true,
             seed: 1,
         }
     }
@@ -74,6 +78,13 @@ pub enum StudyProgress<'a> {
         /// Issued so far.
         done: u64,
         /// Requests of the trace.
+        total: u64,
+    },
+    /// Changes of the system, in runs.
+    Changing {
+        /// Done so far.
+        done: u64,
+        /// Runs that are certain; the search for a combination adds some.
         total: u64,
     },
     /// The estimate of a scrub, in no unit.
@@ -131,6 +142,8 @@ pub struct Study {
     /// How long a scrub takes in the rotational gaps of [`Study::baseline`], if that was asked for and
     /// there are enough requests to say anything of.
     pub scrub: Option<ScrubEstimate>,
+    /// What would help, if that was asked for and there are enough requests to say anything of.
+    pub changes: Option<Changes>,
 }
 
 /// The drive in a few numbers.
@@ -234,15 +247,25 @@ pub fn study_watched(
     let runs = || -> Result<Vec<PolicyRun>, ConfigError> {
         orders.par_iter().map(|&order| run_order(&options, order, &trace, progress)).collect()
     };
+    let is_enough = trace.info.reads + trace.info.writes >= REQUESTS_MIN;
     let scrub = || {
         let report = |done, total| progress(StudyProgress::Scrubbing { done, total });
         let effort = options.scrub_effort;
         let scrub = || estimate(experiment.clone(), &options.trace, effort, around, &report);
-        let is_enough = trace.info.reads + trace.info.writes >= REQUESTS_MIN;
         (options.scrub && is_enough).then(scrub).transpose()
     };
-    let (scrub, runs) = rayon::join(scrub, runs);
-    let (scrub, runs) = (scrub?, runs?);
+    let changes = || {
+        let report = |done, total| progress(StudyProgress::Changing { done, total });
+        let base = config(&options, baseline);
+        let setting = Setting {
+            storage_used: experiment.trace_space(),
+            drive_queue: own_queue.map(|queue| queue.depth),
+        };
+        let changes = || try_changes(&base, &trace.info, &catalogue(&setting), &report);
+        (options.changes && is_enough).then(changes).transpose()
+    };
+    let (scrub, (runs, changes)) = rayon::join(scrub, || rayon::join(runs, changes));
+    let (scrub, runs, changes) = (scrub?, runs?, changes?);
     let mut study = Study {
         schema_version: 1,
         version: env!("CARGO_PKG_VERSION"),
@@ -253,6 +276,7 @@ pub fn study_watched(
         trace,
         runs,
         scrub,
+        changes,
     };
     // A shingled drive may have refused most of them.
     if study.baseline().result.response.count < REQUESTS_MIN {

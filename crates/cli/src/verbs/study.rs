@@ -63,6 +63,9 @@ pub struct StudyArgs {
     /// the result is the same on every machine
     #[arg(long, value_name = "TIME", default_value_t = SCRUB_EFFORT, conflicts_with = "no_scrub")]
     scrub_effort: SimDuration,
+    /// Do not try what would help: caches, prefetching, write buffers, queue depths and stripes
+    #[arg(long)]
+    no_changes: bool,
     /// Seed of every random stream
     #[arg(long, default_value_t = 1, value_parser = super::seed)]
     seed: u64,
@@ -124,6 +127,7 @@ impl StudyArgs {
                 bars.finish(READING);
                 bars.set(policy, done, total);
             }
+            StudyProgress::Changing { done, total } => bars.set("changes", done, total),
             StudyProgress::Scrubbing { done, total } => bars.set("scrub", done, total),
         };
         let mut report = freewheel::study(&self.options(trace), Some(stopwatch), &show)?;
@@ -145,6 +149,7 @@ impl StudyArgs {
         options.seed = self.seed;
         options.electronics = !self.no_electronics;
         options.scrub = !self.no_scrub;
+        options.changes = !self.no_changes;
         options.scrub_effort = self.scrub_effort;
         if !self.policies.is_empty() {
             options.policies = self.policies.clone();

@@ -188,13 +188,7 @@ impl CacheConfig {
         Self {
             size: share(100),
             prefetch_buffer: Some(Bytes::new(8 << 20)),
-            prefetch: PrefetchConfig::Conditional {
-                segment: Bytes::new(8 << 10),
-                trigger: one(),
-                factor: two(),
-                maximum: conditional_maximum(),
-                backward: false,
-            },
+            prefetch: PrefetchConfig::conditional(Bytes::from_kib(8)),
             opportunistic: OpportunisticConfig::tr03(),
             write_buffer: Some(write_buffer),
             ..Self::default()
@@ -255,6 +249,12 @@ impl CacheConfig {
 }
 
 impl PrefetchConfig {
+    /// tr03's conditional sequential prefetch, with segments of this size.
+    pub const fn conditional(segment: Bytes) -> Self {
+        let maximum = conditional_maximum();
+        Self::Conditional { segment, trigger: one(), factor: two(), maximum, backward: false }
+    }
+
     fn check(&self) -> Result<(), String> {
         let (key, value) = match *self {
             Self::LargeFetchUnit { unit } => ("unit", unit),
@@ -287,7 +287,7 @@ impl PrefetchConfig {
 
 impl OpportunisticConfig {
     /// tr03's default: reading on to 128 KiB, and free blocks.
-    const fn tr03() -> Self {
+    pub const fn tr03() -> Self {
         Self { read_ahead: Bytes::new(128 << 10), free_blocks: true, just_in_time_seek: false }
     }
 }

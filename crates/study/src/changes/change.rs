@@ -1,0 +1,291 @@
+//! Changes of a storage system: what each is called, costs, and does to an experiment.
+
+use freewheel_model::cache::CachePolicy;
+use freewheel_model::sched::PolicySpec;
+use freewheel_sim::config::{
+    CacheConfig, OpportunisticConfig, PrefetchConfig, SimConfig, WriteBufferConfig,
+};
+use freewheel_units::{Bytes, SimDuration};
+use serde::Serialize;
+
+/// A part of the system. A combination has at most one change of each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    /// The order in which requests are served.
+    Order,
+    /// The read cache.
+    ReadCache,
+    /// Prefetching.
+    Prefetch,
+    /// The write buffer.
+    WriteBuffer,
+    /// How many drives share the load.
+    Drives,
+}
+
+/// What a change costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(tag = "class", rename_all = "kebab-case")]
+pub enum ChangeCost {
+    /// Another value of something that is there.
+    Setting,
+    /// A program in front of the drive.
+    Software,
+    /// Memory for copies of data that the drive has.
+    Memory {
+        /// How much, over all drives.
+        bytes: Bytes,
+    },
+    /// Memory that keeps its data without power.
+    NonVolatileMemory {
+        /// How much, over all drives.
+        bytes: Bytes,
+    },
+    /// Further drives of the same kind.
+    Drives {
+        /// How many more.
+        more: u32,
+    },
+}
+
+/// A change of the system.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Change {
+    /// Commands that the drive may have in its queue.
+    DriveQueue {
+        /// How many.
+        depth: u32,
+    },
+    /// A policy in front of the drive, which is given one command at a time.
+    Policy {
+        /// Which.
+        policy: PolicySpec,
+    },
+    /// A read cache in front of the drive.
+    ReadCache {
+        /// Its memory.
+        size: Bytes,
+        /// Its eviction policy.
+        policy: CachePolicy,
+    },
+    /// Prefetching into a read cache of at least [`PREFETCH_CACHE`].
+    Prefetch {
+        /// With reads that miss.
+        with_misses: PrefetchConfig,
+        /// In idle time and in rotational latency.
+        opportunistic: OpportunisticConfig,
+    },
+    /// A non-volatile write buffer in front of the drive.
+    WriteBuffer {
+        /// Its memory.
+        size: Bytes,
+        /// Age at which it destages data regardless of its marks.
+        max_age: SimDuration,
+    },
+    /// One volume over several drives.
+    Stripe {
+        /// How many.
+        drives: u32,
+        /// Consecutive bytes on one drive.
+        unit: Bytes,
+    },
+}
+
+/// Memory that prefetching needs at least: tr03's cache of a drive with few resources.
+pub const PREFETCH_CACHE: Bytes = Bytes::new(8 << 20);
+
+/// Requests in the storage system at once, where a cache is added: as many as a dependent replay holds, so
+/// the cache adds no limit of its own.
+const DEPTH: u32 = 64;
+
+/// Sizes of stripe units and write buffers in the list of changes, from tr03's tables 6 and 9.
+const STRIPE_UNIT: Bytes = Bytes::new(2 << 20);
+
+impl Change {
+    /// The part of the system that it changes.
+    pub fn part(&self) -> Part {
+        match self {
+            Self::DriveQueue { .. } | Self::Policy { .. } => Part::Order,
+            Self::ReadCache { .. } => Part::ReadCache,
+            Self::Prefetch { .. } => Part::Prefetch,
+            Self::WriteBuffer { .. } => Part::WriteBuffer,
+            Self::Stripe { .. } => Part::Drives,
+        }
+    }
+
+    /// What it costs.
+    pub fn cost(&self) -> ChangeCost {
+        match *self {
+            Self::DriveQueue { .. } => ChangeCost::Setting,
+            Self::Policy { .. } => ChangeCost::Software,
+            Self::ReadCache { size, .. } => ChangeCost::Memory { bytes: size },
+            Self::Prefetch { .. } => ChangeCost::Memory { bytes: PREFETCH_CACHE },
+            Self::WriteBuffer { size, .. } => ChangeCost::NonVolatileMemory { bytes: size },
+            Self::Stripe { drives, .. } => ChangeCost::Drives { more: drives - 1 },
+        }
+    }
+
+    /// Changes an experiment. Changes of different parts may follow each other in any order.
+    pub fn apply(&self, config: &mut SimConfig) {
+        match *self {
+            Self::DriveQueue { depth } => {
+                config.scheduler = PolicySpec::Fcfs;
+                config.queue_depth = Some(depth);
+            }
+            Self::Policy { policy } => {
+                config.scheduler = policy;
+                config.queue_depth = Some(1);
+            }
+            Self::ReadCache { size, policy } => {
+                let cache = cache(config);
+                cache.size = Bytes::new(cache.size.get().max(size.get()));
+                cache.policy = policy;
+            }
+            Self::Prefetch { with_misses, opportunistic } => {
+                let cache = cache(config);
+                cache.size = Bytes::new(cache.size.get().max(PREFETCH_CACHE.get()));
+                cache.prefetch = with_misses;
+                cache.opportunistic = opportunistic;
+            }
+            Self::WriteBuffer { size, max_age } => {
+                let max_age = Some(max_age);
+                let buffer = WriteBufferConfig { size, max_age, ..WriteBufferConfig::default() };
+                cache(config).write_buffer = Some(buffer);
+            }
+            Self::Stripe { drives, unit } => {
+                config.array.drives = Some(drives);
+                config.array.stripe_unit = unit;
+            }
+        }
+    }
+
+    /// The change in a few words.
+    pub fn title(&self) -> String {
+        match self {
+            Self::DriveQueue { depth: 1 } => "One command at the drive at a time".into(),
+            Self::DriveQueue { depth } => format!("Drive queue of {depth}"),
+            Self::Policy { policy } => format!("{} in the host", policy.title()),
+            Self::ReadCache { size, policy } => {
+                format!("Read cache, {}, {}", size.human(), policy.row().title)
+            }
+            Self::Prefetch { with_misses, opportunistic } => {
+                prefetch_title(with_misses, opportunistic)
+            }
+            Self::WriteBuffer { size, .. } => format!("Write buffer, {}", size.human()),
+            Self::Stripe { drives, unit } => {
+                format!("Stripe over {drives} drives, unit {}", unit.human())
+            }
+        }
+    }
+}
+
+/// The storage system's cache, and one that holds nothing where there was none.
+fn cache(config: &mut SimConfig) -> &mut CacheConfig {
+    let nothing = || CacheConfig { size: Bytes::ZERO, queue_depth: DEPTH, ..CacheConfig::default() };
+    config.cache.get_or_insert_with(nothing)
+}
+
+fn prefetch_title(with_misses: &PrefetchConfig, opportunistic: &OpportunisticConfig) -> String {
+    let first = match with_misses {
+        PrefetchConfig::Off => "Prefetch in idle time".into(),
+        PrefetchConfig::LargeFetchUnit { unit } => format!("Fetch units of {}", unit.human()),
+        PrefetchConfig::ReadAhead { amount } => format!("Read-ahead of {}", amount.human()),
+        PrefetchConfig::Conditional { segment, .. } => {
+            format!("Sequential prefetch, segments of {}", segment.human())
+        }
+    };
+    let is_both = *with_misses != PrefetchConfig::Off && opportunistic.read_ahead > Bytes::ZERO;
+    if is_both { format!("{first}, and in idle time") } else { first }
+}
+
+/// The system that the changes start from.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting {
+    /// Bytes of the trace's address space.
+    pub storage_used: Bytes,
+    /// Commands that the drive may have in its queue now; none without a queue of its own.
+    pub drive_queue: Option<u32>,
+}
+
+/// The changes to try on a system, by part.
+pub fn catalogue(setting: &Setting) -> Vec<Change> {
+    let mut all = orders(setting.drive_queue);
+    all.extend(read_caches(setting.storage_used));
+    all.extend(prefetches());
+    all.extend(write_buffers(setting.storage_used));
+    all.extend([2, 4, 8].map(|drives| Change::Stripe { drives, unit: STRIPE_UNIT }));
+    all
+}
+
+fn orders(drive_queue: Option<u32>) -> Vec<Change> {
+    let depths = drive_queue.into_iter().flat_map(|now| {
+        let others = [1, 4, 8, 16, 32].into_iter().filter(move |&depth| depth != now);
+        others.map(|depth| Change::DriveQueue { depth })
+    });
+    let policies = [
+        PolicySpec::Clook,
+        PolicySpec::Sstf,
+        PolicySpec::Sptf,
+        PolicySpec::Asatf { age_factor: 0.01 },
+    ];
+    depths.chain(policies.map(|policy| Change::Policy { policy })).collect()
+}
+
+/// 8 MiB, and 0.1, 1 and 4 % of the storage used: the range of tr03's figure 4.
+fn read_caches(storage_used: Bytes) -> Vec<Change> {
+    let sizes = [PREFETCH_CACHE, share(storage_used, 1000), share(storage_used, 100)];
+    let lru = sizes.map(|size| (size, CachePolicy::Lru));
+    let all = lru.into_iter().chain([
+        (share(storage_used, 25), CachePolicy::Lru),
+        (share(storage_used, 100), CachePolicy::Sieve),
+        (share(storage_used, 100), CachePolicy::Arc),
+    ]);
+    distinct(all.map(|(size, policy)| Change::ReadCache { size, policy }))
+}
+
+fn prefetches() -> Vec<Change> {
+    let kib = Bytes::from_kib;
+    let conditional = PrefetchConfig::conditional(kib(16));
+    let idle = OpportunisticConfig::tr03();
+    let none = OpportunisticConfig::default();
+    let all = [
+        (PrefetchConfig::LargeFetchUnit { unit: kib(64) }, none),
+        (PrefetchConfig::ReadAhead { amount: kib(32) }, none),
+        (conditional, none),
+        (PrefetchConfig::Off, idle),
+        (PrefetchConfig::ReadAhead { amount: kib(32) }, idle),
+        (conditional, idle),
+    ];
+    all.map(|(with_misses, opportunistic)| Change::Prefetch { with_misses, opportunistic }).into()
+}
+
+/// 4 MiB and 30 s, as in tr03's system with few resources; 0.1 and 1 % of the storage used and an hour, as in
+/// the one with many.
+fn write_buffers(storage_used: Bytes) -> Vec<Change> {
+    let hour = SimDuration::from_secs(3600);
+    let all = [
+        (Bytes::new(4 << 20), SimDuration::from_secs(30)),
+        (Bytes::new(64 << 20), hour),
+        (share(storage_used, 1000), hour),
+    ];
+    distinct(all.into_iter().map(|(size, max_age)| Change::WriteBuffer { size, max_age }))
+}
+
+/// A part of the storage used, at least 1 MiB, in whole MiB.
+fn share(storage_used: Bytes, part: u64) -> Bytes {
+    const MIB: u64 = 1 << 20;
+    Bytes::new((storage_used.get() / part).next_multiple_of(MIB).max(MIB))
+}
+
+/// Each once, in order of their first.
+fn distinct(changes: impl Iterator<Item = Change>) -> Vec<Change> {
+    let mut list: Vec<Change> = Vec::new();
+    for change in changes {
+        if list.iter().all(|other| other.title() != change.title()) {
+            list.push(change);
+        }
+    }
+    list
+}

@@ -1,0 +1,199 @@
+//! What would help: each change of the system alone, and the best of them together.
+//!
+//! tr03's perturbation study on a trace of the user's: the system as it is runs once, and once more with
+//! each change. Five slices of the trace say how far a result holds. A greedy search then adds change
+//! after change to the best one; it reports what each brings alone and on top of the others.
+//!
+//! Non-goals: changes that need the user's data (compression, deduplication), and more than one value
+//! of a parameter together with all values of every other.
+
+mod change;
+mod measure;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use freewheel_sim::Completion;
+use freewheel_sim::config::{ConfigError, Experiment, SimConfig};
+use freewheel_trace::TraceInfo;
+use rayon::prelude::*;
+use serde::Serialize;
+
+pub use change::{Change, ChangeCost, PREFETCH_CACHE, Part, Setting, catalogue};
+pub use measure::{Effect, Measured, Responses, Slices, relative};
+
+use measure::Meter;
+
+/// A change that was tried alone.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Tried {
+    /// What was changed.
+    pub change: Change,
+    /// Its name.
+    pub title: String,
+    /// What it costs.
+    pub cost: ChangeCost,
+    /// Responses with it.
+    pub measured: Measured,
+    /// Their difference to the system as it is.
+    pub effect: Effect,
+}
+
+/// A change of the best combination.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Step {
+    /// Its name.
+    pub title: String,
+    /// What it costs.
+    pub cost: ChangeCost,
+    /// Change of the mean response by it alone.
+    pub alone: f64,
+    /// Change of the mean response on top of the steps before it.
+    pub on_top: f64,
+}
+
+/// The best changes together.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Combination {
+    /// Its changes, the one that helps most first.
+    pub steps: Vec<Step>,
+    /// Responses with all of them.
+    pub measured: Measured,
+    /// Their difference to the system as it is.
+    pub effect: Effect,
+    /// The change of the mean response if each step took its share of what the others leave.
+    pub if_independent: f64,
+}
+
+/// What would help.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Changes {
+    /// Which requests count.
+    pub slices: Slices,
+    /// Responses of the system as it is.
+    pub today: Measured,
+    /// Every change alone, the best first.
+    pub tried: Vec<Tried>,
+    /// The best of them together, without further drives; None where nothing helps.
+    pub together: Option<Combination>,
+}
+
+/// What the next step of a combination must bring: smaller ones are within the noise of most traces.
+const STEP_MIN: f64 = -0.02;
+
+/// Most changes of a combination.
+const STEPS_MAX: usize = 4;
+
+/// Runs on the same trace from the same base.
+struct Runner<'a> {
+    base: &'a SimConfig,
+    trace: &'a TraceInfo,
+    slices: Slices,
+    done: AtomicU64,
+    total: u64,
+    progress: &'a (dyn Fn(u64, u64) + Sync),
+}
+
+/// Tries each of `all` on `base`, and looks for the best combination. `progress` is told done and total, in
+/// runs. The result does not depend on the number of threads.
+pub fn try_changes(
+    base: &SimConfig,
+    trace: &TraceInfo,
+    all: &[Change],
+    progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<Changes, ConfigError> {
+    let total = 1 + all.len() as u64;
+    let slices = Slices::of(trace.requests);
+    let runner = Runner { base, trace, slices, done: AtomicU64::new(0), total, progress };
+    let lists: Vec<Vec<Change>> =
+        std::iter::once(vec![]).chain(all.iter().map(|&change| vec![change])).collect();
+    let mut measured = runner.run_all(&lists)?.into_iter();
+    let today = measured.next().expect("the system as it is was run");
+    let mut tried: Vec<Tried> = all
+        .iter()
+        .zip(measured)
+        .map(|(change, measured)| Tried {
+            change: *change,
+            title: change.title(),
+            cost: change.cost(),
+            effect: measured.from(&today),
+            measured,
+        })
+        .collect();
+    tried.sort_by(|a, b| a.effect.mean.total_cmp(&b.effect.mean));
+    let together = runner.combine(&today, &tried)?;
+    Ok(Changes { slices, today, tried, together })
+}
+
+impl Runner<'_> {
+    fn run_all(&self, lists: &[Vec<Change>]) -> Result<Vec<Measured>, ConfigError> {
+        lists.par_iter().map(|changes| self.run(changes)).collect()
+    }
+
+    fn run(&self, changes: &[Change]) -> Result<Measured, ConfigError> {
+        let mut config = self.base.clone();
+        changes.iter().for_each(|change| change.apply(&mut config));
+        let experiment = Experiment::with_trace_info(config, Some(self.trace.clone()))?;
+        let mut meter = Meter::new(self.slices);
+        let mut observe = |completion: &Completion| meter.observe(completion);
+        experiment.run_observed(Some(&mut observe), &mut |_, _| {})?;
+        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        (self.progress)(done.min(self.total), self.total);
+        Ok(meter.finish())
+    }
+
+    /// Adds the change that helps most on top of those chosen, until none helps enough.
+    ///
+    /// Greedy is not exact: two changes that help only together are not found. tr03 finds the
+    /// optimisations of different parts nearly independent, and then each step is the best one.
+    fn combine(
+        &self,
+        today: &Measured,
+        tried: &[Tried],
+    ) -> Result<Option<Combination>, ConfigError> {
+        let helps = |tried: &&Tried| {
+            tried.change.part() != Part::Drives && tried.effect.mean <= STEP_MIN
+        };
+        let Some(first) = tried.iter().find(helps) else { return Ok(None) };
+        let mut chosen = vec![first];
+        let mut steps = vec![step(first, first.effect.mean)];
+        let mut measured = first.measured.clone();
+        while chosen.len() < STEPS_MAX {
+            let parts: Vec<Part> = chosen.iter().map(|tried| tried.change.part()).collect();
+            let others: Vec<&Tried> =
+                best_of_parts(tried).filter(|other| !parts.contains(&other.change.part())).collect();
+            let with = |other: &&Tried| {
+                chosen.iter().chain([other]).map(|tried| tried.change).collect::<Vec<Change>>()
+            };
+            let runs = self.run_all(&others.iter().map(with).collect::<Vec<_>>())?;
+            let mean = |run: &Measured| run.response.mean_ns;
+            let best =
+                others.into_iter().zip(runs).min_by(|a, b| mean(&a.1).total_cmp(&mean(&b.1)));
+            let Some((next, run)) = best else { break };
+            let on_top = relative(measured.response.mean_ns, run.response.mean_ns);
+            if on_top > STEP_MIN {
+                break;
+            }
+            steps.push(step(next, on_top));
+            chosen.push(next);
+            measured = run;
+        }
+        let left: f64 = steps.iter().map(|step| 1.0 + step.alone).product();
+        let effect = measured.from(today);
+        Ok(Some(Combination { steps, measured, effect, if_independent: left - 1.0 }))
+    }
+}
+
+fn step(tried: &Tried, on_top: f64) -> Step {
+    let alone = tried.effect.mean;
+    Step { title: tried.title.clone(), cost: tried.cost, alone, on_top }
+}
+
+/// Changes of each part of which a combination is made: the best three of each, whether they help alone or
+/// not.
+fn best_of_parts(tried: &[Tried]) -> impl Iterator<Item = &Tried> {
+    const OF_EACH: usize = 3;
+    let parts = [Part::Order, Part::ReadCache, Part::Prefetch, Part::WriteBuffer];
+    parts.into_iter().flat_map(move |part| {
+        tried.iter().filter(move |tried| tried.change.part() == part).take(OF_EACH)
+    })
+}
