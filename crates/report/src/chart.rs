@@ -29,6 +29,8 @@ const HEAD_USE: [(&str, RGBColor); 6] = [
     ("work in idle time", RGBColor(0xcc, 0x79, 0xa7)),
 ];
 const INK: RGBColor = RGBColor(0x1f, 0x29, 0x33);
+/// Words on coloured bars, which are the same on light and dark pages.
+const ON_BAR: RGBColor = RGBColor(0x10, 0x18, 0x20);
 const FAINT: RGBColor = RGBColor(0x6b, 0x77, 0x85);
 const GRID: RGBColor = RGBColor(0xe3, 0xe8, 0xee);
 const FONT: &str = "system-ui, sans-serif";
@@ -36,7 +38,7 @@ const FONT: &str = "system-ui, sans-serif";
 /// Colours of lines that have no meaning of their own, distinguishable with any colour vision
 /// (Okabe and Ito 2008).
 const LINES: [RGBColor; 9] = [
-    RGBColor(0x00, 0x00, 0x00),
+    INK,
     RGBColor(0xe6, 0x9f, 0x00),
     RGBColor(0x56, 0xb4, 0xe9),
     RGBColor(0x00, 0x9e, 0x73),
@@ -191,7 +193,14 @@ fn draw_bar(area: &Area<'_>, parts: &[(&str, RGBColor)], bar: &Bar, top: i32) ->
         area.draw(&Rectangle::new(corners, colour.filled()))?;
         if *share > 0.045 && bar.whole.is_finite() {
             let label = format!("{:.0} %", share / bar.whole * 100.0);
-            text(area, &label, (((left + right) / 2.0) as i32, top + 12), 13, INK, HPos::Center)?;
+            text(
+                area,
+                &label,
+                (((left + right) / 2.0) as i32, top + 12),
+                13,
+                ON_BAR,
+                HPos::Center,
+            )?;
         }
         left = right;
     }
@@ -393,7 +402,15 @@ fn svg(width: u32, height: u32, content: impl FnOnce(&Area<'_>) -> Drawn) -> Str
         content(&area).and_then(|()| area.present()).expect("drawing into memory");
     }
     let size = format!("width=\"{width}\" height=\"{height}\" ");
-    svg.replacen(&size, "", 1)
+    let named = [(INK, "var(--ink)"), (FAINT, "var(--faint)"), (GRID, "var(--line)")];
+    named
+        .iter()
+        .fold(svg.replacen(&size, "", 1), |svg, (colour, name)| svg.replace(&hex(*colour), name))
+}
+
+/// A colour as charts write it.
+fn hex(RGBColor(red, green, blue): RGBColor) -> String {
+    format!("#{red:02X}{green:02X}{blue:02X}")
 }
 
 fn text(

@@ -64,6 +64,8 @@ pub enum Topic {
     FewRequests,
     /// A scrub in the rotational gaps.
     Scrub,
+    /// What would help.
+    Changes,
     /// Where the head's time goes.
     HeadTime,
     /// What the gaps would carry.

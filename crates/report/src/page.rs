@@ -8,7 +8,11 @@ use crate::finding::Finding;
 
 const STYLE: &str = "
 :root { --ink: #1f2933; --faint: #6b7785; --line: #e3e8ee; --paper: #ffffff; --ground: #f4f6f8;
-  --accent: #0b6e99; --good: #1b7f5c; --bad: #b3361e; --known: #96630b; }
+  --accent: #0b6e99; --good: #1b7f5c; --bad: #b3361e; --known: #96630b; --marked: #e8f5ef; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e8edf3; --faint: #9aa8ba; --line: #2b3543; --paper: #19212b; --ground: #10161d;
+    --accent: #58b4d6; --good: #43b28a; --bad: #e0735a; --known: #d9a24a; --marked: #1d3a30; }
+}
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--ground); color: var(--ink);
   font: 16px/1.55 system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif; }
@@ -17,6 +21,27 @@ h1 { font-size: 28px; line-height: 1.25; margin: 0 0 4px; }
 h2 { font-size: 20px; margin: 0 0 10px; }
 h3 { font-size: 16px; margin: 18px 0 4px; }
 p.lead { color: var(--faint); margin: 0 0 22px; }
+p.lead strong { color: var(--ink); }
+ol.ranking { list-style: none; margin: 0 0 14px; padding: 0; }
+ol.ranking li { display: grid; grid-template-columns: 5fr 6fr 110px; gap: 14px; align-items: center;
+  padding: 7px 0; border-top: 1px solid var(--line); }
+ol.ranking li:first-child { border-top: 0; }
+ol.ranking .name { font-weight: 600; }
+ol.ranking small { display: block; font-weight: 400; font-size: 13px; color: var(--faint); }
+ol.ranking .bar { position: relative; height: 22px; }
+ol.ranking .bar * { position: absolute; display: block; }
+ol.ranking .bar i { top: 2px; height: 18px; border-radius: 3px; }
+ol.ranking .bar .better { background: var(--good); }
+ol.ranking .bar .worse { background: var(--bad); }
+ol.ranking .bar .same { background: var(--faint); }
+ol.ranking .bar u { top: 10px; height: 2px; background: var(--ink); }
+ol.ranking .bar b { top: -4px; height: 30px; width: 1px; background: var(--faint); }
+ol.ranking .value { text-align: right; font-variant-numeric: tabular-nums; font-weight: 600; }
+@media (max-width: 640px) {
+  section { padding: 16px 14px; }
+  ol.ranking li { grid-template-columns: 1fr 84px; gap: 4px 10px; }
+  ol.ranking .bar { grid-column: 1 / 3; grid-row: 2; }
+}
 section { background: var(--paper); border: 1px solid var(--line); border-radius: 10px;
   padding: 20px 24px; margin: 0 0 18px; }
 svg { width: 100%; min-width: 620px; height: auto; display: block; }
@@ -39,7 +64,7 @@ th, td { padding: 6px 8px; text-align: right; border-bottom: 1px solid var(--lin
   white-space: nowrap; }
 th { color: var(--faint); font-weight: 600; white-space: normal; vertical-align: bottom; }
 th:first-child, td:first-child { text-align: left; }
-tr.best td { background: #e8f5ef; font-weight: 600; }
+tr.best td { background: var(--marked); font-weight: 600; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 4px 16px; margin: 0; font-size: 14px; }
 dt { font-weight: 600; }
 dd { margin: 0; }

@@ -8,7 +8,7 @@ use freewheel_study::{REQUESTS_MIN, Study};
 use freewheel_units::{Bytes, grouped};
 
 use super::policy::policy;
-use super::{doubts, figures, scrub};
+use super::{changes, doubts, figures, scrub};
 use crate::finding::{Confidence, Finding, Topic, Unit};
 use crate::numbers::{ms, percent, rate, span};
 use crate::shingled::shingled_cautions;
@@ -40,6 +40,7 @@ pub(super) fn findings(study: &Study) -> Vec<Finding> {
 /// What a load of enough requests shows of drive, policies and scrub.
 fn results(study: &Study) -> Vec<Finding> {
     let all = [
+        changes::finding(study),
         scrub::finding(study),
         Some(head_time(study)),
         Some(potential(study)),

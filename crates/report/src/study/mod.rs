@@ -1,5 +1,6 @@
 //! A study's numbers with what follows from them.
 
+mod changes;
 mod doubts;
 mod figures;
 mod findings;

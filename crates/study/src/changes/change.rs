@@ -183,7 +183,8 @@ impl Change {
 
 /// The storage system's cache, and one that holds nothing where there was none.
 fn cache(config: &mut SimConfig) -> &mut CacheConfig {
-    let nothing = || CacheConfig { size: Bytes::ZERO, queue_depth: DEPTH, ..CacheConfig::default() };
+    let nothing =
+        || CacheConfig { size: Bytes::ZERO, queue_depth: DEPTH, ..CacheConfig::default() };
     config.cache.get_or_insert_with(nothing)
 }
 

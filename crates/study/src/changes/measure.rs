@@ -116,7 +116,8 @@ impl Measured {
     /// The change of the mean response from `old` to this.
     pub fn from(&self, old: &Self) -> Effect {
         let slices = old.by_slice.iter().zip(&self.by_slice);
-        let changes = slices.filter_map(|(old, new)| Some(relative(old.mean_ns()?, new.mean_ns()?)));
+        let changes =
+            slices.filter_map(|(old, new)| Some(relative(old.mean_ns()?, new.mean_ns()?)));
         let changes: Vec<f64> = changes.collect();
         let mean = relative(old.response.mean_ns, self.response.mean_ns);
         Effect {
@@ -165,14 +166,10 @@ mod tests {
     fn slices_are_equal_parts_of_what_follows_the_warm_up() {
         let slices = Slices { warm_up: 43, requests: 100, slices: 5 };
         let of = |number| slices.of_request(number);
-        assert_eq!([of(0), of(42), of(43), of(54), of(55), of(99)], [
-            None,
-            None,
-            Some(0),
-            Some(0),
-            Some(1),
-            Some(4)
-        ]);
+        assert_eq!(
+            [of(0), of(42), of(43), of(54), of(55), of(99)],
+            [None, None, Some(0), Some(0), Some(1), Some(4)]
+        );
         let mut counts = [0; 5];
         (43..100).for_each(|number| counts[of(number).unwrap()] += 1);
         assert!(counts.iter().all(|count| (11..=12).contains(count)), "{counts:?}");
@@ -184,7 +181,13 @@ mod tests {
         let mean_ns = means_ns.iter().sum::<u64>() as f64 / 2.0;
         let response = Summary { mean_ns, ..Summary::default() };
         let (read_response, write_response) = (response, response);
-        Measured { response, read_response, write_response, by_slice, distribution: Distribution::default() }
+        Measured {
+            response,
+            read_response,
+            write_response,
+            by_slice,
+            distribution: Distribution::default(),
+        }
     }
 
     #[test]

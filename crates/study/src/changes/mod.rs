@@ -150,17 +150,17 @@ impl Runner<'_> {
         today: &Measured,
         tried: &[Tried],
     ) -> Result<Option<Combination>, ConfigError> {
-        let helps = |tried: &&Tried| {
-            tried.change.part() != Part::Drives && tried.effect.mean <= STEP_MIN
-        };
+        let helps =
+            |tried: &&Tried| tried.change.part() != Part::Drives && tried.effect.mean <= STEP_MIN;
         let Some(first) = tried.iter().find(helps) else { return Ok(None) };
         let mut chosen = vec![first];
         let mut steps = vec![step(first, first.effect.mean)];
         let mut measured = first.measured.clone();
         while chosen.len() < STEPS_MAX {
             let parts: Vec<Part> = chosen.iter().map(|tried| tried.change.part()).collect();
-            let others: Vec<&Tried> =
-                best_of_parts(tried).filter(|other| !parts.contains(&other.change.part())).collect();
+            let others: Vec<&Tried> = best_of_parts(tried)
+                .filter(|other| !parts.contains(&other.change.part()))
+                .collect();
             let with = |other: &&Tried| {
                 chosen.iter().chain([other]).map(|tried| tried.change).collect::<Vec<Change>>()
             };
