@@ -8,7 +8,7 @@ use crate::finding::Finding;
 
 const STYLE: &str = "
 :root { --ink: #1f2933; --faint: #6b7785; --line: #e3e8ee; --paper: #ffffff; --ground: #f4f6f8;
-  --accent: #0b6e99; --good: #1b7f5c; --bad: #b3361e; --known: #96630b; --marked: #e8f5ef; }
+  --accent: #0b6e99; --rotate: #e2922f; --good: #1b7f5c; --bad: #b3361e; --known: #96630b; --marked: #e8f5ef; }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e8edf3; --faint: #9aa8ba; --line: #2b3543; --paper: #19212b; --ground: #10161d;
     --accent: #58b4d6; --good: #43b28a; --bad: #e0735a; --known: #d9a24a; --marked: #1d3a30; }
@@ -21,6 +21,20 @@ h1 { font-size: 28px; line-height: 1.25; margin: 0 0 4px; }
 h2 { font-size: 20px; margin: 0 0 10px; }
 h3 { font-size: 16px; margin: 18px 0 4px; }
 p.lead { color: var(--faint); margin: 0 0 22px; }
+div.tiles { display: grid; grid-template-columns: repeat(4, 1fr); gap: 14px; margin: 0 0 18px; }
+div.tile { background: var(--paper); border: 1px solid var(--line); border-radius: 10px; padding: 14px 16px; }
+div.tile .label { display: block; font-size: 12px; text-transform: uppercase; letter-spacing: .05em;
+  color: var(--faint); }
+div.tile strong { display: block; font-size: 24px; line-height: 1.3; }
+div.tile .words { font-size: 13px; color: var(--faint); }
+div.parts { display: flex; height: 24px; margin: 6px 0; border-radius: 3px; overflow: hidden; gap: 1px; }
+div.parts span { color: #101820; font-size: 12px; line-height: 24px; text-align: center; overflow: hidden; }
+.parts .seek { background: #6b8fc7; } .parts .rotate { background: #e89c31; }
+.parts .transfer { background: #2a9d7c; } .parts .queue { background: #a7b2c0; }
+.parts .overhead { background: #cc79a7; }
+svg .axis { font: 12px system-ui, sans-serif; fill: var(--faint); }
+@media (max-width: 800px) { div.tiles { grid-template-columns: 1fr 1fr; } dl.stages { display: block; } }
+@media print { details { display: block; } body { background: none; } }
 p.lead strong { color: var(--ink); }
 ol.ranking { list-style: none; margin: 0 0 14px; padding: 0; }
 ol.ranking li { display: grid; grid-template-columns: 5fr 6fr 110px; gap: 14px; align-items: center;

@@ -5,6 +5,7 @@ pub mod changes;
 pub mod figure;
 mod free_work;
 mod head_use;
+mod place_time;
 mod ratio;
 mod runs;
 mod scrub;
@@ -14,6 +15,7 @@ pub use free_work::{
     over_the_run,
 };
 pub use head_use::HeadUse;
+pub use place_time::PlaceTime;
 pub use runs::{
     DriveSummary, Overload, PolicyRun, ProgressSink, REQUESTS_MIN, Study, StudyError, StudyOptions,
     StudyProgress, study, study_watched,

@@ -7,19 +7,20 @@ use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::electronics::spec::QueueSpec;
 use freewheel_model::sched::{POLICIES, PolicySpec};
 use freewheel_model::zoned::spec::ZonedKind;
-use freewheel_sim::RunResult;
 use freewheel_sim::config::{
     ArrayConfig, ConfigError, Experiment, SimConfig, TraceWorkload, Workload, check_timing, open,
 };
 use freewheel_sim::library;
-use freewheel_sim::source::{PlacementError, REPLAY_WINDOW};
+use freewheel_sim::source::{Fit, PlacementError, REPLAY_WINDOW};
+use freewheel_sim::{Completion, RunResult};
 use freewheel_trace::{Character, Characterizer, Record, TraceReader};
-use freewheel_units::SimDuration;
+use freewheel_units::{BLOCK_BYTES, Blocks, SimDuration};
 use rayon::prelude::*;
 use serde::Serialize;
 use thiserror::Error;
 
 use crate::changes::{Changes, Setting, catalogue, try_changes};
+use crate::place_time::{PlaceTime, PlaceTimeCollector};
 use crate::scrub::{SCRUB_EFFORT, SCRUB_EFFORTS, ScrubEstimate, estimate};
 
 /// What to study.
@@ -142,6 +143,8 @@ pub struct Study {
     /// How long a scrub takes in the rotational gaps of [`Study::baseline`], if that was asked for and
     /// there are enough requests to say anything of.
     pub scrub: Option<ScrubEstimate>,
+    /// Where and when requests arrive in the baseline's run.
+    pub place_time: PlaceTime,
     /// What would help, if that was asked for and there are enough requests to say anything of.
     pub changes: Option<Changes>,
 }
@@ -266,6 +269,7 @@ pub fn study_watched(
     };
     let (scrub, (runs, changes)) = rayon::join(scrub, || rayon::join(runs, changes));
     let (scrub, runs, changes) = (scrub?, runs?, changes?);
+    let place_time = place_time(&experiment)?;
     let mut study = Study {
         schema_version: 1,
         version: env!("CARGO_PKG_VERSION"),
@@ -276,6 +280,7 @@ pub fn study_watched(
         trace,
         runs,
         scrub,
+        place_time,
         changes,
     };
     // A shingled drive may have refused most of them.
@@ -367,6 +372,20 @@ fn run_order(
     let result = experiment.run_observed(None, &mut { report })?;
     let own_queue = matches!(order, RequestOrder::Drive(_));
     Ok(PolicyRun { policy, own_queue, title: title.clone(), result })
+}
+
+/// Runs the baseline once more, to see places and times. Rows cover what the trace may touch.
+fn place_time(experiment: &Experiment) -> Result<PlaceTime, ConfigError> {
+    let is_scaled = matches!(
+        &experiment.config.workload,
+        Workload::Trace(TraceWorkload { fit: Fit::Scale, .. })
+    );
+    let used = Blocks::new(experiment.trace_space().get().div_ceil(BLOCK_BYTES));
+    let space = if is_scaled { experiment.striping.blocks() } else { used };
+    let mut collector = PlaceTimeCollector::new(space);
+    let mut observe = |completion: &Completion| collector.observe(completion);
+    experiment.run_observed(Some(&mut observe), &mut |_, _| {})?;
+    Ok(collector.finish())
 }
 
 fn summary(experiment: &Experiment) -> DriveSummary {

@@ -5,6 +5,7 @@ mod doubts;
 mod figures;
 mod findings;
 mod overload;
+mod overview;
 mod page;
 mod policy;
 mod scrub;

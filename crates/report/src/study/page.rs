@@ -8,7 +8,7 @@ use maud::{Markup, html};
 
 use freewheel_study::{PolicyRun, Study};
 
-use super::{changes, figures, scrub_page};
+use super::{changes, figures, overview, scrub_page};
 use crate::chart;
 use crate::finding::Finding;
 use crate::numbers::{ms, percent, rate, span};
@@ -28,9 +28,12 @@ pub(super) fn html(study: &Study, findings: &[Finding]) -> String {
         &title,
         &lead,
         &html! {
+            (overview::tiles(study))
             @if let Some(changes) = &study.changes {
                 (section("What would help", &changes::card(changes)))
             }
+            (section("Where and when", &overview::where_and_when(&study.place_time)))
+            (section("Where a request's time goes", &overview::stages(study)))
             (section("Findings", &list(findings)))
             (folded("Head time by policy", &head_time(study)))
             @if let Some(estimate) = &study.scrub {

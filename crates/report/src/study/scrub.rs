@@ -47,6 +47,13 @@ fn reached(estimate: &ScrubEstimate, seconds: f64) -> (f64, f64) {
     }
 }
 
+/// The scrub in a few words; None where its time is not known.
+pub(super) fn in_short(estimate: &ScrubEstimate) -> Option<String> {
+    let seconds = estimate.seconds().filter(|seconds| *seconds <= TIME_MAX_S)?;
+    let (share, seconds) = reached(estimate, seconds);
+    Some(format!("a scrub reads {} in {}", percent(share), about(seconds)))
+}
+
 /// Of all actuators together.
 fn headline(study: &Study, estimate: &ScrubEstimate) -> String {
     let Some(seconds) = estimate.seconds() else {
