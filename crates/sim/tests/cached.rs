@@ -1,6 +1,7 @@
 //! Runs behind a storage system's cache.
 #![allow(missing_docs)]
 
+use freewheel_model::electronics::spec::SectorFormat;
 use freewheel_sim::config::{Experiment, SimConfig};
 use freewheel_sim::source::{Request, Source, SourceError};
 use freewheel_sim::{CacheWork, Completion, RunResult};
@@ -157,4 +158,24 @@ fn blocks_that_pass_before_a_read_are_free() {
     let (_, without) = serve(&requests, &["cache.size=8MiB"]);
     assert!(work.read_misses < 120, "{work:?}");
     assert!(with.elapsed_ns < without.elapsed_ns);
+}
+
+#[test]
+fn of_large_sectors_only_whole_ones_pass_for_free() {
+    let requests: Vec<_> = (0..200).map(|n| (Op::Read, n * 7_654_320)).collect();
+    for free in ["free_blocks", "just_in_time_seek"] {
+        let overrides = [
+            "drive=\"exos-7e8-8tb\"".into(),
+            "cache.size=8MiB".into(),
+            format!("cache.opportunistic.{free}=true"),
+        ];
+        let mut experiment =
+            Experiment::new(SimConfig::parse(CLOSED, "test", &overrides).unwrap()).unwrap();
+        assert!(experiment.has_electronics());
+        experiment.spec.electronics.sector = SectorFormat::Emulated512;
+        let mut client = Client::new(requests.clone());
+        let result = experiment.run_source(&mut client, Vec::new(), &mut |_| ()).unwrap();
+        let bytes = result.cache.unwrap().opportunistic_bytes;
+        assert!(bytes > 1 << 20 && bytes.is_multiple_of(4096), "{free}: {bytes}");
+    }
 }

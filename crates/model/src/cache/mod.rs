@@ -34,6 +34,7 @@
 
 mod arc;
 pub mod curve;
+mod disk_request;
 mod eviction;
 mod index;
 mod key_cache;
@@ -42,7 +43,9 @@ mod lirs;
 mod lru;
 mod prefetch;
 mod queues;
+mod range_index;
 mod read_cache;
+mod readings;
 mod s3_fifo;
 mod sieve;
 mod sketch;
@@ -53,12 +56,10 @@ mod valid_bits;
 mod w_tiny_lfu;
 mod write_buffer;
 
+pub use disk_request::{CacheRequest, DiskRequest, Purpose};
 pub use key_cache::KeyCache;
 pub use prefetch::{ConditionalSpec, FetchPlan, PrefetchSpec, Prefetcher};
 pub use read_cache::{BlockRange, HitCounts, ReadCache, ReadCacheSpec};
 pub use spec::{CachePolicy, CachePolicyRow, POLICIES, ParseCachePolicyError};
-pub use storage::{
-    CacheCounts, CacheRequest, DiskRequest, OpportunisticSpec, Purpose, StorageCache,
-    StorageCacheSpec,
-};
-pub use write_buffer::{DestageOrder, WriteBuffer, WriteBufferSpec, WriteCounts};
+pub use storage::{CacheCounts, OpportunisticSpec, StorageCache, StorageCacheSpec};
+pub use write_buffer::{DestageOrder, FlushPoint, WriteBuffer, WriteBufferSpec, WriteCounts};

@@ -19,7 +19,7 @@
 //! again: the destage carries the older data. Destages of one block never overlap, so the disk receives
 //! its versions in order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use freewheel_units::{Blocks, SimDuration, SimTime};
@@ -82,8 +82,24 @@ struct Entry {
     written: u64,
     /// Written again since it became dirty, or since the WOW hand passed it.
     is_recent: bool,
-    /// When its oldest dirty data were written, with a number that tells equal times apart.
-    since: (SimTime, u64),
+    /// When its oldest dirty data were written.
+    since: Since,
+    /// The same of those on their way.
+    under_way_since: Since,
+}
+
+/// When data were written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Since {
+    time: SimTime,
+    /// Number of the write, which tells equal times apart.
+    write: u64,
+}
+
+/// The writes that a flush waits for: those up to one of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlushPoint {
+    write: u64,
 }
 
 /// Writes in memory, of one disk.
@@ -95,7 +111,11 @@ pub struct WriteBuffer {
     /// its newer data must not leave before that part has arrived.
     by_write: BTreeMap<u64, u64>,
     /// The same by the age of their data.
-    by_age: BTreeMap<(SimTime, u64), u64>,
+    by_age: BTreeMap<Since, u64>,
+    /// Age of the oldest data in each entry of which a part is on its way.
+    under_way: BTreeSet<Since>,
+    /// A flush waits for the data up to this write.
+    drain_to: u64,
     /// Buffer block at which the next search of WOW begins.
     hand: u64,
     clock: u64,
@@ -122,6 +142,8 @@ impl WriteBuffer {
             entries: BTreeMap::new(),
             by_write: BTreeMap::new(),
             by_age: BTreeMap::new(),
+            under_way: BTreeSet::new(),
+            drain_to: 0,
             hand: 0,
             clock: 0,
             is_destaging: false,
@@ -197,7 +219,7 @@ impl WriteBuffer {
         self.at_risk += u64::from((bits & !entry.dirty & !entry.under_way).count_ones());
         let was_clean = entry.dirty == 0;
         if was_clean {
-            entry.since = (now, self.clock);
+            entry.since = Since { time: now, write: self.clock };
         }
         entry.is_recent = !was_clean;
         self.by_write.remove(&entry.written);
@@ -217,8 +239,34 @@ impl WriteBuffer {
 
     /// When the next block is due; None without an age limit or dirty blocks.
     pub fn next_due(&self) -> Option<SimTime> {
-        let (&(since, _), _) = self.by_age.first_key_value()?;
-        Some(since + self.spec.max_age?)
+        let (since, _) = self.by_age.first_key_value()?;
+        Some(since.time + self.spec.max_age?)
+    }
+
+    /// Number of the oldest write of which memory has data that the disk has not.
+    fn oldest(&self) -> Option<u64> {
+        let waiting = self.by_age.first_key_value().map(|(since, _)| since.write);
+        // Newer data of an entry wait for those on their way, which are older.
+        let under_way = self.under_way.first().map(|since| since.write);
+        waiting.into_iter().chain(under_way).min()
+    }
+
+    /// Makes the data that are in memory now due, and says how to recognise that they are on the disk;
+    /// None when memory holds none.
+    pub fn flush_point(&mut self) -> Option<FlushPoint> {
+        self.oldest()?;
+        self.drain_to = self.clock;
+        Some(FlushPoint { write: self.clock })
+    }
+
+    /// Whether the disk has everything that was written before the flush.
+    pub fn is_flushed(&self, point: FlushPoint) -> bool {
+        self.oldest().is_none_or(|oldest| oldest > point.write)
+    }
+
+    /// Whether a flush waits for data.
+    pub fn is_draining(&self) -> bool {
+        !self.is_flushed(FlushPoint { write: self.drain_to })
     }
 
     /// The next blocks to write to the disk: contiguous, all dirty. They are on their way until
@@ -235,8 +283,11 @@ impl WriteBuffer {
     }
 
     fn next_block(&mut self, now: SimTime) -> Option<u64> {
-        if self.next_due().is_some_and(|due| due <= now) {
-            return self.by_age.first_key_value().map(|(_, &number)| number);
+        // The oldest first, also for a flush: data that arrive meanwhile never delay it.
+        if let Some((since, &number)) = self.by_age.first_key_value()
+            && (since.write <= self.drain_to || self.next_due().is_some_and(|due| due <= now))
+        {
+            return Some(number);
         }
         self.is_destaging &= self.share() >= self.spec.low_mark;
         if !self.is_destaging && !self.is_short {
@@ -292,51 +343,72 @@ impl WriteBuffer {
     fn begin(&mut self, number: u64, bits: u64) {
         let entry = self.entries.get_mut(&number).expect("a dirty block has an entry");
         entry.dirty &= !bits;
-        entry.under_way |= bits;
+        entry.under_way = bits;
+        entry.under_way_since = entry.since;
         self.by_write.remove(&entry.written);
         self.by_age.remove(&entry.since);
+        self.under_way.insert(entry.since);
     }
 
-    /// Blocks that [`Self::next_destage`] named have reached the disk.
+    /// Blocks that [`Self::next_destage`] or [`Self::supersede`] named have reached the disk.
     pub fn destaged(&mut self, blocks: Range<u64>, now: SimTime) {
         self.count_risk(now);
         for (number, bits) in self.parts(blocks) {
-            let entry = self.entries.get_mut(&number).expect("blocks under way have an entry");
-            entry.under_way &= !bits;
+            // A write that superseded dirty blocks may cover others, too.
+            let Some(entry) = self.entries.get_mut(&number) else { continue };
+            let bits = entry.under_way & bits;
+            if bits == 0 {
+                continue;
+            }
+            // One request at a time carries data of an entry, so nothing is left on its way.
+            entry.under_way = 0;
+            self.under_way.remove(&entry.under_way_since);
             self.at_risk -= u64::from((bits & !entry.dirty).count_ones());
-            match (entry.under_way, entry.dirty) {
-                (0, 0) => drop(self.entries.remove(&number)),
-                (0, _) => {
-                    self.by_write.insert(entry.written, number);
-                    self.by_age.insert(entry.since, number);
-                }
-                _ => {}
+            if entry.dirty == 0 {
+                self.entries.remove(&number);
+            } else {
+                self.by_write.insert(entry.written, number);
+                self.by_age.insert(entry.since, number);
             }
         }
     }
 
-    /// Forgets dirty data of blocks that a write to the disk replaces. False, and nothing changes, while
-    /// some of them are on their way: they must arrive before the newer data leave.
-    pub fn discard(&mut self, blocks: Range<u64>, now: SimTime) -> bool {
-        let entries = |(number, bits)| Some((number, bits, self.entries.get(&number)?));
-        let held: Vec<_> = self.parts(blocks).filter_map(entries).collect();
-        if held.iter().any(|(_, bits, entry)| entry.under_way & bits != 0) {
+    /// A write to the disk takes the place of dirty data: they are on their way with it until
+    /// [`Self::destaged`]. False, and nothing changes, while data of the same buffer blocks are on
+    /// their way: they must arrive before the newer data leave.
+    pub fn supersede(&mut self, blocks: Range<u64>, now: SimTime) -> bool {
+        let held = |(number, _): &(u64, u64)| self.entries.get(number).copied();
+        if self.parts(blocks.clone()).filter_map(|part| held(&part)).any(|e| e.under_way != 0) {
             return false;
         }
-        let dirty: Vec<_> =
-            held.iter().map(|&(number, bits, entry)| (number, entry.dirty & bits)).collect();
         self.count_risk(now);
-        for (number, bits) in dirty.into_iter().filter(|&(_, bits)| bits != 0) {
-            self.clean(number, bits);
+        for (number, bits) in self.parts(blocks) {
+            let dirty = self.entries.get(&number).map_or(0, |entry| entry.dirty & bits);
+            if dirty != 0 {
+                self.begin(number, dirty);
+            }
         }
         true
+    }
+
+    /// Forgets dirty data, which nobody wants any more.
+    pub fn forget(&mut self, blocks: Range<u64>, now: SimTime) {
+        self.count_risk(now);
+        for (number, bits) in self.parts(blocks) {
+            let entry = self.entries.get(&number);
+            // Those on their way arrive; what waits behind them is as good as unwritten.
+            let bits = entry.map_or(0, |entry| entry.dirty & bits);
+            if bits != 0 {
+                self.clean(number, bits);
+            }
+        }
     }
 
     /// Makes dirty blocks of one entry clean.
     fn clean(&mut self, number: u64, bits: u64) {
         let entry = self.entries.get_mut(&number).expect("a dirty block has an entry");
         entry.dirty &= !bits;
-        self.at_risk -= u64::from(bits.count_ones());
+        self.at_risk -= u64::from((bits & !entry.under_way).count_ones());
         if entry.dirty == 0 {
             self.by_write.remove(&entry.written);
             self.by_age.remove(&entry.since);

@@ -223,6 +223,38 @@ fn a_read_of_written_blocks_needs_no_disk_and_fetches_only_what_is_between() {
     assert_eq!(system.done, [(Purpose::Fetch, 16, 4)]);
 }
 
+#[test]
+fn a_flush_waits_for_the_writes_before_it_alone_though_others_never_cease() {
+    let full = WriteBufferSpec { high_mark: 1.0, low_mark: 1.0, max_age: None, ..buffer_of(16) };
+    let mut system = System::new(StorageCacheSpec { write: Some(full), ..bare() });
+    (0..4).for_each(|n| system.arrive(write(n * 16, 8, n)));
+    let point = system.cache.flush_point().unwrap();
+    let mut steps = 0;
+    while !system.cache.is_flushed(point) {
+        assert!(steps < 8, "four destages are enough: {:?}", system.done);
+        // Blocks of the flush are written again, and others, as fast as the disk destages.
+        system.arrive(write(steps % 4 * 16, 8, 100 + steps));
+        system.arrive(write(1_000 + steps * 16, 8, 200 + steps));
+        assert!(system.step());
+        steps += 1;
+    }
+    assert!(!system.cache.is_short(), "what came later has the time of its age");
+    assert!(system.cache.flush_point().is_some());
+}
+
+#[test]
+fn a_trim_saves_the_destages_of_what_it_forgets() {
+    let spec = StorageCacheSpec { read: cache_of(8), write: Some(buffer_of(8)), ..bare() };
+    let mut system = System::new(spec);
+    system.arrive(write(0, 16, 1));
+    system.arrive(CacheRequest { op: Op::Trim, ..read(4, 12, 2) });
+    assert_eq!(system.answered, [1, 2]);
+    system.now = 600;
+    system.run();
+    assert_eq!(system.done, [(Purpose::Destage, 0, 4)]);
+    assert!(system.cache.flush_point().is_none());
+}
+
 /// Every feature at once, chosen by the seed.
 fn any(prng: &mut Prng) -> StorageCacheSpec {
     let blocks = |n| Blocks::new(n);

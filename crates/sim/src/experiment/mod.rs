@@ -26,7 +26,7 @@ use self::fleet::Member;
 use self::reporting::{REPORT_EVERY, REPORT_EVERY_DECIDED, Reporting};
 use crate::arm_executor::{ArmExecutor, SeekErrors};
 use crate::background::{Background, FreeblockConfig, STALLED_REQUESTS_MAX, Unfinished, UntilDone};
-use crate::cached::CachedDevice;
+use crate::cached::{CacheQueue, CachedDevice};
 use crate::completion::Completion;
 use crate::config::{
     ArrayConfig, CacheConfig, ConfigError, DRIVES_MAX, HostConfig, Layout, PostmarkCleaner,
@@ -474,8 +474,12 @@ impl Experiment {
     ) -> Result<Arm<CachedDevice<D>>, ConfigError> {
         let Arm { drive, policy, device } = arm;
         let cache = StorageCache::new(config.spec(), drive.blocks());
-        let policies = [policy, self.config.scheduler.build()?];
-        let device = CachedDevice::new(device, &drive, cache, config.queue_depth, policies);
+        let queue = CacheQueue {
+            depth: config.queue_depth,
+            sectors: sector(&self.config, &self.spec).sectors(),
+            policies: [policy, self.config.scheduler.build()?],
+        };
+        let device = CachedDevice::new(device, &drive, cache, queue);
         Ok(Arm { drive, policy: PolicySpec::Fcfs.build()?, device })
     }
 
