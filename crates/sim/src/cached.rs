@@ -27,7 +27,7 @@ use freewheel_model::sched::{Moment, Policy, Waiting};
 use freewheel_model::slab::Slab;
 use freewheel_units::{Blocks, Lbn, SimDuration, SimTime};
 
-use crate::cache_work::CacheWork;
+use crate::cache_work::{CacheWork, PrefetchWork};
 use crate::device::{Device, Work};
 
 /// Disk requests have numbers from here on: requests of the engine never come this far.
@@ -39,6 +39,8 @@ struct ServiceTimes {
     read: SimDuration,
     write: SimDuration,
     opportunistic: SimDuration,
+    /// Part of the time of reads.
+    prefetch: SimDuration,
 }
 
 /// A client's request in the storage system.
@@ -283,6 +285,13 @@ impl<D: Device> CachedDevice<D> {
             Purpose::WriteThrough | Purpose::Destage => &mut self.service.write,
             Purpose::Opportunistic => &mut self.service.opportunistic,
         } += spent;
+        self.service.prefetch += match request.purpose {
+            Purpose::ReadAhead => spent,
+            Purpose::Fetch => {
+                done.served.transfer * request.prefetched.get() / request.blocks.get()
+            }
+            _ => SimDuration::ZERO,
+        };
         self.cache.ended(&request, &passed, self.now);
         let served = match request.purpose {
             Purpose::Fetch | Purpose::WriteThrough => done.served,
@@ -441,6 +450,11 @@ impl<D: Device> Device for CachedDevice<D> {
             demand_bytes: bytes(counts.demand_blocks),
             prefetched_bytes: bytes(counts.prefetched_blocks),
             opportunistic_bytes: bytes(counts.opportunistic_blocks),
+            prefetch: PrefetchWork::new(
+                &counts.prefetch,
+                self.service.prefetch.ns(),
+                self.service.opportunistic.ns(),
+            ),
             at_risk_max_bytes: bytes(buffered.at_risk_max),
             at_risk_byte_ns: buffered.at_risk_ns * u128::from(freewheel_units::BLOCK_BYTES),
             read_service_ns: self.service.read.ns(),

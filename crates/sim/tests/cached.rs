@@ -148,6 +148,42 @@ fn each_kind_of_prefetching_serves_a_sequential_reader() {
 }
 
 #[test]
+fn a_sequential_reader_uses_what_each_kind_prefetches_and_a_random_one_does_not() {
+    let sequential: Vec<_> = (0..400).map(|n| (Op::Read, 1_024_000 + n * 8)).collect();
+    let random: Vec<_> = (0..400).map(|n| (Op::Read, n * 7_919 % 400 * 40_000)).collect();
+    let worth = |requests: &[(Op, u64)], kind: &str| {
+        let (work, _) = serve(requests, &["cache.size=256KiB", kind]);
+        let prefetch = work.prefetch;
+        let all = [prefetch.with_reads, prefetch.idle, prefetch.free_blocks];
+        let [used] =
+            all.into_iter().filter(|worth| worth.brought_bytes > 0).collect::<Vec<_>>()[..]
+        else {
+            panic!("one kind alone: {prefetch:?}")
+        };
+        (used, work)
+    };
+    for kind in [
+        "cache.prefetch={ kind = 'large-fetch-unit', unit = '64KiB' }",
+        "cache.prefetch={ kind = 'read-ahead', amount = '32KiB' }",
+        "cache.prefetch={ kind = 'conditional', segment = '8KiB' }",
+        "cache.opportunistic.read_ahead=128KiB",
+    ] {
+        let (good, work) = worth(&sequential, kind);
+        assert!(good.used_bytes * 100 > good.brought_bytes * 85, "{kind}: {good:?}");
+        assert_eq!(good.used_bytes + work.demand_bytes, 400 * 4096, "{kind}: {work:?}");
+        assert!(good.wasted_bytes == 0 && good.disk_ns > 0, "{kind}: {good:?}");
+        let (bad, _) = worth(&random, kind);
+        assert_eq!(bad.used_bytes, 0, "{kind}: {bad:?}");
+        let there = bad.brought_bytes - bad.wasted_bytes;
+        assert!(bad.wasted_bytes > 0 && there <= 256 << 10, "{kind}: {bad:?}");
+        assert!(bad.disk_ns > good.disk_ns, "{kind}: {bad:?}");
+    }
+    // Blocks that pass behind a read are of no use to a reader that moves on, and cost no time.
+    let (free, _) = worth(&sequential, "cache.opportunistic.free_blocks=true");
+    assert_eq!((free.disk_ns, free.late_reads), (0, 0));
+}
+
+#[test]
 fn blocks_that_pass_before_a_read_are_free() {
     // The second read lies on the same track, right before the first.
     let requests: Vec<_> = (0..100)

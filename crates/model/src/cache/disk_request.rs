@@ -51,6 +51,8 @@ pub struct DiskRequest {
     pub start: Lbn,
     /// How many, at least one.
     pub blocks: Blocks,
+    /// How many of them a read brings though nobody has asked for them.
+    pub prefetched: Blocks,
 }
 
 /// Lowest bits of an id. A storage system has fewer requests under way than these can tell apart.
@@ -62,7 +64,11 @@ impl DiskRequest {
         assert!(slot < 1 << SLOT_BITS, "fewer than 2^{SLOT_BITS} disk requests are under way");
         let id = number << SLOT_BITS | u64::from(slot);
         let (start, blocks) = (Lbn::new(blocks.start), Blocks::new(blocks.end - blocks.start));
-        Self { id, purpose, start, blocks }
+        let prefetched = match purpose {
+            Purpose::ReadAhead | Purpose::Opportunistic => blocks,
+            Purpose::Fetch | Purpose::WriteThrough | Purpose::Destage => Blocks::ZERO,
+        };
+        Self { id, purpose, start, blocks, prefetched }
     }
 
     /// A small number that no other request under way has.

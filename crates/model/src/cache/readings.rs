@@ -13,6 +13,7 @@
 use std::ops::Range;
 
 use super::disk_request::DiskRequest;
+use super::prefetch_counts::{PrefetchKind, PrefetchTally};
 use super::range_index::RangeIndex;
 use crate::slab::Slab;
 
@@ -25,10 +26,21 @@ pub(super) struct Reader {
     pub blocks: Range<u64>,
 }
 
+impl Reader {
+    /// What it waits for within `blocks`.
+    pub fn part_of(&self, blocks: &Range<u64>) -> Range<u64> {
+        self.blocks.start.max(blocks.start)..self.blocks.end.min(blocks.end)
+    }
+}
+
 /// A read from the disk that is waiting or on it.
 #[derive(Debug, Clone)]
 pub(super) struct Reading {
     pub blocks: Range<u64>,
+    /// Those that a client's read asked for when it was issued. The others are prefetched.
+    pub demand: Range<u64>,
+    /// How they are prefetched.
+    pub kind: PrefetchKind,
     /// Where the read-ahead behind it ends.
     pub ahead_to: u64,
     pub readers: Vec<Reader>,
@@ -37,9 +49,17 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// A read of what `request` says.
-    pub fn new(request: &DiskRequest, ahead_to: u64, readers: Vec<Reader>) -> Self {
-        Self { blocks: request.range(), ahead_to, readers, ahead_readers: Vec::new() }
+    /// A read that nobody has asked for.
+    pub fn prefetch(blocks: Range<u64>, kind: PrefetchKind, readers: Vec<Reader>) -> Self {
+        let (demand, ahead_to) = (blocks.start..blocks.start, blocks.end);
+        Self { blocks, demand, kind, ahead_to, readers, ahead_readers: Vec::new() }
+    }
+
+    /// Whether blocks of `wanted` are prefetched by it.
+    fn is_late(&self, wanted: &Range<u64>) -> bool {
+        let from = wanted.start.max(self.blocks.start);
+        let to = wanted.end.min(self.ahead_to);
+        from < to && (from < self.demand.start || self.demand.end < to)
     }
 
     /// Registers a read that needs `wanted`; returns for how many accesses it waits.
@@ -69,6 +89,7 @@ pub(super) struct Readings {
     index: RangeIndex,
     waiting: Slab<WaitingRead>,
     found: Vec<(Range<u64>, u32)>,
+    late: PrefetchTally,
 }
 
 impl Readings {
@@ -104,13 +125,23 @@ impl Readings {
         let mut found = std::mem::take(&mut self.found);
         found.clear();
         self.index.overlapping(missing, |brings, slot| found.push((brings, slot)));
+        let mut late = [0; 4];
         for &(_, slot) in &found {
             let reading = self.by_slot[slot as usize].as_mut().expect("a read under way");
             self.waiting[waiting].accesses += reading.join(missing, waiting);
+            late[reading.kind as usize] |= u64::from(reading.is_late(missing));
+        }
+        for kind in PrefetchKind::ALL {
+            self.late[kind].late_reads += late[kind as usize];
         }
         let left = without(missing.clone(), &found);
         self.found = found;
         left
+    }
+
+    /// Reads that waited for prefetched blocks.
+    pub fn late(&self) -> PrefetchTally {
+        self.late
     }
 
     /// An access has ended for one of its readers. Returns the tag when the read waits for no other.

@@ -21,6 +21,7 @@ use freewheel_units::{Blocks, Lbn, Op, SimTime};
 
 use super::disk_request::{CacheRequest, DiskRequest, Purpose};
 use super::prefetch::{PrefetchSpec, Prefetcher};
+use super::prefetch_counts::{PrefetchKind, PrefetchTally};
 use super::range_index::RangeIndex;
 use super::read_cache::{BlockRange, ReadCache, ReadCacheSpec};
 use super::readings::{Reader, Reading, Readings};
@@ -75,6 +76,8 @@ pub struct CacheCounts {
     pub prefetched_blocks: u64,
     /// Blocks prefetched in time that was idle or lost.
     pub opportunistic_blocks: u64,
+    /// What became of prefetched blocks that memory did not have.
+    pub prefetch: PrefetchTally,
     /// The write buffer's counts; zeros without one.
     pub buffered: WriteCounts,
 }
@@ -118,8 +121,9 @@ pub struct StorageCache {
 /// Blocks of one opportunistic access: a request that arrives waits for this much at most.
 const PIECE_BLOCKS: u64 = 8;
 
+/// `start..end`, or nothing.
 fn range(start: u64, end: u64) -> BlockRange<Lbn> {
-    BlockRange::new(Lbn::new(start), Blocks::new(end - start))
+    BlockRange::new(Lbn::new(start), Blocks::new(end.saturating_sub(start)))
 }
 
 impl StorageCache {
@@ -150,7 +154,10 @@ impl StorageCache {
     /// Counts so far.
     pub fn counts(&self) -> CacheCounts {
         let buffered = self.write.as_ref().map(WriteBuffer::counts).unwrap_or_default();
-        CacheCounts { buffered, ..self.counts }
+        let mut prefetch = self.readings.late();
+        prefetch += self.read.prefetched();
+        self.prefetch_buffer.iter().for_each(|buffer| prefetch += buffer.prefetched());
+        CacheCounts { buffered, prefetch, ..self.counts }
     }
 
     /// What the cache is like.
@@ -251,8 +258,13 @@ impl StorageCache {
         self.counts.demand_blocks += demand;
         self.counts.prefetched_blocks += length - demand;
         let request = self.request(Purpose::Fetch, &plan.fetch);
-        let readers = vec![Reader { waiting, blocks: missing }];
-        let reading = Reading::new(&request, plan.ahead_to, readers);
+        let request = DiskRequest { prefetched: Blocks::new(length - demand), ..request };
+        let reading = Reading {
+            readers: vec![Reader { waiting, blocks: missing.clone() }],
+            demand: missing,
+            ahead_to: plan.ahead_to,
+            ..Reading::prefetch(plan.fetch, PrefetchKind::WithReads, Vec::new())
+        };
         self.readings.wait_for_one_more(waiting);
         self.readings.begin(&request, reading);
         self.issued.push(request);
@@ -348,9 +360,13 @@ impl StorageCache {
                 self.take_writes(now);
             }
         }
+        let kind = match self.spec.opportunistic.just_in_time_seek {
+            true => PrefetchKind::JustInTimeSeek,
+            false => PrefetchKind::FreeBlocks,
+        };
         for blocks in passed {
             self.counts.opportunistic_blocks += blocks.end - blocks.start;
-            self.keep_opportunistic(blocks.clone());
+            self.keep_opportunistic(blocks, kind, &[]);
         }
     }
 
@@ -369,8 +385,10 @@ impl StorageCache {
         let reading = self.readings.end(request);
         let blocks = request.range();
         match request.purpose {
-            Purpose::Opportunistic => self.keep_opportunistic(blocks.clone()),
-            _ => self.read.insert(range(blocks.start, blocks.end)),
+            Purpose::Opportunistic => {
+                self.keep_opportunistic(&blocks, reading.kind, &reading.readers)
+            }
+            _ => self.keep_fetched(&reading),
         }
         for Reader { waiting, .. } in reading.readers {
             self.answered.extend(self.readings.part_is_here(waiting));
@@ -387,20 +405,44 @@ impl StorageCache {
         self.read_on = ahead_to.max(blocks.end)..end.max(blocks.end);
         if ahead_to > blocks.end {
             self.counts.prefetched_blocks += ahead_to - blocks.end;
-            let request = self.request(Purpose::ReadAhead, &(blocks.end..ahead_to));
-            let reading = Reading::new(&request, ahead_to, reading.ahead_readers);
+            let (ahead, readers) = (blocks.end..ahead_to, reading.ahead_readers);
+            let request = self.request(Purpose::ReadAhead, &ahead);
+            let reading = Reading::prefetch(ahead, reading.kind, readers);
             self.readings.begin(&request, reading);
             self.at_once = Some(request);
         }
     }
 
-    fn keep_opportunistic(&mut self, blocks: Range<u64>) {
-        let blocks = range(blocks.start, blocks.end);
-        match &mut self.prefetch_buffer {
-            Some(buffer) if !self.read.contains(blocks) => buffer.insert(blocks),
-            Some(_) => {}
-            None => self.read.insert(blocks),
+    /// Blocks of a fetch or of read-ahead enter the read cache, in ascending order.
+    fn keep_fetched(&mut self, reading: &Reading) {
+        let Reading { blocks, demand, kind, readers, .. } = reading;
+        if demand == blocks {
+            return self.read.insert(range(blocks.start, blocks.end));
         }
+        self.read.prefetch(range(blocks.start, demand.start), *kind);
+        self.read.insert(range(demand.start, demand.end));
+        self.read.prefetch(range(demand.end, blocks.end), *kind);
+        use_prefetched(&mut self.read, blocks, readers);
+    }
+
+    /// Blocks that were prefetched opportunistically enter their buffer, or the read cache.
+    fn keep_opportunistic(&mut self, blocks: &Range<u64>, kind: PrefetchKind, readers: &[Reader]) {
+        let Self { read, prefetch_buffer, .. } = self;
+        let Some(buffer) = prefetch_buffer else {
+            read.prefetch(range(blocks.start, blocks.end), kind);
+            return use_prefetched(read, blocks, readers);
+        };
+        let size = self.spec.read.cache_block.get();
+        let mut start = blocks.start;
+        while start < blocks.end {
+            let end = (start + 1).next_multiple_of(size).min(blocks.end);
+            // The read cache has room for more, and keeps data longer.
+            if !read.contains(range(start, end)) {
+                buffer.prefetch(range(start, end), kind);
+            }
+            start = end;
+        }
+        use_prefetched(buffer, blocks, readers);
     }
 
     /// A read-ahead that must follow the fetch that has just ended, before anything else.
@@ -433,7 +475,7 @@ impl StorageCache {
         let blocks = self.next_piece()?;
         self.counts.opportunistic_blocks += blocks.end - blocks.start;
         let request = self.request(Purpose::Opportunistic, &blocks);
-        let reading = Reading::new(&request, blocks.end, Vec::new());
+        let reading = Reading::prefetch(blocks, PrefetchKind::Idle, Vec::new());
         self.readings.begin(&request, reading);
         Some(request)
     }
@@ -467,6 +509,13 @@ impl StorageCache {
     /// Whether the data of a flush have reached the disk.
     pub fn is_flushed(&self, point: FlushPoint) -> bool {
         self.write.as_ref().is_none_or(|buffer| buffer.is_flushed(point))
+    }
+}
+
+/// Blocks that have just been prefetched are what these reads wait for.
+fn use_prefetched(cache: &mut ReadCache<Lbn>, blocks: &Range<u64>, readers: &[Reader]) {
+    for part in readers.iter().map(|reader| reader.part_of(blocks)) {
+        cache.prefetch_was_used(range(part.start, part.end));
     }
 }
 

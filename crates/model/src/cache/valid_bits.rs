@@ -55,6 +55,13 @@ impl ValidBits {
         self.words[at..at + self.words_per_slot].iter().any(|&word| word != 0)
     }
 
+    /// How many of the sectors are valid.
+    pub fn count(&self, slot: u32, sectors: Range<u64>) -> u64 {
+        let at = slot as usize * self.words_per_slot;
+        let valid = |part: Part| u64::from((self.words[at + part.word] & part.mask).count_ones());
+        parts(sectors).map(valid).sum()
+    }
+
     /// Calls `found` with each run of invalid sectors, in ascending order. A run ends at each 64th
     /// sector at the latest.
     pub fn missing(&self, slot: u32, sectors: Range<u64>, mut found: impl FnMut(Range<u64>)) {
@@ -100,7 +107,12 @@ mod tests {
                 let range = start..start + 1 + prng.below(sectors - start);
                 let mut found = Vec::new();
                 bits.missing(2, range.clone(), |run| found.extend(run));
-                let expected: Vec<u64> = range.filter(|&sector| !plain[sector as usize]).collect();
+                let expected: Vec<u64> =
+                    range.clone().filter(|&sector| !plain[sector as usize]).collect();
+                assert_eq!(
+                    bits.count(2, range.clone()),
+                    range.end - range.start - found.len() as u64
+                );
                 assert_eq!(found, expected);
             }
         }

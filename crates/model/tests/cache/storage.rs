@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use freewheel_model::cache::{
     CachePolicy, CacheRequest, ConditionalSpec, DestageOrder, DiskRequest, OpportunisticSpec,
-    PrefetchSpec, Purpose, ReadCacheSpec, StorageCache, StorageCacheSpec, WriteBufferSpec,
+    PrefetchCounts, PrefetchKind, PrefetchSpec, Purpose, ReadCacheSpec, StorageCache,
+    StorageCacheSpec, WriteBufferSpec,
 };
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 
@@ -224,6 +225,67 @@ fn a_read_of_written_blocks_needs_no_disk_and_fetches_only_what_is_between() {
 }
 
 #[test]
+fn what_prefetching_was_worth_is_counted_block_by_block() {
+    let prefetch = PrefetchSpec::ReadAhead { amount: Blocks::new(16) };
+    let opportunistic =
+        OpportunisticSpec { read_ahead: Blocks::new(32), ..OpportunisticSpec::default() };
+    let spec = StorageCacheSpec {
+        read: cache_of(4),
+        prefetch_buffer: Some(cache_of(4)),
+        prefetch,
+        opportunistic,
+        ..bare()
+    };
+    let mut system = System::new(spec);
+    system.arrive(read(0, 8, 1));
+    assert!(system.step());
+    // The read-ahead of blocks 8 to 23 is on its way: 4 of them are used, by a late read.
+    system.arrive(read(8, 4, 2));
+    system.run();
+    let counts = |system: &System, kind| system.cache.counts().prefetch[kind];
+    let ahead = PrefetchCounts { brought: 16, used: 4, wasted: 0, late_reads: 1 };
+    assert_eq!(counts(&system, PrefetchKind::WithReads), ahead);
+    // An idle disk has read on to block 39. A read of 12 blocks finds 4 of them in their buffer.
+    system.arrive(read(16, 12, 3));
+    let idle = PrefetchCounts { brought: 16, used: 4, wasted: 0, late_reads: 0 };
+    assert_eq!(counts(&system, PrefetchKind::Idle), idle);
+    // A write of blocks that nobody read makes their prefetch a waste; so does their eviction.
+    system.arrive(write(12, 2, 4));
+    system.run();
+    let ahead = PrefetchCounts { used: 12, wasted: 2, ..ahead };
+    assert_eq!(counts(&system, PrefetchKind::WithReads), ahead);
+    system.arrive(read(1_000, 32, 5));
+    system.run();
+    let PrefetchCounts { brought, used, wasted, .. } = counts(&system, PrefetchKind::WithReads);
+    // Of blocks 12 to 15, 14 and 15 are gone; and the 16 behind the last read are there.
+    assert_eq!((brought, used, wasted), (32, 12, 4));
+}
+
+#[test]
+fn blocks_that_pass_count_as_what_they_were_read_for() {
+    for (just_in_time_seek, kind) in
+        [(false, PrefetchKind::FreeBlocks), (true, PrefetchKind::JustInTimeSeek)]
+    {
+        let opportunistic = OpportunisticSpec {
+            free_blocks: true,
+            just_in_time_seek,
+            ..OpportunisticSpec::default()
+        };
+        let spec = StorageCacheSpec { read: cache_of(8), opportunistic, ..bare() };
+        let mut system = System::new(spec);
+        system.arrive(read(16, 8, 1));
+        let fetch = system.next().unwrap();
+        let free = 8..16;
+        system.cache.ended(&fetch, std::slice::from_ref(&free), at(1));
+        system.collect();
+        system.arrive(read(12, 8, 2));
+        let counts = system.cache.counts();
+        let expected = PrefetchCounts { brought: 8, used: 4, wasted: 0, late_reads: 0 };
+        assert_eq!((counts.prefetch[kind], counts.read_misses), (expected, 1));
+    }
+}
+
+#[test]
 fn a_flush_waits_for_the_writes_before_it_alone_though_others_never_cease() {
     let full = WriteBufferSpec { high_mark: 1.0, low_mark: 1.0, max_age: None, ..buffer_of(16) };
     let mut system = System::new(StorageCacheSpec { write: Some(full), ..bare() });
@@ -309,5 +371,8 @@ fn every_request_is_answered_once_whatever_the_order_of_events() {
         assert_eq!(counts.reads + counts.writes, 300);
         let fetches = system.done.iter().filter(|done| done.0 == Purpose::Fetch).count();
         assert_eq!(counts.read_misses, fetches as u64);
+        for counts in PrefetchKind::ALL.map(|kind| counts.prefetch[kind]) {
+            assert!(counts.used + counts.wasted <= counts.brought, "seed {seed}: {counts:?}");
+        }
     }
 }

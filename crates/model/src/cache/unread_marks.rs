@@ -1,0 +1,98 @@
+//! Which sectors of each cache block were prefetched and not read yet, and how they came.
+
+use std::ops::Range;
+
+use super::prefetch_counts::{PrefetchKind, PrefetchTally};
+use super::valid_bits::ValidBits;
+
+/// Marks of the sectors in each slot.
+///
+/// Few cache blocks have marks at a time, so a byte for each slot says which kinds to look at.
+#[derive(Debug, Clone)]
+pub(super) struct UnreadMarks {
+    /// Sectors of a cache block.
+    sectors: u64,
+    kinds: Vec<u8>,
+    marks: [ValidBits; 4],
+    tally: PrefetchTally,
+}
+
+impl UnreadMarks {
+    /// No marks; `sectors` are those of a cache block.
+    pub fn new(sectors: u64) -> Self {
+        let marks = PrefetchKind::ALL.map(|_| ValidBits::new(sectors));
+        Self { sectors, kinds: Vec::new(), marks, tally: PrefetchTally::default() }
+    }
+
+    /// Counts so far.
+    pub fn tally(&self) -> PrefetchTally {
+        self.tally
+    }
+
+    /// Sectors that were not in memory have been prefetched; `slot` is None when no cache keeps them.
+    pub fn brought(&mut self, slot: Option<u32>, kind: PrefetchKind, sectors: Range<u64>) {
+        let counts = &mut self.tally[kind];
+        counts.brought += sectors.end - sectors.start;
+        let Some(slot) = slot else {
+            counts.wasted += sectors.end - sectors.start;
+            return;
+        };
+        let at = slot as usize;
+        if self.kinds.len() <= at {
+            self.kinds.resize(at + 1, 0);
+        }
+        let marks = &mut self.marks[kind as usize];
+        if self.kinds[at] & 1 << kind as u8 == 0 {
+            marks.clear(slot);
+            self.kinds[at] |= 1 << kind as u8;
+        }
+        marks.set(slot, sectors);
+    }
+
+    /// A read asks for sectors.
+    #[inline]
+    pub fn used(&mut self, slot: u32, sectors: Range<u64>) {
+        if self.is_marked(slot) {
+            self.unmark(slot, sectors, |tally, kind, count| tally[kind].used += count);
+        }
+    }
+
+    /// Sectors leave memory or are overwritten.
+    #[inline]
+    pub fn lost(&mut self, slot: u32, sectors: Range<u64>) {
+        if self.is_marked(slot) {
+            self.unmark(slot, sectors, |tally, kind, count| tally[kind].wasted += count);
+        }
+    }
+
+    /// A cache block leaves memory.
+    #[inline]
+    pub fn evicted(&mut self, slot: u32) {
+        self.lost(slot, 0..self.sectors);
+    }
+
+    #[inline]
+    fn is_marked(&self, slot: u32) -> bool {
+        self.kinds.get(slot as usize).is_some_and(|&kinds| kinds != 0)
+    }
+
+    fn unmark(
+        &mut self,
+        slot: u32,
+        sectors: Range<u64>,
+        mut count: impl FnMut(&mut PrefetchTally, PrefetchKind, u64),
+    ) {
+        let Self { kinds, marks, tally, .. } = self;
+        let kinds = &mut kinds[slot as usize];
+        for kind in PrefetchKind::ALL {
+            if *kinds & 1 << kind as u8 == 0 {
+                continue;
+            }
+            let marks = &mut marks[kind as usize];
+            count(tally, kind, marks.count(slot, sectors.clone()));
+            if !marks.unset(slot, sectors.clone()) {
+                *kinds &= !(1 << kind as u8);
+            }
+        }
+    }
+}
