@@ -21,6 +21,8 @@ pub struct CacheWork {
     pub stalled_writes: u64,
     /// Destages.
     pub destages: u64,
+    /// Bytes of the write buffer that rotational gaps wrote, beside the destages.
+    pub in_gaps_bytes: u64,
     /// Bytes that reads asked for and the disk read.
     pub demand_bytes: u64,
     /// Bytes prefetched with and behind fetches.
@@ -53,6 +55,7 @@ impl CacheWork {
             write_misses: self.write_misses + other.write_misses,
             stalled_writes: self.stalled_writes + other.stalled_writes,
             destages: self.destages + other.destages,
+            in_gaps_bytes: self.in_gaps_bytes + other.in_gaps_bytes,
             demand_bytes: self.demand_bytes + other.demand_bytes,
             prefetched_bytes: self.prefetched_bytes + other.prefetched_bytes,
             opportunistic_bytes: self.opportunistic_bytes + other.opportunistic_bytes,

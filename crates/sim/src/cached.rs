@@ -29,6 +29,7 @@ use freewheel_units::{Blocks, Lbn, SimDuration, SimTime};
 
 use crate::cache_work::{CacheWork, PrefetchWork};
 use crate::device::{Device, Work};
+use crate::gap_destages::GapDestages;
 
 /// Disk requests have numbers from here on: requests of the engine never come this far.
 const DISK_REQUESTS: u64 = 1 << 62;
@@ -56,6 +57,14 @@ struct UnderWay {
     request: DiskRequest,
     /// Blocks that pass the head on its way.
     passed: Vec<Range<u64>>,
+    /// Blocks of the write buffer that the head writes on its way.
+    in_gap: Vec<Range<u64>>,
+}
+
+impl UnderWay {
+    fn new(request: DiskRequest) -> Self {
+        Self { request, passed: Vec::new(), in_gap: Vec::new() }
+    }
 }
 
 /// A flush that waits for destages.
@@ -72,6 +81,8 @@ pub struct CacheQueue {
     pub sectors: Sectors,
     /// Orders the clients' requests, and the destages.
     pub policies: [Box<dyn Policy>; 2],
+    /// What the arm's planner writes in gaps, if it has one.
+    pub gaps: Option<GapDestages>,
 }
 
 /// A device with a cache in front.
@@ -97,6 +108,8 @@ pub struct CachedDevice<D> {
     /// The last block that the head passed.
     last_end: u64,
     service: ServiceTimes,
+    /// Destages in rotational gaps, if there are any.
+    gaps: Option<GapDestages>,
     /// Something has changed since the device was last offered work.
     must_pick: bool,
     now: SimTime,
@@ -105,7 +118,7 @@ pub struct CachedDevice<D> {
 impl<D: Device> CachedDevice<D> {
     /// Puts `cache` in front of `inner`, whose media have these sectors.
     pub fn new(inner: D, drive: &Arc<Drive>, cache: StorageCache, queue: CacheQueue) -> Self {
-        let CacheQueue { depth, sectors, policies: [clients, destages] } = queue;
+        let CacheQueue { depth, sectors, policies: [clients, destages], gaps } = queue;
         Self {
             inner,
             drive: Arc::clone(drive),
@@ -121,6 +134,7 @@ impl<D: Device> CachedDevice<D> {
             flushes: VecDeque::new(),
             last_end: 0,
             service: ServiceTimes::default(),
+            gaps,
             must_pick: false,
             now: SimTime::ZERO,
         }
@@ -144,6 +158,9 @@ impl<D: Device> CachedDevice<D> {
             begin(under_way, request);
             clients.push(waiting);
         });
+        if let Some(gaps) = &self.gaps {
+            self.cache.take_whole(|blocks| gaps.want(blocks, self.now));
+        }
         self.end_flushes();
     }
 
@@ -227,8 +244,19 @@ impl<D: Device> CachedDevice<D> {
         };
         self.last_end = (request.start + request.blocks).get();
         self.submitted += 1;
-        *self.under_way(waiting.sequence) = Some(UnderWay { request, passed });
+        *self.under_way(waiting.sequence) = Some(UnderWay { passed, ..UnderWay::new(request) });
         self.inner.submit(self.now, waiting);
+        self.begin_in_gaps(waiting.sequence);
+    }
+
+    /// The device has planned the gaps of the request that it has just taken.
+    fn begin_in_gaps(&mut self, sequence: u64) {
+        let Some(gaps) = &self.gaps else { return };
+        let written = gaps.take_written();
+        written.iter().for_each(|blocks| self.cache.begin_in_gap(blocks.clone()));
+        if let Some(under_way) = self.under_way(sequence) {
+            under_way.in_gap = written;
+        }
     }
 
     /// Blocks that pass the head before the first data of a fetch.
@@ -278,7 +306,8 @@ impl<D: Device> CachedDevice<D> {
     fn disk_done(&mut self, done: &Done) {
         self.submitted -= 1;
         let under_way = self.under_way(done.sequence).take();
-        let UnderWay { request, passed } = under_way.expect("it was submitted");
+        let UnderWay { request, passed, in_gap } = under_way.expect("it was submitted");
+        in_gap.into_iter().for_each(|blocks| self.cache.written_in_gap(blocks, self.now));
         let spent = done.served.overhead + done.served.head();
         *match request.purpose {
             Purpose::Fetch | Purpose::ReadAhead => &mut self.service.read,
@@ -319,7 +348,7 @@ impl<D: Device> CachedDevice<D> {
 fn begin(under_way: &mut Vec<Option<UnderWay>>, request: DiskRequest) {
     let at = DiskRequest::slot(request.id) as usize;
     under_way.resize(under_way.len().max(at + 1), None);
-    under_way[at] = Some(UnderWay { request, passed: Vec::new() });
+    under_way[at] = Some(UnderWay::new(request));
 }
 
 /// A request that memory answered at `now`.
@@ -447,6 +476,7 @@ impl<D: Device> Device for CachedDevice<D> {
             write_misses: buffered.misses + unbuffered,
             stalled_writes: counts.stalled_writes,
             destages: buffered.destages,
+            in_gaps_bytes: bytes(buffered.in_gaps_blocks),
             demand_bytes: bytes(counts.demand_blocks),
             prefetched_bytes: bytes(counts.prefetched_blocks),
             opportunistic_bytes: bytes(counts.opportunistic_blocks),

@@ -13,6 +13,7 @@ pub mod document;
 mod engine;
 mod events;
 mod experiment;
+mod gap_destages;
 mod host;
 mod idle;
 pub mod library;

@@ -460,6 +460,27 @@ impl StorageCache {
         Some(self.request(Purpose::Destage, &blocks))
     }
 
+    /// Calls `found` with each buffer block that rotational gaps may write, of those that have changed
+    /// since the last call.
+    pub fn take_whole(&mut self, found: impl FnMut(Range<u64>)) {
+        if let Some(buffer) = &mut self.write {
+            buffer.take_whole(found);
+        }
+    }
+
+    /// A rotational gap writes buffer blocks that [`Self::take_whole`] has named. Call
+    /// [`Self::written_in_gap`] when the disk has them.
+    pub fn begin_in_gap(&mut self, blocks: Range<u64>) {
+        self.write.as_mut().expect("gaps write blocks of a buffer").begin_in_gap(blocks);
+    }
+
+    /// The disk has what a gap wrote.
+    pub fn written_in_gap(&mut self, blocks: Range<u64>, now: SimTime) {
+        let buffer = self.write.as_mut().expect("gaps write blocks of a buffer");
+        buffer.destaged(blocks, now);
+        self.take_writes(now);
+    }
+
     /// Whether destages have the priority of clients' requests: a write waits for room, or a flush.
     pub fn is_short(&self) -> bool {
         !self.stalled.is_empty() || self.write.as_ref().is_some_and(WriteBuffer::is_draining)

@@ -52,6 +52,8 @@ pub struct WriteBufferSpec {
     pub max_age: Option<SimDuration>,
     /// Whether a power cut loses the data. Then a flush waits for destages.
     pub is_volatile: bool,
+    /// Whether the caller writes blocks in rotational gaps; see [`WriteBuffer::take_whole`].
+    pub destages_in_gaps: bool,
 }
 
 /// What became of the writes.
@@ -65,6 +67,8 @@ pub struct WriteCounts {
     pub destages: u64,
     /// Blocks of 512 bytes that were destaged.
     pub destaged_blocks: u64,
+    /// Blocks of 512 bytes that were written in rotational gaps instead.
+    pub in_gaps_blocks: u64,
     /// Most blocks of 512 bytes in memory that were not on the disk: what a power cut would lose then.
     pub at_risk_max: u64,
     /// Sum over time of those blocks, in blocks times nanoseconds.
@@ -124,6 +128,8 @@ pub struct WriteBuffer {
     is_short: bool,
     at_risk: u64,
     at_risk_since: SimTime,
+    /// Buffer blocks that may be wholly dirty; empty unless gaps are used.
+    whole: Vec<u64>,
     counts: WriteCounts,
 }
 
@@ -150,6 +156,7 @@ impl WriteBuffer {
             is_short: false,
             at_risk: 0,
             at_risk_since: SimTime::ZERO,
+            whole: Vec::new(),
             counts: WriteCounts::default(),
         }
     }
@@ -228,8 +235,46 @@ impl WriteBuffer {
         if entry.under_way == 0 {
             self.by_write.insert(entry.written, number);
             self.by_age.insert(entry.since, number);
+            self.note_whole(number);
         }
         was_clean
+    }
+
+    /// All bits of a buffer block.
+    fn whole_block(&self) -> u64 {
+        mask(0..self.spec.buffer_block.get())
+    }
+
+    fn note_whole(&mut self, number: u64) {
+        if self.spec.destages_in_gaps {
+            self.whole.push(number);
+        }
+    }
+
+    /// Calls `found` with each buffer block that is wholly dirty and waits, of those that have changed
+    /// since the last call. A caller may write them in rotational gaps, see
+    /// [`Self::begin_in_gap`].
+    pub fn take_whole(&mut self, mut found: impl FnMut(Range<u64>)) {
+        let (size, whole) = (self.spec.buffer_block.get(), self.whole_block());
+        for number in self.whole.drain(..) {
+            let entry = self.entries.get(&number);
+            if entry.is_some_and(|entry| entry.dirty == whole && entry.under_way == 0) {
+                found(number * size..number * size + size);
+            }
+        }
+    }
+
+    /// A rotational gap writes wholly dirty buffer blocks. They are on their way until
+    /// [`Self::destaged`]. Panics for others.
+    pub fn begin_in_gap(&mut self, blocks: Range<u64>) {
+        let whole = self.whole_block();
+        for (number, bits) in self.parts(blocks.clone()) {
+            let entry = &self.entries[&number];
+            let is_whole = bits == whole && entry.dirty == whole && entry.under_way == 0;
+            assert!(is_whole, "buffer block {number} does not wait as a whole");
+            self.begin(number, bits);
+        }
+        self.counts.in_gaps_blocks += blocks.end - blocks.start;
     }
 
     /// Share of the buffer that is dirty and not on its way to the disk.
@@ -270,7 +315,7 @@ impl WriteBuffer {
     }
 
     /// The next blocks to write to the disk: contiguous, all dirty. They are on their way until
-    /// [`Self::destaged`]. None when nothing is due and the marks ask for nothing.
+    /// [`Self::destaged`]. None while no block is due and the share of dirty blocks is low enough.
     pub fn next_destage(&mut self, now: SimTime) -> Option<Range<u64>> {
         let number = self.next_block(now)?;
         let blocks = self.dirty_neighbours(number);
@@ -369,6 +414,7 @@ impl WriteBuffer {
             } else {
                 self.by_write.insert(entry.written, number);
                 self.by_age.insert(entry.since, number);
+                self.note_whole(number);
             }
         }
     }
@@ -468,6 +514,7 @@ mod tests {
             order: DestageOrder::default(),
             max_age: None,
             is_volatile: false,
+            destages_in_gaps: false,
         }
     }
 
@@ -552,6 +599,26 @@ mod tests {
         // 3 blocks for 2 ms, 4 for 2 ms, 2 for 2 ms.
         assert_eq!(buffer.counts().at_risk_ns, (3 * 2 + 4 * 2 + 2 * 2) * 1_000_000);
         assert_eq!((buffer.counts().at_risk_max, buffer.is_empty()), (4, true));
+    }
+
+    #[test]
+    fn a_gap_writes_whole_blocks_and_what_is_written_meanwhile_waits_for_the_next() {
+        let mut buffer = WriteBuffer::new(WriteBufferSpec { destages_in_gaps: true, ..spec(9) });
+        buffer.write(8..28, at(1));
+        let whole = |buffer: &mut WriteBuffer| {
+            let mut found = Vec::new();
+            buffer.take_whole(|blocks| found.push(blocks));
+            found
+        };
+        // Of the third buffer block only a half is dirty.
+        assert_eq!(whole(&mut buffer), [8..16, 16..24]);
+        buffer.begin_in_gap(8..16);
+        buffer.write(8..16, at(2));
+        assert_eq!(whole(&mut buffer), [], "older data are on their way");
+        buffer.destaged(8..16, at(3));
+        assert_eq!(whole(&mut buffer).pop(), Some(8..16));
+        let counts = buffer.counts();
+        assert_eq!((counts.in_gaps_blocks, counts.destages, counts.at_risk_max), (8, 0, 20));
     }
 
     /// The obvious buffer: the newest version of each block in memory, and what the disk has.

@@ -40,6 +40,7 @@ fn buffer_of(capacity: u32) -> WriteBufferSpec {
         order: DestageOrder::default(),
         max_age: Some(SimDuration::from_ms(500)),
         is_volatile: true,
+        destages_in_gaps: false,
     }
 }
 

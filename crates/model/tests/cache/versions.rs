@@ -7,7 +7,7 @@
 //!   newest[b] = buffered[b], else disk[b]
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use freewheel_model::cache::{
@@ -36,6 +36,20 @@ struct Waiting {
 struct Job {
     request: DiskRequest,
     carried: Vec<u64>,
+    /// What its rotational gap writes.
+    in_gap: Option<Written>,
+}
+
+/// Blocks on their way to the disk.
+struct Written {
+    blocks: Range<u64>,
+    carried: Vec<u64>,
+}
+
+impl Job {
+    fn new(request: DiskRequest) -> Self {
+        Self { request, carried: Vec::new(), in_gap: None }
+    }
 }
 
 struct Flush {
@@ -60,6 +74,8 @@ struct Model {
     clients: Vec<Job>,
     destages: Vec<Job>,
     flushes: Vec<Flush>,
+    /// Buffer blocks that gaps may write, by their first block.
+    whole: BTreeSet<u64>,
 }
 
 #[derive(Clone, Copy)]
@@ -96,6 +112,7 @@ impl Model {
             clients: Vec::new(),
             destages: Vec::new(),
             flushes: Vec::new(),
+            whole: BTreeSet::new(),
         }
     }
 
@@ -121,16 +138,18 @@ impl Model {
                 _ => self.trim(&waiting.request),
             }
         }
-        let Self { cache, clients, buffered, .. } = self;
+        let Self { cache, clients, buffered, whole, .. } = self;
+        cache.take_whole(|blocks| _ = whole.insert(blocks.start));
         cache.take_issued(|request| {
             if request.purpose == Purpose::WriteThrough {
+                forget(whole, &request.range());
                 // Older data of its blocks are as good as on their way.
                 for (block, dirty) in buffered.range_mut(request.range()) {
                     assert_eq!(dirty.under_way, 0, "block {block} is on its way already");
                     dirty.under_way = dirty.version;
                 }
             }
-            clients.push(Job { request, carried: Vec::new() });
+            clients.push(Job::new(request));
         });
         self.end_flushes();
     }
@@ -166,6 +185,8 @@ impl Model {
 
     /// What a trimmed block holds is nobody's concern, so what the disk has is the newest.
     fn trim(&mut self, request: &CacheRequest) {
+        let Range { start, end } = blocks(request);
+        forget(&mut self.whole, &(start as u64..end as u64));
         for block in blocks(request) {
             // Any data do for a read.
             self.memory[block] = true;
@@ -211,19 +232,37 @@ impl Model {
     /// Destages enter their queue, or the clients' one.
     fn queue_destages(&mut self) {
         while let Some(request) = self.cache.next_destage(at(self.now)) {
-            let mut carried = Vec::new();
-            for block in range(&request) {
-                let dirty = self.buffered.get_mut(&(block as u64)).expect("a dirty block");
-                assert_eq!(dirty.under_way, 0, "block {block} is on its way already");
-                dirty.under_way = dirty.version;
-                carried.push(dirty.version);
-            }
-            self.destages.push(Job { request, carried });
+            let Written { carried, .. } = self.send(request.range());
+            self.destages.push(Job { carried, ..Job::new(request) });
         }
         self.check_ages();
         if self.cache.is_short() {
             self.clients.append(&mut self.destages);
         }
+    }
+
+    /// Dirty blocks leave for the disk.
+    fn send(&mut self, blocks: Range<u64>) -> Written {
+        forget(&mut self.whole, &blocks);
+        let mut carried = Vec::new();
+        for block in blocks.clone() {
+            let dirty = self.buffered.get_mut(&block).expect("a dirty block");
+            assert_eq!(dirty.under_way, 0, "block {block} is on its way already");
+            dirty.under_way = dirty.version;
+            carried.push(dirty.version);
+        }
+        Written { blocks, carried }
+    }
+
+    /// The gap of the job that begins writes some buffer block.
+    fn fill_gap(&mut self, job: &mut Job, prng: &mut Prng) {
+        if !prng.chance(0.3) || self.whole.is_empty() {
+            return;
+        }
+        let at = prng.below(self.whole.len() as u64) as usize;
+        let start = *self.whole.iter().nth(at).expect("one of them");
+        self.cache.begin_in_gap(start..start + SIZE);
+        job.in_gap = Some(self.send(start..start + SIZE));
     }
 
     /// No block waits longer than the limit unless the most destages are under way, or older data of
@@ -243,7 +282,7 @@ impl Model {
     /// What the disk does next, from its queue in any order.
     fn next(&mut self, prng: &mut Prng) -> Option<Job> {
         if let Some(request) = self.cache.next_at_once() {
-            return Some(Job { request, carried: Vec::new() });
+            return Some(Job::new(request));
         }
         self.queue_destages();
         for queue in [&mut self.clients, &mut self.destages] {
@@ -251,15 +290,18 @@ impl Model {
                 return Some(queue.swap_remove(prng.below(queue.len() as u64) as usize));
             }
         }
-        let request = self.cache.next_opportunistic()?;
-        Some(Job { request, carried: Vec::new() })
+        self.cache.next_opportunistic().map(Job::new)
     }
 
     /// The disk has done a request.
     fn ended(&mut self, job: &Job, passed: &[Range<u64>]) {
         let its = range(&job.request);
+        if let Some(written) = &job.in_gap {
+            self.destaged(written.blocks.clone(), &written.carried);
+            self.cache.written_in_gap(written.blocks.clone(), at(self.now));
+        }
         match job.request.purpose {
-            Purpose::Destage => self.destaged(job),
+            Purpose::Destage => self.destaged(job.request.range(), &job.carried),
             Purpose::WriteThrough => {}
             _ => self.brought(its),
         }
@@ -268,14 +310,15 @@ impl Model {
         self.collect();
     }
 
-    fn destaged(&mut self, job: &Job) {
-        for (block, &version) in range(&job.request).zip(&job.carried) {
-            assert!(self.disk[block] < version, "block {block}: newer data were there before");
-            self.disk[block] = version;
-            let dirty = self.buffered.get_mut(&(block as u64)).expect("a block on its way");
+    fn destaged(&mut self, blocks: Range<u64>, carried: &[u64]) {
+        for (block, &version) in blocks.zip(carried) {
+            let on_disk = &mut self.disk[block as usize];
+            assert!(*on_disk < version, "block {block}: newer data were there before");
+            *on_disk = version;
+            let dirty = self.buffered.get_mut(&block).expect("a block on its way");
             dirty.under_way = 0;
             if dirty.version == version {
-                self.buffered.remove(&(block as u64));
+                self.buffered.remove(&block);
             }
         }
     }
@@ -302,6 +345,11 @@ impl Model {
     }
 }
 
+/// Gaps may not write what has a part of these blocks.
+fn forget(whole: &mut BTreeSet<u64>, blocks: &Range<u64>) {
+    whole.retain(|&start| start >= blocks.end || start + SIZE <= blocks.start);
+}
+
 fn read_cache(prng: &mut Prng) -> ReadCacheSpec {
     ReadCacheSpec::tr03(prng.below(3) as u32 * 20)
 }
@@ -325,6 +373,7 @@ fn any(prng: &mut Prng) -> StorageCacheSpec {
         order: [DestageOrder::LeastRecentlyWritten, DestageOrder::Wow][prng.below(2) as usize],
         max_age: prng.chance(0.7).then(|| SimDuration::from_ms(5 + prng.below(200))),
         is_volatile: prng.chance(0.7),
+        destages_in_gaps: true,
     };
     StorageCacheSpec {
         read: read_cache(prng),
@@ -384,6 +433,7 @@ fn every_block_has_its_newest_version_in_memory_or_on_the_disk_in_any_order_of_e
             }
             if job.is_none() {
                 job = model.next(prng);
+                job.iter_mut().for_each(|job| model.fill_gap(job, prng));
             }
         }
         assert!(model.waiting.is_empty(), "seed {seed}");

@@ -112,6 +112,13 @@ pub struct WriteBufferConfig {
     pub max_age: Option<SimDuration>,
     /// Whether a power cut loses its data. Then flushes wait for destages.
     pub volatile: bool,
+    /// Whether blocks that pass under the head while it waits for a client's data are written, too.
+    #[serde(skip_serializing_if = "is_false")]
+    pub destage_in_gaps: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// Which block of a write buffer goes first.
@@ -151,6 +158,7 @@ impl Default for WriteBufferConfig {
             order: DestageOrderConfig::Lrw,
             max_age: Some(SimDuration::from_secs(30)),
             volatile: false,
+            destage_in_gaps: false,
         }
     }
 }
@@ -225,6 +233,12 @@ impl CacheConfig {
         }
         self.prefetch.check()?;
         self.write_buffer.map_or(Ok(()), |buffer| buffer.check(unit))
+    }
+
+    /// Buffer blocks of destages in gaps, if there are any.
+    pub(crate) fn gaps_block(&self) -> Option<Blocks> {
+        let destages_in_gaps = self.write_buffer.is_some_and(|buffer| buffer.destage_in_gaps);
+        destages_in_gaps.then(|| blocks(self.block_size))
     }
 
     fn read_cache(&self, size: Bytes) -> ReadCacheSpec {
@@ -322,6 +336,7 @@ impl WriteBufferConfig {
             order,
             max_age: self.max_age,
             is_volatile: self.volatile,
+            destages_in_gaps: self.destage_in_gaps,
         }
     }
 }
