@@ -143,6 +143,8 @@ fn each_kind_of_prefetching_serves_a_sequential_reader() {
     assert_eq!(kind("cache.prefetch={ kind = 'large-fetch-unit', unit = '64KiB' }"), 25);
     assert_eq!(kind("cache.prefetch={ kind = 'read-ahead', amount = '32KiB' }"), 45);
     assert!(kind("cache.prefetch={ kind = 'conditional', segment = '8KiB' }") <= 12);
+    // Two reads show the stream, and no other misses.
+    assert_eq!(kind("cache.prefetch={ kind = 'amp' }"), 2);
     // Idle time reads on behind each miss, to 128 KiB.
     assert_eq!(kind("cache.opportunistic.read_ahead=128KiB"), 13);
 }
@@ -181,6 +183,20 @@ fn a_sequential_reader_uses_what_each_kind_prefetches_and_a_random_one_does_not(
     // Blocks that pass behind a read are of no use to a reader that moves on, and cost no time.
     let (free, _) = worth(&sequential, "cache.opportunistic.free_blocks=true");
     assert_eq!((free.disk_ns, free.late_reads), (0, 0));
+}
+
+#[test]
+fn parameters_of_amp_that_make_no_sense_are_errors_by_their_keys() {
+    for (key, value, words) in [
+        ("initial", "'2KiB'", "at least 4KiB"),
+        ("maximum", "'16KiB'", "at least `initial`"),
+        ("streams", "0", "1 to 4096"),
+    ] {
+        let text = format!("cache.prefetch={{ kind = 'amp', {key} = {value} }}");
+        let config = SimConfig::parse(CLOSED, "test", &[text]).unwrap();
+        let error = Experiment::new(config).unwrap_err().to_string();
+        assert!(error.contains(&format!("prefetch.{key}")) && error.contains(words), "{error}");
+    }
 }
 
 #[test]

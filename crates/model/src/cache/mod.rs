@@ -32,6 +32,7 @@
 //! [`CachePolicy`] and a row to [`POLICIES`]. Add its rules to the oracles in `tests/cache/naive.rs`, which
 //! do not compile until every variant has some.
 
+mod amp;
 mod arc;
 pub mod curve;
 mod disk_request;
@@ -58,6 +59,7 @@ mod valid_bits;
 mod w_tiny_lfu;
 mod write_buffer;
 
+pub use amp::AmpSpec;
 pub use disk_request::{CacheRequest, DiskRequest, Purpose};
 pub use key_cache::KeyCache;
 pub use prefetch::{ConditionalSpec, FetchPlan, PrefetchSpec, Prefetcher};

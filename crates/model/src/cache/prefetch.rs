@@ -1,7 +1,8 @@
 //! Sequential prefetching: what a read that misses fetches beside the blocks that it asks for.
 //!
 //! tr03 section 4.2. The problem: once the head stands over the right place, more blocks are nearly free,
-//! but every block delays the next request. The three schemes differ in how much they read on:
+//! but every block delays the next request. The schemes differ in how much they read on. A fourth one is
+//! in `amp.rs`:
 //!
 //! ```text
 //!                     asked for
@@ -18,6 +19,8 @@
 use std::ops::Range;
 
 use freewheel_units::Blocks;
+
+use super::amp::{Amp, AmpSpec};
 
 /// What is prefetched with a read that misses. Amounts are blocks of 512 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -37,6 +40,8 @@ pub enum PrefetchSpec {
     },
     /// An amount that grows with the sequential run that the read continues.
     Conditional(ConditionalSpec),
+    /// An amount, and how early it is fetched, that each stream learns.
+    Amp(AmpSpec),
 }
 
 /// Parameters of conditional sequential prefetch.
@@ -86,6 +91,7 @@ pub struct Prefetcher {
     capacity: u64,
     forward: Directory,
     backward: Directory,
+    amp: Option<Amp>,
 }
 
 impl Prefetcher {
@@ -103,12 +109,18 @@ impl Prefetcher {
             _ => 0,
         };
         let directory = Directory { runs: Vec::with_capacity(entries), entries };
-        Self { spec, capacity: capacity.get(), forward: directory.clone(), backward: directory }
+        let amp = match spec {
+            PrefetchSpec::Amp(spec) => Some(Amp::new(spec, capacity.get())),
+            _ => None,
+        };
+        let capacity = capacity.get();
+        Self { spec, capacity, forward: directory.clone(), backward: directory, amp }
     }
 
     /// A read of these blocks arrives, hit or miss. Prefetched blocks are no reads: the directory follows
     /// what clients ask for.
     pub fn read(&mut self, blocks: &Range<u64>) {
+        self.amp.iter_mut().for_each(|amp| amp.read(blocks));
         let PrefetchSpec::Conditional(spec) = self.spec else { return };
         let segments = blocks.start / spec.segment.get()..=(blocks.end - 1) / spec.segment.get();
         for segment in segments.clone() {
@@ -123,10 +135,15 @@ impl Prefetcher {
 
     /// What to fetch for a read of `blocks` of which `missing` is the part to fetch. Call [`Self::read`]
     /// for it first.
-    pub fn plan(&self, blocks: &Range<u64>, missing: Range<u64>) -> FetchPlan {
+    pub fn plan(&mut self, blocks: &Range<u64>, missing: Range<u64>) -> FetchPlan {
+        if let Some(amp) = &mut self.amp {
+            return FetchPlan { ahead_to: amp.missed(missing.end), fetch: missing };
+        }
         let behind = |amount: u64| (missing.end + amount).min(self.capacity);
         match self.spec {
-            PrefetchSpec::Off => FetchPlan { ahead_to: missing.end, fetch: missing },
+            PrefetchSpec::Off | PrefetchSpec::Amp(_) => {
+                FetchPlan { ahead_to: missing.end, fetch: missing }
+            }
             PrefetchSpec::LargeFetchUnit { unit } => {
                 let start = missing.start - missing.start % unit.get();
                 let end = missing.end.next_multiple_of(unit.get()).min(self.capacity);
@@ -146,6 +163,28 @@ impl Prefetcher {
                 }
             }
         }
+    }
+}
+
+impl Prefetcher {
+    /// Blocks to prefetch though a read of `blocks` needs no fetch. Call [`Self::read`] for it first.
+    pub fn hit(&mut self, blocks: &Range<u64>) -> Option<Range<u64>> {
+        self.amp.as_mut()?.hit(blocks.end - blocks.start)
+    }
+
+    /// The read of `blocks` that has just arrived waits for prefetched blocks on their way.
+    pub fn waited(&mut self, blocks: &Range<u64>) {
+        self.amp.iter_mut().for_each(|amp| amp.waited(blocks.end - blocks.start));
+    }
+
+    /// Whether the prefetcher learns from [`Self::wasted`].
+    pub fn learns(&self) -> bool {
+        self.amp.is_some()
+    }
+
+    /// Prefetched blocks were evicted before a read asked for them.
+    pub fn wasted(&mut self, blocks: &Range<u64>) {
+        self.amp.iter_mut().for_each(|amp| amp.wasted(blocks));
     }
 }
 

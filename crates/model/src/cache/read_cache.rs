@@ -8,7 +8,7 @@ use freewheel_units::{BlockAddress, Blocks, Op};
 use super::eviction::{Admission, Eviction};
 use super::prefetch_counts::{PrefetchKind, PrefetchTally};
 use super::spec::CachePolicy;
-use super::unread_marks::UnreadMarks;
+use super::unread_marks::{Evicted, Slot, UnreadMarks};
 use super::valid_bits::ValidBits;
 
 /// Blocks of a volume or of a drive, one after the other.
@@ -285,7 +285,7 @@ impl<A: BlockAddress> ReadCache<A> {
                 None => unread.brought(None, kind, sectors),
                 Some(slot) => {
                     valid.missing(slot, sectors.clone(), |run| {
-                        unread.brought(Some(slot), kind, run);
+                        unread.brought(Some(Slot { slot, key }), kind, run);
                     });
                     valid.set(slot, sectors);
                 }
@@ -300,6 +300,22 @@ impl<A: BlockAddress> ReadCache<A> {
             if let (Some(slot), Some(unread)) = (self.resident(key), &mut self.unread) {
                 unread.used(slot, sectors);
             }
+        }
+    }
+
+    /// Keeps the prefetched blocks that are evicted unread from now on, for [`Self::take_in_vain`].
+    pub fn keep_in_vain(&mut self) {
+        let size = self.spec.cache_block.get();
+        self.unread.get_or_insert_with(|| UnreadMarks::new(size)).keep_in_vain();
+    }
+
+    /// Calls `found` with each cache block of which blocks that were prefetched with reads have been
+    /// evicted unread since the last call. The range is as long as there are such blocks.
+    pub fn take_in_vain(&mut self, mut found: impl FnMut(BlockRange<A>)) {
+        let Some(unread) = &mut self.unread else { return };
+        for Evicted { key, sectors } in unread.take_in_vain() {
+            let start = A::from_number(key * self.spec.cache_block.get());
+            found(BlockRange::new(start, Blocks::new(sectors)));
         }
     }
 

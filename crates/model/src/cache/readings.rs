@@ -43,6 +43,8 @@ pub(super) struct Reading {
     pub kind: PrefetchKind,
     /// Where the read-ahead behind it ends.
     pub ahead_to: u64,
+    /// Where an idle disk that reads on behind it stops.
+    pub read_on_to: u64,
     pub readers: Vec<Reader>,
     /// Those that need some blocks of the read-ahead.
     pub ahead_readers: Vec<Reader>,
@@ -52,7 +54,15 @@ impl Reading {
     /// A read that nobody has asked for.
     pub fn prefetch(blocks: Range<u64>, kind: PrefetchKind, readers: Vec<Reader>) -> Self {
         let (demand, ahead_to) = (blocks.start..blocks.start, blocks.end);
-        Self { blocks, demand, kind, ahead_to, readers, ahead_readers: Vec::new() }
+        Self {
+            demand,
+            kind,
+            ahead_to,
+            read_on_to: ahead_to,
+            readers,
+            ahead_readers: Vec::new(),
+            blocks,
+        }
     }
 
     /// Whether blocks of `wanted` are prefetched by it.
@@ -79,6 +89,15 @@ impl Reading {
 struct WaitingRead {
     tag: u64,
     accesses: u32,
+}
+
+/// What a read finds on its way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Joined {
+    /// Hull of the blocks that no access brings; None when all are on their way.
+    pub left: Option<Range<u64>>,
+    /// Whether some of them are prefetched with reads.
+    pub is_late: bool,
 }
 
 /// Reads from the disk by their disk request's slot.
@@ -119,9 +138,8 @@ impl Readings {
         self.waiting[waiting].accesses += 1;
     }
 
-    /// Makes a waiting read wait for every access under way that brings some of the blocks. Returns
-    /// the hull of the blocks that none brings; None when all are under way.
-    pub fn join(&mut self, missing: &Range<u64>, waiting: u32) -> Option<Range<u64>> {
+    /// Makes a waiting read wait for every access under way that brings some of the blocks.
+    pub fn join(&mut self, missing: &Range<u64>, waiting: u32) -> Joined {
         let mut found = std::mem::take(&mut self.found);
         found.clear();
         self.index.overlapping(missing, |brings, slot| found.push((brings, slot)));
@@ -136,7 +154,7 @@ impl Readings {
         }
         let left = without(missing.clone(), &found);
         self.found = found;
-        left
+        Joined { left, is_late: late[PrefetchKind::WithReads as usize] > 0 }
     }
 
     /// Reads that waited for prefetched blocks.

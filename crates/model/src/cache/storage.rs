@@ -24,7 +24,7 @@ use super::prefetch::{PrefetchSpec, Prefetcher};
 use super::prefetch_counts::{PrefetchKind, PrefetchTally};
 use super::range_index::RangeIndex;
 use super::read_cache::{BlockRange, ReadCache, ReadCacheSpec};
-use super::readings::{Reader, Reading, Readings};
+use super::readings::{Joined, Reader, Reading, Readings};
 use super::write_buffer::{FlushPoint, WriteBuffer, WriteBufferSpec, WriteCounts};
 use crate::slab::Slab;
 
@@ -129,12 +129,17 @@ fn range(start: u64, end: u64) -> BlockRange<Lbn> {
 impl StorageCache {
     /// An empty cache for a disk of `capacity` blocks.
     pub fn new(spec: StorageCacheSpec, capacity: Blocks) -> Self {
+        let prefetcher = Prefetcher::new(spec.prefetch, capacity);
+        let mut read = ReadCache::new(spec.read);
+        if prefetcher.learns() {
+            read.keep_in_vain();
+        }
         Self {
             spec,
             capacity: capacity.get(),
-            read: ReadCache::new(spec.read),
+            read,
             prefetch_buffer: spec.prefetch_buffer.map(ReadCache::new),
-            prefetcher: Prefetcher::new(spec.prefetch, capacity),
+            prefetcher,
             write: spec.write.map(WriteBuffer::new),
             requests_made: 0,
             slots: Slab::default(),
@@ -190,16 +195,35 @@ impl StorageCache {
         let blocks = request.range();
         self.prefetcher.read(&blocks);
         let Some(missing) = self.missing_from_memory(&request) else {
-            return self.answered.push(request.tag);
+            self.answered.push(request.tag);
+            return self.prefetch_next(&blocks);
         };
         let waiting = self.readings.wait(request.tag);
-        match self.readings.join(&missing, waiting) {
-            None => self.counts.reads_of_blocks_in_flight += 1,
+        let Joined { left, is_late } = self.readings.join(&missing, waiting);
+        if is_late {
+            self.prefetcher.waited(&blocks);
+        }
+        match left {
+            None => {
+                self.counts.reads_of_blocks_in_flight += 1;
+                self.prefetch_next(&blocks);
+            }
             Some(missing) => {
                 self.counts.read_misses += 1;
                 self.fetch(&blocks, missing, waiting);
             }
         }
+    }
+
+    /// Prefetches in time for the reads that follow a hit. The request waits in the disk's queue among
+    /// those of clients, who will need it soon.
+    fn prefetch_next(&mut self, blocks: &Range<u64>) {
+        let Some(set) = self.prefetcher.hit(blocks) else { return };
+        self.counts.prefetched_blocks += set.end - set.start;
+        let request = self.request(Purpose::ReadAhead, &set);
+        let reading = Reading::prefetch(set, PrefetchKind::WithReads, Vec::new());
+        self.readings.begin(&request, reading);
+        self.issued.push(request);
     }
 
     /// Memory forgets the blocks. Data on their way to the disk arrive there.
@@ -259,10 +283,12 @@ impl StorageCache {
         self.counts.prefetched_blocks += length - demand;
         let request = self.request(Purpose::Fetch, &plan.fetch);
         let request = DiskRequest { prefetched: Blocks::new(length - demand), ..request };
+        let total = self.spec.opportunistic.read_ahead.get();
         let reading = Reading {
             readers: vec![Reader { waiting, blocks: missing.clone() }],
             demand: missing,
             ahead_to: plan.ahead_to,
+            read_on_to: (plan.fetch.end + total).min(self.capacity),
             ..Reading::prefetch(plan.fetch, PrefetchKind::WithReads, Vec::new())
         };
         self.readings.wait_for_one_more(waiting);
@@ -390,24 +416,25 @@ impl StorageCache {
             }
             _ => self.keep_fetched(&reading),
         }
+        if self.prefetcher.learns() {
+            let Self { read, prefetcher, .. } = self;
+            read.take_in_vain(|blocks| {
+                prefetcher.wasted(&(blocks.start.get()..blocks.end().get()));
+            });
+        }
         for Reader { waiting, .. } in reading.readers {
             self.answered.extend(self.readings.part_is_here(waiting));
         }
         if request.purpose == Purpose::Opportunistic {
             return;
         }
-        let total = self.spec.opportunistic.read_ahead.get();
-        let end = match request.purpose {
-            Purpose::Fetch => (blocks.end + total).min(self.capacity),
-            _ => self.read_on.end,
-        };
-        let ahead_to = reading.ahead_to;
-        self.read_on = ahead_to.max(blocks.end)..end.max(blocks.end);
+        let Reading { ahead_to, read_on_to, .. } = reading;
+        self.read_on = ahead_to..read_on_to.max(ahead_to);
         if ahead_to > blocks.end {
             self.counts.prefetched_blocks += ahead_to - blocks.end;
             let (ahead, readers) = (blocks.end..ahead_to, reading.ahead_readers);
             let request = self.request(Purpose::ReadAhead, &ahead);
-            let reading = Reading::prefetch(ahead, reading.kind, readers);
+            let reading = Reading { read_on_to, ..Reading::prefetch(ahead, reading.kind, readers) };
             self.readings.begin(&request, reading);
             self.at_once = Some(request);
         }

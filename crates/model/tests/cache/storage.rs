@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use freewheel_model::cache::{
-    CachePolicy, CacheRequest, ConditionalSpec, DestageOrder, DiskRequest, OpportunisticSpec,
-    PrefetchCounts, PrefetchKind, PrefetchSpec, Purpose, ReadCacheSpec, StorageCache,
-    StorageCacheSpec, WriteBufferSpec,
+    AmpSpec, CacheCounts, CachePolicy, CacheRequest, ConditionalSpec, DestageOrder, DiskRequest,
+    OpportunisticSpec, PrefetchCounts, PrefetchKind, PrefetchSpec, Purpose, ReadCacheSpec,
+    StorageCache, StorageCacheSpec, WriteBufferSpec,
 };
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 
@@ -65,7 +65,11 @@ struct System {
 
 impl System {
     fn new(spec: StorageCacheSpec) -> Self {
-        let cache = StorageCache::new(spec, CAPACITY);
+        Self::of(spec, CAPACITY.get())
+    }
+
+    fn of(spec: StorageCacheSpec, capacity: u64) -> Self {
+        let cache = StorageCache::new(spec, Blocks::new(capacity));
         Self { cache, queue: VecDeque::new(), answered: Vec::new(), done: Vec::new(), now: 0 }
     }
 
@@ -262,6 +266,78 @@ fn what_prefetching_was_worth_is_counted_block_by_block() {
     assert_eq!((brought, used, wasted), (32, 12, 4));
 }
 
+/// AMP in front of a read cache of this many cache blocks.
+fn with_amp(capacity: u32) -> System {
+    let prefetch = PrefetchSpec::Amp(AmpSpec::DEFAULT);
+    System::of(StorageCacheSpec { read: cache_of(capacity), prefetch, ..bare() }, 4_000_000)
+}
+
+/// Reads of 8 blocks, each with time for `steps` of the disk behind it.
+fn reads(system: &mut System, starts: impl IntoIterator<Item = u64>, steps: u32) {
+    for start in starts {
+        let tag = system.cache.counts().reads;
+        system.arrive(read(start, 8, tag));
+        (0..steps).for_each(|_| _ = system.step());
+    }
+}
+
+#[test]
+fn amp_serves_a_sequential_stream_from_memory_and_leaves_random_reads_alone() {
+    // The disk does an access while the stream reads ten times.
+    let mut system = with_amp(2_000);
+    reads(&mut system, [0, 8], 3);
+    for n in 2..2_000 {
+        reads(&mut system, [8 * n], u32::from(n % 10 == 0));
+    }
+    system.run();
+    let counts = system.cache.counts();
+    let PrefetchCounts { brought, used, wasted, late_reads } =
+        counts.prefetch[PrefetchKind::WithReads];
+    assert_eq!((counts.read_misses, wasted), (2, 0), "the two reads that show the stream");
+    assert!(used == 1_998 * 8 && brought - used <= 2 * 2_048, "{counts:?}");
+    // Once the distance is learned, no read waits.
+    assert!((1..100).contains(&late_reads), "{counts:?}");
+    reads(&mut system, (0..1_000).map(|n| n * 7_919 % 1_000 * 800 + 100_000), 2);
+    let random = system.cache.counts();
+    assert_eq!(random.read_misses - counts.read_misses, 1_000);
+    assert_eq!(random.prefetched_blocks, counts.prefetched_blocks);
+}
+
+#[test]
+fn amp_wastes_less_than_a_fixed_amount_when_many_streams_share_a_small_cache() {
+    // 40 streams turn about in a cache of 160 blocks of 4 KiB: there is room for 16 KiB of each.
+    let turns = |prefetch| {
+        let spec = StorageCacheSpec { read: cache_of(160), prefetch, ..bare() };
+        let mut system = System::of(spec, 4_000_000);
+        let starts = (0..400).flat_map(|n| (0..40).map(move |stream| stream * 50_000 + 8 * n));
+        reads(&mut system, starts, 3);
+        system.cache.counts()
+    };
+    let fixed = turns(PrefetchSpec::ReadAhead { amount: Blocks::new(64) });
+    let amp = turns(PrefetchSpec::Amp(AmpSpec::DEFAULT));
+    let wasted = |counts: CacheCounts| counts.prefetch[PrefetchKind::WithReads].wasted;
+    assert!(wasted(amp) * 10 < wasted(fixed), "{amp:?} {fixed:?}");
+    assert!(amp.read_misses * 2 < fixed.read_misses, "{amp:?} {fixed:?}");
+}
+
+#[test]
+fn a_stream_that_pauses_goes_on_with_a_smaller_set() {
+    let mut system = with_amp(400);
+    reads(&mut system, (0..100).map(|n| 8 * n), 3);
+    let set = |system: &System| {
+        let (.., blocks) = system.done.iter().rfind(|done| done.0 == Purpose::ReadAhead).unwrap();
+        *blocks
+    };
+    let before = set(&system);
+    assert!(before > 64, "the stream has grown: {before}");
+    // Ten others take the whole cache meanwhile.
+    reads(&mut system, (0..1_000).map(|n| 1_000_000 + n % 10 * 100_000 + n / 10 * 8), 3);
+    let misses = system.cache.counts().read_misses;
+    reads(&mut system, (100..102).map(|n| 8 * n), 3);
+    assert_eq!(system.cache.counts().read_misses, misses + 1, "its blocks were evicted");
+    assert!(set(&system) < before, "{} {before}", set(&system));
+}
+
 #[test]
 fn blocks_that_pass_count_as_what_they_were_read_for() {
     for (just_in_time_seek, kind) in
@@ -328,7 +404,8 @@ fn any(prng: &mut Prng) -> StorageCacheSpec {
         PrefetchSpec::LargeFetchUnit { unit: blocks(64) },
         PrefetchSpec::ReadAhead { amount: blocks(40) },
         PrefetchSpec::Conditional(conditional),
-    ][prng.below(4) as usize];
+        PrefetchSpec::Amp(AmpSpec::DEFAULT),
+    ][prng.below(5) as usize];
     let opportunistic = OpportunisticSpec {
         read_ahead: blocks(prng.below(2) * 100),
         free_blocks: true,

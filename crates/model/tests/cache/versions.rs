@@ -11,8 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use freewheel_model::cache::{
-    CacheRequest, ConditionalSpec, DestageOrder, DiskRequest, FlushPoint, OpportunisticSpec,
-    PrefetchSpec, Purpose, ReadCacheSpec, StorageCache, StorageCacheSpec, WriteBufferSpec,
+    AmpSpec, CacheRequest, ConditionalSpec, DestageOrder, DiskRequest, FlushPoint,
+    OpportunisticSpec, PrefetchSpec, Purpose, ReadCacheSpec, StorageCache, StorageCacheSpec,
+    WriteBufferSpec,
 };
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 
@@ -363,7 +364,8 @@ fn any(prng: &mut Prng) -> StorageCacheSpec {
         PrefetchSpec::LargeFetchUnit { unit: Blocks::new(64) },
         PrefetchSpec::ReadAhead { amount: Blocks::new(40) },
         PrefetchSpec::Conditional(conditional),
-    ][prng.below(4) as usize];
+        PrefetchSpec::Amp(AmpSpec::DEFAULT),
+    ][prng.below(5) as usize];
     let high_mark = prng.unit();
     let buffer = WriteBufferSpec {
         capacity: 1 + prng.below(20) as u32,

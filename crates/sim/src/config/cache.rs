@@ -1,8 +1,8 @@
 //! What an experiment says of the storage system's cache in front of each drive.
 
 use freewheel_model::cache::{
-    CachePolicy, ConditionalSpec, DestageOrder, OpportunisticSpec, PrefetchSpec, ReadCacheSpec,
-    StorageCacheSpec, WriteBufferSpec,
+    AmpSpec, CachePolicy, ConditionalSpec, DestageOrder, OpportunisticSpec, PrefetchSpec,
+    ReadCacheSpec, StorageCacheSpec, WriteBufferSpec,
 };
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, SimDuration};
 use schemars::JsonSchema;
@@ -68,6 +68,30 @@ pub enum PrefetchConfig {
         #[serde(default)]
         backward: bool,
     },
+    /// An amount, and how early it is fetched, that each sequential stream learns (AMP).
+    Amp {
+        /// The first amount of a stream, at least 4 KiB.
+        #[serde(default = "amp_initial")]
+        initial: Bytes,
+        /// Most of one prefetch.
+        #[serde(default = "amp_maximum")]
+        maximum: Bytes,
+        /// Streams that are known at a time.
+        #[serde(default = "amp_streams")]
+        streams: u32,
+    },
+}
+
+const fn amp_initial() -> Bytes {
+    AmpSpec::DEFAULT.initial.bytes()
+}
+
+const fn amp_maximum() -> Bytes {
+    AmpSpec::DEFAULT.maximum.bytes()
+}
+
+const fn amp_streams() -> u32 {
+    AmpSpec::DEFAULT.streams as u32
 }
 
 const fn one() -> u32 {
@@ -273,6 +297,9 @@ impl PrefetchConfig {
         let (key, value) = match *self {
             Self::LargeFetchUnit { unit } => ("unit", unit),
             Self::Conditional { segment, .. } => ("segment", segment),
+            Self::Amp { initial, maximum, streams } => {
+                return check_amp(initial, maximum, streams);
+            }
             Self::Off | Self::ReadAhead { .. } => return Ok(()),
         };
         if value.get() == 0 || !value.get().is_multiple_of(BLOCK_BYTES) {
@@ -295,8 +322,31 @@ impl PrefetchConfig {
                     ..ConditionalSpec::tr03(blocks(segment))
                 })
             }
+            Self::Amp { initial, maximum, streams } => PrefetchSpec::Amp(AmpSpec {
+                initial: blocks(initial),
+                maximum: blocks(maximum),
+                streams: streams as usize,
+            }),
         }
     }
+}
+
+/// Streams are searched one by one, so there may not be many.
+const STREAMS_MAX: u32 = 4096;
+
+fn check_amp(initial: Bytes, maximum: Bytes, streams: u32) -> Result<(), String> {
+    if initial.get() < 4096 {
+        return Err(format!("`prefetch.initial` is {initial}: at least 4KiB are needed"));
+    }
+    if maximum < initial {
+        return Err(format!(
+            "`prefetch.maximum` is {maximum}: at least `initial`, {initial}, is needed"
+        ));
+    }
+    if !(1..=STREAMS_MAX).contains(&streams) {
+        return Err(format!("`prefetch.streams` is {streams}: 1 to {STREAMS_MAX} are allowed"));
+    }
+    Ok(())
 }
 
 impl OpportunisticConfig {
