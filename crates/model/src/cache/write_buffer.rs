@@ -139,6 +139,11 @@ fn mask(range: Range<u64>) -> u64 {
     ones(range.end) & !ones(range.start)
 }
 
+/// How many bits of a word are set from `from` on, without a pause.
+fn ones_from(word: u64, from: u64) -> u64 {
+    u64::from((word >> from).trailing_ones())
+}
+
 impl WriteBuffer {
     /// An empty buffer. Panics when a buffer block does not hold 1 to 64 blocks.
     pub fn new(spec: WriteBufferSpec) -> Self {
@@ -367,21 +372,32 @@ impl WriteBuffer {
     /// The run of dirty 512-byte blocks around the first one of a buffer block.
     fn dirty_neighbours(&self, number: u64) -> Range<u64> {
         let size = self.spec.buffer_block.get();
-        let is_dirty = |block: u64| {
-            let entry = self.entries.get(&(block / size));
-            // Data on their way must arrive before newer data of the same block leave.
-            entry
-                .is_some_and(|entry| entry.under_way == 0 && entry.dirty >> (block % size) & 1 == 1)
-        };
-        let first = number * size + u64::from(self.entries[&number].dirty.trailing_zeros());
-        let mut blocks = first..first + 1;
-        while is_dirty(blocks.end) {
-            blocks.end += 1;
+        let dirty = self.waiting_bits(number);
+        let first = u64::from(dirty.trailing_zeros());
+        let mut blocks = number * size + first..number * size + first + ones_from(dirty, first);
+        // The run goes on in a neighbour as long as it reaches the edge between the two.
+        while blocks.end.is_multiple_of(size) {
+            let more = ones_from(self.waiting_bits(blocks.end / size), 0);
+            if more == 0 {
+                break;
+            }
+            blocks.end += more;
         }
-        while blocks.start.checked_sub(1).is_some_and(is_dirty) {
-            blocks.start -= 1;
+        while blocks.start.is_multiple_of(size) && blocks.start > 0 {
+            let before = self.waiting_bits(blocks.start / size - 1) << (64 - size);
+            if before.leading_ones() == 0 {
+                break;
+            }
+            blocks.start -= u64::from(before.leading_ones());
         }
         blocks
+    }
+
+    /// Dirty bits of a buffer block that may leave. Data on their way must arrive before newer data of
+    /// the same block leave.
+    fn waiting_bits(&self, number: u64) -> u64 {
+        let entry = self.entries.get(&number).filter(|entry| entry.under_way == 0);
+        entry.map_or(0, |entry| entry.dirty)
     }
 
     /// Blocks of one entry leave for the disk.
@@ -473,8 +489,11 @@ impl WriteBuffer {
     /// Whether a 512-byte block is in memory, where it is newer than on the disk.
     pub fn holds(&self, block: u64) -> bool {
         let size = self.spec.buffer_block.get();
-        let entry = self.entries.get(&(block / size));
-        entry.is_some_and(|entry| (entry.dirty | entry.under_way) >> (block % size) & 1 == 1)
+        self.held_bits(block / size) >> (block % size) & 1 == 1
+    }
+
+    fn held_bits(&self, number: u64) -> u64 {
+        self.entries.get(&number).map_or(0, |entry| entry.dirty | entry.under_way)
     }
 
     /// Calls `missing` with each run of `blocks` that is not in memory.
@@ -482,18 +501,28 @@ impl WriteBuffer {
         if self.entries.is_empty() {
             return missing(blocks);
         }
-        let mut start = None;
-        for block in blocks.clone() {
-            match (self.holds(block), start) {
-                (false, None) => start = Some(block),
-                (true, Some(from)) => {
-                    missing(from..block);
-                    start = None;
+        let size = self.spec.buffer_block.get();
+        let mut run = blocks.start..blocks.start;
+        for (number, bits) in self.parts(blocks.clone()) {
+            let mut absent = bits & !self.held_bits(number);
+            while absent != 0 {
+                let from = u64::from(absent.trailing_zeros());
+                let count = ones_from(absent, from);
+                let start = number * size + from;
+                // Runs of neighbours are one.
+                if run.end != start {
+                    if !run.is_empty() {
+                        missing(run);
+                    }
+                    run = start..start;
                 }
-                _ => {}
+                run.end += count;
+                absent &= !mask(from..from + count);
             }
         }
-        start.into_iter().for_each(|from| missing(from..blocks.end));
+        if !run.is_empty() {
+            missing(run);
+        }
     }
 }
 
