@@ -21,6 +21,7 @@ use std::ops::Range;
 use freewheel_units::Blocks;
 
 use super::amp::{Amp, AmpSpec};
+use super::queues::{Queue, Queues};
 
 /// What is prefetched with a read that misses. Amounts are blocks of 512 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -108,7 +109,7 @@ impl Prefetcher {
             }
             _ => 0,
         };
-        let directory = Directory { runs: Vec::with_capacity(entries), entries };
+        let directory = Directory::new(entries);
         let amp = match spec {
             PrefetchSpec::Amp(spec) => Some(Amp::new(spec, capacity.get())),
             _ => None,
@@ -200,41 +201,45 @@ impl ConditionalSpec {
     }
 }
 
-/// Ends of sequential runs, least recently read first. It is short, so it is searched from end to end.
+/// Ends of sequential runs, by the last segment of each.
 #[derive(Debug, Clone)]
 struct Directory {
-    runs: Vec<Run>,
+    /// From the run that was not read for longest.
+    ends: Queues<1>,
+    /// Segments of the run in each slot.
+    segments: Vec<u32>,
     entries: usize,
 }
 
-/// A sequential run.
-#[derive(Debug, Clone, Copy)]
-struct Run {
-    last_segment: u64,
-    segments: u32,
-}
+const ENDS: Queue = 0;
 
 impl Directory {
-    /// A read of `segment`, which continues the run that ends at `predecessor`.
-    fn refer(&mut self, segment: u64, predecessor: Option<u64>) {
-        let segments = match self.take(segment) {
-            Some(run) => run.segments,
-            None => 1 + predecessor.and_then(|end| self.take(end)).map_or(0, |run| run.segments),
-        };
-        if self.runs.len() == self.entries && self.entries > 0 {
-            self.runs.remove(0);
-        }
-        self.runs.push(Run { last_segment: segment, segments });
+    fn new(entries: usize) -> Self {
+        Self { ends: Queues::new(), segments: Vec::new(), entries }
     }
 
-    fn take(&mut self, segment: u64) -> Option<Run> {
-        let at = self.runs.iter().position(|run| run.last_segment == segment)?;
-        Some(self.runs.remove(at))
+    /// A read of `segment`, which continues the run that ends at `predecessor`.
+    fn refer(&mut self, segment: u64, predecessor: Option<u64>) {
+        if let Some(slot) = self.ends.keys().find(segment) {
+            return self.ends.renew(slot);
+        }
+        let before = predecessor.and_then(|end| self.ends.keys().find(end));
+        let segments = 1 + before.map_or(0, |slot| self.segments[slot as usize]);
+        match before {
+            Some(slot) => self.ends.remove(slot),
+            None if self.ends.len(ENDS) as usize == self.entries => {
+                self.ends.remove_oldest(ENDS);
+            }
+            None => {}
+        }
+        let slot = self.ends.insert(segment, ENDS) as usize;
+        self.segments.resize(self.segments.len().max(slot + 1), 0);
+        self.segments[slot] = segments;
     }
 
     /// Segments of the run that ends at `segment`.
     fn run(&self, segment: u64) -> u32 {
-        self.runs.iter().find(|run| run.last_segment == segment).map_or(0, |run| run.segments)
+        self.ends.keys().find(segment).map_or(0, |slot| self.segments[slot as usize])
     }
 }
 

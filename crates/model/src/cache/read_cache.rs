@@ -332,7 +332,7 @@ impl<A: BlockAddress> ReadCache<A> {
             if let Some(unread) = &mut self.unread {
                 unread.lost(slot, sectors.clone());
             }
-            if !self.valid.unset(slot, sectors) {
+            if self.valid.unset(slot, sectors).is_empty {
                 eviction.remove(slot);
             }
         }

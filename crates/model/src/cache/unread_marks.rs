@@ -134,9 +134,9 @@ impl UnreadMarks {
             if *kinds & 1 << kind as u8 == 0 {
                 continue;
             }
-            let marks = &mut marks[kind as usize];
-            count(tally, kind, marks.count(slot, sectors.clone()));
-            if !marks.unset(slot, sectors.clone()) {
+            let unset = marks[kind as usize].unset(slot, sectors.clone());
+            count(tally, kind, unset.count);
+            if unset.is_empty {
                 *kinds &= !(1 << kind as u8);
             }
         }
