@@ -1,4 +1,5 @@
-//! Uses a second of caches of keys, one row an eviction policy and one for the exact curve of LRU.
+//! Uses a second of caches of keys, one row an eviction policy and one for the exact curve of LRU; and
+//! whole storage systems with their drive.
 
 use std::time::Instant;
 
@@ -6,11 +7,30 @@ use freewheel_model::cache::curve::LruCurve;
 use freewheel_model::cache::{KeyCache, POLICIES};
 use freewheel_units::Prng;
 
-use crate::case::{Case, Measured, RUNS};
+use crate::case::{Case, Measured, RUNS, bare_atlas, random};
 
 const USES: u64 = 10_000_000;
 const OBJECTS: u64 = 1_000_000;
 const CAPACITY: u32 = 100_000;
+
+/// tr03's system with many resources in front of the Atlas 10K, two thirds of which are in use.
+const RESOURCE_RICH: &str = r#"
+cache = { size = "60MiB", prefetch_buffer = "8MiB", prefetch = { kind = "conditional", segment = "8KiB" }, opportunistic = { read_ahead = "128KiB", free_blocks = true }, write_buffer = { size = "6MiB", max_age = "1h" } }
+"#;
+
+/// Storage systems with every kind of cache: one that seldom hits, and one that mostly does.
+pub fn storage() -> [Case; 2] {
+    let keys = bare_atlas("asatf") + RESOURCE_RICH;
+    let near = "workload.pattern = { local_share = 0.998, local_sd = \"128KiB\" }\n";
+    let random = random(&keys, 8, 400_000);
+    let local = format!(
+        "{keys}{near}workload.kind = \"closed\"\nworkload.outstanding = 8\nworkload.requests = 2000000\n"
+    );
+    [
+        Case::new("random 4 KB closed, tr03's rich caches, 8 outstanding", 400_000, random),
+        Case::new("near the one before, tr03's rich caches, 8 outstanding", 2_000_000, local),
+    ]
+}
 
 /// Every row, measured. A row's hash is its number of misses.
 pub fn rows() -> impl Iterator<Item = (Case, Measured)> {

@@ -67,6 +67,7 @@ fn cases() -> Vec<Case> {
     cases.extend(with_electronics());
     cases.extend(striped());
     cases.extend(independent());
+    cases.extend(cache::storage());
     for policy in ["fcfs", "clook", "sstf", "sptf", "sptf-sw", "asatf"] {
         for depth in [1, 4, 16, 64, 256, 1024] {
             cases.push(closed(policy, depth, 400_000));

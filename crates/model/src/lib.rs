@@ -11,6 +11,7 @@ pub mod electronics;
 pub mod log_disk;
 mod lru;
 pub mod sched;
+pub mod slab;
 mod spec;
 pub mod stats;
 pub mod zoned;

@@ -1,5 +1,7 @@
 //! What a storage system's cache did during a run.
 
+use freewheel_model::cache::{PrefetchCounts, PrefetchKind, PrefetchTally};
+use freewheel_units::BLOCK_BYTES;
 use serde::Serialize;
 
 /// Sums over a run of one cache.
@@ -19,12 +21,16 @@ pub struct CacheWork {
     pub stalled_writes: u64,
     /// Destages.
     pub destages: u64,
+    /// Bytes of the write buffer that rotational gaps wrote, beside the destages.
+    pub in_gaps_bytes: u64,
     /// Bytes that reads asked for and the disk read.
     pub demand_bytes: u64,
     /// Bytes prefetched with and behind fetches.
     pub prefetched_bytes: u64,
     /// Bytes prefetched in idle time and in rotational latency.
     pub opportunistic_bytes: u64,
+    /// What became of the blocks that prefetching brought.
+    pub prefetch: PrefetchWork,
     /// Most bytes in memory that were not on the disk.
     pub at_risk_max_bytes: u64,
     /// Sum over time of those bytes: bytes times nanoseconds.
@@ -49,14 +55,88 @@ impl CacheWork {
             write_misses: self.write_misses + other.write_misses,
             stalled_writes: self.stalled_writes + other.stalled_writes,
             destages: self.destages + other.destages,
+            in_gaps_bytes: self.in_gaps_bytes + other.in_gaps_bytes,
             demand_bytes: self.demand_bytes + other.demand_bytes,
             prefetched_bytes: self.prefetched_bytes + other.prefetched_bytes,
             opportunistic_bytes: self.opportunistic_bytes + other.opportunistic_bytes,
+            prefetch: self.prefetch.and(other.prefetch),
             at_risk_max_bytes: self.at_risk_max_bytes.max(other.at_risk_max_bytes),
             at_risk_byte_ns: self.at_risk_byte_ns + other.at_risk_byte_ns,
             read_service_ns: self.read_service_ns + other.read_service_ns,
             write_service_ns: self.write_service_ns + other.write_service_ns,
             opportunistic_ns: self.opportunistic_ns + other.opportunistic_ns,
+        }
+    }
+}
+
+/// What each kind of prefetching was worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct PrefetchWork {
+    /// With and behind the fetches of reads.
+    pub with_reads: PrefetchWorth,
+    /// Reading on by an idle disk.
+    pub idle: PrefetchWorth,
+    /// Blocks that pass the head before those of a fetch.
+    pub free_blocks: PrefetchWorth,
+    /// Blocks that the head reads because it leaves its track late.
+    pub just_in_time_seek: PrefetchWorth,
+}
+
+/// What one kind of prefetching was worth. Its accuracy is `used_bytes / brought_bytes`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct PrefetchWorth {
+    /// Bytes that memory did not have before. Those neither used nor wasted are still there.
+    pub brought_bytes: u64,
+    /// Bytes that a read asked for while they were in memory or on their way.
+    pub used_bytes: u64,
+    /// Bytes that were evicted or overwritten before a read asked for them.
+    pub wasted_bytes: u64,
+    /// Reads that waited for blocks on their way.
+    pub late_reads: u64,
+    /// Head time beyond that of fetches without prefetching, command processing included.
+    pub disk_ns: u64,
+}
+
+impl PrefetchWork {
+    /// The counts of a cache. `with_reads_ns` and `idle_ns` are head time; the other kinds take none.
+    pub(crate) fn new(tally: &PrefetchTally, with_reads_ns: u64, idle_ns: u64) -> Self {
+        let worth = |kind, disk_ns| PrefetchWorth::new(&tally[kind], disk_ns);
+        Self {
+            with_reads: worth(PrefetchKind::WithReads, with_reads_ns),
+            idle: worth(PrefetchKind::Idle, idle_ns),
+            free_blocks: worth(PrefetchKind::FreeBlocks, 0),
+            just_in_time_seek: worth(PrefetchKind::JustInTimeSeek, 0),
+        }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            with_reads: self.with_reads.and(other.with_reads),
+            idle: self.idle.and(other.idle),
+            free_blocks: self.free_blocks.and(other.free_blocks),
+            just_in_time_seek: self.just_in_time_seek.and(other.just_in_time_seek),
+        }
+    }
+}
+
+impl PrefetchWorth {
+    fn new(counts: &PrefetchCounts, disk_ns: u64) -> Self {
+        Self {
+            brought_bytes: counts.brought * BLOCK_BYTES,
+            used_bytes: counts.used * BLOCK_BYTES,
+            wasted_bytes: counts.wasted * BLOCK_BYTES,
+            late_reads: counts.late_reads,
+            disk_ns,
+        }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            brought_bytes: self.brought_bytes + other.brought_bytes,
+            used_bytes: self.used_bytes + other.used_bytes,
+            wasted_bytes: self.wasted_bytes + other.wasted_bytes,
+            late_reads: self.late_reads + other.late_reads,
+            disk_ns: self.disk_ns + other.disk_ns,
         }
     }
 }

@@ -20,14 +20,16 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use freewheel_model::cache::{CacheRequest, DiskRequest, Purpose, StorageCache};
-use freewheel_model::drive::{Drive, Position};
+use freewheel_model::cache::{CacheRequest, DiskRequest, FlushPoint, Purpose, StorageCache};
+use freewheel_model::drive::{Drive, Position, Sectors};
 use freewheel_model::electronics::{Done, NextEvent, Served};
 use freewheel_model::sched::{Moment, Policy, Waiting};
+use freewheel_model::slab::Slab;
 use freewheel_units::{Blocks, Lbn, SimDuration, SimTime};
 
-use crate::cache_work::CacheWork;
+use crate::cache_work::{CacheWork, PrefetchWork};
 use crate::device::{Device, Work};
+use crate::gap_destages::GapDestages;
 
 /// Disk requests have numbers from here on: requests of the engine never come this far.
 const DISK_REQUESTS: u64 = 1 << 62;
@@ -38,13 +40,49 @@ struct ServiceTimes {
     read: SimDuration,
     write: SimDuration,
     opportunistic: SimDuration,
+    /// Part of the time of reads.
+    prefetch: SimDuration,
 }
 
-/// A request on the device.
-struct Submitted {
+/// A client's request in the storage system.
+#[derive(Clone, Copy)]
+struct ClientsRequest {
+    sequence: u64,
+    arrival: SimTime,
+}
+
+/// A disk request in a queue or on the device.
+#[derive(Clone)]
+struct UnderWay {
     request: DiskRequest,
     /// Blocks that pass the head on its way.
     passed: Vec<Range<u64>>,
+    /// Blocks of the write buffer that the head writes on its way.
+    in_gap: Vec<Range<u64>>,
+}
+
+impl UnderWay {
+    fn new(request: DiskRequest) -> Self {
+        Self { request, passed: Vec::new(), in_gap: Vec::new() }
+    }
+}
+
+/// A flush that waits for destages.
+struct WaitingFlush {
+    sequence: u64,
+    point: FlushPoint,
+}
+
+/// What lies between a cache and its device.
+pub struct CacheQueue {
+    /// Most clients' requests in the storage system.
+    pub depth: u32,
+    /// Sectors of the media.
+    pub sectors: Sectors,
+    /// Orders the clients' requests, and the destages.
+    pub policies: [Box<dyn Policy>; 2],
+    /// What the arm's planner writes in gaps, if it has one.
+    pub gaps: Option<GapDestages>,
 }
 
 /// A device with a cache in front.
@@ -53,50 +91,50 @@ pub struct CachedDevice<D> {
     drive: Arc<Drive>,
     cache: StorageCache,
     depth: u32,
-    /// Requests that are not done: sequence, and arrival.
-    clients_requests: Vec<(u64, SimTime)>,
+    /// Sectors of the media.
+    sectors: Sectors,
+    /// Requests that are not done. Their slots are the cache's tags.
+    clients_requests: Slab<ClientsRequest>,
     clients: Box<dyn Policy>,
     destages: Box<dyn Policy>,
-    /// Requests in either queue.
-    queued: Vec<DiskRequest>,
-    submitted: Vec<Submitted>,
+    /// Disk requests by slot.
+    under_way: Vec<Option<UnderWay>>,
+    /// How many are on the device.
+    submitted: u32,
     /// Requests that are done, and not reported yet.
     answers: VecDeque<Done>,
-    /// Flushes that wait for destages.
-    flushes: Vec<u64>,
+    /// In order of arrival, so that their points rise.
+    flushes: VecDeque<WaitingFlush>,
     /// The last block that the head passed.
     last_end: u64,
     service: ServiceTimes,
+    /// Destages in rotational gaps, if there are any.
+    gaps: Option<GapDestages>,
     /// Something has changed since the device was last offered work.
     must_pick: bool,
     now: SimTime,
 }
 
 impl<D: Device> CachedDevice<D> {
-    /// Puts `cache` in front of `inner`, which does at most `depth` requests at once. `policies` order
-    /// the clients' requests and the destages.
-    pub fn new(
-        inner: D,
-        drive: &Arc<Drive>,
-        cache: StorageCache,
-        depth: u32,
-        policies: [Box<dyn Policy>; 2],
-    ) -> Self {
-        let [clients, destages] = policies;
+    /// Puts `cache` in front of `inner`, whose media have these sectors.
+    pub fn new(inner: D, drive: &Arc<Drive>, cache: StorageCache, queue: CacheQueue) -> Self {
+        let CacheQueue { depth, sectors, policies: [clients, destages], gaps } = queue;
         Self {
             inner,
             drive: Arc::clone(drive),
             cache,
             depth,
-            clients_requests: Vec::new(),
+            sectors,
+            clients_requests: Slab::default(),
             clients,
             destages,
-            queued: Vec::new(),
-            submitted: Vec::new(),
+            under_way: Vec::new(),
+            submitted: 0,
             answers: VecDeque::new(),
-            flushes: Vec::new(),
+            flushes: VecDeque::new(),
             last_end: 0,
             service: ServiceTimes::default(),
+            gaps,
             must_pick: false,
             now: SimTime::ZERO,
         }
@@ -104,11 +142,11 @@ impl<D: Device> CachedDevice<D> {
 
     /// Answers requests and queues disk requests, as the cache says.
     fn collect(&mut self, served: Served) {
-        let Self { cache, answers, inner, clients, clients_requests, queued, drive, now, .. } =
-            self;
-        cache.take_answered(|sequence| {
-            let at = clients_requests.iter().position(|&(other, _)| other == sequence);
-            let (_, arrival) = clients_requests.swap_remove(at.expect("its request was taken"));
+        let Self {
+            cache, answers, inner, clients, clients_requests, under_way, drive, now, ..
+        } = self;
+        cache.take_answered(|slot| {
+            let ClientsRequest { sequence, arrival } = clients_requests.remove(slot as u32);
             // A read that joined a fetch under way waited for a part of it only.
             let is_own = served.overhead + served.head() + served.bus <= *now - arrival;
             let served = if is_own { served } else { hit(*now) };
@@ -117,17 +155,22 @@ impl<D: Device> CachedDevice<D> {
         cache.take_issued(|request| {
             let waiting = waiting(drive, &request, *now);
             inner.arrived(*now, &waiting, None);
-            queued.push(request);
+            begin(under_way, request);
             clients.push(waiting);
         });
-        if !self.flushes.is_empty() && !self.cache.must_drain() {
-            self.end_flushes();
+        if let Some(gaps) = &self.gaps {
+            self.cache.take_whole(|blocks| gaps.want(blocks, self.now));
         }
+        self.end_flushes();
     }
 
-    /// The buffer is empty: what remains is the device's own cache.
+    /// Passes flushes on whose data have left the buffer: what remains is the device's own cache.
     fn end_flushes(&mut self) {
-        for sequence in std::mem::take(&mut self.flushes) {
+        while let Some(flush) = self.flushes.front()
+            && self.cache.is_flushed(flush.point)
+        {
+            let sequence = flush.sequence;
+            self.flushes.pop_front();
             if !self.inner.flush(self.now, sequence) {
                 let served = Served { end: self.now, ..Served::default() };
                 self.answers.push_back(Done { sequence, served, flush: true });
@@ -140,7 +183,7 @@ impl<D: Device> CachedDevice<D> {
         while let Some(request) = self.cache.next_destage(self.now) {
             let waiting = waiting(&self.drive, &request, self.now);
             self.inner.arrived(self.now, &waiting, None);
-            self.queued.push(request);
+            begin(&mut self.under_way, request);
             self.destages.push(waiting);
         }
     }
@@ -149,12 +192,12 @@ impl<D: Device> CachedDevice<D> {
     fn pick(&mut self) {
         self.queue_destages();
         while self.inner.has_room() {
-            let Some((waiting, request)) = self.next() else { break };
-            self.submit_inside(&waiting, request);
+            let Some(waiting) = self.next() else { break };
+            self.submit_inside(&waiting);
         }
     }
 
-    fn next(&mut self) -> Option<(Waiting, DiskRequest)> {
+    fn next(&mut self) -> Option<Waiting> {
         if let Some(request) = self.cache.next_at_once() {
             return Some(self.at_once(request));
         }
@@ -168,25 +211,29 @@ impl<D: Device> CachedDevice<D> {
         }
         let picked = self.clients.pick(&moment).or_else(|| self.destages.pick(&moment));
         if let Some(waiting) = picked {
-            let id = waiting.sequence - DISK_REQUESTS;
-            let at = self.queued.iter().position(|request| request.id == id);
-            return Some((waiting, self.queued.swap_remove(at.expect("it was queued"))));
+            return Some(waiting);
         }
         // Reading on stops for everything, so it begins only on a device that has nothing to do.
-        if !self.submitted.is_empty() {
+        if self.submitted > 0 {
             return None;
         }
         self.cache.next_opportunistic().map(|request| self.at_once(request))
     }
 
     /// A request that was in no queue.
-    fn at_once(&mut self, request: DiskRequest) -> (Waiting, DiskRequest) {
+    fn at_once(&mut self, request: DiskRequest) -> Waiting {
         let waiting = waiting(&self.drive, &request, self.now);
         self.inner.arrived(self.now, &waiting, None);
-        (waiting, request)
+        begin(&mut self.under_way, request);
+        waiting
     }
 
-    fn submit_inside(&mut self, waiting: &Waiting, request: DiskRequest) {
+    fn under_way(&mut self, sequence: u64) -> &mut Option<UnderWay> {
+        &mut self.under_way[DiskRequest::slot(sequence - DISK_REQUESTS) as usize]
+    }
+
+    fn submit_inside(&mut self, waiting: &Waiting) {
+        let request = self.under_way(waiting.sequence).as_ref().expect("it was queued").request;
         let passed = match request.purpose {
             Purpose::Fetch => self.passed(waiting),
             Purpose::ReadAhead | Purpose::Opportunistic => Vec::new(),
@@ -196,8 +243,20 @@ impl<D: Device> CachedDevice<D> {
             }
         };
         self.last_end = (request.start + request.blocks).get();
-        self.submitted.push(Submitted { request, passed });
+        self.submitted += 1;
+        *self.under_way(waiting.sequence) = Some(UnderWay { passed, ..UnderWay::new(request) });
         self.inner.submit(self.now, waiting);
+        self.begin_in_gaps(waiting.sequence);
+    }
+
+    /// The device has planned the gaps of the request that it has just taken.
+    fn begin_in_gaps(&mut self, sequence: u64) {
+        let Some(gaps) = &self.gaps else { return };
+        let written = gaps.take_written();
+        written.iter().for_each(|blocks| self.cache.begin_in_gap(blocks.clone()));
+        if let Some(under_way) = self.under_way(sequence) {
+            under_way.in_gap = written;
+        }
     }
 
     /// Blocks that pass the head before the first data of a fetch.
@@ -207,7 +266,9 @@ impl<D: Device> CachedDevice<D> {
             return Vec::new();
         }
         let (at, head) = self.inner.free_at(self.now);
-        let rotate = self.drive.positioning(at, head, &waiting.target).rotate;
+        // The head waits for the whole sector that the target begins in.
+        let first = self.sectors.first(&self.drive, &waiting.target);
+        let rotate = self.drive.positioning(at, head, &first).rotate;
         if spec.just_in_time_seek {
             return self.passed_at_source(head, rotate).into_iter().collect();
         }
@@ -220,37 +281,46 @@ impl<D: Device> CachedDevice<D> {
         let track = Track::of(&self.drive, Lbn::new(last));
         let is_there =
             (track.position.cylinder, track.position.surface) == (head.cylinder, head.surface);
-        let blocks = latency.ns() / track.block_ns;
-        let end = (self.last_end + blocks).min(track.blocks.end);
-        (is_there && end > self.last_end).then_some(self.last_end..end)
+        // The sector of the last block is behind the head already.
+        let sector = u64::from(self.sectors.blocks());
+        let start = self.last_end.next_multiple_of(sector);
+        let end = (start + track.whole_sectors(latency, sector)).min(track.blocks.end);
+        (is_there && end > start).then_some(self.last_end..end)
     }
 
     /// The head is on the target's track for the whole latency. Blocks pass in the order of the track,
-    /// from its end to its start again.
+    /// from its end to its start again, and then the rest of the sector that the target begins in.
     fn passed_at_target(&self, target: Lbn, latency: SimDuration) -> Vec<Range<u64>> {
         let track = Track::of(&self.drive, target);
-        let count = latency.ns() / track.block_ns;
-        let before = target.get() - track.blocks.start;
-        let wrapped = count.saturating_sub(before).min(track.blocks.end - target.get());
-        let parts = [
-            track.blocks.end - wrapped..track.blocks.end,
-            target.get() - count.min(before)..target.get(),
-        ];
+        let sector = u64::from(self.sectors.blocks());
+        let first = target.get() - target.get() % sector;
+        let count = track.whole_sectors(latency, sector);
+        let before = first.saturating_sub(track.blocks.start);
+        let wrapped = count.saturating_sub(before).min(track.blocks.end - first);
+        let from = (track.blocks.end - wrapped).next_multiple_of(sector);
+        let parts = [from..track.blocks.end, first - count.min(before)..target.get()];
         parts.into_iter().filter(|part| !part.is_empty()).collect()
     }
 
     /// A disk request is done.
     fn disk_done(&mut self, done: &Done) {
-        let id = done.sequence - DISK_REQUESTS;
-        let at = self.submitted.iter().position(|submitted| submitted.request.id == id);
-        let Submitted { request, passed } =
-            self.submitted.swap_remove(at.expect("it was submitted"));
+        self.submitted -= 1;
+        let under_way = self.under_way(done.sequence).take();
+        let UnderWay { request, passed, in_gap } = under_way.expect("it was submitted");
+        in_gap.into_iter().for_each(|blocks| self.cache.written_in_gap(blocks, self.now));
         let spent = done.served.overhead + done.served.head();
         *match request.purpose {
             Purpose::Fetch | Purpose::ReadAhead => &mut self.service.read,
             Purpose::WriteThrough | Purpose::Destage => &mut self.service.write,
             Purpose::Opportunistic => &mut self.service.opportunistic,
         } += spent;
+        self.service.prefetch += match request.purpose {
+            Purpose::ReadAhead => spent,
+            Purpose::Fetch => {
+                done.served.transfer * request.prefetched.get() / request.blocks.get()
+            }
+            _ => SimDuration::ZERO,
+        };
         self.cache.ended(&request, &passed, self.now);
         let served = match request.purpose {
             Purpose::Fetch | Purpose::WriteThrough => done.served,
@@ -274,6 +344,13 @@ impl<D: Device> CachedDevice<D> {
     }
 }
 
+/// A disk request enters a queue or goes to the device at once.
+fn begin(under_way: &mut Vec<Option<UnderWay>>, request: DiskRequest) {
+    let at = DiskRequest::slot(request.id) as usize;
+    under_way.resize(under_way.len().max(at + 1), None);
+    under_way[at] = Some(UnderWay::new(request));
+}
+
 /// A request that memory answered at `now`.
 fn hit(now: SimTime) -> Served {
     Served { hit: true, end: now, ..Served::default() }
@@ -295,6 +372,12 @@ struct Track {
 }
 
 impl Track {
+    /// Blocks of the whole sectors that pass the head in this time.
+    fn whole_sectors(&self, time: SimDuration, sector: u64) -> u64 {
+        let blocks = time.ns() / self.block_ns;
+        blocks - blocks % sector
+    }
+
     fn of(drive: &Drive, block: Lbn) -> Self {
         let run = drive.layout().run(block, 1);
         let on_track = u64::from(drive.layout().zones()[run.zone].blocks_per_track());
@@ -318,10 +401,11 @@ impl<D: Device> Device for CachedDevice<D> {
 
     fn submit(&mut self, now: SimTime, waiting: &Waiting) {
         self.now = now;
-        self.clients_requests.push((waiting.sequence, waiting.arrival));
+        let Waiting { sequence, arrival, .. } = *waiting;
+        let slot = self.clients_requests.insert(ClientsRequest { sequence, arrival });
         let target = &waiting.target;
         let request = CacheRequest {
-            tag: waiting.sequence,
+            tag: slot.into(),
             op: target.op,
             start: target.start,
             blocks: Blocks::new(target.blocks.into()),
@@ -334,11 +418,10 @@ impl<D: Device> Device for CachedDevice<D> {
 
     fn flush(&mut self, now: SimTime, sequence: u64) -> bool {
         self.now = now;
-        if !self.cache.must_drain() {
+        let Some(point) = self.cache.flush_point() else {
             return self.inner.flush(now, sequence);
-        }
-        self.cache.drain();
-        self.flushes.push(sequence);
+        };
+        self.flushes.push_back(WaitingFlush { sequence, point });
         self.must_pick = true;
         true
     }
@@ -393,9 +476,15 @@ impl<D: Device> Device for CachedDevice<D> {
             write_misses: buffered.misses + unbuffered,
             stalled_writes: counts.stalled_writes,
             destages: buffered.destages,
+            in_gaps_bytes: bytes(buffered.in_gaps_blocks),
             demand_bytes: bytes(counts.demand_blocks),
             prefetched_bytes: bytes(counts.prefetched_blocks),
             opportunistic_bytes: bytes(counts.opportunistic_blocks),
+            prefetch: PrefetchWork::new(
+                &counts.prefetch,
+                self.service.prefetch.ns(),
+                self.service.opportunistic.ns(),
+            ),
             at_risk_max_bytes: bytes(buffered.at_risk_max),
             at_risk_byte_ns: buffered.at_risk_ns * u128::from(freewheel_units::BLOCK_BYTES),
             read_service_ns: self.service.read.ns(),

@@ -13,6 +13,7 @@ pub mod document;
 mod engine;
 mod events;
 mod experiment;
+mod gap_destages;
 mod host;
 mod idle;
 pub mod library;
@@ -23,7 +24,7 @@ pub mod source;
 
 pub use arm_executor::{ArmExecutor, FreeTime, SeekErrors};
 pub use background::CONSERVATISM_MAX;
-pub use cache_work::CacheWork;
+pub use cache_work::{CacheWork, PrefetchWork, PrefetchWorth};
 pub use completion::{Completion, Refusal, RefusedWrites};
 pub use config::HostConfig;
 pub use device::{Device, Mechanics, WholeDrive, Work};

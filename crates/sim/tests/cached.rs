@@ -1,6 +1,7 @@
 //! Runs behind a storage system's cache.
 #![allow(missing_docs)]
 
+use freewheel_model::electronics::spec::SectorFormat;
 use freewheel_sim::config::{Experiment, SimConfig};
 use freewheel_sim::source::{Request, Source, SourceError};
 use freewheel_sim::{CacheWork, Completion, RunResult};
@@ -142,8 +143,60 @@ fn each_kind_of_prefetching_serves_a_sequential_reader() {
     assert_eq!(kind("cache.prefetch={ kind = 'large-fetch-unit', unit = '64KiB' }"), 25);
     assert_eq!(kind("cache.prefetch={ kind = 'read-ahead', amount = '32KiB' }"), 45);
     assert!(kind("cache.prefetch={ kind = 'conditional', segment = '8KiB' }") <= 12);
+    // Two reads show the stream, and no other misses.
+    assert_eq!(kind("cache.prefetch={ kind = 'amp' }"), 2);
     // Idle time reads on behind each miss, to 128 KiB.
     assert_eq!(kind("cache.opportunistic.read_ahead=128KiB"), 13);
+}
+
+#[test]
+fn a_sequential_reader_uses_what_each_kind_prefetches_and_a_random_one_does_not() {
+    let sequential: Vec<_> = (0..400).map(|n| (Op::Read, 1_024_000 + n * 8)).collect();
+    let random: Vec<_> = (0..400).map(|n| (Op::Read, n * 7_919 % 400 * 40_000)).collect();
+    let worth = |requests: &[(Op, u64)], kind: &str| {
+        let (work, _) = serve(requests, &["cache.size=256KiB", kind]);
+        let prefetch = work.prefetch;
+        let all = [prefetch.with_reads, prefetch.idle, prefetch.free_blocks];
+        let [used] =
+            all.into_iter().filter(|worth| worth.brought_bytes > 0).collect::<Vec<_>>()[..]
+        else {
+            panic!("one kind alone: {prefetch:?}")
+        };
+        (used, work)
+    };
+    for kind in [
+        "cache.prefetch={ kind = 'large-fetch-unit', unit = '64KiB' }",
+        "cache.prefetch={ kind = 'read-ahead', amount = '32KiB' }",
+        "cache.prefetch={ kind = 'conditional', segment = '8KiB' }",
+        "cache.opportunistic.read_ahead=128KiB",
+    ] {
+        let (good, work) = worth(&sequential, kind);
+        assert!(good.used_bytes * 100 > good.brought_bytes * 85, "{kind}: {good:?}");
+        assert_eq!(good.used_bytes + work.demand_bytes, 400 * 4096, "{kind}: {work:?}");
+        assert!(good.wasted_bytes == 0 && good.disk_ns > 0, "{kind}: {good:?}");
+        let (bad, _) = worth(&random, kind);
+        assert_eq!(bad.used_bytes, 0, "{kind}: {bad:?}");
+        let there = bad.brought_bytes - bad.wasted_bytes;
+        assert!(bad.wasted_bytes > 0 && there <= 256 << 10, "{kind}: {bad:?}");
+        assert!(bad.disk_ns > good.disk_ns, "{kind}: {bad:?}");
+    }
+    // Blocks that pass behind a read are of no use to a reader that moves on, and cost no time.
+    let (free, _) = worth(&sequential, "cache.opportunistic.free_blocks=true");
+    assert_eq!((free.disk_ns, free.late_reads), (0, 0));
+}
+
+#[test]
+fn parameters_of_amp_that_make_no_sense_are_errors_by_their_keys() {
+    for (key, value, words) in [
+        ("initial", "'2KiB'", "at least 4KiB"),
+        ("maximum", "'16KiB'", "at least `initial`"),
+        ("streams", "0", "1 to 4096"),
+    ] {
+        let text = format!("cache.prefetch={{ kind = 'amp', {key} = {value} }}");
+        let config = SimConfig::parse(CLOSED, "test", &[text]).unwrap();
+        let error = Experiment::new(config).unwrap_err().to_string();
+        assert!(error.contains(&format!("prefetch.{key}")) && error.contains(words), "{error}");
+    }
 }
 
 #[test]
@@ -157,4 +210,24 @@ fn blocks_that_pass_before_a_read_are_free() {
     let (_, without) = serve(&requests, &["cache.size=8MiB"]);
     assert!(work.read_misses < 120, "{work:?}");
     assert!(with.elapsed_ns < without.elapsed_ns);
+}
+
+#[test]
+fn of_large_sectors_only_whole_ones_pass_for_free() {
+    let requests: Vec<_> = (0..200).map(|n| (Op::Read, n * 7_654_320)).collect();
+    for free in ["free_blocks", "just_in_time_seek"] {
+        let overrides = [
+            "drive=\"exos-7e8-8tb\"".into(),
+            "cache.size=8MiB".into(),
+            format!("cache.opportunistic.{free}=true"),
+        ];
+        let mut experiment =
+            Experiment::new(SimConfig::parse(CLOSED, "test", &overrides).unwrap()).unwrap();
+        assert!(experiment.has_electronics());
+        experiment.spec.electronics.sector = SectorFormat::Emulated512;
+        let mut client = Client::new(requests.clone());
+        let result = experiment.run_source(&mut client, Vec::new(), &mut |_| ()).unwrap();
+        let bytes = result.cache.unwrap().opportunistic_bytes;
+        assert!(bytes > 1 << 20 && bytes.is_multiple_of(4096), "{free}: {bytes}");
+    }
 }

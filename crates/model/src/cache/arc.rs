@@ -1,7 +1,7 @@
 //! ARC: two LRU lists, of keys used once and of keys used again, whose shares adapt (Megiddo and Modha,
 //! FAST 2003, figure 4).
 
-use super::eviction::Eviction;
+use super::eviction::{Admission, Eviction};
 use super::keys::Keys;
 use super::queues::{Queue, Queues};
 
@@ -44,32 +44,30 @@ impl Arc {
         };
     }
 
-    /// REPLACE: a resident key becomes a ghost.
-    fn replace(&mut self, wanted_is_in_b2: bool) {
+    /// REPLACE: a resident key becomes a ghost. Returns its slot.
+    fn replace(&mut self, wanted_is_in_b2: bool) -> Option<u32> {
         let t1 = f64::from(self.queues.len(T1));
         let is_too_large = t1 > self.target || wanted_is_in_b2 && t1 == self.target;
         // T2 can only be empty here once keys were taken out.
         let from_t1 = t1 > 0.0 && is_too_large || self.queues.len(T2) == 0;
         let (list, ghosts) = if from_t1 { (T1, B1) } else { (T2, B2) };
-        if let Some(victim) = self.queues.oldest(list) {
-            self.queues.move_to(victim, ghosts);
-        }
+        let victim = self.queues.oldest(list)?;
+        self.queues.move_to(victim, ghosts);
+        Some(victim)
     }
 
-    /// Cases II and III: the key is a ghost.
-    fn return_ghost(&mut self, slot: u32) {
+    /// Cases II and III: the key is a ghost. Returns the slot of the key that is evicted for it.
+    fn return_ghost(&mut self, slot: u32) -> Option<u32> {
         let list = self.queues.queue(slot);
         self.adapt(list);
         let is_full = self.is_full();
         // Resident first, so that the trim of its ghosts can never be this key.
         self.queues.move_to(slot, T2);
-        if is_full {
-            self.replace(list == B2);
-        }
+        if is_full { self.replace(list == B2) } else { None }
     }
 
-    /// Case IV: room for a key that is in none of the lists.
-    fn make_room(&mut self) {
+    /// Case IV: room for a key that is in none of the lists. Returns the slot of the key that is evicted.
+    fn make_room(&mut self) -> Option<u32> {
         let [t1, t2, b1, b2] = [T1, T2, B1, B2].map(|list| u64::from(self.queues.len(list)));
         let capacity = u64::from(self.capacity);
         // Once keys were taken out, ghosts are trimmed though the cache has room.
@@ -82,9 +80,7 @@ impl Arc {
         } else if t1 + t2 + b1 + b2 >= 2 * capacity {
             self.queues.remove_oldest(B2);
         }
-        if is_full {
-            self.replace(false);
-        }
+        if is_full { self.replace(false) } else { None }
     }
 }
 
@@ -101,13 +97,12 @@ impl Eviction for Arc {
         self.queues.move_to(slot, T2);
     }
 
-    fn admit(&mut self, key: u64, ghost: Option<u32>) -> u32 {
+    fn admit(&mut self, key: u64, ghost: Option<u32>) -> Admission {
         if let Some(slot) = ghost {
-            self.return_ghost(slot);
-            return slot;
+            return Admission { slot, evicted: self.return_ghost(slot) };
         }
-        self.make_room();
-        self.queues.insert(key, T1)
+        let evicted = self.make_room();
+        Admission { slot: self.queues.insert(key, T1), evicted }
     }
 
     fn remove(&mut self, slot: u32) {

@@ -4,6 +4,15 @@ use std::fmt;
 
 use super::keys::Keys;
 
+/// What became of a key that was admitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Admission {
+    /// Its slot.
+    pub slot: u32,
+    /// Slot of the key that was evicted for it. If that key was forgotten, the two may be the same.
+    pub evicted: Option<u32>,
+}
+
 /// A policy of eviction, with the keys that it knows: resident ones, and ghosts, of which only the key is
 /// left.
 ///
@@ -18,9 +27,9 @@ pub(super) trait Eviction: Send + fmt::Debug {
     /// A resident key is used.
     fn hit(&mut self, slot: u32);
 
-    /// Makes a key resident, and evicts others if the cache is full. `ghost` is the slot of the key if
-    /// it is known as a ghost. The slot of the key is returned.
-    fn admit(&mut self, key: u64, ghost: Option<u32>) -> u32;
+    /// Makes a key resident, and evicts another if the cache is full. `ghost` is the slot of the key if
+    /// it is known as a ghost.
+    fn admit(&mut self, key: u64, ghost: Option<u32>) -> Admission;
 
     /// Takes a resident key out, as if it had never been there.
     fn remove(&mut self, slot: u32);

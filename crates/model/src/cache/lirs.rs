@@ -1,6 +1,6 @@
 //! LIRS: keeps keys whose last two uses lie close together (Jiang and Zhang, SIGMETRICS 2002, section 3).
 
-use super::eviction::Eviction;
+use super::eviction::{Admission, Eviction};
 use super::keys::Keys;
 use super::queues::{Queue, Queues};
 use crate::lru::{Links, List};
@@ -100,14 +100,15 @@ impl Lirs {
         }
     }
 
-    fn evict(&mut self) {
+    /// Evicts a key; returns its slot.
+    fn evict(&mut self) -> Option<u32> {
         // LIR keys never fill the cache, so a full cache has a resident HIR key.
-        if let Some(victim) = self.queues.oldest(HIR) {
-            match self.is_stacked[victim as usize] {
-                true => self.queues.move_to(victim, GHOST),
-                false => self.queues.remove(victim),
-            }
+        let victim = self.queues.oldest(HIR)?;
+        match self.is_stacked[victim as usize] {
+            true => self.queues.move_to(victim, GHOST),
+            false => self.queues.remove(victim),
         }
+        Some(victim)
     }
 
     fn trim_ghosts(&mut self) {
@@ -139,10 +140,8 @@ impl Eviction for Lirs {
         self.prune();
     }
 
-    fn admit(&mut self, key: u64, ghost: Option<u32>) -> u32 {
-        if self.len() == self.capacity {
-            self.evict();
-        }
+    fn admit(&mut self, key: u64, ghost: Option<u32>) -> Admission {
+        let evicted = if self.len() == self.capacity { self.evict() } else { None };
         let slot = ghost.unwrap_or_else(|| {
             // Until there are enough, every new key is LIR.
             let is_lir = self.queues.len(LIR) < self.lir_capacity;
@@ -154,7 +153,7 @@ impl Eviction for Lirs {
         }
         self.prune();
         self.trim_ghosts();
-        slot
+        Admission { slot, evicted }
     }
 
     fn remove(&mut self, slot: u32) {

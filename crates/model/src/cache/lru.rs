@@ -1,6 +1,6 @@
 //! LRU: evicts the key that was not used for longest.
 
-use super::eviction::Eviction;
+use super::eviction::{Admission, Eviction};
 use super::keys::Keys;
 use super::queues::{Queue, Queues};
 
@@ -32,11 +32,10 @@ impl Eviction for Lru {
         self.queues.renew(slot);
     }
 
-    fn admit(&mut self, key: u64, _: Option<u32>) -> u32 {
-        if self.len() == self.capacity {
-            self.queues.remove_oldest(USED);
-        }
-        self.queues.insert(key, USED)
+    fn admit(&mut self, key: u64, _: Option<u32>) -> Admission {
+        let is_full = self.len() == self.capacity;
+        let evicted = if is_full { self.queues.remove_oldest(USED) } else { None };
+        Admission { slot: self.queues.insert(key, USED), evicted }
     }
 
     fn remove(&mut self, slot: u32) {

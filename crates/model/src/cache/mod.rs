@@ -32,8 +32,10 @@
 //! [`CachePolicy`] and a row to [`POLICIES`]. Add its rules to the oracles in `tests/cache/naive.rs`, which
 //! do not compile until every variant has some.
 
+mod amp;
 mod arc;
 pub mod curve;
+mod disk_request;
 mod eviction;
 mod index;
 mod key_cache;
@@ -41,24 +43,28 @@ mod keys;
 mod lirs;
 mod lru;
 mod prefetch;
+mod prefetch_counts;
 mod queues;
+mod range_index;
 mod read_cache;
+mod readings;
 mod s3_fifo;
 mod sieve;
 mod sketch;
 mod spec;
 mod storage;
 mod two_q;
+mod unread_marks;
 mod valid_bits;
 mod w_tiny_lfu;
 mod write_buffer;
 
+pub use amp::AmpSpec;
+pub use disk_request::{CacheRequest, DiskRequest, Purpose};
 pub use key_cache::KeyCache;
 pub use prefetch::{ConditionalSpec, FetchPlan, PrefetchSpec, Prefetcher};
+pub use prefetch_counts::{PrefetchCounts, PrefetchKind, PrefetchTally};
 pub use read_cache::{BlockRange, HitCounts, ReadCache, ReadCacheSpec};
 pub use spec::{CachePolicy, CachePolicyRow, POLICIES, ParseCachePolicyError};
-pub use storage::{
-    CacheCounts, CacheRequest, DiskRequest, OpportunisticSpec, Purpose, StorageCache,
-    StorageCacheSpec,
-};
-pub use write_buffer::{DestageOrder, WriteBuffer, WriteBufferSpec, WriteCounts};
+pub use storage::{CacheCounts, OpportunisticSpec, StorageCache, StorageCacheSpec};
+pub use write_buffer::{DestageOrder, FlushPoint, WriteBuffer, WriteBufferSpec, WriteCounts};

@@ -1,7 +1,8 @@
 //! Sequential prefetching: what a read that misses fetches beside the blocks that it asks for.
 //!
 //! tr03 section 4.2. The problem: once the head stands over the right place, more blocks are nearly free,
-//! but every block delays the next request. The three schemes differ in how much they read on:
+//! but every block delays the next request. The schemes differ in how much they read on. A fourth one is
+//! in `amp.rs`:
 //!
 //! ```text
 //!                     asked for
@@ -18,6 +19,9 @@
 use std::ops::Range;
 
 use freewheel_units::Blocks;
+
+use super::amp::{Amp, AmpSpec};
+use super::queues::{Queue, Queues};
 
 /// What is prefetched with a read that misses. Amounts are blocks of 512 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -37,6 +41,8 @@ pub enum PrefetchSpec {
     },
     /// An amount that grows with the sequential run that the read continues.
     Conditional(ConditionalSpec),
+    /// An amount, and how early it is fetched, that each stream learns.
+    Amp(AmpSpec),
 }
 
 /// Parameters of conditional sequential prefetch.
@@ -86,6 +92,7 @@ pub struct Prefetcher {
     capacity: u64,
     forward: Directory,
     backward: Directory,
+    amp: Option<Amp>,
 }
 
 impl Prefetcher {
@@ -102,13 +109,19 @@ impl Prefetcher {
             }
             _ => 0,
         };
-        let directory = Directory { runs: Vec::with_capacity(entries), entries };
-        Self { spec, capacity: capacity.get(), forward: directory.clone(), backward: directory }
+        let directory = Directory::new(entries);
+        let amp = match spec {
+            PrefetchSpec::Amp(spec) => Some(Amp::new(spec, capacity.get())),
+            _ => None,
+        };
+        let capacity = capacity.get();
+        Self { spec, capacity, forward: directory.clone(), backward: directory, amp }
     }
 
     /// A read of these blocks arrives, hit or miss. Prefetched blocks are no reads: the directory follows
     /// what clients ask for.
     pub fn read(&mut self, blocks: &Range<u64>) {
+        self.amp.iter_mut().for_each(|amp| amp.read(blocks));
         let PrefetchSpec::Conditional(spec) = self.spec else { return };
         let segments = blocks.start / spec.segment.get()..=(blocks.end - 1) / spec.segment.get();
         for segment in segments.clone() {
@@ -123,10 +136,15 @@ impl Prefetcher {
 
     /// What to fetch for a read of `blocks` of which `missing` is the part to fetch. Call [`Self::read`]
     /// for it first.
-    pub fn plan(&self, blocks: &Range<u64>, missing: Range<u64>) -> FetchPlan {
+    pub fn plan(&mut self, blocks: &Range<u64>, missing: Range<u64>) -> FetchPlan {
+        if let Some(amp) = &mut self.amp {
+            return FetchPlan { ahead_to: amp.missed(missing.end), fetch: missing };
+        }
         let behind = |amount: u64| (missing.end + amount).min(self.capacity);
         match self.spec {
-            PrefetchSpec::Off => FetchPlan { ahead_to: missing.end, fetch: missing },
+            PrefetchSpec::Off | PrefetchSpec::Amp(_) => {
+                FetchPlan { ahead_to: missing.end, fetch: missing }
+            }
             PrefetchSpec::LargeFetchUnit { unit } => {
                 let start = missing.start - missing.start % unit.get();
                 let end = missing.end.next_multiple_of(unit.get()).min(self.capacity);
@@ -149,6 +167,28 @@ impl Prefetcher {
     }
 }
 
+impl Prefetcher {
+    /// Blocks to prefetch though a read of `blocks` needs no fetch. Call [`Self::read`] for it first.
+    pub fn hit(&mut self, blocks: &Range<u64>) -> Option<Range<u64>> {
+        self.amp.as_mut()?.hit(blocks.end - blocks.start)
+    }
+
+    /// The read of `blocks` that has just arrived waits for prefetched blocks on their way.
+    pub fn waited(&mut self, blocks: &Range<u64>) {
+        self.amp.iter_mut().for_each(|amp| amp.waited(blocks.end - blocks.start));
+    }
+
+    /// Whether the prefetcher learns from [`Self::wasted`].
+    pub fn learns(&self) -> bool {
+        self.amp.is_some()
+    }
+
+    /// Prefetched blocks were evicted before a read asked for them.
+    pub fn wasted(&mut self, blocks: &Range<u64>) {
+        self.amp.iter_mut().for_each(|amp| amp.wasted(blocks));
+    }
+}
+
 impl ConditionalSpec {
     /// Blocks to prefetch at the end of a run of this many segments. The paper's "exceeds the trigger"
     /// contradicts its "a trigger of one prefetches on every miss"; the second is taken.
@@ -161,41 +201,45 @@ impl ConditionalSpec {
     }
 }
 
-/// Ends of sequential runs, least recently read first. It is short, so it is searched from end to end.
+/// Ends of sequential runs, by the last segment of each.
 #[derive(Debug, Clone)]
 struct Directory {
-    runs: Vec<Run>,
+    /// From the run that was not read for longest.
+    ends: Queues<1>,
+    /// Segments of the run in each slot.
+    segments: Vec<u32>,
     entries: usize,
 }
 
-/// A sequential run.
-#[derive(Debug, Clone, Copy)]
-struct Run {
-    last_segment: u64,
-    segments: u32,
-}
+const ENDS: Queue = 0;
 
 impl Directory {
-    /// A read of `segment`, which continues the run that ends at `predecessor`.
-    fn refer(&mut self, segment: u64, predecessor: Option<u64>) {
-        let segments = match self.take(segment) {
-            Some(run) => run.segments,
-            None => 1 + predecessor.and_then(|end| self.take(end)).map_or(0, |run| run.segments),
-        };
-        if self.runs.len() == self.entries && self.entries > 0 {
-            self.runs.remove(0);
-        }
-        self.runs.push(Run { last_segment: segment, segments });
+    fn new(entries: usize) -> Self {
+        Self { ends: Queues::new(), segments: Vec::new(), entries }
     }
 
-    fn take(&mut self, segment: u64) -> Option<Run> {
-        let at = self.runs.iter().position(|run| run.last_segment == segment)?;
-        Some(self.runs.remove(at))
+    /// A read of `segment`, which continues the run that ends at `predecessor`.
+    fn refer(&mut self, segment: u64, predecessor: Option<u64>) {
+        if let Some(slot) = self.ends.keys().find(segment) {
+            return self.ends.renew(slot);
+        }
+        let before = predecessor.and_then(|end| self.ends.keys().find(end));
+        let segments = 1 + before.map_or(0, |slot| self.segments[slot as usize]);
+        match before {
+            Some(slot) => self.ends.remove(slot),
+            None if self.ends.len(ENDS) as usize == self.entries => {
+                self.ends.remove_oldest(ENDS);
+            }
+            None => {}
+        }
+        let slot = self.ends.insert(segment, ENDS) as usize;
+        self.segments.resize(self.segments.len().max(slot + 1), 0);
+        self.segments[slot] = segments;
     }
 
     /// Segments of the run that ends at `segment`.
     fn run(&self, segment: u64) -> u32 {
-        self.runs.iter().find(|run| run.last_segment == segment).map_or(0, |run| run.segments)
+        self.ends.keys().find(segment).map_or(0, |slot| self.segments[slot as usize])
     }
 }
 

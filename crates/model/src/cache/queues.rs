@@ -120,12 +120,12 @@ impl<const N: usize> Queues<N> {
         self.keys.remove(slot);
     }
 
-    /// Forgets the oldest key of a queue, if there is one.
+    /// Forgets the oldest key of a queue, if there is one; returns its slot.
     #[inline]
-    pub fn remove_oldest(&mut self, queue: Queue) {
-        if let Some(oldest) = self.oldest(queue) {
-            self.remove(oldest);
-        }
+    pub fn remove_oldest(&mut self, queue: Queue) -> Option<u32> {
+        let oldest = self.oldest(queue)?;
+        self.remove(oldest);
+        Some(oldest)
     }
 
     /// Announces a key that will be looked for very soon, and whose cell was announced before.

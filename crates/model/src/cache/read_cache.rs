@@ -5,8 +5,10 @@ use std::ops::Range;
 
 use freewheel_units::{BlockAddress, Blocks, Op};
 
-use super::eviction::Eviction;
+use super::eviction::{Admission, Eviction};
+use super::prefetch_counts::{PrefetchKind, PrefetchTally};
 use super::spec::CachePolicy;
+use super::unread_marks::{Evicted, Slot, UnreadMarks};
 use super::valid_bits::ValidBits;
 
 /// Blocks of a volume or of a drive, one after the other.
@@ -93,6 +95,8 @@ pub struct ReadCache<A> {
     valid: ValidBits,
     reads: HitCounts,
     writes: HitCounts,
+    /// None until something is prefetched.
+    unread: Option<UnreadMarks>,
     addresses: PhantomData<A>,
 }
 
@@ -136,6 +140,7 @@ impl<A: BlockAddress> ReadCache<A> {
             valid: ValidBits::new(spec.cache_block.get()),
             reads: HitCounts::default(),
             writes: HitCounts::default(),
+            unread: None,
             addresses: PhantomData,
         }
     }
@@ -189,7 +194,12 @@ impl<A: BlockAddress> ReadCache<A> {
             let mut miss =
                 |run: Range<u64>| append(missing, first + run.start, run.end - run.start);
             match self.use_block(piece.key) {
-                Some(slot) => self.valid.missing(slot, piece.sectors, miss),
+                Some(slot) => {
+                    if let Some(unread) = &mut self.unread {
+                        unread.used(slot, piece.sectors.clone());
+                    }
+                    self.valid.missing(slot, piece.sectors, miss);
+                }
                 None => miss(piece.sectors),
             }
         }
@@ -213,7 +223,12 @@ impl<A: BlockAddress> ReadCache<A> {
                 false => self.resident(piece.key),
             };
             match slot {
-                Some(slot) => self.valid.set(slot, piece.sectors),
+                Some(slot) => {
+                    if let Some(unread) = &mut self.unread {
+                        unread.lost(slot, piece.sectors.clone());
+                    }
+                    self.valid.set(slot, piece.sectors);
+                }
                 None => {
                     missing += piece.sectors.end - piece.sectors.start;
                     if self.spec.write_allocate {
@@ -237,25 +252,87 @@ impl<A: BlockAddress> ReadCache<A> {
     }
 
     fn fill(&mut self, Piece { key, sectors }: Piece) {
-        let Some(eviction) = &mut self.eviction else { return };
-        let slot = match eviction.keys().find(key) {
-            Some(slot) if eviction.is_resident(slot) => slot,
+        if let Some(slot) = self.admit(key) {
+            self.valid.set(slot, sectors);
+        }
+    }
+
+    /// Slot of a cache block that is in memory from now on; None when no memory is there.
+    fn admit(&mut self, key: u64) -> Option<u32> {
+        let eviction = self.eviction.as_mut()?;
+        match eviction.keys().find(key) {
+            Some(slot) if eviction.is_resident(slot) => Some(slot),
             ghost => {
-                let slot = eviction.admit(key, ghost);
+                let Admission { slot, evicted } = eviction.admit(key, ghost);
+                if let (Some(unread), Some(evicted)) = (&mut self.unread, evicted) {
+                    unread.evicted(evicted);
+                }
                 self.valid.clear(slot);
-                slot
+                Some(slot)
             }
-        };
-        self.valid.set(slot, sectors);
+        }
+    }
+
+    /// Like [`Self::insert`], of data that no read has asked for. [`Self::prefetched`] says what becomes
+    /// of those that were not valid before.
+    pub fn prefetch(&mut self, range: BlockRange<A>, kind: PrefetchKind) {
+        let size = self.spec.cache_block.get();
+        for Piece { key, sectors } in pieces(range, size) {
+            let slot = self.admit(key);
+            let Self { unread, valid, .. } = self;
+            let unread = unread.get_or_insert_with(|| UnreadMarks::new(size));
+            match slot {
+                None => unread.brought(None, kind, sectors),
+                Some(slot) => {
+                    valid.missing(slot, sectors.clone(), |run| {
+                        unread.brought(Some(Slot { slot, key }), kind, run);
+                    });
+                    valid.set(slot, sectors);
+                }
+            }
+        }
+    }
+
+    /// A read has waited for these blocks, which have just been prefetched. That is no further use of
+    /// their cache blocks.
+    pub fn prefetch_was_used(&mut self, range: BlockRange<A>) {
+        for Piece { key, sectors } in pieces(range, self.spec.cache_block.get()) {
+            if let (Some(slot), Some(unread)) = (self.resident(key), &mut self.unread) {
+                unread.used(slot, sectors);
+            }
+        }
+    }
+
+    /// Keeps the prefetched blocks that are evicted unread from now on, for [`Self::take_in_vain`].
+    pub fn keep_in_vain(&mut self) {
+        let size = self.spec.cache_block.get();
+        self.unread.get_or_insert_with(|| UnreadMarks::new(size)).keep_in_vain();
+    }
+
+    /// Calls `found` with each cache block of which blocks that were prefetched with reads have been
+    /// evicted unread since the last call. The range is as long as there are such blocks.
+    pub fn take_in_vain(&mut self, mut found: impl FnMut(BlockRange<A>)) {
+        let Some(unread) = &mut self.unread else { return };
+        for Evicted { key, sectors } in unread.take_in_vain() {
+            let start = A::from_number(key * self.spec.cache_block.get());
+            found(BlockRange::new(start, Blocks::new(sectors)));
+        }
+    }
+
+    /// What became of prefetched blocks.
+    pub fn prefetched(&self) -> PrefetchTally {
+        self.unread.as_ref().map(UnreadMarks::tally).unwrap_or_default()
     }
 
     /// Blocks are no longer what the cache holds. A cache block without a valid block leaves.
     pub fn invalidate(&mut self, range: BlockRange<A>) {
         let Some(eviction) = &mut self.eviction else { return };
         for Piece { key, sectors } in pieces(range, self.spec.cache_block.get()) {
-            if let Some(slot) = eviction.resident(key)
-                && !self.valid.unset(slot, sectors)
-            {
+            let Some(slot) = eviction.resident(key) else { continue };
+            if let Some(unread) = &mut self.unread {
+                unread.lost(slot, sectors.clone());
+            }
+            if self.valid.unset(slot, sectors).is_empty {
                 eviction.remove(slot);
             }
         }

@@ -1,7 +1,7 @@
 //! S3-FIFO: a small queue that keys must pass, a main queue, and ghosts of the small one (Yang et al.,
 //! SOSP 2023, algorithm 1).
 
-use super::eviction::Eviction;
+use super::eviction::{Admission, Eviction};
 use super::keys::Keys;
 use super::queues::{Queue, Queues};
 
@@ -43,39 +43,43 @@ impl S3Fifo {
         }
     }
 
-    fn evict(&mut self) {
+    /// Evicts a key; returns its slot.
+    fn evict(&mut self) -> Option<u32> {
         self.has_evicted = true;
         let is_main_too_large = self.queues.len(MAIN) > self.capacity - self.small_capacity;
         if is_main_too_large || self.queues.len(SMALL) == 0 {
-            self.evict_from_main();
+            self.evict_from_main()
         } else {
-            self.evict_from_small();
+            self.evict_from_small()
         }
     }
 
     /// Moves keys on until one becomes a ghost or the queue is empty.
-    fn evict_from_small(&mut self) {
+    fn evict_from_small(&mut self) -> Option<u32> {
         while let Some(slot) = self.queues.oldest(SMALL) {
             if self.queues.uses(slot) < USES_TO_MAIN {
                 self.queues.move_to(slot, GHOST);
                 if self.queues.len(GHOST) > self.ghost_capacity {
                     self.queues.remove_oldest(GHOST);
                 }
-                return;
+                return Some(slot);
             }
             self.queues.move_to(slot, MAIN);
         }
+        None
     }
 
-    fn evict_from_main(&mut self) {
+    fn evict_from_main(&mut self) -> Option<u32> {
         while let Some(slot) = self.queues.oldest(MAIN) {
             let uses = self.queues.uses(slot);
             if uses == 0 {
-                return self.queues.remove(slot);
+                self.queues.remove(slot);
+                return Some(slot);
             }
             self.queues.set_uses(slot, uses - 1);
             self.queues.renew(slot);
         }
+        None
     }
 }
 
@@ -93,17 +97,20 @@ impl Eviction for S3Fifo {
         self.queues.set_uses(slot, (uses + 1).min(USES_MAX));
     }
 
-    fn admit(&mut self, key: u64, ghost: Option<u32>) -> u32 {
+    fn admit(&mut self, key: u64, ghost: Option<u32>) -> Admission {
         // The wanted ghost must not be trimmed while room is made for it.
         if let Some(slot) = ghost {
             self.queues.remove(slot);
         }
+        // The keys of the small queue may all move to main, which takes a second round.
+        let mut evicted = None;
         while self.len() == self.capacity {
-            self.evict();
+            evicted = self.evict();
         }
         let is_small_full = self.queues.len(SMALL) >= self.small_capacity;
         let is_to_main = ghost.is_some() || !self.has_evicted && is_small_full;
-        self.queues.insert(key, if is_to_main { MAIN } else { SMALL })
+        let queue = if is_to_main { MAIN } else { SMALL };
+        Admission { slot: self.queues.insert(key, queue), evicted }
     }
 
     fn remove(&mut self, slot: u32) {

@@ -1,7 +1,7 @@
 //! SIEVE: a queue in order of arrival and a hand that passes over used keys (Zhang et al., NSDI 2024,
 //! algorithm 1).
 
-use super::eviction::Eviction;
+use super::eviction::{Admission, Eviction};
 use super::keys::Keys;
 use super::queues::{Queue, Queues};
 
@@ -32,15 +32,17 @@ impl Sieve {
         self.hand.or(self.queues.oldest(ARRIVED))
     }
 
-    fn evict(&mut self) {
+    fn evict(&mut self) -> Option<u32> {
         // One turn clears every mark, so the second turn ends at the latest.
         while let Some(at) = self.start() {
             if self.queues.uses(at) == 0 {
-                return self.remove(at);
+                self.remove(at);
+                return Some(at);
             }
             self.queues.set_uses(at, 0);
             self.hand = self.queues.newer(at);
         }
+        None
     }
 }
 
@@ -57,11 +59,9 @@ impl Eviction for Sieve {
         self.queues.set_uses(slot, 1);
     }
 
-    fn admit(&mut self, key: u64, _: Option<u32>) -> u32 {
-        if self.len() == self.capacity {
-            self.evict();
-        }
-        self.queues.insert(key, ARRIVED)
+    fn admit(&mut self, key: u64, _: Option<u32>) -> Admission {
+        let evicted = if self.len() == self.capacity { self.evict() } else { None };
+        Admission { slot: self.queues.insert(key, ARRIVED), evicted }
     }
 
     fn remove(&mut self, slot: u32) {

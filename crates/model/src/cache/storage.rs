@@ -19,9 +19,14 @@ use std::ops::Range;
 
 use freewheel_units::{Blocks, Lbn, Op, SimTime};
 
+use super::disk_request::{CacheRequest, DiskRequest, Purpose};
 use super::prefetch::{PrefetchSpec, Prefetcher};
+use super::prefetch_counts::{PrefetchKind, PrefetchTally};
+use super::range_index::RangeIndex;
 use super::read_cache::{BlockRange, ReadCache, ReadCacheSpec};
-use super::write_buffer::{WriteBuffer, WriteBufferSpec, WriteCounts};
+use super::readings::{Joined, Reader, Reading, Readings};
+use super::write_buffer::{FlushPoint, WriteBuffer, WriteBufferSpec, WriteCounts};
+use crate::slab::Slab;
 
 /// Prefetching that costs no request any time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,63 +57,6 @@ pub struct StorageCacheSpec {
     pub destages_max: u32,
 }
 
-/// A request that arrives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CacheRequest {
-    /// Names the request in the answer.
-    pub tag: u64,
-    /// Read or write.
-    pub op: Op,
-    /// First block.
-    pub start: Lbn,
-    /// How many.
-    pub blocks: Blocks,
-    /// The disk must have a write before it is answered.
-    pub fua: bool,
-}
-
-/// Why a disk request is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Purpose {
-    /// A read that missed waits for it.
-    Fetch,
-    /// A write that is not buffered waits for it.
-    WriteThrough,
-    /// Prefetching behind a fetch, without a pause.
-    ReadAhead,
-    /// Prefetching by an idle disk.
-    Opportunistic,
-    /// Data of the write buffer.
-    Destage,
-}
-
-/// What the disk should do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DiskRequest {
-    /// Names the request in [`StorageCache::ended`].
-    pub id: u64,
-    /// Why.
-    pub purpose: Purpose,
-    /// First block.
-    pub start: Lbn,
-    /// How many, at least one.
-    pub blocks: Blocks,
-}
-
-impl DiskRequest {
-    /// Read or write.
-    pub fn op(&self) -> Op {
-        match self.purpose {
-            Purpose::WriteThrough | Purpose::Destage => Op::Write,
-            _ => Op::Read,
-        }
-    }
-
-    fn range(&self) -> Range<u64> {
-        self.start.get()..(self.start + self.blocks).get()
-    }
-}
-
 /// What became of the requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CacheCounts {
@@ -128,41 +76,18 @@ pub struct CacheCounts {
     pub prefetched_blocks: u64,
     /// Blocks prefetched in time that was idle or lost.
     pub opportunistic_blocks: u64,
+    /// What became of prefetched blocks that memory did not have.
+    pub prefetch: PrefetchTally,
     /// The write buffer's counts; zeros without one.
     pub buffered: WriteCounts,
 }
 
-/// Reads from the disk that are waiting or on it.
-#[derive(Debug, Clone)]
-struct Reading {
-    request: DiskRequest,
-    /// Tags of the reads that need some of its blocks.
-    readers: Vec<u64>,
-    /// Where the read-ahead behind it ends.
-    ahead_to: u64,
-    /// Tags of the reads that need some blocks of the read-ahead.
-    ahead_readers: Vec<u64>,
-}
-
-impl Reading {
-    fn new(request: DiskRequest, ahead_to: u64, readers: Vec<u64>) -> Self {
-        Self { request, readers, ahead_to, ahead_readers: Vec::new() }
-    }
-
-    /// Everything that it brings, with the read-ahead behind it.
-    fn brings(&self) -> Range<u64> {
-        self.request.start.get()..self.ahead_to
-    }
-
-    /// Registers a read that needs `blocks`; of how many disk requests.
-    fn join(&mut self, blocks: &Range<u64>, tag: u64) -> u32 {
-        let end = self.request.range().end;
-        let overlaps = |part: Range<u64>| part.start.max(blocks.start) < part.end.min(blocks.end);
-        let (now, later) = (overlaps(self.request.range()), overlaps(end..self.ahead_to));
-        self.readers.extend(now.then_some(tag));
-        self.ahead_readers.extend(later.then_some(tag));
-        u32::from(now) + u32::from(later)
-    }
+/// Writes that go to the disk without the write buffer.
+#[derive(Debug, Default)]
+struct WriteThroughs {
+    /// Tags by the disk request's slot.
+    tags: Vec<u64>,
+    index: RangeIndex,
 }
 
 /// The cache in front of one disk.
@@ -174,17 +99,14 @@ pub struct StorageCache {
     prefetch_buffer: Option<ReadCache<Lbn>>,
     prefetcher: Prefetcher,
     write: Option<WriteBuffer>,
-    next_id: u64,
-    /// There are few, so they are searched from end to end.
-    readings: Vec<Reading>,
-    /// Disk requests that each waiting read still needs.
-    waiting_reads: Vec<(u64, u32)>,
-    /// A flush waits until the write buffer is empty.
-    is_draining: bool,
+    requests_made: u64,
+    /// Slots of disk requests under way.
+    slots: Slab<()>,
+    readings: Readings,
+    write_throughs: WriteThroughs,
+    destages: u32,
     /// Writes that wait for room, or for older data of theirs on the way to the disk, in order.
     stalled: VecDeque<CacheRequest>,
-    write_throughs: Vec<(u64, u64)>,
-    destages: Vec<DiskRequest>,
     at_once: Option<DiskRequest>,
     /// Blocks that opportunistic read-ahead may read on: where it stands, and its end.
     read_on: Range<u64>,
@@ -199,27 +121,32 @@ pub struct StorageCache {
 /// Blocks of one opportunistic access: a request that arrives waits for this much at most.
 const PIECE_BLOCKS: u64 = 8;
 
+/// `start..end`, or nothing.
 fn range(start: u64, end: u64) -> BlockRange<Lbn> {
-    BlockRange::new(Lbn::new(start), Blocks::new(end - start))
+    BlockRange::new(Lbn::new(start), Blocks::new(end.saturating_sub(start)))
 }
 
 impl StorageCache {
     /// An empty cache for a disk of `capacity` blocks.
     pub fn new(spec: StorageCacheSpec, capacity: Blocks) -> Self {
+        let prefetcher = Prefetcher::new(spec.prefetch, capacity);
+        let mut read = ReadCache::new(spec.read);
+        if prefetcher.learns() {
+            read.keep_in_vain();
+        }
         Self {
             spec,
             capacity: capacity.get(),
-            read: ReadCache::new(spec.read),
+            read,
             prefetch_buffer: spec.prefetch_buffer.map(ReadCache::new),
-            prefetcher: Prefetcher::new(spec.prefetch, capacity),
+            prefetcher,
             write: spec.write.map(WriteBuffer::new),
-            next_id: 0,
-            readings: Vec::new(),
-            waiting_reads: Vec::new(),
-            is_draining: false,
+            requests_made: 0,
+            slots: Slab::default(),
+            readings: Readings::default(),
+            write_throughs: WriteThroughs::default(),
+            destages: 0,
             stalled: VecDeque::new(),
-            write_throughs: Vec::new(),
-            destages: Vec::new(),
             at_once: None,
             read_on: 0..0,
             counts: CacheCounts::default(),
@@ -232,7 +159,10 @@ impl StorageCache {
     /// Counts so far.
     pub fn counts(&self) -> CacheCounts {
         let buffered = self.write.as_ref().map(WriteBuffer::counts).unwrap_or_default();
-        CacheCounts { buffered, ..self.counts }
+        let mut prefetch = self.readings.late();
+        prefetch += self.read.prefetched();
+        self.prefetch_buffer.iter().for_each(|buffer| prefetch += buffer.prefetched());
+        CacheCounts { buffered, prefetch, ..self.counts }
     }
 
     /// What the cache is like.
@@ -250,34 +180,60 @@ impl StorageCache {
         self.issued.drain(..).for_each(&mut each);
     }
 
-    /// A read or a write arrives.
+    /// A read, a write or a trim arrives. Panics for a flush, which is [`Self::flush_point`].
     pub fn arrive(&mut self, request: CacheRequest, now: SimTime) {
         match request.op {
             Op::Read => self.arrive_read(request),
-            _ => self.arrive_write(request, now),
+            Op::Write => self.arrive_write(request, now),
+            Op::Trim => self.arrive_trim(request, now),
+            Op::Flush => panic!("a flush has no blocks"),
         }
     }
 
     fn arrive_read(&mut self, request: CacheRequest) {
         self.counts.reads += 1;
-        let blocks = request.start.get()..(request.start + request.blocks).get();
+        let blocks = request.range();
         self.prefetcher.read(&blocks);
         let Some(missing) = self.missing_from_memory(&request) else {
-            return self.answered.push(request.tag);
+            self.answered.push(request.tag);
+            return self.prefetch_next(&blocks);
         };
-        let in_flight = self.join_readings(&missing, request.tag);
-        let fetched = match self.without_in_flight(missing) {
+        let waiting = self.readings.wait(request.tag);
+        let Joined { left, is_late } = self.readings.join(&missing, waiting);
+        if is_late {
+            self.prefetcher.waited(&blocks);
+        }
+        match left {
             None => {
                 self.counts.reads_of_blocks_in_flight += 1;
-                0
+                self.prefetch_next(&blocks);
             }
             Some(missing) => {
                 self.counts.read_misses += 1;
-                self.fetch(&blocks, missing, request.tag);
-                1
+                self.fetch(&blocks, missing, waiting);
             }
-        };
-        self.waiting_reads.push((request.tag, in_flight + fetched));
+        }
+    }
+
+    /// Prefetches in time for the reads that follow a hit. The request waits in the disk's queue among
+    /// those of clients, who will need it soon.
+    fn prefetch_next(&mut self, blocks: &Range<u64>) {
+        let Some(set) = self.prefetcher.hit(blocks) else { return };
+        self.counts.prefetched_blocks += set.end - set.start;
+        let request = self.request(Purpose::ReadAhead, &set);
+        let reading = Reading::prefetch(set, PrefetchKind::WithReads, Vec::new());
+        self.readings.begin(&request, reading);
+        self.issued.push(request);
+    }
+
+    /// Memory forgets the blocks. Data on their way to the disk arrive there.
+    fn arrive_trim(&mut self, request: CacheRequest, now: SimTime) {
+        let blocks = BlockRange::new(request.start, request.blocks);
+        self.read.invalidate(blocks);
+        self.prefetch_buffer.iter_mut().for_each(|buffer| buffer.invalidate(blocks));
+        self.write.iter_mut().for_each(|buffer| buffer.forget(request.range(), now));
+        self.answered.push(request.tag);
+        self.take_writes(now);
     }
 
     /// The hull of the blocks that no memory holds; None when memory holds all.
@@ -320,61 +276,34 @@ impl StorageCache {
         *missing = rest;
     }
 
-    /// Joins the reads in flight that bring some of the blocks; how many.
-    fn join_readings(&mut self, missing: &Range<u64>, tag: u64) -> u32 {
-        self.readings.iter_mut().map(|reading| reading.join(missing, tag)).sum()
-    }
-
-    /// The hull of the blocks that no read in flight brings.
-    fn without_in_flight(&self, missing: Range<u64>) -> Option<Range<u64>> {
-        let mut left = missing;
-        // A read in flight can cut the front or the back of what is left; each cut may make the next
-        // one possible.
-        loop {
-            let before = left.clone();
-            for reading in &self.readings {
-                let brings = reading.brings();
-                if brings.contains(&left.start) {
-                    left.start = brings.end.min(left.end);
-                }
-                if left.start < left.end && brings.contains(&(left.end - 1)) {
-                    left.end = brings.start.max(left.start);
-                }
-            }
-            if left.is_empty() {
-                return None;
-            }
-            if left == before {
-                return Some(left);
-            }
-        }
-    }
-
-    fn fetch(&mut self, blocks: &Range<u64>, missing: Range<u64>, tag: u64) {
-        let demand = missing.end - missing.start;
-        let plan = self.prefetcher.plan(blocks, missing);
-        let length = plan.fetch.end - plan.fetch.start;
+    fn fetch(&mut self, blocks: &Range<u64>, missing: Range<u64>, waiting: u32) {
+        let plan = self.prefetcher.plan(blocks, missing.clone());
+        let (length, demand) = (plan.fetch.end - plan.fetch.start, missing.end - missing.start);
         self.counts.demand_blocks += demand;
         self.counts.prefetched_blocks += length - demand;
-        let request = self.request(Purpose::Fetch, plan.fetch);
-        self.readings.push(Reading::new(request, plan.ahead_to, vec![tag]));
+        let request = self.request(Purpose::Fetch, &plan.fetch);
+        let request = DiskRequest { prefetched: Blocks::new(length - demand), ..request };
+        let total = self.spec.opportunistic.read_ahead.get();
+        let reading = Reading {
+            readers: vec![Reader { waiting, blocks: missing.clone() }],
+            demand: missing,
+            ahead_to: plan.ahead_to,
+            read_on_to: (plan.fetch.end + total).min(self.capacity),
+            ..Reading::prefetch(plan.fetch, PrefetchKind::WithReads, Vec::new())
+        };
+        self.readings.wait_for_one_more(waiting);
+        self.readings.begin(&request, reading);
         self.issued.push(request);
     }
 
-    fn request(&mut self, purpose: Purpose, blocks: Range<u64>) -> DiskRequest {
-        let id = self.next_id;
-        self.next_id += 1;
-        let (start, blocks) = (Lbn::new(blocks.start), Blocks::new(blocks.end - blocks.start));
-        DiskRequest { id, purpose, start, blocks }
+    fn request(&mut self, purpose: Purpose, blocks: &Range<u64>) -> DiskRequest {
+        let (number, slot) = (self.requests_made, self.slots.insert(()));
+        self.requests_made += 1;
+        DiskRequest::new(number, slot, purpose, blocks)
     }
 
     fn arrive_write(&mut self, request: CacheRequest, now: SimTime) {
         self.counts.writes += 1;
-        let blocks = BlockRange::new(request.start, request.blocks);
-        self.read.access(blocks, Op::Write, &mut self.missing);
-        if let Some(buffer) = &mut self.prefetch_buffer {
-            buffer.invalidate(blocks);
-        }
         self.stalled.push_back(request);
         let before = self.stalled.len();
         self.take_writes(now);
@@ -383,121 +312,164 @@ impl StorageCache {
 
     /// Takes waiting writes in order, as far as there is room.
     fn take_writes(&mut self, now: SimTime) {
+        let mut refusal = None;
         while let Some(&request) = self.stalled.front() {
-            if !self.take_write(&request, now) {
+            refusal = self.take_write(&request, now);
+            if refusal.is_some() {
                 break;
             }
             self.stalled.pop_front();
         }
-        self.is_draining &= self.must_drain();
-        let is_short = self.is_short();
+        let is_short = refusal == Some(Refusal::Room);
         self.write.iter_mut().for_each(|buffer| buffer.set_short(is_short));
     }
 
-    /// A flush waits: destages everything, with the priority of clients' requests.
-    pub fn drain(&mut self) {
-        self.is_draining = true;
-        self.write.iter_mut().for_each(|buffer| buffer.set_short(true));
-    }
-
-    fn take_write(&mut self, request: &CacheRequest, now: SimTime) -> bool {
-        let blocks = request.start.get()..(request.start + request.blocks).get();
+    /// Takes a write into the buffer or sends it to the disk, or says why it has to wait.
+    fn take_write(&mut self, request: &CacheRequest, now: SimTime) -> Option<Refusal> {
+        let blocks = request.range();
         let Some(buffer) = &mut self.write else {
-            self.write_through(request.tag, blocks);
-            return true;
+            self.write_through(request.tag, &blocks);
+            return None;
         };
+        // Older data of these blocks are on their way. A policy may let newer data pass them.
+        if self.write_throughs.index.overlaps(&blocks) {
+            return Some(Refusal::Order);
+        }
         if request.fua || !buffer.can_hold(blocks.clone()) {
-            // Older data of these blocks must reach the disk before, or not at all.
-            let is_clear = buffer.discard(blocks.clone(), now);
-            if is_clear {
-                self.write_through(request.tag, blocks);
+            if !buffer.supersede(blocks.clone(), now) {
+                return Some(Refusal::Order);
             }
-            return is_clear;
+            self.write_through(request.tag, &blocks);
+            return None;
         }
-        let has_room = buffer.has_room(blocks.clone());
-        if has_room {
-            buffer.write(blocks, now);
-            self.answered.push(request.tag);
+        if !buffer.has_room(blocks.clone()) {
+            return Some(Refusal::Room);
         }
-        has_room
+        buffer.write(blocks, now);
+        self.update(BlockRange::new(request.start, request.blocks));
+        self.answered.push(request.tag);
+        None
     }
 
-    fn write_through(&mut self, tag: u64, blocks: Range<u64>) {
+    fn write_through(&mut self, tag: u64, blocks: &Range<u64>) {
         let request = self.request(Purpose::WriteThrough, blocks);
-        self.write_throughs.push((request.id, tag));
+        let slot = DiskRequest::slot(request.id);
+        let WriteThroughs { tags, index } = &mut self.write_throughs;
+        tags.resize(tags.len().max(slot as usize + 1), 0);
+        tags[slot as usize] = tag;
+        index.insert(blocks, slot);
         self.issued.push(request);
+    }
+
+    /// Data of a write are the newest from now on. A fetch that ended after the write arrived may have
+    /// brought older ones, so memory is updated when the write is taken or done, not when it arrives.
+    fn update(&mut self, blocks: BlockRange<Lbn>) {
+        self.read.access(blocks, Op::Write, &mut self.missing);
+        if let Some(buffer) = &mut self.prefetch_buffer {
+            buffer.invalidate(blocks);
+        }
     }
 
     /// A disk request has ended. `passed` are blocks that passed the head on its way, as
     /// [`OpportunisticSpec`] allows.
     pub fn ended(&mut self, request: &DiskRequest, passed: &[Range<u64>], now: SimTime) {
+        self.slots.remove(DiskRequest::slot(request.id));
         match request.purpose {
             Purpose::Fetch | Purpose::ReadAhead | Purpose::Opportunistic => {
                 self.read_ended(request)
             }
-            Purpose::WriteThrough => {
-                let at = self.write_throughs.iter().position(|&(id, _)| id == request.id);
-                let (_, tag) = self.write_throughs.remove(at.expect("a write under way"));
-                self.answered.push(tag);
-            }
+            Purpose::WriteThrough => self.write_through_ended(request, now),
             Purpose::Destage => {
-                let at = self.destages.iter().position(|other| other.id == request.id);
-                self.destages.swap_remove(at.expect("a destage under way"));
+                self.destages -= 1;
                 let buffer = self.write.as_mut().expect("destages come from a buffer");
                 buffer.destaged(request.range(), now);
                 self.take_writes(now);
             }
         }
+        let kind = match self.spec.opportunistic.just_in_time_seek {
+            true => PrefetchKind::JustInTimeSeek,
+            false => PrefetchKind::FreeBlocks,
+        };
         for blocks in passed {
             self.counts.opportunistic_blocks += blocks.end - blocks.start;
-            self.keep_opportunistic(blocks.clone());
+            self.keep_opportunistic(blocks, kind, &[]);
+        }
+    }
+
+    fn write_through_ended(&mut self, request: &DiskRequest, now: SimTime) {
+        let slot = DiskRequest::slot(request.id);
+        self.write_throughs.index.remove(request.start.get(), slot);
+        self.answered.push(self.write_throughs.tags[slot as usize]);
+        self.update(BlockRange::new(request.start, request.blocks));
+        if let Some(buffer) = &mut self.write {
+            buffer.destaged(request.range(), now);
+            self.take_writes(now);
         }
     }
 
     fn read_ended(&mut self, request: &DiskRequest) {
-        let at = self.readings.iter().position(|reading| reading.request.id == request.id);
-        let Reading { ahead_to, readers, ahead_readers, .. } =
-            self.readings.remove(at.expect("a read under way"));
+        let reading = self.readings.end(request);
         let blocks = request.range();
         match request.purpose {
-            Purpose::Opportunistic => self.keep_opportunistic(blocks.clone()),
-            _ => self.read.insert(range(blocks.start, blocks.end)),
+            Purpose::Opportunistic => {
+                self.keep_opportunistic(&blocks, reading.kind, &reading.readers)
+            }
+            _ => self.keep_fetched(&reading),
         }
-        readers.into_iter().for_each(|tag| self.part_is_here(tag));
+        if self.prefetcher.learns() {
+            let Self { read, prefetcher, .. } = self;
+            read.take_in_vain(|blocks| {
+                prefetcher.wasted(&(blocks.start.get()..blocks.end().get()));
+            });
+        }
+        for Reader { waiting, .. } in reading.readers {
+            self.answered.extend(self.readings.part_is_here(waiting));
+        }
         if request.purpose == Purpose::Opportunistic {
             return;
         }
-        let total = self.spec.opportunistic.read_ahead.get();
-        let end = match request.purpose {
-            Purpose::Fetch => (blocks.end + total).min(self.capacity),
-            _ => self.read_on.end,
-        };
-        self.read_on = ahead_to.max(blocks.end)..end.max(blocks.end);
+        let Reading { ahead_to, read_on_to, .. } = reading;
+        self.read_on = ahead_to..read_on_to.max(ahead_to);
         if ahead_to > blocks.end {
             self.counts.prefetched_blocks += ahead_to - blocks.end;
-            let request = self.request(Purpose::ReadAhead, blocks.end..ahead_to);
-            self.readings.push(Reading::new(request, ahead_to, ahead_readers));
+            let (ahead, readers) = (blocks.end..ahead_to, reading.ahead_readers);
+            let request = self.request(Purpose::ReadAhead, &ahead);
+            let reading = Reading { read_on_to, ..Reading::prefetch(ahead, reading.kind, readers) };
+            self.readings.begin(&request, reading);
             self.at_once = Some(request);
         }
     }
 
-    fn keep_opportunistic(&mut self, blocks: Range<u64>) {
-        let blocks = range(blocks.start, blocks.end);
-        match &mut self.prefetch_buffer {
-            Some(buffer) if !self.read.contains(blocks) => buffer.insert(blocks),
-            Some(_) => {}
-            None => self.read.insert(blocks),
+    /// Blocks of a fetch or of read-ahead enter the read cache, in ascending order.
+    fn keep_fetched(&mut self, reading: &Reading) {
+        let Reading { blocks, demand, kind, readers, .. } = reading;
+        if demand == blocks {
+            return self.read.insert(range(blocks.start, blocks.end));
         }
+        self.read.prefetch(range(blocks.start, demand.start), *kind);
+        self.read.insert(range(demand.start, demand.end));
+        self.read.prefetch(range(demand.end, blocks.end), *kind);
+        use_prefetched(&mut self.read, blocks, readers);
     }
 
-    fn part_is_here(&mut self, tag: u64) {
-        let at = self.waiting_reads.iter().position(|&(other, _)| other == tag);
-        let at = at.expect("a reader waits");
-        self.waiting_reads[at].1 -= 1;
-        if self.waiting_reads[at].1 == 0 {
-            self.waiting_reads.swap_remove(at);
-            self.answered.push(tag);
+    /// Blocks that were prefetched opportunistically enter their buffer, or the read cache.
+    fn keep_opportunistic(&mut self, blocks: &Range<u64>, kind: PrefetchKind, readers: &[Reader]) {
+        let Self { read, prefetch_buffer, .. } = self;
+        let Some(buffer) = prefetch_buffer else {
+            read.prefetch(range(blocks.start, blocks.end), kind);
+            return use_prefetched(read, blocks, readers);
+        };
+        let size = self.spec.read.cache_block.get();
+        let mut start = blocks.start;
+        while start < blocks.end {
+            let end = (start + 1).next_multiple_of(size).min(blocks.end);
+            // The read cache has room for more, and keeps data longer.
+            if !read.contains(range(start, end)) {
+                buffer.prefetch(range(start, end), kind);
+            }
+            start = end;
         }
+        use_prefetched(buffer, blocks, readers);
     }
 
     /// A read-ahead that must follow the fetch that has just ended, before anything else.
@@ -507,18 +479,38 @@ impl StorageCache {
 
     /// The next destage to queue, if one is wanted and fewer than the most are under way.
     pub fn next_destage(&mut self, now: SimTime) -> Option<DiskRequest> {
-        if self.destages.len() >= self.spec.destages_max as usize {
+        if self.destages >= self.spec.destages_max {
             return None;
         }
         let blocks = self.write.as_mut()?.next_destage(now)?;
-        let request = self.request(Purpose::Destage, blocks);
-        self.destages.push(request);
-        Some(request)
+        self.destages += 1;
+        Some(self.request(Purpose::Destage, &blocks))
+    }
+
+    /// Calls `found` with each buffer block that rotational gaps may write, of those that have changed
+    /// since the last call.
+    pub fn take_whole(&mut self, found: impl FnMut(Range<u64>)) {
+        if let Some(buffer) = &mut self.write {
+            buffer.take_whole(found);
+        }
+    }
+
+    /// A rotational gap writes buffer blocks that [`Self::take_whole`] has named. Call
+    /// [`Self::written_in_gap`] when the disk has them.
+    pub fn begin_in_gap(&mut self, blocks: Range<u64>) {
+        self.write.as_mut().expect("gaps write blocks of a buffer").begin_in_gap(blocks);
+    }
+
+    /// The disk has what a gap wrote.
+    pub fn written_in_gap(&mut self, blocks: Range<u64>, now: SimTime) {
+        let buffer = self.write.as_mut().expect("gaps write blocks of a buffer");
+        buffer.destaged(blocks, now);
+        self.take_writes(now);
     }
 
     /// Whether destages have the priority of clients' requests: a write waits for room, or a flush.
     pub fn is_short(&self) -> bool {
-        self.is_draining || !self.stalled.is_empty()
+        !self.stalled.is_empty() || self.write.as_ref().is_some_and(WriteBuffer::is_draining)
     }
 
     /// When data of the write buffer are due, if that is after `now`.
@@ -528,16 +520,27 @@ impl StorageCache {
 
     /// What the idle disk should read on. Blocks that memory holds already are passed over.
     pub fn next_opportunistic(&mut self) -> Option<DiskRequest> {
-        let start = self.read_on.start;
-        let end = (start + PIECE_BLOCKS).min(self.read_on.end);
-        if start >= end {
-            return None;
-        }
-        self.read_on.start = end;
-        self.counts.opportunistic_blocks += end - start;
-        let request = self.request(Purpose::Opportunistic, start..end);
-        self.readings.push(Reading::new(request, end, Vec::new()));
+        let blocks = self.next_piece()?;
+        self.counts.opportunistic_blocks += blocks.end - blocks.start;
+        let request = self.request(Purpose::Opportunistic, &blocks);
+        let reading = Reading::prefetch(blocks, PrefetchKind::Idle, Vec::new());
+        self.readings.begin(&request, reading);
         Some(request)
+    }
+
+    fn next_piece(&mut self) -> Option<Range<u64>> {
+        while !self.read_on.is_empty() {
+            let start = self.read_on.start;
+            // Pieces end where sectors of any size do, so that no sector is read twice.
+            let end = (start + 1).next_multiple_of(PIECE_BLOCKS).min(self.read_on.end);
+            self.read_on.start = end;
+            let piece = range(start, end);
+            let buffer = self.prefetch_buffer.as_ref();
+            if !self.read.contains(piece) && !buffer.is_some_and(|buffer| buffer.contains(piece)) {
+                return Some(start..end);
+            }
+        }
+        None
     }
 
     /// A request that needs the disk has arrived or a destage begins: opportunistic read-ahead is over.
@@ -545,8 +548,30 @@ impl StorageCache {
         self.read_on.start = self.read_on.end;
     }
 
-    /// Whether volatile memory holds data that the disk has not: a flush waits for them.
-    pub fn must_drain(&self) -> bool {
-        self.write.as_ref().is_some_and(|buffer| buffer.spec().is_volatile && !buffer.is_empty())
+    /// Begins a flush: data that volatile memory holds now must reach the disk, with the priority of
+    /// clients' requests. None when all of them have.
+    pub fn flush_point(&mut self) -> Option<FlushPoint> {
+        self.write.as_mut().filter(|buffer| buffer.spec().is_volatile)?.flush_point()
     }
+
+    /// Whether the data of a flush have reached the disk.
+    pub fn is_flushed(&self, point: FlushPoint) -> bool {
+        self.write.as_ref().is_none_or(|buffer| buffer.is_flushed(point))
+    }
+}
+
+/// Blocks that have just been prefetched are what these reads wait for.
+fn use_prefetched(cache: &mut ReadCache<Lbn>, blocks: &Range<u64>, readers: &[Reader]) {
+    for part in readers.iter().map(|reader| reader.part_of(blocks)) {
+        cache.prefetch_was_used(range(part.start, part.end));
+    }
+}
+
+/// Why a write waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refusal {
+    /// The buffer is full.
+    Room,
+    /// Older data of its blocks are on their way to the disk.
+    Order,
 }

@@ -1,7 +1,7 @@
 //! 2Q: a queue in order of arrival, and an LRU list of keys that were wanted again after they left it
 //! (Johnson and Shasha, VLDB 1994, the full version).
 
-use super::eviction::Eviction;
+use super::eviction::{Admission, Eviction};
 use super::keys::Keys;
 use super::queues::{Queue, Queues};
 
@@ -29,19 +29,25 @@ impl TwoQ {
         Self { capacity, queues: Queues::new() }
     }
 
-    fn make_room(&mut self) {
+    /// Evicts a key from a full cache; returns its slot.
+    fn make_room(&mut self) -> Option<u32> {
         if self.len() < self.capacity {
-            return;
+            return None;
         }
         // The paper's Kin and Kout: a quarter and half of the capacity.
         let is_a1_in_too_large = self.queues.len(A1_IN) > self.capacity / 4;
-        match self.queues.oldest(A1_IN).filter(|_| is_a1_in_too_large) {
-            Some(victim) => self.queues.move_to(victim, A1_OUT),
+        let from_a1_in = self.queues.oldest(A1_IN).filter(|_| is_a1_in_too_large);
+        let evicted = match from_a1_in {
+            Some(victim) => {
+                self.queues.move_to(victim, A1_OUT);
+                from_a1_in
+            }
             None => self.queues.remove_oldest(AM),
-        }
+        };
         if self.queues.len(A1_OUT) > self.capacity / 2 {
             self.queues.remove_oldest(A1_OUT);
         }
+        evicted
     }
 }
 
@@ -60,12 +66,13 @@ impl Eviction for TwoQ {
         }
     }
 
-    fn admit(&mut self, key: u64, ghost: Option<u32>) -> u32 {
+    fn admit(&mut self, key: u64, ghost: Option<u32>) -> Admission {
         if let Some(slot) = ghost {
             self.queues.remove(slot);
         }
-        self.make_room();
-        self.queues.insert(key, if ghost.is_some() { AM } else { A1_IN })
+        let evicted = self.make_room();
+        let queue = if ghost.is_some() { AM } else { A1_IN };
+        Admission { slot: self.queues.insert(key, queue), evicted }
     }
 
     fn remove(&mut self, slot: u32) {

@@ -15,6 +15,15 @@ struct Part {
     mask: u64,
 }
 
+/// What [`ValidBits::unset`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Unset {
+    /// How many of the sectors were valid.
+    pub count: u64,
+    /// Whether none is left in the slot.
+    pub is_empty: bool,
+}
+
 const WORD: u64 = 64;
 
 /// The words that hold `sectors`, and which of their bits.
@@ -39,36 +48,66 @@ impl ValidBits {
         if self.words.len() < end {
             self.words.resize(end, 0);
         }
-        self.words[at..end].fill(0);
+        match self.words_per_slot {
+            1 => self.words[at] = 0,
+            _ => self.words[at..end].fill(0),
+        }
+    }
+
+    /// Calls `each` with each word of a slot that holds some of the sectors, and their bits. Most cache
+    /// blocks have one word.
+    #[inline]
+    fn words(&mut self, slot: u32, sectors: Range<u64>, mut each: impl FnMut(&mut u64, u64)) {
+        if self.words_per_slot == 1 {
+            let mask = u64::MAX >> (WORD - (sectors.end - sectors.start)) << sectors.start;
+            return each(&mut self.words[slot as usize], mask);
+        }
+        let at = slot as usize * self.words_per_slot;
+        parts(sectors).for_each(|part| each(&mut self.words[at + part.word], part.mask));
     }
 
     /// Makes sectors valid.
+    #[inline]
     pub fn set(&mut self, slot: u32, sectors: Range<u64>) {
-        let at = slot as usize * self.words_per_slot;
-        parts(sectors).for_each(|part| self.words[at + part.word] |= part.mask);
+        self.words(slot, sectors, |word, mask| *word |= mask);
     }
 
-    /// Makes sectors invalid; whether any valid one is left in the slot.
-    pub fn unset(&mut self, slot: u32, sectors: Range<u64>) -> bool {
+    /// Makes sectors invalid.
+    #[inline]
+    pub fn unset(&mut self, slot: u32, sectors: Range<u64>) -> Unset {
+        let mut count = 0;
+        self.words(slot, sectors, |word, mask| {
+            count += u64::from((*word & mask).count_ones());
+            *word &= !mask;
+        });
         let at = slot as usize * self.words_per_slot;
-        parts(sectors).for_each(|part| self.words[at + part.word] &= !part.mask);
-        self.words[at..at + self.words_per_slot].iter().any(|&word| word != 0)
+        let is_empty = self.words[at..at + self.words_per_slot].iter().all(|&word| word == 0);
+        Unset { count, is_empty }
     }
 
     /// Calls `found` with each run of invalid sectors, in ascending order. A run ends at each 64th
     /// sector at the latest.
+    #[inline]
     pub fn missing(&self, slot: u32, sectors: Range<u64>, mut found: impl FnMut(Range<u64>)) {
+        if self.words_per_slot == 1 {
+            let mask = u64::MAX >> (WORD - (sectors.end - sectors.start)) << sectors.start;
+            return runs(!self.words[slot as usize] & mask, 0, found);
+        }
         let at = slot as usize * self.words_per_slot;
         for Part { word, mask } in parts(sectors) {
-            let mut missing = !self.words[at + word] & mask;
-            while missing != 0 {
-                let from = u64::from(missing.trailing_zeros());
-                let len = u64::from((missing >> from).trailing_ones());
-                let start = word as u64 * WORD + from;
-                found(start..start + len);
-                missing &= !((u64::MAX >> (WORD - len)) << from);
-            }
+            runs(!self.words[at + word] & mask, word as u64 * WORD, &mut found);
         }
+    }
+}
+
+/// Calls `found` with each run of set bits, counted from `first`.
+#[inline]
+fn runs(mut bits: u64, first: u64, mut found: impl FnMut(Range<u64>)) {
+    while bits != 0 {
+        let from = u64::from(bits.trailing_zeros());
+        let len = u64::from((bits >> from).trailing_ones());
+        found(first + from..first + from + len);
+        bits &= !((u64::MAX >> (WORD - len)) << from);
     }
 }
 
@@ -90,17 +129,21 @@ mod tests {
                 let set = prng.chance(0.5);
                 match set {
                     true => bits.set(2, range.clone()),
-                    false => assert_eq!(bits.unset(2, range.clone()), {
-                        plain[range.start as usize..range.end as usize].fill(false);
-                        plain.contains(&true)
-                    }),
+                    false => {
+                        let part = &mut plain[range.start as usize..range.end as usize];
+                        let count = part.iter().filter(|&&valid| valid).count() as u64;
+                        part.fill(false);
+                        let is_empty = !plain.contains(&true);
+                        assert_eq!(bits.unset(2, range.clone()), Unset { count, is_empty });
+                    }
                 }
                 plain[range.start as usize..range.end as usize].fill(set);
                 let start = prng.below(sectors);
                 let range = start..start + 1 + prng.below(sectors - start);
                 let mut found = Vec::new();
                 bits.missing(2, range.clone(), |run| found.extend(run));
-                let expected: Vec<u64> = range.filter(|&sector| !plain[sector as usize]).collect();
+                let expected: Vec<u64> =
+                    range.clone().filter(|&sector| !plain[sector as usize]).collect();
                 assert_eq!(found, expected);
             }
         }

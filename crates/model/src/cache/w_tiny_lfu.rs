@@ -2,7 +2,7 @@
 //! than the key that leaves for it (Einziger, Friedman and Manes, ACM Transactions on Storage 2017,
 //! section 4).
 
-use super::eviction::Eviction;
+use super::eviction::{Admission, Eviction};
 use super::keys::Keys;
 use super::queues::{Queue, Queues};
 use super::sketch::FrequencySketch;
@@ -47,18 +47,23 @@ impl WTinyLfu {
         self.sketch.frequency(self.queues.keys().key(slot))
     }
 
-    /// The window's oldest key enters main, or leaves the cache.
-    fn judge(&mut self, candidate: u32) {
+    /// The window's oldest key enters main, or leaves the cache. Returns the slot of the key that leaves.
+    fn judge(&mut self, candidate: u32) -> Option<u32> {
         if self.queues.len(PROBATION) + self.queues.len(PROTECTED) < self.main_capacity {
-            return self.queues.move_to(candidate, PROBATION);
+            self.queues.move_to(candidate, PROBATION);
+            return None;
         }
         let victim = self.queues.oldest(PROBATION).or(self.queues.oldest(PROTECTED));
         match victim.filter(|&victim| self.frequency(candidate) > self.frequency(victim)) {
             Some(victim) => {
                 self.queues.remove(victim);
                 self.queues.move_to(candidate, PROBATION);
+                Some(victim)
             }
-            None => self.queues.remove(candidate),
+            None => {
+                self.queues.remove(candidate);
+                Some(candidate)
+            }
         }
     }
 
@@ -89,15 +94,12 @@ impl Eviction for WTinyLfu {
         }
     }
 
-    fn admit(&mut self, key: u64, _: Option<u32>) -> u32 {
+    fn admit(&mut self, key: u64, _: Option<u32>) -> Admission {
         self.sketch.add(key);
         let slot = self.queues.insert(key, WINDOW);
-        if self.queues.len(WINDOW) > self.window_capacity
-            && let Some(candidate) = self.queues.oldest(WINDOW)
-        {
-            self.judge(candidate);
-        }
-        slot
+        let is_full = self.queues.len(WINDOW) > self.window_capacity;
+        let candidate = self.queues.oldest(WINDOW).filter(|_| is_full);
+        Admission { slot, evicted: candidate.and_then(|candidate| self.judge(candidate)) }
     }
 
     fn remove(&mut self, slot: u32) {

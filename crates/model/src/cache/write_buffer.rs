@@ -19,7 +19,7 @@
 //! again: the destage carries the older data. Destages of one block never overlap, so the disk receives
 //! its versions in order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use freewheel_units::{Blocks, SimDuration, SimTime};
@@ -52,6 +52,8 @@ pub struct WriteBufferSpec {
     pub max_age: Option<SimDuration>,
     /// Whether a power cut loses the data. Then a flush waits for destages.
     pub is_volatile: bool,
+    /// Whether the caller writes blocks in rotational gaps; see [`WriteBuffer::take_whole`].
+    pub destages_in_gaps: bool,
 }
 
 /// What became of the writes.
@@ -65,6 +67,8 @@ pub struct WriteCounts {
     pub destages: u64,
     /// Blocks of 512 bytes that were destaged.
     pub destaged_blocks: u64,
+    /// Blocks of 512 bytes that were written in rotational gaps instead.
+    pub in_gaps_blocks: u64,
     /// Most blocks of 512 bytes in memory that were not on the disk: what a power cut would lose then.
     pub at_risk_max: u64,
     /// Sum over time of those blocks, in blocks times nanoseconds.
@@ -82,8 +86,24 @@ struct Entry {
     written: u64,
     /// Written again since it became dirty, or since the WOW hand passed it.
     is_recent: bool,
-    /// When its oldest dirty data were written, with a number that tells equal times apart.
-    since: (SimTime, u64),
+    /// When its oldest dirty data were written.
+    since: Since,
+    /// The same of those on their way.
+    under_way_since: Since,
+}
+
+/// When data were written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Since {
+    time: SimTime,
+    /// Number of the write, which tells equal times apart.
+    write: u64,
+}
+
+/// The writes that a flush waits for: those up to one of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlushPoint {
+    write: u64,
 }
 
 /// Writes in memory, of one disk.
@@ -95,7 +115,11 @@ pub struct WriteBuffer {
     /// its newer data must not leave before that part has arrived.
     by_write: BTreeMap<u64, u64>,
     /// The same by the age of their data.
-    by_age: BTreeMap<(SimTime, u64), u64>,
+    by_age: BTreeMap<Since, u64>,
+    /// Age of the oldest data in each entry of which a part is on its way.
+    under_way: BTreeSet<Since>,
+    /// A flush waits for the data up to this write.
+    drain_to: u64,
     /// Buffer block at which the next search of WOW begins.
     hand: u64,
     clock: u64,
@@ -104,6 +128,8 @@ pub struct WriteBuffer {
     is_short: bool,
     at_risk: u64,
     at_risk_since: SimTime,
+    /// Buffer blocks that may be wholly dirty; empty unless gaps are used.
+    whole: Vec<u64>,
     counts: WriteCounts,
 }
 
@@ -111,6 +137,11 @@ pub struct WriteBuffer {
 fn mask(range: Range<u64>) -> u64 {
     let ones = |count: u64| if count == 64 { u64::MAX } else { (1 << count) - 1 };
     ones(range.end) & !ones(range.start)
+}
+
+/// How many bits of a word are set from `from` on, without a pause.
+fn ones_from(word: u64, from: u64) -> u64 {
+    u64::from((word >> from).trailing_ones())
 }
 
 impl WriteBuffer {
@@ -122,12 +153,15 @@ impl WriteBuffer {
             entries: BTreeMap::new(),
             by_write: BTreeMap::new(),
             by_age: BTreeMap::new(),
+            under_way: BTreeSet::new(),
+            drain_to: 0,
             hand: 0,
             clock: 0,
             is_destaging: false,
             is_short: false,
             at_risk: 0,
             at_risk_since: SimTime::ZERO,
+            whole: Vec::new(),
             counts: WriteCounts::default(),
         }
     }
@@ -197,7 +231,7 @@ impl WriteBuffer {
         self.at_risk += u64::from((bits & !entry.dirty & !entry.under_way).count_ones());
         let was_clean = entry.dirty == 0;
         if was_clean {
-            entry.since = (now, self.clock);
+            entry.since = Since { time: now, write: self.clock };
         }
         entry.is_recent = !was_clean;
         self.by_write.remove(&entry.written);
@@ -206,8 +240,46 @@ impl WriteBuffer {
         if entry.under_way == 0 {
             self.by_write.insert(entry.written, number);
             self.by_age.insert(entry.since, number);
+            self.note_whole(number);
         }
         was_clean
+    }
+
+    /// All bits of a buffer block.
+    fn whole_block(&self) -> u64 {
+        mask(0..self.spec.buffer_block.get())
+    }
+
+    fn note_whole(&mut self, number: u64) {
+        if self.spec.destages_in_gaps {
+            self.whole.push(number);
+        }
+    }
+
+    /// Calls `found` with each buffer block that is wholly dirty and waits, of those that have changed
+    /// since the last call. A caller may write them in rotational gaps, see
+    /// [`Self::begin_in_gap`].
+    pub fn take_whole(&mut self, mut found: impl FnMut(Range<u64>)) {
+        let (size, whole) = (self.spec.buffer_block.get(), self.whole_block());
+        for number in self.whole.drain(..) {
+            let entry = self.entries.get(&number);
+            if entry.is_some_and(|entry| entry.dirty == whole && entry.under_way == 0) {
+                found(number * size..number * size + size);
+            }
+        }
+    }
+
+    /// A rotational gap writes wholly dirty buffer blocks. They are on their way until
+    /// [`Self::destaged`]. Panics for others.
+    pub fn begin_in_gap(&mut self, blocks: Range<u64>) {
+        let whole = self.whole_block();
+        for (number, bits) in self.parts(blocks.clone()) {
+            let entry = &self.entries[&number];
+            let is_whole = bits == whole && entry.dirty == whole && entry.under_way == 0;
+            assert!(is_whole, "buffer block {number} does not wait as a whole");
+            self.begin(number, bits);
+        }
+        self.counts.in_gaps_blocks += blocks.end - blocks.start;
     }
 
     /// Share of the buffer that is dirty and not on its way to the disk.
@@ -217,12 +289,38 @@ impl WriteBuffer {
 
     /// When the next block is due; None without an age limit or dirty blocks.
     pub fn next_due(&self) -> Option<SimTime> {
-        let (&(since, _), _) = self.by_age.first_key_value()?;
-        Some(since + self.spec.max_age?)
+        let (since, _) = self.by_age.first_key_value()?;
+        Some(since.time + self.spec.max_age?)
+    }
+
+    /// Number of the oldest write of which memory has data that the disk has not.
+    fn oldest(&self) -> Option<u64> {
+        let waiting = self.by_age.first_key_value().map(|(since, _)| since.write);
+        // Newer data of an entry wait for those on their way, which are older.
+        let under_way = self.under_way.first().map(|since| since.write);
+        waiting.into_iter().chain(under_way).min()
+    }
+
+    /// Makes the data that are in memory now due, and says how to recognise that they are on the disk;
+    /// None when memory holds none.
+    pub fn flush_point(&mut self) -> Option<FlushPoint> {
+        self.oldest()?;
+        self.drain_to = self.clock;
+        Some(FlushPoint { write: self.clock })
+    }
+
+    /// Whether the disk has everything that was written before the flush.
+    pub fn is_flushed(&self, point: FlushPoint) -> bool {
+        self.oldest().is_none_or(|oldest| oldest > point.write)
+    }
+
+    /// Whether a flush waits for data.
+    pub fn is_draining(&self) -> bool {
+        !self.is_flushed(FlushPoint { write: self.drain_to })
     }
 
     /// The next blocks to write to the disk: contiguous, all dirty. They are on their way until
-    /// [`Self::destaged`]. None when nothing is due and the marks ask for nothing.
+    /// [`Self::destaged`]. None while no block is due and the share of dirty blocks is low enough.
     pub fn next_destage(&mut self, now: SimTime) -> Option<Range<u64>> {
         let number = self.next_block(now)?;
         let blocks = self.dirty_neighbours(number);
@@ -235,8 +333,11 @@ impl WriteBuffer {
     }
 
     fn next_block(&mut self, now: SimTime) -> Option<u64> {
-        if self.next_due().is_some_and(|due| due <= now) {
-            return self.by_age.first_key_value().map(|(_, &number)| number);
+        // The oldest first, also for a flush: data that arrive meanwhile never delay it.
+        if let Some((since, &number)) = self.by_age.first_key_value()
+            && (since.write <= self.drain_to || self.next_due().is_some_and(|due| due <= now))
+        {
+            return Some(number);
         }
         self.is_destaging &= self.share() >= self.spec.low_mark;
         if !self.is_destaging && !self.is_short {
@@ -271,72 +372,105 @@ impl WriteBuffer {
     /// The run of dirty 512-byte blocks around the first one of a buffer block.
     fn dirty_neighbours(&self, number: u64) -> Range<u64> {
         let size = self.spec.buffer_block.get();
-        let is_dirty = |block: u64| {
-            let entry = self.entries.get(&(block / size));
-            // Data on their way must arrive before newer data of the same block leave.
-            entry
-                .is_some_and(|entry| entry.under_way == 0 && entry.dirty >> (block % size) & 1 == 1)
-        };
-        let first = number * size + u64::from(self.entries[&number].dirty.trailing_zeros());
-        let mut blocks = first..first + 1;
-        while is_dirty(blocks.end) {
-            blocks.end += 1;
+        let dirty = self.waiting_bits(number);
+        let first = u64::from(dirty.trailing_zeros());
+        let mut blocks = number * size + first..number * size + first + ones_from(dirty, first);
+        // The run goes on in a neighbour as long as it reaches the edge between the two.
+        while blocks.end.is_multiple_of(size) {
+            let more = ones_from(self.waiting_bits(blocks.end / size), 0);
+            if more == 0 {
+                break;
+            }
+            blocks.end += more;
         }
-        while blocks.start.checked_sub(1).is_some_and(is_dirty) {
-            blocks.start -= 1;
+        while blocks.start.is_multiple_of(size) && blocks.start > 0 {
+            let before = self.waiting_bits(blocks.start / size - 1) << (64 - size);
+            if before.leading_ones() == 0 {
+                break;
+            }
+            blocks.start -= u64::from(before.leading_ones());
         }
         blocks
+    }
+
+    /// Dirty bits of a buffer block that may leave. Data on their way must arrive before newer data of
+    /// the same block leave.
+    fn waiting_bits(&self, number: u64) -> u64 {
+        let entry = self.entries.get(&number).filter(|entry| entry.under_way == 0);
+        entry.map_or(0, |entry| entry.dirty)
     }
 
     /// Blocks of one entry leave for the disk.
     fn begin(&mut self, number: u64, bits: u64) {
         let entry = self.entries.get_mut(&number).expect("a dirty block has an entry");
         entry.dirty &= !bits;
-        entry.under_way |= bits;
+        entry.under_way = bits;
+        entry.under_way_since = entry.since;
         self.by_write.remove(&entry.written);
         self.by_age.remove(&entry.since);
+        self.under_way.insert(entry.since);
     }
 
-    /// Blocks that [`Self::next_destage`] named have reached the disk.
+    /// Blocks that [`Self::next_destage`] or [`Self::supersede`] named have reached the disk.
     pub fn destaged(&mut self, blocks: Range<u64>, now: SimTime) {
         self.count_risk(now);
         for (number, bits) in self.parts(blocks) {
-            let entry = self.entries.get_mut(&number).expect("blocks under way have an entry");
-            entry.under_way &= !bits;
+            // A write that superseded dirty blocks may cover others, too.
+            let Some(entry) = self.entries.get_mut(&number) else { continue };
+            let bits = entry.under_way & bits;
+            if bits == 0 {
+                continue;
+            }
+            // One request at a time carries data of an entry, so nothing is left on its way.
+            entry.under_way = 0;
+            self.under_way.remove(&entry.under_way_since);
             self.at_risk -= u64::from((bits & !entry.dirty).count_ones());
-            match (entry.under_way, entry.dirty) {
-                (0, 0) => drop(self.entries.remove(&number)),
-                (0, _) => {
-                    self.by_write.insert(entry.written, number);
-                    self.by_age.insert(entry.since, number);
-                }
-                _ => {}
+            if entry.dirty == 0 {
+                self.entries.remove(&number);
+            } else {
+                self.by_write.insert(entry.written, number);
+                self.by_age.insert(entry.since, number);
+                self.note_whole(number);
             }
         }
     }
 
-    /// Forgets dirty data of blocks that a write to the disk replaces. False, and nothing changes, while
-    /// some of them are on their way: they must arrive before the newer data leave.
-    pub fn discard(&mut self, blocks: Range<u64>, now: SimTime) -> bool {
-        let entries = |(number, bits)| Some((number, bits, self.entries.get(&number)?));
-        let held: Vec<_> = self.parts(blocks).filter_map(entries).collect();
-        if held.iter().any(|(_, bits, entry)| entry.under_way & bits != 0) {
+    /// A write to the disk takes the place of dirty data: they are on their way with it until
+    /// [`Self::destaged`]. False, and nothing changes, while data of the same buffer blocks are on
+    /// their way: they must arrive before the newer data leave.
+    pub fn supersede(&mut self, blocks: Range<u64>, now: SimTime) -> bool {
+        let held = |(number, _): &(u64, u64)| self.entries.get(number).copied();
+        if self.parts(blocks.clone()).filter_map(|part| held(&part)).any(|e| e.under_way != 0) {
             return false;
         }
-        let dirty: Vec<_> =
-            held.iter().map(|&(number, bits, entry)| (number, entry.dirty & bits)).collect();
         self.count_risk(now);
-        for (number, bits) in dirty.into_iter().filter(|&(_, bits)| bits != 0) {
-            self.clean(number, bits);
+        for (number, bits) in self.parts(blocks) {
+            let dirty = self.entries.get(&number).map_or(0, |entry| entry.dirty & bits);
+            if dirty != 0 {
+                self.begin(number, dirty);
+            }
         }
         true
+    }
+
+    /// Forgets dirty data, which nobody wants any more.
+    pub fn forget(&mut self, blocks: Range<u64>, now: SimTime) {
+        self.count_risk(now);
+        for (number, bits) in self.parts(blocks) {
+            let entry = self.entries.get(&number);
+            // Those on their way arrive; what waits behind them is as good as unwritten.
+            let bits = entry.map_or(0, |entry| entry.dirty & bits);
+            if bits != 0 {
+                self.clean(number, bits);
+            }
+        }
     }
 
     /// Makes dirty blocks of one entry clean.
     fn clean(&mut self, number: u64, bits: u64) {
         let entry = self.entries.get_mut(&number).expect("a dirty block has an entry");
         entry.dirty &= !bits;
-        self.at_risk -= u64::from(bits.count_ones());
+        self.at_risk -= u64::from((bits & !entry.under_way).count_ones());
         if entry.dirty == 0 {
             self.by_write.remove(&entry.written);
             self.by_age.remove(&entry.since);
@@ -355,8 +489,11 @@ impl WriteBuffer {
     /// Whether a 512-byte block is in memory, where it is newer than on the disk.
     pub fn holds(&self, block: u64) -> bool {
         let size = self.spec.buffer_block.get();
-        let entry = self.entries.get(&(block / size));
-        entry.is_some_and(|entry| (entry.dirty | entry.under_way) >> (block % size) & 1 == 1)
+        self.held_bits(block / size) >> (block % size) & 1 == 1
+    }
+
+    fn held_bits(&self, number: u64) -> u64 {
+        self.entries.get(&number).map_or(0, |entry| entry.dirty | entry.under_way)
     }
 
     /// Calls `missing` with each run of `blocks` that is not in memory.
@@ -364,18 +501,28 @@ impl WriteBuffer {
         if self.entries.is_empty() {
             return missing(blocks);
         }
-        let mut start = None;
-        for block in blocks.clone() {
-            match (self.holds(block), start) {
-                (false, None) => start = Some(block),
-                (true, Some(from)) => {
-                    missing(from..block);
-                    start = None;
+        let size = self.spec.buffer_block.get();
+        let mut run = blocks.start..blocks.start;
+        for (number, bits) in self.parts(blocks.clone()) {
+            let mut absent = bits & !self.held_bits(number);
+            while absent != 0 {
+                let from = u64::from(absent.trailing_zeros());
+                let count = ones_from(absent, from);
+                let start = number * size + from;
+                // Runs of neighbours are one.
+                if run.end != start {
+                    if !run.is_empty() {
+                        missing(run);
+                    }
+                    run = start..start;
                 }
-                _ => {}
+                run.end += count;
+                absent &= !mask(from..from + count);
             }
         }
-        start.into_iter().for_each(|from| missing(from..blocks.end));
+        if !run.is_empty() {
+            missing(run);
+        }
     }
 }
 
@@ -396,6 +543,7 @@ mod tests {
             order: DestageOrder::default(),
             max_age: None,
             is_volatile: false,
+            destages_in_gaps: false,
         }
     }
 
@@ -480,6 +628,26 @@ mod tests {
         // 3 blocks for 2 ms, 4 for 2 ms, 2 for 2 ms.
         assert_eq!(buffer.counts().at_risk_ns, (3 * 2 + 4 * 2 + 2 * 2) * 1_000_000);
         assert_eq!((buffer.counts().at_risk_max, buffer.is_empty()), (4, true));
+    }
+
+    #[test]
+    fn a_gap_writes_whole_blocks_and_what_is_written_meanwhile_waits_for_the_next() {
+        let mut buffer = WriteBuffer::new(WriteBufferSpec { destages_in_gaps: true, ..spec(9) });
+        buffer.write(8..28, at(1));
+        let whole = |buffer: &mut WriteBuffer| {
+            let mut found = Vec::new();
+            buffer.take_whole(|blocks| found.push(blocks));
+            found
+        };
+        // Of the third buffer block only a half is dirty.
+        assert_eq!(whole(&mut buffer), [8..16, 16..24]);
+        buffer.begin_in_gap(8..16);
+        buffer.write(8..16, at(2));
+        assert_eq!(whole(&mut buffer), [], "older data are on their way");
+        buffer.destaged(8..16, at(3));
+        assert_eq!(whole(&mut buffer).pop(), Some(8..16));
+        let counts = buffer.counts();
+        assert_eq!((counts.in_gaps_blocks, counts.destages, counts.at_risk_max), (8, 0, 20));
     }
 
     /// The obvious buffer: the newest version of each block in memory, and what the disk has.

@@ -7,3 +7,4 @@ mod policies;
 mod read_cache;
 mod shared_trace;
 mod storage;
+mod versions;

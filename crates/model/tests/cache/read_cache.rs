@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use freewheel_model::cache::{
-    BlockRange, CachePolicy, HitCounts, KeyCache, POLICIES, ReadCache, ReadCacheSpec,
+    BlockRange, CachePolicy, HitCounts, KeyCache, POLICIES, PrefetchCounts, PrefetchKind,
+    PrefetchTally, ReadCache, ReadCacheSpec,
 };
 use freewheel_units::{Blocks, Op, Prng, VolumeBlock};
 use proptest::prelude::*;
@@ -29,35 +30,62 @@ fn blocks(range: BlockRange<VolumeBlock>) -> std::ops::Range<u64> {
     range.start.get()..range.end().get()
 }
 
+/// The valid blocks of a cache block, with how those came that no read has asked for yet.
+type Valid = BTreeMap<u64, Option<PrefetchKind>>;
+
 /// LRU over cache blocks, each with a map of its valid blocks: the longest unused one comes first.
 struct Plain {
     spec: ReadCacheSpec,
-    cached: Vec<(u64, BTreeMap<u64, ()>)>,
+    cached: Vec<(u64, Valid)>,
+    prefetched: PrefetchTally,
 }
 
 impl Plain {
     /// The cache block, which becomes the last used one.
-    fn renew(&mut self, key: u64) -> Option<&mut BTreeMap<u64, ()>> {
+    fn renew(&mut self, key: u64) -> Option<&mut Valid> {
         let at = self.cached.iter().position(|row| row.0 == key)?;
         let row = self.cached.remove(at);
         self.cached.push(row);
         self.cached.last_mut().map(|row| &mut row.1)
     }
 
-    fn valid(&mut self, block: u64) -> Option<&mut BTreeMap<u64, ()>> {
+    fn valid(&mut self, block: u64) -> Option<&mut Valid> {
         let key = block / self.spec.cache_block.get();
         self.cached.iter_mut().find(|row| row.0 == key).map(|row| &mut row.1)
     }
 
-    fn put(&mut self, block: u64) {
+    fn put(&mut self, block: u64, came: Option<PrefetchKind>) {
         if self.valid(block).is_none() && self.spec.capacity > 0 {
             if self.cached.len() == self.spec.capacity as usize {
-                self.cached.remove(0);
+                let evicted = self.cached.remove(0).1;
+                evicted.into_values().flatten().for_each(|kind| self.prefetched[kind].wasted += 1);
             }
             let key = block / self.spec.cache_block.get();
             self.cached.push((key, BTreeMap::new()));
         }
-        self.valid(block).map(|valid| valid.insert(block, ()));
+        let was_valid = self.valid(block).is_some_and(|valid| valid.contains_key(&block));
+        if let Some(kind) = came.filter(|_| !was_valid) {
+            self.prefetched[kind].brought += 1;
+            self.prefetched[kind].wasted += u64::from(self.spec.capacity == 0);
+        }
+        self.valid(block).map(|valid| valid.entry(block).or_insert(came));
+    }
+
+    /// Takes the mark of a block.
+    fn unmark(&mut self, block: u64) -> Option<PrefetchKind> {
+        self.valid(block)?.get_mut(&block)?.take()
+    }
+
+    fn mark_used(&mut self, block: u64) {
+        if let Some(kind) = self.unmark(block) {
+            self.prefetched[kind].used += 1;
+        }
+    }
+
+    fn mark_lost(&mut self, block: u64) {
+        if let Some(kind) = self.unmark(block) {
+            self.prefetched[kind].wasted += 1;
+        }
     }
 
     /// Blocks that are missing.
@@ -70,10 +98,15 @@ impl Plain {
                 self.renew(key);
             }
             match op {
+                Op::Read => self.mark_used(block),
+                Op::Write | Op::Trim => self.mark_lost(block),
+                Op::Flush => {}
+            }
+            match op {
                 Op::Read if self.valid(block).is_some_and(|valid| valid.contains_key(&block)) => {}
                 Op::Read => missing.push(block),
-                Op::Write if allocates => self.put(block),
-                Op::Write => _ = self.valid(block).map(|valid| valid.insert(block, ())),
+                Op::Write if allocates => self.put(block, None),
+                Op::Write => _ = self.valid(block).map(|valid| valid.insert(block, None)),
                 Op::Trim => _ = self.valid(block).map(|valid| valid.remove(&block)),
                 Op::Flush => {}
             }
@@ -102,7 +135,8 @@ proptest! {
     ) {
         let cache_block = Blocks::new(cache_block);
         let spec = ReadCacheSpec { cache_block, write_allocate, ..ReadCacheSpec::tr03(capacity) };
-        let (mut cache, mut plain) = (ReadCache::new(spec), Plain { spec, cached: Vec::new() });
+        let mut cache = ReadCache::new(spec);
+        let mut plain = Plain { spec, cached: Vec::new(), prefetched: PrefetchTally::default() };
         let prng = &mut Prng::new(seed, "requests");
         let mut missing = Vec::new();
         for _ in 0..300 {
@@ -117,13 +151,19 @@ proptest! {
             // Now and then the data never come, or a prefetch does.
             if prng.chance(0.9) {
                 missing.iter().for_each(|&run| cache.insert(run));
-                expected.into_iter().for_each(|block| plain.put(block));
+                expected.into_iter().for_each(|block| plain.put(block, None));
             }
-            if prng.chance(0.1) {
+            if prng.chance(0.3) {
                 let prefetched = random_range(prng, &spec);
-                cache.insert(prefetched);
-                blocks(prefetched).for_each(|block| plain.put(block));
+                let kind = PrefetchKind::ALL[prng.below(4) as usize];
+                cache.prefetch(prefetched, kind);
+                blocks(prefetched).for_each(|block| plain.put(block, Some(kind)));
+                if prng.chance(0.2) {
+                    cache.prefetch_was_used(wanted);
+                    blocks(wanted).for_each(|block| plain.mark_used(block));
+                }
             }
+            prop_assert_eq!(cache.prefetched(), plain.prefetched);
             prop_assert_eq!(cache.len() as usize, plain.cached.len());
             let probe = random_range(prng, &spec);
             let is_there = |block: u64| plain.valid(block).is_some_and(|v| v.contains_key(&block));
@@ -142,6 +182,31 @@ fn whole_cache_blocks_hit_as_keys_do_under_every_policy() {
             assert_eq!(is_hit, keyed.process(key), "{}", row.name);
         }
         assert!(cache.reads().hits > 1_000);
+    }
+}
+
+#[test]
+fn every_prefetched_block_is_read_or_lost_or_still_there_under_every_policy() {
+    for row in POLICIES {
+        let spec = ReadCacheSpec { policy: row.policy, ..ReadCacheSpec::tr03(50) };
+        let mut cache = ReadCache::new(spec);
+        let prng = &mut Prng::new(3, row.name);
+        for key in keys(11, 120, 20_000) {
+            read(&mut cache, range(key * 8 + prng.below(8), 4));
+            if prng.chance(0.2) {
+                let kind = PrefetchKind::ALL[prng.below(4) as usize];
+                cache.prefetch(range(prng.below(1_200), 1 + prng.below(40)), kind);
+            }
+        }
+        let tally = cache.prefetched();
+        let there = |counts: PrefetchCounts| counts.brought - counts.used - counts.wasted;
+        let expected: u64 = PrefetchKind::ALL.iter().map(|&kind| there(tally[kind])).sum();
+        assert!(PrefetchKind::ALL.iter().all(|&kind| tally[kind].wasted > 100), "{}", row.name);
+        // A read of everything uses what is still there.
+        cache.access(range(0, 1_300), Op::Read, &mut Vec::new());
+        let used = |tally: PrefetchTally| PrefetchKind::ALL.iter().map(|&k| tally[k].used).sum();
+        let (before, after): (u64, u64) = (used(tally), used(cache.prefetched()));
+        assert_eq!(after - before, expected, "{}", row.name);
     }
 }
 

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use freewheel_model::cache::{
-    CachePolicy, CacheRequest, ConditionalSpec, DestageOrder, DiskRequest, OpportunisticSpec,
-    PrefetchSpec, Purpose, ReadCacheSpec, StorageCache, StorageCacheSpec, WriteBufferSpec,
+    AmpSpec, CacheCounts, CachePolicy, CacheRequest, ConditionalSpec, DestageOrder, DiskRequest,
+    OpportunisticSpec, PrefetchCounts, PrefetchKind, PrefetchSpec, Purpose, ReadCacheSpec,
+    StorageCache, StorageCacheSpec, WriteBufferSpec,
 };
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 
@@ -39,6 +40,7 @@ fn buffer_of(capacity: u32) -> WriteBufferSpec {
         order: DestageOrder::default(),
         max_age: Some(SimDuration::from_ms(500)),
         is_volatile: true,
+        destages_in_gaps: false,
     }
 }
 
@@ -63,7 +65,11 @@ struct System {
 
 impl System {
     fn new(spec: StorageCacheSpec) -> Self {
-        let cache = StorageCache::new(spec, CAPACITY);
+        Self::of(spec, CAPACITY.get())
+    }
+
+    fn of(spec: StorageCacheSpec, capacity: u64) -> Self {
+        let cache = StorageCache::new(spec, Blocks::new(capacity));
         Self { cache, queue: VecDeque::new(), answered: Vec::new(), done: Vec::new(), now: 0 }
     }
 
@@ -223,6 +229,171 @@ fn a_read_of_written_blocks_needs_no_disk_and_fetches_only_what_is_between() {
     assert_eq!(system.done, [(Purpose::Fetch, 16, 4)]);
 }
 
+#[test]
+fn what_prefetching_was_worth_is_counted_block_by_block() {
+    let prefetch = PrefetchSpec::ReadAhead { amount: Blocks::new(16) };
+    let opportunistic =
+        OpportunisticSpec { read_ahead: Blocks::new(32), ..OpportunisticSpec::default() };
+    let spec = StorageCacheSpec {
+        read: cache_of(4),
+        prefetch_buffer: Some(cache_of(4)),
+        prefetch,
+        opportunistic,
+        ..bare()
+    };
+    let mut system = System::new(spec);
+    system.arrive(read(0, 8, 1));
+    assert!(system.step());
+    // The read-ahead of blocks 8 to 23 is on its way: 4 of them are used, by a late read.
+    system.arrive(read(8, 4, 2));
+    system.run();
+    let counts = |system: &System, kind| system.cache.counts().prefetch[kind];
+    let ahead = PrefetchCounts { brought: 16, used: 4, wasted: 0, late_reads: 1 };
+    assert_eq!(counts(&system, PrefetchKind::WithReads), ahead);
+    // An idle disk has read on to block 39. A read of 12 blocks finds 4 of them in their buffer.
+    system.arrive(read(16, 12, 3));
+    let idle = PrefetchCounts { brought: 16, used: 4, wasted: 0, late_reads: 0 };
+    assert_eq!(counts(&system, PrefetchKind::Idle), idle);
+    // A write of blocks that nobody read makes their prefetch a waste; so does their eviction.
+    system.arrive(write(12, 2, 4));
+    system.run();
+    let ahead = PrefetchCounts { used: 12, wasted: 2, ..ahead };
+    assert_eq!(counts(&system, PrefetchKind::WithReads), ahead);
+    system.arrive(read(1_000, 32, 5));
+    system.run();
+    let PrefetchCounts { brought, used, wasted, .. } = counts(&system, PrefetchKind::WithReads);
+    // Of blocks 12 to 15, 14 and 15 are gone; and the 16 behind the last read are there.
+    assert_eq!((brought, used, wasted), (32, 12, 4));
+}
+
+/// AMP in front of a read cache of this many cache blocks.
+fn with_amp(capacity: u32) -> System {
+    let prefetch = PrefetchSpec::Amp(AmpSpec::DEFAULT);
+    System::of(StorageCacheSpec { read: cache_of(capacity), prefetch, ..bare() }, 4_000_000)
+}
+
+/// Reads of 8 blocks, each with time for `steps` of the disk behind it.
+fn reads(system: &mut System, starts: impl IntoIterator<Item = u64>, steps: u32) {
+    for start in starts {
+        let tag = system.cache.counts().reads;
+        system.arrive(read(start, 8, tag));
+        (0..steps).for_each(|_| _ = system.step());
+    }
+}
+
+#[test]
+fn amp_serves_a_sequential_stream_from_memory_and_leaves_random_reads_alone() {
+    // The disk does an access while the stream reads ten times.
+    let mut system = with_amp(2_000);
+    reads(&mut system, [0, 8], 3);
+    for n in 2..2_000 {
+        reads(&mut system, [8 * n], u32::from(n % 10 == 0));
+    }
+    system.run();
+    let counts = system.cache.counts();
+    let PrefetchCounts { brought, used, wasted, late_reads } =
+        counts.prefetch[PrefetchKind::WithReads];
+    assert_eq!((counts.read_misses, wasted), (2, 0), "the two reads that show the stream");
+    assert!(used == 1_998 * 8 && brought - used <= 2 * 2_048, "{counts:?}");
+    // Once the distance is learned, no read waits.
+    assert!((1..100).contains(&late_reads), "{counts:?}");
+    reads(&mut system, (0..1_000).map(|n| n * 7_919 % 1_000 * 800 + 100_000), 2);
+    let random = system.cache.counts();
+    assert_eq!(random.read_misses - counts.read_misses, 1_000);
+    assert_eq!(random.prefetched_blocks, counts.prefetched_blocks);
+}
+
+#[test]
+fn amp_wastes_less_than_a_fixed_amount_when_many_streams_share_a_small_cache() {
+    // 40 streams turn about in a cache of 160 blocks of 4 KiB: there is room for 16 KiB of each.
+    let turns = |prefetch| {
+        let spec = StorageCacheSpec { read: cache_of(160), prefetch, ..bare() };
+        let mut system = System::of(spec, 4_000_000);
+        let starts = (0..400).flat_map(|n| (0..40).map(move |stream| stream * 50_000 + 8 * n));
+        reads(&mut system, starts, 3);
+        system.cache.counts()
+    };
+    let fixed = turns(PrefetchSpec::ReadAhead { amount: Blocks::new(64) });
+    let amp = turns(PrefetchSpec::Amp(AmpSpec::DEFAULT));
+    let wasted = |counts: CacheCounts| counts.prefetch[PrefetchKind::WithReads].wasted;
+    assert!(wasted(amp) * 10 < wasted(fixed), "{amp:?} {fixed:?}");
+    assert!(amp.read_misses * 2 < fixed.read_misses, "{amp:?} {fixed:?}");
+}
+
+#[test]
+fn a_stream_that_pauses_goes_on_with_a_smaller_set() {
+    let mut system = with_amp(400);
+    reads(&mut system, (0..100).map(|n| 8 * n), 3);
+    let set = |system: &System| {
+        let (.., blocks) = system.done.iter().rfind(|done| done.0 == Purpose::ReadAhead).unwrap();
+        *blocks
+    };
+    let before = set(&system);
+    assert!(before > 64, "the stream has grown: {before}");
+    // Ten others take the whole cache meanwhile.
+    reads(&mut system, (0..1_000).map(|n| 1_000_000 + n % 10 * 100_000 + n / 10 * 8), 3);
+    let misses = system.cache.counts().read_misses;
+    reads(&mut system, (100..102).map(|n| 8 * n), 3);
+    assert_eq!(system.cache.counts().read_misses, misses + 1, "its blocks were evicted");
+    assert!(set(&system) < before, "{} {before}", set(&system));
+}
+
+#[test]
+fn blocks_that_pass_count_as_what_they_were_read_for() {
+    for (just_in_time_seek, kind) in
+        [(false, PrefetchKind::FreeBlocks), (true, PrefetchKind::JustInTimeSeek)]
+    {
+        let opportunistic = OpportunisticSpec {
+            free_blocks: true,
+            just_in_time_seek,
+            ..OpportunisticSpec::default()
+        };
+        let spec = StorageCacheSpec { read: cache_of(8), opportunistic, ..bare() };
+        let mut system = System::new(spec);
+        system.arrive(read(16, 8, 1));
+        let fetch = system.next().unwrap();
+        let free = 8..16;
+        system.cache.ended(&fetch, std::slice::from_ref(&free), at(1));
+        system.collect();
+        system.arrive(read(12, 8, 2));
+        let counts = system.cache.counts();
+        let expected = PrefetchCounts { brought: 8, used: 4, wasted: 0, late_reads: 0 };
+        assert_eq!((counts.prefetch[kind], counts.read_misses), (expected, 1));
+    }
+}
+
+#[test]
+fn a_flush_waits_for_the_writes_before_it_alone_though_others_never_cease() {
+    let full = WriteBufferSpec { high_mark: 1.0, low_mark: 1.0, max_age: None, ..buffer_of(16) };
+    let mut system = System::new(StorageCacheSpec { write: Some(full), ..bare() });
+    (0..4).for_each(|n| system.arrive(write(n * 16, 8, n)));
+    let point = system.cache.flush_point().unwrap();
+    let mut steps = 0;
+    while !system.cache.is_flushed(point) {
+        assert!(steps < 8, "four destages are enough: {:?}", system.done);
+        // Blocks of the flush are written again, and others, as fast as the disk destages.
+        system.arrive(write(steps % 4 * 16, 8, 100 + steps));
+        system.arrive(write(1_000 + steps * 16, 8, 200 + steps));
+        assert!(system.step());
+        steps += 1;
+    }
+    assert!(!system.cache.is_short(), "what came later has the time of its age");
+    assert!(system.cache.flush_point().is_some());
+}
+
+#[test]
+fn a_trim_saves_the_destages_of_what_it_forgets() {
+    let spec = StorageCacheSpec { read: cache_of(8), write: Some(buffer_of(8)), ..bare() };
+    let mut system = System::new(spec);
+    system.arrive(write(0, 16, 1));
+    system.arrive(CacheRequest { op: Op::Trim, ..read(4, 12, 2) });
+    assert_eq!(system.answered, [1, 2]);
+    system.now = 600;
+    system.run();
+    assert_eq!(system.done, [(Purpose::Destage, 0, 4)]);
+    assert!(system.cache.flush_point().is_none());
+}
+
 /// Every feature at once, chosen by the seed.
 fn any(prng: &mut Prng) -> StorageCacheSpec {
     let blocks = |n| Blocks::new(n);
@@ -233,7 +404,8 @@ fn any(prng: &mut Prng) -> StorageCacheSpec {
         PrefetchSpec::LargeFetchUnit { unit: blocks(64) },
         PrefetchSpec::ReadAhead { amount: blocks(40) },
         PrefetchSpec::Conditional(conditional),
-    ][prng.below(4) as usize];
+        PrefetchSpec::Amp(AmpSpec::DEFAULT),
+    ][prng.below(5) as usize];
     let opportunistic = OpportunisticSpec {
         read_ahead: blocks(prng.below(2) * 100),
         free_blocks: true,
@@ -277,5 +449,8 @@ fn every_request_is_answered_once_whatever_the_order_of_events() {
         assert_eq!(counts.reads + counts.writes, 300);
         let fetches = system.done.iter().filter(|done| done.0 == Purpose::Fetch).count();
         assert_eq!(counts.read_misses, fetches as u64);
+        for counts in PrefetchKind::ALL.map(|kind| counts.prefetch[kind]) {
+            assert!(counts.used + counts.wasted <= counts.brought, "seed {seed}: {counts:?}");
+        }
     }
 }

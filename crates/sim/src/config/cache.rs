@@ -1,8 +1,8 @@
 //! What an experiment says of the storage system's cache in front of each drive.
 
 use freewheel_model::cache::{
-    CachePolicy, ConditionalSpec, DestageOrder, OpportunisticSpec, PrefetchSpec, ReadCacheSpec,
-    StorageCacheSpec, WriteBufferSpec,
+    AmpSpec, CachePolicy, ConditionalSpec, DestageOrder, OpportunisticSpec, PrefetchSpec,
+    ReadCacheSpec, StorageCacheSpec, WriteBufferSpec,
 };
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, SimDuration};
 use schemars::JsonSchema;
@@ -68,6 +68,30 @@ pub enum PrefetchConfig {
         #[serde(default)]
         backward: bool,
     },
+    /// An amount, and how early it is fetched, that each sequential stream learns (AMP).
+    Amp {
+        /// The first amount of a stream, at least 4 KiB.
+        #[serde(default = "amp_initial")]
+        initial: Bytes,
+        /// Most of one prefetch.
+        #[serde(default = "amp_maximum")]
+        maximum: Bytes,
+        /// Streams that are known at a time.
+        #[serde(default = "amp_streams")]
+        streams: u32,
+    },
+}
+
+const fn amp_initial() -> Bytes {
+    AmpSpec::DEFAULT.initial.bytes()
+}
+
+const fn amp_maximum() -> Bytes {
+    AmpSpec::DEFAULT.maximum.bytes()
+}
+
+const fn amp_streams() -> u32 {
+    AmpSpec::DEFAULT.streams as u32
 }
 
 const fn one() -> u32 {
@@ -112,6 +136,13 @@ pub struct WriteBufferConfig {
     pub max_age: Option<SimDuration>,
     /// Whether a power cut loses its data. Then flushes wait for destages.
     pub volatile: bool,
+    /// Whether blocks that pass under the head while it waits for a client's data are written, too.
+    #[serde(skip_serializing_if = "is_false")]
+    pub destage_in_gaps: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// Which block of a write buffer goes first.
@@ -151,6 +182,7 @@ impl Default for WriteBufferConfig {
             order: DestageOrderConfig::Lrw,
             max_age: Some(SimDuration::from_secs(30)),
             volatile: false,
+            destage_in_gaps: false,
         }
     }
 }
@@ -221,6 +253,12 @@ impl CacheConfig {
         self.write_buffer.map_or(Ok(()), |buffer| buffer.check(unit))
     }
 
+    /// Buffer blocks of destages in gaps, if there are any.
+    pub(crate) fn gaps_block(&self) -> Option<Blocks> {
+        let destages_in_gaps = self.write_buffer.is_some_and(|buffer| buffer.destage_in_gaps);
+        destages_in_gaps.then(|| blocks(self.block_size))
+    }
+
     fn read_cache(&self, size: Bytes) -> ReadCacheSpec {
         ReadCacheSpec {
             policy: self.policy,
@@ -259,6 +297,9 @@ impl PrefetchConfig {
         let (key, value) = match *self {
             Self::LargeFetchUnit { unit } => ("unit", unit),
             Self::Conditional { segment, .. } => ("segment", segment),
+            Self::Amp { initial, maximum, streams } => {
+                return check_amp(initial, maximum, streams);
+            }
             Self::Off | Self::ReadAhead { .. } => return Ok(()),
         };
         if value.get() == 0 || !value.get().is_multiple_of(BLOCK_BYTES) {
@@ -281,8 +322,31 @@ impl PrefetchConfig {
                     ..ConditionalSpec::tr03(blocks(segment))
                 })
             }
+            Self::Amp { initial, maximum, streams } => PrefetchSpec::Amp(AmpSpec {
+                initial: blocks(initial),
+                maximum: blocks(maximum),
+                streams: streams as usize,
+            }),
         }
     }
+}
+
+/// Streams are searched one by one, so there may not be many.
+const STREAMS_MAX: u32 = 4096;
+
+fn check_amp(initial: Bytes, maximum: Bytes, streams: u32) -> Result<(), String> {
+    if initial.get() < 4096 {
+        return Err(format!("`prefetch.initial` is {initial}: at least 4KiB are needed"));
+    }
+    if maximum < initial {
+        return Err(format!(
+            "`prefetch.maximum` is {maximum}: at least `initial`, {initial}, is needed"
+        ));
+    }
+    if !(1..=STREAMS_MAX).contains(&streams) {
+        return Err(format!("`prefetch.streams` is {streams}: 1 to {STREAMS_MAX} are allowed"));
+    }
+    Ok(())
 }
 
 impl OpportunisticConfig {
@@ -322,6 +386,7 @@ impl WriteBufferConfig {
             order,
             max_age: self.max_age,
             is_volatile: self.volatile,
+            destages_in_gaps: self.destage_in_gaps,
         }
     }
 }

@@ -26,7 +26,7 @@ use self::fleet::Member;
 use self::reporting::{REPORT_EVERY, REPORT_EVERY_DECIDED, Reporting};
 use crate::arm_executor::{ArmExecutor, SeekErrors};
 use crate::background::{Background, FreeblockConfig, STALLED_REQUESTS_MAX, Unfinished, UntilDone};
-use crate::cached::CachedDevice;
+use crate::cached::{CacheQueue, CachedDevice};
 use crate::completion::Completion;
 use crate::config::{
     ArrayConfig, CacheConfig, ConfigError, DRIVES_MAX, HostConfig, Layout, PostmarkCleaner,
@@ -35,6 +35,7 @@ use crate::config::{
 };
 use crate::device::{Device, Mechanics, WholeDrive};
 use crate::engine::{self, Arm, VolumeZones};
+use crate::gap_destages::GapDestages;
 use crate::host::HostDevice;
 use crate::library;
 use crate::postmark::{FreeReads, NoFreeReads, PostmarkSpec, cleaning_task};
@@ -115,7 +116,7 @@ impl Experiment {
         config.scheduler.build()?;
         check_freeblock(config, &spec, &drive, &striping)?;
         check_external(config)?;
-        check_cache(config)?;
+        check_cache(config, &spec)?;
         check_sectors(config, &spec)?;
         postmark_spec(config, &spec, &drive, &striping)?;
         check_workload(&config.workload, None, striping.blocks())
@@ -135,7 +136,7 @@ impl Experiment {
         config.scheduler.build()?;
         check_freeblock(&config, &spec, &drive, &striping)?;
         check_external(&config)?;
-        check_cache(&config)?;
+        check_cache(&config, &spec)?;
         check_sectors(&config, &spec)?;
         let postmark = postmark_spec(&config, &spec, &drive, &striping)?;
         check_workload(&config.workload, trace.as_ref(), striping.blocks())?;
@@ -427,7 +428,11 @@ impl Experiment {
         let (drive, arms) = (&self.drive, self.striping.arms());
         let some = !planners.is_empty();
         assert!(!some || planners.len() == arms as usize, "a planner for each of {arms} arms");
-        let mut planners = planners.into_iter();
+        let gaps = self.gap_destages()?;
+        assert!(!some || gaps.is_empty(), "an arm has one planner");
+        let mut own = gaps.clone();
+        let own = own.iter_mut().map(|gaps| gaps as &mut dyn Planner);
+        let mut planners = planners.into_iter().chain(own);
         let same_track =
             self.config.freeblock.as_ref().map_or(SameTrack::Distinct, |f| f.same_track);
         let mut executor = |arm| {
@@ -440,20 +445,34 @@ impl Experiment {
         let zones = VolumeZones::new(self.spec.zoned.as_ref(), drive, &self.striping);
         if !self.has_electronics() {
             let device = |arm| Ok(Mechanics::new(drive, executor(arm)));
-            return self.tally_arms(self.arms(drive, device)?, zones, source, observer);
+            let arms = self.arms(drive, device)?;
+            return self.tally_arms(arms, gaps, zones, source, observer);
         }
         let electronics = self.spec.electronics.with_processing(self.spec.overhead);
         let outside = drive.with_overhead(electronics.command_overhead());
         // All units share one drive.
         let inside = Arc::new(drive.with_overhead(ByOp::default()));
         let device = |arm| Ok(WholeDrive::new(Unit::new(&inside, &electronics)?, executor(arm)));
-        self.tally_arms(self.arms(&Arc::new(outside), device)?, zones, source, observer)
+        let arms = self.arms(&Arc::new(outside), device)?;
+        self.tally_arms(arms, Vec::new(), zones, source, observer)
+    }
+
+    /// Destages in gaps of every arm; empty without any.
+    fn gap_destages(&self) -> Result<Vec<GapDestages>, ConfigError> {
+        let block = self.config.cache.as_ref().and_then(CacheConfig::gaps_block);
+        let Some(block) = block else { return Ok(Vec::new()) };
+        let gaps = |_| {
+            GapDestages::new(&self.drive, block)
+                .map_err(|error| ConfigError::Cache { message: error.to_string() })
+        };
+        (0..self.striping.arms()).map(gaps).collect()
     }
 
     /// Runs arms, behind the storage system's cache if there is one.
     fn tally_arms<D: Device, S: Source>(
         &self,
         mut arms: Vec<Arm<D>>,
+        gaps: Vec<GapDestages>,
         zones: Option<VolumeZones>,
         source: &mut S,
         observer: Observer<'_>,
@@ -461,7 +480,8 @@ impl Experiment {
         let Some(cache) = &self.config.cache else {
             return Ok(engine::tally(&self.striping, zones, &mut arms, source, observer)?);
         };
-        let cached = arms.into_iter().map(|arm| self.cached(arm, cache));
+        let gaps = gaps.into_iter().map(Some).chain(std::iter::repeat(None));
+        let cached = arms.into_iter().zip(gaps).map(|(arm, gaps)| self.cached(arm, cache, gaps));
         let mut arms = cached.collect::<Result<Vec<_>, _>>()?;
         Ok(engine::tally(&self.striping, zones, &mut arms, source, observer)?)
     }
@@ -471,11 +491,17 @@ impl Experiment {
         &self,
         arm: Arm<D>,
         config: &CacheConfig,
+        gaps: Option<GapDestages>,
     ) -> Result<Arm<CachedDevice<D>>, ConfigError> {
         let Arm { drive, policy, device } = arm;
         let cache = StorageCache::new(config.spec(), drive.blocks());
-        let policies = [policy, self.config.scheduler.build()?];
-        let device = CachedDevice::new(device, &drive, cache, config.queue_depth, policies);
+        let queue = CacheQueue {
+            depth: config.queue_depth,
+            sectors: sector(&self.config, &self.spec).sectors(),
+            policies: [policy, self.config.scheduler.build()?],
+            gaps,
+        };
+        let device = CachedDevice::new(device, &drive, cache, queue);
         Ok(Arm { drive, policy: PolicySpec::Fcfs.build()?, device })
     }
 
@@ -524,7 +550,7 @@ impl Experiment {
     }
 }
 
-fn check_cache(config: &SimConfig) -> Result<(), ConfigError> {
+fn check_cache(config: &SimConfig, spec: &DriveSpec) -> Result<(), ConfigError> {
     let Some(cache) = &config.cache else { return Ok(()) };
     let beside = [("freeblock", config.freeblock.is_some()), ("host", config.host.is_some())];
     if let Some((table, _)) = beside.iter().find(|(_, is_there)| *is_there) {
@@ -533,6 +559,21 @@ fn check_cache(config: &SimConfig) -> Result<(), ConfigError> {
     }
     if matches!(config.workload, Workload::Postmark(_)) {
         let message = "PostMark has a log and a cache of its own; leave `cache` out".into();
+        return Err(ConfigError::Cache { message });
+    }
+    let refuses = spec.zoned.is_some_and(|zoned| zoned.kind == ZonedKind::HostManaged);
+    let why = match () {
+        () if cache.gaps_block().is_none() => None,
+        () if config.has_electronics(spec) => {
+            Some("needs `electronics = false`: a drive's own buffer and queue leave no gaps to use")
+        }
+        () if refuses => Some(
+            "does not go with a host-managed drive: it takes writes at the write pointers of its zones alone",
+        ),
+        () => None,
+    };
+    if let Some(why) = why {
+        let message = format!("`write_buffer.destage_in_gaps` {why}");
         return Err(ConfigError::Cache { message });
     }
     cache.check().map_err(|message| ConfigError::Cache { message })

@@ -1,0 +1,89 @@
+//! Ranges of blocks that are found by what they overlap.
+//!
+//! Ranges may overlap each other. One that overlaps `wanted` begins before the end of `wanted`, and no
+//! earlier than the longest range before its start:
+//!
+//! ```text
+//!            |<- longest ->|
+//!            [-- searched -------------)
+//!                          [- wanted --)
+//! ```
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Ranges, each with a number that tells equal starts apart.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RangeIndex {
+    ends: BTreeMap<(u64, u32), u64>,
+    /// Length of the longest range ever added.
+    longest: u64,
+}
+
+impl RangeIndex {
+    #[inline]
+    pub fn insert(&mut self, range: &Range<u64>, number: u32) {
+        self.longest = self.longest.max(range.end - range.start);
+        self.ends.insert((range.start, number), range.end);
+    }
+
+    #[inline]
+    pub fn remove(&mut self, start: u64, number: u32) {
+        let end = self.ends.remove(&(start, number));
+        assert!(end.is_some(), "a range from {start} on with number {number}");
+    }
+
+    /// Calls `found` with each range that overlaps `wanted`, and its number, in ascending order.
+    #[inline]
+    pub fn overlapping(&self, wanted: &Range<u64>, mut found: impl FnMut(Range<u64>, u32)) {
+        if self.ends.is_empty() {
+            return;
+        }
+        let from = wanted.start.saturating_sub(self.longest);
+        for (&(start, number), &end) in self.ends.range((from, 0)..(wanted.end, 0)) {
+            if end > wanted.start {
+                found(start..end, number);
+            }
+        }
+    }
+
+    /// Whether some range overlaps `wanted`.
+    pub fn overlaps(&self, wanted: &Range<u64>) -> bool {
+        let mut any = false;
+        self.overlapping(wanted, |_, _| any = true);
+        any
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use freewheel_units::Prng;
+
+    use super::*;
+
+    #[test]
+    fn ranges_found_are_those_of_a_look_at_every_one() {
+        let prng = &mut Prng::new(1, "range index");
+        let (mut index, mut all) = (RangeIndex::default(), Vec::new());
+        for number in 0..2_000 {
+            let start = prng.below(500);
+            let range = start..start + 1 + prng.below(30);
+            if prng.chance(0.45) && !all.is_empty() {
+                let at = prng.below(all.len() as u64) as usize;
+                let (old, its): (Range<u64>, u32) = all.swap_remove(at);
+                index.remove(old.start, its);
+            } else {
+                index.insert(&range, number);
+                all.push((range.clone(), number));
+            }
+            let mut found = Vec::new();
+            index.overlapping(&range, |range, number| found.push((range, number)));
+            let overlaps = |other: &Range<u64>| other.start < range.end && range.start < other.end;
+            let mut expected = all.clone();
+            expected.retain(|(other, _)| overlaps(other));
+            expected.sort_by_key(|(other, number)| (other.start, *number));
+            assert_eq!(found, expected);
+            assert_eq!(index.overlaps(&range), !expected.is_empty());
+        }
+    }
+}
