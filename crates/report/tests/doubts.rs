@@ -35,7 +35,7 @@ fn studied(lines: &[String], change: impl FnOnce(&mut StudyOptions)) -> StudyRep
     let mut file = tempfile::Builder::new().suffix(".csv").tempfile().unwrap();
     file.write_all((HEADER.to_owned() + &lines.concat()).as_bytes()).unwrap();
     let trace = TraceWorkload { file: file.path().into(), ..TraceWorkload::default() };
-    let mut options = StudyOptions::new(trace, "atlas10k");
+    let mut options = StudyOptions { changes: false, ..StudyOptions::new(trace, "atlas10k") };
     (options.policies, options.scrub) = (vec![PolicySpec::Fcfs], false);
     change(&mut options);
     StudyReport::new(study(&options, &|_| {}).unwrap())
@@ -320,7 +320,7 @@ fn what_is_widened_is_counted_over_the_device_that_is_studied() {
             device: Some(device),
             ..TraceWorkload::default()
         };
-        let mut options = StudyOptions::new(trace, "atlas10k");
+        let mut options = StudyOptions { changes: false, ..StudyOptions::new(trace, "atlas10k") };
         (options.policies, options.scrub) = (vec![PolicySpec::Fcfs], false);
         study(&options, &|_| {}).unwrap().trace.info.widened
     };

@@ -27,7 +27,7 @@ fn options(text: &str) -> (tempfile::NamedTempFile, StudyOptions) {
     let mut file = tempfile::Builder::new().suffix(".csv").tempfile().unwrap();
     file.write_all(text.as_bytes()).unwrap();
     let trace = TraceWorkload { file: file.path().into(), ..TraceWorkload::default() };
-    (file, StudyOptions::new(trace, "atlas10k"))
+    (file, StudyOptions { changes: false, ..StudyOptions::new(trace, "atlas10k") })
 }
 
 fn studied(text: &str, change: impl FnOnce(&mut StudyOptions)) -> StudyReport {
@@ -125,7 +125,7 @@ fn recorded(name: &str, drive: &str) -> StudyReport {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/recorded");
     let file = format!("{folder}/{name}.csv.zst").into();
     let trace = TraceWorkload { file, fit: Fit::Scale, ..TraceWorkload::default() };
-    let options = StudyOptions { scrub: false, ..StudyOptions::new(trace, drive) };
+    let options = StudyOptions { scrub: false, changes: false, ..StudyOptions::new(trace, drive) };
     StudyReport::new(study(&options, &|_| {}).unwrap())
 }
 
@@ -323,7 +323,7 @@ fn the_time_of_a_scrub_is_said_and_leaves_the_load_as_it_is() {
 fn what_becomes_of_the_latency_of_a_recorded_load_is_what_a_direct_run_says() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/recorded/pgbench-ext4.csv.zst");
     let trace = TraceWorkload { file: file.into(), fit: Fit::Scale, ..TraceWorkload::default() };
-    let mut options = StudyOptions::new(trace, "atlas10k");
+    let mut options = StudyOptions { changes: false, ..StudyOptions::new(trace, "atlas10k") };
     options.policies = vec![PolicySpec::Fcfs];
     let study = StudyReport::new(study(&options, &|_| {}).unwrap());
     let (estimate, arm) = (study.study.scrub.as_ref().unwrap(), scrub_of(&study));

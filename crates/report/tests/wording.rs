@@ -27,7 +27,7 @@ fn of_lines(lines: impl Iterator<Item = String>, scrub: bool) -> StudyReport {
     let mut file = tempfile::Builder::new().suffix(".csv").tempfile().unwrap();
     file.write_all((header.to_owned() + &lines.collect::<String>()).as_bytes()).unwrap();
     let trace = TraceWorkload { file: file.path().into(), ..TraceWorkload::default() };
-    let mut options = StudyOptions::new(trace, "atlas10k");
+    let mut options = StudyOptions { changes: false, ..StudyOptions::new(trace, "atlas10k") };
     options.policies = vec![PolicySpec::Fcfs, PolicySpec::Sptf];
     (options.scrub, options.scrub_effort) = (scrub, SimDuration::from_ms(2_000));
     StudyReport::new(study(&options, &|_| {}).unwrap())

@@ -14,7 +14,7 @@ use freewheel_sim::library;
 use freewheel_sim::source::{Fit, PlacementError, REPLAY_WINDOW};
 use freewheel_sim::{Completion, RunResult};
 use freewheel_trace::{Character, Characterizer, Record, TraceReader};
-use freewheel_units::{BLOCK_BYTES, Blocks, SimDuration};
+use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, SimDuration};
 use rayon::prelude::*;
 use serde::Serialize;
 use thiserror::Error;
@@ -257,18 +257,8 @@ pub fn study_watched(
         let scrub = || estimate(experiment.clone(), &options.trace, effort, around, &report);
         (options.scrub && is_enough).then(scrub).transpose()
     };
-    let changes = || {
-        let report = |done, total| progress(StudyProgress::Changing { done, total });
-        let base = config(&options, baseline);
-        let setting = Setting {
-            storage_used: experiment.trace_space(),
-            drive_queue: own_queue.map(|queue| queue.depth),
-        };
-        let changes = || try_changes(&base, &trace.info, &catalogue(&setting), &report);
-        (options.changes && is_enough).then(changes).transpose()
-    };
-    let (scrub, (runs, changes)) = rayon::join(scrub, || rayon::join(runs, changes));
-    let (scrub, runs, changes) = (scrub?, runs?, changes?);
+    let (scrub, runs) = rayon::join(scrub, runs);
+    let (scrub, runs) = (scrub?, runs?);
     let place_time = place_time(&experiment)?;
     let mut study = Study {
         schema_version: 1,
@@ -281,13 +271,32 @@ pub fn study_watched(
         runs,
         scrub,
         place_time,
-        changes,
+        changes: None,
     };
     // A shingled drive may have refused most of them.
     if study.baseline().result.response.count < REQUESTS_MIN {
         study.scrub = None;
+    } else if study.options.changes {
+        study.changes = Some(changes(&study, baseline, own_queue, progress)?);
     }
     Ok(study)
+}
+
+/// Tries what would help the baseline.
+fn changes(
+    study: &Study,
+    baseline: RequestOrder,
+    own_queue: Option<QueueSpec>,
+    progress: ProgressSink<'_>,
+) -> Result<Changes, ConfigError> {
+    let report = |done, total| progress(StudyProgress::Changing { done, total });
+    let setting = Setting {
+        storage_used: Bytes::new(study.trace_space_bytes),
+        drive_queue: own_queue.map(|queue| queue.depth),
+        has_growing_queue: study.has_growing_queue(),
+    };
+    let base = config(&study.options, baseline);
+    try_changes(&base, &study.trace.info, &catalogue(&setting), &report)
 }
 
 /// FCFS, and then each of the others once.

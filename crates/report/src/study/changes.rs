@@ -2,7 +2,7 @@
 
 use freewheel_study::Study;
 use freewheel_study::changes::{ChangeCost, Changes, Combination, Effect, Part, Tried};
-use freewheel_units::{Bytes, grouped};
+use freewheel_units::grouped;
 use maud::{Markup, html};
 
 use crate::finding::{Confidence, Finding, Topic, Unit};
@@ -210,14 +210,11 @@ fn signed(share: f64) -> String {
 }
 
 fn cost(cost: &ChangeCost) -> String {
-    let size = |bytes: &Bytes| bytes.human();
     match cost {
         ChangeCost::Setting => "a setting".into(),
         ChangeCost::Software => "software in the host".into(),
-        ChangeCost::Memory { bytes } => format!("{} of memory", size(bytes)),
-        ChangeCost::NonVolatileMemory { bytes } => {
-            format!("{} of non-volatile memory", size(bytes))
-        }
+        ChangeCost::Memory { .. } => "memory".into(),
+        ChangeCost::NonVolatileMemory { .. } => "non-volatile memory".into(),
         ChangeCost::Drives { more: 1 } => "1 more drive".into(),
         ChangeCost::Drives { more } => format!("{more} more drives"),
     }

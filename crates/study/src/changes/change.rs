@@ -1,6 +1,6 @@
 //! Changes of a storage system: what each is called, costs, and does to an experiment.
 
-use freewheel_model::cache::CachePolicy;
+use freewheel_model::cache::{AmpSpec, CachePolicy};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::config::{
     CacheConfig, OpportunisticConfig, PrefetchConfig, SimConfig, WriteBufferConfig,
@@ -193,6 +193,7 @@ fn prefetch_title(with_misses: &PrefetchConfig, opportunistic: &OpportunisticCon
         PrefetchConfig::Off => "Prefetch in idle time".into(),
         PrefetchConfig::LargeFetchUnit { unit } => format!("Fetch units of {}", unit.human()),
         PrefetchConfig::ReadAhead { amount } => format!("Read-ahead of {}", amount.human()),
+        PrefetchConfig::Amp { .. } => "Adaptive prefetch (AMP)".into(),
         PrefetchConfig::Conditional { segment, .. } => {
             format!("Sequential prefetch, segments of {}", segment.human())
         }
@@ -208,11 +209,14 @@ pub struct Setting {
     pub storage_used: Bytes,
     /// Commands that the drive may have in its queue now; none without a queue of its own.
     pub drive_queue: Option<u32>,
+    /// Whether more requests wait with every second. Then their order hardly matters, and a policy in front
+    /// of the drive would have to look through all of them.
+    pub has_growing_queue: bool,
 }
 
 /// The changes to try on a system, by part.
 pub fn catalogue(setting: &Setting) -> Vec<Change> {
-    let mut all = orders(setting.drive_queue);
+    let mut all = if setting.has_growing_queue { vec![] } else { orders(setting.drive_queue) };
     all.extend(read_caches(setting.storage_used));
     all.extend(prefetches());
     all.extend(write_buffers(setting.storage_used));
@@ -250,11 +254,17 @@ fn prefetches() -> Vec<Change> {
     let kib = Bytes::from_kib;
     let conditional = PrefetchConfig::conditional(kib(16));
     let idle = OpportunisticConfig::tr03();
+    let amp = PrefetchConfig::Amp {
+        initial: AmpSpec::DEFAULT.initial.bytes(),
+        maximum: AmpSpec::DEFAULT.maximum.bytes(),
+        streams: AmpSpec::DEFAULT.streams as u32,
+    };
     let none = OpportunisticConfig::default();
     let all = [
         (PrefetchConfig::LargeFetchUnit { unit: kib(64) }, none),
         (PrefetchConfig::ReadAhead { amount: kib(32) }, none),
         (conditional, none),
+        (amp, none),
         (PrefetchConfig::Off, idle),
         (PrefetchConfig::ReadAhead { amount: kib(32) }, idle),
         (conditional, idle),
