@@ -30,6 +30,8 @@ const HEAD_USE: [(&str, RGBColor); 6] = [
 ];
 const INK: RGBColor = RGBColor(0x1f, 0x29, 0x33);
 const FAINT: RGBColor = RGBColor(0x6b, 0x77, 0x85);
+/// Ink on a coloured bar, which stays dark when the page is dark: the page's style looks for the other one.
+const ON_BAR: RGBColor = RGBColor(0x1f, 0x29, 0x34);
 const GRID: RGBColor = RGBColor(0xe3, 0xe8, 0xee);
 const FONT: &str = "system-ui, sans-serif";
 
@@ -191,7 +193,8 @@ fn draw_bar(area: &Area<'_>, parts: &[(&str, RGBColor)], bar: &Bar, top: i32) ->
         area.draw(&Rectangle::new(corners, colour.filled()))?;
         if *share > 0.045 && bar.whole.is_finite() {
             let label = format!("{:.0} %", share / bar.whole * 100.0);
-            text(area, &label, (((left + right) / 2.0) as i32, top + 12), 13, INK, HPos::Center)?;
+            let middle = ((left + right) / 2.0) as i32;
+            text(area, &label, (middle, top + 12), 13, ON_BAR, HPos::Center)?;
         }
         left = right;
     }
