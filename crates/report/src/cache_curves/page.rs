@@ -10,7 +10,7 @@ use maud::{Markup, html};
 
 use super::rows::{self, Rows, Unit};
 use super::size_chart::{SizeChart, SizeLine, SizePoint, draw, legend};
-use super::words::{Conclusions, counted};
+use super::words::{Conclusions, columns, counted};
 use crate::page::{self, folded, prose, section, table, trace_name};
 
 pub(super) fn html(curves: &CacheCurves, conclusions: &Conclusions) -> String {
@@ -27,6 +27,9 @@ pub(super) fn html(curves: &CacheCurves, conclusions: &Conclusions) -> String {
             @if let Responses::Simulated(simulated) = &curves.responses {
                 (folded("Reads, writes and both", &all_responses(simulated)))
             }
+            @if curves.options.sample.is_none() {
+                (folded("Misses by byte", &by_byte(curves)))
+            }
             (folded("What is counted", &what_is_counted(curves)))
             (folded("Policies", &policies(curves)))
             (folded("Options", &options(curves)))
@@ -37,10 +40,15 @@ pub(super) fn html(curves: &CacheCurves, conclusions: &Conclusions) -> String {
 fn conclusion(conclusions: &Conclusions) -> Markup {
     let Conclusions { headline, details, cautions } = conclusions;
     html! {
-        p.headline { (headline) }
-        @for sentence in details { p { (sentence) } }
+        p.headline { (arrows(headline)) }
+        @for sentence in details { p { (arrows(sentence)) } }
         @for sentence in cautions { p.outside { (sentence) } }
     }
+}
+
+/// A page has more letters than a terminal.
+fn arrows(sentence: &str) -> String {
+    sentence.replace("->", "\u{2192}")
 }
 
 /// Number of a policy's colour: its place among all, so that it is the same on every page.
@@ -118,15 +126,18 @@ fn shown(rows: &Rows) -> Markup {
     table(&head, &rows.rows)
 }
 
+/// Misses, and the responses that a terminal shows.
 fn by_size(curves: &CacheCurves) -> Markup {
-    let by_byte = curves.options.sample.is_none();
     html! {
-        h3 { "Misses by " @if by_byte { "request" } @else { "cache block" } ", %" }
-        (shown(&rows::miss_ratios(curves, Unit::Main)))
-        @if by_byte {
-            h3 { "Misses by byte, %" }
-            (shown(&rows::miss_ratios(curves, Unit::Bytes)))
-        }
+        (shown(&rows::summary(curves)))
+        p.note { (columns(curves)) }
+    }
+}
+
+fn by_byte(curves: &CacheCurves) -> Markup {
+    html! {
+        (shown(&rows::miss_ratios(curves, Unit::Bytes)))
+        p.note { "In % of the bytes that reads ask for." }
     }
 }
 

@@ -174,7 +174,7 @@ pub(super) fn legend(lines: &[SizeLine], without_cache: bool) -> Markup {
     html! {
         ul.legend {
             @for line in lines {
-                li { span.swatch class={ "c" (line.colour) } {} (line.name) }
+                li { span class={ "swatch c" (line.colour) } {} (line.name) }
             }
             @if without_cache { li { span.swatch.without {} "no cache" } }
         }

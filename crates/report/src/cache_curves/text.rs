@@ -1,33 +1,20 @@
 //! The curves for a terminal.
 
-use freewheel_study::{CacheCurves, Responses};
+use freewheel_study::CacheCurves;
 
 use super::rows::{Rows, summary};
-use super::words::{Conclusions, counted};
+use super::words::{Conclusions, columns, counted};
+use crate::page::trace_name;
 
 pub(super) fn text(curves: &CacheCurves, conclusions: &Conclusions) -> String {
-    let mut text =
-        format!("{}\n{}\n\n{}\n", counted(curves), columns(curves), table(&summary(curves)));
+    let (name, table) = (trace_name(&curves.options.trace), table(&summary(curves)));
+    let mut text = format!("{name}: {}\n{}\n\n{table}\n", counted(curves), columns(curves));
     let Conclusions { headline, details, cautions } = conclusions;
     for sentence in std::iter::once(headline).chain(details).chain(cautions) {
         text += sentence;
         text.push('\n');
     }
     text
-}
-
-/// What the columns of the table are.
-fn columns(curves: &CacheCurves) -> String {
-    let misses = match curves.options.sample {
-        None => "Misses in % of the reads".to_owned(),
-        Some(share) => format!("Misses in % of the uses of cache blocks, from a sample of {share}"),
-    };
-    match &curves.responses {
-        Responses::Simulated(simulated) => {
-            format!("{misses}; response of reads from memory or {} in ms.", simulated.drive)
-        }
-        Responses::NoTiming { .. } | Responses::NotAsked => misses + ".",
-    }
 }
 
 /// Columns of numbers; the first is on the left.

@@ -9,7 +9,6 @@ use freewheel_units::{Bytes, grouped};
 use serde::Serialize;
 
 use crate::numbers::{ms, percent};
-use crate::page::trace_name;
 
 /// What follows from the curves.
 #[derive(Debug, Serialize)]
@@ -43,8 +42,7 @@ pub(super) fn size(bytes: u64) -> String {
 pub(super) fn counted(curves: &CacheCurves) -> String {
     let counted = &curves.counted;
     format!(
-        "{}: {} reads of {} count, after a warm-up of {} requests ({}). Footprint: {}.",
-        trace_name(&curves.options.trace),
+        "{} reads of {} count, after a warm-up of {} requests ({}). Footprint: {}.",
         grouped(counted.reads),
         size(counted.read_bytes),
         grouped(counted.warm_up_requests),
@@ -53,16 +51,31 @@ pub(super) fn counted(curves: &CacheCurves) -> String {
     )
 }
 
+/// What the columns of the table are.
+pub(super) fn columns(curves: &CacheCurves) -> String {
+    let misses = match curves.options.sample {
+        None => "Misses in % of the reads".to_owned(),
+        Some(share) => format!("Misses in % of the uses of cache blocks, from a sample of {share}"),
+    };
+    match &curves.responses {
+        Responses::Simulated(simulated) => {
+            format!("{misses}; response of reads from memory or {} in ms.", simulated.drive)
+        }
+        Responses::NoTiming { .. } | Responses::NotAsked => misses + ".",
+    }
+}
+
 /// Milliseconds; a third digit behind the point where memory answers most requests.
 pub(super) fn response_ms(ns: f64) -> String {
     if ns < 1e6 { format!("{:.3}", ns / 1e6) } else { ms(ns) }
 }
 
 /// What the values of an advice are, within a sentence.
-fn measured(advice: &Advice) -> &'static str {
-    match advice.measure {
-        Measure::MeanReadResponseNs => "the mean response of reads",
-        Measure::MissRatio => "the share of reads that miss",
+fn measured(curves: &CacheCurves) -> &'static str {
+    match (curves.advice.measure, curves.options.sample) {
+        (Measure::MeanReadResponseNs, _) => "the mean response of reads",
+        (Measure::MissRatio, None) => "the share of reads that miss",
+        (Measure::MissRatio, Some(_)) => "the share of block uses that miss",
     }
 }
 
@@ -79,7 +92,7 @@ fn headline(curves: &CacheCurves) -> String {
     let of = |bytes: u64| format!("{} of {}", size(bytes), advice.policy.row().title);
     let without = value(advice, advice.without_cache);
     let largest = value(advice, advice.value_at_largest);
-    let (doubling, measured) = (format!("{:.0} %", 100.0 * DOUBLING_GAIN_MIN), measured(advice));
+    let (doubling, measured) = (format!("{:.0} %", 100.0 * DOUBLING_GAIN_MIN), measured(curves));
     if !advice.is_useful {
         return format!(
             "No cache of up to {} lowers {measured} by {doubling}: {without} without, {largest} with {}.",
@@ -109,12 +122,12 @@ fn headline(curves: &CacheCurves) -> String {
 
 /// Further conclusions.
 fn details(curves: &CacheCurves) -> Vec<String> {
-    let advice = &curves.advice;
+    let (advice, measured) = (&curves.advice, measured(curves));
     let mut details = Vec::new();
     if advice.is_useful {
         details.push(match advice.halved_from_bytes {
-            Some(bytes) => format!("{} halve {}.", size(bytes), measured(advice)),
-            None => format!("No size halves {}.", measured(advice)),
+            Some(bytes) => format!("{} halve {measured}.", size(bytes)),
+            None => format!("No size halves {measured}."),
         });
     }
     let is_other = advice.is_useful && advice.policy != CachePolicy::Lru;

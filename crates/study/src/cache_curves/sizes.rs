@@ -13,7 +13,7 @@ pub(super) const CACHE_BLOCK_BYTES: u64 = 4096;
 /// The first size of a ladder, unless the footprint is small.
 const LADDER_FROM_BYTES: u64 = 1 << 20;
 /// Most sizes of a ladder.
-const LADDER_SIZES: u32 = 10;
+const LADDER_SIZES: u32 = 12;
 
 /// Fewer steps from the first usual size on show no curve.
 const LADDER_STEPS_MIN: u32 = 3;
@@ -129,7 +129,7 @@ pub(super) fn capacities(sizes: &[CacheSize], footprint_bytes: u64) -> Result<Ve
     Ok(all)
 }
 
-/// About ten powers of two of cache blocks, from 1 MiB to the first that holds the whole footprint. A small
+/// At most twelve powers of two of cache blocks, from 1 MiB to the first that holds the whole footprint. A small
 /// footprint has a ladder that begins lower.
 pub(super) fn ladder(footprint_bytes: u64) -> Vec<u32> {
     let all = footprint_bytes.div_ceil(CACHE_BLOCK_BYTES).clamp(1, 1 << 31);
