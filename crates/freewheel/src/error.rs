@@ -146,6 +146,10 @@ pub enum ErrorKind {
     NoRequests,
     /// The estimate of a scrub was to take too little or too much.
     ScrubEffort,
+    /// A cache is too large.
+    CacheSize,
+    /// The trace has no read after the warm-up of the caches.
+    NoCountedReads,
     /// A drive cannot be scaled by a factor.
     ScaleFactor {
         /// Which of the four, as in [`Scaling`](crate::Scaling).
@@ -292,7 +296,9 @@ fn cache_curves(error: &CacheCurvesError) -> ErrorKind {
     match error {
         CacheCurvesError::Config(error) => config(error),
         CacheCurvesError::NoReads { .. } => ErrorKind::NoRequests,
-        _ => ErrorKind::Other,
+        CacheCurvesError::NoCountedReads { .. } => ErrorKind::NoCountedReads,
+        CacheCurvesError::Size { .. } => ErrorKind::CacheSize,
+        CacheCurvesError::NoPolicy | CacheCurvesError::WarmUp { .. } => ErrorKind::Other,
     }
 }
 

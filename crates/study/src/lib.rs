@@ -11,9 +11,9 @@ mod scrub;
 
 pub use cache_curves::{
     Advice, CacheCurves, CacheCurvesError, CacheCurvesOptions, CacheProgress, CacheProgressSink,
-    CacheSize, Counted, DOUBLING_GAIN_MIN, Measure, MissRatio, ParseCacheSizeError, PolicyCurve,
-    PolicyResponses, ResponsePoint, ResponseRuns, Responses, Share, SimulatedResponses, WARM_UP,
-    cache_curves,
+    CacheSize, Choice, Counted, DOUBLING_GAIN_MIN, Measure, MissRatio, ParseCacheSizeError,
+    PolicyCurve, PolicyGap, PolicyResponses, ResponsePoint, ResponseRuns, Responses, Share,
+    SimulatedResponses, WARM_UP, cache_curves,
 };
 pub use free_work::{
     Course, DeadlineWork, Delivered, FreeWork, IdleCost, TaskWork, latency_lines, line,

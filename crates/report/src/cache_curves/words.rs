@@ -2,7 +2,8 @@
 
 use freewheel_model::cache::CachePolicy;
 use freewheel_study::{
-    Advice, CacheCurves, DOUBLING_GAIN_MIN, Measure, ResponsePoint, Responses, SimulatedResponses,
+    Advice, CacheCurves, Choice, DOUBLING_GAIN_MIN, Measure, PolicyGap, ResponsePoint, Responses,
+    SimulatedResponses,
 };
 use freewheel_trace::{Format, Timing};
 use freewheel_units::{Bytes, grouped};
@@ -82,42 +83,64 @@ fn measured(curves: &CacheCurves) -> &'static str {
 fn value(advice: &Advice, value: f64) -> String {
     match advice.measure {
         Measure::MeanReadResponseNs => format!("{} ms", response_ms(value)),
-        Measure::MissRatio => percent(value),
+        Measure::MissRatio => format!("{:.1} %", 100.0 * value),
     }
 }
 
 /// How much memory is enough, in one sentence.
 fn headline(curves: &CacheCurves) -> String {
-    let advice = &curves.advice;
-    let of = |bytes: u64| format!("{} of {}", size(bytes), advice.policy.row().title);
-    let without = value(advice, advice.without_cache);
-    let largest = value(advice, advice.value_at_largest);
-    let (doubling, measured) = (format!("{:.0} %", 100.0 * DOUBLING_GAIN_MIN), measured(curves));
+    let (advice, measured, doubling) = (&curves.advice, measured(curves), doubling());
+    let Advice { enough, largest, without_cache, .. } = *advice;
+    let value = |of: f64| value(advice, of);
     if !advice.is_useful {
+        let up_to = size(largest.size_bytes);
+        let (without, with) = (value(without_cache), value(largest.value));
         return format!(
-            "No cache of up to {} lowers {measured} by {doubling}: {without} without, {largest} with {}.",
-            size(advice.largest_bytes),
-            of(advice.largest_bytes)
+            "No cache of up to {up_to} lowers {measured} by {doubling}: {without} without, {with} with {}.",
+            of(&largest)
         );
     }
-    let lowers = |bytes: u64, at: f64| {
-        let change = percent(1.0 - at / advice.without_cache);
-        let to = value(advice, at);
-        format!("{} cut {measured} by {change} ({without} -> {to})", of(bytes))
+    let cut = |choice: Choice| {
+        let change = percent(1.0 - choice.value / without_cache);
+        let (from, to) = (value(without_cache), value(choice.value));
+        format!("{} cut {measured} by {change} ({from} -> {to})", of(&choice))
     };
-    if advice.value > advice.without_cache * (1.0 - DOUBLING_GAIN_MIN) {
-        let all = lowers(advice.largest_bytes, advice.value_at_largest);
-        return format!("{all}, in small steps: no doubling gains {doubling}.");
+    if advised(advice) != enough {
+        return format!("{}, in small steps: no doubling gains {doubling}.", cut(largest));
     }
-    let here = lowers(advice.size_bytes, advice.value);
+    format!("{}{}.", cut(enough), beyond(curves))
+}
+
+/// The size that is enough; the largest where that gains little by itself, as all doublings do.
+fn advised(advice: &Advice) -> Choice {
+    let limit = advice.without_cache * (1.0 - DOUBLING_GAIN_MIN);
+    if advice.enough.value > limit { advice.largest } else { advice.enough }
+}
+
+/// What more memory than advised would gain, as the end of a sentence.
+fn beyond(curves: &CacheCurves) -> String {
+    let (advice, doubling) = (&curves.advice, doubling());
+    let Advice { enough, largest, .. } = advice;
+    if curves.trace.footprint_bytes.is_some_and(|footprint| enough.size_bytes >= footprint) {
+        return "; that holds the whole footprint".into();
+    }
     if advice.is_still_falling {
-        return format!("{here}; the last doubling still gained {doubling} or more.");
+        return format!("; the last doubling still gained {doubling} or more, so try larger sizes");
     }
-    if advice.size_bytes == advice.largest_bytes {
-        return format!("{here}.");
+    if enough.size_bytes == largest.size_bytes {
+        return String::new();
     }
-    let up_to = size(advice.largest_bytes);
-    format!("{here}; beyond, no doubling up to {up_to} gains {doubling} ({largest} there).")
+    let (up_to, there) = (size(largest.size_bytes), value(advice, largest.value));
+    format!("; beyond, no doubling up to {up_to} gains {doubling} ({there} there)")
+}
+
+fn doubling() -> String {
+    format!("{:.0} %", 100.0 * DOUBLING_GAIN_MIN)
+}
+
+/// Size and policy.
+fn of(choice: &Choice) -> String {
+    format!("{} of {}", size(choice.size_bytes), choice.policy.row().title)
 }
 
 /// Further conclusions.
@@ -125,14 +148,26 @@ fn details(curves: &CacheCurves) -> Vec<String> {
     let (advice, measured) = (&curves.advice, measured(curves));
     let mut details = Vec::new();
     if advice.is_useful {
-        details.push(match advice.halved_from_bytes {
-            Some(bytes) => format!("{} halve {measured}.", size(bytes)),
+        details.push(match advice.halved {
+            Some(choice) => format!("{} halve {measured}.", of(&choice)),
             None => format!("No size halves {measured}."),
         });
     }
-    let is_other = advice.is_useful && advice.policy != CachePolicy::Lru;
-    if let Some(lru) = advice.lru_value.filter(|_| is_other) {
-        details.push(format!("LRU reaches {} with that size.", value(advice, lru)));
+    let enough = advice.enough;
+    let is_told = advice.gap.is_some_and(|gap| gap.best == enough) || !advice.is_useful;
+    if let Some(lru) = advice.lru_value.filter(|_| enough.policy != CachePolicy::Lru && !is_told) {
+        details.push(format!(
+            "LRU reaches {} with {}.",
+            value(advice, lru),
+            size(enough.size_bytes)
+        ));
+    }
+    if let Some(PolicyGap { best, lru_value }) = advice.gap {
+        let (size, policy) = (size(best.size_bytes), best.policy.row().title);
+        let [best, lru] = [best.value, lru_value].map(|of| value(advice, of));
+        details.push(format!(
+            "The policy matters most at {size}: {best} under {policy}, {lru} under LRU."
+        ));
     }
     match &curves.responses {
         Responses::Simulated(simulated) => details.extend(tails(advice, simulated)),
@@ -144,23 +179,22 @@ fn details(curves: &CacheCurves) -> Vec<String> {
 
 /// 99th percentile of reads, and the mean with writes, at the advised size.
 fn tails(advice: &Advice, simulated: &SimulatedResponses) -> Option<String> {
-    let policy = simulated.policies.iter().find(|of| of.policy == advice.policy)?;
-    let with = policy.points.iter().find(|point| point.size_bytes == advice.size_bytes)?;
+    let advised = advised(advice);
+    let policy = simulated.policies.iter().find(|of| of.policy == advised.policy)?;
+    let with = policy.points.iter().find(|point| point.size_bytes == advised.size_bytes)?;
     let change = |number: &dyn Fn(&ResponsePoint) -> f64| {
-        format!(
-            "{} -> {} ms",
-            response_ms(number(&simulated.without_cache)),
-            response_ms(number(with))
-        )
+        let [from, to] = [&simulated.without_cache, with].map(number).map(response_ms);
+        format!("{from} -> {to} ms")
     };
-    let p99 = change(&|point| point.reads.p99_ns as f64);
-    if with.writes.count == 0 {
-        return Some(format!("At that size, the 99th percentile goes {p99}."));
-    }
-    let all = change(&|point| point.all.mean_ns);
-    Some(format!(
-        "At that size, the 99th percentile of reads goes {p99}, and the mean of reads and writes {all}."
-    ))
+    let (there, p99) = (of(&advised), change(&|point| point.reads.p99_ns as f64));
+    let p99 = format!("With {there}, the 99th percentile of reads goes {p99}");
+    Some(match with.writes.count {
+        0 => format!("{p99}."),
+        _ => format!(
+            "{p99}, and the mean of reads and writes {}.",
+            change(&|point| point.all.mean_ns)
+        ),
+    })
 }
 
 /// Why there are no responses.

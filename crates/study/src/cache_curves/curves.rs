@@ -32,12 +32,12 @@ pub fn cache_curves(
     };
     let (counted, mut curves) = count_misses(options, &trace, &capacities, progress)?;
     let lru = split_lru(&mut curves, &capacities);
-    let sizes_bytes = capacities.iter().map(|&capacity| bytes(capacity)).collect();
+    let sizes_bytes: Vec<u64> = capacities.iter().map(|&capacity| bytes(capacity)).collect();
     let responses = responses(options, setting, &curves, counted.warm_up_requests, progress)?;
     Ok(CacheCurves {
         schema_version: 1,
         version: env!("CARGO_PKG_VERSION"),
-        advice: Advice::new(&curves, &responses),
+        advice: Advice::new(&sizes_bytes, &curves, &responses),
         options: options.clone(),
         trace,
         counted,

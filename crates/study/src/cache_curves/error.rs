@@ -18,10 +18,7 @@ pub enum CacheCurvesError {
         file: String,
     },
     /// The trace has no read after the warm-up.
-    #[error(
-        "{file}: the trace has no read after the warm-up, its first {warm_up} requests: give a smaller \
-         share for the warm-up, as 0%"
-    )]
+    #[error("{file}: the trace has no read after the warm-up, its first {warm_up} requests")]
     NoCountedReads {
         /// Path of the trace.
         file: String,

@@ -17,7 +17,7 @@ mod responses;
 mod result;
 mod sizes;
 
-pub use advice::{Advice, DOUBLING_GAIN_MIN, Measure};
+pub use advice::{Advice, Choice, DOUBLING_GAIN_MIN, Measure, PolicyGap};
 pub use curves::cache_curves;
 pub use error::CacheCurvesError;
 pub use options::{CacheCurvesOptions, ResponseRuns, WARM_UP};

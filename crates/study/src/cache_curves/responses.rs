@@ -104,14 +104,14 @@ pub(super) fn responses(
         title: curve.title,
         points: points_of(curve.policy, &runs, &points),
     };
-    Ok(Responses::Simulated(SimulatedResponses {
+    Ok(Responses::Simulated(Box::new(SimulatedResponses {
         drive: bench.experiment.spec.name.clone(),
         model: bench.experiment.spec.model.clone(),
         arms: bench.experiment.striping.arms(),
         dependent_replay: bench.experiment.is_dependent(),
         without_cache: points[0],
         policies: chosen.iter().map(points_of).collect(),
-    }))
+    })))
 }
 
 /// The policies that run with a drive.

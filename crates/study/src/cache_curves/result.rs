@@ -86,7 +86,7 @@ impl MissRatio {
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Responses {
     /// From runs with a drive.
-    Simulated(SimulatedResponses),
+    Simulated(Box<SimulatedResponses>),
     /// The trace's times, if any, are too coarse.
     NoTiming {
         /// Its format.

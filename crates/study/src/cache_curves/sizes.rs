@@ -158,12 +158,15 @@ mod tests {
             ladder(footprint).iter().map(|&blocks| u64::from(blocks) * 4096 / MIB).collect()
         };
         assert_eq!(mib(512 * MIB), [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]);
-        assert_eq!(mib(16 * 1024 * MIB - 1), [1, 4, 8, 32, 64, 256, 512, 2048, 4096, 16_384]);
+        assert_eq!(
+            mib(16 * 1024 * MIB - 1),
+            [1, 2, 8, 16, 32, 64, 256, 512, 1024, 2048, 8192, 16_384]
+        );
         // The last one holds the footprint, the one before does not.
-        for footprint in [MIB * 600 + 1, MIB * 1024, MIB * 1024 * 5000] {
+        for footprint in [MIB * 1024 + 1, MIB * 2048, MIB * 1024 * 5000] {
             let sizes = mib(footprint);
-            assert!(sizes[0] == 1 && sizes.len() == 10, "{sizes:?}");
-            assert!(sizes[9] * MIB >= footprint && sizes[8] * MIB < footprint, "{sizes:?}");
+            assert!(sizes[0] == 1 && sizes.len() == 12, "{sizes:?}");
+            assert!(sizes[11] * MIB >= footprint && sizes[10] * MIB < footprint, "{sizes:?}");
         }
     }
 
@@ -171,7 +174,7 @@ mod tests {
     fn a_small_footprint_has_a_ladder_below_1_mib() {
         assert_eq!(ladder(16 * 1024), [1, 2, 4]);
         assert_eq!(ladder(0), [1]);
-        assert_eq!(ladder(4 * MIB)[..3], [2, 4, 8]);
+        assert_eq!(ladder(4 * MIB)[..3], [1, 2, 4]);
         assert_eq!(ladder(8 * MIB), [256, 512, 1024, 2048]);
     }
 
