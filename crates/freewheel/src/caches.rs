@@ -4,11 +4,9 @@ use freewheel_study::CacheProgressSink;
 
 use crate::Error;
 
-pub use freewheel_model::cache::{CachePolicy, POLICIES};
+pub use freewheel_model::cache::{CachePolicy, POLICIES as CACHE_POLICIES};
 pub use freewheel_report::CacheReport;
-pub use freewheel_study::{
-    CacheCurvesOptions, CacheProgress, CacheSize, ResponseRuns, Share, WARM_UP,
-};
+pub use freewheel_study::{CacheCurvesOptions, CacheProgress, CacheSize, ResponseRuns, Share};
 
 /// Works out what caches of each policy and size would do for a trace, with a drive behind them where the
 /// trace's times permit that.

@@ -13,7 +13,7 @@ pub use cache_curves::{
     Advice, CacheCurves, CacheCurvesError, CacheCurvesOptions, CacheProgress, CacheProgressSink,
     CacheSize, Choice, Counted, DOUBLING_GAIN_MIN, Measure, MissRatio, ParseCacheSizeError,
     PolicyCurve, PolicyGap, PolicyResponses, ResponsePoint, ResponseRuns, Responses, Share,
-    SimulatedResponses, WARM_UP, cache_curves,
+    SimulatedResponses, cache_curves,
 };
 pub use free_work::{
     Course, DeadlineWork, Delivered, FreeWork, IdleCost, TaskWork, latency_lines, line,

@@ -3,10 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-
 use freewheel::caches::{
     CacheCurvesOptions, CachePolicy, CacheProgress, CacheReport, CacheSize, ResponseRuns, Share,
-    WARM_UP,
 };
 use freewheel::drives::DEFAULT_DRIVE;
 use freewheel::experiments::{Fit, TraceWorkload};
@@ -41,9 +39,9 @@ pub struct CacheArgs {
     /// Estimate miss ratios from this share of the cache blocks, for long traces; LRU then has its error
     #[arg(long, value_name = "SHARE")]
     sample: Option<Share>,
-    /// Requests that fill the caches and are not counted, as a share of all, below 100%
-    #[arg(long, value_name = "SHARE", default_value = "43%", value_parser = warm_up)]
-    warm_up: f64,
+    /// Requests that fill the caches and are not counted, as a share of all, below 100% [default: 43%]
+    #[arg(long, value_name = "SHARE", value_parser = warm_up)]
+    warm_up: Option<f64>,
     /// Policies that run with a drive behind the cache
     #[arg(long, value_enum, default_value_t = Runs::Best)]
     response: Runs,
@@ -157,7 +155,7 @@ impl CacheArgs {
         }
         options.sizes = self.sizes.clone();
         options.sample = self.sample;
-        options.warm_up = self.warm_up;
+        options.warm_up = self.warm_up.unwrap_or(options.warm_up);
         options.responses = self.response.into();
         options.seed = self.seed;
         options
@@ -179,7 +177,6 @@ const COUNTING: &str = "counting misses";
 fn warm_up(text: &str) -> Result<f64, String> {
     let number = text.trim().strip_suffix('%').and_then(|number| number.trim().parse().ok());
     let share = number.filter(|percent| (0.0..100.0).contains(percent));
-    share.map(|percent: f64| percent / 100.0).ok_or_else(|| {
-        format!("write a share from 0% to below 100%, as {}%", (100.0 * WARM_UP).round())
-    })
+    let share = share.map(|percent: f64| percent / 100.0);
+    share.ok_or_else(|| "write a share from 0% to below 100%, as 43%".into())
 }

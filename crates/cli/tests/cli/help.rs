@@ -52,6 +52,6 @@ fn the_help_of_sim_lists_every_policy() {
 fn the_help_of_cache_lists_every_policy() {
     let help = stdout(&["cache", "--help"]);
     let list = help.lines().find(|line| line.starts_with("Policies: ")).unwrap();
-    let names: Vec<&str> = freewheel::caches::POLICIES.iter().map(|row| row.name).collect();
+    let names: Vec<&str> = freewheel::caches::CACHE_POLICIES.iter().map(|row| row.name).collect();
     assert_eq!(list, format!("Policies: {}.", names.join(", ")));
 }

@@ -6,12 +6,13 @@ use freewheel_trace::TraceInfo;
 use super::advice::Advice;
 use super::counters::{CountedCache, Counter, ExactLru, SampledLru, SampledPolicy};
 use super::counting::count;
+use super::document::CacheCurves;
 use super::error::CacheCurvesError;
 use super::options::CacheCurvesOptions;
 use super::overview::overview;
 use super::progress::CacheProgressSink;
 use super::responses::{Setting, responses};
-use super::result::{CacheCurves, Counted, MissRatio, PolicyCurve};
+use super::result::{Counted, MissRatio, PolicyCurve};
 use super::sizes::{CACHE_BLOCK_BYTES, capacities, ladder};
 
 /// Works out what caches would do for a trace. The result does not depend on the number of threads.

@@ -9,6 +9,7 @@ mod advice;
 mod counters;
 mod counting;
 mod curves;
+mod document;
 mod error;
 mod options;
 mod overview;
@@ -19,11 +20,11 @@ mod sizes;
 
 pub use advice::{Advice, Choice, DOUBLING_GAIN_MIN, Measure, PolicyGap};
 pub use curves::cache_curves;
+pub use document::CacheCurves;
 pub use error::CacheCurvesError;
-pub use options::{CacheCurvesOptions, ResponseRuns, WARM_UP};
+pub use options::{CacheCurvesOptions, ResponseRuns};
 pub use progress::{CacheProgress, CacheProgressSink};
 pub use result::{
-    CacheCurves, Counted, MissRatio, PolicyCurve, PolicyResponses, ResponsePoint, Responses,
-    SimulatedResponses,
+    Counted, MissRatio, PolicyCurve, PolicyResponses, ResponsePoint, Responses, SimulatedResponses,
 };
 pub use sizes::{CacheSize, ParseCacheSizeError, Share};

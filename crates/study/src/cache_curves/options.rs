@@ -8,7 +8,7 @@ use super::sizes::{CacheSize, Share};
 
 /// Share of the requests that warm the caches up and are not counted: tr03 leaves out 20 of 45 days, or 3
 /// of 7.
-pub const WARM_UP: f64 = 0.43;
+const WARM_UP: f64 = 0.43;
 
 /// Which policies run with a drive behind the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
