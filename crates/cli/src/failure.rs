@@ -215,6 +215,7 @@ fn simple_help(kind: &ErrorKind) -> Option<&'static str> {
              squeeze them onto it (--scale), or take one device of the trace (--device N)"
         }
         ErrorKind::ScrubEffort => "`--no-scrub` leaves the estimate out",
+        ErrorKind::NoCountedReads => "`--warm-up 0%` counts all reads",
         ErrorKind::NoRequests => {
             "give a trace with reads or writes: `freewheel trace info` says what is in one"
         }
@@ -236,12 +237,19 @@ fn simple_help(kind: &ErrorKind) -> Option<&'static str> {
 /// Whether an error is in the command line itself: it names what does not exist.
 fn is_wrong_use(kind: &ErrorKind) -> bool {
     use ErrorKind::{
-        ScrubEffort, UnknownClaim, UnknownDrive, UnknownEnding, UnknownFormat, UnknownPolicy,
+        CacheSize, ScrubEffort, UnknownClaim, UnknownDrive, UnknownEnding, UnknownFormat,
+        UnknownPolicy,
     };
     // The ending of an output is how its form is named.
     matches!(
         kind,
-        UnknownDrive | UnknownPolicy | UnknownFormat | UnknownEnding | UnknownClaim | ScrubEffort
+        UnknownDrive
+            | UnknownPolicy
+            | UnknownFormat
+            | UnknownEnding
+            | UnknownClaim
+            | ScrubEffort
+            | CacheSize
     )
 }
 
@@ -275,6 +283,7 @@ impl<E: Into<Error>> From<E> for Failure {
             false => Self::failed(&error),
         };
         let failure = match error.kind() {
+            ErrorKind::CacheSize => failure.of_option("--size:"),
             ErrorKind::ScrubEffort => failure.of_option("--scrub-effort:"),
             _ => failure,
         };

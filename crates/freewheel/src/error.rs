@@ -16,6 +16,7 @@ use freewheel_live::nbd::{ListenError, TlsError};
 use freewheel_live::serve::ServeError;
 use freewheel_live::serve::backend::{ExportError, OpenError};
 use freewheel_live::trial::TrialError;
+use freewheel_model::cache::ParseCachePolicyError;
 use freewheel_model::drive::scale::ScaleError;
 use freewheel_model::sched::ParsePolicyError;
 use freewheel_reproduce::ReproduceError;
@@ -24,7 +25,7 @@ use freewheel_sim::config::ConfigError;
 use freewheel_sim::library::DriveError;
 use freewheel_sim::log::LogError;
 use freewheel_sim::source::PlacementError;
-use freewheel_study::StudyError;
+use freewheel_study::{CacheCurvesError, ParseCacheSizeError, StudyError};
 use freewheel_trace::{Format, Malformed, TraceError, UnknownFormatName};
 
 use crate::files::FileKind;
@@ -75,7 +76,7 @@ impl StdError for Error {
 pub enum ErrorKind {
     /// No shipped drive and no file has the name.
     UnknownDrive,
-    /// No scheduling policy has the name.
+    /// No scheduling policy, or no cache policy, has the name.
     UnknownPolicy,
     /// No format of traces has the name.
     UnknownFormat,
@@ -141,10 +142,14 @@ pub enum ErrorKind {
     TraceTooLarge,
     /// The times of a trace, if any, are too coarse to replay it.
     NoTiming,
-    /// A trace has no read and no write.
+    /// A trace has no read and no write, or no read for a cache.
     NoRequests,
     /// The estimate of a scrub was to take too little or too much.
     ScrubEffort,
+    /// A cache is too large.
+    CacheSize,
+    /// The trace has no read after the warm-up of the caches.
+    NoCountedReads,
     /// A drive cannot be scaled by a factor.
     ScaleFactor {
         /// Which of the four, as in [`Scaling`](crate::Scaling).
@@ -187,6 +192,7 @@ macro_rules! errors {
 
 errors! {
     BackupError => |_| ErrorKind::Other,
+    CacheCurvesError => cache_curves,
     ConfigError => config,
     ControlError => control,
     ControlServerError => |_| ErrorKind::Other,
@@ -201,6 +207,8 @@ errors! {
     LogError => |_| ErrorKind::Other,
     ManifestError => |_| ErrorKind::Other,
     OpenError => open,
+    ParseCachePolicyError => |_| ErrorKind::UnknownPolicy,
+    ParseCacheSizeError => |_| ErrorKind::Other,
     ParsePolicyError => |_| ErrorKind::UnknownPolicy,
     RealDriveError => real_drive,
     ReproduceError => reproduce,
@@ -281,6 +289,16 @@ fn study(error: &StudyError) -> ErrorKind {
         StudyError::Config(error) => config(error),
         StudyError::ScrubEffort { .. } => ErrorKind::ScrubEffort,
         StudyError::Empty { .. } => ErrorKind::NoRequests,
+    }
+}
+
+fn cache_curves(error: &CacheCurvesError) -> ErrorKind {
+    match error {
+        CacheCurvesError::Config(error) => config(error),
+        CacheCurvesError::NoReads { .. } => ErrorKind::NoRequests,
+        CacheCurvesError::NoCountedReads { .. } => ErrorKind::NoCountedReads,
+        CacheCurvesError::Size { .. } => ErrorKind::CacheSize,
+        CacheCurvesError::NoPolicy | CacheCurvesError::WarmUp { .. } => ErrorKind::Other,
     }
 }
 

@@ -9,6 +9,7 @@
 //! | take, scale or import a drive | [`drives`], [`Scaling`] |
 //! | run an experiment | [`SimConfig`], [`Experiment`] |
 //! | study a trace | [`study`] |
+//! | compare caches for a trace | [`cache_curves`] |
 //! | find out or validate a drive | [`extract`], [`validate`] |
 //! | reproduce the papers' claims | [`reproduce`] |
 //! | emulate a drive; serve a device | [`emulation`]; [`serving`] |
@@ -34,6 +35,7 @@ struct RustGuide;
 
 mod error;
 
+pub mod caches;
 pub mod claims;
 pub mod control;
 pub mod drives;
@@ -45,6 +47,7 @@ pub mod measures;
 pub mod serving;
 pub mod traces;
 
+pub use caches::cache_curves;
 pub use claims::reproduce;
 pub use error::{Error, ErrorKind};
 pub use experiments::study;

@@ -193,14 +193,8 @@ fn draw_bar(area: &Area<'_>, parts: &[(&str, RGBColor)], bar: &Bar, top: i32) ->
         area.draw(&Rectangle::new(corners, colour.filled()))?;
         if *share > 0.045 && bar.whole.is_finite() {
             let label = format!("{:.0} %", share / bar.whole * 100.0);
-            text(
-                area,
-                &label,
-                (((left + right) / 2.0) as i32, top + 12),
-                13,
-                ON_BAR,
-                HPos::Center,
-            )?;
+            let middle = ((left + right) / 2.0) as i32;
+            text(area, &label, (middle, top + 12), 13, ON_BAR, HPos::Center)?;
         }
         left = right;
     }

@@ -5,6 +5,7 @@
 //! draw by themselves take the numbers without a drawing library, and no circle is left between results
 //! and their pages.
 
+mod cache_curves;
 mod chart;
 mod claims_page;
 mod claims_report;
@@ -22,6 +23,7 @@ mod stages;
 mod study;
 mod validation_page;
 
+pub use cache_curves::{CacheReport, Conclusions};
 pub use claims_page::claims_html;
 pub use claims_report::ClaimsReport;
 pub use drive_identity::DriveIdentity;

@@ -8,11 +8,7 @@ use crate::finding::Finding;
 
 const STYLE: &str = "
 :root { --ink: #1f2933; --faint: #6b7785; --line: #e3e8ee; --paper: #ffffff; --ground: #f4f6f8;
-  --accent: #0b6e99; --rotate: #e2922f; --good: #1b7f5c; --bad: #b3361e; --known: #96630b; --marked: #e8f5ef; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e8edf3; --faint: #9aa8ba; --line: #2b3543; --paper: #19212b; --ground: #10161d;
-    --accent: #58b4d6; --good: #43b28a; --bad: #e0735a; --known: #d9a24a; --marked: #1d3a30; }
-}
+  --accent: #0b6e99; --rotate: #e2922f; --good: #1b7f5c; --bad: #b3361e; --known: #96630b; --best: #e8f5ef; }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--ground); color: var(--ink);
   font: 16px/1.55 system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif; }
@@ -64,7 +60,7 @@ ol.findings li { counter-increment: finding; padding: 10px 0 10px 44px; position
   border-top: 1px solid var(--line); }
 ol.findings li:first-child { border-top: 0; padding-top: 0; }
 ol.findings li::before { content: counter(finding); position: absolute; left: 0; top: 10px;
-  width: 28px; height: 28px; border-radius: 50%; background: var(--accent); color: #fff;
+  width: 28px; height: 28px; border-radius: 50%; background: var(--accent); color: var(--paper);
   text-align: center; line-height: 28px; font-size: 14px; }
 ol.findings li:first-child::before { top: 0; }
 ol.findings strong { display: block; }
@@ -78,7 +74,7 @@ th, td { padding: 6px 8px; text-align: right; border-bottom: 1px solid var(--lin
   white-space: nowrap; }
 th { color: var(--faint); font-weight: 600; white-space: normal; vertical-align: bottom; }
 th:first-child, td:first-child { text-align: left; }
-tr.best td { background: var(--marked); font-weight: 600; }
+tr.best td { background: var(--best); font-weight: 600; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 4px 16px; margin: 0; font-size: 14px; }
 dt { font-weight: 600; }
 dd { margin: 0; }
@@ -93,6 +89,34 @@ details > summary + * { margin-top: 10px; }
 p.facts { color: var(--faint); font-size: 14px; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 13px; background: var(--ground);
   padding: 10px; border-radius: 6px; }
+p.headline { font-size: 19px; font-weight: 600; line-height: 1.4; margin: 0 0 10px; }
+.panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); gap: 20px; }
+figure { margin: 0; }
+figcaption { font-size: 14px; font-weight: 600; margin: 0 0 4px; }
+ul.legend { display: flex; flex-wrap: wrap; gap: 4px 16px; list-style: none; padding: 0; margin: 0 0 12px;
+  font-size: 14px; }
+.swatch { display: inline-block; width: 18px; height: 0; border-top: 3px solid var(--c); margin: 0 6px 4px 0; }
+.swatch.without { border-top: 2px dashed var(--faint); }
+svg.sizes { min-width: 0; font-size: 12.5px; fill: var(--faint); }
+svg.sizes polyline { fill: none; stroke: var(--c); stroke-width: 2; stroke-linejoin: round; }
+svg.sizes circle { fill: var(--c); }
+svg.sizes .grid { stroke: var(--line); }
+svg.sizes .tick { stroke: var(--faint); }
+svg.sizes .without { stroke: var(--faint); stroke-width: 1.5; stroke-dasharray: 5 4; }
+.c0 { --c: var(--ink); } .c1 { --c: #e69f00; } .c2 { --c: #56b4e9; } .c3 { --c: #009e73; }
+.c4 { --c: #d55e00; } .c5 { --c: #0072b2; } .c6 { --c: #cc79a7; }
+@media (max-width: 600px) {
+  main { padding: 18px 10px 40px; }
+  section { padding: 16px 14px; }
+  h1 { font-size: 23px; overflow-wrap: anywhere; }
+  p.headline { font-size: 17px; }
+}
+@media (prefers-color-scheme: dark) {
+  :root { color-scheme: dark; --ink: #e3e8ee; --faint: #9aa7b5; --line: #34404c; --paper: #1b232c;
+    --ground: #12181f; --accent: #5bb3dc; --good: #5cc79d; --bad: #f0806a; --known: #d9a441;
+    --best: #1d3b31; }
+  .c5 { --c: #4a9be0; }
+}
 ";
 
 /// A page with this title, a line below it, and sections.

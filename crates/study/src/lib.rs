@@ -1,6 +1,8 @@
 //! The main job in numbers: what each scheduling policy would do for a trace on a drive, and how long a
-//! scrub takes in the trace's rotational gaps. The crate `report` says what follows from them.
+//! scrub takes in the trace's rotational gaps. [`cache_curves`] does the same for caches in memory. The
+//! crate `report` says what follows from them.
 
+mod cache_curves;
 pub mod changes;
 pub mod figure;
 mod free_work;
@@ -10,6 +12,12 @@ mod ratio;
 mod runs;
 mod scrub;
 
+pub use cache_curves::{
+    Advice, CacheCurves, CacheCurvesError, CacheCurvesOptions, CacheProgress, CacheProgressSink,
+    CacheSize, Choice, Counted, DOUBLING_GAIN_MIN, Measure, MissRatio, ParseCacheSizeError,
+    PolicyCurve, PolicyGap, PolicyResponses, ResponsePoint, ResponseRuns, Responses, Share,
+    SimulatedResponses, cache_curves,
+};
 pub use free_work::{
     Course, DeadlineWork, Delivered, FreeWork, IdleCost, TaskWork, latency_lines, line,
     over_the_run,

@@ -1,6 +1,7 @@
 //! The verbs, one file each.
 
 mod backup;
+mod cache;
 mod control;
 mod drive;
 mod emulate;
@@ -27,6 +28,7 @@ use crate::failure::Failure;
 #[derive(Subcommand)]
 pub enum Verb {
     Study(study::StudyArgs),
+    Cache(cache::CacheArgs),
     Sim(sim::SimArgs),
     Reproduce(reproduce::ReproduceArgs),
     Emulate(emulate::EmulateArgs),
@@ -48,6 +50,7 @@ impl Verb {
     pub fn run(self) -> Result<(), Failure> {
         match self {
             Self::Study(args) => args.run(),
+            Self::Cache(args) => args.run(),
             Self::Sim(args) => args.run(),
             Self::Reproduce(args) => args.run(),
             Self::Emulate(args) => args.run(),

@@ -79,7 +79,7 @@ pub struct StudyArgs {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Replay {
+pub(super) enum Replay {
     /// Dependent where the trace records completions of more than 99 % of its requests, else by arrival
     Auto,
     /// At the traced times
@@ -167,7 +167,7 @@ impl StudyArgs {
 }
 
 /// `out/pgbench` for `data/pgbench.csv.zst` on the usual drive, `out/pgbench-mine` on `./mine.toml`.
-fn default_folder(trace: &Path, drive: &str) -> PathBuf {
+pub(super) fn default_folder(trace: &Path, drive: &str) -> PathBuf {
     let trace = &standard_input::path_for_results(trace);
     let compression = trace.extension().and_then(OsStr::to_str);
     let is_compressed = matches!(compression, Some("gz" | "zst"));

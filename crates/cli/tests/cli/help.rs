@@ -3,6 +3,7 @@ use super::run::stdout;
 const VERBS: &[&[&str]] = &[
     &[],
     &["study"],
+    &["cache"],
     &["sim"],
     &["reproduce"],
     &["emulate"],
@@ -45,4 +46,12 @@ fn the_help_of_sim_lists_every_policy() {
     for row in freewheel::experiments::POLICIES {
         assert!(help.contains(row.name) && help.contains(row.summary), "{}", row.name);
     }
+}
+
+#[test]
+fn the_help_of_cache_lists_every_policy() {
+    let help = stdout(&["cache", "--help"]);
+    let list = help.lines().find(|line| line.starts_with("Policies: ")).unwrap();
+    let names: Vec<&str> = freewheel::caches::CACHE_POLICIES.iter().map(|row| row.name).collect();
+    assert_eq!(list, format!("Policies: {}.", names.join(", ")));
 }

@@ -1,6 +1,7 @@
 //! The built program, run as a person or a script runs it.
 
 mod backups;
+mod caches;
 mod control;
 mod determinism;
 

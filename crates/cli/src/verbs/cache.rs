@@ -1,0 +1,182 @@
+//! `freewheel cache`: how much memory a trace is worth, under which policy.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use freewheel::caches::{
+    CacheCurvesOptions, CachePolicy, CacheProgress, CacheReport, CacheSize, ResponseRuns, Share,
+};
+use freewheel::drives::DEFAULT_DRIVE;
+use freewheel::experiments::{Fit, TraceWorkload};
+use freewheel::traces::Format;
+
+use super::study::{Replay, default_folder};
+use crate::failure::Failure;
+use crate::progress::Bars;
+use crate::reading::READING;
+use crate::standard_input::{self, GivenTrace};
+use crate::{file, output};
+
+/// Say how much memory a trace is worth: misses by cache policy and size, and the responses with a drive behind
+#[derive(Args)]
+#[command(after_help = "\
+Policies: lru, arc, lirs, 2q, s3-fifo, sieve, w-tinylfu.
+
+Examples:
+  freewheel cache pgbench.csv.zst
+  freewheel cache usr_0.csv.gz --policy lru,sieve --size 64MiB --size 1% --drive atlas10k --scale
+  freewheel cache long.oracleGeneral.zst --sample 1%")]
+pub struct CacheArgs {
+    /// The trace, or - for standard input; .gz and .zst are read as they are
+    trace: PathBuf,
+    /// Policies to compare, as lru,arc,s3-fifo; all there are if none is given
+    #[arg(long = "policy", value_name = "POLICY", value_delimiter = ',')]
+    policies: Vec<CachePolicy>,
+    /// A size of the cache, as 64MiB, or as 1% of the footprint: the distinct blocks of 4 KiB that the trace
+    /// reads or writes. About ten from 1 MiB to the footprint if none is given
+    #[arg(long = "size", value_name = "SIZE", value_delimiter = ',')]
+    sizes: Vec<CacheSize>,
+    /// Estimate miss ratios from this share of the cache blocks, for long traces; LRU then has its error
+    #[arg(long, value_name = "SHARE")]
+    sample: Option<Share>,
+    /// Requests that fill the caches and are not counted, as a share of all, below 100% [default: 43%]
+    #[arg(long, value_name = "SHARE", value_parser = warm_up)]
+    warm_up: Option<f64>,
+    /// Policies that run with a drive behind the cache
+    #[arg(long, value_enum, default_value_t = Runs::Best)]
+    response: Runs,
+    /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_DRIVE)]
+    drive: String,
+    /// Leave out the drive's buffer, command queue, overheads and bus
+    #[arg(long)]
+    no_electronics: bool,
+    /// Format of the trace (see `freewheel trace formats`); recognised by its contents if not given
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// Count and skip malformed records, and read a damaged .gz or .zst up to the damage, instead of
+    /// stopping there
+    #[arg(long)]
+    lenient: bool,
+    /// Only this device of the trace; all of them laid end to end if not given
+    #[arg(long, value_name = "N", value_parser = crate::verbs::device)]
+    device: Option<u32>,
+    /// Fold addresses past the end of the drive back to its start, for the responses
+    #[arg(long, conflicts_with = "scale")]
+    wrap: bool,
+    /// Spread the trace's addresses over the whole drive, or squeeze them onto it, for the responses
+    #[arg(long)]
+    scale: bool,
+    /// How arrivals are timed
+    #[arg(long, value_enum, default_value_t = Replay::Auto)]
+    replay: Replay,
+    /// Seed of every random stream
+    #[arg(long, default_value_t = 1, value_parser = super::seed)]
+    seed: u64,
+    /// Folder for cache.html and cache.json [default: out/<name of the trace>, and after a `-` that of the
+    /// drive if one is given]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print the JSON document instead of the table
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Runs {
+    /// LRU, and the other policy that misses least
+    Best,
+    /// Every policy
+    All,
+    /// None: miss ratios alone
+    None,
+}
+
+impl From<Runs> for ResponseRuns {
+    fn from(runs: Runs) -> Self {
+        match runs {
+            Runs::Best => Self::Best,
+            Runs::All => Self::All,
+            Runs::None => Self::None,
+        }
+    }
+}
+
+impl CacheArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        file::ensure_utf_8(&self.trace)?;
+        file::check_rereadable(&self.trace).map_err(Failure::failed)?;
+        let folder = self.out.clone().unwrap_or_else(|| default_folder(&self.trace, &self.drive));
+        file::ensure_writable_folder(&folder)?;
+        let trace = GivenTrace::new(&self.trace)?;
+        let report = self.curves(trace.path()).map_err(|failure| trace.naming(failure))?;
+        let (page, json) = (folder.join("cache.html"), output::json(&report)?);
+        let files = [(page.as_path(), &*report.html()), (&folder.join("cache.json"), &*json)];
+        file::in_new_folder(&folder, || file::write_together(&files))?;
+        if self.json {
+            output::print(&json)
+        } else {
+            output::print(&format!("{}page: {}\n", report.text(), page.display()))
+        }
+    }
+
+    fn curves(&self, trace: &Path) -> Result<CacheReport, Failure> {
+        let bars = Bars::default();
+        let show = |progress: CacheProgress<'_>| match progress {
+            CacheProgress::Reading { done, total } => bars.set(READING, done, total),
+            CacheProgress::Counting { done, total } => {
+                bars.finish(READING);
+                bars.set(COUNTING, done, total);
+            }
+            CacheProgress::Running { run, done, total } => {
+                bars.finish(COUNTING);
+                bars.set(run, done, total);
+            }
+        };
+        let mut report = freewheel::cache_curves(&self.options(trace), &show)?;
+        // A temporary file has another name each time, and results are the same each time.
+        report.curves.options.trace.file = standard_input::path_for_results(&self.trace);
+        Ok(report)
+    }
+
+    fn options(&self, trace: &Path) -> CacheCurvesOptions {
+        let trace = TraceWorkload {
+            file: trace.to_owned(),
+            format: self.format.map(|format| format.name().to_owned()),
+            lenient: self.lenient,
+            device: self.device,
+            fit: self.fit(),
+            replay: self.replay.into(),
+        };
+        let mut options = CacheCurvesOptions::new(trace, &self.drive);
+        options.electronics = !self.no_electronics;
+        if !self.policies.is_empty() {
+            options.policies = self.policies.clone();
+        }
+        options.sizes = self.sizes.clone();
+        options.sample = self.sample;
+        options.warm_up = self.warm_up.unwrap_or(options.warm_up);
+        options.responses = self.response.into();
+        options.seed = self.seed;
+        options
+    }
+
+    fn fit(&self) -> Fit {
+        match (self.wrap, self.scale) {
+            (true, _) => Fit::Wrap,
+            (_, true) => Fit::Scale,
+            _ => Fit::AsIs,
+        }
+    }
+}
+
+/// What the bar of the pass that feeds the caches is called.
+const COUNTING: &str = "counting misses";
+
+/// A share of the requests, from 0 to below 1.
+fn warm_up(text: &str) -> Result<f64, String> {
+    let number = text.trim().strip_suffix('%').and_then(|number| number.trim().parse().ok());
+    let share = number.filter(|percent| (0.0..100.0).contains(percent));
+    let share = share.map(|percent: f64| percent / 100.0);
+    share.ok_or_else(|| "write a share from 0% to below 100%, as 43%".into())
+}

@@ -1,0 +1,110 @@
+//! `freewheel cache` as a person runs it.
+
+use super::run::{Bench, SMALL_TRACE, command, document, finish, run, stdout};
+
+const SQLITE: &str = "data/recorded/sqlite-ext4.csv.zst";
+
+/// Fails with this code, with nothing on stdout, and says these texts.
+fn refused(code: i32, args: &[&str], texts: &[&str]) {
+    let ran = run(&[&["cache"], args].concat());
+    assert_eq!((ran.code, &*ran.stdout), (code, ""), "{args:?}: {}", ran.stderr);
+    for text in texts {
+        assert!(ran.stderr.contains(text), "{args:?}: `{text}` is not in: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_recorded_trace_gives_a_table_that_fits_a_terminal_and_a_page() {
+    let bench = Bench::new("");
+    let out = bench.at("out");
+    let text = stdout(&["cache", SQLITE, "--out", &out]);
+    assert!(text.lines().count() <= 25, "{text}");
+    assert!(text.lines().all(|line| line.chars().count() < 160), "{text}");
+    for words in ["Footprint: 214 MiB", "W-TinyLFU", "256 MiB", "cut the mean response of reads"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let page = std::fs::read_to_string(bench.at("out/cache.html")).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("Caches for sqlite-ext4.csv.zst"));
+    assert!(text.ends_with("out/cache.html\n"), "{text}");
+}
+
+#[test]
+fn policies_sizes_and_runs_are_those_that_were_asked_for() {
+    let bench = Bench::new("");
+    let out = bench.at("out");
+    let asked = ["--policy", "sieve,lru", "--size", "10%", "--size", "64MiB,1MiB"];
+    let args = [&["cache", SQLITE, "--json", "--out", &out], &asked[..]].concat();
+    let json = document(&args);
+    let footprint = json["trace"]["footprint_bytes"].as_u64().unwrap();
+    let tenth = footprint / 10 / 4096 * 4096;
+    assert_eq!(json["sizes_bytes"], serde_json::json!([1 << 20, tenth, 64 << 20]));
+    let names = |list: &serde_json::Value| -> Vec<String> {
+        let list = list.as_array().unwrap().iter();
+        list.map(|of| of["policy"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&json["curves"]), ["lru", "sieve"]);
+    assert_eq!(names(&json["responses"]["policies"]), ["lru", "sieve"]);
+    let misses = |at: usize| json["curves"][0]["miss_ratios"][at]["requests"].as_f64().unwrap();
+    assert!(misses(0) >= misses(1) && misses(1) > misses(2), "{}", json["curves"]);
+    let none = document(&[&args[..], &["--response", "none"]].concat());
+    assert_eq!(none["responses"]["kind"], "not-asked");
+    assert_eq!(none["curves"], json["curves"]);
+    let written = std::fs::read_to_string(bench.at("out/cache.json")).unwrap();
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&written).unwrap(), none);
+}
+
+#[test]
+fn a_wrong_policy_or_size_is_wrong_use_and_the_answer_says_what_there_is() {
+    refused(2, &[SQLITE, "--policy", "s3fifo"], &["--policy", "`s3fifo`", "mean `s3-fifo`"]);
+    refused(2, &[SQLITE, "--size", "64"], &["--size", "`64` has no unit", "as `1%`"]);
+    refused(2, &[SQLITE, "--size", "0%"], &["--size", "`0%` is no share", "as `1%`"]);
+    refused(2, &[SQLITE, "--sample", "2"], &["--sample", "`2` is no share"]);
+    refused(2, &[SQLITE, "--warm-up", "100%"], &["--warm-up", "below 100%"]);
+    refused(2, &[SQLITE, "--drive", "nosuch"], &["`nosuch`", "freewheel drive list"]);
+    refused(2, &[SQLITE, "--size", "16TiB"], &["a cache of 16TiB is too large", "--size"]);
+}
+
+#[test]
+fn a_trace_without_reads_that_count_is_named_with_the_way_out() {
+    let bench = Bench::new("");
+    let trace = &*bench.at("trace.csv");
+    refused(1, &[trace], &[trace, "is empty", "record or copy it again"]);
+    let header = SMALL_TRACE.lines().next().unwrap();
+    bench.put("trace.csv", &format!("{header}\n0,W,0,4096,0,5\n"));
+    refused(1, &[trace], &[trace, "has no read", "freewheel trace info"]);
+    bench
+        .put("trace.csv", &format!("{header}\n0,R,0,4096,0,5\n9,W,0,4096,0,12\n19,W,0,512,0,22\n"));
+    refused(1, &[trace], &[trace, "after the warm-up, its first 1 requests", "--warm-up"]);
+    let counted = stdout(&["cache", trace, "--warm-up", "0%", "--out", &bench.at("out")]);
+    assert!(counted.contains("1 reads of 4 KiB count"), "{counted}");
+    assert_eq!(bench.names(), ["out", "sim.toml", "trace.csv"]);
+}
+
+#[test]
+fn a_trace_without_times_has_misses_and_says_why_there_is_no_response() {
+    let lines: String = (0..300).map(|at| format!("{} 1 0 {at}\n", at * 7 % 50)).collect();
+    let bench = Bench::new(&lines);
+    let text = stdout(&["cache", &bench.at("trace.csv"), "--out", &bench.at("out")]);
+    assert!(
+        text.contains("No response times: the trace's format, arc-lis, has no times"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_same_bytes_come_of_one_thread_and_of_two_and_of_standard_input() {
+    let bench = Bench::new("");
+    let cache = |threads: &str, trace: &str| {
+        let out = bench.at("out");
+        let args = ["cache", trace, "--sample", "50%", "--out", &out, "--json"];
+        let mut command = command(&args);
+        let input = std::fs::File::open(super::run::repository().join(SQLITE)).unwrap();
+        let command = command.env("RAYON_NUM_THREADS", threads).stdin(input);
+        let ran = finish(command.output().unwrap());
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        ran.stdout
+    };
+    let one = cache("1", SQLITE);
+    assert!(one == cache("2", SQLITE), "the documents differ");
+    assert!(one.replace(SQLITE, "stdin") == cache("2", "-"), "the documents differ");
+}

@@ -1,0 +1,114 @@
+//! Caches that see a sample of the cache blocks. Writes are no uses there, and leave no valid block behind.
+
+use freewheel_model::cache::CachePolicy;
+use freewheel_model::cache::curve::{Shards, SimulatedCurve, SpatialSample};
+use freewheel_units::BLOCK_BYTES;
+
+use super::counter::{Access, Counter};
+use crate::cache_curves::result::MissRatio;
+use crate::cache_curves::sizes::{CACHE_BLOCK_BYTES, Share};
+
+/// The cache blocks that reads use, in order.
+fn uses(accesses: &[Access]) -> impl Iterator<Item = u64> {
+    const BLOCKS: u64 = CACHE_BLOCK_BYTES / BLOCK_BYTES;
+    let reads = accesses.iter().filter(|access| access.is_read);
+    reads.flat_map(|access| {
+        let (start, end) = (access.range.start.get(), access.range.end().get());
+        start / BLOCKS..end.div_ceil(BLOCKS)
+    })
+}
+
+/// LRU by SHARDS.
+pub(in crate::cache_curves) struct SampledLru {
+    shards: Shards,
+    capacities: Vec<u32>,
+    /// As it was when the warm-up ended.
+    warm_up: Shards,
+}
+
+impl SampledLru {
+    pub fn new(capacities: Vec<u32>, share: Share) -> Self {
+        let shards = Shards::with_share(share.get());
+        Self { warm_up: shards.clone(), shards, capacities }
+    }
+}
+
+/// Misses with their standard error.
+#[derive(Debug, Clone, Copy, Default)]
+struct EstimatedMisses {
+    misses: f64,
+    error: f64,
+}
+
+fn misses(shards: &Shards, capacity: u32) -> EstimatedMisses {
+    let uses = shards.uses() as f64;
+    let estimate = shards.miss_ratio(capacity.into());
+    estimate.map_or_else(EstimatedMisses::default, |estimate| EstimatedMisses {
+        misses: estimate.miss_ratio * uses,
+        error: estimate.standard_error * uses,
+    })
+}
+
+impl Counter for SampledLru {
+    fn process(&mut self, accesses: &[Access]) {
+        uses(accesses).for_each(|key| self.shards.process(key));
+    }
+
+    fn begin_counting(&mut self) {
+        self.warm_up = self.shards.clone();
+    }
+
+    fn miss_ratios(&mut self) -> Vec<MissRatio> {
+        let counted = ((self.shards.uses() - self.warm_up.uses()) as f64).max(1.0);
+        let since = |&capacity: &u32| {
+            let (now, before) = (misses(&self.shards, capacity), misses(&self.warm_up, capacity));
+            // Both contain the warm-up's misses, so the error of the difference is no larger than this.
+            let error = (now.error * now.error + before.error * before.error).sqrt();
+            MissRatio {
+                size_bytes: u64::from(capacity) * CACHE_BLOCK_BYTES,
+                requests: None,
+                bytes: ((now.misses - before.misses) / counted).clamp(0.0, 1.0),
+                standard_error: Some(error / counted),
+            }
+        };
+        self.capacities.iter().map(since).collect()
+    }
+}
+
+/// Any policy in miniature.
+pub(in crate::cache_curves) struct SampledPolicy {
+    curve: SimulatedCurve,
+    /// Uses and misses of each capacity in the warm-up.
+    warm_up_uses: u64,
+    warm_up: Vec<f64>,
+}
+
+impl SampledPolicy {
+    pub fn new(policy: CachePolicy, capacities: &[u32], share: Share) -> Self {
+        let curve = SimulatedCurve::new(policy, capacities, SpatialSample::new(share.get()));
+        Self { curve, warm_up_uses: 0, warm_up: vec![0.0; capacities.len()] }
+    }
+}
+
+impl Counter for SampledPolicy {
+    fn process(&mut self, accesses: &[Access]) {
+        uses(accesses).for_each(|key| self.curve.process(key));
+    }
+
+    fn begin_counting(&mut self) {
+        self.warm_up_uses = self.curve.uses();
+        self.warm_up = self.curve.misses().into_iter().map(|(_, misses)| misses).collect();
+    }
+
+    fn miss_ratios(&mut self) -> Vec<MissRatio> {
+        let counted = ((self.curve.uses() - self.warm_up_uses) as f64).max(1.0);
+        let all = self.curve.misses().into_iter().zip(&self.warm_up);
+        let since = |((capacity, misses), before): ((u32, f64), &f64)| MissRatio {
+            size_bytes: u64::from(capacity) * CACHE_BLOCK_BYTES,
+            requests: None,
+            bytes: ((misses - before) / counted).clamp(0.0, 1.0),
+            standard_error: None,
+        };
+        all.map(since).collect()
+    }
+}

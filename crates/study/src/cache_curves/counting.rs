@@ -1,0 +1,106 @@
+//! The pass that feeds every cache.
+
+use std::collections::BTreeMap;
+
+use freewheel_model::cache::BlockRange;
+use freewheel_sim::config::{ConfigError, TraceWorkload, open};
+use freewheel_sim::source::{Fit, Placement, PlacementError};
+use freewheel_trace::{Record, TraceInfo};
+use freewheel_units::{Blocks, Op};
+use rayon::prelude::*;
+
+use super::counters::{Access, Counter};
+use super::error::CacheCurvesError;
+use super::progress::{CacheProgress, CacheProgressSink};
+use super::result::Counted;
+
+/// Accesses that one cache takes after the other, so that its tables stay close to the processor.
+const CHUNK: usize = 1 << 14;
+
+/// The caches in the middle of the trace.
+struct Pass<'a> {
+    placement: Placement,
+    counters: &'a mut [Box<dyn Counter>],
+    chunk: Vec<Access>,
+    requests: u64,
+    counted: Counted,
+}
+
+/// Feeds the reads and writes of a trace to all counters, on all cores. Requests from number
+/// `warm_up_requests` on count. Devices lie end to end; trims and flushes change no cache.
+pub(super) fn count(
+    trace: &TraceWorkload,
+    info: &TraceInfo,
+    warm_up_requests: u64,
+    counters: &mut [Box<dyn Counter>],
+    progress: CacheProgressSink<'_>,
+) -> Result<Counted, CacheCurvesError> {
+    let counted = Counted { warm_up_requests, ..Counted::default() };
+    let (placement, chunk) = (placement(trace, info)?, Vec::with_capacity(CHUNK));
+    let mut pass = Pass { placement, counters, chunk, requests: 0, counted };
+    let mut reader = open(trace)?;
+    let mut wrong = Ok(());
+    let observe = |record: &Record| {
+        if wrong.is_ok() {
+            wrong = pass.observe(record);
+        }
+    };
+    reader.read_through(observe, &mut |reader| {
+        let (done, total) = (reader.compressed_bytes_read(), reader.compressed_bytes_total());
+        progress(CacheProgress::Counting { done, total });
+    })?;
+    wrong.map_err(ConfigError::from)?;
+    pass.feed();
+    Ok(pass.counted)
+}
+
+/// Places of the trace in an address space of its own, which no drive bounds.
+fn placement(trace: &TraceWorkload, info: &TraceInfo) -> Result<Placement, ConfigError> {
+    let ends: BTreeMap<u32, u64> =
+        info.devices.iter().map(|(&id, device)| (id, device.end_block)).collect();
+    Ok(Placement::new(&ends, trace.device, Blocks::new(u64::MAX), Fit::AsIs)?)
+}
+
+impl Pass<'_> {
+    fn observe(&mut self, record: &Record) -> Result<(), PlacementError> {
+        if !self.placement.includes(record) {
+            return Ok(());
+        }
+        if self.requests == self.counted.warm_up_requests {
+            self.feed();
+            self.counters.par_iter_mut().for_each(|counter| counter.begin_counting());
+        }
+        self.requests += 1;
+        if !record.op.moves_data() {
+            return Ok(());
+        }
+        self.note(record);
+        let range = BlockRange::new(self.placement.place(record)?, record.blocks);
+        self.chunk.push(Access { range, is_read: record.op == Op::Read });
+        if self.chunk.len() == CHUNK {
+            self.feed();
+        }
+        Ok(())
+    }
+
+    /// Counts a request after the warm-up.
+    fn note(&mut self, record: &Record) {
+        if self.requests <= self.counted.warm_up_requests {
+            return;
+        }
+        match record.op {
+            Op::Read => {
+                self.counted.reads += 1;
+                self.counted.read_bytes += record.bytes().get();
+            }
+            _ => self.counted.writes += 1,
+        }
+    }
+
+    /// Gives each cache the accesses that wait. Caches share nothing, so any order of them is right.
+    fn feed(&mut self) {
+        let chunk = &self.chunk;
+        self.counters.par_iter_mut().for_each(|counter| counter.process(chunk));
+        self.chunk.clear();
+    }
+}

@@ -1,0 +1,149 @@
+//! From a trace to curves, step by step.
+
+use freewheel_model::cache::CachePolicy;
+use freewheel_trace::TraceInfo;
+
+use super::advice::Advice;
+use super::counters::{CountedCache, Counter, ExactLru, SampledLru, SampledPolicy};
+use super::counting::count;
+use super::document::CacheCurves;
+use super::error::CacheCurvesError;
+use super::options::CacheCurvesOptions;
+use super::overview::overview;
+use super::progress::CacheProgressSink;
+use super::responses::{Setting, responses};
+use super::result::{Counted, MissRatio, PolicyCurve};
+use super::sizes::{CACHE_BLOCK_BYTES, capacities, ladder};
+
+/// Works out what caches would do for a trace. The result does not depend on the number of threads.
+pub fn cache_curves(
+    options: &CacheCurvesOptions,
+    progress: CacheProgressSink<'_>,
+) -> Result<CacheCurves, CacheCurvesError> {
+    check(options)?;
+    let trace = overview(&options.trace, progress)?;
+    if trace.reads == 0 {
+        return Err(CacheCurvesError::NoReads { file: file(options) });
+    }
+    let setting = Setting::new(options, &trace)?;
+    let capacities = match options.sizes.is_empty() {
+        true => ladder(footprint(&trace)),
+        false => capacities(&options.sizes, footprint(&trace))
+            .map_err(|size| CacheCurvesError::Size { size })?,
+    };
+    let (counted, mut curves) = count_misses(options, &trace, &capacities, progress)?;
+    let lru = split_lru(&mut curves, &capacities);
+    let sizes_bytes: Vec<u64> = capacities.iter().map(|&capacity| bytes(capacity)).collect();
+    let responses = responses(options, setting, &curves, counted.warm_up_requests, progress)?;
+    Ok(CacheCurves {
+        schema_version: 1,
+        version: env!("CARGO_PKG_VERSION"),
+        advice: Advice::new(&sizes_bytes, &curves, &responses),
+        options: options.clone(),
+        trace,
+        counted,
+        cache_block_bytes: CACHE_BLOCK_BYTES,
+        sizes_bytes,
+        curves,
+        lru,
+        responses,
+    })
+}
+
+/// Wrong options are known before a long trace is read.
+fn check(options: &CacheCurvesOptions) -> Result<(), CacheCurvesError> {
+    let warm_up = options.warm_up;
+    if options.policies.is_empty() {
+        return Err(CacheCurvesError::NoPolicy);
+    }
+    if !(0.0..1.0).contains(&warm_up) {
+        return Err(CacheCurvesError::WarmUp { warm_up });
+    }
+    Setting::check(options)
+}
+
+fn file(options: &CacheCurvesOptions) -> String {
+    options.trace.file.display().to_string()
+}
+
+fn footprint(trace: &TraceInfo) -> u64 {
+    trace.footprint_bytes.unwrap_or(0)
+}
+
+fn bytes(capacity: u32) -> u64 {
+    u64::from(capacity) * CACHE_BLOCK_BYTES
+}
+
+/// The requests that count, and the curve of each policy. LRU's has the sizes of its chart, too.
+fn count_misses(
+    options: &CacheCurvesOptions,
+    trace: &TraceInfo,
+    capacities: &[u32],
+    progress: CacheProgressSink<'_>,
+) -> Result<(Counted, Vec<PolicyCurve>), CacheCurvesError> {
+    let policies = options.distinct_policies();
+    let warm_up = (trace.requests as f64 * options.warm_up) as u64;
+    let by_policy = policies.iter().map(|&policy| counters(options, policy, capacities));
+    let by_policy: Vec<Vec<Box<dyn Counter>>> = by_policy.collect();
+    let lengths: Vec<usize> = by_policy.iter().map(Vec::len).collect();
+    let mut all: Vec<Box<dyn Counter>> = by_policy.into_iter().flatten().collect();
+    let counted = count(&options.trace, trace, warm_up, &mut all, progress)?;
+    if counted.reads == 0 {
+        return Err(CacheCurvesError::NoCountedReads { file: file(options), warm_up });
+    }
+    let mut rest = all.into_iter();
+    let curve = |(&policy, &length): (&CachePolicy, &usize)| {
+        let ratios = rest.by_ref().take(length).flat_map(|mut counter| counter.miss_ratios());
+        PolicyCurve { policy, title: policy.row().title, miss_ratios: ratios.collect() }
+    };
+    Ok((counted, policies.iter().zip(&lengths).map(curve).collect()))
+}
+
+/// Caches of one policy at all sizes, in ascending order.
+fn counters(
+    options: &CacheCurvesOptions,
+    policy: CachePolicy,
+    capacities: &[u32],
+) -> Vec<Box<dyn Counter>> {
+    match (policy, options.sample) {
+        (CachePolicy::Lru, None) => vec![Box::new(ExactLru::new(with_between(capacities)))],
+        (CachePolicy::Lru, Some(share)) => {
+            vec![Box::new(SampledLru::new(with_between(capacities), share))]
+        }
+        (_, None) => {
+            let cache = |&capacity: &u32| -> Box<dyn Counter> {
+                Box::new(CountedCache::new(policy, capacity))
+            };
+            capacities.iter().map(cache).collect()
+        }
+        (_, Some(share)) => vec![Box::new(SampledPolicy::new(policy, capacities, share))],
+    }
+}
+
+/// Sizes of LRU's chart between two neighbours.
+const BETWEEN: u32 = 7;
+
+/// The capacities and some between each two of them, ascending.
+fn with_between(capacities: &[u32]) -> Vec<u32> {
+    let between = |pair: &[u32]| {
+        let (low, factor) = (f64::from(pair[0]), f64::from(pair[1]) / f64::from(pair[0]));
+        let step = |step: u32| low * libm::pow(factor, f64::from(step) / f64::from(BETWEEN + 1));
+        (1..=BETWEEN).map(step).map(|capacity| capacity as u32).collect::<Vec<_>>()
+    };
+    let mut all: Vec<u32> = capacities.windows(2).flat_map(between).collect();
+    all.extend(capacities);
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// Takes the sizes of its chart out of LRU's curve.
+fn split_lru(curves: &mut [PolicyCurve], capacities: &[u32]) -> Vec<MissRatio> {
+    let lru = curves.iter_mut().find(|curve| curve.policy == CachePolicy::Lru);
+    let Some(lru) = lru else { return Vec::new() };
+    let is_asked_for = |miss_ratio: &MissRatio| {
+        capacities.iter().any(|&capacity| bytes(capacity) == miss_ratio.size_bytes)
+    };
+    let asked = lru.miss_ratios.iter().copied().filter(is_asked_for).collect();
+    std::mem::replace(&mut lru.miss_ratios, asked)
+}

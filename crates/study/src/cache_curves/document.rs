@@ -1,0 +1,35 @@
+//! Everything about caches for a trace.
+
+use freewheel_trace::TraceInfo;
+use serde::Serialize;
+
+use super::advice::Advice;
+use super::options::CacheCurvesOptions;
+use super::result::{Counted, MissRatio, PolicyCurve, Responses};
+
+/// What caches of each size and policy would do for a trace.
+#[derive(Debug, Serialize)]
+pub struct CacheCurves {
+    /// Version of this document's shape.
+    pub schema_version: u32,
+    /// Version of the program.
+    pub version: &'static str,
+    /// What was asked.
+    pub options: CacheCurvesOptions,
+    /// What the trace holds, or the one device of it that was asked for.
+    pub trace: TraceInfo,
+    /// The requests that count.
+    pub counted: Counted,
+    /// Unit of the caches: the bytes of a cache block.
+    pub cache_block_bytes: u64,
+    /// Sizes of the caches, ascending.
+    pub sizes_bytes: Vec<u64>,
+    /// Miss ratios of each policy.
+    pub curves: Vec<PolicyCurve>,
+    /// LRU at further sizes, for a chart; empty without LRU.
+    pub lru: Vec<MissRatio>,
+    /// Response times of the drive behind the caches.
+    pub responses: Responses,
+    /// What follows.
+    pub advice: Advice,
+}

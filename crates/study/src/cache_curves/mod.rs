@@ -1,0 +1,30 @@
+//! What caches in memory would do for a trace: how often each policy misses at each size, and the
+//! responses of a drive behind them.
+//!
+//! One pass over the trace feeds caches of all policies and sizes side by side ([`counters`]). Responses
+//! come from runs of the same requests against a drive with the cache in front ([`responses`]). Neither
+//! counts the warm-up. [`advice`] compares the numbers; the crate `report` has the words.
+
+mod advice;
+mod counters;
+mod counting;
+mod curves;
+mod document;
+mod error;
+mod options;
+mod overview;
+mod progress;
+mod responses;
+mod result;
+mod sizes;
+
+pub use advice::{Advice, Choice, DOUBLING_GAIN_MIN, Measure, PolicyGap};
+pub use curves::cache_curves;
+pub use document::CacheCurves;
+pub use error::CacheCurvesError;
+pub use options::{CacheCurvesOptions, ResponseRuns};
+pub use progress::{CacheProgress, CacheProgressSink};
+pub use result::{
+    Counted, MissRatio, PolicyCurve, PolicyResponses, ResponsePoint, Responses, SimulatedResponses,
+};
+pub use sizes::{CacheSize, ParseCacheSizeError, Share};

@@ -1,0 +1,70 @@
+//! What is asked of the caches.
+
+use freewheel_model::cache::{CachePolicy, POLICIES};
+use freewheel_sim::config::TraceWorkload;
+use serde::Serialize;
+
+use super::sizes::{CacheSize, Share};
+
+/// Share of the requests that warm the caches up and are not counted: tr03 leaves out 20 of 45 days, or 3
+/// of 7.
+const WARM_UP: f64 = 0.43;
+
+/// Which policies run with a drive behind the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ResponseRuns {
+    /// LRU, if it is among the policies, and the other policy that misses least.
+    Best,
+    /// Every policy.
+    All,
+    /// No policy.
+    None,
+}
+
+/// What is asked of the caches.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CacheCurvesOptions {
+    /// The trace and how to play it.
+    pub trace: TraceWorkload,
+    /// Name of a shipped drive, or path of a drive file.
+    pub drive: String,
+    /// Whether the drive's electronics take part, as far as its file describes them.
+    pub electronics: bool,
+    /// Policies to compare.
+    pub policies: Vec<CachePolicy>,
+    /// Sizes of the caches; a ladder from 1 MiB to the trace's footprint where there are none.
+    pub sizes: Vec<CacheSize>,
+    /// Share of the cache blocks that miss ratios are estimated from; all are counted where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample: Option<Share>,
+    /// Share of the requests that fill the caches and are not counted, from 0 to below 1.
+    pub warm_up: f64,
+    /// Which policies run with a drive behind the cache.
+    pub responses: ResponseRuns,
+    /// Seed of every random stream.
+    pub seed: u64,
+}
+
+impl CacheCurvesOptions {
+    /// Every policy there is, at sizes from 1 MiB to all that the trace touches, in front of this drive.
+    pub fn new(trace: TraceWorkload, drive: &str) -> Self {
+        Self {
+            trace,
+            drive: drive.into(),
+            electronics: true,
+            policies: POLICIES.iter().map(|row| row.policy).collect(),
+            sizes: Vec::new(),
+            sample: None,
+            warm_up: WARM_UP,
+            responses: ResponseRuns::Best,
+            seed: 1,
+        }
+    }
+
+    /// The policies, each once, in the order of the registry.
+    pub(super) fn distinct_policies(&self) -> Vec<CachePolicy> {
+        let all = POLICIES.iter().map(|row| row.policy);
+        all.filter(|policy| self.policies.contains(policy)).collect()
+    }
+}

@@ -1,0 +1,217 @@
+//! Runs of the trace against a drive, with caches of each size in front.
+
+use freewheel_model::cache::CachePolicy;
+use freewheel_model::sched::PolicySpec;
+use freewheel_model::stats::Distribution;
+use freewheel_sim::Completion;
+use freewheel_sim::RunResult;
+use freewheel_sim::config::{
+    ArrayConfig, CacheConfig, ConfigError, Experiment, SimConfig, Workload,
+};
+use freewheel_sim::source::REPLAY_WINDOW;
+use freewheel_trace::{Format, Timing, TraceInfo};
+use freewheel_units::{Bytes, Op};
+use rayon::prelude::*;
+
+use super::error::CacheCurvesError;
+use super::options::{CacheCurvesOptions, ResponseRuns};
+use super::progress::{CacheProgress, CacheProgressSink};
+use super::result::{
+    MissRatio, PolicyCurve, PolicyResponses, ResponsePoint, Responses, SimulatedResponses,
+};
+use crate::ratio::mean;
+
+/// What stands behind the caches.
+pub(super) enum Setting {
+    /// A drive that the trace fits.
+    Drive(Box<Experiment>),
+    /// Nothing, as the trace's times are too coarse.
+    NoTiming(Format),
+    /// Nothing, as it was not asked for.
+    NotAsked,
+}
+
+impl Setting {
+    /// Err for a drive that cannot be built. Quick: no trace is read.
+    pub fn check(options: &CacheCurvesOptions) -> Result<(), CacheCurvesError> {
+        match options.responses {
+            ResponseRuns::None => Ok(()),
+            _ => Ok(Experiment::check(&config(options, CacheConfig::default()))?),
+        }
+    }
+
+    pub fn new(options: &CacheCurvesOptions, trace: &TraceInfo) -> Result<Self, CacheCurvesError> {
+        if options.responses == ResponseRuns::None {
+            return Ok(Self::NotAsked);
+        }
+        if trace.format.timing() != Timing::Recorded {
+            return Ok(Self::NoTiming(trace.format));
+        }
+        let config = config(options, CacheConfig::default());
+        let experiment = Experiment::with_trace_info(config, Some(trace.clone()))?;
+        Ok(Self::Drive(Box::new(experiment)))
+    }
+}
+
+/// Requests in the storage system at once. So many that a hit never waits for the disk.
+const QUEUE_DEPTH: u32 = 4096;
+
+/// The trace on the drive as it is used today: the drive's own command queue decides about misses.
+fn config(options: &CacheCurvesOptions, cache: CacheConfig) -> SimConfig {
+    SimConfig {
+        seed: options.seed,
+        drive: options.drive.clone(),
+        zero_latency: None,
+        scheduler: PolicySpec::Fcfs,
+        electronics: options.electronics,
+        queue_depth: None,
+        keep_free_blocks_before: None,
+        array: ArrayConfig::default(),
+        cache: Some(CacheConfig { queue_depth: QUEUE_DEPTH, ..cache }),
+        freeblock: None,
+        host: None,
+        workload: Workload::Trace(options.trace.clone()),
+    }
+}
+
+/// A run: a cache in front of the drive.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    policy: CachePolicy,
+    /// 0 for no cache.
+    size_bytes: u64,
+}
+
+/// Runs the drive without a cache and behind caches of each size, on all cores.
+pub(super) fn responses(
+    options: &CacheCurvesOptions,
+    setting: Setting,
+    curves: &[PolicyCurve],
+    warm_up_requests: u64,
+    progress: CacheProgressSink<'_>,
+) -> Result<Responses, CacheCurvesError> {
+    let experiment = match setting {
+        Setting::Drive(experiment) => *experiment,
+        Setting::NoTiming(format) => return Ok(Responses::NoTiming { format }),
+        Setting::NotAsked => return Ok(Responses::NotAsked),
+    };
+    let (chosen, bench) =
+        (chosen(options, curves), Bench { experiment, warm_up_requests, progress });
+    let runs: Vec<Run> = runs(&chosen);
+    let points = runs.par_iter().map(|&run| bench.point(run)).collect::<Result<Vec<_>, _>>()?;
+    let points_of = |curve: &&PolicyCurve| PolicyResponses {
+        policy: curve.policy,
+        title: curve.title,
+        points: points_of(curve.policy, &runs, &points),
+    };
+    Ok(Responses::Simulated(Box::new(SimulatedResponses {
+        drive: bench.experiment.spec.name.clone(),
+        model: bench.experiment.spec.model.clone(),
+        arms: bench.experiment.striping.arms(),
+        dependent_replay: bench.experiment.is_dependent(),
+        without_cache: points[0],
+        policies: chosen.iter().map(points_of).collect(),
+    })))
+}
+
+/// The policies that run with a drive.
+fn chosen<'a>(options: &CacheCurvesOptions, curves: &'a [PolicyCurve]) -> Vec<&'a PolicyCurve> {
+    if options.responses == ResponseRuns::All {
+        return curves.iter().collect();
+    }
+    let misses = |curve: &PolicyCurve| mean(&curve.miss_ratios, MissRatio::main);
+    let is_lru = |curve: &&PolicyCurve| curve.policy == CachePolicy::Lru;
+    let others = curves.iter().filter(|curve| !is_lru(curve));
+    let best = others.min_by(|a, b| misses(a).total_cmp(&misses(b)));
+    curves.iter().filter(is_lru).chain(best).collect()
+}
+
+/// First the drive without a cache, then every policy at every size.
+fn runs(chosen: &[&PolicyCurve]) -> Vec<Run> {
+    let of_policy = |curve: &&PolicyCurve| {
+        let policy = curve.policy;
+        let run = move |at: &MissRatio| Run { policy, size_bytes: at.size_bytes };
+        curve.miss_ratios.iter().map(run).collect::<Vec<_>>()
+    };
+    let without = Run { policy: CachePolicy::default(), size_bytes: 0 };
+    std::iter::once(without).chain(chosen.iter().flat_map(of_policy)).collect()
+}
+
+fn points_of(policy: CachePolicy, runs: &[Run], points: &[ResponsePoint]) -> Vec<ResponsePoint> {
+    let has_cache = |run: &Run| run.policy == policy && run.size_bytes > 0;
+    let pairs = runs.iter().zip(points);
+    pairs.filter(|(run, _)| has_cache(run)).map(|(_, &point)| point).collect()
+}
+
+/// Where runs take place.
+struct Bench<'a> {
+    experiment: Experiment,
+    warm_up_requests: u64,
+    progress: CacheProgressSink<'a>,
+}
+
+impl Bench<'_> {
+    /// One run. It is alone on its thread, and no other run changes it.
+    fn point(&self, run: Run) -> Result<ResponsePoint, ConfigError> {
+        let mut experiment = self.experiment.clone();
+        let size = Bytes::new(run.size_bytes / u64::from(experiment.striping.arms()));
+        let cache = CacheConfig { size, policy: run.policy, ..CacheConfig::default() };
+        experiment.config.cache = Some(CacheConfig { queue_depth: QUEUE_DEPTH, ..cache });
+        let mut counted =
+            CountedResponses { from_tag: self.warm_up_requests, ..Default::default() };
+        let name = run.name();
+        let mut report =
+            |done, total| (self.progress)(CacheProgress::Running { run: &name, done, total });
+        let mut observer = |completion: &Completion| counted.add(completion);
+        let result = experiment.run_observed(Some(&mut observer), &mut report)?;
+        Ok(counted.point(run.size_bytes, queue_grows(&experiment, &result)))
+    }
+}
+
+impl Run {
+    fn name(self) -> String {
+        match self.size_bytes {
+            0 => "no cache".into(),
+            size => format!("{}, {}", self.policy.row().title, Bytes::new(size)),
+        }
+    }
+}
+
+/// Response times of the requests after the warm-up.
+#[derive(Default)]
+struct CountedResponses {
+    /// Number of the first request that counts.
+    from_tag: u64,
+    reads: Distribution,
+    writes: Distribution,
+}
+
+impl CountedResponses {
+    fn add(&mut self, completion: &Completion) {
+        if completion.request.tag < self.from_tag || completion.refused.is_some() {
+            return;
+        }
+        match completion.request.op {
+            Op::Read => self.reads.record(completion.response()),
+            Op::Write => self.writes.record(completion.response()),
+            Op::Flush | Op::Trim => {}
+        }
+    }
+
+    fn point(self, size_bytes: u64, queue_grows: bool) -> ResponsePoint {
+        let mut all = self.reads.clone();
+        all.add(&self.writes);
+        let [reads, writes, all] = [&self.reads, &self.writes, &all].map(Distribution::summary);
+        ResponsePoint { size_bytes, reads, writes, all, queue_grows }
+    }
+}
+
+/// A run that ends later than this many times the span of its trace was kept from ending with it.
+const OUTLASTS: f64 = 1.05;
+
+/// Requests that arrive at traced times do not wait for a drive that cannot keep up.
+fn queue_grows(experiment: &Experiment, result: &RunResult) -> bool {
+    let traced_ns = experiment.trace.as_ref().map_or(0, |trace| trace.span_ns);
+    let outlasts = result.elapsed_ns as f64 > OUTLASTS * traced_ns as f64;
+    !experiment.is_dependent() && outlasts && result.outstanding_mean > REPLAY_WINDOW as f64
+}
