@@ -263,6 +263,7 @@ fn config(error: &ConfigError) -> ErrorKind {
         ConfigError::Array { .. }
         | ConfigError::Cache { .. }
         | ConfigError::Freeblock { .. }
+        | ConfigError::Measured { .. }
         | ConfigError::PredictiveScheduler { .. }
         | ConfigError::QueueDepth { .. }
         | ConfigError::Workload { .. } => ErrorKind::ExperimentValue,

@@ -59,4 +59,27 @@ impl CacheWork {
             opportunistic_ns: self.opportunistic_ns + other.opportunistic_ns,
         }
     }
+
+    /// The part after `before`, an earlier state of the same run; the maximum is that of the whole run.
+    pub(crate) fn since(self, before: &Self) -> Self {
+        Self {
+            reads: self.reads - before.reads,
+            read_misses: self.read_misses - before.read_misses,
+            reads_of_blocks_in_flight: self.reads_of_blocks_in_flight
+                - before.reads_of_blocks_in_flight,
+            writes: self.writes - before.writes,
+            // A stalled write is a miss until the buffer takes it, perhaps over blocks that are dirty.
+            write_misses: self.write_misses.saturating_sub(before.write_misses),
+            stalled_writes: self.stalled_writes - before.stalled_writes,
+            destages: self.destages - before.destages,
+            demand_bytes: self.demand_bytes - before.demand_bytes,
+            prefetched_bytes: self.prefetched_bytes - before.prefetched_bytes,
+            opportunistic_bytes: self.opportunistic_bytes - before.opportunistic_bytes,
+            at_risk_max_bytes: self.at_risk_max_bytes,
+            at_risk_byte_ns: self.at_risk_byte_ns - before.at_risk_byte_ns,
+            read_service_ns: self.read_service_ns - before.read_service_ns,
+            write_service_ns: self.write_service_ns - before.write_service_ns,
+            opportunistic_ns: self.opportunistic_ns - before.opportunistic_ns,
+        }
+    }
 }
