@@ -271,6 +271,7 @@ fn config(error: &ConfigError) -> ErrorKind {
         ConfigError::Array { .. }
         | ConfigError::Cache { .. }
         | ConfigError::Freeblock { .. }
+        | ConfigError::Measured { .. }
         | ConfigError::PredictiveScheduler { .. }
         | ConfigError::QueueDepth { .. }
         | ConfigError::Workload { .. } => ErrorKind::ExperimentValue,

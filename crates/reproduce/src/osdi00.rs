@@ -65,6 +65,8 @@ fn experiment(context: &Context<'_>, setting: &Setting) -> Result<Experiment, Co
         freeblock: None,
         cache: None,
         host: None,
+        warm_up: 0.0,
+        slices: 1,
         workload: Workload::Closed {
             requests: context.requests(),
             outstanding: setting.outstanding,

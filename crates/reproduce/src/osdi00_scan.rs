@@ -125,6 +125,8 @@ pub(super) fn transactions(mpl: u32, sizes: SizeDistribution, seed: u64) -> SimC
         freeblock: None,
         cache: None,
         host: None,
+        warm_up: 0.0,
+        slices: 1,
         workload: Workload::Closed {
             requests: 0,
             outstanding: mpl,

@@ -67,6 +67,31 @@ impl CacheWork {
             opportunistic_ns: self.opportunistic_ns + other.opportunistic_ns,
         }
     }
+
+    /// The part after `before`, an earlier state of the same run; the maximum is that of the whole run.
+    pub(crate) fn since(self, before: &Self) -> Self {
+        Self {
+            reads: self.reads - before.reads,
+            read_misses: self.read_misses - before.read_misses,
+            reads_of_blocks_in_flight: self.reads_of_blocks_in_flight
+                - before.reads_of_blocks_in_flight,
+            writes: self.writes - before.writes,
+            // A stalled write is a miss until the buffer takes it, perhaps over blocks that are dirty.
+            write_misses: self.write_misses.saturating_sub(before.write_misses),
+            stalled_writes: self.stalled_writes - before.stalled_writes,
+            destages: self.destages - before.destages,
+            in_gaps_bytes: self.in_gaps_bytes - before.in_gaps_bytes,
+            demand_bytes: self.demand_bytes - before.demand_bytes,
+            prefetched_bytes: self.prefetched_bytes - before.prefetched_bytes,
+            opportunistic_bytes: self.opportunistic_bytes - before.opportunistic_bytes,
+            prefetch: self.prefetch.since(&before.prefetch),
+            at_risk_max_bytes: self.at_risk_max_bytes,
+            at_risk_byte_ns: self.at_risk_byte_ns - before.at_risk_byte_ns,
+            read_service_ns: self.read_service_ns - before.read_service_ns,
+            write_service_ns: self.write_service_ns - before.write_service_ns,
+            opportunistic_ns: self.opportunistic_ns - before.opportunistic_ns,
+        }
+    }
 }
 
 /// What each kind of prefetching was worth.
@@ -117,6 +142,15 @@ impl PrefetchWork {
             just_in_time_seek: self.just_in_time_seek.and(other.just_in_time_seek),
         }
     }
+
+    fn since(self, before: &Self) -> Self {
+        Self {
+            with_reads: self.with_reads.since(&before.with_reads),
+            idle: self.idle.since(&before.idle),
+            free_blocks: self.free_blocks.since(&before.free_blocks),
+            just_in_time_seek: self.just_in_time_seek.since(&before.just_in_time_seek),
+        }
+    }
 }
 
 impl PrefetchWorth {
@@ -137,6 +171,16 @@ impl PrefetchWorth {
             wasted_bytes: self.wasted_bytes + other.wasted_bytes,
             late_reads: self.late_reads + other.late_reads,
             disk_ns: self.disk_ns + other.disk_ns,
+        }
+    }
+
+    fn since(self, before: &Self) -> Self {
+        Self {
+            brought_bytes: self.brought_bytes - before.brought_bytes,
+            used_bytes: self.used_bytes - before.used_bytes,
+            wasted_bytes: self.wasted_bytes - before.wasted_bytes,
+            late_reads: self.late_reads - before.late_reads,
+            disk_ns: self.disk_ns - before.disk_ns,
         }
     }
 }

@@ -463,7 +463,7 @@ impl<D: Device> Device for CachedDevice<D> {
         }
     }
 
-    fn work(&self) -> Work {
+    fn work(&self, now: SimTime) -> Work {
         let counts = self.cache.counts();
         let bytes = |blocks: u64| blocks * freewheel_units::BLOCK_BYTES;
         let buffered = counts.buffered;
@@ -491,6 +491,6 @@ impl<D: Device> Device for CachedDevice<D> {
             write_service_ns: self.service.write.ns(),
             opportunistic_ns: self.service.opportunistic.ns(),
         };
-        Work { cache: Some(cache), ..self.inner.work() }
+        Work { cache: Some(cache), ..self.inner.work(now) }
     }
 }

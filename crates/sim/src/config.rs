@@ -4,6 +4,7 @@ mod array;
 mod cache;
 mod error;
 mod host;
+mod measured;
 pub(crate) mod overrides;
 mod postmark;
 mod sectors;
@@ -29,6 +30,7 @@ pub use cache::{
 };
 pub use error::ConfigError;
 pub use host::HostConfig;
+pub(crate) use measured::check_measured;
 pub use overrides::key_and_value;
 pub(crate) use postmark::cleaning_options;
 pub use postmark::{PostmarkCleaner, PostmarkWorkload};
@@ -82,8 +84,27 @@ pub struct SimConfig {
     /// of the drive. Without it the simulator schedules with full knowledge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostConfig>,
+    /// Share of the requests that come before anything is measured: caches fill. Results count only
+    /// requests that arrive later, and the work of drives and caches from then on.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub warm_up: f64,
+    /// Number of equal parts, by requests, of what is measured. Each gets results of its own.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub slices: u32,
     /// Source of requests.
     pub workload: Workload,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+fn is_one(value: &u32) -> bool {
+    *value == 1
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 const fn yes() -> bool {

@@ -38,8 +38,8 @@ pub trait Device {
     fn next_event(&self) -> Option<NextEvent>;
     /// Handles the event at `now`.
     fn advance(&mut self, now: SimTime) -> Option<Done>;
-    /// Sums over the whole run.
-    fn work(&self) -> Work;
+    /// Sums from the start of the run to `now`. Accesses under way count whole.
+    fn work(&self, now: SimTime) -> Work;
 }
 
 /// Sums over a run of one arm.
@@ -69,6 +69,26 @@ pub struct Work {
     pub host: Option<Account>,
     /// Margins that the host scheduler has learned.
     pub margins: Vec<MarginInUse>,
+}
+
+impl Work {
+    /// The part after `before`, an earlier state of the same run without background work.
+    pub(crate) fn since(&self, before: &Self) -> Self {
+        let cache = self.cache.zip(before.cache).map(|(after, before)| after.since(&before));
+        Self {
+            busy: self.busy.saturating_sub(before.busy),
+            head_time: HeadTime {
+                seek: self.head_time.seek - before.head_time.seek,
+                rotate: self.head_time.rotate - before.head_time.rotate,
+                transfer: self.head_time.transfer - before.head_time.transfer,
+            },
+            processing: self.processing - before.processing,
+            bus: self.bus - before.bus,
+            destaging: self.destaging - before.destaging,
+            cache: cache.or(self.cache),
+            ..self.clone()
+        }
+    }
 }
 
 /// Bare mechanics: one request at a time, after the drive's own processing time.
@@ -169,7 +189,7 @@ impl Device for Mechanics<'_> {
         Some(done)
     }
 
-    fn work(&self) -> Work {
+    fn work(&self, _: SimTime) -> Work {
         let Self { head_time, overhead: processing, .. } = *self;
         let (free, idle) = (self.executor.free_time(), self.executor.idle_time());
         let busy = head_time.total() + processing;
@@ -307,9 +327,9 @@ impl Device for WholeDrive<'_> {
         Some(done)
     }
 
-    fn work(&self) -> Work {
+    fn work(&self, now: SimTime) -> Work {
         Work {
-            busy: self.unit.busy(),
+            busy: self.unit.busy_until(now),
             head_time: self.unit.head_time(),
             processing: self.unit.processing_time(),
             bus: self.unit.bus_used(),

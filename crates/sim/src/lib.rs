@@ -32,4 +32,7 @@ pub use engine::{Arm, VolumeZones, run};
 pub use events::EventQueue;
 pub use host::{CommandObserver, HostDevice};
 pub use idle::IdleTime;
-pub use result::{BusyShares, DriveResult, FreeResult, HeadTime, Resource, RunResult, Stages};
+pub use result::{
+    BusyShares, DriveResult, FreeResult, HeadTime, Resource, RunResult, SliceResponses,
+    SliceResult, Stages,
+};

@@ -1,6 +1,7 @@
 //! Summary of a run.
 
 mod postmark;
+mod slices;
 mod time;
 mod write_back;
 
@@ -9,6 +10,7 @@ use freewheel_model::stats::{Distribution, Level, Summary};
 use freewheel_units::{Op, SimDuration, SimTime};
 use serde::Serialize;
 
+use self::slices::SliceTallies;
 use self::time::{BusyTime, share};
 use crate::arm_executor::FreeTime;
 use crate::background::{Background, BackgroundResult};
@@ -19,6 +21,7 @@ use crate::digest::mix;
 use crate::idle::IdleTime;
 
 pub use self::postmark::{PassResult, PostmarkResult};
+pub use self::slices::{SliceResponses, SliceResult};
 pub use self::time::{BusyShares, FreeResult, HeadTime, Resource, Stages};
 pub use self::write_back::{ReferenceRun, WriteBackReferences};
 
@@ -41,9 +44,23 @@ pub(crate) struct Tally {
     longest_wait: SimDuration,
     outstanding: Level,
     hash: u64,
+    measured: Measured,
+    slices: SliceTallies,
     ended: Ended,
     background: Vec<BackgroundResult>,
     postmark: Option<PostmarkResult>,
+}
+
+/// The part of a run that counts.
+#[derive(Default)]
+struct Measured {
+    /// Sequence of its first request: later ones than any during the warm-up.
+    first: u64,
+    /// Requests of the warm-up.
+    warm_up: u64,
+    start: SimTime,
+    /// State of each arm at its start; empty without a warm-up.
+    before: Vec<Work>,
 }
 
 /// Values that are known at the end of a run.
@@ -75,13 +92,16 @@ struct Ended {
 /// Shares of time are means weighted by each drive's time. Outstanding requests are those on one drive.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunResult {
-    /// Reads, writes, flushes, trims and refused writes.
+    /// Reads, writes, flushes, trims and refused writes. Like all sums it is without the warm-up.
     pub requests: u64,
+    /// Requests that arrived during the warm-up.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub warm_up_requests: u64,
     /// Trims.
     pub trims: u64,
     /// Writes that a host-managed drive refused. They count in no other sum.
     pub refused_writes: RefusedWrites,
-    /// Time from the start to the last completion; the longest of independent drives.
+    /// Time from the start, or the end of the warm-up, to the last completion; the longest of independent drives.
     pub elapsed_ns: u64,
     /// Bytes read.
     pub read_bytes: u64,
@@ -109,6 +129,9 @@ pub struct RunResult {
     /// a movement.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub margins: Vec<MarginInUse>,
+    /// The equal parts of what is measured, where several were asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub slices: Vec<SliceResult>,
     /// The background work of each arm, where there was any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub background: Vec<BackgroundResult>,
@@ -153,7 +176,7 @@ pub struct RunResult {
     pub outstanding_mean: f64,
     /// Most outstanding requests at once; on one of independent drives.
     pub outstanding_max: u64,
-    /// Hash over every completion and every delivery of free work. Independent drives: hash over their
+    /// Hash over every completion, warm-up included, and every delivery of free work. Independent drives: hash over their
     /// hashes. Equal runs have equal hashes.
     pub result_hash: String,
     /// Hash over the completions alone, where there is free work. It equals the hash of the run without
@@ -222,6 +245,26 @@ fn count_and_sum(summary: &Summary) -> (u64, f64) {
 }
 
 impl Tally {
+    /// Sums of a run with a warm-up of this many requests, zero for none.
+    pub(crate) fn with_warm_up(warm_up: u64) -> Self {
+        let first = if warm_up > 0 { u64::MAX } else { 0 };
+        Self { measured: Measured { first, warm_up, ..Measured::default() }, ..Self::default() }
+    }
+
+    /// A part begins with the request of sequence `first`; `work` has an entry for each arm.
+    pub(crate) fn begin_part(&mut self, now: SimTime, first: u64, work: Vec<Work>, is_slice: bool) {
+        if is_slice {
+            self.slices.begin(first, now, &work);
+        }
+        if self.measured.first == u64::MAX {
+            // Requests that are under way count as outstanding only.
+            let waiting = self.outstanding.value();
+            self.outstanding = Level::default();
+            self.outstanding.set(now, waiting);
+            self.measured = Measured { first, start: now, before: work, ..self.measured };
+        }
+    }
+
     #[inline]
     pub(crate) fn arrived(&mut self, now: SimTime) {
         self.outstanding.set(now, self.outstanding.value() + 1);
@@ -233,10 +276,17 @@ impl Tally {
         self.outstanding.value() > 0
     }
 
+    /// Counts a request that is done. Sequences rise with arrivals.
     #[inline]
-    pub(crate) fn completed(&mut self, completion: &Completion) {
+    pub(crate) fn completed(&mut self, sequence: u64, completion: &Completion) {
         self.outstanding.set(completion.end, self.outstanding.value() - 1);
         self.hash = mix(self.hash, word(completion));
+        if sequence < self.measured.first {
+            return;
+        }
+        if !self.slices.is_empty() {
+            self.slices.completed(sequence, completion);
+        }
         let response = completion.response();
         match completion.request.op {
             Op::Read => {
@@ -266,22 +316,38 @@ impl Tally {
         self.stages.bus_ns += u128::from(completion.bus.ns());
     }
 
-    pub(crate) fn refused(&mut self, completion: &Completion, refusal: Refusal) {
+    /// Counts a refused write; `sequence` is that of the next request.
+    pub(crate) fn refused(&mut self, sequence: u64, completion: &Completion, refusal: Refusal) {
         self.outstanding.set(completion.end, self.outstanding.value() - 1);
         self.hash = mix(self.hash, word(completion));
-        self.refused.add(refusal);
+        if sequence >= self.measured.first {
+            self.refused.add(refusal);
+        }
     }
 
     /// Ends the run. `work` has an entry for each arm; `media_bytes_per_second` is their mean media
     /// rate.
     pub(crate) fn end(&mut self, now: SimTime, work: &[Work], media_bytes_per_second: u64) {
+        self.slices.end(now, work);
+        if self.measured.first == u64::MAX {
+            // The run was shorter than its warm-up.
+            self.begin_part(now, u64::MAX, work.to_vec(), false);
+        }
+        let Measured { start, before, .. } = &self.measured;
+        let since: Vec<Work>;
+        let work = if before.is_empty() {
+            work
+        } else {
+            since = work.iter().zip(before).map(|(after, before)| after.since(before)).collect();
+            &since
+        };
         let sum = |time: fn(&Work) -> SimDuration| {
             work.iter().map(|work| u128::from(time(work).ns())).sum::<u128>()
         };
         self.ended = Ended {
-            elapsed: now,
-            runs_ns: u128::from(now.ns()),
-            arms_ns: work.iter().map(|work| u128::from(now.max(work.until).ns())).sum(),
+            elapsed: SimTime::ZERO + (now - *start),
+            runs_ns: u128::from((now - *start).ns()),
+            arms_ns: work.iter().map(|work| u128::from((now.max(work.until) - *start).ns())).sum(),
             dirty_blocks: work.iter().map(|work| work.dirty_blocks.get()).sum(),
             busy: BusyTime::of(work),
             head_time: HeadTime::of(work),
@@ -325,6 +391,8 @@ impl Tally {
         self.buffer_writes += other.buffer_writes;
         self.stages.add(&other.stages);
         self.longest_wait = self.longest_wait.max(other.longest_wait);
+        self.measured.warm_up += other.measured.warm_up;
+        self.slices.add(&other.slices);
         self.ended.add(&other.ended);
     }
 
@@ -338,6 +406,7 @@ impl Tally {
         let (read_bytes, write_bytes) = (self.read_blocks * 512, self.write_blocks * 512);
         RunResult {
             requests: self.requests(),
+            warm_up_requests: self.measured.warm_up,
             trims: self.trims,
             refused_writes: self.refused,
             elapsed_ns: elapsed.ns(),
@@ -354,6 +423,7 @@ impl Tally {
             cache: self.ended.cache,
             host: self.ended.host,
             margins: self.ended.margins,
+            slices: self.slices.results(),
             background: self.background,
             postmark: self.postmark,
             write_back_references: None,
@@ -458,6 +528,10 @@ impl Ended {
     }
 }
 
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 /// Margins of all arms.
 fn margins_of(work: &[Work]) -> Vec<MarginInUse> {
     let mut all = Vec::new();
@@ -502,10 +576,10 @@ mod tests {
         let write = Served { overhead: ms(1), rotate: ms(4), hit: true, ..Served::default() };
         tally.arrived(SimTime::ZERO);
         tally.arrived(SimTime::ZERO + ms(3));
-        tally.completed(&completion(Op::Read, 0, 6, read));
-        tally.completed(&completion(Op::Write, 3, 11, write));
+        tally.completed(0, &completion(Op::Read, 0, 6, read));
+        tally.completed(1, &completion(Op::Write, 3, 11, write));
         tally.arrived(SimTime::ZERO + ms(20));
-        tally.completed(&completion(Op::Flush, 20, 20, Served::default()));
+        tally.completed(2, &completion(Op::Flush, 20, 20, Served::default()));
         let head_time = drive::HeadTime { seek: ms(3), rotate: ms(6), transfer: ms(1) };
         let (busy, processing, bus) = (ms(11), ms(1), ms(2));
         let work = Work { busy, head_time, processing, bus, destaging: ms(5), ..Work::default() };
@@ -544,7 +618,7 @@ mod tests {
         let mut tally = Tally::default();
         let read = Served { seek: ms(4), ..Served::default() };
         tally.arrived(SimTime::ZERO);
-        tally.completed(&completion(Op::Read, 0, 4, read));
+        tally.completed(0, &completion(Op::Read, 0, 4, read));
         tally.end(SimTime::ZERO + ms(10), &[Work { busy: ms(4), ..Work::default() }], 0);
         tally
     }

@@ -336,6 +336,8 @@ fn config(options: &StudyOptions, order: RequestOrder) -> SimConfig {
         freeblock: None,
         cache: None,
         host: None,
+        warm_up: 0.0,
+        slices: 1,
         workload: Workload::Trace(options.trace.clone()),
     }
 }

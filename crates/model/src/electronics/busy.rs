@@ -60,6 +60,12 @@ impl Busy {
     pub fn total(&self) -> SimDuration {
         self.total
     }
+
+    /// With the time until `now` of commands that are inside.
+    pub fn total_until(&self, now: SimTime) -> SimDuration {
+        let inside = self.since.map(|since| now.saturating_since(since.max(self.counted_to)));
+        self.total + inside.unwrap_or_default()
+    }
 }
 
 #[cfg(test)]
@@ -77,11 +83,15 @@ mod tests {
         busy.command(at(2));
         // Writing back lasts until 3 ms after the last command.
         busy.own_work(at(4), at(13));
+        assert_eq!(busy.total_until(at(7)), SimDuration::from_ms(7));
         busy.commands_done(at(10));
         assert_eq!(busy.total(), SimDuration::from_ms(13));
         busy.command(at(12));
+        assert_eq!(busy.total_until(at(12)), SimDuration::from_ms(13));
+        assert_eq!(busy.total_until(at(14)), SimDuration::from_ms(14));
         busy.commands_done(at(15));
         assert_eq!(busy.total(), SimDuration::from_ms(15));
+        assert_eq!(busy.total_until(at(18)), SimDuration::from_ms(15));
         // Idle from 15 to 20 ms.
         busy.own_work(at(20), at(22));
         busy.command(at(21));

@@ -102,6 +102,11 @@ impl Distribution {
         self.histogram.len()
     }
 
+    /// Exact sum.
+    pub fn sum_ns(&self) -> u128 {
+        self.sum_ns
+    }
+
     /// Exact mean, zero without values.
     pub fn mean_ns(&self) -> f64 {
         if self.count() == 0 { 0.0 } else { self.sum_ns as f64 / self.count() as f64 }

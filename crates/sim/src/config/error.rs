@@ -73,6 +73,12 @@ pub enum ConfigError {
         /// As given.
         depth: u32,
     },
+    /// `warm_up` or `slices` does not fit.
+    #[error("{message}")]
+    Measured {
+        /// Key, value and what is allowed.
+        message: String,
+    },
     /// A value of the workload does not fit.
     #[error("workload: {message}")]
     Workload {

@@ -5,12 +5,13 @@
 //! ```
 //! source: `crate::source`; map: `map.rs`, with `zoned.rs`; cache: `cache.rs`; queue: `queue.rs`, with
 //! `promoted.rs`; pick: `pick.rs`; gap: `crate::arm_executor`; drive: `crate::device`; completion:
-//! `crate::completion`, with `pending.rs` and `flush.rs`. An absent stage costs a test of an `Option`.
+//! `crate::completion`, with `pending.rs` and `flush.rs`; warm-up and slices: `parts.rs`. An absent stage costs a test of an `Option`.
 
 mod cache;
 mod calendar;
 mod flush;
 mod map;
+mod parts;
 mod pending;
 mod pick;
 mod promoted;
@@ -33,6 +34,7 @@ use crate::device::{Device, Work};
 use crate::result::{RunResult, Tally};
 use crate::source::{Request, Source, SourceError};
 
+pub(crate) use parts::RunParts;
 pub use queue::Arm;
 pub use zoned::VolumeZones;
 
@@ -48,6 +50,7 @@ struct Engine<'a, D, S> {
     touched: TouchedArms,
     requests: Requests,
     flushes: FlushOrder,
+    parts: RunParts,
     tally: Tally,
 }
 
@@ -62,15 +65,17 @@ pub fn run<D: Device, S: Source>(
     source: &mut S,
     observer: &mut dyn FnMut(&Completion),
 ) -> Result<RunResult, SourceError> {
-    tally(striping, zones, arms, source, observer).map(Tally::result)
+    let parts = RunParts::whole();
+    tally(striping, zones, arms, source, parts, observer).map(Tally::result)
 }
 
-/// Like [`run`], for sums over several runs.
+/// Like [`run`], in parts, and for sums over several runs.
 pub(crate) fn tally<D: Device, S: Source>(
     striping: &Striping,
     zones: Option<VolumeZones>,
     arms: &mut [Arm<D>],
     source: &mut S,
+    parts: RunParts,
     observer: &mut dyn FnMut(&Completion),
 ) -> Result<Tally, SourceError> {
     assert_eq!(striping.arms() as usize, arms.len(), "arms of the array");
@@ -89,11 +94,13 @@ pub(crate) fn tally<D: Device, S: Source>(
         touched: TouchedArms::new(arms_count),
         requests: Requests::default(),
         flushes: FlushOrder::default(),
-        tally: Tally::default(),
+        tally: Tally::with_warm_up(parts.warm_up),
+        parts,
     };
+    engine.begin_parts();
     while engine.step()? {}
     let Engine { mut tally, now, arms, .. } = engine;
-    let work: Vec<Work> = arms.iter().map(|arm| arm.device.work()).collect();
+    let work: Vec<Work> = arms.iter().map(|arm| arm.device.work(now)).collect();
     let media_rate = arms[0].drive.mean_media_rate_bytes_per_second();
     tally.end(now, &work, media_rate.round() as u64);
     Ok(tally)
@@ -142,6 +149,8 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
     #[inline]
     fn arrive(&mut self) {
         let request = self.source.take();
+        self.begin_parts();
+        self.parts.arrive();
         self.tally.arrived(self.now);
         match request.op {
             Op::Read => self.transfer(request),
@@ -152,6 +161,22 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
             Op::Flush => self.flush(request),
             Op::Trim => self.trim(request),
         }
+    }
+
+    /// Begins every part whose first request arrives next.
+    #[inline]
+    fn begin_parts(&mut self) {
+        while self.parts.is_next_first() {
+            self.begin_part();
+        }
+    }
+
+    #[cold]
+    fn begin_part(&mut self) {
+        self.parts.begun();
+        let work = self.arms.iter().map(|arm| arm.device.work(self.now)).collect();
+        let first = self.requests.pending.next_sequence();
+        self.tally.begin_part(self.now, first, work, self.parts.are_slices);
     }
 
     /// A read or a write: from the map through the cache to the queues of its arms.
@@ -188,7 +213,7 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
     fn trim(&mut self, request: Request) {
         self.map.trim(&request);
         let served = Served { end: self.now, ..Served::default() };
-        self.report(request, self.now, &served);
+        self.report(self.requests.pending.next_sequence(), request, self.now, &served);
     }
 
     fn flush(&mut self, request: Request) {
@@ -202,7 +227,8 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
     #[cold]
     fn refuse(&mut self, request: Request, refusal: Refusal) {
         let completion = Completion::refused(request, self.now, refusal);
-        self.tally.refused(&completion, refusal);
+        let sequence = self.requests.pending.next_sequence();
+        self.tally.refused(sequence, &completion, refusal);
         (self.observer)(&completion);
         self.source.completed(request.tag, self.now);
     }
@@ -248,7 +274,8 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
             }
             return;
         };
-        self.report(request, pending.arrival, &Served { hit: pending.hit, ..done.served });
+        let served = Served { hit: pending.hit, ..done.served };
+        self.report(done.sequence, request, pending.arrival, &served);
         if request.op == Op::Write && self.flushes.write_done(done.sequence) {
             self.start_flushes();
         }
@@ -269,16 +296,17 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
             } else if let Some(Pending { request: Some(request), arrival, .. }) =
                 self.requests.pending.piece_done(sequence, false)
             {
-                self.report(request, arrival, &Served { end: self.now, ..Served::default() });
+                let served = Served { end: self.now, ..Served::default() };
+                self.report(sequence, request, arrival, &served);
             }
         }
     }
 
     /// Reports a request whose last piece was served like this.
     #[inline]
-    fn report(&mut self, request: Request, arrival: SimTime, served: &Served) {
+    fn report(&mut self, sequence: u64, request: Request, arrival: SimTime, served: &Served) {
         let completion = Completion::new(request, arrival, served);
-        self.tally.completed(&completion);
+        self.tally.completed(sequence, &completion);
         (self.observer)(&completion);
         self.source.completed(request.tag, self.now);
     }

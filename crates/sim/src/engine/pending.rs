@@ -40,8 +40,15 @@ impl PendingRequests {
 
     #[inline]
     fn push_pending(&mut self, pending: Pending) -> u64 {
+        let sequence = self.next_sequence();
         self.window.push_back(pending);
-        self.first + self.window.len() as u64 - 1
+        sequence
+    }
+
+    /// Sequence of the request that arrives next.
+    #[inline]
+    pub(crate) fn next_sequence(&self) -> u64 {
+        self.first + self.window.len() as u64
     }
 
     /// Whether everything that has arrived is done.

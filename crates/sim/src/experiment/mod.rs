@@ -30,11 +30,11 @@ use crate::cached::{CacheQueue, CachedDevice};
 use crate::completion::Completion;
 use crate::config::{
     ArrayConfig, CacheConfig, ConfigError, DRIVES_MAX, HostConfig, Layout, PostmarkCleaner,
-    PostmarkWorkload, SimConfig, ThinkTimeDistribution, TraceWorkload, Workload, check_sectors,
-    check_workload, cleaning_options, open, overrides, sector, striping,
+    PostmarkWorkload, SimConfig, ThinkTimeDistribution, TraceWorkload, Workload, check_measured,
+    check_sectors, check_workload, cleaning_options, open, overrides, sector, striping,
 };
 use crate::device::{Device, Mechanics, WholeDrive};
-use crate::engine::{self, Arm, VolumeZones};
+use crate::engine::{self, Arm, RunParts, VolumeZones};
 use crate::gap_destages::GapDestages;
 use crate::host::HostDevice;
 use crate::library;
@@ -117,6 +117,7 @@ impl Experiment {
         check_freeblock(config, &spec, &drive, &striping)?;
         check_external(config)?;
         check_cache(config, &spec)?;
+        check_measured(config)?;
         check_sectors(config, &spec)?;
         postmark_spec(config, &spec, &drive, &striping)?;
         check_workload(&config.workload, None, striping.blocks())
@@ -137,6 +138,7 @@ impl Experiment {
         check_freeblock(&config, &spec, &drive, &striping)?;
         check_external(&config)?;
         check_cache(&config, &spec)?;
+        check_measured(&config)?;
         check_sectors(&config, &spec)?;
         let postmark = postmark_spec(&config, &spec, &drive, &striping)?;
         check_workload(&config.workload, trace.as_ref(), striping.blocks())?;
@@ -223,6 +225,7 @@ impl Experiment {
         progress: Progress<'_>,
     ) -> Result<RunResult, ConfigError> {
         self.config.check_observable()?;
+        self.check_measured_whole("free work")?;
         Ok(self.tally((planners, None), observer, progress)?.result())
     }
 
@@ -413,7 +416,40 @@ impl Experiment {
         observer: Observer<'_>,
     ) -> Result<RunResult, ConfigError> {
         self.config.check_observable()?;
+        self.check_measured_whole("a source of unknown length")?;
         Ok(self.tally_source(source, planners, observer)?.result())
+    }
+
+    /// Err for an experiment with warm-up or slices, which this excludes.
+    fn check_measured_whole(&self, excluded: &str) -> Result<(), ConfigError> {
+        if self.config.is_measured_whole() {
+            return Ok(());
+        }
+        let message = format!("`warm_up` and `slices` exclude {excluded}: leave them out");
+        Err(ConfigError::Measured { message })
+    }
+
+    /// Number of requests of its workload, as far as it is known before.
+    fn requests(&self) -> u64 {
+        match &self.config.workload {
+            Workload::Closed { requests, .. } | Workload::Open { requests, .. } => *requests,
+            Workload::Trace(workload) => {
+                let devices = self.trace.iter().flat_map(|info| &info.devices);
+                let takes_part = |id: u32| workload.device.is_none_or(|device| device == id);
+                let taking_part = devices.filter(|(id, _)| takes_part(**id));
+                taking_part.map(|(_, device)| device.requests).sum()
+            }
+            Workload::Postmark(_) => 0,
+        }
+    }
+
+    /// The warm-up and the slices of a run.
+    fn parts(&self) -> RunParts {
+        let SimConfig { warm_up, slices, .. } = self.config;
+        if self.config.is_measured_whole() {
+            return RunParts::whole();
+        }
+        RunParts::new(self.requests(), warm_up, slices)
     }
 
     fn tally_source<S: Source>(
@@ -478,12 +514,19 @@ impl Experiment {
         observer: Observer<'_>,
     ) -> Result<Tally, ConfigError> {
         let Some(cache) = &self.config.cache else {
-            return Ok(engine::tally(&self.striping, zones, &mut arms, source, observer)?);
+            return Ok(engine::tally(
+                &self.striping,
+                zones,
+                &mut arms,
+                source,
+                self.parts(),
+                observer,
+            )?);
         };
         let gaps = gaps.into_iter().map(Some).chain(std::iter::repeat(None));
         let cached = arms.into_iter().zip(gaps).map(|(arm, gaps)| self.cached(arm, cache, gaps));
         let mut arms = cached.collect::<Result<Vec<_>, _>>()?;
-        Ok(engine::tally(&self.striping, zones, &mut arms, source, observer)?)
+        Ok(engine::tally(&self.striping, zones, &mut arms, source, self.parts(), observer)?)
     }
 
     /// The arm behind a cache. Its policy orders what misses; in front of the cache is a plain queue.
@@ -529,7 +572,7 @@ impl Experiment {
             arms.push(Arm { drive: Arc::clone(&self.drive), policy, device });
         }
         let zones = VolumeZones::new(spec.zoned.as_ref(), &self.drive, &self.striping);
-        Ok(engine::tally(&self.striping, zones, &mut arms, source, observer)?)
+        Ok(engine::tally(&self.striping, zones, &mut arms, source, RunParts::whole(), observer)?)
     }
 
     /// Whether the drive's electronics take part.

@@ -70,6 +70,8 @@ fn config(options: &CacheCurvesOptions, cache: CacheConfig) -> SimConfig {
         cache: Some(CacheConfig { queue_depth: QUEUE_DEPTH, ..cache }),
         freeblock: None,
         host: None,
+        warm_up: 0.0,
+        slices: 1,
         workload: Workload::Trace(options.trace.clone()),
     }
 }

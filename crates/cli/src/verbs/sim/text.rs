@@ -30,6 +30,9 @@ pub(super) fn text(
     sections.extend((!result.margins.is_empty()).then(|| margins(result).to_string()));
     sections.extend(free_work(&report));
     sections.extend(number::decisions("", decisions));
+    if !result.slices.is_empty() {
+        sections.push(slices(result).to_string());
+    }
     if !result.drives.is_empty() {
         sections.push(drives(result));
     }
@@ -56,6 +59,10 @@ fn overview(result: &RunResult) -> Table {
     let (mean, max) = (result.outstanding_mean, grouped(result.outstanding_max));
     let mut table = Table::new("ll");
     table.row(["requests", &format!("{} ({counts})", grouped(result.requests))]);
+    if result.warm_up_requests > 0 {
+        let before = grouped(result.warm_up_requests);
+        table.row(["warm-up", &format!("{before} requests before these")]);
+    }
     if result.refused_writes.count > 0 {
         table.row(["refused", &refusals(result)]);
     }
@@ -131,6 +138,25 @@ fn response_cells(label: &str, summary: &Summary) -> Vec<String> {
         .into_iter()
         .chain(tail.map(|ns| number::bare_ms(ns as f64)))
         .collect()
+}
+
+/// The equal parts of what was measured.
+fn slices(result: &RunResult) -> Table {
+    let mut table = Table::new("lrrrrrrrr");
+    let reads = ["reads", "mean, ms", "p99, ms"];
+    let writes = ["writes", "mean, ms", "p99, ms"];
+    let head = ["slice", "begins"].into_iter().chain(reads).chain(writes).chain(["head busy"]);
+    table.row(head);
+    for (number, slice) in result.slices.iter().enumerate() {
+        let begins = [(number + 1).to_string(), number::seconds(slice.start_ns)];
+        let [reads, writes] = [&slice.reads, &slice.writes].map(|of| {
+            let mean = number::bare_ms(of.response_ns_mean);
+            [grouped(of.requests), mean, number::bare_ms(of.response_ns_p99 as f64)]
+        });
+        let head = number::seconds(u64::try_from(slice.head_ns).unwrap_or(u64::MAX));
+        table.row(begins.into_iter().chain(reads).chain(writes).chain([head]));
+    }
+    table
 }
 
 fn stages(report: &SimReport<'_>) -> Table {

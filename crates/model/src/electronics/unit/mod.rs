@@ -318,6 +318,11 @@ impl Unit {
         self.busy.total()
     }
 
+    /// Like [`Self::busy`], with the time until `now` of commands that are inside.
+    pub fn busy_until(&self, now: SimTime) -> SimDuration {
+        self.busy.total_until(now)
+    }
+
     /// Time for which the bus was taken so far.
     pub fn bus_used(&self) -> SimDuration {
         self.bus.used()
