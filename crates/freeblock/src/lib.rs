@@ -158,6 +158,11 @@ pub trait Planner: ForegroundObserver + Send {
     fn write_cache(&mut self) -> Option<&mut dyn WriteCache> {
         None
     }
+
+    /// The part that writes blocks of another's memory in gaps, if this planner has one.
+    fn gap_writer(&mut self) -> Option<&mut dyn GapWriter> {
+        None
+    }
 }
 
 /// Plans a gap in steps, for a caller with a deadline: [`Self::begin_search`], steps, and
@@ -207,6 +212,15 @@ pub trait WriteCache {
     /// Whether memory answers this arriving request: a write whose data it keeps from now on, or a
     /// read of data it has. The drive and its planner hear nothing of such a request.
     fn takes(&mut self, request: &Foreground, now: SimTime) -> bool;
+}
+
+/// Writes in gaps what a memory in front of the drive wants to be rid of.
+pub trait GapWriter {
+    /// A block of the memory is dirty. A foreground write of a part of it ends that.
+    fn want(&mut self, start: Lbn, now: SimTime);
+
+    /// Takes the first blocks of those that gaps have written since the last call.
+    fn take_written(&mut self) -> Vec<Lbn>;
 }
 
 /// Plans nothing.

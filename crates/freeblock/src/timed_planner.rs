@@ -6,8 +6,8 @@ use freewheel_units::SimTime;
 
 use crate::opportunity::Opportunity;
 use crate::{
-    ForegroundEvent, ForegroundObserver, FreeRun, GapUse, IdlePlanner, Planner, Promoter,
-    WriteCache,
+    ForegroundEvent, ForegroundObserver, FreeRun, GapUse, GapWriter, IdlePlanner, Planner,
+    Promoter, WriteCache,
 };
 use freewheel_model::drive::Drive;
 
@@ -62,6 +62,10 @@ impl Planner for TimedPlanner<'_> {
 
     fn write_cache(&mut self) -> Option<&mut dyn WriteCache> {
         self.planner.write_cache()
+    }
+
+    fn gap_writer(&mut self) -> Option<&mut dyn GapWriter> {
+        self.planner.gap_writer()
     }
 }
 

@@ -20,6 +20,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use freewheel_freeblock::Planner;
 use freewheel_model::cache::{CacheRequest, DiskRequest, FlushPoint, Purpose, StorageCache};
 use freewheel_model::drive::{Drive, Position, Sectors};
 use freewheel_model::electronics::{Done, NextEvent, Served};
@@ -29,7 +30,6 @@ use freewheel_units::{Blocks, Lbn, SimDuration, SimTime};
 
 use crate::cache_work::{CacheWork, PrefetchWork};
 use crate::device::{Device, Work};
-use crate::gap_destages::GapDestages;
 
 /// Disk requests have numbers from here on: requests of the engine never come this far.
 const DISK_REQUESTS: u64 = 1 << 62;
@@ -81,8 +81,6 @@ pub struct CacheQueue {
     pub sectors: Sectors,
     /// Orders the clients' requests, and the destages.
     pub policies: [Box<dyn Policy>; 2],
-    /// What the arm's planner writes in gaps, if it has one.
-    pub gaps: Option<GapDestages>,
 }
 
 /// A device with a cache in front.
@@ -108,8 +106,6 @@ pub struct CachedDevice<D> {
     /// The last block that the head passed.
     last_end: u64,
     service: ServiceTimes,
-    /// Destages in rotational gaps, if there are any.
-    gaps: Option<GapDestages>,
     /// Something has changed since the device was last offered work.
     must_pick: bool,
     now: SimTime,
@@ -118,7 +114,7 @@ pub struct CachedDevice<D> {
 impl<D: Device> CachedDevice<D> {
     /// Puts `cache` in front of `inner`, whose media have these sectors.
     pub fn new(inner: D, drive: &Arc<Drive>, cache: StorageCache, queue: CacheQueue) -> Self {
-        let CacheQueue { depth, sectors, policies: [clients, destages], gaps } = queue;
+        let CacheQueue { depth, sectors, policies: [clients, destages] } = queue;
         Self {
             inner,
             drive: Arc::clone(drive),
@@ -134,7 +130,6 @@ impl<D: Device> CachedDevice<D> {
             flushes: VecDeque::new(),
             last_end: 0,
             service: ServiceTimes::default(),
-            gaps,
             must_pick: false,
             now: SimTime::ZERO,
         }
@@ -158,8 +153,8 @@ impl<D: Device> CachedDevice<D> {
             begin(under_way, request);
             clients.push(waiting);
         });
-        if let Some(gaps) = &self.gaps {
-            self.cache.take_whole(|blocks| gaps.want(blocks, self.now));
+        if let Some(gaps) = inner.planner().and_then(Planner::gap_writer) {
+            cache.take_whole(|blocks| gaps.want(Lbn::new(blocks.start), *now));
         }
         self.end_flushes();
     }
@@ -251,8 +246,11 @@ impl<D: Device> CachedDevice<D> {
 
     /// The device has planned the gaps of the request that it has just taken.
     fn begin_in_gaps(&mut self, sequence: u64) {
-        let Some(gaps) = &self.gaps else { return };
-        let written = gaps.take_written();
+        let Some(gaps) = self.inner.planner().and_then(Planner::gap_writer) else { return };
+        let spec = self.cache.spec().write.expect("gaps write blocks of a buffer");
+        let size = spec.buffer_block.get();
+        let range = |start: Lbn| start.get()..start.get() + size;
+        let written: Vec<_> = gaps.take_written().into_iter().map(range).collect();
         written.iter().for_each(|blocks| self.cache.begin_in_gap(blocks.clone()));
         if let Some(under_way) = self.under_way(sequence) {
             under_way.in_gap = written;

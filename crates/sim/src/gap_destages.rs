@@ -11,27 +11,24 @@
 //! The arm begins every access when its data are due, with or without free writes before it, so no
 //! request ends later. Blocks of which only a part is dirty wait for their destage.
 
-use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use freewheel_freeblock::tasks::{
     CADENCE, Event, Extent, TaskError, TaskId, TaskSpec, Tasks, Until,
 };
 use freewheel_freeblock::{
-    ForegroundEvent, ForegroundObserver, FreeRun, GapUse, Opportunity, Options, Planner,
+    ForegroundEvent, ForegroundObserver, FreeRun, GapUse, GapWriter, Opportunity, Options, Planner,
 };
 use freewheel_model::drive::{Drive, SeekMargins};
-use freewheel_units::{Blocks, Op, SimDuration, SimTime};
+use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
-/// The task that the buffer and the planner share.
-#[derive(Clone)]
-pub(crate) struct GapDestages(Arc<Mutex<Shared>>);
-
-struct Shared {
+/// The planner of one arm, whose task is the buffer's.
+pub(crate) struct GapDestages {
     tasks: Tasks,
     task: TaskId,
-    /// Blocks written since the buffer last asked.
-    written: Vec<Range<u64>>,
+    buffer_block: u64,
+    /// First blocks of those written since the buffer last asked.
+    written: Vec<Lbn>,
 }
 
 impl GapDestages {
@@ -48,52 +45,50 @@ impl GapDestages {
             ..TaskSpec::new(Op::Write, buffer_block.get() as u32, Vec::new())
         };
         let task = tasks.register(SimTime::ZERO, spec)?;
-        Ok(Self(Arc::new(Mutex::new(Shared { tasks, task, written: Vec::new() }))))
+        Ok(Self { tasks, task, buffer_block: buffer_block.get(), written: Vec::new() })
+    }
+}
+
+impl GapWriter for GapDestages {
+    fn want(&mut self, start: Lbn, now: SimTime) {
+        let extent = Extent::new(start.get(), self.buffer_block);
+        self.tasks.extend(now, self.task, &[extent]).expect("blocks of the drive");
     }
 
-    fn shared(&self) -> MutexGuard<'_, Shared> {
-        self.0.lock().expect("the planner does not panic")
-    }
-
-    /// A buffer block is wholly dirty.
-    pub fn want(&self, blocks: Range<u64>, now: SimTime) {
-        let Shared { tasks, task, .. } = &mut *self.shared();
-        let extent = Extent::new(blocks.start, blocks.end - blocks.start);
-        tasks.extend(now, *task, &[extent]).expect("blocks of the drive");
-    }
-
-    /// Takes the blocks that gaps have written since the last call.
-    pub fn take_written(&self) -> Vec<Range<u64>> {
-        std::mem::take(&mut self.shared().written)
+    fn take_written(&mut self) -> Vec<Lbn> {
+        std::mem::take(&mut self.written)
     }
 }
 
 impl Planner for GapDestages {
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
-        self.shared().tasks.plan(gap, runs);
+        self.tasks.plan(gap, runs);
     }
 
     fn done(&mut self, run: &FreeRun, at: SimTime) {
-        let Shared { tasks, written, .. } = &mut *self.shared();
-        tasks.done(run, at);
-        for event in tasks.events() {
+        self.tasks.done(run, at);
+        for event in self.tasks.events() {
             if let Event::Delivered { extent, .. } = event {
-                let start = extent.start.get();
-                written.push(start..start + extent.blocks.get());
+                let end = extent.start + extent.blocks;
+                let starts = (extent.start.get()..end.get()).step_by(self.buffer_block as usize);
+                self.written.extend(starts.map(Lbn::new));
             }
         }
     }
 
     fn filled(&mut self, gap: &Opportunity, gap_use: &GapUse) {
-        self.shared().tasks.filled(gap, gap_use);
+        self.tasks.filled(gap, gap_use);
+    }
+
+    fn gap_writer(&mut self) -> Option<&mut dyn GapWriter> {
+        Some(self)
     }
 }
 
 impl ForegroundObserver for GapDestages {
     fn foreground(&mut self, event: ForegroundEvent<'_>) {
-        let Shared { tasks, .. } = &mut *self.shared();
-        tasks.foreground(event);
+        self.tasks.foreground(event);
         // Whatever a write to the disk supersedes has left the buffer with it.
-        tasks.events().for_each(drop);
+        self.tasks.events().for_each(drop);
     }
 }

@@ -464,10 +464,9 @@ impl Experiment {
         let (drive, arms) = (&self.drive, self.striping.arms());
         let some = !planners.is_empty();
         assert!(!some || planners.len() == arms as usize, "a planner for each of {arms} arms");
-        let gaps = self.gap_destages()?;
+        let mut gaps = self.gap_destages()?;
         assert!(!some || gaps.is_empty(), "an arm has one planner");
-        let mut own = gaps.clone();
-        let own = own.iter_mut().map(|gaps| gaps as &mut dyn Planner);
+        let own = gaps.iter_mut().map(|gaps| gaps as &mut dyn Planner);
         let mut planners = planners.into_iter().chain(own);
         let same_track =
             self.config.freeblock.as_ref().map_or(SameTrack::Distinct, |f| f.same_track);
@@ -482,7 +481,7 @@ impl Experiment {
         if !self.has_electronics() {
             let device = |arm| Ok(Mechanics::new(drive, executor(arm)));
             let arms = self.arms(drive, device)?;
-            return self.tally_arms(arms, gaps, zones, source, observer);
+            return self.tally_arms(arms, zones, source, observer);
         }
         let electronics = self.spec.electronics.with_processing(self.spec.overhead);
         let outside = drive.with_overhead(electronics.command_overhead());
@@ -490,7 +489,7 @@ impl Experiment {
         let inside = Arc::new(drive.with_overhead(ByOp::default()));
         let device = |arm| Ok(WholeDrive::new(Unit::new(&inside, &electronics)?, executor(arm)));
         let arms = self.arms(&Arc::new(outside), device)?;
-        self.tally_arms(arms, Vec::new(), zones, source, observer)
+        self.tally_arms(arms, zones, source, observer)
     }
 
     /// Destages in gaps of every arm; empty without any.
@@ -508,7 +507,6 @@ impl Experiment {
     fn tally_arms<D: Device, S: Source>(
         &self,
         mut arms: Vec<Arm<D>>,
-        gaps: Vec<GapDestages>,
         zones: Option<VolumeZones>,
         source: &mut S,
         observer: Observer<'_>,
@@ -523,8 +521,7 @@ impl Experiment {
                 observer,
             )?);
         };
-        let gaps = gaps.into_iter().map(Some).chain(std::iter::repeat(None));
-        let cached = arms.into_iter().zip(gaps).map(|(arm, gaps)| self.cached(arm, cache, gaps));
+        let cached = arms.into_iter().map(|arm| self.cached(arm, cache));
         let mut arms = cached.collect::<Result<Vec<_>, _>>()?;
         Ok(engine::tally(&self.striping, zones, &mut arms, source, self.parts(), observer)?)
     }
@@ -534,7 +531,6 @@ impl Experiment {
         &self,
         arm: Arm<D>,
         config: &CacheConfig,
-        gaps: Option<GapDestages>,
     ) -> Result<Arm<CachedDevice<D>>, ConfigError> {
         let Arm { drive, policy, device } = arm;
         let cache = StorageCache::new(config.spec(), drive.blocks());
@@ -542,7 +538,6 @@ impl Experiment {
             depth: config.queue_depth,
             sectors: sector(&self.config, &self.spec).sectors(),
             policies: [policy, self.config.scheduler.build()?],
-            gaps,
         };
         let device = CachedDevice::new(device, &drive, cache, queue);
         Ok(Arm { drive, policy: PolicySpec::Fcfs.build()?, device })
