@@ -107,7 +107,8 @@ pub struct StorageCache {
     destages: u32,
     /// Writes that wait for room, or for older data of theirs on the way to the disk, in order.
     stalled: VecDeque<CacheRequest>,
-    at_once: Option<DiskRequest>,
+    /// Read-ahead that follows fetches which have ended. A disk with a queue may end several at once.
+    at_once: VecDeque<DiskRequest>,
     /// Blocks that opportunistic read-ahead may read on: where it stands, and its end.
     read_on: Range<u64>,
     counts: CacheCounts,
@@ -147,7 +148,7 @@ impl StorageCache {
             write_throughs: WriteThroughs::default(),
             destages: 0,
             stalled: VecDeque::new(),
-            at_once: None,
+            at_once: VecDeque::new(),
             read_on: 0..0,
             counts: CacheCounts::default(),
             missing: Vec::new(),
@@ -436,7 +437,7 @@ impl StorageCache {
             let request = self.request(Purpose::ReadAhead, &ahead);
             let reading = Reading { read_on_to, ..Reading::prefetch(ahead, reading.kind, readers) };
             self.readings.begin(&request, reading);
-            self.at_once = Some(request);
+            self.at_once.push_back(request);
         }
     }
 
@@ -472,9 +473,9 @@ impl StorageCache {
         use_prefetched(buffer, blocks, readers);
     }
 
-    /// A read-ahead that must follow the fetch that has just ended, before anything else.
+    /// A read-ahead that must follow a fetch that has just ended, before anything else.
     pub fn next_at_once(&mut self) -> Option<DiskRequest> {
-        self.at_once.take()
+        self.at_once.pop_front()
     }
 
     /// The next destage to queue, if one is wanted and fewer than the most are under way.

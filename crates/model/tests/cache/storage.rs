@@ -150,6 +150,22 @@ fn a_read_is_answered_before_its_read_ahead_and_the_next_one_finds_it() {
 }
 
 #[test]
+fn fetches_that_end_at_once_each_have_their_read_ahead() {
+    let prefetch = PrefetchSpec::ReadAhead { amount: Blocks::new(16) };
+    let mut system = System::new(StorageCacheSpec { read: cache_of(100), prefetch, ..bare() });
+    system.arrive(read(0, 8, 1));
+    system.arrive(read(1_000, 8, 2));
+    let fetches = [system.next().unwrap(), system.next().unwrap()];
+    fetches.iter().for_each(|fetch| system.cache.ended(fetch, &[], at(1)));
+    system.collect();
+    system.arrive(read(8, 8, 3));
+    system.arrive(read(1_008, 8, 4));
+    system.run();
+    assert_eq!(system.done, [(Purpose::ReadAhead, 8, 16), (Purpose::ReadAhead, 1_008, 16)]);
+    assert_eq!(system.answered, [1, 2, 3, 4]);
+}
+
+#[test]
 fn an_idle_disk_reads_on_to_the_total_until_a_request_comes() {
     let opportunistic =
         OpportunisticSpec { read_ahead: Blocks::new(256), ..OpportunisticSpec::default() };

@@ -1,6 +1,7 @@
 //! The whole cache against a naive model that knows the version of each block everywhere.
 //!
-//! Versions count answered writes. The disk serves its queue in any order, one request after the other.
+//! Versions count answered writes. The disk serves its queue in any order, and may end
+//! several requests at once.
 //! At each moment memory and disk together have the newest version of each block:
 //!
 //! ```text
@@ -311,6 +312,18 @@ impl Model {
         self.collect();
     }
 
+    /// The disk has done at least one of its requests, in any order.
+    fn end_some(&mut self, jobs: &mut Vec<Job>, prng: &mut Prng) {
+        while !jobs.is_empty() {
+            let done = jobs.swap_remove(prng.below(jobs.len() as u64) as usize);
+            let passed = passed(&done, prng);
+            self.ended(&done, &passed);
+            if prng.chance(0.5) {
+                break;
+            }
+        }
+    }
+
     fn destaged(&mut self, blocks: Range<u64>, carried: &[u64]) {
         for (block, &version) in blocks.zip(carried) {
             let on_disk = &mut self.disk[block as usize];
@@ -419,9 +432,10 @@ fn every_block_has_its_newest_version_in_memory_or_on_the_disk_in_any_order_of_e
         let mut model = Model::new(any(prng));
         let hot = prng.below(CAPACITY - 300);
         let load = 0.1 + 0.5 * prng.unit();
-        let (mut arrived, mut job) = (0, None);
+        let depth = 1 + prng.below(3) as usize;
+        let (mut arrived, mut jobs) = (0, Vec::new());
         // After the last arrival the disk has time for everything.
-        while arrived < 400 || job.is_some() || model.has_work() {
+        while arrived < 400 || !jobs.is_empty() || model.has_work() {
             model.now += 1;
             assert!(model.now < 100_000, "seed {seed}: the run does not end");
             if arrived < 400 && prng.chance(load) {
@@ -429,13 +443,14 @@ fn every_block_has_its_newest_version_in_memory_or_on_the_disk_in_any_order_of_e
                 model.arrive(request(arrived, hot, prng));
             } else if prng.chance(0.03) {
                 model.flush();
-            } else if let Some(done) = job.take() {
-                let passed = passed(&done, prng);
-                model.ended(&done, &passed);
+            } else {
+                model.end_some(&mut jobs, prng);
             }
-            if job.is_none() {
-                job = model.next(prng);
-                job.iter_mut().for_each(|job| model.fill_gap(job, prng));
+            while jobs.len() < depth
+                && let Some(mut job) = model.next(prng)
+            {
+                model.fill_gap(&mut job, prng);
+                jobs.push(job);
             }
         }
         assert!(model.waiting.is_empty(), "seed {seed}");
