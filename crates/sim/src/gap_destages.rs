@@ -5,7 +5,7 @@
 //! ```text
 //!   buffer block is wholly dirty       --> wanted by the task
 //!   a gap has room for it on the way   --> written; on its way until the gap's request is done
-//!   a destage or a write-through of it --> wanted no longer
+//!   a destage, write-through or trim --> wanted no longer
 //! ```
 //!
 //! The arm begins every access when its data are due, with or without free writes before it, so no
@@ -15,13 +15,14 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use freewheel_freeblock::tasks::{
-    CADENCE, Event, Extent, TaskError, TaskId, TaskSpec, Tasks, Until,
+    BlockSelection, CADENCE, Event, Extent, TaskError, TaskId, TaskSpec, Tasks, Until,
 };
 use freewheel_freeblock::{
     ForegroundEvent, ForegroundObserver, FreeRun, GapUse, Opportunity, Options, Planner,
 };
+use freewheel_model::cache::BlockRange;
 use freewheel_model::drive::{Drive, SeekMargins};
-use freewheel_units::{Blocks, Op, SimDuration, SimTime};
+use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 /// The task that the buffer and the planner share.
 #[derive(Clone)]
@@ -60,6 +61,15 @@ impl GapDestages {
         let Shared { tasks, task, .. } = &mut *self.shared();
         let extent = Extent::new(blocks.start, blocks.end - blocks.start);
         tasks.extend(now, *task, &[extent]).expect("blocks of the drive");
+    }
+
+    /// Buffer blocks that have some of these are wholly dirty no longer.
+    pub fn forget(&self, blocks: BlockRange<Lbn>, now: SimTime) {
+        let Shared { tasks, task, .. } = &mut *self.shared();
+        let extent = Extent::new(blocks.start.get(), blocks.blocks.get());
+        let which = BlockSelection::Touching(&[extent]);
+        tasks.abort(now, *task, which).expect("blocks of the drive");
+        tasks.events().for_each(drop);
     }
 
     /// Takes the blocks that gaps have written since the last call.

@@ -187,7 +187,7 @@ impl Device for HostDevice<'_> {
         self.finish(&reply, now)
     }
 
-    fn work(&self) -> Work {
+    fn work(&self, _: SimTime) -> Work {
         let unit = self.drive.unit();
         let account = self.scheduler.account();
         let used = account.transfer_ns as i128 + account.extra_seek_ns;

@@ -241,7 +241,7 @@ impl Setting {
         let mut observe = |done: &Completion| completions.push(*done);
         run(&striping, None, &mut arms, &mut source, &mut observe).unwrap();
         let account = *arms[0].device.account();
-        let margins = arms[0].device.work().margins;
+        let margins = arms[0].device.work(SimTime::ZERO).margins;
         drop(arms);
         let events = tasks.events().collect();
         Outcome { completions, finished, account, margins, events }

@@ -171,7 +171,7 @@ fn serve(
     let mut served = Vec::new();
     let striping = Striping::single(drive.blocks());
     run(&striping, None, &mut arms, source, &mut |c| served.push(*c)).unwrap();
-    (served, arms[0].device.work().free)
+    (served, arms[0].device.work(SimTime::ZERO).free)
 }
 
 fn process<F: FreeReads>(
