@@ -219,6 +219,9 @@ pub trait GapWriter {
     /// A block of the memory is dirty. A foreground write of a part of it ends that.
     fn want(&mut self, start: Lbn, now: SimTime);
 
+    /// Blocks of the memory that have some of these are dirty no longer: they were trimmed.
+    fn forget(&mut self, start: Lbn, blocks: Blocks, now: SimTime);
+
     /// Takes the first blocks of those that gaps have written since the last call.
     fn take_written(&mut self) -> Vec<Lbn>;
 }

@@ -21,7 +21,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use freewheel_freeblock::Planner;
-use freewheel_model::cache::{CacheRequest, DiskRequest, FlushPoint, Purpose, StorageCache};
+use freewheel_model::cache::{
+    BlockRange, CacheRequest, DiskRequest, FlushPoint, Purpose, StorageCache,
+};
 use freewheel_model::drive::{Drive, Position, Sectors};
 use freewheel_model::electronics::{Done, NextEvent, Served};
 use freewheel_model::sched::{Moment, Policy, Waiting};
@@ -275,29 +277,37 @@ impl<D: Device> CachedDevice<D> {
 
     /// The head stays where it is for the whole latency, and reads on behind its last block.
     fn passed_at_source(&self, head: Position, latency: SimDuration) -> Option<Range<u64>> {
-        let last = self.last_end.checked_sub(1)?;
-        let track = Track::of(&self.drive, Lbn::new(last));
-        let is_there =
-            (track.position.cylinder, track.position.surface) == (head.cylinder, head.surface);
+        let last = Lbn::new(self.last_end.checked_sub(1)?);
+        let at = self.drive.layout().locate(last);
+        let is_there = (at.cylinder, at.surface) == (head.cylinder, head.surface);
+        let Passing { track, blocks } = self.passing(last, latency);
         // The sector of the last block is behind the head already.
-        let sector = u64::from(self.sectors.blocks());
-        let start = self.last_end.next_multiple_of(sector);
-        let end = (start + track.whole_sectors(latency, sector)).min(track.blocks.end);
+        let start = self.last_end.next_multiple_of(self.sectors.blocks().into());
+        let end = (start + blocks).min(track.end);
         (is_there && end > start).then_some(self.last_end..end)
     }
 
     /// The head is on the target's track for the whole latency. Blocks pass in the order of the track,
     /// from its end to its start again, and then the rest of the sector that the target begins in.
     fn passed_at_target(&self, target: Lbn, latency: SimDuration) -> Vec<Range<u64>> {
-        let track = Track::of(&self.drive, target);
+        let Passing { track, blocks } = self.passing(target, latency);
         let sector = u64::from(self.sectors.blocks());
         let first = target.get() - target.get() % sector;
-        let count = track.whole_sectors(latency, sector);
-        let before = first.saturating_sub(track.blocks.start);
-        let wrapped = count.saturating_sub(before).min(track.blocks.end - first);
-        let from = (track.blocks.end - wrapped).next_multiple_of(sector);
-        let parts = [from..track.blocks.end, first - count.min(before)..target.get()];
+        let before = first.saturating_sub(track.start);
+        let wrapped = blocks.saturating_sub(before).min(track.end - first);
+        let from = (track.end - wrapped).next_multiple_of(sector);
+        let parts = [from..track.end, first - blocks.min(before)..target.get()];
         parts.into_iter().filter(|part| !part.is_empty()).collect()
+    }
+
+    /// What passes a head on the track of `block`, in whole sectors.
+    fn passing(&self, block: Lbn, time: SimDuration) -> Passing {
+        let (first, end) = self.drive.layout().track_bounds(block);
+        let sector = self.sectors.blocks();
+        // The blocks of a whole track, where slips and spares are few.
+        let on_track = (end.get() - first.get()) as u32;
+        let sectors = self.drive.rotation().parts_passing(time, on_track / sector);
+        Passing { track: first.get()..end.get(), blocks: sectors * u64::from(sector) }
     }
 
     /// A disk request is done.
@@ -356,36 +366,15 @@ fn hit(now: SimTime) -> Served {
 
 fn waiting(drive: &Drive, request: &DiskRequest, now: SimTime) -> Waiting {
     let target = drive.target(request.start, request.blocks, request.op());
-    Waiting { target, arrival: now, sequence: DISK_REQUESTS + request.id, fua: false }
+    Waiting { target, arrival: now, sequence: DISK_REQUESTS + request.id, fua: request.fua }
 }
 
-/// The track of a block.
-struct Track {
-    position: Position,
-    /// Its blocks. Slipped and spare sectors are left out of account, so the first and the last may lie
-    /// on a neighbour.
-    blocks: Range<u64>,
-    /// Time in which a block passes the head.
-    block_ns: u64,
-}
-
-impl Track {
-    /// Blocks of the whole sectors that pass the head in this time.
-    fn whole_sectors(&self, time: SimDuration, sector: u64) -> u64 {
-        let blocks = time.ns() / self.block_ns;
-        blocks - blocks % sector
-    }
-
-    fn of(drive: &Drive, block: Lbn) -> Self {
-        let run = drive.layout().run(block, 1);
-        let on_track = u64::from(drive.layout().zones()[run.zone].blocks_per_track());
-        let start = block.get().saturating_sub(u64::from(run.at.sector));
-        Self {
-            position: Position { cylinder: run.at.cylinder, surface: run.at.surface },
-            blocks: start..(start + on_track).min(drive.blocks().get()),
-            block_ns: drive.rotation().period().ns() / on_track,
-        }
-    }
+/// Blocks that pass a head.
+struct Passing {
+    /// All blocks of its track.
+    track: Range<u64>,
+    /// How many of them pass.
+    blocks: u64,
 }
 
 impl<D: Device> Device for CachedDevice<D> {
@@ -420,6 +409,17 @@ impl<D: Device> Device for CachedDevice<D> {
             return self.inner.flush(now, sequence);
         };
         self.flushes.push_back(WaitingFlush { sequence, point });
+        self.must_pick = true;
+        true
+    }
+
+    fn trim(&mut self, now: SimTime, blocks: BlockRange<Lbn>) -> bool {
+        self.now = now;
+        self.cache.trim(blocks, now);
+        if let Some(gaps) = self.inner.planner().and_then(Planner::gap_writer) {
+            gaps.forget(blocks.start, blocks.blocks, now);
+        }
+        self.collect(hit(now));
         self.must_pick = true;
         true
     }
@@ -462,7 +462,7 @@ impl<D: Device> Device for CachedDevice<D> {
     }
 
     fn work(&self, now: SimTime) -> Work {
-        let counts = self.cache.counts();
+        let counts = self.cache.counts(now);
         let bytes = |blocks: u64| blocks * freewheel_units::BLOCK_BYTES;
         let buffered = counts.buffered;
         let unbuffered = counts.writes - buffered.writes;

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use freewheel_freeblock::{Planner, PromotionId};
 use freewheel_host::{Account, MarginInUse};
+use freewheel_model::cache::BlockRange;
 use freewheel_model::drive::{Access, Actuator, Departure, Drive, HeadTime, Latency, Position};
 use freewheel_model::electronics::{Done, NextEvent, Served, Unit};
 use freewheel_model::sched::Waiting;
-use freewheel_units::{Blocks, Op, SimDuration, SimTime};
+use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 use crate::arm_executor::{ArmExecutor, FreeTime};
 use crate::cache_work::CacheWork;
@@ -34,6 +35,12 @@ pub trait Device {
     /// Requests that all written data reach the media. False when they have; else the event that ends
     /// the flush carries `sequence`.
     fn flush(&mut self, now: SimTime, sequence: u64) -> bool;
+    /// These blocks are trimmed: memory in front of the drive forgets them. Returns whether the device
+    /// may have new events.
+    fn trim(&mut self, now: SimTime, blocks: BlockRange<Lbn>) -> bool {
+        let _ = (now, blocks);
+        false
+    }
     /// The next event.
     fn next_event(&self) -> Option<NextEvent>;
     /// Handles the event at `now`.

@@ -5,7 +5,7 @@
 //! ```text
 //!   buffer block is wholly dirty       --> wanted by the task
 //!   a gap has room for it on the way   --> written; on its way until the gap's request is done
-//!   a destage or a write-through of it --> wanted no longer
+//!   a destage, write-through or trim --> wanted no longer
 //! ```
 //!
 //! The arm begins every access when its data are due, with or without free writes before it, so no
@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use freewheel_freeblock::tasks::{
-    CADENCE, Event, Extent, TaskError, TaskId, TaskSpec, Tasks, Until,
+    BlockSelection, CADENCE, Event, Extent, TaskError, TaskId, TaskSpec, Tasks, Until,
 };
 use freewheel_freeblock::{
     ForegroundEvent, ForegroundObserver, FreeRun, GapUse, GapWriter, Opportunity, Options, Planner,
@@ -53,6 +53,13 @@ impl GapWriter for GapDestages {
     fn want(&mut self, start: Lbn, now: SimTime) {
         let extent = Extent::new(start.get(), self.buffer_block);
         self.tasks.extend(now, self.task, &[extent]).expect("blocks of the drive");
+    }
+
+    fn forget(&mut self, start: Lbn, blocks: Blocks, now: SimTime) {
+        let extent = Extent::new(start.get(), blocks.get());
+        let which = BlockSelection::Touching(&[extent]);
+        self.tasks.abort(now, self.task, which).expect("blocks of the drive");
+        self.tasks.events().for_each(drop);
     }
 
     fn take_written(&mut self) -> Vec<Lbn> {

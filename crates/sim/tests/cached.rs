@@ -124,6 +124,53 @@ fn a_large_write_buffer_answers_every_write_at_once() {
 }
 
 #[test]
+fn what_the_buffer_holds_is_at_risk_until_the_end_of_the_run() {
+    let requests = [(Op::Write, 0), (Op::Read, 1_000_000)];
+    let (work, result) = serve(&requests, &["cache.write_buffer.size=64MiB"]);
+    assert!(result.elapsed_ns > 20_000_000, "the read comes after 20 ms");
+    assert_eq!(work.at_risk_byte_ns, 4096 * u128::from(result.elapsed_ns));
+}
+
+#[test]
+fn trimmed_blocks_are_neither_destaged_nor_hit() {
+    let trimmed = |op: Op| {
+        let each = |n: u64| [(op, n * 10_000), (Op::Trim, n * 10_000), (op, n * 10_000 + 5_000)];
+        let requests: Vec<_> = (0..100).flat_map(each).collect();
+        let more = (0..100).map(|n| (Op::Read, n * 10_000));
+        let requests: Vec<_> = requests.into_iter().chain(more).collect();
+        for drives in ["array.drives=1", "array.drives=2"] {
+            let overrides = [
+                drives,
+                "cache.size=8MiB",
+                "cache.write_buffer.size=8MiB",
+                "cache.write_buffer.max_age=1s",
+            ];
+            let (work, _) = serve(&requests, &overrides);
+            if op == Op::Read {
+                assert_eq!(work.read_misses, 300, "{drives}: {work:?}");
+            } else {
+                // The last second of the others is still in the buffer.
+                assert!((90..=100).contains(&work.destages), "{drives}: {work:?}");
+            }
+        }
+    };
+    trimmed(Op::Read);
+    trimmed(Op::Write);
+}
+
+#[test]
+fn a_destage_is_no_longer_than_its_maximum() {
+    let requests: Vec<_> = (0..400).map(|n| (Op::Write, n * 8)).collect();
+    let destages = |maximum: &str| {
+        let overrides = ["cache.write_buffer.max_age=7s", maximum];
+        serve(&requests, &overrides).0.destages
+    };
+    let of = |maximum| destages(&format!("cache.write_buffer.destage_maximum={maximum}"));
+    // The run of 8 s destages from 7 s on. 16 writes are 64 KiB, and the next are due after 320 ms.
+    assert_eq!(["64KiB", "1MiB"].map(of), [4, 1]);
+}
+
+#[test]
 fn a_small_write_buffer_fills_and_makes_a_burst_wait() {
     let overrides = ["electronics=false", "cache.size=0B", "cache.write_buffer.size=256KiB"];
     let (result, completions) = run(CLOSED, &overrides);
@@ -197,6 +244,71 @@ fn parameters_of_amp_that_make_no_sense_are_errors_by_their_keys() {
         let error = Experiment::new(config).unwrap_err().to_string();
         assert!(error.contains(&format!("prefetch.{key}")) && error.contains(words), "{error}");
     }
+}
+
+fn error_of(overrides: &[&str]) -> String {
+    let overrides: Vec<String> = overrides.iter().map(|text| (*text).into()).collect();
+    let config = SimConfig::parse(CLOSED, "test", &overrides).unwrap();
+    Experiment::new(config).err().expect("an error").to_string()
+}
+
+#[test]
+fn values_of_the_cache_that_make_no_sense_are_errors_by_their_keys() {
+    const CONDITIONAL: &str = "{ kind = 'conditional', segment = '8KiB', maximum = ";
+    const FREE: &str = "free_blocks = true, just_in_time_seek = true";
+    let conditional = |maximum: &str| format!("prefetch={CONDITIONAL}'{maximum}' }}");
+    for (set, key, words) in [
+        ("size=1KiB".into(), "size", "one block of 4KiB"),
+        ("prefetch_buffer=0B".into(), "prefetch_buffer", "leave `prefetch_buffer` out"),
+        ("write_buffer.size=2KiB".into(), "write_buffer.size", "one block of 4KiB"),
+        ("write_buffer.max_age=4000000000s".into(), "write_buffer.max_age", "leave it out"),
+        (
+            "write_buffer.destage_maximum=2KiB".into(),
+            "write_buffer.destage_maximum",
+            "`block_size`",
+        ),
+        ("write_buffer.destage_maximum=2TiB".into(), "write_buffer.destage_maximum", "to 1GiB"),
+        ("prefetch={ kind = 'read-ahead', amount = '2TiB' }".into(), "prefetch.amount", "to 1GiB"),
+        ("prefetch={ kind = 'read-ahead', amount = '0B' }".into(), "prefetch.amount", "from 512B"),
+        ("prefetch={ kind = 'read-ahead', amount = '700B' }".into(), "prefetch.amount", "512B"),
+        ("prefetch={ kind = 'large-fetch-unit', unit = '2TiB' }".into(), "prefetch.unit", "1GiB"),
+        ("prefetch={ kind = 'amp', maximum = '2TiB' }".into(), "prefetch.maximum", "to 1GiB"),
+        (conditional("2TiB"), "prefetch.maximum", "to 1GiB"),
+        (conditional("100B"), "prefetch.maximum", "from 512B"),
+        ("opportunistic.read_ahead=2TiB".into(), "opportunistic.read_ahead", "to 1GiB"),
+        ("opportunistic.read_ahead=100B".into(), "opportunistic.read_ahead", "from 512B"),
+        (format!("opportunistic={{ {FREE} }}"), "opportunistic.just_in_time_seek", "leave one"),
+    ] {
+        let error = error_of(&[&format!("cache.{set}")]);
+        let named = error.contains(&format!("`{key}`")) && error.starts_with("cache: ");
+        assert!(named && error.contains(words), "{set}: {error}");
+    }
+    let error = error_of(&["drive=\"ultrastar-hc620-14tb\"", "cache.write_buffer.size=4MiB"]);
+    assert!(error.contains("`write_buffer`") && error.contains("host-managed"), "{error}");
+}
+
+#[test]
+fn a_cache_does_not_split_sectors_of_a_4kn_drive() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("drive.toml");
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../drives/exos-7e8-8tb.toml");
+    let text = std::fs::read_to_string(shipped).unwrap();
+    let native =
+        text.replacen("[electronics.", "[electronics]\nsector = \"4kn\"\n[electronics.", 1);
+    std::fs::write(&file, native).unwrap();
+    let drive = format!("drive={:?}", file.display().to_string());
+    for (set, key) in [
+        ("block_size=512B", "block_size"),
+        ("opportunistic.read_ahead=6KiB", "opportunistic.read_ahead"),
+        ("prefetch={ kind = 'read-ahead', amount = '6KiB' }", "prefetch.amount"),
+        ("prefetch={ kind = 'large-fetch-unit', unit = '6KiB' }", "prefetch.unit"),
+    ] {
+        let error = error_of(&[&drive, &format!("cache.{set}")]);
+        let named = error.starts_with(&format!("cache: `{key}` is "));
+        assert!(named && error.contains("4Kn takes whole sectors"), "{set}: {error}");
+    }
+    let whole = format!("cache.prefetch={}", "{ kind = 'read-ahead', amount = '8KiB' }");
+    assert!(Experiment::new(SimConfig::parse(CLOSED, "test", &[drive, whole]).unwrap()).is_ok());
 }
 
 #[test]

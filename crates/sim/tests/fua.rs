@@ -79,6 +79,8 @@ fn on_every_way_to_the_drive_a_write_with_fua_is_no_hit_and_others_are() {
     let ways = [
         "scheduler = { policy = \"sptf\" }",
         "array = { drives = 3 }",
+        "[cache]",
+        "[cache.write_buffer]\nsize = \"64KiB\"\nvolatile = true",
         "[host]\nbehaviour = { write_cache = \"on\" }",
         "keep_free_blocks_before = false\n[[freeblock.tasks]]\nkind = \"scrub\"",
     ];

@@ -122,6 +122,6 @@ fn gaps_of_a_drive_with_electronics_are_an_error_with_the_way_out() {
         let overrides: Vec<String> = overrides.into_iter().map(String::from).collect();
         let config = SimConfig::parse(DRIVE, "test", &overrides).unwrap();
         let error = Experiment::new(config).unwrap_err().to_string();
-        assert!(error.contains("destage_in_gaps") && error.contains(words), "{error}");
+        assert!(error.contains("write_buffer") && error.contains(words), "{error}");
     }
 }

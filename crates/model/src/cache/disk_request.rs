@@ -9,13 +9,14 @@ use freewheel_units::{Blocks, Lbn, Op};
 pub struct CacheRequest {
     /// Names the request in the answer.
     pub tag: u64,
-    /// Read, write or trim.
+    /// Read or write.
     pub op: Op,
     /// First block.
     pub start: Lbn,
     /// How many.
     pub blocks: Blocks,
-    /// The disk must have a write before it is answered.
+    /// A read comes from the media, and a write is answered when they have it. Memory that a power cut
+    /// does not clear counts as media; see [`super::WriteBufferSpec::is_volatile`].
     pub fua: bool,
 }
 
@@ -53,6 +54,8 @@ pub struct DiskRequest {
     pub blocks: Blocks,
     /// How many of them a read brings though nobody has asked for them.
     pub prefetched: Blocks,
+    /// The disk's own memory must not answer.
+    pub fua: bool,
 }
 
 /// Lowest bits of an id. A storage system has fewer requests under way than these can tell apart.
@@ -68,7 +71,7 @@ impl DiskRequest {
             Purpose::ReadAhead | Purpose::Opportunistic => blocks,
             Purpose::Fetch | Purpose::WriteThrough | Purpose::Destage => Blocks::ZERO,
         };
-        Self { id, purpose, start, blocks, prefetched }
+        Self { id, purpose, start, blocks, prefetched, fua: false }
     }
 
     /// A small number that no other request under way has.

@@ -107,7 +107,8 @@ pub struct StorageCache {
     destages: u32,
     /// Writes that wait for room, or for older data of theirs on the way to the disk, in order.
     stalled: VecDeque<CacheRequest>,
-    at_once: Option<DiskRequest>,
+    /// Read-ahead that follows fetches which have ended. A disk with a queue may end several at once.
+    at_once: VecDeque<DiskRequest>,
     /// Blocks that opportunistic read-ahead may read on: where it stands, and its end.
     read_on: Range<u64>,
     counts: CacheCounts,
@@ -147,7 +148,7 @@ impl StorageCache {
             write_throughs: WriteThroughs::default(),
             destages: 0,
             stalled: VecDeque::new(),
-            at_once: None,
+            at_once: VecDeque::new(),
             read_on: 0..0,
             counts: CacheCounts::default(),
             missing: Vec::new(),
@@ -156,9 +157,9 @@ impl StorageCache {
         }
     }
 
-    /// Counts so far.
-    pub fn counts(&self) -> CacheCounts {
-        let buffered = self.write.as_ref().map(WriteBuffer::counts).unwrap_or_default();
+    /// Counts up to `now`.
+    pub fn counts(&self, now: SimTime) -> CacheCounts {
+        let buffered = self.write.as_ref().map(|buffer| buffer.counts(now)).unwrap_or_default();
         let mut prefetch = self.readings.late();
         prefetch += self.read.prefetched();
         self.prefetch_buffer.iter().for_each(|buffer| prefetch += buffer.prefetched());
@@ -180,13 +181,13 @@ impl StorageCache {
         self.issued.drain(..).for_each(&mut each);
     }
 
-    /// A read, a write or a trim arrives. Panics for a flush, which is [`Self::flush_point`].
+    /// A read or a write arrives. Panics for others: flushes are [`Self::flush_point`], trims
+    /// [`Self::trim`].
     pub fn arrive(&mut self, request: CacheRequest, now: SimTime) {
         match request.op {
             Op::Read => self.arrive_read(request),
             Op::Write => self.arrive_write(request, now),
-            Op::Trim => self.arrive_trim(request, now),
-            Op::Flush => panic!("a flush has no blocks"),
+            Op::Trim | Op::Flush => panic!("nothing is to answer for a {}", request.op),
         }
     }
 
@@ -194,6 +195,9 @@ impl StorageCache {
         self.counts.reads += 1;
         let blocks = request.range();
         self.prefetcher.read(&blocks);
+        if request.fua {
+            return self.read_media(&request);
+        }
         let Some(missing) = self.missing_from_memory(&request) else {
             self.answered.push(request.tag);
             return self.prefetch_next(&blocks);
@@ -210,9 +214,21 @@ impl StorageCache {
             }
             Some(missing) => {
                 self.counts.read_misses += 1;
-                self.fetch(&blocks, missing, waiting);
+                self.fetch(&request, missing, waiting);
             }
         }
+    }
+
+    /// A read with FUA. What the write buffer has is newer than on the media and comes from there; the
+    /// media bring the rest, whatever else memory holds or a read without FUA brings.
+    fn read_media(&mut self, request: &CacheRequest) {
+        let whole = BlockRange::new(request.start, request.blocks);
+        let Some(missing) = self.missing_from_buffer(&[whole]) else {
+            return self.answered.push(request.tag);
+        };
+        self.counts.read_misses += 1;
+        let waiting = self.readings.wait(request.tag);
+        self.fetch(request, missing, waiting);
     }
 
     /// Prefetches in time for the reads that follow a hit. The request waits in the disk's queue among
@@ -226,13 +242,13 @@ impl StorageCache {
         self.issued.push(request);
     }
 
-    /// Memory forgets the blocks. Data on their way to the disk arrive there.
-    fn arrive_trim(&mut self, request: CacheRequest, now: SimTime) {
-        let blocks = BlockRange::new(request.start, request.blocks);
+    /// Memory forgets these blocks, which may make room for writes. Data on their way to the disk
+    /// arrive there.
+    pub fn trim(&mut self, blocks: BlockRange<Lbn>, now: SimTime) {
+        let numbers = blocks.start.get()..blocks.end().get();
         self.read.invalidate(blocks);
         self.prefetch_buffer.iter_mut().for_each(|buffer| buffer.invalidate(blocks));
-        self.write.iter_mut().for_each(|buffer| buffer.forget(request.range(), now));
-        self.answered.push(request.tag);
+        self.write.iter_mut().for_each(|buffer| buffer.forget(numbers.clone(), now));
         self.take_writes(now);
     }
 
@@ -241,11 +257,18 @@ impl StorageCache {
         let mut missing = std::mem::take(&mut self.missing);
         let whole = BlockRange::new(request.start, request.blocks);
         self.read.access(whole, Op::Read, &mut missing);
-        let mut hull: Option<Range<u64>> = None;
         if self.prefetch_buffer.is_some() {
             self.promote(&mut missing);
         }
-        for run in &missing {
+        let hull = self.missing_from_buffer(&missing);
+        self.missing = missing;
+        hull
+    }
+
+    /// The hull of the blocks of these ascending runs that the write buffer has not.
+    fn missing_from_buffer(&self, runs: &[BlockRange<Lbn>]) -> Option<Range<u64>> {
+        let mut hull: Option<Range<u64>> = None;
+        for run in runs {
             let run = run.start.get()..run.end().get();
             let mut widen = |part: Range<u64>| {
                 let start = hull.as_ref().map_or(part.start, |hull| hull.start);
@@ -256,7 +279,6 @@ impl StorageCache {
                 None => widen(run),
             }
         }
-        self.missing = missing;
         hull
     }
 
@@ -276,13 +298,14 @@ impl StorageCache {
         *missing = rest;
     }
 
-    fn fetch(&mut self, blocks: &Range<u64>, missing: Range<u64>, waiting: u32) {
-        let plan = self.prefetcher.plan(blocks, missing.clone());
+    fn fetch(&mut self, read: &CacheRequest, missing: Range<u64>, waiting: u32) {
+        let plan = self.prefetcher.plan(&read.range(), missing.clone());
         let (length, demand) = (plan.fetch.end - plan.fetch.start, missing.end - missing.start);
         self.counts.demand_blocks += demand;
         self.counts.prefetched_blocks += length - demand;
         let request = self.request(Purpose::Fetch, &plan.fetch);
-        let request = DiskRequest { prefetched: Blocks::new(length - demand), ..request };
+        let prefetched = Blocks::new(length - demand);
+        let request = DiskRequest { prefetched, fua: read.fua, ..request };
         let total = self.spec.opportunistic.read_ahead.get();
         let reading = Reading {
             readers: vec![Reader { waiting, blocks: missing.clone() }],
@@ -328,18 +351,19 @@ impl StorageCache {
     fn take_write(&mut self, request: &CacheRequest, now: SimTime) -> Option<Refusal> {
         let blocks = request.range();
         let Some(buffer) = &mut self.write else {
-            self.write_through(request.tag, &blocks);
+            self.write_through(request);
             return None;
         };
         // Older data of these blocks are on their way. A policy may let newer data pass them.
         if self.write_throughs.index.overlaps(&blocks) {
             return Some(Refusal::Order);
         }
-        if request.fua || !buffer.can_hold(blocks.clone()) {
+        let is_forced = request.fua && buffer.spec().is_volatile;
+        if is_forced || !buffer.can_hold(blocks.clone()) {
             if !buffer.supersede(blocks.clone(), now) {
                 return Some(Refusal::Order);
             }
-            self.write_through(request.tag, &blocks);
+            self.write_through(request);
             return None;
         }
         if !buffer.has_room(blocks.clone()) {
@@ -351,14 +375,21 @@ impl StorageCache {
         None
     }
 
-    fn write_through(&mut self, tag: u64, blocks: &Range<u64>) {
-        let request = self.request(Purpose::WriteThrough, blocks);
+    fn write_through(&mut self, write: &CacheRequest) {
+        let (tag, blocks) = (write.tag, write.range());
+        let request = self.request(Purpose::WriteThrough, &blocks);
+        let request = DiskRequest { fua: write.fua || self.is_safe(), ..request };
         let slot = DiskRequest::slot(request.id);
         let WriteThroughs { tags, index } = &mut self.write_throughs;
         tags.resize(tags.len().max(slot as usize + 1), 0);
         tags[slot as usize] = tag;
-        index.insert(blocks, slot);
+        index.insert(&blocks, slot);
         self.issued.push(request);
+    }
+
+    /// Whether written data are in memory that a power cut does not clear, until the media have them.
+    fn is_safe(&self) -> bool {
+        self.write.as_ref().is_some_and(|buffer| !buffer.spec().is_volatile)
     }
 
     /// Data of a write are the newest from now on. A fetch that ended after the write arrived may have
@@ -436,7 +467,7 @@ impl StorageCache {
             let request = self.request(Purpose::ReadAhead, &ahead);
             let reading = Reading { read_on_to, ..Reading::prefetch(ahead, reading.kind, readers) };
             self.readings.begin(&request, reading);
-            self.at_once = Some(request);
+            self.at_once.push_back(request);
         }
     }
 
@@ -472,9 +503,9 @@ impl StorageCache {
         use_prefetched(buffer, blocks, readers);
     }
 
-    /// A read-ahead that must follow the fetch that has just ended, before anything else.
+    /// A read-ahead that must follow a fetch that has just ended, before anything else.
     pub fn next_at_once(&mut self) -> Option<DiskRequest> {
-        self.at_once.take()
+        self.at_once.pop_front()
     }
 
     /// The next destage to queue, if one is wanted and fewer than the most are under way.
@@ -484,7 +515,8 @@ impl StorageCache {
         }
         let blocks = self.write.as_mut()?.next_destage(now)?;
         self.destages += 1;
-        Some(self.request(Purpose::Destage, &blocks))
+        let request = self.request(Purpose::Destage, &blocks);
+        Some(DiskRequest { fua: self.is_safe(), ..request })
     }
 
     /// Calls `found` with each buffer block that rotational gaps may write, of those that have changed
@@ -518,7 +550,7 @@ impl StorageCache {
         self.write.as_ref()?.next_due().filter(|&due| due > now)
     }
 
-    /// What the idle disk should read on. Blocks that memory holds already are passed over.
+    /// What the idle disk should read on, in pieces. One that memory holds as a whole is passed over.
     pub fn next_opportunistic(&mut self) -> Option<DiskRequest> {
         let blocks = self.next_piece()?;
         self.counts.opportunistic_blocks += blocks.end - blocks.start;
@@ -534,13 +566,20 @@ impl StorageCache {
             // Pieces end where sectors of any size do, so that no sector is read twice.
             let end = (start + 1).next_multiple_of(PIECE_BLOCKS).min(self.read_on.end);
             self.read_on.start = end;
-            let piece = range(start, end);
-            let buffer = self.prefetch_buffer.as_ref();
-            if !self.read.contains(piece) && !buffer.is_some_and(|buffer| buffer.contains(piece)) {
+            if !(start..end).all(|block| self.holds(block)) {
                 return Some(start..end);
             }
         }
         None
+    }
+
+    /// Whether some memory has a block.
+    fn holds(&self, block: u64) -> bool {
+        let place = range(block, block + 1);
+        let prefetched = self.prefetch_buffer.as_ref();
+        self.read.contains(place)
+            || prefetched.is_some_and(|buffer| buffer.contains(place))
+            || self.write.as_ref().is_some_and(|buffer| buffer.holds(block))
     }
 
     /// A request that needs the disk has arrived or a destage begins: opportunistic read-ahead is over.

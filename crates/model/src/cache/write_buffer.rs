@@ -50,8 +50,14 @@ pub struct WriteBufferSpec {
     pub order: DestageOrder,
     /// Age at which data are due. None for no limit.
     pub max_age: Option<SimDuration>,
-    /// Whether a power cut loses the data. Then a flush waits for destages.
+    /// Whether a power cut loses the data. If so, the media alone are safe: a flush waits for destages,
+    /// and a write with FUA passes the buffer. If not, the buffer is as safe as the media: it answers
+    /// flushes and writes with FUA, and every write to the disk carries FUA, so that data never
+    /// move on to a less safe place.
     pub is_volatile: bool,
+    /// Most blocks of 512 bytes in one destage, at least a buffer block. Requests wait for a destage
+    /// that has begun.
+    pub destage_max: Blocks,
     /// Whether the caller writes blocks in rotational gaps; see [`WriteBuffer::take_whole`].
     pub destages_in_gaps: bool,
 }
@@ -145,9 +151,11 @@ fn ones_from(word: u64, from: u64) -> u64 {
 }
 
 impl WriteBuffer {
-    /// An empty buffer. Panics when a buffer block does not hold 1 to 64 blocks.
+    /// An empty buffer. Panics when a buffer block does not hold 1 to 64 blocks, or a destage less than
+    /// one buffer block.
     pub fn new(spec: WriteBufferSpec) -> Self {
         assert!((1..=64).contains(&spec.buffer_block.get()), "1 to 64 blocks in a buffer block");
+        assert!(spec.destage_max >= spec.buffer_block, "a destage has room for a buffer block");
         Self {
             spec,
             entries: BTreeMap::new(),
@@ -171,9 +179,12 @@ impl WriteBuffer {
         &self.spec
     }
 
-    /// Counts so far.
-    pub fn counts(&self) -> WriteCounts {
-        self.counts
+    /// Counts up to `now`.
+    pub fn counts(&self, now: SimTime) -> WriteCounts {
+        WriteCounts {
+            at_risk_ns: self.counts.at_risk_ns + self.risk_since_count(now),
+            ..self.counts
+        }
     }
 
     /// Whether everything written is on the disk.
@@ -369,26 +380,30 @@ impl WriteBuffer {
         None
     }
 
-    /// The run of dirty 512-byte blocks around the first one of a buffer block.
+    /// The run of dirty 512-byte blocks around the first one of a buffer block, as far as a destage may
+    /// reach: forward first. A cut lies between buffer blocks, so that the rest need not wait.
     fn dirty_neighbours(&self, number: u64) -> Range<u64> {
         let size = self.spec.buffer_block.get();
         let dirty = self.waiting_bits(number);
         let first = u64::from(dirty.trailing_zeros());
         let mut blocks = number * size + first..number * size + first + ones_from(dirty, first);
+        let has_room =
+            |run: &Range<u64>, more| run.end - run.start + more <= self.spec.destage_max.get();
         // The run goes on in a neighbour as long as it reaches the edge between the two.
         while blocks.end.is_multiple_of(size) {
             let more = ones_from(self.waiting_bits(blocks.end / size), 0);
-            if more == 0 {
+            if more == 0 || !has_room(&blocks, more) {
                 break;
             }
             blocks.end += more;
         }
         while blocks.start.is_multiple_of(size) && blocks.start > 0 {
             let before = self.waiting_bits(blocks.start / size - 1) << (64 - size);
-            if before.leading_ones() == 0 {
+            let more = u64::from(before.leading_ones());
+            if more == 0 || !has_room(&blocks, more) {
                 break;
             }
-            blocks.start -= u64::from(before.leading_ones());
+            blocks.start -= more;
         }
         blocks
     }
@@ -481,9 +496,14 @@ impl WriteBuffer {
     }
 
     fn count_risk(&mut self, now: SimTime) {
-        let span = now.saturating_since(self.at_risk_since).ns();
-        self.counts.at_risk_ns += u128::from(self.at_risk) * u128::from(span);
+        self.counts.at_risk_ns += self.risk_since_count(now);
         self.at_risk_since = now;
+    }
+
+    /// Blocks at risk times nanoseconds since the last count.
+    fn risk_since_count(&self, now: SimTime) -> u128 {
+        let span = now.saturating_since(self.at_risk_since).ns();
+        u128::from(self.at_risk) * u128::from(span)
     }
 
     /// Whether a 512-byte block is in memory, where it is newer than on the disk.
@@ -543,6 +563,7 @@ mod tests {
             order: DestageOrder::default(),
             max_age: None,
             is_volatile: false,
+            destage_max: Blocks::new(40),
             destages_in_gaps: false,
         }
     }
@@ -579,7 +600,8 @@ mod tests {
         write_blocks(&mut buffer, [0, 2, 4]);
         write_blocks(&mut buffer, [0]);
         assert_eq!(destages(&mut buffer), [16..24, 32..40, 0..8]);
-        assert_eq!((buffer.counts().writes, buffer.counts().misses), (4, 3));
+        let counts = buffer.counts(at(1_000));
+        assert_eq!((counts.writes, counts.misses), (4, 3));
     }
 
     #[test]
@@ -590,6 +612,20 @@ mod tests {
         buffer.write(20..22, at(5));
         // Blocks 22 and 23 are clean, so 20..22 stands alone.
         assert_eq!(destages(&mut buffer), [24..40, 20..22]);
+    }
+
+    #[test]
+    fn a_long_run_of_dirty_blocks_goes_in_parts_of_the_most_that_a_destage_holds() {
+        let marks = WriteBufferSpec { high_mark: 0.0, low_mark: 0.0, ..spec(40) };
+        let mut buffer =
+            WriteBuffer::new(WriteBufferSpec { destage_max: Blocks::new(20), ..marks });
+        // From the oldest block, in the middle, the run goes on behind it, then before it.
+        [32..75, 24..32, 4..24].into_iter().for_each(|blocks| buffer.write(blocks, at(1)));
+        assert_eq!(destages(&mut buffer), [32..48, 48..64, 64..75, 16..32, 4..16]);
+        let long = WriteBufferSpec { destage_max: Blocks::new(1_000), ..marks };
+        let mut buffer = WriteBuffer::new(long);
+        [32..75, 24..32, 4..24].into_iter().for_each(|blocks| buffer.write(blocks, at(1)));
+        assert_eq!(destages(&mut buffer), [4..75]);
     }
 
     #[test]
@@ -624,10 +660,12 @@ mod tests {
         buffer.write(2..4, at(3));
         buffer.destaged(0..3, at(5));
         assert_eq!(buffer.next_destage(at(5)), Some(2..4));
+        // 3 blocks for 2 ms, 4 for 2 ms, and 2 since then.
+        assert_eq!(buffer.counts(at(6)).at_risk_ns, (3 * 2 + 4 * 2 + 2) * 1_000_000);
         buffer.destaged(2..4, at(7));
-        // 3 blocks for 2 ms, 4 for 2 ms, 2 for 2 ms.
-        assert_eq!(buffer.counts().at_risk_ns, (3 * 2 + 4 * 2 + 2 * 2) * 1_000_000);
-        assert_eq!((buffer.counts().at_risk_max, buffer.is_empty()), (4, true));
+        let counts = buffer.counts(at(9));
+        assert_eq!(counts.at_risk_ns, (3 * 2 + 4 * 2 + 2 * 2) * 1_000_000);
+        assert_eq!((counts.at_risk_max, buffer.is_empty()), (4, true));
     }
 
     #[test]
@@ -646,7 +684,7 @@ mod tests {
         assert_eq!(whole(&mut buffer), [], "older data are on their way");
         buffer.destaged(8..16, at(3));
         assert_eq!(whole(&mut buffer).pop(), Some(8..16));
-        let counts = buffer.counts();
+        let counts = buffer.counts(at(3));
         assert_eq!((counts.in_gaps_blocks, counts.destages, counts.at_risk_max), (8, 0, 20));
     }
 

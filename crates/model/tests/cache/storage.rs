@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use freewheel_model::cache::{
-    AmpSpec, CacheCounts, CachePolicy, CacheRequest, ConditionalSpec, DestageOrder, DiskRequest,
-    OpportunisticSpec, PrefetchCounts, PrefetchKind, PrefetchSpec, Purpose, ReadCacheSpec,
-    StorageCache, StorageCacheSpec, WriteBufferSpec,
+    AmpSpec, BlockRange, CacheCounts, CachePolicy, CacheRequest, ConditionalSpec, DestageOrder,
+    DiskRequest, OpportunisticSpec, PrefetchCounts, PrefetchKind, PrefetchSpec, Purpose,
+    ReadCacheSpec, StorageCache, StorageCacheSpec, WriteBufferSpec,
 };
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 
@@ -40,6 +40,7 @@ fn buffer_of(capacity: u32) -> WriteBufferSpec {
         order: DestageOrder::default(),
         max_age: Some(SimDuration::from_ms(500)),
         is_volatile: true,
+        destage_max: Blocks::new(64),
         destages_in_gaps: false,
     }
 }
@@ -107,6 +108,10 @@ impl System {
         true
     }
 
+    fn counts(&self) -> CacheCounts {
+        self.cache.counts(at(self.now))
+    }
+
     fn run(&mut self) {
         while self.step() {}
     }
@@ -145,8 +150,24 @@ fn a_read_is_answered_before_its_read_ahead_and_the_next_one_finds_it() {
     system.arrive(read(60, 8, 3));
     assert_eq!(system.done, [(Purpose::Fetch, 8, 8), (Purpose::ReadAhead, 16, 64)]);
     assert_eq!(system.answered, [1, 2, 3]);
-    let counts = system.cache.counts();
+    let counts = system.counts();
     assert_eq!((counts.reads, counts.read_misses, counts.reads_of_blocks_in_flight), (3, 1, 1));
+}
+
+#[test]
+fn fetches_that_end_at_once_each_have_their_read_ahead() {
+    let prefetch = PrefetchSpec::ReadAhead { amount: Blocks::new(16) };
+    let mut system = System::new(StorageCacheSpec { read: cache_of(100), prefetch, ..bare() });
+    system.arrive(read(0, 8, 1));
+    system.arrive(read(1_000, 8, 2));
+    let fetches = [system.next().unwrap(), system.next().unwrap()];
+    fetches.iter().for_each(|fetch| system.cache.ended(fetch, &[], at(1)));
+    system.collect();
+    system.arrive(read(8, 8, 3));
+    system.arrive(read(1_008, 8, 4));
+    system.run();
+    assert_eq!(system.done, [(Purpose::ReadAhead, 8, 16), (Purpose::ReadAhead, 1_008, 16)]);
+    assert_eq!(system.answered, [1, 2, 3, 4]);
 }
 
 #[test]
@@ -199,7 +220,93 @@ fn a_write_is_answered_in_memory_and_a_full_buffer_makes_it_wait() {
     assert_eq!(system.answered, [1], "the second needs two buffer blocks, and one is free");
     system.run();
     assert_eq!(system.answered, [1, 2]);
-    assert_eq!(system.cache.counts().stalled_writes, 1);
+    assert_eq!(system.counts().stalled_writes, 1);
+}
+
+/// The disk's requests that carry FUA.
+fn forced(system: &mut System) -> Vec<(Purpose, u64)> {
+    let mut forced = Vec::new();
+    while let Some(request) = system.next() {
+        if request.fua {
+            forced.push((request.purpose, request.start.get()));
+        }
+        system.cache.ended(&request, &[], at(system.now));
+        system.collect();
+    }
+    forced
+}
+
+#[test]
+fn what_counts_as_the_media_depends_on_whether_a_power_cut_clears_the_buffer() {
+    let with = |is_volatile| {
+        let write = Some(WriteBufferSpec { is_volatile, ..buffer_of(2) });
+        System::new(StorageCacheSpec { write, ..bare() })
+    };
+    let requests = [
+        write(0, 8, 1),
+        CacheRequest { fua: true, ..write(8, 8, 2) },
+        CacheRequest { fua: true, ..write(200, 100, 3) },
+        write(400, 100, 4),
+    ];
+    // Volatile: what has FUA goes to the media, and destages may wait in the disk's own cache.
+    let mut system = with(true);
+    requests.into_iter().for_each(|request| system.arrive(request));
+    assert_eq!(system.answered, [1]);
+    assert!(system.cache.flush_point().is_some());
+    assert_eq!(forced(&mut system), [(Purpose::WriteThrough, 8), (Purpose::WriteThrough, 200)]);
+    // Safe: the buffer answers, and lets go of data only when the media have them.
+    let mut system = with(false);
+    requests.into_iter().for_each(|request| system.arrive(request));
+    assert_eq!(system.answered, [1, 2]);
+    assert!(system.cache.flush_point().is_none());
+    system.now = 600;
+    let all = [(Purpose::WriteThrough, 200), (Purpose::WriteThrough, 400), (Purpose::Destage, 0)];
+    assert_eq!(forced(&mut system), all);
+    // Without a buffer each request speaks for itself.
+    let mut system = System::new(bare());
+    requests.into_iter().for_each(|request| system.arrive(request));
+    assert_eq!(forced(&mut system), [(Purpose::WriteThrough, 8), (Purpose::WriteThrough, 200)]);
+}
+
+#[test]
+fn a_read_with_fua_comes_from_the_media_but_for_what_only_the_buffer_has() {
+    let spec = StorageCacheSpec { read: cache_of(8), write: Some(buffer_of(8)), ..bare() };
+    let mut system = System::new(spec);
+    let forced_read = |start, tag| CacheRequest { fua: true, ..read(start, 8, tag) };
+    system.arrive(read(0, 8, 1));
+    system.arrive(forced_read(0, 2));
+    assert_eq!(
+        forced(&mut system),
+        [(Purpose::Fetch, 0)],
+        "the other fetch may hit the disk's cache"
+    );
+    system.arrive(forced_read(0, 3));
+    assert_eq!(forced(&mut system), [(Purpose::Fetch, 0)], "it is in memory by now");
+    system.arrive(write(4, 12, 4));
+    system.arrive(forced_read(8, 5));
+    system.arrive(forced_read(2, 6));
+    assert_eq!(forced(&mut system), [(Purpose::Fetch, 2)]);
+    assert_eq!(system.answered, [1, 2, 3, 4, 5, 6]);
+}
+
+#[test]
+fn an_idle_disk_passes_over_what_its_memories_hold_together() {
+    let opportunistic =
+        OpportunisticSpec { read_ahead: Blocks::new(24), ..OpportunisticSpec::default() };
+    let write_buffer = Some(buffer_of(8));
+    let spec = StorageCacheSpec { read: cache_of(8), write: write_buffer, opportunistic, ..bare() };
+    let mut system = System::new(spec);
+    system.arrive(read(8, 4, 1));
+    system.arrive(write(12, 4, 2));
+    system.arrive(write(16, 4, 3));
+    assert!(system.step());
+    system.cache.end_read_on();
+    system.done.clear();
+    system.arrive(read(0, 8, 4));
+    system.run();
+    // Read cache and write buffer have blocks 8 to 15, half each. Of 16 to 23 they have a half only.
+    let pieces = [16, 24].map(|start| (Purpose::Opportunistic, start, 8));
+    assert_eq!((system.done[0], &system.done[1..]), ((Purpose::Fetch, 0, 8), &pieces[..]));
 }
 
 #[test]
@@ -247,7 +354,7 @@ fn what_prefetching_was_worth_is_counted_block_by_block() {
     // The read-ahead of blocks 8 to 23 is on its way: 4 of them are used, by a late read.
     system.arrive(read(8, 4, 2));
     system.run();
-    let counts = |system: &System, kind| system.cache.counts().prefetch[kind];
+    let counts = |system: &System, kind| system.counts().prefetch[kind];
     let ahead = PrefetchCounts { brought: 16, used: 4, wasted: 0, late_reads: 1 };
     assert_eq!(counts(&system, PrefetchKind::WithReads), ahead);
     // An idle disk has read on to block 39. A read of 12 blocks finds 4 of them in their buffer.
@@ -275,7 +382,7 @@ fn with_amp(capacity: u32) -> System {
 /// Reads of 8 blocks, each with time for `steps` of the disk behind it.
 fn reads(system: &mut System, starts: impl IntoIterator<Item = u64>, steps: u32) {
     for start in starts {
-        let tag = system.cache.counts().reads;
+        let tag = system.counts().reads;
         system.arrive(read(start, 8, tag));
         (0..steps).for_each(|_| _ = system.step());
     }
@@ -290,7 +397,7 @@ fn amp_serves_a_sequential_stream_from_memory_and_leaves_random_reads_alone() {
         reads(&mut system, [8 * n], u32::from(n % 10 == 0));
     }
     system.run();
-    let counts = system.cache.counts();
+    let counts = system.counts();
     let PrefetchCounts { brought, used, wasted, late_reads } =
         counts.prefetch[PrefetchKind::WithReads];
     assert_eq!((counts.read_misses, wasted), (2, 0), "the two reads that show the stream");
@@ -298,7 +405,7 @@ fn amp_serves_a_sequential_stream_from_memory_and_leaves_random_reads_alone() {
     // Once the distance is learned, no read waits.
     assert!((1..100).contains(&late_reads), "{counts:?}");
     reads(&mut system, (0..1_000).map(|n| n * 7_919 % 1_000 * 800 + 100_000), 2);
-    let random = system.cache.counts();
+    let random = system.counts();
     assert_eq!(random.read_misses - counts.read_misses, 1_000);
     assert_eq!(random.prefetched_blocks, counts.prefetched_blocks);
 }
@@ -311,7 +418,7 @@ fn amp_wastes_less_than_a_fixed_amount_when_many_streams_share_a_small_cache() {
         let mut system = System::of(spec, 4_000_000);
         let starts = (0..400).flat_map(|n| (0..40).map(move |stream| stream * 50_000 + 8 * n));
         reads(&mut system, starts, 3);
-        system.cache.counts()
+        system.counts()
     };
     let fixed = turns(PrefetchSpec::ReadAhead { amount: Blocks::new(64) });
     let amp = turns(PrefetchSpec::Amp(AmpSpec::DEFAULT));
@@ -332,9 +439,9 @@ fn a_stream_that_pauses_goes_on_with_a_smaller_set() {
     assert!(before > 64, "the stream has grown: {before}");
     // Ten others take the whole cache meanwhile.
     reads(&mut system, (0..1_000).map(|n| 1_000_000 + n % 10 * 100_000 + n / 10 * 8), 3);
-    let misses = system.cache.counts().read_misses;
+    let misses = system.counts().read_misses;
     reads(&mut system, (100..102).map(|n| 8 * n), 3);
-    assert_eq!(system.cache.counts().read_misses, misses + 1, "its blocks were evicted");
+    assert_eq!(system.counts().read_misses, misses + 1, "its blocks were evicted");
     assert!(set(&system) < before, "{} {before}", set(&system));
 }
 
@@ -356,7 +463,7 @@ fn blocks_that_pass_count_as_what_they_were_read_for() {
         system.cache.ended(&fetch, std::slice::from_ref(&free), at(1));
         system.collect();
         system.arrive(read(12, 8, 2));
-        let counts = system.cache.counts();
+        let counts = system.counts();
         let expected = PrefetchCounts { brought: 8, used: 4, wasted: 0, late_reads: 0 };
         assert_eq!((counts.prefetch[kind], counts.read_misses), (expected, 1));
     }
@@ -386,12 +493,30 @@ fn a_trim_saves_the_destages_of_what_it_forgets() {
     let spec = StorageCacheSpec { read: cache_of(8), write: Some(buffer_of(8)), ..bare() };
     let mut system = System::new(spec);
     system.arrive(write(0, 16, 1));
-    system.arrive(CacheRequest { op: Op::Trim, ..read(4, 12, 2) });
-    assert_eq!(system.answered, [1, 2]);
+    system.cache.trim(BlockRange::new(Lbn::new(4), Blocks::new(12)), at(1));
     system.now = 600;
     system.run();
     assert_eq!(system.done, [(Purpose::Destage, 0, 4)]);
     assert!(system.cache.flush_point().is_none());
+}
+
+#[test]
+fn a_trim_takes_blocks_out_of_the_read_cache_and_makes_room_for_a_write_that_waits() {
+    let write_buffer = Some(buffer_of(1));
+    let spec = StorageCacheSpec { read: cache_of(8), write: write_buffer, ..bare() };
+    let mut system = System::new(spec);
+    system.arrive(read(64, 8, 1));
+    system.run();
+    system.arrive(write(0, 8, 2));
+    system.arrive(write(16, 8, 3));
+    assert_eq!(system.answered, [1, 2]);
+    system.cache.trim(BlockRange::new(Lbn::new(0), Blocks::new(72)), at(2));
+    system.collect();
+    assert_eq!(system.answered, [1, 2, 3]);
+    system.done.clear();
+    system.arrive(read(64, 8, 4));
+    assert!(system.step());
+    assert_eq!(system.done, [(Purpose::Fetch, 64, 8)]);
 }
 
 /// Every feature at once, chosen by the seed.
@@ -445,7 +570,7 @@ fn every_request_is_answered_once_whatever_the_order_of_events() {
         system.answered.iter().for_each(|&tag| *times.entry(tag).or_default() += 1);
         let wrong: Vec<u64> = (1..=300).filter(|tag| times.get(tag) != Some(&1)).collect();
         assert!(wrong.is_empty(), "seed {seed}: {wrong:?}");
-        let counts = system.cache.counts();
+        let counts = system.counts();
         assert_eq!(counts.reads + counts.writes, 300);
         let fetches = system.done.iter().filter(|done| done.0 == Purpose::Fetch).count();
         assert_eq!(counts.read_misses, fetches as u64);

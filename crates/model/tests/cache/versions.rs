@@ -1,6 +1,7 @@
 //! The whole cache against a naive model that knows the version of each block everywhere.
 //!
-//! Versions count answered writes. The disk serves its queue in any order, one request after the other.
+//! Versions count answered writes. The disk serves its queue in any order, and may end
+//! several requests at once.
 //! At each moment memory and disk together have the newest version of each block:
 //!
 //! ```text
@@ -11,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use freewheel_model::cache::{
-    AmpSpec, CacheRequest, ConditionalSpec, DestageOrder, DiskRequest, FlushPoint,
+    AmpSpec, BlockRange, CacheRequest, ConditionalSpec, DestageOrder, DiskRequest, FlushPoint,
     OpportunisticSpec, PrefetchSpec, Purpose, ReadCacheSpec, StorageCache, StorageCacheSpec,
     WriteBufferSpec,
 };
@@ -74,6 +75,7 @@ struct Model {
     waiting: BTreeMap<u64, Waiting>,
     clients: Vec<Job>,
     destages: Vec<Job>,
+    destages_under_way: u32,
     flushes: Vec<Flush>,
     /// Buffer blocks that gaps may write, by their first block.
     whole: BTreeSet<u64>,
@@ -112,15 +114,22 @@ impl Model {
             waiting: BTreeMap::new(),
             clients: Vec::new(),
             destages: Vec::new(),
+            destages_under_way: 0,
             flushes: Vec::new(),
             whole: BTreeSet::new(),
         }
     }
 
     fn arrive(&mut self, request: CacheRequest) {
+        if request.op == Op::Trim {
+            self.cache.trim(BlockRange::new(request.start, request.blocks), at(self.now));
+            self.trim(&request);
+            return self.collect();
+        }
         let its = blocks(&request);
         let is_buffered = |block: &usize| self.buffered.contains_key(&(*block as u64));
-        let is_here = its.clone().map(|b| self.memory[b] || is_buffered(&b)).collect();
+        let in_memory = |block: &usize| self.memory[*block] && !request.fua;
+        let is_here = its.clone().map(|b| in_memory(&b) || is_buffered(&b)).collect();
         let waiting = Waiting { request, newest: self.newest[its].to_vec(), is_here };
         assert!(self.waiting.insert(request.tag, waiting).is_none());
         self.cache.arrive(request, at(self.now));
@@ -135,8 +144,7 @@ impl Model {
             let waiting = self.waiting.remove(&tag).expect("one answer for each request");
             match waiting.request.op {
                 Op::Read => assert!(waiting.is_here.iter().all(|&is_here| is_here), "{tag}"),
-                Op::Write => self.write(&waiting.request),
-                _ => self.trim(&waiting.request),
+                _ => self.write(&waiting.request),
             }
         }
         let Self { cache, clients, buffered, whole, .. } = self;
@@ -159,7 +167,8 @@ impl Model {
     fn is_buffered(&self, request: &CacheRequest) -> bool {
         let its = blocks(request);
         let entries = (its.end as u64).div_ceil(SIZE) - its.start as u64 / SIZE;
-        self.spec.write.is_some_and(|buffer| !request.fua && entries <= buffer.capacity.into())
+        let takes = |buffer: WriteBufferSpec| !(request.fua && buffer.is_volatile);
+        self.spec.write.is_some_and(|buffer| takes(buffer) && entries <= buffer.capacity.into())
     }
 
     fn write(&mut self, request: &CacheRequest) {
@@ -233,7 +242,9 @@ impl Model {
     /// Destages enter their queue, or the clients' one.
     fn queue_destages(&mut self) {
         while let Some(request) = self.cache.next_destage(at(self.now)) {
+            assert!(request.blocks <= self.spec.write.expect("a buffer").destage_max);
             let Written { carried, .. } = self.send(request.range());
+            self.destages_under_way += 1;
             self.destages.push(Job { carried, ..Job::new(request) });
         }
         self.check_ages();
@@ -270,13 +281,12 @@ impl Model {
     /// its buffer block.
     fn check_ages(&self) {
         let Some(age) = self.spec.write.and_then(|buffer| buffer.max_age) else { return };
-        let is_write = |job: &&Job| job.request.purpose == Purpose::Destage;
-        let destages = self.clients.iter().chain(&self.destages).filter(is_write).count();
+        let has_most = self.destages_under_way == self.spec.destages_max;
         for (&block, dirty) in &self.buffered {
             let first = block / SIZE * SIZE;
             let moves = self.buffered.range(first..first + SIZE).any(|(_, d)| d.under_way != 0);
             let is_late = at(self.now) >= at(dirty.since) + age;
-            assert!(!is_late || moves || destages == self.spec.destages_max as usize, "{block}");
+            assert!(!is_late || moves || has_most, "{block}");
         }
     }
 
@@ -302,13 +312,28 @@ impl Model {
             self.cache.written_in_gap(written.blocks.clone(), at(self.now));
         }
         match job.request.purpose {
-            Purpose::Destage => self.destaged(job.request.range(), &job.carried),
+            Purpose::Destage => {
+                self.destages_under_way -= 1;
+                self.destaged(job.request.range(), &job.carried);
+            }
             Purpose::WriteThrough => {}
             _ => self.brought(its),
         }
         passed.iter().for_each(|part| self.brought(part.start as usize..part.end as usize));
         self.cache.ended(&job.request, passed, at(self.now));
         self.collect();
+    }
+
+    /// The disk has done at least one of its requests, in any order.
+    fn end_some(&mut self, jobs: &mut Vec<Job>, prng: &mut Prng) {
+        while !jobs.is_empty() {
+            let done = jobs.swap_remove(prng.below(jobs.len() as u64) as usize);
+            let passed = passed(&done, prng);
+            self.ended(&done, &passed);
+            if prng.chance(0.5) {
+                break;
+            }
+        }
     }
 
     fn destaged(&mut self, blocks: Range<u64>, carried: &[u64]) {
@@ -375,6 +400,7 @@ fn any(prng: &mut Prng) -> StorageCacheSpec {
         order: [DestageOrder::LeastRecentlyWritten, DestageOrder::Wow][prng.below(2) as usize],
         max_age: prng.chance(0.7).then(|| SimDuration::from_ms(5 + prng.below(200))),
         is_volatile: prng.chance(0.7),
+        destage_max: Blocks::new(SIZE + prng.below(100)),
         destages_in_gaps: true,
     };
     StorageCacheSpec {
@@ -401,7 +427,7 @@ fn request(tag: u64, hot: u64, prng: &mut Prng) -> CacheRequest {
         _ => Op::Write,
     };
     let (start, blocks) = (Lbn::new(start), Blocks::new(blocks));
-    CacheRequest { tag, op, start, blocks, fua: op == Op::Write && prng.chance(0.15) }
+    CacheRequest { tag, op, start, blocks, fua: op != Op::Trim && prng.chance(0.15) }
 }
 
 /// Blocks that pass the head before a fetch, as a planner may find them.
@@ -419,9 +445,10 @@ fn every_block_has_its_newest_version_in_memory_or_on_the_disk_in_any_order_of_e
         let mut model = Model::new(any(prng));
         let hot = prng.below(CAPACITY - 300);
         let load = 0.1 + 0.5 * prng.unit();
-        let (mut arrived, mut job) = (0, None);
+        let depth = 1 + prng.below(3) as usize;
+        let (mut arrived, mut jobs) = (0, Vec::new());
         // After the last arrival the disk has time for everything.
-        while arrived < 400 || job.is_some() || model.has_work() {
+        while arrived < 400 || !jobs.is_empty() || model.has_work() {
             model.now += 1;
             assert!(model.now < 100_000, "seed {seed}: the run does not end");
             if arrived < 400 && prng.chance(load) {
@@ -429,13 +456,14 @@ fn every_block_has_its_newest_version_in_memory_or_on_the_disk_in_any_order_of_e
                 model.arrive(request(arrived, hot, prng));
             } else if prng.chance(0.03) {
                 model.flush();
-            } else if let Some(done) = job.take() {
-                let passed = passed(&done, prng);
-                model.ended(&done, &passed);
+            } else {
+                model.end_some(&mut jobs, prng);
             }
-            if job.is_none() {
-                job = model.next(prng);
-                job.iter_mut().for_each(|job| model.fill_gap(job, prng));
+            while jobs.len() < depth
+                && let Some(mut job) = model.next(prng)
+            {
+                model.fill_gap(&mut job, prng);
+                jobs.push(job);
             }
         }
         assert!(model.waiting.is_empty(), "seed {seed}");

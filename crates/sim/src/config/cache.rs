@@ -8,19 +8,23 @@ use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::workload::SPAN_MAX;
+use crate::document::check_whole;
+
 /// The cache of a storage system in front of each arm: read cache, prefetching and write buffer (tr03).
 /// The drive's own buffer is part of `electronics`; each optimisation is best modelled once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CacheConfig {
-    /// Memory of the read cache. Zero for none.
+    /// Memory of the read cache: at least one block, or zero for none.
     pub size: Bytes,
     /// Which block a full read cache evicts: lru, arc, lirs, 2q, s3-fifo, sieve or w-tinylfu.
     #[schemars(with = "String")]
     pub policy: CachePolicy,
     /// Unit of the caches and of the write buffer, at most 32 KiB.
     pub block_size: Bytes,
-    /// Memory of a separate cache for opportunistic data. Without it they enter the read cache.
+    /// Memory of a separate cache for opportunistic data, at least one block. Without it they enter the
+    /// read cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefetch_buffer: Option<Bytes>,
     /// Most requests in the storage system at once; further ones wait in front of the cache.
@@ -114,7 +118,8 @@ pub struct OpportunisticConfig {
     pub read_ahead: Bytes,
     /// Blocks that pass the head on the track before the wanted ones enter the cache.
     pub free_blocks: bool,
-    /// The head leaves its track as late as it can and reads on until then.
+    /// The head leaves its track as late as it can and reads on until then. It has no time for
+    /// `free_blocks` then.
     pub just_in_time_seek: bool,
 }
 
@@ -134,8 +139,11 @@ pub struct WriteBufferConfig {
     /// Age at which data are destaged regardless of the marks. Without it there is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_age: Option<SimDuration>,
-    /// Whether a power cut loses its data. Then flushes wait for destages.
+    /// Whether a power cut loses its data. If so, flushes wait for destages, and writes with FUA go to
+    /// the media. If not, both end in the buffer, and writes to the drive carry FUA.
     pub volatile: bool,
+    /// Most of one destage, at least one block. A request waits for a destage that has begun.
+    pub destage_maximum: Bytes,
     /// Whether blocks that pass under the head while it waits for a client's data are written, too.
     #[serde(skip_serializing_if = "is_false")]
     pub destage_in_gaps: bool,
@@ -182,6 +190,7 @@ impl Default for WriteBufferConfig {
             order: DestageOrderConfig::Lrw,
             max_age: Some(SimDuration::from_secs(30)),
             volatile: false,
+            destage_maximum: Bytes::new(1 << 20),
             destage_in_gaps: false,
         }
     }
@@ -190,6 +199,8 @@ impl Default for WriteBufferConfig {
 /// Most blocks of 512 bytes in a cache block: the bits of a word.
 const CACHE_BLOCK_MAX: u64 = 64;
 const QUEUE_DEPTH_MAX: u32 = 4096;
+/// Most of one prefetch or destage. A disk reads it in several seconds.
+const AMOUNT_MAX: Bytes = Bytes::new(1 << 30);
 
 fn blocks(bytes: Bytes) -> Blocks {
     Blocks::new(bytes.get() / BLOCK_BYTES)
@@ -245,12 +256,29 @@ impl CacheConfig {
         let memories = [Some(self.size), self.prefetch_buffer, self.write_buffer.map(|w| w.size)];
         for (key, size) in ["size", "prefetch_buffer", "write_buffer.size"].iter().zip(memories) {
             let Some(size) = size else { continue };
+            // Only the read cache may be absent in spite of its key.
+            let is_absent = *key == "size" && size == Bytes::ZERO;
+            if size.get() < unit && !is_absent {
+                return Err(format!(
+                    "`{key}` is {size}: at least one block of {} is needed, or leave `{key}` out",
+                    self.block_size
+                ));
+            }
             if size.get() / unit >= u64::from(u32::MAX) {
                 return Err(format!("`{key}` is {size}: fewer than 2^32 cache blocks are allowed"));
             }
         }
         self.prefetch.check()?;
-        self.write_buffer.map_or(Ok(()), |buffer| buffer.check(unit))
+        self.opportunistic.check()?;
+        self.write_buffer.map_or(Ok(()), |buffer| buffer.check(self.block_size))
+    }
+
+    /// Err when the drive's sectors, of `least` bytes, would be split.
+    pub(crate) fn check_sectors(&self, least: Bytes) -> Result<(), String> {
+        check_whole("block_size", self.block_size, least)?;
+        check_whole("opportunistic.read_ahead", self.opportunistic.read_ahead, least)?;
+        let amounts = self.prefetch.amounts();
+        amounts.iter().try_for_each(|(key, value)| check_whole(key, *value, least))
     }
 
     /// Buffer blocks of destages in gaps, if there are any.
@@ -293,19 +321,27 @@ impl PrefetchConfig {
         Self::Conditional { segment, trigger: one(), factor: two(), maximum, backward: false }
     }
 
-    fn check(&self) -> Result<(), String> {
-        let (key, value) = match *self {
-            Self::LargeFetchUnit { unit } => ("unit", unit),
-            Self::Conditional { segment, .. } => ("segment", segment),
-            Self::Amp { initial, maximum, streams } => {
-                return check_amp(initial, maximum, streams);
+    /// What it fetches, by keys.
+    fn amounts(&self) -> Vec<(&'static str, Bytes)> {
+        match *self {
+            Self::Off => Vec::new(),
+            Self::LargeFetchUnit { unit } => vec![("prefetch.unit", unit)],
+            Self::ReadAhead { amount } => vec![("prefetch.amount", amount)],
+            Self::Conditional { segment, maximum, .. } => {
+                vec![("prefetch.segment", segment), ("prefetch.maximum", maximum)]
             }
-            Self::Off | Self::ReadAhead { .. } => return Ok(()),
-        };
-        if value.get() == 0 || !value.get().is_multiple_of(BLOCK_BYTES) {
-            return Err(format!("`prefetch.{key}` is {value}: multiples of 512B are allowed"));
+            Self::Amp { initial, maximum, .. } => {
+                vec![("prefetch.initial", initial), ("prefetch.maximum", maximum)]
+            }
         }
-        Ok(())
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.amounts().iter().try_for_each(|(key, value)| check_amount(key, *value))?;
+        match *self {
+            Self::Amp { initial, maximum, streams } => check_amp(initial, maximum, streams),
+            _ => Ok(()),
+        }
     }
 
     fn spec(&self) -> PrefetchSpec {
@@ -331,6 +367,17 @@ impl PrefetchConfig {
     }
 }
 
+/// Err unless some whole blocks may be moved at once.
+fn check_amount(key: &str, value: Bytes) -> Result<(), String> {
+    let is_whole = value.get().is_multiple_of(BLOCK_BYTES);
+    if value == Bytes::ZERO || value > AMOUNT_MAX || !is_whole {
+        return Err(format!(
+            "`{key}` is {value}: multiples of 512B from 512B to {AMOUNT_MAX} are allowed"
+        ));
+    }
+    Ok(())
+}
+
 /// Streams are searched one by one, so there may not be many.
 const STREAMS_MAX: u32 = 4096;
 
@@ -354,14 +401,24 @@ impl OpportunisticConfig {
     pub const fn tr03() -> Self {
         Self { read_ahead: Bytes::new(128 << 10), free_blocks: true, just_in_time_seek: false }
     }
+
+    fn check(&self) -> Result<(), String> {
+        if self.free_blocks && self.just_in_time_seek {
+            return Err(
+                "`opportunistic.free_blocks` and `opportunistic.just_in_time_seek` exclude each other: a head that leaves late has no time on the other track; leave one of them out"
+                    .into(),
+            );
+        }
+        match self.read_ahead {
+            Bytes::ZERO => Ok(()),
+            amount => check_amount("opportunistic.read_ahead", amount),
+        }
+    }
 }
 
 impl WriteBufferConfig {
-    fn check(&self, block_bytes: u64) -> Result<(), String> {
-        let Self { size, high_mark, low_mark, .. } = self;
-        if size.get() < block_bytes {
-            return Err(format!("`write_buffer.size` is {size}: at least one block is needed"));
-        }
+    fn check(&self, block_size: Bytes) -> Result<(), String> {
+        let Self { high_mark, low_mark, destage_maximum, .. } = self;
         if !(0.0..=1.0).contains(high_mark) {
             return Err(format!("`write_buffer.high_mark` is {high_mark}: 0 to 1 is allowed"));
         }
@@ -370,7 +427,17 @@ impl WriteBufferConfig {
                 "`write_buffer.low_mark` is {low_mark}: 0 to `high_mark`, {high_mark}, is allowed"
             ));
         }
-        Ok(())
+        if let Some(age) = self.max_age.filter(|age| *age > SPAN_MAX) {
+            return Err(format!(
+                "`write_buffer.max_age` is {age}: at most {SPAN_MAX} can be simulated; leave it out for no limit"
+            ));
+        }
+        if *destage_maximum < block_size {
+            return Err(format!(
+                "`write_buffer.destage_maximum` is {destage_maximum}: at least `block_size`, {block_size}, is needed"
+            ));
+        }
+        check_amount("write_buffer.destage_maximum", *destage_maximum)
     }
 
     fn spec(&self, block_size: Bytes) -> WriteBufferSpec {
@@ -386,6 +453,7 @@ impl WriteBufferConfig {
             order,
             max_age: self.max_age,
             is_volatile: self.volatile,
+            destage_max: blocks(self.destage_maximum),
             destages_in_gaps: self.destage_in_gaps,
         }
     }

@@ -101,7 +101,7 @@ const OUTSTANDING_MAX: u32 = 1_000_000;
 const GAP_MAX: SimDuration = SimDuration::from_secs(3600);
 
 /// Longest total of a run's gaps: a third of the range of event times.
-const SPAN_MAX: SimDuration = SimDuration::from_ns((1 << 63) / 3);
+pub(super) const SPAN_MAX: SimDuration = SimDuration::from_ns((1 << 63) / 3);
 
 pub(crate) fn check_workload(
     workload: &Workload,

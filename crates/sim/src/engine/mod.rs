@@ -19,9 +19,10 @@ mod queue;
 mod zoned;
 
 use freewheel_model::array::{Piece, Striping};
+use freewheel_model::cache::BlockRange;
 use freewheel_model::electronics::{Done, NextEvent, Served};
 use freewheel_model::sched::Waiting;
-use freewheel_units::{Op, SimTime};
+use freewheel_units::{Blocks, Op, SimTime};
 
 use self::calendar::{Calendar, NEVER};
 use self::flush::FlushOrder;
@@ -131,9 +132,10 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
         let (arm_key, arm) = self.calendar.first();
         let next = arrival_key.min(arm_key);
         // Events that remain are work in idle time, which would never end.
-        if next == NEVER || arrival.is_none() && self.requests.pending.is_empty() {
+        if arrival.is_none() && self.requests.pending.is_empty() {
             return Ok(false);
         }
+        assert!(next != NEVER, "requests wait at {}, and nothing will happen", self.now);
         let time = SimTime::from_ns(next / 2);
         assert!(time >= self.now, "an event at {time} is in the past at {}", self.now);
         self.now = time;
@@ -209,9 +211,18 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
         self.piece_done(&Done { sequence, served, flush: false });
     }
 
-    /// A trim changes no media, and no later request waits for it.
+    /// A trim changes no media, and no later request waits for it. Memory in front of the arms forgets
+    /// its blocks.
     fn trim(&mut self, request: Request) {
         self.map.trim(&request);
+        if request.blocks > Blocks::ZERO {
+            let Self { map, arms, touched, now, .. } = self;
+            map.for_each_piece(&request, |Piece { arm, start, blocks }| {
+                if arms[arm as usize].device.trim(*now, BlockRange::new(start, blocks)) {
+                    touched.push(arm);
+                }
+            });
+        }
         let served = Served { end: self.now, ..Served::default() };
         self.report(self.requests.pending.next_sequence(), request, self.now, &served);
     }

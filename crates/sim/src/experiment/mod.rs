@@ -600,18 +600,12 @@ fn check_cache(config: &SimConfig, spec: &DriveSpec) -> Result<(), ConfigError> 
         return Err(ConfigError::Cache { message });
     }
     let refuses = spec.zoned.is_some_and(|zoned| zoned.kind == ZonedKind::HostManaged);
-    let why = match () {
-        () if cache.gaps_block().is_none() => None,
-        () if config.has_electronics(spec) => {
-            Some("needs `electronics = false`: a drive's own buffer and queue leave no gaps to use")
-        }
-        () if refuses => Some(
-            "does not go with a host-managed drive: it takes writes at the write pointers of its zones alone",
-        ),
-        () => None,
-    };
-    if let Some(why) = why {
-        let message = format!("`write_buffer.destage_in_gaps` {why}");
+    if refuses && cache.write_buffer.is_some() {
+        let message = "`write_buffer` does not go with a host-managed drive, which takes writes in the order of its write pointers: leave `write_buffer` out, or take another drive".into();
+        return Err(ConfigError::Cache { message });
+    }
+    if cache.gaps_block().is_some() && config.has_electronics(spec) {
+        let message = "`write_buffer.destage_in_gaps` needs `electronics = false`: a drive's own buffer and queue leave no gaps to use".into();
         return Err(ConfigError::Cache { message });
     }
     cache.check().map_err(|message| ConfigError::Cache { message })
