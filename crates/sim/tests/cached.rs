@@ -249,7 +249,7 @@ fn parameters_of_amp_that_make_no_sense_are_errors_by_their_keys() {
 fn error_of(overrides: &[&str]) -> String {
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).into()).collect();
     let config = SimConfig::parse(CLOSED, "test", &overrides).unwrap();
-    Experiment::new(config).err().expect("an error").to_string()
+    Experiment::new(config).expect_err("an error").to_string()
 }
 
 #[test]
