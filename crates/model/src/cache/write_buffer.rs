@@ -625,7 +625,7 @@ mod tests {
         let long = WriteBufferSpec { destage_max: Blocks::new(1_000), ..marks };
         let mut buffer = WriteBuffer::new(long);
         [32..75, 24..32, 4..24].into_iter().for_each(|blocks| buffer.write(blocks, at(1)));
-        assert_eq!(destages(&mut buffer), [4..75]);
+        assert!(destages(&mut buffer).into_iter().eq(std::iter::once(4..75)));
     }
 
     #[test]
