@@ -97,11 +97,15 @@ pub struct RunResult {
     /// Requests that arrived during the warm-up.
     #[serde(skip_serializing_if = "is_zero")]
     pub warm_up_requests: u64,
+    /// Time that the warm-up took; the longest of independent drives.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub warm_up_ns: u64,
     /// Trims.
     pub trims: u64,
     /// Writes that a host-managed drive refused. They count in no other sum.
     pub refused_writes: RefusedWrites,
-    /// Time from the start, or the end of the warm-up, to the last completion; the longest of independent drives.
+    /// Time from the start, or the end of the warm-up, to the last completion; the longest of independent
+    /// drives.
     pub elapsed_ns: u64,
     /// Bytes read.
     pub read_bytes: u64,
@@ -176,8 +180,8 @@ pub struct RunResult {
     pub outstanding_mean: f64,
     /// Most outstanding requests at once; on one of independent drives.
     pub outstanding_max: u64,
-    /// Hash over every completion, warm-up included, and every delivery of free work. Independent drives: hash over their
-    /// hashes. Equal runs have equal hashes.
+    /// Hash over every completion, warm-up included, and every delivery of free work. Independent drives:
+    /// hash over their hashes. Equal runs have equal hashes.
     pub result_hash: String,
     /// Hash over the completions alone, where there is free work. It equals the hash of the run without
     /// free work if that delayed no request.
@@ -392,6 +396,7 @@ impl Tally {
         self.stages.add(&other.stages);
         self.longest_wait = self.longest_wait.max(other.longest_wait);
         self.measured.warm_up += other.measured.warm_up;
+        self.measured.start = self.measured.start.max(other.measured.start);
         self.slices.add(&other.slices);
         self.ended.add(&other.ended);
     }
@@ -407,6 +412,7 @@ impl Tally {
         RunResult {
             requests: self.requests(),
             warm_up_requests: self.measured.warm_up,
+            warm_up_ns: self.measured.start.ns(),
             trims: self.trims,
             refused_writes: self.refused,
             elapsed_ns: elapsed.ns(),
