@@ -25,9 +25,17 @@ fn of_reads(
     blocks: impl Iterator<Item = u64>,
     change: impl Fn(&mut CacheCurvesOptions),
 ) -> CacheReport {
+    of_reads_apart(20_000_000, blocks, change)
+}
+
+fn of_reads_apart(
+    gap_ns: u64,
+    blocks: impl Iterator<Item = u64>,
+    change: impl Fn(&mut CacheCurvesOptions),
+) -> CacheReport {
     let mut text = String::from("arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n");
     for (at, block) in (0u64..).zip(blocks) {
-        text += &format!("{},R,{},4096,0,\n", at * 20_000_000, block * 4096);
+        text += &format!("{},R,{},4096,0,\n", at * gap_ns, block * 4096);
     }
     let mut file = tempfile::Builder::new().suffix(".csv").tempfile().unwrap();
     file.write_all(text.as_bytes()).unwrap();
@@ -145,4 +153,13 @@ fn a_trace_without_times_says_why_there_are_no_responses() {
 fn few_reads_are_no_advice() {
     let text = of_reads((0..100).map(|at| at % 7), |_| {}).text();
     assert!(text.contains("Only 57 reads count: a hint, no advice."), "{text}");
+}
+
+#[test]
+fn a_drive_that_cannot_keep_up_is_named() {
+    let far = |at: u64| at * 7_919 % 1_000_003;
+    let queue = "The drive without a cache cannot keep up";
+    let text = |gap_ns| of_reads_apart(gap_ns, (0..2_000).map(far), |_| {}).text();
+    assert!(text(1_000_000).contains(queue), "{}", text(1_000_000));
+    assert!(!text(50_000_000).contains(queue), "{}", text(50_000_000));
 }

@@ -42,7 +42,7 @@ pub struct CacheArgs {
     /// Requests that fill the caches and are not counted, as a share of all, below 100% [default: 43%]
     #[arg(long, value_name = "SHARE", value_parser = warm_up)]
     warm_up: Option<f64>,
-    /// Policies that run with a drive behind the cache
+    /// Policies that run with a drive, too
     #[arg(long, value_enum, default_value_t = Runs::Best)]
     response: Runs,
     /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file

@@ -4,7 +4,7 @@ use super::run::{Bench, SMALL_TRACE, command, document, finish, run, stdout};
 
 const SQLITE: &str = "data/recorded/sqlite-ext4.csv.zst";
 
-/// Fails with this code, with nothing on stdout, and says these texts.
+/// Fails with this code, with an empty stdout, and says these texts.
 fn refused(code: i32, args: &[&str], texts: &[&str]) {
     let ran = run(&[&["cache"], args].concat());
     assert_eq!((ran.code, &*ran.stdout), (code, ""), "{args:?}: {}", ran.stderr);

@@ -1,4 +1,4 @@
-//! Caches for a trace, with what follows from their curves.
+//! Caches for a trace, with conclusions from their curves.
 
 mod page;
 mod rows;
@@ -17,19 +17,19 @@ pub struct CacheReport {
     /// The numbers, at the top level of the document.
     #[serde(flatten)]
     pub curves: CacheCurves,
-    /// What follows.
+    /// The conclusions.
     #[serde(flatten)]
     pub conclusions: Conclusions,
 }
 
 impl CacheReport {
-    /// Works out what follows from the curves.
+    /// Draws the conclusions from the curves.
     pub fn new(curves: CacheCurves) -> Self {
         let conclusions = Conclusions::new(&curves);
         Self { curves, conclusions }
     }
 
-    /// What counts, a table by size, and what follows, for a terminal.
+    /// What counts, a table by size, and the conclusions, for a terminal.
     pub fn text(&self) -> String {
         text::text(&self.curves, &self.conclusions)
     }

@@ -4,7 +4,7 @@ use freewheel_study::{CacheCurves, MissRatio, PolicyResponses, ResponsePoint, Re
 
 use super::words::{response_ms, size};
 
-/// A table: a heading for each column, and rows of as many cells.
+/// A table: a heading for each column, and rows with a cell for each heading.
 pub(super) struct Rows {
     pub head: Vec<String>,
     pub rows: Vec<Vec<String>>,

@@ -100,7 +100,7 @@ fn step(largest: f64) -> f64 {
     steps.into_iter().find(|&step| step >= least).unwrap_or(10.0 * power)
 }
 
-/// A value of an axis, without digits that say nothing.
+/// A value of an axis, without zeros at its end.
 fn short(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

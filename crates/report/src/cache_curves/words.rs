@@ -1,4 +1,4 @@
-//! What follows from the curves, in sentences.
+//! Conclusions from the curves, in sentences.
 
 use freewheel_model::cache::CachePolicy;
 use freewheel_study::{
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::numbers::{ms, percent};
 
-/// What follows from the curves.
+/// Conclusions from the curves.
 #[derive(Debug, Serialize)]
 pub struct Conclusions {
     /// How much memory is enough, in a sentence.
@@ -66,7 +66,7 @@ pub(super) fn columns(curves: &CacheCurves) -> String {
     }
 }
 
-/// Milliseconds; a third digit behind the point where memory answers most requests.
+/// Milliseconds; three decimals where memory answers most requests.
 pub(super) fn response_ms(ns: f64) -> String {
     if ns < 1e6 { format!("{:.3}", ns / 1e6) } else { ms(ns) }
 }
@@ -111,7 +111,7 @@ fn headline(curves: &CacheCurves) -> String {
     format!("{}{}.", cut(enough), beyond(curves))
 }
 
-/// The size that is enough; the largest where that gains little by itself, as all doublings do.
+/// The size that is enough; the largest where all doublings gain little.
 fn advised(advice: &Advice) -> Choice {
     let limit = advice.without_cache * (1.0 - DOUBLING_GAIN_MIN);
     if advice.enough.value > limit { advice.largest } else { advice.enough }

@@ -44,7 +44,7 @@ pub struct Advice {
     /// The least size that at least halves the value without a cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub halved: Option<Choice>,
-    /// The size at which LRU is behind the best policy by the largest share, if it is visibly behind.
+    /// The size at which LRU is worse than the best policy by the largest share, if visibly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gap: Option<PolicyGap>,
     /// Whether the largest size gains [`DOUBLING_GAIN_MIN`] or more over none.
@@ -64,7 +64,7 @@ pub struct Choice {
     pub value: f64,
 }
 
-/// A size at which LRU is behind.
+/// A size at which LRU is worse.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PolicyGap {
     /// The best policy there.
@@ -111,7 +111,7 @@ impl Advice {
     }
 }
 
-/// The size at which LRU is behind by the largest share.
+/// The size at which LRU is worse by the largest share.
 fn widest_gap(choices: &[Choice], lru: &[f64]) -> Option<PolicyGap> {
     let gaps = choices.iter().zip(lru).map(|(&best, &lru_value)| PolicyGap { best, lru_value });
     let share = |gap: &PolicyGap| 1.0 - ratio(gap.best.value, gap.lru_value);

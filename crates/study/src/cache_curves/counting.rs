@@ -6,7 +6,7 @@ use freewheel_model::cache::BlockRange;
 use freewheel_sim::config::{ConfigError, TraceWorkload, open};
 use freewheel_sim::source::{Fit, Placement, PlacementError};
 use freewheel_trace::{Record, TraceInfo};
-use freewheel_units::{Blocks, Op};
+use freewheel_units::{Blocks, Op, SimTime};
 use rayon::prelude::*;
 
 use super::counters::{Access, Counter};
@@ -24,6 +24,8 @@ struct Pass<'a> {
     chunk: Vec<Access>,
     requests: u64,
     counted: Counted,
+    /// Arrival of the first request that counts.
+    first_counted: Option<SimTime>,
 }
 
 /// Feeds the reads and writes of a trace to all counters, on all cores. Requests from number
@@ -37,7 +39,7 @@ pub(super) fn count(
 ) -> Result<Counted, CacheCurvesError> {
     let counted = Counted { warm_up_requests, ..Counted::default() };
     let (placement, chunk) = (placement(trace, info)?, Vec::with_capacity(CHUNK));
-    let mut pass = Pass { placement, counters, chunk, requests: 0, counted };
+    let mut pass = Pass { placement, counters, chunk, requests: 0, counted, first_counted: None };
     let mut reader = open(trace)?;
     let mut wrong = Ok(());
     let observe = |record: &Record| {
@@ -54,7 +56,7 @@ pub(super) fn count(
     Ok(pass.counted)
 }
 
-/// Places of the trace in an address space of its own, which no drive bounds.
+/// Places of the trace in a separate address space, which no drive bounds.
 fn placement(trace: &TraceWorkload, info: &TraceInfo) -> Result<Placement, ConfigError> {
     let ends: BTreeMap<u32, u64> =
         info.devices.iter().map(|(&id, device)| (id, device.end_block)).collect();
@@ -71,10 +73,12 @@ impl Pass<'_> {
             self.counters.par_iter_mut().for_each(|counter| counter.begin_counting());
         }
         self.requests += 1;
+        if self.requests > self.counted.warm_up_requests {
+            self.note(record);
+        }
         if !record.op.moves_data() {
             return Ok(());
         }
-        self.note(record);
         let range = BlockRange::new(self.placement.place(record)?, record.blocks);
         self.chunk.push(Access { range, is_read: record.op == Op::Read });
         if self.chunk.len() == CHUNK {
@@ -85,19 +89,20 @@ impl Pass<'_> {
 
     /// Counts a request after the warm-up.
     fn note(&mut self, record: &Record) {
-        if self.requests <= self.counted.warm_up_requests {
-            return;
-        }
+        let first = *self.first_counted.get_or_insert(record.arrival);
+        let span_ns = record.arrival.saturating_since(first).ns();
+        self.counted.span_ns = self.counted.span_ns.max(span_ns);
         match record.op {
             Op::Read => {
                 self.counted.reads += 1;
                 self.counted.read_bytes += record.bytes().get();
             }
-            _ => self.counted.writes += 1,
+            Op::Write => self.counted.writes += 1,
+            Op::Flush | Op::Trim => {}
         }
     }
 
-    /// Gives each cache the accesses that wait. Caches share nothing, so any order of them is right.
+    /// Gives each cache the accesses that wait. Caches share no data, so they may run in any order.
     fn feed(&mut self) {
         let chunk = &self.chunk;
         self.counters.par_iter_mut().for_each(|counter| counter.process(chunk));

@@ -34,7 +34,7 @@ pub fn cache_curves(
     let (counted, mut curves) = count_misses(options, &trace, &capacities, progress)?;
     let lru = split_lru(&mut curves, &capacities);
     let sizes_bytes: Vec<u64> = capacities.iter().map(|&capacity| bytes(capacity)).collect();
-    let responses = responses(options, setting, &curves, counted.warm_up_requests, progress)?;
+    let responses = responses(options, setting, &curves, &counted, progress)?;
     Ok(CacheCurves {
         schema_version: 1,
         version: env!("CARGO_PKG_VERSION"),

@@ -28,8 +28,8 @@ pub struct CacheCurves {
     pub curves: Vec<PolicyCurve>,
     /// LRU at further sizes, for a chart; empty without LRU.
     pub lru: Vec<MissRatio>,
-    /// Response times of the drive behind the caches.
+    /// Response times with a drive.
     pub responses: Responses,
-    /// What follows.
+    /// How much memory is enough.
     pub advice: Advice,
 }

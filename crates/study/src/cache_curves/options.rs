@@ -10,7 +10,7 @@ use super::sizes::{CacheSize, Share};
 /// of 7.
 const WARM_UP: f64 = 0.43;
 
-/// Which policies run with a drive behind the cache.
+/// Which policies run with a drive, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResponseRuns {
@@ -40,7 +40,7 @@ pub struct CacheCurvesOptions {
     pub sample: Option<Share>,
     /// Share of the requests that fill the caches and are not counted, from 0 to below 1.
     pub warm_up: f64,
-    /// Which policies run with a drive behind the cache.
+    /// Which policies run with a drive, too.
     pub responses: ResponseRuns,
     /// Seed of every random stream.
     pub seed: u64,

@@ -2,32 +2,30 @@
 
 use freewheel_model::cache::CachePolicy;
 use freewheel_model::sched::PolicySpec;
-use freewheel_model::stats::Distribution;
-use freewheel_sim::Completion;
 use freewheel_sim::RunResult;
 use freewheel_sim::config::{
     ArrayConfig, CacheConfig, ConfigError, Experiment, SimConfig, Workload,
 };
 use freewheel_sim::source::REPLAY_WINDOW;
 use freewheel_trace::{Format, Timing, TraceInfo};
-use freewheel_units::{Bytes, Op};
+use freewheel_units::Bytes;
 use rayon::prelude::*;
 
 use super::error::CacheCurvesError;
 use super::options::{CacheCurvesOptions, ResponseRuns};
 use super::progress::{CacheProgress, CacheProgressSink};
 use super::result::{
-    MissRatio, PolicyCurve, PolicyResponses, ResponsePoint, Responses, SimulatedResponses,
+    Counted, MissRatio, PolicyCurve, PolicyResponses, ResponsePoint, Responses, SimulatedResponses,
 };
 use crate::ratio::mean;
 
-/// What stands behind the caches.
+/// What serves the misses.
 pub(super) enum Setting {
     /// A drive that the trace fits.
     Drive(Box<Experiment>),
-    /// Nothing, as the trace's times are too coarse.
+    /// No drive, as the trace's times are too coarse.
     NoTiming(Format),
-    /// Nothing, as it was not asked for.
+    /// No drive, as it was not asked for.
     NotAsked,
 }
 
@@ -70,7 +68,7 @@ fn config(options: &CacheCurvesOptions, cache: CacheConfig) -> SimConfig {
         cache: Some(CacheConfig { queue_depth: QUEUE_DEPTH, ..cache }),
         freeblock: None,
         host: None,
-        warm_up: 0.0,
+        warm_up: options.warm_up,
         slices: 1,
         workload: Workload::Trace(options.trace.clone()),
     }
@@ -89,7 +87,7 @@ pub(super) fn responses(
     options: &CacheCurvesOptions,
     setting: Setting,
     curves: &[PolicyCurve],
-    warm_up_requests: u64,
+    counted: &Counted,
     progress: CacheProgressSink<'_>,
 ) -> Result<Responses, CacheCurvesError> {
     let experiment = match setting {
@@ -97,8 +95,7 @@ pub(super) fn responses(
         Setting::NoTiming(format) => return Ok(Responses::NoTiming { format }),
         Setting::NotAsked => return Ok(Responses::NotAsked),
     };
-    let (chosen, bench) =
-        (chosen(options, curves), Bench { experiment, warm_up_requests, progress });
+    let (chosen, bench) = (chosen(options, curves), Bench { experiment, counted, progress });
     let runs: Vec<Run> = runs(&chosen);
     let points = runs.par_iter().map(|&run| bench.point(run)).collect::<Result<Vec<_>, _>>()?;
     let points_of = |curve: &&PolicyCurve| PolicyResponses {
@@ -148,7 +145,7 @@ fn points_of(policy: CachePolicy, runs: &[Run], points: &[ResponsePoint]) -> Vec
 /// Where runs take place.
 struct Bench<'a> {
     experiment: Experiment,
-    warm_up_requests: u64,
+    counted: &'a Counted,
     progress: CacheProgressSink<'a>,
 }
 
@@ -159,14 +156,17 @@ impl Bench<'_> {
         let size = Bytes::new(run.size_bytes / u64::from(experiment.striping.arms()));
         let cache = CacheConfig { size, policy: run.policy, ..CacheConfig::default() };
         experiment.config.cache = Some(CacheConfig { queue_depth: QUEUE_DEPTH, ..cache });
-        let mut counted =
-            CountedResponses { from_tag: self.warm_up_requests, ..Default::default() };
         let name = run.name();
         let mut report =
             |done, total| (self.progress)(CacheProgress::Running { run: &name, done, total });
-        let mut observer = |completion: &Completion| counted.add(completion);
-        let result = experiment.run_observed(Some(&mut observer), &mut report)?;
-        Ok(counted.point(run.size_bytes, queue_grows(&experiment, &result)))
+        let result = experiment.run_observed(None, &mut report)?;
+        Ok(ResponsePoint {
+            size_bytes: run.size_bytes,
+            reads: result.read_response,
+            writes: result.write_response,
+            all: result.response,
+            queue_grows: queue_grows(&experiment, self.counted, &result),
+        })
     }
 }
 
@@ -179,41 +179,11 @@ impl Run {
     }
 }
 
-/// Response times of the requests after the warm-up.
-#[derive(Default)]
-struct CountedResponses {
-    /// Number of the first request that counts.
-    from_tag: u64,
-    reads: Distribution,
-    writes: Distribution,
-}
-
-impl CountedResponses {
-    fn add(&mut self, completion: &Completion) {
-        if completion.request.tag < self.from_tag || completion.refused.is_some() {
-            return;
-        }
-        match completion.request.op {
-            Op::Read => self.reads.record(completion.response()),
-            Op::Write => self.writes.record(completion.response()),
-            Op::Flush | Op::Trim => {}
-        }
-    }
-
-    fn point(self, size_bytes: u64, queue_grows: bool) -> ResponsePoint {
-        let mut all = self.reads.clone();
-        all.add(&self.writes);
-        let [reads, writes, all] = [&self.reads, &self.writes, &all].map(Distribution::summary);
-        ResponsePoint { size_bytes, reads, writes, all, queue_grows }
-    }
-}
-
-/// A run that ends later than this many times the span of its trace was kept from ending with it.
+/// A run that takes longer than this many times the counted part of its trace was kept from ending with it.
 const OUTLASTS: f64 = 1.05;
 
 /// Requests that arrive at traced times do not wait for a drive that cannot keep up.
-fn queue_grows(experiment: &Experiment, result: &RunResult) -> bool {
-    let traced_ns = experiment.trace.as_ref().map_or(0, |trace| trace.span_ns);
-    let outlasts = result.elapsed_ns as f64 > OUTLASTS * traced_ns as f64;
+fn queue_grows(experiment: &Experiment, counted: &Counted, result: &RunResult) -> bool {
+    let outlasts = result.elapsed_ns as f64 > OUTLASTS * counted.span_ns as f64;
     !experiment.is_dependent() && outlasts && result.outstanding_mean > REPLAY_WINDOW as f64
 }

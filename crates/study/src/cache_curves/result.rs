@@ -16,6 +16,8 @@ pub struct Counted {
     pub read_bytes: u64,
     /// Writes that count in response times.
     pub writes: u64,
+    /// From the first arrival that counts to the latest.
+    pub span_ns: u64,
 }
 
 /// Miss ratios of one policy.
@@ -66,7 +68,7 @@ pub enum Responses {
     NotAsked,
 }
 
-/// Response times from runs with a drive behind the cache.
+/// Response times from runs with a drive.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SimulatedResponses {
     /// Name of the drive.
