@@ -7,7 +7,7 @@ use std::sync::Arc;
 use freewheel_model::array::Striping;
 use freewheel_model::sched::POLICIES;
 use freewheel_sim::config::{Experiment, SimConfig, Workload};
-use freewheel_sim::source::{Fit, Placement, Replay};
+use freewheel_sim::source::{Fit, Placement, Replay, ReplayTiming};
 use freewheel_sim::{Arm, ArmExecutor, Completion, Mechanics, RunResult, SeekErrors, library, run};
 use freewheel_trace::Record;
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime, VolumeBlock};
@@ -133,7 +133,7 @@ fn play(records: &[Record], policy: &str) -> Vec<Completion> {
     let devices = BTreeMap::from([(0, drive.blocks().get())]);
     let placement = Placement::new(&devices, None, drive.blocks(), Fit::AsIs).unwrap();
     let list = records.iter().copied().map(Ok);
-    let mut source = Replay::new(list, placement, false, records.len() as u64);
+    let mut source = Replay::new(list, placement, ReplayTiming::TRACED, records.len() as u64);
     let policy = policy.parse::<freewheel_model::sched::PolicySpec>().unwrap().build().unwrap();
     let mut done = Vec::new();
     let drive = Arc::new(drive);
@@ -244,7 +244,8 @@ fn a_flush_waits_for_what_the_buffer_has_taken() {
         let devices = BTreeMap::from([(0, experiment.drive.blocks().get())]);
         let blocks = experiment.drive.blocks();
         let placement = Placement::new(&devices, None, blocks, Fit::AsIs).unwrap();
-        let mut source = Replay::new(records.iter().copied().map(Ok), placement, false, 2);
+        let mut source =
+            Replay::new(records.iter().copied().map(Ok), placement, ReplayTiming::TRACED, 2);
         let mut done = Vec::new();
         experiment.run_source(&mut source, Vec::new(), &mut |c| done.push(*c)).unwrap();
         let of = |op| done.iter().find(|c| c.request.op == op).unwrap().end;
@@ -269,7 +270,8 @@ fn a_flush_is_done_soon_however_many_writes_come_after_it() {
     records.extend((0..3000u64).map(|i| record(200 + i * 1000, Op::Write, i * 997 % 4096 * 64)));
     let devices = BTreeMap::from([(0, experiment.drive.blocks().get())]);
     let placement = Placement::new(&devices, None, experiment.drive.blocks(), Fit::AsIs).unwrap();
-    let mut source = Replay::new(records.iter().copied().map(Ok), placement, false, 3002);
+    let mut source =
+        Replay::new(records.iter().copied().map(Ok), placement, ReplayTiming::TRACED, 3002);
     let mut flush = SimTime::ZERO;
     let mut observe = |c: &Completion| {
         if c.request.op == Op::Flush {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use freewheel_model::zoned::spec::{ZonedKind, ZonedSpec};
 use freewheel_sim::config::{Experiment, SimConfig};
-use freewheel_sim::source::{Fit, Placement, Replay};
+use freewheel_sim::source::{Fit, Placement, Replay, ReplayTiming};
 use freewheel_sim::{Completion, Refusal, RefusedWrites, RunResult};
 use freewheel_trace::Record;
 use freewheel_units::{Blocks, Op, Prng, SimTime, VolumeBlock};
@@ -53,7 +53,7 @@ fn play(experiment: &Experiment, records: &[Record]) -> (RunResult, Vec<Completi
     let devices = BTreeMap::from([(0, capacity.get())]);
     let placement = Placement::new(&devices, None, capacity, Fit::AsIs).unwrap();
     let list = records.iter().copied().map(Ok);
-    let mut source = Replay::new(list, placement, false, records.len() as u64);
+    let mut source = Replay::new(list, placement, ReplayTiming::TRACED, records.len() as u64);
     let mut done = Vec::new();
     let result = experiment.run_source(&mut source, Vec::new(), &mut |c| done.push(*c)).unwrap();
     done.sort_by_key(|c| c.request.tag);

@@ -144,6 +144,7 @@ impl StudyArgs {
             device: self.device,
             fit: self.fit(),
             replay: self.replay.into(),
+            ..TraceWorkload::default()
         };
         let mut options = StudyOptions::new(trace, &self.drive);
         options.seed = self.seed;

@@ -9,8 +9,8 @@ use freewheel_units::{Blocks, SimDuration, grouped};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ConfigError, PostmarkWorkload};
-use crate::source::{Fit, PatternSpec, ReplayMode};
+use super::{ConfigError, PostmarkWorkload, is_default};
+use crate::source::{Fit, PatternSpec, ReplayMode, ReplayTiming, SPEEDUP_MIN, TracedThinkTime};
 
 /// Source of an experiment's requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -52,7 +52,7 @@ pub enum Workload {
 }
 
 /// A trace and how to play it.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TraceWorkload {
     /// The file; a relative path starts at the folder of the experiment.
@@ -73,6 +73,51 @@ pub struct TraceWorkload {
     /// Timing of arrivals.
     #[serde(default)]
     pub replay: ReplayMode,
+    /// Think times of a dependent replay: `kept`, `removed`, or `{ speedup = 4 }` for a processor that
+    /// is four times as fast.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub think_time: TracedThinkTime,
+    /// Factor by which traced times become shorter in a replay by arrival.
+    #[serde(default = "unchanged", skip_serializing_if = "is_unchanged")]
+    pub arrival_speedup: f64,
+}
+
+impl Default for TraceWorkload {
+    /// A trace without a name, played back as it is.
+    fn default() -> Self {
+        Self {
+            file: PathBuf::new(),
+            format: None,
+            lenient: false,
+            device: None,
+            fit: Fit::default(),
+            replay: ReplayMode::default(),
+            think_time: TracedThinkTime::default(),
+            arrival_speedup: unchanged(),
+        }
+    }
+}
+
+const fn unchanged() -> f64 {
+    1.0
+}
+
+fn is_unchanged(factor: &f64) -> bool {
+    *factor == unchanged()
+}
+
+impl TraceWorkload {
+    /// When the requests of a trace with this first pass arrive.
+    pub(crate) fn timing(&self, trace: Option<&TraceInfo>) -> ReplayTiming {
+        let is_dependent = match self.replay {
+            ReplayMode::Auto => trace.is_some_and(TraceInfo::tells_dependence),
+            mode => mode == ReplayMode::Dependent,
+        };
+        match is_dependent {
+            true => ReplayTiming::Dependent(self.think_time),
+            false => ReplayTiming::Arrivals { speedup: self.arrival_speedup },
+        }
+    }
 }
 
 /// Distribution of think times.
@@ -120,6 +165,9 @@ pub(crate) fn check_workload(
     if let (Workload::Trace(TraceWorkload { file, .. }), Some(info)) = (workload, trace) {
         check_timing(info.format, file)?;
     }
+    if let Workload::Trace(replayed) = workload {
+        check_pace(replayed, trace).map_err(|message| ConfigError::Workload { message })?;
+    }
     match workload {
         Workload::Closed { requests: 0, .. } | Workload::Open { requests: 0, .. } => {
             wrong("`requests` is 0: at least 1 is needed".into())
@@ -152,6 +200,39 @@ pub(crate) fn check_workload(
                 ))
             })
         }
+        _ => Ok(()),
+    }
+}
+
+/// Largest factor by which arrivals become shorter.
+const ARRIVAL_SPEEDUP_MAX: f64 = 1e6;
+
+/// Err for think times and speedups that the replay of this trace does not take; its timing may be unknown
+/// before the first pass over it.
+fn check_pace(workload: &TraceWorkload, trace: Option<&TraceInfo>) -> Result<(), String> {
+    let TraceWorkload { think_time, arrival_speedup, replay, .. } = *workload;
+    if !(SPEEDUP_MIN..=ARRIVAL_SPEEDUP_MAX).contains(&arrival_speedup) {
+        return Err(format!(
+            "`arrival_speedup` is {arrival_speedup}: {SPEEDUP_MIN} to {ARRIVAL_SPEEDUP_MAX} are allowed"
+        ));
+    }
+    if replay == ReplayMode::Auto && trace.is_none() {
+        return Ok(());
+    }
+    let stretch = match workload.timing(trace) {
+        ReplayTiming::Dependent(_) if arrival_speedup != unchanged() => {
+            return Err("`arrival_speedup` changes times of arrival, and this replay is dependent: give `think_time`, or `replay = \"arrivals\"`".into());
+        }
+        ReplayTiming::Arrivals { .. } if think_time != TracedThinkTime::Kept => {
+            return Err("`think_time` needs a dependent replay, and this one is by arrival: give `arrival_speedup`, or `replay = \"dependent\"`".into());
+        }
+        ReplayTiming::Dependent(think_time) => think_time.stretch(),
+        ReplayTiming::Arrivals { speedup } => 1.0 / speedup,
+    };
+    match trace {
+        Some(info) if info.span_ns as f64 * stretch > SPAN_MAX.ns() as f64 => Err(format!(
+            "at this pace the trace takes too long: at most {SPAN_MAX} can be simulated"
+        )),
         _ => Ok(()),
     }
 }

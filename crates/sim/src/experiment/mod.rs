@@ -41,7 +41,7 @@ use crate::library;
 use crate::postmark::{FreeReads, NoFreeReads, PostmarkSpec, cleaning_task};
 use crate::result::{PostmarkResult, RunResult, Tally};
 use crate::source::{
-    Closed, Fit, Open, Pattern, PatternSpec, Placement, Replay, ReplayMode, Source, ThinkTime,
+    Closed, Fit, Open, Pattern, PatternSpec, Placement, Replay, ReplayTiming, Source, ThinkTime,
 };
 
 /// An experiment with its drive built: ready to run, any number of times.
@@ -175,10 +175,7 @@ impl Experiment {
     /// Whether the trace is replayed by dependence.
     pub fn is_dependent(&self) -> bool {
         let Workload::Trace(workload) = &self.config.workload else { return false };
-        match workload.replay {
-            ReplayMode::Auto => self.trace.as_ref().is_some_and(TraceInfo::tells_dependence),
-            mode => mode == ReplayMode::Dependent,
-        }
+        matches!(workload.timing(self.trace.as_ref()), ReplayTiming::Dependent(_))
     }
 
     /// Runs the experiment.
@@ -341,7 +338,7 @@ impl Experiment {
     ) -> Result<Replay<I>, ConfigError> {
         let placement = self.placement(workload.device, workload.fit)?;
         let total = self.trace.as_ref().map_or(0, |info| info.requests);
-        Ok(Replay::new(records, placement, self.is_dependent(), total))
+        Ok(Replay::new(records, placement, workload.timing(self.trace.as_ref()), total))
     }
 
     fn drive_source<S: Source>(

@@ -5,6 +5,7 @@ mod open;
 mod pattern;
 mod placement;
 mod replay;
+mod traced_think_time;
 
 use freewheel_trace::TraceError;
 use freewheel_units::{Blocks, Op, SimTime, VolumeBlock};
@@ -14,7 +15,9 @@ pub use closed::{Closed, ThinkTime};
 pub use open::Open;
 pub use pattern::{Pattern, PatternSpec, SizeDistribution};
 pub use placement::{Fit, Placement, PlacementError};
-pub use replay::{REPLAY_WINDOW, Replay, ReplayMode};
+pub use replay::{REPLAY_WINDOW, Replay, ReplayMode, ReplayTiming};
+pub(crate) use traced_think_time::SPEEDUP_MIN;
+pub use traced_think_time::TracedThinkTime;
 
 /// A request on its way into the drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

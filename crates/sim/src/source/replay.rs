@@ -14,6 +14,7 @@ use freewheel_units::{Blocks, Op, SimDuration, SimTime, VolumeBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::traced_think_time::TracedThinkTime;
 use super::{Placement, Request, Source, SourceError};
 use crate::events::EventQueue;
 
@@ -31,6 +32,35 @@ pub enum ReplayMode {
     Dependent,
 }
 
+/// When the requests of a trace arrive.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ReplayTiming {
+    /// At their traced times.
+    Arrivals {
+        /// Factor by which the times between arrivals become shorter.
+        speedup: f64,
+    },
+    /// After their parents complete.
+    Dependent(TracedThinkTime),
+}
+
+impl ReplayTiming {
+    /// At the traced times themselves.
+    pub const TRACED: Self = Self::Arrivals { speedup: 1.0 };
+
+    /// The arrival of a request that was traced at `time`.
+    #[inline]
+    fn arrival(self, time: SimTime) -> SimTime {
+        match self {
+            // Exactly the traced times, whatever the float would make of them.
+            Self::Arrivals { speedup } if speedup != 1.0 => {
+                SimTime::from_ns((time.ns() as f64 / speedup).round() as u64)
+            }
+            _ => time,
+        }
+    }
+}
+
 /// Requests of a dependent replay that may be under way or waiting for their parent at once
 /// (tr03 section 3.1).
 pub const REPLAY_WINDOW: usize = 64;
@@ -40,7 +70,7 @@ pub const REPLAY_WINDOW: usize = 64;
 pub struct Replay<I> {
     records: I,
     placement: Placement,
-    dependent: bool,
+    timing: ReplayTiming,
     progress: (u64, u64),
     /// Arrival of the first record of this drive: time zero of the replay. Earlier time, with records
     /// of other devices only, is no idle time of this drive.
@@ -76,11 +106,11 @@ struct Lineage {
 impl<I: Iterator<Item = Result<Record, TraceError>>> Replay<I> {
     /// `total` is the number of records, for progress. A request whose record has no completion arrives
     /// like the others, but becomes no parent.
-    pub fn new(records: I, placement: Placement, dependent: bool, total: u64) -> Self {
+    pub fn new(records: I, placement: Placement, timing: ReplayTiming, total: u64) -> Self {
         Self {
             records,
             placement,
-            dependent,
+            timing,
             progress: (0, total),
             origin: None,
             clock: SimTime::ZERO,
@@ -107,18 +137,23 @@ impl<I: Iterator<Item = Result<Record, TraceError>>> Replay<I> {
         let since_origin = |time: SimTime| SimTime::ZERO + time.saturating_since(origin);
         self.clock = self.clock.max(since_origin(record.arrival));
         let request = self.request(&record)?;
-        if !self.dependent {
-            self.ready.push(self.clock, request);
+        let ReplayTiming::Dependent(think_times) = self.timing else {
+            self.ready.push(self.timing.arrival(self.clock), request);
             return Ok(());
-        }
+        };
         // A record out of order arrives at `clock`, so its completion cannot precede that.
         let completion = record.completion.map(|time| since_origin(time).max(self.clock));
         match self.lineage.adopt(request.tag, self.clock, completion) {
             Adoption::Orphan => self.issue(self.clock, request),
-            Adoption::After(parent, think_time) => match self.lineage.replayed.get(&parent) {
-                Some(&done) => self.issue(done + think_time, request),
-                None => self.lineage.waiting.entry(parent).or_default().push((think_time, request)),
-            },
+            Adoption::After(parent, traced) => {
+                let think_time = think_times.apply(traced);
+                match self.lineage.replayed.get(&parent) {
+                    Some(&done) => self.issue(done + think_time, request),
+                    None => {
+                        self.lineage.waiting.entry(parent).or_default().push((think_time, request));
+                    }
+                }
+            }
         }
         Ok(())
     }
@@ -145,12 +180,16 @@ impl<I: Iterator<Item = Result<Record, TraceError>>> Replay<I> {
         self.ready.push(at.max(self.now), request);
     }
 
+    fn is_dependent(&self) -> bool {
+        matches!(self.timing, ReplayTiming::Dependent(_))
+    }
+
     /// Whether another record must be read before the next arrival is certain.
     fn wants_more(&self) -> bool {
         if self.exhausted {
             return false;
         }
-        if self.dependent {
+        if self.is_dependent() {
             // A full window cannot stall: the parent of its oldest request was read earlier, and so is
             // done.
             return self.read - self.finished < REPLAY_WINDOW as u64;
@@ -210,7 +249,7 @@ impl<I: Iterator<Item = Result<Record, TraceError>>> Source for Replay<I> {
     fn completed(&mut self, tag: u64, now: SimTime) {
         self.finished += 1;
         self.now = now;
-        if !self.dependent {
+        if !self.is_dependent() {
             return;
         }
         for (think_time, request) in self.lineage.waiting.remove(&tag).unwrap_or_default() {
@@ -247,12 +286,14 @@ mod tests {
         }
     }
 
+    const DEPENDENT: ReplayTiming = ReplayTiming::Dependent(TracedThinkTime::Kept);
+
     /// Replays on a drive that takes `service_ms` for each request, however many there are.
-    fn arrivals(records: &[Record], dependent: bool, service_ms: u64) -> Vec<u64> {
+    fn arrivals(records: &[Record], timing: ReplayTiming, service_ms: u64) -> Vec<u64> {
         let placement =
             Placement::new(&BTreeMap::from([(0, 1000)]), None, Blocks::new(1000), Fit::AsIs);
         let list = records.iter().copied().map(Ok);
-        let mut replay = Replay::new(list, placement.unwrap(), dependent, records.len() as u64);
+        let mut replay = Replay::new(list, placement.unwrap(), timing, records.len() as u64);
         let mut times = vec![0; records.len()];
         let mut busy: BinaryHeap<Reverse<(SimTime, u64)>> = BinaryHeap::new();
         loop {
@@ -275,7 +316,7 @@ mod tests {
     #[test]
     fn by_arrival_the_traced_times_come_back_whatever_the_drive() {
         let records = [record(0, 9), record(3, 4), record(20, 30)];
-        assert_eq!(arrivals(&records, false, 500), [0, 3, 20]);
+        assert_eq!(arrivals(&records, ReplayTiming::TRACED, 500), [0, 3, 20]);
     }
 
     #[test]
@@ -284,9 +325,24 @@ mod tests {
         // third completed at 25.
         let records = [record(0, 10), record(2, 12), record(17, 25), record(26, 40)];
         // As fast as in the trace for the second: it completes at 12, the third comes at 17.
-        assert_eq!(arrivals(&records, true, 10), [0, 2, 17, 28]);
+        assert_eq!(arrivals(&records, DEPENDENT, 10), [0, 2, 17, 28]);
         // On a drive of 1 ms: second done at 3, third at 3 + 5 = 8, fourth at 9 + 1.
-        assert_eq!(arrivals(&records, true, 1), [0, 2, 8, 10]);
+        assert_eq!(arrivals(&records, DEPENDENT, 1), [0, 2, 8, 10]);
+    }
+
+    #[test]
+    fn think_times_are_removed_or_shortened_and_response_times_are_not() {
+        // Think times of 5 and 1 ms.
+        let records = [record(0, 10), record(2, 12), record(17, 25), record(26, 40)];
+        let removed = ReplayTiming::Dependent(TracedThinkTime::Removed);
+        assert_eq!(arrivals(&records, removed, 10), [0, 2, 12, 22]);
+        // A second of thinking becomes 922 ms, 10 s become 9913 ms.
+        let records = [record(0, 10), record(1010, 1020), record(11_020, 11_030)];
+        let faster = ReplayTiming::Dependent(TracedThinkTime::Speedup(4.0));
+        assert_eq!(arrivals(&records, faster, 10), [0, 932, 932 + 10 + 9913]);
+        // Arrivals alone come four times as fast, whatever the drive.
+        let faster = ReplayTiming::Arrivals { speedup: 4.0 };
+        assert_eq!(arrivals(&records, faster, 500), [0, 252, 2755]);
     }
 
     #[test]
@@ -294,17 +350,17 @@ mod tests {
         let mut records = [record(0, 10), record(12, 16), record(17, 25), record(26, 40)];
         // The second completed at 16, the third comes 1 ms later; on a drive of 1 ms each: first done
         // at 1, second at 3 + 1, third at 5 + 1, fourth 1 ms later.
-        assert_eq!(arrivals(&records, true, 1), [0, 3, 5, 7]);
+        assert_eq!(arrivals(&records, DEPENDENT, 1), [0, 3, 5, 7]);
         // Without that, the third came 7 ms after the first completed.
         records[1].completion = None;
-        assert_eq!(arrivals(&records, true, 1), [0, 3, 8, 10]);
+        assert_eq!(arrivals(&records, DEPENDENT, 1), [0, 3, 8, 10]);
     }
 
     #[test]
     fn on_a_drive_as_fast_as_the_traced_one_the_traced_arrivals_come_back() {
         let records: Vec<Record> = (0..200).map(|i| record(i * 7, i * 7 + 10)).collect();
         let expected: Vec<u64> = (0..200).map(|i| i * 7).collect();
-        assert_eq!(arrivals(&records, true, 10), expected);
+        assert_eq!(arrivals(&records, DEPENDENT, 10), expected);
     }
 
     #[test]
@@ -315,7 +371,7 @@ mod tests {
         let placement =
             Placement::new(&BTreeMap::from([(0, 1000)]), None, Blocks::new(1000), Fit::AsIs);
         let list = records.iter().copied().map(Ok);
-        let mut replay = Replay::new(list, placement.unwrap(), true, 501);
+        let mut replay = Replay::new(list, placement.unwrap(), DEPENDENT, 501);
         replay.next_arrival().unwrap();
         replay.take();
         replay.next_arrival().unwrap();
@@ -326,13 +382,13 @@ mod tests {
     #[test]
     fn time_zero_is_the_first_request_that_takes_part() {
         let records = [record(5000, 5009), record(5003, 5004)];
-        assert_eq!(arrivals(&records, false, 1), [0, 3]);
-        assert_eq!(arrivals(&records, true, 1), [0, 3]);
+        assert_eq!(arrivals(&records, ReplayTiming::TRACED, 1), [0, 3]);
+        assert_eq!(arrivals(&records, DEPENDENT, 1), [0, 3]);
     }
 
     #[test]
     fn a_record_that_steps_back_comes_with_the_one_before_it() {
         let records = [record(10, 11), record(4, 12), record(20, 21)];
-        assert_eq!(arrivals(&records, false, 1), [0, 0, 10]);
+        assert_eq!(arrivals(&records, ReplayTiming::TRACED, 1), [0, 0, 10]);
     }
 }
