@@ -147,6 +147,7 @@ impl CacheArgs {
             device: self.device,
             fit: self.fit(),
             replay: self.replay.into(),
+            ..TraceWorkload::default()
         };
         let mut options = CacheCurvesOptions::new(trace, &self.drive);
         options.electronics = !self.no_electronics;
