@@ -11,6 +11,7 @@ mod place_time;
 mod ratio;
 mod runs;
 mod scrub;
+mod trace_runs;
 
 pub use cache_curves::{
     Advice, CacheCurves, CacheCurvesError, CacheCurvesOptions, CacheProgress, CacheProgressSink,

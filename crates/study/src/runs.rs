@@ -1,19 +1,17 @@
 //! A trace replayed on a drive under every policy, and the estimate of a scrub beside it.
 
-use std::collections::BTreeSet;
-
 use freewheel_freeblock::Timer;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::electronics::spec::QueueSpec;
 use freewheel_model::sched::{POLICIES, PolicySpec};
 use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_sim::config::{
-    ArrayConfig, ConfigError, Experiment, SimConfig, TraceWorkload, Workload, check_timing, open,
+    ConfigError, Experiment, SimConfig, TraceWorkload, Workload, check_timing, open,
 };
 use freewheel_sim::library;
-use freewheel_sim::source::{Fit, PlacementError, REPLAY_WINDOW};
+use freewheel_sim::source::Fit;
 use freewheel_sim::{Completion, RunResult};
-use freewheel_trace::{Character, Characterizer, Record, TraceReader};
+use freewheel_trace::{Character, Characterizer};
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, SimDuration};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -22,6 +20,7 @@ use thiserror::Error;
 use crate::changes::{Changes, Setting, catalogue, try_changes};
 use crate::place_time::{PlaceTime, PlaceTimeCollector};
 use crate::scrub::{SCRUB_EFFORT, SCRUB_EFFORTS, ScrubEstimate, estimate};
+use crate::trace_runs::{first_pass, is_long_queue, outlasts, trace_on_drive};
 
 /// What to study.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -247,7 +246,7 @@ pub fn study_watched(
     }
     let policies = options.policies.iter().map(|&policy| RequestOrder::Policy(policy));
     let orders: Vec<RequestOrder> = policies.chain(own_queue.map(RequestOrder::Drive)).collect();
-    let runs = || -> Result<Vec<PolicyRun>, ConfigError> {
+    let runs = || -> Result<Vec<OrderRun>, ConfigError> {
         orders.par_iter().map(|&order| run_order(&options, order, &trace, progress)).collect()
     };
     let is_enough = trace.info.reads + trace.info.writes >= REQUESTS_MIN;
@@ -259,7 +258,9 @@ pub fn study_watched(
     };
     let (scrub, runs) = rayon::join(scrub, runs);
     let (scrub, runs) = (scrub?, runs?);
-    let place_time = place_time(&experiment)?;
+    // The baseline's run is the first, or that of the drive's own queue, which is the last.
+    let places = if own_queue.is_some() { runs.last() } else { runs.first() };
+    let place_time = places.expect("FCFS is always run").place_time.clone();
     let mut study = Study {
         schema_version: 1,
         version: env!("CARGO_PKG_VERSION"),
@@ -268,7 +269,7 @@ pub fn study_watched(
         trace_space_bytes: experiment.trace_space().get(),
         options,
         trace,
-        runs,
+        runs: runs.into_iter().map(|run| run.run).collect(),
         scrub,
         place_time,
         changes: None,
@@ -324,46 +325,27 @@ fn config(options: &StudyOptions, order: RequestOrder) -> SimConfig {
         RequestOrder::Policy(policy) => (policy, Some(1)),
         RequestOrder::Drive(queue) => (PolicySpec::Fcfs, Some(queue.depth)),
     };
-    SimConfig {
-        seed: options.seed,
-        drive: options.drive.clone(),
-        zero_latency: None,
-        scheduler,
-        electronics: options.electronics,
-        queue_depth,
-        keep_free_blocks_before: None,
-        array: ArrayConfig::default(),
-        freeblock: None,
-        cache: None,
-        host: None,
-        warm_up: 0.0,
-        slices: 1,
-        workload: Workload::Trace(options.trace.clone()),
-    }
+    let on_drive =
+        trace_on_drive(&options.trace, &options.drive, options.electronics, options.seed);
+    SimConfig { scheduler, queue_depth, ..on_drive }
 }
 
 fn characterize(
     trace: &TraceWorkload,
     progress: ProgressSink<'_>,
 ) -> Result<Character, ConfigError> {
-    let mut reader: TraceReader = open(trace)?;
+    let reader = open(trace)?;
     check_timing(reader.format(), &trace.file)?;
     let mut characterizer = Characterizer::new(reader.format());
-    let mut devices = BTreeSet::new();
-    let observe = |record: &Record| {
-        devices.insert(record.device);
-        if trace.device.is_none_or(|device| device == record.device) {
-            characterizer.observe(record);
-        }
-    };
-    reader.read_through(observe, &mut |reader| {
-        let (done, total) = (reader.compressed_bytes_read(), reader.compressed_bytes_total());
-        progress(StudyProgress::Reading { done, total });
-    })?;
-    if let Some(device) = trace.device.filter(|device| !devices.contains(device)) {
-        return Err(PlacementError::no_device(device, devices).into());
-    }
+    let report = |done, total| progress(StudyProgress::Reading { done, total });
+    let reader = first_pass(trace, reader, |record| characterizer.observe(record), report)?;
     Ok(characterizer.finish().as_read_by(&reader))
+}
+
+/// A policy's run, and where and when its requests arrive.
+struct OrderRun {
+    run: PolicyRun,
+    place_time: PlaceTime,
 }
 
 fn run_order(
@@ -371,7 +353,7 @@ fn run_order(
     order: RequestOrder,
     trace: &Character,
     progress: ProgressSink<'_>,
-) -> Result<PolicyRun, ConfigError> {
+) -> Result<OrderRun, ConfigError> {
     let experiment = Experiment::with_trace_info(config(options, order), Some(trace.info.clone()))?;
     let (policy, title) = match order {
         RequestOrder::Policy(policy) => (policy, policy.title()),
@@ -380,23 +362,22 @@ fn run_order(
         }
     };
     let report = |done, total| progress(StudyProgress::Running { policy: &title, done, total });
-    let result = experiment.run_observed(None, &mut { report })?;
+    let mut places = place_time_collector(&experiment);
+    let mut observe = |completion: &Completion| places.observe(completion);
+    let result = experiment.run_observed(Some(&mut observe), &mut { report })?;
     let own_queue = matches!(order, RequestOrder::Drive(_));
-    Ok(PolicyRun { policy, own_queue, title: title.clone(), result })
+    let run = PolicyRun { policy, own_queue, title: title.clone(), result };
+    Ok(OrderRun { run, place_time: places.finish() })
 }
 
-/// Runs the baseline once more, to see places and times. Rows cover what the trace may touch.
-fn place_time(experiment: &Experiment) -> Result<PlaceTime, ConfigError> {
+/// Rows of places cover what the trace may touch.
+fn place_time_collector(experiment: &Experiment) -> PlaceTimeCollector {
     let is_scaled = matches!(
         &experiment.config.workload,
         Workload::Trace(TraceWorkload { fit: Fit::Scale, .. })
     );
     let used = Blocks::new(experiment.trace_space().get().div_ceil(BLOCK_BYTES));
-    let space = if is_scaled { experiment.striping.blocks() } else { used };
-    let mut collector = PlaceTimeCollector::new(space);
-    let mut observe = |completion: &Completion| collector.observe(completion);
-    experiment.run_observed(Some(&mut observe), &mut |_, _| {})?;
-    Ok(collector.finish())
+    PlaceTimeCollector::new(if is_scaled { experiment.striping.blocks() } else { used })
 }
 
 fn summary(experiment: &Experiment) -> DriveSummary {
@@ -467,9 +448,6 @@ impl Study {
     }
 }
 
-/// A run that ends later than this many times the span of its trace was kept from ending with it.
-const OUTLASTS: f64 = 1.05;
-
 /// How a load is more than the drive can serve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -496,12 +474,11 @@ impl Study {
     /// drive that is somewhat slower than the traced one still has idle time at the recorded pace.
     pub fn overload_of(&self, run: &PolicyRun) -> Option<Overload> {
         let (traced_s, run_s) = (self.traced_seconds(), run.seconds());
-        let outlasts = run_s > OUTLASTS * traced_s;
         let (kind, is_too_much) = match self.dependent_replay {
             true => (Overload::Pace, run.result.utilisation * run_s > traced_s),
-            false => (Overload::Queue, run.result.outstanding_mean > REPLAY_WINDOW as f64),
+            false => (Overload::Queue, is_long_queue(run.result.outstanding_mean)),
         };
-        (outlasts && is_too_much).then_some(kind)
+        (outlasts(run.result.elapsed_ns, self.trace.info.span_ns) && is_too_much).then_some(kind)
     }
 
     /// Span of the trace's arrivals.

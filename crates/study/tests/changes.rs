@@ -64,7 +64,7 @@ fn responses_are_those_of_a_plain_run_without_the_warm_up() {
         }
     };
     Experiment::new(config).unwrap().run_observed(Some(&mut observe), &mut |_, _| {}).unwrap();
-    all.retain(|&(tag, _)| tag >= changes.slices.warm_up);
+    all.retain(|&(tag, _)| tag >= changes.warm_up_requests);
     let sum: u64 = all.iter().map(|&(_, response)| response).sum();
     let by_slice: u64 = changes.today.by_slice.iter().map(|slice| slice.sum_ns).sum();
     assert_eq!((sum, all.len() as u64), (by_slice, changes.today.response.count));

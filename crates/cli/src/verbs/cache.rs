@@ -7,10 +7,8 @@ use freewheel::caches::{
     CacheCurvesOptions, CachePolicy, CacheProgress, CacheReport, CacheSize, ResponseRuns, Share,
 };
 use freewheel::drives::DEFAULT_DRIVE;
-use freewheel::experiments::{Fit, TraceWorkload};
-use freewheel::traces::Format;
 
-use super::study::{Replay, default_folder};
+use super::trace_args::TraceArgs;
 use crate::failure::Failure;
 use crate::progress::Bars;
 use crate::reading::READING;
@@ -27,8 +25,8 @@ Examples:
   freewheel cache usr_0.csv.gz --policy lru,sieve --size 64MiB --size 1% --drive atlas10k --scale
   freewheel cache long.oracleGeneral.zst --sample 1%")]
 pub struct CacheArgs {
-    /// The trace, or - for standard input; .gz and .zst are read as they are
-    trace: PathBuf,
+    #[command(flatten)]
+    replayed: TraceArgs,
     /// Policies to compare, as lru,arc,s3-fifo; all there are if none is given
     #[arg(long = "policy", value_name = "POLICY", value_delimiter = ',')]
     policies: Vec<CachePolicy>,
@@ -48,31 +46,6 @@ pub struct CacheArgs {
     /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file
     #[arg(long, value_name = "NAME", default_value = DEFAULT_DRIVE)]
     drive: String,
-    /// Leave out the drive's buffer, command queue, overheads and bus
-    #[arg(long)]
-    no_electronics: bool,
-    /// Format of the trace (see `freewheel trace formats`); recognised by its contents if not given
-    #[arg(long, value_name = "FORMAT")]
-    format: Option<Format>,
-    /// Count and skip malformed records, and read a damaged .gz or .zst up to the damage, instead of
-    /// stopping there
-    #[arg(long)]
-    lenient: bool,
-    /// Only this device of the trace; all of them laid end to end if not given
-    #[arg(long, value_name = "N", value_parser = crate::verbs::device)]
-    device: Option<u32>,
-    /// Fold addresses past the end of the drive back to its start, for the responses
-    #[arg(long, conflicts_with = "scale")]
-    wrap: bool,
-    /// Spread the trace's addresses over the whole drive, or squeeze them onto it, for the responses
-    #[arg(long)]
-    scale: bool,
-    /// How arrivals are timed
-    #[arg(long, value_enum, default_value_t = Replay::Auto)]
-    replay: Replay,
-    /// Seed of every random stream
-    #[arg(long, default_value_t = 1, value_parser = super::seed)]
-    seed: u64,
     /// Folder for cache.html and cache.json [default: out/<name of the trace>, and after a `-` that of the
     /// drive if one is given]
     #[arg(long, value_name = "DIR")]
@@ -104,11 +77,11 @@ impl From<Runs> for ResponseRuns {
 
 impl CacheArgs {
     pub fn run(self) -> Result<(), Failure> {
-        file::ensure_utf_8(&self.trace)?;
-        file::check_rereadable(&self.trace).map_err(Failure::failed)?;
-        let folder = self.out.clone().unwrap_or_else(|| default_folder(&self.trace, &self.drive));
+        self.replayed.check()?;
+        let drives = [self.drive.clone()];
+        let folder = self.out.clone().unwrap_or_else(|| self.replayed.default_folder(&drives));
         file::ensure_writable_folder(&folder)?;
-        let trace = GivenTrace::new(&self.trace)?;
+        let trace = GivenTrace::new(&self.replayed.trace)?;
         let report = self.curves(trace.path()).map_err(|failure| trace.naming(failure))?;
         let (page, json) = (folder.join("cache.html"), output::json(&report)?);
         let files = [(page.as_path(), &*report.html()), (&folder.join("cache.json"), &*json)];
@@ -135,22 +108,14 @@ impl CacheArgs {
         };
         let mut report = freewheel::cache_curves(&self.options(trace), &show)?;
         // A temporary file has another name each time, and results are the same each time.
-        report.curves.options.trace.file = standard_input::path_for_results(&self.trace);
+        report.curves.options.trace.file = standard_input::path_for_results(&self.replayed.trace);
         Ok(report)
     }
 
     fn options(&self, trace: &Path) -> CacheCurvesOptions {
-        let trace = TraceWorkload {
-            file: trace.to_owned(),
-            format: self.format.map(|format| format.name().to_owned()),
-            lenient: self.lenient,
-            device: self.device,
-            fit: self.fit(),
-            replay: self.replay.into(),
-            ..TraceWorkload::default()
-        };
+        let trace = self.replayed.workload(trace);
         let mut options = CacheCurvesOptions::new(trace, &self.drive);
-        options.electronics = !self.no_electronics;
+        options.electronics = !self.replayed.no_electronics;
         if !self.policies.is_empty() {
             options.policies = self.policies.clone();
         }
@@ -158,16 +123,8 @@ impl CacheArgs {
         options.sample = self.sample;
         options.warm_up = self.warm_up.unwrap_or(options.warm_up);
         options.responses = self.response.into();
-        options.seed = self.seed;
+        options.seed = self.replayed.seed;
         options
-    }
-
-    fn fit(&self) -> Fit {
-        match (self.wrap, self.scale) {
-            (true, _) => Fit::Wrap,
-            (_, true) => Fit::Scale,
-            _ => Fit::AsIs,
-        }
     }
 }
 

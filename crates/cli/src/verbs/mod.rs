@@ -20,6 +20,7 @@ mod target;
 mod tasks;
 mod tls;
 mod trace;
+mod trace_args;
 
 use clap::Subcommand;
 

@@ -39,7 +39,7 @@ pub(super) fn finding(study: &Study) -> Option<Finding> {
             signed(tried.effect.mean)
         )
     });
-    Some(finding.detail(stripes.unwrap_or_default()).detail(counted(changes)))
+    Some(finding.detail(stripes.unwrap_or_default()).detail(counted(study, changes)))
 }
 
 fn headline_together(study: &Study, changes: &Changes, together: &Combination) -> String {
@@ -85,12 +85,12 @@ fn independence(together: &Combination) -> String {
     )
 }
 
-fn counted(changes: &Changes) -> String {
+fn counted(study: &Study, changes: &Changes) -> String {
     format!(
         "The first {} of {} requests fill the caches and do not count. The rest is cut into {} slices, which give the spread.",
-        grouped(changes.slices.warm_up),
-        grouped(changes.slices.requests),
-        changes.slices.slices
+        grouped(changes.warm_up_requests),
+        grouped(study.trace.info.requests),
+        changes.today.by_slice.len()
     )
 }
 
@@ -119,7 +119,7 @@ pub(super) fn card(changes: &Changes) -> Markup {
         p.lead {
             "Change of the mean response of " (ms(changes.today.response.mean_ns))
             " ms by each change alone, with its spread over "
-            (changes.slices.slices) " slices of the trace."
+            (changes.today.by_slice.len()) " slices of the trace."
             @if let Some(together) = &changes.together {
                 " " strong {
                     "Best together without further drives: "

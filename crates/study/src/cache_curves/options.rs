@@ -5,10 +5,7 @@ use freewheel_sim::config::TraceWorkload;
 use serde::Serialize;
 
 use super::sizes::{CacheSize, Share};
-
-/// Share of the requests that warm the caches up and are not counted: tr03 leaves out 20 of 45 days, or 3
-/// of 7.
-const WARM_UP: f64 = 0.43;
+use crate::trace_runs::WARM_UP;
 
 /// Which policies run with a drive, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -1,12 +1,8 @@
 //! Runs of the trace against a drive, with caches of each size in front.
 
 use freewheel_model::cache::CachePolicy;
-use freewheel_model::sched::PolicySpec;
 use freewheel_sim::RunResult;
-use freewheel_sim::config::{
-    ArrayConfig, CacheConfig, ConfigError, Experiment, SimConfig, Workload,
-};
-use freewheel_sim::source::REPLAY_WINDOW;
+use freewheel_sim::config::{CacheConfig, ConfigError, Experiment, SimConfig};
 use freewheel_trace::{Format, Timing, TraceInfo};
 use freewheel_units::Bytes;
 use rayon::prelude::*;
@@ -18,6 +14,7 @@ use super::result::{
     Counted, MissRatio, PolicyCurve, PolicyResponses, ResponsePoint, Responses, SimulatedResponses,
 };
 use crate::ratio::mean;
+use crate::trace_runs::{is_long_queue, outlasts, trace_on_drive};
 
 /// What serves the misses.
 pub(super) enum Setting {
@@ -56,22 +53,10 @@ const QUEUE_DEPTH: u32 = 4096;
 
 /// The trace on the drive as it is used today: the drive's own command queue decides about misses.
 fn config(options: &CacheCurvesOptions, cache: CacheConfig) -> SimConfig {
-    SimConfig {
-        seed: options.seed,
-        drive: options.drive.clone(),
-        zero_latency: None,
-        scheduler: PolicySpec::Fcfs,
-        electronics: options.electronics,
-        queue_depth: None,
-        keep_free_blocks_before: None,
-        array: ArrayConfig::default(),
-        cache: Some(CacheConfig { queue_depth: QUEUE_DEPTH, ..cache }),
-        freeblock: None,
-        host: None,
-        warm_up: options.warm_up,
-        slices: 1,
-        workload: Workload::Trace(options.trace.clone()),
-    }
+    let on_drive =
+        trace_on_drive(&options.trace, &options.drive, options.electronics, options.seed);
+    let cache = Some(CacheConfig { queue_depth: QUEUE_DEPTH, ..cache });
+    SimConfig { cache, warm_up: options.warm_up, ..on_drive }
 }
 
 /// A run: a cache in front of the drive.
@@ -179,11 +164,9 @@ impl Run {
     }
 }
 
-/// A run that takes longer than this many times the counted part of its trace was kept from ending with it.
-const OUTLASTS: f64 = 1.05;
-
 /// Requests that arrive at traced times do not wait for a drive that cannot keep up.
 fn queue_grows(experiment: &Experiment, counted: &Counted, result: &RunResult) -> bool {
-    let outlasts = result.elapsed_ns as f64 > OUTLASTS * counted.span_ns as f64;
-    !experiment.is_dependent() && outlasts && result.outstanding_mean > REPLAY_WINDOW as f64
+    !experiment.is_dependent()
+        && outlasts(result.elapsed_ns, counted.span_ns)
+        && is_long_queue(result.outstanding_mean)
 }

@@ -96,8 +96,7 @@ pub enum Change {
 /// Memory that prefetching needs at least: tr03's cache of a drive with few resources.
 pub const PREFETCH_CACHE: Bytes = Bytes::new(8 << 20);
 
-/// Requests in the storage system at once, where a cache is added: as many as a dependent replay holds, so
-/// the cache adds no limit of its own.
+/// Requests in the storage system at once, where a cache is added. A dependent replay holds no more.
 const DEPTH: u32 = 64;
 
 /// Sizes of stripe units and write buffers in the list of changes, from tr03's tables 6 and 9.
@@ -127,8 +126,10 @@ impl Change {
         }
     }
 
-    /// Changes an experiment. Changes of different parts may follow each other in any order.
-    pub fn apply(&self, config: &mut SimConfig) {
+    /// Changes an experiment. Changes of different parts may follow each other in any order. Each of a
+    /// drive's actuators has a cache, so memory is divided among them.
+    pub fn apply(&self, config: &mut SimConfig, actuators: u64) {
+        let part = |size: Bytes| Bytes::new(size.get() / actuators);
         match *self {
             Self::DriveQueue { depth } => {
                 config.scheduler = PolicySpec::Fcfs;
@@ -140,17 +141,18 @@ impl Change {
             }
             Self::ReadCache { size, policy } => {
                 let cache = cache(config);
-                cache.size = Bytes::new(cache.size.get().max(size.get()));
+                cache.size = cache.size.max(part(size));
                 cache.policy = policy;
             }
             Self::Prefetch { with_misses, opportunistic } => {
                 let cache = cache(config);
-                cache.size = Bytes::new(cache.size.get().max(PREFETCH_CACHE.get()));
+                cache.size = cache.size.max(part(PREFETCH_CACHE));
                 cache.prefetch = with_misses;
                 cache.opportunistic = opportunistic;
             }
             Self::WriteBuffer { size, max_age } => {
                 let max_age = Some(max_age);
+                let size = part(size);
                 let buffer = WriteBufferConfig { size, max_age, ..WriteBufferConfig::default() };
                 cache(config).write_buffer = Some(buffer);
             }

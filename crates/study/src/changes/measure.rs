@@ -1,40 +1,8 @@
-//! How requests fare in a run: responses without the warm-up, also by slices of the trace.
+//! How requests fare in a run: responses after the warm-up, also by slices of the trace.
 
 use freewheel_model::stats::{Distribution, Summary};
-use freewheel_sim::Completion;
-use freewheel_units::Op;
+use freewheel_sim::RunResult;
 use serde::Serialize;
-
-/// Which requests of a trace count, by their number in order of arrival.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Slices {
-    /// Requests that fill caches, and do not count.
-    pub warm_up: u64,
-    /// Requests in all.
-    pub requests: u64,
-    /// Equal parts of those that count.
-    pub slices: u32,
-}
-
-/// The share of a trace that fills caches: 3 of 7 days, as tr03 gave its shortest trace.
-const WARM_UP: f64 = 0.43;
-
-/// Slices of the rest.
-const SLICES: u32 = 5;
-
-impl Slices {
-    /// tr03's warm-up, and five slices.
-    pub fn of(requests: u64) -> Self {
-        Self { warm_up: (requests as f64 * WARM_UP) as u64, requests, slices: SLICES }
-    }
-
-    /// The slice of a request; None for one that does not count.
-    fn of_request(&self, number: u64) -> Option<usize> {
-        let since = number.checked_sub(self.warm_up)?;
-        let counted = self.requests.saturating_sub(self.warm_up).max(1);
-        Some((since * u64::from(self.slices) / counted).min(u64::from(self.slices) - 1) as usize)
-    }
-}
 
 /// Sum and number of responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -52,45 +20,6 @@ impl Responses {
     }
 }
 
-/// Collects the responses of a run.
-pub(super) struct Meter {
-    slices: Slices,
-    reads: Distribution,
-    writes: Distribution,
-    by_slice: Vec<Responses>,
-}
-
-impl Meter {
-    pub fn new(slices: Slices) -> Self {
-        let by_slice = vec![Responses::default(); slices.slices as usize];
-        Self { slices, reads: Distribution::default(), writes: Distribution::default(), by_slice }
-    }
-
-    pub fn observe(&mut self, completion: &Completion) {
-        let Some(slice) = self.slices.of_request(completion.request.tag) else { return };
-        let response = completion.response();
-        match completion.request.op {
-            Op::Read => self.reads.record(response),
-            Op::Write => self.writes.record(response),
-            Op::Flush | Op::Trim => return,
-        }
-        self.by_slice[slice].sum_ns += response.ns();
-        self.by_slice[slice].count += 1;
-    }
-
-    pub fn finish(self) -> Measured {
-        let mut all = self.reads.clone();
-        all.add(&self.writes);
-        Measured {
-            response: all.summary(),
-            read_response: self.reads.summary(),
-            write_response: self.writes.summary(),
-            by_slice: self.by_slice,
-            distribution: all,
-        }
-    }
-}
-
 /// The responses of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Measured {
@@ -105,6 +34,26 @@ pub struct Measured {
     /// Of reads and writes.
     #[serde(skip)]
     pub distribution: Distribution,
+    /// Requests before those that count.
+    #[serde(skip)]
+    pub warm_up_requests: u64,
+}
+
+impl From<RunResult> for Measured {
+    fn from(run: RunResult) -> Self {
+        let by_slice = run.slices.iter().map(|slice| Responses {
+            sum_ns: (slice.reads.response_ns_sum + slice.writes.response_ns_sum) as u64,
+            count: slice.reads.requests + slice.writes.requests,
+        });
+        Self {
+            response: run.response,
+            read_response: run.read_response,
+            write_response: run.write_response,
+            by_slice: by_slice.collect(),
+            distribution: run.response_distribution,
+            warm_up_requests: run.warm_up_requests,
+        }
+    }
 }
 
 /// How a mean or a percentile differs: (new - old) / old.
@@ -162,19 +111,6 @@ impl Effect {
 mod tests {
     use super::*;
 
-    #[test]
-    fn slices_are_equal_parts_of_what_follows_the_warm_up() {
-        let slices = Slices { warm_up: 43, requests: 100, slices: 5 };
-        let of = |number| slices.of_request(number);
-        assert_eq!(
-            [of(0), of(42), of(43), of(54), of(55), of(99)],
-            [None, None, Some(0), Some(0), Some(1), Some(4)]
-        );
-        let mut counts = [0; 5];
-        (43..100).for_each(|number| counts[of(number).unwrap()] += 1);
-        assert!(counts.iter().all(|count| (11..=12).contains(count)), "{counts:?}");
-    }
-
     fn measured(means_ns: [u64; 2]) -> Measured {
         let by_slice: Vec<Responses> =
             means_ns.map(|mean| Responses { sum_ns: 10 * mean, count: 10 }).into();
@@ -187,6 +123,7 @@ mod tests {
             write_response,
             by_slice,
             distribution: Distribution::default(),
+            warm_up_requests: 0,
         }
     }
 

@@ -12,16 +12,15 @@ mod measure;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use freewheel_sim::Completion;
 use freewheel_sim::config::{ConfigError, Experiment, SimConfig};
 use freewheel_trace::TraceInfo;
 use rayon::prelude::*;
 use serde::Serialize;
 
 pub use change::{Change, ChangeCost, PREFETCH_CACHE, Part, Setting, catalogue};
-pub use measure::{Effect, Measured, Responses, Slices, relative};
+pub use measure::{Effect, Measured, Responses, relative};
 
-use measure::Meter;
+use crate::trace_runs::WARM_UP;
 
 /// A change that was tried alone.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -67,8 +66,8 @@ pub struct Combination {
 /// What would help.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Changes {
-    /// Which requests count.
-    pub slices: Slices,
+    /// Requests that fill caches, and do not count.
+    pub warm_up_requests: u64,
     /// Responses of the system as it is.
     pub today: Measured,
     /// Every change alone, the best first.
@@ -80,6 +79,9 @@ pub struct Changes {
 /// What the next step of a combination must bring: smaller ones are within the noise of most traces.
 const STEP_MIN: f64 = -0.02;
 
+/// Parts of the trace after the warm-up, for a spread.
+const SLICES: u32 = 5;
+
 /// Most changes of a combination.
 const STEPS_MAX: usize = 4;
 
@@ -87,7 +89,7 @@ const STEPS_MAX: usize = 4;
 struct Runner<'a> {
     base: &'a SimConfig,
     trace: &'a TraceInfo,
-    slices: Slices,
+    actuators: u64,
     done: AtomicU64,
     total: u64,
     progress: &'a (dyn Fn(u64, u64) + Sync),
@@ -102,8 +104,9 @@ pub fn try_changes(
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Changes, ConfigError> {
     let total = 1 + all.len() as u64;
-    let slices = Slices::of(trace.requests);
-    let runner = Runner { base, trace, slices, done: AtomicU64::new(0), total, progress };
+    let base = &SimConfig { warm_up: WARM_UP, slices: SLICES, ..base.clone() };
+    let actuators = actuators(base, trace)?;
+    let runner = Runner { base, trace, actuators, done: AtomicU64::new(0), total, progress };
     let lists: Vec<Vec<Change>> =
         std::iter::once(vec![]).chain(all.iter().map(|&change| vec![change])).collect();
     let mut measured = runner.run_all(&lists)?.into_iter();
@@ -121,7 +124,12 @@ pub fn try_changes(
         .collect();
     tried.sort_by(|a, b| a.effect.mean.total_cmp(&b.effect.mean));
     let together = runner.combine(&today, &tried)?;
-    Ok(Changes { slices, today, tried, together })
+    Ok(Changes { warm_up_requests: today.warm_up_requests, today, tried, together })
+}
+
+fn actuators(base: &SimConfig, trace: &TraceInfo) -> Result<u64, ConfigError> {
+    let experiment = Experiment::with_trace_info(base.clone(), Some(trace.clone()))?;
+    Ok(experiment.striping.arms().into())
 }
 
 impl Runner<'_> {
@@ -131,14 +139,12 @@ impl Runner<'_> {
 
     fn run(&self, changes: &[Change]) -> Result<Measured, ConfigError> {
         let mut config = self.base.clone();
-        changes.iter().for_each(|change| change.apply(&mut config));
+        changes.iter().for_each(|change| change.apply(&mut config, self.actuators));
         let experiment = Experiment::with_trace_info(config, Some(self.trace.clone()))?;
-        let mut meter = Meter::new(self.slices);
-        let mut observe = |completion: &Completion| meter.observe(completion);
-        experiment.run_observed(Some(&mut observe), &mut |_, _| {})?;
+        let run = experiment.run_observed(None, &mut |_, _| {})?;
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         (self.progress)(done.min(self.total), self.total);
-        Ok(meter.finish())
+        Ok(run.into())
     }
 
     /// Adds the change that helps most on top of those chosen, until none helps enough.

@@ -1,0 +1,141 @@
+//! Options of a trace that is replayed on a drive, as several verbs have them.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use freewheel::drives::DEFAULT_DRIVE;
+use freewheel::experiments::{Fit, ReplayMode, TraceWorkload};
+use freewheel::traces::Format;
+
+use crate::failure::Failure;
+use crate::file;
+use crate::standard_input;
+
+/// A trace and how it is replayed.
+#[derive(Args)]
+pub struct TraceArgs {
+    /// The trace, or - for standard input; .gz and .zst are read as they are
+    pub trace: PathBuf,
+    /// Format of the trace (see `freewheel trace formats`); recognised by its contents if not given
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// Count and skip malformed records, and read a damaged .gz or .zst up to the damage, instead of
+    /// stopping there
+    #[arg(long)]
+    lenient: bool,
+    /// Only this device of the trace; all of them laid end to end if not given
+    #[arg(long, value_name = "N", value_parser = super::device)]
+    device: Option<u32>,
+    /// Fold addresses past the end of the drive back to its start
+    #[arg(long, conflicts_with = "scale")]
+    wrap: bool,
+    /// Spread the trace's addresses over the whole drive, or squeeze them onto it
+    #[arg(long)]
+    scale: bool,
+    /// Leave out the drive's buffer, command queue, overheads and bus
+    #[arg(long)]
+    pub no_electronics: bool,
+    /// How arrivals are timed
+    #[arg(long, value_enum, default_value_t = Replay::Auto)]
+    replay: Replay,
+    /// Seed of every random stream
+    #[arg(long, default_value_t = 1, value_parser = super::seed)]
+    pub seed: u64,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Replay {
+    /// Dependent where the trace records completions of more than 99 % of its requests, else by arrival
+    Auto,
+    /// At the traced times
+    Arrivals,
+    /// A think time after the request each one waited for
+    Dependent,
+}
+
+impl From<Replay> for ReplayMode {
+    fn from(replay: Replay) -> Self {
+        match replay {
+            Replay::Auto => Self::Auto,
+            Replay::Arrivals => Self::Arrivals,
+            Replay::Dependent => Self::Dependent,
+        }
+    }
+}
+
+impl TraceArgs {
+    /// Err for a path that cannot be written into results, or a file that cannot be read twice.
+    pub fn check(&self) -> Result<(), Failure> {
+        file::ensure_utf_8(&self.trace)?;
+        file::check_rereadable(&self.trace).map_err(Failure::failed)
+    }
+
+    /// The replay of the trace at `path`, where standard input may have been copied to.
+    pub fn workload(&self, path: &Path) -> TraceWorkload {
+        TraceWorkload {
+            file: path.to_owned(),
+            format: self.format.map(|format| format.name().to_owned()),
+            lenient: self.lenient,
+            device: self.device,
+            fit: self.fit(),
+            replay: self.replay.into(),
+            ..TraceWorkload::default()
+        }
+    }
+
+    fn fit(&self) -> Fit {
+        match (self.wrap, self.scale) {
+            (true, _) => Fit::Wrap,
+            (_, true) => Fit::Scale,
+            _ => Fit::AsIs,
+        }
+    }
+
+    /// `out/pgbench` for `data/pgbench.csv.zst` on the usual drive, `out/pgbench-mine` on `./mine.toml`.
+    pub fn default_folder(&self, drives: &[String]) -> PathBuf {
+        default_folder(&self.trace, drives)
+    }
+}
+
+fn default_folder(trace: &Path, drives: &[String]) -> PathBuf {
+    let trace = &standard_input::path_for_results(trace);
+    let compression = trace.extension().and_then(OsStr::to_str);
+    let is_compressed = matches!(compression, Some("gz" | "zst"));
+    let plain = if is_compressed { trace.with_extension("") } else { trace.clone() };
+    let mut name = plain.file_stem().unwrap_or(OsStr::new("study")).to_owned();
+    if drives != [DEFAULT_DRIVE] {
+        for drive in drives {
+            name.push("-");
+            name.push(Path::new(drive).file_stem().unwrap_or(OsStr::new("drive")));
+        }
+    }
+    Path::new("out").join(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(trace: &str, drives: &[&str]) -> PathBuf {
+        let drives: Vec<String> = drives.iter().map(|&drive| drive.into()).collect();
+        default_folder(Path::new(trace), &drives)
+    }
+
+    #[test]
+    fn the_folder_is_named_after_the_trace_without_its_endings() {
+        let folder = |trace| folder(trace, &[DEFAULT_DRIVE]);
+        assert_eq!(folder("data/pgbench-ext4.csv.zst"), Path::new("out/pgbench-ext4"));
+        assert_eq!(folder("usr.0.parquet"), Path::new("out/usr.0"));
+        assert_eq!(folder("cello"), Path::new("out/cello"));
+        assert_eq!(folder("-"), Path::new("out/stdin"));
+    }
+
+    #[test]
+    fn studies_of_one_trace_on_two_drives_do_not_share_a_folder() {
+        assert_eq!(folder("usr.csv", &["atlas10k"]), Path::new("out/usr-atlas10k"));
+        assert_eq!(folder("usr.csv", &["./drives/mine.toml"]), Path::new("out/usr-mine"));
+        let both = folder("usr.csv", &["atlas10k", "./drives/mine.toml"]);
+        assert_eq!(both, Path::new("out/usr-atlas10k-mine"));
+    }
+}

@@ -1,0 +1,73 @@
+//! What all studies of a trace share: the first pass, the experiment to begin with, and when a queue grows.
+
+use std::collections::BTreeSet;
+
+use freewheel_model::sched::PolicySpec;
+use freewheel_sim::config::{ArrayConfig, ConfigError, SimConfig, TraceWorkload, Workload};
+use freewheel_sim::source::{PlacementError, REPLAY_WINDOW};
+use freewheel_trace::{Record, TraceReader};
+
+/// Share of a trace that fills caches and is not measured: 3 of 7 days, as tr03 gave its shortest trace.
+pub(crate) const WARM_UP: f64 = 0.43;
+
+/// Shows `observe` the records of a trace, or of the one device of it that was asked for. `progress` is
+/// told bytes of the file, done and total.
+pub(crate) fn first_pass(
+    trace: &TraceWorkload,
+    mut reader: TraceReader,
+    mut observe: impl FnMut(&Record),
+    progress: impl Fn(u64, u64),
+) -> Result<TraceReader, ConfigError> {
+    let mut devices = BTreeSet::new();
+    let see = |record: &Record| {
+        devices.insert(record.device);
+        if trace.device.is_none_or(|device| device == record.device) {
+            observe(record);
+        }
+    };
+    reader.read_through(see, &mut |reader| {
+        progress(reader.compressed_bytes_read(), reader.compressed_bytes_total());
+    })?;
+    match trace.device.filter(|device| !devices.contains(device)) {
+        Some(device) => Err(PlacementError::no_device(device, devices).into()),
+        None => Ok(reader),
+    }
+}
+
+/// A trace on one drive without caches. The host gives every request to the drive at once.
+pub(crate) fn trace_on_drive(
+    trace: &TraceWorkload,
+    drive: &str,
+    electronics: bool,
+    seed: u64,
+) -> SimConfig {
+    SimConfig {
+        seed,
+        drive: drive.into(),
+        zero_latency: None,
+        scheduler: PolicySpec::Fcfs,
+        electronics,
+        queue_depth: None,
+        keep_free_blocks_before: None,
+        array: ArrayConfig::default(),
+        freeblock: None,
+        cache: None,
+        host: None,
+        warm_up: 0.0,
+        slices: 1,
+        workload: Workload::Trace(trace.clone()),
+    }
+}
+
+/// A run that takes longer than this many times the span of its trace was kept from ending with it.
+const OUTLASTS: f64 = 1.05;
+
+/// Whether a run takes longer than the arrivals of its trace.
+pub(crate) fn outlasts(elapsed_ns: u64, span_ns: u64) -> bool {
+    elapsed_ns as f64 > OUTLASTS * span_ns as f64
+}
+
+/// Whether a queue of this mean length is longer than that of a replay which waits for the drive.
+pub(crate) fn is_long_queue(outstanding_mean: f64) -> bool {
+    outstanding_mean > REPLAY_WINDOW as f64
+}
