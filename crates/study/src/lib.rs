@@ -2,6 +2,7 @@
 //! scrub takes in the trace's rotational gaps. [`cache_curves`] does the same for caches in memory. The
 //! crate `report` says what follows from them.
 
+mod assumed_values;
 mod cache_curves;
 pub mod changes;
 pub mod figure;
@@ -13,6 +14,7 @@ mod runs;
 mod scrub;
 mod trace_runs;
 
+pub use assumed_values::{AssumedValues, MovedValue};
 pub use cache_curves::{
     Advice, CacheCurves, CacheCurvesError, CacheCurvesOptions, CacheProgress, CacheProgressSink,
     CacheSize, Choice, Counted, DOUBLING_GAIN_MIN, Measure, MissRatio, ParseCacheSizeError,
@@ -26,8 +28,8 @@ pub use free_work::{
 pub use head_use::HeadUse;
 pub use place_time::PlaceTime;
 pub use runs::{
-    DriveSummary, Overload, PolicyRun, ProgressSink, REQUESTS_MIN, Study, StudyError, StudyOptions,
-    StudyProgress, study, study_watched,
+    DriveBeside, DriveSummary, Overload, PolicyRun, ProgressSink, REQUESTS_MIN, Study, StudyError,
+    StudyOptions, StudyProgress, study, study_watched,
 };
 pub use scrub::{
     ArmScrub, BackgroundScan, SCRUB_EFFORT, SCRUB_EFFORTS, ScrubEffort, ScrubEnd, ScrubEstimate,

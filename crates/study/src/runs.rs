@@ -17,6 +17,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use thiserror::Error;
 
+use crate::assumed_values::{AssumedValues, move_values};
 use crate::changes::{Changes, Setting, catalogue, try_changes};
 use crate::place_time::{PlaceTime, PlaceTimeCollector};
 use crate::scrub::{SCRUB_EFFORT, SCRUB_EFFORTS, ScrubEstimate, estimate};
@@ -29,6 +30,8 @@ pub struct StudyOptions {
     pub trace: TraceWorkload,
     /// Name of a shipped drive, or path of a drive file.
     pub drive: String,
+    /// Drives to compare it with, likewise.
+    pub beside: Vec<String>,
     /// Policies to compare; FCFS is always among them.
     pub policies: Vec<PolicySpec>,
     /// Whether the drive's electronics take part, as far as its file describes them.
@@ -51,6 +54,7 @@ impl StudyOptions {
         Self {
             trace,
             drive: drive.into(),
+            beside: Vec::new(),
             policies,
             electronics: true,
             scrub: true,
@@ -146,6 +150,20 @@ pub struct Study {
     pub place_time: PlaceTime,
     /// What would help, if that was asked for and there are enough requests to say anything of.
     pub changes: Option<Changes>,
+    /// What becomes of the baseline's mean response when assumed values of the drive are others; None
+    /// without [`StudyOptions::changes`].
+    pub assumed_values: Option<AssumedValues>,
+    /// The same trace on other drives.
+    pub beside: Vec<DriveBeside>,
+}
+
+/// The trace on another drive, which serves requests in the order of its own queue, or as they come.
+#[derive(Debug, Serialize)]
+pub struct DriveBeside {
+    /// The drive in a few numbers.
+    pub drive: DriveSummary,
+    /// How it did.
+    pub run: PolicyRun,
 }
 
 /// The drive in a few numbers.
@@ -235,11 +253,14 @@ pub fn study_watched(
     for &policy in &options.policies {
         Experiment::check(&config(&options, RequestOrder::Policy(policy)))?;
     }
+    for drive in &options.beside {
+        let options = StudyOptions { drive: drive.clone(), ..options.clone() };
+        Experiment::check(&config(&options, RequestOrder::Policy(PolicySpec::Fcfs)))?;
+    }
     let trace = characterize(&options.trace, progress)?;
     let info = Some(trace.info.clone());
-    let queue = library::spec(&options.drive).map_err(ConfigError::from)?.electronics.queue;
-    let own_queue = queue.filter(|queue| queue.depth > 1 && options.electronics);
-    let baseline = own_queue.map_or(RequestOrder::Policy(PolicySpec::Fcfs), RequestOrder::Drive);
+    let own_queue = own_queue(&options, &options.drive)?;
+    let baseline = RequestOrder::of_today(own_queue);
     let experiment = Experiment::with_trace_info(config(&options, baseline), info)?;
     if trace.info.reads + trace.info.writes == 0 {
         return Err(StudyError::Empty { file: options.trace.file.display().to_string() });
@@ -261,6 +282,7 @@ pub fn study_watched(
     // The baseline's run is the first, or that of the drive's own queue, which is the last.
     let places = if own_queue.is_some() { runs.last() } else { runs.first() };
     let place_time = places.expect("FCFS is always run").place_time.clone();
+    let beside = beside(&options, &trace, progress)?;
     let mut study = Study {
         schema_version: 1,
         version: env!("CARGO_PKG_VERSION"),
@@ -273,12 +295,15 @@ pub fn study_watched(
         scrub,
         place_time,
         changes: None,
+        assumed_values: None,
+        beside,
     };
     // A shingled drive may have refused most of them.
     if study.baseline().result.response.count < REQUESTS_MIN {
         study.scrub = None;
     } else if study.options.changes {
         study.changes = Some(changes(&study, baseline, own_queue, progress)?);
+        study.assumed_values = Some(assumed_values(&study, &experiment)?);
     }
     Ok(study)
 }
@@ -300,6 +325,36 @@ fn changes(
     try_changes(&base, &study.trace.info, &catalogue(&setting), &report)
 }
 
+/// Moves the baseline's drive.
+fn assumed_values(study: &Study, experiment: &Experiment) -> Result<AssumedValues, ConfigError> {
+    let keys = study.drive.assumed.iter().filter_map(|line| line.split(": ").next());
+    let mean_ns = study.baseline().result.response.mean_ns;
+    move_values(experiment, &keys.collect::<Vec<_>>(), mean_ns)
+}
+
+/// Runs the trace on the drives to compare with, on all cores.
+fn beside(
+    options: &StudyOptions,
+    trace: &Character,
+    progress: ProgressSink<'_>,
+) -> Result<Vec<DriveBeside>, ConfigError> {
+    let on = |drive: &String| {
+        let options = StudyOptions { drive: drive.clone(), ..options.clone() };
+        let order = RequestOrder::of_today(own_queue(&options, drive)?);
+        let info = Some(trace.info.clone());
+        let experiment = Experiment::with_trace_info(config(&options, order), info)?;
+        let run = run_order(&options, order, trace, progress)?.run;
+        Ok(DriveBeside { drive: summary(&experiment), run })
+    };
+    options.beside.par_iter().map(on).collect()
+}
+
+/// The command queue of a drive, where it has one.
+fn own_queue(options: &StudyOptions, drive: &str) -> Result<Option<QueueSpec>, ConfigError> {
+    let queue = library::spec(drive)?.electronics.queue;
+    Ok(queue.filter(|queue| queue.depth > 1 && options.electronics))
+}
+
 /// FCFS, and then each of the others once.
 fn distinct_after_fcfs(policies: &[PolicySpec]) -> Vec<PolicySpec> {
     let mut distinct = vec![PolicySpec::Fcfs];
@@ -318,6 +373,13 @@ enum RequestOrder {
     Policy(PolicySpec),
     /// The drive, out of the commands in its queue.
     Drive(QueueSpec),
+}
+
+impl RequestOrder {
+    /// What a drive does by itself.
+    fn of_today(own_queue: Option<QueueSpec>) -> Self {
+        own_queue.map_or(Self::Policy(PolicySpec::Fcfs), Self::Drive)
+    }
 }
 
 fn config(options: &StudyOptions, order: RequestOrder) -> SimConfig {

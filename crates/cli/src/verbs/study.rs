@@ -24,9 +24,10 @@ Examples:
 pub struct StudyArgs {
     #[command(flatten)]
     replayed: TraceArgs,
-    /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file
-    #[arg(long, value_name = "NAME", default_value = DEFAULT_DRIVE)]
-    drive: String,
+    /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file. Given again, the
+    /// report has the other drives beside the first
+    #[arg(long = "drive", value_name = "NAME", default_value = DEFAULT_DRIVE)]
+    drives: Vec<String>,
     /// Policies to compare, beside FCFS, as sptf or look,sptf-sw:40%; all there are if none is given
     #[arg(long = "policy", value_name = "POLICY", value_delimiter = ',')]
     policies: Vec<PolicySpec>,
@@ -53,8 +54,8 @@ pub struct StudyArgs {
 impl StudyArgs {
     pub fn run(self) -> Result<(), Failure> {
         self.replayed.check()?;
-        let drives = [self.drive.clone()];
-        let folder = self.out.clone().unwrap_or_else(|| self.replayed.default_folder(&drives));
+        let drives = &self.drives;
+        let folder = self.out.clone().unwrap_or_else(|| self.replayed.default_folder(drives));
         file::ensure_writable_folder(&folder)?;
         let stopwatch = Stopwatch::default();
         let trace = GivenTrace::new(&self.replayed.trace)?;
@@ -90,7 +91,8 @@ impl StudyArgs {
 
     fn options(&self, trace: &Path) -> StudyOptions {
         let trace = self.replayed.workload(trace);
-        let mut options = StudyOptions::new(trace, &self.drive);
+        let mut options = StudyOptions::new(trace, &self.drives[0]);
+        options.beside = self.drives[1..].to_vec();
         options.seed = self.replayed.seed;
         options.electronics = !self.replayed.no_electronics;
         options.scrub = !self.no_scrub;

@@ -132,6 +132,19 @@ impl Experiment {
         let is_trace = matches!(config.workload, Workload::Trace(_));
         assert!(!is_trace || trace.is_some(), "a trace has to be looked at first");
         let spec = config.drive_spec()?;
+        Self::build(config, spec, trace)
+    }
+
+    /// The same experiment on another drive, which is used as it is given.
+    pub fn on_drive(&self, spec: DriveSpec) -> Result<Self, ConfigError> {
+        Self::build(self.config.clone(), spec, self.trace.clone())
+    }
+
+    fn build(
+        config: SimConfig,
+        spec: DriveSpec,
+        trace: Option<TraceInfo>,
+    ) -> Result<Self, ConfigError> {
         let drive = Arc::new(library::build(&spec, &config.drive)?);
         let striping = striping(&config.array, &drive)?;
         config.scheduler.build()?;

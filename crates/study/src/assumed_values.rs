@@ -1,0 +1,322 @@
+//! How far a result hangs on values of the drive that no data sheet gives.
+//!
+//! Drive files say of every value where it comes from. Those that are assumed are moved here, one after the
+//! other, by what the values of drives of a class differ among each other. The trace runs once with each.
+//!
+//! Non-goals: two values moved together, and values that only a measurement could bound.
+
+use freewheel_model::drive::scale::Scaling;
+use freewheel_model::drive::spec::{ByOp, DriveSpec, Mapping, Turn, ZoneSpec};
+use freewheel_model::electronics::spec::{AfterOp, OverheadSpec};
+use freewheel_model::sched::PolicySpec;
+use freewheel_sim::config::{ConfigError, Experiment};
+use freewheel_units::SimDuration;
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::changes::relative;
+
+/// What becomes of a result when assumed values are others.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AssumedValues {
+    /// Values that were moved, the one that matters most first.
+    pub moved: Vec<MovedValue>,
+    /// Keys of assumed values that were not: no run of the model can tell.
+    pub not_moved: Vec<String>,
+}
+
+/// An assumed value that was moved.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MovedValue {
+    /// Its key, or the beginning of its keys, in the drive file.
+    pub key: &'static str,
+    /// How far, in words.
+    pub by: &'static str,
+    /// Changes of the mean response as (new - old) / old, one for each move on which the trace fits.
+    pub changes: Vec<f64>,
+}
+
+impl MovedValue {
+    /// The largest change, without its sign.
+    pub fn most(&self) -> f64 {
+        self.changes.iter().copied().map(f64::abs).fold(0.0, f64::max)
+    }
+}
+
+impl AssumedValues {
+    /// The largest change, without its sign.
+    pub fn most(&self) -> f64 {
+        self.moved.first().map_or(0.0, MovedValue::most)
+    }
+}
+
+/// A drive with another value; None where the value takes no part.
+type Move = fn(&DriveSpec) -> Option<DriveSpec>;
+
+/// A value and how well it is known.
+struct Row {
+    /// The beginning of its keys.
+    key: &'static str,
+    by: &'static str,
+    moves: [Move; 2],
+}
+
+/// Moves of all values. Each is about as far as the published values of drives of a class lie apart:
+/// assumed. The longest key that fits counts.
+const ROWS: &[Row] = &[
+    Row {
+        key: "seek",
+        by: "10 % shorter and longer",
+        moves: [
+            |spec| scaled(spec, Scaling { seek: 0.9, ..Scaling::default() }),
+            |spec| scaled(spec, Scaling { seek: 1.1, ..Scaling::default() }),
+        ],
+    },
+    Row {
+        key: "seek.write_settle",
+        by: "half, and 0.5 ms longer",
+        moves: [
+            |spec| with(spec, |spec| spec.seek.write_settle = times(spec.seek.write_settle, 1, 2)),
+            |spec| with(spec, |spec| spec.seek.write_settle += SimDuration::from_us(500)),
+        ],
+    },
+    Row {
+        key: "head_switch",
+        by: "a quarter shorter and longer",
+        moves: [
+            |spec| with(spec, |spec| spec.head_switch = times(spec.head_switch, 3, 4)),
+            |spec| with(spec, |spec| spec.head_switch = times(spec.head_switch, 5, 4)),
+        ],
+    },
+    Row {
+        key: "mapping",
+        by: "by cylinder, and serpentine",
+        moves: [
+            |spec| with(spec, |spec| spec.mapping = Mapping::Cylinder),
+            |spec| with(spec, |spec| spec.mapping = Mapping::Serpentine),
+        ],
+    },
+    Row {
+        key: "zero_latency",
+        by: "off, and on",
+        moves: [
+            |spec| with(spec, |spec| spec.zero_latency = ByOp { read: false, write: false }),
+            |spec| with(spec, |spec| spec.zero_latency = ByOp { read: true, write: true }),
+        ],
+    },
+    Row {
+        key: "zones",
+        by: "5 % fewer and more blocks a track",
+        moves: [
+            |spec| scaled(spec, Scaling { linear_density: 0.95, ..Scaling::default() }),
+            |spec| scaled(spec, Scaling { linear_density: 1.05, ..Scaling::default() }),
+        ],
+    },
+    Row {
+        key: "zones.track_skew",
+        by: "a fifth smaller and larger",
+        moves: [
+            |spec| with_skews(spec, |zone| &mut zone.track_skew, 4),
+            |spec| with_skews(spec, |zone| &mut zone.track_skew, 6),
+        ],
+    },
+    Row {
+        key: "zones.cylinder_skew",
+        by: "a fifth smaller and larger",
+        moves: [
+            |spec| with_skews(spec, |zone| &mut zone.cylinder_skew, 4),
+            |spec| with_skews(spec, |zone| &mut zone.cylinder_skew, 6),
+        ],
+    },
+    Row {
+        key: "cylinders",
+        by: "5 % fewer and more",
+        moves: [
+            |spec| scaled(spec, Scaling { track_density: 0.95, ..Scaling::default() }),
+            |spec| scaled(spec, Scaling { track_density: 1.05, ..Scaling::default() }),
+        ],
+    },
+    Row {
+        key: "electronics.buffer",
+        by: "half and twice the segments",
+        moves: [|spec| with_segments(spec, 1, 2), |spec| with_segments(spec, 2, 1)],
+    },
+    Row {
+        key: "electronics.overheads",
+        by: "half and twice as long",
+        moves: [|spec| with_overheads(spec, 1, 2), |spec| with_overheads(spec, 2, 1)],
+    },
+    Row {
+        key: "electronics.read_write_switch",
+        by: "half, and half as long again",
+        moves: [
+            |spec| with_read_write_switch(spec, 1, 2),
+            |spec| with_read_write_switch(spec, 3, 2),
+        ],
+    },
+    Row {
+        key: "electronics.queue",
+        by: "ageing a third and three times as strong",
+        moves: [|spec| with_ageing(spec, 1.0 / 3.0), |spec| with_ageing(spec, 3.0)],
+    },
+    Row {
+        key: "electronics.bus",
+        by: "a fifth faster and slower",
+        moves: [|spec| with_bus(spec, 4, 5), |spec| with_bus(spec, 6, 5)],
+    },
+];
+
+fn with(spec: &DriveSpec, change: impl FnOnce(&mut DriveSpec)) -> Option<DriveSpec> {
+    let mut changed = spec.clone();
+    change(&mut changed);
+    (changed != *spec).then_some(changed)
+}
+
+fn times(time: SimDuration, factor: u64, divisor: u64) -> SimDuration {
+    SimDuration::from_ns(time.ns() * factor / divisor)
+}
+
+fn scaled(spec: &DriveSpec, scaling: Scaling) -> Option<DriveSpec> {
+    scaling.apply(spec).ok()
+}
+
+/// Skews of all zones times `fifths` / 5, where they stay below a turn.
+fn with_skews(
+    spec: &DriveSpec,
+    skew: fn(&mut ZoneSpec) -> &mut Turn,
+    fifths: u64,
+) -> Option<DriveSpec> {
+    with(spec, |spec| {
+        for zone in &mut spec.zones {
+            let skew = skew(zone);
+            let (numerator, denominator) = skew.ratio();
+            *skew = Turn::from_ratio(numerator * fifths, denominator * 5).unwrap_or(*skew);
+        }
+    })
+}
+
+fn with_segments(spec: &DriveSpec, factor: u32, divisor: u32) -> Option<DriveSpec> {
+    with(spec, |spec| {
+        if let Some(buffer) = &mut spec.electronics.buffer {
+            buffer.segments = (buffer.segments * factor / divisor).max(1);
+            let most = buffer.segments - u32::from(buffer.separate_write_segments);
+            buffer.write_segments =
+                (buffer.write_segments * factor / divisor).clamp(1, most.max(1));
+        }
+    })
+}
+
+fn with_overheads(spec: &DriveSpec, factor: u64, divisor: u64) -> Option<DriveSpec> {
+    let of = |by: AfterOp| AfterOp {
+        after_read: times(by.after_read, factor, divisor),
+        after_write: times(by.after_write, factor, divisor),
+    };
+    with(spec, |spec| {
+        spec.electronics.overheads = spec.electronics.overheads.map(|old| OverheadSpec {
+            read_hit: of(old.read_hit),
+            read_miss: of(old.read_miss),
+            write_hit: of(old.write_hit),
+            write_miss: of(old.write_miss),
+            read_completion: times(old.read_completion, factor, divisor),
+            write_completion: times(old.write_completion, factor, divisor),
+        });
+    })
+}
+
+fn with_read_write_switch(spec: &DriveSpec, factor: u64, divisor: u64) -> Option<DriveSpec> {
+    with(spec, |spec| {
+        let switch = &mut spec.electronics.read_write_switch;
+        *switch = times(*switch, factor, divisor);
+    })
+}
+
+fn with_ageing(spec: &DriveSpec, factor: f64) -> Option<DriveSpec> {
+    with(spec, |spec| {
+        if let Some(queue) = &mut spec.electronics.queue
+            && let PolicySpec::Asatf { age_factor } = &mut queue.scheduler
+        {
+            *age_factor *= factor;
+        }
+    })
+}
+
+fn with_bus(spec: &DriveSpec, factor: u64, divisor: u64) -> Option<DriveSpec> {
+    with(spec, |spec| {
+        if let Some(bus) = &mut spec.electronics.bus {
+            bus.block_time = times(bus.block_time, factor, divisor);
+        }
+    })
+}
+
+/// The row of a key; None where there is no way to move it.
+fn row_of(key: &str) -> Option<&'static Row> {
+    let rows = ROWS.iter().filter(|row| {
+        key.strip_prefix(row.key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    });
+    rows.max_by_key(|row| row.key.len())
+}
+
+/// Runs the experiment once for each move of its assumed values, on all cores. `keys` are those of assumed
+/// values, `mean_ns` is its mean response as it is.
+pub(crate) fn move_values(
+    experiment: &Experiment,
+    keys: &[&str],
+    mean_ns: f64,
+) -> Result<AssumedValues, ConfigError> {
+    let is_wanted =
+        |row: &&Row| keys.iter().any(|key| row_of(key).is_some_and(|of| of.key == row.key));
+    let rows: Vec<&Row> = ROWS.iter().filter(is_wanted).collect();
+    let moved = rows.into_par_iter().map(|row| moved(experiment, row, mean_ns));
+    let mut moved = moved.collect::<Result<Vec<MovedValue>, ConfigError>>()?;
+    moved.sort_by(|a, b| b.most().total_cmp(&a.most()));
+    let (moved, fixed): (Vec<_>, Vec<_>) =
+        moved.into_iter().partition(|value| !value.changes.is_empty());
+    let unknown = keys.iter().filter(|key| row_of(key).is_none()).map(|key| (*key).to_owned());
+    let not_moved = unknown.chain(fixed.into_iter().map(|value| value.key.to_owned())).collect();
+    Ok(AssumedValues { moved, not_moved })
+}
+
+fn moved(experiment: &Experiment, row: &Row, mean_ns: f64) -> Result<MovedValue, ConfigError> {
+    let mut changes = Vec::new();
+    for spec in row.moves.iter().filter_map(|by| by(&experiment.spec)) {
+        // A smaller drive may be too small for the trace.
+        let Ok(other) = experiment.on_drive(spec) else { continue };
+        changes.push(relative(mean_ns, other.run()?.response.mean_ns));
+    }
+    Ok(MovedValue { key: row.key, by: row.by, changes })
+}
+
+#[cfg(test)]
+mod tests {
+    use freewheel_sim::library;
+
+    use super::*;
+
+    #[test]
+    fn the_longest_key_counts() {
+        assert_eq!(row_of("seek.read.full_ms").unwrap().key, "seek");
+        assert_eq!(row_of("seek.write_settle").unwrap().key, "seek.write_settle");
+        assert_eq!(row_of("electronics.buffer.almost_hits").unwrap().key, "electronics.buffer");
+        assert!(row_of("zoned.zone_blocks").is_none() && row_of("seeks").is_none());
+    }
+
+    #[test]
+    fn each_move_of_the_usual_drive_is_a_drive_and_another_one() {
+        let spec = library::spec(library::DEFAULT_DRIVE).unwrap();
+        for row in ROWS {
+            for moved in row.moves.iter().filter_map(|by| by(&spec)) {
+                assert_ne!(moved, spec, "{}", row.key);
+                library::build(&moved, row.key).unwrap();
+            }
+        }
+        let moves = |key: &str| {
+            let row = row_of(key).unwrap();
+            row.moves.iter().filter_map(|by| by(&spec)).count()
+        };
+        // Its track order is serpentine and its zero latency on, so one move each is none.
+        assert_eq!(
+            ["seek", "mapping", "zero_latency", "electronics.queue"].map(moves),
+            [2, 1, 1, 2]
+        );
+    }
+}
