@@ -12,6 +12,7 @@
 //! | `queueing` | (20) to (25), and Chen's closed model (1) |
 //! | `array_model` | (18), (19), P-bar |
 //! | `stripes` | figure 2 |
+//! | `workload` | dynamic partitioning of new files |
 //!
 //! Requests and files are counted in any block that the caller chooses, times in seconds.
 //!
@@ -28,6 +29,7 @@ mod queueing;
 mod stripes;
 #[cfg(test)]
 mod tests;
+mod workload;
 
 pub use array_model::{ArrayModel, Choice, Load};
 pub use density::{Cumulative, Density};
@@ -39,3 +41,4 @@ pub use stripes::{
     FileProfile, LoadLimit, Normalised, Rules, Starts, Stripes, effective_parallelism, global_unit,
     stripes, stripes_of_unit,
 };
+pub use workload::{FileActivity, FileType, NewFile, NotPartitioned, Partitioned, Workload};

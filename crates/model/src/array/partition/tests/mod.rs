@@ -4,6 +4,7 @@ mod closed_forms;
 mod figure_2;
 mod fork_join;
 mod service_times;
+mod workload;
 
 use freewheel_units::Bytes;
 
