@@ -41,7 +41,7 @@ impl FreeSpace {
         space
     }
 
-    /// Free blocks, in whatever pieces.
+    /// Free blocks, in one piece or several.
     pub fn free(&self) -> Blocks {
         Blocks::new(self.free)
     }

@@ -4,9 +4,10 @@
 mod allocator;
 mod optimum;
 mod reorganise;
-#[cfg(test)]
-mod tests;
 
 pub use allocator::{Allocated, Allocator, DiskOrder, NewExtent, NewHeat, Passes};
 pub use optimum::{least_hottest, online_bound, static_bound};
 pub use reorganise::Relocation;
+
+#[cfg(test)]
+mod tests;

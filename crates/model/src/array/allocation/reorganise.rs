@@ -41,7 +41,7 @@ struct Window {
 /// that made room, in their order. None when no moves can.
 ///
 /// Moves within the disk are free to go anywhere on it; moves to another disk go to the first of
-/// `others` that is FREE and holds nothing else of the file.
+/// `others` that is FREE and has no other extent of the file.
 pub(super) fn make_room(
     placement: &mut Placement,
     disk: u32,

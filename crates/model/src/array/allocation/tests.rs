@@ -103,7 +103,7 @@ fn greedy_keeps_its_bounds_for_files_of_one_extent() {
 #[test]
 fn distinct_disks_break_the_static_bound() {
     let files = [vec![7.0], vec![6.0, 7.0], vec![7.0]];
-    // The last 7 joins the first, and then the 6 may not follow the 7 of its own file.
+    // The last 7 joins the first, and then the 6 may not follow the 7 of its file.
     assert_eq!(hottest(&allocated(&files, 2, true)), 20.0);
     assert_eq!(least_hottest(&files, 2), Some(14.0));
     assert!(20.0 / 14.0 > static_bound(2));

@@ -73,7 +73,7 @@ pub struct CoolingMove {
     pub heat: f64,
 }
 
-/// Why a step moves nothing. With several candidates it is what refused the last one.
+/// Why a step moves no extent. With several candidates, why the last one may not move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Refusal {
     /// The hottest disk is within the threshold.
@@ -90,7 +90,7 @@ pub enum Refusal {
     NotWorthIt,
 }
 
-/// What steps came to.
+/// Outcomes of steps.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CoolingCounts {
     /// All steps.
@@ -114,7 +114,7 @@ impl CoolingDaemon {
         Self { spec, counts: CoolingCounts::default() }
     }
 
-    /// What the steps so far came to.
+    /// Outcomes of the steps so far.
     pub fn counts(&self) -> &CoolingCounts {
         &self.counts
     }

@@ -5,8 +5,6 @@
 
 mod daemon;
 mod mover;
-#[cfg(test)]
-mod tests;
 mod variance;
 
 pub use daemon::{
@@ -18,3 +16,6 @@ pub use mover::{
     StartError, replay,
 };
 pub use variance::{Considered, DiskLoad, MoveCosts, MovePhase, heat_variance, variance_gain};
+
+#[cfg(test)]
+mod tests;

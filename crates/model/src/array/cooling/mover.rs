@@ -1,4 +1,4 @@
-//! Moving one extent while clients use it, so that a crash at any instant loses nothing.
+//! Moving one extent while clients use it. A crash at any instant loses no data.
 //!
 //! The extent is copied piece by piece. One durable record then makes the copy the valid place:
 //!
@@ -78,7 +78,7 @@ pub enum MoveAction {
     Write(Part),
     /// Make all that was written to this disk durable.
     Flush(u32),
-    /// Make this record durable, all or nothing.
+    /// Make this record durable, as a whole.
     Record(Relocated),
     /// Wait until no client's command to these blocks is outstanding: their room becomes free.
     Drain(Part),
@@ -113,7 +113,7 @@ pub enum Route {
 /// What the end of an action changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// The move goes on.
+    /// The move is not at its end.
     Continues,
     /// The extent has its new place from now on.
     Relocated(Relocated),

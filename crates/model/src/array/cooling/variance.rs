@@ -76,9 +76,9 @@ pub struct Considered {
     pub heat: f64,
 }
 
-/// Variance times seconds that a move saves within `horizon_s` after it, less what it costs meanwhile: the
-/// read phase heats the source, the write phase the target. Positive for a move that pays. None when a
-/// phase would never end.
+/// Variance times seconds that a move saves within `horizon_s` after it, less its own cost. The read phase
+/// heats the source, the write phase the target. Positive for a move that pays. None when a phase would
+/// never end.
 pub fn variance_gain(
     heats: &[f64],
     considered: &Considered,

@@ -7,8 +7,6 @@ mod amount;
 mod constant;
 mod disk_heats;
 mod table;
-#[cfg(test)]
-mod tests;
 mod tracker;
 
 pub use amount::{HeadTimeCost, HeatAmount};
@@ -16,3 +14,6 @@ pub use constant::ConstantTracker;
 pub use disk_heats::DiskHeats;
 pub use table::{Forgotten, Fragment, HeatSpec, HeatTable, History, Recorded};
 pub use tracker::HeatTracker;
+
+#[cfg(test)]
+mod tests;

@@ -129,7 +129,7 @@ impl DiskModel {
 
     /// Moments of the transfer of `blocks` blocks. The mean is that of (12). The paper takes it for
     /// constant; here zones differ, and a transfer passes one end of a track more or fewer.
-    /// Accesses that begin amid their blocks (`zero_latency`) are not modelled.
+    /// Zero-latency access is not modelled.
     pub fn transfer(&self, blocks: f64) -> Moments {
         Moments::mixture(self.zones.iter().map(|zone| Weighted {
             chance: zone.share,

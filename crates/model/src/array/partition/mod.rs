@@ -13,6 +13,7 @@
 //! | `array_model` | (18), (19), P-bar |
 //! | `stripes` | figure 2 |
 //! | `workload` | dynamic partitioning of new files |
+//! | `repartition` | incremental repartitioning when the load has changed |
 //!
 //! Requests and files are counted in any block that the caller chooses, times in seconds.
 //!
@@ -26,9 +27,8 @@ mod distances;
 mod moments;
 mod phase_a;
 mod queueing;
+mod repartition;
 mod stripes;
-#[cfg(test)]
-mod tests;
 mod workload;
 
 pub use array_model::{ArrayModel, Choice, Load};
@@ -37,8 +37,14 @@ pub use disk::{DiskModel, DiskSymbols, DiskUse};
 pub use moments::{Moments, Weighted};
 pub use phase_a::ServiceEstimate;
 pub use queueing::{DiskQueue, ForkJoin, closed_model_unit, normal_maximum};
+pub use repartition::{
+    NotTriggered, RepartitionSpec, RepartitionTrigger, Repartitioner, Restriped, StripedFile,
+};
 pub use stripes::{
     FileProfile, LoadLimit, Normalised, Rules, Starts, Stripes, effective_parallelism, global_unit,
     stripes, stripes_of_unit,
 };
 pub use workload::{FileActivity, FileType, NewFile, NotPartitioned, Partitioned, Workload};
+
+#[cfg(test)]
+mod tests;

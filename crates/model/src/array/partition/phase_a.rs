@@ -85,8 +85,8 @@ impl DiskSymbols {
         [g, 2.0 * g + self.rotation_s - k, g - 2.0 * k, -k]
     }
 
-    /// The real P that (16) is least at, without a bound by R or D. Infinite where longer seeks cost
-    /// nothing and rotation does not outweigh transfer.
+    /// The real P that (16) is least at, without a bound by R or D. Infinite where longer seeks cost no
+    /// time and rotation does not outweigh transfer.
     pub fn parallelism_real(&self, request: f64) -> f64 {
         let [cube, square, linear, constant] = self.cubic(request);
         // K is positive, so the signs change once whether 2K exceeds g or not: one positive root.

@@ -34,7 +34,7 @@ pub struct Stripes {
     pub width: u32,
 }
 
-/// What becomes of P-bar R_i / R-bar, which is seldom whole.
+/// Rounding of P-bar R_i / R-bar, which is seldom whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Normalised {
     /// Stays as it is: a file of any size has the unit that a global choice would have.

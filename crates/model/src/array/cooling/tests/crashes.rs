@@ -189,7 +189,7 @@ impl Machine {
             }
             MoveAction::Flush(_) => {}
             MoveAction::Record(record) => {
-                // A record that is written a second time says nothing new.
+                // A record that is written a second time is the same.
                 if self.journal.last() != Some(record) {
                     self.journal.push(*record);
                 }

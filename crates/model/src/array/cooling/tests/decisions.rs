@@ -17,7 +17,7 @@ const SPEC: CoolingSpec = CoolingSpec {
     candidates_max: u32::MAX,
 };
 
-/// An extent to be put on a disk with a heat of its own; None for an unknown heat.
+/// An extent, the disk to put it on, and its heat; None for an unknown one.
 #[derive(Debug, Clone, Copy)]
 struct Put {
     file: u32,
@@ -114,7 +114,7 @@ fn each_refusal_has_its_reason() {
 }
 
 #[test]
-fn steps_are_counted_by_what_they_came_to() {
+fn steps_are_counted_by_their_outcome() {
     let array = array(2, 20, &[put(0, 0, 10, 20), put(1, 0, 10, 1), put(2, 1, 10, 10)]);
     let mut daemon = CoolingDaemon::new(CoolingSpec { queue_veto: true, ..SPEC });
     for queue in [0, 3, 0, 5, 1] {

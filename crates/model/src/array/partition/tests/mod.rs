@@ -3,6 +3,7 @@
 mod closed_forms;
 mod figure_2;
 mod fork_join;
+mod repartition;
 mod service_times;
 mod workload;
 

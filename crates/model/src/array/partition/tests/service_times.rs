@@ -40,7 +40,7 @@ fn the_moments_are_those_of_accesses_on_every_drive_of_the_library() {
             let model = DiskModel::of(&drive, &usage(filled));
             let found = model.service(blocks as f64 / 2.0);
             let expected = drawn(&drive, blocks, filled, 20_000);
-            // The Atlas begins long accesses amid their blocks, which the model leaves out.
+            // The Atlas has zero-latency access, which the model leaves out.
             let mean_band = if *name == "atlas10k" && blocks == 128 { 0.04 } else { 0.015 };
             assert_near(found.mean, expected.mean, mean_band);
             assert_near(found.variance(), expected.variance(), 0.07);
