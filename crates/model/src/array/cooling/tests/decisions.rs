@@ -4,7 +4,9 @@ use freewheel_units::{Blocks, Bytes, Lbn, Prng, SimDuration, SimTime};
 use proptest::prelude::*;
 
 use crate::array::cooling::*;
-use crate::array::heat::{DiskHeats, HeadTimeCost, HeatAmount, HeatSpec, HeatTable, History};
+use crate::array::heat::{
+    DiskHeats, Fragment, HeadTimeCost, HeatAmount, HeatSpec, HeatTable, History,
+};
 use crate::array::partition::{DiskModel, DiskUse};
 use crate::array::placement::{Extent, ExtentId, FileId, Place, Placement};
 use crate::array::space::SpaceStatus;
@@ -163,6 +165,40 @@ fn figure_5(array: &Array, spec: &CoolingSpec) -> Option<CoolingMove> {
         }
     }
     None
+}
+
+#[test]
+fn fragments_divide_a_hot_spot_that_a_whole_extent_only_carries_on() {
+    // 100, 20 and 0: the extent of heat 90 as a whole only carries the hot spot to disk 2.
+    let mut array = array(3, 100, &[put(0, 0, 30, 90), put(1, 0, 10, 10), put(0, 1, 5, 20)]);
+    let whole = CoolingSpec { candidates_max: 1, ..SPEC };
+    assert_eq!(array.step(whole, &[0; 3]).unwrap().to, 2);
+    let placement = &mut array.placement;
+    let before = placement.extent(ExtentId(0)).place;
+    let ids = placement.split(ExtentId(0), Blocks::new(12), ExtentId(10));
+    assert_eq!(ids, [ExtentId(0), ExtentId(10), ExtentId(11)]);
+    assert_eq!(placement.faults(), Vec::<String>::new());
+    let parts: Vec<(u64, u64)> = ids
+        .iter()
+        .map(|id| placement.extent(*id))
+        .map(|part| (part.place.start.get() - before.start.get(), part.blocks.get()))
+        .collect();
+    assert_eq!(parts, [(0, 12), (12, 12), (24, 6)]);
+    let fragment = |id: &ExtentId| Fragment { extent: *id, blocks: placement.extent(*id).blocks };
+    let fragments: Vec<Fragment> = ids.iter().map(fragment).collect();
+    array.heats.change(&array.placement, |table| _ = table.split(ExtentId(0), &fragments));
+    assert_eq!(array.heats.of_disks(), [100.0, 20.0, 0.0]);
+    // 36, 36 and 18 instead of 90: 64, 20, 36, then 28, 56, 36, then 48, 36, 36, then 38, 46, 36.
+    let spec = CoolingSpec { unit: CoolingUnit::Fragments, ..SPEC };
+    let mut moved = Vec::new();
+    while let Ok(wanted) = array.step(spec, &[0; 3]) {
+        array.carry_out(&wanted);
+        moved.push((wanted.extent.0, wanted.to));
+    }
+    assert_eq!(moved, [(0, 2), (10, 1), (2, 0), (1, 1)]);
+    assert_eq!(array.heats.of_disks(), [38.0, 46.0, 36.0]);
+    // Fragment 10 went to a disk that held an extent of its file, as extents never do.
+    assert_eq!(array.placement.extent(ExtentId(10)).place.disk, 1);
 }
 
 fn any_puts() -> impl Strategy<Value = Vec<Put>> {
