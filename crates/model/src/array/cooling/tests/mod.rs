@@ -1,0 +1,5 @@
+//! Cooling against exhaustive rules, and moves against crashes.
+
+mod crashes;
+mod decisions;
+mod movers;

@@ -1,0 +1,201 @@
+//! Which extent lies where: the map that allocation fills and cooling changes.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use freewheel_units::{Blocks, Lbn};
+
+use super::space::{FreeSpace, SpaceStatus};
+
+/// A file, by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId(pub u32);
+
+/// An extent, by number: all runs of a file on one disk, or a fragment of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ExtentId(pub u32);
+
+impl fmt::Display for ExtentId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "extent {}", self.0)
+    }
+}
+
+/// Where an extent lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The disk.
+    pub disk: u32,
+    /// First block on that disk.
+    pub start: Lbn,
+}
+
+/// An extent and its only valid place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// The file that it belongs to.
+    pub file: FileId,
+    /// Its size.
+    pub blocks: Blocks,
+    /// Where it is.
+    pub place: Place,
+}
+
+/// Extents on disks of a fixed capacity. No two of them overlap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placement {
+    extents: BTreeMap<ExtentId, Extent>,
+    disks: Vec<Disk>,
+    /// Extents of a file on each disk that has one.
+    of_file: BTreeMap<(FileId, u32), u32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Disk {
+    space: FreeSpace,
+    extents: BTreeMap<u64, ExtentId>,
+}
+
+impl Placement {
+    /// `disks` empty disks of `capacity` blocks each.
+    pub fn new(disks: u32, capacity: Blocks) -> Self {
+        let disk = Disk { space: FreeSpace::new(capacity), extents: BTreeMap::new() };
+        Self {
+            extents: BTreeMap::new(),
+            disks: vec![disk; disks as usize],
+            of_file: BTreeMap::new(),
+        }
+    }
+
+    /// How many disks there are.
+    pub fn disks(&self) -> u32 {
+        self.disks.len() as u32
+    }
+
+    /// All extents by number.
+    pub fn extents(&self) -> impl Iterator<Item = (ExtentId, &Extent)> {
+        self.extents.iter().map(|(&id, extent)| (id, extent))
+    }
+
+    /// An extent. Panics for one that there is not.
+    pub fn extent(&self, id: ExtentId) -> &Extent {
+        self.extents.get(&id).unwrap_or_else(|| panic!("no {id}"))
+    }
+
+    /// Extents of a disk by their first block.
+    pub fn on_disk(&self, disk: u32) -> impl Iterator<Item = ExtentId> {
+        self.disks[disk as usize].extents.values().copied()
+    }
+
+    /// Free space of a disk. Space that is reserved is not free.
+    pub fn space(&self, disk: u32) -> &FreeSpace {
+        &self.disks[disk as usize].space
+    }
+
+    /// Whether a disk has room for `blocks` blocks.
+    pub fn status(&self, disk: u32, blocks: Blocks) -> SpaceStatus {
+        self.space(disk).status(blocks)
+    }
+
+    /// Whether a disk holds an extent of `file`.
+    pub fn holds_file(&self, disk: u32, file: FileId) -> bool {
+        self.of_file.contains_key(&(file, disk))
+    }
+
+    /// Takes room on a disk for an extent to come. None unless the disk is FREE.
+    pub fn reserve(&mut self, disk: u32, blocks: Blocks) -> Option<Place> {
+        let start = self.disks[disk as usize].space.take(blocks)?;
+        Some(Place { disk, start })
+    }
+
+    /// Takes the room of `blocks` blocks at `place`. Panics when one of them is not free.
+    pub fn reserve_at(&mut self, place: Place, blocks: Blocks) {
+        self.disks[place.disk as usize].space.take_at(place.start, blocks);
+    }
+
+    /// Gives back room that no extent uses.
+    pub fn release(&mut self, place: Place, blocks: Blocks) {
+        self.disks[place.disk as usize].space.give(place.start, blocks);
+    }
+
+    /// Adds an extent in room that is reserved. Panics when the number is in use.
+    pub fn insert(&mut self, id: ExtentId, extent: Extent) {
+        let known = self.extents.insert(id, extent);
+        assert!(known.is_none(), "{id} twice");
+        self.link(id, &extent);
+    }
+
+    /// Takes an extent out and gives its room back.
+    pub fn remove(&mut self, id: ExtentId) -> Extent {
+        let extent = self.extents.remove(&id).unwrap_or_else(|| panic!("no {id}"));
+        self.unlink(&extent);
+        self.release(extent.place, extent.blocks);
+        extent
+    }
+
+    /// Makes reserved room the place of an extent, all at once. The old place stays reserved until it is
+    /// released.
+    pub fn relocate(&mut self, id: ExtentId, to: Place) -> Place {
+        let old = *self.extent(id);
+        let new = Extent { place: to, ..old };
+        self.unlink(&old);
+        self.extents.insert(id, new);
+        self.link(id, &new);
+        old.place
+    }
+
+    /// Divides an extent into fragments of `blocks` blocks, the last of which may be shorter, in place. The
+    /// first fragment keeps the number; the others get those from `next` on. Returns all numbers.
+    pub fn split(&mut self, id: ExtentId, blocks: Blocks, next: ExtentId) -> Vec<ExtentId> {
+        assert!(blocks > Blocks::ZERO, "fragments without blocks");
+        let whole = *self.extent(id);
+        self.unlink(&whole);
+        self.extents.remove(&id);
+        let count = whole.blocks.get().div_ceil(blocks.get());
+        let ids: Vec<ExtentId> =
+            std::iter::once(id).chain((next.0..).map(ExtentId)).take(count as usize).collect();
+        for (number, &fragment) in ids.iter().enumerate() {
+            let before = Blocks::new(number as u64 * blocks.get());
+            let start = whole.place.start + before;
+            let size = blocks.min(whole.blocks - before);
+            let place = Place { start, ..whole.place };
+            self.insert(fragment, Extent { blocks: size, place, ..whole });
+        }
+        ids
+    }
+
+    fn link(&mut self, id: ExtentId, extent: &Extent) {
+        let Place { disk, start } = extent.place;
+        let other = self.disks[disk as usize].extents.insert(start.get(), id);
+        assert!(other.is_none(), "two extents at {start} of disk {disk}");
+        *self.of_file.entry((extent.file, disk)).or_default() += 1;
+    }
+
+    fn unlink(&mut self, extent: &Extent) {
+        let Place { disk, start } = extent.place;
+        self.disks[disk as usize].extents.remove(&start.get());
+        let key = (extent.file, disk);
+        let count = self.of_file.get_mut(&key).expect("a file that is here");
+        *count -= 1;
+        if *count == 0 {
+            self.of_file.remove(&key);
+        }
+    }
+
+    /// What is wrong with the map: extents that overlap each other or free space. For tests and for
+    /// maps that come from elsewhere.
+    pub fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        for (number, disk) in self.disks.iter().enumerate() {
+            let used =
+                disk.extents.iter().map(|(&start, id)| (start, self.extents[id].blocks.get()));
+            let free = disk.space.holes().map(|(start, blocks)| (start.get(), blocks.get()));
+            let mut ranges: Vec<(u64, u64)> = used.chain(free).collect();
+            ranges.sort_unstable();
+            for pair in ranges.windows(2).filter(|pair| pair[0].0 + pair[0].1 > pair[1].0) {
+                faults.push(format!("disk {number}: blocks {} are twice in use", pair[1].0));
+            }
+        }
+        faults
+    }
+}
