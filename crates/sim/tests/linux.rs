@@ -49,8 +49,10 @@ proptest! {
         let (result, list) = run(config(row.name, drive, outstanding, seed, more));
         prop_assert_eq!((list.len(), result.requests), (400, 400));
         for c in &list {
-            prop_assert_eq!(c.queue + c.service(), c.response());
+            prop_assert_eq!(c.host_queue() + c.drive_queue + c.service(), c.response());
         }
+        let in_drive: u64 = list.iter().map(|c| c.drive_queue.ns()).sum();
+        prop_assert_eq!(result.stages.drive_queue_ns, u128::from(in_drive));
         prop_assert!(list.windows(2).all(|pair| pair[0].end <= pair[1].end));
     }
 
@@ -80,6 +82,25 @@ fn merged_requests_end_at_one_instant_and_each_is_counted() {
     };
     let (merged, apart) = (ends("mq-deadline"), ends("none"));
     assert!(merged > 10 * (apart + 1), "{merged} against {apart} ends at one instant");
+}
+
+/// The host's and the drive's part of the queue time, in ms a request.
+fn queues(policy: &str, outstanding: u32, more: &str) -> [f64; 2] {
+    let stages = run(config(policy, "exos-x24-24tb", outstanding, 1, more)).0.stages;
+    [stages.host_queue_ns(), stages.drive_queue_ns].map(|ns| ns as f64 / 400e6)
+}
+
+#[test]
+fn queue_time_is_told_apart_by_where_it_passes() {
+    let [host, drive] = queues("none", 32, "");
+    assert!(host == 0.0 && drive > 10.0, "the drive has room for all: {host} and {drive} ms");
+    let [host, drive] = queues("none", 100, "");
+    assert!(host > 10.0 && drive > 10.0, "68 wait outside: {host} and {drive} ms");
+    let [host, drive] = queues("fcfs", 100, "queue_depth = 1");
+    // A command alone at the drive still waits for destages.
+    assert!(host > 100.0 * drive && drive > 0.0, "one at the drive: {host} and {drive} ms");
+    let [host, drive] = queues("fcfs", 100, "electronics = false");
+    assert!(host > 100.0 && drive == 0.0, "no queue in the drive: {host} and {drive} ms");
 }
 
 #[test]
