@@ -81,7 +81,10 @@ fn oracle(spec: PolicySpec, queue: &[Waiting], moment: &Moment<'_>, sweep: &mut 
             });
             sweep.serve(picked, false)
         }
-        PolicySpec::LinuxNone | PolicySpec::MqDeadline(_) | PolicySpec::Kyber(_) => {
+        PolicySpec::LinuxNone
+        | PolicySpec::MqDeadline(_)
+        | PolicySpec::Kyber(_)
+        | PolicySpec::Bfq(_) => {
             unreachable!("{spec} stands in front of a drive: its oracle is in tests/linux")
         }
     }

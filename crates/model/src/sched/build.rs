@@ -27,7 +27,10 @@ impl PolicySpec {
             PolicySpec::SptfSw { window } => Box::new(SptfSw::new(window)),
             PolicySpec::SstfLw { latency_weight } => Box::new(SstfLw::new(latency_weight)),
             PolicySpec::Asatf { age_factor } => Box::new(Asatf::new(age_factor)),
-            PolicySpec::LinuxNone | PolicySpec::MqDeadline(_) | PolicySpec::Kyber(_) => {
+            PolicySpec::LinuxNone
+            | PolicySpec::MqDeadline(_)
+            | PolicySpec::Kyber(_)
+            | PolicySpec::Bfq(_) => {
                 return Err(ParsePolicyError::InFrontOnly { name: self.row().name.into() });
             }
         })

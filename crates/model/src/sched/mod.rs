@@ -28,7 +28,7 @@ use freewheel_units::SimTime;
 
 use crate::drive::{Drive, Position, Target};
 
-pub use crate::spec::linux::{KyberSpec, MqDeadlineSpec};
+pub use crate::spec::linux::{BfqSpec, KyberSpec, MqDeadlineSpec};
 pub use crate::spec::policy::{PARAMETERS, POLICIES, ParsePolicyError, PolicyRow, PolicySpec};
 
 /// A request that waits for the head.

@@ -51,3 +51,26 @@ impl KyberSpec {
         nr_requests: None,
     };
 }
+
+/// Parameters of BFQ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BfqSpec {
+    /// How long the drive stays idle for the next request of a process that reads sequentially.
+    pub slice_idle: SimDuration,
+    /// Longest time of a queue at the drive while others wait.
+    pub timeout_sync: SimDuration,
+    /// Most blocks of a queue in a row while others wait.
+    pub max_budget: u32,
+    /// As in [`MqDeadlineSpec::nr_requests`].
+    pub nr_requests: Option<u32>,
+}
+
+impl BfqSpec {
+    /// The kernel's defaults. It starts with this budget, and then follows the drive's measured rate.
+    pub const USUAL: Self = Self {
+        slice_idle: SimDuration::from_ms(8),
+        timeout_sync: SimDuration::from_ms(125),
+        max_budget: 16_384,
+        nr_requests: None,
+    };
+}

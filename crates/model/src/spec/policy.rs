@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::linux::{KyberSpec, MqDeadlineSpec};
+use super::linux::{BfqSpec, KyberSpec, MqDeadlineSpec};
 
 /// A policy with its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -48,6 +48,8 @@ pub enum PolicySpec {
     MqDeadline(MqDeadlineSpec),
     /// Linux in front of the drive, with Kyber.
     Kyber(KyberSpec),
+    /// Linux in front of the drive, with BFQ.
+    Bfq(BfqSpec),
 }
 
 /// A policy as a table of a configuration. An enum with a tag would take unknown keys beside
@@ -57,7 +59,7 @@ pub enum PolicySpec {
 #[schemars(rename = "PolicySpec")]
 struct PolicyTable {
     /// Name of the policy: fcfs, look (or scan), clook (or c-look), sstf, sstf-lw, sptf, sptf-sw, asatf; or
-    /// of a scheduler of Linux in front of a drive: none, mq-deadline, kyber.
+    /// of a scheduler of Linux in front of a drive: none, mq-deadline, kyber, bfq.
     policy: String,
     /// Of sptf-sw: n, as a fraction of 0 to 1 (0.4 for 40 %) or in per cent ("0%" to "1000%").
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -89,6 +91,15 @@ struct PolicyTable {
     /// Of kyber: wanted latency of writes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     write_latency: Option<SimDuration>,
+    /// Of bfq: how long the drive stays idle for the next sequential read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    slice_idle: Option<SimDuration>,
+    /// Of bfq: longest time of a queue at the drive while others wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    timeout_sync: Option<SimDuration>,
+    /// Of bfq: most blocks of 512 bytes of a queue in a row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max_budget: Option<u32>,
     /// Of schedulers of Linux but none: requests in scheduler and drive at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     nr_requests: Option<u32>,
@@ -111,6 +122,9 @@ impl PolicyTable {
             text(self.front_merges),
             text(self.read_latency),
             text(self.write_latency),
+            text(self.slice_idle),
+            text(self.timeout_sync),
+            text(self.max_budget),
             text(self.nr_requests),
         ];
         PARAMETERS.into_iter().zip(values).filter_map(|(key, value)| Some((key, value?)))
@@ -133,6 +147,16 @@ impl PolicyTable {
         KyberSpec {
             read_latency: self.read_latency.unwrap_or(usual.read_latency),
             write_latency: self.write_latency.unwrap_or(usual.write_latency),
+            nr_requests: self.nr_requests,
+        }
+    }
+
+    /// The parameters of BFQ, with defaults for those that are not given.
+    fn bfq(&self, usual: BfqSpec) -> BfqSpec {
+        BfqSpec {
+            slice_idle: self.slice_idle.unwrap_or(usual.slice_idle),
+            timeout_sync: self.timeout_sync.unwrap_or(usual.timeout_sync),
+            max_budget: self.max_budget.unwrap_or(usual.max_budget),
             nr_requests: self.nr_requests,
         }
     }
@@ -171,6 +195,7 @@ impl TryFrom<PolicyTable> for PolicySpec {
         let mut found = match spec {
             Self::MqDeadline(usual) => Self::MqDeadline(table.mq_deadline(usual)),
             Self::Kyber(usual) => Self::Kyber(table.kyber(usual)),
+            Self::Bfq(usual) => Self::Bfq(table.bfq(usual)),
             other => other,
         };
         for (key, given) in table.given() {
@@ -206,6 +231,13 @@ impl From<PolicySpec> for PolicyTable {
             PolicySpec::Kyber(spec) => Self {
                 read_latency: Some(spec.read_latency),
                 write_latency: Some(spec.write_latency),
+                nr_requests: spec.nr_requests,
+                ..table
+            },
+            PolicySpec::Bfq(spec) => Self {
+                slice_idle: Some(spec.slice_idle),
+                timeout_sync: Some(spec.timeout_sync),
+                max_budget: Some(spec.max_budget),
                 nr_requests: spec.nr_requests,
                 ..table
             },
@@ -247,7 +279,7 @@ pub struct PolicyRow {
 }
 
 /// Keys of the parameters that policies have.
-pub const PARAMETERS: [&str; 11] = [
+pub const PARAMETERS: [&str; 14] = [
     "window",
     "latency_weight",
     "age_factor",
@@ -258,6 +290,9 @@ pub const PARAMETERS: [&str; 11] = [
     "front_merges",
     "read_latency",
     "write_latency",
+    "slice_idle",
+    "timeout_sync",
+    "max_budget",
     "nr_requests",
 ];
 
@@ -362,6 +397,14 @@ pub const LINUX_SCHEDULERS: &[PolicyRow] = &[
         parameters: &["read_latency", "write_latency", "nr_requests"],
         usual: PolicySpec::Kyber(KyberSpec::USUAL),
     },
+    PolicyRow {
+        name: "bfq",
+        alias: None,
+        title: "Linux bfq",
+        summary: "Linux: reads and asynchronous writes take turns by budgets of blocks",
+        parameters: &["slice_idle", "timeout_sync", "max_budget", "nr_requests"],
+        usual: PolicySpec::Bfq(BfqSpec::USUAL),
+    },
 ];
 
 /// Every row there is.
@@ -414,6 +457,8 @@ const WORTH_MAX: f64 = 1000.0;
 const AGE_FACTOR_MAX: f64 = 1_048_576.0;
 /// Requests that a queue of the kernel may have: its least, and more than any adapter has tags.
 const NR_REQUESTS: std::ops::RangeInclusive<u32> = 4..=65_536;
+/// Budgets of BFQ: the least has a block in its 32nd part, and the most are 8 GiB.
+const BUDGETS: std::ops::RangeInclusive<u32> = 32..=16_777_216;
 /// Longest age or latency of a scheduler of Linux. Assumed: nobody means more.
 const LINUX_TIME_MAX: SimDuration = SimDuration::from_secs(3600);
 
@@ -449,6 +494,22 @@ impl PolicySpec {
                     [("read_latency", spec.read_latency), ("write_latency", spec.write_latency)];
                 self.check_linux(spec.nr_requests, &targets)
             }
+            PolicySpec::Bfq(BfqSpec { max_budget, .. }) if !BUDGETS.contains(&max_budget) => {
+                Err(self.refused(
+                    &format!("max_budget = {max_budget}"),
+                    "32 to 16777216 blocks are allowed",
+                ))
+            }
+            PolicySpec::Bfq(BfqSpec { timeout_sync, .. })
+                if timeout_sync < SimDuration::from_ms(1) =>
+            {
+                Err(self
+                    .refused(&format!("timeout_sync = {timeout_sync}"), "at least 1ms is needed"))
+            }
+            PolicySpec::Bfq(spec) => {
+                let times = [("slice_idle", spec.slice_idle), ("timeout_sync", spec.timeout_sync)];
+                self.check_linux(spec.nr_requests, &times)
+            }
             _ => Ok(()),
         }
     }
@@ -473,7 +534,7 @@ impl PolicySpec {
 
     /// Whether it is a scheduler of Linux, which stands in front of a whole drive.
     pub fn is_linux(&self) -> bool {
-        matches!(self, Self::LinuxNone | Self::MqDeadline(_) | Self::Kyber(_))
+        matches!(self, Self::LinuxNone | Self::MqDeadline(_) | Self::Kyber(_) | Self::Bfq(_))
     }
 
     fn refused(&self, value: &str, allowed: impl Into<Cow<'static, str>>) -> ParsePolicyError {
@@ -580,6 +641,37 @@ mod tests {
             assert_eq!(spec.to_string().parse(), Ok(spec));
         }
         assert_eq!("scan".parse(), Ok(PolicySpec::Look));
+    }
+
+    #[test]
+    fn every_parameter_of_a_scheduler_of_linux_is_a_key_and_survives_the_table() {
+        let ms = SimDuration::from_ms;
+        let nr_requests = Some(100);
+        for spec in [
+            PolicySpec::LinuxNone,
+            PolicySpec::MqDeadline(MqDeadlineSpec {
+                read_expire: ms(1),
+                write_expire: ms(2),
+                fifo_batch: 3,
+                writes_starved: 4,
+                front_merges: false,
+                nr_requests,
+            }),
+            PolicySpec::Kyber(KyberSpec { read_latency: ms(1), write_latency: ms(3), nr_requests }),
+            PolicySpec::Bfq(BfqSpec {
+                slice_idle: ms(1),
+                timeout_sync: ms(3),
+                max_budget: 64,
+                nr_requests,
+            }),
+        ] {
+            let table = PolicyTable::from(spec);
+            let given: Vec<&str> = table.given().map(|(key, _)| key).collect();
+            assert_eq!(given, spec.row().parameters, "{spec}");
+            assert_eq!(PolicySpec::try_from(table), Ok(spec));
+        }
+        assert_eq!(LINUX_SCHEDULERS.iter().filter(|row| row.usual.is_linux()).count(), 4);
+        assert!(!POLICIES.iter().any(|row| row.usual.is_linux()));
     }
 
     #[test]

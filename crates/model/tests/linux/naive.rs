@@ -23,7 +23,7 @@ fn join(list: &mut Vec<IoRequest>, waiting: IoRequest, new: IoRequest) -> IoRequ
 
 /// Adds a request to the list, or joins it with one or two that it adjoins.
 pub fn arrive(list: &mut Vec<IoRequest>, new: IoRequest, front: bool) {
-    let same = |other: &IoRequest| other.op == new.op;
+    let same = |other: &IoRequest| other.op == new.op && !other.fua;
     let before = oldest(list, |other| same(other) && other.end() == new.start);
     let after = oldest(list, |other| same(other) && other.start == new.end());
     let before_joins = before.filter(|before| may_join(before, &new));

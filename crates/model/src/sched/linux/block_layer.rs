@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use freewheel_units::SimTime;
 
+use super::bfq::Bfq;
 use super::kyber::Kyber;
 use super::mq_deadline::MqDeadline;
 use super::none::NoScheduler;
@@ -15,6 +16,8 @@ use crate::spec::policy::{ParsePolicyError, PolicySpec};
 const TAGS: [u32; 2] = [32, 128];
 /// Share of the requests that asynchronous ones may hold under kyber.
 const KYBER_ASYNC_PERCENT: u64 = 75;
+/// The same under bfq.
+const BFQ_ASYNC_PERCENT: u64 = 50;
 
 /// Limits of a scheduler.
 #[derive(Debug, Clone, Copy)]
@@ -75,6 +78,9 @@ impl BlockLayer {
             }
             PolicySpec::Kyber(spec) => {
                 (Box::new(Kyber::new(spec)), of(spec.nr_requests, KYBER_ASYNC_PERCENT))
+            }
+            PolicySpec::Bfq(spec) => {
+                (Box::new(Bfq::new(spec, depth > 1)), of(spec.nr_requests, BFQ_ASYNC_PERCENT))
             }
             _ => return Ok(None),
         };

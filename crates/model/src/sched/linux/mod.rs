@@ -19,6 +19,8 @@
 //! variant to [`PolicySpec`](super::PolicySpec), a row to [`LINUX_SCHEDULERS`], an arm to
 //! [`BlockLayer::new`]; add an oracle to `tests/linux`.
 
+mod bfq;
+mod bfq_queue;
 mod block_layer;
 mod kyber;
 mod mq_deadline;

@@ -1,6 +1,7 @@
-//! Waiting requests of one direction: by place, by end, and by age.
+//! Waiting requests of one direction or process: by place, by end, and by age.
 
 use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Unbounded};
 
 use freewheel_units::Lbn;
 
@@ -13,7 +14,7 @@ pub(super) const MERGED_BLOCKS_MAX: u32 = 2560;
 #[derive(Debug, Default)]
 pub(super) struct SortedRequests {
     by_start: BTreeMap<(Lbn, u64), IoRequest>,
-    /// Start of the request with this end.
+    /// Start of the request with this end. Those with FUA join no other and are left out.
     by_end: BTreeMap<(Lbn, u64), Lbn>,
     /// Start of the request of this age.
     by_age: BTreeMap<u64, Lbn>,
@@ -25,7 +26,9 @@ impl SortedRequests {
     }
 
     pub fn insert(&mut self, request: IoRequest) {
-        self.by_end.insert((request.end(), request.sequence), request.start);
+        if !request.fua {
+            self.by_end.insert((request.end(), request.sequence), request.start);
+        }
         self.by_age.insert(request.sequence, request.start);
         self.by_start.insert((request.start, request.sequence), request);
     }
@@ -39,13 +42,30 @@ impl SortedRequests {
 
     /// The oldest request.
     pub fn oldest(&self) -> Option<IoRequest> {
-        let (&sequence, &start) = self.by_age.first_key_value()?;
-        self.by_start.get(&(start, sequence)).copied()
+        self.get(*self.by_age.first_key_value()?.0)
     }
 
     /// The first request that begins at `at` or above.
     pub fn first_from(&self, at: Lbn) -> Option<IoRequest> {
         self.by_start.range((at, 0)..).next().map(|(_, request)| *request)
+    }
+
+    /// The request behind this one in ascending order, which need not be there any more.
+    pub fn after(&self, request: &IoRequest) -> Option<IoRequest> {
+        let key = (request.start, request.sequence);
+        self.by_start.range((Excluded(key), Unbounded)).next().map(|(_, after)| *after)
+    }
+
+    /// The request before this one in ascending order.
+    pub fn before(&self, request: &IoRequest) -> Option<IoRequest> {
+        let key = (request.start, request.sequence);
+        self.by_start.range(..key).next_back().map(|(_, before)| *before)
+    }
+
+    /// The request with this sequence.
+    pub fn get(&self, sequence: u64) -> Option<IoRequest> {
+        let start = *self.by_age.get(&sequence)?;
+        self.by_start.get(&(start, sequence)).copied()
     }
 
     fn ending_at(&self, at: Lbn) -> Option<IoRequest> {
@@ -54,7 +74,8 @@ impl SortedRequests {
     }
 
     fn starting_at(&self, at: Lbn) -> Option<IoRequest> {
-        self.first_from(at).filter(|request| request.start == at)
+        let mut there = self.by_start.range((at, 0)..=(at, u64::MAX)).map(|(_, request)| *request);
+        there.find(|request| !request.fua)
     }
 
     /// Joins a new request with the one that ends where it begins. With `front`, else with the one that
@@ -81,7 +102,7 @@ impl SortedRequests {
 }
 
 fn may_join(a: &IoRequest, b: &IoRequest) -> bool {
-    !a.fua && !b.fua && a.blocks.saturating_add(b.blocks) <= MERGED_BLOCKS_MAX
+    a.op == b.op && !a.fua && !b.fua && a.blocks.saturating_add(b.blocks) <= MERGED_BLOCKS_MAX
 }
 
 /// Both as one, with the age of the older.
