@@ -158,7 +158,8 @@ impl Bfq {
                 queue.is_seeky()
             };
         let has_left = queue.budget - queue.service >= queue.budget / 3;
-        if !is_slow && !(end == End::Timeout && has_left) {
+        let is_for_time = is_slow || (end == End::Timeout && has_left);
+        if !is_for_time {
             return;
         }
         let time = if time < SLICE_SHORT { self.spec.slice_idle } else { time };
