@@ -2,6 +2,7 @@
 #![allow(missing_docs)]
 
 use freewheel_model::drive::{Drive, Position};
+use freewheel_model::sched::linux::LINUX_SCHEDULERS;
 use freewheel_model::sched::{Moment, POLICIES, PolicySpec, Waiting};
 use freewheel_testkit::drives::any_drive;
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
@@ -79,6 +80,12 @@ fn oracle(spec: PolicySpec, queue: &[Waiting], moment: &Moment<'_>, sweep: &mut 
                 if sweep.is_ahead(w, sweep.downwards) { distance } else { i128::MAX }
             });
             sweep.serve(picked, false)
+        }
+        PolicySpec::LinuxNone
+        | PolicySpec::MqDeadline(_)
+        | PolicySpec::Kyber(_)
+        | PolicySpec::Bfq(_) => {
+            unreachable!("{spec} stands in front of a drive: its oracle is in tests/linux")
         }
     }
 }
@@ -198,6 +205,15 @@ fn a_block_that_is_asked_for_again_and_again_starves_nobody_under_any_sweep() {
             policy.push(Waiting { target: hot, arrival: SimTime::ZERO, sequence, fua: false });
         }
         assert!(served[..2].contains(&0), "{spec} served {served:?}");
+    }
+}
+
+#[test]
+fn a_scheduler_of_linux_is_no_policy_of_a_drive_s_queue() {
+    for row in LINUX_SCHEDULERS {
+        let error = row.usual.build().err().expect("it stands in front of a drive").to_string();
+        assert!(error.starts_with(&format!("`{}` is a scheduler of Linux", row.name)), "{error}");
+        assert!(error.contains("one of fcfs, look"), "{error}");
     }
 }
 

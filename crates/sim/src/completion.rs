@@ -17,6 +17,8 @@ pub struct Completion {
     pub arrival: SimTime,
     /// Time waited outside and inside the drive, or, of a flush, for the writes before it.
     pub queue: SimDuration,
+    /// The part of it that passed inside the drive: for its electronics, media, bus, or room in its buffer.
+    pub drive_queue: SimDuration,
     /// Command processing.
     pub overhead: SimDuration,
     /// Moving the arm, changing heads, settling.
@@ -41,8 +43,21 @@ impl Completion {
     pub(crate) fn new(request: Request, arrival: SimTime, served: &Served) -> Self {
         let Served { hit, overhead, seek, rotate, transfer, bus, end, .. } = *served;
         let queue = end - arrival - (overhead + seek + rotate + transfer + bus);
-        let refused = None;
-        Self { request, arrival, queue, overhead, seek, rotate, transfer, bus, hit, refused, end }
+        Self {
+            request,
+            arrival,
+            queue,
+            // A request that joined a disk request under way waited for the end of it only.
+            drive_queue: served.queue.min(queue),
+            overhead,
+            seek,
+            rotate,
+            transfer,
+            bus,
+            hit,
+            refused: None,
+            end,
+        }
     }
 
     /// A request that was refused at the instant it arrived.
@@ -55,6 +70,11 @@ impl Completion {
     #[inline]
     pub fn response(&self) -> SimDuration {
         self.end - self.arrival
+    }
+
+    /// From arrival to the command to the drive.
+    pub fn host_queue(&self) -> SimDuration {
+        self.queue - self.drive_queue
     }
 
     /// Every stage but the queue.

@@ -17,6 +17,7 @@ mod gap_destages;
 mod host;
 mod idle;
 pub mod library;
+mod linux_device;
 pub mod log;
 pub mod postmark;
 mod result;
@@ -32,6 +33,7 @@ pub use engine::{Arm, VolumeZones, run};
 pub use events::EventQueue;
 pub use host::{CommandObserver, HostDevice};
 pub use idle::IdleTime;
+pub use linux_device::LinuxDevice;
 pub use result::{
     BusyShares, DriveResult, FreeResult, HeadTime, Resource, RunResult, SliceResponses,
     SliceResult, Stages,

@@ -313,6 +313,7 @@ impl Tally {
         }
         self.longest_wait = self.longest_wait.max(completion.queue);
         self.stages.queue_ns += u128::from(completion.queue.ns());
+        self.stages.drive_queue_ns += u128::from(completion.drive_queue.ns());
         self.stages.overhead_ns += u128::from(completion.overhead.ns());
         self.stages.seek_ns += u128::from(completion.seek.ns());
         self.stages.rotate_ns += u128::from(completion.rotate.ns());

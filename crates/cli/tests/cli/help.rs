@@ -43,7 +43,8 @@ fn every_verb_says_what_it_does_and_shows_an_example() {
 #[test]
 fn the_help_of_sim_lists_every_policy() {
     let help = stdout(&["sim", "--help"]);
-    for row in freewheel::experiments::POLICIES {
+    use freewheel::experiments::{LINUX_SCHEDULERS, POLICIES};
+    for row in POLICIES.iter().chain(LINUX_SCHEDULERS) {
         assert!(help.contains(row.name) && help.contains(row.summary), "{}", row.name);
     }
 }

@@ -12,7 +12,8 @@ use super::sstf_lw::SstfLw;
 use crate::spec::policy::{ParsePolicyError, PolicySpec};
 
 impl PolicySpec {
-    /// A policy with nothing waiting. Err names the parameter that is out of range.
+    /// A policy with nothing waiting. Err names the parameter that is out of range, or a scheduler of
+    /// Linux, which [`BlockLayer`](super::linux::BlockLayer) builds.
     pub fn build(&self) -> Result<Box<dyn Policy>, ParsePolicyError> {
         if *self != Self::SPTF_SW_WITHOUT_LIMIT {
             self.check()?;
@@ -26,6 +27,12 @@ impl PolicySpec {
             PolicySpec::SptfSw { window } => Box::new(SptfSw::new(window)),
             PolicySpec::SstfLw { latency_weight } => Box::new(SstfLw::new(latency_weight)),
             PolicySpec::Asatf { age_factor } => Box::new(Asatf::new(age_factor)),
+            PolicySpec::LinuxNone
+            | PolicySpec::MqDeadline(_)
+            | PolicySpec::Kyber(_)
+            | PolicySpec::Bfq(_) => {
+                return Err(ParsePolicyError::InFrontOnly { name: self.row().name.into() });
+            }
         })
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! One policy is one file and one row of [`POLICIES`]. A policy owns its waiting requests in the order
 //! that suits it, learns of arrivals, and is asked for the next one when the head is free. It sees the
-//! drive only through [`Drive`]'s predictions, which are the drive's own.
+//! drive only through [`Drive`]'s predictions, which are the drive's own. Schedulers of an operating system
+//! in front of a drive's own queue are in [`linux`].
 //!
 //! **Ties** are broken the same way everywhere: of requests that are equal by a policy's rule, the
 //! one that arrived first is served first (smallest [`Waiting::sequence`]).
@@ -16,6 +17,7 @@ mod build;
 mod by_cylinder;
 mod clook;
 mod fcfs;
+pub mod linux;
 mod look;
 mod sptf;
 mod sptf_sw;
@@ -26,6 +28,7 @@ use freewheel_units::SimTime;
 
 use crate::drive::{Drive, Position, Target};
 
+pub use crate::spec::linux::{BfqSpec, KyberSpec, MqDeadlineSpec};
 pub use crate::spec::policy::{PARAMETERS, POLICIES, ParsePolicyError, PolicyRow, PolicySpec};
 
 /// A request that waits for the head.

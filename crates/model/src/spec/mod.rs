@@ -7,5 +7,6 @@ pub mod advertised;
 pub mod by_op;
 pub mod drive;
 pub mod electronics;
+pub mod linux;
 pub mod policy;
 pub mod zoned;

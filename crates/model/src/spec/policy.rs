@@ -4,10 +4,12 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use freewheel_units::did_you_mean;
+use freewheel_units::{SimDuration, did_you_mean};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+use super::linux::{BfqSpec, KyberSpec, MqDeadlineSpec};
 
 /// A policy with its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -40,15 +42,24 @@ pub enum PolicySpec {
         /// W.
         age_factor: f64,
     },
+    /// Linux in front of the drive, without a scheduler.
+    LinuxNone,
+    /// Linux in front of the drive, with mq-deadline.
+    MqDeadline(MqDeadlineSpec),
+    /// Linux in front of the drive, with Kyber.
+    Kyber(KyberSpec),
+    /// Linux in front of the drive, with BFQ.
+    Bfq(BfqSpec),
 }
 
 /// A policy as a table of a configuration. An enum with a tag would take unknown keys beside
 /// policies that have no parameters.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "PolicySpec")]
 struct PolicyTable {
-    /// Name of the policy: fcfs, look (or scan), clook (or c-look), sstf, sstf-lw, sptf, sptf-sw, asatf.
+    /// Name of the policy: fcfs, look (or scan), clook (or c-look), sstf, sstf-lw, sptf, sptf-sw, asatf; or
+    /// of a scheduler of Linux in front of a drive: none, mq-deadline, kyber, bfq.
     policy: String,
     /// Of sptf-sw: n, as a fraction of 0 to 1 (0.4 for 40 %) or in per cent ("0%" to "1000%").
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,6 +70,96 @@ struct PolicyTable {
     /// Of asatf: W.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     age_factor: Option<f64>,
+    /// Of mq-deadline: age from which a read goes before the sorted order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    read_expire: Option<SimDuration>,
+    /// Of mq-deadline: age from which a write goes before the sorted order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    write_expire: Option<SimDuration>,
+    /// Of mq-deadline: requests of a batch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fifo_batch: Option<u32>,
+    /// Of mq-deadline: batches of reads before waiting writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    writes_starved: Option<u32>,
+    /// Of mq-deadline: whether a request joins the one that begins where it ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    front_merges: Option<bool>,
+    /// Of kyber: wanted latency of reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    read_latency: Option<SimDuration>,
+    /// Of kyber: wanted latency of writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    write_latency: Option<SimDuration>,
+    /// Of bfq: how long the drive stays idle for the next sequential read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    slice_idle: Option<SimDuration>,
+    /// Of bfq: longest time of a queue at the drive while others wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    timeout_sync: Option<SimDuration>,
+    /// Of bfq: most blocks of 512 bytes of a queue in a row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max_budget: Option<u32>,
+    /// Of schedulers of Linux but none: requests in scheduler and drive at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    nr_requests: Option<u32>,
+}
+
+impl PolicyTable {
+    /// Every parameter that is given, as text by its key.
+    fn given(&self) -> impl Iterator<Item = (&'static str, String)> {
+        fn text<T: ToString>(value: Option<T>) -> Option<String> {
+            value.map(|value| value.to_string())
+        }
+        let values = [
+            self.window.as_ref().map(Window::text),
+            text(self.latency_weight),
+            text(self.age_factor),
+            text(self.read_expire),
+            text(self.write_expire),
+            text(self.fifo_batch),
+            text(self.writes_starved),
+            text(self.front_merges),
+            text(self.read_latency),
+            text(self.write_latency),
+            text(self.slice_idle),
+            text(self.timeout_sync),
+            text(self.max_budget),
+            text(self.nr_requests),
+        ];
+        PARAMETERS.into_iter().zip(values).filter_map(|(key, value)| Some((key, value?)))
+    }
+
+    /// The parameters of mq-deadline, with defaults for those that are not given.
+    fn mq_deadline(&self, usual: MqDeadlineSpec) -> MqDeadlineSpec {
+        MqDeadlineSpec {
+            read_expire: self.read_expire.unwrap_or(usual.read_expire),
+            write_expire: self.write_expire.unwrap_or(usual.write_expire),
+            fifo_batch: self.fifo_batch.unwrap_or(usual.fifo_batch),
+            writes_starved: self.writes_starved.unwrap_or(usual.writes_starved),
+            front_merges: self.front_merges.unwrap_or(usual.front_merges),
+            nr_requests: self.nr_requests,
+        }
+    }
+
+    /// The parameters of Kyber, with defaults for those that are not given.
+    fn kyber(&self, usual: KyberSpec) -> KyberSpec {
+        KyberSpec {
+            read_latency: self.read_latency.unwrap_or(usual.read_latency),
+            write_latency: self.write_latency.unwrap_or(usual.write_latency),
+            nr_requests: self.nr_requests,
+        }
+    }
+
+    /// The parameters of BFQ, with defaults for those that are not given.
+    fn bfq(&self, usual: BfqSpec) -> BfqSpec {
+        BfqSpec {
+            slice_idle: self.slice_idle.unwrap_or(usual.slice_idle),
+            timeout_sync: self.timeout_sync.unwrap_or(usual.timeout_sync),
+            max_budget: self.max_budget.unwrap_or(usual.max_budget),
+            nr_requests: self.nr_requests,
+        }
+    }
 }
 
 /// n of SPTF-SWn% in a configuration.
@@ -90,37 +191,58 @@ impl TryFrom<PolicyTable> for PolicySpec {
     type Error = ParsePolicyError;
     fn try_from(table: PolicyTable) -> Result<Self, Self::Error> {
         let spec: PolicySpec = table.policy.parse()?;
-        let window = table.window.map(|window| window.text());
-        let [latency_weight, age_factor] = [table.latency_weight, table.age_factor]
-            .map(|value| value.map(|value| value.to_string()));
-        let own = spec.row().parameter.unwrap_or_default();
-        let mut found = spec;
-        for (key, given) in PARAMETERS.into_iter().zip([window, latency_weight, age_factor]) {
-            let Some(given) = given else { continue };
-            if key != own {
+        let own = spec.row().parameters;
+        let mut found = match spec {
+            Self::MqDeadline(usual) => Self::MqDeadline(table.mq_deadline(usual)),
+            Self::Kyber(usual) => Self::Kyber(table.kyber(usual)),
+            Self::Bfq(usual) => Self::Bfq(table.bfq(usual)),
+            other => other,
+        };
+        for (key, given) in table.given() {
+            if !own.contains(&key) {
                 return Err(spec.unused(&format!("{key} = {given}")));
             }
-            found = spec.with_parameter(&given)?;
+            if !spec.is_linux() {
+                found = spec.with_parameter(&given)?;
+            }
         }
-        Ok(found)
+        found.check().map(|()| found)
     }
 }
 
 impl From<PolicySpec> for PolicyTable {
     fn from(spec: PolicySpec) -> Self {
-        let mut table = Self {
-            policy: spec.row().name.into(),
-            window: None,
-            latency_weight: None,
-            age_factor: None,
-        };
+        let table = Self { policy: spec.row().name.into(), ..Self::default() };
         match spec {
-            PolicySpec::SptfSw { window } => table.window = Some(Window::new(window)),
-            PolicySpec::SstfLw { latency_weight } => table.latency_weight = Some(latency_weight),
-            PolicySpec::Asatf { age_factor } => table.age_factor = Some(age_factor),
-            _ => {}
+            PolicySpec::SptfSw { window } => Self { window: Some(Window::new(window)), ..table },
+            PolicySpec::SstfLw { latency_weight } => {
+                Self { latency_weight: Some(latency_weight), ..table }
+            }
+            PolicySpec::Asatf { age_factor } => Self { age_factor: Some(age_factor), ..table },
+            PolicySpec::MqDeadline(spec) => Self {
+                read_expire: Some(spec.read_expire),
+                write_expire: Some(spec.write_expire),
+                fifo_batch: Some(spec.fifo_batch),
+                writes_starved: Some(spec.writes_starved),
+                front_merges: Some(spec.front_merges),
+                nr_requests: spec.nr_requests,
+                ..table
+            },
+            PolicySpec::Kyber(spec) => Self {
+                read_latency: Some(spec.read_latency),
+                write_latency: Some(spec.write_latency),
+                nr_requests: spec.nr_requests,
+                ..table
+            },
+            PolicySpec::Bfq(spec) => Self {
+                slice_idle: Some(spec.slice_idle),
+                timeout_sync: Some(spec.timeout_sync),
+                max_budget: Some(spec.max_budget),
+                nr_requests: spec.nr_requests,
+                ..table
+            },
+            _ => table,
         }
-        table
     }
 }
 
@@ -150,23 +272,38 @@ pub struct PolicyRow {
     pub title: &'static str,
     /// What it does, in a line.
     pub summary: &'static str,
-    /// Key of its parameter, if it has one.
-    pub parameter: Option<&'static str>,
+    /// Keys of its parameters.
+    pub parameters: &'static [&'static str],
     /// The policy with its usual parameters.
     pub usual: PolicySpec,
 }
 
 /// Keys of the parameters that policies have.
-pub const PARAMETERS: [&str; 3] = ["window", "latency_weight", "age_factor"];
+pub const PARAMETERS: [&str; 14] = [
+    "window",
+    "latency_weight",
+    "age_factor",
+    "read_expire",
+    "write_expire",
+    "fifo_batch",
+    "writes_starved",
+    "front_merges",
+    "read_latency",
+    "write_latency",
+    "slice_idle",
+    "timeout_sync",
+    "max_budget",
+    "nr_requests",
+];
 
-/// Every policy there is.
+/// Every policy that picks by itself, in front of a drive or inside one.
 pub const POLICIES: &[PolicyRow] = &[
     PolicyRow {
         name: "fcfs",
         alias: None,
         title: "FCFS",
         summary: "first come, first served",
-        parameter: None,
+        parameters: &[],
         usual: PolicySpec::Fcfs,
     },
     PolicyRow {
@@ -174,7 +311,7 @@ pub const POLICIES: &[PolicyRow] = &[
         alias: Some("scan"),
         title: "LOOK",
         summary: "the elevator, up and down through the addresses",
-        parameter: None,
+        parameters: &[],
         usual: PolicySpec::Look,
     },
     PolicyRow {
@@ -182,7 +319,7 @@ pub const POLICIES: &[PolicyRow] = &[
         alias: Some("c-look"),
         title: "C-LOOK",
         summary: "upwards through the addresses, then back to the lowest",
-        parameter: None,
+        parameters: &[],
         usual: PolicySpec::Clook,
     },
     PolicyRow {
@@ -190,7 +327,7 @@ pub const POLICIES: &[PolicyRow] = &[
         alias: None,
         title: "SSTF",
         summary: "shortest seek time first",
-        parameter: None,
+        parameters: &[],
         usual: PolicySpec::Sstf,
     },
     PolicyRow {
@@ -198,7 +335,7 @@ pub const POLICIES: &[PolicyRow] = &[
         alias: None,
         title: "SSTF-LW W=1",
         summary: "shortest seek time less W times the rotational latency, for freeblock work",
-        parameter: Some("latency_weight"),
+        parameters: &["latency_weight"],
         usual: PolicySpec::SstfLw { latency_weight: default_latency_weight() },
     },
     PolicyRow {
@@ -206,7 +343,7 @@ pub const POLICIES: &[PolicyRow] = &[
         alias: None,
         title: "SPTF",
         summary: "shortest positioning time (seek and rotation) first",
-        parameter: None,
+        parameters: &[],
         usual: PolicySpec::Sptf,
     },
     PolicyRow {
@@ -214,7 +351,7 @@ pub const POLICIES: &[PolicyRow] = &[
         alias: None,
         title: "SPTF-SW40%",
         summary: "shortest seek among those within n % of the shortest positioning time",
-        parameter: Some("window"),
+        parameters: &["window"],
         usual: PolicySpec::SptfSw { window: default_window() },
     },
     PolicyRow {
@@ -222,12 +359,60 @@ pub const POLICIES: &[PolicyRow] = &[
         alias: None,
         title: "ASATF",
         summary: "shortest positioning time less W times the time waited",
-        parameter: Some("age_factor"),
+        parameters: &["age_factor"],
         usual: PolicySpec::Asatf { age_factor: default_age_factor() },
     },
 ];
 
-/// No policy has this name.
+/// Every scheduler of Linux, in front of a drive's own queue.
+pub const LINUX_SCHEDULERS: &[PolicyRow] = &[
+    PolicyRow {
+        name: "none",
+        alias: None,
+        title: "Linux none",
+        summary: "Linux without a scheduler: the drive's queue decides",
+        parameters: &[],
+        usual: PolicySpec::LinuxNone,
+    },
+    PolicyRow {
+        name: "mq-deadline",
+        alias: None,
+        title: "Linux mq-deadline",
+        summary: "Linux: ascending batches of reads or writes, expired requests first",
+        parameters: &[
+            "read_expire",
+            "write_expire",
+            "fifo_batch",
+            "writes_starved",
+            "front_merges",
+            "nr_requests",
+        ],
+        usual: PolicySpec::MqDeadline(MqDeadlineSpec::USUAL),
+    },
+    PolicyRow {
+        name: "kyber",
+        alias: None,
+        title: "Linux kyber",
+        summary: "Linux: fewer reads or writes at the drive while latencies exceed targets",
+        parameters: &["read_latency", "write_latency", "nr_requests"],
+        usual: PolicySpec::Kyber(KyberSpec::USUAL),
+    },
+    PolicyRow {
+        name: "bfq",
+        alias: None,
+        title: "Linux bfq",
+        summary: "Linux: reads and asynchronous writes take turns by budgets of blocks",
+        parameters: &["slice_idle", "timeout_sync", "max_budget", "nr_requests"],
+        usual: PolicySpec::Bfq(BfqSpec::USUAL),
+    },
+];
+
+/// Every row there is.
+fn rows() -> impl Iterator<Item = &'static PolicyRow> {
+    POLICIES.iter().chain(LINUX_SCHEDULERS)
+}
+
+/// Why a policy cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ParsePolicyError {
     /// The name is not in the registry.
@@ -246,10 +431,19 @@ pub enum ParsePolicyError {
         /// What is allowed.
         allowed: Cow<'static, str>,
     },
+    /// A scheduler of Linux where one request is picked by its place alone.
+    #[error(
+        "`{name}` is a scheduler of Linux, which stands in front of a whole drive: here one of {} is needed",
+        POLICIES.iter().map(|row| row.name).collect::<Vec<_>>().join(", ")
+    )]
+    InFrontOnly {
+        /// The scheduler.
+        name: String,
+    },
 }
 
 fn names() -> Vec<&'static str> {
-    POLICIES.iter().map(|row| row.name).collect()
+    rows().map(|row| row.name).collect()
 }
 
 /// Ten times the shortest positioning time: nobody means more.
@@ -261,6 +455,12 @@ const WINDOW_ALLOWED: &str =
 /// Beyond it seek time hardly matters any more.
 const WORTH_MAX: f64 = 1000.0;
 const AGE_FACTOR_MAX: f64 = 1_048_576.0;
+/// Requests that a queue of the kernel may have: its least, and more than any adapter has tags.
+const NR_REQUESTS: std::ops::RangeInclusive<u32> = 4..=65_536;
+/// Budgets of BFQ: the least has a block in its 32nd part, and the most are 8 GiB.
+const BUDGETS: std::ops::RangeInclusive<u32> = 32..=16_777_216;
+/// Longest age or latency of a scheduler of Linux. Assumed: nobody means more.
+const LINUX_TIME_MAX: SimDuration = SimDuration::from_secs(3600);
 
 impl PolicySpec {
     /// The end of the continuum from SPTF to SSTF, for experiments; it has no text form.
@@ -284,8 +484,57 @@ impl PolicySpec {
             PolicySpec::Asatf { age_factor } if !(0.0..=AGE_FACTOR_MAX).contains(&age_factor) => {
                 Err(error(age_factor, "a factor of 0 to 1048576, as 0.01"))
             }
+            PolicySpec::MqDeadline(spec) => {
+                let expiries =
+                    [("read_expire", spec.read_expire), ("write_expire", spec.write_expire)];
+                self.check_linux(spec.nr_requests, &expiries)
+            }
+            PolicySpec::Kyber(spec) => {
+                let targets =
+                    [("read_latency", spec.read_latency), ("write_latency", spec.write_latency)];
+                self.check_linux(spec.nr_requests, &targets)
+            }
+            PolicySpec::Bfq(BfqSpec { max_budget, .. }) if !BUDGETS.contains(&max_budget) => {
+                Err(self.refused(
+                    &format!("max_budget = {max_budget}"),
+                    "32 to 16777216 blocks are allowed",
+                ))
+            }
+            PolicySpec::Bfq(BfqSpec { timeout_sync, .. })
+                if timeout_sync < SimDuration::from_ms(1) =>
+            {
+                Err(self
+                    .refused(&format!("timeout_sync = {timeout_sync}"), "at least 1ms is needed"))
+            }
+            PolicySpec::Bfq(spec) => {
+                let times = [("slice_idle", spec.slice_idle), ("timeout_sync", spec.timeout_sync)];
+                self.check_linux(spec.nr_requests, &times)
+            }
             _ => Ok(()),
         }
+    }
+
+    /// Err names a time or number of requests out of range.
+    fn check_linux(
+        &self,
+        nr_requests: Option<u32>,
+        times: &[(&str, SimDuration)],
+    ) -> Result<(), ParsePolicyError> {
+        if let Some(number) = nr_requests.filter(|number| !NR_REQUESTS.contains(number)) {
+            let value = format!("nr_requests = {number}");
+            return Err(self.refused(&value, "4 to 65536 requests are allowed"));
+        }
+        match times.iter().find(|(_, time)| *time > LINUX_TIME_MAX) {
+            Some((key, time)) => {
+                Err(self.refused(&format!("{key} = {time}"), "at most an hour is allowed"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether it is a scheduler of Linux, which stands in front of a whole drive.
+    pub fn is_linux(&self) -> bool {
+        matches!(self, Self::LinuxNone | Self::MqDeadline(_) | Self::Kyber(_) | Self::Bfq(_))
     }
 
     fn refused(&self, value: &str, allowed: impl Into<Cow<'static, str>>) -> ParsePolicyError {
@@ -297,9 +546,10 @@ impl PolicySpec {
     fn unused(&self, value: &str) -> ParsePolicyError {
         self.refused(
             value,
-            match self.row().parameter {
-                Some(own) => format!("its only parameter is {own}"),
-                None => "it has no parameter".into(),
+            match self.row().parameters {
+                [] => "it has no parameter".into(),
+                [own] => format!("its only parameter is {own}"),
+                own => format!("its parameters are keys: {}", own.join(", ")),
             },
         )
     }
@@ -323,7 +573,7 @@ impl PolicySpec {
     pub fn row(&self) -> &'static PolicyRow {
         let same =
             |row: &&PolicyRow| std::mem::discriminant(&row.usual) == std::mem::discriminant(self);
-        POLICIES.iter().find(same).expect("every policy has a row")
+        rows().find(same).expect("every policy has a row")
     }
 
     /// Name for tables and charts, with its parameter.
@@ -373,10 +623,8 @@ impl FromStr for PolicySpec {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (name, parameter) = text.split_once(':').map_or((text, None), |(n, p)| (n, Some(p)));
         let unknown = || ParsePolicyError::Unknown { name: name.into() };
-        let row = POLICIES
-            .iter()
-            .find(|row| row.name == name || row.alias == Some(name))
-            .ok_or_else(unknown)?;
+        let row =
+            rows().find(|row| row.name == name || row.alias == Some(name)).ok_or_else(unknown)?;
         parameter.map_or(Ok(row.usual), |value| row.usual.with_parameter(value))
     }
 }
@@ -387,12 +635,43 @@ mod tests {
 
     #[test]
     fn every_policy_is_found_by_its_name_and_prints_as_it_reads() {
-        for row in POLICIES {
+        for row in rows() {
             let spec: PolicySpec = row.name.parse().unwrap();
             assert_eq!(spec, row.usual);
             assert_eq!(spec.to_string().parse(), Ok(spec));
         }
         assert_eq!("scan".parse(), Ok(PolicySpec::Look));
+    }
+
+    #[test]
+    fn every_parameter_of_a_scheduler_of_linux_is_a_key_and_survives_the_table() {
+        let ms = SimDuration::from_ms;
+        let nr_requests = Some(100);
+        for spec in [
+            PolicySpec::LinuxNone,
+            PolicySpec::MqDeadline(MqDeadlineSpec {
+                read_expire: ms(1),
+                write_expire: ms(2),
+                fifo_batch: 3,
+                writes_starved: 4,
+                front_merges: false,
+                nr_requests,
+            }),
+            PolicySpec::Kyber(KyberSpec { read_latency: ms(1), write_latency: ms(3), nr_requests }),
+            PolicySpec::Bfq(BfqSpec {
+                slice_idle: ms(1),
+                timeout_sync: ms(3),
+                max_budget: 64,
+                nr_requests,
+            }),
+        ] {
+            let table = PolicyTable::from(spec);
+            let given: Vec<&str> = table.given().map(|(key, _)| key).collect();
+            assert_eq!(given, spec.row().parameters, "{spec}");
+            assert_eq!(PolicySpec::try_from(table), Ok(spec));
+        }
+        assert_eq!(LINUX_SCHEDULERS.iter().filter(|row| row.usual.is_linux()).count(), 4);
+        assert!(!POLICIES.iter().any(|row| row.usual.is_linux()));
     }
 
     #[test]

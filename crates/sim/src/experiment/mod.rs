@@ -17,7 +17,8 @@ use freewheel_model::drive::{Drive, Sectors, SeekMargins};
 use freewheel_model::electronics::Unit;
 use freewheel_model::electronics::spec::ElectronicsSpec;
 use freewheel_model::log_disk::LogDiskSpec;
-use freewheel_model::sched::{ParsePolicyError, PolicySpec};
+use freewheel_model::sched::linux::BlockLayer;
+use freewheel_model::sched::{ParsePolicyError, Policy, PolicySpec};
 use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_trace::{Record, TraceError, TraceInfo, TraceReader};
 use freewheel_units::{Bytes, SimDuration};
@@ -38,6 +39,7 @@ use crate::engine::{self, Arm, RunParts, VolumeZones};
 use crate::gap_destages::GapDestages;
 use crate::host::HostDevice;
 use crate::library;
+use crate::linux_device::LinuxDevice;
 use crate::postmark::{FreeReads, NoFreeReads, PostmarkSpec, cleaning_task};
 use crate::result::{PostmarkResult, RunResult, Tally};
 use crate::source::{
@@ -113,7 +115,7 @@ impl Experiment {
         let spec = config.drive_spec()?;
         let drive = library::build(&spec, &config.drive)?;
         let striping = striping(&config.array, &drive)?;
-        config.scheduler.build()?;
+        check_scheduler(config)?;
         check_freeblock(config, &spec, &drive, &striping)?;
         check_external(config)?;
         check_cache(config, &spec)?;
@@ -147,7 +149,7 @@ impl Experiment {
     ) -> Result<Self, ConfigError> {
         let drive = Arc::new(library::build(&spec, &config.drive)?);
         let striping = striping(&config.array, &drive)?;
-        config.scheduler.build()?;
+        check_scheduler(&config)?;
         check_freeblock(&config, &spec, &drive, &striping)?;
         check_external(&config)?;
         check_cache(&config, &spec)?;
@@ -513,8 +515,33 @@ impl Experiment {
         (0..self.striping.arms()).map(gaps).collect()
     }
 
-    /// Runs arms, behind the storage system's cache if there is one.
+    /// Runs arms, behind Linux's block layer if the scheduler is one of Linux.
     fn tally_arms<D: Device, S: Source>(
+        &self,
+        arms: Vec<Arm<D>>,
+        zones: Option<VolumeZones>,
+        source: &mut S,
+        observer: Observer<'_>,
+    ) -> Result<Tally, ConfigError> {
+        if !self.config.scheduler.is_linux() {
+            return self.tally_behind_cache(arms, zones, source, observer);
+        }
+        let depth = if self.has_electronics() {
+            self.spec.electronics.queue.unwrap_or_default().depth
+        } else {
+            1
+        };
+        let mut behind = Vec::new();
+        for Arm { drive, policy, device } in arms {
+            let layer = BlockLayer::new(&self.config.scheduler, depth)?.expect("it is of Linux");
+            let device = LinuxDevice::new(device, &drive, layer);
+            behind.push(Arm { drive, policy, device });
+        }
+        self.tally_behind_cache(behind, zones, source, observer)
+    }
+
+    /// Runs arms, behind the storage system's cache if there is one.
+    fn tally_behind_cache<D: Device, S: Source>(
         &self,
         mut arms: Vec<Arm<D>>,
         zones: Option<VolumeZones>,
@@ -547,7 +574,7 @@ impl Experiment {
         let queue = CacheQueue {
             depth: config.queue_depth,
             sectors: sector(&self.config, &self.spec).sectors(),
-            policies: [policy, self.config.scheduler.build()?],
+            policies: [policy, self.policy()?],
         };
         let device = CachedDevice::new(device, &drive, cache, queue);
         Ok(Arm { drive, policy: PolicySpec::Fcfs.build()?, device })
@@ -591,11 +618,27 @@ impl Experiment {
         mut device: impl FnMut(u32) -> Result<D, ParsePolicyError>,
     ) -> Result<Vec<Arm<D>>, ParsePolicyError> {
         let arm = |number| {
-            let policy = self.config.scheduler.build()?;
-            Ok(Arm { drive: Arc::clone(drive), policy, device: device(number)? })
+            Ok(Arm { drive: Arc::clone(drive), policy: self.policy()?, device: device(number)? })
         };
         (0..self.striping.arms()).map(arm).collect()
     }
+
+    /// The policy of an arm's queue. A scheduler of Linux has a queue behind it, and this one passes
+    /// requests on.
+    fn policy(&self) -> Result<Box<dyn Policy>, ParsePolicyError> {
+        let scheduler = self.config.scheduler;
+        if scheduler.is_linux() { PolicySpec::Fcfs.build() } else { scheduler.build() }
+    }
+}
+
+/// Err for a parameter out of range, and for a scheduler of Linux that would have to predict.
+fn check_scheduler(config: &SimConfig) -> Result<(), ConfigError> {
+    if config.host.is_some() || !config.scheduler.is_linux() {
+        config.scheduler.build()?;
+    } else {
+        BlockLayer::new(&config.scheduler, 1)?;
+    }
+    Ok(())
 }
 
 fn check_cache(config: &SimConfig, spec: &DriveSpec) -> Result<(), ConfigError> {

@@ -10,8 +10,10 @@ use crate::device::Work;
 /// stages of its last piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Stages {
-    /// Waiting for the head.
+    /// Waiting for the head, outside and inside the drive.
     pub queue_ns: u128,
+    /// The part of the queue time that passed inside the drive.
+    pub drive_queue_ns: u128,
     /// Command processing.
     pub overhead_ns: u128,
     /// Moving the arm, changing heads, settling.
@@ -25,6 +27,12 @@ pub struct Stages {
 }
 
 impl Stages {
+    /// The part of the queue time that passed before the drive had the command: `btt` of Linux calls the
+    /// time from there on D2C, and the whole response Q2C.
+    pub fn host_queue_ns(&self) -> u128 {
+        self.queue_ns - self.drive_queue_ns
+    }
+
     /// Head time of these requests, of their last pieces only.
     pub fn head_time(&self) -> HeadTime {
         let Self { seek_ns, rotate_ns, transfer_ns, .. } = *self;
@@ -33,6 +41,7 @@ impl Stages {
 
     pub(super) fn add(&mut self, other: &Self) {
         self.queue_ns += other.queue_ns;
+        self.drive_queue_ns += other.drive_queue_ns;
         self.overhead_ns += other.overhead_ns;
         self.seek_ns += other.seek_ns;
         self.rotate_ns += other.rotate_ns;

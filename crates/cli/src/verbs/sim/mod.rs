@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use freewheel::drives::DriveIdentity;
-use freewheel::experiments::{CompletionLog, POLICIES, Stopwatch, key_and_value, run_watched};
+use freewheel::experiments::{
+    CompletionLog, LINUX_SCHEDULERS, POLICIES, Stopwatch, key_and_value, run_watched,
+};
 use freewheel::files::FileKind;
 use freewheel::measures::Distribution;
 use freewheel::{Error, ErrorKind, Experiment, RunResult, SimConfig, SimReport, TraceInfo};
@@ -51,7 +53,7 @@ pub struct SimArgs {
 
 fn after_help() -> String {
     let mut policies = Table::new("ll");
-    for row in POLICIES {
+    for row in POLICIES.iter().chain(LINUX_SCHEDULERS) {
         policies.row([format!("  {}", row.name), row.summary.to_owned()]);
     }
     format!(

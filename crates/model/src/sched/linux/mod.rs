@@ -1,0 +1,93 @@
+//! Linux's I/O schedulers in front of a drive with a queue of its own: none, mq-deadline, kyber, bfq.
+//!
+//! The rules and defaults are those of Linux 6.12: `Documentation/block/` and `block/` of its source. One
+//! scheduler is one file and one row of [`LINUX_SCHEDULERS`]. Unlike a [`Policy`](super::Policy) it may keep
+//! requests back while the drive has room, so it is told of completions too.
+//!
+//! ```text
+//!   request --> tag --> merge or insert --> dispatch while the drive has room --> drive's queue
+//!                ^                                                                   |
+//!                '------------------------- completion ------------------------------'
+//! ```
+//! [`BlockLayer`] is the whole of it. A trace names neither processes nor priorities. So every read is
+//! synchronous, a write with FUA as well, and every other write is asynchronous.
+//!
+//! Non-goals: the time that the host's processor takes, plugging, several hardware queues, write-back
+//! throttling, I/O priorities, groups, and discards and flushes, which pass the schedulers.
+//!
+//! To add a scheduler: write `sched/linux/<name>.rs` with a type that implements [`IoScheduler`]; add a
+//! variant to [`PolicySpec`](super::PolicySpec), a row to [`LINUX_SCHEDULERS`], an arm to
+//! [`BlockLayer::new`]; add an oracle to `tests/linux`.
+
+mod bfq;
+mod bfq_queue;
+mod block_layer;
+mod kyber;
+mod mq_deadline;
+mod none;
+mod sorted;
+
+use freewheel_units::{Blocks, Lbn, Op, SimTime};
+
+pub use crate::spec::policy::LINUX_SCHEDULERS;
+pub use block_layer::BlockLayer;
+
+/// A read or write on its way to a drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IoRequest {
+    /// Read or write.
+    pub op: Op,
+    /// First block.
+    pub start: Lbn,
+    /// Number of blocks.
+    pub blocks: u32,
+    /// Force unit access.
+    pub fua: bool,
+    /// Unique and ascending in order of arrival.
+    pub sequence: u64,
+    /// When it arrived.
+    pub arrival: SimTime,
+    /// When the scheduler received it.
+    pub queued: SimTime,
+}
+
+impl IoRequest {
+    /// The block behind it.
+    pub fn end(&self) -> Lbn {
+        self.start + Blocks::new(self.blocks.into())
+    }
+
+    /// Whether somebody waits for it: reads and writes with FUA.
+    pub fn is_sync(&self) -> bool {
+        self.op == Op::Read || self.fua
+    }
+}
+
+/// A request that has joined waiting ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Merged {
+    /// Sequence of the request that all are now.
+    pub into: u64,
+    /// A second waiting request that the new one has joined to it.
+    pub absorbed: Option<u64>,
+}
+
+/// A scheduler with its waiting requests.
+pub trait IoScheduler: Send {
+    /// Joins a new request with a waiting one, if the scheduler's rules allow it.
+    fn merge(&mut self, request: &IoRequest) -> Option<Merged>;
+
+    /// Takes a request that has not joined another.
+    fn insert(&mut self, now: SimTime, request: IoRequest);
+
+    /// Takes the next request out for a drive with room; None when none waits or all are kept back.
+    fn dispatch(&mut self, now: SimTime) -> Option<IoRequest>;
+
+    /// The drive has completed a request, which was dispatched at `dispatched`.
+    fn completed(&mut self, now: SimTime, request: &IoRequest, dispatched: SimTime);
+
+    /// When a request may be dispatched that is kept back now, if nothing happens before.
+    fn wakes_at(&self) -> Option<SimTime> {
+        None
+    }
+}
