@@ -327,6 +327,7 @@ fn config(options: &StudyOptions, order: RequestOrder) -> SimConfig {
     SimConfig {
         seed: options.seed,
         drive: options.drive.clone(),
+        scale: Default::default(),
         zero_latency: None,
         scheduler,
         electronics: options.electronics,

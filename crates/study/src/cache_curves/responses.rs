@@ -59,6 +59,7 @@ fn config(options: &CacheCurvesOptions, cache: CacheConfig) -> SimConfig {
     SimConfig {
         seed: options.seed,
         drive: options.drive.clone(),
+        scale: Default::default(),
         zero_latency: None,
         scheduler: PolicySpec::Fcfs,
         electronics: options.electronics,
