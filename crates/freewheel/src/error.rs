@@ -152,7 +152,7 @@ pub enum ErrorKind {
     NoCountedReads,
     /// A drive cannot be scaled by a factor.
     ScaleFactor {
-        /// Which of the four, as in [`Scaling`](crate::Scaling).
+        /// Which of the five, as in [`Scaling`](crate::Scaling).
         name: &'static str,
     },
     /// The parameters of DiskSim make no drive.
@@ -274,6 +274,7 @@ fn config(error: &ConfigError) -> ErrorKind {
         | ConfigError::Measured { .. }
         | ConfigError::PredictiveScheduler { .. }
         | ConfigError::QueueDepth { .. }
+        | ConfigError::Scale { .. }
         | ConfigError::Workload { .. } => ErrorKind::ExperimentValue,
         ConfigError::NoTiming { .. } => ErrorKind::NoTiming,
         ConfigError::Drive(error) => drive(error),

@@ -18,7 +18,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("live", &["units", "model", "freeblock", "host", "nbd", "sim"]),
     ("extract", &["units", "model", "trace", "sim"]),
     ("study", &["units", "model", "freeblock", "trace", "sim"]),
-    ("reproduce", &["units", "model", "freeblock", "host", "sim", "study"]),
+    ("reproduce", &["units", "model", "freeblock", "host", "trace", "sim", "study"]),
     ("report", &["units", "model", "freeblock", "trace", "sim", "extract", "study", "reproduce"]),
     (
         "freewheel",

@@ -24,6 +24,19 @@ mod recordings;
 mod row;
 mod sizes;
 mod sustained;
+mod tr03;
+mod tr03_arms;
+mod tr03_buffers;
+mod tr03_caches;
+mod tr03_deviations;
+mod tr03_fits;
+mod tr03_measure;
+mod tr03_prefetch;
+mod tr03_summary;
+mod tr03_system;
+mod tr03_tables;
+mod tr03_traces;
+mod tr03_years;
 
 use std::path::PathBuf;
 
@@ -214,6 +227,132 @@ pub const CLAIMS: &[Claim] = &[
         setting: "random 8 KB, FCFS but where the row says otherwise, blocks of the usual size; Atlas 10K, whole rounds",
         run: beyond_ends::ends,
     },
+    Claim {
+        id: "tr03.tab2",
+        title: "Read caching",
+        setting: "two systems, Ultrastar 73LZX; 8 MB a disk, and 1 % of the storage used, against 512 KB; prefetching off",
+        run: tr03_tables::tab2,
+    },
+    Claim {
+        id: "tr03.tab3",
+        title: "Prefetching with reads that miss",
+        setting: "two systems, Ultrastar 73LZX; fetch units of 64 KB, read-ahead of 32 KB, conditional sequential prefetch, against none",
+        run: tr03_prefetch::tab3,
+    },
+    Claim {
+        id: "tr03.tab4",
+        title: "Prefetching in time that is lost",
+        setting: "two systems, Ultrastar 73LZX; reading on to 128 KB in idle time, free blocks, just-in-time seeks, on top of table 3",
+        run: tr03_prefetch::tab4,
+    },
+    Claim {
+        id: "tr03.tab5",
+        title: "Prefetching of both kinds",
+        setting: "two systems, Ultrastar 73LZX; table 3 with idle reading and free blocks, against no prefetching",
+        run: tr03_prefetch::tab5,
+    },
+    Claim {
+        id: "tr03.tab6",
+        title: "Write buffering",
+        setting: "two systems, Ultrastar 73LZX; 4 MB for 30 s, and 0.1 % of the storage used for an hour, against write-through",
+        run: tr03_tables::tab6,
+    },
+    Claim {
+        id: "tr03.tab7",
+        title: "Scheduling of the arm",
+        setting: "two systems, Ultrastar 73LZX; ASATF with age factor 0.01 against FCFS, both at depth 8",
+        run: tr03_tables::tab7,
+    },
+    Claim {
+        id: "tr03.tab8",
+        title: "Depth of the queue",
+        setting: "two systems, Ultrastar 73LZX; 1 to 16 requests in the storage system, ASATF",
+        run: tr03_tables::tab8,
+    },
+    Claim {
+        id: "tr03.tab9",
+        title: "Striping over four disks",
+        setting: "two systems, Ultrastar 73LZX; stripe unit of 2 MB, against one disk",
+        run: tr03_tables::tab9,
+    },
+    Claim {
+        id: "tr03.tab10",
+        title: "Every optimisation by itself",
+        setting: "two systems, Ultrastar 73LZX; each base without one technique and with it",
+        run: tr03_summary::tab10,
+    },
+    Claim {
+        id: "tr03.tab11",
+        title: "A year of better disks",
+        setting: "two systems, Ultrastar 73LZX; seek times -8 %, speed +9 %, linear density +21 %, track density +24 %, alone and together",
+        run: tr03_years::tab11,
+    },
+    Claim {
+        id: "tr03.tabA3",
+        title: "Larger disks",
+        setting: "two systems, Ultrastar 73LZX; 2 to 8 times the surfaces, data on the outer cylinders",
+        run: tr03_years::tab_a3,
+    },
+    Claim {
+        id: "tr03.fig24",
+        title: "Seeks and rotational latency against the advertised ones",
+        setting: "two systems, Ultrastar 73LZX; means over disk requests",
+        run: tr03_years::fig24,
+    },
+    Claim {
+        id: "tr03.fig4",
+        title: "Read misses by cache size",
+        setting: "two systems, Ultrastar 73LZX; 512 KB to 32 MB, 0.06 to 8 % of the storage used, blocks of 512 B to 16 KB; prefetching off",
+        run: tr03_caches::fig4,
+    },
+    Claim {
+        id: "tr03.fig8",
+        title: "Cache size when data are prefetched",
+        setting: "two systems, Ultrastar 73LZX; few resources, 512 KB to 32 MB",
+        run: tr03_caches::fig8,
+    },
+    Claim {
+        id: "tr03.fig9",
+        title: "Write bursts",
+        setting: "two systems, Ultrastar 73LZX; destaging at once, buffers by size and by share of the storage used",
+        run: tr03_buffers::fig9,
+    },
+    Claim {
+        id: "tr03.fig10",
+        title: "Repeated writes",
+        setting: "two systems, Ultrastar 73LZX; many resources, destaging when full alone, buffers by share of the storage used",
+        run: tr03_buffers::fig10,
+    },
+    Claim {
+        id: "tr03.fig11",
+        title: "Marks and age of a write buffer",
+        setting: "two systems, Ultrastar 73LZX; many resources, highMark 0.2 to 1, lowMark 0.2, ages of 30 s to no limit",
+        run: tr03_buffers::fig11,
+    },
+    Claim {
+        id: "tr03.fig14",
+        title: "The age factor of ASATF",
+        setting: "two systems, Ultrastar 73LZX; W from 0 to 10, depth 8",
+        run: tr03_arms::fig14,
+    },
+    Claim {
+        id: "tr03.fig15",
+        title: "Stripe units and numbers of disks",
+        setting: "two systems, Ultrastar 73LZX; units of 64 KB to 512 MB over 4 disks; 1 to 8 disks with a unit of 2 MB",
+        run: tr03_arms::fig15,
+    },
+    Claim {
+        id: "tr03.fig25",
+        title: "What responses are made of",
+        setting: "two systems, Ultrastar 73LZX; the bases as they are",
+        run: tr03_arms::fig25,
+    },
+    Claim {
+        id: "tr03.fits",
+        title: "Curves through years of better disks",
+        setting: "two systems, Ultrastar 73LZX; many resources, half a year to five years, Levenberg-Marquardt",
+        run: tr03_years::fits,
+    },
 ];
 
 /// How much work to spend, and where things are.
@@ -263,6 +402,11 @@ impl Context<'_> {
     /// A recorded trace. Err says where it was looked for, and the way out.
     fn recording(&self, name: &str) -> Result<PathBuf, String> {
         recordings::recording(name, self.options.recordings.as_deref())
+    }
+
+    /// A public trace. Err says where it was looked for, and the way out.
+    fn public_trace(&self, file: &str) -> Result<PathBuf, String> {
+        recordings::public_trace(file, self.options.recordings.as_deref())
     }
 
     /// A number of the paper with a band of `tolerance` on either side.

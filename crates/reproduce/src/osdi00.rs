@@ -55,6 +55,7 @@ fn experiment(context: &Context<'_>, setting: &Setting) -> Result<Experiment, Co
     Experiment::new(SimConfig {
         seed: context.options.seed,
         drive: setting.drive.into(),
+        scale: Default::default(),
         zero_latency: None,
         scheduler: setting.policy,
         // The paper's drives are DiskSim's with their cache off and no overheads.

@@ -115,6 +115,7 @@ pub(super) fn transactions(mpl: u32, sizes: SizeDistribution, seed: u64) -> SimC
     SimConfig {
         seed,
         drive: "atlas10k".into(),
+        scale: Default::default(),
         zero_latency: None,
         scheduler: PolicySpec::Fcfs,
         // As in the figures of section 3: no cache, no overheads.

@@ -1,15 +1,27 @@
-//! Where the recorded traces are, from any folder in which the program runs.
+//! Where traces are, from any folder in which the program runs: the recorded ones, and public ones that may
+//! not be redistributed.
 
 use std::path::{Path, PathBuf};
 
 /// Folder of the recorded traces within the repository.
-const WITHIN: &str = "data/recorded";
+const RECORDED: &str = "data/recorded";
+
+/// Folder of public traces beside the repository.
+const PUBLIC: &str = "../shared/data/traces";
 
 /// A recorded trace. Err says where it was looked for, and the way out.
 pub(super) fn recording(name: &str, folder: Option<&Path>) -> Result<PathBuf, String> {
-    let file = format!("{name}.csv.zst");
-    let folders = folder.map_or_else(folders, |folder| vec![folder.into()]);
-    let found = folders.iter().map(|folder| folder.join(&file)).find(|path| path.exists());
+    find(&format!("{name}.csv.zst"), RECORDED, folder)
+}
+
+/// The file of a public trace. Err says where it was looked for, and the way out.
+pub(super) fn public_trace(file: &str, folder: Option<&Path>) -> Result<PathBuf, String> {
+    find(file, PUBLIC, folder)
+}
+
+fn find(file: &str, within: &str, folder: Option<&Path>) -> Result<PathBuf, String> {
+    let folders = folder.map_or_else(|| folders(within), |folder| vec![folder.into()]);
+    let found = folders.iter().map(|folder| folder.join(file)).find(|path| path.exists());
     found.ok_or_else(|| {
         let places: Vec<String> =
             folders.iter().map(|folder| folder.display().to_string()).collect();
@@ -22,19 +34,19 @@ pub(super) fn recording(name: &str, folder: Option<&Path>) -> Result<PathBuf, St
 
 /// The repository's folder: that of the program first, with the folders above it, then where the program
 /// was built, then the current folder with those above it.
-fn folders() -> Vec<PathBuf> {
+fn folders(within: &str) -> Vec<PathBuf> {
     let program = std::env::current_exe().unwrap_or_default();
     let current = std::env::current_dir().unwrap_or_default();
     let starts = [program.as_path(), Path::new(env!("CARGO_MANIFEST_DIR")), &current];
     let above = starts.iter().flat_map(|start| start.ancestors());
     let mut folders: Vec<PathBuf> = Vec::new();
-    for folder in above.map(|folder| folder.join(WITHIN)) {
+    for folder in above.map(|folder| folder.join(within)) {
         if folder.is_dir() && !folders.contains(&folder) {
             folders.push(folder);
         }
     }
     if folders.is_empty() {
-        folders.push(WITHIN.into());
+        folders.push(within.into());
     }
     folders
 }
@@ -53,6 +65,8 @@ mod tests {
     fn a_missing_recording_says_where_it_was_looked_for_and_the_way_out() {
         let folder = tempfile::tempdir().unwrap();
         let error = recording("pgbench-ext4", Some(folder.path())).unwrap_err();
+        let public = public_trace("pgbench-ext4.csv.zst", Some(folder.path())).unwrap_err();
+        assert_eq!(public, error);
         assert!(error.contains(&folder.path().display().to_string()), "{error}");
         assert!(error.contains("--recordings"), "{error}");
     }

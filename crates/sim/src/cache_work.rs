@@ -41,6 +41,39 @@ pub struct CacheWork {
     pub write_service_ns: u64,
     /// The same of reading on in idle time.
     pub opportunistic_ns: u64,
+    /// Parts of `read_service_ns`.
+    pub read_head: ServiceParts,
+    /// Parts of `write_service_ns`.
+    pub write_head: ServiceParts,
+}
+
+/// Parts of head time; the rest of a service is command processing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct ServiceParts {
+    /// Moving the arm, changing heads, settling.
+    pub seek_ns: u64,
+    /// Rotational latency.
+    pub rotate_ns: u64,
+    /// Blocks under the head.
+    pub transfer_ns: u64,
+}
+
+impl ServiceParts {
+    fn and(self, other: Self) -> Self {
+        Self {
+            seek_ns: self.seek_ns + other.seek_ns,
+            rotate_ns: self.rotate_ns + other.rotate_ns,
+            transfer_ns: self.transfer_ns + other.transfer_ns,
+        }
+    }
+
+    fn since(self, before: &Self) -> Self {
+        Self {
+            seek_ns: self.seek_ns - before.seek_ns,
+            rotate_ns: self.rotate_ns - before.rotate_ns,
+            transfer_ns: self.transfer_ns - before.transfer_ns,
+        }
+    }
 }
 
 impl CacheWork {
@@ -65,6 +98,8 @@ impl CacheWork {
             read_service_ns: self.read_service_ns + other.read_service_ns,
             write_service_ns: self.write_service_ns + other.write_service_ns,
             opportunistic_ns: self.opportunistic_ns + other.opportunistic_ns,
+            read_head: self.read_head.and(other.read_head),
+            write_head: self.write_head.and(other.write_head),
         }
     }
 
@@ -90,6 +125,8 @@ impl CacheWork {
             read_service_ns: self.read_service_ns - before.read_service_ns,
             write_service_ns: self.write_service_ns - before.write_service_ns,
             opportunistic_ns: self.opportunistic_ns - before.opportunistic_ns,
+            read_head: self.read_head.since(&before.read_head),
+            write_head: self.write_head.since(&before.write_head),
         }
     }
 }

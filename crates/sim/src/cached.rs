@@ -30,18 +30,34 @@ use freewheel_model::sched::{Moment, Policy, Waiting};
 use freewheel_model::slab::Slab;
 use freewheel_units::{Blocks, Lbn, SimDuration, SimTime};
 
-use crate::cache_work::{CacheWork, PrefetchWork};
+use crate::cache_work::{CacheWork, PrefetchWork, ServiceParts};
 use crate::device::{Device, Work};
 
 /// Disk requests have numbers from here on: requests of the engine never come this far.
 const DISK_REQUESTS: u64 = 1 << 62;
 
+/// Head time with command processing, and its parts.
+#[derive(Debug, Clone, Copy, Default)]
+struct Service {
+    time: SimDuration,
+    parts: ServiceParts,
+}
+
+impl Service {
+    fn add(&mut self, served: &Served) {
+        self.time += served.overhead + served.head();
+        self.parts.seek_ns += served.seek.ns();
+        self.parts.rotate_ns += served.rotate.ns();
+        self.parts.transfer_ns += served.transfer.ns();
+    }
+}
+
 /// Head time by what it was spent on.
 #[derive(Debug, Clone, Copy, Default)]
 struct ServiceTimes {
-    read: SimDuration,
-    write: SimDuration,
-    opportunistic: SimDuration,
+    read: Service,
+    write: Service,
+    opportunistic: Service,
     /// Part of the time of reads.
     prefetch: SimDuration,
 }
@@ -317,11 +333,12 @@ impl<D: Device> CachedDevice<D> {
         let UnderWay { request, passed, in_gap } = under_way.expect("it was submitted");
         in_gap.into_iter().for_each(|blocks| self.cache.written_in_gap(blocks, self.now));
         let spent = done.served.overhead + done.served.head();
-        *match request.purpose {
+        match request.purpose {
             Purpose::Fetch | Purpose::ReadAhead => &mut self.service.read,
             Purpose::WriteThrough | Purpose::Destage => &mut self.service.write,
             Purpose::Opportunistic => &mut self.service.opportunistic,
-        } += spent;
+        }
+        .add(&done.served);
         self.service.prefetch += match request.purpose {
             Purpose::ReadAhead => spent,
             Purpose::Fetch => {
@@ -481,13 +498,15 @@ impl<D: Device> Device for CachedDevice<D> {
             prefetch: PrefetchWork::new(
                 &counts.prefetch,
                 self.service.prefetch.ns(),
-                self.service.opportunistic.ns(),
+                self.service.opportunistic.time.ns(),
             ),
             at_risk_max_bytes: bytes(buffered.at_risk_max),
             at_risk_byte_ns: buffered.at_risk_ns * u128::from(freewheel_units::BLOCK_BYTES),
-            read_service_ns: self.service.read.ns(),
-            write_service_ns: self.service.write.ns(),
-            opportunistic_ns: self.service.opportunistic.ns(),
+            read_service_ns: self.service.read.time.ns(),
+            write_service_ns: self.service.write.time.ns(),
+            opportunistic_ns: self.service.opportunistic.time.ns(),
+            read_head: self.service.read.parts,
+            write_head: self.service.write.parts,
         };
         Work { cache: Some(cache), ..self.inner.work(now) }
     }

@@ -7,6 +7,7 @@ mod host;
 mod measured;
 pub(crate) mod overrides;
 mod postmark;
+mod scale;
 mod sectors;
 mod workload;
 
@@ -34,6 +35,7 @@ pub(crate) use measured::check_measured;
 pub use overrides::key_and_value;
 pub(crate) use postmark::cleaning_options;
 pub use postmark::{PostmarkCleaner, PostmarkWorkload};
+pub use scale::ScaleConfig;
 pub(crate) use sectors::{check_sectors, sector};
 pub(crate) use workload::check_workload;
 pub use workload::{ThinkTimeDistribution, TraceWorkload, Workload, check_timing, open};
@@ -51,6 +53,9 @@ pub struct SimConfig {
     /// Name of a shipped drive, or path of a drive file, from the folder of the experiment.
     #[serde(default = "default_drive")]
     pub drive: String,
+    /// The drive as of another year, or another member of its family.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub scale: ScaleConfig,
     /// Overrides whether the drive has zero-latency access.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zero_latency: Option<bool>,
@@ -161,9 +166,9 @@ impl SimConfig {
         self.electronics && !spec.electronics.is_empty()
     }
 
-    /// The drive file with the overrides of the experiment.
+    /// The drive file, scaled, with the overrides of the experiment.
     pub(crate) fn drive_spec(&self) -> Result<DriveSpec, ConfigError> {
-        let mut spec = library::spec(&self.drive)?;
+        let mut spec = self.scale.apply(library::spec(&self.drive)?)?;
         if let Some(on) = self.zero_latency {
             spec.zero_latency = ByOp { read: on, write: on };
         }

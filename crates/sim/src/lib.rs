@@ -25,7 +25,7 @@ pub mod source;
 
 pub use arm_executor::{ArmExecutor, FreeTime, SeekErrors};
 pub use background::CONSERVATISM_MAX;
-pub use cache_work::{CacheWork, PrefetchWork, PrefetchWorth};
+pub use cache_work::{CacheWork, PrefetchWork, PrefetchWorth, ServiceParts};
 pub use completion::{Completion, Refusal, RefusedWrites};
 pub use config::HostConfig;
 pub use device::{Device, Mechanics, WholeDrive, Work};

@@ -2,10 +2,12 @@
 #![allow(missing_docs)]
 
 use freewheel_model::electronics::spec::SectorFormat;
-use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::config::{
+    CacheConfig, Experiment, OpportunisticConfig, PrefetchConfig, SimConfig,
+};
 use freewheel_sim::source::{Request, Source, SourceError};
-use freewheel_sim::{CacheWork, Completion, RunResult};
-use freewheel_units::{Blocks, Op, SimDuration, SimTime, VolumeBlock};
+use freewheel_sim::{CacheWork, Completion, RunResult, ServiceParts};
+use freewheel_units::{Blocks, Bytes, Op, SimDuration, SimTime, VolumeBlock};
 
 fn run(text: &str, overrides: &[&str]) -> (RunResult, Vec<Completion>) {
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).into()).collect();
@@ -48,6 +50,50 @@ fn a_cache_of_size_zero_changes_not_one_nanosecond() {
             let work = cached.cache.unwrap();
             assert_eq!((work.reads, work.writes), (work.read_misses, work.write_misses));
         }
+    }
+}
+
+/// Section 4 of tr03, technique by technique.
+#[test]
+fn the_two_systems_of_tr03_have_what_its_tables_say() {
+    let poor = CacheConfig::resource_poor();
+    let mib = |size: u64| Bytes::new(size << 20);
+    let idle = OpportunisticConfig {
+        read_ahead: Bytes::from_kib(128),
+        free_blocks: true,
+        just_in_time_seek: false,
+    };
+    assert_eq!((poor.size, poor.prefetch_buffer, poor.queue_depth), (mib(8), None, 8));
+    assert_eq!(poor.prefetch, PrefetchConfig::ReadAhead { amount: Bytes::from_kib(32) });
+    let rich = CacheConfig::resource_rich(Bytes::new(4_096_000_000));
+    assert_eq!((rich.size, rich.prefetch_buffer), (Bytes::new(40_960_000), Some(mib(8))));
+    assert_eq!(rich.prefetch, PrefetchConfig::conditional(Bytes::from_kib(8)));
+    assert_eq!([poor.opportunistic, rich.opportunistic], [idle; 2]);
+    let [few, many] = [poor, rich].map(|cache| cache.write_buffer.unwrap());
+    assert_eq!((few.size, few.max_age), (mib(4), Some(SimDuration::from_secs(30))));
+    assert_eq!(
+        (many.size, many.max_age),
+        (Bytes::new(4_096_000), Some(SimDuration::from_secs(3600)))
+    );
+    for buffer in [few, many] {
+        assert_eq!((buffer.low_mark, buffer.high_mark, buffer.volatile), (0.2, 0.8, false));
+    }
+}
+
+#[test]
+fn the_two_systems_of_tr03_make_random_requests_faster() {
+    let mean = |cache: Option<CacheConfig>| {
+        let mut config = SimConfig::parse(CLOSED, "test", &["electronics=false".into()]).unwrap();
+        config.cache = cache;
+        Experiment::new(config).unwrap().run().unwrap().response.mean_ns
+    };
+    let (poor, rich) =
+        (CacheConfig::resource_poor(), CacheConfig::resource_rich(Bytes::new(9_100_000_000)));
+    let bare = mean(None);
+    // Two of five are writes, which the buffers answer at once as long as they have room.
+    for system in [poor, rich] {
+        let share = mean(Some(system)) / bare;
+        assert!((0.3..0.98).contains(&share), "{share}");
     }
 }
 
@@ -95,6 +141,18 @@ fn serve(requests: &[(Op, u64)], overrides: &[&str]) -> (CacheWork, RunResult) {
     let result = experiment.run_source(&mut client, Vec::new(), &mut |_| ()).unwrap();
     assert_eq!(result.requests, requests.len() as u64, "every request is answered");
     (result.cache.unwrap(), result)
+}
+
+#[test]
+fn parts_of_service_add_up_over_reads_and_writes_to_the_time_of_the_head() {
+    let (result, _) = run(CLOSED, &["cache.size=1MiB", "electronics=false"]);
+    let work = result.cache.unwrap();
+    let total = |parts: ServiceParts| parts.seek_ns + parts.rotate_ns + parts.transfer_ns;
+    assert_eq!(total(work.read_head), work.read_service_ns);
+    assert_eq!(total(work.write_head), work.write_service_ns);
+    let seeks = u128::from(work.read_head.seek_ns + work.write_head.seek_ns);
+    assert_eq!(seeks, result.head_time.seek_ns);
+    assert!(work.read_head.rotate_ns > 0 && work.write_head.transfer_ns > 0);
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use freewheel_model::sched::PolicySpec;
-use freewheel_sim::config::{ArrayConfig, ConfigError, SimConfig, TraceWorkload, Workload};
+use freewheel_sim::config::{
+    ArrayConfig, ConfigError, ScaleConfig, SimConfig, TraceWorkload, Workload,
+};
 use freewheel_sim::source::{PlacementError, REPLAY_WINDOW};
 use freewheel_trace::{Record, TraceReader};
 
@@ -44,6 +46,7 @@ pub(crate) fn trace_on_drive(
     SimConfig {
         seed,
         drive: drive.into(),
+        scale: ScaleConfig::default(),
         zero_latency: None,
         scheduler: PolicySpec::Fcfs,
         electronics,

@@ -115,3 +115,17 @@ fn a_scaling_that_says_nothing_or_nonsense_is_wrong_use() {
         assert_eq!((ran.code, &*ran.stdout), (2, ""), "{wrong:?}: {}", ran.stderr);
     }
 }
+
+/// tr03 section 3.3: members of 9.1, 18.3, 36.7 and 73.4 GB differ in their platters. The shipped one holds
+/// 2 % more than it promises.
+#[test]
+fn the_family_of_the_drive_of_tr03_follows_from_its_surfaces() {
+    for (factor, surfaces, gigabytes) in [("0.25", 2, 9.1), ("0.5", 3, 18.3), ("2", 12, 73.4)] {
+        let member = scaled(&["ultrastar73lzx", "--surfaces", factor]);
+        assert_eq!(member["scaled"]["drive"]["surfaces"], surfaces);
+        let bytes = member["scaled"]["drive"]["capacity_bytes"].as_f64().unwrap();
+        assert_close(bytes / 1e9, gigabytes, 0.03);
+        assert_close(ratio(&member, "/mean_seek_read_ns"), 1.0, 1e-9);
+        assert_close(ratio(&member, "/outer_sustained_bytes_per_second"), 1.0, 0.02);
+    }
+}

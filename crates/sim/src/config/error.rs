@@ -73,6 +73,12 @@ pub enum ConfigError {
         /// As given.
         depth: u32,
     },
+    /// The drive cannot be scaled so.
+    #[error("scale: {message}")]
+    Scale {
+        /// Key, value and what is allowed.
+        message: String,
+    },
     /// `warm_up` or `slices` does not fit.
     #[error("{message}")]
     Measured {

@@ -17,17 +17,18 @@ use crate::{file, number, output};
 ///
 /// Seek times, speed of rotation, linear density and track density each by a factor, or all of them
 /// by years of change at the rates of IBM's server disks up to 2003. A factor that is given takes
-/// the place of the one that the years make. Skews are chosen anew so that no revolution is lost;
-/// electronics stay as they are. The drive file goes to stdout or to a file, what has changed to
-/// stderr.
+/// the place of the one that the years make. With other surfaces the drive becomes a larger or smaller
+/// one of its family. Skews are chosen anew so that no revolution is lost; electronics stay as they are.
+/// The drive file goes to stdout or to a file, what has changed to stderr.
 #[derive(Args)]
 #[command(group = ArgGroup::new("dimension").required(true).multiple(true).args(
-    ["years", "seek", "rpm", "linear_density", "track_density"],
+    ["years", "seek", "rpm", "linear_density", "track_density", "surfaces"],
 ))]
 #[command(after_help = "\
 Examples:
   freewheel drive scale atlas10k --years 5 -o atlas10k+5y.toml
   freewheel drive scale atlas10k --rpm 15000rpm --seek 0.8 --name fast -o fast.toml
+  freewheel drive scale ultrastar73lzx --surfaces 2 --name ultrastar73lzx-73gb
   freewheel drive scale atlas10k --years 5 --seek 1 --rpm 1 --json")]
 pub struct ScaleArgs {
     /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file
@@ -59,6 +60,9 @@ pub struct ScaleArgs {
     /// Tracks on the same breadth, times this
     #[arg(long, value_name = "FACTOR", value_parser = crate::verbs::decimal)]
     track_density: Option<f64>,
+    /// Surfaces, times this; a part of a surface ends the data before the innermost cylinders
+    #[arg(long, value_name = "FACTOR", value_parser = crate::verbs::decimal)]
+    surfaces: Option<f64>,
     /// The drive file to write instead of stdout; what is there already is not written over
     #[arg(short, long, value_name = "F.toml")]
     output: Option<PathBuf>,
@@ -176,6 +180,7 @@ impl ScaleArgs {
             rpm: rpm.unwrap_or(years.rpm),
             linear_density: self.linear_density.unwrap_or(years.linear_density),
             track_density: self.track_density.unwrap_or(years.track_density),
+            surfaces: self.surfaces.unwrap_or(years.surfaces),
         }
     }
 
@@ -187,6 +192,7 @@ impl ScaleArgs {
             "seek" => self.seek.is_some(),
             "rpm" => self.rpm.is_some(),
             "linear-density" => self.linear_density.is_some(),
+            "surfaces" => self.surfaces.is_some(),
             _ => self.track_density.is_some(),
         };
         let help = match own {
@@ -198,7 +204,7 @@ impl ScaleArgs {
 
     /// The name given; or that of the years, when they say it all.
     fn new_name(&self, spec: &DriveSpec) -> Option<String> {
-        let factors = [self.seek, self.linear_density, self.track_density];
+        let factors = [self.seek, self.linear_density, self.track_density, self.surfaces];
         let rates =
             [self.seek_rate, self.rpm_rate, self.linear_density_rate, self.track_density_rate];
         let only_years = self.rpm.is_none()
@@ -234,6 +240,7 @@ fn text(document: &Document) -> String {
     let ms = |value| number::ms(value);
     let rate = |value| number::rate(value);
     row("capacity", &|s| s.drive.capacity_bytes as f64, &|b| number::capacity(b as u64));
+    row("surfaces", &|s| s.drive.surfaces.into(), &|count| grouped(count as u64));
     row("cylinders", &|s| s.drive.cylinders.into(), &|count| grouped(count as u64));
     row("speed of rotation, rpm", &|s| s.drive.rotation_rpm, &|rpm| format!("{rpm:.0}"));
     row("mean seek, read", &|s| s.mean_seek_read_ns as f64, &ms);

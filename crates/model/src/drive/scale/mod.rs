@@ -1,4 +1,5 @@
-//! A drive as technology would make it: the four dimensions of tr03 section 5, each alone.
+//! A drive as technology would make it, in the four dimensions of tr03 section 5, each alone; and other
+//! members of its family, with another number of surfaces (section 3.3).
 //!
 //! Goals: any drive can be scaled; what a factor does not concern stays as it is, to the bit; a
 //! scaled drive is an ordinary drive file whose values say that they are derived.
@@ -11,6 +12,7 @@
 //! | `rpm` | speed of rotation | skews | section 5.1.2 |
 //! | `linear_density` | blocks a track | skews, spares, defects | section 5.2.1 |
 //! | `track_density` | cylinders, zones kept | seek distances, spares, defects, skews | section 5.2.2 |
+//! | `surfaces` | tracks a cylinder | capacity, spares, defects, skews | section 3.3 |
 //!
 //! What the paper leaves open is decided thus:
 //! - *Write settle, head switch and seek tolerance* go with `seek`. The paper's write curve holds
@@ -24,18 +26,23 @@
 //! - *Bands and spare units of cylinders* keep their number of cylinders, however dense the tracks
 //!   have become: so units stay whole bands at any factor. A seek over a band then takes less, and
 //!   skews that hide one follow.
+//! - *A factor that leaves a part of a surface* rounds the surfaces up. Data then end before the innermost
+//!   cylinders, so that capacity follows the factor. So 9.1 GB of six surfaces of 36.7 GB are the outer three
+//!   quarters of two surfaces.
 //! - *What the maker promises* is left out: a scaled drive has no data sheet. So is what belongs to the
 //!   measured one.
 
 mod curves;
 mod skews;
 mod sources;
+mod surfaces;
 mod zones;
 
 use freewheel_units::SimDuration;
 use serde::Serialize;
 use thiserror::Error;
 
+use self::surfaces::Surfaces;
 use super::error::BuildDriveError;
 use super::mechanics::Drive;
 use crate::spec::advertised::Advertised;
@@ -59,6 +66,8 @@ pub struct Scaling {
     pub linear_density: f64,
     /// Tracks on the same breadth.
     pub track_density: f64,
+    /// Surfaces with data.
+    pub surfaces: f64,
 }
 
 /// By what share each dimension changes in a year: 0.09 for 9 % more, -0.08 for 8 % less.
@@ -80,7 +89,7 @@ pub enum ScaleError {
     /// A factor that no drive is scaled by.
     #[error("the factor `{name}` is {factor}, but {FACTOR_MIN} to {FACTOR_MAX} are allowed")]
     Factor {
-        /// Which of the four.
+        /// Which of the five.
         name: &'static str,
         /// The value given.
         factor: f64,
@@ -110,7 +119,7 @@ impl Default for YearlyRates {
 impl Default for Scaling {
     /// Nothing changes.
     fn default() -> Self {
-        Self { seek: 1.0, rpm: 1.0, linear_density: 1.0, track_density: 1.0 }
+        Self { seek: 1.0, rpm: 1.0, linear_density: 1.0, track_density: 1.0, surfaces: 1.0 }
     }
 }
 
@@ -125,6 +134,7 @@ impl Scaling {
             rpm: factor(rates.rpm),
             linear_density: factor(rates.linear_density),
             track_density: factor(rates.track_density),
+            surfaces: 1.0,
         }
     }
 
@@ -143,11 +153,12 @@ impl Scaling {
         let switch = &mut scaled.electronics.read_write_switch;
         *switch = scale_time(*switch, self.seek);
         if let Some(zoned) = &mut scaled.zoned {
-            let capacity = self.linear_density * self.track_density;
+            let capacity = self.linear_density * self.track_density * self.surfaces;
             let conventional = f64::from(zoned.conventional_zones) * capacity;
             zoned.conventional_zones = conventional as u32;
         }
         scaled.cylinders = zones::scale_count(spec.cylinders, self.track_density);
+        scaled.surfaces = Surfaces::of(spec.surfaces, self.surfaces).count;
         scaled.zones = zones::scale(spec, self);
         // A scaled drive was never made, advertised or measured.
         if *self != Self::default() {
@@ -170,18 +181,19 @@ impl Scaling {
         Ok(())
     }
 
-    fn named(&self) -> [(&'static str, f64); 4] {
+    fn named(&self) -> [(&'static str, f64); 5] {
         [
             ("seek", self.seek),
             ("rpm", self.rpm),
             ("linear-density", self.linear_density),
             ("track-density", self.track_density),
+            ("surfaces", self.surfaces),
         ]
     }
 
     /// Whether sectors get other places than they had.
     fn moves_sectors(&self) -> bool {
-        self.linear_density != 1.0 || self.track_density != 1.0
+        self.linear_density != 1.0 || self.track_density != 1.0 || self.surfaces != 1.0
     }
 
     fn seek_spec(&self, spec: &DriveSpec) -> Result<SeekSpec, BuildDriveError> {
@@ -210,7 +222,7 @@ mod tests {
     #[test]
     fn a_year_is_the_rates_of_table_11_and_ten_years_are_ten_of_them() {
         let year = Scaling::by_years(1.0, &YearlyRates::default());
-        assert_eq!(year.named().map(|(_, factor)| factor), [0.92, 1.09, 1.21, 1.24]);
+        assert_eq!(year.named().map(|(_, factor)| factor), [0.92, 1.09, 1.21, 1.24, 1.0]);
         let ten = Scaling::by_years(10.0, &YearlyRates::default());
         for ((_, one), (name, ten)) in year.named().into_iter().zip(ten.named()) {
             assert!((ten / one.powi(10) - 1.0).abs() < 1e-12, "{name}: {ten}");

@@ -30,10 +30,10 @@ impl Switch {
 }
 
 impl Switches {
-    fn of(spec: &DriveSpec, zone: &ZoneSpec) -> Self {
-        let several = spec.surfaces > 1;
+    fn of(surfaces: u32, mapping: Mapping, zone: &ZoneSpec) -> Self {
+        let several = surfaces > 1;
         let in_place = Switch::over(0, true);
-        match spec.mapping {
+        match mapping {
             Mapping::Cylinder => {
                 Self { track: in_place, cylinder: Switch::over(1, several), band: None }
             }
@@ -45,7 +45,7 @@ impl Switches {
                 let to_start = !turns && several;
                 let back = if to_start { widths(zone, cylinders).map(|w| w - 1) } else { [0; 2] };
                 // After an even number of surfaces the head is back where the band began.
-                let on = if turns && spec.surfaces.is_multiple_of(2) { cylinders } else { 1 };
+                let on = if turns && surfaces.is_multiple_of(2) { cylinders } else { 1 };
                 Self {
                     track: Switch { distances: back, changes_head: true },
                     cylinder: Switch::over(1, false),
@@ -89,7 +89,7 @@ impl Timing {
 ///
 /// A switch that takes longer than a turn loses its whole turns with any skew.
 ///
-/// `spec` has the same zones as they were before.
+/// `spec` has the same zones as they were before, and perhaps more of them inwards.
 pub fn choose(
     scaled: &mut DriveSpec,
     scaling: &Scaling,
@@ -98,6 +98,7 @@ pub fn choose(
     built: &Drive,
 ) {
     let resectored = scaling.linear_density != 1.0;
+    let surfaces_max = spec.surfaces.max(scaled.surfaces);
     for (old, zone) in spec.zones.iter().zip(&mut scaled.zones) {
         let sectors = zone.blocks_per_track;
         let scale = |skew: Turn, before: Switch, after: Switch| {
@@ -107,7 +108,10 @@ pub fn choose(
             }
             skew_after(skew, before, after, sectors)
         };
-        let (before, after) = (Switches::of(spec, old), Switches::of(spec, zone));
+        let mut before = Switches::of(spec.surfaces, spec.mapping, old);
+        // On one surface a track skew hides nothing: what it would have hidden on several keeps its margin.
+        before.track = Switches::of(surfaces_max, spec.mapping, old).track;
+        let after = Switches::of(scaled.surfaces, spec.mapping, zone);
         zone.track_skew = scale(old.track_skew, before.track, after.track);
         zone.cylinder_skew = scale(old.cylinder_skew, before.cylinder, after.cylinder);
         if let (Some(before), Some(after)) = (before.band, after.band) {

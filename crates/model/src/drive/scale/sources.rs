@@ -12,7 +12,8 @@ type Part = (&'static str, f64, &'static str);
 
 /// Turns the name, the maker's name and the sources of the original into those of the scaled
 /// drive. Every key that was scaled, with all below it, gets one source: `derived: ...`; of the
-/// skews those do that changed. `original` has the same zones as they were before.
+/// skews those do that changed. `original` has the same zones as they were before, and perhaps
+/// more of them inwards.
 pub fn describe(scaled: &mut DriveSpec, scaling: &Scaling, original: &DriveSpec) {
     let changed: Vec<(&str, f64)> =
         scaling.named().into_iter().filter(|(_, factor)| *factor != 1.0).collect();
@@ -25,7 +26,11 @@ pub fn describe(scaled: &mut DriveSpec, scaling: &Scaling, original: &DriveSpec)
     if !scaled.model.ends_with(SCALED) {
         scaled.model += SCALED;
     }
-    replace(scaled, "model", format!("derived: {}'s, scaled (tr03 section 5)", original.name));
+    replace(
+        scaled,
+        "model",
+        format!("derived: {}'s, scaled (tr03 sections 3.3 and 5)", original.name),
+    );
     describe_values(scaled, &original.name, scaling);
     describe_skews(scaled, original);
 }
@@ -39,11 +44,13 @@ fn describe_values(scaled: &mut DriveSpec, original: &str, scaling: &Scaling) {
     let rpm = |what| (what, scaling.rpm, "5.1.2");
     let blocks = |what| (what, scaling.linear_density, "5.2.1");
     let tracks = |what| (what, scaling.track_density, "5.2.2");
+    let surfaces = |what| (what, scaling.surfaces, "3.3");
     let mut derive = |key: &str, parts: &[Part]| {
         if let Some(text) = derived(original, parts) {
             replace(scaled, key, text);
         }
     };
+    derive("surfaces", &[surfaces("number")]);
     // Section 5.1.1 speaks of seeks; the head switch goes with them by our assumption.
     derive("head_switch", &[seek("time, assumed to go with the seeks,")]);
     derive("seek", &[seek("times"), tracks("distances")]);
@@ -51,11 +58,14 @@ fn describe_values(scaled: &mut DriveSpec, original: &str, scaling: &Scaling) {
         derive("electronics.read_write_switch", &[seek("time, assumed to go with the seeks,")]);
     }
     if zoned {
-        derive("zoned.conventional_zones", &[blocks("number"), tracks("number")]);
+        derive(
+            "zoned.conventional_zones",
+            &[blocks("number"), tracks("number"), surfaces("number")],
+        );
     }
     derive("rotation_period", &[rpm("speed")]);
     derive("cylinders", &[tracks("number")]);
-    derive("zones", &[blocks("blocks a track"), tracks("cylinders")]);
+    derive("zones", &[blocks("blocks a track"), tracks("cylinders"), surfaces("blocks")]);
     scaled.sources.retain(|key, _| !is_below(key, "advertised") && !is_below(key, "measured_on"));
 }
 

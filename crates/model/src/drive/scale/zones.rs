@@ -1,24 +1,62 @@
 //! Zones with more tracks and more blocks on each.
 
 use super::Scaling;
+use super::surfaces::Surfaces;
 use crate::spec::drive::{DriveSpec, SpareUnit, ZoneSpec};
 
 /// The drive without the zones that are too narrow for a single new cylinder.
 pub fn without_lost(spec: &DriveSpec, scaling: &Scaling) -> DriveSpec {
     let mut kept = spec.clone();
-    kept.zones.retain(|zone| {
-        let [first, end] = edges(zone, scaling);
-        first < end
-    });
+    kept.zones.retain(|zone| has_cylinders(zone, scaling));
     kept
 }
 
-/// The zones at the same radii, each at least one cylinder wide; skews are left as they are.
+fn has_cylinders(zone: &ZoneSpec, scaling: &Scaling) -> bool {
+    let [first, end] = edges(zone, scaling);
+    first < end
+}
+
+/// Ends the zones at the cylinder at which this share of their blocks lies outwards. The zones left are the
+/// first of those of `spec`.
+fn keep_outer(spec: &DriveSpec, used_share: f64) -> DriveSpec {
+    if used_share == 1.0 {
+        return spec.clone();
+    }
+    let blocks = |zone: &ZoneSpec| cylinders(zone) as f64 * f64::from(zone.blocks_per_track);
+    let mut left = used_share * spec.zones.iter().map(blocks).sum::<f64>();
+    let mut kept = DriveSpec { zones: Vec::new(), ..spec.clone() };
+    for zone in &spec.zones {
+        let wanted = (left / f64::from(zone.blocks_per_track)).round() as u64;
+        let inside = wanted.min(cylinders(zone)) as u32;
+        if inside == 0 {
+            break;
+        }
+        left -= f64::from(inside) * f64::from(zone.blocks_per_track);
+        kept.zones.push(cut(spec, zone, inside));
+    }
+    kept
+}
+
+fn cylinders(zone: &ZoneSpec) -> u64 {
+    u64::from(zone.last_cylinder - zone.first_cylinder + 1)
+}
+
+/// The outermost cylinders of a zone, with their share of what it sets aside.
+fn cut(spec: &DriveSpec, zone: &ZoneSpec, inside: u32) -> ZoneSpec {
+    let last_cylinder = zone.first_cylinder + inside - 1;
+    let shorter = ZoneSpec { last_cylinder, ..zone.clone() };
+    with_shares(spec, zone, spec.surfaces, shorter)
+}
+
+/// The zones at the same radii, each at least one cylinder wide, as far as the surfaces hold data; skews
+/// are left as they are.
 pub fn scale(spec: &DriveSpec, scaling: &Scaling) -> Vec<ZoneSpec> {
     if !scaling.moves_sectors() {
         return spec.zones.clone();
     }
-    spec.zones.iter().map(|zone| scale_zone(spec, zone, scaling)).collect()
+    let outer = keep_outer(spec, Surfaces::of(spec.surfaces, scaling.surfaces).used_share);
+    let zones = outer.zones.iter().filter(|zone| has_cylinders(zone, scaling));
+    zones.map(|zone| scale_zone(spec, zone, scaling)).collect()
 }
 
 /// `count` times `factor`, to the nearest.
@@ -35,36 +73,43 @@ fn edges(zone: &ZoneSpec, scaling: &Scaling) -> [u32; 2] {
 
 fn scale_zone(spec: &DriveSpec, zone: &ZoneSpec, scaling: &Scaling) -> ZoneSpec {
     let [first_cylinder, end] = edges(zone, scaling);
-    let mut scaled = ZoneSpec {
+    let scaled = ZoneSpec {
         first_cylinder,
         last_cylinder: end - 1,
         blocks_per_track: scale_count(zone.blocks_per_track, scaling.linear_density),
-        slips: Vec::new(),
-        remaps: Vec::new(),
         ..zone.clone()
     };
-    let share = |blocks: u64, positions: fn(&DriveSpec, &ZoneSpec) -> u64| {
-        let (now, before) = (positions(spec, &scaled), positions(spec, zone));
+    let surfaces = Surfaces::of(spec.surfaces, scaling.surfaces).count;
+    with_shares(spec, zone, surfaces, scaled)
+}
+
+/// `scaled` with the share of spares and reserved blocks that `zone` has, and without defects.
+fn with_shares(spec: &DriveSpec, zone: &ZoneSpec, surfaces: u32, mut scaled: ZoneSpec) -> ZoneSpec {
+    let unit = spec.sparing.unit;
+    let share = |blocks: u64, positions: &dyn Fn(&ZoneSpec, u32) -> u64| {
+        let (now, before) = (positions(&scaled, surfaces), positions(zone, spec.surfaces));
         // Rounded down, so that at least as much is left for data.
         (u128::from(blocks) * u128::from(now) / u128::from(before)) as u64
     };
-    let (spares, reserved) =
-        (share(zone.spares, unit_blocks), share(zone.reserved_blocks, zone_blocks));
-    scaled.spares = spares;
-    scaled.reserved_blocks = reserved;
+    let spares = share(zone.spares, &|zone, surfaces| unit_blocks(unit, zone, surfaces));
+    let reserved = share(zone.reserved_blocks, &zone_blocks);
+    (scaled.spares, scaled.reserved_blocks) = (spares, reserved);
+    (scaled.slips, scaled.remaps) = (Vec::new(), Vec::new());
     scaled
 }
 
 /// Blocks on a zone, spares and all.
-fn zone_blocks(spec: &DriveSpec, zone: &ZoneSpec) -> u64 {
-    let cylinders = u64::from(zone.last_cylinder - zone.first_cylinder + 1);
-    cylinders * u64::from(spec.surfaces) * u64::from(zone.blocks_per_track)
+fn zone_blocks(zone: &ZoneSpec, surfaces: u32) -> u64 {
+    cylinders(zone) * u64::from(surfaces) * u64::from(zone.blocks_per_track)
 }
 
-/// Blocks of a sparing unit; units keep their number of tracks.
-fn unit_blocks(spec: &DriveSpec, zone: &ZoneSpec) -> u64 {
-    match spec.sparing.unit {
-        SpareUnit::Zone => zone_blocks(spec, zone),
-        _ => zone.blocks_per_track.into(),
+/// In proportion to the blocks of a sparing unit; units keep their number of cylinders.
+fn unit_blocks(unit: SpareUnit, zone: &ZoneSpec, surfaces: u32) -> u64 {
+    match unit {
+        SpareUnit::Zone => zone_blocks(zone, surfaces),
+        SpareUnit::Track => zone.blocks_per_track.into(),
+        SpareUnit::Cylinder | SpareUnit::CylinderRange(_) => {
+            u64::from(zone.blocks_per_track) * u64::from(surfaces)
+        }
     }
 }

@@ -1,0 +1,283 @@
+//! The Real Effect of I/O Optimizations and Disk Improvements (UCB/CSD-03-1263): systems on all
+//! stand-in traces, and rows of what comes out.
+//!
+//! Two base systems are changed in one thing at a time. Each trace has its own runs; a row's number is the
+//! mean over the traces, as tr03's is the mean over its classes, and its note has the traces one by one.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use freewheel_sim::config::ConfigError;
+use freewheel_study::figure::{Axes, Figure, Line};
+use freewheel_units::four_digits;
+use rayon::prelude::*;
+
+use super::tr03_deviations::with_known_deviation;
+use super::tr03_measure::{Measure, Measured, improvement, improvement_by_new, mean};
+use super::tr03_system::{Base, System};
+use super::tr03_traces::{Class, QUICK, STANDING_IN, TraceHere, traces};
+use super::{Context, HOLDS, Outcome, Row};
+
+/// A change of a system in front of a trace.
+type Change<'a> = Box<dyn Fn(&mut System, &TraceHere) + Sync + 'a>;
+
+/// A base system with a change.
+pub(super) struct Variant<'a> {
+    pub base: Base,
+    change: Change<'a>,
+}
+
+impl<'a> Variant<'a> {
+    pub fn new(base: Base, change: impl Fn(&mut System, &TraceHere) + Sync + 'a) -> Self {
+        Self { base, change: Box::new(change) }
+    }
+
+    pub fn unchanged(base: Base) -> Self {
+        Self::new(base, |_, _| {})
+    }
+}
+
+/// One system on every trace, in the order of the traces.
+pub(super) type Runs = Vec<Measured>;
+
+/// The traces of a claim.
+pub(super) struct Bench<'a> {
+    pub context: &'a Context<'a>,
+    pub traces: Vec<TraceHere>,
+}
+
+/// What the paper has, and what counts as reproduced.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Expected {
+    /// Least and largest number of the paper; the same for a single one.
+    pub paper: [f64; 2],
+    pub band: [f64; 2],
+}
+
+/// Runs a claim on the traces, or says which are missing.
+pub(super) fn with_traces(
+    context: &Context<'_>,
+    claim: impl Fn(&Bench<'_>) -> Result<Outcome, ConfigError>,
+) -> Result<Outcome, ConfigError> {
+    with_these(context, &|_| true, claim)
+}
+
+/// The same on those that stand for servers.
+pub(super) fn with_server_traces(
+    context: &Context<'_>,
+    claim: impl Fn(&Bench<'_>) -> Result<Outcome, ConfigError>,
+) -> Result<Outcome, ConfigError> {
+    with_these(context, &|class| class == Class::Server, claim)
+}
+
+fn with_these(
+    context: &Context<'_>,
+    is_wanted: &dyn Fn(Class) -> bool,
+    claim: impl Fn(&Bench<'_>) -> Result<Outcome, ConfigError>,
+) -> Result<Outcome, ConfigError> {
+    let traces = match traces(context, is_wanted)? {
+        Ok(traces) => traces,
+        Err(missing) => return Ok(missing),
+    };
+    let Outcome { rows, figures } = claim(&Bench { context, traces })?;
+    let rows = rows.into_iter().map(|row| with_known_deviation(row.standing_in(STANDING_IN)));
+    let rows: Vec<Row> = rows.collect();
+    let figures = if figures.is_empty() { points(&rows) } else { figures };
+    Ok(Outcome { rows, figures })
+}
+
+/// A table as points over the numbers of its rows, with the paper's numbers and the ends of the bands.
+fn points(rows: &[Row]) -> Vec<Figure> {
+    let (mut ours, mut papers) = (Vec::new(), Vec::new());
+    let (mut lows, mut highs) = (Vec::new(), Vec::new());
+    for (number, row) in rows.iter().enumerate().filter(|(_, row)| row.unit != HOLDS) {
+        let (x, Some([low, high])) = (number as f64 + 1.0, row.band) else { continue };
+        ours.push((x, row.ours));
+        papers.extend(row.paper.map(|paper| (x, paper)));
+        lows.push((x, low));
+        highs.push((x, high));
+    }
+    if ours.is_empty() {
+        return Vec::new();
+    }
+    let lines = vec![
+        dots("ours", ours),
+        dots("paper", papers),
+        line("band from", lows),
+        line("band to", highs),
+    ];
+    vec![self::lines("row of the table below", "value of the row", lines)]
+}
+
+impl Bench<'_> {
+    /// Runs every variant on every trace, on all cores.
+    pub fn run(&self, variants: &[Variant<'_>]) -> Result<Vec<Runs>, ConfigError> {
+        let jobs: Vec<(&Variant<'_>, &TraceHere)> = variants
+            .iter()
+            .flat_map(|variant| self.traces.iter().map(move |trace| (variant, trace)))
+            .collect();
+        let done = AtomicU64::new(0);
+        let run = |(variant, trace): &(&Variant<'_>, &TraceHere)| {
+            let mut system = System::new(variant.base, trace);
+            (variant.change)(&mut system, trace);
+            let experiment = system.experiment(trace, self.context.options.seed)?;
+            let measured = Measured::of(&experiment.run()?);
+            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+            (self.context.progress)(done, jobs.len() as u64);
+            Ok(measured)
+        };
+        // One at a time, for traces differ in how long they take.
+        let all: Vec<Measured> =
+            jobs.par_iter().with_max_len(1).map(run).collect::<Result<_, ConfigError>>()?;
+        Ok(all.chunks_exact(self.traces.len()).map(<[Measured]>::to_vec).collect())
+    }
+
+    /// The mean over the traces, with all of them in its note.
+    pub fn row(
+        &self,
+        quantity: &str,
+        unit: &'static str,
+        expected: Expected,
+        values: &[f64],
+    ) -> Row {
+        self.judged(self.measured(quantity, unit, values), expected)
+    }
+
+    /// The row with its band, and the paper's number or range; a short run's is another number without them.
+    fn judged(&self, row: Row, expected: Expected) -> Row {
+        let Expected { paper: [least, most], band } = expected;
+        if self.context.options.quick {
+            return row;
+        }
+        let row = row.within(band);
+        match least == most {
+            true => Row { paper: Some(least), ..row },
+            false => row.also(&format!("paper {} to {}", four_digits(least), four_digits(most))),
+        }
+    }
+
+    /// The same without a band.
+    pub fn measured(&self, quantity: &str, unit: &'static str, values: &[f64]) -> Row {
+        self.context.measured(&self.named(quantity), unit, mean(values)).noted(self.each(values))
+    }
+
+    /// A number of all traces together.
+    pub fn single(&self, quantity: &str, unit: &'static str, ours: f64) -> Row {
+        self.context.measured(&self.named(quantity), unit, ours)
+    }
+
+    /// The same with a band.
+    pub fn single_in(
+        &self,
+        quantity: &str,
+        unit: &'static str,
+        expected: Expected,
+        ours: f64,
+    ) -> Row {
+        self.judged(self.single(quantity, unit, ours), expected)
+    }
+
+    /// Something that must hold on every trace: that no value is below `least`.
+    pub fn holds_on_all(&self, quantity: &str, least: f64, values: &[f64]) -> Row {
+        let holds = values.iter().all(|&value| value.is_nan() || value >= least);
+        self.holds(quantity, holds).noted(self.each(values))
+    }
+
+    pub fn holds(&self, quantity: &str, truth: bool) -> Row {
+        match self.context.options.quick {
+            true => self.context.measured(&self.named(quantity), HOLDS, u8::from(truth).into()),
+            false => self.context.holds(quantity, truth),
+        }
+    }
+
+    /// A short run has one trace, so its numbers are others.
+    fn named(&self, quantity: &str) -> String {
+        match self.context.options.quick {
+            true => format!("{quantity}, {QUICK} alone"),
+            false => quantity.into(),
+        }
+    }
+
+    /// The traces with a value each.
+    pub fn each(&self, values: &[f64]) -> String {
+        let each = self.traces.iter().zip(values);
+        let each = each.map(|(trace, &value)| match value.is_nan() {
+            true => format!("{} none", trace.name),
+            false => format!("{} {}", trace.name, four_digits(value)),
+        });
+        each.collect::<Vec<String>>().join(", ")
+    }
+}
+
+/// Improvements below this in size are no harm: other requests meet other rotational positions.
+pub(super) const NO_WORSE: f64 = -1.0;
+
+/// What a table compares on one base: the system without and with a technique.
+pub(super) struct Compared<'a> {
+    pub bench: &'a Bench<'a>,
+    pub base: Base,
+    pub without: &'a Runs,
+    pub with: &'a Runs,
+}
+
+impl Compared<'_> {
+    pub fn gains(&self, of: Measure) -> Vec<f64> {
+        gains(self.without, self.with, of)
+    }
+
+    pub fn row(&self, quantity: &str, of: Measure, paper: [f64; 2], band: [f64; 2]) -> Row {
+        let quantity = format!("{}: {quantity}", self.base.name());
+        self.bench.row(&quantity, "%", Expected { paper, band }, &self.gains(of))
+    }
+
+    pub fn on_all(&self, quantity: &str, of: Measure, least: f64) -> Row {
+        let quantity = format!("{}: {quantity}", self.base.name());
+        self.bench.holds_on_all(&quantity, least, &self.gains(of))
+    }
+}
+
+/// Runs both bases without and with a technique; `rows` makes rows of each.
+pub(super) fn without_and_with(
+    bench: &Bench<'_>,
+    variants: impl Fn(Base) -> [Variant<'static>; 2],
+    rows: impl Fn(&Compared<'_>) -> Vec<Row>,
+) -> Result<Outcome, ConfigError> {
+    let variants: Vec<Variant<'_>> = Base::BOTH.into_iter().flat_map(variants).collect();
+    let runs = bench.run(&variants)?;
+    let pairs = Base::BOTH.into_iter().zip(runs.chunks_exact(2));
+    let rows = pairs.flat_map(|(base, pair)| {
+        rows(&Compared { bench, base, without: &pair[0], with: &pair[1] })
+    });
+    Ok(Outcome { rows: rows.collect(), figures: Vec::new() })
+}
+
+/// Improvement of each trace from `old` to `new`, in per cent.
+pub(super) fn gains(old: &Runs, new: &Runs, of: Measure) -> Vec<f64> {
+    old.iter().zip(new).map(|(old, new)| improvement(of(old), of(new))).collect()
+}
+
+/// The same over the new value, as in table 11.
+pub(super) fn gains_by_new(old: &Runs, new: &Runs, of: Measure) -> Vec<f64> {
+    old.iter().zip(new).map(|(old, new)| improvement_by_new(of(old), of(new))).collect()
+}
+
+pub(super) fn values(runs: &Runs, of: Measure) -> Vec<f64> {
+    runs.iter().map(of).collect()
+}
+
+pub(super) fn line(name: &str, points: Vec<(f64, f64)>) -> Line {
+    Line { name: name.into(), points, dots: false }
+}
+
+pub(super) fn dots(name: &str, points: Vec<(f64, f64)>) -> Line {
+    Line { name: name.into(), points, dots: true }
+}
+
+/// Lines over x, ours and the paper's, on a linear axis.
+pub(super) fn lines(x: &'static str, y: &'static str, lines: Vec<Line>) -> Figure {
+    Figure::lines(lines, Axes { x, y, log_x: false })
+}
+
+/// The same over powers of ten.
+pub(super) fn lines_log(x: &'static str, y: &'static str, lines: Vec<Line>) -> Figure {
+    Figure::lines(lines, Axes { x, y, log_x: true })
+}

@@ -1,0 +1,160 @@
+//! Arms of tr03: the age factor (figure 14), stripes (15, 16), and what responses are made of (25).
+
+use freewheel_model::sched::PolicySpec;
+use freewheel_sim::config::ConfigError;
+use freewheel_units::Bytes;
+
+use super::tr03::{Bench, Expected, Runs, Variant, line, lines_log, values, with_traces};
+use super::tr03_measure::{Measure, READ_RESPONSE, RESPONSE, WRITE_RESPONSE, improvement, mean};
+use super::tr03_system::Base;
+use super::{Context, Outcome, Row};
+
+/// Age factors; the paper finds no change below 0.03.
+const AGE_FACTORS: [f64; 8] = [0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 10.0];
+
+/// How many of them are at most 0.03.
+const FLAT: usize = 4;
+
+pub(super) fn fig14(context: &Context<'_>) -> Result<Outcome, ConfigError> {
+    with_traces(context, |bench| {
+        let (mut rows, mut figures) = (Vec::new(), Vec::new());
+        for base in Base::BOTH {
+            let of = |age_factor: f64| {
+                Variant::new(base, move |system, _| {
+                    system.scheduler = PolicySpec::Asatf { age_factor };
+                })
+            };
+            let runs = bench.run(&AGE_FACTORS.map(of))?;
+            let relative = relative_to(&runs[0], &runs, RESPONSE);
+            let most = relative[..FLAT].iter().map(|it| 100.0 * (it - 1.0).abs());
+            let quantity = format!("{}: response for W up to 0.03, away from W = 0", base.name());
+            let expected = Expected { paper: [0.0, 2.0], band: [0.0, 5.0] };
+            rows.push(bench.single_in(&quantity, "%", expected, most.fold(0.0, f64::max)));
+            let variation = |runs: &Runs| mean(&values(runs, |run| run.all.variation));
+            let variations: Vec<f64> = runs.iter().map(variation).collect();
+            let least =
+                (0..AGE_FACTORS.len()).min_by(|&a, &b| variations[a].total_cmp(&variations[b]));
+            let least = AGE_FACTORS[least.expect("there are some")];
+            let quantity = format!("{}: W with the least variation of responses", base.name());
+            rows.push(bench.single(&quantity, "", least));
+            let points = |of: &[f64]| -> Vec<(f64, f64)> {
+                AGE_FACTORS.iter().zip(of).skip(1).map(|(&x, &y)| (x, y)).collect()
+            };
+            figures.push(lines_log(
+                "age factor W",
+                "of that at W = 0, and coefficient of variation",
+                vec![line("response", points(&relative)), line("variation", points(&variations))],
+            ));
+        }
+        Ok(Outcome { rows, figures })
+    })
+}
+
+/// Mean over the traces of a number over that of the first runs, for each of `runs`.
+fn relative_to(first: &Runs, runs: &[Runs], of: Measure) -> Vec<f64> {
+    let relative = |runs: &Runs| {
+        let pairs = first.iter().zip(runs).filter(|(first, _)| of(first) > 0.0);
+        mean(&pairs.map(|(first, run)| of(run) / of(first)).collect::<Vec<f64>>())
+    };
+    runs.iter().map(relative).collect()
+}
+
+/// Stripe units in KiB, up to where most of a trace lies on one disk.
+const UNITS_KIB: [u64; 7] = [64, 256, 1024, 2048, 8192, 65_536, 524_288];
+
+/// Places of 2 MB and 64 MB among them.
+const CHOSEN: usize = 3;
+const LARGE: usize = 5;
+
+/// Disks of figure 16.
+const DISKS: [u32; 4] = [1, 2, 4, 8];
+
+pub(super) fn fig15(context: &Context<'_>) -> Result<Outcome, ConfigError> {
+    with_traces(context, |bench| {
+        let (mut rows, mut figures) = (Vec::new(), Vec::new());
+        for base in Base::BOTH {
+            let units = UNITS_KIB.map(|unit| {
+                Variant::new(base, move |system, _| {
+                    system.drives = 4;
+                    system.stripe_unit = Bytes::from_kib(unit);
+                })
+            });
+            let disks =
+                DISKS.map(|drives| Variant::new(base, move |system, _| system.drives = drives));
+            let runs = bench.run(&units.into_iter().chain(disks).collect::<Vec<_>>())?;
+            let (units, disks) = runs.split_at(UNITS_KIB.len());
+            rows.extend(unit_rows(bench, base, units));
+            rows.push(disks_row(bench, base, disks));
+            let of = |of| relative_to(&units[CHOSEN], units, of);
+            let points = |of: Vec<f64>| {
+                UNITS_KIB.iter().zip(of).map(|(&unit, y)| (unit as f64 / 1024.0, y)).collect()
+            };
+            figures.push(lines_log(
+                "stripe unit, MiB",
+                "response of that with 2 MiB",
+                vec![
+                    line("reads", points(of(READ_RESPONSE))),
+                    line("writes", points(of(WRITE_RESPONSE))),
+                ],
+            ));
+        }
+        Ok(Outcome { rows, figures })
+    })
+}
+
+fn unit_rows(bench: &Bench<'_>, base: Base, units: &[Runs]) -> [Row; 2] {
+    let reads = relative_to(&units[CHOSEN], units, READ_RESPONSE);
+    let best = reads.iter().copied().fold(f64::INFINITY, f64::min);
+    let above = |what: &str, ours: f64, band| {
+        let quantity = format!("{}: {what}", base.name());
+        bench.single_in(&quantity, "%", Expected { paper: [0.0, 5.0], band }, ours)
+    };
+    [
+        above(
+            "read response at a unit of 2 MB above the best",
+            100.0 * (1.0 / best - 1.0),
+            [0.0, 10.0],
+        ),
+        above(
+            "read response at a unit of 64 MB above 2 MB",
+            100.0 * (reads[LARGE] - 1.0),
+            [-10.0, 20.0],
+        ),
+    ]
+}
+
+fn disks_row(bench: &Bench<'_>, base: Base, disks: &[Runs]) -> Row {
+    let responses = relative_to(&disks[0], disks, READ_RESPONSE);
+    let of_eight = improvement(1.0, responses[2]) / improvement(1.0, responses[3]);
+    let quantity =
+        format!("{}: improvement of read response by 4 disks, of that by 8", base.name());
+    bench.single_in(
+        &quantity,
+        "%",
+        Expected { paper: [80.0, 100.0], band: [70.0, 110.0] },
+        100.0 * of_eight,
+    )
+}
+
+pub(super) fn fig25(context: &Context<'_>) -> Result<Outcome, ConfigError> {
+    with_traces(context, |bench| {
+        let runs = bench.run(&Base::BOTH.map(Variant::unchanged))?;
+        let parts: [(&str, Measure, [f64; 2], [f64; 2]); 7] = [
+            ("read response: rotation", |run| run.read_parts.rotate, [30.0, 40.0], [20.0, 50.0]),
+            ("read response: seek", |run| run.read_parts.seek, [25.0; 2], [15.0, 35.0]),
+            ("read response: transfer", |run| run.read_parts.transfer, [0.0, 5.0], [0.0, 10.0]),
+            ("read response: waiting", |run| run.read_parts.wait, [20.0, 45.0], [10.0, 60.0]),
+            ("write service: seek", |run| run.write_parts.seek, [45.0; 2], [30.0, 60.0]),
+            ("write service: rotation", |run| run.write_parts.rotate, [30.0, 40.0], [20.0, 50.0]),
+            ("write service: transfer", |run| run.write_parts.transfer, [10.0; 2], [5.0, 20.0]),
+        ];
+        let pairs = Base::BOTH.into_iter().zip(&runs);
+        let rows = pairs.flat_map(|(base, runs)| {
+            parts.map(|(what, of, paper, band)| {
+                let quantity = format!("{}: {what}", base.name());
+                bench.row(&quantity, "%", Expected { paper, band }, &values(runs, of))
+            })
+        });
+        Ok(Outcome { rows: rows.collect(), figures: Vec::new() })
+    })
+}

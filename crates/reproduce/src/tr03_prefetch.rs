@@ -1,0 +1,198 @@
+//! Tables of tr03 about prefetching: with reads that miss (3), in time that is lost (4), both (5).
+
+use freewheel_sim::config::{ConfigError, OpportunisticConfig, PrefetchConfig};
+use freewheel_units::Bytes;
+
+use super::tr03::{Bench, Compared, Expected, NO_WORSE, Runs, Variant, gains, with_traces};
+use super::tr03_measure::{READ_MISSES, READ_RESPONSE, READ_SERVICE, mean};
+use super::tr03_system::{Base, System};
+use super::tr03_traces::TraceHere;
+use super::{Context, Outcome, Row};
+
+/// What is prefetched with a read that misses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Nothing,
+    LargeFetchUnit,
+    ReadAhead,
+    Conditional,
+}
+
+impl Kind {
+    const ALL: [Self; 3] = [Self::LargeFetchUnit, Self::ReadAhead, Self::Conditional];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::LargeFetchUnit => "large fetch unit",
+            Self::ReadAhead => "read-ahead",
+            Self::Conditional => "conditional",
+        }
+    }
+
+    fn config(self, trace: &TraceHere) -> PrefetchConfig {
+        match self {
+            Self::Nothing => PrefetchConfig::Off,
+            Self::LargeFetchUnit => PrefetchConfig::LargeFetchUnit { unit: Bytes::from_kib(64) },
+            Self::ReadAhead => PrefetchConfig::ReadAhead { amount: Bytes::from_kib(32) },
+            Self::Conditional => System::conditional(trace.class),
+        }
+    }
+}
+
+/// Reading on in idle time alone, as tr03 limits it.
+const PREEMPTIBLE: OpportunisticConfig =
+    OpportunisticConfig { free_blocks: false, ..OpportunisticConfig::tr03() };
+
+/// Both opportunistic techniques of the bases.
+const FREE_BLOCKS: OpportunisticConfig = OpportunisticConfig::tr03();
+
+/// The head leaves late instead of reading free blocks.
+const JUST_IN_TIME: OpportunisticConfig =
+    OpportunisticConfig { just_in_time_seek: true, ..PREEMPTIBLE };
+
+const NO_IDLE_TIME: OpportunisticConfig =
+    OpportunisticConfig { read_ahead: Bytes::ZERO, free_blocks: false, just_in_time_seek: false };
+
+fn variant(base: Base, kind: Kind, opportunistic: OpportunisticConfig) -> Variant<'static> {
+    Variant::new(base, move |system, trace| {
+        system.cache.prefetch = kind.config(trace);
+        system.cache.opportunistic = opportunistic;
+    })
+}
+
+/// Runs one variant of each kind on each base, and `first` of each base before them.
+fn by_kind(
+    bench: &Bench<'_>,
+    of: impl Fn(Base) -> Vec<Variant<'static>>,
+    rows: impl Fn(Base, &[Runs]) -> Vec<Row>,
+) -> Result<Outcome, ConfigError> {
+    let variants: Vec<Variant<'_>> = Base::BOTH.into_iter().flat_map(of).collect();
+    let runs = bench.run(&variants)?;
+    let halves = Base::BOTH.into_iter().zip(runs.chunks_exact(variants.len() / 2));
+    let rows = halves.flat_map(|(base, runs)| rows(base, runs)).collect();
+    Ok(Outcome { rows, figures: Vec::new() })
+}
+
+/// Each kind with this in idle time, and before them a system that does not prefetch.
+fn against_nothing(base: Base, opportunistic: OpportunisticConfig) -> Vec<Variant<'static>> {
+    let kinds = Kind::ALL.map(|kind| variant(base, kind, opportunistic));
+    [variant(base, Kind::Nothing, NO_IDLE_TIME)].into_iter().chain(kinds).collect()
+}
+
+pub(super) fn tab3(context: &Context<'_>) -> Result<Outcome, ConfigError> {
+    with_traces(context, |bench| {
+        let of = |base| against_nothing(base, NO_IDLE_TIME);
+        by_kind(bench, of, |base, runs| {
+            let papers = match base {
+                Base::Poor => [[25.7, 39.3], [32.4, 44.5], [33.4, 49.6]],
+                Base::Rich => [[15.7, 39.3], [30.7, 47.7], [33.3, 53.7]],
+            };
+            against_nothing_rows(bench, base, runs, papers, [10.0, 65.0])
+        })
+    })
+}
+
+fn against_nothing_rows(
+    bench: &Bench<'_>,
+    base: Base,
+    runs: &[Runs],
+    papers: [[f64; 2]; 3],
+    band: [f64; 2],
+) -> Vec<Row> {
+    let (nothing, kinds) = runs.split_first().expect("a system without prefetching was run");
+    let row = |((kind, with), paper): ((Kind, &Runs), [f64; 2])| {
+        let compared = Compared { bench, base, without: nothing, with };
+        let row =
+            compared.row(&format!("{}, read response", kind.name()), READ_RESPONSE, paper, band);
+        let service = mean(&gains(nothing, with, READ_SERVICE));
+        let misses = bench.each(&gains(nothing, with, READ_MISSES));
+        row.also(&format!("read service {service:.1} %, misses fewer by {misses} %"))
+    };
+    Kind::ALL.into_iter().zip(kinds).zip(papers).map(row).collect()
+}
+
+pub(super) fn tab4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
+    with_traces(context, |bench| {
+        let steps = [NO_IDLE_TIME, PREEMPTIBLE, FREE_BLOCKS, JUST_IN_TIME];
+        let of = |base| {
+            let kinds = Kind::ALL.into_iter();
+            kinds.flat_map(|kind| steps.map(|step| variant(base, kind, step))).collect()
+        };
+        by_kind(bench, of, |base, runs| {
+            let kinds = Kind::ALL.into_iter().zip(runs.chunks_exact(steps.len()));
+            kinds.flat_map(|(kind, runs)| opportunistic_rows(bench, base, kind, runs)).collect()
+        })
+    })
+}
+
+/// Improvements of table 4 and table A-1 over what prefetches with misses alone: reading on in idle time,
+/// and free blocks as well.
+fn tables_4(base: Base, kind: Kind) -> [[f64; 2]; 2] {
+    match (base, kind) {
+        (Base::Poor, Kind::LargeFetchUnit) => [[3.95, 7.62], [6.64, 11.3]],
+        (Base::Poor, Kind::ReadAhead) => [[-0.203, 6.62], [11.2, 22.3]],
+        (Base::Poor, _) => [[-1.07, 2.91], [8.68, 18.2]],
+        (Base::Rich, Kind::LargeFetchUnit) => [[5.4, 15.2], [12.4, 18.7]],
+        (Base::Rich, Kind::ReadAhead) => [[2.46, 22.8], [20.9, 27.4]],
+        (Base::Rich, _) => [[-2.15, 19.6], [15.0, 22.6]],
+    }
+}
+
+fn opportunistic_rows(bench: &Bench<'_>, base: Base, kind: Kind, runs: &[Runs]) -> Vec<Row> {
+    let [with_misses, preemptible, free_blocks, just_in_time] = runs else {
+        unreachable!("every kind was run with each step")
+    };
+    let over = |with| Compared { bench, base, without: with_misses, with };
+    let named = |what: &str| format!("{}, {what}", kind.name());
+    let [idle, free] = tables_4(base, kind);
+    let band = [-3.0, 35.0];
+    let on_all = |what: &str, least: f64, from: &[f64], to: &[f64]| {
+        let differences: Vec<f64> = from.iter().zip(to).map(|(from, to)| to - from).collect();
+        let quantity = format!("{}: {}", base.name(), named(what));
+        bench.holds_on_all(&quantity, least, &differences)
+    };
+    let [response, more] = [over(preemptible), over(free_blocks)].map(|it| it.gains(READ_RESPONSE));
+    let service = [over(free_blocks), over(just_in_time)].map(|it| it.gains(READ_SERVICE));
+    vec![
+        over(preemptible).row(&named("idle reading, read response"), READ_RESPONSE, idle, band),
+        over(free_blocks).row(&named("and free blocks, read response"), READ_RESPONSE, free, band),
+        on_all("free blocks no worse than idle reading alone", NO_WORSE, &response, &more),
+        bench.row(
+            &format!("{}: {}", base.name(), named("just-in-time seeks, read service")),
+            "%",
+            Expected { paper: just_in_time_service(base, kind), band: [0.0, 60.0] },
+            &service[1],
+        ),
+    ]
+}
+
+/// Improvements of read service by all three techniques, over the paper's classes.
+fn just_in_time_service(base: Base, kind: Kind) -> [f64; 2] {
+    match (base, kind) {
+        (Base::Poor, Kind::LargeFetchUnit) => [15.6, 29.8],
+        (Base::Poor, Kind::ReadAhead) => [22.6, 34.5],
+        (Base::Poor, _) => [20.7, 27.4],
+        (Base::Rich, Kind::LargeFetchUnit) => [20.0, 32.9],
+        (Base::Rich, Kind::ReadAhead) => [34.4, 42.6],
+        (Base::Rich, _) => [25.1, 36.0],
+    }
+}
+
+pub(super) fn tab5(context: &Context<'_>) -> Result<Outcome, ConfigError> {
+    with_traces(context, |bench| {
+        let of = |base| against_nothing(base, FREE_BLOCKS);
+        by_kind(bench, of, |base, runs| {
+            let papers = match base {
+                Base::Poor => [[30.6, 44.3], [40.8, 51.7], [42.1, 54.2]],
+                Base::Rich => [[26.2, 50.1], [46.5, 61.8], [46.1, 64.6]],
+            };
+            against_nothing_rows(bench, base, runs, papers, [20.0, 70.0])
+        })
+    })
+}
+
+/// No prefetching, and that of the base.
+pub(super) fn prefetching(base: Base) -> [Variant<'static>; 2] {
+    [Variant::new(base, |system, _| system.without_prefetch()), Variant::unchanged(base)]
+}
