@@ -132,6 +132,10 @@ pub fn trace_help(kind: &ErrorKind, words: &ReadingWords) -> Option<String> {
             "change its first line; if only names differ, and the columns are these in this order, \
              {lenient} skips that line"
         ),
+        ErrorKind::DamagedHeader => format!(
+            "copy or record the file again: nothing can be read without its header; if it is one of \
+             another format, name that: {before_format}NAME"
+        ),
         ErrorKind::OtherFormat { read_as, looks_like } => format!(
             "it was read as {read_as}, but looks like {looks_like}: leave {format} out; or {lenient} \
              counts and skips malformed records"

@@ -108,6 +108,8 @@ pub enum ErrorKind {
     Unordered,
     /// The header of a trace names other columns.
     MalformedHeader,
+    /// The binary header of a trace is damaged, or is one of another format.
+    DamagedHeader,
     /// A record of a trace is malformed.
     MalformedRecord {
         /// How the trace is compressed, if it is: its data may be damaged.
@@ -247,6 +249,7 @@ fn malformed(malformed: &Malformed) -> ErrorKind {
     }
     match (malformed.record, malformed.line) {
         (0, Some(_)) => ErrorKind::MalformedHeader,
+        (0, None) => ErrorKind::DamagedHeader,
         _ => ErrorKind::MalformedRecord {
             compression: malformed.compression.map(|compression| compression.to_string()),
         },

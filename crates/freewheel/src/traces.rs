@@ -3,10 +3,12 @@
 use std::io::Read;
 use std::path::Path;
 
-use freewheel_trace::TraceReader;
+use freewheel_sim::config::{Progress, TraceWorkload};
+use freewheel_trace::{TraceInfo, TraceReader};
 
 use crate::Error;
 
+pub use freewheel_sim::fidelity::ReplayFidelity;
 pub use freewheel_trace::{
     Character, ConvertOptions, Converted, Format, OpenOptions, SpooledTrace, Timing,
 };
@@ -45,4 +47,30 @@ pub fn convert_stream(
     report: impl FnMut(&TraceReader),
 ) -> Result<Converted, Error> {
     Ok(freewheel_trace::convert_stream(name, stream, output, options, report)?)
+}
+
+/// Replays a trace with this first pass by dependence, each request taking its recorded time, and says how
+/// exactly the arrivals come back. `progress` is told done and total.
+///
+/// Errors: a trace without completions or fine times, or without the device that the workload names.
+///
+/// ```
+/// use freewheel::experiments::TraceWorkload;
+/// use freewheel::traces::{OpenOptions, replay_fidelity};
+/// use freewheel::{TraceInfo, TraceReader};
+///
+/// let file = "../../data/recorded/sqlite-ext4.csv.zst".into();
+/// let workload = TraceWorkload { file, ..TraceWorkload::default() };
+/// let mut reader = TraceReader::open(&workload.file, &OpenOptions::default())?;
+/// let info = TraceInfo::scan(&mut reader)?;
+/// let fidelity = replay_fidelity(&workload, &info, &mut |_, _| {})?;
+/// assert_eq!(fidelity.displaced.requests, 0);
+/// # Ok::<(), freewheel::Error>(())
+/// ```
+pub fn replay_fidelity(
+    workload: &TraceWorkload,
+    trace: &TraceInfo,
+    progress: Progress<'_>,
+) -> Result<ReplayFidelity, Error> {
+    Ok(freewheel_sim::fidelity::replay_fidelity(workload, trace, progress)?)
 }

@@ -11,7 +11,7 @@ mod scale;
 mod sectors;
 mod workload;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
 use freewheel_model::electronics::spec::{QUEUE_DEPTH_MAX, QueueSpec};
@@ -136,21 +136,17 @@ impl SimConfig {
         if !overrides::bring(overrides, &["drive"]) {
             config.drive = library::from_folder(&config.drive, folder);
         }
-        match &mut config.workload {
-            Workload::Trace(trace) if !overrides::bring(overrides, &["workload", "file"]) => {
-                trace.file = folder.join(&trace.file);
-            }
-            _ => {}
+        if let Workload::Trace(trace) = &mut config.workload {
+            trace.start_paths_at(folder, |key| overrides::bring(overrides, &["workload", key]));
         }
         Ok(config)
     }
 
-    /// The trace that is replayed, if one is.
-    pub fn trace_file(&self) -> Option<&Path> {
-        match &self.workload {
-            Workload::Trace(trace) => Some(&trace.file),
-            _ => None,
-        }
+    /// All traces that are replayed.
+    pub fn trace_files(&self) -> Vec<&Path> {
+        let Workload::Trace(trace) = &self.workload else { return Vec::new() };
+        let files = std::iter::once(&trace.file).chain(&trace.merge);
+        files.map(PathBuf::as_path).collect()
     }
 
     /// Err for an experiment whose completions have no common order.

@@ -13,6 +13,7 @@ pub mod document;
 mod engine;
 mod events;
 mod experiment;
+pub mod fidelity;
 mod gap_destages;
 mod host;
 mod idle;

@@ -19,6 +19,7 @@ use crate::completion::{Completion, Refusal, RefusedWrites};
 use crate::device::Work;
 use crate::digest::mix;
 use crate::idle::IdleTime;
+use crate::source::InferredCompletions;
 
 pub use self::postmark::{PassResult, PostmarkResult};
 pub use self::slices::{SliceResponses, SliceResult};
@@ -133,6 +134,9 @@ pub struct RunResult {
     /// a movement.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub margins: Vec<MarginInUse>,
+    /// The reference drives of the traces whose completions are inferred, if there are any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub inferred_completions: Vec<InferredCompletions>,
     /// The equal parts of what is measured, where several were asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<SliceResult>,
@@ -433,6 +437,7 @@ impl Tally {
             slices: self.slices.results(),
             background: self.background,
             postmark: self.postmark,
+            inferred_completions: Vec::new(),
             write_back_references: None,
             response: both.summary(),
             read_response: self.reads.summary(),

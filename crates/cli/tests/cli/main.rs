@@ -3,6 +3,7 @@
 mod backups;
 mod caches;
 mod control;
+mod damaged_formats;
 mod determinism;
 
 mod drives;
@@ -17,6 +18,7 @@ mod kills;
 mod messages;
 mod nbd;
 mod real_time;
+mod replays;
 mod run;
 mod scaled_drives;
 mod schemas;

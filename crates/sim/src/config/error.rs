@@ -1,10 +1,13 @@
 //! Why an experiment cannot be run.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use freewheel_model::electronics::spec::QUEUE_DEPTH_MAX;
 use freewheel_model::sched::ParsePolicyError;
-use freewheel_trace::{Format, TraceError, UnknownFormatName};
+use freewheel_trace::{
+    Format, MISSING_COMPLETIONS_ONE_IN, TraceError, TraceInfo, UnknownFormatName,
+};
+use freewheel_units::grouped;
 use thiserror::Error;
 
 use crate::library::DriveError;
@@ -116,6 +119,19 @@ pub enum ConfigError {
     /// Trace and drive together.
     #[error(transparent)]
     Placement(#[from] PlacementError),
+}
+
+impl ConfigError {
+    /// Too few completions of `trace` to tell which request waited for which.
+    pub(crate) fn missing_completions(file: &Path, trace: &TraceInfo) -> Self {
+        let message = format!(
+            "{} records of {} of its {} requests when they completed, and less than one in {MISSING_COMPLETIONS_ONE_IN} may lack that: take a trace with completions",
+            file.display(),
+            grouped(trace.completions),
+            grouped(trace.requests)
+        );
+        Self::Workload { message }
+    }
 }
 
 impl From<SourceError> for ConfigError {

@@ -2,14 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use freewheel_trace::{
-    Format, MISSING_COMPLETIONS_ONE_IN, OpenOptions, Timing, TraceInfo, TraceReader,
-};
-use freewheel_units::{Blocks, SimDuration, grouped};
+use freewheel_trace::{Format, OpenOptions, Timing, TraceInfo, TraceReader};
+use freewheel_units::{Blocks, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ConfigError, PostmarkWorkload, is_default};
+use crate::library;
 use crate::source::{Fit, PatternSpec, ReplayMode, ReplayTiming, SPEEDUP_MIN, TracedThinkTime};
 
 /// Source of an experiment's requests.
@@ -57,6 +56,11 @@ pub enum Workload {
 pub struct TraceWorkload {
     /// The file; a relative path starts at the folder of the experiment.
     pub file: PathBuf,
+    /// Further traces, replayed at the same time as independent streams: each has its window and parents,
+    /// and its addresses lie behind those of the trace before. All begin together. Relative paths start
+    /// at the folder of the experiment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merge: Vec<PathBuf>,
     /// Name of its format; detected from the contents when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
@@ -77,6 +81,11 @@ pub struct TraceWorkload {
     /// is four times as fast.
     #[serde(default, skip_serializing_if = "is_default")]
     pub think_time: TracedThinkTime,
+    /// Name of a shipped drive, or path of a drive file, from the folder of the experiment. A dependent
+    /// replay of a trace that records no completions takes them from this drive, simulated at the traced
+    /// arrivals first. The smallest shipped drive that holds the trace when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference_drive: Option<String>,
     /// Factor by which traced times become shorter in a replay by arrival.
     #[serde(default = "unchanged", skip_serializing_if = "is_unchanged")]
     pub arrival_speedup: f64,
@@ -87,12 +96,14 @@ impl Default for TraceWorkload {
     fn default() -> Self {
         Self {
             file: PathBuf::new(),
+            merge: Vec::new(),
             format: None,
             lenient: false,
             device: None,
             fit: Fit::default(),
             replay: ReplayMode::default(),
             think_time: TracedThinkTime::default(),
+            reference_drive: None,
             arrival_speedup: unchanged(),
         }
     }
@@ -107,6 +118,29 @@ fn is_unchanged(factor: &f64) -> bool {
 }
 
 impl TraceWorkload {
+    /// Relative paths count from `folder`, but for those of keys that are overridden.
+    pub(super) fn start_paths_at(&mut self, folder: &Path, is_overridden: impl Fn(&str) -> bool) {
+        if !is_overridden("file") {
+            self.file = folder.join(&self.file);
+        }
+        if !is_overridden("merge") {
+            self.merge.iter_mut().for_each(|file| *file = folder.join(&*file));
+        }
+        if let Some(drive) =
+            self.reference_drive.as_mut().filter(|_| !is_overridden("reference_drive"))
+        {
+            *drive = library::from_folder(drive, folder);
+        }
+    }
+
+    /// One workload for each of its traces.
+    pub(crate) fn streams(&self) -> Vec<Self> {
+        let files = std::iter::once(&self.file).chain(&self.merge);
+        let stream =
+            |file: &PathBuf| Self { file: file.clone(), merge: Vec::new(), ..self.clone() };
+        files.map(stream).collect()
+    }
+
     /// When the requests of a trace with this first pass arrive.
     pub(crate) fn timing(&self, trace: Option<&TraceInfo>) -> ReplayTiming {
         let is_dependent = match self.replay {
@@ -117,6 +151,11 @@ impl TraceWorkload {
             true => ReplayTiming::Dependent(self.think_time),
             false => ReplayTiming::Arrivals { speedup: self.arrival_speedup },
         }
+    }
+
+    /// Whether the completions of a trace with this first pass are inferred.
+    pub(crate) fn infers(&self, trace: &TraceInfo) -> bool {
+        self.replay == ReplayMode::Dependent && !trace.tells_dependence()
     }
 }
 
@@ -190,16 +229,6 @@ pub(crate) fn check_workload(
                 "{requests} requests {gap} apart take too long: at most {SPAN_MAX} can be simulated"
             ))
         }
-        Workload::Trace(TraceWorkload { replay: ReplayMode::Dependent, file, .. }) => {
-            trace.filter(|info| !info.tells_dependence()).map_or(Ok(()), |info| {
-                wrong(format!(
-                    "`replay` is dependent, but {} records of {} of its {} requests when they completed, and less than one in {MISSING_COMPLETIONS_ONE_IN} may lack that: auto or arrivals is needed",
-                    file.display(),
-                    grouped(info.completions),
-                    grouped(info.requests)
-                ))
-            })
-        }
         _ => Ok(()),
     }
 }
@@ -210,7 +239,7 @@ const ARRIVAL_SPEEDUP_MAX: f64 = 1e6;
 /// Err for think times and speedups that the replay of this trace does not take; its timing may be unknown
 /// before the first pass over it.
 fn check_pace(workload: &TraceWorkload, trace: Option<&TraceInfo>) -> Result<(), String> {
-    let TraceWorkload { think_time, arrival_speedup, replay, .. } = *workload;
+    let &TraceWorkload { think_time, arrival_speedup, replay, .. } = workload;
     if !(SPEEDUP_MIN..=ARRIVAL_SPEEDUP_MAX).contains(&arrival_speedup) {
         return Err(format!(
             "`arrival_speedup` is {arrival_speedup}: {SPEEDUP_MIN} to {ARRIVAL_SPEEDUP_MAX} are allowed"
@@ -218,6 +247,13 @@ fn check_pace(workload: &TraceWorkload, trace: Option<&TraceInfo>) -> Result<(),
     }
     if replay == ReplayMode::Auto && trace.is_none() {
         return Ok(());
+    }
+    if let (Some(drive), Some(info)) = (&workload.reference_drive, trace)
+        && !workload.infers(info)
+    {
+        return Err(format!(
+            "`reference_drive` is {drive}, which only a dependent replay without recorded completions takes: leave it out, or give `replay = \"dependent\"` where completions are missing"
+        ));
     }
     let stretch = match workload.timing(trace) {
         ReplayTiming::Dependent(_) if arrival_speedup != unchanged() => {

@@ -1,10 +1,11 @@
 //! An experiment with its drive built, and its runs.
 
 mod fleet;
+mod inferred;
 mod reporting;
+mod streams;
 mod write_back;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ use freewheel_units::{Bytes, SimDuration};
 
 use self::fleet::Member;
 use self::reporting::{REPORT_EVERY, REPORT_EVERY_DECIDED, Reporting};
+use self::streams::{Stream, check_merge};
 use crate::arm_executor::{ArmExecutor, SeekErrors};
 use crate::background::{Background, FreeblockConfig, STALLED_REQUESTS_MAX, Unfinished, UntilDone};
 use crate::cached::{CacheQueue, CachedDevice};
@@ -43,7 +45,8 @@ use crate::linux_device::LinuxDevice;
 use crate::postmark::{FreeReads, NoFreeReads, PostmarkSpec, cleaning_task};
 use crate::result::{PostmarkResult, RunResult, Tally};
 use crate::source::{
-    Closed, Fit, Open, Pattern, PatternSpec, Placement, Replay, ReplayTiming, Source, ThinkTime,
+    Closed, Fit, Merged, Open, Pattern, PatternSpec, Placement, Replay, ReplayTiming, Source,
+    ThinkTime, WithCompletions,
 };
 
 /// An experiment with its drive built: ready to run, any number of times.
@@ -59,6 +62,8 @@ pub struct Experiment {
     pub striping: Striping,
     /// Result of a first pass over the trace, if there is one.
     pub trace: Option<TraceInfo>,
+    /// The trace and those merged with it; empty without a trace.
+    streams: Vec<Stream>,
     /// PostMark's parameters, if that is the workload.
     postmark: Option<PostmarkSpec>,
 }
@@ -101,7 +106,7 @@ impl Experiment {
             let checked = SimConfig::load(path, overrides).and_then(|config| {
                 Self::check(&config)?;
                 if let Workload::Trace(trace) = &config.workload {
-                    open(trace)?;
+                    trace.streams().iter().try_for_each(|stream| open(stream).map(drop))?;
                 }
                 Ok(())
             });
@@ -122,6 +127,7 @@ impl Experiment {
         check_measured(config)?;
         check_sectors(config, &spec)?;
         postmark_spec(config, &spec, &drive, &striping)?;
+        check_merge(config)?;
         check_workload(&config.workload, None, striping.blocks())
     }
 
@@ -156,41 +162,76 @@ impl Experiment {
         check_measured(&config)?;
         check_sectors(&config, &spec)?;
         let postmark = postmark_spec(&config, &spec, &drive, &striping)?;
-        check_workload(&config.workload, trace.as_ref(), striping.blocks())?;
-        let experiment = Self { config, spec, drive, striping, trace, postmark };
+        check_merge(&config)?;
+        let streams = streams::streams(&config, trace.as_ref(), striping.blocks())?;
+        let mut experiment = Self { config, spec, drive, striping, trace, streams, postmark };
         experiment.placements()?;
+        for (number, stream) in (0..).zip(&mut experiment.streams) {
+            stream.infer(&experiment.config, number)?;
+        }
         Ok(experiment)
+    }
+
+    /// The records of its trace, with completions inferred where the replay needs them.
+    pub fn records(
+        &self,
+        workload: &TraceWorkload,
+    ) -> Result<WithCompletions<TraceReader>, ConfigError> {
+        Self::records_of(workload, self.streams.first())
+    }
+
+    fn records_of(
+        workload: &TraceWorkload,
+        stream: Option<&Stream>,
+    ) -> Result<WithCompletions<TraceReader>, ConfigError> {
+        let inferred = stream.and_then(|stream| stream.inferred.as_ref());
+        let responses = inferred.map(|inferred| inferred.responses.clone());
+        Ok(WithCompletions::new(open(workload)?, responses, workload.device))
+    }
+
+    /// First passes over all its traces: that of `file`, and those merged with it.
+    pub fn traces(&self) -> impl Iterator<Item = &TraceInfo> {
+        self.streams.iter().map(|stream| &stream.trace)
     }
 
     /// Places of the trace on the volume, or on each independent drive; empty without a trace.
     fn placements(&self) -> Result<Vec<Placement>, ConfigError> {
         let Workload::Trace(workload) = &self.config.workload else { return Ok(Vec::new()) };
         if self.config.array.layout == Layout::Striped {
-            return Ok(vec![self.placement(workload.device, workload.fit)?]);
+            return self.places(workload.device, workload.fit);
         }
         let members = fleet::members(&self.config, self.trace.as_ref())?;
         members.iter().map(|member| self.placement(member.device, workload.fit)).collect()
     }
 
     fn placement(&self, device: Option<u32>, fit: Fit) -> Result<Placement, ConfigError> {
-        let devices = self.trace.iter().flat_map(|info| &info.devices);
-        let ends: BTreeMap<u32, u64> =
-            devices.map(|(&id, device)| (id, device.end_block)).collect();
-        let placement = Placement::new(&ends, device, self.striping.blocks(), fit)?;
-        let least = sector(&self.config, &self.spec).logical_blocks();
-        Ok(placement.in_sectors(Sectors::of(least)))
+        Ok(self.places(device, fit)?.remove(0))
     }
 
-    /// Size of the trace's address space, zero without a trace. Independent drives count together.
+    /// Places of its traces on the volume, one behind the other.
+    fn places(&self, device: Option<u32>, fit: Fit) -> Result<Vec<Placement>, ConfigError> {
+        let least = sector(&self.config, &self.spec).logical_blocks();
+        let places = streams::placements(&self.streams, device, self.striping.blocks(), fit)?;
+        Ok(places.into_iter().map(|place| place.in_sectors(Sectors::of(least))).collect())
+    }
+
+    /// Size of the trace's address space, zero without a trace. Independent drives count together, and so
+    /// do merged traces.
     pub fn trace_space(&self) -> Bytes {
-        let placements = self.placements().expect("checked when it was built");
+        let mut placements = self.placements().expect("checked when it was built");
+        if self.streams.len() > 1 {
+            // Each of them knows the space of all.
+            placements.truncate(1);
+        }
         Bytes::new(placements.iter().map(|placement| placement.space().get()).sum())
     }
 
     /// Whether the trace is replayed by dependence.
     pub fn is_dependent(&self) -> bool {
-        let Workload::Trace(workload) = &self.config.workload else { return false };
-        matches!(workload.timing(self.trace.as_ref()), ReplayTiming::Dependent(_))
+        let is_dependent = |Stream { workload, trace, .. }: &Stream| {
+            matches!(workload.timing(Some(trace)), ReplayTiming::Dependent(_))
+        };
+        self.streams.first().is_some_and(is_dependent)
     }
 
     /// Runs the experiment.
@@ -219,7 +260,7 @@ impl Experiment {
         let own = || (Planners::new(), around);
         if self.config.array.layout == Layout::Striped {
             let tally = self.tally(own(), observer.unwrap_or(&mut |_| {}), progress)?;
-            return Ok(tally.result());
+            return Ok(self.result(tally));
         }
         observer.map_or(Ok(()), |_| self.config.check_observable())?;
         let members = fleet::members(&self.config, self.trace.as_ref())?;
@@ -238,7 +279,13 @@ impl Experiment {
     ) -> Result<RunResult, ConfigError> {
         self.config.check_observable()?;
         self.check_measured_whole("free work")?;
-        Ok(self.tally((planners, None), observer, progress)?.result())
+        Ok(self.result(self.tally((planners, None), observer, progress)?))
+    }
+
+    fn result(&self, tally: Tally) -> RunResult {
+        let inferred = self.streams.iter().filter_map(|stream| stream.inferred.as_ref());
+        let inferred_completions = inferred.map(|inferred| inferred.completions.clone()).collect();
+        RunResult { inferred_completions, ..tally.result() }
     }
 
     /// The experiment of one independent drive.
@@ -248,6 +295,7 @@ impl Experiment {
         alone.config.array = ArrayConfig::default();
         if let Workload::Trace(workload) = &mut alone.config.workload {
             workload.device = member.device;
+            alone.streams.iter_mut().for_each(|stream| stream.workload.device = member.device);
         }
         alone
     }
@@ -273,8 +321,12 @@ impl Experiment {
                 let source = Open::new(pattern, *mean_gap, requests, self.config.seed);
                 self.drive_source(source, planners, observer, progress)
             }
+            Workload::Trace(workload) if workload.merge.is_empty() => {
+                let source = self.replay(workload, self.records(workload)?)?;
+                self.drive_source(source, planners, observer, progress)
+            }
             Workload::Trace(workload) => {
-                let source = self.replay(workload, open(workload)?)?;
+                let source = self.merged(workload.fit)?;
                 self.drive_source(source, planners, observer, progress)
             }
             Workload::Postmark(workload) => {
@@ -354,6 +406,20 @@ impl Experiment {
         let placement = self.placement(workload.device, workload.fit)?;
         let total = self.trace.as_ref().map_or(0, |info| info.requests);
         Ok(Replay::new(records, placement, workload.timing(self.trace.as_ref()), total))
+    }
+
+    /// Its traces as independent streams.
+    fn merged(
+        &self,
+        fit: Fit,
+    ) -> Result<Merged<Replay<WithCompletions<TraceReader>>>, ConfigError> {
+        let replay = |(stream, place): (&Stream, Placement)| {
+            let Stream { workload, trace, .. } = stream;
+            let records = Self::records_of(workload, Some(stream))?;
+            Ok(Replay::new(records, place, workload.timing(Some(trace)), trace.requests))
+        };
+        let replays = self.streams.iter().zip(self.places(None, fit)?).map(replay);
+        Ok(Merged::new(replays.collect::<Result<_, ConfigError>>()?))
     }
 
     fn drive_source<S: Source>(
@@ -445,12 +511,7 @@ impl Experiment {
     fn requests(&self) -> u64 {
         match &self.config.workload {
             Workload::Closed { requests, .. } | Workload::Open { requests, .. } => *requests,
-            Workload::Trace(workload) => {
-                let devices = self.trace.iter().flat_map(|info| &info.devices);
-                let takes_part = |id: u32| workload.device.is_none_or(|device| device == id);
-                let taking_part = devices.filter(|(id, _)| takes_part(**id));
-                taking_part.map(|(_, device)| device.requests).sum()
-            }
+            Workload::Trace(_) => self.streams.iter().map(Stream::requests).sum(),
             Workload::Postmark(_) => 0,
         }
     }

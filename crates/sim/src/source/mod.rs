@@ -1,6 +1,9 @@
 //! Where requests come from: closed and open generators, and traces.
 
 mod closed;
+mod inferred;
+mod lineage;
+mod merged;
 mod open;
 mod pattern;
 mod placement;
@@ -12,9 +15,14 @@ use freewheel_units::{Blocks, Op, SimTime, VolumeBlock};
 use thiserror::Error;
 
 pub use closed::{Closed, ThinkTime};
+pub use inferred::{InferredCompletions, ParentDoubt, WithCompletions};
+pub(crate) use inferred::{InferredResponses, ParentComparison};
+pub(crate) use lineage::TracedTimes;
+pub use merged::Merged;
 pub use open::Open;
 pub use pattern::{Pattern, PatternSpec, SizeDistribution};
 pub use placement::{Fit, Placement, PlacementError};
+pub(crate) use replay::HeldBy;
 pub use replay::{REPLAY_WINDOW, Replay, ReplayMode, ReplayTiming};
 pub(crate) use traced_think_time::SPEEDUP_MIN;
 pub use traced_think_time::TracedThinkTime;

@@ -105,13 +105,32 @@ impl Placement {
         if let Some(device) = device.filter(|device| !devices.contains_key(device)) {
             return Err(PlacementError::no_device(device, devices.keys().copied()));
         }
-        let (mut bases, mut space) = (BTreeMap::new(), 0);
-        for (&id, end) in devices.iter().filter(|(id, _)| device.is_none_or(|d| d == **id)) {
-            // Each device begins at a multiple of 4 KiB, so that what was aligned stays so.
-            space = u64::next_multiple_of(space, 8);
-            bases.insert(id, space);
-            space += end;
+        let ends = devices.iter().map(|(&id, &end)| (id, end));
+        let (bases, space) = lay(ends.filter(|(id, _)| device.is_none_or(|d| d == *id)), 0);
+        Self::of_bases(bases, space, capacity, fit)
+    }
+
+    /// Places several traces, each given with the ends of its devices, one behind the other.
+    pub fn end_to_end(
+        traces: &[BTreeMap<u32, u64>],
+        capacity: Blocks,
+        fit: Fit,
+    ) -> Result<Vec<Self>, PlacementError> {
+        let (mut all, mut space) = (Vec::new(), 0);
+        for devices in traces {
+            let (bases, end) = lay(devices.iter().map(|(&id, &end)| (id, end)), space);
+            all.push(bases);
+            space = end;
         }
+        all.into_iter().map(|bases| Self::of_bases(bases, space, capacity, fit)).collect()
+    }
+
+    fn of_bases(
+        bases: BTreeMap<u32, u64>,
+        space: u64,
+        capacity: Blocks,
+        fit: Fit,
+    ) -> Result<Self, PlacementError> {
         let sized = |blocks: u64| {
             let bytes = Blocks::new(blocks).bytes();
             format!("{} ({} bytes)", bytes.human(), bytes.get())
@@ -177,6 +196,18 @@ impl Placement {
     }
 }
 
+/// Devices with their ends, laid end to end from a block on: their first blocks, and the end of the last.
+fn lay(devices: impl Iterator<Item = (u32, u64)>, from: u64) -> (BTreeMap<u32, u64>, u64) {
+    let (mut bases, mut space) = (BTreeMap::new(), from);
+    for (id, end) in devices {
+        // Each device begins at a multiple of 4 KiB, so that what was aligned stays so.
+        space = u64::next_multiple_of(space, 8);
+        bases.insert(id, space);
+        space += end;
+    }
+    (bases, space)
+}
+
 #[cfg(test)]
 mod tests {
     use freewheel_units::{Op, SimTime, VolumeBlock};
@@ -222,6 +253,18 @@ mod tests {
         // Ten pieces squeezed onto two.
         let squeezed = |at| place(&[(0, capacity)], space, Fit::Scale, 0, at);
         assert_eq!(squeezed(9 * PIECE_BLOCKS + 77), PIECE_BLOCKS + 77);
+    }
+
+    #[test]
+    fn traces_are_laid_end_to_end_and_fit_together_or_not_at_all() {
+        let traces = [BTreeMap::from([(3, 101), (7, 50)]), BTreeMap::from([(3, 200)])];
+        let placements = |capacity| {
+            let placed = Placement::end_to_end(&traces, Blocks::new(capacity), Fit::AsIs)?;
+            Ok::<_, PlacementError>(placed.into_iter().map(|p| p.bases).collect::<Vec<_>>())
+        };
+        let expected = [BTreeMap::from([(3, 0), (7, 104)]), BTreeMap::from([(3, 160)])];
+        assert_eq!(placements(360).unwrap(), expected);
+        assert!(matches!(placements(359), Err(PlacementError::TooLarge { .. })));
     }
 
     #[test]

@@ -3,17 +3,17 @@
 //! A replay has two timings. *By arrival*: every request arrives at its traced time, regardless of the
 //! drive. *Dependent* (tr03 section 3.1): a request arrives a think time after its parent completes.
 //! The parent is the last request that had completed before it arrived in the traced system. So a
-//! faster drive receives requests sooner, and a slower one is not buried. Dependent replay needs a
-//! trace with completions.
+//! faster drive receives requests sooner, and a slower one is not buried. Dependent replay needs
+//! completions: recorded ones, or inferred ones.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::BTreeMap;
 
 use freewheel_trace::{Record, TraceError};
-use freewheel_units::{Blocks, Op, SimDuration, SimTime, VolumeBlock};
+use freewheel_units::{Blocks, Op, SimTime, VolumeBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::lineage::{Adoption, Lineage, Replayed, TracedTimes};
 use super::traced_think_time::TracedThinkTime;
 use super::{Placement, Request, Source, SourceError};
 use crate::events::EventQueue;
@@ -65,6 +65,15 @@ impl ReplayTiming {
 /// (tr03 section 3.1).
 pub const REPLAY_WINDOW: usize = 64;
 
+/// Why a request arrives later than the completion of its parent says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HeldBy {
+    /// Its record entered the full window late.
+    Window,
+    /// The full window has delayed its parent, or one before that.
+    Ancestor,
+}
+
 /// A trace that is played back. Records are read as they are needed.
 #[derive(Debug)]
 pub struct Replay<I> {
@@ -72,35 +81,19 @@ pub struct Replay<I> {
     placement: Placement,
     timing: ReplayTiming,
     progress: (u64, u64),
-    /// Arrival of the first record of this drive: time zero of the replay. Earlier time, with records
-    /// of other devices only, is no idle time of this drive.
-    origin: Option<SimTime>,
-    /// Latest arrival so far. A record with an earlier time arrives at this time.
-    clock: SimTime,
+    times: TracedTimes,
     /// Requests whose arrival is known.
     ready: EventQueue<Request>,
     lineage: Lineage,
+    /// Requests not yet completed that arrive later than their parents' times say: the full window has
+    /// delayed them, or an ancestor.
+    held: BTreeMap<u64, HeldBy>,
     /// Time of the last completion in the replay.
     now: SimTime,
     /// Records read, and of those completed in the replay.
     read: u64,
     finished: u64,
     exhausted: bool,
-}
-
-/// Parents of requests: what the traced system had completed, and what the replay has completed.
-#[derive(Debug, Default)]
-struct Lineage {
-    /// Traced completions after the arrival of the last record read.
-    traced: BinaryHeap<Reverse<(SimTime, u64)>>,
-    /// The requests in `traced`.
-    pending: BTreeSet<u64>,
-    /// The last request completed in the traced system before the record read last.
-    parent: Option<(SimTime, u64)>,
-    /// When requests that can still become a parent completed in the replay.
-    replayed: BTreeMap<u64, SimTime>,
-    /// Requests by the parent they wait for, with their think times.
-    waiting: BTreeMap<u64, Vec<(SimDuration, Request)>>,
 }
 
 impl<I: Iterator<Item = Result<Record, TraceError>>> Replay<I> {
@@ -112,10 +105,10 @@ impl<I: Iterator<Item = Result<Record, TraceError>>> Replay<I> {
             placement,
             timing,
             progress: (0, total),
-            origin: None,
-            clock: SimTime::ZERO,
+            times: TracedTimes::default(),
             ready: EventQueue::default(),
             lineage: Lineage::default(),
+            held: BTreeMap::new(),
             now: SimTime::ZERO,
             read: 0,
             finished: 0,
@@ -133,22 +126,18 @@ impl<I: Iterator<Item = Result<Record, TraceError>>> Replay<I> {
         if !self.placement.includes(&record) {
             return Ok(());
         }
-        let origin = *self.origin.get_or_insert(record.arrival);
-        let since_origin = |time: SimTime| SimTime::ZERO + time.saturating_since(origin);
-        self.clock = self.clock.max(since_origin(record.arrival));
+        let arrival = self.times.arrival(&record);
         let request = self.request(&record)?;
         let ReplayTiming::Dependent(think_times) = self.timing else {
-            self.ready.push(self.timing.arrival(self.clock), request);
+            self.ready.push(self.timing.arrival(arrival), request);
             return Ok(());
         };
-        // A record out of order arrives at `clock`, so its completion cannot precede that.
-        let completion = record.completion.map(|time| since_origin(time).max(self.clock));
-        match self.lineage.adopt(request.tag, self.clock, completion) {
-            Adoption::Orphan => self.issue(self.clock, request),
+        match self.lineage.adopt(request.tag, arrival, self.times.completion(&record)) {
+            Adoption::Orphan => self.issue(arrival, request, false),
             Adoption::After(parent, traced) => {
                 let think_time = think_times.apply(traced);
                 match self.lineage.replayed.get(&parent) {
-                    Some(&done) => self.issue(done + think_time, request),
+                    Some(&Replayed { at, held }) => self.issue(at + think_time, request, held),
                     None => {
                         self.lineage.waiting.entry(parent).or_default().push((think_time, request));
                     }
@@ -175,9 +164,19 @@ impl<I: Iterator<Item = Result<Record, TraceError>>> Replay<I> {
     }
 
     /// Schedules the request for `at`, or for now when the full window has delayed its record until
-    /// now.
-    fn issue(&mut self, at: SimTime, request: Request) {
+    /// now. `held` says whether its parent was delayed so.
+    fn issue(&mut self, at: SimTime, request: Request, held: bool) {
+        if at < self.now {
+            self.held.insert(request.tag, HeldBy::Window);
+        } else if held {
+            self.held.insert(request.tag, HeldBy::Ancestor);
+        }
         self.ready.push(at.max(self.now), request);
+    }
+
+    /// What delays this request, which is not completed.
+    pub(crate) fn held_by(&self, tag: u64) -> Option<HeldBy> {
+        self.held.get(&tag).copied()
     }
 
     fn is_dependent(&self) -> bool {
@@ -195,42 +194,6 @@ impl<I: Iterator<Item = Result<Record, TraceError>>> Replay<I> {
             return self.read - self.finished < REPLAY_WINDOW as u64;
         }
         self.ready.is_empty()
-    }
-}
-
-/// When a request arrives.
-enum Adoption {
-    /// At its traced time, as no request had completed before.
-    Orphan,
-    /// This think time after the completion of the request with this index.
-    After(u64, SimDuration),
-}
-
-impl Lineage {
-    /// Finds the parent of a request. A request without a traced `completion` becomes no parent.
-    fn adopt(&mut self, index: u64, arrival: SimTime, completion: Option<SimTime>) -> Adoption {
-        // Arrivals rise, so each traced completion is passed once; the last one passed is the parent. A
-        // parent that is replaced can get no more children, so its replay time is forgotten.
-        while let Some(&Reverse((done, child))) = self.traced.peek().filter(|r| r.0.0 <= arrival) {
-            self.traced.pop();
-            self.pending.remove(&child);
-            if let Some((_, superseded)) = self.parent.replace((done, child)) {
-                self.replayed.remove(&superseded);
-            }
-        }
-        if let Some(completion) = completion {
-            self.traced.push(Reverse((completion, index)));
-            self.pending.insert(index);
-        }
-        match self.parent {
-            None => Adoption::Orphan,
-            Some((done, parent)) => Adoption::After(parent, arrival - done),
-        }
-    }
-
-    /// Whether `index` can still become the parent of an unread record.
-    fn may_be_parent(&self, index: u64) -> bool {
-        self.parent.is_some_and(|(_, parent)| parent == index) || self.pending.contains(&index)
     }
 }
 
@@ -252,13 +215,14 @@ impl<I: Iterator<Item = Result<Record, TraceError>>> Source for Replay<I> {
         if !self.is_dependent() {
             return;
         }
+        let held = self.held.remove(&tag).is_some();
         for (think_time, request) in self.lineage.waiting.remove(&tag).unwrap_or_default() {
-            self.ready.push(now + think_time, request);
+            self.issue(now + think_time, request, held);
         }
         // Other completions are of no use to a later record; keeping them would let memory grow with
         // the trace.
         if self.lineage.may_be_parent(tag) {
-            self.lineage.replayed.insert(tag, now);
+            self.lineage.replayed.insert(tag, Replayed { at: now, held });
         }
     }
 
@@ -269,9 +233,13 @@ impl<I: Iterator<Item = Result<Record, TraceError>>> Source for Replay<I> {
 
 #[cfg(test)]
 mod tests {
+    use std::cmp::Reverse;
+    use std::collections::BinaryHeap;
+
+    use freewheel_units::SimDuration;
+
     use super::*;
     use crate::source::Fit;
-    use freewheel_units::{Blocks, Op, VolumeBlock};
 
     fn record(arrival_ms: u64, completion_ms: u64) -> Record {
         Record {

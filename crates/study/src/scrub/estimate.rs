@@ -359,7 +359,7 @@ fn block_size(drive: &Drive) -> Bytes {
 /// Pieces of the trace that is the workload.
 fn sample(experiment: &Experiment, trace: &TraceWorkload) -> Result<Sample, ConfigError> {
     let info = experiment.trace.as_ref().expect("the workload is a trace");
-    Sample::read(trace, info.requests)
+    Sample::read(experiment.records(trace)?, trace.device, info.requests)
 }
 
 /// How long the drive took for each record beyond the trace's own time.

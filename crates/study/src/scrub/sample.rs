@@ -1,7 +1,7 @@
 //! A trace without end, made of pieces of a trace of any length: evenly spread, one after the
 //! other and over and over.
 
-use freewheel_sim::config::{ConfigError, TraceWorkload, open};
+use freewheel_sim::config::ConfigError;
 use freewheel_trace::{Record, TraceError};
 use freewheel_units::{SimDuration, SimTime};
 
@@ -27,12 +27,17 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Reads the pieces of a trace with this many requests that take part.
-    pub fn read(trace: &TraceWorkload, requests: u64) -> Result<Self, ConfigError> {
+    /// Reads the pieces of a trace with this many requests that take part: those to `device`, if one was
+    /// chosen.
+    pub fn read(
+        records: impl Iterator<Item = Result<Record, TraceError>>,
+        device: Option<u32>,
+        requests: u64,
+    ) -> Result<Self, ConfigError> {
         let mut sampler = Sampler::new(requests);
-        for record in open(trace)? {
+        for record in records {
             let record = record?;
-            if trace.device.is_none_or(|device| device == record.device) {
+            if device.is_none_or(|device| device == record.device) {
                 sampler.observe(record);
             }
         }

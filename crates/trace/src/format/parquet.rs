@@ -120,11 +120,11 @@ impl ParquetSource {
         let mut rows = None;
         for (index, reader) in self.readers.iter_mut().enumerate() {
             let Some(reader) = reader else { continue };
-            let read = if index == OP {
-                read_texts(reader, &mut self.ops)?
-            } else {
-                read_numbers(reader, &mut self.numbers[index])?
+            let read = match index {
+                OP => read_texts(reader, &mut self.ops),
+                _ => read_numbers(reader, &mut self.numbers[index]),
             };
+            let read = read.map_err(|stop| of_column(stop, COLUMNS[index]))?;
             // Columns are decoded in parallel, a batch each: unequal lengths would join values of
             // different rows.
             if *rows.get_or_insert(read) != read {
@@ -138,11 +138,23 @@ impl ParquetSource {
     /// Makes sure that a row is at hand; `false` at the end.
     fn fill(&mut self) -> Result<bool, Stop> {
         while self.batch.1 == self.batch.0 {
-            if !guarded(|| Ok(self.read_batch()? || self.open_group()?))? {
+            let filled = guarded(|| Ok(self.read_batch()? || self.open_group()?));
+            if !filled.map_err(|stop| self.behind_record(stop))? {
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// Adds to an error of the Parquet library where it was met, and the way out.
+    fn behind_record(&self, stop: Stop) -> Stop {
+        match stop {
+            Stop::Broken(reason) => Stop::Broken(format!(
+                "is damaged behind record {}: {reason}; copy the file again, or write it anew",
+                self.record
+            )),
+            other => other,
+        }
     }
 
     fn number(&self, column: usize, row: usize) -> Result<Number, Fault> {
@@ -213,6 +225,13 @@ fn without_index(error: ParquetError) -> Stop {
         "is cut off or damaged: Parquet has its index at the end of the file, and that is not \
          readable ({error}); copy the file again, or write it anew"
     ))
+}
+
+fn of_column(stop: Stop, name: &str) -> Stop {
+    match stop {
+        Stop::Broken(reason) => Stop::Broken(format!("column `{name}`: {reason}")),
+        other => other,
+    }
 }
 
 fn broken(error: ParquetError) -> Stop {

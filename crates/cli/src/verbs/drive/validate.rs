@@ -63,14 +63,16 @@ impl ValidateArgs {
 
 /// The way out, which is not to read less of the trace.
 fn explain(error: Error) -> Failure {
-    use ErrorKind::{DamagedTrace, MalformedHeader, MalformedRecord, OtherFormat};
+    use ErrorKind::{DamagedHeader, DamagedTrace, MalformedHeader, MalformedRecord, OtherFormat};
     match error.kind() {
         // A measured trace is complete: each request follows the one before after its own time.
-        MalformedHeader | MalformedRecord { .. } | OtherFormat { .. } | DamagedTrace { .. } => {
-            Failure::failed(error).with_help(
-                "a measured trace has to be whole: mend that record, or copy the file again",
-            )
-        }
+        DamagedHeader
+        | MalformedHeader
+        | MalformedRecord { .. }
+        | OtherFormat { .. }
+        | DamagedTrace { .. } => Failure::failed(error).with_help(
+            "a measured trace has to be whole: mend that record, or copy the file again",
+        ),
         _ => error.into(),
     }
 }

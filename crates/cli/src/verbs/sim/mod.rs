@@ -74,6 +74,9 @@ struct Document<'a> {
     drive: DriveIdentity,
     #[serde(skip_serializing_if = "Option::is_none")]
     trace: Option<&'a TraceInfo>,
+    /// Those merged with it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    merged_traces: Vec<&'a TraceInfo>,
     result: SimReport<'a>,
 }
 
@@ -91,16 +94,17 @@ impl SimArgs {
             file::ensure_writable(report)?;
         }
         let config = self.config(path).map_err(|error| self.explain(path, error))?;
-        if let Some(Err(says)) = config.trace_file().map(file::check_rereadable) {
+        let traces = config.trace_files();
+        if let Some(says) = traces.into_iter().find_map(|file| file::check_rereadable(file).err()) {
             let says = format!("workload: {says}");
             return Err(self.fault(path, &ErrorKind::ExperimentValue, says));
         }
         let scan = |reader: &mut _| reading::watched(reader, TraceInfo::scan_without_footprint);
         let experiment = Experiment::with_scan(config, scan);
         let experiment = experiment.map_err(|error| self.explain(path, error.into()))?;
-        let trace = experiment.config.trace_file();
+        let traces = experiment.config.trace_files();
         for output in self.report.iter().chain(&self.log) {
-            for read in trace.into_iter().chain([Path::new(&experiment.config.drive)]) {
+            for &read in traces.iter().chain([&Path::new(&experiment.config.drive)]) {
                 file::ensure_not_read(output, read)?;
             }
         }
@@ -159,6 +163,7 @@ impl SimArgs {
             config: &experiment.config,
             drive: DriveIdentity::new(&experiment.spec, &experiment.drive),
             trace: experiment.trace.as_ref(),
+            merged_traces: experiment.traces().skip(1).collect(),
             result: SimReport::new(experiment, result),
         })
     }

@@ -63,6 +63,9 @@ fn overview(result: &RunResult) -> Table {
         let before = grouped(result.warm_up_requests);
         table.row(["warm-up", &format!("{before} requests before these")]);
     }
+    for inferred in inferred(result) {
+        table.row(["completions", &inferred]);
+    }
     if result.refused_writes.count > 0 {
         table.row(["refused", &refusals(result)]);
     }
@@ -80,6 +83,20 @@ fn overview(result: &RunResult) -> Table {
     table.row(["outstanding", &format!("mean {mean:.2}, max {max}")]);
     table.row(["longest wait", &number::ms(result.queue_ns_max as f64)]);
     table
+}
+
+/// Where completions come from that the trace does not record, and how uncertain that makes the replay.
+fn inferred(result: &RunResult) -> Vec<String> {
+    let words = result.inferred_completions.iter().map(|completions| {
+        let mean = number::ms(completions.mean_response_ns as f64);
+        let parents = &completions.parents;
+        let [halved, doubled] = [parents.halved, parents.doubled].map(number::percent);
+        format!(
+            "inferred from {}, mean response {mean}; at half of that {halved} of the requests wait for another one, at twice of it {doubled}",
+            completions.drive
+        )
+    });
+    words.collect()
 }
 
 /// Of the drive, and of each of its parts that was busy at all.

@@ -2,6 +2,7 @@
 
 mod characterize;
 mod convert;
+mod fidelity;
 mod formats;
 mod info;
 
@@ -25,6 +26,7 @@ pub enum TraceVerb {
     Info(info::InfoArgs),
     Convert(convert::ConvertArgs),
     Characterize(characterize::CharacterizeArgs),
+    Fidelity(fidelity::FidelityArgs),
 }
 
 impl TraceVerb {
@@ -34,6 +36,7 @@ impl TraceVerb {
             Self::Info(args) => args.run(),
             Self::Convert(args) => args.run(),
             Self::Characterize(args) => args.run(),
+            Self::Fidelity(args) => args.run(),
         }
     }
 }

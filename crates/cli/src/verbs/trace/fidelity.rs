@@ -1,0 +1,91 @@
+//! `freewheel trace fidelity`.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use freewheel::experiments::TraceWorkload;
+use freewheel::measures::{four_digits, grouped};
+use freewheel::traces::{ReplayFidelity, replay_fidelity};
+use freewheel::{TraceInfo, TraceReader};
+
+use super::ReadArgs;
+use crate::failure::Failure;
+use crate::progress::Bars;
+use crate::standard_input::{self, GivenTrace};
+use crate::table::Table;
+use crate::{file, number, output, reading};
+
+/// Say how exactly a replay by dependence gives a trace's arrivals back
+///
+/// Every request takes its recorded response time, instead of a drive's. A request then arrives at its
+/// traced time, unless it enters the full window of 64 requests late, or follows from one that does.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  freewheel trace fidelity pgbench.csv.zst --json")]
+pub struct FidelityArgs {
+    /// The trace, or - for standard input; .gz and .zst are read as they are
+    file: PathBuf,
+    #[command(flatten)]
+    read: ReadArgs,
+    /// Replay this device of the trace only; a request may have waited for one on another device
+    #[arg(long, value_name = "N")]
+    device: Option<u32>,
+    /// Print one JSON document instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+impl FidelityArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        file::check_rereadable(&self.file).map_err(Failure::failed)?;
+        let trace = GivenTrace::new(&self.file)?;
+        let fidelity = self.fidelity(trace.path()).map_err(|failure| trace.naming(failure))?;
+        if self.json {
+            return output::print_document(&fidelity);
+        }
+        let name = match standard_input::is_meant(&self.file) {
+            true => standard_input::NAME.to_owned(),
+            false => self.file.display().to_string(),
+        };
+        output::print(&format!("{name}\n\n{}", text(&fidelity)))
+    }
+
+    fn fidelity(&self, file: &Path) -> Result<ReplayFidelity, Failure> {
+        let mut reader = TraceReader::open(file, &self.read.options())?;
+        let info = reading::watched(&mut reader, TraceInfo::scan_without_footprint)?;
+        let workload = TraceWorkload {
+            file: file.to_owned(),
+            format: Some(info.format.name().to_owned()),
+            lenient: self.read.lenient,
+            device: self.device,
+            ..TraceWorkload::default()
+        };
+        let bars = Bars::default();
+        let mut progress = |done, total| bars.set("replaying", done, total);
+        Ok(replay_fidelity(&workload, &info, &mut progress)?)
+    }
+}
+
+fn text(fidelity: &ReplayFidelity) -> String {
+    let of_all = |requests: u64| {
+        let share = number::percent(requests as f64 / fidelity.requests.max(1) as f64);
+        format!("{} ({share})", grouped(requests))
+    };
+    let displaced = |requests: u64, mean_ns: u64, max_ns: u64| match requests {
+        0 => "none".to_owned(),
+        some => {
+            let [mean, max] = [mean_ns, max_ns].map(|ns| four_digits(ns as f64 / 1e6));
+            format!("{}, by {mean} ms on average and {max} ms at most", of_all(some))
+        }
+    };
+    let (held, others) = (&fidelity.delayed_by_window, &fidelity.displaced);
+    let mut table = Table::new("ll");
+    table.row(["requests", &grouped(fidelity.requests)]);
+    table.row(["arrive at their traced times", &of_all(fidelity.exact)]);
+    table.row(["enter the full window late", &of_all(fidelity.entered_late)]);
+    table.row(["  with those that follow", &displaced(held.requests, held.mean_ns, held.max_ns)]);
+    table.row(["displaced otherwise", &displaced(others.requests, others.mean_ns, others.max_ns)]);
+    table.row(["without a completion", &grouped(fidelity.without_completion)]);
+    table.to_string()
+}

@@ -1,0 +1,72 @@
+//! Traces as they are replayed.
+
+use super::run::{Bench, SMALL_TRACE, document, run, stdout};
+
+const SQLITE: &str = "data/recorded/sqlite-ext4.csv.zst";
+
+#[test]
+fn every_recorded_trace_gives_its_arrivals_back_to_the_nanosecond() {
+    for trace in ["fileserver", "pgbench", "sqlite"] {
+        let file = format!("data/recorded/{trace}-ext4.csv.zst");
+        let fidelity = document(&["trace", "fidelity", &file, "--json"]);
+        assert_eq!(fidelity["requests"], document(&["trace", "info", &file, "--json"])["requests"]);
+        assert_eq!(fidelity["exact"], fidelity["requests"], "{trace}: {fidelity}");
+        assert_eq!(fidelity["displaced"]["requests"], 0);
+    }
+    let text = stdout(&["trace", "fidelity", SQLITE]);
+    assert!(text.contains("arrive at their traced times  58,208 (100.0 %)"), "{text}");
+}
+
+/// Eighty requests at once, each of a second, so that the window of 64 is full.
+#[test]
+fn requests_that_the_window_delays_are_counted_apart() {
+    let bench = Bench::new(SMALL_TRACE);
+    let line = |n: u64| format!("{n},R,0,512,0,{}\n", n + 1_000_000_000);
+    let header = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n";
+    bench.put("full.csv", &(header.to_owned() + &(0..80).map(line).collect::<String>()));
+    let text = stdout(&["trace", "fidelity", &bench.at("full.csv")]);
+    assert!(text.contains("enter the full window late    16 (20.0 %)"), "{text}");
+    assert!(text.contains("16 (20.0 %), by 1000 ms on average and 1000 ms at most"), "{text}");
+}
+
+#[test]
+fn a_trace_without_completions_has_no_fidelity_and_is_told_so() {
+    let bench = Bench::new(SMALL_TRACE);
+    let header = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n";
+    bench.put("bare.csv", &format!("{header}0,R,0,512,0,\n5,R,512,512,0,\n"));
+    let ran = run(&["trace", "fidelity", &bench.at("bare.csv")]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("bare.csv records of 0 of its 2 requests when"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("take a trace with completions"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_run_says_that_completions_are_inferred_and_how_uncertain_that_is() {
+    let bench = Bench::new(SMALL_TRACE);
+    let header = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n";
+    let line = |n: u64| format!("{},R,{},4096,0,\n", n * 7_000_000, n % 97 * 1_048_576);
+    bench.put("bare.csv", &(header.to_owned() + &(0..200).map(line).collect::<String>()));
+    let file = format!("workload.file={}", bench.at("bare.csv"));
+    let dependent = ["--set", &file, "--set", "workload.replay=dependent"];
+    let args = [&["sim", "examples/replay.toml"][..], &dependent].concat();
+    let text = stdout(&args);
+    assert!(text.contains("inferred from tr96, mean response"), "{text}");
+    let inferred = document(&[&args[..], &["--json"]].concat());
+    let parents = &inferred["result"]["inferred_completions"][0]["parents"];
+    assert!(parents["either"].as_f64().unwrap() > 0.0, "{parents}");
+}
+
+#[test]
+fn merged_traces_are_named_in_the_document_and_never_written_over() {
+    let bench = Bench::new(SMALL_TRACE);
+    let merge = format!("workload.merge=['{}']", bench.at("trace.csv"));
+    let args = ["sim", "examples/replay.toml", "--set", &merge, "--json"];
+    let merged = document(&args);
+    let [first, second] = [&merged["trace"], &merged["merged_traces"][0]];
+    let requests = |info: &serde_json::Value| info["requests"].as_u64().unwrap();
+    assert_eq!(requests(&merged["result"]), requests(first) + requests(second));
+    let report = bench.at("trace.csv");
+    let ran = run(&["sim", "examples/replay.toml", "--set", &merge, "--report", &report]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert_eq!(std::fs::read_to_string(report).unwrap(), SMALL_TRACE);
+}
