@@ -100,6 +100,7 @@ mod tests {
             request,
             arrival,
             queue: SimDuration::from_ms(response_ms),
+            drive_queue: none,
             overhead: none,
             seek: none,
             rotate: none,
