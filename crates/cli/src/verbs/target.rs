@@ -12,7 +12,7 @@ use crate::verbs::emulated::{EMULATED, Emulated};
 #[derive(Debug, Clone, PartialEq)]
 pub enum Target {
     /// One that exists in arithmetic only.
-    Emulated(Emulated),
+    Emulated(Box<Emulated>),
     /// An NBD server's.
     Export(Box<Uri>),
     /// A block device, or a file.
@@ -24,7 +24,7 @@ impl FromStr for Target {
 
     fn from_str(text: &str) -> Result<Self, String> {
         if let Some(rest) = text.strip_prefix(EMULATED) {
-            return Ok(Self::Emulated(rest.parse()?));
+            return Ok(Self::Emulated(Box::new(rest.parse()?)));
         }
         if text.contains("://") {
             let uri = text.parse::<Uri>().map_err(|error| error.to_string())?;

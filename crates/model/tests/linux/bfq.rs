@@ -212,7 +212,7 @@ impl Oracle for NaiveBfq {
         let before: Vec<u64> = waiting.iter().map(|request| request.sequence).collect();
         naive::arrive(&mut waiting, request, true);
         let joined = *waiting.last().unwrap();
-        if !waiting.iter().any(|other| *other == request) {
+        if !waiting.contains(&request) {
             // Merged: the sequence of the next request may be gone, and its start may have moved.
             let (head, queue) = (self.head, &mut self.queues[number]);
             queue.waiting = waiting;
