@@ -27,6 +27,7 @@ div.parts { display: flex; height: 24px; margin: 6px 0; border-radius: 3px; over
 div.parts span { color: #101820; font-size: 12px; line-height: 24px; text-align: center; overflow: hidden; }
 .parts .seek { background: #6b8fc7; } .parts .rotate { background: #e89c31; }
 .parts .transfer { background: #2a9d7c; } .parts .queue { background: #a7b2c0; }
+.parts .waiting { background: #cdd4dc; }
 .parts .overhead { background: #cc79a7; }
 svg .axis { font: 12px system-ui, sans-serif; fill: var(--faint); }
 @media (max-width: 800px) { div.tiles { grid-template-columns: 1fr 1fr; } dl.stages { display: block; } }
@@ -44,6 +45,7 @@ ol.ranking .bar i { top: 2px; height: 18px; border-radius: 3px; }
 ol.ranking .bar .better { background: var(--good); }
 ol.ranking .bar .worse { background: var(--bad); }
 ol.ranking .bar .same { background: var(--faint); }
+ol.ranking .bar .drive { background: var(--accent); }
 ol.ranking .bar u { top: 10px; height: 2px; background: var(--ink); }
 ol.ranking .bar b { top: -4px; height: 30px; width: 1px; background: var(--faint); }
 ol.ranking .value { text-align: right; font-variant-numeric: tabular-nums; font-weight: 600; }

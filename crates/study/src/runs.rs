@@ -8,6 +8,7 @@ use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_sim::config::{
     ConfigError, Experiment, SimConfig, TraceWorkload, Workload, check_timing, open,
 };
+use freewheel_sim::fidelity::{ReplayFidelity, replay_fidelity};
 use freewheel_sim::library;
 use freewheel_sim::source::Fit;
 use freewheel_sim::{Completion, RunResult};
@@ -153,6 +154,9 @@ pub struct Study {
     /// What becomes of the baseline's mean response when assumed values of the drive are others; None
     /// without [`StudyOptions::changes`].
     pub assumed_values: Option<AssumedValues>,
+    /// How exactly the replay gives the trace's arrivals back, with each request's recorded response time;
+    /// None for a replay at traced times.
+    pub fidelity: Option<ReplayFidelity>,
     /// The same trace on other drives.
     pub beside: Vec<DriveBeside>,
 }
@@ -277,8 +281,12 @@ pub fn study_watched(
         let scrub = || estimate(experiment.clone(), &options.trace, effort, around, &report);
         (options.scrub && is_enough).then(scrub).transpose()
     };
-    let (scrub, runs) = rayon::join(scrub, runs);
-    let (scrub, runs) = (scrub?, runs?);
+    let fidelity = || {
+        let fidelity = || replay_fidelity(&options.trace, &trace.info, &mut |_, _| {});
+        experiment.is_dependent().then(fidelity).transpose()
+    };
+    let (scrub, (runs, fidelity)) = rayon::join(scrub, || rayon::join(runs, fidelity));
+    let (scrub, runs, fidelity) = (scrub?, runs?, fidelity?);
     // The baseline's run is the first, or that of the drive's own queue, which is the last.
     let places = if own_queue.is_some() { runs.last() } else { runs.first() };
     let place_time = places.expect("FCFS is always run").place_time.clone();
@@ -296,6 +304,7 @@ pub fn study_watched(
         place_time,
         changes: None,
         assumed_values: None,
+        fidelity,
         beside,
     };
     // A shingled drive may have refused most of them.

@@ -5,8 +5,9 @@ use freewheel_study::changes::{ChangeCost, Changes, Combination, Effect, Part, T
 use freewheel_units::grouped;
 use maud::{Markup, html};
 
+use super::signed;
 use crate::finding::{Confidence, Finding, Topic, Unit};
-use crate::numbers::{ms, percent};
+use crate::numbers::ms;
 use crate::page::marked_table;
 
 /// Rows of the ranking before the fold.
@@ -99,7 +100,7 @@ fn best_of(changes: &Changes, part: Part) -> Option<&Tried> {
 }
 
 /// The best change of each part, and then the next best, in order of effect.
-fn shown(changes: &Changes) -> Vec<&Tried> {
+pub(super) fn shown(changes: &Changes) -> Vec<&Tried> {
     let all = &changes.tried;
     let parts = [Part::Order, Part::ReadCache, Part::Prefetch, Part::WriteBuffer, Part::Drives];
     let mut list: Vec<&Tried> = parts.iter().filter_map(|&part| best_of(changes, part)).collect();
@@ -199,17 +200,8 @@ fn table(changes: &Changes) -> Markup {
     marked_table(&head, &changes.tried.iter().map(row).collect::<Vec<_>>(), "")
 }
 
-/// A change with its sign.
-fn signed(share: f64) -> String {
-    match share {
-        share if share > 10.0 => format!("{:.0} times", share + 1.0),
-        share if share > 0.0 => format!("+{}", percent(share)),
-        share if share < 0.0 => format!("-{}", percent(-share)),
-        _ => percent(0.0),
-    }
-}
-
-fn cost(cost: &ChangeCost) -> String {
+/// The cost in words.
+pub(super) fn cost(cost: &ChangeCost) -> String {
     match cost {
         ChangeCost::Setting => "a setting".into(),
         ChangeCost::Software => "software in the host".into(),
@@ -232,10 +224,5 @@ mod tests {
         assert_eq!((scale.least, scale.most), (-0.4, Scale::WORST));
         assert_eq!([scale.at(-0.4), scale.at(9.0)], [0.0, 100.0]);
         assert!((scale.at(0.0) - 44.4).abs() < 0.1);
-    }
-
-    #[test]
-    fn changes_have_a_sign_and_large_ones_are_factors() {
-        assert_eq!([-0.4, 0.0, 0.123, 338.78].map(signed), ["-40 %", "0 %", "+12 %", "340 times"]);
     }
 }

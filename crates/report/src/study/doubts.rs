@@ -51,6 +51,31 @@ pub(super) fn doubts(study: &Study) -> Vec<Finding> {
     all.into_iter().flatten().collect()
 }
 
+/// Whether a finding says that the others may not be believed, or of what they hold.
+pub(super) fn is_doubt(finding: &Finding) -> bool {
+    use Topic::{
+        FastResponses, FastTrace, FewRequests, LargeRequests, LongTrace, MissingCompletions,
+        Overload, PartialBlocks, RefusedWrites, ShingledModel, ShortTrace, SlowResponses,
+        TraceFile,
+    };
+    matches!(
+        finding.topic,
+        RefusedWrites
+            | ShingledModel
+            | MissingCompletions
+            | Overload
+            | LongTrace
+            | FastTrace
+            | ShortTrace
+            | LargeRequests
+            | SlowResponses
+            | FastResponses
+            | PartialBlocks
+            | FewRequests
+            | TraceFile
+    )
+}
+
 fn counted_in_trace(topic: Topic, headline: String) -> Finding {
     Finding::new(topic, Confidence::Counted, headline)
 }

@@ -8,7 +8,7 @@ use freewheel_study::{REQUESTS_MIN, Study};
 use freewheel_units::{Bytes, grouped};
 
 use super::policy::policy;
-use super::{changes, doubts, figures, scrub};
+use super::{changes, doubts, figures, how_sure, scrub};
 use crate::finding::{Confidence, Finding, Topic, Unit};
 use crate::numbers::{ms, percent, rate, span};
 use crate::shingled::shingled_cautions;
@@ -127,10 +127,14 @@ fn per_request(study: &Study, sum_ns: u128) -> f64 {
     sum_ns as f64 / study.baseline().result.response.count.max(1) as f64
 }
 
+/// The potential that the finding and the first tile state.
+pub(super) fn potential_bytes_per_second(study: &Study) -> f64 {
+    let as_it_is = || study.potential_bytes_per_second(study.baseline());
+    given_away_bytes_per_second(study).unwrap_or_else(as_it_is)
+}
+
 fn potential(study: &Study) -> Finding {
-    let run = study.baseline();
-    let bytes_per_second =
-        given_away_bytes_per_second(study).unwrap_or_else(|| study.potential_bytes_per_second(run));
+    let bytes_per_second = potential_bytes_per_second(study);
     let once = match study.drive.keeps_free_blocks_before {
         true => ", once the drive gives them away",
         false => "",
@@ -295,7 +299,7 @@ fn workload(study: &Study) -> Finding {
 }
 
 fn cautions(study: &Study) -> Vec<Finding> {
-    [without_electronics(study), placement(study), devices(study), assumed(study), unclean(study)]
+    [without_electronics(study), placement(study), devices(study), how_sure::assumed(study), unclean(study)]
         .into_iter()
         .flatten()
         .collect()
@@ -430,17 +434,6 @@ fn devices(study: &Study) -> Option<Finding> {
             .number("devices", count as f64, Unit::Count)
             .action("Use --device N to study one of them.")
             .detail("One arm serves all devices here.")
-    })
-}
-
-fn assumed(study: &Study) -> Option<Finding> {
-    let count = study.drive.assumed.len();
-    let groups = if count == 1 { "group of values is" } else { "groups of values are" };
-    let headline = || format!("{count} {groups} assumed in this drive's model, at least in part.");
-    (count > 0).then(|| {
-        given(Topic::AssumedValues, headline())
-            .number("assumed groups", count as f64, Unit::Count)
-            .action("Judge absolute times accordingly; the report lists the values at its end.")
     })
 }
 

@@ -1,20 +1,25 @@
 //! A study's numbers with what follows from them.
 
+mod beside;
 mod changes;
 mod doubts;
 mod figures;
 mod findings;
+mod how_sure;
 mod overload;
 mod overview;
 mod page;
 mod policy;
+mod responses;
 mod scrub;
 mod scrub_page;
+mod text;
 
 use freewheel_study::Study;
 use serde::Serialize;
 
 use crate::finding::Finding;
+use crate::numbers::percent;
 
 /// The document of a study.
 #[derive(Debug, Serialize)]
@@ -33,13 +38,33 @@ impl StudyReport {
         Self { study, findings }
     }
 
-    /// The findings for a terminal. Details and pictures are in the page and in JSON.
+    /// What the page shows, for a terminal. Details and pictures are in the page and in JSON.
     pub fn text(&self) -> String {
-        self.findings.iter().map(|finding| finding.text() + "\n").collect()
+        text::text(&self.study, &self.findings)
     }
 
     /// The report: one HTML file without references to anything outside it.
     pub fn html(&self) -> String {
         page::html(&self.study, &self.findings)
+    }
+}
+
+/// A change as (new - old) / old with its sign.
+fn signed(share: f64) -> String {
+    match share {
+        share if share > 10.0 => format!("{:.0} times", share + 1.0),
+        share if share > 0.0 => format!("+{}", percent(share)),
+        share if share < 0.0 => format!("-{}", percent(-share)),
+        _ => percent(0.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_have_a_sign_and_large_ones_are_factors() {
+        assert_eq!([-0.4, 0.0, 0.123, 338.78].map(signed), ["-40 %", "0 %", "+12 %", "340 times"]);
     }
 }

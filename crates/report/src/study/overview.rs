@@ -1,9 +1,10 @@
 //! The first screen of a study's page: four tiles, places and times, and where a request's time goes.
 
-use freewheel_sim::HeadTime;
+use freewheel_sim::{HeadTime, RunResult};
 use freewheel_study::{PlaceTime, Study};
 use maud::{Markup, html};
 
+use super::findings::potential_bytes_per_second;
 use super::scrub;
 use crate::numbers::{ms, percent, rate, span};
 
@@ -11,10 +12,6 @@ use crate::numbers::{ms, percent, rate, span};
 pub(super) fn tiles(study: &Study) -> Markup {
     let result = &study.baseline().result;
     let response = &result.response;
-    let potential = match &study.scrub {
-        Some(scrub) => scrub.arms.iter().map(|arm| arm.potential_bytes_per_second).sum(),
-        None => study.potential_bytes_per_second(study.baseline()),
-    };
     let scrub = match study.scrub.as_ref().and_then(scrub::in_short) {
         Some(text) => text,
         None => "in rotational latency before requests".into(),
@@ -35,7 +32,7 @@ pub(super) fn tiles(study: &Study) -> Markup {
                 (head_bar(&result.head_time))
                 span.words { (percent(result.head_time.transfer_share())) " moves data" }
             }
-            (tile("Free in the gaps", &rate(potential), &scrub))
+            (tile("Free in the gaps", &rate(potential_bytes_per_second(study)), &scrub))
         }
     }
 }
@@ -81,34 +78,61 @@ fn parts(all: &[Part]) -> Markup {
     }
 }
 
+/// A stage of requests.
+struct Stage {
+    name: &'static str,
+    meaning: &'static str,
+    ns: u128,
+    class: &'static str,
+}
+
+/// The stages in the order in which a request goes through them.
+fn stages_of(result: &RunResult) -> Vec<Stage> {
+    let stages = &result.stages;
+    let stage = |name, meaning, ns, class| Stage { name, meaning, ns, class };
+    vec![
+        stage("host queue", "before the drive has the command", stages.host_queue_ns(), "queue"),
+        stage("drive queue", "other commands of the drive first", stages.drive_queue_ns, "waiting"),
+        stage("seek", "moving the arm, changing heads", stages.seek_ns, "seek"),
+        stage("rotation", "waiting for the sector", stages.rotate_ns, "rotate"),
+        stage("transfer", "sectors under the head", stages.transfer_ns, "transfer"),
+        stage("processing", "command processing", stages.overhead_ns, "overhead"),
+        stage("bus", "data to or from the host", stages.bus_ns, "overhead"),
+    ]
+}
+
+fn share_of(stage: &Stage, all: &[Stage]) -> f64 {
+    let total: u128 = all.iter().map(|stage| stage.ns).sum();
+    stage.ns as f64 / total.max(1) as f64
+}
+
+/// The stages of the mean response with their shares, in a line.
+pub(super) fn stages_in_line(study: &Study) -> String {
+    let all = stages_of(&study.baseline().result);
+    let words = |stage: &Stage| format!("{} {}", stage.name, percent(share_of(stage, &all)));
+    all.iter().filter(|stage| stage.ns > 0).map(words).collect::<Vec<_>>().join(", ")
+}
+
 /// The stages of the mean response.
 pub(super) fn stages(study: &Study) -> Markup {
     let result = &study.baseline().result;
-    let stages = &result.stages;
-    let all = [
-        (
-            "waiting",
-            "waiting for others, in the host or in the drive's queue",
-            stages.queue_ns,
-            "queue",
-        ),
-        ("seek", "moving the arm, changing heads", stages.seek_ns, "seek"),
-        ("rotation", "waiting for the sector", stages.rotate_ns, "rotate"),
-        ("transfer", "sectors under the head", stages.transfer_ns, "transfer"),
-        ("processing", "command processing", stages.overhead_ns, "overhead"),
-        ("bus", "data to or from the host", stages.bus_ns, "overhead"),
-    ];
-    let total: u128 = all.iter().map(|stage| stage.2).sum();
-    let share = |ns: u128| ns as f64 / total.max(1) as f64;
-    let bar: Vec<Part> =
-        all.iter().map(|&(name, _, ns, class)| Part { name, share: share(ns), class }).collect();
+    let all = stages_of(result);
+    let part = |stage: &Stage| Part {
+        name: stage.name,
+        share: share_of(stage, &all),
+        class: stage.class,
+    };
     let count = result.response.count.max(1) as f64;
     html! {
-        p.lead { "Stages of the mean response of " (ms(result.response.mean_ns)) " ms. The first is what blktrace's Q2C has beyond the drive's work." }
-        (parts(&bar))
+        p.lead {
+            "Stages of the mean response of " (ms(result.response.mean_ns))
+            " ms. All of them are what btt calls Q2C; all but the host queue, D2C."
+        }
+        (parts(&all.iter().map(part).collect::<Vec<_>>()))
         dl.stages {
-            @for (name, meaning, ns, _) in all {
-                dt { (name) ", " (ms(ns as f64 / count)) " ms, " (percent(share(ns))) } dd { (meaning) }
+            @for stage in &all {
+                dt { (stage.name) ", " (ms(stage.ns as f64 / count)) " ms, " (percent(share_of(stage, &all))) }
+                dd { (stage.meaning) }
             }
         }
     }

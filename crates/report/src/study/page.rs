@@ -8,12 +8,12 @@ use maud::{Markup, html};
 
 use freewheel_study::{PolicyRun, Study};
 
-use super::{changes, figures, overview, scrub_page};
+use super::{beside, changes, doubts, figures, how_sure, overview, responses, scrub_page};
 use crate::chart;
-use crate::finding::Finding;
+use crate::finding::{Finding, Topic};
 use crate::numbers::{ms, percent, rate, span};
 use crate::page::{self, folded, section, table, trace_name};
-use freewheel_study::figure::{Axes, HeadTimeBar, Line};
+use freewheel_study::figure::HeadTimeBar;
 
 pub(super) fn html(study: &Study, findings: &[Finding]) -> String {
     let title = format!("{} on {}", trace_name(&study.options.trace), study.drive.model);
@@ -24,22 +24,31 @@ pub(super) fn html(study: &Study, findings: &[Finding]) -> String {
         study.drive.name,
         study.runs.len()
     );
+    let (first, others): (Vec<&Finding>, Vec<&Finding>) =
+        findings.iter().partition(|finding| doubts::is_doubt(finding));
+    let (scrub, others): (Vec<&Finding>, Vec<&Finding>) =
+        others.into_iter().partition(|finding| finding.topic == Topic::Scrub);
     page::page(
         &title,
         &lead,
         &html! {
             (overview::tiles(study))
+            @if !first.is_empty() { (section("Read this first", &list(&first))) }
             @if let Some(changes) = &study.changes {
                 (section("What would help", &changes::card(changes)))
             }
             (section("Where and when", &overview::where_and_when(&study.place_time)))
             (section("Where a request's time goes", &overview::stages(study)))
-            (section("Findings", &list(findings)))
+            @for finding in scrub { (section("A scrub in the gaps", &page::finding(finding))) }
+            @if let Some(drives) = beside::card(study) { (section("Drives beside each other", &drives)) }
+            (section("Response times", &responses::card(study)))
+            (section("How sure is this?", &how_sure::card(study)))
+            (folded("Findings", &list(&others)))
             (folded("Head time by policy", &head_time(study)))
+            (folded("Response times by policy", &policy_table(study, &study.best().title)))
             @if let Some(estimate) = &study.scrub {
-                (folded("A scrub in the gaps", &scrub_page::section(study, estimate)))
+                (folded("The estimate of the scrub", &scrub_page::section(study, estimate)))
             }
-            (folded("Response times", &responses(study)))
             (folded("Load over time", &load(study)))
             (folded("The workload", &workload(study)))
             (folded("Drive, replay and options", &setting(study)))
@@ -48,7 +57,7 @@ pub(super) fn html(study: &Study, findings: &[Finding]) -> String {
     )
 }
 
-fn list(findings: &[Finding]) -> Markup {
+fn list(findings: &[&Finding]) -> Markup {
     html! {
         ol.findings {
             @for finding in findings {
@@ -76,18 +85,6 @@ fn busy_table(study: &Study) -> Markup {
     };
     let rows: Vec<Vec<String>> = study.runs.iter().map(row).collect();
     table(&["policy", "drive busy", "head", "bus", "command processing", "busiest part"], &rows)
-}
-
-fn responses(study: &Study) -> Markup {
-    let line = |run: &PolicyRun| Line::cumulative_ms(&run.title, &run.result.response_distribution);
-    let lines: Vec<Line> = study.runs.iter().map(line).collect();
-    let axes = Axes { x: "response time, ms", y: "share of requests, %", log_x: true };
-    let best = study.best().title.clone();
-    html! {
-        (page::chart(&chart::lines(&lines, &axes)))
-        (policy_table(study, &best))
-        p.note { "Times in ms. Variation: standard deviation over mean. Busy: a command is in the drive, or the drive writes back. Marked: the smallest mean." }
-    }
 }
 
 fn policy_table(study: &Study, best: &str) -> Markup {
@@ -129,6 +126,7 @@ fn policy_table(study: &Study, best: &str) -> Markup {
     html! {
         (page::marked_table(&head, &rows.collect::<Vec<_>>(), best))
         (page::marked_table(&operations, &by_operation.collect::<Vec<_>>(), best))
+        p.note { "Times in ms. Variation: standard deviation over mean. Busy: a command is in the drive, or the drive writes back. Marked: the smallest mean." }
     }
 }
 
@@ -229,12 +227,6 @@ fn setting(study: &Study) -> Markup {
             }
             (replay)
             ". A flush is done when every write that came before it is on the media."
-        }
-        @if !drive.assumed.is_empty() {
-            details {
-                summary { "Assumed values: " (drive.assumed.len()) }
-                ul { @for line in &drive.assumed { li { (page::prose(line)) } } }
-            }
         }
         details { summary { "All options and the seed" } pre { (options) } }
     }

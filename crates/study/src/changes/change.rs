@@ -2,6 +2,7 @@
 
 use freewheel_model::cache::{AmpSpec, CachePolicy};
 use freewheel_model::sched::PolicySpec;
+use freewheel_model::sched::linux::LINUX_SCHEDULERS;
 use freewheel_sim::config::{
     CacheConfig, OpportunisticConfig, PrefetchConfig, SimConfig, WriteBufferConfig,
 };
@@ -58,7 +59,8 @@ pub enum Change {
         /// How many.
         depth: u32,
     },
-    /// A policy in front of the drive, which is given one command at a time.
+    /// A policy in front of the drive, which is given one command at a time; a scheduler of Linux gives it as
+    /// many as its queue takes.
     Policy {
         /// Which.
         policy: PolicySpec,
@@ -118,6 +120,7 @@ impl Change {
     pub fn cost(&self) -> ChangeCost {
         match *self {
             Self::DriveQueue { .. } => ChangeCost::Setting,
+            Self::Policy { policy } if policy.is_linux() => ChangeCost::Setting,
             Self::Policy { .. } => ChangeCost::Software,
             Self::ReadCache { size, .. } => ChangeCost::Memory { bytes: size },
             Self::Prefetch { .. } => ChangeCost::Memory { bytes: PREFETCH_CACHE },
@@ -137,7 +140,9 @@ impl Change {
             }
             Self::Policy { policy } => {
                 config.scheduler = policy;
-                config.queue_depth = Some(1);
+                if !policy.is_linux() {
+                    config.queue_depth = Some(1);
+                }
             }
             Self::ReadCache { size, policy } => {
                 let cache = cache(config);
@@ -168,6 +173,7 @@ impl Change {
         match self {
             Self::DriveQueue { depth: 1 } => "One command at the drive at a time".into(),
             Self::DriveQueue { depth } => format!("Drive queue of {depth}"),
+            Self::Policy { policy } if policy.is_linux() => policy.title(),
             Self::Policy { policy } => format!("{} in the host", policy.title()),
             Self::ReadCache { size, policy } => {
                 format!("Read cache, {}, {}", size.human(), policy.row().title)
@@ -237,6 +243,10 @@ fn orders(drive_queue: Option<u32>) -> Vec<Change> {
         PolicySpec::Sptf,
         PolicySpec::Asatf { age_factor: 0.01 },
     ];
+    // Linux's schedulers are made for a drive with a queue. Its `none` is the baseline.
+    let linux = LINUX_SCHEDULERS.iter().map(|row| row.usual);
+    let linux = linux.filter(|&policy| policy != PolicySpec::LinuxNone);
+    let policies = policies.into_iter().chain(linux.filter(|_| drive_queue.is_some()));
     depths.chain(policies.map(|policy| Change::Policy { policy })).collect()
 }
 

@@ -1,0 +1,128 @@
+//! How sure a study is: assumed values of the drive, and the fidelity of the replay.
+
+use freewheel_sim::fidelity::ReplayFidelity;
+use freewheel_study::{AssumedValues, MovedValue};
+use freewheel_study::{DriveSummary, Study};
+use freewheel_units::grouped;
+use maud::{Markup, html};
+
+use super::signed;
+use crate::finding::{Confidence, Finding, Topic, Unit};
+use crate::numbers::{ms, percent};
+use crate::page::{prose, table};
+
+/// The finding about assumed values; None where nothing is assumed.
+pub(super) fn assumed(study: &Study) -> Option<Finding> {
+    let drive = &study.drive;
+    if drive.assumed.is_empty() {
+        return None;
+    }
+    let headline = assumed_headline(drive, study.assumed_values.as_ref());
+    let finding = Finding::new(Topic::AssumedValues, Confidence::Given, headline);
+    Some(match &study.assumed_values {
+        Some(values) => finding
+            .number("largest change of the mean response", values.most(), Unit::Share)
+            .detail(not_moved(values)),
+        None => finding
+            .number("assumed values", drive.assumed.len() as f64, Unit::Count)
+            .action("Judge absolute times accordingly; the report lists the values."),
+    })
+}
+
+fn assumed_headline(drive: &DriveSummary, values: Option<&AssumedValues>) -> String {
+    let count = match drive.assumed.len() {
+        1 => "1 value of this drive's model is assumed".into(),
+        count => format!("{count} values of this drive's model are assumed"),
+    };
+    match values.map(|values| (values.moved.first(), values.most())) {
+        Some((Some(first), most)) => format!(
+            "{count}: the mean response changes by at most {} when each is moved alone (`{}`, {}).",
+            percent(most),
+            first.key,
+            first.by
+        ),
+        _ => format!("{count}."),
+    }
+}
+
+fn not_moved(values: &AssumedValues) -> String {
+    match &values.not_moved[..] {
+        [] => String::new(),
+        keys => format!("Not moved, as no run of the model can tell: `{}`.", keys.join("`, `")),
+    }
+}
+
+/// How the replay was checked, in a sentence; None for a replay at traced times.
+pub(super) fn fidelity(fidelity: &ReplayFidelity) -> String {
+    let share = |requests: u64| percent(requests as f64 / fidelity.requests.max(1) as f64);
+    let exact = format!(
+        "With its recorded response times the replay gives {} of the trace's {} arrivals back to the nanosecond",
+        share(fidelity.exact),
+        grouped(fidelity.requests)
+    );
+    let by_window = fidelity.delayed_by_window;
+    let window = match by_window.requests {
+        0 => String::new(),
+        late => format!(
+            "; {} come {} ms later on average, as at most 64 are outstanding",
+            share(late),
+            ms(by_window.mean_ns as f64)
+        ),
+    };
+    let displaced = match fidelity.displaced.requests {
+        0 => String::new(),
+        some => format!(
+            "; {} come at another time, by {} ms on average",
+            share(some),
+            ms(fidelity.displaced.mean_ns as f64)
+        ),
+    };
+    format!("{exact}{window}{displaced}.")
+}
+
+/// The card of the page.
+pub(super) fn card(study: &Study) -> Markup {
+    let drive = &study.drive;
+    html! {
+        @if drive.assumed.is_empty() {
+            p { "No value of this drive's model is assumed." }
+        } @else {
+            p { (prose(&assumed_headline(drive, study.assumed_values.as_ref()))) }
+        }
+        p { (replay(study)) }
+        @if let Some(changes) = &study.changes {
+            p {
+                "Spreads of changes are over " (changes.today.by_slice.len())
+                " slices of the trace. Another day's trace may differ by more."
+            }
+        }
+        @if let Some(values) = &study.assumed_values {
+            details {
+                summary { "Each assumed value moved" }
+                (table(&["value", "moved", "mean response"], &moved_rows(values)))
+                p.note { (prose(&not_moved(values))) }
+            }
+        }
+        @if !drive.assumed.is_empty() {
+            details {
+                summary { "Sources of the assumed values" }
+                ul { @for line in &drive.assumed { li { (prose(line)) } } }
+            }
+        }
+    }
+}
+
+fn replay(study: &Study) -> String {
+    match &study.fidelity {
+        Some(replay) => fidelity(replay),
+        None => "Requests come at their traced times, however fast this drive answers.".into(),
+    }
+}
+
+fn moved_rows(values: &AssumedValues) -> Vec<Vec<String>> {
+    let changes = |value: &MovedValue| {
+        value.changes.iter().copied().map(signed).collect::<Vec<_>>().join(", ")
+    };
+    let row = |value: &MovedValue| vec![value.key.to_owned(), value.by.to_owned(), changes(value)];
+    values.moved.iter().map(row).collect()
+}

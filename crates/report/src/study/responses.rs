@@ -1,0 +1,49 @@
+//! Response times of today's system and of the best others: at most three curves.
+
+use freewheel_study::Study;
+use freewheel_study::changes::Changes;
+use freewheel_study::figure::{Axes, Line};
+use maud::{Markup, html};
+
+use crate::chart;
+use crate::page;
+
+/// The card of the page.
+pub(super) fn card(study: &Study) -> Markup {
+    let lines = match &study.changes {
+        Some(changes) => of_changes(changes),
+        None => of_policies(study),
+    };
+    let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
+    let axes = Axes { x: "response time, ms", y: "share of requests, %", log_x: true };
+    html! {
+        p.lead { "Share of requests that are done within a time: " (names.join("; ")) "." }
+        (page::chart(&chart::lines(&lines, &axes)))
+    }
+}
+
+/// Today, the best change alone, and the best changes together where they are several.
+fn of_changes(changes: &Changes) -> Vec<Line> {
+    let mut lines = vec![Line::cumulative_ms("today", &changes.today.distribution)];
+    let Some(together) = &changes.together else { return lines };
+    let first = &together.steps[0].title;
+    if let Some(alone) = changes.tried.iter().find(|tried| tried.title == *first) {
+        lines.push(Line::cumulative_ms(first, &alone.measured.distribution));
+    }
+    if together.steps.len() > 1 {
+        lines.push(Line::cumulative_ms("best together", &together.measured.distribution));
+    }
+    lines
+}
+
+/// The baseline, and the best order where it is another.
+fn of_policies(study: &Study) -> Vec<Line> {
+    let (today, best) = (study.baseline(), study.best());
+    let line = |run: &freewheel_study::PolicyRun| {
+        Line::cumulative_ms(&run.title, &run.result.response_distribution)
+    };
+    match best.title == today.title {
+        true => vec![line(today)],
+        false => vec![line(today), line(best)],
+    }
+}

@@ -1,0 +1,76 @@
+//! The study on a terminal: what the page shows, in about 25 lines.
+
+use freewheel_study::Study;
+use freewheel_study::changes::Changes;
+use freewheel_units::grouped;
+
+use super::{beside, changes, doubts, overview, signed};
+use crate::finding::{Finding, Topic};
+use crate::numbers::{ms, percent, span};
+use crate::page::trace_name;
+
+/// Title, first numbers, doubts, the ranking of changes, and a line a finding.
+pub(super) fn text(study: &Study, findings: &[Finding]) -> String {
+    let mut lines = head(study);
+    let (first, others): (Vec<&Finding>, Vec<&Finding>) =
+        findings.iter().partition(|finding| doubts::is_doubt(finding));
+    lines.extend(paragraph(first.into_iter().flat_map(doubt)));
+    if let Some(changes) = &study.changes {
+        lines.extend(paragraph(ranking(changes, others.iter().copied())));
+    }
+    lines.extend(paragraph(beside::lines(study)));
+    let others = others.into_iter().filter(|finding| finding.topic != Topic::Changes);
+    lines.extend(paragraph(others.map(|finding| format!("- {}", finding.headline))));
+    lines.join("\n") + "\n"
+}
+
+/// Lines after an empty one; nothing of nothing.
+fn paragraph(lines: impl IntoIterator<Item = String>) -> Vec<String> {
+    let lines: Vec<String> = lines.into_iter().collect();
+    let empty = (!lines.is_empty()).then(String::new);
+    empty.into_iter().chain(lines).collect()
+}
+
+fn head(study: &Study) -> Vec<String> {
+    let response = &study.baseline().result.response;
+    let result = &study.baseline().result;
+    vec![
+        format!("{} on {}", trace_name(&study.options.trace), study.drive.model),
+        format!(
+            "{} requests over {}: mean response {} ms, p99 {} ms; drive busy {}",
+            grouped(study.trace.info.requests),
+            span(study.trace.info.span_ns as f64 / 1e9),
+            ms(response.mean_ns),
+            ms(response.p99_ns as f64),
+            percent(result.utilisation)
+        ),
+        format!("A request's time: {}", overview::stages_in_line(study)),
+    ]
+}
+
+/// A doubt with what to do about it.
+fn doubt(finding: &Finding) -> Vec<String> {
+    let headline = format!("! {}", finding.headline);
+    let action = finding.action.iter().map(|action| format!("  {action}"));
+    std::iter::once(headline).chain(action).collect()
+}
+
+/// The changes that the page ranks, and the best together.
+fn ranking<'a>(changes: &Changes, others: impl Iterator<Item = &'a Finding>) -> Vec<String> {
+    let title = "What would help (change of the mean response, its spread over slices, p99; cost)";
+    let rows = changes::shown(changes).into_iter().map(|tried| {
+        let effect = &tried.effect;
+        let spread = format!("{} to {}", signed(effect.least), signed(effect.most));
+        format!(
+            "{:>8}  {spread:<18} p99 {:<8} {} ({})",
+            signed(effect.mean),
+            signed(effect.p99),
+            tried.title,
+            changes::cost(&tried.cost)
+        )
+    });
+    let together = others
+        .filter(|finding| finding.topic == Topic::Changes)
+        .map(|finding| format!("Best together: {}", finding.headline));
+    std::iter::once(title.to_owned()).chain(rows).chain(together).collect()
+}
