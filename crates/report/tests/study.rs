@@ -261,14 +261,14 @@ fn a_load_that_has_the_drive_s_pace_is_said_to() {
 }
 
 #[test]
-fn dependence_cannot_be_asked_of_a_trace_without_completions() {
-    let (_file, mut options) = options(&random_reads(50, 50));
+fn dependence_that_is_asked_of_a_trace_without_completions_names_the_reference_drive() {
+    let (_file, mut options) = options(&random_reads(200, 50));
     options.trace.replay = ReplayMode::Dependent;
-    let error = study(&options, &|_| {}).unwrap_err().to_string();
-    assert!(
-        error.contains("`replay` is dependent") && error.contains("auto or arrivals"),
-        "{error}"
-    );
+    let report = StudyReport::new(study(&options, &|_| {}).unwrap());
+    let inferred = &report.study.baseline().result.inferred_completions;
+    assert!(report.study.dependent_replay && report.study.fidelity.is_none());
+    let says = format!("The trace records no completions: those of {} stand in.", inferred[0].drive);
+    assert!(report.html().contains(&says), "{says}");
 }
 
 #[test]

@@ -155,7 +155,7 @@ pub struct Study {
     /// without [`StudyOptions::changes`].
     pub assumed_values: Option<AssumedValues>,
     /// How exactly the replay gives the trace's arrivals back, with each request's recorded response time;
-    /// None for a replay at traced times.
+    /// None for a replay at traced times, and where no completion is recorded.
     pub fidelity: Option<ReplayFidelity>,
     /// The same trace on other drives.
     pub beside: Vec<DriveBeside>,
@@ -283,7 +283,8 @@ pub fn study_watched(
     };
     let fidelity = || {
         let fidelity = || replay_fidelity(&options.trace, &trace.info, &mut |_, _| {});
-        experiment.is_dependent().then(fidelity).transpose()
+        let is_recorded = experiment.is_dependent() && trace.info.tells_dependence();
+        is_recorded.then(fidelity).transpose()
     };
     let (scrub, (runs, fidelity)) = rayon::join(scrub, || rayon::join(runs, fidelity));
     let (scrub, runs, fidelity) = (scrub?, runs?, fidelity?);

@@ -42,7 +42,7 @@ const ROWS: &[Row] = &[
         [
             Case(Cut, "(record 3, ", "number is ``"),
             Case(Line(2, "here"), "line 2 (record 2, ", "start is `here`"),
-            Case(Line(3, "5 99999999999999999999999 0 7"), "line 3 (record 3, ", "blocks is `9999"),
+            Case(Line(3, "5 99999999999999999999999 0 7"), "line 3 (record 3, ", "count is `9999"),
         ],
     ),
     Row(
@@ -84,12 +84,12 @@ const ROWS: &[Row] = &[
         "disksim-validate",
         "disksim_validate/plain",
         [
-            Case(Cut, "(record 3, ", "interarrival_us is ``"),
+            Case(Cut, "(record 3, ", "delay_us is ``"),
             Case(Line(2, "X Hit 800 8 607.5 0.0"), "line 2 (record 2, ", "op is `X`"),
             Case(
                 Line(3, "R Miss 1234600 16 -5 36016.0"),
                 "line 3 (record 3, ",
-                "response_us is `-5`",
+                "measured_us is `-5`",
             ),
         ],
     ),
@@ -189,11 +189,12 @@ const ROWS: &[Row] = &[
     ),
     Row(
         "oracle-general",
-        "oracle_general/clean",
+        // The short form has no field in which a number is wrong.
+        "oracle_general/with_op",
         [
-            Case(Cut, "record 3 at byte 48", "record is `"),
-            Case(Bytes(60, &[0xff; 4]), "record 3 at byte 48", "obj_size is `"),
-            Case(Bytes(36, &[0xff; 4]), "record 2 at byte 24", "obj_size is `"),
+            Case(Cut, "record 3 at byte 54", "record is `"),
+            Case(Bytes(43, &[0xff]), "record 2 at byte 27", "op is `255`"),
+            Case(Bytes(70, &[0xff]), "record 3 at byte 54", "op is `255`"),
         ],
     ),
     Row(

@@ -45,7 +45,7 @@ fn a_trace_with_some_completions_is_said_to_have_so_many() {
     let bench = Bench::new(&SMALL_TRACE.replace(",12000000", ","));
     let said = stdout(&["trace", "info", &bench.at("trace.csv")]);
     assert!(said.contains("completions              recorded of 4 of 5 requests"), "{said}");
-    let error = message(&["sim", &bench.at("sim.toml"), "--set", "workload.replay=dependent"]);
+    let error = message(&["trace", "fidelity", &bench.at("trace.csv")]);
     assert!(error.contains("records of 4 of its 5 requests when they completed"), "{error}");
 }
 

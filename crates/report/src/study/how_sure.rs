@@ -1,6 +1,7 @@
 //! How sure a study is: assumed values of the drive, and the fidelity of the replay.
 
 use freewheel_sim::fidelity::ReplayFidelity;
+use freewheel_sim::source::InferredCompletions;
 use freewheel_study::{AssumedValues, MovedValue};
 use freewheel_study::{DriveSummary, Study};
 use freewheel_units::grouped;
@@ -52,8 +53,8 @@ fn not_moved(values: &AssumedValues) -> String {
     }
 }
 
-/// How the replay was checked, in a sentence; None for a replay at traced times.
-pub(super) fn fidelity(fidelity: &ReplayFidelity) -> String {
+/// How the replay was checked, in a sentence.
+fn fidelity(fidelity: &ReplayFidelity) -> String {
     let share = |requests: u64| percent(requests as f64 / fidelity.requests.max(1) as f64);
     let exact = format!(
         "With its recorded response times the replay gives {} of the trace's {} arrivals back to the nanosecond",
@@ -113,10 +114,27 @@ pub(super) fn card(study: &Study) -> Markup {
 }
 
 fn replay(study: &Study) -> String {
-    match &study.fidelity {
-        Some(replay) => fidelity(replay),
-        None => "Requests come at their traced times, however fast this drive answers.".into(),
+    match (&study.fidelity, study.dependent_replay) {
+        (Some(replay), _) => fidelity(replay),
+        (None, true) => inferred(study),
+        (None, false) => {
+            "Requests come at their traced times, however fast this drive answers.".into()
+        }
     }
+}
+
+/// Where completions come from that the trace does not record.
+fn inferred(study: &Study) -> String {
+    let of = |completions: &InferredCompletions| {
+        let parents = &completions.parents;
+        format!(
+            "The trace records no completions: those of {} stand in. With response times half or twice as long, {} of the requests wait for another one.",
+            completions.drive,
+            percent(parents.either)
+        )
+    };
+    let all = study.baseline().result.inferred_completions.iter().map(of);
+    all.collect::<Vec<_>>().join(" ")
 }
 
 fn moved_rows(values: &AssumedValues) -> Vec<Vec<String>> {
