@@ -267,7 +267,8 @@ fn dependence_that_is_asked_of_a_trace_without_completions_names_the_reference_d
     let report = StudyReport::new(study(&options, &|_| {}).unwrap());
     let inferred = &report.study.baseline().result.inferred_completions;
     assert!(report.study.dependent_replay && report.study.fidelity.is_none());
-    let says = format!("The trace records no completions: those of {} stand in.", inferred[0].drive);
+    let says =
+        format!("The trace records no completions: those of {} stand in.", inferred[0].drive);
     assert!(report.html().contains(&says), "{says}");
 }
 

@@ -71,7 +71,16 @@ pub(super) fn card(study: &Study) -> Option<Markup> {
 fn table(study: &Study, best: &str) -> Markup {
     let today = study.baseline().result.response.mean_ns;
     let head = [
-        "drive", "capacity", "rpm", "media rate", "order", "mean, ms", "change", "p50", "p99", "busy",
+        "drive",
+        "capacity",
+        "rpm",
+        "media rate",
+        "order",
+        "mean, ms",
+        "change",
+        "p50",
+        "p99",
+        "busy",
     ];
     let row = |(drive, run): (&DriveSummary, &PolicyRun)| {
         let response = &run.result.response;

@@ -299,10 +299,16 @@ fn workload(study: &Study) -> Finding {
 }
 
 fn cautions(study: &Study) -> Vec<Finding> {
-    [without_electronics(study), placement(study), devices(study), how_sure::assumed(study), unclean(study)]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        without_electronics(study),
+        placement(study),
+        devices(study),
+        how_sure::assumed(study),
+        unclean(study),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn given(topic: Topic, headline: impl Into<String>) -> Finding {

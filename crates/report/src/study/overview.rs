@@ -117,11 +117,8 @@ pub(super) fn stages_in_line(study: &Study) -> String {
 pub(super) fn stages(study: &Study) -> Markup {
     let result = &study.baseline().result;
     let all = stages_of(result);
-    let part = |stage: &Stage| Part {
-        name: stage.name,
-        share: share_of(stage, &all),
-        class: stage.class,
-    };
+    let part =
+        |stage: &Stage| Part { name: stage.name, share: share_of(stage, &all), class: stage.class };
     let count = result.response.count.max(1) as f64;
     html! {
         p.lead {
