@@ -6,6 +6,7 @@
 //! and their pages.
 
 mod cache_curves;
+mod cache_work;
 mod chart;
 mod claims_page;
 mod claims_report;

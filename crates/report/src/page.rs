@@ -46,12 +46,12 @@ ol.ranking .bar .better { background: var(--good); }
 ol.ranking .bar .worse { background: var(--bad); }
 ol.ranking .bar .same { background: var(--faint); }
 ol.ranking .bar .drive { background: var(--accent); }
-ol.ranking .bar u { top: 10px; height: 2px; background: var(--ink); }
+ol.ranking .bar u { top: 10px; height: 2px; background: var(--ink); box-shadow: 0 0 0 1px var(--paper); }
 ol.ranking .bar b { top: -4px; height: 30px; width: 1px; background: var(--faint); }
 ol.ranking .value { text-align: right; font-variant-numeric: tabular-nums; font-weight: 600; }
 @media (max-width: 640px) {
   section { padding: 16px 14px; }
-  ol.ranking li { grid-template-columns: 1fr 84px; gap: 4px 10px; }
+  ol.ranking li { grid-template-columns: 1fr 106px; gap: 4px 10px; }
   ol.ranking .bar { grid-column: 1 / 3; grid-row: 2; }
 }
 section { background: var(--paper); border: 1px solid var(--line); border-radius: 10px;

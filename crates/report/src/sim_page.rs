@@ -7,6 +7,7 @@ use freewheel_sim::config::{SimConfig, Workload};
 use freewheel_units::grouped;
 use maud::{Markup, html};
 
+use crate::cache_work::cache_rows;
 use crate::chart;
 use crate::finding::Finding;
 use crate::free_work::{self, write_back_cautions};
@@ -45,6 +46,7 @@ pub fn sim_html(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> Str
             }
             (passes(result))
             (section("Where the head's time goes", &head_time(result)))
+            (caches(result))
             (free_work::sections(result))
             (section("Response times", &responses(result)))
             (section("Configuration", &configuration(config)))
@@ -87,6 +89,16 @@ fn head_time(result: &RunResult) -> Markup {
             (format!("{:.1} requests/s, ", result.requests_per_second)) (rate(result.bytes_per_second))
             (format!("; {:.1} requests outstanding on average, {} at most; ", result.outstanding_mean, grouped(result.outstanding_max)))
             "longest wait for the head " (ms(result.queue_ns_max as f64)) " ms."
+        }
+    }
+}
+
+fn caches(result: &RunResult) -> Markup {
+    let rows = cache_rows(result).into_iter().map(|(part, words)| vec![part.to_owned(), words]);
+    let rows: Vec<Vec<String>> = rows.collect();
+    html! {
+        @if !rows.is_empty() {
+            (section("What the caches did", &table(&["part", "work"], &rows)))
         }
     }
 }

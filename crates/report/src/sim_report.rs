@@ -5,6 +5,7 @@ use freewheel_sim::config::Experiment;
 use freewheel_study::FreeWork;
 use serde::Serialize;
 
+use crate::cache_work::cache_rows;
 use crate::finding::Finding;
 use crate::free_work::{FreeWorkPart, free_work_parts};
 use crate::postmark::{PassTable, pass_tables};
@@ -44,6 +45,11 @@ impl<'a> SimReport<'a> {
     /// Mean time of each stage, and its share of head time.
     pub fn stage_table(&self) -> StageTable {
         stage_table(self.result)
+    }
+
+    /// What the caches before the drives did: a subject and its words, for each part that was used.
+    pub fn cache_rows(&self) -> Vec<(&'static str, String)> {
+        cache_rows(self.result)
     }
 
     /// A table for the passes of PostMark, if that was the workload.

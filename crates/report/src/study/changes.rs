@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use super::signed;
 use crate::finding::{Confidence, Finding, Topic, Unit};
-use crate::numbers::ms;
+use crate::numbers::{ms, percent};
 use crate::page::marked_table;
 
 /// Rows of the ranking before the fold.
@@ -86,6 +86,16 @@ fn independence(together: &Combination) -> String {
     )
 }
 
+/// Why the mean response here is not that of the whole trace.
+fn measured_from(study: &Study, changes: &Changes) -> String {
+    let share = changes.warm_up_requests as f64 / study.trace.info.requests.max(1) as f64;
+    let mean = ms(changes.today.response.mean_ns);
+    format!(
+        "Today it is {mean} ms, without the first {} of the requests, which fill the caches.",
+        percent(share)
+    )
+}
+
 fn counted(study: &Study, changes: &Changes) -> String {
     format!(
         "The first {} of {} requests fill the caches and do not count. The rest is cut into {} slices, which give the spread.",
@@ -113,14 +123,14 @@ pub(super) fn shown(changes: &Changes) -> Vec<&Tried> {
 }
 
 /// The ranking, with all changes behind a fold.
-pub(super) fn card(changes: &Changes) -> Markup {
+pub(super) fn card(study: &Study, changes: &Changes) -> Markup {
     let rows = shown(changes);
     let scale = Scale::of(rows.iter().map(|tried| &tried.effect));
     html! {
         p.lead {
-            "Change of the mean response of " (ms(changes.today.response.mean_ns))
-            " ms by each change alone, with its spread over "
-            (changes.today.by_slice.len()) " slices of the trace."
+            "Change of the mean response by each change alone. The thin line is its spread over "
+            (changes.today.by_slice.len()) " slices of the trace. "
+            (measured_from(study, changes))
             @if let Some(together) = &changes.together {
                 " " strong {
                     "Best together without further drives: "

@@ -35,7 +35,7 @@ pub(super) fn html(study: &Study, findings: &[Finding]) -> String {
             (overview::tiles(study))
             @if !first.is_empty() { (section("Read this first", &list(&first))) }
             @if let Some(changes) = &study.changes {
-                (section("What would help", &changes::card(changes)))
+                (section("What would help", &changes::card(study, changes)))
             }
             (section("Where and when", &overview::where_and_when(&study.place_time)))
             (section("Where a request's time goes", &overview::stages(study)))

@@ -25,6 +25,7 @@ pub(super) fn text(
         responses(result).to_string(),
         stages(&report).to_string(),
     ];
+    sections.extend(caches(&report));
     sections.extend(passes(&report));
     sections.extend(host(result).map(|table| table.to_string()));
     sections.extend((!result.margins.is_empty()).then(|| margins(result).to_string()));
@@ -117,6 +118,14 @@ fn refusals(result: &RunResult) -> String {
     format!(
         "{not_at_write_pointer} not at the write pointer, {over_zone_boundary} over a zone boundary, {zone_full} to a full zone"
     )
+}
+
+/// What the caches before the drives did, if there were some.
+fn caches(report: &SimReport<'_>) -> Option<String> {
+    let rows = report.cache_rows();
+    let mut table = Table::new("ll");
+    rows.iter().for_each(|(part, words)| table.row([*part, words]));
+    (!rows.is_empty()).then(|| table.to_string())
 }
 
 /// The passes of PostMark, if that was the workload.
