@@ -130,6 +130,29 @@ pub enum TraceError {
         /// What the Parquet library said, or which column is missing.
         reason: String,
     },
+    /// A line of a web log breaks the rules of its format.
+    #[error("{file}: line {line}: {field} is `{value}`: {reason}; lenient reading leaves it out")]
+    WebLogLine {
+        /// The log.
+        file: String,
+        /// Number of the line, from 1.
+        line: u64,
+        /// The field.
+        field: &'static str,
+        /// The start of the value found, made printable.
+        value: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Most of its first lines belong to no known format of web logs.
+    #[error(
+        "{file}: is no web log: it should be in Common or Combined Log Format, or Wikipedia's caching \
+         data of 2019; plain, or compressed by gzip or zstd"
+    )]
+    NoWebLog {
+        /// The file.
+        file: String,
+    },
     /// The name of the output does not say in which form to write.
     #[error(
         "{file}: the name of a trace to write must end in one of {allowed}",

@@ -33,6 +33,7 @@ mod regions;
 mod scan;
 mod source;
 mod spool;
+mod web_log;
 mod write;
 
 pub use characterize::{
@@ -49,4 +50,5 @@ pub use read_error::read_text;
 pub use reader::{OpenOptions, Report, TraceReader};
 pub use record::{REQUEST_BLOCKS_MAX, Record, VOLUME_BLOCKS_MAX};
 pub use spool::SpooledTrace;
+pub use web_log::{LeftOut, WebFile, WebLog, WebRequest};
 pub use write::{CsvWriter, ParquetWriter, PendingFile, TraceWriter};

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use freewheel_trace::{Format, OpenOptions, Record, TraceInfo, TraceReader, characterize};
+use freewheel_trace::{Format, OpenOptions, Record, TraceInfo, TraceReader, WebLog, characterize};
 use freewheel_units::Op;
 
 const HP: &str = "hplajw-1week-1992.srt.zst";
@@ -13,7 +13,11 @@ const HEIMDALL: &str = "heimdall-msr.cut.per_10k.rw_20_80.105.trace.zst";
 
 /// The trace of this name, or `None` after saying that the test is skipped.
 fn shared(name: &str) -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/traces");
+    shared_in("traces", name)
+}
+
+fn shared_in(folder: &str, name: &str) -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(folder);
     if !folder.is_dir() {
         println!("skipped: {} is absent, so {name} is not tested", folder.display());
         return None;
@@ -146,4 +150,26 @@ fn oracle_general_of_cloud_physics_has_the_places_of_its_vscsi_trace() {
     // Whoever converted it gave an object that comes again one size.
     let place = |record: Result<Record, _>| record.unwrap().start;
     assert!(oracle.map(place).eq(vscsi.map(place)));
+}
+
+fn web_log(name: &str) -> Option<WebLog> {
+    Some(WebLog::open(&shared_in("weblogs", name)?, false).unwrap())
+}
+
+#[test]
+fn the_web_server_of_1995_has_as_many_files_as_its_description_says() {
+    let Some(log) = web_log("nasa-1995-08-01.log.gz") else { return };
+    assert_eq!((log.requests.len(), log.files.len()), (27_824, 1731));
+    let footprint: u64 = log.files.iter().map(|file| file.bytes).sum();
+    assert_eq!(footprint >> 20, 104);
+    assert!(log.requests.is_sorted_by_key(|request| request.arrival));
+    assert_eq!(log.left_out.malformed, 0);
+}
+
+#[test]
+fn the_combined_log_is_read_to_its_end() {
+    let Some(log) = web_log("apache-combined-2015.log.gz") else { return };
+    let left_out = log.left_out;
+    let others = left_out.other_methods + left_out.other_statuses + left_out.without_bytes;
+    assert_eq!(log.requests.len() as u64 + others, 10_000);
 }

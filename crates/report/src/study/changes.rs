@@ -10,6 +10,9 @@ use crate::finding::{Confidence, Finding, Topic, Unit};
 use crate::numbers::{ms, percent};
 use crate::page::marked_table;
 
+/// Of a change that makes a slice better and another one worse.
+pub(super) const DISPUTED: &str = "slices disagree";
+
 /// Rows of the ranking before the fold.
 const ROWS: usize = 8;
 
@@ -184,17 +187,22 @@ fn row(tried: &Tried, scale: Scale) -> Markup {
         (false, true) => "better",
         (false, false) => "worse",
     };
+    let disputed = effect.is_disputed();
     let spread = (scale.at(effect.least), scale.at(effect.most));
     let words = if kind == "same" { "within noise".into() } else { signed(effect.mean) };
     html! {
         li {
             span.name { (tried.title) small { (cost(&tried.cost)) } }
             span.bar aria-hidden="true" {
-                i.(kind) style=(format!("left:{:.1}%;width:{:.1}%", zero.min(end), (end - zero).abs())) {}
+                i.(kind).disputed[disputed] style=(format!("left:{:.1}%;width:{:.1}%", zero.min(end), (end - zero).abs())) {}
                 u style=(format!("left:{:.1}%;width:{:.1}%", spread.0, spread.1 - spread.0)) {}
                 b style=(format!("left:{zero:.1}%")) {}
             }
-            span.value { (words) small { "p99 " (signed(effect.p99)) } }
+            span.value {
+                (words)
+                small { "p99 " (signed(effect.p99)) }
+                @if disputed { small { (DISPUTED) } }
+            }
         }
     }
 }

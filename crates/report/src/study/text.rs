@@ -61,13 +61,15 @@ fn ranking<'a>(changes: &Changes, others: impl Iterator<Item = &'a Finding>) -> 
     let rows = changes::shown(changes).into_iter().map(|tried| {
         let effect = &tried.effect;
         let spread = format!("{} to {}", signed(effect.least), signed(effect.most));
-        format!(
-            "{:>8}  {spread:<18} p99 {:<8} {} ({})",
+        let disputed = if effect.is_disputed() { changes::DISPUTED } else { "" };
+        let line = format!(
+            "{:>8}  {spread:<18} p99 {:<8} {} ({})  {disputed}",
             signed(effect.mean),
             signed(effect.p99),
             tried.title,
             changes::cost(&tried.cost)
-        )
+        );
+        line.trim_end().to_owned()
     });
     let together = others
         .filter(|finding| finding.topic == Topic::Changes)

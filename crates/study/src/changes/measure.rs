@@ -101,9 +101,15 @@ pub struct Effect {
 const NOTICEABLE: f64 = 0.02;
 
 impl Effect {
-    /// Whether slices disagree on its direction, or it is too small to notice.
+    /// Whether it is too small to notice.
     pub fn is_within_noise(&self) -> bool {
-        self.mean.abs() < NOTICEABLE || self.least < 0.0 && self.most > 0.0
+        self.mean.abs() < NOTICEABLE
+    }
+
+    /// Whether it is noticeable, and a slice shows a noticeable effect in the other direction.
+    pub fn is_disputed(&self) -> bool {
+        let against = if self.mean < 0.0 { self.most } else { -self.least };
+        !self.is_within_noise() && against >= NOTICEABLE
     }
 }
 
@@ -128,13 +134,16 @@ mod tests {
     }
 
     #[test]
-    fn an_effect_spans_its_slices_and_is_noise_where_they_disagree() {
+    fn an_effect_spans_its_slices_and_is_disputed_where_they_disagree() {
         let old = measured([100, 200]);
         let better = measured([50, 150]).from(&old);
         assert_eq!((better.mean, better.least, better.most), (-1.0 / 3.0, -0.5, -0.25));
-        assert!(!better.is_within_noise());
+        assert!(!better.is_within_noise() && !better.is_disputed());
         let mixed = measured([50, 220]).from(&old);
-        assert!(mixed.mean < -0.05 && mixed.is_within_noise());
+        assert!(mixed.mean < -0.05 && !mixed.is_within_noise() && mixed.is_disputed());
+        let worse = measured([90, 400]).from(&old);
+        assert!(worse.mean > 0.5 && worse.is_disputed());
+        assert!(!measured([50, 202]).from(&old).is_disputed(), "the second slice is 1 % worse");
         assert!(measured([99, 199]).from(&old).is_within_noise(), "less than 2 %");
     }
 }
