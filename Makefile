@@ -6,7 +6,7 @@ FREEWHEEL = $(CARGO) run --quiet --package freewheel-cli --
 
 ## The main job on a real trace: read out/demo/report.html afterwards.
 demo:
-	@echo "The first build takes some minutes, the study half a minute."
+	@echo "The first build takes some minutes, the study 40 seconds."
 	$(CARGO) build --package freewheel-cli
 	$(FREEWHEEL) study data/recorded/pgbench-ext4.csv.zst --scale --out out/demo
 
