@@ -14,6 +14,8 @@ mod engine;
 mod events;
 mod experiment;
 pub mod fidelity;
+mod file_map;
+pub mod files;
 mod gap_destages;
 mod host;
 mod idle;

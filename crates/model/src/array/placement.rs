@@ -59,10 +59,15 @@ struct Disk {
 impl Placement {
     /// `disks` empty disks of `capacity` blocks each.
     pub fn new(disks: u32, capacity: Blocks) -> Self {
-        let disk = Disk { space: FreeSpace::new(capacity), extents: BTreeMap::new() };
+        Self::of((0..disks).map(|_| capacity))
+    }
+
+    /// Empty disks of these capacities.
+    pub fn of(capacities: impl IntoIterator<Item = Blocks>) -> Self {
+        let disk = |capacity| Disk { space: FreeSpace::new(capacity), extents: BTreeMap::new() };
         Self {
             extents: BTreeMap::new(),
-            disks: vec![disk; disks as usize],
+            disks: capacities.into_iter().map(disk).collect(),
             of_file: BTreeMap::new(),
         }
     }

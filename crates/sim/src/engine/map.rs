@@ -4,11 +4,31 @@ use freewheel_model::array::{Piece, Striping};
 
 use super::zoned::VolumeZones;
 use crate::completion::Refusal;
+use crate::file_map::FileMap;
 use crate::source::Request;
+
+/// How the blocks of a volume are laid out.
+#[derive(Clone, Copy)]
+pub(crate) enum VolumeLayout<'a> {
+    /// One stripe unit for all of it.
+    Striped(&'a Striping),
+    /// Files, each with extents of its own.
+    Files(&'a FileMap),
+}
+
+impl VolumeLayout<'_> {
+    /// Arms that the volume needs.
+    pub(super) fn arms(self) -> u32 {
+        match self {
+            Self::Striped(striping) => striping.arms(),
+            Self::Files(map) => map.disks(),
+        }
+    }
+}
 
 /// Where the blocks of a volume lie, and which writes its host-managed drives refuse.
 pub(super) struct VolumeMap<'a> {
-    pub striping: &'a Striping,
+    pub layout: VolumeLayout<'a>,
     pub zones: Option<VolumeZones>,
 }
 
@@ -30,6 +50,11 @@ impl VolumeMap<'_> {
     /// Shows `each` the pieces of a request, one an arm at most, and returns their number.
     #[inline]
     pub fn for_each_piece(&self, request: &Request, each: impl FnMut(Piece)) -> u32 {
-        self.striping.for_each_piece(request.start, request.blocks, each)
+        match self.layout {
+            VolumeLayout::Striped(striping) => {
+                striping.for_each_piece(request.start, request.blocks, each)
+            }
+            VolumeLayout::Files(map) => map.for_each_piece(request.start, request.blocks, each),
+        }
     }
 }

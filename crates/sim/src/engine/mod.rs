@@ -35,6 +35,7 @@ use crate::device::{Device, Work};
 use crate::result::{RunResult, Tally};
 use crate::source::{Request, Source, SourceError};
 
+pub(crate) use map::VolumeLayout;
 pub(crate) use parts::RunParts;
 pub use queue::Arm;
 pub use zoned::VolumeZones;
@@ -67,26 +68,27 @@ pub fn run<D: Device, S: Source>(
     observer: &mut dyn FnMut(&Completion),
 ) -> Result<RunResult, SourceError> {
     let parts = RunParts::whole();
-    tally(striping, zones, arms, source, parts, observer).map(Tally::result)
+    let layout = VolumeLayout::Striped(striping);
+    tally(layout, zones, arms, source, parts, observer).map(Tally::result)
 }
 
-/// Like [`run`], in parts, and for sums over several runs.
+/// Like [`run`], in parts, for sums over several runs, and for any layout.
 pub(crate) fn tally<D: Device, S: Source>(
-    striping: &Striping,
+    layout: VolumeLayout<'_>,
     zones: Option<VolumeZones>,
     arms: &mut [Arm<D>],
     source: &mut S,
     parts: RunParts,
     observer: &mut dyn FnMut(&Completion),
 ) -> Result<Tally, SourceError> {
-    assert_eq!(striping.arms() as usize, arms.len(), "arms of the array");
+    assert_eq!(layout.arms() as usize, arms.len(), "arms of the array");
     let arms_count = arms.len();
     let mut calendar = Calendar::new(arms_count);
     for (number, arm) in arms.iter().enumerate() {
         calendar.set(number as u32, key(arm.device.next_event()));
     }
     let mut engine = Engine {
-        map: VolumeMap { striping, zones },
+        map: VolumeMap { layout, zones },
         arms,
         source,
         observer,

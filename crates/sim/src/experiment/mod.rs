@@ -37,7 +37,7 @@ use crate::config::{
     check_sectors, check_workload, cleaning_options, open, overrides, sector, striping,
 };
 use crate::device::{Device, Mechanics, WholeDrive};
-use crate::engine::{self, Arm, RunParts, VolumeZones};
+use crate::engine::{self, Arm, RunParts, VolumeLayout, VolumeZones};
 use crate::gap_destages::GapDestages;
 use crate::host::HostDevice;
 use crate::library;
@@ -611,7 +611,7 @@ impl Experiment {
     ) -> Result<Tally, ConfigError> {
         let Some(cache) = &self.config.cache else {
             return Ok(engine::tally(
-                &self.striping,
+                VolumeLayout::Striped(&self.striping),
                 zones,
                 &mut arms,
                 source,
@@ -621,7 +621,14 @@ impl Experiment {
         };
         let cached = arms.into_iter().map(|arm| self.cached(arm, cache));
         let mut arms = cached.collect::<Result<Vec<_>, _>>()?;
-        Ok(engine::tally(&self.striping, zones, &mut arms, source, self.parts(), observer)?)
+        Ok(engine::tally(
+            VolumeLayout::Striped(&self.striping),
+            zones,
+            &mut arms,
+            source,
+            self.parts(),
+            observer,
+        )?)
     }
 
     /// The arm behind a cache. Its policy orders what misses; in front of the cache is a plain queue.
@@ -665,7 +672,14 @@ impl Experiment {
             arms.push(Arm { drive: Arc::clone(&self.drive), policy, device });
         }
         let zones = VolumeZones::new(spec.zoned.as_ref(), &self.drive, &self.striping);
-        Ok(engine::tally(&self.striping, zones, &mut arms, source, RunParts::whole(), observer)?)
+        Ok(engine::tally(
+            VolumeLayout::Striped(&self.striping),
+            zones,
+            &mut arms,
+            source,
+            RunParts::whole(),
+            observer,
+        )?)
     }
 
     /// Whether the drive's electronics take part.

@@ -1,0 +1,224 @@
+//! Where files lie on several disks: volume addresses to extents.
+//!
+//! The volume holds the files one after the other. A file is cut into runs of one unit, which go round
+//! its extents; so a request has at most one piece on each extent, and the piece has no gap. Behind the
+//! files, every disk has a raw range that reaches each of its blocks: migrations read and write there.
+
+use std::cell::RefCell;
+
+use freewheel_model::array::Piece;
+use freewheel_model::array::placement::{ExtentId, Placement};
+use freewheel_units::{Blocks, Lbn, VolumeBlock};
+
+/// A file that is cut into runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MappedFile {
+    /// Its size.
+    pub blocks: Blocks,
+    /// Blocks of a run.
+    pub unit: Blocks,
+    /// Its first extent; the others have the numbers behind it.
+    pub first_extent: ExtentId,
+    /// How many extents it has, one on each of as many disks.
+    pub width: u32,
+}
+
+impl MappedFile {
+    /// The size of extent `number` of the file.
+    pub fn extent_blocks(&self, number: u32) -> Blocks {
+        let (unit, width) = (self.unit.get(), u64::from(self.width));
+        let runs = self.blocks.get().div_ceil(unit);
+        let own = (runs + width - 1 - u64::from(number)) / width;
+        let is_last_run_own = runs > 0 && (runs - 1) % width == u64::from(number);
+        let missing = runs * unit - self.blocks.get();
+        Blocks::new(own * unit - if is_last_run_own { missing } else { 0 })
+    }
+
+    /// The part of extent `number` that holds blocks of `from..to` of the file: its first block within
+    /// the extent, and its length.
+    fn part(&self, number: u32, from: u64, to: u64) -> (u64, u64) {
+        let (unit, width) = (self.unit.get(), u64::from(self.width));
+        let (first_run, last_run) = (from / unit, (to - 1) / unit);
+        let number = u64::from(number);
+        // The first run from `first_run` on that is the extent's, and the last one up to `last_run`.
+        let first = first_run + (number + width - first_run % width) % width;
+        let last = last_run - (last_run % width + width - number) % width;
+        let begin = first / width * unit + if first == first_run { from % unit } else { 0 };
+        let in_last = if last == last_run { (to - 1) % unit + 1 } else { unit };
+        (begin, last / width * unit + in_last - begin)
+    }
+}
+
+/// The files of a volume and where their extents lie now.
+#[derive(Debug)]
+pub struct FileMap {
+    files: Vec<MappedFile>,
+    /// First volume block of each file, and the end of the last one.
+    starts: Vec<u64>,
+    disk_blocks: u64,
+    placement: RefCell<Placement>,
+}
+
+impl FileMap {
+    /// `placement` holds every extent of `files`. No disk has more than `disk_blocks` blocks.
+    pub fn new(files: Vec<MappedFile>, placement: Placement, disk_blocks: Blocks) -> Self {
+        let mut end = 0;
+        let mut starts = vec![0];
+        for file in &files {
+            end += file.blocks.get();
+            starts.push(end);
+        }
+        Self { files, starts, disk_blocks: disk_blocks.get(), placement: RefCell::new(placement) }
+    }
+
+    /// The files, by number.
+    pub fn files(&self) -> &[MappedFile] {
+        &self.files
+    }
+
+    /// The address of a block of a file.
+    pub fn address(&self, file: u32, block: u64) -> VolumeBlock {
+        VolumeBlock::new(self.starts[file as usize] + block)
+    }
+
+    /// The address that reaches a block of a disk whatever lies there.
+    pub fn raw_address(&self, disk: u32, block: Lbn) -> VolumeBlock {
+        VolumeBlock::new(self.end() + u64::from(disk) * self.disk_blocks + block.get())
+    }
+
+    /// Where extents lie; whoever moves one changes it here.
+    pub fn placement(&self) -> &RefCell<Placement> {
+        &self.placement
+    }
+
+    fn end(&self) -> u64 {
+        self.starts[self.files.len()]
+    }
+
+    /// How many disks there are.
+    pub fn disks(&self) -> u32 {
+        self.placement.borrow().disks()
+    }
+
+    /// Shows `each` extent that the blocks of a request lie on, with the blocks on it.
+    pub fn for_each_extent(
+        &self,
+        start: VolumeBlock,
+        blocks: Blocks,
+        mut each: impl FnMut(ExtentId, u64, u64),
+    ) {
+        let number = self.starts.partition_point(|&first| first <= start.get()) - 1;
+        let file = &self.files[number];
+        let from = start.get() - self.starts[number];
+        let to = from + blocks.get();
+        assert!(to <= file.blocks.get(), "a request of one file");
+        let width = u64::from(file.width);
+        let (first_run, last_run) = (from / file.unit.get(), (to - 1) / file.unit.get());
+        for run in first_run..=last_run.min(first_run + width - 1) {
+            let extent = (run % width) as u32;
+            let (begin, length) = file.part(extent, from, to);
+            each(ExtentId(file.first_extent.0 + extent), begin, length);
+        }
+    }
+
+    /// Shows `each` the pieces of a request, one an extent, and returns their number.
+    pub fn for_each_piece(
+        &self,
+        start: VolumeBlock,
+        blocks: Blocks,
+        mut each: impl FnMut(Piece),
+    ) -> u32 {
+        if start.get() >= self.end() {
+            let raw = start.get() - self.end();
+            let (arm, start) = ((raw / self.disk_blocks) as u32, Lbn::new(raw % self.disk_blocks));
+            each(Piece { arm, start, blocks });
+            return 1;
+        }
+        let placement = self.placement.borrow();
+        let mut pieces = 0;
+        self.for_each_extent(start, blocks, |extent, begin, length| {
+            let place = placement.extent(extent).place;
+            let start = place.start + Blocks::new(begin);
+            each(Piece { arm: place.disk, start, blocks: Blocks::new(length) });
+            pieces += 1;
+        });
+        pieces
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use freewheel_model::array::placement::{Extent, FileId};
+    use freewheel_units::Prng;
+
+    use super::*;
+
+    /// Files of random sizes on disks that are filled one extent after the other.
+    fn random_map(prng: &mut Prng, disks: u32) -> FileMap {
+        let mut placement = Placement::new(disks, Blocks::new(1 << 20));
+        let (mut files, mut next) = (Vec::new(), 0);
+        for number in 0..20 {
+            let blocks = Blocks::new(1 + prng.below(100));
+            let unit = Blocks::new(1 + prng.below(30));
+            let width = blocks.get().div_ceil(unit.get()).min(u64::from(disks)) as u32;
+            let file = MappedFile { blocks, unit, first_extent: ExtentId(next), width };
+            let first_disk = prng.below(u64::from(disks)) as u32;
+            for extent in 0..width {
+                let size = file.extent_blocks(extent);
+                let place = placement.reserve((first_disk + extent) % disks, size).unwrap();
+                let extent = Extent { file: FileId(number), blocks: size, place };
+                placement.insert(ExtentId(next), extent);
+                next += 1;
+            }
+            files.push(file);
+        }
+        FileMap::new(files, placement, Blocks::new(1 << 20))
+    }
+
+    /// The place of one block: its run goes round the extents.
+    fn place(map: &FileMap, file: &MappedFile, block: u64) -> (u32, u64) {
+        let (run, within) = (block / file.unit.get(), block % file.unit.get());
+        let extent = ExtentId(file.first_extent.0 + (run % u64::from(file.width)) as u32);
+        let place = map.placement().borrow().extent(extent).place;
+        let row = run / u64::from(file.width);
+        (place.disk, place.start.get() + row * file.unit.get() + within)
+    }
+
+    #[test]
+    fn pieces_hold_the_blocks_of_the_request_and_no_others() {
+        let prng = &mut Prng::new(1, "file map");
+        for _ in 0..200 {
+            let disks = 1 + prng.below(6) as u32;
+            let map = random_map(prng, disks);
+            for (number, file) in map.files().iter().enumerate() {
+                let sizes = (0..file.width).map(|extent| file.extent_blocks(extent).get());
+                assert_eq!(sizes.sum::<u64>(), file.blocks.get());
+                let from = prng.below(file.blocks.get());
+                let blocks = 1 + prng.below(file.blocks.get() - from);
+                let mut found = BTreeSet::new();
+                let (mut arms, mut length) = (BTreeSet::new(), 0);
+                let start = map.address(number as u32, from);
+                let count = map.for_each_piece(start, Blocks::new(blocks), |piece| {
+                    let first = piece.start.get();
+                    found.extend((first..first + piece.blocks.get()).map(|at| (piece.arm, at)));
+                    length += piece.blocks.get();
+                    arms.insert(piece.arm);
+                });
+                let wanted: BTreeSet<_> =
+                    (from..from + blocks).map(|block| place(&map, file, block)).collect();
+                assert_eq!((found, length, count), (wanted, blocks, arms.len() as u32));
+            }
+        }
+    }
+
+    #[test]
+    fn a_raw_address_reaches_its_block() {
+        let map = random_map(&mut Prng::new(2, "file map"), 3);
+        let (address, mut pieces) = (map.raw_address(2, Lbn::new(77)), Vec::new());
+        map.for_each_piece(address, Blocks::new(5), |piece| pieces.push(piece));
+        let piece = Piece { arm: 2, start: Lbn::new(77), blocks: Blocks::new(5) };
+        assert_eq!(pieces, [piece]);
+    }
+}

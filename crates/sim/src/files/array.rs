@@ -1,0 +1,79 @@
+//! Placing files on disks.
+
+use freewheel_model::array::allocation::{Allocator, NewExtent};
+use freewheel_model::array::placement::{ExtentId, FileId, Placement};
+use freewheel_units::Blocks;
+use thiserror::Error;
+
+use crate::file_map::{FileMap, MappedFile};
+
+/// A file and how it is cut.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FileOnDisks {
+    /// Its size.
+    pub blocks: Blocks,
+    /// Blocks of a run.
+    pub unit: Blocks,
+    /// Disks that it is spread over, at most one a run.
+    pub width: u32,
+    /// Its heat, in any unit; its extents share it by their sizes.
+    pub heat: f64,
+}
+
+/// Files that are placed, and the heat of each disk.
+#[derive(Debug)]
+pub struct Files {
+    /// Where they lie.
+    pub map: FileMap,
+    /// Sum of heat on each disk.
+    pub heats: Vec<f64>,
+}
+
+/// A file that no disks have room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("file {file}: no disk has {blocks} blocks free for one of its extents")]
+pub struct PlaceError {
+    /// Its number.
+    pub file: usize,
+    /// Size of the extent.
+    pub blocks: Blocks,
+}
+
+/// Places files on empty disks of these capacities, in the order of `order`: indices into `files`.
+pub fn place(
+    files: &[FileOnDisks],
+    order: impl IntoIterator<Item = usize>,
+    capacities: &[Blocks],
+    allocator: &mut Allocator,
+) -> Result<Files, PlaceError> {
+    let mapped = mapped(files);
+    let mut disks = Placement::of(capacities.iter().copied());
+    let mut heats = vec![0.0; disks.disks() as usize];
+    for number in order {
+        let (file, cut) = (&files[number], &mapped[number]);
+        for extent in 0..cut.width {
+            let blocks = cut.extent_blocks(extent);
+            let heat = file.heat * blocks.get() as f64 / file.blocks.get() as f64;
+            let id = ExtentId(cut.first_extent.0 + extent);
+            let new = NewExtent { id, file: FileId(number as u32), blocks, heat };
+            let placed = allocator.place(&mut disks, &mut heats, &new);
+            placed.ok_or(PlaceError { file: number, blocks })?;
+        }
+    }
+    let largest = capacities.iter().copied().max().unwrap_or_default();
+    let map = FileMap::new(mapped, disks, largest);
+    Ok(Files { map, heats })
+}
+
+/// Files with numbers for their extents.
+fn mapped(files: &[FileOnDisks]) -> Vec<MappedFile> {
+    let mut next = 0;
+    let map = |file: &FileOnDisks| {
+        let runs = file.blocks.get().div_ceil(file.unit.get());
+        let width = u64::from(file.width).min(runs) as u32;
+        let first_extent = ExtentId(next);
+        next += width;
+        MappedFile { blocks: file.blocks, unit: file.unit, first_extent, width }
+    };
+    files.iter().map(map).collect()
+}

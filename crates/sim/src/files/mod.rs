@@ -1,0 +1,18 @@
+//! Files on several disks: what clients of an array see, and how busy each disk is.
+//!
+//! Goals: any files on any disks, also unlike ones; requests of whole files or parts, split over the
+//! disks and done when the last piece is; the same result in every run.
+//! Non-goals: drives' own queues and buffers (each disk is bare mechanics with a queue before it),
+//! redundancy, directories.
+//!
+//! [`place`] allocates files, [`simulate`] runs requests to them.
+
+mod array;
+mod requests;
+mod simulation;
+
+pub use array::{FileOnDisks, Files, PlaceError, place};
+pub use requests::{FileLoad, FileRequests};
+pub use simulation::{DiskUse, FilesExperiment, FilesResult, simulate, unsynchronised};
+
+pub use crate::file_map::{FileMap, MappedFile};

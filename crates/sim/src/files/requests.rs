@@ -1,0 +1,100 @@
+//! Poisson arrivals of requests to files.
+
+use freewheel_units::{Blocks, Op, Prng, SimDuration, SimTime};
+
+use crate::file_map::FileMap;
+use crate::source::{Request, Source, SourceError};
+
+/// How a file is used.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FileLoad {
+    /// Its size.
+    pub blocks: Blocks,
+    /// Size of a request; one of the file's size or more is for the whole file.
+    pub request: Blocks,
+    /// Requests a second.
+    pub rate: f64,
+}
+
+/// Requests to files: independent of each other, each file at its own rate.
+pub struct FileRequests<'a> {
+    map: &'a FileMap,
+    sizes: Vec<Blocks>,
+    /// Sums of the rates up to each file.
+    rates: Vec<f64>,
+    read_share: f64,
+    mean_gap_ns: f64,
+    prng: Prng,
+    next: SimTime,
+    issued: u64,
+    requests: u64,
+}
+
+impl<'a> FileRequests<'a> {
+    /// `requests` in all; `read_share` of them are reads. Panics without a file that is used.
+    pub fn new(
+        map: &'a FileMap,
+        loads: &[FileLoad],
+        read_share: f64,
+        requests: u64,
+        seed: u64,
+    ) -> Self {
+        let mut sum = 0.0;
+        let mut add = |load: &FileLoad| {
+            sum += load.rate;
+            sum
+        };
+        let rates: Vec<f64> = loads.iter().map(&mut add).collect();
+        assert!(sum > 0.0, "no file is used");
+        let sizes = loads.iter().map(|load| load.request.min(load.blocks)).collect();
+        let mut source = Self {
+            map,
+            sizes,
+            rates,
+            read_share,
+            mean_gap_ns: 1e9 / sum,
+            prng: Prng::new(seed, "file requests"),
+            next: SimTime::ZERO,
+            issued: 0,
+            requests,
+        };
+        source.advance();
+        source
+    }
+
+    fn advance(&mut self) {
+        self.next += SimDuration::from_ns(self.prng.exponential(self.mean_gap_ns) as u64);
+    }
+
+    /// A file, with a chance in proportion to its rate.
+    fn draw_file(&mut self) -> usize {
+        let all = self.rates[self.rates.len() - 1];
+        let at = self.prng.unit() * all;
+        // A file that is not used has no width here, so it is never found.
+        self.rates.partition_point(|&sum| sum <= at).min(self.rates.len() - 1)
+    }
+}
+
+impl Source for FileRequests<'_> {
+    fn next_arrival(&mut self) -> Result<Option<SimTime>, SourceError> {
+        Ok((self.issued < self.requests).then_some(self.next))
+    }
+
+    fn take(&mut self) -> Request {
+        let file = self.draw_file();
+        let (whole, blocks) = (self.map.files()[file].blocks, self.sizes[file]);
+        let room = whole.get() - blocks.get();
+        let first = if room == 0 { 0 } else { self.prng.below(room + 1) };
+        let op = if self.prng.chance(self.read_share) { Op::Read } else { Op::Write };
+        self.issued += 1;
+        self.advance();
+        let start = self.map.address(file as u32, first);
+        Request { op, start, blocks, fua: false, tag: file as u64 }
+    }
+
+    fn completed(&mut self, _: u64, _: SimTime) {}
+
+    fn progress(&self) -> (u64, u64) {
+        (self.issued, self.requests)
+    }
+}
