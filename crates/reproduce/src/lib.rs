@@ -37,6 +37,7 @@ mod tr03_system;
 mod tr03_tables;
 mod tr03_traces;
 mod tr03_years;
+mod tr96;
 
 use std::path::PathBuf;
 
@@ -352,6 +353,30 @@ pub const CLAIMS: &[Claim] = &[
         title: "Curves through years of better disks",
         setting: "two systems, Ultrastar 73LZX; many resources, half a year to five years, Levenberg-Marquardt",
         run: tr03_years::fits,
+    },
+    Claim {
+        id: "tr96.model",
+        title: "The analytic model: stripe units, and responses against simulation",
+        setting: "32 disks of 539 MB, half full; whole files of classes A and B; grids of 4 KB to 4 MB on 1 to 32 disks at 5 to 80 % load",
+        run: tr96::model,
+    },
+    Claim {
+        id: "tr96.tab3",
+        title: "Response by stripe unit, light load",
+        setting: "32 disks of 539 MB, 10,000 files, one request a second, every active file as likely",
+        run: tr96::tab3,
+    },
+    Claim {
+        id: "tr96.tab4",
+        title: "Response by size of request, light load",
+        setting: "as table 3",
+        run: tr96::tab4,
+    },
+    Claim {
+        id: "tr96.tab5",
+        title: "Response by load",
+        setting: "as table 3, 20 to 140 requests a second",
+        run: tr96::tab5,
     },
 ];
 

@@ -18,8 +18,13 @@ fn tr96() -> DriveSpec {
 
 /// `count` files of 520 blocks, cut into runs of `unit` blocks, each as wide as it can be.
 fn files(count: usize, unit: u64, disks: u32) -> Files {
-    let file =
-        FileOnDisks { blocks: Blocks::new(520), unit: Blocks::new(unit), width: disks, heat: 1.0 };
+    let file = FileOnDisks {
+        blocks: Blocks::new(520),
+        unit: Blocks::new(unit),
+        width: disks,
+        boundary: Blocks::new(1),
+        heat: 1.0,
+    };
     let capacities = vec![Blocks::new(1_000_000); disks as usize];
     let allocator = &mut Allocator::new(DiskOrder::RoundRobin, Passes::ByStatus, NewHeat::AtOnce);
     place(&vec![file; count], 0..count, &capacities, allocator).unwrap()

@@ -16,6 +16,8 @@ pub struct FileOnDisks {
     pub unit: Blocks,
     /// Disks that it is spread over, at most one a run.
     pub width: u32,
+    /// Its extents begin at multiples of this: a track, or one block for no gap between extents.
+    pub boundary: Blocks,
     /// Its heat, in any unit; its extents share it by their sizes.
     pub heat: f64,
 }
@@ -55,7 +57,9 @@ pub fn place(
             let blocks = cut.extent_blocks(extent);
             let heat = file.heat * blocks.get() as f64 / file.blocks.get() as f64;
             let id = ExtentId(cut.first_extent.0 + extent);
-            let new = NewExtent { id, file: FileId(number as u32), blocks, heat };
+            let boundary = file.boundary.get();
+            let room = Blocks::new(blocks.get().div_ceil(boundary) * boundary);
+            let new = NewExtent { id, file: FileId(number as u32), blocks: room, heat };
             let placed = allocator.place(&mut disks, &mut heats, &new);
             placed.ok_or(PlaceError { file: number, blocks })?;
         }

@@ -1,0 +1,13 @@
+//! tr96: how to stripe files over 32 disks, where to put them, and moving what is hot.
+//!
+//! The workload of section 4.1: 1000 files of class A and 1000 of class B, all read or written as a
+//! whole, and 8000 of class C that only take up space. Sizes are exponential within a class. The paper
+//! states neither the order of the files on the disks (here shuffled) nor the share of reads (here 70 %,
+//! which matters to no number, as the disk has one seek time).
+
+mod model;
+mod tables;
+mod workload;
+
+pub(super) use model::model;
+pub(super) use tables::{tab3, tab4, tab5};

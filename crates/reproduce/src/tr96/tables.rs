@@ -1,0 +1,208 @@
+//! Tables 3 to 5: response by stripe unit, size of request and load, with every file as likely.
+
+use freewheel_sim::config::ConfigError;
+use freewheel_sim::files::FilesResult;
+use rayon::prelude::*;
+
+use super::workload::{Array, Method};
+use crate::tr03::{dots, line, lines};
+use crate::{Context, Outcome, Row};
+
+const LIGHT: [(&str, Method, f64); 5] = [
+    ("Opt", Method::OPT, 24.54),
+    ("Gopt", Method::GOPT, 24.75),
+    ("Block", Method::BLOCK, 24.54),
+    ("Track", Method::TRACK, 28.86),
+    ("Cyl", Method::CYL, 81.84),
+];
+
+pub(in crate::tr96) fn requests(context: &Context<'_>) -> u64 {
+    if context.options.quick { 20_000 } else { 200_000 }
+}
+
+/// Table 3.
+pub(crate) fn tab3(context: &Context<'_>) -> Result<Outcome, ConfigError> {
+    let array = Array::new(context.options.seed)?;
+    let means: Vec<f64> = LIGHT
+        .par_iter()
+        .map(|&(_, method, _)| {
+            let files = array.place(method);
+            let run = array.run(&files, &array.uniform(1.0), requests(context), &mut |_| {})?;
+            Ok(run.response.mean_ns / 1e6)
+        })
+        .collect::<Result<_, ConfigError>>()?;
+    let row = |(&(name, _, paper), &ours): (&(&str, Method, f64), &f64)| {
+        context.row(&format!("{name}: response"), "ms", paper, 0.1 * paper, ours)
+    };
+    let mut rows: Vec<Row> = LIGHT.iter().zip(&means).map(row).collect();
+    let papers: Vec<f64> = LIGHT.iter().map(|&(_, _, paper)| paper).collect();
+    rows.push(context.holds("order of the methods", is_same_order(&papers, &means)));
+    Ok(Outcome { rows, figures: Vec::new() })
+}
+
+/// Whether ours are in the paper's order wherever the paper's differ by more than 3 %.
+fn is_same_order(paper: &[f64], ours: &[f64]) -> bool {
+    let pairs = (0..paper.len()).flat_map(|a| (0..paper.len()).map(move |b| (a, b)));
+    let mut apart = pairs.filter(|&(a, b)| paper[a] > 1.03 * paper[b]);
+    apart.all(|(a, b)| ours[a] > ours[b])
+}
+
+/// Upper ends of the sizes of table 4 in KB; the last is open.
+const SIZES: [(&str, u64); 7] = [
+    ("up to 10 KB", 10),
+    ("11 to 50 KB", 50),
+    ("51 to 100 KB", 100),
+    ("101 to 200 KB", 200),
+    ("201 to 500 KB", 500),
+    ("501 to 1000 KB", 1000),
+    ("above 1000 KB", u64::MAX),
+];
+
+const BY_SIZE: [[f64; 5]; 7] = [
+    [16.97, 17.06, 19.18, 16.84, 17.63],
+    [22.04, 21.26, 21.22, 24.50, 26.18],
+    [22.97, 23.81, 22.28, 31.23, 48.94],
+    [24.58, 25.91, 24.42, 34.56, 86.41],
+    [27.48, 28.45, 27.35, 36.38, 168.39],
+    [33.83, 34.66, 33.79, 38.46, 200.38],
+    [49.75, 50.01, 49.65, 53.29, 207.27],
+];
+
+/// Table 4.
+pub(crate) fn tab4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
+    let array = Array::new(context.options.seed)?;
+    let by_method: Vec<[f64; 7]> = LIGHT
+        .par_iter()
+        .map(|&(_, method, _)| by_size(&array, method, requests(context)))
+        .collect::<Result<_, _>>()?;
+    let mut rows = Vec::new();
+    for (size, (name, _)) in SIZES.iter().enumerate() {
+        let ours: Vec<f64> = by_method.iter().map(|means| means[size]).collect();
+        for (method, &(method_name, ..)) in LIGHT.iter().enumerate() {
+            let paper = BY_SIZE[size][method];
+            let quantity = format!("{name}, {method_name}: response");
+            rows.push(context.row(&quantity, "ms", paper, 0.15 * paper, ours[method]));
+        }
+        let is_same = is_same_order(&BY_SIZE[size], &ours);
+        rows.push(context.holds(&format!("{name}: order of the methods"), is_same));
+    }
+    Ok(Outcome { rows, figures: Vec::new() })
+}
+
+/// Mean response in ms of each size.
+fn by_size(array: &Array, method: Method, requests: u64) -> Result<[f64; 7], ConfigError> {
+    let (mut sums, mut counts) = ([0.0; 7], [0.0; 7]);
+    let files = array.place(method);
+    array.run(&files, &array.uniform(1.0), requests, &mut |done| {
+        let kb = done.request.blocks.get() / 2;
+        let size = SIZES.iter().position(|&(_, end)| kb <= end).expect("the last has no end");
+        sums[size] += done.response().as_ms_f64();
+        counts[size] += 1.0;
+    })?;
+    Ok(std::array::from_fn(|size| sums[size] / counts[size]))
+}
+
+const LOADED: [(&str, Method); 7] = [
+    ("Opt", Method::OPT),
+    ("Gopt", Method::GOPT),
+    ("Block", Method::BLOCK),
+    ("Track", Method::TRACK),
+    ("Cyl", Method::CYL),
+    ("Opt140", Method::OPT_140),
+    ("Gopt140", Method::GOPT_140),
+];
+
+const INFINITE: f64 = f64::INFINITY;
+
+const BY_RATE: [(f64, [f64; 7]); 7] = [
+    (20.0, [29.62, 29.71, 31.84, 32.42, 90.36, 42.08, 44.66]),
+    (40.0, [38.13, 37.79, 48.76, 37.15, 100.53, 47.31, 50.04]),
+    (60.0, [55.17, 53.35, 126.20, 43.66, 112.76, 53.83, 56.81]),
+    (80.0, [112.48, 97.02, INFINITE, 53.16, 128.00, 62.31, 65.59]),
+    (100.0, [INFINITE, 1033.67, INFINITE, 69.13, 147.39, 74.18, 77.73]),
+    (120.0, [INFINITE, INFINITE, INFINITE, 102.86, 173.50, 91.64, 96.21]),
+    (140.0, [INFINITE, INFINITE, INFINITE, 206.71, 211.29, 121.26, 127.49]),
+];
+
+/// Share of the hottest disk's time from which on a response depends on the length of a run.
+const NEAR_SATURATION: f64 = 0.9;
+
+/// Table 5.
+pub(crate) fn tab5(context: &Context<'_>) -> Result<Outcome, ConfigError> {
+    let array = Array::new(context.options.seed)?;
+    let run = |method: usize, rate: f64| {
+        let files = array.place(LOADED[method].1);
+        array.run(&files, &array.uniform(rate), requests(context), &mut |_| {})
+    };
+    let cells: Vec<(usize, usize)> =
+        (0..BY_RATE.len()).flat_map(|rate| (0..LOADED.len()).map(move |m| (rate, m))).collect();
+    let results: Vec<(Row, f64)> = cells
+        .par_iter()
+        .map(|&(at, method)| {
+            let (rate, papers) = BY_RATE[at];
+            let result = run(method, rate)?;
+            let quantity = format!("{}, lambda {rate}", LOADED[method].0);
+            let row = match papers[method] {
+                paper if paper == INFINITE => overloaded(context, &quantity, &result),
+                paper if hottest(&result) < NEAR_SATURATION => {
+                    let ours = result.response.mean_ns / 1e6;
+                    context.row(&format!("{quantity}: response"), "ms", paper, 0.2 * paper, ours)
+                }
+                paper => {
+                    let ours = rate_of(paper, rate, |rate| run(method, rate))?;
+                    let quantity = format!("{quantity}: lambda with the paper's response");
+                    context.row(&quantity, "1/s", rate, 0.05 * rate, ours)
+                }
+            };
+            Ok((row, result.response.mean_ns / 1e6))
+        })
+        .collect::<Result<_, ConfigError>>()?;
+    let figures = vec![figure(&cells, &results)];
+    Ok(Outcome { rows: results.into_iter().map(|(row, _)| row).collect(), figures })
+}
+
+/// What the hottest disk is busy.
+fn hottest(result: &FilesResult) -> f64 {
+    result.disks.iter().map(|disk| disk.utilisation).fold(0.0, f64::max)
+}
+
+/// The paper's sign of infinity: a backlog that grows with the run.
+fn overloaded(context: &Context<'_>, quantity: &str, result: &FilesResult) -> Row {
+    let busy = hottest(result);
+    let holds = context.holds(&format!("{quantity}: overload"), busy > 0.97);
+    holds.noted(format!("hottest disk busy {:.1} %", 100.0 * busy))
+}
+
+/// The rate near `rate` at which the mean response is `paper_ms`, between runs 5 % apart: the logarithm
+/// of the response is taken as a line between two of them.
+fn rate_of(
+    paper_ms: f64,
+    rate: f64,
+    run: impl Fn(f64) -> Result<FilesResult, ConfigError>,
+) -> Result<f64, ConfigError> {
+    let rates = [0.85, 0.9, 0.95, 1.0, 1.05, 1.1].map(|factor| rate * factor);
+    let mut before: Option<(f64, f64)> = None;
+    for rate in rates {
+        let ms = run(rate)?.response.mean_ns / 1e6;
+        if ms >= paper_ms {
+            let Some((lower, lower_ms)) = before else { return Ok(rate) };
+            let share = libm::log(paper_ms / lower_ms) / libm::log(ms / lower_ms);
+            return Ok(lower + share * (rate - lower));
+        }
+        before = Some((rate, ms));
+    }
+    Ok(rates[rates.len() - 1])
+}
+
+fn figure(cells: &[(usize, usize)], results: &[(Row, f64)]) -> freewheel_study::figure::Figure {
+    let mut all = Vec::new();
+    for (method, &(name, _)) in LOADED.iter().enumerate() {
+        let of_method = cells.iter().zip(results).filter(|((_, of), _)| *of == method);
+        let below = |ms: &f64| *ms < 300.0;
+        let ours = of_method.map(|((at, _), (_, ms))| (BY_RATE[*at].0, *ms));
+        all.push(line(name, ours.filter(|(_, ms)| below(ms)).collect()));
+        let paper = BY_RATE.iter().map(|(rate, papers)| (*rate, papers[method]));
+        all.push(dots(&format!("{name}, paper"), paper.filter(|(_, ms)| below(ms)).collect()));
+    }
+    lines("requests a second", "mean response, ms", all)
+}

@@ -1,0 +1,189 @@
+//! Files, disks, stripe units and runs of tr96 section 4.1.
+
+use std::sync::Arc;
+
+use freewheel_model::array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
+use freewheel_model::array::partition::{
+    ArrayModel, DiskModel, DiskUse, FileProfile, ForkJoin, LoadLimit, Rules, Starts, Stripes,
+    effective_parallelism, stripes, stripes_of_unit,
+};
+use freewheel_model::drive::Drive;
+use freewheel_model::sched::PolicySpec;
+use freewheel_sim::Completion;
+use freewheel_sim::config::ConfigError;
+use freewheel_sim::files::{
+    FileLoad, FileOnDisks, Files, FilesExperiment, FilesResult, place, simulate, unsynchronised,
+};
+use freewheel_sim::library;
+use freewheel_units::{Blocks, Bytes, Prng};
+
+pub(super) const DISKS: u32 = 32;
+
+/// The model's blocks are those of the paper, 1 KB; a drive's are 512 bytes.
+const BLOCKS_A_KB: u64 = 2;
+
+/// Files of each class, and their mean size in KB.
+const CLASSES: [(usize, f64); 3] = [(1000, 20.0), (1000, 500.0), (8000, 1000.0)];
+
+/// Files of the classes A and B, which are used.
+pub(super) const ACTIVE: usize = 2000;
+
+/// Extents of files that are all alike.
+const ALIKE: u32 = 40_000;
+
+/// R-bar in KB.
+pub(super) const MEAN_KB: f64 = 260.0;
+
+/// How files are cut.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Method {
+    /// The unit that the model finds best for each file, with P-bar of a load.
+    Opt { parallelism: Option<u32> },
+    /// One unit for all files, in KB.
+    Unit(u64),
+}
+
+impl Method {
+    pub(super) const OPT: Self = Self::Opt { parallelism: None };
+    pub(super) const GOPT: Self = Self::Unit(8);
+    pub(super) const BLOCK: Self = Self::Unit(1);
+    pub(super) const TRACK: Self = Self::Unit(35);
+    pub(super) const CYL: Self = Self::Unit(385);
+    pub(super) const OPT_140: Self = Self::Opt { parallelism: Some(3) };
+    pub(super) const GOPT_140: Self = Self::Unit(87);
+
+    /// Tracks and cylinders are units that begin where a track does.
+    fn boundary(self) -> Blocks {
+        match self {
+            Self::TRACK | Self::CYL => Blocks::new(35 * BLOCKS_A_KB),
+            _ => Blocks::new(1),
+        }
+    }
+}
+
+/// The files, the disks and what the model knows of them.
+pub(super) struct Array {
+    pub disks: Vec<Arc<Drive>>,
+    pub model: ArrayModel,
+    sizes_kb: Vec<u64>,
+    order: Vec<usize>,
+    seed: u64,
+}
+
+impl Array {
+    pub(super) fn new(seed: u64) -> Result<Self, ConfigError> {
+        let spec = library::spec("tr96")?;
+        let usage = DiskUse { filled_share: 0.5, read_share: 0.7, block: Bytes::new(1024) };
+        let disks = unsynchronised(&spec, DISKS).expect("a drive of the library");
+        let model = ArrayModel { disk: DiskModel::of(&disks[0], &usage), disks: DISKS };
+        let sizes_kb = sizes(seed);
+        let order = shuffled(sizes_kb.len(), seed);
+        Ok(Self { disks, model, sizes_kb, order, seed })
+    }
+
+    /// Places the files round robin.
+    pub(super) fn place(&self, method: Method) -> Files {
+        let cut = |&kb: &u64| {
+            let stripes = self.stripes(method, kb);
+            FileOnDisks {
+                blocks: Blocks::new(kb * BLOCKS_A_KB),
+                unit: Blocks::new(stripes.unit * BLOCKS_A_KB),
+                width: stripes.width,
+                boundary: method.boundary(),
+                heat: 0.0,
+            }
+        };
+        let files: Vec<FileOnDisks> = self.sizes_kb.iter().map(cut).collect();
+        let allocator =
+            &mut Allocator::new(DiskOrder::RoundRobin, Passes::ByStatus, NewHeat::AtOnce);
+        place(&files, self.order.iter().copied(), &self.capacities(), allocator)
+            .expect("half of the disks stays free")
+    }
+
+    fn stripes(&self, method: Method, kb: u64) -> Stripes {
+        let parallelism = match method {
+            Method::Unit(unit) => return stripes_of_unit(kb, unit, DISKS),
+            Method::Opt { parallelism } => parallelism,
+        };
+        let rules = Rules { fork_join: ForkJoin::SharedWaits, ..Rules::default() };
+        let limit = parallelism.map(|parallelism| LoadLimit { parallelism, request: MEAN_KB });
+        let request = kb as f64;
+        let file = FileProfile { blocks: kb, request, starts: Starts::AtRuns };
+        let parallelism = effective_parallelism(&self.model, request, limit.as_ref(), &rules);
+        stripes(&file, parallelism, DISKS)
+    }
+
+    /// How files are used when each of the classes A and B is as likely as any other: `rate` in all.
+    pub(super) fn uniform(&self, rate: f64) -> Vec<FileLoad> {
+        let load = |(number, &kb): (usize, &u64)| {
+            let blocks = Blocks::new(kb * BLOCKS_A_KB);
+            let rate = if number < ACTIVE { rate / ACTIVE as f64 } else { 0.0 };
+            FileLoad { blocks, request: blocks, rate }
+        };
+        self.sizes_kb.iter().enumerate().map(load).collect()
+    }
+
+    /// Files of one size, each on `width` disks that are drawn at random, spread over half of every disk;
+    /// and how they are used, `rate` in all.
+    pub(super) fn alike(&self, kb: u64, width: u32, rate: f64) -> (Files, Vec<FileLoad>) {
+        // Enough files that the disks' loads differ by a few per cent only.
+        let fitting = u64::from(DISKS) * self.disks[0].blocks().get() / (2 * kb * BLOCKS_A_KB);
+        let count = (ALIKE / width).max(2000).min(fitting as u32);
+        let blocks = Blocks::new(kb * BLOCKS_A_KB);
+        let unit = Blocks::new(kb.div_ceil(u64::from(width)) * BLOCKS_A_KB);
+        let extents_a_disk = u64::from(count * width / DISKS) + 1;
+        let half = self.disks[0].blocks().get() / 2;
+        let boundary = Blocks::new((half / extents_a_disk).max(1));
+        let file = FileOnDisks { blocks, unit, width, boundary, heat: 0.0 };
+        let files = vec![file; count as usize];
+        let order = DiskOrder::Shuffled { seed: self.seed };
+        let allocator = &mut Allocator::new(order, Passes::ByStatus, NewHeat::AtOnce);
+        let placed = place(&files, 0..files.len(), &self.capacities(), allocator);
+        let load = FileLoad { blocks, request: blocks, rate: rate / f64::from(count) };
+        (placed.expect("half of the disks stays free"), vec![load; count as usize])
+    }
+
+    fn capacities(&self) -> Vec<Blocks> {
+        self.disks.iter().map(|disk| disk.blocks()).collect()
+    }
+
+    /// Runs `requests` requests.
+    pub(super) fn run(
+        &self,
+        files: &Files,
+        loads: &[FileLoad],
+        requests: u64,
+        observer: &mut dyn FnMut(&Completion),
+    ) -> Result<FilesResult, ConfigError> {
+        let experiment = FilesExperiment {
+            disks: &self.disks,
+            map: &files.map,
+            loads,
+            policy: PolicySpec::Fcfs,
+            read_share: 0.7,
+            requests,
+            warm_up: 0.05,
+            seed: self.seed,
+        };
+        simulate(&experiment, observer)
+    }
+}
+
+fn sizes(seed: u64) -> Vec<u64> {
+    let prng = &mut Prng::new(seed, "tr96 file sizes");
+    let mut sizes = Vec::new();
+    for (count, mean) in CLASSES {
+        sizes.extend((0..count).map(|_| (prng.exponential(mean) as u64).max(1)));
+    }
+    sizes
+}
+
+/// The numbers below `count` in a random order (Fisher and Yates).
+pub(super) fn shuffled(count: usize, seed: u64) -> Vec<usize> {
+    let prng = &mut Prng::new(seed, "tr96 order of files");
+    let mut order: Vec<usize> = (0..count).collect();
+    for last in (1..count).rev() {
+        order.swap(last, prng.below(last as u64 + 1) as usize);
+    }
+    order
+}
