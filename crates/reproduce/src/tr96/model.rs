@@ -116,6 +116,6 @@ fn simulated_s(
     (kb, disks, share): (u64, u32, f64),
 ) -> Result<f64, ConfigError> {
     let (files, loads) = array.alike(kb, disks, rate_of_share(array, kb, disks, share));
-    let run = array.run(&files, &loads, requests(context) / 4, &mut |_| {})?;
+    let run = array.run(&files, &loads, (requests(context) / 4).max(25_000), &mut |_| {})?;
     Ok(run.response.mean_ns / 1e9)
 }

@@ -7,15 +7,17 @@ use freewheel_model::array::partition::{
     ArrayModel, DiskModel, DiskUse, FileProfile, ForkJoin, LoadLimit, Rules, Starts, Stripes,
     effective_parallelism, stripes, stripes_of_unit,
 };
+use freewheel_model::array::placement::{Extent, ExtentId, FileId, Place, Placement};
 use freewheel_model::drive::Drive;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::Completion;
 use freewheel_sim::config::ConfigError;
 use freewheel_sim::files::{
-    FileLoad, FileOnDisks, Files, FilesExperiment, FilesResult, place, simulate, unsynchronised,
+    FileLoad, FileMap, FileOnDisks, FilesExperiment, FilesResult, MappedFile, place, simulate,
+    unsynchronised,
 };
 use freewheel_sim::library;
-use freewheel_units::{Blocks, Bytes, Prng};
+use freewheel_units::{Blocks, Bytes, Lbn, Prng};
 
 pub(super) const DISKS: u32 = 32;
 
@@ -82,7 +84,7 @@ impl Array {
     }
 
     /// Places the files round robin.
-    pub(super) fn place(&self, method: Method) -> Files {
+    pub(super) fn place(&self, method: Method) -> FileMap {
         let cut = |&kb: &u64| {
             let stripes = self.stripes(method, kb);
             FileOnDisks {
@@ -98,6 +100,7 @@ impl Array {
             &mut Allocator::new(DiskOrder::RoundRobin, Passes::ByStatus, NewHeat::AtOnce);
         place(&files, self.order.iter().copied(), &self.capacities(), allocator)
             .expect("half of the disks stays free")
+            .map
     }
 
     fn stripes(&self, method: Method, kb: u64) -> Stripes {
@@ -124,23 +127,40 @@ impl Array {
     }
 
     /// Files of one size, each on `width` disks that are drawn at random, spread over half of every disk;
-    /// and how they are used, `rate` in all.
-    pub(super) fn alike(&self, kb: u64, width: u32, rate: f64) -> (Files, Vec<FileLoad>) {
+    /// and how they are used, `rate` in all. The extents of a file lie at independent places of their
+    /// disks, as the model assumes.
+    pub(super) fn alike(&self, kb: u64, width: u32, rate: f64) -> (FileMap, Vec<FileLoad>) {
         // Enough files that the disks' loads differ by a few per cent only.
         let fitting = u64::from(DISKS) * self.disks[0].blocks().get() / (2 * kb * BLOCKS_A_KB);
         let count = (ALIKE / width).max(2000).min(fitting as u32);
         let blocks = Blocks::new(kb * BLOCKS_A_KB);
         let unit = Blocks::new(kb.div_ceil(u64::from(width)) * BLOCKS_A_KB);
-        let extents_a_disk = u64::from(count * width / DISKS) + 1;
-        let half = self.disks[0].blocks().get() / 2;
-        let boundary = Blocks::new((half / extents_a_disk).max(1));
-        let file = FileOnDisks { blocks, unit, width, boundary, heat: 0.0 };
-        let files = vec![file; count as usize];
-        let order = DiskOrder::Shuffled { seed: self.seed };
-        let allocator = &mut Allocator::new(order, Passes::ByStatus, NewHeat::AtOnce);
-        let placed = place(&files, 0..files.len(), &self.capacities(), allocator);
+        let prng = &mut Prng::new(self.seed, "tr96 places of files that are alike");
+        let mut on_disks = vec![Vec::new(); DISKS as usize];
+        // Every disk gets as many extents as the others: the model knows no other imbalance than chance.
+        assert!(DISKS.is_multiple_of(width), "{width} disks a file");
+        for first in (0..count * width).step_by(DISKS as usize) {
+            let disks = drawn(prng, DISKS as usize, DISKS as usize);
+            for (extent, disk) in (first..count * width).zip(disks) {
+                on_disks[disk].push(extent);
+            }
+        }
+        let mut placement = Placement::of(self.capacities());
+        for (disk, extents) in on_disks.iter().enumerate() {
+            let places = drawn(prng, extents.len(), extents.len());
+            let spacing = self.disks[disk].blocks().get() / 2 / extents.len() as u64;
+            for (&number, at) in extents.iter().zip(places) {
+                let start = Lbn::new(at as u64 * spacing.max(unit.get()));
+                let place = Place { disk: disk as u32, start };
+                let extent = Extent { file: FileId(number / width), blocks: unit, place };
+                placement.reserve_at(place, unit);
+                placement.insert(ExtentId(number), extent);
+            }
+        }
+        let file = |file| MappedFile { blocks, unit, first_extent: ExtentId(file * width), width };
+        let map = FileMap::new((0..count).map(file).collect(), placement, self.disks[0].blocks());
         let load = FileLoad { blocks, request: blocks, rate: rate / f64::from(count) };
-        (placed.expect("half of the disks stays free"), vec![load; count as usize])
+        (map, vec![load; count as usize])
     }
 
     fn capacities(&self) -> Vec<Blocks> {
@@ -150,14 +170,14 @@ impl Array {
     /// Runs `requests` requests.
     pub(super) fn run(
         &self,
-        files: &Files,
+        map: &FileMap,
         loads: &[FileLoad],
         requests: u64,
         observer: &mut dyn FnMut(&Completion),
     ) -> Result<FilesResult, ConfigError> {
         let experiment = FilesExperiment {
             disks: &self.disks,
-            map: &files.map,
+            map,
             loads,
             policy: PolicySpec::Fcfs,
             read_share: 0.7,
@@ -178,12 +198,17 @@ fn sizes(seed: u64) -> Vec<u64> {
     sizes
 }
 
-/// The numbers below `count` in a random order (Fisher and Yates).
-pub(super) fn shuffled(count: usize, seed: u64) -> Vec<usize> {
-    let prng = &mut Prng::new(seed, "tr96 order of files");
-    let mut order: Vec<usize> = (0..count).collect();
-    for last in (1..count).rev() {
-        order.swap(last, prng.below(last as u64 + 1) as usize);
+/// The numbers below `count` in a random order.
+fn shuffled(count: usize, seed: u64) -> Vec<usize> {
+    drawn(&mut Prng::new(seed, "tr96 order of files"), count, count)
+}
+
+/// `wanted` of the numbers below `count` in a random order (Fisher and Yates).
+fn drawn(prng: &mut Prng, count: usize, wanted: usize) -> Vec<usize> {
+    let mut numbers: Vec<usize> = (0..count).collect();
+    for at in 0..wanted {
+        numbers.swap(at, at + prng.below((count - at) as u64) as usize);
     }
-    order
+    numbers.truncate(wanted);
+    numbers
 }
