@@ -4,10 +4,13 @@
 use std::path::Path;
 
 use freewheel_model::array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
+use freewheel_model::array::cooling::{CoolingSpec, CoolingUnit, MoverSpec};
+use freewheel_model::array::heat::{HeatAmount, HeatSpec, History};
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::files::{
-    FileLoad, FileOnDisks, Files, FilesExperiment, FilesResult, place, simulate, unsynchronised,
+    Cooling, CoolingWork, FileLoad, FileOnDisks, Files, FilesExperiment, FilesResult, place,
+    simulate, simulate_cooled, unsynchronised,
 };
 use freewheel_units::Blocks;
 
@@ -66,4 +69,78 @@ fn files_on_more_disks_are_read_sooner_and_keep_more_disks_busy() {
     assert!(wide.response.mean_ns < 0.6 * narrow.response.mean_ns);
     let busy = |result: &FilesResult| result.disks.iter().map(|disk| disk.utilisation).sum::<f64>();
     assert!(busy(&wide) > 1.5 * busy(&narrow));
+}
+
+/// Two disks with two files each. Both hot ones lie on disk 0.
+fn unbalanced() -> (Files, Vec<FileLoad>) {
+    let blocks = Blocks::new(520);
+    let file = FileOnDisks { blocks, unit: blocks, width: 1, boundary: Blocks::new(1), heat: 1.0 };
+    let allocator = &mut Allocator::new(DiskOrder::RoundRobin, Passes::ByStatus, NewHeat::AtOnce);
+    let files = place(&[file; 4], 0..4, &[Blocks::new(1_000_000); 2], allocator).unwrap();
+    let load = |rate| FileLoad { blocks, request: blocks, rate };
+    (files, vec![load(2.5), load(0.1), load(2.5), load(0.1)])
+}
+
+fn cooled(threshold: f64) -> (FilesResult, CoolingWork, Files) {
+    let (files, loads) = unbalanced();
+    let experiment = FilesExperiment {
+        disks: &unsynchronised(&tr96(), 2).unwrap(),
+        map: &files.map,
+        loads: &loads,
+        policy: PolicySpec::Fcfs,
+        read_share: 1.0,
+        requests: 4000,
+        warm_up: 0.25,
+        seed: 1,
+    };
+    let cooling = Cooling {
+        daemon: CoolingSpec {
+            threshold,
+            queue_veto: false,
+            unit: CoolingUnit::Extents,
+            candidates_max: 10,
+        },
+        heat: HeatSpec {
+            accesses: 25,
+            accesses_min: 5,
+            history: History::Accesses,
+            extents_max: 100,
+        },
+        amount: HeatAmount::Blocks,
+        step_requests: 100,
+        mover: MoverSpec { piece: Blocks::new(128), rate: None },
+    };
+    let (result, work) = simulate_cooled(&experiment, cooling, &mut |_| {}).unwrap();
+    (result, work, files)
+}
+
+#[test]
+fn one_of_two_hot_files_moves_away_and_both_disks_share_the_load() {
+    let (result, work, files) = cooled(0.5);
+    let (uncooled, none, _) = cooled(f64::INFINITY);
+    assert_eq!((none.moves, none.counts.moves), (0, 0));
+    assert!(work.moves >= 1 && work.blocks == Blocks::new(520 * work.moves), "{work:?}");
+    assert_eq!(result.response.count, 3000);
+    assert!(result.response.mean_ns < 0.8 * uncooled.response.mean_ns);
+    let placement = files.map.placement().borrow();
+    let disk = |file: usize| placement.extent(files.map.files()[file].first_extent).place.disk;
+    assert_ne!(disk(0), disk(2));
+    assert!(placement.faults().is_empty(), "{:?}", placement.faults());
+}
+
+#[test]
+fn a_daemon_that_never_moves_changes_nothing() {
+    let (uncooled, _, files) = cooled(f64::INFINITY);
+    let (_, loads) = unbalanced();
+    let experiment = FilesExperiment {
+        disks: &unsynchronised(&tr96(), 2).unwrap(),
+        map: &files.map,
+        loads: &loads,
+        policy: PolicySpec::Fcfs,
+        read_share: 1.0,
+        requests: 4000,
+        warm_up: 0.25,
+        seed: 1,
+    };
+    assert_eq!(simulate(&experiment, &mut |_| {}).unwrap(), uncooled);
 }

@@ -5,14 +5,19 @@
 //! Non-goals: drives' own queues and buffers (each disk is bare mechanics with a queue before it),
 //! redundancy, directories.
 //!
-//! [`place`] allocates files, [`simulate`] runs requests to them.
+//! [`place`] allocates files, [`simulate`] runs requests to them, and [`simulate_cooled`] moves extents
+//! meanwhile.
 
 mod array;
+mod cooling;
 mod requests;
 mod simulation;
 
 pub use array::{FileOnDisks, Files, PlaceError, place};
+pub use cooling::{Cooling, CoolingWork};
 pub use requests::{FileLoad, FileRequests};
-pub use simulation::{DiskUse, FilesExperiment, FilesResult, simulate, unsynchronised};
+pub use simulation::{
+    DiskUse, FilesExperiment, FilesResult, simulate, simulate_cooled, unsynchronised,
+};
 
 pub use crate::file_map::{FileMap, MappedFile};

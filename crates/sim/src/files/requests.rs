@@ -66,6 +66,11 @@ impl<'a> FileRequests<'a> {
         self.next += SimDuration::from_ns(self.prng.exponential(self.mean_gap_ns) as u64);
     }
 
+    /// When the next request arrives.
+    pub(super) fn arrival(&self) -> SimTime {
+        self.next
+    }
+
     /// A file, with a chance in proportion to its rate.
     fn draw_file(&mut self) -> usize {
         let all = self.rates[self.rates.len() - 1];
@@ -86,10 +91,11 @@ impl Source for FileRequests<'_> {
         let room = whole.get() - blocks.get();
         let first = if room == 0 { 0 } else { self.prng.below(room + 1) };
         let op = if self.prng.chance(self.read_share) { Op::Read } else { Op::Write };
+        let tag = self.issued;
         self.issued += 1;
         self.advance();
         let start = self.map.address(file as u32, first);
-        Request { op, start, blocks, fua: false, tag: file as u64 }
+        Request { op, start, blocks, fua: false, tag }
     }
 
     fn completed(&mut self, _: u64, _: SimTime) {}

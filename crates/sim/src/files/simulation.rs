@@ -5,10 +5,11 @@ use std::sync::Arc;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::drive::{BuildDriveError, Drive};
 use freewheel_model::sched::{ParsePolicyError, PolicySpec};
-use freewheel_model::stats::Summary;
+use freewheel_model::stats::{Distribution, Summary};
 use freewheel_units::{SimDuration, SimTime};
 use serde::Serialize;
 
+use super::cooling::{COPY, CooledRequests, Cooling, CoolingWork};
 use super::requests::{FileLoad, FileRequests};
 use crate::arm_executor::{ArmExecutor, SeekErrors};
 use crate::completion::Completion;
@@ -46,7 +47,7 @@ pub struct FilesExperiment<'a> {
 /// What clients saw and disks did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FilesResult {
-    /// Response times.
+    /// Response times of clients after the warm-up.
     pub response: Summary,
     /// Each disk.
     pub disks: Vec<DiskUse>,
@@ -80,27 +81,52 @@ pub fn unsynchronised(spec: &DriveSpec, disks: u32) -> Result<Vec<Arc<Drive>>, B
     (0..disks).map(disk).collect()
 }
 
-/// Runs all requests, and shows every completion to `observer`.
+/// Runs all requests, and shows every completion after the warm-up to `observer`.
 pub fn simulate(
     experiment: &FilesExperiment<'_>,
     observer: &mut dyn FnMut(&Completion),
 ) -> Result<FilesResult, ConfigError> {
-    let FilesExperiment { map, loads, read_share, requests, seed, .. } = *experiment;
-    let mut source = FileRequests::new(map, loads, read_share, requests, seed);
-    simulate_source(experiment, &mut source, observer)
+    simulate_source(experiment, &mut requests(experiment), observer)
 }
 
-/// Runs the requests of any source over the experiment's disks and files.
+/// Runs all requests while the array is cooled. The experiment's map has the last places afterwards.
+/// Panics unless all requests are reads.
+pub fn simulate_cooled(
+    experiment: &FilesExperiment<'_>,
+    cooling: Cooling,
+    observer: &mut dyn FnMut(&Completion),
+) -> Result<(FilesResult, CoolingWork), ConfigError> {
+    assert!(experiment.read_share >= 1.0, "writes to extents that move are not simulated");
+    let mut source = CooledRequests::new(requests(experiment), experiment.map, cooling);
+    let result = simulate_source(experiment, &mut source, observer)?;
+    Ok((result, source.work()))
+}
+
+fn requests<'a>(experiment: &FilesExperiment<'a>) -> FileRequests<'a> {
+    let FilesExperiment { map, loads, read_share, requests, seed, .. } = *experiment;
+    FileRequests::new(map, loads, read_share, requests, seed)
+}
+
+/// Runs the requests of any source over the experiment's disks and files. Copies are no client's
+/// requests, so responses are counted here.
 fn simulate_source<S: Source>(
     experiment: &FilesExperiment<'_>,
     source: &mut S,
     observer: &mut dyn FnMut(&Completion),
 ) -> Result<FilesResult, ConfigError> {
     let mut arms = arms(experiment)?;
-    let parts = RunParts::new(experiment.requests, experiment.warm_up, 1);
+    let warm_up = (experiment.requests as f64 * experiment.warm_up) as u64;
+    let mut responses = Distribution::default();
+    let mut observe = |done: &Completion| {
+        if (warm_up..COPY).contains(&done.request.tag) {
+            responses.record(done.response());
+            observer(done);
+        }
+    };
     let layout = VolumeLayout::Files(experiment.map);
-    let tally = engine::tally(layout, None, &mut arms, source, parts, observer)?;
-    Ok(result(tally, &arms))
+    let parts = RunParts::whole();
+    let tally = engine::tally(layout, None, &mut arms, source, parts, &mut observe)?;
+    Ok(FilesResult { response: responses.summary(), ..result(tally, &arms) })
 }
 
 fn arms<'p>(experiment: &FilesExperiment<'_>) -> Result<Vec<Arm<Mechanics<'p>>>, ParsePolicyError> {
@@ -114,8 +140,7 @@ fn arms<'p>(experiment: &FilesExperiment<'_>) -> Result<Vec<Arm<Mechanics<'p>>>,
 
 fn result<D: Device>(tally: Tally, arms: &[Arm<D>]) -> FilesResult {
     let result = tally.result();
-    // The result counts from the end of the warm-up; a disk's work counts from the start.
-    let elapsed = result.warm_up_ns + result.elapsed_ns;
+    let elapsed = result.elapsed_ns;
     let end = SimTime::from_ns(elapsed);
     let of_arm = |arm: &Arm<D>| {
         let work = arm.device.work(end);
