@@ -5,9 +5,13 @@
 //! states neither the order of the files on the disks (here shuffled) nor the share of reads (here 70 %,
 //! which matters to no number, as the disk has one seek time).
 
+mod allocation;
+mod cooling;
 mod model;
 mod tables;
 mod workload;
 
+pub(super) use allocation::allocation;
+pub(super) use cooling::tab6;
 pub(super) use model::model;
 pub(super) use tables::{tab3, tab4, tab5};
