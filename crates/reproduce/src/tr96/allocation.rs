@@ -20,7 +20,7 @@ pub(crate) fn allocation(context: &Context<'_>) -> Result<Outcome, ConfigError> 
     let rows = vec![
         context
             .holds("figure 3: extents on the disks as drawn", figure_3() == [1, 2, 3, 2])
-            .standing_in("heats 9, 8, 5, 4: the figure's heights are lost, and these give its picture"),
+            .standing_in("heats 9, 8, 5, 4 of its hottest extents: the heights are lost, and these give its picture"),
         context
             .row_in("files of one extent: hottest disk over the optimum's, of its bound", "", [0.0, 1.0], single)
             .noted(format!("{instances} random instances of 2 to 4 disks, 2 to 9 files; 1 is the bound 4/3 - 1/(3D)")),
@@ -31,12 +31,11 @@ pub(crate) fn allocation(context: &Context<'_>) -> Result<Outcome, ConfigError> 
     Ok(Outcome { rows, figures: Vec::new() })
 }
 
-/// Disks, from 1, of the hottest extents of figure 3, in order of heat.
-fn figure_3() -> Vec<u32> {
-    let files: [&[f64]; 4] = [&[9.0], &[8.0], &[5.0], &[4.0]];
-    let files: Vec<Vec<f64>> = files.iter().map(|heats| heats.to_vec()).collect();
+/// Disks, from 1, of the extents 2.2, 1.2, 3.1 and 3.3 of figure 3.
+fn figure_3() -> [u32; 4] {
+    let files = [vec![2.0, 8.0, 1.0], vec![3.0, 9.0, 2.5], vec![5.0, 1.5, 4.0]];
     let (_, disks) = greedy(&files, 3);
-    disks.iter().map(|disk| disk + 1).collect()
+    [(2, 2), (1, 2), (3, 1), (3, 3)].map(|(file, extent)| disks[3 * (file - 1) + extent - 1] + 1)
 }
 
 /// The greatest ratio of greedy to best, as a share of the bound.

@@ -11,7 +11,7 @@
 mod common;
 mod wikipedia;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use freewheel_units::SimTime;
@@ -111,7 +111,7 @@ fn format_of(head: &[u8]) -> Option<Parse> {
 #[derive(Default)]
 struct Reading {
     files: Vec<WebFile>,
-    by_name: HashMap<Box<[u8]>, u32>,
+    by_name: BTreeMap<Box<[u8]>, u32>,
     /// Second, file, bytes.
     requests: Vec<(u64, u32, u64)>,
     left_out: LeftOut,
