@@ -379,12 +379,6 @@ pub const CLAIMS: &[Claim] = &[
         run: tr96::tab5,
     },
     Claim {
-        id: "tr96.tab6",
-        title: "Response under skew, with and without cooling",
-        setting: "as table 3, Zipf-like 70/30, 100 to 125 requests a second, reads only; a step every 100 requests, threshold 5 %; five seeds",
-        run: tr96::tab6,
-    },
-    Claim {
         id: "tr96.alloc",
         title: "Greedy allocation: figure 3, and the bound",
         setting: "random instances of 2 to 4 disks against exhaustive search",

@@ -13,8 +13,8 @@ use freewheel_model::sched::PolicySpec;
 use freewheel_sim::Completion;
 use freewheel_sim::config::ConfigError;
 use freewheel_sim::files::{
-    Cooling, CoolingWork, FileLoad, FileMap, FileOnDisks, FilesExperiment, FilesResult, MappedFile,
-    place, simulate, simulate_cooled, unsynchronised,
+    FileLoad, FileMap, FileOnDisks, FilesExperiment, FilesResult, MappedFile, place, simulate,
+    unsynchronised,
 };
 use freewheel_sim::library;
 use freewheel_units::{Blocks, Bytes, Lbn, Prng};
@@ -126,39 +126,6 @@ impl Array {
         self.sizes_kb.iter().enumerate().map(load).collect()
     }
 
-    /// The same with the Zipf-like skew of equation 26, 70 % of the requests to 30 % of the files. The
-    /// paper does not say which file has which rank; here it is drawn.
-    pub(super) fn skewed(&self, rate: f64) -> Vec<FileLoad> {
-        let exponent = libm::log(0.7) / libm::log(0.3);
-        let up_to = |rank: usize| libm::pow(rank as f64 / ACTIVE as f64, exponent);
-        let mut loads = self.uniform(rate);
-        let files = drawn(&mut Prng::new(self.seed, "tr96 ranks"), ACTIVE, ACTIVE);
-        for (rank, file) in files.into_iter().enumerate() {
-            loads[file].rate = rate * (up_to(rank + 1) - up_to(rank));
-        }
-        loads
-    }
-
-    /// Runs `requests` reads, while the array is cooled or not.
-    pub(super) fn run_reads(
-        &self,
-        map: &FileMap,
-        loads: &[FileLoad],
-        requests: u64,
-        cooling: Option<Cooling>,
-    ) -> Result<(FilesResult, CoolingWork), ConfigError> {
-        let experiment = FilesExperiment {
-            read_share: 1.0,
-            // The daemon does most of its work in the first tenth.
-            warm_up: 0.2,
-            ..self.experiment(map, loads, requests)
-        };
-        match cooling {
-            Some(cooling) => simulate_cooled(&experiment, cooling, &mut |_| {}),
-            None => Ok((simulate(&experiment, &mut |_| {})?, CoolingWork::default())),
-        }
-    }
-
     /// Files of one size, each on `width` disks that are drawn at random, spread over half of every disk;
     /// and how they are used, `rate` in all. The extents of a file lie at independent places of their
     /// disks, as the model assumes.
@@ -208,16 +175,7 @@ impl Array {
         requests: u64,
         observer: &mut dyn FnMut(&Completion),
     ) -> Result<FilesResult, ConfigError> {
-        simulate(&self.experiment(map, loads, requests), observer)
-    }
-
-    fn experiment<'a>(
-        &'a self,
-        map: &'a FileMap,
-        loads: &'a [FileLoad],
-        requests: u64,
-    ) -> FilesExperiment<'a> {
-        FilesExperiment {
+        let experiment = FilesExperiment {
             disks: &self.disks,
             map,
             loads,
@@ -226,7 +184,8 @@ impl Array {
             requests,
             warm_up: 0.05,
             seed: self.seed,
-        }
+        };
+        simulate(&experiment, observer)
     }
 }
 
