@@ -167,6 +167,15 @@ fn tolerance(row: &Full) -> f64 {
     }
 }
 
+/// Reading JSON may change the last digit of a number.
+fn is_same_band(a: Option<[f64; 2]>, b: Option<[f64; 2]>) -> bool {
+    let is_close = |(a, b): (f64, f64)| (a - b).abs() <= 1e-12 * a.abs();
+    match (a, b) {
+        (Some(a), Some(b)) => a.into_iter().zip(b).all(is_close),
+        (a, b) => a == b,
+    }
+}
+
 #[test]
 fn a_short_run_says_what_the_committed_full_run_says() {
     let full = full_run();
@@ -182,7 +191,7 @@ fn a_short_run_says_what_the_committed_full_run_says() {
         assert_eq!((row.is_timing, &row.calibrated), (full.is_timing, &full.calibrated), "{row:?}");
         // A goal may hang on another number of the same run.
         if !row.id.starts_with(BEYOND) {
-            assert_eq!(row.band, full.band, "{row:?}");
+            assert!(is_same_band(row.band, full.band), "{row:?}: {:?}", full.band);
         }
         if row.is_timing {
             continue;
