@@ -81,9 +81,9 @@ fn unbalanced() -> (Files, Vec<FileLoad>) {
     (files, vec![load(2.5), load(0.1), load(2.5), load(0.1)])
 }
 
-fn cooled(threshold: f64) -> (FilesResult, CoolingWork, Files) {
-    let (files, loads) = unbalanced();
-    let experiment = FilesExperiment {
+fn on_two_disks(files: &Files, run: impl FnOnce(&FilesExperiment<'_>)) {
+    let (_, loads) = unbalanced();
+    run(&FilesExperiment {
         disks: &unsynchronised(&tr96(), 2).unwrap(),
         map: &files.map,
         loads: &loads,
@@ -92,55 +92,58 @@ fn cooled(threshold: f64) -> (FilesResult, CoolingWork, Files) {
         requests: 4000,
         warm_up: 0.25,
         seed: 1,
+    });
+}
+
+/// Blocks a second that are copied at most.
+fn cooled(threshold: f64, rate: Option<Blocks>) -> (FilesResult, CoolingWork, Files) {
+    let (files, _) = unbalanced();
+    let daemon = CoolingSpec {
+        threshold,
+        queue_veto: false,
+        unit: CoolingUnit::Extents,
+        candidates_max: 10,
     };
-    let cooling = Cooling {
-        daemon: CoolingSpec {
-            threshold,
-            queue_veto: false,
-            unit: CoolingUnit::Extents,
-            candidates_max: 10,
-        },
-        heat: HeatSpec {
-            accesses: 25,
-            accesses_min: 5,
-            history: History::Accesses,
-            extents_max: 100,
-        },
-        amount: HeatAmount::Blocks,
-        step_requests: 100,
-        mover: MoverSpec { piece: Blocks::new(128), rate: None },
-    };
-    let (result, work) = simulate_cooled(&experiment, cooling, &mut |_| {}).unwrap();
+    let heat =
+        HeatSpec { accesses: 25, accesses_min: 5, history: History::Accesses, extents_max: 100 };
+    let mover = MoverSpec { piece: Blocks::new(128), rate };
+    let cooling = Cooling { daemon, heat, amount: HeatAmount::Blocks, step_requests: 100, mover };
+    let mut done = None;
+    on_two_disks(&files, |experiment| {
+        done = Some(simulate_cooled(experiment, cooling, &mut |_| {}).unwrap());
+    });
+    let (result, work) = done.unwrap();
     (result, work, files)
+}
+
+fn disk(files: &Files, file: usize) -> u32 {
+    let extent = files.map.files()[file].first_extent;
+    files.map.placement().borrow().extent(extent).place.disk
 }
 
 #[test]
 fn one_of_two_hot_files_moves_away_and_both_disks_share_the_load() {
-    let (result, work, files) = cooled(0.5);
-    let (uncooled, none, _) = cooled(f64::INFINITY);
+    let (result, work, files) = cooled(0.5, None);
+    let (uncooled, none, _) = cooled(f64::INFINITY, None);
     assert_eq!((none.moves, none.counts.moves), (0, 0));
     assert!(work.moves >= 1 && work.blocks == Blocks::new(520 * work.moves), "{work:?}");
     assert_eq!(result.response.count, 3000);
     assert!(result.response.mean_ns < 0.8 * uncooled.response.mean_ns);
-    let placement = files.map.placement().borrow();
-    let disk = |file: usize| placement.extent(files.map.files()[file].first_extent).place.disk;
-    assert_ne!(disk(0), disk(2));
-    assert!(placement.faults().is_empty(), "{:?}", placement.faults());
+    assert_ne!(disk(&files, 0), disk(&files, 2));
+    assert!(files.map.placement().borrow().faults().is_empty());
+}
+
+#[test]
+fn a_move_with_a_rate_goes_on_after_every_piece() {
+    let (_, work, files) = cooled(0.5, Some(Blocks::new(64)));
+    assert!(work.moves >= 1, "{work:?}");
+    assert_ne!(disk(&files, 0), disk(&files, 2));
 }
 
 #[test]
 fn a_daemon_that_never_moves_changes_nothing() {
-    let (uncooled, _, files) = cooled(f64::INFINITY);
-    let (_, loads) = unbalanced();
-    let experiment = FilesExperiment {
-        disks: &unsynchronised(&tr96(), 2).unwrap(),
-        map: &files.map,
-        loads: &loads,
-        policy: PolicySpec::Fcfs,
-        read_share: 1.0,
-        requests: 4000,
-        warm_up: 0.25,
-        seed: 1,
-    };
-    assert_eq!(simulate(&experiment, &mut |_| {}).unwrap(), uncooled);
+    let (uncooled, _, files) = cooled(f64::INFINITY, None);
+    on_two_disks(&files, |experiment| {
+        assert_eq!(simulate(experiment, &mut |_| {}).unwrap(), uncooled);
+    });
 }

@@ -144,6 +144,16 @@ pub enum TraceError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A web log without a request of a file.
+    #[error(
+        "{file}: none of its {lines} lines is a GET that was answered with 200 and at least a byte"
+    )]
+    NoWebRequest {
+        /// The log.
+        file: String,
+        /// Lines with an entry, malformed ones included.
+        lines: u64,
+    },
     /// Most of its first lines belong to no known format of web logs.
     #[error(
         "{file}: is no web log: it should be in Common or Combined Log Format, or Wikipedia's caching \

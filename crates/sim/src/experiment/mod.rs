@@ -610,25 +610,23 @@ impl Experiment {
         observer: Observer<'_>,
     ) -> Result<Tally, ConfigError> {
         let Some(cache) = &self.config.cache else {
-            return Ok(engine::tally(
-                VolumeLayout::Striped(&self.striping),
-                zones,
-                &mut arms,
-                source,
-                self.parts(),
-                observer,
-            )?);
+            return self.tally_striped(&mut arms, zones, source, self.parts(), observer);
         };
         let cached = arms.into_iter().map(|arm| self.cached(arm, cache));
         let mut arms = cached.collect::<Result<Vec<_>, _>>()?;
-        Ok(engine::tally(
-            VolumeLayout::Striped(&self.striping),
-            zones,
-            &mut arms,
-            source,
-            self.parts(),
-            observer,
-        )?)
+        self.tally_striped(&mut arms, zones, source, self.parts(), observer)
+    }
+
+    fn tally_striped<D: Device, S: Source>(
+        &self,
+        arms: &mut [Arm<D>],
+        zones: Option<VolumeZones>,
+        source: &mut S,
+        parts: RunParts,
+        observer: Observer<'_>,
+    ) -> Result<Tally, ConfigError> {
+        let layout = VolumeLayout::Striped(&self.striping);
+        Ok(engine::tally(layout, zones, arms, source, parts, observer)?)
     }
 
     /// The arm behind a cache. Its policy orders what misses; in front of the cache is a plain queue.

@@ -112,14 +112,12 @@ impl<'a> CooledRequests<'a> {
         if self.mover.current().is_some() {
             return;
         }
-        // Queues matter to the veto alone, which a map without a view of them cannot have.
+        // Queues matter to the veto alone, which is refused.
         let queues = vec![0; self.heats.of_disks().len()];
         let view = CoolingView { placement: &placement, heats: &self.heats, queues: &queues };
         let Ok(wanted) = self.daemon.step(&view, &Worth::TargetStaysCooler) else { return };
         let started = self.mover.start(&mut placement, wanted.extent, wanted.to);
         started.expect("the daemon chooses a disk with room");
-        drop(placement);
-        self.go_on();
     }
 
     /// Does what the mover wants, up to the next action that takes time.
@@ -182,6 +180,8 @@ impl Source for CooledRequests<'_> {
         self.outstanding.insert(request.tag);
         self.heat_up(&request);
         self.step();
+        // A move that waits for its rate goes on with the first event after that.
+        self.go_on();
         request
     }
 
@@ -189,15 +189,15 @@ impl Source for CooledRequests<'_> {
         self.now = now;
         if tag == COPY {
             self.done();
-            return self.go_on();
+        } else {
+            self.outstanding.remove(&tag);
+            self.at_old_place.remove(&tag);
         }
-        self.outstanding.remove(&tag);
-        let was_there = self.at_old_place.remove(&tag);
-        if was_there && self.is_draining && self.at_old_place.is_empty() {
+        if self.is_draining && self.at_old_place.is_empty() {
             self.is_draining = false;
             self.done();
-            self.go_on();
         }
+        self.go_on();
     }
 
     fn progress(&self) -> (u64, u64) {

@@ -20,9 +20,9 @@ use crate::file_map::FileMap;
 use crate::result::Tally;
 use crate::source::Source;
 
-/// How much longer a turn of each disk takes than that of the disk before it. Spindles of an array are
+/// How much longer a turn of the last disk takes than that of the first: 0.3 %. Spindles of an array are
 /// not synchronised: each turns at a rate of its own, so any two drift through all angles.
-const DRIFT_ONE_IN: u64 = 10_000;
+const DRIFT: (u64, u64) = (3, 1000);
 
 /// Files, disks and requests.
 pub struct FilesExperiment<'a> {
@@ -74,7 +74,8 @@ pub struct DiskUse {
 pub fn unsynchronised(spec: &DriveSpec, disks: u32) -> Result<Vec<Arc<Drive>>, BuildDriveError> {
     let disk = |number: u32| {
         let turn = spec.rotation_period;
-        let longer = SimDuration::from_ns(turn.ns() * u64::from(number) / DRIFT_ONE_IN);
+        let whole = DRIFT.1 * u64::from(disks);
+        let longer = SimDuration::from_ns(turn.ns() * DRIFT.0 * u64::from(number) / whole);
         let own = DriveSpec { rotation_period: turn + longer, ..spec.clone() };
         Drive::build(&own).map(Arc::new)
     };
@@ -90,13 +91,14 @@ pub fn simulate(
 }
 
 /// Runs all requests while the array is cooled. The experiment's map has the last places afterwards.
-/// Panics unless all requests are reads.
+/// Panics unless all requests are reads, and for `queue_veto`: the daemon has no view of the queues.
 pub fn simulate_cooled(
     experiment: &FilesExperiment<'_>,
     cooling: Cooling,
     observer: &mut dyn FnMut(&Completion),
 ) -> Result<(FilesResult, CoolingWork), ConfigError> {
     assert!(experiment.read_share >= 1.0, "writes to extents that move are not simulated");
+    assert!(!cooling.daemon.queue_veto, "the daemon has no view of the queues");
     let mut source = CooledRequests::new(requests(experiment), experiment.map, cooling);
     let result = simulate_source(experiment, &mut source, observer)?;
     Ok((result, source.work()))

@@ -94,7 +94,9 @@ impl WebLog {
         let mut log = Reading::default();
         log.read(&file, input.into_stream(), parse, lenient)?;
         if log.requests.is_empty() {
-            return Err(TraceError::Empty { file });
+            let LeftOut { other_methods, other_statuses, without_bytes, malformed } = log.left_out;
+            let lines = other_methods + other_statuses + without_bytes + malformed;
+            return Err(TraceError::NoWebRequest { file, lines });
         }
         Ok(log.finish())
     }
@@ -270,6 +272,9 @@ a - - [02/Aug/1995:00:00:00 -0400] \"GET /b.html HTTP/1.0\" 200 50
 
     #[test]
     fn what_is_no_web_log_is_said_with_the_way_out() {
+        let text = "a - - [01/Aug/1995:23:59:59 -0400] \"GET /b.html HTTP/1.0\" 404 30\n";
+        let says = log(text, false).unwrap_err().to_string();
+        assert!(says.contains("none of its 1 lines"), "{says}");
         let says = log("1,2,3\n", false).unwrap_err().to_string();
         assert!(says.contains("no web log") && says.contains("Common"), "{says}");
     }
