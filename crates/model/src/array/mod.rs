@@ -11,6 +11,7 @@
 //! 3. **And later?** Heat changes. [`heat`] follows it, and [`cooling`] moves extents away from the hottest
 //!    disk while clients read and write them.
 //!
+//! [`rebalance`] does the same for disks that hold whole files, before anything moves: it prices each move.
 //! [`placement`] is the map that allocation fills and cooling changes, [`space`] the free space of a disk.
 //! A *disk* is one arm with a queue. An *extent* is everything of a file on one disk. The model and its terms
 //! are those of Scheuermann, Weikum and Zabback, Data Partitioning and Load Balancing in Parallel Disk
@@ -110,6 +111,7 @@ pub mod cooling;
 pub mod heat;
 pub mod partition;
 pub mod placement;
+pub mod rebalance;
 pub mod space;
 mod striping;
 

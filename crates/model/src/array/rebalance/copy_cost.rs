@@ -1,0 +1,54 @@
+//! What a copy from one disk to another costs the clients of both.
+//!
+//! A copy is one customer that goes round: source queue, source, target queue, target. It is no stream of
+//! arrivals, as it never has more than one command under way: a busy disk slows the copy down rather than
+//! that the copy overloads the disk.
+
+use super::load::{QueueLoad, TANGENT_FROM};
+use crate::array::partition::Moments;
+
+/// A copy piece by piece: the next piece is read when the one before is written.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CopyCost {
+    /// How long the copy takes, in seconds.
+    pub copy_s: f64,
+    /// Seconds that clients wait longer, summed over all of them.
+    pub waiting_s: f64,
+}
+
+/// A disk that takes part in a copy.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Side {
+    /// Its load without the copy.
+    pub load: QueueLoad,
+    /// Service time of a piece.
+    pub piece: Moments,
+}
+
+impl Side {
+    /// How long a piece stays: it waits as a client's request does, and is served.
+    fn stay_s(&self) -> f64 {
+        self.load.wait_s() + self.piece.mean
+    }
+
+    /// How much longer a client's request waits while a piece comes every `cycle_s` seconds.
+    ///
+    /// A request that arrives meets the piece in service with the chance E\[p\] / cycle, and then waits
+    /// for the rest of it, E\[p²\] / 2 E\[p\]. With the chance wait / cycle it meets the piece waiting,
+    /// and waits for all of it. The requests that this delays delay those behind them in turn: the wait
+    /// W = busy W + W0 (1 - busy) + d has the solution W0 + d / (1 - busy).
+    fn longer_s(&self, cycle_s: f64) -> f64 {
+        let met = (0.5 * self.piece.second + self.load.wait_s() * self.piece.mean) / cycle_s;
+        met / (1.0 - self.load.busy.min(TANGENT_FROM))
+    }
+}
+
+impl CopyCost {
+    /// The cost of `pieces` pieces. `least_cycle_s` is the time that a limit on the rate leaves for each.
+    pub(super) fn of(source: &Side, target: &Side, pieces: f64, least_cycle_s: f64) -> Self {
+        let cycle_s = (source.stay_s() + target.stay_s()).max(least_cycle_s);
+        let copy_s = pieces * cycle_s;
+        let longer = |side: &Side| side.load.rate * side.longer_s(cycle_s);
+        Self { copy_s, waiting_s: copy_s * (longer(source) + longer(target)) }
+    }
+}

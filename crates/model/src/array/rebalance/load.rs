@@ -1,0 +1,71 @@
+//! What the requests of files ask of a disk, and how long they wait there.
+
+use crate::array::partition::Moments;
+
+/// Requests that arrive at a disk, as an M/G/1 queue sees them. The loads of several files add up.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct QueueLoad {
+    /// Requests a second.
+    pub rate: f64,
+    /// Seconds of head time that a second brings: rate times E\[t\]. At 1 the disk is always busy.
+    pub busy: f64,
+    /// Rate times E\[t²\], in s.
+    pub second: f64,
+}
+
+/// Share of time from which on the wait goes on along its tangent. So a disk that cannot serve its load
+/// has a finite wait, and the more overloaded of two such disks has the longer one.
+pub(super) const TANGENT_FROM: f64 = 0.95;
+
+impl QueueLoad {
+    /// `rate` requests a second with this service time.
+    pub fn new(rate: f64, service: &Moments) -> Self {
+        Self { rate, busy: rate * service.mean, second: rate * service.second }
+    }
+
+    /// Both loads on one disk.
+    #[must_use]
+    pub fn plus(self, other: &Self) -> Self {
+        Self {
+            rate: self.rate + other.rate,
+            busy: self.busy + other.busy,
+            second: self.second + other.second,
+        }
+    }
+
+    /// What is left when a part goes away.
+    #[must_use]
+    pub fn minus(self, part: &Self) -> Self {
+        // A part that is everything leaves nothing, whatever rounding says.
+        let left = |all: f64, part: f64| (all - part).max(0.0);
+        Self {
+            rate: left(self.rate, part.rate),
+            busy: left(self.busy, part.busy),
+            second: left(self.second, part.second),
+        }
+    }
+
+    /// The same mix of requests, `share` as many of them.
+    #[must_use]
+    pub fn times(self, share: f64) -> Self {
+        Self { rate: share * self.rate, busy: share * self.busy, second: share * self.second }
+    }
+
+    /// Mean wait in seconds before the head begins with a request (21): the exact one up to 95 % busy,
+    /// and its tangent beyond.
+    pub fn wait_s(&self) -> f64 {
+        let idle = 1.0 - self.busy.min(TANGENT_FROM);
+        let beyond = (self.busy - TANGENT_FROM).max(0.0);
+        0.5 * self.second * (1.0 / idle + beyond / (idle * idle))
+    }
+
+    /// Requests that wait or are served, on average: rate times response, by Little's law.
+    pub fn requests_present(&self) -> f64 {
+        self.rate * self.wait_s() + self.busy
+    }
+
+    /// Whether the disk can serve the load at all.
+    pub fn is_sustained(&self) -> bool {
+        self.busy < 1.0
+    }
+}

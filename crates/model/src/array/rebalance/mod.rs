@@ -1,0 +1,62 @@
+//! Which files to move between disks that each hold whole files, so that clients wait less.
+//!
+//! # The problem
+//! A JBOD fills disk by disk. Some disks hold the files that everybody reads, and queues form there while
+//! other disks idle. Balancers in use move bytes until bytes are equal, which says nothing about queues.
+//!
+//! # The measure
+//! Each disk is an M/G/1 queue whose service time is that of its own drive. By Little's law the sum over
+//! disks of rate times response is the number of requests that wait or are served; divided by all
+//! requests a second it is the mean response of clients. So a move gains what the source loses less what
+//! the target gets, and unlike disks, sizes of requests and queues all count in one unit.
+//!
+//! ```text
+//!    busy   gain of a move: requests present
+//!    90 %   source  ########################        before
+//!    60 %           ######                          after:   18 fewer
+//!    10 %   target  #
+//!    30 %           ##                              1 more
+//! ```
+//! A copy costs too: its pieces keep both disks busy while it lasts. The cost is what clients wait longer
+//! meanwhile, in seconds of waiting summed over clients. Cost over gain is the time after which the move
+//! has paid.
+//!
+//! # The choice
+//! [`Balancer::next_move`] takes the move with the most saved within a horizon, cost deducted, and goes on
+//! from there. It looks at the disks on which load is dearest, and there at the files with the most load
+//! and at a sample of the others; every disk with room is a target.
+//!
+//! ```
+//! use freewheel_model::array::partition::{DiskModel, DiskUse};
+//! use freewheel_model::array::rebalance::*;
+//! use freewheel_model::drive::Drive;
+//! use freewheel_units::{Blocks, Bytes};
+//!
+//! let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../drives/tr96.toml");
+//! let drive = toml::from_str(&std::fs::read_to_string(file)?)?;
+//! let usage = DiskUse { filled_share: 0.5, read_share: 1.0, block: Bytes::new(512) };
+//! let models = [DiskModel::of(&Drive::build(&drive)?, &usage)];
+//! let disk = BalanceDisk { model: 0, blocks: Blocks::new(1_000_000) };
+//! let file = |rate| BalanceFile {
+//!     blocks: Blocks::new(20_000), request: Blocks::new(16), rate, disk: Some(0),
+//! };
+//! let mut balancer = Balancer::new(&models, &[disk, disk], &[file(25.0), file(10.0)]);
+//! let wanted = balancer.next_move(&RebalanceSpec::default())?;
+//! assert_eq!((wanted.file, wanted.from, wanted.to), (0, 0, 1));
+//! // Responses get 12 ms shorter. The copy costs clients 108 s of waiting in all.
+//! assert!((0.011..0.013).contains(&wanted.gain_s) && wanted.payback_s() < 300.0, "{wanted:?}");
+//! balancer.apply(&wanted);
+//! assert_eq!(balancer.next_move(&RebalanceSpec::default()), Err(NoMove::TooLittleGain));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod balancer;
+mod copy_cost;
+mod load;
+
+pub use balancer::{BalanceDisk, BalanceFile, Balancer, NoMove, RankedMove, RebalanceSpec};
+pub use copy_cost::CopyCost;
+pub use load::QueueLoad;
+
+#[cfg(test)]
+mod tests;
