@@ -23,6 +23,7 @@ pub fn for_an_experiment(path: &Path) -> Option<WrongFileKind> {
             ),
         ),
         FileKind::Drive => ("a drive file", takes_drive("sim EXPERIMENT --set drive=", path)),
+        FileKind::Snapshot => ("a snapshot of disks", takes_snapshot(path)),
     };
     let message = format!("{file}: is {is}, and an experiment is wanted");
     Some(WrongFileKind { message, help })
@@ -35,9 +36,27 @@ pub fn for_a_trace(path: &Path) -> Option<WrongFileKind> {
         FileKind::Trace => return None,
         FileKind::Experiment => ("an experiment", format!("`freewheel sim {file}` runs it")),
         FileKind::Drive => ("a drive file", takes_drive("study TRACE --drive ", path)),
+        FileKind::Snapshot => ("a snapshot of disks", takes_snapshot(path)),
     };
     let message = format!("{file}: is {is}, and a trace is wanted");
     Some(WrongFileKind { message, help })
+}
+
+/// Of a file that is no snapshot of disks: that it is something else, if it is.
+pub fn for_a_snapshot(path: &Path) -> Option<WrongFileKind> {
+    let file = path.display();
+    let (is, help) = match FileKind::of(path)? {
+        FileKind::Snapshot => return None,
+        FileKind::Trace => ("a trace", format!("`freewheel study {file}` says what would help it")),
+        FileKind::Experiment => ("an experiment", format!("`freewheel sim {file}` runs it")),
+        FileKind::Drive => ("a drive file", "name it as the `drive` of a disk".to_owned()),
+    };
+    let message = format!("{file}: is {is}, and a snapshot of disks and files is wanted");
+    Some(WrongFileKind { message, help })
+}
+
+fn takes_snapshot(path: &Path) -> String {
+    format!("`freewheel plan place {}` says which files to move", path.display())
 }
 
 /// How to get a drive file.
@@ -50,6 +69,7 @@ pub fn for_a_drive(path: &Path) -> Option<WrongFileKind> {
         Some(FileKind::Drive) => return None,
         Some(FileKind::Trace) => "is a trace".to_owned(),
         Some(FileKind::Experiment) => "is an experiment".to_owned(),
+        Some(FileKind::Snapshot) => "is a snapshot of disks".to_owned(),
         None => is_no_toml(path)?,
     };
     let message = format!("{}: {is}, and a drive is wanted", path.display());

@@ -25,6 +25,7 @@ use freewheel_sim::config::ConfigError;
 use freewheel_sim::library::DriveError;
 use freewheel_sim::log::LogError;
 use freewheel_sim::source::PlacementError;
+use freewheel_study::plan::PlanError;
 use freewheel_study::{CacheCurvesError, ParseCacheSizeError, StudyError};
 use freewheel_trace::{Format, Malformed, TraceError, UnknownFormatName};
 
@@ -212,6 +213,7 @@ errors! {
     ParseCachePolicyError => |_| ErrorKind::UnknownPolicy,
     ParseCacheSizeError => |_| ErrorKind::Other,
     ParsePolicyError => |_| ErrorKind::UnknownPolicy,
+    PlanError => plan,
     RealDriveError => real_drive,
     ReproduceError => reproduce,
     ScaleError => scale,
@@ -304,6 +306,16 @@ fn cache_curves(error: &CacheCurvesError) -> ErrorKind {
         CacheCurvesError::NoCountedReads { .. } => ErrorKind::NoCountedReads,
         CacheCurvesError::Size { .. } => ErrorKind::CacheSize,
         CacheCurvesError::NoPolicy | CacheCurvesError::WarmUp { .. } => ErrorKind::Other,
+    }
+}
+
+fn plan(error: &PlanError) -> ErrorKind {
+    match error {
+        PlanError::Read { path, source } => unreadable(FileKind::Snapshot, path, source),
+        PlanError::Parse { path, .. } => not_of_kind(FileKind::Snapshot, path),
+        PlanError::Config(error) => config(error),
+        PlanError::Drive(error) => drive(error),
+        PlanError::Option { .. } => ErrorKind::Other,
     }
 }
 

@@ -17,6 +17,8 @@ pub enum FileKind {
     Experiment,
     /// The TOML file of a drive.
     Drive,
+    /// The disks and files of a JBOD.
+    Snapshot,
 }
 
 /// No experiment and no drive file is longer: the kind of a longer file is not looked for in its text.
@@ -40,8 +42,9 @@ impl FileKind {
             return None;
         }
         let document: toml::Table = read_text(path).ok()?.parse().ok()?;
-        // A table that one of them cannot do without and the other does not have.
-        let tables = [("workload", Self::Experiment), ("zones", Self::Drive)];
+        // A table that one of them cannot do without and the others do not have.
+        let tables =
+            [("workload", Self::Experiment), ("zones", Self::Drive), ("disks", Self::Snapshot)];
         let found = tables.into_iter().find(|(table, _)| document.contains_key(*table));
         found.map(|(_, kind)| kind)
     }

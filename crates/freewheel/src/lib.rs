@@ -10,6 +10,7 @@
 //! | run an experiment | [`SimConfig`], [`Experiment`] |
 //! | study a trace | [`study`] |
 //! | compare caches for a trace | [`cache_curves`] |
+//! | plan which files lie on which disks | [`plan_place`] |
 //! | find out or validate a drive | [`extract`], [`validate`] |
 //! | reproduce the papers' claims | [`reproduce`] |
 //! | emulate a drive; serve a device | [`emulation`]; [`serving`] |
@@ -44,6 +45,7 @@ pub mod experiments;
 pub mod extraction;
 pub mod files;
 pub mod measures;
+pub mod plans;
 pub mod serving;
 pub mod traces;
 
@@ -52,6 +54,7 @@ pub use claims::reproduce;
 pub use error::{Error, ErrorKind};
 pub use experiments::study;
 pub use extraction::{extract, validate};
+pub use plans::plan_place;
 pub use traces::convert_trace;
 
 pub use freewheel_extract::Extraction;

@@ -15,7 +15,7 @@ use toml::{Table, Value};
 
 /// A fault in a document.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub struct Fault {
     /// Line from 1, where known.
     pub line: Option<usize>,
     /// Key, value and allowed values.
@@ -57,7 +57,7 @@ fn hint(text: &str, says: &str) -> &'static str {
 }
 
 /// Reads a document from its text; faults have lines.
-pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
+pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
     understood(&parse(text)?).map_err(|(says, path)| Fault { line: line(text, &path), says })
 }
 
@@ -200,6 +200,13 @@ fn line(text: &str, path: &[Step]) -> Option<usize> {
         Step::Entry(number) => value.get_ref().get(number),
     })?;
     Some(1 + text[..at.span().start].matches('\n').count())
+}
+
+/// The line of a key in an entry of a list of tables, or of the entry where it lacks the key.
+pub fn line_of(text: &str, list: &str, entry: usize, key: &str) -> Option<usize> {
+    let of_entry = [Step::Key(list.into()), Step::Entry(entry)];
+    let of_key = [&of_entry[..], &[Step::Key(key.into())]].concat();
+    line(text, &of_key).or_else(|| line(text, &of_entry))
 }
 
 const UNKNOWN_KEY: &str = "unknown field ";

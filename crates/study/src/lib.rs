@@ -9,6 +9,7 @@ pub mod figure;
 mod free_work;
 mod head_use;
 mod place_time;
+pub mod plan;
 mod ratio;
 mod runs;
 mod scrub;

@@ -38,7 +38,7 @@ pub struct CacheArgs {
     #[arg(long, value_name = "SHARE")]
     sample: Option<Share>,
     /// Requests that fill the caches and are not counted, as a share of all, below 100% [default: 43%]
-    #[arg(long, value_name = "SHARE", value_parser = warm_up)]
+    #[arg(long, value_name = "SHARE", value_parser = super::share)]
     warm_up: Option<f64>,
     /// Policies that run with a drive, too
     #[arg(long, value_enum, default_value_t = Runs::Best)]
@@ -130,11 +130,3 @@ impl CacheArgs {
 
 /// What the bar of the pass that feeds the caches is called.
 const COUNTING: &str = "counting misses";
-
-/// A share of the requests, from 0 to below 1.
-fn warm_up(text: &str) -> Result<f64, String> {
-    let number = text.trim().strip_suffix('%').and_then(|number| number.trim().parse().ok());
-    let share = number.filter(|percent| (0.0..100.0).contains(percent));
-    let share = share.map(|percent: f64| percent / 100.0);
-    share.ok_or_else(|| "write a share from 0% to below 100%, as 43%".into())
-}

@@ -9,6 +9,7 @@ mod emulated;
 mod extract;
 mod free_space;
 mod listen;
+mod plan;
 mod replies;
 mod reproduce;
 mod scan;
@@ -30,6 +31,8 @@ use crate::failure::Failure;
 pub enum Verb {
     Study(study::StudyArgs),
     Cache(cache::CacheArgs),
+    #[command(subcommand)]
+    Plan(plan::PlanVerb),
     Sim(sim::SimArgs),
     Reproduce(reproduce::ReproduceArgs),
     Emulate(emulate::EmulateArgs),
@@ -52,6 +55,7 @@ impl Verb {
         match self {
             Self::Study(args) => args.run(),
             Self::Cache(args) => args.run(),
+            Self::Plan(verb) => verb.run(),
             Self::Sim(args) => args.run(),
             Self::Reproduce(args) => args.run(),
             Self::Emulate(args) => args.run(),
@@ -91,4 +95,12 @@ fn whole(text: &str, max: u64) -> Result<u64, String> {
 fn decimal(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number: &f64| number.is_finite());
     number.ok_or_else(|| "write a number, as 1.5".into())
+}
+
+/// A share from 0 to below 1, written in per cent.
+fn share(text: &str) -> Result<f64, String> {
+    let number = text.trim().strip_suffix('%').and_then(|number| number.trim().parse().ok());
+    let share = number.filter(|percent| (0.0..100.0).contains(percent));
+    let share = share.map(|percent: f64| percent / 100.0);
+    share.ok_or_else(|| "write a share from 0% to below 100%, as 43%".into())
 }

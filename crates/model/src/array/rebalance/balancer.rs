@@ -114,7 +114,7 @@ pub struct Balancer<'a> {
     files: Vec<BalanceFile>,
     loads: Vec<QueueLoad>,
     used: Vec<Blocks>,
-    /// Files of each disk by falling rate times size of a request, so that order hangs on no model.
+    /// Files of each disk by falling head time.
     on_disk: Vec<Vec<usize>>,
     /// Service times by model and size of a request.
     services: BTreeMap<(usize, u64), Moments>,
@@ -182,6 +182,26 @@ impl<'a> Balancer<'a> {
             placed.push((file, disk));
         }
         Ok(placed)
+    }
+
+    /// Gives every file that has no disk the one with most room, in the order of the files. Err with the
+    /// first file for which no disk has room.
+    pub fn place_by_room(&mut self, free_share: f64) -> Result<(), usize> {
+        for file in 0..self.files.len() {
+            if self.files[file].disk.is_some() {
+                continue;
+            }
+            let left = |disk: &u32| {
+                let disk = *disk as usize;
+                self.disks[disk].blocks.get() - self.used[disk].get()
+            };
+            let disk = (0..self.disks.len() as u32).max_by_key(left).ok_or(file)?;
+            if !self.has_room(disk, self.files[file].blocks, free_share) {
+                return Err(file);
+            }
+            self.insert(file, disk);
+        }
+        Ok(())
     }
 
     fn coolest_with_room(&mut self, file: usize, free_share: f64) -> Option<u32> {
@@ -327,15 +347,20 @@ impl<'a> Balancer<'a> {
         self.loads[from] = self.loads[from].minus(&load);
         self.used[from] = self.used[from] - self.files[file].blocks;
         self.on_disk[from].retain(|&other| other != file);
-        self.put(file, to);
-        // Files of a disk stay in the order of their load.
-        let model = self.disks[to as usize].model;
-        let mut files = std::mem::take(&mut self.on_disk[to as usize]);
-        let new = files.pop().expect("it was put there");
-        let busy = self.load_of(new, model).busy;
-        let at = files.partition_point(|&other| self.load_of(other, model).busy >= busy);
-        files.insert(at, new);
-        self.on_disk[to as usize] = files;
+        self.insert(file, to);
+    }
+
+    /// Puts a file on a disk, where files stay in the order of their load.
+    fn insert(&mut self, file: usize, disk: u32) {
+        self.put(file, disk);
+        let at = disk as usize;
+        let model = self.disks[at].model;
+        let mut files = std::mem::take(&mut self.on_disk[at]);
+        files.pop();
+        let busy = self.load_of(file, model).busy;
+        let before = files.partition_point(|&other| self.load_of(other, model).busy >= busy);
+        files.insert(before, file);
+        self.on_disk[at] = files;
     }
 }
 

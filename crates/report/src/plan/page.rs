@@ -1,0 +1,77 @@
+//! A plan as a page.
+
+use freewheel_study::plan::PlacePlan;
+use freewheel_units::{four_digits, grouped};
+use maud::{Markup, html};
+
+use super::commands::commands;
+use super::picture;
+use super::rows::{self, Rows};
+use super::words::PlaceConclusions;
+use crate::numbers::{percent, span};
+use crate::page::{self, folded, section, table};
+
+pub(super) fn html(plan: &PlacePlan, conclusions: &PlaceConclusions) -> String {
+    let name = plan.options.file.file_name().unwrap_or_default().to_string_lossy();
+    page::page(
+        &format!("Plan for {name}"),
+        &format!(
+            "{} disks, {} files, {} requests a second.",
+            plan.disks.len(),
+            grouped(plan.files),
+            four_digits(plan.rate)
+        ),
+        &html! {
+            (section("What to move?", &conclusion(plan, conclusions)))
+            @if !plan.moves.is_empty() { (section("Moves", &table_of(&rows::moves(plan)))) }
+            @if !plan.placed.is_empty() { (section("New files", &table_of(&rows::placed(plan)))) }
+            (section("What clients see", &outcomes(plan)))
+            (folded("Disks", &table_of(&rows::disks(plan))))
+            @if !plan.moves.is_empty() { (folded("Commands", &html! { pre { (commands(plan)) } })) }
+            (folded("How it was worked out", &method(plan)))
+        },
+    )
+}
+
+fn conclusion(plan: &PlacePlan, conclusions: &PlaceConclusions) -> Markup {
+    let PlaceConclusions { headline, details, cautions } = conclusions;
+    html! {
+        p.headline { (headline) }
+        (picture::draw(plan))
+        p.note {
+            "Upper bars: now. Lower bars: after the plan. Arrows: moves."
+            @match picture::left_out(plan) {
+                0 => {}
+                count => { " " (count) " disks without moves are left out." }
+            }
+        }
+        @for sentence in details { p { (sentence) } }
+        @for sentence in cautions { p.outside { (sentence) } }
+    }
+}
+
+fn table_of(Rows { head, rows }: &Rows) -> Markup {
+    let head: Vec<&str> = head.iter().map(String::as_str).collect();
+    table(&head, rows)
+}
+
+fn outcomes(plan: &PlacePlan) -> Markup {
+    html! {
+        (table_of(&rows::outcomes(plan)))
+        p.note {
+            "Mean responses of all clients. The model is an M/G/1 queue for each disk. The simulation runs "
+            (grouped(plan.options.requests)) " requests on the same drives, first come first served."
+        }
+    }
+}
+
+fn method(plan: &PlacePlan) -> Markup {
+    let options = &plan.options;
+    html! {
+        p { "A move is taken if it shortens the mean response by at least " (percent(options.gain_min))
+            ", leaves " (percent(options.free_share)) " of its target free, and pays back within "
+            (span(options.horizon_s)) ". The next move is the one that saves most waiting within that time." }
+        p { "A copy reads and writes pieces of 1 MiB, one after the other. Its cost is what clients wait longer meanwhile, summed over all of them. The move is paid back when it has saved as much." }
+        p { "Requests arrive independently of each other, at the rates of the snapshot. Each file lies in one piece. Drives have no buffer and no queue of their own here, so real responses are shorter." }
+    }
+}

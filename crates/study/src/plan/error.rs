@@ -1,0 +1,40 @@
+//! Why there is no plan.
+
+use std::path::PathBuf;
+
+use freewheel_sim::config::ConfigError;
+use freewheel_sim::library::DriveError;
+use thiserror::Error;
+
+/// Why there is no plan.
+#[derive(Debug, Error)]
+pub enum PlanError {
+    /// The file cannot be read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The file is no snapshot.
+    #[error("{}: {message}", path.display())]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// Line, key, value and what is allowed.
+        message: String,
+    },
+    /// An option does not fit the snapshot.
+    #[error("{message}")]
+    Option {
+        /// What is wrong and what to do.
+        message: String,
+    },
+    /// A drive.
+    #[error(transparent)]
+    Drive(#[from] DriveError),
+    /// The simulation.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}

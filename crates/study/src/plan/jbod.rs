@@ -1,0 +1,157 @@
+//! A snapshot with its drives: what the balancer and the simulation work with.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use freewheel_model::array::partition::{DiskModel, DiskUse};
+use freewheel_model::array::rebalance::{BalanceDisk, BalanceFile, Balancer};
+use freewheel_model::drive::Drive;
+use freewheel_sim::library::{self, DriveError};
+use freewheel_units::{BLOCK_BYTES, Blocks, Bytes};
+
+use super::error::PlanError;
+use super::snapshot::{FileEntry, Snapshot, of_disk};
+
+/// Disks with their drives, and files in blocks.
+pub(super) struct Jbod {
+    pub drives: Vec<Arc<Drive>>,
+    models: Vec<DiskModel>,
+    pub disks: Vec<BalanceDisk>,
+    pub files: Vec<BalanceFile>,
+    /// Share of all requests that read.
+    pub read_share: f64,
+}
+
+impl Jbod {
+    /// `origin` is the file of the snapshot, if it is just as the file says.
+    pub fn new(snapshot: &Snapshot, origin: Option<&Path>) -> Result<Self, PlanError> {
+        let drives = drives(snapshot, origin)?;
+        let numbers = snapshot.disk_numbers();
+        let file = |entry: &FileEntry| BalanceFile {
+            blocks: entry.size.blocks_rounded_up(),
+            request: entry.request.unwrap_or(entry.size).min(entry.size).blocks_rounded_up(),
+            rate: entry.rate,
+            disk: entry.disk.as_ref().map(|disk| numbers[disk]),
+        };
+        let files: Vec<BalanceFile> = snapshot.files.iter().map(file).collect();
+        let capacities = capacities(snapshot, origin, &drives, &files)?;
+        let rates: f64 = files.iter().map(|file| file.rate).sum();
+        let reads: f64 = snapshot.files.iter().map(|entry| entry.rate * entry.reads).sum();
+        let read_share = if rates > 0.0 { reads / rates } else { 1.0 };
+        let kinds = Kinds::of(snapshot, &capacities, &files);
+        let models = kinds.models(&drives, read_share);
+        let disk = |(&blocks, &model)| BalanceDisk { model, blocks };
+        let disks = capacities.iter().zip(&kinds.of_disk).map(disk).collect();
+        Ok(Self { drives, models, disks, files, read_share })
+    }
+
+    pub fn balancer(&self) -> Balancer<'_> {
+        Balancer::new(&self.models, &self.disks, &self.files)
+    }
+}
+
+fn drives(snapshot: &Snapshot, origin: Option<&Path>) -> Result<Vec<Arc<Drive>>, PlanError> {
+    let mut built: BTreeMap<&str, Arc<Drive>> = BTreeMap::new();
+    let mut drives = Vec::new();
+    for (entry, disk) in snapshot.disks.iter().enumerate() {
+        let drive = match built.get(disk.drive.as_str()) {
+            Some(drive) => Arc::clone(drive),
+            None => {
+                let drive = library::drive(&disk.drive);
+                let says = |error: DriveError| of_disk(origin, entry, "drive", error.to_string());
+                Arc::new(drive.map_err(says)?.1)
+            }
+        };
+        built.insert(&disk.drive, Arc::clone(&drive));
+        drives.push(drive);
+    }
+    Ok(drives)
+}
+
+/// What each disk can hold. Err for one that holds less than its files, or more than its drive.
+fn capacities(
+    snapshot: &Snapshot,
+    origin: Option<&Path>,
+    drives: &[Arc<Drive>],
+    files: &[BalanceFile],
+) -> Result<Vec<Blocks>, PlanError> {
+    let mut used = vec![Blocks::ZERO; drives.len()];
+    for file in files {
+        if let Some(disk) = file.disk {
+            used[disk as usize] += file.blocks;
+        }
+    }
+    let mut all = Vec::new();
+    for (entry, (disk, drive)) in snapshot.disks.iter().zip(drives).enumerate() {
+        let used = used[entry];
+        let size = disk.size.map_or(drive.blocks(), |size| Blocks::new(size.get() / BLOCK_BYTES));
+        let human = |blocks: Blocks| blocks.bytes().human_decimal();
+        let (name, drive_name) = (&disk.name, &disk.drive);
+        if size > drive.blocks() {
+            let message = format!(
+                "`{name}` has a size of {}, and a {drive_name} holds {}: leave `size` out, or name another drive",
+                human(size),
+                human(drive.blocks())
+            );
+            return Err(of_disk(origin, entry, "size", message));
+        }
+        if used > size {
+            let message = format!(
+                "`{name}` holds {}, and its files have {} in all: correct `size`, `drive`, or the sizes of its files",
+                human(size),
+                human(used)
+            );
+            return Err(of_disk(origin, entry, "size", message));
+        }
+        all.push(size);
+    }
+    Ok(all)
+}
+
+/// Disks of one drive that are about equally full share a model.
+struct Kinds {
+    /// Number of the model of each disk.
+    of_disk: Vec<usize>,
+    /// A disk of each kind, and the share of it that holds data.
+    kinds: Vec<(usize, f64)>,
+}
+
+/// Steps in which disks are equally full.
+const FILLED_STEP: f64 = 0.1;
+
+impl Kinds {
+    fn of(snapshot: &Snapshot, capacities: &[Blocks], files: &[BalanceFile]) -> Self {
+        let mut used = vec![0; capacities.len()];
+        let mut new = 0;
+        for file in files {
+            match file.disk {
+                Some(disk) => used[disk as usize] += file.blocks.get(),
+                None => new += file.blocks.get(),
+            }
+        }
+        let all: u64 = capacities.iter().map(|blocks| blocks.get()).sum();
+        let share_of_new = new as f64 / all as f64;
+        let mut numbers: BTreeMap<(&str, u32), usize> = BTreeMap::new();
+        let (mut of_disk, mut kinds) = (Vec::new(), Vec::new());
+        for (disk, entry) in snapshot.disks.iter().enumerate() {
+            let filled = used[disk] as f64 / capacities[disk].get() as f64 + share_of_new;
+            let step = libm::ceil(filled / FILLED_STEP).clamp(1.0, 1.0 / FILLED_STEP);
+            let number = *numbers.entry((&entry.drive, step as u32)).or_insert_with(|| {
+                kinds.push((disk, step * FILLED_STEP));
+                kinds.len() - 1
+            });
+            of_disk.push(number);
+        }
+        Self { of_disk, kinds }
+    }
+
+    fn models(&self, drives: &[Arc<Drive>], read_share: f64) -> Vec<DiskModel> {
+        let model = |&(disk, filled): &(usize, f64)| {
+            let filled_share = f64::min(filled, 1.0);
+            let usage = DiskUse { filled_share, read_share, block: Bytes::new(BLOCK_BYTES) };
+            DiskModel::of(&drives[disk], &usage)
+        };
+        self.kinds.iter().map(model).collect()
+    }
+}

@@ -1,0 +1,18 @@
+//! Plans for several disks: which file to move where, and what that would do for responses.
+//!
+//! A plan is a dry run. It takes a snapshot of disks and files, works out moves by the queueing model, and
+//! holds the model's answer beside a simulation of the same requests on the same drives.
+
+mod error;
+mod jbod;
+mod outcome;
+mod place;
+mod snapshot;
+mod spread;
+
+pub use error::PlanError;
+pub use outcome::{DiskOutcome, Outcome, SimulatedOutcome};
+pub use place::{
+    PlacePlan, PlaceOptions, PlacedFile, PlanProgressSink, PlannedDisk, PlannedMove, plan_place,
+};
+pub use snapshot::{DiskEntry, FileEntry, Snapshot};

@@ -1,0 +1,167 @@
+//! What a placement of files means for clients: by the queueing model, and simulated.
+
+use freewheel_model::array::placement::{Extent, ExtentId, FileId, Placement};
+use freewheel_model::array::rebalance::{BalanceFile, Balancer, QueueLoad};
+use freewheel_model::sched::PolicySpec;
+use freewheel_sim::config::ConfigError;
+use freewheel_sim::files::{FileLoad, FileMap, FilesExperiment, FilesResult, MappedFile, simulate};
+use freewheel_units::{Blocks, Bytes};
+use serde::Serialize;
+
+use super::jbod::Jbod;
+use super::place::PlanProgressSink;
+
+/// A placement, what it takes to get there, and what clients see then.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Outcome {
+    /// What the placement is.
+    pub name: String,
+    /// Files that move.
+    pub moves: u64,
+    /// Bytes that move.
+    pub bytes: Bytes,
+    /// How long the copies take, one after the other, in seconds.
+    pub copy_s: f64,
+    /// Mean response of all clients by the model, in seconds; none where a disk cannot serve its load.
+    pub response_s: Option<f64>,
+    /// The same simulated; none where a disk cannot serve its load.
+    pub simulated: Option<SimulatedOutcome>,
+    /// Each disk.
+    pub disks: Vec<DiskOutcome>,
+}
+
+/// What a simulation of a placement says.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SimulatedOutcome {
+    /// Mean response of all clients, in seconds.
+    pub response_s: f64,
+    /// 99th percentile, in seconds.
+    pub p99_s: f64,
+    /// How much the model's mean is above the simulated one, as a share of that.
+    pub model_above: f64,
+}
+
+/// A disk of a placement.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct DiskOutcome {
+    /// Bytes of its files.
+    pub used: Bytes,
+    /// Share of the time in which it is busy, by the model; 1 and more for a load it cannot serve.
+    pub busy: f64,
+    /// Mean response of its requests by the model, in seconds.
+    pub response_s: Option<f64>,
+    /// Share of the time in which it is busy, simulated.
+    pub simulated_busy: Option<f64>,
+}
+
+/// Moves so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Effort {
+    pub moves: u64,
+    pub blocks: Blocks,
+    pub copy_s: f64,
+}
+
+/// Requests to simulate, and the seed of their arrivals.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Simulated {
+    pub requests: u64,
+    pub seed: u64,
+}
+
+impl Outcome {
+    pub(super) fn of(
+        name: &str,
+        jbod: &Jbod,
+        balancer: &Balancer<'_>,
+        effort: Effort,
+        simulated: Simulated,
+        progress: PlanProgressSink<'_>,
+    ) -> Result<Self, ConfigError> {
+        let response_s = balancer.response_s();
+        let mut disks: Vec<DiskOutcome> =
+            balancer.loads().iter().zip(balancer.used()).map(of_disk).collect();
+        let mut outcome = None;
+        if let Some(model_s) = response_s {
+            let show = |done| progress(name, done, simulated.requests);
+            let result = simulated.run(jbod, balancer, &show)?;
+            for (disk, usage) in disks.iter_mut().zip(&result.disks) {
+                disk.simulated_busy = Some(usage.utilisation);
+            }
+            let response_s = result.response.mean_ns / 1e9;
+            outcome = Some(SimulatedOutcome {
+                response_s,
+                p99_s: result.response.p99_ns as f64 / 1e9,
+                model_above: model_s / response_s - 1.0,
+            });
+        }
+        Ok(Self {
+            name: name.into(),
+            moves: effort.moves,
+            bytes: effort.blocks.bytes(),
+            copy_s: effort.copy_s,
+            response_s,
+            simulated: outcome,
+            disks,
+        })
+    }
+}
+
+fn of_disk((load, used): (&QueueLoad, &Blocks)) -> DiskOutcome {
+    let is_used = load.is_sustained() && load.rate > 0.0;
+    let response_s = is_used.then(|| load.requests_present() / load.rate);
+    DiskOutcome { used: used.bytes(), busy: load.busy, response_s, simulated_busy: None }
+}
+
+impl Simulated {
+    fn run(
+        &self,
+        jbod: &Jbod,
+        balancer: &Balancer<'_>,
+        progress: &dyn Fn(u64),
+    ) -> Result<FilesResult, ConfigError> {
+        let load = |file: &BalanceFile| FileLoad {
+            blocks: file.blocks,
+            request: file.request,
+            rate: file.rate,
+        };
+        let loads: Vec<FileLoad> = balancer.files().iter().map(load).collect();
+        let experiment = FilesExperiment {
+            disks: &jbod.drives,
+            map: &map(jbod, balancer),
+            loads: &loads,
+            policy: PolicySpec::Fcfs,
+            read_share: jbod.read_share,
+            requests: self.requests,
+            warm_up: 0.1,
+            seed: self.seed,
+        };
+        let mut done = 0;
+        simulate(&experiment, &mut |_| {
+            done += 1;
+            if done % 1000 == 0 {
+                progress(done);
+            }
+        })
+    }
+}
+
+/// Every file in one piece on its disk, one behind the other.
+fn map(jbod: &Jbod, balancer: &Balancer<'_>) -> FileMap {
+    let mut placement = Placement::of(jbod.disks.iter().map(|disk| disk.blocks));
+    let mut files = Vec::new();
+    for (number, file) in (0..).zip(balancer.files()) {
+        let disk = file.disk.expect("every file has a disk by now");
+        let place = placement.reserve(disk, file.blocks).expect("its disk has room for it");
+        let id = ExtentId(number);
+        placement.insert(id, Extent { file: FileId(number), blocks: file.blocks, place });
+        files.push(MappedFile {
+            blocks: file.blocks,
+            unit: file.blocks,
+            first_extent: id,
+            width: 1,
+        });
+    }
+    let largest = jbod.disks.iter().map(|disk| disk.blocks).max().unwrap_or_default();
+    FileMap::new(files, placement, largest)
+}
