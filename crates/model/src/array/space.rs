@@ -66,10 +66,15 @@ impl FreeSpace {
     /// for no blocks.
     pub fn take(&mut self, blocks: Blocks) -> Option<Lbn> {
         assert!(blocks > Blocks::ZERO, "an extent without blocks");
+        let start = self.shortest(blocks)?;
+        self.take_at(start, blocks);
+        Some(start)
+    }
+
+    /// Where [`FreeSpace::take`] would begin.
+    pub fn shortest(&self, blocks: Blocks) -> Option<Lbn> {
         let least = Hole { blocks: blocks.get(), start: 0 };
-        let hole = *self.by_length.range(least..).next()?;
-        self.take_at(Lbn::new(hole.start), blocks);
-        Some(Lbn::new(hole.start))
+        self.by_length.range(least..).next().map(|hole| Lbn::new(hole.start))
     }
 
     /// Takes these blocks. Panics when one of them is not free.

@@ -11,7 +11,8 @@ pub(super) fn commands(plan: &PlacePlan) -> String {
     let mut text = String::from(
         "#!/bin/sh\n# The moves of a plan in their order. Each command copies and deletes nothing.\n# Read it before you run it. After a copy, check it, and remove the original with the line below it.\nset -eu\n",
     );
-    let limit = plan.options.copy_rate.map(|rate| format!(" --bwlimit={}", rate.get().div_ceil(1024)));
+    let limit =
+        plan.options.copy_rate.map(|rate| format!(" --bwlimit={}", rate.get().div_ceil(1024)));
     let limit = limit.unwrap_or_default();
     for (number, wanted) in plan.moves.iter().enumerate() {
         let PlannedMove { file, from, to, bytes, .. } = wanted;

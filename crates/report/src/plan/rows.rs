@@ -31,8 +31,17 @@ pub(super) fn moves(plan: &PlacePlan) -> Rows {
             about(wanted.payback_s),
         ]
     };
-    let head =
-        ["", "file", "from", "to", "size", "saves", "response then", "copy takes", "paid back after"];
+    let head = [
+        "",
+        "file",
+        "from",
+        "to",
+        "size",
+        "saves",
+        "response then",
+        "copy takes",
+        "paid back after",
+    ];
     rows(head, plan.moves.iter().enumerate().map(row))
 }
 
@@ -87,7 +96,6 @@ pub(super) fn disks(plan: &PlacePlan) -> Rows {
             idle(after.response_s, after.busy),
         ]
     };
-    let head =
-        ["disk", "drive", "full", "then", "busy", "then", "response", "then"];
+    let head = ["disk", "drive", "full", "then", "busy", "then", "response", "then"];
     rows(head, (0..plan.disks.len()).map(row))
 }

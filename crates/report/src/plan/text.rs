@@ -24,7 +24,10 @@ pub(super) fn text(plan: &PlacePlan, conclusions: &PlaceConclusions) -> String {
     let more = placed.rows.len().saturating_sub(PLACED_MAX);
     placed.rows.truncate(PLACED_MAX);
     if more > 0 {
-        placed.rows.push(vec![format!("{} more in the JSON document", grouped(more as u64)), String::new()]);
+        placed.rows.push(vec![
+            format!("{} more in the JSON document", grouped(more as u64)),
+            String::new(),
+        ]);
     }
     table(placed, 2);
     table(rows::outcomes(plan), 1);

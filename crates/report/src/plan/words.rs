@@ -54,7 +54,9 @@ fn headline(plan: &PlacePlan) -> String {
     let what = match (plan.placed.is_empty(), plan.moves.is_empty()) {
         (true, true) => {
             let now = response(before);
-            return format!("Leave the files where they are: no move is worth it. Mean response: {now}.");
+            return format!(
+                "Leave the files where they are: no move is worth it. Mean response: {now}."
+            );
         }
         (true, false) => effort(),
         (false, true) => new(),

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use freewheel_model::array::partition::{DiskModel, DiskUse};
-use freewheel_model::array::rebalance::{BalanceDisk, BalanceFile, Balancer};
+use freewheel_model::array::rebalance::{BalanceDisk, BalanceFile, Balancer, DriveModel};
 use freewheel_model::drive::Drive;
 use freewheel_sim::library::{self, DriveError};
-use freewheel_units::{BLOCK_BYTES, Blocks, Bytes};
+use freewheel_units::{BLOCK_BYTES, Blocks};
 
 use super::error::PlanError;
 use super::snapshot::{FileEntry, Snapshot, of_disk};
@@ -16,7 +15,7 @@ use super::snapshot::{FileEntry, Snapshot, of_disk};
 /// Disks with their drives, and files in blocks.
 pub(super) struct Jbod {
     pub drives: Vec<Arc<Drive>>,
-    models: Vec<DiskModel>,
+    models: Vec<DriveModel>,
     pub disks: Vec<BalanceDisk>,
     pub files: Vec<BalanceFile>,
     /// Share of all requests that read.
@@ -39,10 +38,9 @@ impl Jbod {
         let rates: f64 = files.iter().map(|file| file.rate).sum();
         let reads: f64 = snapshot.files.iter().map(|entry| entry.rate * entry.reads).sum();
         let read_share = if rates > 0.0 { reads / rates } else { 1.0 };
-        let kinds = Kinds::of(snapshot, &capacities, &files);
-        let models = kinds.models(&drives, read_share);
+        let (models, of_disks) = models(snapshot, &drives, read_share);
         let disk = |(&blocks, &model)| BalanceDisk { model, blocks };
-        let disks = capacities.iter().zip(&kinds.of_disk).map(disk).collect();
+        let disks = capacities.iter().zip(&of_disks).map(disk).collect();
         Ok(Self { drives, models, disks, files, read_share })
     }
 
@@ -109,49 +107,20 @@ fn capacities(
     Ok(all)
 }
 
-/// Disks of one drive that are about equally full share a model.
-struct Kinds {
-    /// Number of the model of each disk.
-    of_disk: Vec<usize>,
-    /// A disk of each kind, and the share of it that holds data.
-    kinds: Vec<(usize, f64)>,
-}
-
-/// Steps in which disks are equally full.
-const FILLED_STEP: f64 = 0.1;
-
-impl Kinds {
-    fn of(snapshot: &Snapshot, capacities: &[Blocks], files: &[BalanceFile]) -> Self {
-        let mut used = vec![0; capacities.len()];
-        let mut new = 0;
-        for file in files {
-            match file.disk {
-                Some(disk) => used[disk as usize] += file.blocks.get(),
-                None => new += file.blocks.get(),
-            }
-        }
-        let all: u64 = capacities.iter().map(|blocks| blocks.get()).sum();
-        let share_of_new = new as f64 / all as f64;
-        let mut numbers: BTreeMap<(&str, u32), usize> = BTreeMap::new();
-        let (mut of_disk, mut kinds) = (Vec::new(), Vec::new());
-        for (disk, entry) in snapshot.disks.iter().enumerate() {
-            let filled = used[disk] as f64 / capacities[disk].get() as f64 + share_of_new;
-            let step = libm::ceil(filled / FILLED_STEP).clamp(1.0, 1.0 / FILLED_STEP);
-            let number = *numbers.entry((&entry.drive, step as u32)).or_insert_with(|| {
-                kinds.push((disk, step * FILLED_STEP));
-                kinds.len() - 1
-            });
-            of_disk.push(number);
-        }
-        Self { of_disk, kinds }
+/// One model for each drive, and the number of the model of each disk.
+fn models(
+    snapshot: &Snapshot,
+    drives: &[Arc<Drive>],
+    read_share: f64,
+) -> (Vec<DriveModel>, Vec<usize>) {
+    let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
+    let (mut models, mut of_disks) = (Vec::new(), Vec::new());
+    for (entry, drive) in snapshot.disks.iter().zip(drives) {
+        let number = numbers.entry(&entry.drive).or_insert_with(|| {
+            models.push(DriveModel::new(Arc::clone(drive), read_share));
+            models.len() - 1
+        });
+        of_disks.push(*number);
     }
-
-    fn models(&self, drives: &[Arc<Drive>], read_share: f64) -> Vec<DiskModel> {
-        let model = |&(disk, filled): &(usize, f64)| {
-            let filled_share = f64::min(filled, 1.0);
-            let usage = DiskUse { filled_share, read_share, block: Bytes::new(BLOCK_BYTES) };
-            DiskModel::of(&drives[disk], &usage)
-        };
-        self.kinds.iter().map(model).collect()
-    }
+    (models, of_disks)
 }

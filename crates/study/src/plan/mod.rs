@@ -13,6 +13,6 @@ mod spread;
 pub use error::PlanError;
 pub use outcome::{DiskOutcome, Outcome, SimulatedOutcome};
 pub use place::{
-    PlacePlan, PlaceOptions, PlacedFile, PlanProgressSink, PlannedDisk, PlannedMove, plan_place,
+    PlaceOptions, PlacePlan, PlacedFile, PlanProgressSink, PlannedDisk, PlannedMove, plan_place,
 };
 pub use snapshot::{DiskEntry, FileEntry, Snapshot};

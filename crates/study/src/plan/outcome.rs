@@ -1,6 +1,6 @@
 //! What a placement of files means for clients: by the queueing model, and simulated.
 
-use freewheel_model::array::placement::{Extent, ExtentId, FileId, Placement};
+use freewheel_model::array::placement::{Extent, ExtentId, FileId, Place, Placement};
 use freewheel_model::array::rebalance::{BalanceFile, Balancer, QueueLoad};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::config::ConfigError;
@@ -80,7 +80,7 @@ impl Outcome {
     ) -> Result<Self, ConfigError> {
         let response_s = balancer.response_s();
         let mut disks: Vec<DiskOutcome> =
-            balancer.loads().iter().zip(balancer.used()).map(of_disk).collect();
+            balancer.loads().iter().zip(&balancer.used()).map(of_disk).collect();
         let mut outcome = None;
         if let Some(model_s) = response_s {
             let show = |done| progress(name, done, simulated.requests);
@@ -146,13 +146,14 @@ impl Simulated {
     }
 }
 
-/// Every file in one piece on its disk, one behind the other.
+/// Every file in one piece where the model has it.
 fn map(jbod: &Jbod, balancer: &Balancer<'_>) -> FileMap {
     let mut placement = Placement::of(jbod.disks.iter().map(|disk| disk.blocks));
     let mut files = Vec::new();
     for (number, file) in (0..).zip(balancer.files()) {
         let disk = file.disk.expect("every file has a disk by now");
-        let place = placement.reserve(disk, file.blocks).expect("its disk has room for it");
+        let place = Place { disk, start: balancer.starts()[number as usize] };
+        placement.reserve_at(place, file.blocks);
         let id = ExtentId(number);
         placement.insert(id, Extent { file: FileId(number), blocks: file.blocks, place });
         files.push(MappedFile {

@@ -191,13 +191,11 @@ pub fn plan_place(
 }
 
 fn disks(snapshot: &Snapshot, jbod: &Jbod) -> Vec<PlannedDisk> {
-    let disk = |(entry, disk): (&DiskEntry, &BalanceDisk)| {
-        PlannedDisk {
-            name: entry.name.clone(),
-            drive: entry.drive.clone(),
-            size: disk.blocks.bytes(),
-            path: entry.path.clone(),
-        }
+    let disk = |(entry, disk): (&DiskEntry, &BalanceDisk)| PlannedDisk {
+        name: entry.name.clone(),
+        drive: entry.drive.clone(),
+        size: disk.blocks.bytes(),
+        path: entry.path.clone(),
     };
     snapshot.disks.iter().zip(&jbod.disks).map(disk).collect()
 }
@@ -233,11 +231,7 @@ struct Planned<'j> {
 }
 
 impl<'j> Planned<'j> {
-    fn new(
-        snapshot: &Snapshot,
-        jbod: &'j Jbod,
-        options: &PlaceOptions,
-    ) -> Result<Self, PlanError> {
+    fn new(snapshot: &Snapshot, jbod: &'j Jbod, options: &PlaceOptions) -> Result<Self, PlanError> {
         let mut balancer = jbod.balancer();
         let placed = balancer.place_new(options.free_share);
         let placed = placed.map_err(|file| no_room(snapshot, file, options))?;
@@ -288,9 +282,9 @@ fn why_stopped(why: NoMove, options: &PlaceOptions) -> String {
         NoMove::NoLoad | NoMove::TooLittleGain => {
             format!("the next move would save less than {percent} % of the mean response")
         }
-        NoMove::NoRoom => format!(
-            "no disk has room for a file that would save {percent} % of the mean response"
-        ),
+        NoMove::NoRoom => {
+            format!("no disk has room for a file that would save {percent} % of the mean response")
+        }
         NoMove::NoPayback => "the next move would not pay back within the horizon".into(),
     }
 }

@@ -77,11 +77,11 @@ impl Snapshot {
     pub fn load(path: &Path) -> Result<Self, PlanError> {
         let text = read(path)?;
         let parse = |message: String| PlanError::Parse { path: path.into(), message };
-        let mut snapshot: Self =
-            document::read(&text).map_err(|fault| parse(fault.to_string()))?;
+        let mut snapshot: Self = document::read(&text).map_err(|fault| parse(fault.to_string()))?;
         let names = snapshot.disk_numbers();
         let mut faults = Faults { names: &names, seen: BTreeMap::new() };
-        let says = |list, entry, (key, message): Fault| parse(located(&text, list, entry, key, &message));
+        let says =
+            |list, entry, (key, message): Fault| parse(located(&text, list, entry, key, &message));
         check_disks(&snapshot.disks).map_err(|(entry, fault)| says("disks", entry, fault))?;
         for (entry, file) in snapshot.files.iter().enumerate() {
             faults.check(file).map_err(|fault| says("files", entry, fault))?;
@@ -167,11 +167,15 @@ impl Faults<'_> {
             return Err(("size", "is 0: leave files without bytes out".into()));
         }
         if !(file.rate.is_finite() && file.rate >= 0.0) {
-            let says = format!("is {}: write requests a second, 0 for a file nobody uses", file.rate);
+            let says =
+                format!("is {}: write requests a second, 0 for a file nobody uses", file.rate);
             return Err(("rate", says));
         }
         if file.request == Some(Bytes::ZERO) {
-            return Err(("request", "is 0: leave the key out for requests of the whole file".into()));
+            return Err((
+                "request",
+                "is 0: leave the key out for requests of the whole file".into(),
+            ));
         }
         if !(0.0..=1.0).contains(&file.reads) {
             return Err(("reads", format!("is {}: write a share of 0 to 1", file.reads)));

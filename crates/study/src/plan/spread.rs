@@ -11,7 +11,11 @@ const THRESHOLD: f64 = 0.1;
 
 /// Moves files from the fullest disk to the emptiest until all are within the threshold, or no file
 /// brings them nearer.
-pub(super) fn equal_bytes(jbod: &Jbod, balancer: &mut Balancer<'_>, spec: &RebalanceSpec) -> Effort {
+pub(super) fn equal_bytes(
+    jbod: &Jbod,
+    balancer: &mut Balancer<'_>,
+    spec: &RebalanceSpec,
+) -> Effort {
     let mut effort = Effort::default();
     let size = |disk: usize| jbod.disks[disk].blocks.get() as f64;
     let all: f64 = (0..jbod.disks.len()).map(size).sum();
@@ -41,7 +45,9 @@ fn next(jbod: &Jbod, balancer: &Balancer<'_>, all: f64) -> Option<(usize, u32, u
     let most = f64::min((share(from) - mean) * size(from), (mean - share(to)) * size(to));
     let files = balancer.files().iter().enumerate();
     let fits = files.filter(|(_, file)| {
-        file.disk == Some(from as u32) && file.blocks > Blocks::ZERO && file.blocks.get() as f64 <= most
+        file.disk == Some(from as u32)
+            && file.blocks > Blocks::ZERO
+            && file.blocks.get() as f64 <= most
     });
     let (file, _) = fits.max_by_key(|(number, file)| (file.blocks, std::cmp::Reverse(*number)))?;
     Some((file, from as u32, to as u32))

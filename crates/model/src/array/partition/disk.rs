@@ -51,7 +51,7 @@ pub struct DiskModel {
 
 /// What a zone adds to a transfer.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct TransferZone {
+pub(in crate::array) struct TransferZone {
     /// Share of all data that lies here.
     share: f64,
     /// Blocks of a track.
@@ -228,8 +228,17 @@ fn mean_s(sum_s: f64, count: f64) -> f64 {
 }
 
 impl TransferZone {
+    /// Of a zone of `drive` that holds data, counted in blocks of 512 bytes.
+    pub(in crate::array) fn of(drive: &Drive, zone: &Zone) -> Self {
+        Self {
+            share: 1.0,
+            blocks_per_track: f64::from(zone.blocks_per_track()),
+            ends: TrackEnds::of(drive, zone),
+        }
+    }
+
     /// Right-hand sides of (13) and (14), which are exact for whole numbers of blocks.
-    fn transfer(&self, blocks: f64, rotation_s: f64) -> Moments {
+    pub(in crate::array) fn transfer(&self, blocks: f64, rotation_s: f64) -> Moments {
         let crossings = (blocks - 1.0).max(0.0) / self.blocks_per_track;
         let fewest = libm::floor(crossings);
         let media_s = blocks / self.blocks_per_track * rotation_s;
@@ -254,6 +263,14 @@ fn crossing_s(drive: &Drive, next: Lbn) -> f64 {
     ((access.seek + access.rotate).saturating_sub(first.seek + first.rotate)).as_secs_f64()
 }
 
+/// Mean time of a seek over `distance` cylinders: any surface to any surface, reads and writes by share.
+pub(in crate::array) fn mean_seek_s(drive: &Drive, read_share: f64, distance: u32) -> f64 {
+    let surfaces = f64::from(drive.layout().surfaces());
+    let ns = |op, switches| drive.seek().time_ns(op, distance, switches) as f64;
+    let of = |op| (ns(op, false) + (surfaces - 1.0) * ns(op, true)) / surfaces;
+    (read_share * of(Op::Read) + (1.0 - read_share) * of(Op::Write)) * 1e-9
+}
+
 /// Chance and time of a seek of every distance.
 struct SeekChances {
     chance: Vec<f64>,
@@ -269,15 +286,10 @@ impl SeekChances {
         let pairs = pairs_by_distance(&ranges, last);
         let all = pairs.iter().sum::<u128>() as f64;
         let pairs = &pairs[..=(last - first) as usize];
-        let surfaces = f64::from(drive.layout().surfaces());
-        let mean_s = |distance: u32| {
-            let ns = |op, switches| drive.seek().time_ns(op, distance, switches) as f64;
-            let of = |op| (ns(op, false) + (surfaces - 1.0) * ns(op, true)) / surfaces;
-            (read_share * of(Op::Read) + (1.0 - read_share) * of(Op::Write)) * 1e-9
-        };
+        let time_s = |distance| mean_seek_s(drive, read_share, distance);
         Self {
             chance: pairs.iter().map(|&pairs| pairs as f64 / all).collect(),
-            time_s: (0..pairs.len() as u32).map(mean_s).collect(),
+            time_s: (0..pairs.len() as u32).map(time_s).collect(),
         }
     }
 

@@ -22,7 +22,7 @@
 
 mod array_model;
 mod density;
-mod disk;
+pub(in crate::array) mod disk;
 mod distances;
 mod moments;
 mod phase_a;

@@ -2,17 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use freewheel_units::Blocks;
+use freewheel_units::{Blocks, Lbn};
 use thiserror::Error;
 
 use super::copy_cost::{CopyCost, Side};
 use super::load::QueueLoad;
-use crate::array::partition::{DiskModel, Moments};
+use super::places::{DriveModel, Places, Spread};
+use crate::array::partition::Moments;
+use crate::array::space::FreeSpace;
 
 /// A disk of a JBOD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BalanceDisk {
-    /// Which model it is: an index. Blocks of a model are blocks of 512 bytes here.
+    /// Which model its drive has: an index.
     pub model: usize,
     /// Its capacity.
     pub blocks: Blocks,
@@ -109,76 +111,143 @@ const SAMPLED: usize = 64;
 /// Files on disks, and the load of each disk.
 #[derive(Debug, Clone)]
 pub struct Balancer<'a> {
-    models: &'a [DiskModel],
+    models: &'a [DriveModel],
     disks: Vec<BalanceDisk>,
     files: Vec<BalanceFile>,
-    loads: Vec<QueueLoad>,
-    used: Vec<Blocks>,
-    /// Files of each disk by falling head time.
-    on_disk: Vec<Vec<usize>>,
-    /// Service times by model and size of a request.
-    services: BTreeMap<(usize, u64), Moments>,
+    /// First block of each file that has a disk.
+    starts: Vec<Lbn>,
+    states: Vec<DiskState>,
+    /// Times after the seek by model, zone, and size of a request.
+    services: BTreeMap<(usize, usize, u64), Moments>,
+}
+
+/// What is on a disk.
+#[derive(Debug, Clone)]
+struct DiskState {
+    /// Its requests, without their seeks.
+    work: QueueLoad,
+    places: Places,
+    space: FreeSpace,
+    /// Its files by falling head time.
+    files: Vec<usize>,
+}
+
+impl DiskState {
+    fn load(&self) -> QueueLoad {
+        self.work.after(self.places.seek())
+    }
+}
+
+/// A file at a place: what it adds to the disk.
+struct Part {
+    work: QueueLoad,
+    spread: Spread,
 }
 
 impl<'a> Balancer<'a> {
-    /// Files that have a disk are on it. Panics for a disk that there is not.
-    pub fn new(models: &'a [DiskModel], disks: &[BalanceDisk], files: &[BalanceFile]) -> Self {
+    /// Files that have a disk are on it, one behind the other. Panics for a disk that there is not, and
+    /// for one that cannot hold its files.
+    pub fn new(models: &'a [DriveModel], disks: &[BalanceDisk], files: &[BalanceFile]) -> Self {
+        let state = |disk: &BalanceDisk| DiskState {
+            work: QueueLoad::default(),
+            places: Places::new(),
+            space: FreeSpace::new(disk.blocks),
+            files: Vec::new(),
+        };
         let mut balancer = Self {
             models,
             disks: disks.to_vec(),
             files: files.to_vec(),
-            loads: vec![QueueLoad::default(); disks.len()],
-            used: vec![Blocks::ZERO; disks.len()],
-            on_disk: vec![Vec::new(); disks.len()],
+            starts: vec![Lbn::new(0); files.len()],
+            states: disks.iter().map(state).collect(),
             services: BTreeMap::new(),
         };
-        for file in balancer.by_head_time() {
-            if let Some(disk) = balancer.files[file].disk {
-                balancer.put(file, disk);
+        for (number, file) in files.iter().enumerate() {
+            if let Some(disk) = file.disk {
+                balancer.put(number, disk);
             }
         }
+        balancer.sort_files();
         balancer
     }
 
-    /// Files by falling head time on the first model; equal ones by number.
-    fn by_head_time(&mut self) -> Vec<usize> {
-        let busy: Vec<f64> = (0..self.files.len()).map(|file| self.load_of(file, 0).busy).collect();
-        let mut files: Vec<usize> = (0..self.files.len()).collect();
-        files.sort_by(|&a, &b| busy[b].total_cmp(&busy[a]));
-        files
+    fn sort_files(&mut self) {
+        for disk in 0..self.states.len() {
+            let files = std::mem::take(&mut self.states[disk].files);
+            let busy = |file: &usize| self.busy(*file);
+            let mut keyed: Vec<(f64, usize)> =
+                files.iter().map(|file| (busy(file), *file)).collect();
+            keyed.sort_by(|a, b| b.0.total_cmp(&a.0));
+            self.states[disk].files = keyed.into_iter().map(|(_, file)| file).collect();
+        }
     }
 
-    /// The load of a file on disks of a model.
-    fn load_of(&mut self, file: usize, model: usize) -> QueueLoad {
-        let BalanceFile { request, rate, .. } = self.files[file];
-        QueueLoad::new(rate, &self.service(model, request))
+    /// Head time that a file asks for, by which files are ordered. Seeks hang on the others, so it counts
+    /// each as one turn.
+    fn busy(&self, file: usize) -> f64 {
+        let BalanceFile { request, rate, disk, .. } = self.files[file];
+        let model = &self.models[disk.map_or(0, |disk| self.disks[disk as usize].model)];
+        rate * (model.turn_s() + model.after_seek(0, request).mean)
     }
 
-    fn service(&mut self, model: usize, request: Blocks) -> Moments {
-        let models = self.models;
-        let new = || models[model].service(request.get().max(1) as f64);
-        *self.services.entry((model, request.get())).or_insert_with(new)
+    /// New files by falling head time; equal ones by number.
+    fn new_files(&self) -> Vec<usize> {
+        let new = (0..self.files.len()).filter(|&file| self.files[file].disk.is_none());
+        let mut files: Vec<(f64, usize)> = new.map(|file| (self.busy(file), file)).collect();
+        files.sort_by(|a, b| b.0.total_cmp(&a.0));
+        files.into_iter().map(|(_, file)| file).collect()
     }
 
+    /// What a file adds to a disk on which it begins at `start`.
+    fn part(&mut self, file: usize, disk: u32, start: Lbn) -> Part {
+        let BalanceFile { blocks, request, rate, .. } = self.files[file];
+        let number = self.disks[disk as usize].model;
+        let model = &self.models[number];
+        let service = self.service(number, model.zone(start, blocks), request);
+        Part { work: QueueLoad::new(rate, &service), spread: model.spread(start, blocks, rate) }
+    }
+
+    fn service(&mut self, model: usize, zone: usize, request: Blocks) -> Moments {
+        let of_model = &self.models[model];
+        let new = || of_model.after_seek(zone, request);
+        *self.services.entry((model, zone, request.get())).or_insert_with(new)
+    }
+
+    /// Puts a file where there is room.
     fn put(&mut self, file: usize, disk: u32) {
-        let at = disk as usize;
-        let load = self.load_of(file, self.disks[at].model);
-        self.loads[at] = self.loads[at].plus(&load);
-        self.used[at] += self.files[file].blocks;
-        self.on_disk[at].push(file);
+        let blocks = self.files[file].blocks;
+        let taken = self.states[disk as usize].space.take(blocks);
+        let start = taken.unwrap_or_else(|| panic!("disk {disk} has no room for file {file}"));
+        let part = self.part(file, disk, start);
+        let model = &self.models[self.disks[disk as usize].model];
+        let state = &mut self.states[disk as usize];
+        state.work = state.work.plus(&part.work);
+        state.places.add(model, &part.spread, 1.0);
+        state.files.push(file);
         self.files[file].disk = Some(disk);
+        self.starts[file] = start;
+    }
+
+    /// Takes a file away from its disk.
+    fn take(&mut self, file: usize) {
+        let disk = self.files[file].disk.expect("a file that is on a disk");
+        let part = self.part(file, disk, self.starts[file]);
+        let model = &self.models[self.disks[disk as usize].model];
+        let state = &mut self.states[disk as usize];
+        state.work = state.work.minus(&part.work);
+        state.places.add(model, &part.spread, -1.0);
+        state.space.give(self.starts[file], self.files[file].blocks);
+        state.files.retain(|&other| other != file);
+        self.files[file].disk = None;
     }
 
     /// Gives every file that has no disk the one on which clients then wait least in all, hottest file
     /// first. Err with the first file for which no disk has room.
     pub fn place_new(&mut self, free_share: f64) -> Result<Vec<(usize, u32)>, usize> {
         let mut placed = Vec::new();
-        for file in self.by_head_time() {
-            if self.files[file].disk.is_some() {
-                continue;
-            }
+        for file in self.new_files() {
             let disk = self.coolest_with_room(file, free_share).ok_or(file)?;
-            self.put(file, disk);
+            self.insert(file, disk);
             placed.push((file, disk));
         }
         Ok(placed)
@@ -191,10 +260,7 @@ impl<'a> Balancer<'a> {
             if self.files[file].disk.is_some() {
                 continue;
             }
-            let left = |disk: &u32| {
-                let disk = *disk as usize;
-                self.disks[disk].blocks.get() - self.used[disk].get()
-            };
+            let left = |disk: &u32| self.states[*disk as usize].space.free();
             let disk = (0..self.disks.len() as u32).max_by_key(left).ok_or(file)?;
             if !self.has_room(disk, self.files[file].blocks, free_share) {
                 return Err(file);
@@ -218,46 +284,72 @@ impl<'a> Balancer<'a> {
         best.map(|(_, disk)| disk)
     }
 
-    /// Requests present on `disk` that a file adds.
+    /// Requests present on `disk` that a file adds there; at its beginning if it has no room.
     fn more_present(&mut self, file: usize, disk: u32) -> f64 {
-        let at = disk as usize;
-        let load = self.load_of(file, self.disks[at].model);
-        self.loads[at].plus(&load).requests_present() - self.loads[at].requests_present()
+        let space = &self.states[disk as usize].space;
+        let start = space.shortest(self.files[file].blocks).unwrap_or(Lbn::new(0));
+        let part = self.part(file, disk, start);
+        self.present_with(disk, &part, 1.0) - self.states[disk as usize].load().requests_present()
     }
 
+    /// Requests present on `disk` that go away with a file.
+    fn less_present(&mut self, file: usize, disk: u32) -> f64 {
+        let part = self.part(file, disk, self.starts[file]);
+        self.states[disk as usize].load().requests_present() - self.present_with(disk, &part, -1.0)
+    }
+
+    /// Requests present on `disk` with a part more, or, for `sign` -1, one less.
+    fn present_with(&self, disk: u32, part: &Part, sign: f64) -> f64 {
+        let state = &self.states[disk as usize];
+        let model = &self.models[self.disks[disk as usize].model];
+        let work = match sign > 0.0 {
+            true => state.work.plus(&part.work),
+            false => state.work.minus(&part.work),
+        };
+        work.after(state.places.seek_with(model, &part.spread, sign)).requests_present()
+    }
+
+    /// Whether a disk has room in one piece, and keeps its free share.
     fn has_room(&self, disk: u32, blocks: Blocks, free_share: f64) -> bool {
-        let disk = disk as usize;
-        let capacity = (1.0 - free_share) * self.disks[disk].blocks.get() as f64;
-        (self.used[disk] + blocks).get() as f64 <= capacity
+        let space = &self.states[disk as usize].space;
+        let kept = free_share * self.disks[disk as usize].blocks.get() as f64;
+        let left = space.free().get() as f64 - blocks.get() as f64;
+        left >= kept && space.shortest(blocks).is_some()
     }
 
     /// The load of each disk.
-    pub fn loads(&self) -> &[QueueLoad] {
-        &self.loads
+    pub fn loads(&self) -> Vec<QueueLoad> {
+        self.states.iter().map(DiskState::load).collect()
     }
 
     /// Blocks of each disk that files take.
-    pub fn used(&self) -> &[Blocks] {
-        &self.used
+    pub fn used(&self) -> Vec<Blocks> {
+        let used = |(disk, state): (&BalanceDisk, &DiskState)| disk.blocks - state.space.free();
+        self.disks.iter().zip(&self.states).map(used).collect()
     }
 
-    /// The disk of each file.
+    /// The files, with their disks.
     pub fn files(&self) -> &[BalanceFile] {
         &self.files
     }
 
+    /// First block of each file on its disk.
+    pub fn starts(&self) -> &[Lbn] {
+        &self.starts
+    }
+
     fn rate(&self) -> f64 {
-        self.loads.iter().map(|load| load.rate).sum()
+        self.states.iter().map(|state| state.work.rate).sum()
     }
 
     /// Mean response of all clients in seconds. None while a disk cannot serve its load.
     pub fn response_s(&self) -> Option<f64> {
-        self.loads.iter().all(QueueLoad::is_sustained).then(|| self.compared_response_s())
+        self.loads().iter().all(QueueLoad::is_sustained).then(|| self.compared_response_s())
     }
 
     /// The response that moves are compared by: finite for overloaded disks, too.
     fn compared_response_s(&self) -> f64 {
-        self.loads.iter().map(QueueLoad::requests_present).sum::<f64>() / self.rate()
+        self.loads().iter().map(QueueLoad::requests_present).sum::<f64>() / self.rate()
     }
 
     /// The move that saves most within the horizon, its cost deducted.
@@ -275,6 +367,9 @@ impl<'a> Balancer<'a> {
                 continue;
             }
             for to in (0..self.disks.len() as u32).filter(|&to| to != from) {
+                if self.files[file].blocks > self.disks[to as usize].blocks {
+                    continue;
+                }
                 let saved = gone - self.more_present(file, to);
                 if saved < least_saved.max(f64::MIN_POSITIVE) {
                     continue;
@@ -299,20 +394,13 @@ impl<'a> Balancer<'a> {
         best.ok_or(refused)
     }
 
-    /// Requests present on `disk` that go away with a file.
-    fn less_present(&mut self, file: usize, disk: u32) -> f64 {
-        let at = disk as usize;
-        let load = self.load_of(file, self.disks[at].model);
-        self.loads[at].requests_present() - self.loads[at].minus(&load).requests_present()
-    }
-
     /// Files that may move, with their disks.
     fn candidates(&self) -> Vec<(usize, u32)> {
         let mut sources: Vec<u32> = (0..self.disks.len() as u32).collect();
-        let price = |disk: &u32| price_of_load(&self.loads[*disk as usize]);
+        let price = |disk: &u32| price_of_load(&self.states[*disk as usize]);
         sources.sort_by(|a, b| price(b).total_cmp(&price(a)));
         let of_disk = |&disk: &u32| {
-            let files = &self.on_disk[disk as usize];
+            let files = &self.states[disk as usize].files;
             let (hottest, others) = files.split_at(files.len().min(HOTTEST));
             let sampled = others.iter().step_by(others.len().div_ceil(SAMPLED).max(1));
             hottest.iter().chain(sampled).map(|&file| (file, disk)).collect::<Vec<_>>()
@@ -325,9 +413,15 @@ impl<'a> Balancer<'a> {
         let blocks = self.files[file].blocks;
         let piece = spec.piece.min(blocks).max(Blocks::new(1));
         let mut side = |disk: u32| {
-            let disk = disk as usize;
-            let piece = self.service(self.disks[disk].model, piece);
-            Side { load: self.loads[disk], piece }
+            let model = self.disks[disk as usize].model;
+            let state = &self.states[disk as usize];
+            let load = state.load();
+            let [mean, second] = state.places.seek();
+            let start = self.starts[file];
+            let zone = if disk == from { self.models[model].zone(start, blocks) } else { 0 };
+            // A piece is sought from where clients' requests left the arm, as one more of these.
+            let seek = Moments { mean, second, third: 0.0 };
+            Side { load, piece: seek.plus(self.service(model, zone, piece)) }
         };
         let (source, target) = (side(from), side(to));
         let pieces = blocks.get().div_ceil(piece.get()) as f64;
@@ -340,34 +434,31 @@ impl<'a> Balancer<'a> {
         self.relocate(wanted.file, wanted.to);
     }
 
-    /// Gives a file another disk.
+    /// Gives a file another disk. Panics where that has no room.
     pub fn relocate(&mut self, file: usize, to: u32) {
-        let from = self.files[file].disk.expect("a file that is on a disk") as usize;
-        let load = self.load_of(file, self.disks[from].model);
-        self.loads[from] = self.loads[from].minus(&load);
-        self.used[from] = self.used[from] - self.files[file].blocks;
-        self.on_disk[from].retain(|&other| other != file);
+        self.take(file);
         self.insert(file, to);
     }
 
     /// Puts a file on a disk, where files stay in the order of their load.
     fn insert(&mut self, file: usize, disk: u32) {
         self.put(file, disk);
-        let at = disk as usize;
-        let model = self.disks[at].model;
-        let mut files = std::mem::take(&mut self.on_disk[at]);
+        let mut files = std::mem::take(&mut self.states[disk as usize].files);
         files.pop();
-        let busy = self.load_of(file, model).busy;
-        let before = files.partition_point(|&other| self.load_of(other, model).busy >= busy);
+        let busy = self.busy(file);
+        let before = files.partition_point(|&other| self.busy(other) >= busy);
         files.insert(before, file);
-        self.on_disk[at] = files;
+        self.states[disk as usize].files = files;
     }
 }
 
 /// Requests present that the last hundredth of a disk's load adds, for a second of head time.
-fn price_of_load(load: &QueueLoad) -> f64 {
+fn price_of_load(disk: &DiskState) -> f64 {
+    let load = disk.load();
     if load.busy <= 0.0 {
         return 0.0;
     }
-    (load.requests_present() - load.times(0.99).requests_present()) / (0.01 * load.busy)
+    let part =
+        QueueLoad { rate: 0.01 * load.rate, busy: 0.01 * load.busy, second: 0.01 * load.second };
+    (load.requests_present() - load.minus(&part).requests_present()) / part.busy
 }

@@ -45,10 +45,15 @@ impl QueueLoad {
         }
     }
 
-    /// The same mix of requests, `share` as many of them.
+    /// Each request with a time before it that does not depend on its own: first and second moment.
     #[must_use]
-    pub fn times(self, share: f64) -> Self {
-        Self { rate: share * self.rate, busy: share * self.busy, second: share * self.second }
+    pub fn after(self, time: [f64; 2]) -> Self {
+        let [mean, second] = time;
+        Self {
+            rate: self.rate,
+            busy: self.busy + self.rate * mean,
+            second: self.second + 2.0 * mean * self.busy + self.rate * second,
+        }
     }
 
     /// Mean wait in seconds before the head begins with a request (21): the exact one up to 95 % busy,

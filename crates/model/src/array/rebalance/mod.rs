@@ -5,7 +5,8 @@
 //! other disks idle. Balancers in use move bytes until bytes are equal, which says nothing about queues.
 //!
 //! # The measure
-//! Each disk is an M/G/1 queue whose service time is that of its own drive. By Little's law the sum over
+//! Each disk is an M/G/1 queue whose service time is that of its own drive, with seeks between the places
+//! of its files. By Little's law the sum over
 //! disks of rate times response is the number of requests that wait or are served; divided by all
 //! requests a second it is the mean response of clients. So a move gains what the source loses less what
 //! the target gets, and unlike disks, sizes of requests and queues all count in one unit.
@@ -27,15 +28,15 @@
 //! and at a sample of the others; every disk with room is a target.
 //!
 //! ```
-//! use freewheel_model::array::partition::{DiskModel, DiskUse};
+//! use std::sync::Arc;
+//!
 //! use freewheel_model::array::rebalance::*;
 //! use freewheel_model::drive::Drive;
-//! use freewheel_units::{Blocks, Bytes};
+//! use freewheel_units::Blocks;
 //!
 //! let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../drives/tr96.toml");
 //! let drive = toml::from_str(&std::fs::read_to_string(file)?)?;
-//! let usage = DiskUse { filled_share: 0.5, read_share: 1.0, block: Bytes::new(512) };
-//! let models = [DiskModel::of(&Drive::build(&drive)?, &usage)];
+//! let models = [DriveModel::new(Arc::new(Drive::build(&drive)?), 1.0)];
 //! let disk = BalanceDisk { model: 0, blocks: Blocks::new(1_000_000) };
 //! let file = |rate| BalanceFile {
 //!     blocks: Blocks::new(20_000), request: Blocks::new(16), rate, disk: Some(0),
@@ -53,10 +54,12 @@
 mod balancer;
 mod copy_cost;
 mod load;
+mod places;
 
 pub use balancer::{BalanceDisk, BalanceFile, Balancer, NoMove, RankedMove, RebalanceSpec};
 pub use copy_cost::CopyCost;
 pub use load::QueueLoad;
+pub use places::DriveModel;
 
 #[cfg(test)]
 mod tests;

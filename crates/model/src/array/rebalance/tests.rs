@@ -1,16 +1,16 @@
 //! The balancer against a search through all moves, and against the best of all placements.
 
-use freewheel_units::{Blocks, Bytes, Prng};
+use std::sync::Arc;
+
+use freewheel_units::{Blocks, Prng};
 
 use super::*;
-use crate::array::partition::{DiskModel, DiskUse};
 use crate::drive::Drive;
 
 /// A slow disk of 1996 and a faster one.
-fn models() -> [DiskModel; 2] {
+fn models() -> [DriveModel; 2] {
     let model = |text: &str| {
-        let usage = DiskUse { filled_share: 0.5, read_share: 1.0, block: Bytes::new(512) };
-        DiskModel::of(&Drive::build(&toml::from_str(text).unwrap()).unwrap(), &usage)
+        DriveModel::new(Arc::new(Drive::build(&toml::from_str(text).unwrap()).unwrap()), 1.0)
     };
     [
         model(include_str!("../../../../../drives/tr96.toml")),
@@ -32,33 +32,25 @@ fn random_files(prng: &mut Prng, count: usize, disks: u32) -> Vec<BalanceFile> {
     (0..count).map(|_| file()).collect()
 }
 
-/// Every file to every other disk, each worked out from new.
-fn best_by_trial(
-    models: &[DiskModel],
-    disks: &[BalanceDisk],
-    files: &[BalanceFile],
-    spec: &RebalanceSpec,
-) -> Option<f64> {
-    let present = |files: &[BalanceFile]| {
-        let balancer = Balancer::new(models, disks, files);
-        balancer.loads().iter().map(QueueLoad::requests_present).sum::<f64>()
-    };
-    let before = present(files);
+/// Every file to every other disk, each moved on a copy.
+fn best_by_trial(start: &Balancer<'_>, spec: &RebalanceSpec) -> Option<f64> {
+    let present =
+        |balancer: &Balancer<'_>| balancer.loads().iter().map(QueueLoad::requests_present).sum();
+    let before: f64 = present(start);
     let mut nets = Vec::new();
-    for file in 0..files.len() {
-        for to in 0..disks.len() as u32 {
-            let from = files[file].disk.unwrap();
-            let mut moved = files.to_vec();
-            moved[file].disk = Some(to);
-            let saved = before - present(&moved);
-            let mut balancer = Balancer::new(models, disks, files);
-            let room = (1.0 - spec.free_share) * disks[to as usize].blocks.get() as f64;
-            let is_full = (balancer.used()[to as usize] + files[file].blocks).get() as f64 > room;
-            if to == from || is_full || saved < spec.gain_min * before {
+    for (file, what) in start.files().iter().enumerate() {
+        for to in 0..start.used().len() as u32 {
+            let from = what.disk.unwrap();
+            let mut moved = start.clone();
+            if to == from || moved.used()[to as usize] + what.blocks > Blocks::new(950_000) {
                 continue;
             }
-            let cost = balancer.copy_cost(file, from, to, spec);
-            nets.push(saved * spec.horizon_s - cost.waiting_s);
+            let cost = moved.copy_cost(file, from, to, spec);
+            moved.relocate(file, to);
+            let saved = before - present(&moved);
+            if saved >= spec.gain_min * before {
+                nets.push(saved * spec.horizon_s - cost.waiting_s);
+            }
         }
     }
     nets.into_iter().filter(|net| *net > 0.0).max_by(f64::total_cmp)
@@ -72,9 +64,11 @@ fn the_move_is_the_best_of_all_moves() {
     for _ in 0..60 {
         let disks = [disk(0), disk(1), disk(0), disk(1)];
         let files = random_files(prng, 14, 4);
-        let found = Balancer::new(&models, &disks, &files).next_move(&spec).ok();
+        let mut balancer = Balancer::new(&models, &disks, &files);
+        let best = best_by_trial(&balancer, &spec);
+        let found = balancer.next_move(&spec).ok();
         let net = found.map(|found| found.saved * spec.horizon_s - found.cost.waiting_s);
-        match (net, best_by_trial(&models, &disks, &files, &spec)) {
+        match (net, best) {
             (Some(net), Some(best)) => {
                 assert!((net / best - 1.0).abs() < 1e-6, "{net} {best}");
                 moved += 1;
@@ -84,6 +78,45 @@ fn the_move_is_the_best_of_all_moves() {
         }
     }
     assert!(moved > 30, "{moved} moves, {none} without");
+}
+
+/// Seeks by a sum over all pairs of files, from their places.
+#[test]
+fn seeks_after_many_moves_are_those_of_all_pairs() {
+    let (models, prng) = (models(), &mut Prng::new(3, "rebalance"));
+    let disks = [disk(0), disk(1), disk(0)];
+    let files = random_files(prng, 12, 3);
+    let mut balancer = Balancer::new(&models, &disks, &files);
+    for _ in 0..200 {
+        let (file, to) = (prng.below(12) as usize, prng.below(3) as u32);
+        if balancer.used()[to as usize] + files[file].blocks < Blocks::new(900_000) {
+            balancer.relocate(file, to);
+        }
+    }
+    for (number, load) in balancer.loads().iter().enumerate() {
+        let model = &models[disks[number].model];
+        let here = || (0..12).filter(|&file| balancer.files()[file].disk == Some(number as u32));
+        let (mut expected, mut rate, mut pairs) = (0.0, 0.0, 0.0);
+        for file in here() {
+            let what = &balancer.files()[file];
+            let start = balancer.starts()[file];
+            let zone = model.zone(start, what.blocks);
+            expected += what.rate * model.after_seek(zone, what.request).mean;
+            rate += what.rate;
+            for other in here() {
+                let [a, b] = [file, other].map(|file| {
+                    let BalanceFile { blocks, rate, .. } = balancer.files()[file];
+                    model.spread(balancer.starts()[file], blocks, rate).by_band()
+                });
+                for (i, a) in a.iter().enumerate() {
+                    let seeks = b.iter().enumerate().map(|(j, b)| b * model.seek(i.abs_diff(j))[0]);
+                    pairs += a * seeks.sum::<f64>();
+                }
+            }
+        }
+        expected += pairs / rate;
+        assert!((load.busy / expected - 1.0).abs() < 1e-9, "{} {expected}", load.busy);
+    }
 }
 
 #[test]
@@ -156,7 +189,7 @@ fn what_forbids_a_move_is_said() {
 
 #[test]
 fn an_overloaded_disk_has_a_wait_that_grows_with_its_load() {
-    let service = models()[0].service(16.0);
+    let service = models()[0].after_seek(0, Blocks::new(16));
     let wait = |busy: f64| QueueLoad::new(busy / service.mean, &service).wait_s();
     let slope = |busy: f64| (wait(busy + 0.001) - wait(busy)) / 0.001;
     assert!(wait(0.99) < wait(1.5) && wait(1.5) < wait(3.0) && wait(3.0).is_finite());
