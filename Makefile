@@ -78,6 +78,7 @@ schemas:
 	mkdir -p schemas
 	$(FREEWHEEL) sim --schema > schemas/sim.schema.json
 	$(FREEWHEEL) drive schema > schemas/drive.schema.json
+	$(FREEWHEEL) plan place --schema > schemas/snapshot.schema.json
 	$(FREEWHEEL) tasks --openapi > schemas/control.openapi.json
 
 ## The picture in the README, from the demo's report. Needs Chromium.

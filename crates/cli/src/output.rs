@@ -19,8 +19,13 @@ const SCHEMA_VERSION: u32 = 1;
 
 /// Prints `body`, which must serialise as an object, as the one document of this run.
 pub fn print_document(body: &impl Serialize) -> Result<(), Failure> {
+    print(&document(body)?)
+}
+
+/// The text of this document.
+pub fn document(body: &impl Serialize) -> Result<String, Failure> {
     let version = env!("CARGO_PKG_VERSION");
-    print(&json(&Document { schema_version: SCHEMA_VERSION, version, body })?)
+    json(&Document { schema_version: SCHEMA_VERSION, version, body })
 }
 
 /// JSON for people and programs, with a line end.

@@ -253,8 +253,9 @@ fn mentioned(page: &Page) -> Vec<String> {
 /// The verb of a command, with its second word where it has one.
 fn verb(command: &str) -> Vec<&str> {
     let words = command.split_whitespace().skip(1).take_while(|word| !word.starts_with('-'));
-    let two_words =
-        command.starts_with("freewheel drive ") || command.starts_with("freewheel trace ");
+    let two_words = ["drive", "plan", "trace"]
+        .iter()
+        .any(|verb| command.starts_with(&format!("freewheel {verb} ")));
     words.take(if two_words { 2 } else { 1 }).collect()
 }
 

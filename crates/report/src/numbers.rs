@@ -1,5 +1,7 @@
 //! Numbers with their units as text, the same in a terminal and on a page.
 
+use freewheel_units::Bytes;
+
 /// Milliseconds with three significant digits or more.
 pub(crate) fn ms(ns: f64) -> String {
     let ms = ns / 1e6;
@@ -77,6 +79,17 @@ pub(crate) fn percent(share: f64) -> String {
         3
     };
     format!("{value:.decimals$} %")
+}
+
+/// A size in binary units with three digits, without zeros at the end.
+pub(crate) fn size(bytes: u64) -> String {
+    let text = Bytes::new(bytes).human();
+    let (number, unit) = text.split_once(' ').expect("a number and its unit");
+    let trimmed = match number.contains('.') {
+        true => number.trim_end_matches('0').trim_end_matches('.'),
+        false => number,
+    };
+    format!("{trimmed} {unit}")
 }
 
 /// Bytes a second in decimal megabytes, as data sheets give them.

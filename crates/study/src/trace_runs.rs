@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::config::{
-    ArrayConfig, ConfigError, ScaleConfig, SimConfig, TraceWorkload, Workload,
+    ArrayConfig, ConfigError, ScaleConfig, SimConfig, TraceWorkload, Workload, open,
 };
 use freewheel_sim::source::{PlacementError, REPLAY_WINDOW};
-use freewheel_trace::{Record, TraceReader};
+use freewheel_trace::{InfoCollector, Record, TraceInfo, TraceReader};
 
 /// Share of a trace that fills caches and is not measured: 3 of 7 days, as tr03 gave its shortest trace.
 pub(crate) const WARM_UP: f64 = 0.43;
@@ -34,6 +34,17 @@ pub(crate) fn first_pass(
         Some(device) => Err(PlacementError::no_device(device, devices).into()),
         None => Ok(reader),
     }
+}
+
+/// What a trace holds, or the one device of it that was asked for.
+pub(crate) fn overview(
+    trace: &TraceWorkload,
+    progress: impl Fn(u64, u64),
+) -> Result<TraceInfo, ConfigError> {
+    let reader = open(trace)?;
+    let mut collector = InfoCollector::new(reader.format());
+    let reader = first_pass(trace, reader, |record| collector.observe(record), progress)?;
+    Ok(collector.finish().as_read_by(&reader))
 }
 
 /// A trace on one drive without caches. The host gives every request to the drive at once.

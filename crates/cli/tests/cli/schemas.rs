@@ -22,3 +22,8 @@ fn the_schema_of_a_drive_is_published() {
 fn the_description_of_the_control_interface_is_published() {
     assert_published("control.openapi.json", &stdout(&["tasks", "--openapi"]));
 }
+
+#[test]
+fn the_schema_of_a_snapshot_is_published() {
+    assert_published("snapshot.schema.json", &stdout(&["plan", "place", "--schema"]));
+}

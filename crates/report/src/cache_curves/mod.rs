@@ -2,7 +2,6 @@
 
 mod page;
 mod rows;
-mod size_chart;
 mod text;
 mod words;
 

@@ -8,10 +8,11 @@ use freewheel_study::{
 use freewheel_units::grouped;
 use maud::{Markup, html};
 
-use super::rows::{self, Rows, Unit};
-use super::size_chart::{SizeChart, SizeLine, SizePoint, draw, legend};
+use super::rows::{self, Unit};
 use super::words::{Conclusions, columns, counted};
 use crate::page::{self, folded, prose, section, table, trace_name};
+use crate::rows::Rows;
+use crate::size_chart::{SizeChart, SizeLine, SizePoint, draw, legend};
 
 pub(super) fn html(curves: &CacheCurves, conclusions: &Conclusions) -> String {
     page::page(
@@ -51,6 +52,9 @@ fn arrows(sentence: &str) -> String {
     sentence.replace("->", "\u{2192}")
 }
 
+/// What has the sizes of the charts.
+const MEMORY: &str = "memory";
+
 /// Number of a policy's colour: its place among all, so that it is the same on every page.
 fn colour(name: &str) -> usize {
     POLICIES.iter().position(|row| row.title == name).unwrap_or(0)
@@ -71,9 +75,9 @@ fn misses(curves: &CacheCurves) -> Markup {
     html! {
         (legend(&by_request, false))
         div.panels {
-            (draw(&SizeChart { title, lines: &by_request, without_cache: None }))
+            (draw(&SizeChart { title, axis: MEMORY, lines: &by_request, without_cache: None }))
             @if differs {
-                (draw(&SizeChart { title: "bytes that miss, %", lines: &by_byte, without_cache: None }))
+                (draw(&SizeChart { title: "bytes that miss, %", axis: MEMORY, lines: &by_byte, without_cache: None }))
             }
         }
     }
@@ -95,11 +99,16 @@ fn responses(simulated: &SimulatedResponses) -> Markup {
     let means = response_lines(simulated, |at| at.reads.mean_ns / 1e6);
     let p99s = response_lines(simulated, |at| at.reads.p99_ns as f64 / 1e6);
     let without = &simulated.without_cache.reads;
-    let mean =
-        SizeChart { title: "mean, ms", lines: &means, without_cache: Some(without.mean_ns / 1e6) };
+    let mean = SizeChart {
+        title: "mean, ms",
+        axis: MEMORY,
+        lines: &means,
+        without_cache: Some(without.mean_ns / 1e6),
+    };
     let p99 = SizeChart {
         title: "99th percentile, ms",
         lines: &p99s,
+        axis: MEMORY,
         without_cache: Some(without.p99_ns as f64 / 1e6),
     };
     html! {

@@ -2,13 +2,9 @@
 
 use freewheel_study::{CacheCurves, MissRatio, PolicyResponses, ResponsePoint, Responses};
 
-use super::words::{response_ms, size};
-
-/// A table: a heading for each column, and rows with a cell for each heading.
-pub(super) struct Rows {
-    pub head: Vec<String>,
-    pub rows: Vec<Vec<String>>,
-}
+use super::words::response_ms;
+use crate::numbers::size;
+use crate::rows::Rows;
 
 /// Per cent with a digit after the point, without the sign.
 fn points(share: f64) -> String {

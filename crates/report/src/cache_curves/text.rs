@@ -2,14 +2,12 @@
 
 use freewheel_study::CacheCurves;
 
-use super::rows::{Rows, summary};
+use super::rows::summary;
 use super::words::{Conclusions, columns, counted};
 use crate::page::trace_name;
-use crate::text_table::text_table;
 
 pub(super) fn text(curves: &CacheCurves, conclusions: &Conclusions) -> String {
-    let Rows { head, rows } = summary(curves);
-    let (name, table) = (trace_name(&curves.options.trace), text_table(&head, &rows, 1));
+    let (name, table) = (trace_name(&curves.options.trace), summary(curves).text(1));
     let mut text = format!("{name}: {}\n{}\n\n{table}\n", counted(curves), columns(curves));
     let Conclusions { headline, details, cautions } = conclusions;
     for sentence in std::iter::once(headline).chain(details).chain(cautions) {

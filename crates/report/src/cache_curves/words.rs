@@ -6,10 +6,10 @@ use freewheel_study::{
     SimulatedResponses,
 };
 use freewheel_trace::{Format, Timing};
-use freewheel_units::{Bytes, grouped};
+use freewheel_units::grouped;
 use serde::Serialize;
 
-use crate::numbers::{ms, percent};
+use crate::numbers::{ms, percent, size};
 
 /// Conclusions from the curves.
 #[derive(Debug, Serialize)]
@@ -26,17 +26,6 @@ impl Conclusions {
     pub(super) fn new(curves: &CacheCurves) -> Self {
         Self { headline: headline(curves), details: details(curves), cautions: cautions(curves) }
     }
-}
-
-/// A size in binary units with three digits, without zeros at the end.
-pub(super) fn size(bytes: u64) -> String {
-    let text = Bytes::new(bytes).human();
-    let (number, unit) = text.split_once(' ').expect("a number and its unit");
-    let trimmed = match number.contains('.') {
-        true => number.trim_end_matches('0').trim_end_matches('.'),
-        false => number,
-    };
-    format!("{trimmed} {unit}")
 }
 
 /// What counts.

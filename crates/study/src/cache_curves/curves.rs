@@ -9,11 +9,11 @@ use super::counting::count;
 use super::document::CacheCurves;
 use super::error::CacheCurvesError;
 use super::options::CacheCurvesOptions;
-use super::overview::overview;
-use super::progress::CacheProgressSink;
+use super::progress::{CacheProgress, CacheProgressSink};
 use super::responses::{Setting, responses};
 use super::result::{Counted, MissRatio, PolicyCurve};
 use super::sizes::{CACHE_BLOCK_BYTES, capacities, ladder};
+use crate::trace_runs::overview;
 
 /// Works out what caches would do for a trace. The result does not depend on the number of threads.
 pub fn cache_curves(
@@ -21,7 +21,8 @@ pub fn cache_curves(
     progress: CacheProgressSink<'_>,
 ) -> Result<CacheCurves, CacheCurvesError> {
     check(options)?;
-    let trace = overview(&options.trace, progress)?;
+    let report = |done, total| progress(CacheProgress::Reading { done, total });
+    let trace = overview(&options.trace, report)?;
     if trace.reads == 0 {
         return Err(CacheCurvesError::NoReads { file: file(options) });
     }

@@ -12,7 +12,6 @@ mod curves;
 mod document;
 mod error;
 mod options;
-mod overview;
 mod progress;
 mod responses;
 mod result;

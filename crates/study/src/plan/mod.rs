@@ -1,4 +1,5 @@
-//! Plans for several disks: which file to move where, and what that would do for responses.
+//! Plans for several disks: how finely to stripe, which file to move where, and what that would do for
+//! responses.
 //!
 //! A plan is a dry run. It takes a snapshot of disks and files, works out moves by the queueing model, and
 //! holds the model's answer beside a simulation of the same requests on the same drives.
@@ -9,6 +10,7 @@ mod outcome;
 mod place;
 mod snapshot;
 mod spread;
+mod stripe;
 
 pub use error::PlanError;
 pub use outcome::{DiskOutcome, Outcome, SimulatedOutcome};
@@ -16,3 +18,4 @@ pub use place::{
     PlaceOptions, PlacePlan, PlacedFile, PlanProgressSink, PlannedDisk, PlannedMove, plan_place,
 };
 pub use snapshot::{DiskEntry, FileEntry, Snapshot};
+pub use stripe::{StripeOptions, StripePlan, StripeSource, StripeUnit, StripedFile, plan_stripe};

@@ -9,6 +9,7 @@ use freewheel::measures::{Bytes, SimDuration};
 use freewheel::plans::{PlaceOptions, PlaceReport, Snapshot};
 use freewheel::{Error, ErrorKind};
 
+use super::written;
 use crate::failure::{Failure, is_not_a_file, with_near_file};
 use crate::progress::Bars;
 use crate::{file, output, wrong_file_kind};
@@ -84,13 +85,13 @@ impl PlaceArgs {
         let report = self.report(snapshot).map_err(|error| failure(snapshot, error))?;
         let [page, json, commands] =
             ["plan.html", "plan.json", "moves.sh"].map(|name| folder.join(name));
-        let document = output::json(&report)?;
+        let document = output::document(&report)?;
         let files = [
             (page.as_path(), &*report.html()),
             (&json, &*document),
             (&commands, &*report.commands()),
         ];
-        file::in_new_folder(&folder, || file::write_together(&files))?;
+        written(&folder, &files)?;
         if self.json {
             return output::print(&document);
         }

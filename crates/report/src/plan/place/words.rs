@@ -127,18 +127,21 @@ fn details(plan: &PlacePlan) -> Vec<String> {
         details.push(first_move(plan, first));
         let longest = plan.moves.iter().map(|wanted| wanted.payback_s).fold(0.0, f64::max);
         details.push(format!(
-            "All copies take {} one after the other. Clients wait longer meanwhile; the move that takes longest to make up for that does so in {}.",
+            "All copies take {} one after the other. What clients wait longer meanwhile is made up for within {} of each copy.",
             about(plan.after.copy_s),
             about(longest)
         ));
     }
     details.push(format!("The plan ends here: {}.", plan.stopped));
     if plan.equal_bytes.moves > 0 {
+        let reached = match best_known_s(&plan.equal_bytes) {
+            Some(seconds) => format!("reach {}", response(Some(seconds))),
+            None => format!("overload {}", overloaded(plan, &plan.equal_bytes)),
+        };
         details.push(format!(
-            "Equal bytes on all disks, which most balancers aim at, would move {} ({}) and reach {}.",
+            "Equal bytes on all disks, which most balancers aim at, would move {} ({}) and {reached}.",
             files(plan.equal_bytes.moves),
             size(plan.equal_bytes.bytes),
-            response(best_known_s(&plan.equal_bytes))
         ));
     }
     for outcome in &plan.what_if {
@@ -146,8 +149,13 @@ fn details(plan: &PlacePlan) -> Vec<String> {
             0 => "without a move".into(),
             moves => format!("after {moves} move{}", if moves == 1 { "" } else { "s" }),
         };
-        let reached = response(best_known_s(outcome));
-        details.push(format!("{} the mean response is {reached} {how}.", capital(&outcome.name)));
+        let name = capital(&outcome.name);
+        details.push(match best_known_s(outcome) {
+            Some(seconds) => {
+                format!("{name} the mean response is {} {how}.", response(Some(seconds)))
+            }
+            None => format!("{name} a disk is overloaded even {how}."),
+        });
     }
     details
 }

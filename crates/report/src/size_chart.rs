@@ -1,13 +1,13 @@
-//! A small chart of values by the size of a cache, which also fits a phone.
+//! A small chart of values by a size in bytes, which also fits a phone.
 //!
 //! Colours are classes of the page's style, so that they follow its light and dark scheme.
 
 use maud::{Markup, html};
 
-use super::words::size;
+use crate::numbers::size;
 
 /// A line of a chart.
-pub(super) struct SizeLine {
+pub(crate) struct SizeLine {
     pub name: String,
     /// Number of its colour.
     pub colour: usize,
@@ -18,15 +18,17 @@ pub(super) struct SizeLine {
 
 /// A value at a size.
 #[derive(Clone, Copy)]
-pub(super) struct SizePoint {
+pub(crate) struct SizePoint {
     pub size_bytes: u64,
     pub value: f64,
 }
 
-/// Lines over powers of two of the memory, from 0 upwards.
-pub(super) struct SizeChart<'a> {
+/// Lines over powers of two of the size, from 0 upwards.
+pub(crate) struct SizeChart<'a> {
     /// Quantity and unit.
     pub title: &'a str,
+    /// What has the size.
+    pub axis: &'a str,
     pub lines: &'a [SizeLine],
     /// Value without a cache, drawn as a dashed line.
     pub without_cache: Option<f64>,
@@ -107,14 +109,14 @@ fn short(value: f64) -> String {
 }
 
 /// The chart. Empty without points.
-pub(super) fn draw(chart: &SizeChart<'_>) -> Markup {
+pub(crate) fn draw(chart: &SizeChart<'_>) -> Markup {
     let Some(scale) = Scale::new(chart) else { return html! {} };
     let view = format!("0 0 {WIDTH} {HEIGHT}");
     html! {
         figure {
             figcaption { (chart.title) }
-            svg.sizes viewBox=(view) role="img" aria-label=(format!("{} by memory", chart.title)) {
-                (grid(&scale))
+            svg.sizes viewBox=(view) role="img" aria-label=(format!("{} by {}", chart.title, chart.axis)) {
+                (grid(&scale, chart.axis))
                 @if let Some(value) = chart.without_cache { (without_cache(&scale, value)) }
                 @for line in chart.lines { (polyline(&scale, line)) }
                 @for line in chart.lines { (dots(&scale, line)) }
@@ -123,7 +125,7 @@ pub(super) fn draw(chart: &SizeChart<'_>) -> Markup {
     }
 }
 
-fn grid(scale: &Scale) -> Markup {
+fn grid(scale: &Scale, axis: &str) -> Markup {
     let base = HEIGHT - BOTTOM;
     html! {
         @for value in scale.value_ticks() {
@@ -136,7 +138,7 @@ fn grid(scale: &Scale) -> Markup {
             line.tick x1=(x) x2=(x) y1=(base) y2=(base + 4.0) {}
             text x=(x) y=(base + 18.0) text-anchor="middle" { (size(bytes)) }
         }
-        text x=((LEFT + WIDTH - RIGHT) / 2.0) y=(HEIGHT - 6.0) text-anchor="middle" { "memory" }
+        text x=((LEFT + WIDTH - RIGHT) / 2.0) y=(HEIGHT - 6.0) text-anchor="middle" { (axis) }
     }
 }
 
@@ -170,7 +172,7 @@ fn dots(scale: &Scale, line: &SizeLine) -> Markup {
 }
 
 /// Names of lines, each with its colour.
-pub(super) fn legend(lines: &[SizeLine], without_cache: bool) -> Markup {
+pub(crate) fn legend(lines: &[SizeLine], without_cache: bool) -> Markup {
     html! {
         ul.legend {
             @for line in lines {
@@ -192,7 +194,8 @@ mod tests {
     }
 
     fn drawn(values: &[(u64, f64)], without_cache: Option<f64>) -> String {
-        draw(&SizeChart { title: "misses", lines: &[line(values)], without_cache }).into_string()
+        draw(&SizeChart { title: "misses", axis: "memory", lines: &[line(values)], without_cache })
+            .into_string()
     }
 
     #[test]

@@ -6,10 +6,11 @@ use maud::{Markup, html};
 
 use super::commands::commands;
 use super::picture;
-use super::rows::{self, Rows};
+use super::rows;
 use super::words::PlaceConclusions;
 use crate::numbers::{percent, span};
 use crate::page::{self, folded, section, table};
+use crate::rows::Rows;
 
 pub(super) fn html(plan: &PlacePlan, conclusions: &PlaceConclusions) -> String {
     let name = plan.options.file.file_name().unwrap_or_default().to_string_lossy();

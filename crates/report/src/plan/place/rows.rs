@@ -1,27 +1,17 @@
 //! The tables of a plan, the same in a terminal and on a page.
 
-use freewheel_study::plan::{Outcome, PlacePlan, PlannedMove};
-use freewheel_units::{four_digits, grouped};
+use freewheel_study::plan::{Outcome, PlacePlan, PlannedMove, SimulatedOutcome};
+use freewheel_units::{Bytes, four_digits, grouped};
 
 use super::words::{response, size};
 use crate::numbers::{about, percent};
-
-/// A table: a heading for each column, and rows with a cell for each heading.
-pub(super) struct Rows {
-    pub head: Vec<String>,
-    pub rows: Vec<Vec<String>>,
-}
-
-fn rows<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> Rows {
-    Rows { head: head.map(String::from).to_vec(), rows: rows.map(|row| row.to_vec()).collect() }
-}
+use crate::rows::Rows;
 
 /// The moves in their order.
 pub(super) fn moves(plan: &PlacePlan) -> Rows {
     let row = |(number, wanted): (usize, &PlannedMove)| {
         [
-            (number + 1).to_string(),
-            wanted.file.clone(),
+            format!("{}. {}", number + 1, wanted.file),
             wanted.from.clone(),
             wanted.to.clone(),
             size(wanted.bytes),
@@ -31,32 +21,24 @@ pub(super) fn moves(plan: &PlacePlan) -> Rows {
             about(wanted.payback_s),
         ]
     };
-    let head = [
-        "",
-        "file",
-        "from",
-        "to",
-        "size",
-        "saves",
-        "response then",
-        "copy takes",
-        "paid back after",
-    ];
-    rows(head, plan.moves.iter().enumerate().map(row))
+    let head =
+        ["move", "from", "to", "size", "saves", "response then", "copy takes", "paid back after"];
+    Rows::new(head, plan.moves.iter().enumerate().map(row))
 }
 
 /// Where new files go.
 pub(super) fn placed(plan: &PlacePlan) -> Rows {
-    rows(["new file", "disk"], plan.placed.iter().map(|new| [new.file.clone(), new.disk.clone()]))
+    Rows::new(
+        ["new file", "disk"],
+        plan.placed.iter().map(|new| [new.file.clone(), new.disk.clone()]),
+    )
 }
 
 /// The placements and what clients see.
 pub(super) fn outcomes(plan: &PlacePlan) -> Rows {
     let row = |outcome: &Outcome| {
         let simulated = outcome.simulated;
-        let of = |value: fn(&freewheel_study::plan::SimulatedOutcome) -> f64| {
-            simulated.as_ref().map(value)
-        };
+        let of = |value: fn(&SimulatedOutcome) -> f64| simulated.as_ref().map(value);
         let apart = of(|simulated| simulated.model_above);
         [
             outcome.name.clone(),
@@ -70,7 +52,7 @@ pub(super) fn outcomes(plan: &PlacePlan) -> Rows {
     };
     let head = ["", "moves", "bytes", "model", "simulated", "model above", "simulated p99"];
     let all = [&plan.before, &plan.after, &plan.equal_bytes].into_iter().chain(&plan.what_if);
-    rows(head, all.map(row))
+    Rows::new(head, all.map(row))
 }
 
 /// The disks before and after.
@@ -78,9 +60,7 @@ pub(super) fn disks(plan: &PlacePlan) -> Rows {
     let row = |number: usize| {
         let (disk, before, after) =
             (&plan.disks[number], &plan.before.disks[number], &plan.after.disks[number]);
-        let filled = |used: freewheel_units::Bytes| {
-            percent(used.get() as f64 / disk.size.get().max(1) as f64)
-        };
+        let filled = |used: Bytes| percent(used.get() as f64 / disk.size.get().max(1) as f64);
         let idle = |seconds: Option<f64>, busy: f64| match seconds {
             None if busy < 1.0 => "idle".into(),
             seconds => response(seconds),
@@ -97,5 +77,5 @@ pub(super) fn disks(plan: &PlacePlan) -> Rows {
         ]
     };
     let head = ["disk", "drive", "full", "then", "busy", "then", "response", "then"];
-    rows(head, (0..plan.disks.len()).map(row))
+    Rows::new(head, (0..plan.disks.len()).map(row))
 }

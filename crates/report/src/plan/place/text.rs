@@ -3,9 +3,9 @@
 use freewheel_study::plan::PlacePlan;
 use freewheel_units::grouped;
 
-use super::rows::{self, Rows};
+use super::rows;
 use super::words::PlaceConclusions;
-use crate::text_table::text_table;
+use crate::rows::Rows;
 
 /// Most new files that a terminal gets.
 const PLACED_MAX: usize = 20;
@@ -13,13 +13,13 @@ const PLACED_MAX: usize = 20;
 pub(super) fn text(plan: &PlacePlan, conclusions: &PlaceConclusions) -> String {
     let PlaceConclusions { headline, details, cautions } = conclusions;
     let mut text = format!("{headline}\n\n");
-    let mut table = |Rows { head, rows }: Rows, left: usize| {
-        if !rows.is_empty() {
-            text += &text_table(&head, &rows, left);
+    let mut table = |table: Rows, left: usize| {
+        if !table.rows.is_empty() {
+            text += &table.text(left);
             text.push('\n');
         }
     };
-    table(rows::moves(plan), 4);
+    table(rows::moves(plan), 3);
     let mut placed = rows::placed(plan);
     let more = placed.rows.len().saturating_sub(PLACED_MAX);
     placed.rows.truncate(PLACED_MAX);

@@ -1,0 +1,89 @@
+//! `freewheel plan stripe`: how finely to stripe.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use freewheel::Error;
+use freewheel::drives::DEFAULT_DRIVE;
+use freewheel::files::FileKind;
+use freewheel::plans::{StripeOptions, StripeReport, StripeSource};
+
+use super::written;
+use crate::failure::Failure;
+use crate::progress::Bars;
+use crate::verbs::trace_args::TraceArgs;
+use crate::{file, output};
+
+/// Say how finely to stripe files or a volume over equal disks, by model and simulation
+#[derive(Args)]
+#[command(after_help = "\
+FILE is a trace, or a TOML file with [[files]] and [[disks]] as for `freewheel plan place`.
+
+Examples:
+  freewheel plan stripe pgbench.csv.zst --disks 8 --scale
+  freewheel plan stripe jbod.toml --disks 8 --drive exos-x24-24tb")]
+pub struct StripeArgs {
+    #[command(flatten)]
+    replayed: TraceArgs,
+    /// Number of disks; that of the snapshot if not given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    disks: Option<u32>,
+    /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file; that of the snapshot
+    /// if not given
+    #[arg(long, value_name = "NAME")]
+    drive: Option<String>,
+    /// What if this many times as many requests came in the same time, as 1.5
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
+    load: f64,
+    /// Requests of each simulation of files; a trace is replayed as a whole
+    #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = clap::value_parser!(u64).range(1000..))]
+    requests: u64,
+    /// Folder for stripes.html and stripes.json [default: out/<name of the file>]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print the JSON document instead of the tables
+    #[arg(long)]
+    json: bool,
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    let factor = super::super::decimal(text)?;
+    if factor > 0.0 { Ok(factor) } else { Err("write a factor above 0, as 1.5".into()) }
+}
+
+impl StripeArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        self.replayed.check()?;
+        let default = || self.replayed.default_folder(&[DEFAULT_DRIVE.into()]);
+        let folder = self.out.clone().unwrap_or_else(default);
+        file::ensure_writable_folder(&folder)?;
+        let report = self.report()?;
+        let [page, json] = ["stripes.html", "stripes.json"].map(|name| folder.join(name));
+        let document = output::document(&report)?;
+        written(&folder, &[(page.as_path(), &*report.html()), (&json, &*document)])?;
+        if self.json {
+            return output::print(&document);
+        }
+        output::print(&format!("{}page: {}\n", report.text(), page.display()))
+    }
+
+    fn report(&self) -> Result<StripeReport, Error> {
+        let path: &Path = &self.replayed.trace;
+        let is_trace = FileKind::of(path) != Some(FileKind::Snapshot);
+        let source = match is_trace {
+            true => StripeSource::Trace(self.replayed.workload(path)),
+            false => StripeSource::Files(path.to_owned()),
+        };
+        let usual = is_trace.then(|| DEFAULT_DRIVE.to_owned());
+        let options = StripeOptions {
+            drive: self.drive.clone().or(usual),
+            disks: self.disks,
+            load: self.load,
+            requests: self.requests,
+            seed: self.replayed.seed,
+            ..StripeOptions::new(source)
+        };
+        let bars = Bars::default();
+        freewheel::plan_stripe(&options, &|task, done, total| bars.set(task, done, total))
+    }
+}

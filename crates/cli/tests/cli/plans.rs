@@ -1,0 +1,131 @@
+//! `freewheel plan` as a person runs it.
+
+use super::run::{Bench, document, run, stdout};
+
+const JBOD: &str = "examples/jbod.toml";
+
+/// Fails with this code, with an empty stdout, and says these texts.
+fn refused(code: i32, args: &[&str], texts: &[&str]) {
+    let ran = run(&[&["plan"], args].concat());
+    assert_eq!((ran.code, &*ran.stdout), (code, ""), "{args:?}: {}", ran.stderr);
+    for text in texts {
+        assert!(ran.stderr.contains(text), "{args:?}: `{text}` is not in: {}", ran.stderr);
+    }
+}
+
+/// Writes a file and gives its path.
+fn write(bench: &Bench, name: &str, text: &str) -> String {
+    bench.put(name, text);
+    bench.at(name)
+}
+
+#[test]
+fn a_jbod_gives_moves_a_page_and_commands() {
+    let bench = Bench::new("");
+    let out = bench.at("out");
+    let text = stdout(&["plan", "place", JBOD, "--requests", "5000", "--out", &out]);
+    assert!(text.starts_with("Move 4 files"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() < 160), "{text}");
+    for words in ["1. home", "overload disk bay-11", "paid back after"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let page = std::fs::read_to_string(bench.at("out/plan.html")).unwrap();
+    assert!(page.contains("Plan for jbod.toml") && page.contains("marker-end"));
+    let commands = std::fs::read_to_string(bench.at("out/moves.sh")).unwrap();
+    assert!(commands.contains("rsync -aHAXR -- '/mnt/bay-01/./home' '/mnt/bay-12/'"), "{commands}");
+}
+
+#[test]
+fn the_plan_is_the_same_in_every_run_and_says_what_other_disks_would_do() {
+    let bench = Bench::new("");
+    let out = bench.at("out");
+    let what_if = ["--add-disk", "exos-x24-24tb", "--replace", "bay-05=mg11-24tb"];
+    let args =
+        [&["plan", "place", JBOD, "--json", "--requests", "5000", "--out", &out], &what_if[..]]
+            .concat();
+    let json = document(&args);
+    assert_eq!(json, document(&args));
+    let mean = |outcome: &serde_json::Value| outcome["simulated"]["response_s"].as_f64().unwrap();
+    assert!(mean(&json["after"]) < 0.6 * mean(&json["before"]));
+    assert_eq!(json["equal_bytes"]["simulated"], serde_json::Value::Null);
+    let what_if = json["what_if"].as_array().unwrap();
+    assert_eq!(what_if[1]["name"], "with bay-05 as mg11-24tb");
+    assert!(what_if.iter().all(|outcome| mean(outcome) < mean(&json["before"])));
+    let gains: f64 =
+        json["moves"].as_array().unwrap().iter().map(|it| it["gain_s"].as_f64().unwrap()).sum();
+    let models = |outcome: &str| json[outcome]["response_s"].as_f64().unwrap();
+    assert!((gains / (models("before") - models("after")) - 1.0).abs() < 1e-6);
+}
+
+#[test]
+fn new_files_get_a_disk_and_balanced_disks_stay_as_they_are() {
+    let bench = Bench::new("");
+    let disks =
+        "[[disks]]\nname = \"a\"\ndrive = \"tr96\"\n[[disks]]\nname = \"b\"\ndrive = \"tr96\"\n";
+    let file = |name: &str, disk: &str| {
+        format!(
+            "[[files]]\nname = \"{name}\"\nsize = \"90MB\"\nrequest = \"8KiB\"\nrate = 9\n{disk}"
+        )
+    };
+    let out = bench.at("out");
+    let place = |text: String| {
+        let snapshot = write(&bench, "few.toml", &text);
+        stdout(&["plan", "place", &snapshot, "--requests", "2000", "--out", &out])
+    };
+    let new = place(format!("{disks}{}{}", file("x", "disk = \"a\"\n"), file("y", "")));
+    assert!(new.contains("Put 1 new file") && new.contains("y         b"), "{new}");
+    let even = format!("{disks}{}{}", file("x", "disk = \"a\"\n"), file("y", "disk = \"b\"\n"));
+    let even = place(even);
+    assert!(even.starts_with("Leave the files where they are"), "{even}");
+}
+
+#[test]
+fn what_is_wrong_in_a_snapshot_is_said_with_file_line_key_and_way_out() {
+    let bench = Bench::new("");
+    let disk = "[[disks]]\nname = \"a\"\ndrive = \"tr96\"\n";
+    let snapshot = |text: &str| write(&bench, "wrong.toml", &format!("{disk}{text}"));
+    let file = "[[files]]\nname = \"x\"\nsize = \"9MB\"\nrate = 1\n";
+    let wrong = |text: &str, texts: &[&str]| {
+        refused(1, &["place", &snapshot(text)], &[&["wrong.toml"], texts].concat());
+    };
+    wrong(&format!("{file}disk = \"b\"\n"), &["line 8", "files[0].disk", "called `b`"]);
+    wrong("[[files]]\nname = \"x\"\nsize = \"9\"\nrate = 1\n", &["line 6", "size", "has no unit"]);
+    wrong(&format!("{file}speed = 3\n"), &["line 8", "no key `files[0].speed`"]);
+    let full = file.replace("9MB", "9GB");
+    wrong(&format!("{full}disk = \"a\"\n"), &["line 1", "disks[0].size", "9.00 GB", "correct"]);
+    let idle = file.replace("rate = 1", "rate = 0");
+    wrong(&format!("{idle}disk = \"a\"\n"), &["no file has a rate above 0"]);
+    write(&bench, "files.csv", "name,size,rate,disk\nx,9MB,1,a\ny,9MB,often,a\n");
+    let with_csv = write(&bench, "csv.toml", &format!("files_csv = \"files.csv\"\n{disk}"));
+    refused(1, &["place", &with_csv], &["files.csv", "line 3", "column 3", "invalid float"]);
+    let unknown = "[[disks]]\nname = \"z\"\ndrive = \"exos-x24\"\n";
+    wrong(&format!("{unknown}{file}"), &["line 6", "disks[1].drive", "did you mean"]);
+}
+
+#[test]
+fn another_kind_of_file_is_named_with_the_verb_that_takes_it() {
+    refused(1, &["place", "examples/replay.toml"], &["is an experiment", "freewheel sim"]);
+    refused(1, &["place", "drives/tr96.toml"], &["is a drive file", "`drive` of a disk"]);
+    refused(1, &["place", "examples/jbot.toml"], &["no such file", "did you mean `jbod.toml`"]);
+    let wrong = ["place", JBOD, "--replace", "bay-1=tr96"];
+    refused(1, &wrong, &["no disk is called `bay-1`", "did you mean `bay-"]);
+    refused(2, &["place", JBOD, "--keep-free", "5"], &["--keep-free", "below 100%"]);
+    refused(1, &["stripe", JBOD], &["unlike", "--drive and --disks"]);
+    refused(1, &["stripe", "data/recorded/pgbench-ext4.csv.zst"], &["give --disks"]);
+}
+
+#[test]
+fn stripes_are_planned_for_files_and_for_a_trace() {
+    let bench = Bench::new("");
+    let out = bench.at("out");
+    let files = ["plan", "stripe", JBOD, "--disks", "6", "--drive", "exos-x24-24tb"];
+    let text = stdout(&[&files[..], &["--requests", "3000", "--out", &out]].concat());
+    assert!(text.contains("Take stripe units of") && text.contains("own stripe unit"), "{text}");
+    let trace = ["plan", "stripe", "data/recorded/pgbench-ext4.csv.zst", "--disks", "8", "--json"];
+    let json = document(&[&trace[..], &["--out", &out]].concat());
+    let simulated = json["units"][0]["simulated_s"].as_f64().unwrap();
+    assert!(simulated > 0.0 && json["best"].is_string(), "{json}");
+    assert!(std::fs::read_to_string(bench.at("out/stripes.html")).unwrap().contains("polyline"));
+    let heavy = stdout(&[&files[..], &["--load", "9", "--out", &out]].concat());
+    assert!(heavy.contains("Add disks"), "{heavy}");
+}

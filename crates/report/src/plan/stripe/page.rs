@@ -1,0 +1,91 @@
+//! A plan for striping as a page.
+
+use freewheel_study::plan::{StripePlan, StripeSource, StripeUnit};
+use freewheel_units::{four_digits, grouped};
+use maud::{Markup, html};
+
+use super::rows;
+use super::words::StripeConclusions;
+use crate::numbers::size;
+use crate::page::{self, folded, section, table};
+use crate::rows::Rows;
+use crate::size_chart::{SizeChart, SizeLine, SizePoint, draw, legend};
+
+pub(super) fn html(plan: &StripePlan, conclusions: &StripeConclusions) -> String {
+    let file = match &plan.options.source {
+        StripeSource::Files(file) => file,
+        StripeSource::Trace(trace) => &trace.file,
+    };
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    page::page(
+        &format!("Stripes for {name}"),
+        &format!(
+            "{} disks, {}: {} requests a second of {} on average.",
+            grouped(plan.disks),
+            plan.drive,
+            four_digits(plan.rate),
+            size(plan.request.get())
+        ),
+        &html! {
+            (section("Which stripe unit?", &conclusion(plan, conclusions)))
+            (section("Units that were tried", &table_of(&rows::units(plan))))
+            @if !plan.files.is_empty() {
+                (folded("A unit for each file", &table_of(&rows::files(plan))))
+            }
+            (folded("How it was worked out", &method(plan)))
+        },
+    )
+}
+
+fn conclusion(plan: &StripePlan, conclusions: &StripeConclusions) -> Markup {
+    let StripeConclusions { headline, details, cautions } = conclusions;
+    let simulated = line("simulated", 3, plan, |unit| unit.simulated_s);
+    let lines = [simulated, line("model", 1, plan, |unit| unit.response_s)];
+    let chart = SizeChart {
+        title: "mean response, ms",
+        axis: "stripe unit",
+        lines: &lines,
+        without_cache: None,
+    };
+    html! {
+        p.headline { (headline) }
+        (legend(&lines, false))
+        div.panels { (draw(&chart)) }
+        @for sentence in details { p { (sentence) } }
+        @for sentence in cautions { p.outside { (sentence) } }
+    }
+}
+
+fn line(
+    name: &str,
+    colour: usize,
+    plan: &StripePlan,
+    value: fn(&StripeUnit) -> Option<f64>,
+) -> SizeLine {
+    let point = |unit: &StripeUnit| {
+        Some(SizePoint { size_bytes: unit.unit.get(), value: 1000.0 * value(unit)? })
+    };
+    let points: Vec<SizePoint> = plan.units.iter().filter_map(point).collect();
+    SizeLine { name: name.into(), colour, dots: points.clone(), points }
+}
+
+fn table_of(Rows { head, rows }: &Rows) -> Markup {
+    let head: Vec<&str> = head.iter().map(String::as_str).collect();
+    table(&head, rows)
+}
+
+fn method(plan: &StripePlan) -> Markup {
+    html! {
+        p { "The model is that of Scheuermann, Weikum and Zabback (1996): each disk is an M/G/1 queue, and a request waits for the slowest of its parts. The last step is ours: parts of one request share some of their wait." }
+        @match &plan.options.source {
+            StripeSource::Files(_) => p {
+                "The simulation places the files by heat, coolest disk first. It runs "
+                (grouped(plan.options.requests))
+                " requests at the files' rates on the same drives, first come first served."
+            },
+            StripeSource::Trace(_) => p {
+                "The simulation replays the trace on the striped volume, with the drives' buffers and queues."
+            },
+        }
+    }
+}
