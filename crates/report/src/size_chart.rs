@@ -228,7 +228,7 @@ mod tests {
         }
         for powers in [0, 3, 4, 5, 11, 19] {
             let line = [line(&[(4096, 1.0), (4096 << powers, 1.0)])];
-            let chart = SizeChart { title: "", lines: &line, without_cache: None };
+            let chart = SizeChart { title: "", axis: "", lines: &line, without_cache: None };
             let ticks = Scale::new(&chart).unwrap().size_ticks();
             assert!(!ticks.is_empty() && ticks.len() <= SIZE_TICKS_MAX, "{ticks:?}");
         }

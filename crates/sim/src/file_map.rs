@@ -2,12 +2,13 @@
 //!
 //! The volume holds the files one after the other. A file is cut into runs of one unit, which go round
 //! its extents; so a request has at most one piece on each extent, and the piece has no gap. Behind the
-//! files, every disk has a raw range that reaches each of its blocks: migrations read and write there.
+//! files, every disk has a raw range that reaches each of its blocks: migrations read and write there. Behind
+//! these are the files once more: a write there reaches both places of the extent that moves.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use freewheel_model::array::Piece;
-use freewheel_model::array::placement::{ExtentId, Placement};
+use freewheel_model::array::placement::{ExtentId, Place, Placement};
 use freewheel_units::{Blocks, Lbn, VolumeBlock};
 
 /// A file that is cut into runs.
@@ -57,6 +58,8 @@ pub struct FileMap {
     starts: Vec<u64>,
     disk_blocks: u64,
     placement: RefCell<Placement>,
+    /// A second place of an extent that moves, for writes that reach both.
+    second: Cell<Option<(ExtentId, Place)>>,
 }
 
 impl FileMap {
@@ -68,7 +71,8 @@ impl FileMap {
             end += file.blocks.get();
             starts.push(end);
         }
-        Self { files, starts, disk_blocks: disk_blocks.get(), placement: RefCell::new(placement) }
+        let placement = RefCell::new(placement);
+        Self { files, starts, disk_blocks: disk_blocks.get(), placement, second: Cell::new(None) }
     }
 
     /// The files, by number.
@@ -86,7 +90,22 @@ impl FileMap {
         VolumeBlock::new(self.end() + u64::from(disk) * self.disk_blocks + block.get())
     }
 
-    /// Where extents lie; whoever moves one changes it here.
+    /// The address at which a request to `address` of a file reaches the second place, too.
+    pub(crate) fn both(&self, address: VolumeBlock) -> VolumeBlock {
+        VolumeBlock::new(self.raw_end() + address.get())
+    }
+
+    /// The second place of an extent that moves.
+    pub(crate) fn set_second(&self, second: Option<(ExtentId, Place)>) {
+        self.second.set(second);
+    }
+
+    /// The end of the raw ranges.
+    fn raw_end(&self) -> u64 {
+        self.end() + u64::from(self.disks()) * self.disk_blocks
+    }
+
+    /// Where extents lie now. A move changes it here.
     pub fn placement(&self) -> &RefCell<Placement> {
         &self.placement
     }
@@ -128,12 +147,26 @@ impl FileMap {
         blocks: Blocks,
         mut each: impl FnMut(Piece),
     ) -> u32 {
+        if start.get() >= self.raw_end() {
+            let address = VolumeBlock::new(start.get() - self.raw_end());
+            let pieces = self.for_each_valid_piece(address, blocks, &mut each);
+            return pieces + self.for_each_second_piece(address, blocks, each);
+        }
         if start.get() >= self.end() {
             let raw = start.get() - self.end();
             let (arm, start) = ((raw / self.disk_blocks) as u32, Lbn::new(raw % self.disk_blocks));
             each(Piece { arm, start, blocks });
             return 1;
         }
+        self.for_each_valid_piece(start, blocks, each)
+    }
+
+    fn for_each_valid_piece(
+        &self,
+        start: VolumeBlock,
+        blocks: Blocks,
+        mut each: impl FnMut(Piece),
+    ) -> u32 {
         let placement = self.placement.borrow();
         let mut pieces = 0;
         self.for_each_extent(start, blocks, |extent, begin, length| {
@@ -141,6 +174,25 @@ impl FileMap {
             let start = place.start + Blocks::new(begin);
             each(Piece { arm: place.disk, start, blocks: Blocks::new(length) });
             pieces += 1;
+        });
+        pieces
+    }
+
+    /// The pieces of a request on the second place.
+    fn for_each_second_piece(
+        &self,
+        start: VolumeBlock,
+        blocks: Blocks,
+        mut each: impl FnMut(Piece),
+    ) -> u32 {
+        let Some((second, place)) = self.second.get() else { return 0 };
+        let mut pieces = 0;
+        self.for_each_extent(start, blocks, |extent, begin, length| {
+            if extent == second {
+                let start = place.start + Blocks::new(begin);
+                each(Piece { arm: place.disk, start, blocks: Blocks::new(length) });
+                pieces += 1;
+            }
         });
         pieces
     }

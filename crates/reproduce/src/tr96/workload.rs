@@ -13,8 +13,8 @@ use freewheel_model::sched::PolicySpec;
 use freewheel_sim::Completion;
 use freewheel_sim::config::ConfigError;
 use freewheel_sim::files::{
-    FileLoad, FileMap, FileOnDisks, FilesExperiment, FilesResult, MappedFile, place, simulate,
-    unsynchronised,
+    Arrivals, FileLoad, FileMap, FileOnDisks, FilesExperiment, FilesResult, MappedFile, place,
+    simulate, unsynchronised,
 };
 use freewheel_sim::library;
 use freewheel_units::{Blocks, Bytes, Lbn, Prng};
@@ -178,10 +178,8 @@ impl Array {
         let experiment = FilesExperiment {
             disks: &self.disks,
             map,
-            loads,
+            arrivals: Arrivals::Poisson { loads, read_share: 0.7, requests },
             policy: PolicySpec::Fcfs,
-            read_share: 0.7,
-            requests,
             warm_up: 0.05,
             seed: self.seed,
         };

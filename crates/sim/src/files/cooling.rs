@@ -1,22 +1,25 @@
-//! Cooling while clients read: the daemon looks every so many requests, and its moves are real reads and
-//! writes in the disks' queues.
+//! Cooling while clients read and write: the daemon looks every so many requests, and its moves are real
+//! reads and writes in the disks' queues.
 //!
 //! ```text
-//!   clients' reads -> heat -> daemon, every n requests -> mover -> reads and writes of the copy
+//!   clients' requests -> heat -> daemon, every n requests -> mover -> reads and writes of the copy
 //! ```
-//! Clients only read, so every read goes to the valid place, and no write has to reach two. The old place
-//! stays reserved until the last read that was sent there is done.
+//! A read goes to the valid place. A write goes where the mover routes it: to the valid place, to both
+//! places, or nowhere yet while its blocks are copied. Then it is held, and its response counts that. The
+//! old place stays reserved until the last request that was sent there is done.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
 
 use freewheel_model::array::cooling::{
     CoolingCounts, CoolingDaemon, CoolingSpec, CoolingView, MoveAction, Mover, MoverSpec,
-    MoverState, Part, Progress, Worth,
+    MoverState, Part, Progress, Route, Span, Worth,
 };
 use freewheel_model::array::heat::{DiskHeats, HeatAmount, HeatSpec, HeatTable};
-use freewheel_units::{Blocks, Op, SimTime};
+use freewheel_model::array::placement::ExtentId;
+use freewheel_units::{Blocks, Op, SimDuration, SimTime};
 
-use super::requests::FileRequests;
 use crate::file_map::FileMap;
 use crate::source::{Request, Source, SourceError};
 
@@ -39,7 +42,7 @@ pub struct Cooling {
 }
 
 /// What cooling did.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct CoolingWork {
     /// Steps, moves that the daemon wanted, and refusals.
     pub counts: CoolingCounts,
@@ -47,31 +50,61 @@ pub struct CoolingWork {
     pub moves: u64,
     /// Blocks that they moved.
     pub blocks: Blocks,
+    /// When each of them ended.
+    pub ends: Vec<SimTime>,
+    /// Clients' writes that were held for a copy.
+    pub held: u64,
+}
+
+/// How long clients' writes were held, by tag.
+pub(super) type HeldTimes = Rc<RefCell<BTreeMap<u64, SimDuration>>>;
+
+/// What is known of a client's request under way.
+#[derive(Debug, Default)]
+struct Outstanding {
+    /// Whether it may use the old place of the extent that has moved.
+    is_at_old_place: bool,
+    /// What it writes.
+    writes: Vec<(ExtentId, Span)>,
+    /// Disks that it uses, for the view of queues.
+    disks: Vec<u32>,
 }
 
 /// Clients' requests, with the moves among them.
-pub(super) struct CooledRequests<'a> {
-    clients: FileRequests<'a>,
+pub(super) struct CooledRequests<'a, S> {
+    clients: S,
     map: &'a FileMap,
     cooling: Cooling,
     heats: DiskHeats,
     daemon: CoolingDaemon,
     mover: Mover,
-    /// What the mover wants to read or write now.
-    copies: VecDeque<Request>,
+    /// The client's request that arrives next.
+    upcoming: Option<(SimTime, Request)>,
+    /// Writes that wait for a copy, with their arrivals.
+    held: Vec<(SimTime, Request)>,
+    held_times: HeldTimes,
+    /// What goes to the disks now: copies, and writes that were held.
+    ready: VecDeque<Request>,
     now: SimTime,
     arrived: u64,
-    /// Clients' requests that are not done, by tag.
-    outstanding: BTreeSet<u64>,
-    /// Those of them that may read the old place of the extent that has moved.
-    at_old_place: BTreeSet<u64>,
-    /// Whether the mover waits for these.
-    is_draining: bool,
+    outstanding: BTreeMap<u64, Outstanding>,
+    /// Requests under way at each disk.
+    at_disks: Vec<u32>,
+    /// What the mover waits for.
+    awaited: Option<Awaited>,
     work: CoolingWork,
 }
 
-impl<'a> CooledRequests<'a> {
-    pub(super) fn new(clients: FileRequests<'a>, map: &'a FileMap, cooling: Cooling) -> Self {
+#[derive(Debug, Clone, Copy)]
+enum Awaited {
+    /// The end of clients' writes to these blocks of the extent that moves.
+    Writes(ExtentId, Span),
+    /// The end of requests to the old place.
+    OldPlace,
+}
+
+impl<'a, S: Source> CooledRequests<'a, S> {
+    pub(super) fn new(clients: S, map: &'a FileMap, cooling: Cooling) -> Self {
         Self {
             clients,
             map,
@@ -79,14 +112,21 @@ impl<'a> CooledRequests<'a> {
             heats: DiskHeats::new(HeatTable::new(cooling.heat), map.disks()),
             daemon: CoolingDaemon::new(cooling.daemon),
             mover: Mover::new(cooling.mover),
-            copies: VecDeque::new(),
+            upcoming: None,
+            held: Vec::new(),
+            held_times: HeldTimes::default(),
+            ready: VecDeque::new(),
             now: SimTime::ZERO,
             arrived: 0,
-            outstanding: BTreeSet::new(),
-            at_old_place: BTreeSet::new(),
-            is_draining: false,
+            outstanding: BTreeMap::new(),
+            at_disks: vec![0; map.disks() as usize],
+            awaited: None,
             work: CoolingWork::default(),
         }
+    }
+
+    pub(super) fn held_times(&self) -> HeldTimes {
+        Rc::clone(&self.held_times)
     }
 
     pub(super) fn work(self) -> CoolingWork {
@@ -112,12 +152,14 @@ impl<'a> CooledRequests<'a> {
         if self.mover.current().is_some() {
             return;
         }
-        // Queues matter to the veto alone, which is refused.
-        let queues = vec![0; self.heats.of_disks().len()];
+        // Of the requests at a disk one is being served and the others wait.
+        let queues: Vec<u32> = self.at_disks.iter().map(|count| count.saturating_sub(1)).collect();
         let view = CoolingView { placement: &placement, heats: &self.heats, queues: &queues };
         let Ok(wanted) = self.daemon.step(&view, &Worth::TargetStaysCooler) else { return };
         let started = self.mover.start(&mut placement, wanted.extent, wanted.to);
         started.expect("the daemon chooses a disk with room");
+        let to = self.mover.current().expect("it has just begun").to;
+        self.map.set_second(Some((wanted.extent, to)));
     }
 
     /// Does what the mover wants, up to the next action that takes time.
@@ -126,23 +168,41 @@ impl<'a> CooledRequests<'a> {
             match action {
                 MoveAction::Read(part) => return self.copy(Op::Read, part),
                 MoveAction::Write(part) => return self.copy(Op::Write, part),
-                MoveAction::Drain(_) if !self.at_old_place.is_empty() => {
-                    self.is_draining = true;
-                    return;
+                MoveAction::Quiesce(span) => {
+                    let extent = self.mover.current().expect("a move").extent;
+                    self.awaited = Some(Awaited::Writes(extent, span));
                 }
-                // Clients do not write, a copy's write is on the media when it is done, and the record
-                // takes no time here.
-                MoveAction::Quiesce(_)
-                | MoveAction::Flush(_)
-                | MoveAction::Record(_)
-                | MoveAction::Drain(_) => self.done(),
+                MoveAction::Drain(_) => self.awaited = Some(Awaited::OldPlace),
+                // A write of a copy is on the media when it is done, and the record takes no time here.
+                MoveAction::Flush(_) | MoveAction::Record(_) => self.done(),
+            }
+            if !self.has_come() {
+                return;
             }
         }
     }
 
+    /// Whether nothing is awaited any more. What was awaited and is there is told to the mover.
+    fn has_come(&mut self) -> bool {
+        let Some(awaited) = self.awaited else { return true };
+        let mut requests = self.outstanding.values();
+        let is_missing = match awaited {
+            Awaited::OldPlace => requests.any(|request| request.is_at_old_place),
+            Awaited::Writes(extent, span) => requests.any(|request| {
+                let writes = request.writes.iter();
+                writes.clone().any(|(written, part)| *written == extent && part.overlaps(&span))
+            }),
+        };
+        if !is_missing {
+            self.awaited = None;
+            self.done();
+        }
+        !is_missing
+    }
+
     fn copy(&mut self, op: Op, part: Part) {
         let start = self.map.raw_address(part.place.disk, part.place.start);
-        self.copies.push_back(Request { op, start, blocks: part.blocks, fua: false, tag: COPY });
+        self.ready.push_back(Request { op, start, blocks: part.blocks, fua: false, tag: COPY });
     }
 
     /// The action under way is complete.
@@ -151,34 +211,125 @@ impl<'a> CooledRequests<'a> {
         match self.mover.done(&mut placement) {
             Progress::Relocated(moved) => {
                 self.heats.moved(moved.extent, moved.from.disk, moved.to.disk);
-                self.at_old_place = self.outstanding.clone();
+                self.map.set_second(None);
+                for request in self.outstanding.values_mut() {
+                    request.is_at_old_place = true;
+                }
             }
             Progress::Finished(moved) => {
                 self.work.moves += 1;
                 self.work.blocks += placement.extent(moved.extent).blocks;
+                self.work.ends.push(self.now);
             }
             Progress::Continues | Progress::Cancelled(_) => {}
         }
+        drop(placement);
+        self.release();
+    }
+
+    /// Lets writes go on that no copy holds any more.
+    fn release(&mut self) {
+        for (arrival, request) in std::mem::take(&mut self.held) {
+            if self.is_held(&request) {
+                self.held.push((arrival, request));
+                continue;
+            }
+            if self.now < arrival {
+                // It was looked at before its time: it arrives as any other.
+                self.held.push((arrival, request));
+                continue;
+            }
+            self.held_times.borrow_mut().insert(request.tag, self.now - arrival);
+            self.work.held += 1;
+            self.arrived += 1;
+            self.heat_up(&request);
+            // From now on the next piece waits for it.
+            let request = self.send(request);
+            self.ready.push_back(request);
+        }
+    }
+
+    fn is_held(&self, request: &Request) -> bool {
+        request.op == Op::Write && self.routes(request).contains(&Route::Wait)
+    }
+
+    /// Where the parts of a write go.
+    fn routes(&self, request: &Request) -> Vec<Route> {
+        let mut routes = Vec::new();
+        self.map.for_each_extent(request.start, request.blocks, |extent, first, blocks| {
+            routes.push(self.mover.route(extent, Span { first, blocks }));
+        });
+        routes
+    }
+
+    /// The next client's request that may go to the disks, with the time at which it may.
+    fn fill(&mut self) -> Result<(), SourceError> {
+        while self.upcoming.is_none() {
+            let Some(arrival) = self.clients.next_arrival()? else { return Ok(()) };
+            self.upcoming = Some((arrival, self.clients.take()));
+        }
+        Ok(())
+    }
+
+    /// Notes a client's request, and sends it where it belongs.
+    fn send(&mut self, mut request: Request) -> Request {
+        let mut known = Outstanding::default();
+        if request.op == Op::Write {
+            let writes = &mut known.writes;
+            self.map.for_each_extent(request.start, request.blocks, |extent, first, blocks| {
+                writes.push((extent, Span { first, blocks }));
+            });
+        }
+        if self.cooling.daemon.queue_veto {
+            let disks = &mut known.disks;
+            self.map.for_each_piece(request.start, request.blocks, |piece| disks.push(piece.arm));
+            disks.iter().for_each(|&disk| self.at_disks[disk as usize] += 1);
+        }
+        let is_both = |route: &Route| matches!(route, Route::Both(_));
+        if request.op == Op::Write && self.routes(&request).iter().any(is_both) {
+            request.start = self.map.both(request.start);
+        }
+        self.outstanding.insert(request.tag, known);
+        request
     }
 }
 
-impl Source for CooledRequests<'_> {
+impl<S: Source> Source for CooledRequests<'_, S> {
     fn next_arrival(&mut self) -> Result<Option<SimTime>, SourceError> {
-        match self.copies.is_empty() {
-            true => self.clients.next_arrival(),
-            false => Ok(Some(self.now)),
+        if !self.ready.is_empty() {
+            return Ok(Some(self.now));
         }
+        self.fill()?;
+        // A write to blocks that are being copied steps aside, and others go on.
+        while let Some((arrival, request)) = self.upcoming.filter(|(_, next)| self.is_held(next)) {
+            self.held.push((arrival, request));
+            self.upcoming = None;
+            self.fill()?;
+        }
+        let held = self.held.iter().filter(|(_, request)| !self.is_held(request));
+        let held = held.map(|(arrival, _)| (*arrival).max(self.now)).min();
+        Ok(self.upcoming.map(|(arrival, _)| arrival).into_iter().chain(held).min())
     }
 
     fn take(&mut self) -> Request {
-        if let Some(copy) = self.copies.pop_front() {
-            return copy;
+        if let Some(request) = self.ready.pop_front() {
+            return request;
         }
-        self.now = self.clients.arrival();
-        let request = self.clients.take();
+        let free = |source: &Self| {
+            let mut held = source.held.iter().enumerate();
+            held.find(|(_, (_, request))| !source.is_held(request)).map(|(at, held)| (at, held.0))
+        };
+        let upcoming = self.upcoming.map(|(arrival, _)| arrival);
+        let (arrival, request) = match free(self) {
+            Some((at, arrival)) if upcoming.is_none_or(|upcoming| arrival <= upcoming) => {
+                self.held.remove(at)
+            }
+            _ => self.upcoming.take().expect("a request that was announced"),
+        };
+        self.now = self.now.max(arrival);
         self.arrived += 1;
-        self.outstanding.insert(request.tag);
         self.heat_up(&request);
+        let request = self.send(request);
         self.step();
         // A move that waits for its rate goes on with the first event after that.
         self.go_on();
@@ -189,18 +340,177 @@ impl Source for CooledRequests<'_> {
         self.now = now;
         if tag == COPY {
             self.done();
-        } else {
-            self.outstanding.remove(&tag);
-            self.at_old_place.remove(&tag);
+        } else if let Some(known) = self.outstanding.remove(&tag) {
+            known.disks.iter().for_each(|&disk| self.at_disks[disk as usize] -= 1);
         }
-        if self.is_draining && self.at_old_place.is_empty() {
-            self.is_draining = false;
-            self.done();
+        if self.has_come() {
+            self.go_on();
         }
-        self.go_on();
     }
 
     fn progress(&self) -> (u64, u64) {
         self.clients.progress()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use freewheel_model::array::cooling::CoolingUnit;
+    use freewheel_model::array::heat::History;
+    use freewheel_model::array::placement::{Extent, FileId, Place, Placement};
+    use freewheel_units::{Lbn, Prng};
+
+    use super::*;
+    use crate::file_map::MappedFile;
+    use crate::files::FileRequest;
+    use crate::files::traced::TracedRequests;
+
+    /// What each block of each disk holds: the number of the write that was last there.
+    type Contents = BTreeMap<(u32, u64), u64>;
+
+    /// A request at the disks, with the blocks that it was sent to.
+    struct UnderWay {
+        request: Request,
+        blocks: Vec<(u32, u64)>,
+    }
+
+    const FILES: u32 = 4;
+    const BLOCKS: u64 = 24;
+
+    /// Files of one extent, all on the first of three disks.
+    fn map() -> FileMap {
+        let mut placement = Placement::new(3, Blocks::new(200));
+        let mut files = Vec::new();
+        for file in 0..FILES {
+            let blocks = Blocks::new(BLOCKS);
+            let place = Place { disk: 0, start: Lbn::new(u64::from(file) * BLOCKS) };
+            placement.reserve_at(place, blocks);
+            placement.insert(ExtentId(file), Extent { file: FileId(file), blocks, place });
+            files.push(MappedFile { blocks, unit: blocks, first_extent: ExtentId(file), width: 1 });
+        }
+        FileMap::new(files, placement, Blocks::new(200))
+    }
+
+    fn cooling(prng: &mut Prng) -> Cooling {
+        Cooling {
+            daemon: CoolingSpec {
+                threshold: 0.05,
+                queue_veto: false,
+                unit: CoolingUnit::Extents,
+                candidates_max: 10,
+            },
+            heat: HeatSpec {
+                accesses: 5,
+                accesses_min: 2,
+                history: History::Accesses,
+                extents_max: 10,
+            },
+            amount: HeatAmount::Blocks,
+            step_requests: 1 + prng.below(5),
+            mover: MoverSpec { piece: Blocks::new(1 + prng.below(30)), rate: None },
+        }
+    }
+
+    fn random_requests(prng: &mut Prng) -> Vec<FileRequest> {
+        let mut at = SimTime::ZERO;
+        let request = |_| {
+            at += SimDuration::from_us(prng.below(2000));
+            let first = prng.below(BLOCKS);
+            FileRequest {
+                arrival: at,
+                op: if prng.chance(0.5) { Op::Read } else { Op::Write },
+                file: prng.below(u64::from(FILES)) as u32,
+                first,
+                blocks: Blocks::new(1 + prng.below(BLOCKS - first)),
+            }
+        };
+        (0..400).map(request).collect()
+    }
+
+    /// Every block's valid place holds the last write that is complete. A crash at this instant keeps the
+    /// map and the disks, so nothing that clients were told is lost.
+    fn assert_nothing_lost(
+        map: &FileMap,
+        contents: &Contents,
+        written: &BTreeMap<(u32, u64), u64>,
+    ) {
+        for (&(file, block), &version) in written {
+            let place = map.placement().borrow().extent(ExtentId(file)).place;
+            let there = contents.get(&(place.disk, place.start.get() + block)).copied();
+            assert_eq!(there.unwrap_or(0), version, "block {block} of file {file}");
+        }
+        assert!(map.placement().borrow().faults().is_empty());
+    }
+
+    /// Disks complete requests in any order of time but one after the other at each block: here in random
+    /// order among those under way that share no block with an earlier one.
+    #[test]
+    fn a_crash_between_any_two_steps_finds_every_completed_write_at_the_valid_place() {
+        let mut moves = 0;
+        let mut held = 0;
+        for seed in 0..60 {
+            let prng = &mut Prng::new(seed, "crash while cooling");
+            let (map, requests) = (map(), random_requests(prng));
+            let cooling = cooling(prng);
+            let clients = TracedRequests::new(&map, &requests, 1.0);
+            let mut source = CooledRequests::new(clients, &map, cooling);
+            let (mut contents, mut written) = (Contents::new(), BTreeMap::new());
+            let mut under_way: Vec<UnderWay> = Vec::new();
+            let (mut now, mut copied) = (SimTime::ZERO, Vec::new());
+            loop {
+                let arrival = source.next_arrival().unwrap();
+                let arrives = arrival.is_some() && (under_way.is_empty() || prng.chance(0.6));
+                if arrives {
+                    now = now.max(arrival.unwrap());
+                    let request = source.take();
+                    let mut blocks = Vec::new();
+                    map.for_each_piece(request.start, request.blocks, |piece| {
+                        let first = piece.start.get();
+                        let piece = (first..first + piece.blocks.get()).map(|at| (piece.arm, at));
+                        blocks.extend(piece);
+                    });
+                    under_way.push(UnderWay { request, blocks });
+                } else if under_way.is_empty() {
+                    break;
+                } else {
+                    let is_first = |at: usize| {
+                        let earlier = under_way[..at].iter().flat_map(|other| &other.blocks);
+                        !earlier.clone().any(|block| under_way[at].blocks.contains(block))
+                    };
+                    let able: Vec<usize> =
+                        (0..under_way.len()).filter(|&at| is_first(at)).collect();
+                    let chosen = able[prng.below(able.len() as u64) as usize];
+                    let UnderWay { request, blocks } = under_way.remove(chosen);
+                    now += SimDuration::from_us(100);
+                    match (request.tag == COPY, request.op) {
+                        (true, Op::Read) => {
+                            copied = blocks.iter().map(|at| contents.get(at).copied()).collect();
+                        }
+                        (true, _) => {
+                            for (at, version) in blocks.iter().zip(&copied) {
+                                version.map(|version| contents.insert(*at, version));
+                            }
+                        }
+                        (false, Op::Write) => {
+                            let version = request.tag + 1;
+                            contents.extend(blocks.iter().map(|at| (*at, version)));
+                            let FileRequest { file, first, blocks, .. } =
+                                requests[request.tag as usize];
+                            let all = first..first + blocks.get();
+                            written.extend(all.map(|block| ((file, block), version)));
+                        }
+                        (false, _) => {}
+                    }
+                    source.completed(request.tag, now);
+                }
+                assert_nothing_lost(&map, &contents, &written);
+            }
+            let work = source.work();
+            moves += work.moves;
+            held += work.held;
+        }
+        assert!(moves > 60 && held > 10, "{moves} moves, {held} writes held");
     }
 }

@@ -12,12 +12,14 @@ mod array;
 mod cooling;
 mod requests;
 mod simulation;
+mod traced;
 
 pub use array::{FileOnDisks, Files, PlaceError, place};
 pub use cooling::{Cooling, CoolingWork};
 pub use requests::{FileLoad, FileRequests};
 pub use simulation::{
-    DiskUse, FilesExperiment, FilesResult, simulate, simulate_cooled, unsynchronised,
+    Arrivals, DiskUse, FilesExperiment, FilesResult, simulate, simulate_cooled, unsynchronised,
 };
+pub use traced::FileRequest;
 
 pub use crate::file_map::{FileMap, MappedFile};

@@ -66,11 +66,6 @@ impl<'a> FileRequests<'a> {
         self.next += SimDuration::from_ns(self.prng.exponential(self.mean_gap_ns) as u64);
     }
 
-    /// When the next request arrives.
-    pub(super) fn arrival(&self) -> SimTime {
-        self.next
-    }
-
     /// A file, with a chance in proportion to its rate.
     fn draw_file(&mut self) -> usize {
         let all = self.rates[self.rates.len() - 1];

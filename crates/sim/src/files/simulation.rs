@@ -9,8 +9,9 @@ use freewheel_model::stats::{Distribution, Summary};
 use freewheel_units::{SimDuration, SimTime};
 use serde::Serialize;
 
-use super::cooling::{COPY, CooledRequests, Cooling, CoolingWork};
+use super::cooling::{COPY, CooledRequests, Cooling, CoolingWork, HeldTimes};
 use super::requests::{FileLoad, FileRequests};
+use super::traced::{FileRequest, TracedRequests};
 use crate::arm_executor::{ArmExecutor, SeekErrors};
 use crate::completion::Completion;
 use crate::config::ConfigError;
@@ -30,18 +31,44 @@ pub struct FilesExperiment<'a> {
     pub disks: &'a [Arc<Drive>],
     /// Where the files lie.
     pub map: &'a FileMap,
-    /// How each is used.
-    pub loads: &'a [FileLoad],
+    /// Clients' requests.
+    pub arrivals: Arrivals<'a>,
     /// Order of each disk's queue.
     pub policy: PolicySpec,
-    /// Share of reads.
-    pub read_share: f64,
-    /// Requests in all.
-    pub requests: u64,
-    /// Share of them that counts in no response.
+    /// Share of the requests that counts in no response.
     pub warm_up: f64,
     /// Seed of arrivals.
     pub seed: u64,
+}
+
+/// Clients' requests.
+#[derive(Debug, Clone, Copy)]
+pub enum Arrivals<'a> {
+    /// Independent of each other.
+    Poisson {
+        /// How each file is used.
+        loads: &'a [FileLoad],
+        /// Share of reads.
+        read_share: f64,
+        /// Requests in all.
+        requests: u64,
+    },
+    /// Those of a trace.
+    Traced {
+        /// By arrival.
+        requests: &'a [FileRequest],
+        /// Factor by which times become shorter.
+        speedup: f64,
+    },
+}
+
+impl Arrivals<'_> {
+    fn count(&self) -> u64 {
+        match self {
+            Self::Poisson { requests, .. } => *requests,
+            Self::Traced { requests, .. } => requests.len() as u64,
+        }
+    }
 }
 
 /// What clients saw and disks did.
@@ -87,41 +114,65 @@ pub fn simulate(
     experiment: &FilesExperiment<'_>,
     observer: &mut dyn FnMut(&Completion),
 ) -> Result<FilesResult, ConfigError> {
-    simulate_source(experiment, &mut requests(experiment), observer)
+    let held = HeldTimes::default();
+    match experiment.arrivals {
+        Arrivals::Poisson { loads, read_share, requests } => {
+            let FilesExperiment { map, seed, .. } = *experiment;
+            let mut source = FileRequests::new(map, loads, read_share, requests, seed);
+            simulate_source(experiment, &mut source, &held, observer)
+        }
+        Arrivals::Traced { requests, speedup } => {
+            let mut source = TracedRequests::new(experiment.map, requests, speedup);
+            simulate_source(experiment, &mut source, &held, observer)
+        }
+    }
 }
 
 /// Runs all requests while the array is cooled. The experiment's map has the last places afterwards.
-/// Panics unless all requests are reads, and for `queue_veto`: the daemon has no view of the queues.
 pub fn simulate_cooled(
     experiment: &FilesExperiment<'_>,
     cooling: Cooling,
     observer: &mut dyn FnMut(&Completion),
 ) -> Result<(FilesResult, CoolingWork), ConfigError> {
-    assert!(experiment.read_share >= 1.0, "writes to extents that move are not simulated");
-    assert!(!cooling.daemon.queue_veto, "the daemon has no view of the queues");
-    let mut source = CooledRequests::new(requests(experiment), experiment.map, cooling);
-    let result = simulate_source(experiment, &mut source, observer)?;
+    let FilesExperiment { map, seed, .. } = *experiment;
+    match experiment.arrivals {
+        Arrivals::Poisson { loads, read_share, requests } => {
+            let clients = FileRequests::new(map, loads, read_share, requests, seed);
+            cooled(experiment, CooledRequests::new(clients, map, cooling), observer)
+        }
+        Arrivals::Traced { requests, speedup } => {
+            let clients = TracedRequests::new(map, requests, speedup);
+            cooled(experiment, CooledRequests::new(clients, map, cooling), observer)
+        }
+    }
+}
+
+fn cooled<S: Source>(
+    experiment: &FilesExperiment<'_>,
+    mut source: CooledRequests<'_, S>,
+    observer: &mut dyn FnMut(&Completion),
+) -> Result<(FilesResult, CoolingWork), ConfigError> {
+    let held = source.held_times();
+    let result = simulate_source(experiment, &mut source, &held, observer)?;
     Ok((result, source.work()))
 }
 
-fn requests<'a>(experiment: &FilesExperiment<'a>) -> FileRequests<'a> {
-    let FilesExperiment { map, loads, read_share, requests, seed, .. } = *experiment;
-    FileRequests::new(map, loads, read_share, requests, seed)
-}
-
 /// Runs the requests of any source over the experiment's disks and files. Copies are no client's
-/// requests, so responses are counted here.
+/// requests, so responses are counted here; those of writes that were `held` begin before.
 fn simulate_source<S: Source>(
     experiment: &FilesExperiment<'_>,
     source: &mut S,
+    held: &HeldTimes,
     observer: &mut dyn FnMut(&Completion),
 ) -> Result<FilesResult, ConfigError> {
     let mut arms = arms(experiment)?;
-    let warm_up = (experiment.requests as f64 * experiment.warm_up) as u64;
+    let warm_up = (experiment.arrivals.count() as f64 * experiment.warm_up) as u64;
     let mut responses = Distribution::default();
     let mut observe = |done: &Completion| {
-        if (warm_up..COPY).contains(&done.request.tag) {
-            responses.record(done.response());
+        let tag = done.request.tag;
+        if (warm_up..COPY).contains(&tag) {
+            let held = held.borrow().get(&tag).copied().unwrap_or_default();
+            responses.record(done.response() + held);
             observer(done);
         }
     };

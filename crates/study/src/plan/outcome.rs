@@ -4,7 +4,9 @@ use freewheel_model::array::placement::{Extent, ExtentId, FileId, Place, Placeme
 use freewheel_model::array::rebalance::{BalanceFile, Balancer, QueueLoad};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::config::ConfigError;
-use freewheel_sim::files::{FileLoad, FileMap, FilesExperiment, FilesResult, MappedFile, simulate};
+use freewheel_sim::files::{
+    Arrivals, FileLoad, FileMap, FilesExperiment, FilesResult, MappedFile, simulate,
+};
 use freewheel_units::{Blocks, Bytes};
 use serde::Serialize;
 
@@ -129,10 +131,12 @@ impl Simulated {
         let experiment = FilesExperiment {
             disks: &jbod.drives,
             map: &map(jbod, balancer),
-            loads: &loads,
+            arrivals: Arrivals::Poisson {
+                loads: &loads,
+                read_share: jbod.read_share,
+                requests: self.requests,
+            },
             policy: PolicySpec::Fcfs,
-            read_share: jbod.read_share,
-            requests: self.requests,
             warm_up: 0.1,
             seed: self.seed,
         };

@@ -12,7 +12,7 @@ use freewheel_sim::config::{
     ArrayConfig, ConfigError, Experiment, Layout, SimConfig, TraceWorkload, Workload,
 };
 use freewheel_sim::files::{
-    FileLoad, FileOnDisks, FilesExperiment, place, simulate, unsynchronised,
+    Arrivals, FileLoad, FileOnDisks, FilesExperiment, place, simulate, unsynchronised,
 };
 use freewheel_sim::library;
 use freewheel_sim::source::Fit;
@@ -369,10 +369,12 @@ impl Striped {
         let experiment = FilesExperiment {
             disks: &disks,
             map: &placed.map,
-            loads: &loads,
+            arrivals: Arrivals::Poisson {
+                loads: &loads,
+                read_share: self.read_share,
+                requests: options.requests,
+            },
             policy: PolicySpec::Fcfs,
-            read_share: self.read_share,
-            requests: options.requests,
             warm_up: 0.1,
             seed: options.seed,
         };

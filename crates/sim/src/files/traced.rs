@@ -1,0 +1,58 @@
+//! Requests to files at the times of a trace.
+
+use freewheel_units::{Blocks, Op, SimTime};
+
+use crate::file_map::FileMap;
+use crate::source::{Request, Source, SourceError};
+
+/// A request to a part of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileRequest {
+    /// When it arrives.
+    pub arrival: SimTime,
+    /// Read or write.
+    pub op: Op,
+    /// The file, by number.
+    pub file: u32,
+    /// First block within the file.
+    pub first: u64,
+    /// Number of blocks, at least one; all lie within the file.
+    pub blocks: Blocks,
+}
+
+/// Requests of a trace.
+pub(super) struct TracedRequests<'a> {
+    map: &'a FileMap,
+    requests: &'a [FileRequest],
+    speedup: f64,
+    next: usize,
+}
+
+impl<'a> TracedRequests<'a> {
+    /// `requests` by arrival; times become shorter by the factor `speedup`.
+    pub(super) fn new(map: &'a FileMap, requests: &'a [FileRequest], speedup: f64) -> Self {
+        Self { map, requests, speedup, next: 0 }
+    }
+}
+
+impl Source for TracedRequests<'_> {
+    fn next_arrival(&mut self) -> Result<Option<SimTime>, SourceError> {
+        let arrival = |request: &FileRequest| {
+            SimTime::from_ns((request.arrival.ns() as f64 / self.speedup) as u64)
+        };
+        Ok(self.requests.get(self.next).map(arrival))
+    }
+
+    fn take(&mut self) -> Request {
+        let FileRequest { op, file, first, blocks, .. } = self.requests[self.next];
+        let tag = self.next as u64;
+        self.next += 1;
+        Request { op, start: self.map.address(file, first), blocks, fua: false, tag }
+    }
+
+    fn completed(&mut self, _: u64, _: SimTime) {}
+
+    fn progress(&self) -> (u64, u64) {
+        (self.next as u64, self.requests.len() as u64)
+    }
+}
