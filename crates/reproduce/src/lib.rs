@@ -379,6 +379,24 @@ pub const CLAIMS: &[Claim] = &[
         run: tr96::tab5,
     },
     Claim {
+        id: "tr96.tab6",
+        title: "Skewed access, with and without disk cooling",
+        setting: "as table 3, Zipf-like access (70 % of the requests to 30 % of the files), five seeds",
+        run: tr96::tab6,
+    },
+    Claim {
+        id: "tr96.tab7",
+        title: "Cooling under the requests of a web server",
+        setting: "a day of NASA's web server of 1995 up to 1000 times as fast, 32 disks of 539 MB, track striping, three seeds",
+        run: tr96::tab7,
+    },
+    Claim {
+        id: "tr96.fig8",
+        title: "Cooling under a trace of 14 disks with a peak of load",
+        setting: "DiskSim's ascii trace, each device on an Atlas 10K, fragments of 16 MiB, a last third at peak load",
+        run: tr96::fig8,
+    },
+    Claim {
         id: "tr96.alloc",
         title: "Greedy allocation: figure 3, and the bound",
         setting: "random instances of 2 to 4 disks against exhaustive search",
@@ -438,6 +456,11 @@ impl Context<'_> {
     /// A public trace. Err says where it was looked for, and the way out.
     fn public_trace(&self, file: &str) -> Result<PathBuf, String> {
         recordings::public_trace(file, self.options.recordings.as_deref())
+    }
+
+    /// A public log of a web server. Err says where it was looked for, and the way out.
+    fn web_log(&self, file: &str) -> Result<PathBuf, String> {
+        recordings::web_log(file, self.options.recordings.as_deref())
     }
 
     /// A number of the paper with a band of `tolerance` on either side.

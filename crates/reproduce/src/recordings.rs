@@ -9,6 +9,9 @@ const RECORDED: &str = "data/recorded";
 /// Folder of public traces beside the repository.
 const PUBLIC: &str = "../shared/data/traces";
 
+/// Folder of public logs of web servers beside the repository.
+const WEB_LOGS: &str = "../shared/data/weblogs";
+
 /// A recorded trace. Err says where it was looked for, and the way out.
 pub(super) fn recording(name: &str, folder: Option<&Path>) -> Result<PathBuf, String> {
     find(&format!("{name}.csv.zst"), RECORDED, folder)
@@ -17,6 +20,11 @@ pub(super) fn recording(name: &str, folder: Option<&Path>) -> Result<PathBuf, St
 /// The file of a public trace. Err says where it was looked for, and the way out.
 pub(super) fn public_trace(file: &str, folder: Option<&Path>) -> Result<PathBuf, String> {
     find(file, PUBLIC, folder)
+}
+
+/// The file of a public log of a web server. Err says where it was looked for, and the way out.
+pub(super) fn web_log(file: &str, folder: Option<&Path>) -> Result<PathBuf, String> {
+    find(file, WEB_LOGS, folder)
 }
 
 fn find(file: &str, within: &str, folder: Option<&Path>) -> Result<PathBuf, String> {

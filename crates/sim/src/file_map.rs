@@ -51,7 +51,7 @@ impl MappedFile {
 }
 
 /// The files of a volume and where their extents lie now.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct FileMap {
     files: Vec<MappedFile>,
     /// First volume block of each file, and the end of the last one.

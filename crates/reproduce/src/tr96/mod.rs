@@ -6,10 +6,14 @@
 //! which matters to no number, as the disk has one seek time).
 
 mod allocation;
+mod cooling;
 mod model;
 mod tables;
+mod traces;
 mod workload;
 
 pub(super) use allocation::allocation;
+pub(super) use cooling::tab6;
 pub(super) use model::model;
 pub(super) use tables::{tab3, tab4, tab5};
+pub(super) use traces::{fig8, tab7};

@@ -13,8 +13,8 @@ use freewheel_model::sched::PolicySpec;
 use freewheel_sim::Completion;
 use freewheel_sim::config::ConfigError;
 use freewheel_sim::files::{
-    Arrivals, FileLoad, FileMap, FileOnDisks, FilesExperiment, FilesResult, MappedFile, place,
-    simulate, unsynchronised,
+    Arrivals, Cooling, CoolingWork, FileLoad, FileMap, FileOnDisks, FilesExperiment, FilesResult,
+    MappedFile, place, simulate, simulate_cooled, unsynchronised,
 };
 use freewheel_sim::library;
 use freewheel_units::{Blocks, Bytes, Lbn, Prng};
@@ -126,6 +126,19 @@ impl Array {
         self.sizes_kb.iter().enumerate().map(load).collect()
     }
 
+    /// The same with the Zipf-like skew of equation 26, 70 % of the requests to 30 % of the files. The
+    /// paper does not say which file has which rank; here it is drawn.
+    pub(super) fn skewed(&self, rate: f64) -> Vec<FileLoad> {
+        let exponent = libm::log(0.7) / libm::log(0.3);
+        let up_to = |rank: usize| libm::pow(rank as f64 / ACTIVE as f64, exponent);
+        let mut loads = self.uniform(rate);
+        let files = drawn(&mut Prng::new(self.seed, "tr96 ranks"), ACTIVE, ACTIVE);
+        for (rank, file) in files.into_iter().enumerate() {
+            loads[file].rate = rate * (up_to(rank + 1) - up_to(rank));
+        }
+        loads
+    }
+
     /// Files of one size, each on `width` disks that are drawn at random, spread over half of every disk;
     /// and how they are used, `rate` in all. The extents of a file lie at independent places of their
     /// disks, as the model assumes.
@@ -175,15 +188,40 @@ impl Array {
         requests: u64,
         observer: &mut dyn FnMut(&Completion),
     ) -> Result<FilesResult, ConfigError> {
-        let experiment = FilesExperiment {
+        simulate(&self.experiment(map, loads, requests, 0.05), observer)
+    }
+
+    /// The same, with or without cooling. The daemon does most of its work in the first tenth, which
+    /// counts in no response.
+    pub(super) fn run_cooled(
+        &self,
+        map: &FileMap,
+        loads: &[FileLoad],
+        requests: u64,
+        cooling: Option<Cooling>,
+    ) -> Result<(FilesResult, CoolingWork), ConfigError> {
+        let experiment = self.experiment(map, loads, requests, 0.2);
+        match cooling {
+            Some(cooling) => simulate_cooled(&experiment, cooling, &mut |_| {}),
+            None => Ok((simulate(&experiment, &mut |_| {})?, CoolingWork::default())),
+        }
+    }
+
+    fn experiment<'a>(
+        &'a self,
+        map: &'a FileMap,
+        loads: &'a [FileLoad],
+        requests: u64,
+        warm_up: f64,
+    ) -> FilesExperiment<'a> {
+        FilesExperiment {
             disks: &self.disks,
             map,
             arrivals: Arrivals::Poisson { loads, read_share: 0.7, requests },
             policy: PolicySpec::Fcfs,
-            warm_up: 0.05,
+            warm_up,
             seed: self.seed,
-        };
-        simulate(&experiment, observer)
+        }
     }
 }
 
