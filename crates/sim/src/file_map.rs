@@ -119,6 +119,25 @@ impl FileMap {
         self.placement.borrow().disks()
     }
 
+    /// The blocks of a request that lie on `extent`: the first one within the extent, and their number.
+    pub(crate) fn part_on(
+        &self,
+        start: VolumeBlock,
+        blocks: Blocks,
+        extent: ExtentId,
+    ) -> Option<(u64, u64)> {
+        let number = self.starts.partition_point(|&first| first <= start.get()) - 1;
+        let file = &self.files[number];
+        let own = extent.0.checked_sub(file.first_extent.0).filter(|own| *own < file.width)?;
+        let (unit, width) = (file.unit.get(), u64::from(file.width));
+        let from = start.get() - self.starts[number];
+        let to = from + blocks.get();
+        // Runs to the next one of the extent: none of the request's is if it ends before.
+        let first_run = from / unit;
+        let wait = (u64::from(own) + width - first_run % width) % width;
+        (first_run + wait <= (to - 1) / unit).then(|| file.part(own, from, to))
+    }
+
     /// Shows `each` extent that the blocks of a request lie on, with the blocks on it.
     pub fn for_each_extent(
         &self,
@@ -250,6 +269,20 @@ mod tests {
                 let from = prng.below(file.blocks.get());
                 let blocks = 1 + prng.below(file.blocks.get() - from);
                 let mut found = BTreeSet::new();
+                let mut of_extents = vec![None; file.width as usize];
+                map.for_each_extent(
+                    map.address(number as u32, from),
+                    Blocks::new(blocks),
+                    |extent, begin, length| {
+                        of_extents[(extent.0 - file.first_extent.0) as usize] =
+                            Some((begin, length));
+                    },
+                );
+                for (at, part) in of_extents.iter().enumerate() {
+                    let extent = ExtentId(file.first_extent.0 + at as u32);
+                    let start = map.address(number as u32, from);
+                    assert_eq!(map.part_on(start, Blocks::new(blocks), extent), *part);
+                }
                 let (mut arms, mut length) = (BTreeSet::new(), 0);
                 let start = map.address(number as u32, from);
                 let count = map.for_each_piece(start, Blocks::new(blocks), |piece| {

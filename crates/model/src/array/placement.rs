@@ -41,10 +41,11 @@ pub struct Extent {
     pub place: Place,
 }
 
-/// Extents on disks of a fixed capacity. No two of them overlap.
+/// Extents on disks of a fixed capacity. No two of them overlap. Numbers of extents should be dense: there is
+/// room for each up to the largest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placement {
-    extents: BTreeMap<ExtentId, Extent>,
+    extents: Vec<Option<Extent>>,
     disks: Vec<Disk>,
     /// Extents of a file on each disk that has one.
     of_file: BTreeMap<(FileId, u32), u32>,
@@ -66,7 +67,7 @@ impl Placement {
     pub fn of(capacities: impl IntoIterator<Item = Blocks>) -> Self {
         let disk = |capacity| Disk { space: FreeSpace::new(capacity), extents: BTreeMap::new() };
         Self {
-            extents: BTreeMap::new(),
+            extents: Vec::new(),
             disks: capacities.into_iter().map(disk).collect(),
             of_file: BTreeMap::new(),
         }
@@ -79,12 +80,14 @@ impl Placement {
 
     /// All extents by number.
     pub fn extents(&self) -> impl Iterator<Item = (ExtentId, &Extent)> {
-        self.extents.iter().map(|(&id, extent)| (id, extent))
+        let numbered = (0..).map(ExtentId).zip(&self.extents);
+        numbered.filter_map(|(id, extent)| Some((id, extent.as_ref()?)))
     }
 
     /// An extent. Panics for one that there is not.
     pub fn extent(&self, id: ExtentId) -> &Extent {
-        self.extents.get(&id).unwrap_or_else(|| panic!("no {id}"))
+        let known = self.extents.get(id.0 as usize).and_then(Option::as_ref);
+        known.unwrap_or_else(|| panic!("no {id}"))
     }
 
     /// Extents of a disk by their first block.
@@ -125,14 +128,19 @@ impl Placement {
 
     /// Adds an extent in room that is reserved. Panics when the number is in use.
     pub fn insert(&mut self, id: ExtentId, extent: Extent) {
-        let known = self.extents.insert(id, extent);
+        let at = id.0 as usize;
+        if at >= self.extents.len() {
+            self.extents.resize(at + 1, None);
+        }
+        let known = self.extents[at].replace(extent);
         assert!(known.is_none(), "{id} twice");
         self.link(id, &extent);
     }
 
     /// Takes an extent out and gives its room back.
     pub fn remove(&mut self, id: ExtentId) -> Extent {
-        let extent = self.extents.remove(&id).unwrap_or_else(|| panic!("no {id}"));
+        let extent = *self.extent(id);
+        self.extents[id.0 as usize] = None;
         self.unlink(&extent);
         self.release(extent.place, extent.blocks);
         extent
@@ -144,7 +152,7 @@ impl Placement {
         let old = *self.extent(id);
         let new = Extent { place: to, ..old };
         self.unlink(&old);
-        self.extents.insert(id, new);
+        self.extents[id.0 as usize] = Some(new);
         self.link(id, &new);
         old.place
     }
@@ -155,7 +163,7 @@ impl Placement {
         assert!(blocks > Blocks::ZERO, "fragments without blocks");
         let whole = *self.extent(id);
         self.unlink(&whole);
-        self.extents.remove(&id);
+        self.extents[id.0 as usize] = None;
         let count = whole.blocks.get().div_ceil(blocks.get());
         let ids: Vec<ExtentId> =
             std::iter::once(id).chain((next.0..).map(ExtentId)).take(count as usize).collect();
@@ -193,7 +201,7 @@ impl Placement {
         let mut faults = Vec::new();
         for (number, disk) in self.disks.iter().enumerate() {
             let used =
-                disk.extents.iter().map(|(&start, id)| (start, self.extents[id].blocks.get()));
+                disk.extents.iter().map(|(&start, id)| (start, self.extent(*id).blocks.get()));
             let free = disk.space.holes().map(|(start, blocks)| (start.get(), blocks.get()));
             let mut ranges: Vec<(u64, u64)> = used.chain(free).collect();
             ranges.sort_unstable();

@@ -250,16 +250,15 @@ impl<'a, S: Source> CooledRequests<'a, S> {
     }
 
     fn is_held(&self, request: &Request) -> bool {
-        request.op == Op::Write && self.routes(request).contains(&Route::Wait)
+        request.op == Op::Write && self.route(request) == Route::Wait
     }
 
-    /// Where the parts of a write go.
-    fn routes(&self, request: &Request) -> Vec<Route> {
-        let mut routes = Vec::new();
-        self.map.for_each_extent(request.start, request.blocks, |extent, first, blocks| {
-            routes.push(self.mover.route(extent, Span { first, blocks }));
-        });
-        routes
+    /// Where a write goes: only the extent that moves has another place.
+    fn route(&self, request: &Request) -> Route {
+        let Some(moving) = self.mover.current() else { return Route::Valid };
+        let part = self.map.part_on(request.start, request.blocks, moving.extent);
+        let route = |(first, blocks)| self.mover.route(moving.extent, Span { first, blocks });
+        part.map_or(Route::Valid, route)
     }
 
     /// The next client's request that may go to the disks, with the time at which it may.
@@ -285,8 +284,7 @@ impl<'a, S: Source> CooledRequests<'a, S> {
             self.map.for_each_piece(request.start, request.blocks, |piece| disks.push(piece.arm));
             disks.iter().for_each(|&disk| self.at_disks[disk as usize] += 1);
         }
-        let is_both = |route: &Route| matches!(route, Route::Both(_));
-        if request.op == Op::Write && self.routes(&request).iter().any(is_both) {
+        if request.op == Op::Write && matches!(self.route(&request), Route::Both(_)) {
             request.start = self.map.both(request.start);
         }
         self.outstanding.insert(request.tag, known);

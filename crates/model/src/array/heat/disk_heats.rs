@@ -65,8 +65,8 @@ impl DiskHeats {
 
     fn recount(&mut self, placement: &Placement) {
         self.heats.fill(0.0);
-        for (extent, known) in placement.extents() {
-            self.heats[known.place.disk as usize] += self.table.heat(extent).unwrap_or(0.0);
+        for (extent, heat) in self.table.heats() {
+            self.heats[placement.extent(extent).place.disk as usize] += heat;
         }
     }
 

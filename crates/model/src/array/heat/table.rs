@@ -160,6 +160,14 @@ impl HeatTable {
         self.extents.get(&extent)?.tracker.trusted(self.spec.accesses_min)
     }
 
+    /// Every tracked extent whose heat is known, by number.
+    pub fn heats(&self) -> impl Iterator<Item = (ExtentId, f64)> {
+        let known = |(&extent, tracked): (&ExtentId, &Tracked)| {
+            Some((extent, tracked.tracker.trusted(self.spec.accesses_min)?))
+        };
+        self.extents.iter().filter_map(known)
+    }
+
     /// Heat over size: which extent to move first.
     pub fn temperature(&self, extent: ExtentId, blocks: Blocks) -> Option<f64> {
         Some(self.heat(extent)? / blocks.get() as f64)

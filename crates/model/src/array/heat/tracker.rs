@@ -19,6 +19,8 @@ struct Access {
 pub struct HeatTracker {
     accesses_max: usize,
     accesses: VecDeque<Access>,
+    /// Mean amount of these accesses: it is asked for more often than it changes.
+    mean: f64,
     /// A lower estimate by a pseudo-request since the last access.
     aged: Option<f64>,
 }
@@ -28,7 +30,7 @@ impl HeatTracker {
     pub fn new(accesses_max: u32) -> Self {
         assert!(accesses_max >= 2, "an interval needs two accesses, not {accesses_max}");
         let accesses_max = accesses_max as usize;
-        Self { accesses_max, accesses: VecDeque::new(), aged: None }
+        Self { accesses_max, accesses: VecDeque::new(), mean: 0.0, aged: None }
     }
 
     /// Counts an access.
@@ -37,6 +39,7 @@ impl HeatTracker {
             self.accesses.pop_front();
         }
         self.accesses.push_back(Access { at, amount });
+        self.mean = self.mean_amount();
         self.aged = None;
     }
 
@@ -50,7 +53,7 @@ impl HeatTracker {
             return;
         };
         let count = self.accesses.len() + usize::from(!is_full);
-        let aged = count as f64 * self.mean_amount() / seconds_between(first.at, now);
+        let aged = count as f64 * self.mean / seconds_between(first.at, now);
         if aged < heat {
             self.aged = Some(aged);
         }
@@ -68,13 +71,14 @@ impl HeatTracker {
             return None;
         }
         let count = self.accesses.len() as f64;
-        let heat = count * self.mean_amount() / seconds_between(first.at, last.at);
+        let heat = count * self.mean / seconds_between(first.at, last.at);
         Some(self.aged.unwrap_or(heat))
     }
 
     /// The same extent with every amount `factor` times as large.
     pub(super) fn scale(&mut self, factor: f64) {
         self.accesses.iter_mut().for_each(|access| access.amount *= factor);
+        self.mean = self.mean_amount();
         self.aged = self.aged.map(|heat| heat * factor);
     }
 
