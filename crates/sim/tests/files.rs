@@ -1,21 +1,32 @@
 //! Files on several disks: against one disk alone, and against the analytic model of tr96.
 #![allow(missing_docs)]
 
-use std::path::Path;
+use std::sync::Arc;
 
 use freewheel_model::array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
 use freewheel_model::array::cooling::{CoolingSpec, CoolingUnit, MoverSpec};
 use freewheel_model::array::heat::{HeatAmount, HeatSpec, History};
+use freewheel_model::array::placement::ExtentId;
+use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::sched::PolicySpec;
+use freewheel_sim::Completion;
 use freewheel_sim::files::{
     Arrivals, Cooling, CoolingWork, FileLoad, FileOnDisks, Files, FilesExperiment, FilesResult,
-    place, simulate, simulate_cooled, unsynchronised,
+    place, simulate, simulate_cooled, simulate_moved, simulate_moved_in_gaps, unsynchronised,
 };
-use freewheel_units::Blocks;
+use freewheel_units::{Blocks, SimTime};
 
 fn tr96() -> DriveSpec {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../drives/tr96.toml");
+    shipped("tr96")
+}
+
+fn atlas10k() -> DriveSpec {
+    shipped("atlas10k")
+}
+
+fn shipped(name: &str) -> DriveSpec {
+    let file = format!("{}/../../drives/{name}.toml", env!("CARGO_MANIFEST_DIR"));
     toml::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
 }
 
@@ -145,4 +156,74 @@ fn a_daemon_that_never_moves_changes_nothing() {
     on_two_disks(&files, |experiment| {
         assert_eq!(simulate(experiment, &mut |_| {}).unwrap(), uncooled);
     });
+}
+
+/// One hot file to the idle disk: nothing, commands among those of clients, or gaps.
+enum MoveBy {
+    Nothing,
+    Commands,
+    Gaps,
+}
+
+/// Completions of clients as tag and time, and when the move ended.
+fn moved(by: &MoveBy, read_share: f64) -> (Vec<(u64, SimTime)>, Option<SimTime>, f64) {
+    let drive = || Arc::new(Drive::build(&atlas10k()).unwrap());
+    let disks = [drive(), drive()];
+    let file = FileOnDisks {
+        blocks: Blocks::new(1600),
+        unit: Blocks::new(1600),
+        width: 1,
+        boundary: Blocks::new(1),
+        heat: 1.0,
+    };
+    let mut allocator = Allocator::new(DiskOrder::RoundRobin, Passes::ByStatus, NewHeat::AtOnce);
+    let capacities = disks.each_ref().map(|disk| disk.blocks());
+    let files = place(&[file; 400], 0..400, &capacities, &mut allocator).unwrap();
+    let load = FileLoad { blocks: file.blocks, request: Blocks::new(8), rate: 0.25 };
+    let loads = [load; 400];
+    let experiment = FilesExperiment {
+        disks: &disks,
+        map: &files.map,
+        arrivals: Arrivals::Poisson { loads: &loads, read_share, requests: 6000 },
+        policy: PolicySpec::Fcfs,
+        warm_up: 0.0,
+        seed: 1,
+    };
+    let moves = [(ExtentId(0), 1)];
+    let mut all = Vec::new();
+    let mut see = |done: &Completion| all.push((done.request.tag, done.end));
+    let mover = MoverSpec { piece: Blocks::new(128), rate: None };
+    let end = match by {
+        MoveBy::Nothing => {
+            simulate(&experiment, &mut see).unwrap();
+            None
+        }
+        MoveBy::Commands => {
+            simulate_moved(&experiment, &moves, mover, &mut see).unwrap().1.ends.first().copied()
+        }
+        MoveBy::Gaps => {
+            simulate_moved_in_gaps(&experiment, &moves, &mut see).unwrap().1.ends.first().copied()
+        }
+    };
+    assert!(files.map.placement().borrow().faults().is_empty());
+    (all, end, f64::from(disk(&files, 0)))
+}
+
+#[test]
+fn a_move_in_gaps_changes_no_completion_before_its_end_and_one_by_commands_does() {
+    for read_share in [1.0, 0.6] {
+        let (without, ..) = moved(&MoveBy::Nothing, read_share);
+        let (gaps, end, on) = moved(&MoveBy::Gaps, read_share);
+        let end = end.expect("6000 requests leave enough gaps");
+        assert_eq!(on, 1.0);
+        let before = |all: &[(u64, SimTime)]| -> Vec<(u64, SimTime)> {
+            all.iter().copied().filter(|(_, at)| *at < end).collect()
+        };
+        assert!(before(&without).len() > 100, "{end}");
+        assert_eq!(before(&gaps), before(&without));
+        let (commands, ended, on) = moved(&MoveBy::Commands, read_share);
+        assert_eq!(on, 1.0);
+        assert!(ended.unwrap() < end);
+        assert_ne!(before(&commands), before(&without));
+    }
 }

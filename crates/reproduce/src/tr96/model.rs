@@ -61,8 +61,8 @@ fn unit_row(
     Ok(row.noted(format!("{unit_kb} KB; best by trial {} KB, paper {paper_kb} KB", best.0)))
 }
 
-/// Sizes of requests in KB.
-const SIZES_KB: [u64; 6] = [1, 4, 32, 260, 1024, 4096];
+/// Sizes of requests in KB: every width cuts them into whole KB.
+const SIZES_KB: [u64; 6] = [1, 4, 32, 256, 1024, 4096];
 
 /// Disks that a file lies on.
 const WIDTHS: [u32; 6] = [1, 2, 4, 8, 16, 32];

@@ -17,7 +17,7 @@ use freewheel_model::array::cooling::{
     MoverState, Part, Progress, Route, Span, Worth,
 };
 use freewheel_model::array::heat::{DiskHeats, HeatAmount, HeatSpec, HeatTable};
-use freewheel_model::array::placement::ExtentId;
+use freewheel_model::array::placement::{ExtentId, Placement};
 use freewheel_units::{Blocks, Op, SimDuration, SimTime};
 
 use crate::file_map::FileMap;
@@ -56,6 +56,14 @@ pub struct CoolingWork {
     pub held: u64,
 }
 
+/// Who says what moves next.
+pub(super) enum Choice {
+    /// The daemon, by heat.
+    Daemon(Cooling),
+    /// A list, each extent to a disk. One to a disk without room is left out.
+    List(VecDeque<(ExtentId, u32)>),
+}
+
 /// How long clients' writes were held, by tag.
 pub(super) type HeldTimes = Rc<RefCell<BTreeMap<u64, SimDuration>>>;
 
@@ -74,9 +82,7 @@ struct Outstanding {
 pub(super) struct CooledRequests<'a, S> {
     clients: S,
     map: &'a FileMap,
-    cooling: Cooling,
-    heats: DiskHeats,
-    daemon: CoolingDaemon,
+    chooser: Chooser,
     mover: Mover,
     /// The client's request that arrives next.
     upcoming: Option<(SimTime, Request)>,
@@ -95,6 +101,19 @@ pub(super) struct CooledRequests<'a, S> {
     work: CoolingWork,
 }
 
+/// The state of a [`Choice`].
+enum Chooser {
+    Daemon(Box<Daemon>),
+    List(VecDeque<(ExtentId, u32)>),
+}
+
+/// The daemon with the heats that it looks at.
+struct Daemon {
+    cooling: Cooling,
+    heats: DiskHeats,
+    daemon: CoolingDaemon,
+}
+
 #[derive(Debug, Clone, Copy)]
 enum Awaited {
     /// The end of clients' writes to these blocks of the extent that moves.
@@ -104,14 +123,20 @@ enum Awaited {
 }
 
 impl<'a, S: Source> CooledRequests<'a, S> {
-    pub(super) fn new(clients: S, map: &'a FileMap, cooling: Cooling) -> Self {
+    pub(super) fn new(clients: S, map: &'a FileMap, choice: Choice, mover: MoverSpec) -> Self {
+        let chooser = match choice {
+            Choice::Daemon(cooling) => {
+                let heats = DiskHeats::new(HeatTable::new(cooling.heat), map.disks());
+                let daemon = CoolingDaemon::new(cooling.daemon);
+                Chooser::Daemon(Box::new(Daemon { cooling, heats, daemon }))
+            }
+            Choice::List(moves) => Chooser::List(moves),
+        };
         Self {
             clients,
             map,
-            cooling,
-            heats: DiskHeats::new(HeatTable::new(cooling.heat), map.disks()),
-            daemon: CoolingDaemon::new(cooling.daemon),
-            mover: Mover::new(cooling.mover),
+            chooser,
+            mover: Mover::new(mover),
             upcoming: None,
             held: Vec::new(),
             held_times: HeldTimes::default(),
@@ -130,11 +155,17 @@ impl<'a, S: Source> CooledRequests<'a, S> {
     }
 
     pub(super) fn work(self) -> CoolingWork {
-        CoolingWork { counts: self.daemon.counts().clone(), ..self.work }
+        let counts = match &self.chooser {
+            Chooser::Daemon(daemon) => daemon.daemon.counts().clone(),
+            Chooser::List(_) => CoolingCounts::default(),
+        };
+        CoolingWork { counts, ..self.work }
     }
 
     fn heat_up(&mut self, request: &Request) {
-        let Self { map, heats, cooling, now, .. } = self;
+        let Self { map, chooser, now, .. } = self;
+        let Chooser::Daemon(daemon) = chooser else { return };
+        let Daemon { cooling, heats, .. } = &mut **daemon;
         let placement = map.placement().borrow();
         map.for_each_extent(request.start, request.blocks, |extent, _, blocks| {
             let amount = cooling.amount.of_access(Blocks::new(blocks));
@@ -142,24 +173,29 @@ impl<'a, S: Source> CooledRequests<'a, S> {
         });
     }
 
-    /// Lets the daemon look, if it is time and no move is under way.
+    /// Begins the next move, if there is one and none is under way.
     fn step(&mut self) {
-        if !self.arrived.is_multiple_of(self.cooling.step_requests) {
-            return;
-        }
         let mut placement = self.map.placement().borrow_mut();
-        self.heats.age(&placement, self.now);
-        if self.mover.current().is_some() {
-            return;
+        let wanted = match &mut self.chooser {
+            Chooser::Daemon(daemon) => {
+                if !self.arrived.is_multiple_of(daemon.cooling.step_requests) {
+                    return;
+                }
+                daemon.heats.age(&placement, self.now);
+                if self.mover.current().is_some() {
+                    return;
+                }
+                daemon.next(&placement, &self.at_disks)
+            }
+            Chooser::List(_) if self.mover.current().is_some() => return,
+            Chooser::List(moves) => moves.pop_front(),
+        };
+        let Some((extent, disk)) = wanted else { return };
+        // A disk of a list may have no room; the daemon chooses one with room.
+        if self.mover.start(&mut placement, extent, disk).is_ok() {
+            let to = self.mover.current().expect("it has just begun").to;
+            self.map.set_second(Some((extent, to)));
         }
-        // Of the requests at a disk one is being served and the others wait.
-        let queues: Vec<u32> = self.at_disks.iter().map(|count| count.saturating_sub(1)).collect();
-        let view = CoolingView { placement: &placement, heats: &self.heats, queues: &queues };
-        let Ok(wanted) = self.daemon.step(&view, &Worth::TargetStaysCooler) else { return };
-        let started = self.mover.start(&mut placement, wanted.extent, wanted.to);
-        started.expect("the daemon chooses a disk with room");
-        let to = self.mover.current().expect("it has just begun").to;
-        self.map.set_second(Some((wanted.extent, to)));
     }
 
     /// Does what the mover wants, up to the next action that takes time.
@@ -210,7 +246,9 @@ impl<'a, S: Source> CooledRequests<'a, S> {
         let mut placement = self.map.placement().borrow_mut();
         match self.mover.done(&mut placement) {
             Progress::Relocated(moved) => {
-                self.heats.moved(moved.extent, moved.from.disk, moved.to.disk);
+                if let Chooser::Daemon(daemon) = &mut self.chooser {
+                    daemon.heats.moved(moved.extent, moved.from.disk, moved.to.disk);
+                }
                 self.map.set_second(None);
                 for request in self.outstanding.values_mut() {
                     request.is_at_old_place = true;
@@ -279,7 +317,7 @@ impl<'a, S: Source> CooledRequests<'a, S> {
                 writes.push((extent, Span { first, blocks }));
             });
         }
-        if self.cooling.daemon.queue_veto {
+        if self.chooser.looks_at_queues() {
             let disks = &mut known.disks;
             self.map.for_each_piece(request.start, request.blocks, |piece| disks.push(piece.arm));
             disks.iter().for_each(|&disk| self.at_disks[disk as usize] += 1);
@@ -289,6 +327,23 @@ impl<'a, S: Source> CooledRequests<'a, S> {
         }
         self.outstanding.insert(request.tag, known);
         request
+    }
+}
+
+impl Chooser {
+    fn looks_at_queues(&self) -> bool {
+        matches!(self, Self::Daemon(daemon) if daemon.cooling.daemon.queue_veto)
+    }
+}
+
+impl Daemon {
+    /// The move that a step wants, given the requests under way at each disk.
+    fn next(&mut self, placement: &Placement, at_disks: &[u32]) -> Option<(ExtentId, u32)> {
+        // Of the requests at a disk one is being served and the others wait.
+        let queues: Vec<u32> = at_disks.iter().map(|count| count.saturating_sub(1)).collect();
+        let view = CoolingView { placement, heats: &self.heats, queues: &queues };
+        let wanted = self.daemon.step(&view, &Worth::TargetStaysCooler).ok()?;
+        Some((wanted.extent, wanted.to))
     }
 }
 
@@ -357,7 +412,7 @@ mod tests {
 
     use freewheel_model::array::cooling::CoolingUnit;
     use freewheel_model::array::heat::History;
-    use freewheel_model::array::placement::{Extent, FileId, Place, Placement};
+    use freewheel_model::array::placement::{Extent, FileId, Place};
     use freewheel_units::{Lbn, Prng};
 
     use super::*;
@@ -453,7 +508,8 @@ mod tests {
             let (map, requests) = (map(), random_requests(prng));
             let cooling = cooling(prng);
             let clients = TracedRequests::new(&map, &requests, 1.0);
-            let mut source = CooledRequests::new(clients, &map, cooling);
+            let mut source =
+                CooledRequests::new(clients, &map, Choice::Daemon(cooling), cooling.mover);
             let (mut contents, mut written) = (Contents::new(), BTreeMap::new());
             let mut under_way: Vec<UnderWay> = Vec::new();
             let (mut now, mut copied) = (SimTime::ZERO, Vec::new());

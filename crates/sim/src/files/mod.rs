@@ -6,19 +6,22 @@
 //! redundancy, directories.
 //!
 //! [`place`] allocates files, [`simulate`] runs requests to them, and [`simulate_cooled`] moves extents
-//! meanwhile.
+//! meanwhile. [`simulate_moved_in_gaps`] moves them at no cost to clients.
 
 mod array;
 mod cooling;
+mod gap_moves;
 mod requests;
 mod simulation;
 mod traced;
 
 pub use array::{FileOnDisks, Files, PlaceError, place};
 pub use cooling::{Cooling, CoolingWork};
+pub use gap_moves::GapWork;
 pub use requests::{FileLoad, FileRequests};
 pub use simulation::{
-    Arrivals, DiskUse, FilesExperiment, FilesResult, simulate, simulate_cooled, unsynchronised,
+    Arrivals, DiskUse, FilesExperiment, FilesResult, simulate, simulate_cooled, simulate_moved,
+    simulate_moved_in_gaps, unsynchronised,
 };
 pub use traced::FileRequest;
 

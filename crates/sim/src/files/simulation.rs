@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use freewheel_freeblock::Planner;
+use freewheel_model::array::cooling::MoverSpec;
+use freewheel_model::array::placement::ExtentId;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::drive::{BuildDriveError, Drive};
 use freewheel_model::sched::{ParsePolicyError, PolicySpec};
@@ -9,7 +12,8 @@ use freewheel_model::stats::{Distribution, Summary};
 use freewheel_units::{SimDuration, SimTime};
 use serde::Serialize;
 
-use super::cooling::{COPY, CooledRequests, Cooling, CoolingWork, HeldTimes};
+use super::cooling::{COPY, Choice, CooledRequests, Cooling, CoolingWork, HeldTimes};
+use super::gap_moves::{ArmMover, GapMovedRequests, GapMover, GapWork};
 use super::requests::{FileLoad, FileRequests};
 use super::traced::{FileRequest, TracedRequests};
 use crate::arm_executor::{ArmExecutor, SeekErrors};
@@ -134,20 +138,79 @@ pub fn simulate_cooled(
     cooling: Cooling,
     observer: &mut dyn FnMut(&Completion),
 ) -> Result<(FilesResult, CoolingWork), ConfigError> {
+    moved(experiment, Choice::Daemon(cooling), cooling.mover, observer)
+}
+
+/// Runs all requests while extents move to other disks, one after the other, by reads and writes among
+/// those of clients. The experiment's map has the last places afterwards.
+pub fn simulate_moved(
+    experiment: &FilesExperiment<'_>,
+    moves: &[(ExtentId, u32)],
+    mover: MoverSpec,
+    observer: &mut dyn FnMut(&Completion),
+) -> Result<(FilesResult, CoolingWork), ConfigError> {
+    moved(experiment, Choice::List(moves.iter().copied().collect()), mover, observer)
+}
+
+fn moved(
+    experiment: &FilesExperiment<'_>,
+    choice: Choice,
+    mover: MoverSpec,
+    observer: &mut dyn FnMut(&Completion),
+) -> Result<(FilesResult, CoolingWork), ConfigError> {
     let FilesExperiment { map, seed, .. } = *experiment;
     match experiment.arrivals {
         Arrivals::Poisson { loads, read_share, requests } => {
             let clients = FileRequests::new(map, loads, read_share, requests, seed);
-            cooled(experiment, CooledRequests::new(clients, map, cooling), observer)
+            let source = CooledRequests::new(clients, map, choice, mover);
+            with_moves(experiment, source, observer)
         }
         Arrivals::Traced { requests, speedup } => {
             let clients = TracedRequests::new(map, requests, speedup);
-            cooled(experiment, CooledRequests::new(clients, map, cooling), observer)
+            let source = CooledRequests::new(clients, map, choice, mover);
+            with_moves(experiment, source, observer)
         }
     }
 }
 
-fn cooled<S: Source>(
+/// Runs all requests while extents move to other disks in rotational gaps, one after the other. The
+/// experiment's map has the last places afterwards. A move that requests leave too few gaps for is not
+/// complete at the end.
+pub fn simulate_moved_in_gaps(
+    experiment: &FilesExperiment<'_>,
+    moves: &[(ExtentId, u32)],
+    observer: &mut dyn FnMut(&Completion),
+) -> Result<(FilesResult, GapWork), ConfigError> {
+    let FilesExperiment { map, seed, .. } = *experiment;
+    match experiment.arrivals {
+        Arrivals::Poisson { loads, read_share, requests } => {
+            let clients = FileRequests::new(map, loads, read_share, requests, seed);
+            moved_in_gaps(experiment, clients, moves, observer)
+        }
+        Arrivals::Traced { requests, speedup } => {
+            let clients = TracedRequests::new(map, requests, speedup);
+            moved_in_gaps(experiment, clients, moves, observer)
+        }
+    }
+}
+
+fn moved_in_gaps<S: Source>(
+    experiment: &FilesExperiment<'_>,
+    clients: S,
+    moves: &[(ExtentId, u32)],
+    observer: &mut dyn FnMut(&Completion),
+) -> Result<(FilesResult, GapWork), ConfigError> {
+    let mover = GapMover::shared(experiment.disks);
+    let mut planners = ArmMover::all(&mover);
+    let planners = planners.iter_mut().map(|planner| Some(planner as &mut dyn Planner));
+    let mut source = GapMovedRequests::new(clients, experiment.map, mover, moves);
+    let arms = arms(experiment, planners)?;
+    let held = HeldTimes::default();
+    let result = simulate_on(experiment, arms, &mut source, &held, observer)?;
+    Ok((result, source.work()))
+}
+
+fn with_moves<S: Source>(
     experiment: &FilesExperiment<'_>,
     mut source: CooledRequests<'_, S>,
     observer: &mut dyn FnMut(&Completion),
@@ -165,7 +228,18 @@ fn simulate_source<S: Source>(
     held: &HeldTimes,
     observer: &mut dyn FnMut(&Completion),
 ) -> Result<FilesResult, ConfigError> {
-    let mut arms = arms(experiment)?;
+    let arms = arms(experiment, std::iter::repeat_with(|| None))?;
+    simulate_on(experiment, arms, source, held, observer)
+}
+
+/// The same on these arms.
+fn simulate_on<S: Source>(
+    experiment: &FilesExperiment<'_>,
+    mut arms: Vec<Arm<Mechanics<'_>>>,
+    source: &mut S,
+    held: &HeldTimes,
+    observer: &mut dyn FnMut(&Completion),
+) -> Result<FilesResult, ConfigError> {
     let warm_up = (experiment.arrivals.count() as f64 * experiment.warm_up) as u64;
     let mut responses = Distribution::default();
     let mut observe = |done: &Completion| {
@@ -182,13 +256,22 @@ fn simulate_source<S: Source>(
     Ok(FilesResult { response: responses.summary(), ..result(tally, &arms) })
 }
 
-fn arms<'p>(experiment: &FilesExperiment<'_>) -> Result<Vec<Arm<Mechanics<'p>>>, ParsePolicyError> {
-    let arm = |(number, drive): (usize, &Arc<Drive>)| {
+/// One arm a disk; each may have a planner for its gaps.
+fn arms<'p>(
+    experiment: &FilesExperiment<'_>,
+    planners: impl Iterator<Item = Option<&'p mut dyn Planner>>,
+) -> Result<Vec<Arm<Mechanics<'p>>>, ParsePolicyError> {
+    let arm = |((number, drive), planner): ((usize, &Arc<Drive>), Option<&'p mut dyn Planner>)| {
         let errors = SeekErrors::new(drive, experiment.seed, number as u32);
-        let device = Mechanics::new(drive, ArmExecutor::new(errors));
+        let executor = ArmExecutor::new(errors);
+        let executor = match planner {
+            Some(planner) => executor.with_planner(planner),
+            None => executor,
+        };
+        let device = Mechanics::new(drive, executor);
         Ok(Arm { drive: Arc::clone(drive), policy: experiment.policy.build()?, device })
     };
-    experiment.disks.iter().enumerate().map(arm).collect()
+    experiment.disks.iter().enumerate().zip(planners).map(arm).collect()
 }
 
 fn result<D: Device>(tally: Tally, arms: &[Arm<D>]) -> FilesResult {

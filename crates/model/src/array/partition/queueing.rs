@@ -19,8 +19,8 @@ pub enum ForkJoin {
     /// to 1.67 at P = 4, and overestimates everywhere above.
     #[default]
     Paper,
-    /// The exact mean maximum of P normals instead of the two branches of (25), and only the part of the
-    /// wait's variance that the subrequests of one request do not share.
+    /// Mean maxima of P normal or exponential times instead of the two branches of (25), and only the part
+    /// of the wait's variance that the subrequests of one request do not share.
     SharedWaits,
 }
 
@@ -72,11 +72,22 @@ impl DiskQueue {
             ForkJoin::Paper => self.response_variance().sqrt() * paper_deviations(p),
             ForkJoin::SharedWaits => {
                 let apart = 1.0 - self.shared_wait(p, f64::from(disks));
-                let variance = self.service.variance() + apart * self.wait_variance();
-                variance.sqrt() * normal_maximum(parallelism)
+                let (served, waited) =
+                    (normal_maximum(parallelism), self.wait_maximum(parallelism));
+                let service = served * served * self.service.variance();
+                (service + waited * waited * apart * self.wait_variance()).sqrt()
             }
         };
         self.response_s() + longer_s
+    }
+
+    /// Mean of the longest of `count` waits, in standard deviations above the mean. Waits of a busy disk
+    /// have an exponential tail: the mean maximum of exponential times is the harmonic number. Those of
+    /// an idle one hang on few requests, and vary like service times.
+    fn wait_maximum(&self, count: u32) -> f64 {
+        let exponential: f64 = (2..=count).map(|number| 1.0 / f64::from(number)).sum();
+        let normal = normal_maximum(count);
+        normal + self.utilisation() * (exponential - normal)
     }
 
     /// Correlation between the waits on two disks of one request. With P of D disks a request, a second
