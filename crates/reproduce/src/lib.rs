@@ -4,6 +4,7 @@
 
 mod beyond_ends;
 mod beyond_margins;
+mod beyond_migration;
 mod beyond_scrub;
 mod beyond_tasks;
 mod beyond_uses;
@@ -223,6 +224,12 @@ pub const CLAIMS: &[Claim] = &[
         run: beyond_scrub::large,
     },
     Claim {
+        id: "beyond.migration",
+        title: "Moving files between disks in rotational gaps",
+        setting: "four Atlas 10K, FCFS, 210 requests a second of 8 KB, 90 of them to the first disk; 30 of its files of 4 MiB move to the others",
+        run: beyond_migration::migration,
+    },
+    Claim {
         id: "beyond.ends",
         title: "When a background task ends, as predicted after 300 requests of the foreground",
         setting: "random 8 KB, FCFS but where the row says otherwise, blocks of the usual size; Atlas 10K, whole rounds",
@@ -357,7 +364,7 @@ pub const CLAIMS: &[Claim] = &[
     Claim {
         id: "tr96.model",
         title: "The analytic model: stripe units, and responses against simulation",
-        setting: "32 disks of 539 MB, half full; whole files of classes A and B; grids of 4 KB to 4 MB on 1 to 32 disks at 5 to 80 % load",
+        setting: "32 disks of 539 MB, half full; whole files of classes A and B; grids of 1 KB to 4 MB on 1 to 32 disks at 5 to 90 % load",
         run: tr96::model,
     },
     Claim {

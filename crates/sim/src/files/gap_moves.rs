@@ -11,8 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use freewheel_freeblock::tasks::Until;
-use freewheel_freeblock::tasks::{BlockSelection, CADENCE, Event, Extent, TaskId, TaskSpec, Tasks};
+use freewheel_freeblock::tasks::{CADENCE, Event, Extent, TaskId, TaskSpec, Tasks, Until};
 use freewheel_freeblock::{
     Foreground, ForegroundEvent, ForegroundObserver, FreeRun, GapUse, Opportunity, Options, Planner,
 };
@@ -23,8 +22,9 @@ use freewheel_units::{Blocks, Op, SimTime};
 use crate::file_map::FileMap;
 use crate::source::{Request, Source, SourceError};
 
-/// Largest block that is read and written at once: 64 KiB.
-const BLOCK_SIZE_MAX: u64 = 128;
+/// Blocks of 512 bytes that are read and written at once: 4 KiB, as gaps near a few files are short. One
+/// for extents that are no multiple of that.
+const SIZES: [u64; 2] = [8, 1];
 
 /// What moves in gaps did.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -35,22 +35,26 @@ pub struct GapWork {
     pub blocks: Blocks,
 }
 
-/// The move under way and the tasks of all arms.
+/// Moves under way, all at once, and the tasks of all arms. Many wanted blocks fill more gaps than few.
 pub(super) struct GapMover {
     tasks: Vec<Tasks>,
-    current: Option<Current>,
-    /// Set when the copy is complete; the source of requests makes it the valid place.
-    complete_at: Option<SimTime>,
+    /// By arm, operation, and blocks at once.
+    ids: BTreeMap<(usize, bool, u64), TaskId>,
+    moves: Vec<GapMove>,
+    /// Moves by disk and first block of their old places.
+    sources: BTreeMap<(u32, u64), usize>,
+    /// The same by their new places.
+    targets: BTreeMap<(u32, u64), usize>,
+    /// Moves whose copy is complete, and when it was. The source of requests makes it the valid place.
+    complete: BTreeMap<usize, SimTime>,
 }
 
-/// A move under way; its blocks are counted in blocks of the tasks.
-struct Current {
+/// A move; its blocks are counted in blocks of the tasks.
+struct GapMove {
     from: Place,
     to: Place,
     blocks: u64,
     size: u64,
-    reads: TaskId,
-    writes: TaskId,
     /// Blocks whose newest data are not in memory.
     unread: BTreeSet<u64>,
     /// Blocks whose newest data are not on the target.
@@ -69,95 +73,135 @@ fn locked(mover: &SharedMover) -> MutexGuard<'_, GapMover> {
 impl GapMover {
     pub(super) fn shared(drives: &[Arc<Drive>]) -> SharedMover {
         let tasks = |drive| Tasks::new(drive, Options::default(), CADENCE);
-        let tasks = drives.iter().map(tasks).collect();
-        Arc::new(Mutex::new(Self { tasks, current: None, complete_at: None }))
+        Arc::new(Mutex::new(Self {
+            tasks: drives.iter().map(tasks).collect(),
+            ids: BTreeMap::new(),
+            moves: Vec::new(),
+            sources: BTreeMap::new(),
+            targets: BTreeMap::new(),
+            complete: BTreeMap::new(),
+        }))
     }
 
-    /// Begins to copy `blocks` blocks.
+    /// Begins to copy `blocks` blocks. Moves have numbers in their order.
     fn begin(&mut self, now: SimTime, from: Place, to: Place, blocks: u64) {
-        // The largest power of two that leaves no rest.
-        let size = BLOCK_SIZE_MAX.min(1 << blocks.trailing_zeros());
-        let whole = Extent { start: from.start, blocks: Blocks::new(blocks) };
-        let spec = |op, extents| TaskSpec {
-            until: Until::Standing,
-            ..TaskSpec::new(op, size as u32, extents)
-        };
-        let reads = self.tasks[from.disk as usize].register(now, spec(Op::Read, vec![whole]));
-        let writes = self.tasks[to.disk as usize].register(now, spec(Op::Write, Vec::new()));
-        self.current = Some(Current {
+        let size = SIZES.into_iter().find(|size| blocks.is_multiple_of(*size)).unwrap_or(1);
+        let number = self.moves.len();
+        self.sources.insert((from.disk, from.start.get()), number);
+        self.targets.insert((to.disk, to.start.get()), number);
+        self.moves.push(GapMove {
             from,
             to,
             blocks,
             size,
-            reads: reads.expect("blocks of the disk"),
-            writes: writes.expect("a task without blocks yet"),
             unread: (0..blocks / size).collect(),
             missing: (0..blocks / size).collect(),
             overwritten: BTreeMap::new(),
         });
+        let whole = Extent { start: from.start, blocks: Blocks::new(blocks) };
+        self.want(now, from.disk as usize, Op::Read, size, &[whole]);
     }
 
-    /// Events of an arm's tasks, and those that follow from them on the other arm.
+    /// Adds extents to what an arm is to read or write.
+    fn want(&mut self, now: SimTime, arm: usize, op: Op, size: u64, extents: &[Extent]) {
+        let tasks = &mut self.tasks[arm];
+        let id = *self.ids.entry((arm, op == Op::Write, size)).or_insert_with(|| {
+            // What clients read or write in passing counts for reads: it is the same data.
+            let spec =
+                TaskSpec { until: Until::Standing, ..TaskSpec::new(op, size as u32, Vec::new()) };
+            tasks.register(now, spec).expect("four tasks an arm fit")
+        });
+        tasks.extend(now, id, extents).expect("blocks of the disk");
+    }
+
+    /// Moves whose old places, or new ones, have blocks of an extent of a disk.
+    fn touched(places: &BTreeMap<(u32, u64), usize>, disk: u32, extent: &Extent) -> Vec<usize> {
+        let (from, to) = (extent.start.get(), extent.start.get() + extent.blocks.get());
+        let before = places.range((disk, 0)..(disk, from)).next_back();
+        let within = places.range((disk, from)..(disk, to));
+        before.into_iter().chain(within).map(|(_, number)| *number).collect()
+    }
+
+    /// Events of an arm's tasks, and those that follow from them on other arms.
     fn take_events(&mut self, arm: usize) {
         let mut arms = VecDeque::from([arm]);
         while let Some(arm) = arms.pop_front() {
             let events: Vec<Event> = self.tasks[arm].events().collect();
             for event in events {
                 let Event::Delivered { task, extent, at, .. } = event else { continue };
-                let Some(current) = &mut self.current else { continue };
-                let is_source = arm == current.from.disk as usize && task == current.reads;
-                if is_source {
-                    let target = current.to.disk as usize;
-                    let wanted = current.read(&extent);
-                    let writes = current.writes;
-                    let extended = self.tasks[target].extend(at, writes, &wanted);
-                    extended.expect("blocks of the disk");
-                    arms.push_back(target);
-                } else if arm == current.to.disk as usize && task == current.writes {
-                    current.written(&extent);
-                    if current.missing.is_empty() {
-                        self.complete_at = Some(at);
-                    }
+                let is_write =
+                    self.ids.iter().any(|(key, id)| key.0 == arm && key.1 && *id == task);
+                if is_write {
+                    self.written(arm as u32, &extent, at);
+                } else {
+                    arms.extend(self.read(arm as u32, &extent, at));
                 }
+            }
+        }
+    }
+
+    /// Blocks were read. Returns the arms that are to write them.
+    fn read(&mut self, disk: u32, extent: &Extent, at: SimTime) -> Vec<usize> {
+        let mut arms = Vec::new();
+        for number in Self::touched(&self.sources, disk, extent) {
+            let of = &mut self.moves[number];
+            let wanted = of.read(extent);
+            let (target, size) = (of.to.disk as usize, of.size);
+            if !wanted.is_empty() {
+                self.want(at, target, Op::Write, size, &wanted);
+                arms.push(target);
+            }
+        }
+        arms
+    }
+
+    fn written(&mut self, disk: u32, extent: &Extent, at: SimTime) {
+        for number in Self::touched(&self.targets, disk, extent) {
+            let of = &mut self.moves[number];
+            of.written(extent);
+            if of.missing.is_empty() {
+                self.complete.entry(number).or_insert(at);
             }
         }
     }
 
     /// A client's write has arrived at an arm, or is done there.
     fn client_writes(&mut self, arm: usize, request: &Foreground, done: Option<SimTime>) {
-        let Some(current) = &mut self.current else { return };
-        if request.op != Op::Write || arm != current.from.disk as usize {
+        if request.op != Op::Write {
             return;
         }
-        match done {
-            None => current.overwrites(request),
-            Some(at) => {
-                let again = current.overwritten(request.sequence);
-                let reads = current.reads;
-                let extended = self.tasks[arm].extend(at, reads, &again);
-                extended.expect("blocks of the disk");
+        let blocks = Blocks::new(u64::from(request.blocks));
+        let extent = Extent { start: request.start, blocks };
+        for number in Self::touched(&self.sources, arm as u32, &extent) {
+            let of = &mut self.moves[number];
+            match done {
+                None => of.overwrites(request.sequence, &extent),
+                Some(at) => {
+                    let (again, size) = (of.overwritten(request.sequence), of.size);
+                    self.want(at, arm, Op::Read, size, &again);
+                }
             }
-        }
-        // What was complete and has not been made valid yet is not complete any more.
-        if self.current.as_ref().is_some_and(|current| !current.missing.is_empty()) {
-            self.complete_at = None;
+            // What was complete and has not been made valid yet is not complete any more.
+            if !self.moves[number].missing.is_empty() {
+                self.complete.remove(&number);
+            }
         }
     }
 
-    /// The copy is the valid place: its tasks end.
-    fn end(&mut self, now: SimTime) -> u64 {
-        let current = self.current.take().expect("a copy that is complete");
-        for (disk, task) in [(current.from.disk, current.reads), (current.to.disk, current.writes)]
-        {
-            let aborted = self.tasks[disk as usize].abort(now, task, BlockSelection::All);
-            aborted.expect("a task that has not ended");
-        }
-        self.complete_at = None;
-        current.blocks
+    /// Takes the moves that are complete, with the blocks of each. Their old places are watched no more.
+    fn take_complete(&mut self) -> Vec<(usize, SimTime, u64)> {
+        let complete = std::mem::take(&mut self.complete);
+        let end = |(number, at): (usize, SimTime)| {
+            let GapMove { from, to, blocks, .. } = self.moves[number];
+            self.sources.remove(&(from.disk, from.start.get()));
+            self.targets.remove(&(to.disk, to.start.get()));
+            (number, at, blocks)
+        };
+        complete.into_iter().map(end).collect()
     }
 }
 
-impl Current {
+impl GapMove {
     /// Blocks of the tasks that an extent of a place covers.
     fn numbers(&self, place: Place, extent: &Extent) -> impl Iterator<Item = u64> + use<> {
         let first = extent.start.get().saturating_sub(place.start.get());
@@ -190,18 +234,12 @@ impl Current {
         }
     }
 
-    fn overwrites(&mut self, request: &Foreground) {
-        let extent =
-            Extent { start: request.start, blocks: Blocks::new(u64::from(request.blocks)) };
-        let begin = self.from.start.get();
-        let is_here = extent.start.get() < begin + self.blocks
-            && extent.start.get() + extent.blocks.get() > begin;
-        if is_here {
-            let numbers: Vec<u64> = self.numbers(self.from, &extent).collect();
-            self.unread.extend(&numbers);
-            self.missing.extend(&numbers);
-            self.overwritten.insert(request.sequence, numbers);
-        }
+    /// A client's write to some blocks has arrived.
+    fn overwrites(&mut self, sequence: u64, extent: &Extent) {
+        let numbers: Vec<u64> = self.numbers(self.from, extent).collect();
+        self.unread.extend(&numbers);
+        self.missing.extend(&numbers);
+        self.overwritten.insert(sequence, numbers);
     }
 
     /// A client's write is done: its blocks are wanted again.
@@ -264,48 +302,47 @@ pub(super) struct GapMovedRequests<'a, S> {
     clients: S,
     map: &'a FileMap,
     mover: SharedMover,
-    moves: VecDeque<(ExtentId, u32)>,
-    current: Option<(ExtentId, Place)>,
+    /// Moves that have not begun.
+    waiting: Vec<(ExtentId, u32)>,
+    /// Those that have, by their number.
+    begun: Vec<(ExtentId, Place)>,
     now: SimTime,
     work: GapWork,
 }
 
 impl<'a, S: Source> GapMovedRequests<'a, S> {
-    /// `moves` in their order, each to a disk. One to a disk without room is left out.
+    /// All of `moves` at once, each to a disk. One to a disk without room is left out.
     pub(super) fn new(
         clients: S,
         map: &'a FileMap,
         mover: SharedMover,
         moves: &[(ExtentId, u32)],
     ) -> Self {
-        let moves = moves.iter().copied().collect();
-        let work = GapWork::default();
-        Self { clients, map, mover, moves, current: None, now: SimTime::ZERO, work }
+        let (waiting, work) = (moves.to_vec(), GapWork::default());
+        Self { clients, map, mover, waiting, begun: Vec::new(), now: SimTime::ZERO, work }
     }
 
     pub(super) fn work(self) -> GapWork {
         self.work
     }
 
-    /// Makes a complete copy the valid place, and begins the next move. The old place stays reserved to
-    /// the end of the run, as requests may be on their way there.
+    /// Begins moves, and makes complete copies the valid places. Old places stay reserved to the end of
+    /// the run, as requests may be on their way there.
     fn go_on(&mut self) {
         let mut mover = locked(&self.mover);
         let mut placement = self.map.placement().borrow_mut();
-        if let Some(at) = mover.complete_at {
-            let (extent, to) = self.current.take().expect("a move is complete");
-            self.now = self.now.max(at);
-            self.work.blocks += Blocks::new(mover.end(self.now));
-            self.work.ends.push(self.now);
-            placement.relocate(extent, to);
-        }
-        while self.current.is_none() {
-            let Some((extent, disk)) = self.moves.pop_front() else { return };
+        for (extent, disk) in self.waiting.drain(..) {
             let known = *placement.extent(extent);
             if let Some(to) = placement.reserve(disk, known.blocks) {
                 mover.begin(self.now, known.place, to, known.blocks.get());
-                self.current = Some((extent, to));
+                self.begun.push((extent, to));
             }
+        }
+        for (number, at, blocks) in mover.take_complete() {
+            let (extent, to) = self.begun[number];
+            placement.relocate(extent, to);
+            self.work.blocks += Blocks::new(blocks);
+            self.work.ends.push(self.now.max(at));
         }
     }
 }

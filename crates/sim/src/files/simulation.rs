@@ -173,8 +173,8 @@ fn moved(
     }
 }
 
-/// Runs all requests while extents move to other disks in rotational gaps, one after the other. The
-/// experiment's map has the last places afterwards. A move that requests leave too few gaps for is not
+/// Runs all requests while extents move to other disks in rotational gaps, all at once. The experiment's map
+/// has the last places afterwards. A move that requests leave too few gaps for is not
 /// complete at the end.
 pub fn simulate_moved_in_gaps(
     experiment: &FilesExperiment<'_>,
