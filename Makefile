@@ -2,7 +2,7 @@
 CARGO ?= cargo
 FREEWHEEL = $(CARGO) run --quiet --package freewheel-cli --
 
-.PHONY: demo test test-clients test-vm test-kills lint bench bench-scale bench-freeblock bench-long bench-nbd bench-hostile reproduce install schemas picture clean
+.PHONY: demo test test-clients test-vm test-kills lint bench bench-scale bench-freeblock bench-files bench-long bench-nbd bench-hostile reproduce install schemas picture clean
 
 ## The main job on a real trace: read out/demo/report.html afterwards.
 demo:
@@ -48,6 +48,10 @@ bench-scale:
 ## pages, as docs/guide/serve.md advises for large drives (glibc; others run without).
 bench-freeblock:
 	GLIBC_TUNABLES=glibc.malloc.hugetlb=1 $(CARGO) run --release --quiet --package freewheel-bench -- --freeblock
+
+## Files on many disks: requests a second, the time of a plan, memory: half a minute.
+bench-files:
+	$(CARGO) run --release --quiet --package freewheel-bench -- --files
 
 ## Shows that memory does not grow with the length of a run: 100,000,000 requests, generated and traced.
 bench-long:

@@ -11,6 +11,8 @@
 //!   length. Each row runs in a separate process, to measure its peak memory.
 //! - `freewheel-bench --freeblock [PART]` shows the cost of a freeblock decision by the wanted blocks,
 //!   in rows whose names contain PART.
+//! - `freewheel-bench --files` shows requests a second to files on 32 disks, the time of a plan for 100
+//!   disks, and the memory of 1000.
 //! - `freewheel-bench --long` shows that memory does not grow with the length of a run: a generated
 //!   workload and a trace of 100,000,000 requests each (the trace takes 2 GB of disk).
 //! - `freewheel-bench --nbd [DEVICE]` compares the NBD server on a disk in memory with `nbdkit memory`,
@@ -22,6 +24,7 @@
 mod cache;
 mod case;
 mod disksim;
+mod files;
 mod freeblock;
 mod long;
 mod nbd;
@@ -35,6 +38,7 @@ const USAGE: &str = "\
 usage: freewheel-bench [FILE]              what runs cost; FILE gets one JSON document a line
        freewheel-bench --scale [FILE]      cost against scale
        freewheel-bench --freeblock [PART]  what a freeblock decision costs, rows with PART in their names
+       freewheel-bench --files             files on many disks: requests a second, memory, time of a plan
        freewheel-bench --long              memory of long runs
        freewheel-bench --nbd [DEVICE]      the NBD server beside nbdkit, and the ways to a file or device
        freewheel-bench --nbd-hostile       what one client notices of 64 hostile connections, likewise";
@@ -47,6 +51,7 @@ fn main() {
         ["--scale"] => scale::run(None),
         ["--scale", file] => scale::run(Some(file)),
         [scale::ONE_ROW, row] => scale::run_row(row),
+        ["--files"] => files::run(),
         ["--long"] => long::run(),
         ["--nbd"] => nbd::run(None),
         ["--nbd", device] => nbd::run(Some(device)),

@@ -107,6 +107,8 @@ const SOURCES: usize = 4;
 /// Files of a source with the most load that are looked at, and files sampled evenly from the others.
 const HOTTEST: usize = 192;
 const SAMPLED: usize = 64;
+/// Targets that are looked at: those of each drive on which load is cheapest.
+const TARGETS: usize = 16;
 
 /// Files on disks, and the load of each disk.
 #[derive(Debug, Clone)]
@@ -361,12 +363,14 @@ impl<'a> Balancer<'a> {
         let least_saved = spec.gain_min * self.compared_response_s() * rate;
         let (mut best, mut refused): (Option<RankedMove>, _) = (None, NoMove::TooLittleGain);
         let net = |wanted: &RankedMove| wanted.saved * spec.horizon_s - wanted.cost.waiting_s;
-        for (file, from) in self.candidates() {
+        let cheapest_first = self.cheapest_first();
+        let targets = self.targets(&cheapest_first);
+        for (file, from) in self.candidates(&cheapest_first) {
             let gone = self.less_present(file, from);
             if gone < least_saved {
                 continue;
             }
-            for to in (0..self.disks.len() as u32).filter(|&to| to != from) {
+            for &to in targets.iter().filter(|&&to| to != from) {
                 if self.files[file].blocks > self.disks[to as usize].blocks {
                     continue;
                 }
@@ -394,18 +398,37 @@ impl<'a> Balancer<'a> {
         best.ok_or(refused)
     }
 
+    /// Disks by the price of load.
+    fn cheapest_first(&self) -> Vec<u32> {
+        let prices: Vec<f64> = self.states.iter().map(price_of_load).collect();
+        let mut disks: Vec<u32> = (0..self.disks.len() as u32).collect();
+        disks.sort_by(|&a, &b| prices[a as usize].total_cmp(&prices[b as usize]));
+        disks
+    }
+
+    /// Disks to which files may move, by number.
+    fn targets(&self, cheapest_first: &[u32]) -> Vec<u32> {
+        let mut of_model = vec![0; self.models.len()];
+        let is_cheap = |disk: &u32| {
+            let count = &mut of_model[self.disks[*disk as usize].model];
+            *count += 1;
+            *count <= TARGETS
+        };
+        let mut targets: Vec<u32> = cheapest_first.iter().copied().filter(is_cheap).collect();
+        targets.sort_unstable();
+        targets
+    }
+
     /// Files that may move, with their disks.
-    fn candidates(&self) -> Vec<(usize, u32)> {
-        let mut sources: Vec<u32> = (0..self.disks.len() as u32).collect();
-        let price = |disk: &u32| price_of_load(&self.states[*disk as usize]);
-        sources.sort_by(|a, b| price(b).total_cmp(&price(a)));
+    fn candidates(&self, cheapest_first: &[u32]) -> Vec<(usize, u32)> {
+        let sources = cheapest_first.iter().rev();
         let of_disk = |&disk: &u32| {
             let files = &self.states[disk as usize].files;
             let (hottest, others) = files.split_at(files.len().min(HOTTEST));
             let sampled = others.iter().step_by(others.len().div_ceil(SAMPLED).max(1));
             hottest.iter().chain(sampled).map(|&file| (file, disk)).collect::<Vec<_>>()
         };
-        sources.iter().take(SOURCES).flat_map(of_disk).collect()
+        sources.take(SOURCES).flat_map(of_disk).collect()
     }
 
     /// What the copy of a file from one disk to another costs.

@@ -25,7 +25,7 @@
 //! # The choice
 //! [`Balancer::next_move`] takes the move with the most saved within a horizon, cost deducted, and goes on
 //! from there. It looks at the disks on which load is dearest, and there at the files with the most load
-//! and at a sample of the others; every disk with room is a target.
+//! and at a sample of the others; the disks of each drive on which load is cheapest are targets.
 //!
 //! ```
 //! use std::sync::Arc;
