@@ -116,8 +116,8 @@ fn plan() {
 fn many_extents() {
     const DISKS: u32 = 1000;
     const EXTENTS: u32 = 10_000_000;
-    let drive = library::drive("exos-x24-24tb").expect("a shipped drive").1;
-    let disks: Vec<Arc<Drive>> = vec![Arc::new(drive); DISKS as usize];
+    let drive = Arc::new(library::drive("exos-x24-24tb").expect("a shipped drive").1);
+    let disks: Vec<Arc<Drive>> = (0..DISKS).map(|_| Arc::clone(&drive)).collect();
     let mut placement = Placement::new(DISKS, disks[0].blocks());
     let blocks = Blocks::new(2048);
     let mut files = Vec::new();

@@ -6,15 +6,16 @@ use freewheel_study::plan::PlanProgressSink;
 use crate::Error;
 
 pub use freewheel_report::{PlaceReport, StripeReport};
-pub use freewheel_study::plan::{PlaceOptions, Snapshot, StripeOptions, StripeSource};
+pub use freewheel_study::plan::{PlaceOptions, PlaceSource, Snapshot, StripeOptions, StripeSource};
 
 /// Works out which files of a JBOD to move so that clients wait less, and simulates their requests before
 /// and after. It moves nothing.
 ///
 /// ```
-/// use freewheel::plans::{PlaceOptions, plan_place};
+/// use freewheel::plans::{PlaceOptions, PlaceSource, plan_place};
 ///
-/// let options = PlaceOptions { requests: 2000, ..PlaceOptions::new("../../examples/jbod.toml") };
+/// let snapshot = PlaceSource::Snapshot("../../examples/jbod.toml".into());
+/// let options = PlaceOptions { requests: 2000, ..PlaceOptions::new(snapshot) };
 /// let report = plan_place(&options, &|_, _, _| {})?;
 /// let best = &report.plan.moves[0];
 /// println!("{}\n{} to {}", report.conclusions.headline, best.file, best.to);

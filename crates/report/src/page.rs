@@ -100,8 +100,7 @@ ul.legend { display: flex; flex-wrap: wrap; gap: 4px 16px; list-style: none; pad
   font-size: 14px; }
 .swatch { display: inline-block; width: 18px; height: 0; border-top: 3px solid var(--c); margin: 0 6px 4px 0; }
 .swatch.without { border-top: 2px dashed var(--faint); }
-svg.sizes { min-width: 0; font-size: 12.5px; fill: var(--faint); }
-svg.disks { max-width: 600px; }
+svg.sizes { min-width: 0; max-width: 600px; font-size: 12.5px; fill: var(--faint); }
 svg.sizes polyline { fill: none; stroke: var(--c); stroke-width: 2; stroke-linejoin: round; }
 svg.sizes circle { fill: var(--c); }
 svg.sizes .grid { stroke: var(--line); }

@@ -37,7 +37,7 @@ pub(crate) struct SizeChart<'a> {
 const WIDTH: f64 = 440.0;
 const HEIGHT: f64 = 280.0;
 const LEFT: f64 = 46.0;
-const RIGHT: f64 = 16.0;
+const RIGHT: f64 = 24.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 44.0;
 
@@ -202,7 +202,7 @@ mod tests {
     fn values_stand_where_memory_and_the_axes_put_them() {
         let svg = drawn(&[(1 << 20, 100.0), (4 << 20, 0.0)], None);
         // From the left end at the top to the right end at the bottom.
-        assert!(svg.contains(r#"points="46.0,10.0 424.0,236.0""#), "{svg}");
+        assert!(svg.contains(r#"points="46.0,10.0 416.0,236.0""#), "{svg}");
         assert!(svg.contains("1 MiB") && svg.contains("2 MiB") && svg.contains("4 MiB"));
         assert!(svg.contains("<title>LRU, 1 MiB: 100</title>"));
     }
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn one_size_is_a_dot_in_the_middle_and_no_size_is_no_picture() {
-        assert!(drawn(&[(4096, 1.0)], None).contains(r#"cx="235.0""#));
+        assert!(drawn(&[(4096, 1.0)], None).contains(r#"cx="231.0""#));
         assert_eq!(drawn(&[], None), "");
     }
 

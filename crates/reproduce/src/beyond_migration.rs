@@ -52,7 +52,7 @@ impl Run {
             FileOnDisks { blocks, unit: blocks, width: 1, boundary: Blocks::new(1), heat: 1.0 };
         let allocator =
             &mut Allocator::new(DiskOrder::RoundRobin, Passes::ByStatus, NewHeat::AtOnce);
-        let files = place(&[file; FILES], 0..FILES, &vec![drive.blocks(); DISKS], allocator)
+        let files = place(&[file; FILES], 0..FILES, &[drive.blocks(); DISKS], allocator)
             .expect("the disks are larger");
         let a_disk = (FILES / DISKS) as f64;
         let load = |number: usize| {

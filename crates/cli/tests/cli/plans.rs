@@ -114,6 +114,26 @@ fn another_kind_of_file_is_named_with_the_verb_that_takes_it() {
     refused(1, &["stripe", "data/recorded/pgbench-ext4.csv.zst"], &["give --disks"]);
 }
 
+/// Device 0 is asked for in 40 fragments ten times as often as device 1 in one.
+#[test]
+fn a_trace_is_planned_with_a_disk_for_each_device() {
+    let bench = Bench::new("");
+    let line = |number: u64| {
+        let (device, fragment) = if number % 10 == 9 { (1, 0) } else { (0, number % 40) };
+        let block = (fragment << 17) + (number << 3);
+        format!("{}.000000\t{device}\t{block}\t8\t1\n", number * 9)
+    };
+    let text: String = (0..2000).map(line).collect();
+    let trace = write(&bench, "two.trace", &text);
+    let out = bench.at("out");
+    let args = ["plan", "place", &trace, "--drive", "atlas10k", "--requests", "2000", "--json"];
+    let json = document(&[&args[..], &["--out", &out]].concat());
+    assert_eq!(json["disks"][0]["name"], "device 0");
+    assert_eq!(json["moves"][0]["from"], "device 0");
+    let busy = |outcome: &str| json[outcome]["disks"][0]["busy"].as_f64().unwrap();
+    assert!(busy("after") < 0.8 * busy("before"), "{} {}", busy("before"), busy("after"));
+}
+
 #[test]
 fn stripes_are_planned_for_files_and_for_a_trace() {
     let bench = Bench::new("");

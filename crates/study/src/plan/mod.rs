@@ -11,11 +11,13 @@ mod place;
 mod snapshot;
 mod spread;
 mod stripe;
+mod traced;
 
 pub use error::PlanError;
 pub use outcome::{DiskOutcome, Outcome, SimulatedOutcome};
 pub use place::{
-    PlaceOptions, PlacePlan, PlacedFile, PlanProgressSink, PlannedDisk, PlannedMove, plan_place,
+    PlaceOptions, PlacePlan, PlaceSource, PlacedFile, PlanProgressSink, PlannedDisk, PlannedMove,
+    plan_place,
 };
 pub use snapshot::{DiskEntry, FileEntry, Snapshot};
 pub use stripe::{StripeOptions, StripePlan, StripeSource, StripeUnit, StripedFile, plan_stripe};

@@ -1,8 +1,9 @@
 //! The plan for a JBOD: where new files go, and which files move.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use freewheel_model::array::rebalance::{BalanceDisk, Balancer, NoMove, RankedMove, RebalanceSpec};
+use freewheel_sim::config::TraceWorkload;
 use freewheel_units::{BLOCK_BYTES, Bytes, did_you_mean};
 use serde::Serialize;
 
@@ -11,12 +12,61 @@ use super::jbod::Jbod;
 use super::outcome::{Effort, Outcome, Simulated};
 use super::snapshot::{DiskEntry, FileEntry, Snapshot};
 use super::spread::equal_bytes;
+use super::traced::of_trace;
+
+/// Where disks, files and their rates come from.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlaceSource {
+    /// A snapshot.
+    Snapshot(PathBuf),
+    /// A trace: each device is a disk, and its fragments are the files.
+    Trace {
+        /// The trace.
+        trace: TraceWorkload,
+        /// The drive of each device: a shipped one, or the path of a drive file.
+        drive: String,
+        /// Bytes of a fragment.
+        fragment: Bytes,
+    },
+}
+
+impl PlaceSource {
+    /// The file that is read.
+    pub fn file(&self) -> &Path {
+        match self {
+            Self::Snapshot(path) => path,
+            Self::Trace { trace, .. } => &trace.file,
+        }
+    }
+
+    fn load(&self, progress: PlanProgressSink<'_>) -> Result<Snapshot, PlanError> {
+        match self {
+            Self::Snapshot(path) => Snapshot::load(path),
+            Self::Trace { trace, drive, fragment } => {
+                of_trace(trace, drive, *fragment, |done, total| {
+                    progress("reading the trace", done, total);
+                })
+            }
+        }
+    }
+
+    /// The snapshot's file, if there is one.
+    fn origin(&self) -> Option<&Path> {
+        match self {
+            Self::Snapshot(path) => Some(path),
+            Self::Trace { .. } => None,
+        }
+    }
+}
 
 /// What is asked of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PlaceOptions {
-    /// The snapshot.
-    pub file: PathBuf,
+    /// Where disks, files and their rates come from.
+    pub source: PlaceSource,
+    /// What if this many times as many requests came in the same time.
+    pub load: f64,
     /// Within how many seconds a move has to pay back what its copy cost.
     pub horizon_s: f64,
     /// Share of the mean response that a move has to save at least.
@@ -39,11 +89,12 @@ pub struct PlaceOptions {
 }
 
 impl PlaceOptions {
-    /// The usual ones for this snapshot.
-    pub fn new(file: impl Into<PathBuf>) -> Self {
+    /// The usual ones for this source.
+    pub fn new(source: PlaceSource) -> Self {
         let RebalanceSpec { horizon_s, gain_min, free_share, .. } = RebalanceSpec::default();
         Self {
-            file: file.into(),
+            source,
+            load: 1.0,
             horizon_s,
             gain_min,
             free_share,
@@ -154,13 +205,14 @@ pub fn plan_place(
     options: &PlaceOptions,
     progress: PlanProgressSink<'_>,
 ) -> Result<PlacePlan, PlanError> {
-    let snapshot = Snapshot::load(&options.file)?;
-    let jbod = Jbod::new(&snapshot, Some(&options.file))?;
+    let mut snapshot = options.source.load(progress)?;
+    snapshot.files.iter_mut().for_each(|file| file.rate *= options.load);
+    let jbod = Jbod::new(&snapshot, options.source.origin())?;
     let rate: f64 = jbod.files.iter().map(|file| file.rate).sum();
     if rate <= 0.0 {
         let message = format!(
             "{}: no file has a rate above 0: without requests there is nothing to balance",
-            options.file.display()
+            options.source.file().display()
         );
         return Err(PlanError::Option { message });
     }

@@ -30,3 +30,8 @@ impl PlanVerb {
 fn written(folder: &Path, files: &[(&Path, &str)]) -> Result<(), Failure> {
     file::in_new_folder(folder, || file::write_together(files))
 }
+
+fn factor(text: &str) -> Result<f64, String> {
+    let factor = super::decimal(text)?;
+    if factor > 0.0 { Ok(factor) } else { Err("write a factor above 0, as 1.5".into()) }
+}

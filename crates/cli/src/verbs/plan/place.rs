@@ -4,9 +4,12 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use freewheel::drives::DEFAULT_DRIVE;
+use freewheel::experiments::TraceWorkload;
 use freewheel::files::FileKind;
 use freewheel::measures::{Bytes, SimDuration};
-use freewheel::plans::{PlaceOptions, PlaceReport, Snapshot};
+use freewheel::plans::{PlaceOptions, PlaceReport, PlaceSource, Snapshot};
+use freewheel::traces::Format;
 use freewheel::{Error, ErrorKind};
 
 use super::written;
@@ -22,11 +25,25 @@ examples/jbod.toml in Freewheel's source is one to begin with.
 
 Examples:
   freewheel plan place jbod.toml
+  freewheel plan place disks.trace.zst --drive atlas10k --fragment 16MiB --load 10
   freewheel plan place jbod.toml --horizon 7d --copy-rate 50MB --add-disk exos-x24-24tb")]
 pub struct PlaceArgs {
-    /// The snapshot: disks with their drives, files with size, disk and requests a second
+    /// The snapshot: disks with their drives, files with size, disk and requests a second. Or a trace: each
+    /// of its devices is a disk, and its fragments are the files
     #[arg(required_unless_present = "schema")]
     snapshot: Option<PathBuf>,
+    /// Drive of every device of a trace: a shipped drive (see `freewheel drive list`), or a drive file
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_DRIVE)]
+    drive: String,
+    /// Size of a trace's fragments
+    #[arg(long, value_name = "SIZE", default_value = "64MiB")]
+    fragment: Bytes,
+    /// Format of a trace (see `freewheel trace formats`); recognised by its contents if not given
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// What if this many times as many requests came in the same time, as 1.5
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = super::factor)]
+    load: f64,
     /// Time within which a move has to pay back what its copy cost, as 12h or 30d
     #[arg(long, value_name = "TIME", default_value = "30d")]
     horizon: SimDuration,
@@ -99,6 +116,21 @@ impl PlaceArgs {
         output::print(&(report.text() + &written))
     }
 
+    fn source(&self, file: &Path) -> PlaceSource {
+        match FileKind::of(file) {
+            Some(FileKind::Trace) => PlaceSource::Trace {
+                trace: TraceWorkload {
+                    file: file.to_owned(),
+                    format: self.format.map(|format| format.name().to_owned()),
+                    ..TraceWorkload::default()
+                },
+                drive: self.drive.clone(),
+                fragment: self.fragment,
+            },
+            _ => PlaceSource::Snapshot(file.to_owned()),
+        }
+    }
+
     fn report(&self, snapshot: &Path) -> Result<PlaceReport, Error> {
         let options = PlaceOptions {
             horizon_s: self.horizon.as_secs_f64(),
@@ -110,7 +142,8 @@ impl PlaceArgs {
             replace: self.replace.clone(),
             requests: self.requests,
             seed: self.seed,
-            ..PlaceOptions::new(snapshot)
+            load: self.load,
+            ..PlaceOptions::new(self.source(snapshot))
         };
         let bars = Bars::default();
         freewheel::plan_place(&options, &|task, done, total| bars.set(task, done, total))

@@ -33,7 +33,7 @@ pub struct StripeArgs {
     #[arg(long, value_name = "NAME")]
     drive: Option<String>,
     /// What if this many times as many requests came in the same time, as 1.5
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = super::factor)]
     load: f64,
     /// Requests of each simulation of files; a trace is replayed as a whole
     #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = clap::value_parser!(u64).range(1000..))]
@@ -44,11 +44,6 @@ pub struct StripeArgs {
     /// Print the JSON document instead of the tables
     #[arg(long)]
     json: bool,
-}
-
-fn factor(text: &str) -> Result<f64, String> {
-    let factor = super::super::decimal(text)?;
-    if factor > 0.0 { Ok(factor) } else { Err("write a factor above 0, as 1.5".into()) }
 }
 
 impl StripeArgs {

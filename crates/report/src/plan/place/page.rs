@@ -13,7 +13,7 @@ use crate::page::{self, folded, section, table};
 use crate::rows::Rows;
 
 pub(super) fn html(plan: &PlacePlan, conclusions: &PlaceConclusions) -> String {
-    let name = plan.options.file.file_name().unwrap_or_default().to_string_lossy();
+    let name = plan.options.source.file().file_name().unwrap_or_default().to_string_lossy();
     page::page(
         &format!("Plan for {name}"),
         &format!(
