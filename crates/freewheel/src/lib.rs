@@ -10,7 +10,7 @@
 //! | run an experiment | [`SimConfig`], [`Experiment`] |
 //! | study a trace | [`study`] |
 //! | compare caches for a trace | [`cache_curves`] |
-//! | plan stripes, and which files lie on which disks | [`plan_stripe`], [`plan_place`] |
+//! | plan stripes, and which files lie on which disks | [`plans`] |
 //! | find out or validate a drive | [`extract`], [`validate`] |
 //! | reproduce the papers' claims | [`reproduce`] |
 //! | emulate a drive; serve a device | [`emulation`]; [`serving`] |
@@ -54,7 +54,6 @@ pub use claims::reproduce;
 pub use error::{Error, ErrorKind};
 pub use experiments::study;
 pub use extraction::{extract, validate};
-pub use plans::{plan_place, plan_stripe};
 pub use traces::convert_trace;
 
 pub use freewheel_extract::Extraction;

@@ -87,6 +87,8 @@ const SYNCHRONISED: &[(&str, &[&str])] = &[
     ("trace/src/input.rs", &["atomic", "OnceLock"]),
     ("sim/src/experiment/fleet.rs", &["Mutex", "PoisonError"]),
     ("postmark/free_reads.rs", &["Mutex", "MutexGuard", "PoisonError"]),
+    // The planners of all arms share their moves on one thread, and a planner must be `Send`.
+    ("sim/src/files/gap_moves.rs", &["Mutex", "MutexGuard", "PoisonError"]),
     ("background/mod.rs", &["atomic"]),
     ("beyond_ends.rs", &["atomic"]),
     ("beyond_scrub.rs", &["atomic"]),

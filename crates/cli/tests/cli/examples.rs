@@ -348,6 +348,8 @@ fn every_example_is_run_by_a_test() {
             "backup.toml",
             "compare.toml",
             "idle.toml",
+            // A snapshot, which `plans` runs.
+            "jbod.toml",
             "oltp.toml",
             "outside.toml",
             "postmark.toml",

@@ -86,25 +86,35 @@ fn capacities(
         let size = disk.size.map_or(drive.blocks(), |size| Blocks::new(size.get() / BLOCK_BYTES));
         let human = |blocks: Blocks| blocks.bytes().human_decimal();
         let (name, drive_name) = (&disk.name, &disk.drive);
+        let wrong = |message: String| {
+            let message = message + &actuators(drive);
+            Err(of_disk(origin, entry, "size", message))
+        };
         if size > drive.blocks() {
-            let message = format!(
+            return wrong(format!(
                 "`{name}` has a size of {}, and a {drive_name} holds {}: leave `size` out, or name another drive",
                 human(size),
                 human(drive.blocks())
-            );
-            return Err(of_disk(origin, entry, "size", message));
+            ));
         }
         if used > size {
-            let message = format!(
+            return wrong(format!(
                 "`{name}` holds {}, and its files have {} in all: correct `size`, `drive`, or the sizes of its files",
                 human(size),
                 human(used)
-            );
-            return Err(of_disk(origin, entry, "size", message));
+            ));
         }
         all.push(size);
     }
     Ok(all)
+}
+
+/// What a drive with several arms is here, as the end of a message.
+fn actuators(drive: &Drive) -> String {
+    match drive.actuators() {
+        1 => String::new(),
+        count => format!("; the drive has {count} actuators, and each is a disk of its own here"),
+    }
 }
 
 /// One model for each drive, and the number of the model of each disk.

@@ -8,6 +8,7 @@ mod error;
 mod jbod;
 mod outcome;
 mod place;
+mod progress;
 mod snapshot;
 mod spread;
 mod stripe;
@@ -16,8 +17,8 @@ mod traced;
 pub use error::PlanError;
 pub use outcome::{DiskOutcome, Outcome, SimulatedOutcome};
 pub use place::{
-    PlaceOptions, PlacePlan, PlaceSource, PlacedFile, PlanProgressSink, PlannedDisk, PlannedMove,
-    plan_place,
+    PlaceOptions, PlacePlan, PlaceSource, PlacedFile, PlannedDisk, PlannedMove, plan_place,
 };
+pub use progress::PlanProgressSink;
 pub use snapshot::{DiskEntry, FileEntry, Snapshot};
 pub use stripe::{StripeOptions, StripePlan, StripeSource, StripeUnit, StripedFile, plan_stripe};

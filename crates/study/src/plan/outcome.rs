@@ -11,7 +11,7 @@ use freewheel_units::{Blocks, Bytes};
 use serde::Serialize;
 
 use super::jbod::Jbod;
-use super::place::PlanProgressSink;
+use super::progress::PlanProgressSink;
 
 /// A placement, what it takes to get there, and what clients see then.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::error::PlanError;
 use super::jbod::Jbod;
 use super::outcome::{Effort, Outcome, Simulated};
+use super::progress::PlanProgressSink;
 use super::snapshot::{DiskEntry, FileEntry, Snapshot};
 use super::spread::equal_bytes;
 use super::traced::of_trace;
@@ -121,9 +122,6 @@ impl PlaceOptions {
         Simulated { requests: self.requests, seed: self.seed }
     }
 }
-
-/// Shows what is worked on, and how much of it is done.
-pub type PlanProgressSink<'a> = &'a dyn Fn(&str, u64, u64);
 
 /// A plan: what to move, and what that brings.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -21,7 +21,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::error::PlanError;
-use super::place::PlanProgressSink;
+use super::progress::PlanProgressSink;
 use super::snapshot::Snapshot;
 use crate::trace_runs::{overview, trace_on_drive};
 

@@ -146,7 +146,7 @@ impl PlaceArgs {
             ..PlaceOptions::new(self.source(snapshot))
         };
         let bars = Bars::default();
-        freewheel::plan_place(&options, &|task, done, total| bars.set(task, done, total))
+        freewheel::plans::plan_place(&options, &|task, done, total| bars.set(task, done, total))
     }
 }
 

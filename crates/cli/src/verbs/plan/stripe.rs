@@ -79,6 +79,6 @@ impl StripeArgs {
             ..StripeOptions::new(source)
         };
         let bars = Bars::default();
-        freewheel::plan_stripe(&options, &|task, done, total| bars.set(task, done, total))
+        freewheel::plans::plan_stripe(&options, &|task, done, total| bars.set(task, done, total))
     }
 }

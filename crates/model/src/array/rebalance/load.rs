@@ -36,7 +36,7 @@ impl QueueLoad {
     /// What is left when a part goes away.
     #[must_use]
     pub fn minus(self, part: &Self) -> Self {
-        // A part that is everything leaves nothing, whatever rounding says.
+        // Rounding may leave a little less than nothing.
         let left = |all: f64, part: f64| (all - part).max(0.0);
         Self {
             rate: left(self.rate, part.rate),
