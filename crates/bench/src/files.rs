@@ -60,6 +60,7 @@ fn requests(unit: u64) {
         map: &files.map,
         arrivals: Arrivals::Poisson { loads: &loads, read_share: 0.7, requests: REQUESTS },
         policy: PolicySpec::Fcfs,
+        cache: None,
         warm_up: 0.0,
         seed: 1,
     };
@@ -135,6 +136,7 @@ fn many_extents() {
         map: &map,
         arrivals: Arrivals::Poisson { loads: &loads, read_share: 0.7, requests: 1_000_000 },
         policy: PolicySpec::Fcfs,
+        cache: None,
         warm_up: 0.0,
         seed: 1,
     };

@@ -66,6 +66,7 @@ impl Run {
             map: &files.map,
             arrivals: Arrivals::Poisson { loads: &loads, read_share: READ_SHARE, requests },
             policy: PolicySpec::Fcfs,
+            cache: None,
             warm_up: 0.0,
             seed: context.options.seed,
         };

@@ -5,6 +5,7 @@ pub mod background;
 pub mod black_box;
 mod cache_work;
 mod cached;
+mod cached_arm;
 mod completion;
 pub mod config;
 mod device;

@@ -11,6 +11,7 @@ use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::Completion;
+use freewheel_sim::config::CacheConfig;
 use freewheel_sim::files::{
     Arrivals, Cooling, CoolingWork, FileLoad, FileOnDisks, Files, FilesExperiment, FilesResult,
     place, simulate, simulate_cooled, simulate_moved, simulate_moved_in_gaps, unsynchronised,
@@ -53,6 +54,7 @@ fn run(files: &Files, disks: u32, rate: f64, requests: u64) -> FilesResult {
         map: &files.map,
         arrivals: Arrivals::Poisson { loads: &vec![load; count], read_share: 0.7, requests },
         policy: PolicySpec::Fcfs,
+        cache: None,
         warm_up: 0.05,
         seed: 1,
     };
@@ -100,6 +102,7 @@ fn on_two_disks(files: &Files, run: impl FnOnce(&FilesExperiment<'_>)) {
         map: &files.map,
         arrivals: Arrivals::Poisson { loads: &loads, read_share: READ_SHARE, requests: 4000 },
         policy: PolicySpec::Fcfs,
+        cache: None,
         warm_up: 0.25,
         seed: 1,
     });
@@ -186,6 +189,7 @@ fn moved(by: &MoveBy, read_share: f64) -> (Vec<(u64, SimTime)>, Option<SimTime>,
         map: &files.map,
         arrivals: Arrivals::Poisson { loads: &loads, read_share, requests: 6000 },
         policy: PolicySpec::Fcfs,
+        cache: None,
         warm_up: 0.0,
         seed: 1,
     };
@@ -226,4 +230,29 @@ fn a_move_in_gaps_changes_no_completion_before_its_end_and_one_by_commands_does(
         assert!(ended.unwrap() < end);
         assert_ne!(before(&commands), before(&without));
     }
+}
+
+#[test]
+fn a_cache_in_front_of_each_disk_answers_what_is_asked_again() {
+    let files = files(40, 520, 2);
+    let whole = Blocks::new(520);
+    let load = FileLoad { blocks: whole, request: whole, rate: 0.2 };
+    let disks = unsynchronised(&tr96(), 2).unwrap();
+    let run = |cache: Option<&CacheConfig>| {
+        let experiment = FilesExperiment {
+            disks: &disks,
+            map: &files.map,
+            arrivals: Arrivals::Poisson { loads: &[load; 40], read_share: 1.0, requests: 2000 },
+            policy: PolicySpec::Fcfs,
+            cache,
+            warm_up: 0.2,
+            seed: 1,
+        };
+        simulate(&experiment, &mut |_| {}).unwrap()
+    };
+    // All files fit into the caches, so after the warm-up nothing is read again.
+    let cache: CacheConfig = toml::from_str("size = \"16MiB\"").unwrap();
+    let (without, with) = (run(None), run(Some(&cache)));
+    assert_eq!(with.response.count, without.response.count);
+    assert!(with.response.mean_ns < 0.05 * without.response.mean_ns, "{:?}", with.response);
 }

@@ -51,6 +51,7 @@ impl Setting {
             map,
             arrivals: Arrivals::Traced { requests: &self.requests, speedup: self.speedup },
             policy: PolicySpec::Fcfs,
+            cache: None,
             warm_up: self.warm_up,
             seed: 1,
         };

@@ -219,6 +219,7 @@ impl Array {
             map,
             arrivals: Arrivals::Poisson { loads, read_share: 0.7, requests },
             policy: PolicySpec::Fcfs,
+            cache: None,
             warm_up,
             seed: self.seed,
         }

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use freewheel_freeblock::{Planner, TimedPlanner, Timer};
 use freewheel_host::SameTrack;
 use freewheel_model::array::Striping;
-use freewheel_model::cache::StorageCache;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
 use freewheel_model::drive::{Drive, Sectors, SeekMargins};
 use freewheel_model::electronics::Unit;
@@ -29,7 +28,8 @@ use self::reporting::{REPORT_EVERY, REPORT_EVERY_DECIDED, Reporting};
 use self::streams::{Stream, check_merge};
 use crate::arm_executor::{ArmExecutor, SeekErrors};
 use crate::background::{Background, FreeblockConfig, STALLED_REQUESTS_MAX, Unfinished, UntilDone};
-use crate::cached::{CacheQueue, CachedDevice};
+use crate::cached::CachedDevice;
+use crate::cached_arm::behind_cache;
 use crate::completion::Completion;
 use crate::config::{
     ArrayConfig, CacheConfig, ConfigError, DRIVES_MAX, HostConfig, Layout, PostmarkCleaner,
@@ -629,21 +629,13 @@ impl Experiment {
         Ok(engine::tally(layout, zones, arms, source, parts, observer)?)
     }
 
-    /// The arm behind a cache. Its policy orders what misses; in front of the cache is a plain queue.
     fn cached<D: Device>(
         &self,
         arm: Arm<D>,
         config: &CacheConfig,
     ) -> Result<Arm<CachedDevice<D>>, ConfigError> {
-        let Arm { drive, policy, device } = arm;
-        let cache = StorageCache::new(config.spec(), drive.blocks());
-        let queue = CacheQueue {
-            depth: config.queue_depth,
-            sectors: sector(&self.config, &self.spec).sectors(),
-            policies: [policy, self.policy()?],
-        };
-        let device = CachedDevice::new(device, &drive, cache, queue);
-        Ok(Arm { drive, policy: PolicySpec::Fcfs.build()?, device })
+        let sectors = sector(&self.config, &self.spec).sectors();
+        behind_cache(arm, config, self.policy()?, sectors)
     }
 
     /// Like a volume of whole drives, behind a scheduler outside each.

@@ -6,7 +6,7 @@ use freewheel_freeblock::Planner;
 use freewheel_model::array::cooling::MoverSpec;
 use freewheel_model::array::placement::ExtentId;
 use freewheel_model::drive::spec::DriveSpec;
-use freewheel_model::drive::{BuildDriveError, Drive};
+use freewheel_model::drive::{BuildDriveError, Drive, Sectors};
 use freewheel_model::sched::{ParsePolicyError, PolicySpec};
 use freewheel_model::stats::{Distribution, Summary};
 use freewheel_units::{SimDuration, SimTime};
@@ -17,8 +17,9 @@ use super::gap_moves::{ArmMover, GapMovedRequests, GapMover, GapWork};
 use super::requests::{FileLoad, FileRequests};
 use super::traced::{FileRequest, TracedRequests};
 use crate::arm_executor::{ArmExecutor, SeekErrors};
+use crate::cached_arm::behind_cache;
 use crate::completion::Completion;
-use crate::config::ConfigError;
+use crate::config::{CacheConfig, ConfigError};
 use crate::device::{Device, Mechanics};
 use crate::engine::{self, Arm, RunParts, VolumeLayout};
 use crate::file_map::FileMap;
@@ -39,6 +40,8 @@ pub struct FilesExperiment<'a> {
     pub arrivals: Arrivals<'a>,
     /// Order of each disk's queue.
     pub policy: PolicySpec,
+    /// The storage system's cache in front of each disk.
+    pub cache: Option<&'a CacheConfig>,
     /// Share of the requests that counts in no response.
     pub warm_up: f64,
     /// Seed of arrivals.
@@ -232,10 +235,25 @@ fn simulate_source<S: Source>(
     simulate_on(experiment, arms, source, held, observer)
 }
 
-/// The same on these arms.
+/// The same on these arms, behind caches if there are any.
 fn simulate_on<S: Source>(
     experiment: &FilesExperiment<'_>,
-    mut arms: Vec<Arm<Mechanics<'_>>>,
+    arms: Vec<Arm<Mechanics<'_>>>,
+    source: &mut S,
+    held: &HeldTimes,
+    observer: &mut dyn FnMut(&Completion),
+) -> Result<FilesResult, ConfigError> {
+    let Some(cache) = experiment.cache else {
+        return simulate_devices(experiment, arms, source, held, observer);
+    };
+    let behind = |arm| behind_cache(arm, cache, experiment.policy.build()?, Sectors::default());
+    let arms = arms.into_iter().map(behind).collect::<Result<_, ConfigError>>()?;
+    simulate_devices(experiment, arms, source, held, observer)
+}
+
+fn simulate_devices<D: Device, S: Source>(
+    experiment: &FilesExperiment<'_>,
+    mut arms: Vec<Arm<D>>,
     source: &mut S,
     held: &HeldTimes,
     observer: &mut dyn FnMut(&Completion),

@@ -137,6 +137,7 @@ impl Simulated {
                 requests: self.requests,
             },
             policy: PolicySpec::Fcfs,
+            cache: None,
             warm_up: 0.1,
             seed: self.seed,
         };

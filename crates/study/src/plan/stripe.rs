@@ -375,6 +375,7 @@ impl Striped {
                 requests: options.requests,
             },
             policy: PolicySpec::Fcfs,
+            cache: None,
             warm_up: 0.1,
             seed: options.seed,
         };
