@@ -26,6 +26,9 @@ use super::workload::DISKS;
 use crate::tr03::{line, lines};
 use crate::{Context, HOLDS, Outcome, Row};
 
+/// A gain above this is no gain but a fault.
+const MOST: f64 = 1000.0;
+
 /// A claim whose data are not there.
 fn missing(context: &Context<'_>, what: &str, why: String) -> Outcome {
     let row = context.measured(&format!("{what}: it is there"), HOLDS, 0.0).not_run(why);
@@ -264,7 +267,7 @@ pub(crate) fn tab7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         let quantity = format!("{heavy} times as fast: response not cooled over cooled by {name}");
         let note = said(&of(heavy, 0), &of(heavy, amount));
         let row = match least > 0.0 {
-            true => context.row_in(&quantity, "", [least, f64::INFINITY], gain),
+            true => context.row_in(&quantity, "", [least, MOST], gain),
             false => context.measured(&quantity, "", gain),
         };
         rows.push(row.noted(note));
@@ -509,7 +512,7 @@ pub(crate) fn fig8(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let gain = mean_ms(&old.0) / mean_ms(&new.0);
     let mut rows = vec![
         context
-            .row_in("peak: response not cooled over cooled", "", [2.0, f64::INFINITY], gain)
+            .row_in("peak: response not cooled over cooled", "", [2.0, MOST], gain)
             .noted(format!(
                 "{:.1} to {:.1} ms; hottest disk {:.2} to {:.2} busy; {} moves, {:.0} MiB; peak {factor:.1} times the trace's load",
                 mean_ms(&old.0),
