@@ -92,6 +92,11 @@ pub(crate) fn size(bytes: u64) -> String {
     format!("{trimmed} {unit}")
 }
 
+/// A sentence's beginning; the text begins with an ASCII letter.
+pub(crate) fn capital(text: &str) -> String {
+    text[..1].to_uppercase() + &text[1..]
+}
+
 /// Bytes a second in decimal megabytes, as data sheets give them.
 pub(crate) fn rate(bytes_per_second: f64) -> String {
     let value = bytes_per_second / 1e6;

@@ -77,6 +77,9 @@ fn new_files_get_a_disk_and_balanced_disks_stay_as_they_are() {
     let even = format!("{disks}{}{}", file("x", "disk = \"a\"\n"), file("y", "disk = \"b\"\n"));
     let even = place(even);
     assert!(even.starts_with("Leave the files where they are"), "{even}");
+    let hot = file("x", "disk = \"a\"\n").replace("rate = 9", "rate = 9000");
+    let hot = place(format!("{disks}{hot}"));
+    assert!(hot.starts_with("Add disks: disk a cannot serve"), "{hot}");
 }
 
 #[test]

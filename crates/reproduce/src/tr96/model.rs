@@ -4,7 +4,6 @@ use freewheel_model::array::partition::{ForkJoin, Load, LoadLimit, Rules};
 use freewheel_sim::config::ConfigError;
 use rayon::prelude::*;
 
-use super::tables::requests;
 use super::workload::{Array, DISKS, MEAN_KB, Method};
 use crate::{Context, Outcome, Row};
 
@@ -93,7 +92,7 @@ fn choice_row(context: &Context<'_>, array: &Array) -> Result<Row, ConfigError> 
             let chosen = possible.iter().min_by(|a, b| a.1.total_cmp(&b.1)).expect("one disk can");
             let mut simulated = Vec::new();
             for &(disks, _) in &possible {
-                simulated.push((disks, simulated_s(context, array, *kb, disks, rate)?));
+                simulated.push((disks, simulated_s(array, *kb, disks, rate)?));
             }
             let best = simulated.iter().min_by(|a, b| a.1.total_cmp(&b.1)).expect("one disk can");
             let own = simulated.iter().find(|run| run.0 == chosen.0).expect("it is possible");
@@ -122,7 +121,7 @@ fn errors(context: &Context<'_>, array: &Array) -> Result<[Row; 4], ConfigError>
         .par_iter()
         .map(|&(kb, load, disks)| {
             let rate = saturation(array, kb, disks) * load;
-            let simulated = simulated_s(context, array, kb, disks, rate)?;
+            let simulated = simulated_s(array, kb, disks, rate)?;
             let load = Load { rate, request: kb as f64 };
             let error = |correction| {
                 let predicted = array.model.response_s(&load, disks, correction);
@@ -163,15 +162,12 @@ fn saturation(array: &Array, kb: u64, disks: u32) -> f64 {
     f64::from(DISKS) / (f64::from(disks) * service.mean)
 }
 
+/// Requests of each cell of the grids, in short runs too: near saturation a mean needs them.
+const CELL: u64 = 50_000;
+
 /// Mean response of files of `kb` that each lie on `disks` disks.
-fn simulated_s(
-    context: &Context<'_>,
-    array: &Array,
-    kb: u64,
-    disks: u32,
-    rate: f64,
-) -> Result<f64, ConfigError> {
+fn simulated_s(array: &Array, kb: u64, disks: u32, rate: f64) -> Result<f64, ConfigError> {
     let (files, loads) = array.alike(kb, disks, rate);
-    let run = array.run(&files, &loads, (requests(context) / 2).max(25_000), &mut |_| {})?;
+    let run = array.run(&files, &loads, CELL, &mut |_| {})?;
     Ok(run.response.mean_ns / 1e9)
 }

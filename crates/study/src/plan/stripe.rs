@@ -122,7 +122,7 @@ const BLOCK: Bytes = Bytes::from_kib(4);
 const REQUESTS_IN_UNIT: f64 = 16.0;
 /// Least of the largest units that are tried, in blocks: 1 MiB.
 const UNIT_LARGE: u64 = 256;
-/// Our correction for fork and join: equation 25 of tr96 is 21 % off on average.
+/// Our correction for fork and join: equation 25 of tr96 is 24 % off on average.
 const RULES: Rules = Rules {
     fork_join: ForkJoin::SharedWaits,
     service: ServiceEstimate::JointMaximum,

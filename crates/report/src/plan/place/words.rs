@@ -4,7 +4,7 @@ use freewheel_study::plan::{Outcome, PlacePlan, PlannedMove};
 use freewheel_units::{Bytes, grouped};
 use serde::Serialize;
 
-use crate::numbers::{about, ms, percent};
+use crate::numbers::{about, capital, ms, percent};
 
 /// Conclusions from a plan.
 #[derive(Debug, Serialize)]
@@ -53,10 +53,16 @@ fn headline(plan: &PlacePlan) -> String {
     let new = || format!("Put {} as below", new_files(plan));
     let what = match (plan.placed.is_empty(), plan.moves.is_empty()) {
         (true, true) => {
-            let now = response(before);
-            return format!(
-                "Leave the files where they are: no move is worth it. Mean response: {now}."
-            );
+            return match before {
+                Some(_) => format!(
+                    "Leave the files where they are: no move is worth it. Mean response: {}.",
+                    response(before)
+                ),
+                None => format!(
+                    "Add disks: {} cannot serve what is asked, and no move helps.",
+                    overloaded(plan, &plan.before)
+                ),
+            };
         }
         (true, false) => effort(),
         (false, true) => new(),
@@ -158,10 +164,6 @@ fn details(plan: &PlacePlan) -> Vec<String> {
         });
     }
     details
-}
-
-fn capital(text: &str) -> String {
-    text[..1].to_uppercase() + &text[1..]
 }
 
 fn first_move(plan: &PlacePlan, first: &PlannedMove) -> String {

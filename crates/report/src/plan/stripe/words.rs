@@ -4,7 +4,7 @@ use freewheel_study::plan::{StripePlan, StripeSource, StripeUnit};
 use freewheel_units::{Bytes, four_digits, grouped};
 use serde::Serialize;
 
-use crate::numbers::{ms, percent, size};
+use crate::numbers::{capital, ms, percent, size};
 
 /// Conclusions from a plan for striping.
 #[derive(Debug, Serialize)]
@@ -36,7 +36,7 @@ fn headline(plan: &StripePlan) -> String {
         let most = plan.units.iter().map(|tried| tried.saturation).fold(0.0, f64::max);
         return format!(
             "{} cannot serve {} requests a second: with any stripe unit they end at {}. Add disks.",
-            disks(plan.disks),
+            capital(&disks(plan.disks)),
             four_digits(plan.rate),
             four_digits(most)
         );
