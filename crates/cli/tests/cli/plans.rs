@@ -152,3 +152,14 @@ fn stripes_are_planned_for_files_and_for_a_trace() {
     let heavy = stdout(&[&files[..], &["--load", "9", "--out", &out]].concat());
     assert!(heavy.contains("Add disks"), "{heavy}");
 }
+
+#[test]
+fn a_shingled_disk_is_warned_of() {
+    let bench = Bench::new("");
+    let disks = "[[disks]]\nname = \"smr\"\ndrive = \"ultrastar-hc620-14tb\"\n";
+    let file = "[[files]]\nname = \"x\"\nsize = \"9MB\"\nrate = 1\ndisk = \"smr\"\n";
+    let snapshot = write(&bench, "smr.toml", &format!("{disks}{file}"));
+    let args = ["plan", "place", &snapshot, "--requests", "1000", "--out", &bench.at("out")];
+    let text = stdout(&args);
+    assert!(text.contains("Shingled: smr"), "{text}");
+}

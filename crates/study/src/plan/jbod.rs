@@ -15,6 +15,8 @@ use super::snapshot::{FileEntry, Snapshot, of_disk};
 /// Disks with their drives, and files in blocks.
 pub(super) struct Jbod {
     pub drives: Vec<Arc<Drive>>,
+    /// Whether each disk is shingled.
+    pub shingled: Vec<bool>,
     models: Vec<DriveModel>,
     pub disks: Vec<BalanceDisk>,
     pub files: Vec<BalanceFile>,
@@ -25,7 +27,7 @@ pub(super) struct Jbod {
 impl Jbod {
     /// `origin` is the file of the snapshot, if it is just as the file says.
     pub fn new(snapshot: &Snapshot, origin: Option<&Path>) -> Result<Self, PlanError> {
-        let drives = drives(snapshot, origin)?;
+        let (drives, shingled) = drives(snapshot, origin)?;
         let numbers = snapshot.disk_numbers();
         let file = |entry: &FileEntry| BalanceFile {
             blocks: entry.size.blocks_rounded_up(),
@@ -41,7 +43,7 @@ impl Jbod {
         let (models, of_disks) = models(snapshot, &drives, read_share);
         let disk = |(&blocks, &model)| BalanceDisk { model, blocks };
         let disks = capacities.iter().zip(&of_disks).map(disk).collect();
-        Ok(Self { drives, models, disks, files, read_share })
+        Ok(Self { drives, shingled, models, disks, files, read_share })
     }
 
     pub fn balancer(&self) -> Balancer<'_> {
@@ -49,22 +51,28 @@ impl Jbod {
     }
 }
 
-fn drives(snapshot: &Snapshot, origin: Option<&Path>) -> Result<Vec<Arc<Drive>>, PlanError> {
-    let mut built: BTreeMap<&str, Arc<Drive>> = BTreeMap::new();
-    let mut drives = Vec::new();
+/// The drive of each disk, and whether it is shingled.
+fn drives(
+    snapshot: &Snapshot,
+    origin: Option<&Path>,
+) -> Result<(Vec<Arc<Drive>>, Vec<bool>), PlanError> {
+    let mut built: BTreeMap<&str, (Arc<Drive>, bool)> = BTreeMap::new();
+    let (mut drives, mut shingled) = (Vec::new(), Vec::new());
     for (entry, disk) in snapshot.disks.iter().enumerate() {
-        let drive = match built.get(disk.drive.as_str()) {
-            Some(drive) => Arc::clone(drive),
+        let (drive, is_shingled) = match built.get(disk.drive.as_str()) {
+            Some(known) => known.clone(),
             None => {
                 let drive = library::drive(&disk.drive);
                 let says = |error: DriveError| of_disk(origin, entry, "drive", error.to_string());
-                Arc::new(drive.map_err(says)?.1)
+                let (spec, drive) = drive.map_err(says)?;
+                (Arc::new(drive), spec.zoned.is_some())
             }
         };
-        built.insert(&disk.drive, Arc::clone(&drive));
+        built.insert(&disk.drive, (Arc::clone(&drive), is_shingled));
         drives.push(drive);
+        shingled.push(is_shingled);
     }
-    Ok(drives)
+    Ok((drives, shingled))
 }
 
 /// What each disk can hold. Err for one that holds less than its files, or more than its drive.

@@ -159,6 +159,8 @@ pub struct PlannedDisk {
     pub drive: String,
     /// What it can hold.
     pub size: Bytes,
+    /// Whether its drive is shingled.
+    pub is_shingled: bool,
     /// Where it is mounted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
@@ -241,13 +243,14 @@ pub fn plan_place(
 }
 
 fn disks(snapshot: &Snapshot, jbod: &Jbod) -> Vec<PlannedDisk> {
-    let disk = |(entry, disk): (&DiskEntry, &BalanceDisk)| PlannedDisk {
+    let disk = |((entry, disk), &is_shingled): ((&DiskEntry, &BalanceDisk), &bool)| PlannedDisk {
         name: entry.name.clone(),
         drive: entry.drive.clone(),
         size: disk.blocks.bytes(),
+        is_shingled,
         path: entry.path.clone(),
     };
-    snapshot.disks.iter().zip(&jbod.disks).map(disk).collect()
+    snapshot.disks.iter().zip(&jbod.disks).zip(&jbod.shingled).map(disk).collect()
 }
 
 /// Without a plan: new files go where most room is, as union file systems put them.

@@ -185,6 +185,14 @@ const APART: f64 = 0.15;
 
 fn cautions(plan: &PlacePlan) -> Vec<String> {
     let mut cautions = Vec::new();
+    let shingled: Vec<&str> =
+        plan.disks.iter().filter(|disk| disk.is_shingled).map(|disk| &*disk.name).collect();
+    if let Some(first) = shingled.first() {
+        let others = if shingled.len() > 1 { " and others" } else { "" };
+        cautions.push(format!(
+            "Shingled: {first}{others}. The model lets such a disk write anywhere as fast as any disk. Move nothing there that is overwritten."
+        ));
+    }
     let all = [&plan.before, &plan.after, &plan.equal_bytes];
     for outcome in all.into_iter().chain(&plan.what_if) {
         let Some(simulated) = outcome.simulated else { continue };
