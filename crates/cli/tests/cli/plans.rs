@@ -32,6 +32,7 @@ fn a_jbod_gives_moves_a_page_and_commands() {
     let page = std::fs::read_to_string(bench.at("out/plan.html")).unwrap();
     assert!(page.contains("Plan for jbod.toml") && page.contains("marker-end"));
     let commands = std::fs::read_to_string(bench.at("out/moves.sh")).unwrap();
+    assert!(commands.contains("mountpoint -q -- '/mnt/bay-12' && test ! -e '/mnt/bay-12/home'"));
     assert!(commands.contains("rsync -aHAXR -- '/mnt/bay-01/./home' '/mnt/bay-12/'"), "{commands}");
 }
 

@@ -205,6 +205,10 @@ pub fn plan_place(
     options: &PlaceOptions,
     progress: PlanProgressSink<'_>,
 ) -> Result<PlacePlan, PlanError> {
+    if options.copy_rate == Some(Bytes::ZERO) {
+        let message = "--copy-rate is 0: leave it out for copies as fast as the disks allow";
+        return Err(PlanError::Option { message: message.into() });
+    }
     let mut snapshot = options.source.load(progress)?;
     snapshot.files.iter_mut().for_each(|file| file.rate *= options.load);
     let jbod = Jbod::new(&snapshot, options.source.origin())?;

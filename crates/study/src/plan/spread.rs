@@ -1,7 +1,6 @@
 //! What balancers by bytes do: the same start, until every disk is about equally full.
 
 use freewheel_model::array::rebalance::{Balancer, RebalanceSpec};
-use freewheel_units::Blocks;
 
 use super::jbod::Jbod;
 use super::outcome::Effort;
@@ -29,26 +28,30 @@ pub(super) fn equal_bytes(
     effort
 }
 
-/// The largest file that the fullest disk can give to the emptiest without either of them crossing the
-/// mean. Files only leave disks above it for disks below it, so this comes to an end.
+/// The file that brings the fullest and the emptiest disk nearest to the mean. Each move makes the sum of
+/// squared distances smaller, so this comes to an end.
 fn next(jbod: &Jbod, balancer: &Balancer<'_>, all: f64) -> Option<(usize, u32, u32)> {
-    let used = balancer.used();
-    let mean = used.iter().map(|blocks| blocks.get() as f64).sum::<f64>() / all;
-    let share = |disk: usize| used[disk].get() as f64 / jbod.disks[disk].blocks.get() as f64;
+    let used: Vec<f64> = balancer.used().iter().map(|blocks| blocks.get() as f64).collect();
+    let size = |disk: usize| jbod.disks[disk].blocks.get() as f64;
+    let mean = used.iter().sum::<f64>() / all;
+    let distance = |disk: usize, more: f64| (used[disk] + more) / size(disk) - mean;
     let disks = 0..jbod.disks.len();
-    let from = disks.clone().max_by(|&a, &b| share(a).total_cmp(&share(b)))?;
-    let to = disks.min_by(|&a, &b| share(a).total_cmp(&share(b)))?;
-    if share(from) <= mean + THRESHOLD && share(to) >= mean - THRESHOLD {
+    let from = disks.clone().max_by(|&a, &b| distance(a, 0.0).total_cmp(&distance(b, 0.0)))?;
+    let to = disks.min_by(|&a, &b| distance(a, 0.0).total_cmp(&distance(b, 0.0)))?;
+    if distance(from, 0.0) <= THRESHOLD && distance(to, 0.0) >= -THRESHOLD {
         return None;
     }
-    let size = |disk: usize| jbod.disks[disk].blocks.get() as f64;
-    let most = f64::min((share(from) - mean) * size(from), (mean - share(to)) * size(to));
+    let after = |blocks: f64| {
+        let (source, target) = (distance(from, -blocks), distance(to, blocks));
+        source * source + target * target
+    };
     let files = balancer.files().iter().enumerate();
-    let fits = files.filter(|(_, file)| {
-        file.disk == Some(from as u32)
-            && file.blocks > Blocks::ZERO
-            && file.blocks.get() as f64 <= most
+    let here = files.filter(|(_, file)| {
+        let end = used[to] + file.blocks.get() as f64;
+        file.disk == Some(from as u32) && end <= size(to)
     });
-    let (file, _) = fits.max_by_key(|(number, file)| (file.blocks, std::cmp::Reverse(*number)))?;
-    Some((file, from as u32, to as u32))
+    let ranked = here.map(|(number, file)| (after(file.blocks.get() as f64), number));
+    let (best, file) = ranked.min_by(|a, b| a.0.total_cmp(&b.0))?;
+    // Rounding could go round in circles without a hair's breadth.
+    (best < after(0.0) * (1.0 - 1e-9)).then_some((file, from as u32, to as u32))
 }

@@ -263,7 +263,8 @@ impl Striped {
         let (chosen, best) = (least(|unit| unit.response_s), least(|unit| unit.simulated_s));
         let own: Vec<Stripes> = self.files.iter().map(|file| self.stripes(file, &limit)).collect();
         let files_response_s = match (own.is_empty(), &limit) {
-            (false, Some(_)) => Some(self.simulate_files(options, &own)?),
+            // Units of their own may leave extents that no disk has room for.
+            (false, Some(_)) => self.simulate_files(options, &own).ok(),
             _ => None,
         };
         let file = |(file, own): (&StripeFile, &Stripes)| StripedFile {
@@ -357,9 +358,13 @@ impl Striped {
             .map_err(|source| library::DriveError::Build { origin: self.drive.clone(), source })?;
         let capacities: Vec<Blocks> = disks.iter().map(|disk| disk.blocks()).collect();
         let mut allocator = Allocator::new(DiskOrder::Coolest, Passes::ByStatus, NewHeat::AtOnce);
-        let placed = place(&files, order, &capacities, &mut allocator);
-        let placed =
-            placed.or_else(|error| wrong(format!("{error}: add disks, or larger ones")))?;
+        let placed = place(&files, order, &capacities, &mut allocator).or_else(|error| {
+            wrong(format!(
+                "no disk has {} free for a part of `{}`: give more --disks, or a larger --drive",
+                error.blocks.bytes().human_decimal(),
+                self.files[error.file].name
+            ))
+        })?;
         let load = |file: &StripeFile| FileLoad {
             blocks: sectors(file.blocks),
             request: sectors(file.request as u64),

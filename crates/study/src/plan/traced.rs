@@ -85,7 +85,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("two.csv");
         let text = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n\
-            0,R,0,4096,0,1\n1000000000,W,4096,8192,0,1\n2000000000,R,3145728,4096,0,1\n";
+            0,R,0,4096,0,1\n1000000000,W,4096,8192,0,1000000001\n\
+            2000000000,R,3145728,4096,0,2000000001\n";
         std::fs::write(&file, text).unwrap();
         let trace = TraceWorkload { file, ..TraceWorkload::default() };
         let snapshot = of_trace(&trace, "tr96", Bytes::new(1 << 20), |_, _| {}).unwrap();

@@ -42,7 +42,7 @@ pub struct RebalanceSpec {
     pub piece: Blocks,
     /// Blocks a second that a copy takes at most.
     pub rate: Option<f64>,
-    /// How long the load is expected to stay as it is: a move has to pay within this, in seconds.
+    /// How long the load is expected to stay as it is: copy and payback have to fit in, in seconds.
     pub horizon_s: f64,
     /// Share of the mean response that a move has to save at least.
     pub gain_min: f64,
@@ -79,6 +79,11 @@ pub struct RankedMove {
 }
 
 impl RankedMove {
+    /// Seconds of waiting that it saves within the horizon, which begins with the copy.
+    pub fn net(&self, horizon_s: f64) -> f64 {
+        self.saved * (horizon_s - self.cost.copy_s).max(0.0) - self.cost.waiting_s
+    }
+
     /// When the move has saved as much waiting as its copy caused, in seconds after the copy.
     pub fn payback_s(&self) -> f64 {
         self.cost.waiting_s / self.saved
@@ -362,7 +367,7 @@ impl<'a> Balancer<'a> {
         }
         let least_saved = spec.gain_min * self.compared_response_s() * rate;
         let (mut best, mut refused): (Option<RankedMove>, _) = (None, NoMove::TooLittleGain);
-        let net = |wanted: &RankedMove| wanted.saved * spec.horizon_s - wanted.cost.waiting_s;
+        let net = |wanted: &RankedMove| wanted.net(spec.horizon_s);
         let cheapest_first = self.cheapest_first();
         let targets = self.targets(&cheapest_first);
         for (file, from) in self.candidates(&cheapest_first) {

@@ -49,7 +49,7 @@ fn best_by_trial(start: &Balancer<'_>, spec: &RebalanceSpec) -> Option<f64> {
             moved.relocate(file, to);
             let saved = before - present(&moved);
             if saved >= spec.gain_min * before {
-                nets.push(saved * spec.horizon_s - cost.waiting_s);
+                nets.push(saved * (spec.horizon_s - cost.copy_s).max(0.0) - cost.waiting_s);
             }
         }
     }
@@ -67,7 +67,7 @@ fn the_move_is_the_best_of_all_moves() {
         let mut balancer = Balancer::new(&models, &disks, &files);
         let best = best_by_trial(&balancer, &spec);
         let found = balancer.next_move(&spec).ok();
-        let net = found.map(|found| found.saved * spec.horizon_s - found.cost.waiting_s);
+        let net = found.map(|found| found.net(spec.horizon_s));
         match (net, best) {
             (Some(net), Some(best)) => {
                 assert!((net / best - 1.0).abs() < 1e-6, "{net} {best}");

@@ -9,7 +9,7 @@ use super::words::size;
 
 pub(super) fn commands(plan: &PlacePlan) -> String {
     let mut text = String::from(
-        "#!/bin/sh\n# The moves of a plan in their order. Each command copies and deletes nothing.\n# Read it before you run it. After a copy, check it, and remove the original with the line below it.\nset -eu\n",
+        "#!/bin/sh\n# The moves of a plan in their order. It copies, and deletes nothing. It stops if a disk is not mounted, or has a file of the same name.\n# Read it before you run it. After a copy, check it, and remove the original with the line below it.\nset -eu\n",
     );
     let limit =
         plan.options.copy_rate.map(|rate| format!(" --bwlimit={}", rate.get().div_ceil(1024)));
@@ -34,10 +34,13 @@ fn both(source: &str, target: &str, file: &str, limit: &str) -> String {
     let file = file.trim_start_matches('/');
     let [from, to, original] =
         [format!("{source}/./{file}"), format!("{target}/"), format!("{source}/{file}")];
+    let there = quoted(&format!("{target}/{file}"));
+    // Nothing goes into an empty mount point, or into a file of the same name.
+    let guard = format!("mountpoint -q -- {} && test ! -e {there}\n", quoted(target));
     let removal = format!("rm -r -- {}", quoted(&original));
     // A name with an end of line would leave the comment.
     let removal = if removal.contains('\n') { "(remove the original)" } else { &removal };
-    format!("rsync -aHAXR{limit} -- {} {}\n# {removal}\n", quoted(&from), quoted(&to))
+    format!("{guard}rsync -aHAXR{limit} -- {} {}\n# {removal}\n", quoted(&from), quoted(&to))
 }
 
 fn one_line(text: &str) -> String {
@@ -64,7 +67,7 @@ mod tests {
         let lines = both("/mnt/a", "/mnt/b", "it's here/x y", " --bwlimit=9");
         assert_eq!(
             lines,
-            "rsync -aHAXR --bwlimit=9 -- '/mnt/a/./it'\\''s here/x y' '/mnt/b/'\n# rm -r -- '/mnt/a/it'\\''s here/x y'\n"
+            "mountpoint -q -- '/mnt/b' && test ! -e '/mnt/b/it'\\''s here/x y'\nrsync -aHAXR --bwlimit=9 -- '/mnt/a/./it'\\''s here/x y' '/mnt/b/'\n# rm -r -- '/mnt/a/it'\\''s here/x y'\n"
         );
         let lines = both("/mnt/a", "/mnt/b", "x\nrm -rf /", "");
         assert!(lines.ends_with("\n# (remove the original)\n"), "{lines}");
