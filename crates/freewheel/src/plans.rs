@@ -38,7 +38,7 @@ pub fn plan_place(
 /// let files = StripeSource::Files("../../examples/jbod.toml".into());
 /// let options = StripeOptions {
 ///     drive: Some("exos-x24-24tb".into()),
-///     disks: Some(4),
+///     disks: Some(8),
 ///     requests: 2000,
 ///     ..StripeOptions::new(files)
 /// };
