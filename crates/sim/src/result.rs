@@ -1,15 +1,18 @@
 //! Summary of a run.
 
+mod disks;
 mod postmark;
 mod slices;
 mod time;
 mod write_back;
 
 use freewheel_host::{Account, MarginInUse};
+use freewheel_model::array::Piece;
 use freewheel_model::stats::{Distribution, Level, Summary};
 use freewheel_units::{Op, SimDuration, SimTime};
 use serde::Serialize;
 
+use self::disks::DiskTallies;
 use self::slices::SliceTallies;
 use self::time::{BusyTime, share};
 use crate::arm_executor::FreeTime;
@@ -21,6 +24,7 @@ use crate::digest::mix;
 use crate::idle::IdleTime;
 use crate::source::InferredCompletions;
 
+pub use self::disks::DiskUse;
 pub use self::postmark::{PassResult, PostmarkResult};
 pub use self::slices::{SliceResponses, SliceResult};
 pub use self::time::{BusyShares, FreeResult, HeadTime, Resource, Stages};
@@ -47,6 +51,8 @@ pub(crate) struct Tally {
     hash: u64,
     measured: Measured,
     slices: SliceTallies,
+    /// Of each disk; absent where one volume is striped over all.
+    disks: Option<Box<DiskTallies>>,
     ended: Ended,
     background: Vec<BackgroundResult>,
     postmark: Option<PostmarkResult>,
@@ -85,7 +91,8 @@ struct Ended {
     cache: Option<CacheWork>,
     host: Option<Account>,
     margins: Vec<MarginInUse>,
-    /// Media rate of any drive, as all are alike.
+    disks: Vec<DiskUse>,
+    /// Mean media rate of the drives.
     media_bytes_per_second: u64,
 }
 
@@ -140,6 +147,9 @@ pub struct RunResult {
     /// The equal parts of what is measured, where several were asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<SliceResult>,
+    /// The disks that files lie on, in order; empty where one volume is striped over all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<DiskUse>,
     /// The background work of each arm, where there was any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub background: Vec<BackgroundResult>,
@@ -270,12 +280,47 @@ impl Tally {
             self.outstanding = Level::default();
             self.outstanding.set(now, waiting);
             self.measured = Measured { first, start: now, before: work, ..self.measured };
+            if let Some(disks) = &mut self.disks {
+                disks.begin(now);
+            }
         }
     }
 
     #[inline]
     pub(crate) fn arrived(&mut self, now: SimTime) {
         self.outstanding.set(now, self.outstanding.value() + 1);
+    }
+
+    /// Counts from now on what each of `disks` disks does.
+    pub(crate) fn count_disks(&mut self, disks: usize) {
+        self.disks = Some(Box::new(DiskTallies::new(disks)));
+    }
+
+    /// Whether it counts what each disk does.
+    #[inline]
+    pub(crate) fn counts_disks(&self) -> bool {
+        self.disks.is_some()
+    }
+
+    /// A piece of a request has reached its disk.
+    #[inline]
+    pub(crate) fn piece_arrived(&mut self, now: SimTime, piece: &Piece) {
+        if let Some(disks) = &mut self.disks {
+            disks.arrived(now, piece);
+        }
+    }
+
+    /// A piece of a request is done at this disk.
+    #[inline]
+    pub(crate) fn piece_done(&mut self, now: SimTime, disk: u32) {
+        if let Some(disks) = &mut self.disks {
+            disks.done(now, disk);
+        }
+    }
+
+    /// A request is done that is no client's: only the hash knows of it.
+    pub(crate) fn own_work(&mut self, completion: &Completion) {
+        self.hash = mix(self.hash, word(completion));
     }
 
     /// Whether requests have arrived and are not done.
@@ -354,6 +399,7 @@ impl Tally {
             work.iter().map(|work| u128::from(time(work).ns())).sum::<u128>()
         };
         self.ended = Ended {
+            disks: self.disks.as_ref().map_or(Vec::new(), |disks| disks.results(*start, now, work)),
             elapsed: SimTime::ZERO + (now - *start),
             runs_ns: u128::from((now - *start).ns()),
             arms_ns: work.iter().map(|work| u128::from((now.max(work.until) - *start).ns())).sum(),
@@ -434,6 +480,7 @@ impl Tally {
             cache: self.ended.cache,
             host: self.ended.host,
             margins: self.ended.margins,
+            disks: self.ended.disks,
             slices: self.slices.results(),
             background: self.background,
             postmark: self.postmark,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use freewheel_model::array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
-use freewheel_model::array::cooling::{CoolingSpec, CoolingUnit, MoverSpec};
+use freewheel_model::array::cooling::{CoolingSpec, CoolingUnit, MoverSpec, Refusal};
 use freewheel_model::array::heat::{HeatAmount, HeatSpec, History};
 use freewheel_model::array::placement::ExtentId;
 use freewheel_model::drive::Drive;
@@ -13,10 +13,11 @@ use freewheel_model::sched::PolicySpec;
 use freewheel_sim::Completion;
 use freewheel_sim::config::CacheConfig;
 use freewheel_sim::files::{
-    Arrivals, Cooling, CoolingWork, FileLoad, FileOnDisks, Files, FilesExperiment, FilesResult,
-    place, simulate, simulate_cooled, simulate_moved, simulate_moved_in_gaps, unsynchronised,
+    Arrivals, Cooling, CoolingRule, CoolingWork, FileLoad, FileOnDisks, FileRequest, Files,
+    FilesExperiment, FilesResult, place, simulate, simulate_cooled, simulate_moved,
+    simulate_moved_in_gaps, unsynchronised,
 };
-use freewheel_units::{Blocks, SimTime};
+use freewheel_units::{Blocks, Op, SimDuration, SimTime};
 
 fn tr96() -> DriveSpec {
     shipped("tr96")
@@ -108,8 +109,12 @@ fn on_two_disks(files: &Files, run: impl FnOnce(&FilesExperiment<'_>)) {
     });
 }
 
-/// Blocks a second that are copied at most.
-fn cooled(threshold: f64, rate: Option<Blocks>) -> (FilesResult, CoolingWork, Files) {
+/// At most `rate` blocks a second are copied.
+fn cooled(
+    threshold: f64,
+    rate: Option<Blocks>,
+    rule: CoolingRule,
+) -> (FilesResult, CoolingWork, Files) {
     let (files, _) = unbalanced();
     let daemon = CoolingSpec {
         threshold,
@@ -120,7 +125,8 @@ fn cooled(threshold: f64, rate: Option<Blocks>) -> (FilesResult, CoolingWork, Fi
     let heat =
         HeatSpec { accesses: 25, accesses_min: 5, history: History::Accesses, extents_max: 100 };
     let mover = MoverSpec { piece: Blocks::new(128), rate };
-    let cooling = Cooling { daemon, heat, amount: HeatAmount::Blocks, step_requests: 100, mover };
+    let cooling =
+        Cooling { daemon, rule, heat, amount: HeatAmount::Blocks, step_requests: 100, mover };
     let mut done = None;
     on_two_disks(&files, |experiment| {
         done = Some(simulate_cooled(experiment, cooling, &mut |_| {}).unwrap());
@@ -129,6 +135,8 @@ fn cooled(threshold: f64, rate: Option<Blocks>) -> (FilesResult, CoolingWork, Fi
     (result, work, files)
 }
 
+const COOLER: CoolingRule = CoolingRule::TargetStaysCooler;
+
 fn disk(files: &Files, file: usize) -> u32 {
     let extent = files.map.files()[file].first_extent;
     files.map.placement().borrow().extent(extent).place.disk
@@ -136,8 +144,8 @@ fn disk(files: &Files, file: usize) -> u32 {
 
 #[test]
 fn one_of_two_hot_files_moves_away_and_both_disks_share_the_load() {
-    let (result, work, files) = cooled(0.5, None);
-    let (uncooled, none, _) = cooled(f64::INFINITY, None);
+    let (result, work, files) = cooled(0.5, None, COOLER);
+    let (uncooled, none, _) = cooled(f64::INFINITY, None, COOLER);
     assert_eq!((none.moves, none.counts.moves), (0, 0));
     assert!(work.moves >= 1 && work.blocks == Blocks::new(520 * work.moves), "{work:?}");
     assert_eq!(result.response.count, 3000);
@@ -148,14 +156,72 @@ fn one_of_two_hot_files_moves_away_and_both_disks_share_the_load() {
 
 #[test]
 fn a_move_with_a_rate_goes_on_after_every_piece() {
-    let (_, work, files) = cooled(0.5, Some(Blocks::new(64)));
+    let (_, work, files) = cooled(0.5, Some(Blocks::new(64)), COOLER);
     assert!(work.moves >= 1, "{work:?}");
     assert_ne!(disk(&files, 0), disk(&files, 2));
 }
 
 #[test]
+fn a_move_that_costs_more_variance_than_it_saves_is_refused() {
+    let (_, work, _) = cooled(0.5, None, CoolingRule::Variance(SimDuration::from_ms(100)));
+    assert_eq!(work.moves, 0, "{work:?}");
+    assert!(work.counts.refusals[&Refusal::NotWorthIt] > 0);
+    let (_, work, files) = cooled(0.5, None, CoolingRule::Variance(SimDuration::from_secs(3600)));
+    assert!(work.moves >= 1, "{work:?}");
+    assert_ne!(disk(&files, 0), disk(&files, 2));
+}
+
+/// Between two requests that lie 100 s apart nothing arrives or completes but the copy itself.
+#[test]
+fn a_move_with_a_rate_needs_no_requests_to_go_on() {
+    let (files, _) = unbalanced();
+    let at = |seconds| FileRequest {
+        arrival: SimTime::ZERO + SimDuration::from_secs(seconds),
+        op: Op::Read,
+        file: 1,
+        first: 0,
+        blocks: Blocks::new(8),
+    };
+    let experiment = FilesExperiment {
+        disks: &unsynchronised(&tr96(), 2).unwrap(),
+        map: &files.map,
+        arrivals: Arrivals::Traced { requests: &[at(0), at(100)], speedup: 1.0 },
+        policy: PolicySpec::Fcfs,
+        cache: None,
+        warm_up: 0.0,
+        seed: 1,
+    };
+    let mover = MoverSpec { piece: Blocks::new(52), rate: Some(Blocks::new(26)) };
+    let moves = [(ExtentId(0), 1)];
+    let (_, work) = simulate_moved(&experiment, &moves, mover, &mut |_| {}).unwrap();
+    // Ten pieces begin 2 s apart.
+    let end = (work.ends[0] - SimTime::ZERO).as_secs_f64();
+    assert!((18.0..18.3).contains(&end), "{end}");
+}
+
+#[test]
+fn each_disk_says_how_long_its_queue_is_and_how_hot_it_is() {
+    let (files, loads) = unbalanced();
+    on_two_disks(&files, |experiment| {
+        let result = simulate(experiment, &mut |_| {}).unwrap();
+        // A piece a request, so the disks' queues together hold what responses add up to (Little's law).
+        let seconds = result.elapsed_ns as f64 / 1e9;
+        let arrived = 4000.0 / seconds;
+        let queue: f64 = result.disks.iter().map(|disk| disk.queue_mean).sum();
+        let response_s = result.response.mean_ns / 1e9;
+        assert!((queue / (arrived * response_s) - 1.0).abs() < 0.05, "{queue}");
+        let pieces: f64 = result.disks.iter().map(|disk| disk.pieces_per_second).sum();
+        assert!((pieces / arrived - 1.0).abs() < 1e-9);
+        let rate: f64 = loads.iter().map(|load| load.rate).sum();
+        let share = (loads[0].rate + loads[2].rate) / rate;
+        let hot = result.disks[0].bytes_per_second / (pieces * 520.0 * 512.0);
+        assert!((hot - share).abs() < 0.02, "{hot} {share}");
+    });
+}
+
+#[test]
 fn a_daemon_that_never_moves_changes_nothing() {
-    let (uncooled, _, files) = cooled(f64::INFINITY, None);
+    let (uncooled, _, files) = cooled(f64::INFINITY, None, COOLER);
     on_two_disks(&files, |experiment| {
         assert_eq!(simulate(experiment, &mut |_| {}).unwrap(), uncooled);
     });

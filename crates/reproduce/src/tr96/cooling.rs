@@ -4,7 +4,7 @@
 use freewheel_model::array::cooling::{CoolingSpec, CoolingUnit, MoverSpec};
 use freewheel_model::array::heat::{HeatAmount, HeatSpec, History};
 use freewheel_sim::config::ConfigError;
-use freewheel_sim::files::{Cooling, FilesResult};
+use freewheel_sim::files::{Cooling, CoolingRule, FilesResult};
 use freewheel_units::Blocks;
 use rayon::prelude::*;
 
@@ -27,6 +27,7 @@ const AT_120: usize = 1;
 /// tr96 section 4.1.2: a step every 100 requests, whole extents, delta of 5 %. The paper does not state k.
 pub(super) fn cooling() -> Cooling {
     Cooling {
+        rule: CoolingRule::default(),
         daemon: CoolingSpec {
             threshold: 0.05,
             queue_veto: false,

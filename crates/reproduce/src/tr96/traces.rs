@@ -14,8 +14,8 @@ use freewheel_model::drive::Drive;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::config::{ConfigError, TraceWorkload, open};
 use freewheel_sim::files::{
-    Arrivals, Cooling, CoolingWork, FileMap, FileOnDisks, FileRequest, FilesExperiment,
-    FilesResult, MappedFile, place, simulate, simulate_cooled, unsynchronised,
+    Arrivals, Cooling, CoolingRule, CoolingWork, FileMap, FileOnDisks, FileRequest,
+    FilesExperiment, FilesResult, MappedFile, place, simulate, simulate_cooled, unsynchronised,
 };
 use freewheel_sim::library;
 use freewheel_trace::WebLog;
@@ -92,6 +92,7 @@ fn cooling(amount: HeatAmount, unit: CoolingUnit, threshold: f64, step_requests:
         CoolingUnit::Fragments => 50,
     };
     Cooling {
+        rule: CoolingRule::default(),
         daemon: CoolingSpec { threshold, queue_veto: false, unit, candidates_max: 32 },
         heat: HeatSpec {
             accesses,

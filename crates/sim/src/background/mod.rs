@@ -434,6 +434,25 @@ impl<S: Source> Source for UntilDone<S> {
     fn progress(&self) -> (u64, u64) {
         self.unfinished.as_ref().map_or_else(|| self.source.progress(), Unfinished::progress)
     }
+
+    #[inline]
+    fn is_own_work(&self, tag: u64) -> bool {
+        self.source.is_own_work(tag)
+    }
+
+    #[inline]
+    fn arrival(&self, now: SimTime) -> SimTime {
+        self.source.arrival(now)
+    }
+
+    #[inline]
+    fn timer(&self) -> Option<SimTime> {
+        self.source.timer()
+    }
+
+    fn timer_due(&mut self, now: SimTime) {
+        self.source.timer_due(now);
+    }
 }
 
 #[cfg(test)]

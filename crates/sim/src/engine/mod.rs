@@ -87,6 +87,10 @@ pub(crate) fn tally<D: Device, S: Source>(
     for (number, arm) in arms.iter().enumerate() {
         calendar.set(number as u32, key(arm.device.next_event()));
     }
+    let mut tally = Tally::with_warm_up(parts.warm_up);
+    if matches!(layout, VolumeLayout::Files(_)) {
+        tally.count_disks(arms_count);
+    }
     let mut engine = Engine {
         map: VolumeMap { layout, zones },
         arms,
@@ -97,14 +101,15 @@ pub(crate) fn tally<D: Device, S: Source>(
         touched: TouchedArms::new(arms_count),
         requests: Requests::default(),
         flushes: FlushOrder::default(),
-        tally: Tally::with_warm_up(parts.warm_up),
+        tally,
         parts,
     };
     engine.begin_parts();
     while engine.step()? {}
     let Engine { mut tally, now, arms, .. } = engine;
     let work: Vec<Work> = arms.iter().map(|arm| arm.device.work(now)).collect();
-    let media_rate = arms[0].drive.mean_media_rate_bytes_per_second();
+    let media_rates = arms.iter().map(|arm| arm.drive.mean_media_rate_bytes_per_second());
+    let media_rate = media_rates.sum::<f64>() / arms_count as f64;
     tally.end(now, &work, media_rate.round() as u64);
     Ok(tally)
 }
@@ -126,14 +131,15 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
     fn step(&mut self) -> Result<bool, SourceError> {
         let arrival = self.source.next_arrival()?;
         let arrival_key = arrival.map_or(NEVER, |arrival| 2 * arrival.ns());
+        let timer_key = self.source.timer().map_or(NEVER, |timer| 2 * timer.ns());
         // Arms receive work only when every event of this instant is handled, so that a policy sees all
         // arrivals.
-        if arrival_key.min(self.calendar.first().0) > 2 * self.now.ns() {
+        if arrival_key.min(timer_key).min(self.calendar.first().0) > 2 * self.now.ns() {
             self.dispatch(arrival.is_some());
         }
         let (arm_key, arm) = self.calendar.first();
-        let next = arrival_key.min(arm_key);
-        // Events that remain are work in idle time, which would never end.
+        let next = arrival_key.min(timer_key).min(arm_key);
+        // Events that remain are timers and work in idle time, which would never end.
         if arrival.is_none() && self.requests.pending.is_empty() {
             return Ok(false);
         }
@@ -141,11 +147,13 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
         let time = SimTime::from_ns(next / 2);
         assert!(time >= self.now, "an event at {time} is in the past at {}", self.now);
         self.now = time;
-        // A completion and an arrival of the same instant have equal keys; the completion comes first.
-        if arm_key <= arrival_key {
+        // Completions, arrivals and timers of the same instant have equal keys, and come in this order.
+        if arm_key == next {
             self.advance(arm);
-        } else {
+        } else if arrival_key == next {
             self.arrive();
+        } else {
+            self.source.timer_due(time);
         }
         Ok(true)
     }
@@ -153,13 +161,17 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
     #[inline]
     fn arrive(&mut self) {
         let request = self.source.take();
+        if self.source.is_own_work(request.tag) {
+            return self.transfer(request, self.now);
+        }
         self.begin_parts();
         self.parts.arrive();
         self.tally.arrived(self.now);
+        let arrival = self.source.arrival(self.now);
         match request.op {
-            Op::Read => self.transfer(request),
+            Op::Read => self.transfer(request, arrival),
             Op::Write => match self.map.refusal(&request) {
-                None => self.transfer(request),
+                None => self.transfer(request, arrival),
                 Some(refusal) => self.refuse(request, refusal),
             },
             Op::Flush => self.flush(request),
@@ -185,14 +197,14 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
 
     /// A read or a write: from the map through the cache to the queues of its arms.
     #[inline]
-    fn transfer(&mut self, request: Request) {
-        let sequence = self.requests.pending.push(request, self.now);
+    fn transfer(&mut self, request: Request, arrival: SimTime) {
+        let sequence = self.requests.pending.push(request, arrival);
         if request.op == Op::Write {
             self.flushes.write_arrived(sequence);
         }
         let now = self.now;
         let mut answered = 0;
-        let Self { map, arms, touched, requests, .. } = self;
+        let Self { map, arms, touched, requests, tally, .. } = self;
         let pieces = map.for_each_piece(&request, |piece: Piece| {
             let arm = &mut arms[piece.arm as usize];
             let target = arm.drive.target(piece.start, piece.blocks, request.op);
@@ -201,7 +213,10 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
                 answered += 1;
                 // Memory may be full and have to destage now.
                 touched.push(piece.arm);
-            } else if arm.enqueue(piece.arm, waiting, requests, now) {
+                return;
+            }
+            tally.piece_arrived(now, &piece);
+            if arm.enqueue(piece.arm, waiting, requests, now) {
                 touched.push(piece.arm);
             }
         });
@@ -267,6 +282,9 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
         self.calendar.set(number, key(arm.device.next_event()));
         if let Some(done) = done {
             self.touched.push(number);
+            if self.tally.counts_disks() && self.requests.pending.is_piece(&done) {
+                self.tally.piece_done(self.now, number);
+            }
             self.piece_done(&done);
         } else if arm.device.has_room() {
             // Requests may have waited for the end of a run in idle time.
@@ -319,6 +337,10 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
     #[inline]
     fn report(&mut self, sequence: u64, request: Request, arrival: SimTime, served: &Served) {
         let completion = Completion::new(request, arrival, served);
+        if self.source.is_own_work(request.tag) {
+            self.tally.own_work(&completion);
+            return self.source.completed(request.tag, self.now);
+        }
         self.tally.completed(sequence, &completion);
         (self.observer)(&completion);
         self.source.completed(request.tag, self.now);

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use freewheel_model::electronics::Done;
 use freewheel_units::SimTime;
 
 use crate::source::Request;
@@ -60,6 +61,12 @@ impl PendingRequests {
     #[inline]
     pub(crate) fn set_pieces(&mut self, sequence: u64, pieces: u32) {
         self.window[(sequence - self.first) as usize].left = pieces;
+    }
+
+    /// Whether this is a piece of a request, and no flush or background work.
+    pub(crate) fn is_piece(&self, done: &Done) -> bool {
+        let pending = &self.window[(done.sequence - self.first) as usize];
+        pending.request.is_some() && !done.flush
     }
 
     /// A piece is done; the request when it was the last.

@@ -8,10 +8,9 @@
 //! places, or nowhere yet while its blocks are copied. Then it is held, and its response counts that. The
 //! old place stays reserved until the last request that was sent there is done.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
-use std::rc::Rc;
 
+use freewheel_model::array::Piece;
 use freewheel_model::array::cooling::{
     CoolingCounts, CoolingDaemon, CoolingSpec, CoolingView, MoveAction, Mover, MoverSpec,
     MoverState, Part, Progress, Route, Span, Worth,
@@ -20,17 +19,31 @@ use freewheel_model::array::heat::{DiskHeats, HeatAmount, HeatSpec, HeatTable};
 use freewheel_model::array::placement::{ExtentId, Placement};
 use freewheel_units::{Blocks, Op, SimDuration, SimTime};
 
+use super::disk_loads::DiskLoads;
 use crate::file_map::FileMap;
 use crate::source::{Request, Source, SourceError};
 
 /// Tags of the copies' reads and writes; clients' tags are below.
 pub(super) const COPY: u64 = u64::MAX;
 
+/// When a move is worth it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CoolingRule {
+    /// The target stays cooler than the source was (tr96 figure 5).
+    #[default]
+    TargetStaysCooler,
+    /// Within this time the disks' heat variance falls by more than the move itself costs. The queueing
+    /// model says how long the move takes under the load of late.
+    Variance(SimDuration),
+}
+
 /// How an array is cooled.
 #[derive(Debug, Clone, Copy)]
 pub struct Cooling {
     /// When an extent moves.
     pub daemon: CoolingSpec,
+    /// When the move is worth it.
+    pub rule: CoolingRule,
     /// How heat is tracked.
     pub heat: HeatSpec,
     /// What heat counts.
@@ -52,20 +65,19 @@ pub struct CoolingWork {
     pub blocks: Blocks,
     /// When each of them ended.
     pub ends: Vec<SimTime>,
+    /// Moves of a list to disks without room.
+    pub left_out: u64,
     /// Clients' writes that were held for a copy.
     pub held: u64,
 }
 
 /// Who says what moves next.
 pub(super) enum Choice {
-    /// The daemon, by heat.
-    Daemon(Cooling),
+    /// The daemon, by heat; with the disks' loads where its rule needs them.
+    Daemon(Cooling, Option<DiskLoads>),
     /// A list, each extent to a disk. One to a disk without room is left out.
     List(VecDeque<(ExtentId, u32)>),
 }
-
-/// How long clients' writes were held, by tag.
-pub(super) type HeldTimes = Rc<RefCell<BTreeMap<u64, SimDuration>>>;
 
 /// What is known of a client's request under way.
 #[derive(Debug, Default)]
@@ -88,11 +100,14 @@ pub(super) struct CooledRequests<'a, S> {
     upcoming: Option<(SimTime, Request)>,
     /// Writes that wait for a copy, with their arrivals.
     held: Vec<(SimTime, Request)>,
-    held_times: HeldTimes,
-    /// What goes to the disks now: copies, and writes that were held.
-    ready: VecDeque<Request>,
+    /// When the request that was taken last arrived: earlier if it was held.
+    arrival: SimTime,
+    /// What goes to the disks now: copies, and writes that were held, with their arrivals.
+    ready: VecDeque<(Request, SimTime)>,
     now: SimTime,
     arrived: u64,
+    /// Arrivals at which the daemon looks again.
+    next_step: u64,
     outstanding: BTreeMap<u64, Outstanding>,
     /// Requests under way at each disk.
     at_disks: Vec<u32>,
@@ -112,6 +127,7 @@ struct Daemon {
     cooling: Cooling,
     heats: DiskHeats,
     daemon: CoolingDaemon,
+    loads: Option<DiskLoads>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -124,11 +140,15 @@ enum Awaited {
 
 impl<'a, S: Source> CooledRequests<'a, S> {
     pub(super) fn new(clients: S, map: &'a FileMap, choice: Choice, mover: MoverSpec) -> Self {
+        let next_step = match &choice {
+            Choice::Daemon(cooling, _) => cooling.step_requests,
+            Choice::List(_) => 0,
+        };
         let chooser = match choice {
-            Choice::Daemon(cooling) => {
+            Choice::Daemon(cooling, loads) => {
                 let heats = DiskHeats::new(HeatTable::new(cooling.heat), map.disks());
                 let daemon = CoolingDaemon::new(cooling.daemon);
-                Chooser::Daemon(Box::new(Daemon { cooling, heats, daemon }))
+                Chooser::Daemon(Box::new(Daemon { cooling, heats, daemon, loads }))
             }
             Choice::List(moves) => Chooser::List(moves),
         };
@@ -139,19 +159,16 @@ impl<'a, S: Source> CooledRequests<'a, S> {
             mover: Mover::new(mover),
             upcoming: None,
             held: Vec::new(),
-            held_times: HeldTimes::default(),
+            arrival: SimTime::ZERO,
             ready: VecDeque::new(),
             now: SimTime::ZERO,
             arrived: 0,
+            next_step,
             outstanding: BTreeMap::new(),
             at_disks: vec![0; map.disks() as usize],
             awaited: None,
             work: CoolingWork::default(),
         }
-    }
-
-    pub(super) fn held_times(&self) -> HeldTimes {
-        Rc::clone(&self.held_times)
     }
 
     pub(super) fn work(self) -> CoolingWork {
@@ -165,7 +182,11 @@ impl<'a, S: Source> CooledRequests<'a, S> {
     fn heat_up(&mut self, request: &Request) {
         let Self { map, chooser, now, .. } = self;
         let Chooser::Daemon(daemon) = chooser else { return };
-        let Daemon { cooling, heats, .. } = &mut **daemon;
+        let Daemon { cooling, heats, loads, .. } = &mut **daemon;
+        if let Some(loads) = loads {
+            let arrived = |piece: Piece| loads.arrived(piece.arm, piece.blocks);
+            map.for_each_piece(request.start, request.blocks, arrived);
+        }
         let placement = map.placement().borrow();
         map.for_each_extent(request.start, request.blocks, |extent, _, blocks| {
             let amount = cooling.amount.of_access(Blocks::new(blocks));
@@ -178,10 +199,14 @@ impl<'a, S: Source> CooledRequests<'a, S> {
         let mut placement = self.map.placement().borrow_mut();
         let wanted = match &mut self.chooser {
             Chooser::Daemon(daemon) => {
-                if !self.arrived.is_multiple_of(daemon.cooling.step_requests) {
+                if self.arrived < self.next_step {
                     return;
                 }
+                self.next_step += daemon.cooling.step_requests;
                 daemon.heats.age(&placement, self.now);
+                if let Some(loads) = &mut daemon.loads {
+                    loads.step(self.now);
+                }
                 if self.mover.current().is_some() {
                     return;
                 }
@@ -192,10 +217,12 @@ impl<'a, S: Source> CooledRequests<'a, S> {
         };
         let Some((extent, disk)) = wanted else { return };
         // A disk of a list may have no room; the daemon chooses one with room.
-        if self.mover.start(&mut placement, extent, disk).is_ok() {
-            let to = self.mover.current().expect("it has just begun").to;
-            self.map.set_second(Some((extent, to)));
+        if self.mover.start(&mut placement, extent, disk).is_err() {
+            self.work.left_out += 1;
+            return;
         }
+        let to = self.mover.current().expect("it has just begun").to;
+        self.map.set_second(Some((extent, to)));
     }
 
     /// Does what the mover wants, up to the next action that takes time.
@@ -238,7 +265,8 @@ impl<'a, S: Source> CooledRequests<'a, S> {
 
     fn copy(&mut self, op: Op, part: Part) {
         let start = self.map.raw_address(part.place.disk, part.place.start);
-        self.ready.push_back(Request { op, start, blocks: part.blocks, fua: false, tag: COPY });
+        let copy = Request { op, start, blocks: part.blocks, fua: false, tag: COPY };
+        self.ready.push_back((copy, self.now));
     }
 
     /// The action under way is complete.
@@ -272,19 +300,18 @@ impl<'a, S: Source> CooledRequests<'a, S> {
                 self.held.push((arrival, request));
                 continue;
             }
-            if self.now < arrival {
-                // It was looked at before its time: it arrives as any other.
-                self.held.push((arrival, request));
-                continue;
-            }
-            self.held_times.borrow_mut().insert(request.tag, self.now - arrival);
             self.work.held += 1;
-            self.arrived += 1;
-            self.heat_up(&request);
             // From now on the next piece waits for it.
-            let request = self.send(request);
-            self.ready.push_back(request);
+            let request = self.admit(request);
+            self.ready.push_back((request, arrival));
         }
+    }
+
+    /// A client's request goes to the disks: counts it, and sends it where it belongs.
+    fn admit(&mut self, request: Request) -> Request {
+        self.arrived += 1;
+        self.heat_up(&request);
+        self.send(request)
     }
 
     fn is_held(&self, request: &Request) -> bool {
@@ -342,7 +369,16 @@ impl Daemon {
         // Of the requests at a disk one is being served and the others wait.
         let queues: Vec<u32> = at_disks.iter().map(|count| count.saturating_sub(1)).collect();
         let view = CoolingView { placement, heats: &self.heats, queues: &queues };
-        let wanted = self.daemon.step(&view, &Worth::TargetStaysCooler).ok()?;
+        let Cooling { rule, mover, amount, .. } = self.cooling;
+        let wanted = match (rule, &self.loads) {
+            (CoolingRule::Variance(horizon), Some(loads)) => {
+                let costs = loads.costs(mover.piece, amount);
+                let horizon_s = horizon.as_secs_f64();
+                self.daemon.step(&view, &Worth::Variance { horizon_s, costs: &costs })
+            }
+            _ => self.daemon.step(&view, &Worth::TargetStaysCooler),
+        };
+        let wanted = wanted.ok()?;
         Some((wanted.extent, wanted.to))
     }
 }
@@ -353,38 +389,31 @@ impl<S: Source> Source for CooledRequests<'_, S> {
             return Ok(Some(self.now));
         }
         self.fill()?;
-        // A write to blocks that are being copied steps aside, and others go on.
-        while let Some((arrival, request)) = self.upcoming.filter(|(_, next)| self.is_held(next)) {
+        // A write to blocks that are being copied steps aside when its time has come, and others go on.
+        while let Some((arrival, request)) = self.upcoming {
+            if !self.is_held(&request) {
+                return Ok(Some(arrival));
+            }
+            if arrival > self.now {
+                break;
+            }
             self.held.push((arrival, request));
             self.upcoming = None;
             self.fill()?;
         }
-        let held = self.held.iter().filter(|(_, request)| !self.is_held(request));
-        let held = held.map(|(arrival, _)| (*arrival).max(self.now)).min();
-        Ok(self.upcoming.map(|(arrival, _)| arrival).into_iter().chain(held).min())
+        Ok(None)
     }
 
     fn take(&mut self) -> Request {
-        if let Some(request) = self.ready.pop_front() {
+        if let Some((request, arrival)) = self.ready.pop_front() {
+            self.arrival = arrival;
             return request;
         }
-        let free = |source: &Self| {
-            let mut held = source.held.iter().enumerate();
-            held.find(|(_, (_, request))| !source.is_held(request)).map(|(at, held)| (at, held.0))
-        };
-        let upcoming = self.upcoming.map(|(arrival, _)| arrival);
-        let (arrival, request) = match free(self) {
-            Some((at, arrival)) if upcoming.is_none_or(|upcoming| arrival <= upcoming) => {
-                self.held.remove(at)
-            }
-            _ => self.upcoming.take().expect("a request that was announced"),
-        };
-        self.now = self.now.max(arrival);
-        self.arrived += 1;
-        self.heat_up(&request);
-        let request = self.send(request);
+        let (arrival, request) = self.upcoming.take().expect("a request that was announced");
+        self.now = arrival;
+        self.arrival = arrival;
+        let request = self.admit(request);
         self.step();
-        // A move that waits for its rate goes on with the first event after that.
         self.go_on();
         request
     }
@@ -403,6 +432,26 @@ impl<S: Source> Source for CooledRequests<'_, S> {
 
     fn progress(&self) -> (u64, u64) {
         self.clients.progress()
+    }
+
+    fn is_own_work(&self, tag: u64) -> bool {
+        tag == COPY
+    }
+
+    fn arrival(&self, _: SimTime) -> SimTime {
+        self.arrival
+    }
+
+    /// A move waits for its rate, or a write is to be held from its arrival on.
+    fn timer(&self) -> Option<SimTime> {
+        let held = self.upcoming.filter(|(_, next)| self.is_held(next)).map(|(arrival, _)| arrival);
+        let piece = self.mover.next_piece_at().map(|at| at.max(self.now));
+        held.into_iter().chain(piece).min()
+    }
+
+    fn timer_due(&mut self, now: SimTime) {
+        self.now = now;
+        self.go_on();
     }
 }
 
@@ -448,6 +497,7 @@ mod tests {
 
     fn cooling(prng: &mut Prng) -> Cooling {
         Cooling {
+            rule: CoolingRule::default(),
             daemon: CoolingSpec {
                 threshold: 0.05,
                 queue_veto: false,
@@ -509,11 +559,14 @@ mod tests {
             let cooling = cooling(prng);
             let clients = TracedRequests::new(&map, &requests, 1.0);
             let mut source =
-                CooledRequests::new(clients, &map, Choice::Daemon(cooling), cooling.mover);
+                CooledRequests::new(clients, &map, Choice::Daemon(cooling, None), cooling.mover);
             let (mut contents, mut written) = (Contents::new(), BTreeMap::new());
             let mut under_way: Vec<UnderWay> = Vec::new();
             let (mut now, mut copied) = (SimTime::ZERO, Vec::new());
             loop {
+                if source.timer().is_some_and(|timer| timer <= now) {
+                    source.timer_due(now);
+                }
                 let arrival = source.next_arrival().unwrap();
                 let arrives = arrival.is_some() && (under_way.is_empty() || prng.chance(0.6));
                 if arrives {

@@ -33,6 +33,8 @@ pub struct GapWork {
     pub ends: Vec<SimTime>,
     /// Blocks of these moves.
     pub blocks: Blocks,
+    /// Moves to disks without room.
+    pub left_out: u64,
 }
 
 /// Moves under way, all at once, and the tasks of all arms. Many wanted blocks fill more gaps than few.
@@ -333,10 +335,12 @@ impl<'a, S: Source> GapMovedRequests<'a, S> {
         let mut placement = self.map.placement().borrow_mut();
         for (extent, disk) in self.waiting.drain(..) {
             let known = *placement.extent(extent);
-            if let Some(to) = placement.reserve(disk, known.blocks) {
-                mover.begin(self.now, known.place, to, known.blocks.get());
-                self.begun.push((extent, to));
-            }
+            let Some(to) = placement.reserve(disk, known.blocks) else {
+                self.work.left_out += 1;
+                continue;
+            };
+            mover.begin(self.now, known.place, to, known.blocks.get());
+            self.begun.push((extent, to));
         }
         for (number, at, blocks) in mover.take_complete() {
             let (extent, to) = self.begun[number];

@@ -10,19 +10,21 @@
 
 mod array;
 mod cooling;
+mod disk_loads;
 mod gap_moves;
 mod requests;
 mod simulation;
 mod traced;
 
 pub use array::{FileOnDisks, Files, PlaceError, place};
-pub use cooling::{Cooling, CoolingWork};
+pub use cooling::{Cooling, CoolingRule, CoolingWork};
 pub use gap_moves::GapWork;
 pub use requests::{FileLoad, FileRequests};
 pub use simulation::{
-    Arrivals, DiskUse, FilesExperiment, FilesResult, simulate, simulate_cooled, simulate_moved,
+    Arrivals, FilesExperiment, FilesResult, simulate, simulate_cooled, simulate_moved,
     simulate_moved_in_gaps, unsynchronised,
 };
 pub use traced::FileRequest;
 
 pub use crate::file_map::{FileMap, MappedFile};
+pub use crate::result::DiskUse;

@@ -9,10 +9,11 @@ use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::drive::{BuildDriveError, Drive, Sectors};
 use freewheel_model::sched::{ParsePolicyError, PolicySpec};
 use freewheel_model::stats::{Distribution, Summary};
-use freewheel_units::{SimDuration, SimTime};
+use freewheel_units::{Op, SimDuration};
 use serde::Serialize;
 
-use super::cooling::{COPY, Choice, CooledRequests, Cooling, CoolingWork, HeldTimes};
+use super::cooling::{Choice, CooledRequests, Cooling, CoolingRule, CoolingWork};
+use super::disk_loads::DiskLoads;
 use super::gap_moves::{ArmMover, GapMovedRequests, GapMover, GapWork};
 use super::requests::{FileLoad, FileRequests};
 use super::traced::{FileRequest, TracedRequests};
@@ -23,7 +24,7 @@ use crate::config::{CacheConfig, ConfigError};
 use crate::device::{Device, Mechanics};
 use crate::engine::{self, Arm, RunParts, VolumeLayout};
 use crate::file_map::FileMap;
-use crate::result::Tally;
+use crate::result::{DiskUse, RunResult};
 use crate::source::Source;
 
 /// How much longer a turn of the last disk takes than that of the first: 0.3 %. Spindles of an array are
@@ -76,6 +77,16 @@ impl Arrivals<'_> {
             Self::Traced { requests, .. } => requests.len() as u64,
         }
     }
+
+    fn read_share(&self) -> f64 {
+        match self {
+            Self::Poisson { read_share, .. } => *read_share,
+            Self::Traced { requests, .. } => {
+                let reads = requests.iter().filter(|request| request.op == Op::Read).count();
+                reads as f64 / requests.len().max(1) as f64
+            }
+        }
+    }
 }
 
 /// What clients saw and disks did.
@@ -89,19 +100,6 @@ pub struct FilesResult {
     pub elapsed_ns: u64,
     /// Hash over all completions.
     pub result_hash: String,
-}
-
-/// What a disk did in a run.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct DiskUse {
-    /// Share of the time in which it was busy.
-    pub utilisation: f64,
-    /// Share of the time in which it moved the arm.
-    pub seek: f64,
-    /// Share of the time in which it waited for rotation.
-    pub rotate: f64,
-    /// Share of the time in which data passed its heads.
-    pub transfer: f64,
 }
 
 /// Disks of one kind whose spindles are not synchronised.
@@ -121,16 +119,15 @@ pub fn simulate(
     experiment: &FilesExperiment<'_>,
     observer: &mut dyn FnMut(&Completion),
 ) -> Result<FilesResult, ConfigError> {
-    let held = HeldTimes::default();
     match experiment.arrivals {
         Arrivals::Poisson { loads, read_share, requests } => {
             let FilesExperiment { map, seed, .. } = *experiment;
             let mut source = FileRequests::new(map, loads, read_share, requests, seed);
-            simulate_source(experiment, &mut source, &held, observer)
+            simulate_source(experiment, &mut source, observer)
         }
         Arrivals::Traced { requests, speedup } => {
             let mut source = TracedRequests::new(experiment.map, requests, speedup);
-            simulate_source(experiment, &mut source, &held, observer)
+            simulate_source(experiment, &mut source, observer)
         }
     }
 }
@@ -141,7 +138,15 @@ pub fn simulate_cooled(
     cooling: Cooling,
     observer: &mut dyn FnMut(&Completion),
 ) -> Result<(FilesResult, CoolingWork), ConfigError> {
-    moved(experiment, Choice::Daemon(cooling), cooling.mover, observer)
+    let loads = match cooling.rule {
+        CoolingRule::TargetStaysCooler => None,
+        CoolingRule::Variance(_) => {
+            let placement = experiment.map.placement().borrow();
+            let read_share = experiment.arrivals.read_share();
+            Some(DiskLoads::new(experiment.disks, &placement, read_share))
+        }
+    };
+    moved(experiment, Choice::Daemon(cooling, loads), cooling.mover, observer)
 }
 
 /// Runs all requests while extents move to other disks, one after the other, by reads and writes among
@@ -208,8 +213,7 @@ fn moved_in_gaps<S: Source>(
     let planners = planners.iter_mut().map(|planner| Some(planner as &mut dyn Planner));
     let mut source = GapMovedRequests::new(clients, experiment.map, mover, moves);
     let arms = arms(experiment, planners)?;
-    let held = HeldTimes::default();
-    let result = simulate_on(experiment, arms, &mut source, &held, observer)?;
+    let result = simulate_on(experiment, arms, &mut source, observer)?;
     Ok((result, source.work()))
 }
 
@@ -218,21 +222,18 @@ fn with_moves<S: Source>(
     mut source: CooledRequests<'_, S>,
     observer: &mut dyn FnMut(&Completion),
 ) -> Result<(FilesResult, CoolingWork), ConfigError> {
-    let held = source.held_times();
-    let result = simulate_source(experiment, &mut source, &held, observer)?;
+    let result = simulate_source(experiment, &mut source, observer)?;
     Ok((result, source.work()))
 }
 
-/// Runs the requests of any source over the experiment's disks and files. Copies are no client's
-/// requests, so responses are counted here; those of writes that were `held` begin before.
+/// Runs the requests of any source over the experiment's disks and files.
 fn simulate_source<S: Source>(
     experiment: &FilesExperiment<'_>,
     source: &mut S,
-    held: &HeldTimes,
     observer: &mut dyn FnMut(&Completion),
 ) -> Result<FilesResult, ConfigError> {
     let arms = arms(experiment, std::iter::repeat_with(|| None))?;
-    simulate_on(experiment, arms, source, held, observer)
+    simulate_on(experiment, arms, source, observer)
 }
 
 /// The same on these arms, behind caches if there are any.
@@ -240,38 +241,35 @@ fn simulate_on<S: Source>(
     experiment: &FilesExperiment<'_>,
     arms: Vec<Arm<Mechanics<'_>>>,
     source: &mut S,
-    held: &HeldTimes,
     observer: &mut dyn FnMut(&Completion),
 ) -> Result<FilesResult, ConfigError> {
     let Some(cache) = experiment.cache else {
-        return simulate_devices(experiment, arms, source, held, observer);
+        return simulate_devices(experiment, arms, source, observer);
     };
     let behind = |arm| behind_cache(arm, cache, experiment.policy.build()?, Sectors::default());
     let arms = arms.into_iter().map(behind).collect::<Result<_, ConfigError>>()?;
-    simulate_devices(experiment, arms, source, held, observer)
+    simulate_devices(experiment, arms, source, observer)
 }
 
 fn simulate_devices<D: Device, S: Source>(
     experiment: &FilesExperiment<'_>,
     mut arms: Vec<Arm<D>>,
     source: &mut S,
-    held: &HeldTimes,
     observer: &mut dyn FnMut(&Completion),
 ) -> Result<FilesResult, ConfigError> {
     let warm_up = (experiment.arrivals.count() as f64 * experiment.warm_up) as u64;
     let mut responses = Distribution::default();
     let mut observe = |done: &Completion| {
-        let tag = done.request.tag;
-        if (warm_up..COPY).contains(&tag) {
-            let held = held.borrow().get(&tag).copied().unwrap_or_default();
-            responses.record(done.response() + held);
+        if done.request.tag >= warm_up {
+            responses.record(done.response());
             observer(done);
         }
     };
     let layout = VolumeLayout::Files(experiment.map);
     let parts = RunParts::whole();
     let tally = engine::tally(layout, None, &mut arms, source, parts, &mut observe)?;
-    Ok(FilesResult { response: responses.summary(), ..result(tally, &arms) })
+    let RunResult { disks, elapsed_ns, result_hash, .. } = tally.result();
+    Ok(FilesResult { response: responses.summary(), disks, elapsed_ns, result_hash })
 }
 
 /// One arm a disk; each may have a planner for its gaps.
@@ -290,27 +288,4 @@ fn arms<'p>(
         Ok(Arm { drive: Arc::clone(drive), policy: experiment.policy.build()?, device })
     };
     experiment.disks.iter().enumerate().zip(planners).map(arm).collect()
-}
-
-fn result<D: Device>(tally: Tally, arms: &[Arm<D>]) -> FilesResult {
-    let result = tally.result();
-    let elapsed = result.elapsed_ns;
-    let end = SimTime::from_ns(elapsed);
-    let of_arm = |arm: &Arm<D>| {
-        let work = arm.device.work(end);
-        let share = |time: SimDuration| time.ns() as f64 / elapsed.max(1) as f64;
-        let head = work.head_time;
-        DiskUse {
-            utilisation: share(work.busy),
-            seek: share(head.seek),
-            rotate: share(head.rotate),
-            transfer: share(head.transfer),
-        }
-    };
-    FilesResult {
-        response: result.response,
-        disks: arms.iter().map(of_arm).collect(),
-        elapsed_ns: elapsed,
-        result_hash: result.result_hash,
-    }
 }

@@ -79,4 +79,30 @@ pub trait Source {
 
     /// Progress for a bar: done and total, in any unit.
     fn progress(&self) -> (u64, u64);
+
+    /// Whether the request with this tag is the source's own work, as a copy is, and no client's. It uses
+    /// the drives like any other, and counts in no sum.
+    #[inline]
+    fn is_own_work(&self, _tag: u64) -> bool {
+        false
+    }
+
+    /// When the request that was taken at `now` arrived: earlier if the source held it back. Its response
+    /// begins then.
+    #[inline]
+    fn arrival(&self, now: SimTime) -> SimTime {
+        now
+    }
+
+    /// When the source wants to act though nothing arrives or completes. Only a source that does work of
+    /// its own has a timer, and one around it passes the timer on.
+    #[inline]
+    fn timer(&self) -> Option<SimTime> {
+        None
+    }
+
+    /// The time of [`Self::timer`] has come. The timer is later afterwards, or none.
+    fn timer_due(&mut self, now: SimTime) {
+        unreachable!("no timer was set, and it is due at {now}")
+    }
 }

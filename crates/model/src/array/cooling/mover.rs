@@ -267,6 +267,12 @@ impl Mover {
         MoverState::Do(job.action(self.spec.piece))
     }
 
+    /// When the rate allows the next piece, if nothing else keeps it from beginning.
+    pub fn next_piece_at(&self) -> Option<SimTime> {
+        let waits = self.job.is_some_and(|job| job.next == Step::Quiesce && !job.is_running);
+        (waits && !self.is_paused).then_some(self.next_piece_at)
+    }
+
     /// Where a client's write to blocks of an extent goes. Reads always go to the valid place.
     pub fn route(&self, extent: ExtentId, span: Span) -> Route {
         let Some(job) = self.job.filter(|job| job.record.extent == extent) else {

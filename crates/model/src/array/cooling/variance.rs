@@ -24,9 +24,9 @@ pub struct DiskLoad {
 /// What moves cost, by the queueing model.
 #[derive(Debug, Clone, Copy)]
 pub struct MoveCosts<'a> {
-    /// Each disk.
-    pub disk: &'a DiskModel,
-    /// Blocks of 512 bytes in a block of `disk`.
+    /// Each disk; they may be unlike.
+    pub disks: &'a [DiskModel],
+    /// Blocks of 512 bytes in a block of `disks`.
     pub block_size: Blocks,
     /// Load of each disk.
     pub loads: &'a [DiskLoad],
@@ -49,12 +49,12 @@ impl MoveCosts<'_> {
     /// Reading or writing `blocks` blocks piece by piece on `disk`: each piece waits in the disk's queue.
     /// None when the queue grows without end.
     pub fn phase(&self, disk: u32, blocks: Blocks) -> Option<MovePhase> {
-        let load = &self.loads[disk as usize];
+        let (model, load) = (&self.disks[disk as usize], &self.loads[disk as usize]);
         let in_model = |blocks: f64| blocks / self.block_size.get() as f64;
-        let queue = DiskQueue::new(load.rate, self.disk.service(in_model(load.blocks).max(1.0)))?;
+        let queue = DiskQueue::new(load.rate, model.service(in_model(load.blocks).max(1.0)))?;
         let pieces = blocks.get().div_ceil(self.piece.get());
         let size = blocks.get() as f64 / pieces as f64;
-        let service = self.disk.service(in_model(size).max(1.0));
+        let service = model.service(in_model(size).max(1.0));
         let duration_s = pieces as f64 * (queue.wait_s() + service.mean);
         // A move of whole pieces and a last shorter one: the amount is linear in blocks.
         let whole = (pieces - 1) as f64 * self.amount.of_access(self.piece);

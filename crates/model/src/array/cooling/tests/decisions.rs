@@ -247,10 +247,11 @@ fn variance_is_the_mean_squared_distance_from_the_mean() {
 #[test]
 fn phases_last_as_long_as_their_pieces_wait_and_are_served() {
     let disk = paper_disk();
+    let disks = [disk.clone(), disk.clone()];
     let loads = [DiskLoad { rate: 20.0, blocks: 70.0 }, DiskLoad { rate: 60.0, blocks: 70.0 }];
     let (block_size, piece) = (Blocks::new(2), Blocks::new(70));
     let costs =
-        MoveCosts { disk: &disk, block_size, loads: &loads, piece, amount: HeatAmount::Blocks };
+        MoveCosts { disks: &disks, block_size, loads: &loads, piece, amount: HeatAmount::Blocks };
     let phase = costs.phase(0, Blocks::new(150)).unwrap();
     // Three pieces of 50 blocks, 25 KB each, and 150 blocks of heat over that time.
     let service = disk.service(35.0);
@@ -298,11 +299,11 @@ fn simulated_gain(
 
 #[test]
 fn the_gain_of_a_move_is_the_variance_saved_over_time() {
-    let disk = paper_disk();
+    let disks = [paper_disk(), paper_disk(), paper_disk()];
     let loads = [DiskLoad { rate: 25.0, blocks: 20.0 }; 3];
     let (block_size, piece) = (Blocks::new(2), Blocks::new(64));
     let costs =
-        MoveCosts { disk: &disk, block_size, loads: &loads, piece, amount: HeatAmount::Blocks };
+        MoveCosts { disks: &disks, block_size, loads: &loads, piece, amount: HeatAmount::Blocks };
     let prng = &mut Prng::new(9, "gains");
     let (mut paid, mut lost) = (0, 0);
     for _ in 0..40 {
@@ -320,11 +321,11 @@ fn the_gain_of_a_move_is_the_variance_saved_over_time() {
 
 #[test]
 fn a_large_lukewarm_extent_pays_only_over_a_long_time() {
-    let disk = paper_disk();
+    let disks = [paper_disk(), paper_disk()];
     let loads = [DiskLoad { rate: 20.0, blocks: 20.0 }, DiskLoad { rate: 5.0, blocks: 20.0 }];
     let (block_size, piece) = (Blocks::new(2), Blocks::new(64));
     let costs =
-        MoveCosts { disk: &disk, block_size, loads: &loads, piece, amount: HeatAmount::Blocks };
+        MoveCosts { disks: &disks, block_size, loads: &loads, piece, amount: HeatAmount::Blocks };
     let array = array(2, 200_000, &[put(0, 0, 90_000, 60), put(1, 0, 10, 300), put(2, 1, 10, 100)]);
     let step = |horizon_s| {
         let view =
