@@ -110,8 +110,8 @@ impl Outcome {
 }
 
 fn of_disk((load, used): (&QueueLoad, &Blocks)) -> DiskOutcome {
-    let is_used = load.is_sustained() && load.rate > 0.0;
-    let response_s = is_used.then(|| load.requests_present() / load.rate);
+    let present = load.requests_present().filter(|_| load.rate > 0.0);
+    let response_s = present.map(|present| present / load.rate);
     DiskOutcome { used: used.bytes(), busy: load.busy, response_s, simulated_busy: None }
 }
 

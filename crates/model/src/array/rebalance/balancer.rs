@@ -107,7 +107,7 @@ pub enum NoMove {
     NoPayback,
 }
 
-/// Disks from which files are moved: those on which load is dearest.
+/// Disks that are looked at together: first those on which load is dearest.
 const SOURCES: usize = 4;
 /// Files of a source with the most load that are looked at, and files sampled evenly from the others.
 const HOTTEST: usize = 192;
@@ -123,6 +123,8 @@ pub struct Balancer<'a> {
     files: Vec<BalanceFile>,
     /// First block of each file that has a disk.
     starts: Vec<Lbn>,
+    /// Files that a move was applied to: they stay, so that each is copied once.
+    has_moved: Vec<bool>,
     states: Vec<DiskState>,
     /// Times after the seek by model, zone, and size of a request.
     services: BTreeMap<(usize, usize, u64), Moments>,
@@ -151,6 +153,28 @@ struct Part {
     spread: Spread,
 }
 
+/// What a search for the next move has found.
+struct Search {
+    least_saved: f64,
+    best: Option<RankedMove>,
+    refused: NoMove,
+    /// What the move would save that `refused` is about.
+    refused_saves: f64,
+}
+
+impl Search {
+    fn new(least_saved: f64) -> Self {
+        Self { least_saved, best: None, refused: NoMove::TooLittleGain, refused_saves: 0.0 }
+    }
+
+    /// Keeps why the move is not possible that would save most.
+    fn refuse(&mut self, saved: f64, why: NoMove) {
+        if saved > self.refused_saves {
+            (self.refused, self.refused_saves) = (why, saved);
+        }
+    }
+}
+
 impl<'a> Balancer<'a> {
     /// Files that have a disk are on it, one behind the other. Panics for a disk that there is not, and
     /// for one that cannot hold its files.
@@ -166,6 +190,7 @@ impl<'a> Balancer<'a> {
             disks: disks.to_vec(),
             files: files.to_vec(),
             starts: vec![Lbn::new(0); files.len()],
+            has_moved: vec![false; files.len()],
             states: disks.iter().map(state).collect(),
             services: BTreeMap::new(),
         };
@@ -249,7 +274,7 @@ impl<'a> Balancer<'a> {
     }
 
     /// Gives every file that has no disk the one on which clients then wait least in all, hottest file
-    /// first. Err with the first file for which no disk has room.
+    /// first; one that nobody uses the disk with most room. Err with the first file for which no disk has room.
     pub fn place_new(&mut self, free_share: f64) -> Result<Vec<(usize, u32)>, usize> {
         let mut placed = Vec::new();
         for file in self.new_files() {
@@ -267,17 +292,23 @@ impl<'a> Balancer<'a> {
             if self.files[file].disk.is_some() {
                 continue;
             }
-            let left = |disk: &u32| self.states[*disk as usize].space.free();
-            let disk = (0..self.disks.len() as u32).max_by_key(left).ok_or(file)?;
-            if !self.has_room(disk, self.files[file].blocks, free_share) {
-                return Err(file);
-            }
+            let disk = self.emptiest_with_room(file, free_share).ok_or(file)?;
             self.insert(file, disk);
         }
         Ok(())
     }
 
+    fn emptiest_with_room(&self, file: usize, free_share: f64) -> Option<u32> {
+        let blocks = self.files[file].blocks;
+        let has_room = |disk: &u32| self.has_room(*disk, blocks, free_share);
+        let left = |disk: &u32| self.states[*disk as usize].space.free();
+        (0..self.disks.len() as u32).filter(has_room).max_by_key(left)
+    }
+
     fn coolest_with_room(&mut self, file: usize, free_share: f64) -> Option<u32> {
+        if self.files[file].rate <= 0.0 {
+            return self.emptiest_with_room(file, free_share);
+        }
         let mut best: Option<(f64, u32)> = None;
         for disk in 0..self.disks.len() as u32 {
             if !self.has_room(disk, self.files[file].blocks, free_share) {
@@ -292,17 +323,17 @@ impl<'a> Balancer<'a> {
     }
 
     /// Requests present on `disk` that a file adds there; at its beginning if it has no room.
-    fn more_present(&mut self, file: usize, disk: u32) -> f64 {
+    pub(super) fn more_present(&mut self, file: usize, disk: u32) -> f64 {
         let space = &self.states[disk as usize].space;
         let start = space.shortest(self.files[file].blocks).unwrap_or(Lbn::new(0));
         let part = self.part(file, disk, start);
-        self.present_with(disk, &part, 1.0) - self.states[disk as usize].load().requests_present()
+        self.present_with(disk, &part, 1.0) - self.states[disk as usize].load().compared_present()
     }
 
     /// Requests present on `disk` that go away with a file.
-    fn less_present(&mut self, file: usize, disk: u32) -> f64 {
+    pub(super) fn less_present(&mut self, file: usize, disk: u32) -> f64 {
         let part = self.part(file, disk, self.starts[file]);
-        self.states[disk as usize].load().requests_present() - self.present_with(disk, &part, -1.0)
+        self.states[disk as usize].load().compared_present() - self.present_with(disk, &part, -1.0)
     }
 
     /// Requests present on `disk` with a part more, or, for `sign` -1, one less.
@@ -313,11 +344,11 @@ impl<'a> Balancer<'a> {
             true => state.work.plus(&part.work),
             false => state.work.minus(&part.work),
         };
-        work.after(state.places.seek_with(model, &part.spread, sign)).requests_present()
+        work.after(state.places.seek_with(model, &part.spread, sign)).compared_present()
     }
 
     /// Whether a disk has room in one piece, and keeps its free share.
-    fn has_room(&self, disk: u32, blocks: Blocks, free_share: f64) -> bool {
+    pub fn has_room(&self, disk: u32, blocks: Blocks, free_share: f64) -> bool {
         let space = &self.states[disk as usize].space;
         let kept = free_share * self.disks[disk as usize].blocks.get() as f64;
         let left = space.free().get() as f64 - blocks.get() as f64;
@@ -345,66 +376,98 @@ impl<'a> Balancer<'a> {
         &self.starts
     }
 
-    fn rate(&self) -> f64 {
+    /// Capacity and free blocks of a disk.
+    pub(super) fn room(&self, disk: u32) -> (Blocks, Blocks) {
+        (self.disks[disk as usize].blocks, self.states[disk as usize].space.free())
+    }
+
+    /// Files of a disk that have not moved, by rising load.
+    pub(super) fn coldest(&self, disk: u32) -> impl Iterator<Item = usize> {
+        let files = self.states[disk as usize].files.iter().rev().copied();
+        files.filter(|&file| !self.has_moved[file])
+    }
+
+    pub(super) fn rate(&self) -> f64 {
         self.states.iter().map(|state| state.work.rate).sum()
     }
 
     /// Mean response of all clients in seconds. None while a disk cannot serve its load.
     pub fn response_s(&self) -> Option<f64> {
-        self.loads().iter().all(QueueLoad::is_sustained).then(|| self.compared_response_s())
+        let present = self.loads().iter().map(QueueLoad::requests_present).sum::<Option<f64>>()?;
+        Some(present / self.rate())
     }
 
     /// The response that moves are compared by: finite for overloaded disks, too.
     fn compared_response_s(&self) -> f64 {
-        self.loads().iter().map(QueueLoad::requests_present).sum::<f64>() / self.rate()
+        self.loads().iter().map(QueueLoad::compared_present).sum::<f64>() / self.rate()
     }
 
-    /// The move that saves most within the horizon, its cost deducted.
+    /// The move that saves most within the horizon, its cost deducted. A file that has moved stays.
     pub fn next_move(&mut self, spec: &RebalanceSpec) -> Result<RankedMove, NoMove> {
         let rate = self.rate();
         if rate <= 0.0 {
             return Err(NoMove::NoLoad);
         }
-        let least_saved = spec.gain_min * self.compared_response_s() * rate;
-        let (mut best, mut refused): (Option<RankedMove>, _) = (None, NoMove::TooLittleGain);
-        let net = |wanted: &RankedMove| wanted.net(spec.horizon_s);
+        let mut search = Search::new(self.least_saved(spec));
         let cheapest_first = self.cheapest_first();
         let targets = self.targets(&cheapest_first);
-        for (file, from) in self.candidates(&cheapest_first) {
-            let gone = self.less_present(file, from);
-            if gone < least_saved {
-                continue;
+        // Where no file of the dearest disks may move, one of the next ones may.
+        for sources in cheapest_first.rchunks(SOURCES) {
+            for (file, from) in self.candidates(sources) {
+                self.consider(file, from, &targets, spec, &mut search);
             }
-            for &to in targets.iter().filter(|&&to| to != from) {
-                if self.files[file].blocks > self.disks[to as usize].blocks {
-                    continue;
-                }
-                let saved = gone - self.more_present(file, to);
-                if saved < least_saved.max(f64::MIN_POSITIVE) {
-                    continue;
-                }
-                if !self.has_room(to, self.files[file].blocks, spec.free_share) {
-                    refused = NoMove::NoRoom;
-                    continue;
-                }
-                // The cost takes longest to work out, and is never negative.
-                if best.as_ref().is_some_and(|best| saved * spec.horizon_s <= net(best)) {
-                    continue;
-                }
-                let cost = self.copy_cost(file, from, to, spec);
-                let wanted = RankedMove { file, from, to, gain_s: saved / rate, saved, cost };
-                if net(&wanted) <= 0.0 {
-                    refused = NoMove::NoPayback;
-                } else if best.as_ref().is_none_or(|best| net(&wanted) > net(best)) {
-                    best = Some(wanted);
-                }
+            if let Some(best) = search.best {
+                return Ok(best);
             }
         }
-        best.ok_or(refused)
+        Err(search.refused)
+    }
+
+    /// Waiting that a move has to save at least, in seconds a second.
+    pub(super) fn least_saved(&self, spec: &RebalanceSpec) -> f64 {
+        let all = self.compared_response_s() * self.rate();
+        (spec.gain_min * all).max(f64::MIN_POSITIVE)
+    }
+
+    /// Looks at every move of a file.
+    fn consider(
+        &mut self,
+        file: usize,
+        from: u32,
+        targets: &[u32],
+        spec: &RebalanceSpec,
+        search: &mut Search,
+    ) {
+        let net = |wanted: &RankedMove| wanted.net(spec.horizon_s);
+        let gone = self.less_present(file, from);
+        if gone < search.least_saved {
+            return;
+        }
+        for &to in targets.iter().filter(|&&to| to != from) {
+            let saved = gone - self.more_present(file, to);
+            if saved < search.least_saved {
+                continue;
+            }
+            if !self.has_room(to, self.files[file].blocks, spec.free_share) {
+                search.refuse(saved, NoMove::NoRoom);
+                continue;
+            }
+            // The cost takes longest to work out, and is never negative.
+            if search.best.as_ref().is_some_and(|best| saved * spec.horizon_s <= net(best)) {
+                continue;
+            }
+            let cost = self.copy_cost(file, from, to, spec);
+            let wanted = RankedMove { file, from, to, gain_s: saved / self.rate(), saved, cost };
+            if net(&wanted) <= 0.0 {
+                search.refuse(saved, NoMove::NoPayback);
+            } else if search.best.as_ref().is_none_or(|best| net(&wanted) > net(best)) {
+                search.best = Some(wanted);
+            }
+        }
     }
 
     /// Disks by the price of load.
-    fn cheapest_first(&self) -> Vec<u32> {
+    pub(super) fn cheapest_first(&self) -> Vec<u32> {
         let prices: Vec<f64> = self.states.iter().map(price_of_load).collect();
         let mut disks: Vec<u32> = (0..self.disks.len() as u32).collect();
         disks.sort_by(|&a, &b| prices[a as usize].total_cmp(&prices[b as usize]));
@@ -412,7 +475,7 @@ impl<'a> Balancer<'a> {
     }
 
     /// Disks to which files may move, by number.
-    fn targets(&self, cheapest_first: &[u32]) -> Vec<u32> {
+    pub(super) fn targets(&self, cheapest_first: &[u32]) -> Vec<u32> {
         let mut of_model = vec![0; self.models.len()];
         let is_cheap = |disk: &u32| {
             let count = &mut of_model[self.disks[*disk as usize].model];
@@ -424,16 +487,16 @@ impl<'a> Balancer<'a> {
         targets
     }
 
-    /// Files that may move, with their disks.
-    fn candidates(&self, cheapest_first: &[u32]) -> Vec<(usize, u32)> {
-        let sources = cheapest_first.iter().rev();
+    /// Files of some disks that may move, with their disks.
+    pub(super) fn candidates(&self, sources: &[u32]) -> Vec<(usize, u32)> {
         let of_disk = |&disk: &u32| {
             let files = &self.states[disk as usize].files;
             let (hottest, others) = files.split_at(files.len().min(HOTTEST));
             let sampled = others.iter().step_by(others.len().div_ceil(SAMPLED).max(1));
-            hottest.iter().chain(sampled).map(|&file| (file, disk)).collect::<Vec<_>>()
+            let files = hottest.iter().chain(sampled).filter(|&&file| !self.has_moved[file]);
+            files.map(|&file| (file, disk)).collect::<Vec<_>>()
         };
-        sources.take(SOURCES).flat_map(of_disk).collect()
+        sources.iter().rev().flat_map(of_disk).collect()
     }
 
     /// What the copy of a file from one disk to another costs.
@@ -445,8 +508,11 @@ impl<'a> Balancer<'a> {
             let state = &self.states[disk as usize];
             let load = state.load();
             let [mean, second] = state.places.seek();
-            let start = self.starts[file];
-            let zone = if disk == from { self.models[model].zone(start, blocks) } else { 0 };
+            let start = match disk == from {
+                true => self.starts[file],
+                false => state.space.shortest(blocks).unwrap_or(Lbn::new(0)),
+            };
+            let zone = self.models[model].zone(start, blocks);
             // A piece is sought from where clients' requests left the arm, as one more of these.
             let seek = Moments { mean, second, third: 0.0 };
             Side { load, piece: seek.plus(self.service(model, zone, piece)) }
@@ -460,6 +526,7 @@ impl<'a> Balancer<'a> {
     /// Moves a file.
     pub fn apply(&mut self, wanted: &RankedMove) {
         self.relocate(wanted.file, wanted.to);
+        self.has_moved[wanted.file] = true;
     }
 
     /// Gives a file another disk. Panics where that has no room.
@@ -488,5 +555,5 @@ fn price_of_load(disk: &DiskState) -> f64 {
     }
     let part =
         QueueLoad { rate: 0.01 * load.rate, busy: 0.01 * load.busy, second: 0.01 * load.second };
-    (load.requests_present() - load.minus(&part).requests_present()) / part.busy
+    (load.compared_present() - load.minus(&part).compared_present()) / part.busy
 }

@@ -13,8 +13,8 @@ pub struct QueueLoad {
     pub second: f64,
 }
 
-/// Share of time from which on the wait goes on along its tangent. So a disk that cannot serve its load
-/// has a finite wait, and the more overloaded of two such disks has the longer one.
+/// Share of time from which on the wait by which moves are compared goes on along its tangent. So a disk
+/// that cannot serve its load has a finite one, and the more overloaded of two such disks has the longer.
 pub(super) const TANGENT_FROM: f64 = 0.95;
 
 impl QueueLoad {
@@ -56,17 +56,23 @@ impl QueueLoad {
         }
     }
 
-    /// Mean wait in seconds before the head begins with a request (21): the exact one up to 95 % busy,
-    /// and its tangent beyond.
-    pub fn wait_s(&self) -> f64 {
+    /// Mean wait in seconds before the head begins with a request (21), to compare moves by: the exact one
+    /// up to 95 % busy, and its tangent beyond.
+    pub fn compared_wait_s(&self) -> f64 {
         let idle = 1.0 - self.busy.min(TANGENT_FROM);
         let beyond = (self.busy - TANGENT_FROM).max(0.0);
         0.5 * self.second * (1.0 / idle + beyond / (idle * idle))
     }
 
-    /// Requests that wait or are served, on average: rate times response, by Little's law.
-    pub fn requests_present(&self) -> f64 {
-        self.rate * self.wait_s() + self.busy
+    /// Requests that wait or are served, to compare moves by: rate times response, by Little's law.
+    pub fn compared_present(&self) -> f64 {
+        self.rate * self.compared_wait_s() + self.busy
+    }
+
+    /// Requests that wait or are served, on average. None where the disk cannot serve its load.
+    pub fn requests_present(&self) -> Option<f64> {
+        let wait_s = || 0.5 * self.second / (1.0 - self.busy);
+        self.is_sustained().then(|| self.rate * wait_s() + self.busy)
     }
 
     /// Whether the disk can serve the load at all.

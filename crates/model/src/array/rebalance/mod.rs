@@ -26,6 +26,7 @@
 //! [`Balancer::next_move`] takes the move with the most saved within a horizon, cost deducted, and goes on
 //! from there. It looks at the disks on which load is dearest, and there at the files with the most load
 //! and at a sample of the others; the disks of each drive on which load is cheapest are targets.
+//! Where no disk has room, [`Balancer::next_exchange`] looks for two moves of which the first makes room.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -53,6 +54,7 @@
 
 mod balancer;
 mod copy_cost;
+mod exchange;
 mod load;
 mod places;
 

@@ -135,6 +135,8 @@ impl DriveModel {
 #[derive(Debug, Clone)]
 pub(super) struct Places {
     rate: f64,
+    /// The highest rate so far, beside which rounding errors are to be seen.
+    rate_max: f64,
     /// Over the other bands: rate times moment of the seek from this band.
     around: Vec<[f64; 2]>,
     /// Over all pairs.
@@ -143,18 +145,18 @@ pub(super) struct Places {
 
 impl Places {
     pub(super) fn new() -> Self {
-        Self { rate: 0.0, around: vec![[0.0; 2]; BANDS], pairs: [0.0; 2] }
+        Self { rate: 0.0, rate_max: 0.0, around: vec![[0.0; 2]; BANDS], pairs: [0.0; 2] }
     }
 
     /// First and second moment of a seek.
     pub(super) fn seek(&self) -> [f64; 2] {
-        mean(self.pairs, self.rate)
+        self.mean(self.pairs, self.rate)
     }
 
     /// The same with a file more, or, for `sign` -1, one less.
     pub(super) fn seek_with(&self, model: &DriveModel, file: &Spread, sign: f64) -> [f64; 2] {
         let own: f64 = file.rates.iter().sum();
-        mean(self.pairs_with(model, file, sign), self.rate + sign * own)
+        self.mean(self.pairs_with(model, file, sign), self.rate + sign * own)
     }
 
     fn pairs_with(&self, model: &DriveModel, file: &Spread, sign: f64) -> [f64; 2] {
@@ -181,6 +183,7 @@ impl Places {
         for (at, &rate) in file.rates.iter().enumerate() {
             let band = file.first + at;
             self.rate += sign * rate;
+            self.rate_max = self.rate_max.max(self.rate);
             for (other, around) in self.around.iter_mut().enumerate() {
                 let seek = model.seeks[band.abs_diff(other)];
                 around[0] += sign * rate * seek[0];
@@ -188,14 +191,15 @@ impl Places {
             }
         }
     }
-}
 
-/// No requests have no seek; rounding leaves less than this of those that went away.
-const RATE_MIN: f64 = 1e-12;
-
-fn mean(pairs: [f64; 2], rate: f64) -> [f64; 2] {
-    match rate > RATE_MIN {
-        true => pairs.map(|sum| (sum / (rate * rate)).max(0.0)),
-        false => [0.0; 2],
+    fn mean(&self, pairs: [f64; 2], rate: f64) -> [f64; 2] {
+        match rate > ROUNDING * self.rate_max {
+            true => pairs.map(|sum| (sum / (rate * rate)).max(0.0)),
+            false => [0.0; 2],
+        }
     }
 }
+
+/// No requests have no seek. Of the highest rate that a disk had, rounding leaves less than this share when
+/// its files have gone.
+const ROUNDING: f64 = 1e-10;

@@ -35,7 +35,7 @@ fn random_files(prng: &mut Prng, count: usize, disks: u32) -> Vec<BalanceFile> {
 /// Every file to every other disk, each moved on a copy.
 fn best_by_trial(start: &Balancer<'_>, spec: &RebalanceSpec) -> Option<f64> {
     let present =
-        |balancer: &Balancer<'_>| balancer.loads().iter().map(QueueLoad::requests_present).sum();
+        |balancer: &Balancer<'_>| balancer.loads().iter().map(QueueLoad::compared_present).sum();
     let before: f64 = present(start);
     let mut nets = Vec::new();
     for (file, what) in start.files().iter().enumerate() {
@@ -78,6 +78,77 @@ fn the_move_is_the_best_of_all_moves() {
         }
     }
     assert!(moved > 30, "{moved} moves, {none} without");
+}
+
+/// More disks and files than a search looks at.
+#[test]
+fn a_move_of_many_disks_is_nearly_the_best_of_all_moves() {
+    let (models, prng) = (models(), &mut Prng::new(4, "rebalance"));
+    let spec = RebalanceSpec { gain_min: 0.0001, ..RebalanceSpec::default() };
+    let disks: Vec<BalanceDisk> = (0..40).map(|number| disk(number % 2)).collect();
+    let mut worst: f64 = 1.0;
+    for _ in 0..3 {
+        let mut files = random_files(prng, 1500, 40);
+        files.iter_mut().for_each(|file| file.blocks = Blocks::new(file.blocks.get() / 4));
+        files.iter_mut().for_each(|file| file.rate *= 0.1);
+        // One disk has more files than are looked at.
+        files[..300].iter_mut().for_each(|file| {
+            (file.disk, file.blocks) = (Some(3), Blocks::new(1000));
+        });
+        let mut balancer = Balancer::new(&models, &disks, &files);
+        let best = best_by_trial(&balancer, &spec).unwrap();
+        worst = worst.min(balancer.next_move(&spec).unwrap().net(spec.horizon_s) / best);
+    }
+    assert!(worst > 0.9, "{worst}");
+}
+
+/// The dearest disks hold one file each, which would only change places. The fifth has two.
+#[test]
+fn a_disk_is_looked_at_after_dearer_ones_that_no_file_may_leave() {
+    let models = models();
+    let file = |disk, rate| BalanceFile {
+        blocks: Blocks::new(50_000),
+        request: Blocks::new(16),
+        rate,
+        disk: Some(disk),
+    };
+    let mut files: Vec<BalanceFile> = (0..6).map(|disk| file(disk, 60.0)).collect();
+    files.extend([file(6, 20.0), file(6, 20.0)]);
+    let mut balancer = Balancer::new(&models, &[disk(0); 8], &files);
+    let spec = RebalanceSpec { gain_min: 0.0001, ..RebalanceSpec::default() };
+    let found = balancer.next_move(&spec).unwrap();
+    assert_eq!((found.from, found.to), (6, 7));
+}
+
+#[test]
+fn a_cold_file_makes_room_for_a_hot_one() {
+    let models = models();
+    let file = |disk, blocks, rate| BalanceFile {
+        blocks: Blocks::new(blocks),
+        request: Blocks::new(16),
+        rate,
+        disk: Some(disk),
+    };
+    // Both disks keep 5 % free. Disk 1 has no room for a hot file until its archive leaves.
+    let files = [
+        file(0, 300_000, 20.0),
+        file(0, 300_000, 20.0),
+        file(1, 550_000, 0.01),
+        file(1, 300_000, 1.0),
+    ];
+    let mut balancer = Balancer::new(&models, &[disk(0), disk(0), disk(0)][..2], &files);
+    let spec = RebalanceSpec::default();
+    assert_eq!(balancer.next_move(&spec), Err(NoMove::NoRoom));
+    // The archive is larger than what disk 0 has free; the small file is not.
+    let [first, second] = balancer.next_exchange(&spec).unwrap();
+    assert_eq!((first.file, first.from, first.to), (3, 1, 0));
+    assert_eq!((second.from, second.to), (0, 1));
+    let before = balancer.response_s().unwrap();
+    balancer.apply(&first);
+    balancer.apply(&second);
+    let gain = before - balancer.response_s().unwrap();
+    assert!((gain / (first.gain_s + second.gain_s) - 1.0).abs() < 1e-9, "{gain}");
+    assert!(balancer.next_exchange(&spec).is_none());
 }
 
 /// Seeks by a sum over all pairs of files, from their places.
@@ -161,6 +232,26 @@ fn new_files_go_where_clients_wait_least_and_only_where_there_is_room() {
     assert_eq!(balancer.used()[1], Blocks::new(110_000));
     let mut full = Balancer::new(&models, &[small], &files);
     assert_eq!(full.place_new(0.05), Err(0));
+    // The larger disk has more room, and less than it keeps free.
+    let large = BalanceDisk { model: 0, blocks: Blocks::new(1_000_000) };
+    let kept = BalanceFile { disk: Some(0), ..file(900_000, 1.0) };
+    let mut by_room = Balancer::new(&models, &[large, small], &[kept, file(47_000, 0.0)]);
+    assert_eq!(by_room.place_by_room(0.06), Ok(()));
+    assert_eq!(by_room.files()[1].disk, Some(1));
+    // Files that nobody uses go where most room is, also by load.
+    let archive = [file(10_000, 0.0); 4];
+    let mut archive = Balancer::new(&models, &[disk(0), disk(0)], &archive);
+    assert!(archive.place_new(0.05).is_ok());
+    assert_eq!(archive.used(), [Blocks::new(20_000); 2]);
+}
+
+#[test]
+fn the_response_of_a_nearly_overloaded_disk_is_that_of_its_queue() {
+    let service = models()[0].after_seek(0, Blocks::new(16));
+    let load = |busy: f64| QueueLoad::new(busy / service.mean, &service);
+    let exact = 0.99 + 0.99 / service.mean * service.second * 0.99 / service.mean / (2.0 * 0.01);
+    assert!((load(0.99).requests_present().unwrap() / exact - 1.0).abs() < 1e-9);
+    assert_eq!(load(1.0).requests_present(), None);
 }
 
 #[test]
@@ -190,7 +281,7 @@ fn what_forbids_a_move_is_said() {
 #[test]
 fn an_overloaded_disk_has_a_wait_that_grows_with_its_load() {
     let service = models()[0].after_seek(0, Blocks::new(16));
-    let wait = |busy: f64| QueueLoad::new(busy / service.mean, &service).wait_s();
+    let wait = |busy: f64| QueueLoad::new(busy / service.mean, &service).compared_wait_s();
     let slope = |busy: f64| (wait(busy + 0.001) - wait(busy)) / 0.001;
     assert!(wait(0.99) < wait(1.5) && wait(1.5) < wait(3.0) && wait(3.0).is_finite());
     // It has no step and no kink at 95 %.

@@ -1,0 +1,126 @@
+//! Two moves where one is not possible: a file that nearly nobody uses leaves the disk that a hot file goes to.
+//!
+//! ```text
+//!   hot disk    [ hot file ][ free ]          [ free     ][ cold ]
+//!   cool disk   [ cold ][ other files ]       [ hot file ][ other files ]
+//! ```
+//! The cold file goes first, so neither move needs room that is not there. It may go to any disk. What both
+//! save is worked out on a copy of the state, as the moves change each other's gain.
+
+use freewheel_units::Blocks;
+
+use super::balancer::{Balancer, RankedMove, RebalanceSpec};
+use super::load::QueueLoad;
+
+/// Moves without room that are looked at: those that would save most.
+const WANTED: usize = 16;
+/// Files that may make room for one of them: the coldest ones of the target.
+const COLDEST: usize = 256;
+
+/// A move for which there is no room.
+struct Wanted {
+    saved: f64,
+    file: usize,
+    from: u32,
+    to: u32,
+}
+
+impl Balancer<'_> {
+    /// The pair of moves that saves most within the horizon, its cost deducted. The first makes room for
+    /// the second. None where no pair saves enough.
+    pub fn next_exchange(&mut self, spec: &RebalanceSpec) -> Option<[RankedMove; 2]> {
+        let least_saved = self.least_saved(spec);
+        let mut best: Option<([RankedMove; 2], f64)> = None;
+        for wanted in self.moves_without_room(spec, least_saved) {
+            for pair in self.pairs(&wanted, spec) {
+                let [saved, net] = [
+                    pair.iter().map(|wanted| wanted.saved).sum(),
+                    net_of_both(&pair, spec.horizon_s),
+                ];
+                let is_better = best.as_ref().is_none_or(|(_, of_best)| net > *of_best);
+                if saved >= least_saved && net > 0.0 && is_better {
+                    best = Some((pair, net));
+                }
+            }
+        }
+        best.map(|(pair, _)| pair)
+    }
+
+    /// Moves that would save enough and have no room, the best first.
+    fn moves_without_room(&mut self, spec: &RebalanceSpec, least_saved: f64) -> Vec<Wanted> {
+        let cheapest_first = self.cheapest_first();
+        let targets = self.targets(&cheapest_first);
+        let mut all = Vec::new();
+        for (file, from) in self.candidates(&cheapest_first) {
+            let gone = self.less_present(file, from);
+            if gone < least_saved {
+                continue;
+            }
+            for &to in targets.iter().filter(|&&to| to != from) {
+                let blocks = self.files()[file].blocks;
+                let saved = gone - self.more_present(file, to);
+                if saved >= least_saved && !self.has_room(to, blocks, spec.free_share) {
+                    all.push(Wanted { saved, file, from, to });
+                }
+            }
+        }
+        all.sort_by(|a, b| b.saved.total_cmp(&a.saved));
+        all.truncate(WANTED);
+        all
+    }
+
+    /// The wanted move after one of the coldest file that makes enough room and has a place to go to.
+    fn pairs(&self, wanted: &Wanted, spec: &RebalanceSpec) -> Vec<[RankedMove; 2]> {
+        let &Wanted { file, from, to, .. } = wanted;
+        let missing = self.missing(to, self.files()[file].blocks, spec.free_share);
+        let makes_room = |other: &usize| self.files()[*other].blocks >= missing;
+        let coldest = self.coldest(to).take(COLDEST).filter(makes_room);
+        let mut placed = coldest.map(|cold| (cold, self.places_for(cold, to, from, spec)));
+        let Some((cold, places)) = placed.find(|(_, places)| !places.is_empty()) else {
+            return Vec::new();
+        };
+        let pair = |place: u32| {
+            let mut after = self.clone();
+            let first = after.tried(cold, to, place, spec);
+            let has_room = after.has_room(to, after.files()[file].blocks, spec.free_share);
+            has_room.then(|| [first, after.tried(file, from, to, spec)])
+        };
+        places.into_iter().filter_map(pair).collect()
+    }
+
+    /// Where a file of disk `of` may go: the disk on which load is cheapest, and the one that the hot file
+    /// leaves.
+    fn places_for(&self, file: usize, of: u32, left: u32, spec: &RebalanceSpec) -> Vec<u32> {
+        let blocks = self.files()[file].blocks;
+        let takes = |disk: &u32| *disk != of && self.has_room(*disk, blocks, spec.free_share);
+        let cheapest = self.cheapest_first().into_iter().find(takes);
+        let mut places: Vec<u32> = cheapest.into_iter().chain([left]).filter(takes).collect();
+        places.dedup();
+        places
+    }
+
+    /// Blocks by which the room for a file falls short.
+    fn missing(&self, disk: u32, blocks: Blocks, free_share: f64) -> Blocks {
+        let (size, free) = self.room(disk);
+        let kept = free_share * size.get() as f64;
+        let missing = blocks.get() as f64 + kept - free.get() as f64;
+        Blocks::new(libm::ceil(missing.max(1.0)) as u64)
+    }
+
+    /// Moves a file, and says what that saved and cost.
+    fn tried(&mut self, file: usize, from: u32, to: u32, spec: &RebalanceSpec) -> RankedMove {
+        let present =
+            |balancer: &Self| balancer.loads().iter().map(QueueLoad::compared_present).sum::<f64>();
+        let (before, cost) = (present(self), self.copy_cost(file, from, to, spec));
+        self.relocate(file, to);
+        let saved = before - present(self);
+        RankedMove { file, from, to, gain_s: saved / self.rate(), saved, cost }
+    }
+}
+
+/// What both moves save until the horizon, which begins with the first copy.
+fn net_of_both(pair: &[RankedMove; 2], horizon_s: f64) -> f64 {
+    let [first, second] = pair;
+    let rest = (horizon_s - first.cost.copy_s).max(0.0);
+    first.net(horizon_s) + second.net(rest)
+}
