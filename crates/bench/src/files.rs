@@ -53,12 +53,12 @@ fn requests(unit: u64) {
     let allocator = &mut Allocator::new(DiskOrder::RoundRobin, Passes::ByStatus, NewHeat::AtOnce);
     let files =
         place(&[file; 2000], 0..2000, &capacities, allocator).expect("the disks are larger");
-    let load = FileLoad { blocks, request: blocks, rate: 0.05 };
+    let load = FileLoad { blocks, request: blocks, rate: 0.05, reads: 0.7 };
     let loads = [load; 2000];
     let experiment = FilesExperiment {
         disks: &disks,
         map: &files.map,
-        arrivals: Arrivals::Poisson { loads: &loads, read_share: 0.7, requests: REQUESTS },
+        arrivals: Arrivals::Poisson { loads: &loads, requests: REQUESTS },
         policy: PolicySpec::Fcfs,
         cache: None,
         warm_up: 0.0,
@@ -129,12 +129,12 @@ fn many_extents() {
         files.push(MappedFile { blocks, unit: blocks, first_extent: id, width: 1 });
     }
     let map = FileMap::new(files, placement, disks[0].blocks());
-    let load = FileLoad { blocks, request: Blocks::new(16), rate: 0.001 };
+    let load = FileLoad { blocks, request: Blocks::new(16), rate: 0.001, reads: 0.7 };
     let loads = vec![load; EXTENTS as usize];
     let experiment = FilesExperiment {
         disks: &disks,
         map: &map,
-        arrivals: Arrivals::Poisson { loads: &loads, read_share: 0.7, requests: 1_000_000 },
+        arrivals: Arrivals::Poisson { loads: &loads, requests: 1_000_000 },
         policy: PolicySpec::Fcfs,
         cache: None,
         warm_up: 0.0,

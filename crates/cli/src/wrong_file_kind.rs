@@ -24,6 +24,7 @@ pub fn for_an_experiment(path: &Path) -> Option<WrongFileKind> {
         ),
         FileKind::Drive => ("a drive file", takes_drive("sim EXPERIMENT --set drive=", path)),
         FileKind::Snapshot => ("a snapshot of disks", takes_snapshot(path)),
+        FileKind::WebLog => ("a log of a web server", takes_web_log(path)),
     };
     let message = format!("{file}: is {is}, and an experiment is wanted");
     Some(WrongFileKind { message, help })
@@ -37,6 +38,7 @@ pub fn for_a_trace(path: &Path) -> Option<WrongFileKind> {
         FileKind::Experiment => ("an experiment", format!("`freewheel sim {file}` runs it")),
         FileKind::Drive => ("a drive file", takes_drive("study TRACE --drive ", path)),
         FileKind::Snapshot => ("a snapshot of disks", takes_snapshot(path)),
+        FileKind::WebLog => ("a log of a web server", takes_web_log(path)),
     };
     let message = format!("{file}: is {is}, and a trace is wanted");
     Some(WrongFileKind { message, help })
@@ -50,6 +52,7 @@ pub fn for_a_snapshot(path: &Path) -> Option<WrongFileKind> {
         FileKind::Trace => ("a trace", format!("`freewheel study {file}` says what would help it")),
         FileKind::Experiment => ("an experiment", format!("`freewheel sim {file}` runs it")),
         FileKind::Drive => ("a drive file", "name it as the `drive` of a disk".to_owned()),
+        FileKind::WebLog => ("a log of a web server", takes_web_log(path)),
     };
     let message = format!("{file}: is {is}, and a snapshot of disks and files is wanted");
     Some(WrongFileKind { message, help })
@@ -57,6 +60,13 @@ pub fn for_a_snapshot(path: &Path) -> Option<WrongFileKind> {
 
 fn takes_snapshot(path: &Path) -> String {
     format!("`freewheel plan place {}` says which files to move", path.display())
+}
+
+fn takes_web_log(path: &Path) -> String {
+    format!(
+        "`freewheel plan place {} --disks N` says on which of N disks its files go",
+        path.display()
+    )
 }
 
 /// How to get a drive file.
@@ -70,6 +80,7 @@ pub fn for_a_drive(path: &Path) -> Option<WrongFileKind> {
         Some(FileKind::Trace) => "is a trace".to_owned(),
         Some(FileKind::Experiment) => "is an experiment".to_owned(),
         Some(FileKind::Snapshot) => "is a snapshot of disks".to_owned(),
+        Some(FileKind::WebLog) => "is a log of a web server".to_owned(),
         None => is_no_toml(path)?,
     };
     let message = format!("{}: {is}, and a drive is wanted", path.display());

@@ -1,10 +1,10 @@
 //! Files: what one is, and files that appear when they are complete.
 
 use std::fs::{self, DirEntry};
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 
-use freewheel_trace::{OpenOptions, TraceReader};
+use freewheel_trace::{OpenOptions, TraceReader, WebLog};
 
 pub use freewheel_trace::{PendingFile, is_same_file, read_text};
 
@@ -19,9 +19,11 @@ pub enum FileKind {
     Drive,
     /// The disks and files of a JBOD.
     Snapshot,
+    /// The log of a web server.
+    WebLog,
 }
 
-/// No experiment and no drive file is longer: the kind of a longer file is not looked for in its text.
+/// No experiment and no drive file is longer; of a longer document only this much is looked at.
 const DOCUMENT_BYTES_MAX: u64 = 1 << 20;
 
 impl FileKind {
@@ -38,16 +40,35 @@ impl FileKind {
         if TraceReader::open(path, &OpenOptions::default()).is_ok() {
             return Some(Self::Trace);
         }
-        if file.len() > DOCUMENT_BYTES_MAX {
-            return None;
+        if WebLog::is_one(path) {
+            return Some(Self::WebLog);
         }
-        let document: toml::Table = read_text(path).ok()?.parse().ok()?;
+        // A long document, or one with a fault, is known by a line that only snapshots have.
+        let Some(document) = document(path, file.len()) else {
+            return has_line(path, "[[disks]]").then_some(Self::Snapshot);
+        };
         // A table that one of them cannot do without and the others do not have.
         let tables =
             [("workload", Self::Experiment), ("zones", Self::Drive), ("disks", Self::Snapshot)];
         let found = tables.into_iter().find(|(table, _)| document.contains_key(*table));
         found.map(|(_, kind)| kind)
     }
+}
+
+/// A TOML document that is not too long.
+fn document(path: &Path, bytes: u64) -> Option<toml::Table> {
+    if bytes > DOCUMENT_BYTES_MAX {
+        return None;
+    }
+    read_text(path).ok()?.parse().ok()
+}
+
+/// Whether the beginning of a text has this line.
+fn has_line(path: &Path, wanted: &str) -> bool {
+    let mut start = Vec::new();
+    let read =
+        fs::File::open(path).and_then(|file| file.take(DOCUMENT_BYTES_MAX).read_to_end(&mut start));
+    read.is_ok() && String::from_utf8_lossy(&start).lines().any(|line| line.trim() == wanted)
 }
 
 /// Which other file of its folder was probably meant by a `path` at which nothing is, as the end of a

@@ -15,7 +15,7 @@ pub use freewheel_study::plan::{PlaceOptions, PlaceSource, Snapshot, StripeOptio
 /// use freewheel::plans::{PlaceOptions, PlaceSource, plan_place};
 ///
 /// let snapshot = PlaceSource::Snapshot("../../examples/jbod.toml".into());
-/// let options = PlaceOptions { requests: 2000, ..PlaceOptions::new(snapshot) };
+/// let options = PlaceOptions { requests: Some(2000), ..PlaceOptions::new(snapshot) };
 /// let report = plan_place(&options, &|_, _, _| {})?;
 /// let best = &report.plan.moves[0];
 /// println!("{}\n{} to {}", report.conclusions.headline, best.file, best.to);

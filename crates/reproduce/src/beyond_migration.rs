@@ -57,14 +57,14 @@ impl Run {
         let a_disk = (FILES / DISKS) as f64;
         let load = |number: usize| {
             let rate = RATES[usize::from(!number.is_multiple_of(DISKS))] / a_disk;
-            FileLoad { blocks, request: Blocks::new(16), rate }
+            FileLoad { blocks, request: Blocks::new(16), rate, reads: READ_SHARE }
         };
         let loads: Vec<FileLoad> = (0..FILES).map(load).collect();
         let requests = if context.options.quick { 40_000 } else { 80_000 };
         let experiment = FilesExperiment {
             disks: &disks,
             map: &files.map,
-            arrivals: Arrivals::Poisson { loads: &loads, read_share: READ_SHARE, requests },
+            arrivals: Arrivals::Poisson { loads: &loads, requests },
             policy: PolicySpec::Fcfs,
             cache: None,
             warm_up: 0.0,

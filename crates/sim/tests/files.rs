@@ -49,11 +49,11 @@ fn files(count: usize, unit: u64, disks: u32) -> Files {
 fn run(files: &Files, disks: u32, rate: f64, requests: u64) -> FilesResult {
     let count = files.map.files().len();
     let whole = Blocks::new(520);
-    let load = FileLoad { blocks: whole, request: whole, rate: rate / count as f64 };
+    let load = FileLoad { blocks: whole, request: whole, rate: rate / count as f64, reads: 0.7 };
     let experiment = FilesExperiment {
         disks: &unsynchronised(&tr96(), disks).unwrap(),
         map: &files.map,
-        arrivals: Arrivals::Poisson { loads: &vec![load; count], read_share: 0.7, requests },
+        arrivals: Arrivals::Poisson { loads: &vec![load; count], requests },
         policy: PolicySpec::Fcfs,
         cache: None,
         warm_up: 0.05,
@@ -89,7 +89,7 @@ fn unbalanced() -> (Files, Vec<FileLoad>) {
     let file = FileOnDisks { blocks, unit: blocks, width: 1, boundary: Blocks::new(1), heat: 1.0 };
     let allocator = &mut Allocator::new(DiskOrder::RoundRobin, Passes::ByStatus, NewHeat::AtOnce);
     let files = place(&[file; 4], 0..4, &[Blocks::new(1_000_000); 2], allocator).unwrap();
-    let load = |rate| FileLoad { blocks, request: blocks, rate };
+    let load = |rate| FileLoad { blocks, request: blocks, rate, reads: READ_SHARE };
     (files, vec![load(2.5), load(0.1), load(2.5), load(0.1)])
 }
 
@@ -101,7 +101,7 @@ fn on_two_disks(files: &Files, run: impl FnOnce(&FilesExperiment<'_>)) {
     run(&FilesExperiment {
         disks: &unsynchronised(&tr96(), 2).unwrap(),
         map: &files.map,
-        arrivals: Arrivals::Poisson { loads: &loads, read_share: READ_SHARE, requests: 4000 },
+        arrivals: Arrivals::Poisson { loads: &loads, requests: 4000 },
         policy: PolicySpec::Fcfs,
         cache: None,
         warm_up: 0.25,
@@ -248,12 +248,13 @@ fn moved(by: &MoveBy, read_share: f64) -> (Vec<(u64, SimTime)>, Option<SimTime>,
     let mut allocator = Allocator::new(DiskOrder::RoundRobin, Passes::ByStatus, NewHeat::AtOnce);
     let capacities = disks.each_ref().map(|disk| disk.blocks());
     let files = place(&[file; 400], 0..400, &capacities, &mut allocator).unwrap();
-    let load = FileLoad { blocks: file.blocks, request: Blocks::new(8), rate: 0.25 };
+    let load =
+        FileLoad { blocks: file.blocks, request: Blocks::new(8), rate: 0.25, reads: read_share };
     let loads = [load; 400];
     let experiment = FilesExperiment {
         disks: &disks,
         map: &files.map,
-        arrivals: Arrivals::Poisson { loads: &loads, read_share, requests: 6000 },
+        arrivals: Arrivals::Poisson { loads: &loads, requests: 6000 },
         policy: PolicySpec::Fcfs,
         cache: None,
         warm_up: 0.0,
@@ -302,13 +303,13 @@ fn a_move_in_gaps_changes_no_completion_before_its_end_and_one_by_commands_does(
 fn a_cache_in_front_of_each_disk_answers_what_is_asked_again() {
     let files = files(40, 520, 2);
     let whole = Blocks::new(520);
-    let load = FileLoad { blocks: whole, request: whole, rate: 0.2 };
+    let load = FileLoad { blocks: whole, request: whole, rate: 0.2, reads: 1.0 };
     let disks = unsynchronised(&tr96(), 2).unwrap();
     let run = |cache: Option<&CacheConfig>| {
         let experiment = FilesExperiment {
             disks: &disks,
             map: &files.map,
-            arrivals: Arrivals::Poisson { loads: &[load; 40], read_share: 1.0, requests: 2000 },
+            arrivals: Arrivals::Poisson { loads: &[load; 40], requests: 2000 },
             policy: PolicySpec::Fcfs,
             cache,
             warm_up: 0.2,

@@ -84,6 +84,20 @@ impl TraceArgs {
         }
     }
 
+    /// The first option that was given and that only a trace takes.
+    pub fn for_traces_alone(&self) -> Option<&'static str> {
+        let given = [
+            ("--format", self.format.is_some()),
+            ("--lenient", self.lenient),
+            ("--device", self.device.is_some()),
+            ("--wrap", self.wrap),
+            ("--scale", self.scale),
+            ("--no-electronics", self.no_electronics),
+            ("--replay", !matches!(self.replay, Replay::Auto)),
+        ];
+        given.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
+    }
+
     fn fit(&self) -> Fit {
         match (self.wrap, self.scale) {
             (true, _) => Fit::Wrap,
@@ -98,7 +112,8 @@ impl TraceArgs {
     }
 }
 
-fn default_folder(trace: &Path, drives: &[String]) -> PathBuf {
+/// The folder for results about a file on some drives.
+pub fn default_folder(trace: &Path, drives: &[String]) -> PathBuf {
     let trace = &standard_input::path_for_results(trace);
     let compression = trace.extension().and_then(OsStr::to_str);
     let is_compressed = matches!(compression, Some("gz" | "zst"));

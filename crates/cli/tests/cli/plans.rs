@@ -15,6 +15,7 @@ fn refused(code: i32, args: &[&str], texts: &[&str]) {
 
 /// Writes a file and gives its path.
 fn write(bench: &Bench, name: &str, text: &str) -> String {
+    std::fs::create_dir_all(std::path::Path::new(&bench.at(name)).parent().unwrap()).unwrap();
     bench.put(name, text);
     bench.at(name)
 }
@@ -32,8 +33,8 @@ fn a_jbod_gives_moves_a_page_and_commands() {
     let page = std::fs::read_to_string(bench.at("out/plan.html")).unwrap();
     assert!(page.contains("Plan for jbod.toml") && page.contains("marker-end"));
     let commands = std::fs::read_to_string(bench.at("out/moves.sh")).unwrap();
-    assert!(commands.contains("mountpoint -q -- '/mnt/bay-12' && test ! -e '/mnt/bay-12/home'"));
-    assert!(commands.contains("rsync -aHAXR -- '/mnt/bay-01/./home' '/mnt/bay-12/'"), "{commands}");
+    let first = "move 1 '/mnt/bay-01' 'home' '/mnt/bay-12'\n# rm -r -- '/mnt/bay-01/home'\n";
+    assert!(commands.contains(first), "{commands}");
 }
 
 #[test]
@@ -95,13 +96,38 @@ fn what_is_wrong_in_a_snapshot_is_said_with_file_line_key_and_way_out() {
     wrong(&format!("{file}disk = \"b\"\n"), &["line 8", "files[0].disk", "called `b`"]);
     wrong("[[files]]\nname = \"x\"\nsize = \"9\"\nrate = 1\n", &["line 6", "size", "has no unit"]);
     wrong(&format!("{file}speed = 3\n"), &["line 8", "no key `files[0].speed`"]);
-    let full = file.replace("9MB", "9GB");
+    let full = file.replace("9MB", "9GB").replace("rate", "request = \"8KiB\"\nrate");
     wrong(&format!("{full}disk = \"a\"\n"), &["line 1", "disks[0].size", "9.00 GB", "correct"]);
     let idle = file.replace("rate = 1", "rate = 0");
     wrong(&format!("{idle}disk = \"a\"\n"), &["no file has a rate above 0"]);
     write(&bench, "files.csv", "name,size,rate,disk\nx,9MB,1,a\ny,9MB,often,a\n");
     let with_csv = write(&bench, "csv.toml", &format!("files_csv = \"files.csv\"\n{disk}"));
-    refused(1, &["place", &with_csv], &["files.csv", "line 3", "column 3", "invalid float"]);
+    refused(
+        1,
+        &["place", &with_csv],
+        &["files.csv", "line 3: rate: is \"often\"", "invalid float"],
+    );
+    let csv = |text: &str, texts: &[&str]| {
+        write(&bench, "files.csv", text);
+        refused(1, &["place", &with_csv], &[&["files.csv"], texts].concat());
+    };
+    csv("name,bytes,rate\nx,9MB,1\n", &["line 1: there is no column `size`"]);
+    csv("name,size,rate\n", &["names no files"]);
+    csv("name,size,rate,disk\n\n../x,9MB,1,a\n", &["line 3: name", "leads out of its disk"]);
+    refused(1, &["place", &bench.at("files.csv")], &["a CSV file holds files alone", "files_csv"]);
+    std::fs::remove_file(bench.at("files.csv")).unwrap();
+    refused(
+        1,
+        &["place", &with_csv],
+        &["csv.toml: line 1: files_csv", "files.csv", "no such file"],
+    );
+    let whole = file.replace("9MB", "3TB");
+    wrong(&whole, &["files[0].request: is missing", "3.00 TB", "256KiB"]);
+    // A fault in the document does not turn it into a trace.
+    let broken = snapshot(&format!("{file}rate = = 2\n"));
+    for verb in ["place", "stripe"] {
+        refused(1, &[verb, &broken], &["wrong.toml", "line 8"]);
+    }
     let unknown = "[[disks]]\nname = \"z\"\ndrive = \"exos-x24\"\n";
     wrong(&format!("{unknown}{file}"), &["line 6", "disks[1].drive", "did you mean"]);
 }
@@ -116,6 +142,18 @@ fn another_kind_of_file_is_named_with_the_verb_that_takes_it() {
     refused(2, &["place", JBOD, "--keep-free", "5"], &["--keep-free", "below 100%"]);
     refused(1, &["stripe", JBOD], &["unlike", "--drive and --disks"]);
     refused(1, &["stripe", "data/recorded/pgbench-ext4.csv.zst"], &["give --disks"]);
+    let unfit = |args: &[&str], option: &str| {
+        refused(2, args, &[&format!("{option} has no effect here"), "leave"]);
+    };
+    unfit(&["place", JBOD, "--drive", "tr96"], "--drive");
+    unfit(&["place", JBOD, "--fragment", "1MiB"], "--fragment");
+    unfit(&["stripe", JBOD, "--no-electronics"], "--no-electronics");
+    unfit(
+        &["stripe", "data/recorded/pgbench-ext4.csv.zst", "--disks", "2", "--requests", "2000"],
+        "--requests",
+    );
+    let added = ["place", JBOD, "--add-disk", "nosuch"];
+    refused(1, &added, &["--add-disk nosuch: ", "nosuch"]);
 }
 
 /// Device 0 is asked for in 40 fragments ten times as often as device 1 in one.
@@ -163,4 +201,139 @@ fn a_shingled_disk_is_warned_of() {
     let args = ["plan", "place", &snapshot, "--requests", "1000", "--out", &bench.at("out")];
     let text = stdout(&args);
     assert!(text.contains("Shingled: smr"), "{text}");
+}
+
+/// A log of 400 requests in 200 s, nine of ten to the first of ten files.
+fn web_log() -> String {
+    let line = |number: u32| {
+        let (minute, second) = (number / 120, number / 2 % 60);
+        let path = if number % 10 == 9 { number / 10 % 9 } else { 9 };
+        format!(
+            "a - - [01/Aug/1995:00:{minute:02}:{second:02} -0400] \"GET /{path}.html HTTP/1.0\" 200 90000\n"
+        )
+    };
+    (0..400).map(line).collect()
+}
+
+#[test]
+fn the_files_of_a_web_log_get_disks_and_stripes() {
+    let bench = Bench::new("");
+    let (log, out) = (write(&bench, "access.log", &web_log()), bench.at("out"));
+    refused(2, &["place", &log], &["does not say how many disks", "give --disks"]);
+    let place =
+        ["plan", "place", &log, "--disks", "3", "--drive", "tr96", "--load", "20", "--json"];
+    let json = document(&[&place[..], &["--requests", "3000", "--out", &out]].concat());
+    let placed = json["placed"].as_array().unwrap();
+    assert_eq!((placed.len(), json["disks"].as_array().unwrap().len()), (10, 3));
+    // The hot file has a disk of its own.
+    let disk = |name: &str| {
+        placed.iter().find(|it| it["file"] == name).map(|it| it["disk"].as_str().unwrap()).unwrap()
+    };
+    let beside = (0..9).filter(|number| disk(&format!("/{number}.html")) == disk("/9.html"));
+    assert_eq!(beside.count(), 0);
+    let stripe = ["plan", "stripe", &log, "--disks", "3", "--drive", "tr96", "--out", &out];
+    let text = stdout(&[&stripe[..], &["--requests", "2000"]].concat());
+    assert!(text.contains("Take stripe units of"), "{text}");
+    refused(2, &["stripe", &log, "--disks", "3", "--scale"], &["--scale has no effect here"]);
+}
+
+/// Runs the commands of a plan with a `mountpoint` that knows only mounted folders and an `rsync` that
+/// copies.
+fn run_moves(bench: &Bench, from: &str) -> (bool, String) {
+    let ran = std::process::Command::new("sh")
+        .args([&bench.at("out/moves.sh"), from])
+        .env("PATH", format!("{}:/usr/bin:/bin", bench.at("stubs")))
+        .output()
+        .unwrap();
+    let said = [ran.stdout, ran.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    (ran.status.success(), said.concat())
+}
+
+fn stub(bench: &Bench, name: &str, script: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    let path = write(bench, &format!("stubs/{name}"), &format!("#!/bin/sh\n{script}\n"));
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+/// Disk b is full until its archive has gone to a; then one of the two hot files of a fits.
+#[test]
+fn the_commands_stop_where_a_disk_is_not_mounted_a_name_is_taken_or_an_original_is_in_the_way() {
+    let bench = Bench::new("");
+    let disk = |name: &str| {
+        let path = bench.at(name);
+        format!(
+            "[[disks]]\nname = \"{name}\"\ndrive = \"tr96\"\nsize = \"512MB\"\npath = \"{path}\"\n"
+        )
+    };
+    let file = |name: &str, size: u32, rate: f64, disk: &str| {
+        format!(
+            "[[files]]\nname = \"{name}\"\nsize = \"{size}MB\"\nrequest = \"8KiB\"\nrate = {rate}\ndisk = \"{disk}\"\n"
+        )
+    };
+    let files = [
+        file("hot one", 150, 20.0, "a"),
+        file("hot two", 150, 20.0, "a"),
+        file("archive", 150, 0.01, "b"),
+        file("still", 280, 1.0, "b"),
+    ];
+    let text = [disk("a"), disk("b"), files.concat()].concat();
+    let snapshot = write(&bench, "full.toml", &text);
+    let args =
+        ["plan", "place", &snapshot, "--requests", "2000", "--out", &bench.at("out"), "--json"];
+    let moves = document(&args)["moves"].clone();
+    assert_eq!((&moves[0]["file"], &moves[0]["makes_room"]), (&"archive".into(), &true.into()));
+    let hot = moves[1]["file"].as_str().unwrap();
+    for name in ["a/hot one", "a/hot two", "b/archive", "b/still"] {
+        write(&bench, name, name);
+    }
+    stub(&bench, "mountpoint", "test -e \"$3/mounted\"");
+    // The source is DISK/./FILE.
+    stub(&bench, "rsync", "cp \"$3\" \"$4\"");
+    let (is_done, said) = run_moves(&bench, "1");
+    assert!(!is_done && said.contains("is not mounted"), "{said}");
+    assert!(!std::path::Path::new(&bench.at("a/archive")).exists());
+    write(&bench, "a/mounted", "");
+    write(&bench, "b/mounted", "");
+    let (is_done, said) = run_moves(&bench, "1");
+    assert!(!is_done && said.contains("move 1 copied"), "{said}");
+    assert!(said.contains("needs the room of") && said.contains("sh moves.sh 2"), "{said}");
+    let (is_done, said) = run_moves(&bench, "1");
+    assert!(!is_done && said.contains("is there: if it is complete, run: sh moves.sh 2"), "{said}");
+    std::fs::remove_file(bench.at("b/archive")).unwrap();
+    let (is_done, said) = run_moves(&bench, "2");
+    assert!(is_done && said.contains("move 2 copied"), "{said}");
+    let moved = std::fs::read_to_string(bench.at(&format!("b/{hot}"))).unwrap();
+    assert_eq!(moved, format!("a/{hot}"));
+}
+
+/// The emptiest disk has room for the file that would even out most, but not in one piece.
+#[test]
+fn equal_bytes_are_worked_out_on_disks_whose_room_is_in_pieces() {
+    let bench = Bench::new("");
+    let disks = [("a", 1000), ("b", 1000), ("c", 2400), ("e", 3100)];
+    let files = [
+        ("a", 100),
+        ("a", 600),
+        ("a", 120),
+        ("b", 50),
+        ("c", 650),
+        ("c", 650),
+        ("c", 650),
+        ("e", 930),
+    ];
+    let disk = |(name, size): (&str, u32)| {
+        format!("[[disks]]\nname = \"{name}\"\ndrive = \"exos-x24-24tb\"\nsize = \"{size}GB\"\n")
+    };
+    let file = |(number, (disk, size)): (usize, (&str, u32))| {
+        format!(
+            "[[files]]\nname = \"{number}\"\nsize = \"{size}GB\"\nrequest = \"8KiB\"\nrate = 1\ndisk = \"{disk}\"\n"
+        )
+    };
+    let disks: String = disks.into_iter().map(disk).collect();
+    let files: String = files.into_iter().enumerate().map(file).collect();
+    let snapshot = write(&bench, "pieces.toml", &(disks + &files));
+    let args =
+        ["plan", "place", &snapshot, "--requests", "1000", "--out", &bench.at("out"), "--json"];
+    let json = document(&args);
+    assert!(json["equal_bytes"]["moves"].as_u64().unwrap() >= 1, "{json}");
 }

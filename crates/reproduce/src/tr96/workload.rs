@@ -21,6 +21,9 @@ use freewheel_units::{Blocks, Bytes, Lbn, Prng};
 
 pub(super) const DISKS: u32 = 32;
 
+/// Share of the requests that read. The paper does not state it.
+const READS: f64 = 0.7;
+
 /// The model's blocks are those of the paper, 1 KB; a drive's are 512 bytes.
 const BLOCKS_A_KB: u64 = 2;
 
@@ -75,7 +78,7 @@ pub(super) struct Array {
 impl Array {
     pub(super) fn new(seed: u64) -> Result<Self, ConfigError> {
         let spec = library::spec("tr96")?;
-        let usage = DiskUse { filled_share: 0.5, read_share: 0.7, block: Bytes::new(1024) };
+        let usage = DiskUse { filled_share: 0.5, read_share: READS, block: Bytes::new(1024) };
         let disks = unsynchronised(&spec, DISKS).expect("a drive of the library");
         let model = ArrayModel { disk: DiskModel::of(&disks[0], &usage), disks: DISKS };
         let sizes_kb = sizes(seed);
@@ -121,7 +124,7 @@ impl Array {
         let load = |(number, &kb): (usize, &u64)| {
             let blocks = Blocks::new(kb * BLOCKS_A_KB);
             let rate = if number < ACTIVE { rate / ACTIVE as f64 } else { 0.0 };
-            FileLoad { blocks, request: blocks, rate }
+            FileLoad { blocks, request: blocks, rate, reads: READS }
         };
         self.sizes_kb.iter().enumerate().map(load).collect()
     }
@@ -172,7 +175,8 @@ impl Array {
         }
         let file = |file| MappedFile { blocks, unit, first_extent: ExtentId(file * width), width };
         let map = FileMap::new((0..count).map(file).collect(), placement, self.disks[0].blocks());
-        let load = FileLoad { blocks, request: blocks, rate: rate / f64::from(count) };
+        let load =
+            FileLoad { blocks, request: blocks, rate: rate / f64::from(count), reads: READS };
         (map, vec![load; count as usize])
     }
 
@@ -217,7 +221,7 @@ impl Array {
         FilesExperiment {
             disks: &self.disks,
             map,
-            arrivals: Arrivals::Poisson { loads, read_share: 0.7, requests },
+            arrivals: Arrivals::Poisson { loads, requests },
             policy: PolicySpec::Fcfs,
             cache: None,
             warm_up,

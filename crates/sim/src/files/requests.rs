@@ -14,6 +14,8 @@ pub struct FileLoad {
     pub request: Blocks,
     /// Requests a second.
     pub rate: f64,
+    /// Share of them that read.
+    pub reads: f64,
 }
 
 /// Requests to files: independent of each other, each file at its own rate.
@@ -22,7 +24,8 @@ pub struct FileRequests<'a> {
     sizes: Vec<Blocks>,
     /// Sums of the rates up to each file.
     rates: Vec<f64>,
-    read_share: f64,
+    /// Share of each file's requests that read.
+    reads: Vec<f64>,
     mean_gap_ns: f64,
     prng: Prng,
     next: SimTime,
@@ -31,14 +34,8 @@ pub struct FileRequests<'a> {
 }
 
 impl<'a> FileRequests<'a> {
-    /// `requests` in all; `read_share` of them are reads. Panics without a file that is used.
-    pub fn new(
-        map: &'a FileMap,
-        loads: &[FileLoad],
-        read_share: f64,
-        requests: u64,
-        seed: u64,
-    ) -> Self {
+    /// `requests` in all. Panics without a file that is used.
+    pub fn new(map: &'a FileMap, loads: &[FileLoad], requests: u64, seed: u64) -> Self {
         let mut sum = 0.0;
         let mut add = |load: &FileLoad| {
             sum += load.rate;
@@ -51,7 +48,7 @@ impl<'a> FileRequests<'a> {
             map,
             sizes,
             rates,
-            read_share,
+            reads: loads.iter().map(|load| load.reads).collect(),
             mean_gap_ns: 1e9 / sum,
             prng: Prng::new(seed, "file requests"),
             next: SimTime::ZERO,
@@ -85,7 +82,7 @@ impl Source for FileRequests<'_> {
         let (whole, blocks) = (self.map.files()[file].blocks, self.sizes[file]);
         let room = whole.get() - blocks.get();
         let first = if room == 0 { 0 } else { self.prng.below(room + 1) };
-        let op = if self.prng.chance(self.read_share) { Op::Read } else { Op::Write };
+        let op = if self.prng.chance(self.reads[file]) { Op::Read } else { Op::Write };
         let tag = self.issued;
         self.issued += 1;
         self.advance();

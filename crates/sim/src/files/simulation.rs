@@ -56,8 +56,6 @@ pub enum Arrivals<'a> {
     Poisson {
         /// How each file is used.
         loads: &'a [FileLoad],
-        /// Share of reads.
-        read_share: f64,
         /// Requests in all.
         requests: u64,
     },
@@ -80,7 +78,10 @@ impl Arrivals<'_> {
 
     fn read_share(&self) -> f64 {
         match self {
-            Self::Poisson { read_share, .. } => *read_share,
+            Self::Poisson { loads, .. } => {
+                let sum = |of: fn(&FileLoad) -> f64| loads.iter().map(of).sum::<f64>();
+                sum(|load| load.rate * load.reads) / sum(|load| load.rate)
+            }
             Self::Traced { requests, .. } => {
                 let reads = requests.iter().filter(|request| request.op == Op::Read).count();
                 reads as f64 / requests.len().max(1) as f64
@@ -120,9 +121,9 @@ pub fn simulate(
     observer: &mut dyn FnMut(&Completion),
 ) -> Result<FilesResult, ConfigError> {
     match experiment.arrivals {
-        Arrivals::Poisson { loads, read_share, requests } => {
+        Arrivals::Poisson { loads, requests } => {
             let FilesExperiment { map, seed, .. } = *experiment;
-            let mut source = FileRequests::new(map, loads, read_share, requests, seed);
+            let mut source = FileRequests::new(map, loads, requests, seed);
             simulate_source(experiment, &mut source, observer)
         }
         Arrivals::Traced { requests, speedup } => {
@@ -168,8 +169,8 @@ fn moved(
 ) -> Result<(FilesResult, CoolingWork), ConfigError> {
     let FilesExperiment { map, seed, .. } = *experiment;
     match experiment.arrivals {
-        Arrivals::Poisson { loads, read_share, requests } => {
-            let clients = FileRequests::new(map, loads, read_share, requests, seed);
+        Arrivals::Poisson { loads, requests } => {
+            let clients = FileRequests::new(map, loads, requests, seed);
             let source = CooledRequests::new(clients, map, choice, mover);
             with_moves(experiment, source, observer)
         }
@@ -191,8 +192,8 @@ pub fn simulate_moved_in_gaps(
 ) -> Result<(FilesResult, GapWork), ConfigError> {
     let FilesExperiment { map, seed, .. } = *experiment;
     match experiment.arrivals {
-        Arrivals::Poisson { loads, read_share, requests } => {
-            let clients = FileRequests::new(map, loads, read_share, requests, seed);
+        Arrivals::Poisson { loads, requests } => {
+            let clients = FileRequests::new(map, loads, requests, seed);
             moved_in_gaps(experiment, clients, moves, observer)
         }
         Arrivals::Traced { requests, speedup } => {

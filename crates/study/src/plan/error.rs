@@ -6,6 +6,11 @@ use freewheel_sim::config::ConfigError;
 use freewheel_sim::library::DriveError;
 use thiserror::Error;
 
+/// Err for options or input that there is no plan for.
+pub(super) fn wrong<T>(message: impl Into<String>) -> Result<T, PlanError> {
+    Err(PlanError::Option { message: message.into() })
+}
+
 /// Why there is no plan.
 #[derive(Debug, Error)]
 pub enum PlanError {

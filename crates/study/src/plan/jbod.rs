@@ -20,8 +20,8 @@ pub(super) struct Jbod {
     models: Vec<DriveModel>,
     pub disks: Vec<BalanceDisk>,
     pub files: Vec<BalanceFile>,
-    /// Share of all requests that read.
-    pub read_share: f64,
+    /// Share of each file's requests that read.
+    pub reads: Vec<f64>,
 }
 
 impl Jbod {
@@ -43,7 +43,8 @@ impl Jbod {
         let (models, of_disks) = models(snapshot, &drives, read_share);
         let disk = |(&blocks, &model)| BalanceDisk { model, blocks };
         let disks = capacities.iter().zip(&of_disks).map(disk).collect();
-        Ok(Self { drives, shingled, models, disks, files, read_share })
+        let reads = snapshot.files.iter().map(|entry| entry.reads).collect();
+        Ok(Self { drives, shingled, models, disks, files, reads })
     }
 
     pub fn balancer(&self) -> Balancer<'_> {

@@ -13,11 +13,13 @@ mod snapshot;
 mod spread;
 mod stripe;
 mod traced;
+mod web;
 
 pub use error::PlanError;
 pub use outcome::{DiskOutcome, Outcome, SimulatedOutcome};
 pub use place::{
-    PlaceOptions, PlacePlan, PlaceSource, PlacedFile, PlannedDisk, PlannedMove, plan_place,
+    PlaceOptions, PlacePlan, PlaceSource, PlacedFile, PlannedDisk, PlannedMove, WhatIfPlan,
+    plan_place,
 };
 pub use progress::PlanProgressSink;
 pub use snapshot::{DiskEntry, FileEntry, Snapshot};

@@ -39,6 +39,9 @@ pub struct SimulatedOutcome {
     pub response_s: f64,
     /// 99th percentile, in seconds.
     pub p99_s: f64,
+    /// The mean of another run would lie this far away at most, with 95 % confidence, in seconds: from
+    /// the means of ten parts of the run.
+    pub uncertain_s: f64,
     /// How much the model's mean is above the simulated one, as a share of that.
     pub model_above: f64,
 }
@@ -86,7 +89,7 @@ impl Outcome {
         let mut outcome = None;
         if let Some(model_s) = response_s {
             let show = |done| progress(name, done, simulated.requests);
-            let result = simulated.run(jbod, balancer, &show)?;
+            let (result, uncertain_s) = simulated.run(jbod, balancer, &show)?;
             for (disk, usage) in disks.iter_mut().zip(&result.disks) {
                 disk.simulated_busy = Some(usage.utilisation);
             }
@@ -94,6 +97,7 @@ impl Outcome {
             outcome = Some(SimulatedOutcome {
                 response_s,
                 p99_s: result.response.p99_ns as f64 / 1e9,
+                uncertain_s,
                 model_above: model_s / response_s - 1.0,
             });
         }
@@ -121,33 +125,70 @@ impl Simulated {
         jbod: &Jbod,
         balancer: &Balancer<'_>,
         progress: &dyn Fn(u64),
-    ) -> Result<FilesResult, ConfigError> {
-        let load = |file: &BalanceFile| FileLoad {
+    ) -> Result<(FilesResult, f64), ConfigError> {
+        let load = |(file, &reads): (&BalanceFile, &f64)| FileLoad {
             blocks: file.blocks,
             request: file.request,
             rate: file.rate,
+            reads,
         };
-        let loads: Vec<FileLoad> = balancer.files().iter().map(load).collect();
+        let loads: Vec<FileLoad> = balancer.files().iter().zip(&jbod.reads).map(load).collect();
         let experiment = FilesExperiment {
             disks: &jbod.drives,
             map: &map(jbod, balancer),
-            arrivals: Arrivals::Poisson {
-                loads: &loads,
-                read_share: jbod.read_share,
-                requests: self.requests,
-            },
+            arrivals: Arrivals::Poisson { loads: &loads, requests: self.requests },
             policy: PolicySpec::Fcfs,
             cache: None,
-            warm_up: 0.1,
+            warm_up: WARM_UP,
             seed: self.seed,
         };
-        let mut done = 0;
-        simulate(&experiment, &mut |_| {
-            done += 1;
-            if done % 1000 == 0 {
-                progress(done);
+        let first = (self.requests as f64 * WARM_UP) as u64;
+        let mut batches = Batches::new(self.requests - first);
+        let result = simulate(&experiment, &mut |done| {
+            let count = batches.add(done.response().as_secs_f64());
+            if count.is_multiple_of(1000) {
+                progress(first + count);
             }
-        })
+        })?;
+        Ok((result, batches.uncertain_s()))
+    }
+}
+
+/// Share of the requests that fill the queues and count in no response.
+const WARM_UP: f64 = 0.1;
+/// Parts of a run.
+const BATCHES: usize = 10;
+/// Student's t for as many means less one, two-sided 95 %.
+const T_95: f64 = 2.262;
+
+/// Means of equal parts of a run, in the order of completion. Their spread says how far the mean of all of
+/// them is to be trusted, also where responses hang on those before.
+struct Batches {
+    each: u64,
+    count: u64,
+    sums: [f64; BATCHES],
+}
+
+impl Batches {
+    fn new(requests: u64) -> Self {
+        Self { each: requests.div_ceil(BATCHES as u64).max(1), count: 0, sums: [0.0; BATCHES] }
+    }
+
+    /// Counts a response, and returns how many there are.
+    fn add(&mut self, response_s: f64) -> u64 {
+        let batch = (self.count / self.each) as usize;
+        self.sums[batch.min(BATCHES - 1)] += response_s;
+        self.count += 1;
+        self.count
+    }
+
+    /// Half of the interval that holds the mean with 95 % confidence.
+    fn uncertain_s(&self) -> f64 {
+        let count = BATCHES as f64;
+        let means = self.sums.map(|sum| sum / self.each as f64);
+        let mean = means.iter().sum::<f64>() / count;
+        let squares: f64 = means.iter().map(|batch| (batch - mean) * (batch - mean)).sum();
+        T_95 * libm::sqrt(squares / (count - 1.0) / count)
     }
 }
 
@@ -170,4 +211,20 @@ fn map(jbod: &Jbod, balancer: &Balancer<'_>) -> FileMap {
     }
     let largest = jbod.disks.iter().map(|disk| disk.blocks).max().unwrap_or_default();
     FileMap::new(files, placement, largest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_uncertainty_is_that_of_the_parts_means() {
+        let mut batches = Batches::new(40);
+        for number in 0..40 {
+            // Parts of four; means 0, 1, ..., 9: their deviation is 3.0277.
+            assert_eq!(batches.add(f64::from(number / 4)), u64::from(number as u32) + 1);
+        }
+        let expected = T_95 * 3.027_650_354 / 10f64.sqrt();
+        assert!((batches.uncertain_s() / expected - 1.0).abs() < 1e-6);
+    }
 }

@@ -1,19 +1,21 @@
 //! The plan for a JBOD: where new files go, and which files move.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use freewheel_model::array::rebalance::{BalanceDisk, Balancer, NoMove, RankedMove, RebalanceSpec};
+use freewheel_model::array::rebalance::{Balancer, NoMove, RankedMove, RebalanceSpec};
 use freewheel_sim::config::TraceWorkload;
-use freewheel_units::{BLOCK_BYTES, Bytes, did_you_mean};
+use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, did_you_mean};
 use serde::Serialize;
 
-use super::error::PlanError;
+use super::error::{PlanError, wrong};
 use super::jbod::Jbod;
 use super::outcome::{Effort, Outcome, Simulated};
 use super::progress::PlanProgressSink;
 use super::snapshot::{DiskEntry, FileEntry, Snapshot};
-use super::spread::equal_bytes;
+use super::spread::{EQUAL_BYTES_MOVES_MAX, equal_bytes};
 use super::traced::of_trace;
+use super::web::of_web_log;
 
 /// Where disks, files and their rates come from.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -30,6 +32,15 @@ pub enum PlaceSource {
         /// Bytes of a fragment.
         fragment: Bytes,
     },
+    /// The log of a web server: its files are new, and the disks are empty.
+    WebLog {
+        /// The log.
+        file: PathBuf,
+        /// The drive of each disk: a shipped one, or the path of a drive file.
+        drive: String,
+        /// Number of disks.
+        disks: u32,
+    },
 }
 
 impl PlaceSource {
@@ -38,6 +49,7 @@ impl PlaceSource {
         match self {
             Self::Snapshot(path) => path,
             Self::Trace { trace, .. } => &trace.file,
+            Self::WebLog { file, .. } => file,
         }
     }
 
@@ -49,6 +61,7 @@ impl PlaceSource {
                     progress("reading the trace", done, total);
                 })
             }
+            Self::WebLog { file, drive, disks } => of_web_log(file, drive, *disks),
         }
     }
 
@@ -56,10 +69,16 @@ impl PlaceSource {
     fn origin(&self) -> Option<&Path> {
         match self {
             Self::Snapshot(path) => Some(path),
-            Self::Trace { .. } => None,
+            Self::Trace { .. } | Self::WebLog { .. } => None,
         }
     }
 }
+
+/// Requests of a simulation, for each disk and at least.
+const REQUESTS_A_DISK: u64 = 5000;
+const REQUESTS_MIN: u64 = 100_000;
+/// Fewer requests a second, one in eleven days, are no load, and 100,000 of them take too long to simulate.
+const RATE_MIN: f64 = 1e-6;
 
 /// What is asked of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -83,8 +102,9 @@ pub struct PlaceOptions {
     pub add: Vec<String>,
     /// What if a disk was replaced: its name, and the drive.
     pub replace: Vec<(String, String)>,
-    /// Requests of each simulation.
-    pub requests: u64,
+    /// Requests of each simulation; 5,000 a disk and 100,000 at least if nothing is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
     /// Seed of the arrivals.
     pub seed: u64,
 }
@@ -103,7 +123,7 @@ impl PlaceOptions {
             moves_max: 100,
             add: Vec::new(),
             replace: Vec::new(),
-            requests: 100_000,
+            requests: None,
             seed: 1,
         }
     }
@@ -118,8 +138,9 @@ impl PlaceOptions {
         }
     }
 
-    fn simulated(&self) -> Simulated {
-        Simulated { requests: self.requests, seed: self.seed }
+    fn simulated(&self, disks: usize) -> Simulated {
+        let usual = || (REQUESTS_A_DISK * disks as u64).max(REQUESTS_MIN);
+        Simulated { requests: self.requests.unwrap_or_else(usual), seed: self.seed }
     }
 }
 
@@ -132,6 +153,8 @@ pub struct PlacePlan {
     pub rate: f64,
     /// Files of the snapshot.
     pub files: u64,
+    /// Requests of each simulation.
+    pub requests: u64,
     /// The disks, in the order of the snapshot.
     pub disks: Vec<PlannedDisk>,
     /// Disks for files that had none.
@@ -146,8 +169,21 @@ pub struct PlacePlan {
     pub after: Outcome,
     /// What a balancer of bytes would reach.
     pub equal_bytes: Outcome,
+    /// Whether that balancer would move even more files.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub equal_bytes_is_cut: bool,
     /// Other disks, each with a plan of its own.
-    pub what_if: Vec<Outcome>,
+    pub what_if: Vec<WhatIfPlan>,
+}
+
+/// What other disks would do.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WhatIfPlan {
+    /// What clients see after its moves.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    /// Its moves in their order.
+    pub list: Vec<PlannedMove>,
 }
 
 /// A disk of a plan.
@@ -159,6 +195,8 @@ pub struct PlannedDisk {
     pub drive: String,
     /// What it can hold.
     pub size: Bytes,
+    /// Bytes of the files that are on it now.
+    pub used: Bytes,
     /// Whether its drive is shingled.
     pub is_shingled: bool,
     /// Where it is mounted.
@@ -196,8 +234,12 @@ pub struct PlannedMove {
     pub copy_s: f64,
     /// Seconds that clients wait longer during the copy, summed over all of them.
     pub waiting_s: f64,
-    /// When the move has saved as much waiting as its copy caused, in seconds after the copy.
+    /// When the move has saved as much waiting as its copy caused, in seconds after the copy. A move that
+    /// makes room pays together with the next one.
     pub payback_s: f64,
+    /// Whether it makes room for the next move, and is done for that alone.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub makes_room: bool,
 }
 
 /// Works out which files of a JBOD to move, and simulates the requests before and after.
@@ -206,23 +248,18 @@ pub fn plan_place(
     progress: PlanProgressSink<'_>,
 ) -> Result<PlacePlan, PlanError> {
     if options.copy_rate == Some(Bytes::ZERO) {
-        let message = "--copy-rate is 0: leave it out for copies as fast as the disks allow";
-        return Err(PlanError::Option { message: message.into() });
+        return wrong("--copy-rate is 0: leave it out for copies as fast as the disks allow");
     }
     let mut snapshot = options.source.load(progress)?;
     snapshot.files.iter_mut().for_each(|file| file.rate *= options.load);
     let jbod = Jbod::new(&snapshot, options.source.origin())?;
     let rate: f64 = jbod.files.iter().map(|file| file.rate).sum();
-    if rate <= 0.0 {
-        let message = format!(
-            "{}: no file has a rate above 0: without requests there is nothing to balance",
-            options.source.file().display()
-        );
-        return Err(PlanError::Option { message });
-    }
+    enough_requests(options.source.file(), rate)?;
+    let what_ifs = WhatIf::all(&snapshot, options)?;
     let start = start(&snapshot, &jbod, options)?;
+    let simulated = options.simulated(snapshot.disks.len());
     let outcome = |name: &str, balancer: &Balancer<'_>, effort| {
-        Outcome::of(name, &jbod, balancer, effort, options.simulated(), progress)
+        Outcome::of(name, &jbod, balancer, effort, simulated, progress)
     };
     let before = outcome("as it is", &start, Effort::default())?;
     let mut bytes = start.clone();
@@ -235,26 +272,52 @@ pub fn plan_place(
         options: options.clone(),
         rate,
         files: snapshot.files.len() as u64,
+        requests: simulated.requests,
         disks: disks(&snapshot, &jbod),
         placed,
         moves,
         stopped,
         before,
         after,
+        equal_bytes_is_cut: equal_bytes.moves >= EQUAL_BYTES_MOVES_MAX,
         equal_bytes,
-        what_if: what_ifs(&snapshot, options, progress)?,
+        what_if: what_ifs
+            .into_iter()
+            .map(|what_if| what_if.outcome(options, progress))
+            .collect::<Result<_, _>>()?,
     })
 }
 
+/// Err for files that nobody uses, and for those that hardly anybody does.
+pub(super) fn enough_requests(file: &Path, rate: f64) -> Result<(), PlanError> {
+    let file = file.display();
+    if rate <= 0.0 {
+        return wrong(format!("{file}: no file has a rate above 0, so nobody waits for any"));
+    }
+    match rate < RATE_MIN {
+        true => wrong(format!(
+            "{file}: {rate} requests a second in all: fewer than {RATE_MIN}, and so nobody waits for another"
+        )),
+        false => Ok(()),
+    }
+}
+
 fn disks(snapshot: &Snapshot, jbod: &Jbod) -> Vec<PlannedDisk> {
-    let disk = |((entry, disk), &is_shingled): ((&DiskEntry, &BalanceDisk), &bool)| PlannedDisk {
+    let mut used = vec![Blocks::ZERO; jbod.disks.len()];
+    for file in &jbod.files {
+        if let Some(disk) = file.disk {
+            used[disk as usize] += file.blocks;
+        }
+    }
+    let disk = |(number, entry): (usize, &DiskEntry)| PlannedDisk {
         name: entry.name.clone(),
         drive: entry.drive.clone(),
-        size: disk.blocks.bytes(),
-        is_shingled,
+        size: jbod.disks[number].blocks.bytes(),
+        used: used[number].bytes(),
+        is_shingled: jbod.shingled[number],
         path: entry.path.clone(),
     };
-    snapshot.disks.iter().zip(&jbod.disks).zip(&jbod.shingled).map(disk).collect()
+    snapshot.disks.iter().enumerate().map(disk).collect()
 }
 
 /// Without a plan: new files go where most room is, as union file systems put them.
@@ -292,28 +355,54 @@ impl<'j> Planned<'j> {
         let mut balancer = jbod.balancer();
         let placed = balancer.place_new(options.free_share);
         let placed = placed.map_err(|file| no_room(snapshot, file, options))?;
-        let placed_file = |&(file, disk): &(usize, u32)| PlacedFile {
+        // A new file that a move takes elsewhere goes there at once.
+        let mut placed: BTreeMap<usize, u32> = placed.into_iter().collect();
+        let (mut moves, mut effort) = (Vec::new(), Effort::default());
+        let stopped = loop {
+            let left = options.moves_max - moves.len();
+            if left == 0 {
+                break format!("{} moves are asked for at most", options.moves_max);
+            }
+            // Copies run one after the other, and what came before has used up some of the time.
+            let spec = options.spec();
+            let spec = RebalanceSpec { horizon_s: spec.horizon_s - effort.copy_s, ..spec };
+            let wanted = match balancer.next_move(&spec) {
+                Ok(wanted) => vec![wanted],
+                Err(NoMove::NoRoom) if left > 1 => match balancer.next_exchange(&spec) {
+                    Some(pair) => pair.to_vec(),
+                    None => break why_stopped(NoMove::NoRoom, options),
+                },
+                Err(why) => break why_stopped(why, options),
+            };
+            let payback_s = payback_s(&wanted);
+            for (number, one) in wanted.iter().enumerate() {
+                balancer.apply(one);
+                if let Some(disk) = placed.get_mut(&one.file) {
+                    *disk = one.to;
+                    continue;
+                }
+                effort.moves += 1;
+                effort.blocks += jbod.files[one.file].blocks;
+                effort.copy_s += one.cost.copy_s;
+                let makes_room = number + 1 < wanted.len();
+                let response_s = balancer.response_s();
+                let planned = planned(snapshot, one, response_s);
+                moves.push(PlannedMove { payback_s, makes_room, ..planned });
+            }
+        };
+        let placed_file = |(file, disk): (usize, u32)| PlacedFile {
             file: snapshot.files[file].name.clone(),
             disk: snapshot.disks[disk as usize].name.clone(),
         };
-        let placed = placed.iter().map(placed_file).collect();
-        let (mut moves, mut effort) = (Vec::new(), Effort::default());
-        let stopped = loop {
-            if moves.len() == options.moves_max {
-                break format!("{} moves are asked for at most", options.moves_max);
-            }
-            let wanted = match balancer.next_move(&options.spec()) {
-                Ok(wanted) => wanted,
-                Err(why) => break why_stopped(why, options),
-            };
-            balancer.apply(&wanted);
-            effort.moves += 1;
-            effort.blocks += jbod.files[wanted.file].blocks;
-            effort.copy_s += wanted.cost.copy_s;
-            moves.push(planned(snapshot, &wanted, balancer.response_s()));
-        };
+        let placed = placed.into_iter().map(placed_file).collect();
         Ok(Self { balancer, placed, moves, effort, stopped })
     }
+}
+
+/// When moves have saved together as much waiting as their copies caused, in seconds after the last copy.
+fn payback_s(moves: &[RankedMove]) -> f64 {
+    let sum = |of: fn(&RankedMove) -> f64| moves.iter().map(of).sum::<f64>();
+    sum(|wanted| wanted.cost.waiting_s) / sum(|wanted| wanted.saved)
 }
 
 fn planned(snapshot: &Snapshot, wanted: &RankedMove, response_s: Option<f64>) -> PlannedMove {
@@ -330,6 +419,7 @@ fn planned(snapshot: &Snapshot, wanted: &RankedMove, response_s: Option<f64>) ->
         copy_s: wanted.cost.copy_s,
         waiting_s: wanted.cost.waiting_s,
         payback_s: wanted.payback_s(),
+        makes_room: false,
     }
 }
 
@@ -346,43 +436,60 @@ fn why_stopped(why: NoMove, options: &PlaceOptions) -> String {
     }
 }
 
-/// Plans for the same files on other disks.
-fn what_ifs(
-    snapshot: &Snapshot,
-    options: &PlaceOptions,
-    progress: PlanProgressSink<'_>,
-) -> Result<Vec<Outcome>, PlanError> {
-    let mut outcomes = Vec::new();
-    for (number, drive) in options.add.iter().enumerate() {
-        let name = format!("added disk {}", number + 1);
-        let disk = DiskEntry { name, drive: drive.clone(), size: None, path: None };
-        let mut more = snapshot.clone();
-        more.disks.push(disk);
-        outcomes.push(what_if(&format!("with one {drive} more"), &more, options, progress)?);
-    }
-    for (name, drive) in &options.replace {
-        let mut other = snapshot.clone();
-        let known = snapshot.disks.iter().map(|disk| disk.name.as_str());
-        let meant = did_you_mean(name, known);
-        let disk = other.disks.iter_mut().find(|disk| disk.name == *name);
-        let disk = disk.ok_or_else(|| PlanError::Option {
-            message: format!("--replace: no disk is called `{name}`{meant}"),
-        })?;
-        disk.drive.clone_from(drive);
-        disk.size = None;
-        outcomes.push(what_if(&format!("with {name} as {drive}"), &other, options, progress)?);
-    }
-    Ok(outcomes)
+/// The same files on other disks.
+struct WhatIf {
+    name: String,
+    option: String,
+    snapshot: Snapshot,
+    jbod: Jbod,
 }
 
-fn what_if(
-    name: &str,
-    snapshot: &Snapshot,
-    options: &PlaceOptions,
-    progress: PlanProgressSink<'_>,
-) -> Result<Outcome, PlanError> {
-    let jbod = Jbod::new(snapshot, None)?;
-    let planned = Planned::new(snapshot, &jbod, options)?;
-    let simulated = options.simulated();
-    Ok(Outcome::of(name, &jbod, &planned.balancer, planned.effort, simulated, progress)?)
+impl WhatIf {
+    /// All that are asked for. What is wrong with one of them is known before anything is simulated.
+    fn all(snapshot: &Snapshot, options: &PlaceOptions) -> Result<Vec<Self>, PlanError> {
+        let mut all = Vec::new();
+        for drive in &options.add {
+            let name = (1..).map(|number| format!("added disk {number}"));
+            let is_free = |name: &String| snapshot.disks.iter().all(|disk| disk.name != *name);
+            let name = name.into_iter().find(is_free).expect("there are more names than disks");
+            let disk = DiskEntry { name, drive: drive.clone(), size: None, path: None };
+            let mut more = snapshot.clone();
+            more.disks.push(disk);
+            let name = format!("with one {drive} more");
+            all.push(Self::new(name, format!("--add-disk {drive}"), more)?);
+        }
+        for (name, drive) in &options.replace {
+            let option = format!("--replace {name}={drive}");
+            let mut other = snapshot.clone();
+            let known = snapshot.disks.iter().map(|disk| disk.name.as_str());
+            let meant = did_you_mean(name, known);
+            let disk = other.disks.iter_mut().find(|disk| disk.name == *name);
+            let Some(disk) = disk else {
+                return wrong(format!("{option}: no disk is called `{name}`{meant}"));
+            };
+            disk.drive.clone_from(drive);
+            disk.size = None;
+            all.push(Self::new(format!("with {name} as {drive}"), option, other)?);
+        }
+        Ok(all)
+    }
+
+    fn new(name: String, option: String, snapshot: Snapshot) -> Result<Self, PlanError> {
+        let jbod =
+            Jbod::new(&snapshot, None).or_else(|error| wrong(format!("{option}: {error}")))?;
+        Ok(Self { name, option, snapshot, jbod })
+    }
+
+    fn outcome(
+        &self,
+        options: &PlaceOptions,
+        progress: PlanProgressSink<'_>,
+    ) -> Result<WhatIfPlan, PlanError> {
+        let planned = Planned::new(&self.snapshot, &self.jbod, options)
+            .or_else(|error| wrong(format!("{}: {error}", self.option)))?;
+        let simulated = options.simulated(self.snapshot.disks.len());
+        let Planned { balancer, effort, moves: list, .. } = planned;
+        let outcome = Outcome::of(&self.name, &self.jbod, &balancer, effort, simulated, progress)?;
+        Ok(WhatIfPlan { outcome, list })
+    }
 }

@@ -53,7 +53,7 @@ pub struct FileEntry {
     pub size: Bytes,
     /// Requests a second.
     pub rate: f64,
-    /// Mean size of a request; the whole file if nothing is given.
+    /// Mean size of a request; the whole file if nothing is given, up to 1 GB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Bytes>,
     /// Share of the requests that read.
@@ -77,6 +77,9 @@ impl Snapshot {
     pub fn load(path: &Path) -> Result<Self, PlanError> {
         let text = read(path)?;
         let parse = |message: String| PlanError::Parse { path: path.into(), message };
+        if path.extension().is_some_and(|ending| ending == "csv") {
+            return Err(parse("a CSV file holds files alone: name it as `files_csv` in a TOML file with [[disks]]".into()));
+        }
         let mut snapshot: Self = document::read(&text).map_err(|fault| parse(fault.to_string()))?;
         let names = snapshot.disk_numbers();
         let mut faults = Faults { names: &names, seen: BTreeMap::new() };
@@ -88,7 +91,15 @@ impl Snapshot {
         }
         let folder = path.parent().unwrap_or(Path::new("."));
         if let Some(csv) = &snapshot.files_csv {
-            let more = read_csv(&folder.join(csv), &mut faults)?;
+            let more = read_csv(&folder.join(csv), &mut faults).map_err(|error| match error {
+                PlanError::Read { path, source } => {
+                    let line =
+                        text.lines().position(|line| line.trim_start().starts_with("files_csv"));
+                    let line = line.map_or(String::new(), |line| format!("line {}: ", line + 1));
+                    parse(format!("{line}files_csv: {}: {source}", path.display()))
+                }
+                other => other,
+            })?;
             snapshot.files.extend(more);
         }
         for disk in &mut snapshot.disks {
@@ -163,6 +174,7 @@ struct Faults<'a> {
 
 impl Faults<'_> {
     fn check(&mut self, file: &FileEntry) -> Result<(), Fault> {
+        check_name(&file.name)?;
         if file.size == Bytes::ZERO {
             return Err(("size", "is 0: leave files without bytes out".into()));
         }
@@ -171,12 +183,7 @@ impl Faults<'_> {
                 format!("is {}: write requests a second, 0 for a file nobody uses", file.rate);
             return Err(("rate", says));
         }
-        if file.request == Some(Bytes::ZERO) {
-            return Err((
-                "request",
-                "is 0: leave the key out for requests of the whole file".into(),
-            ));
-        }
+        check_request(file)?;
         if !(0.0..=1.0).contains(&file.reads) {
             return Err(("reads", format!("is {}: write a share of 0 to 1", file.reads)));
         }
@@ -186,36 +193,108 @@ impl Faults<'_> {
             return Err(("disk", format!("no disk is called `{disk}`{meant}")));
         }
         if self.seen.insert((file.name.clone(), file.disk.clone()), ()).is_some() {
-            return Err(("name", format!("`{}` is on this disk twice", file.name)));
+            let place = file.disk.as_ref().map_or("without a disk", |_| "on this disk");
+            return Err(("name", format!("`{}` is there twice {place}", file.name)));
         }
         Ok(())
     }
 }
+
+/// Largest request of a whole file that is taken for granted.
+const WHOLE_MAX: Bytes = Bytes::new(1_000_000_000);
+/// Largest request of all.
+const REQUEST_MAX: Bytes = Bytes::new(100_000_000_000);
+
+/// Err for requests that no client sends.
+fn check_request(file: &FileEntry) -> Result<(), Fault> {
+    let wrong = |says: String| Err(("request", says));
+    match file.request {
+        Some(Bytes::ZERO) => wrong("is 0: leave the key out for requests of the whole file".into()),
+        Some(request) if request.min(file.size) > REQUEST_MAX => {
+            let [request, most] = [request, REQUEST_MAX].map(Bytes::human_decimal);
+            wrong(format!("is {request}: at most {most} are allowed"))
+        }
+        None if file.rate > 0.0 && file.size > WHOLE_MAX => wrong(format!(
+            "is missing, and `{}` has {}: give the mean size of its requests, as request = \"256KiB\"",
+            file.name,
+            file.size.human_decimal()
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Err for a name that is no path on a disk.
+fn check_name(name: &str) -> Result<(), Fault> {
+    if name.trim_matches('/').is_empty() {
+        return Err(("name", "is empty: write the path of a file or folder on its disk".into()));
+    }
+    if name.split('/').any(|part| part == "..") {
+        return Err(("name", format!("`{name}` leads out of its disk: write it without `..`")));
+    }
+    Ok(())
+}
+
+/// Columns of a CSV file.
+const COLUMNS: &str =
+    "the first line names the columns: name,size,rate and any of request,reads,disk";
 
 /// The files of a CSV file.
 fn read_csv(path: &Path, faults: &mut Faults<'_>) -> Result<Vec<FileEntry>, PlanError> {
     let text = read(path)?;
     let parse = |message: String| PlanError::Parse { path: path.into(), message };
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
+    let broken = |error: csv::Error| parse(format!("{error}; {COLUMNS}"));
+    let headers = reader.headers().map_err(broken)?.clone();
+    for needed in ["name", "size", "rate"] {
+        if !headers.iter().any(|header| header == needed) {
+            return Err(parse(format!("line 1: there is no column `{needed}`; {COLUMNS}")));
+        }
+    }
     let mut files = Vec::new();
-    for record in reader.deserialize() {
-        let file: FileEntry = record.map_err(|error| parse(csv_fault(&error)))?;
-        // The header is line 1; a quoted name may hold ends of lines, which count here as well.
-        let line = files.len() + 2;
-        faults.check(&file).map_err(|(key, says)| parse(format!("line {line}: {key}: {says}")))?;
+    for record in reader.records() {
+        let record = record.map_err(broken)?;
+        let located = |key: &str, says: String| {
+            parse(format!("line {}: {key}: {says}", line_of(&text, &record)))
+        };
+        let file: FileEntry = match record.deserialize(Some(&headers)) {
+            Ok(file) => file,
+            Err(error) => {
+                let (key, says) = csv_fault(&error, &headers, &record);
+                return Err(located(key, says));
+            }
+        };
+        faults.check(&file).map_err(|(key, says)| located(key, says))?;
         files.push(file);
+    }
+    if files.is_empty() {
+        return Err(parse("it names no files: add a line for each".into()));
     }
     Ok(files)
 }
 
-/// What is wrong with a record, with its line and column.
-fn csv_fault(error: &csv::Error) -> String {
-    const COLUMNS: &str =
-        "the first line names the columns: name,size,rate and any of request,reads,disk";
-    let csv::ErrorKind::Deserialize { pos, err } = error.kind() else {
-        return format!("{error}; {COLUMNS}");
+/// The line in which a record begins. Its position is before the empty lines that the reader skips.
+fn line_of(text: &str, record: &csv::StringRecord) -> usize {
+    let at = record.position().map_or(0, csv::Position::byte) as usize;
+    let rest = text.get(at..).unwrap_or_default();
+    let skipped = rest.len() - rest.trim_start_matches(['\r', '\n']).len();
+    1 + text[..at + skipped].matches('\n').count()
+}
+
+/// The column of a record that is wrong, and what is wrong with it.
+fn csv_fault<'h>(
+    error: &csv::Error,
+    headers: &'h csv::StringRecord,
+    record: &csv::StringRecord,
+) -> (&'h str, String) {
+    let csv::ErrorKind::Deserialize { err, .. } = error.kind() else {
+        return ("record", error.to_string());
     };
-    let line = pos.as_ref().map_or(1, csv::Position::line);
-    let column = err.field().map_or(String::new(), |field| format!(", column {}", field + 1));
-    format!("line {line}{column}: {}; {COLUMNS}", err.kind())
+    // Serde names a field only where the value itself is at fault.
+    let field = err.field().and_then(|field| usize::try_from(field).ok());
+    let key = field.and_then(|field| headers.get(field));
+    let value = field.and_then(|field| record.get(field)).unwrap_or_default();
+    match key {
+        Some(key) => (key, format!("is \"{value}\": {}", err.kind())),
+        None => ("record", format!("{}; {COLUMNS}", err.kind())),
+    }
 }

@@ -20,10 +20,12 @@ use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, grouped};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::error::PlanError;
+use super::error::{PlanError, wrong};
+use super::place::enough_requests;
 use super::progress::PlanProgressSink;
 use super::snapshot::Snapshot;
-use crate::trace_runs::{overview, trace_on_drive};
+use super::web::of_web_log;
+use crate::trace_runs::{is_long_queue, outlasts, overview, trace_on_drive};
 
 /// What is to be striped.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -33,6 +35,18 @@ pub enum StripeSource {
     Files(PathBuf),
     /// A volume, with the requests of a trace.
     Trace(TraceWorkload),
+    /// The files of a web server, with the rates of its log.
+    WebLog(PathBuf),
+}
+
+impl StripeSource {
+    /// The file that is read.
+    pub fn file(&self) -> &Path {
+        match self {
+            Self::Files(file) | Self::WebLog(file) => file,
+            Self::Trace(trace) => &trace.file,
+        }
+    }
 }
 
 /// What is asked of a plan.
@@ -48,6 +62,8 @@ pub struct StripeOptions {
     pub load: f64,
     /// Requests of each simulation of files. A trace is replayed as a whole.
     pub requests: u64,
+    /// Simulates the drives' electronics in the replay of a trace.
+    pub electronics: bool,
     /// Seed of every random stream.
     pub seed: u64,
 }
@@ -55,7 +71,15 @@ pub struct StripeOptions {
 impl StripeOptions {
     /// The usual ones for this source.
     pub fn new(source: StripeSource) -> Self {
-        Self { source, drive: None, disks: None, load: 1.0, requests: 50_000, seed: 1 }
+        Self {
+            source,
+            drive: None,
+            disks: None,
+            load: 1.0,
+            requests: 50_000,
+            electronics: true,
+            seed: 1,
+        }
     }
 }
 
@@ -101,8 +125,10 @@ pub struct StripeUnit {
     pub saturation: f64,
     /// Mean response by the model, in seconds; none where the disks cannot serve the load.
     pub response_s: Option<f64>,
-    /// Mean response simulated, in seconds.
+    /// Mean response simulated, in seconds; none where the disks cannot serve the load or have no room.
     pub simulated_s: Option<f64>,
+    /// Whether every file finds room: large units leave large parts.
+    pub fits: bool,
 }
 
 /// How a file is striped.
@@ -135,10 +161,29 @@ pub fn plan_stripe(
     progress: PlanProgressSink<'_>,
 ) -> Result<StripePlan, PlanError> {
     match &options.source {
-        StripeSource::Files(path) => Striped::of_files(options, path)?.plan(options, progress),
+        StripeSource::Files(path) => {
+            let snapshot = Snapshot::load(path)?;
+            Striped::of_files(options, &snapshot)?.plan(options, progress)
+        }
+        StripeSource::WebLog(path) => {
+            let (drive, disks) = drive_and_disks(options)?;
+            let snapshot = of_web_log(path, drive, disks)?;
+            Striped::of_files(options, &snapshot)?.plan(options, progress)
+        }
         StripeSource::Trace(trace) => {
             Striped::of_trace(options, trace, progress)?.plan(options, progress)
         }
+    }
+}
+
+/// What a trace or a log does not say.
+fn drive_and_disks(options: &StripeOptions) -> Result<(&str, u32), PlanError> {
+    match (&options.drive, options.disks) {
+        (Some(drive), Some(disks)) => Ok((drive, disks)),
+        _ => wrong(format!(
+            "{}: it does not say on which disks it is to lie: give --disks, and --drive if it is not the usual one",
+            options.source.file().display()
+        )),
     }
 }
 
@@ -149,7 +194,8 @@ struct Striped {
     array: ArrayModel,
     load: Load,
     files: Vec<StripeFile>,
-    read_share: f64,
+    /// Time from the first request of a trace to its last.
+    span_ns: u64,
 }
 
 /// A file in blocks of the model.
@@ -158,6 +204,7 @@ struct StripeFile {
     blocks: u64,
     request: f64,
     rate: f64,
+    reads: f64,
 }
 
 fn in_blocks(bytes: Bytes) -> u64 {
@@ -172,13 +219,8 @@ fn bytes(blocks: u64) -> Bytes {
     Bytes::new(blocks * BLOCK.get())
 }
 
-fn wrong<T>(message: impl Into<String>) -> Result<T, PlanError> {
-    Err(PlanError::Option { message: message.into() })
-}
-
 impl Striped {
-    fn of_files(options: &StripeOptions, path: &Path) -> Result<Self, PlanError> {
-        let snapshot = Snapshot::load(path)?;
+    fn of_files(options: &StripeOptions, snapshot: &Snapshot) -> Result<Self, PlanError> {
         let first = &snapshot.disks[0].drive;
         let drive = match &options.drive {
             Some(drive) => drive.clone(),
@@ -194,23 +236,26 @@ impl Striped {
             blocks: in_blocks(entry.size),
             request: in_blocks(entry.request.unwrap_or(entry.size).min(entry.size)) as f64,
             rate: options.load * entry.rate,
+            reads: entry.reads,
         };
         let files: Vec<StripeFile> = snapshot.files.iter().map(file).collect();
         let rate: f64 = files.iter().map(|file| file.rate).sum();
-        if rate <= 0.0 {
-            return wrong(format!("{}: no file has a rate above 0", path.display()));
-        }
+        enough_requests(options.source.file(), rate)?;
         let mean = |of: &dyn Fn(&StripeFile) -> f64| {
             files.iter().map(|file| file.rate * of(file)).sum::<f64>() / rate
         };
         let request = mean(&|file| file.request);
-        let reads: f64 =
-            snapshot.files.iter().map(|file| options.load * file.rate * file.reads).sum();
         let used: u64 = files.iter().map(|file| file.blocks).sum();
-        let usage = (used, reads / rate);
-        let array = array(&drive, disks, usage)?;
+        let capacity = library::drive(&drive)?.1.blocks().bytes().get() * u64::from(disks);
+        if bytes(used).get() > capacity {
+            let [has, holds] = [bytes(used), Bytes::new(capacity)].map(Bytes::human_decimal);
+            return wrong(format!(
+                "the files have {has}, and {disks} disks hold {holds}: give more --disks, or a larger --drive"
+            ));
+        }
+        let array = array(&drive, disks, (used, mean(&|file| file.reads)))?;
         let load = Load { rate, request };
-        Ok(Self { drive, disks, array, load, files, read_share: usage.1 })
+        Ok(Self { drive, disks, array, load, files, span_ns: 0 })
     }
 
     fn of_trace(
@@ -218,11 +263,7 @@ impl Striped {
         trace: &TraceWorkload,
         progress: PlanProgressSink<'_>,
     ) -> Result<Self, PlanError> {
-        let (Some(drive), Some(disks)) = (options.drive.clone(), options.disks) else {
-            return wrong(
-                "a trace does not say on which disks its volume is to lie: give --disks, and --drive if it is not the usual one",
-            );
-        };
+        let (drive, disks) = drive_and_disks(options)?;
         let info = overview(trace, |done, total| progress("reading the trace", done, total))?;
         let requests = info.reads + info.writes;
         if requests < 2 || info.span_ns == 0 {
@@ -238,13 +279,14 @@ impl Striped {
         let used = match trace.fit {
             Fit::AsIs => info.devices.values().map(|device| device.end_block).sum(),
             // The trace is spread over the whole volume, or folded onto it.
-            Fit::Scale | Fit::Wrap => u64::from(disks) * library::drive(&drive)?.1.blocks().get(),
+            Fit::Scale | Fit::Wrap => u64::from(disks) * library::drive(drive)?.1.blocks().get(),
         };
         let used = used * BLOCK_BYTES / BLOCK.get();
         let read_share = info.reads as f64 / requests as f64;
-        let array = array(&drive, disks, (used, read_share))?;
+        let array = array(drive, disks, (used, read_share))?;
         let load = Load { rate, request };
-        Ok(Self { drive, disks, array, load, files: Vec::new(), read_share })
+        let span_ns = (info.span_ns as f64 / options.load) as u64;
+        Ok(Self { drive: drive.to_owned(), disks, array, load, files: Vec::new(), span_ns })
     }
 
     fn plan(
@@ -263,8 +305,7 @@ impl Striped {
         let (chosen, best) = (least(|unit| unit.response_s), least(|unit| unit.simulated_s));
         let own: Vec<Stripes> = self.files.iter().map(|file| self.stripes(file, &limit)).collect();
         let files_response_s = match (own.is_empty(), &limit) {
-            // Units of their own may leave extents that no disk has room for.
-            (false, Some(_)) => self.simulate_files(options, &own).ok(),
+            (false, Some(_)) => self.simulate_files(options, &own)?,
             _ => None,
         };
         let file = |(file, own): (&StripeFile, &Stripes)| StripedFile {
@@ -322,14 +363,17 @@ impl Striped {
         let response_s = queue.map(|queue| {
             runs.mix(|runs| queue.request_response_s(runs, self.disks, RULES.fork_join))
         });
+        let mut fits = true;
         let simulated_s = match (&options.source, response_s) {
-            (StripeSource::Trace(trace), _) => Some(self.replay(options, trace, unit)?),
-            (StripeSource::Files(_), Some(_)) => {
+            (StripeSource::Trace(trace), _) => self.replay(options, trace, unit)?,
+            (_, Some(_)) => {
                 let of = |file: &StripeFile| stripes_of_unit(file.blocks, unit, self.disks);
                 let all: Vec<Stripes> = self.files.iter().map(of).collect();
-                Some(self.simulate_files(options, &all)?)
+                let simulated_s = self.simulate_files(options, &all)?;
+                fits = simulated_s.is_some();
+                simulated_s
             }
-            (StripeSource::Files(_), None) => None,
+            (_, None) => None,
         };
         Ok(StripeUnit {
             unit: bytes(unit),
@@ -338,11 +382,16 @@ impl Striped {
             saturation,
             response_s,
             simulated_s,
+            fits,
         })
     }
 
-    /// Mean response of Poisson arrivals at the files' rates.
-    fn simulate_files(&self, options: &StripeOptions, all: &[Stripes]) -> Result<f64, PlanError> {
+    /// Mean response of Poisson arrivals at the files' rates. None where a part of a file has no room.
+    fn simulate_files(
+        &self,
+        options: &StripeOptions,
+        all: &[Stripes],
+    ) -> Result<Option<f64>, PlanError> {
         let spec = library::spec(&self.drive)?;
         let on_disks = |(file, own): (&StripeFile, &Stripes)| FileOnDisks {
             blocks: sectors(file.blocks),
@@ -358,42 +407,36 @@ impl Striped {
             .map_err(|source| library::DriveError::Build { origin: self.drive.clone(), source })?;
         let capacities: Vec<Blocks> = disks.iter().map(|disk| disk.blocks()).collect();
         let mut allocator = Allocator::new(DiskOrder::Coolest, Passes::ByStatus, NewHeat::AtOnce);
-        let placed = place(&files, order, &capacities, &mut allocator).or_else(|error| {
-            wrong(format!(
-                "no disk has {} free for a part of `{}`: give more --disks, or a larger --drive",
-                error.blocks.bytes().human_decimal(),
-                self.files[error.file].name
-            ))
-        })?;
+        let Ok(placed) = place(&files, order, &capacities, &mut allocator) else {
+            return Ok(None);
+        };
         let load = |file: &StripeFile| FileLoad {
             blocks: sectors(file.blocks),
             request: sectors(file.request as u64),
             rate: file.rate,
+            reads: file.reads,
         };
         let loads: Vec<FileLoad> = self.files.iter().map(load).collect();
         let experiment = FilesExperiment {
             disks: &disks,
             map: &placed.map,
-            arrivals: Arrivals::Poisson {
-                loads: &loads,
-                read_share: self.read_share,
-                requests: options.requests,
-            },
+            arrivals: Arrivals::Poisson { loads: &loads, requests: options.requests },
             policy: PolicySpec::Fcfs,
             cache: None,
             warm_up: 0.1,
             seed: options.seed,
         };
-        Ok(simulate(&experiment, &mut |_| {})?.response.mean_ns / 1e9)
+        Ok(Some(simulate(&experiment, &mut |_| {})?.response.mean_ns / 1e9))
     }
 
-    /// Mean response of the trace on a striped volume.
+    /// Mean response of the trace on a striped volume. None where its queue grows to the end: then the mean
+    /// says how long the trace is.
     fn replay(
         &self,
         options: &StripeOptions,
         trace: &TraceWorkload,
         unit: u64,
-    ) -> Result<f64, ConfigError> {
+    ) -> Result<Option<f64>, ConfigError> {
         let array = ArrayConfig {
             layout: Layout::Striped,
             drives: Some(self.disks),
@@ -403,9 +446,14 @@ impl Striped {
         let config = SimConfig {
             array,
             workload: Workload::Trace(trace.clone()),
-            ..trace_on_drive(&trace, &self.drive, true, options.seed)
+            ..trace_on_drive(&trace, &self.drive, options.electronics, options.seed)
         };
-        Ok(Experiment::new(config)?.run()?.response.mean_ns / 1e9)
+        let experiment = Experiment::new(config)?;
+        let result = experiment.run()?;
+        let queue_grows = !experiment.is_dependent()
+            && outlasts(result.elapsed_ns, self.span_ns)
+            && is_long_queue(result.outstanding_mean);
+        Ok((!queue_grows).then_some(result.response.mean_ns / 1e9))
     }
 }
 

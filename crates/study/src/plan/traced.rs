@@ -3,12 +3,18 @@
 use std::collections::BTreeMap;
 
 use freewheel_sim::config::{TraceWorkload, open};
+use freewheel_sim::library;
 use freewheel_trace::Record;
-use freewheel_units::{BLOCK_BYTES, Bytes, Op};
+use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Op};
 
-use super::error::PlanError;
+use super::error::{PlanError, wrong};
 use super::snapshot::{DiskEntry, FileEntry, Snapshot};
 use crate::trace_runs::first_pass;
+
+/// Fragments of a trace at most: each is a file of the plan.
+const FRAGMENTS_MAX: u64 = 1_000_000;
+/// A fragment has at least this many bytes.
+const FRAGMENT_MIN: Bytes = Bytes::from_kib(4);
 
 /// Requests that begin in a fragment.
 #[derive(Debug, Clone, Copy, Default)]
@@ -16,6 +22,14 @@ struct Use {
     requests: u64,
     reads: u64,
     blocks: u64,
+}
+
+/// A device of the trace.
+#[derive(Debug, Default)]
+struct Device {
+    fragments: BTreeMap<u64, Use>,
+    /// The end of the last block that is used.
+    end: u64,
 }
 
 /// Reads a trace. A request counts for the fragment in which it begins. Fragments that nobody uses are
@@ -26,8 +40,13 @@ pub(super) fn of_trace(
     fragment: Bytes,
     progress: impl Fn(u64, u64),
 ) -> Result<Snapshot, PlanError> {
-    let blocks_each = (fragment.get() / BLOCK_BYTES).max(1);
-    let mut devices: BTreeMap<u32, BTreeMap<u64, Use>> = BTreeMap::new();
+    if fragment < FRAGMENT_MIN {
+        let [is, least] = [fragment, FRAGMENT_MIN].map(Bytes::human);
+        return wrong(format!("--fragment is {is}: at least {least} are needed"));
+    }
+    let capacity = library::drive(drive)?.1.blocks();
+    let each = fragment.get() / BLOCK_BYTES;
+    let mut devices: BTreeMap<u32, Device> = BTreeMap::new();
     let (mut first_ns, mut last_ns) = (u64::MAX, 0);
     let observe = |record: &Record| {
         if !matches!(record.op, Op::Read | Op::Write) {
@@ -35,35 +54,49 @@ pub(super) fn of_trace(
         }
         first_ns = first_ns.min(record.arrival.ns());
         last_ns = last_ns.max(record.arrival.ns());
-        let fragments = devices.entry(record.device).or_default();
-        let end = record.start.get() + record.blocks.get().max(1);
-        // The last fragment that the request reaches is there, used or not.
-        fragments.entry((end - 1) / blocks_each).or_default();
-        let used = fragments.entry(record.start.get() / blocks_each).or_default();
+        let device = devices.entry(record.device).or_default();
+        device.end = device.end.max(record.start.get() + record.blocks.get().max(1));
+        let used = device.fragments.entry(record.start.get() / each).or_default();
         used.requests += 1;
         used.reads += u64::from(record.op == Op::Read);
         used.blocks += record.blocks.get();
     };
     first_pass(trace, open(trace)?, observe, progress)?;
     let span_s = last_ns.saturating_sub(first_ns) as f64 / 1e9;
+    let file = trace.file.display();
     if span_s <= 0.0 {
-        let file = trace.file.display();
-        let message = format!("{file}: its reads and writes have no two times, which tell no rate");
-        return Err(PlanError::Option { message });
+        return wrong(format!(
+            "{file}: its reads and writes have no two times, which tell no rate"
+        ));
     }
-    let bytes_each = Bytes::new(blocks_each * BLOCK_BYTES);
+    for (number, device) in &devices {
+        if device.end > capacity.get() {
+            let [end, holds] =
+                [Blocks::new(device.end), capacity].map(|blocks| blocks.bytes().human_decimal());
+            return wrong(format!(
+                "{file}: device {number} is used up to {end}, and a {drive} holds {holds}: name a larger --drive"
+            ));
+        }
+    }
+    let all: u64 = devices.values().map(|device| device.end.div_ceil(each)).sum();
+    if all > FRAGMENTS_MAX {
+        return wrong(format!(
+            "{file}: {all} fragments of {}: at most {FRAGMENTS_MAX} are planned, so give a larger --fragment",
+            fragment.human()
+        ));
+    }
     let mut snapshot = Snapshot { disks: Vec::new(), files: Vec::new(), files_csv: None };
-    for (device, fragments) in devices {
-        let disk = format!("device {device}");
-        let count = fragments.keys().max().map_or(0, |last| last + 1);
-        for number in 0..count {
-            let used = fragments.get(&number).copied().unwrap_or_default();
+    for (number, device) in devices {
+        let disk = format!("device {number}");
+        for fragment in 0..device.end.div_ceil(each) {
+            let used = device.fragments.get(&fragment).copied().unwrap_or_default();
             let mean =
                 (used.blocks * BLOCK_BYTES).checked_div(used.requests).unwrap_or(BLOCK_BYTES);
-            let at = Bytes::new(number * bytes_each.get()).human();
+            let start = fragment * each;
+            let size = Blocks::new(each.min(capacity.get() - start)).bytes();
             snapshot.files.push(FileEntry {
-                name: format!("{disk} at {at}"),
-                size: bytes_each,
+                name: format!("{disk}, fragment {fragment}"),
+                size,
                 rate: used.requests as f64 / span_s,
                 request: Some(Bytes::new(mean.max(BLOCK_BYTES))),
                 reads: used.reads as f64 / used.requests.max(1) as f64,
@@ -80,15 +113,20 @@ pub(super) fn of_trace(
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_request_counts_where_it_begins_and_unused_fragments_take_room() {
+    fn trace(text: &str) -> (tempfile::TempDir, TraceWorkload) {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("two.csv");
-        let text = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n\
-            0,R,0,4096,0,1\n1000000000,W,4096,8192,0,1000000001\n\
-            2000000000,R,3145728,4096,0,2000000001\n";
-        std::fs::write(&file, text).unwrap();
-        let trace = TraceWorkload { file, ..TraceWorkload::default() };
+        let head = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n";
+        std::fs::write(&file, format!("{head}{text}")).unwrap();
+        (folder, TraceWorkload { file, ..TraceWorkload::default() })
+    }
+
+    #[test]
+    fn a_request_counts_where_it_begins_and_unused_fragments_take_room() {
+        let (_folder, trace) = trace(
+            "0,R,0,4096,0,1\n1000000000,W,4096,8192,0,1000000001\n\
+            2000000000,R,3145728,4096,0,2000000001\n",
+        );
         let snapshot = of_trace(&trace, "tr96", Bytes::new(1 << 20), |_, _| {}).unwrap();
         assert_eq!(snapshot.disks.len(), 1);
         let of = |at: usize| {
@@ -97,6 +135,27 @@ mod tests {
         };
         assert_eq!(of(0), (1.0, 0.5, 6144, 1 << 20));
         assert_eq!((of(1).0, of(2).0, of(3)), (0.0, 0.0, (0.5, 1.0, 4096, 1 << 20)));
-        assert_eq!(snapshot.files[3].name, "device 0 at 3.00 MiB");
+        assert_eq!(snapshot.files[3].name, "device 0, fragment 3");
+    }
+
+    /// A drive is no whole number of fragments, and its last block is used.
+    #[test]
+    fn the_last_fragment_ends_with_the_drive_and_nothing_may_lie_beyond() {
+        let end = library::drive("tr96").unwrap().1.blocks().bytes().get();
+        let at = |offset: u64| {
+            let line =
+                |second: u64| format!("{second}000000000,R,{offset},512,0,{second}000000001\n");
+            trace(&(line(0) + &line(1)))
+        };
+        let (_folder, within) = at(end - 512);
+        let snapshot = of_trace(&within, "tr96", Bytes::new(1 << 30), |_, _| {}).unwrap();
+        let sum: u64 = snapshot.files.iter().map(|file| file.size.get()).sum();
+        assert_eq!(sum, end);
+        let says = |trace: &TraceWorkload, fragment: u64| {
+            of_trace(trace, "tr96", Bytes::new(fragment), |_, _| {}).unwrap_err().to_string()
+        };
+        let (_folder, beyond) = at(end);
+        assert!(says(&beyond, 1 << 20).contains("name a larger --drive"));
+        assert!(says(&within, 512).contains("--fragment is 512 B"));
     }
 }

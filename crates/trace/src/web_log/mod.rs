@@ -102,6 +102,17 @@ impl WebLog {
     }
 }
 
+impl WebLog {
+    /// Whether the file at `path` looks like a log: most of its first lines are entries.
+    pub fn is_one(path: &Path) -> bool {
+        let has_entries = |input: Input| {
+            crate::source::whole_lines(&input.head).next().is_some()
+                && format_of(&input.head).is_some()
+        };
+        Input::open(path, true).is_ok_and(has_entries)
+    }
+}
+
 /// The format in which most of the first lines are entries.
 fn format_of(head: &[u8]) -> Option<Parse> {
     let formats: [Parse; 2] = [common::parse, wikipedia::parse];

@@ -3,9 +3,11 @@
 mod place;
 mod stripe;
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use clap::Subcommand;
+use freewheel::files::FileKind;
 
 use crate::failure::Failure;
 use crate::file;
@@ -23,6 +25,45 @@ impl PlanVerb {
             Self::Place(args) => args.run(),
             Self::Stripe(args) => args.run(),
         }
+    }
+}
+
+/// What a plan is made from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Input {
+    Snapshot,
+    Trace,
+    WebLog,
+}
+
+impl Input {
+    /// What a file is, or is meant as: a document by its name, else a trace.
+    fn of(file: &Path) -> Self {
+        match FileKind::of(file) {
+            Some(FileKind::Trace) => Self::Trace,
+            Some(FileKind::WebLog) => Self::WebLog,
+            Some(_) => Self::Snapshot,
+            None => {
+                let ending = file.extension().and_then(OsStr::to_str);
+                if matches!(ending, Some("toml" | "csv")) { Self::Snapshot } else { Self::Trace }
+            }
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Snapshot => "a snapshot",
+            Self::Trace => "a trace",
+            Self::WebLog => "a log of a web server",
+        }
+    }
+
+    /// Err for an option that was given and that this kind of input does not take.
+    fn refuse(self, file: &Path, option: Option<&str>) -> Result<(), Failure> {
+        let Some(option) = option else { return Ok(()) };
+        let (file, is) = (file.display(), self.name());
+        let message = format!("{option} has no effect here: {file} is {is}");
+        Err(Failure::wrong_use(message).with_help(format!("leave {option} out")))
     }
 }
 

@@ -1,6 +1,5 @@
 //! `freewheel plan place`: which files of a JBOD to move.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -12,9 +11,10 @@ use freewheel::plans::{PlaceOptions, PlaceReport, PlaceSource, Snapshot};
 use freewheel::traces::Format;
 use freewheel::{Error, ErrorKind};
 
-use super::written;
+use super::{Input, written};
 use crate::failure::{Failure, is_not_a_file, with_near_file};
 use crate::progress::Bars;
+use crate::verbs::trace_args::default_folder;
 use crate::{file, output, wrong_file_kind};
 
 /// Say which files of a JBOD to move so that clients wait less: moves with gain, cost and payback time
@@ -26,21 +26,33 @@ examples/jbod.toml in Freewheel's source is one to begin with.
 Examples:
   freewheel plan place jbod.toml
   freewheel plan place disks.trace.zst --drive atlas10k --fragment 16MiB --load 10
+  freewheel plan place access.log.gz --disks 8
   freewheel plan place jbod.toml --horizon 7d --copy-rate 50MB --add-disk exos-x24-24tb")]
 pub struct PlaceArgs {
     /// The snapshot: disks with their drives, files with size, disk and requests a second. Or a trace: each
-    /// of its devices is a disk, and its fragments are the files
+    /// of its devices is a disk, and its fragments are the files. Or the log of a web server, whose files
+    /// are new
     #[arg(required_unless_present = "schema")]
     snapshot: Option<PathBuf>,
-    /// Drive of every device of a trace: a shipped drive (see `freewheel drive list`), or a drive file
-    #[arg(long, value_name = "NAME", default_value = DEFAULT_DRIVE)]
-    drive: String,
-    /// Size of a trace's fragments
-    #[arg(long, value_name = "SIZE", default_value = "64MiB")]
-    fragment: Bytes,
+    /// Drive of every disk of a trace or log: a shipped drive (see `freewheel drive list`), or a drive file
+    /// [default: exos-x24-24tb]
+    #[arg(long, value_name = "NAME")]
+    drive: Option<String>,
+    /// Number of disks for the files of a log
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    disks: Option<u32>,
+    /// Size of a trace's fragments [default: 64MiB]
+    #[arg(long, value_name = "SIZE")]
+    fragment: Option<Bytes>,
     /// Format of a trace (see `freewheel trace formats`); recognised by its contents if not given
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
+    /// Count and skip malformed records of a trace, and read a damaged .gz or .zst up to the damage
+    #[arg(long)]
+    lenient: bool,
+    /// Only this device of a trace
+    #[arg(long, value_name = "N", value_parser = super::super::device)]
+    device: Option<u32>,
     /// What if this many times as many requests came in the same time, as 1.5
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = super::factor)]
     load: f64,
@@ -59,15 +71,16 @@ pub struct PlaceArgs {
     /// Most moves
     #[arg(long, value_name = "N", default_value_t = 100)]
     max_moves: usize,
-    /// What if there was one disk more: a shipped drive or a drive file; may be given again
+    /// What if there was one disk more: a shipped drive or a drive file; may be given again, for another
+    /// answer
     #[arg(long, value_name = "DRIVE")]
     add_disk: Vec<String>,
-    /// What if a disk was another drive, as sdc=exos-x24-24tb; may be given again
+    /// What if a disk was another drive, as sdc=exos-x24-24tb; may be given again, for another answer
     #[arg(long, value_name = "DISK=DRIVE", value_parser = replacement)]
     replace: Vec<(String, String)>,
-    /// Requests of each simulation
-    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1000..))]
-    requests: u64,
+    /// Requests of each simulation, 1000 at least [default: 5000 a disk, and 100000 at least]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1000..))]
+    requests: Option<u64>,
     /// Seed of every random stream
     #[arg(long, default_value_t = 1, value_parser = super::super::seed)]
     seed: u64,
@@ -81,6 +94,9 @@ pub struct PlaceArgs {
     #[arg(long)]
     schema: bool,
 }
+
+/// The usual size of a trace's fragments.
+const FRAGMENT: Bytes = Bytes::from_kib(64 * 1024);
 
 /// A disk and the drive that it becomes.
 fn replacement(text: &str) -> Result<(String, String), String> {
@@ -96,10 +112,11 @@ impl PlaceArgs {
             _ => return output::print(&output::json(&schemars::schema_for!(Snapshot))?),
         };
         file::ensure_utf_8(snapshot)?;
-        let name = snapshot.file_stem().unwrap_or(OsStr::new("plan"));
-        let folder = self.out.clone().unwrap_or_else(|| Path::new("out").join(name));
+        let source = self.source(snapshot)?;
+        let drive = self.drive.clone().unwrap_or_else(|| DEFAULT_DRIVE.into());
+        let folder = self.out.clone().unwrap_or_else(|| default_folder(snapshot, &[drive]));
         file::ensure_writable_folder(&folder)?;
-        let report = self.report(snapshot).map_err(|error| failure(snapshot, error))?;
+        let report = self.report(source).map_err(|error| failure(snapshot, error))?;
         let [page, json, commands] =
             ["plan.html", "plan.json", "moves.sh"].map(|name| folder.join(name));
         let document = output::document(&report)?;
@@ -116,22 +133,46 @@ impl PlaceArgs {
         output::print(&(report.text() + &written))
     }
 
-    fn source(&self, file: &Path) -> PlaceSource {
-        match FileKind::of(file) {
-            Some(FileKind::Trace) => PlaceSource::Trace {
+    /// Where disks and files come from. Err for an option that does not go with it.
+    fn source(&self, file: &Path) -> Result<PlaceSource, Failure> {
+        let input = Input::of(file);
+        let is_given = [
+            ("--drive", self.drive.is_some(), input == Input::Snapshot),
+            ("--disks", self.disks.is_some(), input != Input::WebLog),
+            ("--fragment", self.fragment.is_some(), input != Input::Trace),
+            ("--format", self.format.is_some(), input != Input::Trace),
+            ("--lenient", self.lenient, input != Input::Trace),
+            ("--device", self.device.is_some(), input != Input::Trace),
+        ];
+        let wrong = is_given.into_iter().find(|(_, is_given, is_wrong)| *is_given && *is_wrong);
+        input.refuse(file, wrong.map(|(option, ..)| option))?;
+        let drive = || self.drive.clone().unwrap_or_else(|| DEFAULT_DRIVE.to_owned());
+        let file = file.to_owned();
+        Ok(match input {
+            Input::Snapshot => PlaceSource::Snapshot(file),
+            Input::WebLog => {
+                let Some(disks) = self.disks else {
+                    let message =
+                        format!("{}: a log does not say how many disks there are", file.display());
+                    return Err(Failure::wrong_use(message).with_help("give --disks"));
+                };
+                PlaceSource::WebLog { file, drive: drive(), disks }
+            }
+            Input::Trace => PlaceSource::Trace {
                 trace: TraceWorkload {
-                    file: file.to_owned(),
+                    file,
                     format: self.format.map(|format| format.name().to_owned()),
+                    lenient: self.lenient,
+                    device: self.device,
                     ..TraceWorkload::default()
                 },
-                drive: self.drive.clone(),
-                fragment: self.fragment,
+                drive: drive(),
+                fragment: self.fragment.unwrap_or(FRAGMENT),
             },
-            _ => PlaceSource::Snapshot(file.to_owned()),
-        }
+        })
     }
 
-    fn report(&self, snapshot: &Path) -> Result<PlaceReport, Error> {
+    fn report(&self, source: PlaceSource) -> Result<PlaceReport, Error> {
         let options = PlaceOptions {
             horizon_s: self.horizon.as_secs_f64(),
             gain_min: self.min_gain,
@@ -143,7 +184,7 @@ impl PlaceArgs {
             requests: self.requests,
             seed: self.seed,
             load: self.load,
-            ..PlaceOptions::new(self.source(snapshot))
+            ..PlaceOptions::new(source)
         };
         let bars = Bars::default();
         freewheel::plans::plan_place(&options, &|task, done, total| bars.set(task, done, total))

@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use freewheel::Error;
 use freewheel::drives::DEFAULT_DRIVE;
-use freewheel::files::FileKind;
 use freewheel::plans::{StripeOptions, StripeReport, StripeSource};
 
-use super::written;
+use super::{Input, written};
 use crate::failure::Failure;
 use crate::progress::Bars;
 use crate::verbs::trace_args::TraceArgs;
@@ -17,10 +16,12 @@ use crate::{file, output};
 /// Say how finely to stripe files or a volume over equal disks, by model and simulation
 #[derive(Args)]
 #[command(after_help = "\
-FILE is a trace, or a TOML file with [[files]] and [[disks]] as for `freewheel plan place`.
+TRACE is a trace, the log of a web server, or a TOML file with [[files]] and [[disks]] as for
+`freewheel plan place`.
 
 Examples:
   freewheel plan stripe pgbench.csv.zst --disks 8 --scale
+  freewheel plan stripe access.log.gz --disks 8
   freewheel plan stripe jbod.toml --disks 8 --drive exos-x24-24tb")]
 pub struct StripeArgs {
     #[command(flatten)]
@@ -35,9 +36,10 @@ pub struct StripeArgs {
     /// What if this many times as many requests came in the same time, as 1.5
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = super::factor)]
     load: f64,
-    /// Requests of each simulation of files; a trace is replayed as a whole
-    #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = clap::value_parser!(u64).range(1000..))]
-    requests: u64,
+    /// Requests of each simulation of files, 1000 at least; a trace is replayed as a whole
+    /// [default: 50000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1000..))]
+    requests: Option<u64>,
     /// Folder for stripes.html and stripes.json [default: out/<name of the file>]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -49,10 +51,12 @@ pub struct StripeArgs {
 impl StripeArgs {
     pub fn run(self) -> Result<(), Failure> {
         self.replayed.check()?;
-        let default = || self.replayed.default_folder(&[DEFAULT_DRIVE.into()]);
+        let source = self.source()?;
+        let drive = self.drive.clone().unwrap_or_else(|| DEFAULT_DRIVE.into());
+        let default = || self.replayed.default_folder(&[drive]);
         let folder = self.out.clone().unwrap_or_else(default);
         file::ensure_writable_folder(&folder)?;
-        let report = self.report()?;
+        let report = self.report(source)?;
         let [page, json] = ["stripes.html", "stripes.json"].map(|name| folder.join(name));
         let document = output::document(&report)?;
         written(&folder, &[(page.as_path(), &*report.html()), (&json, &*document)])?;
@@ -62,19 +66,32 @@ impl StripeArgs {
         output::print(&format!("{}page: {}\n", report.text(), page.display()))
     }
 
-    fn report(&self) -> Result<StripeReport, Error> {
+    /// What is to be striped. Err for an option that does not go with it.
+    fn source(&self) -> Result<StripeSource, Failure> {
         let path: &Path = &self.replayed.trace;
-        let is_trace = FileKind::of(path) != Some(FileKind::Snapshot);
-        let source = match is_trace {
-            true => StripeSource::Trace(self.replayed.workload(path)),
-            false => StripeSource::Files(path.to_owned()),
+        let input = Input::of(path);
+        let wrong = match input {
+            Input::Trace => self.requests.map(|_| "--requests"),
+            Input::Snapshot | Input::WebLog => self.replayed.for_traces_alone(),
         };
-        let usual = is_trace.then(|| DEFAULT_DRIVE.to_owned());
+        input.refuse(path, wrong)?;
+        Ok(match input {
+            Input::Trace => StripeSource::Trace(self.replayed.workload(path)),
+            Input::Snapshot => StripeSource::Files(path.to_owned()),
+            Input::WebLog => StripeSource::WebLog(path.to_owned()),
+        })
+    }
+
+    fn report(&self, source: StripeSource) -> Result<StripeReport, Error> {
+        let is_snapshot = matches!(source, StripeSource::Files(_));
+        let usual = (!is_snapshot).then(|| DEFAULT_DRIVE.to_owned());
+        let usual_requests = StripeOptions::new(source.clone()).requests;
         let options = StripeOptions {
             drive: self.drive.clone().or(usual),
             disks: self.disks,
             load: self.load,
-            requests: self.requests,
+            requests: self.requests.unwrap_or(usual_requests),
+            electronics: !self.replayed.no_electronics,
             seed: self.replayed.seed,
             ..StripeOptions::new(source)
         };

@@ -347,6 +347,11 @@ impl<'a> Balancer<'a> {
         work.after(state.places.seek_with(model, &part.spread, sign)).compared_present()
     }
 
+    /// Whether an empty disk could hold a file.
+    pub(super) fn can_hold(&self, disk: u32, file: usize) -> bool {
+        self.files[file].blocks <= self.disks[disk as usize].blocks
+    }
+
     /// Whether a disk has room in one piece, and keeps its free share.
     pub fn has_room(&self, disk: u32, blocks: Blocks, free_share: f64) -> bool {
         let space = &self.states[disk as usize].space;
@@ -443,7 +448,10 @@ impl<'a> Balancer<'a> {
         if gone < search.least_saved {
             return;
         }
-        for &to in targets.iter().filter(|&&to| to != from) {
+        for &to in targets {
+            if to == from || !self.can_hold(to, file) {
+                continue;
+            }
             let saved = gone - self.more_present(file, to);
             if saved < search.least_saved {
                 continue;

@@ -27,16 +27,14 @@ struct Wanted {
 
 impl Balancer<'_> {
     /// The pair of moves that saves most within the horizon, its cost deducted. The first makes room for
-    /// the second. None where no pair saves enough.
+    /// the second. None where no pair saves enough: twice what one move has to save.
     pub fn next_exchange(&mut self, spec: &RebalanceSpec) -> Option<[RankedMove; 2]> {
-        let least_saved = self.least_saved(spec);
+        let least_saved = 2.0 * self.least_saved(spec);
         let mut best: Option<([RankedMove; 2], f64)> = None;
         for wanted in self.moves_without_room(spec, least_saved) {
             for pair in self.pairs(&wanted, spec) {
-                let [saved, net] = [
-                    pair.iter().map(|wanted| wanted.saved).sum(),
-                    net_of_both(&pair, spec.horizon_s),
-                ];
+                let saved: f64 = pair.iter().map(|wanted| wanted.saved).sum();
+                let net = net_of_both(&pair, spec.horizon_s);
                 let is_better = best.as_ref().is_none_or(|(_, of_best)| net > *of_best);
                 if saved >= least_saved && net > 0.0 && is_better {
                     best = Some((pair, net));
@@ -56,7 +54,10 @@ impl Balancer<'_> {
             if gone < least_saved {
                 continue;
             }
-            for &to in targets.iter().filter(|&&to| to != from) {
+            for &to in &targets {
+                if to == from || !self.can_hold(to, file) {
+                    continue;
+                }
                 let blocks = self.files()[file].blocks;
                 let saved = gone - self.more_present(file, to);
                 if saved >= least_saved && !self.has_room(to, blocks, spec.free_share) {

@@ -15,14 +15,17 @@ pub(super) fn moves(plan: &PlacePlan) -> Rows {
             wanted.from.clone(),
             wanted.to.clone(),
             size(wanted.bytes),
-            format!("{} ms", four_digits(wanted.gain_s * 1000.0)),
+            match wanted.makes_room {
+                true => "makes room".into(),
+                false => format!("{} ms", four_digits(wanted.gain_s * 1000.0)),
+            },
             response(wanted.response_s),
             about(wanted.copy_s),
             about(wanted.payback_s),
         ]
     };
     let head =
-        ["move", "from", "to", "size", "saves", "response then", "copy takes", "paid back after"];
+        ["move", "from", "to", "size", "saves", "response after", "copy takes", "paid back after"];
     Rows::new(head, plan.moves.iter().enumerate().map(row))
 }
 
@@ -45,13 +48,21 @@ pub(super) fn outcomes(plan: &PlacePlan) -> Rows {
             grouped(outcome.moves),
             size(outcome.bytes),
             response(outcome.response_s),
-            response(of(|simulated| simulated.response_s)),
+            match simulated {
+                None => response(None),
+                Some(simulated) => format!(
+                    "{} ± {}",
+                    response(Some(simulated.response_s)),
+                    percent(simulated.uncertain_s / simulated.response_s)
+                ),
+            },
             apart.map_or_else(String::new, |share| format!("{:+.1} %", 100.0 * share)),
             response(of(|simulated| simulated.p99_s)),
         ]
     };
     let head = ["", "moves", "bytes", "model", "simulated", "model above", "simulated p99"];
-    let all = [&plan.before, &plan.after, &plan.equal_bytes].into_iter().chain(&plan.what_if);
+    let all = [&plan.before, &plan.after, &plan.equal_bytes].into_iter();
+    let all = all.chain(plan.what_if.iter().map(|what_if| &what_if.outcome));
     Rows::new(head, all.map(row))
 }
 
@@ -76,6 +87,6 @@ pub(super) fn disks(plan: &PlacePlan) -> Rows {
             idle(after.response_s, after.busy),
         ]
     };
-    let head = ["disk", "drive", "full", "then", "busy", "then", "response", "then"];
+    let head = ["disk", "drive", "full now", "after", "busy now", "after", "response now", "after"];
     Rows::new(head, (0..plan.disks.len()).map(row))
 }

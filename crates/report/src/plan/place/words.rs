@@ -1,6 +1,6 @@
 //! Conclusions from a plan, in sentences.
 
-use freewheel_study::plan::{Outcome, PlacePlan, PlannedMove};
+use freewheel_study::plan::{Outcome, PlacePlan, PlannedMove, WhatIfPlan};
 use freewheel_units::{Bytes, grouped};
 use serde::Serialize;
 
@@ -68,7 +68,10 @@ fn headline(plan: &PlacePlan) -> String {
         (false, true) => new(),
         (false, false) => format!("{}, and {}", new(), lower(&effort())),
     };
-    let elsewhere = if plan.placed.is_empty() { "now" } else { "by free space" };
+    let elsewhere = match plan.placed.is_empty() {
+        true => "now",
+        false => "with new files where most room is",
+    };
     match (before, after) {
         (Some(before), Some(after)) => format!(
             "{what}: the mean response is {} instead of {} {elsewhere}, {}.",
@@ -79,7 +82,7 @@ fn headline(plan: &PlacePlan) -> String {
         (None, Some(after)) => format!(
             "{what}: the mean response is {}. {} cannot serve {elsewhere} what is asked of {}.",
             response(Some(after)),
-            overloaded(plan, &plan.before),
+            capital(&overloaded(plan, &plan.before)),
             if overloaded_count(&plan.before) == 1 { "it" } else { "them" }
         ),
         (_, None) => format!(
@@ -98,13 +101,20 @@ fn lower(text: &str) -> String {
     text[..1].to_lowercase() + &text[1..]
 }
 
-/// "4.1 times shorter", or "12 % shorter".
+/// Changes below this share are none: another run would differ as much.
+const SAME: f64 = 0.005;
+
+/// "4.1 times shorter", "12 % shorter", "the same", or "3 % longer".
 fn change(before: f64, after: f64) -> String {
-    let ratio = before / after;
+    let (ratio, shorter) = (before / after, 1.0 - after / before);
     if ratio >= 2.0 {
         format!("{ratio:.1} times shorter")
+    } else if shorter.abs() < SAME {
+        "about the same".into()
+    } else if shorter > 0.0 {
+        format!("{} shorter", percent(shorter))
     } else {
-        format!("{} shorter", percent(1.0 - after / before))
+        format!("{} longer", percent(-shorter))
     }
 }
 
@@ -140,21 +150,19 @@ fn details(plan: &PlacePlan) -> Vec<String> {
     }
     details.push(format!("The plan ends here: {}.", plan.stopped));
     if plan.equal_bytes.moves > 0 {
+        let at_least = if plan.equal_bytes_is_cut { "more than " } else { "" };
         let reached = match best_known_s(&plan.equal_bytes) {
             Some(seconds) => format!("reach {}", response(Some(seconds))),
             None => format!("overload {}", overloaded(plan, &plan.equal_bytes)),
         };
         details.push(format!(
-            "Equal bytes on all disks, which most balancers aim at, would move {} ({}) and {reached}.",
+            "Equal bytes on all disks, which most balancers aim at, would move {at_least}{} ({}) and {reached}.",
             files(plan.equal_bytes.moves),
             size(plan.equal_bytes.bytes),
         ));
     }
-    for outcome in &plan.what_if {
-        let how = match outcome.moves {
-            0 => "without a move".into(),
-            moves => format!("after {moves} move{}", if moves == 1 { "" } else { "s" }),
-        };
+    for WhatIfPlan { outcome, list } in &plan.what_if {
+        let how = moves_of(list);
         let name = capital(&outcome.name);
         details.push(match best_known_s(outcome) {
             Some(seconds) => {
@@ -166,22 +174,52 @@ fn details(plan: &PlacePlan) -> Vec<String> {
     details
 }
 
+/// Moves that a sentence names.
+const NAMED: usize = 3;
+
+/// "after 5 moves (home to bay-13, mail to bay-13, wiki to bay-02 and others)".
+fn moves_of(list: &[PlannedMove]) -> String {
+    let named = list.iter().take(NAMED).map(|wanted| format!("{} to {}", wanted.file, wanted.to));
+    let named: Vec<String> = named.collect();
+    let others = if list.len() > NAMED { " and others" } else { "" };
+    match list.len() {
+        0 => "without a move".into(),
+        1 => format!("after one move ({})", named[0]),
+        count => format!("after {count} moves ({}{others})", named.join(", ")),
+    }
+}
+
 fn first_move(plan: &PlacePlan, first: &PlannedMove) -> String {
     let PlannedMove { file, from, to, .. } = first;
     let busy = |outcome: &Outcome, name: &str| {
         let number = plan.disks.iter().position(|disk| disk.name == name);
         number.map_or(0.0, |number| outcome.disks[number].busy)
     };
+    if first.makes_room {
+        return format!("Begin with {file}: it makes room on {from} for the next move.");
+    }
+    let gain = match plan.before.response_s {
+        // With an overloaded disk responses have no end that could become shorter.
+        None => String::new(),
+        Some(_) => {
+            format!(" This move alone makes responses {} ms shorter.", ms(first.gain_s * 1e9))
+        }
+    };
+    if !plan.placed.is_empty() {
+        return format!("Begin with {file}, from {from} to {to}.{gain}");
+    }
     format!(
-        "Begin with {file}: {from} is {} busy and {to} {}. This move alone makes responses {} ms shorter.",
+        "Begin with {file}: {from} is {} busy and {to} {}.{gain}",
         percent(busy(&plan.before, from)),
         percent(busy(&plan.before, to)),
-        ms(first.gain_s * 1e9)
     )
 }
 
 /// Model and simulation further apart than this are worth a word.
 const APART: f64 = 0.15;
+
+/// A simulated mean that is less sure than this is worth a word.
+const UNCERTAIN: f64 = 0.15;
 
 fn cautions(plan: &PlacePlan) -> Vec<String> {
     let mut cautions = Vec::new();
@@ -194,13 +232,20 @@ fn cautions(plan: &PlacePlan) -> Vec<String> {
         ));
     }
     let all = [&plan.before, &plan.after, &plan.equal_bytes];
-    for outcome in all.into_iter().chain(&plan.what_if) {
+    let what_ifs = plan.what_if.iter().map(|what_if| &what_if.outcome);
+    for outcome in all.into_iter().chain(what_ifs) {
         let Some(simulated) = outcome.simulated else { continue };
-        if simulated.model_above.abs() > APART {
+        let (name, share) = (capital(&outcome.name), simulated.uncertain_s / simulated.response_s);
+        if share > UNCERTAIN {
+            cautions.push(format!(
+                "{name}: the simulated mean is uncertain by {}. More --requests make it surer; near {} busy no run is long enough.",
+                percent(share),
+                percent(1.0)
+            ));
+        } else if simulated.model_above.abs() > APART {
             let side = if simulated.model_above > 0.0 { "above" } else { "below" };
             cautions.push(format!(
-                "{}: the model's response is {} {side} the simulated one. Trust the simulated one.",
-                capital(&outcome.name),
+                "{name}: the model's response is {} {side} the simulated one. Trust the simulated one.",
                 percent(simulated.model_above.abs())
             ));
         }

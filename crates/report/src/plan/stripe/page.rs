@@ -12,10 +12,7 @@ use crate::rows::Rows;
 use crate::size_chart::{SizeChart, SizeLine, SizePoint, draw, legend};
 
 pub(super) fn html(plan: &StripePlan, conclusions: &StripeConclusions) -> String {
-    let file = match &plan.options.source {
-        StripeSource::Files(file) => file,
-        StripeSource::Trace(trace) => &trace.file,
-    };
+    let file = plan.options.source.file();
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     page::page(
         &format!("Stripes for {name}"),
@@ -78,7 +75,7 @@ fn method(plan: &StripePlan) -> Markup {
     html! {
         p { "The model is that of Scheuermann, Weikum and Zabback (1996): each disk is an M/G/1 queue, and a request waits for the slowest of its parts. The last step is ours: parts of one request share some of their wait." }
         @match &plan.options.source {
-            StripeSource::Files(_) => p {
+            StripeSource::Files(_) | StripeSource::WebLog(_) => p {
                 "The simulation places the files by heat, coolest disk first. It runs "
                 (grouped(plan.options.requests))
                 " requests at the files' rates on the same drives, first come first served."

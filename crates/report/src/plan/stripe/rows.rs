@@ -19,7 +19,7 @@ pub(super) fn units(plan: &StripePlan) -> Rows {
             percent(tried.busy),
             four_digits(tried.saturation),
             response(tried.response_s),
-            response(tried.simulated_s),
+            if tried.fits { response(tried.simulated_s) } else { "no room".into() },
             marks.join(", "),
         ]
     };

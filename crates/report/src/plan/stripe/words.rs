@@ -32,15 +32,7 @@ fn of_unit(plan: &StripePlan, unit: Option<Bytes>) -> Option<&StripeUnit> {
 }
 
 fn headline(plan: &StripePlan) -> String {
-    let Some(best) = of_unit(plan, plan.best) else {
-        let most = plan.units.iter().map(|tried| tried.saturation).fold(0.0, f64::max);
-        return format!(
-            "{} cannot serve {} requests a second: with any stripe unit they end at {}. Add disks.",
-            capital(&disks(plan.disks)),
-            four_digits(plan.rate),
-            four_digits(most)
-        );
-    };
+    let Some(best) = of_unit(plan, plan.best) else { return no_unit(plan) };
     let all = plan.units.iter().filter(|tried| tried.unit != best.unit);
     let worst = all.filter_map(|tried| Some((tried.unit, tried.simulated_s?)));
     let worst = worst.max_by(|a, b| a.1.total_cmp(&b.1));
@@ -54,6 +46,28 @@ fn headline(plan: &StripePlan) -> String {
     )
 }
 
+/// Why there is no unit to take.
+fn no_unit(plan: &StripePlan) -> String {
+    let (all, rate) = (capital(&disks(plan.disks)), four_digits(plan.rate));
+    if plan.units.iter().any(|tried| !tried.fits) {
+        return format!(
+            "{all} have no room for the files with any stripe unit that they can serve. Add disks."
+        );
+    }
+    match plan.options.source {
+        StripeSource::Trace(_) => format!(
+            "{all} cannot serve {rate} requests a second: with every stripe unit the queue grows until the trace ends. Add disks."
+        ),
+        StripeSource::Files(_) | StripeSource::WebLog(_) => {
+            let most = plan.units.iter().map(|tried| tried.saturation).fold(0.0, f64::max);
+            format!(
+                "{all} cannot serve {rate} requests a second: with any stripe unit they end at {}. Add disks.",
+                four_digits(most)
+            )
+        }
+    }
+}
+
 /// Choices of model and simulation further apart than this are worth a word.
 const APART: f64 = 0.05;
 
@@ -61,12 +75,18 @@ fn details(plan: &StripePlan) -> Vec<String> {
     let mut details = Vec::new();
     if let Some(best) = of_unit(plan, plan.best) {
         details.push(format!(
-            "A request works {:.1} of {} on average, and each disk is {} busy. With this unit the disks end at {} requests a second.",
+            "A request works {:.1} of {} on average. By the model each disk is {} busy, and the disks end at {} requests a second.",
             best.disks,
             disks(plan.disks),
             percent(best.busy),
             four_digits(best.saturation)
         ));
+        if plan.units.last().is_some_and(|largest| largest.unit == best.unit) {
+            details.push(format!(
+                "Larger units were not tried: with {} nearly every request lies in one unit.",
+                size(best.unit.get())
+            ));
+        }
         details
             .push(format!("A request that is alone is served soonest by {}.", disks(plan.alone)));
     }
@@ -81,10 +101,17 @@ fn details(plan: &StripePlan) -> Vec<String> {
         }
     }
     if let Some(own) = plan.files_response_s {
+        let advice = match of(plan.best) {
+            Some(best_s) if own > best_s * (1.0 + APART) => "One unit for all is better.",
+            Some(best_s) if own < best_s * (1.0 - APART) => "That is better than one unit for all.",
+            _ => "One unit for all is as good.",
+        };
         details.push(format!(
-            "With a unit of its own for each file the mean response is {}.",
+            "With a unit of its own for each file the mean response is {}. {advice}",
             response(Some(own))
         ));
+    } else if plan.chosen.is_some() && !plan.files.is_empty() {
+        details.push("With a unit of its own for each file, a part of one has no room.".into());
     }
     details
 }
@@ -103,7 +130,9 @@ fn cautions(plan: &StripePlan) -> Vec<String> {
         StripeSource::Trace(_) => {
             "requests of the trace come in bursts or follow each other, and drives have buffers; the model has neither"
         }
-        StripeSource::Files(_) => "files differ in size and place, and the model knows their means",
+        StripeSource::Files(_) | StripeSource::WebLog(_) => {
+            "files differ in size and place, and the model knows their means"
+        }
     };
     match both {
         Some((Some(model), simulated)) if (model / simulated - 1.0).abs() > DOUBTFUL => {

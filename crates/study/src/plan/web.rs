@@ -1,0 +1,69 @@
+//! A web server's log as a snapshot: its files, on disks that are empty.
+
+use std::path::Path;
+
+use freewheel_trace::WebLog;
+use freewheel_units::{BLOCK_BYTES, Bytes};
+
+use super::error::{PlanError, wrong};
+use super::snapshot::{DiskEntry, FileEntry, Snapshot};
+
+/// Reads a log. Files have no disk yet; a request counts with the bytes that it was answered with.
+pub(super) fn of_web_log(path: &Path, drive: &str, disks: u32) -> Result<Snapshot, PlanError> {
+    let log = WebLog::open(path, true).map_err(freewheel_sim::config::ConfigError::from)?;
+    let span_s = log.requests.last().map_or(0.0, |last| last.arrival.ns() as f64 / 1e9);
+    if span_s <= 0.0 {
+        return wrong(format!(
+            "{}: its requests are all of one second, which tells no rate",
+            path.display()
+        ));
+    }
+    let mut uses = vec![(0u64, 0u64); log.files.len()];
+    for request in &log.requests {
+        let (requests, bytes) = &mut uses[request.file as usize];
+        *requests += 1;
+        *bytes += request.bytes;
+    }
+    let file = |(file, (requests, bytes)): (&freewheel_trace::WebFile, (u64, u64))| FileEntry {
+        name: file.name.clone(),
+        size: Bytes::new(file.bytes),
+        rate: requests as f64 / span_s,
+        request: Some(Bytes::new((bytes / requests.max(1)).max(BLOCK_BYTES))),
+        reads: 1.0,
+        disk: None,
+    };
+    let disk = |number: u32| DiskEntry {
+        name: format!("disk {}", number + 1),
+        drive: drive.to_owned(),
+        size: None,
+        path: None,
+    };
+    Ok(Snapshot {
+        disks: (0..disks).map(disk).collect(),
+        files: log.files.iter().zip(uses).map(file).collect(),
+        files_csv: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_have_their_rate_and_mean_answer_and_no_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("access.log");
+        let line = |second: u32, path: &str, bytes: u32| {
+            format!(
+                "a - - [01/Aug/1995:00:00:0{second} -0400] \"GET {path} HTTP/1.0\" 200 {bytes}\n"
+            )
+        };
+        let text = [line(0, "/a", 4000), line(2, "/b", 700), line(4, "/a", 2000)].concat();
+        std::fs::write(&file, text).unwrap();
+        let snapshot = of_web_log(&file, "tr96", 3).unwrap();
+        assert_eq!(snapshot.disks.len(), 3);
+        let [a, b] = &snapshot.files[..] else { panic!("{:?}", snapshot.files) };
+        assert_eq!((&*a.name, a.size.get(), a.request.unwrap().get()), ("/a", 4000, 3000));
+        assert!((a.rate / b.rate - 2.0).abs() < 1e-9 && b.disk.is_none());
+    }
+}
