@@ -61,6 +61,10 @@ struct GapMove {
     unread: BTreeSet<u64>,
     /// Blocks whose newest data are not on the target.
     missing: BTreeSet<u64>,
+    /// Blocks that a run is writing to the target, as memory had them when it was planned.
+    under_way: BTreeSet<u64>,
+    /// Those of them that were read again meanwhile: the run writes what is not the newest any more.
+    outdated: BTreeSet<u64>,
     /// Clients' writes under way: their blocks, by sequence.
     overwritten: BTreeMap<u64, Vec<u64>>,
 }
@@ -98,6 +102,8 @@ impl GapMover {
             size,
             unread: (0..blocks / size).collect(),
             missing: (0..blocks / size).collect(),
+            under_way: BTreeSet::new(),
+            outdated: BTreeSet::new(),
             overwritten: BTreeMap::new(),
         });
         let whole = Extent { start: from.start, blocks: Blocks::new(blocks) };
@@ -160,9 +166,24 @@ impl GapMover {
     fn written(&mut self, disk: u32, extent: &Extent, at: SimTime) {
         for number in Self::touched(&self.targets, disk, extent) {
             let of = &mut self.moves[number];
-            of.written(extent);
+            let (again, size) = (of.written(extent), of.size);
             if of.missing.is_empty() {
                 self.complete.entry(number).or_insert(at);
+            }
+            self.want(at, disk as usize, Op::Write, size, &again);
+        }
+    }
+
+    /// Runs that an arm does next. Those that were planned before are done, or were given up.
+    fn planned(&mut self, disk: u32, runs: &[FreeRun]) {
+        let to_disk = self.targets.range((disk, 0)..=(disk, u64::MAX));
+        for (_, &number) in to_disk {
+            self.moves[number].nothing_under_way();
+        }
+        for run in runs.iter().filter(|run| run.op == Op::Write) {
+            let extent = Extent { start: run.start, blocks: Blocks::new(u64::from(run.blocks)) };
+            for number in Self::touched(&self.targets, disk, &extent) {
+                self.moves[number].under_way(&extent);
             }
         }
     }
@@ -221,19 +242,39 @@ impl GapMove {
         for number in self.numbers(self.from, extent) {
             let is_changing = self.overwritten.values().flatten().any(|other| *other == number);
             if !is_changing && self.unread.remove(&number) {
+                if self.under_way.contains(&number) {
+                    self.outdated.insert(number);
+                }
                 wanted.push(self.at(self.to, number));
             }
         }
         wanted
     }
 
-    /// Blocks were written. What has been overwritten at the source since is missing all the same.
-    fn written(&mut self, extent: &Extent) {
+    /// A run that writes these blocks has been planned.
+    fn under_way(&mut self, extent: &Extent) {
+        let numbers = self.numbers(self.to, extent);
+        self.under_way.extend(numbers);
+    }
+
+    fn nothing_under_way(&mut self) {
+        self.under_way.clear();
+        self.outdated.clear();
+    }
+
+    /// Blocks were written. What has been overwritten at the source since is missing all the same. Returns
+    /// what is to be written again, as the run had older data.
+    fn written(&mut self, extent: &Extent) -> Vec<Extent> {
+        let mut again = Vec::new();
         for number in self.numbers(self.to, extent) {
-            if !self.unread.contains(&number) {
+            self.under_way.remove(&number);
+            if self.outdated.remove(&number) {
+                again.push(self.at(self.to, number));
+            } else if !self.unread.contains(&number) {
                 self.missing.remove(&number);
             }
         }
+        again
     }
 
     /// A client's write to some blocks has arrived.
@@ -266,7 +307,9 @@ impl ArmMover {
 
 impl Planner for ArmMover {
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
-        locked(&self.mover).tasks[self.arm].plan(gap, runs);
+        let mut mover = locked(&self.mover);
+        mover.tasks[self.arm].plan(gap, runs);
+        mover.planned(self.arm as u32, runs);
     }
 
     fn prepare(&mut self, gap: &Opportunity) {
@@ -368,5 +411,106 @@ impl<S: Source> Source for GapMovedRequests<'_, S> {
 
     fn progress(&self) -> (u64, u64) {
         self.clients.progress()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use freewheel_units::{Lbn, Prng};
+
+    use super::*;
+
+    const BLOCKS: u64 = 12;
+
+    fn gap_move() -> GapMove {
+        let place = |disk, start| Place { disk, start: Lbn::new(start) };
+        GapMove {
+            from: place(0, 100),
+            to: place(1, 500),
+            blocks: BLOCKS,
+            size: 1,
+            unread: (0..BLOCKS).collect(),
+            missing: (0..BLOCKS).collect(),
+            under_way: BTreeSet::new(),
+            outdated: BTreeSet::new(),
+            overwritten: BTreeMap::new(),
+        }
+    }
+
+    /// A client's write: its sequence, first block, blocks, and whether the source has its data.
+    struct ClientWrite {
+        sequence: u64,
+        first: u64,
+        blocks: u64,
+        is_on_source: bool,
+    }
+
+    /// Reads, runs of writes and clients' writes in random order. A client's data are on the source at some
+    /// instant before its write is done. A run takes its data from memory when it is planned.
+    #[test]
+    fn a_complete_copy_has_every_write_of_a_client() {
+        let (mut complete, mut outdated) = (0, 0);
+        for seed in 0..400 {
+            let prng = &mut Prng::new(seed, "moves in gaps");
+            let mut of = gap_move();
+            let [mut source, mut memory, mut target] = [[0u64; BLOCKS as usize]; 3];
+            let mut wanted: BTreeSet<u64> = BTreeSet::new();
+            let mut run: Option<(u64, Vec<u64>)> = None;
+            let mut clients: Vec<ClientWrite> = Vec::new();
+            for step in 1..400 {
+                match prng.below(6) {
+                    0 if step < 300 && clients.len() < 3 => {
+                        let first = prng.below(BLOCKS);
+                        let blocks = 1 + prng.below((BLOCKS - first).min(4));
+                        of.overwrites(step, &Extent::new(100 + first, blocks));
+                        let is_on_source = false;
+                        clients.push(ClientWrite { sequence: step, first, blocks, is_on_source });
+                    }
+                    1 if !clients.is_empty() => {
+                        let at = prng.below(clients.len() as u64) as usize;
+                        let ClientWrite { sequence, first, blocks, is_on_source } = clients[at];
+                        if is_on_source {
+                            of.overwritten(sequence);
+                            clients.remove(at);
+                        } else {
+                            let all = first as usize..(first + blocks) as usize;
+                            source[all].fill(sequence);
+                            clients[at].is_on_source = true;
+                        }
+                    }
+                    2 | 3 => {
+                        let number = prng.below(BLOCKS);
+                        let read = of.read(&Extent::new(100 + number, 1));
+                        for extent in &read {
+                            memory[number as usize] = source[number as usize];
+                            wanted.insert(extent.start.get() - 500);
+                        }
+                    }
+                    4 if run.is_none() => {
+                        of.nothing_under_way();
+                        let Some(&first) = wanted.first() else { continue };
+                        let blocks = (first..BLOCKS).take_while(|at| wanted.contains(at)).count();
+                        of.under_way(&Extent::new(500 + first, blocks as u64));
+                        let all = first as usize..first as usize + blocks;
+                        run = Some((first, memory[all].to_vec()));
+                    }
+                    5 => {
+                        let Some((first, data)) = run.take() else { continue };
+                        let blocks = data.len() as u64;
+                        target[first as usize..][..data.len()].copy_from_slice(&data);
+                        wanted.retain(|at| !(first..first + blocks).contains(at));
+                        let again = of.written(&Extent::new(500 + first, blocks));
+                        outdated += again.len();
+                        wanted.extend(again.iter().map(|extent| extent.start.get() - 500));
+                    }
+                    _ => {}
+                }
+                if of.missing.is_empty() {
+                    assert_eq!(target, source, "seed {seed}, step {step}");
+                    complete += 1;
+                }
+            }
+        }
+        assert!(complete > 100 && outdated > 20, "{complete} {outdated}");
     }
 }

@@ -203,12 +203,28 @@ pub fn simulate_moved_in_gaps(
     }
 }
 
+/// Err for a cache that would answer requests which a move has to know of.
+fn check_cache(experiment: &FilesExperiment<'_>, is_in_gaps: bool) -> Result<(), ConfigError> {
+    let Some(cache) = experiment.cache else { return Ok(()) };
+    let message = match (is_in_gaps, cache.write_buffer.is_some()) {
+        (true, _) => {
+            "moves in gaps exclude a cache, whose requests they do not see: leave `cache` out"
+        }
+        (false, true) => {
+            "moves exclude a write buffer, which holds back what they copy: leave `write_buffer` out"
+        }
+        (false, false) => return Ok(()),
+    };
+    Err(ConfigError::Cache { message: message.into() })
+}
+
 fn moved_in_gaps<S: Source>(
     experiment: &FilesExperiment<'_>,
     clients: S,
     moves: &[(ExtentId, u32)],
     observer: &mut dyn FnMut(&Completion),
 ) -> Result<(FilesResult, GapWork), ConfigError> {
+    check_cache(experiment, true)?;
     let mover = GapMover::shared(experiment.disks);
     let mut planners = ArmMover::all(&mover);
     let planners = planners.iter_mut().map(|planner| Some(planner as &mut dyn Planner));
@@ -223,6 +239,7 @@ fn with_moves<S: Source>(
     mut source: CooledRequests<'_, S>,
     observer: &mut dyn FnMut(&Completion),
 ) -> Result<(FilesResult, CoolingWork), ConfigError> {
+    check_cache(experiment, false)?;
     let result = simulate_source(experiment, &mut source, observer)?;
     Ok((result, source.work()))
 }
