@@ -12,6 +12,7 @@ mod claims_page;
 mod claims_report;
 mod drive_identity;
 mod drive_sheet;
+mod files_run;
 mod finding;
 mod free_work;
 mod numbers;

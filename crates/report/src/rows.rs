@@ -1,5 +1,9 @@
 //! Tables, the same in a terminal and on a page.
 
+use maud::Markup;
+
+use crate::page::table;
+
 /// A table: a heading for each column, and rows with a cell for each heading.
 pub(crate) struct Rows {
     pub head: Vec<String>,
@@ -13,6 +17,12 @@ impl Rows {
     ) -> Self {
         let rows = rows.into_iter().map(|row| row.to_vec()).collect();
         Self { head: head.map(String::from).to_vec(), rows }
+    }
+
+    /// The table on a page.
+    pub(crate) fn html(&self) -> Markup {
+        let head: Vec<&str> = self.head.iter().map(String::as_str).collect();
+        table(&head, &self.rows)
     }
 
     /// Columns for a terminal, each as wide as its widest cell. The first `left` columns are on the left,

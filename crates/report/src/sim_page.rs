@@ -9,6 +9,7 @@ use maud::{Markup, html};
 
 use crate::cache_work::cache_rows;
 use crate::chart;
+use crate::files_run;
 use crate::finding::Finding;
 use crate::free_work::{self, write_back_cautions};
 use crate::numbers::{ms, percent, rate, span};
@@ -47,6 +48,7 @@ pub fn sim_html(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> Str
             (passes(result))
             (section("Where the head's time goes", &head_time(result)))
             (caches(result))
+            @for (title, rows) in files_run::tables(result) { (section(title, &rows.html())) }
             (free_work::sections(result))
             (section("Response times", &responses(result)))
             (section("Configuration", &configuration(config)))
@@ -62,6 +64,10 @@ fn title(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> String {
         Workload::Open { .. } => "Poisson arrivals".into(),
         Workload::Trace(trace) => trace_name(trace),
         Workload::Postmark(_) => "PostMark".into(),
+        Workload::Files(_) => match result.disks.len() {
+            1 => "files".into(),
+            disks => format!("files on {disks} disks,"),
+        },
     };
     let mut title = format!("{load} on {} under {}", spec.model, config.scheduler.title());
     if let Some(arm) = result.background.first() {

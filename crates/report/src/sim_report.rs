@@ -6,6 +6,7 @@ use freewheel_study::FreeWork;
 use serde::Serialize;
 
 use crate::cache_work::cache_rows;
+use crate::files_run;
 use crate::finding::Finding;
 use crate::free_work::{FreeWorkPart, free_work_parts};
 use crate::postmark::{PassTable, pass_tables};
@@ -50,6 +51,11 @@ impl<'a> SimReport<'a> {
     /// What the caches before the drives did: a subject and its words, for each part that was used.
     pub fn cache_rows(&self) -> Vec<(&'static str, String)> {
         cache_rows(self.result)
+    }
+
+    /// Tables of files and disks for a terminal, if files were the workload.
+    pub fn files_text(&self) -> Vec<String> {
+        files_run::text(self.result)
     }
 
     /// A table for the passes of PostMark, if that was the workload.

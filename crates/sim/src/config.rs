@@ -3,6 +3,7 @@
 mod array;
 mod cache;
 mod error;
+mod files;
 mod host;
 mod measured;
 pub(crate) mod overrides;
@@ -30,6 +31,10 @@ pub use cache::{
     CacheConfig, DestageOrderConfig, OpportunisticConfig, PrefetchConfig, WriteBufferConfig,
 };
 pub use error::ConfigError;
+pub use files::{
+    CoolingConfig, CoolingRuleConfig, FileClass, FilePlacement, FileSizes, FileStripes,
+    FilesWorkload, HeatConfig, HotFiles, MoreDisks,
+};
 pub use host::HostConfig;
 pub(crate) use measured::check_measured;
 pub use overrides::key_and_value;
@@ -104,6 +109,19 @@ const fn one() -> u32 {
     1
 }
 
+/// Requests of a workload that does not say how many.
+const fn default_requests() -> u64 {
+    10_000
+}
+
+const fn unchanged() -> f64 {
+    1.0
+}
+
+fn is_unchanged(factor: &f64) -> bool {
+    *factor == unchanged()
+}
+
 fn is_one(value: &u32) -> bool {
     *value == 1
 }
@@ -136,8 +154,11 @@ impl SimConfig {
         if !overrides::bring(overrides, &["drive"]) {
             config.drive = library::from_folder(&config.drive, folder);
         }
-        if let Workload::Trace(trace) = &mut config.workload {
-            trace.start_paths_at(folder, |key| overrides::bring(overrides, &["workload", key]));
+        let is_overridden = |key: &str| overrides::bring(overrides, &["workload", key]);
+        match &mut config.workload {
+            Workload::Trace(trace) => trace.start_paths_at(folder, is_overridden),
+            Workload::Files(files) => files.start_paths_at(folder, is_overridden),
+            _ => {}
         }
         Ok(config)
     }

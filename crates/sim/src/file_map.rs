@@ -85,6 +85,14 @@ impl FileMap {
         VolumeBlock::new(self.starts[file as usize] + block)
     }
 
+    /// The file of a client's request.
+    pub(crate) fn file_at(&self, address: VolumeBlock) -> u32 {
+        let end = self.raw_end();
+        let address = address.get();
+        let within = if address >= end { address - end } else { address };
+        (self.starts.partition_point(|&first| first <= within) - 1) as u32
+    }
+
     /// The address that reaches a block of a disk whatever lies there.
     pub fn raw_address(&self, disk: u32, block: Lbn) -> VolumeBlock {
         VolumeBlock::new(self.end() + u64::from(disk) * self.disk_blocks + block.get())

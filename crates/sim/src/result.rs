@@ -1,6 +1,7 @@
 //! Summary of a run.
 
 mod disks;
+mod files;
 mod postmark;
 mod slices;
 mod time;
@@ -25,6 +26,8 @@ use crate::idle::IdleTime;
 use crate::source::InferredCompletions;
 
 pub use self::disks::DiskUse;
+pub(crate) use self::files::refusal_name;
+pub use self::files::{ClassResult, CoolingResult, FilesRun};
 pub use self::postmark::{PassResult, PostmarkResult};
 pub use self::slices::{SliceResponses, SliceResult};
 pub use self::time::{BusyShares, FreeResult, HeadTime, Resource, Stages};
@@ -56,6 +59,7 @@ pub(crate) struct Tally {
     ended: Ended,
     background: Vec<BackgroundResult>,
     postmark: Option<PostmarkResult>,
+    files: Option<FilesRun>,
 }
 
 /// The part of a run that counts.
@@ -156,6 +160,9 @@ pub struct RunResult {
     /// Results of PostMark.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub postmark: Option<PostmarkResult>,
+    /// Files by class, where the workload is files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files: Option<FilesRun>,
     /// The same run with other memories for writes, where
     /// [`Experiment::run_references`](crate::config::Experiment::run_references) was called.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -429,6 +436,11 @@ impl Tally {
         self.postmark = Some(result);
     }
 
+    /// What is known of files beside the sums.
+    pub(crate) fn files(&mut self, run: FilesRun) {
+        self.files = Some(run);
+    }
+
     /// Adds another run that has ended, except its hash, which depends on the order.
     pub(crate) fn add(&mut self, other: &Self) {
         self.background.extend_from_slice(&other.background);
@@ -484,6 +496,7 @@ impl Tally {
             slices: self.slices.results(),
             background: self.background,
             postmark: self.postmark,
+            files: self.files,
             inferred_completions: Vec::new(),
             write_back_references: None,
             response: both.summary(),

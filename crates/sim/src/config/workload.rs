@@ -7,7 +7,10 @@ use freewheel_units::{Blocks, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ConfigError, PostmarkWorkload, is_default};
+use super::{
+    ConfigError, FilesWorkload, PostmarkWorkload, default_requests, is_default, is_unchanged,
+    unchanged,
+};
 use crate::library;
 use crate::source::{Fit, PatternSpec, ReplayMode, ReplayTiming, SPEEDUP_MIN, TracedThinkTime};
 
@@ -48,6 +51,8 @@ pub enum Workload {
     Trace(TraceWorkload),
     /// PostMark on a log-structured disk, whose cleaner may use the gaps (osdi00 section 5).
     Postmark(PostmarkWorkload),
+    /// Files on the disks of the array, each where the placement puts it (tr96).
+    Files(FilesWorkload),
 }
 
 /// A trace and how to play it.
@@ -109,14 +114,6 @@ impl Default for TraceWorkload {
     }
 }
 
-const fn unchanged() -> f64 {
-    1.0
-}
-
-fn is_unchanged(factor: &f64) -> bool {
-    *factor == unchanged()
-}
-
 impl TraceWorkload {
     /// Relative paths count from `folder`, but for those of keys that are overridden.
     pub(super) fn start_paths_at(&mut self, folder: &Path, is_overridden: impl Fn(&str) -> bool) {
@@ -170,10 +167,6 @@ pub enum ThinkTimeDistribution {
     Exponential,
 }
 
-const fn default_requests() -> u64 {
-    10_000
-}
-
 const fn one() -> u32 {
     1
 }
@@ -206,6 +199,9 @@ pub(crate) fn check_workload(
     }
     if let Workload::Trace(replayed) = workload {
         check_pace(replayed, trace).map_err(|message| ConfigError::Workload { message })?;
+    }
+    if let Workload::Files(files) = workload {
+        return files.check().map_err(|message| ConfigError::Workload { message });
     }
     match workload {
         Workload::Closed { requests: 0, .. } | Workload::Open { requests: 0, .. } => {

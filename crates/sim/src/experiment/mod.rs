@@ -1,5 +1,6 @@
 //! An experiment with its drive built, and its runs.
 
+mod files;
 mod fleet;
 mod inferred;
 mod reporting;
@@ -21,8 +22,9 @@ use freewheel_model::sched::linux::BlockLayer;
 use freewheel_model::sched::{ParsePolicyError, Policy, PolicySpec};
 use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_trace::{Record, TraceError, TraceInfo, TraceReader};
-use freewheel_units::{Bytes, SimDuration};
+use freewheel_units::{Blocks, Bytes, SimDuration};
 
+use self::files::check_files;
 use self::fleet::Member;
 use self::reporting::{REPORT_EVERY, REPORT_EVERY_DECIDED, Reporting};
 use self::streams::{Stream, check_merge};
@@ -38,6 +40,7 @@ use crate::config::{
 };
 use crate::device::{Device, Mechanics, WholeDrive};
 use crate::engine::{self, Arm, RunParts, VolumeLayout, VolumeZones};
+use crate::files::FilesSetup;
 use crate::gap_destages::GapDestages;
 use crate::host::HostDevice;
 use crate::library;
@@ -66,6 +69,8 @@ pub struct Experiment {
     streams: Vec<Stream>,
     /// PostMark's parameters, if that is the workload.
     postmark: Option<PostmarkSpec>,
+    /// Disks and files, if files are the workload.
+    files: Option<Arc<FilesSetup>>,
 }
 
 /// Receives the progress of a run: done and total, in any unit. Runs call it from any thread, one at a
@@ -127,6 +132,7 @@ impl Experiment {
         check_measured(config)?;
         check_sectors(config, &spec)?;
         postmark_spec(config, &spec, &drive, &striping)?;
+        check_files(config, &spec)?;
         check_merge(config)?;
         check_workload(&config.workload, None, striping.blocks())
     }
@@ -164,7 +170,9 @@ impl Experiment {
         let postmark = postmark_spec(&config, &spec, &drive, &striping)?;
         check_merge(&config)?;
         let streams = streams::streams(&config, trace.as_ref(), striping.blocks())?;
-        let mut experiment = Self { config, spec, drive, striping, trace, streams, postmark };
+        let files = files_setup(&config, &spec)?;
+        let mut experiment =
+            Self { config, spec, drive, striping, trace, streams, postmark, files };
         experiment.placements()?;
         for (number, stream) in (0..).zip(&mut experiment.streams) {
             stream.infer(&experiment.config, number)?;
@@ -314,23 +322,27 @@ impl Experiment {
         match &self.config.workload {
             Workload::Closed { requests, .. } => {
                 let source = self.clients(until_done(*requests))?.expect("it is closed");
-                self.drive_source(source, planners, observer, progress)
+                self.drive_source(source, self.striped(), planners, observer, progress)
             }
             Workload::Open { requests, mean_gap, pattern: spec } => {
                 let (pattern, requests) = (self.pattern(spec)?, until_done(*requests));
                 let source = Open::new(pattern, *mean_gap, requests, self.config.seed);
-                self.drive_source(source, planners, observer, progress)
+                self.drive_source(source, self.striped(), planners, observer, progress)
             }
             Workload::Trace(workload) if workload.merge.is_empty() => {
                 let source = self.replay(workload, self.records(workload)?)?;
-                self.drive_source(source, planners, observer, progress)
+                self.drive_source(source, self.striped(), planners, observer, progress)
             }
             Workload::Trace(workload) => {
                 let source = self.merged(workload.fit)?;
-                self.drive_source(source, planners, observer, progress)
+                self.drive_source(source, self.striped(), planners, observer, progress)
             }
             Workload::Postmark(workload) => {
                 self.tally_postmark(workload, planners, observer, progress)
+            }
+            Workload::Files(workload) => {
+                let setup = self.files.as_ref().expect("made ready when it was built");
+                self.tally_files(workload, setup, planners, observer, progress)
             }
         }
     }
@@ -371,7 +383,7 @@ impl Experiment {
         let spec = self.postmark.expect("worked out when it was built");
         let source = workload.process(spec, free_reads, seed);
         let mut source = Reporting { source, progress, every, until_next: every };
-        let mut tally = self.tally_source(&mut source, planners, observer)?;
+        let mut tally = self.tally_source(&mut source, self.striped(), planners, observer)?;
         source.report();
         tally.postmark(PostmarkResult::of(&source.source, workload.cleaner));
         Ok(tally)
@@ -422,9 +434,30 @@ impl Experiment {
         Ok(Merged::new(replays.collect::<Result<_, ConfigError>>()?))
     }
 
+    /// The volume, striped over its arms.
+    fn striped(&self) -> VolumeLayout<'_> {
+        VolumeLayout::Striped(&self.striping)
+    }
+
+    /// Arms of the volume, or disks that files lie on.
+    fn arm_count(&self) -> u32 {
+        self.files.as_ref().map_or(self.striping.arms(), |files| files.disks())
+    }
+
+    /// The drive of an arm.
+    fn drive_of(&self, arm: u32) -> &Arc<Drive> {
+        self.files.as_ref().map_or(&self.drive, |files| files.drive(arm))
+    }
+
+    /// The drive file of an arm.
+    fn spec_of(&self, arm: u32) -> &DriveSpec {
+        self.files.as_ref().map_or(&self.spec, |files| files.spec(arm))
+    }
+
     fn drive_source<S: Source>(
         &self,
         source: S,
+        layout: VolumeLayout<'_>,
         (planners, around): (Planners<'_>, Option<Timer<'_>>),
         observer: Observer<'_>,
         progress: Progress<'_>,
@@ -433,14 +466,14 @@ impl Experiment {
         // A trace ends without a bound on stalled requests.
         let stalled_requests_max = match self.config.workload {
             Workload::Trace(_) => u64::MAX,
-            _ => STALLED_REQUESTS_MAX * u64::from(self.striping.arms()),
+            _ => STALLED_REQUESTS_MAX * u64::from(self.arm_count()),
         };
         let source = UntilDone::new(source, unfinished.clone(), stalled_requests_max);
         let mut backgrounds = self.backgrounds(unfinished.as_ref())?;
         let every = if backgrounds.is_empty() { REPORT_EVERY } else { REPORT_EVERY_DECIDED };
         let mut source = Reporting { source, progress, every, until_next: every };
         let mut tally = if backgrounds.is_empty() {
-            self.tally_source(&mut source, planners, observer)?
+            self.tally_source(&mut source, layout, planners, observer)?
         } else {
             assert!(planners.is_empty(), "an arm has one planner");
             let mut watched = Vec::new();
@@ -452,7 +485,7 @@ impl Experiment {
                     watched.iter_mut().map(|arm| arm as _).collect()
                 }
             };
-            self.tally_source(&mut source, planners, observer)?
+            self.tally_source(&mut source, layout, planners, observer)?
         };
         tally.background(backgrounds);
         source.report();
@@ -463,25 +496,28 @@ impl Experiment {
     fn unfinished(&self) -> Option<Unfinished> {
         let config = self.config.freeblock.as_ref()?;
         let blocks = config.blocks_of_rounds(self.drive.blocks())?;
-        Some(Unfinished::new(blocks * u64::from(self.striping.arms())))
+        Some(Unfinished::new(blocks * u64::from(self.arm_count())))
     }
 
     /// Background work of every arm; empty without any.
     fn backgrounds(&self, unfinished: Option<&Unfinished>) -> Result<Vec<Background>, ConfigError> {
         let Some(config) = &self.config.freeblock else { return Ok(Vec::new()) };
-        let drive = match &self.config.host {
-            Some(host) => Arc::new(host.scheduler.planners_drive(&self.drive)),
-            None if config.conservatism != SimDuration::ZERO => {
-                let margins = SeekMargins::constant(config.conservatism);
-                Arc::new(self.drive.with_seek_margins(margins))
+        let planned_on = |arm| {
+            let drive = self.drive_of(arm);
+            match &self.config.host {
+                Some(host) => Arc::new(host.scheduler.planners_drive(drive)),
+                None if config.conservatism != SimDuration::ZERO => {
+                    let margins = SeekMargins::constant(config.conservatism);
+                    Arc::new(drive.with_seek_margins(margins))
+                }
+                None => Arc::clone(drive),
             }
-            None => Arc::clone(&self.drive),
         };
-        let background = |_| {
-            Background::new(&drive, config, self.config.scheduler, unfinished.cloned())
+        let background = |arm| {
+            Background::new(&planned_on(arm), config, self.config.scheduler, unfinished.cloned())
                 .map_err(|error| ConfigError::Freeblock { message: error.to_string() })
         };
-        (0..self.striping.arms()).map(background).collect()
+        (0..self.arm_count()).map(background).collect()
     }
 
     /// Runs the volume with another `source`; reports every completion. `planners` fill its rotational
@@ -495,7 +531,7 @@ impl Experiment {
     ) -> Result<RunResult, ConfigError> {
         self.config.check_observable()?;
         self.check_measured_whole("a source of unknown length")?;
-        Ok(self.tally_source(source, planners, observer)?.result())
+        Ok(self.tally_source(source, self.striped(), planners, observer)?.result())
     }
 
     /// Err for an experiment with warm-up or slices, which this excludes.
@@ -512,6 +548,10 @@ impl Experiment {
         match &self.config.workload {
             Workload::Closed { requests, .. } | Workload::Open { requests, .. } => *requests,
             Workload::Trace(_) => self.streams.iter().map(Stream::requests).sum(),
+            Workload::Files(workload) => match &self.files {
+                Some(setup) if workload.log.is_some() => setup.traced.len() as u64,
+                _ => workload.requests,
+            },
             Workload::Postmark(_) => 0,
         }
     }
@@ -528,13 +568,14 @@ impl Experiment {
     fn tally_source<S: Source>(
         &self,
         source: &mut S,
+        layout: VolumeLayout<'_>,
         planners: Planners<'_>,
         observer: Observer<'_>,
     ) -> Result<Tally, ConfigError> {
         if let Some(host) = &self.config.host {
             return self.tally_outside(host, source, planners, observer);
         }
-        let (drive, arms) = (&self.drive, self.striping.arms());
+        let arms = self.arm_count();
         let some = !planners.is_empty();
         assert!(!some || planners.len() == arms as usize, "a planner for each of {arms} arms");
         let mut gaps = self.gap_destages()?;
@@ -544,89 +585,102 @@ impl Experiment {
         let same_track =
             self.config.freeblock.as_ref().map_or(SameTrack::Distinct, |f| f.same_track);
         let mut executor = |arm| {
-            let executor = ArmExecutor::new(SeekErrors::new(drive, self.config.seed, arm));
+            let errors = SeekErrors::new(self.drive_of(arm), self.config.seed, arm);
+            let executor = ArmExecutor::new(errors);
             match planners.next() {
                 Some(planner) => executor.with_planner(planner).with_same_track(same_track),
                 None => executor,
             }
         };
-        let zones = VolumeZones::new(self.spec.zoned.as_ref(), drive, &self.striping);
         if !self.has_electronics() {
-            let device = |arm| Ok(Mechanics::new(drive, executor(arm)));
-            let arms = self.arms(drive, device)?;
-            return self.tally_arms(arms, zones, source, observer);
+            let arm = |number| {
+                let drive = Arc::clone(self.drive_of(number));
+                let device = Mechanics::new(&drive, executor(number));
+                Ok(Arm { device, drive, policy: self.policy()? })
+            };
+            let arms = (0..arms).map(arm).collect::<Result<_, ConfigError>>()?;
+            return self.tally_arms(arms, layout, source, observer);
         }
-        let electronics = self.spec.electronics.with_processing(self.spec.overhead);
-        let outside = drive.with_overhead(electronics.command_overhead());
-        // All units share one drive.
+        let mut sides = Vec::new();
+        let arm = |number| {
+            let (inside, outside) = self.sides(&mut sides, number);
+            let spec = self.spec_of(number);
+            let electronics = spec.electronics.with_processing(spec.overhead);
+            let device = WholeDrive::new(Unit::new(&inside, &electronics)?, executor(number));
+            Ok(Arm { device, drive: outside, policy: self.policy()? })
+        };
+        let arms = (0..arms).map(arm).collect::<Result<_, ConfigError>>()?;
+        self.tally_arms(arms, layout, source, observer)
+    }
+
+    /// The mechanics of an arm's drive, and the drive as it looks from outside. Arms with one drive share
+    /// both: those of `built`.
+    fn sides(&self, built: &mut Vec<Sides>, arm: u32) -> (Arc<Drive>, Arc<Drive>) {
+        let drive = self.drive_of(arm);
+        let known = built.iter().find(|sides| Arc::ptr_eq(&sides.drive, drive));
+        if let Some(Sides { inside, outside, .. }) = known {
+            return (Arc::clone(inside), Arc::clone(outside));
+        }
+        let spec = self.spec_of(arm);
+        let electronics = spec.electronics.with_processing(spec.overhead);
+        let outside = Arc::new(drive.with_overhead(electronics.command_overhead()));
         let inside = Arc::new(drive.with_overhead(ByOp::default()));
-        let device = |arm| Ok(WholeDrive::new(Unit::new(&inside, &electronics)?, executor(arm)));
-        let arms = self.arms(&Arc::new(outside), device)?;
-        self.tally_arms(arms, zones, source, observer)
+        let drive = Arc::clone(drive);
+        built.push(Sides { drive, inside: Arc::clone(&inside), outside: Arc::clone(&outside) });
+        (inside, outside)
     }
 
     /// Destages in gaps of every arm; empty without any.
     fn gap_destages(&self) -> Result<Vec<GapDestages>, ConfigError> {
         let block = self.config.cache.as_ref().and_then(CacheConfig::gaps_block);
         let Some(block) = block else { return Ok(Vec::new()) };
-        let gaps = |_| {
-            GapDestages::new(&self.drive, block)
+        let gaps = |arm| {
+            GapDestages::new(self.drive_of(arm), block)
                 .map_err(|error| ConfigError::Cache { message: error.to_string() })
         };
-        (0..self.striping.arms()).map(gaps).collect()
+        (0..self.arm_count()).map(gaps).collect()
     }
 
     /// Runs arms, behind Linux's block layer if the scheduler is one of Linux.
     fn tally_arms<D: Device, S: Source>(
         &self,
         arms: Vec<Arm<D>>,
-        zones: Option<VolumeZones>,
+        layout: VolumeLayout<'_>,
         source: &mut S,
         observer: Observer<'_>,
     ) -> Result<Tally, ConfigError> {
         if !self.config.scheduler.is_linux() {
-            return self.tally_behind_cache(arms, zones, source, observer);
+            return self.tally_behind_cache(arms, layout, source, observer);
         }
-        let depth = if self.has_electronics() {
-            self.spec.electronics.queue.unwrap_or_default().depth
-        } else {
-            1
+        let depth = |arm| match self.has_electronics() {
+            true => self.spec_of(arm).electronics.queue.unwrap_or_default().depth,
+            false => 1,
         };
         let mut behind = Vec::new();
-        for Arm { drive, policy, device } in arms {
+        for (number, Arm { drive, policy, device }) in (0..).zip(arms) {
+            let depth = depth(number);
             let layer = BlockLayer::new(&self.config.scheduler, depth)?.expect("it is of Linux");
             let device = LinuxDevice::new(device, &drive, layer);
             behind.push(Arm { drive, policy, device });
         }
-        self.tally_behind_cache(behind, zones, source, observer)
+        self.tally_behind_cache(behind, layout, source, observer)
     }
 
     /// Runs arms, behind the storage system's cache if there is one.
     fn tally_behind_cache<D: Device, S: Source>(
         &self,
         mut arms: Vec<Arm<D>>,
-        zones: Option<VolumeZones>,
+        layout: VolumeLayout<'_>,
         source: &mut S,
         observer: Observer<'_>,
     ) -> Result<Tally, ConfigError> {
+        let zones = VolumeZones::new(self.spec.zoned.as_ref(), &self.drive, &self.striping);
         let Some(cache) = &self.config.cache else {
-            return self.tally_striped(&mut arms, zones, source, self.parts(), observer);
+            return Ok(engine::tally(layout, zones, &mut arms, source, self.parts(), observer)?);
         };
         let cached = arms.into_iter().map(|arm| self.cached(arm, cache));
         let mut arms = cached.collect::<Result<Vec<_>, _>>()?;
-        self.tally_striped(&mut arms, zones, source, self.parts(), observer)
-    }
-
-    fn tally_striped<D: Device, S: Source>(
-        &self,
-        arms: &mut [Arm<D>],
-        zones: Option<VolumeZones>,
-        source: &mut S,
-        parts: RunParts,
-        observer: Observer<'_>,
-    ) -> Result<Tally, ConfigError> {
-        let layout = VolumeLayout::Striped(&self.striping);
-        Ok(engine::tally(layout, zones, arms, source, parts, observer)?)
+        Ok(engine::tally(layout, zones, &mut arms, source, self.parts(), observer)?)
     }
 
     fn cached<D: Device>(
@@ -653,7 +707,7 @@ impl Experiment {
         }
         let mut planners = planners.into_iter();
         let mut arms = Vec::new();
-        for arm in 0..self.striping.arms() {
+        for arm in 0..self.arm_count() {
             let scheduler = host.scheduler(&spec, &self.drive, *policy)?;
             // Each drive has a separate seed for its behaviour.
             let drive = host.emulated(&spec, name, seed + u64::from(arm))?;
@@ -662,30 +716,12 @@ impl Experiment {
             arms.push(Arm { drive: Arc::clone(&self.drive), policy, device });
         }
         let zones = VolumeZones::new(spec.zoned.as_ref(), &self.drive, &self.striping);
-        Ok(engine::tally(
-            VolumeLayout::Striped(&self.striping),
-            zones,
-            &mut arms,
-            source,
-            RunParts::whole(),
-            observer,
-        )?)
+        Ok(engine::tally(self.striped(), zones, &mut arms, source, RunParts::whole(), observer)?)
     }
 
     /// Whether the drive's electronics take part.
     pub fn has_electronics(&self) -> bool {
         self.config.has_electronics(&self.spec)
-    }
-
-    fn arms<D>(
-        &self,
-        drive: &Arc<Drive>,
-        mut device: impl FnMut(u32) -> Result<D, ParsePolicyError>,
-    ) -> Result<Vec<Arm<D>>, ParsePolicyError> {
-        let arm = |number| {
-            Ok(Arm { drive: Arc::clone(drive), policy: self.policy()?, device: device(number)? })
-        };
-        (0..self.striping.arms()).map(arm).collect()
     }
 
     /// The policy of an arm's queue. A scheduler of Linux has a queue behind it, and this one passes
@@ -694,6 +730,28 @@ impl Experiment {
         let scheduler = self.config.scheduler;
         if scheduler.is_linux() { PolicySpec::Fcfs.build() } else { scheduler.build() }
     }
+}
+
+/// A drive, its mechanics alone, and as it looks from outside.
+struct Sides {
+    drive: Arc<Drive>,
+    inside: Arc<Drive>,
+    outside: Arc<Drive>,
+}
+
+/// Disks and files, if files are the workload.
+fn files_setup(
+    config: &SimConfig,
+    spec: &DriveSpec,
+) -> Result<Option<Arc<FilesSetup>>, ConfigError> {
+    let Workload::Files(workload) = &config.workload else { return Ok(None) };
+    check_files(config, spec)?;
+    let least = sector(config, spec).logical_blocks();
+    let drives = config.array.drives.unwrap_or(1);
+    let setup = FilesSetup::new(workload, spec, drives, Blocks::new(least.into()), config.seed)?;
+    // Files that do not fit are known before anything runs.
+    setup.place()?;
+    Ok(Some(Arc::new(setup)))
 }
 
 /// Err for a parameter out of range, and for a scheduler of Linux that would have to predict.

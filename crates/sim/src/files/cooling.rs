@@ -72,7 +72,7 @@ pub struct CoolingWork {
 }
 
 /// Who says what moves next.
-pub(super) enum Choice {
+pub(crate) enum Choice {
     /// The daemon, by heat; with the disks' loads where its rule needs them.
     Daemon(Cooling, Option<DiskLoads>),
     /// A list, each extent to a disk. One to a disk without room is left out.
@@ -91,7 +91,7 @@ struct Outstanding {
 }
 
 /// Clients' requests, with the moves among them.
-pub(super) struct CooledRequests<'a, S> {
+pub(crate) struct CooledRequests<'a, S> {
     clients: S,
     map: &'a FileMap,
     chooser: Chooser,
@@ -139,7 +139,7 @@ enum Awaited {
 }
 
 impl<'a, S: Source> CooledRequests<'a, S> {
-    pub(super) fn new(clients: S, map: &'a FileMap, choice: Choice, mover: MoverSpec) -> Self {
+    pub(crate) fn new(clients: S, map: &'a FileMap, choice: Choice, mover: MoverSpec) -> Self {
         let next_step = match &choice {
             Choice::Daemon(cooling, _) => cooling.step_requests,
             Choice::List(_) => 0,
@@ -171,7 +171,7 @@ impl<'a, S: Source> CooledRequests<'a, S> {
         }
     }
 
-    pub(super) fn work(self) -> CoolingWork {
+    pub(crate) fn work(self) -> CoolingWork {
         let counts = match &self.chooser {
             Chooser::Daemon(daemon) => daemon.daemon.counts().clone(),
             Chooser::List(_) => CoolingCounts::default(),

@@ -15,7 +15,7 @@ const NEW_WEIGHT: f64 = 0.25;
 const BLOCK: Blocks = Blocks::new(1);
 
 /// Clients' load of each disk, as a moving average.
-pub(super) struct DiskLoads {
+pub(crate) struct DiskLoads {
     models: Vec<DiskModel>,
     loads: Vec<DiskLoad>,
     since_step: Vec<Counted>,
@@ -31,7 +31,7 @@ struct Counted {
 
 impl DiskLoads {
     /// Disks that are filled as in `placement`.
-    pub(super) fn new(drives: &[Arc<Drive>], placement: &Placement, read_share: f64) -> Self {
+    pub(crate) fn new(drives: &[Arc<Drive>], placement: &Placement, read_share: f64) -> Self {
         let model = |(drive, number): (&Arc<Drive>, u32)| {
             let capacity = drive.blocks().get() as f64;
             let free = placement.space(number).free().get() as f64;

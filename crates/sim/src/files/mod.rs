@@ -13,18 +13,23 @@ mod cooling;
 mod disk_loads;
 mod gap_moves;
 mod requests;
+mod setup;
 mod simulation;
 mod traced;
 
 pub use array::{FileOnDisks, Files, PlaceError, place};
+pub(crate) use cooling::{Choice, CooledRequests};
 pub use cooling::{Cooling, CoolingRule, CoolingWork};
+pub(crate) use disk_loads::DiskLoads;
 pub use gap_moves::GapWork;
 pub use requests::{FileLoad, FileRequests};
+pub(crate) use setup::FilesSetup;
 pub use simulation::{
     Arrivals, FilesExperiment, FilesResult, simulate, simulate_cooled, simulate_moved,
     simulate_moved_in_gaps, unsynchronised,
 };
 pub use traced::FileRequest;
+pub(crate) use traced::TracedRequests;
 
 pub use crate::file_map::{FileMap, MappedFile};
-pub use crate::result::DiskUse;
+pub use crate::result::{ClassResult, CoolingResult, DiskUse, FilesRun};

@@ -27,6 +27,7 @@ pub struct FileRequests<'a> {
     /// Share of each file's requests that read.
     reads: Vec<f64>,
     mean_gap_ns: f64,
+    align: u64,
     prng: Prng,
     next: SimTime,
     issued: u64,
@@ -50,6 +51,7 @@ impl<'a> FileRequests<'a> {
             rates,
             reads: loads.iter().map(|load| load.reads).collect(),
             mean_gap_ns: 1e9 / sum,
+            align: 1,
             prng: Prng::new(seed, "file requests"),
             next: SimTime::ZERO,
             issued: 0,
@@ -57,6 +59,11 @@ impl<'a> FileRequests<'a> {
         };
         source.advance();
         source
+    }
+
+    /// Requests begin at multiples of `align` within their files.
+    pub fn aligned(self, align: Blocks) -> Self {
+        Self { align: align.get(), ..self }
     }
 
     fn advance(&mut self) {
@@ -81,7 +88,10 @@ impl Source for FileRequests<'_> {
         let file = self.draw_file();
         let (whole, blocks) = (self.map.files()[file].blocks, self.sizes[file]);
         let room = whole.get() - blocks.get();
-        let first = if room == 0 { 0 } else { self.prng.below(room + 1) };
+        let first = match room / self.align {
+            0 => 0,
+            last => self.align * self.prng.below(last + 1),
+        };
         let op = if self.prng.chance(self.reads[file]) { Op::Read } else { Op::Write };
         let tag = self.issued;
         self.issued += 1;

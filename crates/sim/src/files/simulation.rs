@@ -103,16 +103,22 @@ pub struct FilesResult {
     pub result_hash: String,
 }
 
+/// Most rates of rotation of an array's disks. Building a drive takes milliseconds, and among so many no
+/// two disks of a request are likely to share one.
+const RATES_MAX: u32 = 64;
+
 /// Disks of one kind whose spindles are not synchronised.
 pub fn unsynchronised(spec: &DriveSpec, disks: u32) -> Result<Vec<Arc<Drive>>, BuildDriveError> {
+    let rates = disks.min(RATES_MAX);
     let disk = |number: u32| {
         let turn = spec.rotation_period;
-        let whole = DRIFT.1 * u64::from(disks);
+        let whole = DRIFT.1 * u64::from(rates);
         let longer = SimDuration::from_ns(turn.ns() * DRIFT.0 * u64::from(number) / whole);
         let own = DriveSpec { rotation_period: turn + longer, ..spec.clone() };
         Drive::build(&own).map(Arc::new)
     };
-    (0..disks).map(disk).collect()
+    let built = (0..rates).map(disk).collect::<Result<Vec<_>, _>>()?;
+    Ok(built.iter().cycle().take(disks as usize).map(Arc::clone).collect())
 }
 
 /// Runs all requests, and shows every completion after the warm-up to `observer`.

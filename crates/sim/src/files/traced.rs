@@ -21,7 +21,7 @@ pub struct FileRequest {
 }
 
 /// Requests of a trace.
-pub(super) struct TracedRequests<'a> {
+pub(crate) struct TracedRequests<'a> {
     map: &'a FileMap,
     requests: &'a [FileRequest],
     speedup: f64,
@@ -30,7 +30,7 @@ pub(super) struct TracedRequests<'a> {
 
 impl<'a> TracedRequests<'a> {
     /// `requests` by arrival; times become shorter by the factor `speedup`.
-    pub(super) fn new(map: &'a FileMap, requests: &'a [FileRequest], speedup: f64) -> Self {
+    pub(crate) fn new(map: &'a FileMap, requests: &'a [FileRequest], speedup: f64) -> Self {
         Self { map, requests, speedup, next: 0 }
     }
 }

@@ -106,3 +106,37 @@ pub trait Source {
         unreachable!("no timer was set, and it is due at {now}")
     }
 }
+
+impl<S: Source + ?Sized> Source for &mut S {
+    fn next_arrival(&mut self) -> Result<Option<SimTime>, SourceError> {
+        (**self).next_arrival()
+    }
+
+    fn take(&mut self) -> Request {
+        (**self).take()
+    }
+
+    fn completed(&mut self, tag: u64, now: SimTime) {
+        (**self).completed(tag, now);
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        (**self).progress()
+    }
+
+    fn is_own_work(&self, tag: u64) -> bool {
+        (**self).is_own_work(tag)
+    }
+
+    fn arrival(&self, now: SimTime) -> SimTime {
+        (**self).arrival(now)
+    }
+
+    fn timer(&self) -> Option<SimTime> {
+        (**self).timer()
+    }
+
+    fn timer_due(&mut self, now: SimTime) {
+        (**self).timer_due(now);
+    }
+}

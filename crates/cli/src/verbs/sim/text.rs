@@ -26,6 +26,7 @@ pub(super) fn text(
         stages(&report).to_string(),
     ];
     sections.extend(caches(&report));
+    sections.extend(report.files_text());
     sections.extend(passes(&report));
     sections.extend(host(result).map(|table| table.to_string()));
     sections.extend((!result.margins.is_empty()).then(|| margins(result).to_string()));

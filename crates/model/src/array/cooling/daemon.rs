@@ -205,7 +205,7 @@ fn judge(heats: &[f64], considered: &Considered, worth: &Worth<'_>) -> Result<()
         }
         Worth::Variance { horizon_s, costs } => {
             let gain = variance_gain(heats, considered, *horizon_s, costs);
-            if gain.is_some_and(|gain| gain > 0.0) { Ok(()) } else { Err(Refusal::NotWorthIt) }
+            if gain > 0.0 { Ok(()) } else { Err(Refusal::NotWorthIt) }
         }
     }
 }

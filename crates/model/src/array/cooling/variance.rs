@@ -45,13 +45,19 @@ pub struct MovePhase {
     pub heat: f64,
 }
 
+/// How busy a disk is at most when the wait of a move's pieces is estimated.
+const BUSY_MAX: f64 = 0.95;
+
 impl MoveCosts<'_> {
-    /// Reading or writing `blocks` blocks piece by piece on `disk`: each piece waits in the disk's queue.
-    /// None when the queue grows without end.
-    pub fn phase(&self, disk: u32, blocks: Blocks) -> Option<MovePhase> {
+    /// Reading or writing `blocks` blocks piece by piece on `disk`: each piece waits in the disk's queue. A
+    /// disk that cannot serve its load counts as 95 % busy: no wait would be long enough, and it is
+    /// the one that needs moves.
+    pub fn phase(&self, disk: u32, blocks: Blocks) -> MovePhase {
         let (model, load) = (&self.disks[disk as usize], &self.loads[disk as usize]);
         let in_model = |blocks: f64| blocks / self.block_size.get() as f64;
-        let queue = DiskQueue::new(load.rate, model.service(in_model(load.blocks).max(1.0)))?;
+        let of_clients = model.service(in_model(load.blocks).max(1.0));
+        let rate = load.rate.min(BUSY_MAX / of_clients.mean);
+        let queue = DiskQueue::new(rate, of_clients).expect("a rate that the disk sustains");
         let pieces = blocks.get().div_ceil(self.piece.get());
         let size = blocks.get() as f64 / pieces as f64;
         let service = model.service(in_model(size).max(1.0));
@@ -59,7 +65,7 @@ impl MoveCosts<'_> {
         // A move of whole pieces and a last shorter one: the amount is linear in blocks.
         let whole = (pieces - 1) as f64 * self.amount.of_access(self.piece);
         let last = Blocks::new(blocks.get() - (pieces - 1) * self.piece.get());
-        Some(MovePhase { duration_s, heat: (whole + self.amount.of_access(last)) / duration_s })
+        MovePhase { duration_s, heat: (whole + self.amount.of_access(last)) / duration_s }
     }
 }
 
@@ -77,14 +83,13 @@ pub struct Considered {
 }
 
 /// Variance times seconds that a move saves within `horizon_s` after it, less its own cost. The read phase
-/// heats the source, the write phase the target. Positive for a move that pays. None when a phase would
-/// never end.
+/// heats the source, the write phase the target. Positive for a move that pays.
 pub fn variance_gain(
     heats: &[f64],
     considered: &Considered,
     horizon_s: f64,
     costs: &MoveCosts<'_>,
-) -> Option<f64> {
+) -> f64 {
     let Considered { from, to, blocks, heat } = *considered;
     let before = heat_variance(heats);
     let with = |changes: &[(u32, f64)]| {
@@ -92,8 +97,8 @@ pub fn variance_gain(
         changes.iter().for_each(|&(disk, heat)| changed[disk as usize] += heat);
         heat_variance(&changed)
     };
-    let (read, write) = (costs.phase(from, blocks)?, costs.phase(to, blocks)?);
+    let (read, write) = (costs.phase(from, blocks), costs.phase(to, blocks));
     let cost = read.duration_s * (with(&[(from, read.heat)]) - before)
         + write.duration_s * (with(&[(to, write.heat)]) - before);
-    Some(horizon_s * (before - with(&[(from, -heat), (to, heat)])) - cost)
+    horizon_s * (before - with(&[(from, -heat), (to, heat)])) - cost
 }

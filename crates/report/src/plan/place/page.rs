@@ -9,8 +9,7 @@ use super::picture;
 use super::rows;
 use super::words::PlaceConclusions;
 use crate::numbers::{percent, span};
-use crate::page::{self, folded, section, table};
-use crate::rows::Rows;
+use crate::page::{self, folded, section};
 
 pub(super) fn html(plan: &PlacePlan, conclusions: &PlaceConclusions) -> String {
     let name = plan.options.source.file().file_name().unwrap_or_default().to_string_lossy();
@@ -24,10 +23,10 @@ pub(super) fn html(plan: &PlacePlan, conclusions: &PlaceConclusions) -> String {
         ),
         &html! {
             (section("What to move?", &conclusion(plan, conclusions)))
-            @if !plan.moves.is_empty() { (section("Moves", &table_of(&rows::moves(plan)))) }
-            @if !plan.placed.is_empty() { (section("New files", &table_of(&rows::placed(plan)))) }
+            @if !plan.moves.is_empty() { (section("Moves", &rows::moves(plan).html())) }
+            @if !plan.placed.is_empty() { (section("New files", &rows::placed(plan).html())) }
             (section("What clients see", &outcomes(plan)))
-            (folded("Disks", &table_of(&rows::disks(plan))))
+            (folded("Disks", &rows::disks(plan).html()))
             @if !plan.moves.is_empty() { (folded("Commands", &html! { pre { (commands(plan)) } })) }
             (folded("How it was worked out", &method(plan)))
         },
@@ -51,14 +50,9 @@ fn conclusion(plan: &PlacePlan, conclusions: &PlaceConclusions) -> Markup {
     }
 }
 
-fn table_of(Rows { head, rows }: &Rows) -> Markup {
-    let head: Vec<&str> = head.iter().map(String::as_str).collect();
-    table(&head, rows)
-}
-
 fn outcomes(plan: &PlacePlan) -> Markup {
     html! {
-        (table_of(&rows::outcomes(plan)))
+        (rows::outcomes(plan).html())
         p.note {
             "Mean responses of all clients. The model is an M/G/1 queue for each disk. The simulation runs "
             (grouped(plan.requests)) " requests on the same drives, first come first served; another run's mean lies within the share beside it with 95 % confidence."

@@ -7,8 +7,7 @@ use maud::{Markup, html};
 use super::rows;
 use super::words::StripeConclusions;
 use crate::numbers::size;
-use crate::page::{self, folded, section, table};
-use crate::rows::Rows;
+use crate::page::{self, folded, section};
 use crate::size_chart::{SizeChart, SizeLine, SizePoint, draw, legend};
 
 pub(super) fn html(plan: &StripePlan, conclusions: &StripeConclusions) -> String {
@@ -25,9 +24,9 @@ pub(super) fn html(plan: &StripePlan, conclusions: &StripeConclusions) -> String
         ),
         &html! {
             (section("Which stripe unit?", &conclusion(plan, conclusions)))
-            (section("Units that were tried", &table_of(&rows::units(plan))))
+            (section("Units that were tried", &rows::units(plan).html()))
             @if !plan.files.is_empty() {
-                (folded("A unit for each file", &table_of(&rows::files(plan))))
+                (folded("A unit for each file", &rows::files(plan).html()))
             }
             (folded("How it was worked out", &method(plan)))
         },
@@ -64,11 +63,6 @@ fn line(
     };
     let points: Vec<SizePoint> = plan.units.iter().filter_map(point).collect();
     SizeLine { name: name.into(), colour, dots: points.clone(), points }
-}
-
-fn table_of(Rows { head, rows }: &Rows) -> Markup {
-    let head: Vec<&str> = head.iter().map(String::as_str).collect();
-    table(&head, rows)
 }
 
 fn method(plan: &StripePlan) -> Markup {

@@ -1,0 +1,334 @@
+//! Files on the disks of an array as the workload of an experiment.
+
+use std::path::{Path, PathBuf};
+
+use freewheel_units::{Bytes, SimDuration};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{default_requests, is_default, is_unchanged, unchanged};
+use crate::library;
+
+/// Files that lie on the disks of the array, each where the placement puts it. Requests come as a Poisson
+/// process to the files of `classes`, or at the times of a web server's `log`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FilesWorkload {
+    /// Requests in all. A log ends with its last request if it has fewer.
+    #[serde(default = "default_requests")]
+    pub requests: u64,
+    /// Requests a second to all classes together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
+    /// Files that are alike. Not with `log`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<FileClass>,
+    /// Log of a web server, plain, .gz or .zst: each file that it names, read as a whole. A relative path
+    /// starts at the folder of the experiment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<PathBuf>,
+    /// Factor by which the times of the log become shorter.
+    #[serde(default = "unchanged", skip_serializing_if = "is_unchanged")]
+    pub arrival_speedup: f64,
+    /// On which disk each file, or each of its extents, lies.
+    #[serde(default)]
+    pub placement: FilePlacement,
+    /// Over how many disks a file is spread: `whole`, `best`, or `{ unit = "64KiB" }`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stripes: FileStripes,
+    /// Requests within files begin at multiples of this.
+    #[serde(default = "align")]
+    pub align: Bytes,
+    /// Disks of other drives, behind those of `array.drives`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_disks: Vec<MoreDisks>,
+    /// Moves files, or parts of them, from hot disks to cool ones during the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cooling: Option<CoolingConfig>,
+}
+
+const fn align() -> Bytes {
+    Bytes::from_kib(4)
+}
+
+/// Files that are alike.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FileClass {
+    /// Name of the class in results; its number if nothing is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Number of files.
+    pub files: u32,
+    /// Mean size of a file.
+    pub size: Bytes,
+    /// Whether all files have this size, or sizes are exponential with this mean.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub sizes: FileSizes,
+    /// Size of a request; the whole file if nothing is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Bytes>,
+    /// Share of all requests, beside the shares of the other classes; 0 for files that nobody uses.
+    #[serde(default = "one")]
+    pub share: f64,
+    /// Share of its requests that read.
+    #[serde(default = "one")]
+    pub reads: f64,
+    /// How unevenly its files are used; all alike if nothing is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hot: Option<HotFiles>,
+}
+
+const fn one() -> f64 {
+    1.0
+}
+
+/// That some files get most requests, Zipf-like: any share x of the files, hottest first, gets x^e of the
+/// requests, and e fits these two shares (tr96 equation 26).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HotFiles {
+    /// Share of the files, as 0.3.
+    pub files: f64,
+    /// Share of the requests that go to them, as 0.7.
+    pub requests: f64,
+}
+
+/// Sizes of the files of a class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileSizes {
+    /// All the same.
+    #[default]
+    Constant,
+    /// Exponential, as in tr96.
+    Exponential,
+}
+
+/// On which disk a file goes. No disk gets two extents of one file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FilePlacement {
+    /// The hottest file first, each on the disk that is least busy so far.
+    #[default]
+    Heat,
+    /// The disk after the last file's.
+    RoundRobin,
+    /// Any disk, by a fixed hash.
+    Random,
+    /// The disk with the fewest bytes so far: what balancers of bytes end with.
+    EqualBytes,
+}
+
+/// Over how many disks a file is spread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileStripes {
+    /// One: each file is in one piece on one disk.
+    #[default]
+    Whole,
+    /// As many as the model of tr96 finds best for the file's requests under this load.
+    Best,
+    /// Runs of this many bytes go round as many disks as the file reaches.
+    Unit(Bytes),
+}
+
+/// Disks of another drive.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MoreDisks {
+    /// Name of a shipped drive, or path of a drive file, from the folder of the experiment.
+    pub drive: String,
+    /// How many.
+    pub count: u32,
+}
+
+/// Moves extents from the hottest disk while clients use it (tr96 figure 5).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CoolingConfig {
+    /// Requests from one look at the disks to the next.
+    pub every: u64,
+    /// Share by which the hottest disk must exceed the mean.
+    pub threshold: f64,
+    /// What heat counts.
+    pub heat: HeatConfig,
+    /// When a move is worth it: `{ variance = "1h" }`, which also counts what the move itself costs, or
+    /// tr96's `target-stays-cooler`.
+    pub rule: CoolingRuleConfig,
+    /// Whether requests that wait at the hottest disk forbid moves.
+    pub queue_veto: bool,
+    /// Accesses of an extent over which its heat is averaged.
+    pub accesses: u32,
+    /// Bytes that a move reads and writes at once.
+    pub piece: Bytes,
+    /// Bytes a second that moves copy at most; as many as the disks allow if nothing is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Bytes>,
+}
+
+impl Default for CoolingConfig {
+    /// Step and threshold of tr96. It states neither the number of accesses nor the size of a piece.
+    fn default() -> Self {
+        Self {
+            every: 100,
+            threshold: 0.05,
+            heat: HeatConfig::default(),
+            rule: CoolingRuleConfig::default(),
+            queue_veto: false,
+            accesses: 25,
+            piece: Bytes::from_kib(512),
+            rate: None,
+        }
+    }
+}
+
+/// What heat counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HeatConfig {
+    /// The time that accesses take of the head: small hot files cost seeks.
+    #[default]
+    HeadTime,
+    /// The blocks that are accessed, as in tr96.
+    Blocks,
+}
+
+/// When a move is worth it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CoolingRuleConfig {
+    /// The target stays cooler than the source was. At light load such moves cost more than they bring.
+    TargetStaysCooler,
+    /// Within this time the disks' heat variance falls by more than the move costs.
+    Variance(SimDuration),
+}
+
+impl Default for CoolingRuleConfig {
+    /// A load that stays for an hour.
+    fn default() -> Self {
+        Self::Variance(SimDuration::from_secs(3600))
+    }
+}
+
+impl FilesWorkload {
+    /// Relative paths count from `folder`, but for those of keys that are overridden.
+    pub(super) fn start_paths_at(&mut self, folder: &Path, is_overridden: impl Fn(&str) -> bool) {
+        if let Some(log) = self.log.as_mut().filter(|_| !is_overridden("log")) {
+            *log = folder.join(&*log);
+        }
+        for disks in &mut self.more_disks {
+            disks.drive = library::from_folder(&disks.drive, folder);
+        }
+    }
+
+    /// Err for values out of range, and for keys that exclude each other.
+    pub(super) fn check(&self) -> Result<(), String> {
+        match (&self.log, self.classes.is_empty(), self.rate) {
+            (None, true, _) => {
+                return Err("there are no files: add [[workload.classes]], or name a `log`".into());
+            }
+            (Some(_), false, _) => {
+                return Err("`log` and `classes` exclude each other: leave one of them out".into());
+            }
+            (Some(_), true, Some(_)) => {
+                return Err(
+                    "`rate` is for `classes`, and a log has times: give `arrival_speedup`".into()
+                );
+            }
+            (None, false, None) => {
+                return Err("`rate` is missing: give the requests a second to all classes".into());
+            }
+            _ => {}
+        }
+        let rate = self.rate.unwrap_or(1.0);
+        if !(RATE_MIN..=RATE_MAX).contains(&rate) {
+            return Err(format!("`rate` is {rate}: {RATE_MIN} to {RATE_MAX} are allowed"));
+        }
+        if self.requests == 0 {
+            return Err("`requests` is 0: at least 1 is needed".into());
+        }
+        if !(RATE_MIN..=RATE_MAX).contains(&self.arrival_speedup) {
+            let is = self.arrival_speedup;
+            return Err(format!("`arrival_speedup` is {is}: {RATE_MIN} to {RATE_MAX} are allowed"));
+        }
+        let whole_blocks = |key: &str, bytes: Bytes| match bytes.get() > 0 && bytes.get() % 512 == 0
+        {
+            true => Ok(()),
+            false => Err(format!("`{key}` is {bytes}: whole blocks of 512 B are needed")),
+        };
+        whole_blocks("align", self.align)?;
+        if let FileStripes::Unit(unit) = self.stripes {
+            whole_blocks("stripes.unit", unit)?;
+        }
+        if let Some(none) = self.more_disks.iter().position(|disks| disks.count == 0) {
+            return Err(format!("`more_disks[{none}].count` is 0: leave the entry out"));
+        }
+        for (number, class) in self.classes.iter().enumerate() {
+            class.check().map_err(|says| format!("`classes[{number}].{says}"))?;
+        }
+        if !self.classes.is_empty() && self.classes.iter().all(|class| class.share == 0.0) {
+            return Err("every class has `share` 0: no file is used".into());
+        }
+        let files: u64 = self.classes.iter().map(|class| u64::from(class.files)).sum();
+        if files > FILES_MAX {
+            return Err(format!("there are {files} files: at most {FILES_MAX} are simulated"));
+        }
+        self.cooling.map_or(Ok(()), |cooling| cooling.check())
+    }
+}
+
+/// Range of rates: from one in twelve days.
+const RATE_MIN: f64 = 1e-6;
+const RATE_MAX: f64 = 1e9;
+/// Most files: each takes about 200 bytes.
+const FILES_MAX: u64 = 20_000_000;
+
+impl FileClass {
+    /// Err begins with the key and its closing mark.
+    fn check(&self) -> Result<(), String> {
+        if self.files == 0 {
+            return Err("files` is 0: leave the class out".into());
+        }
+        if self.size == Bytes::ZERO || self.request == Some(Bytes::ZERO) {
+            let key = if self.size == Bytes::ZERO { "size" } else { "request" };
+            return Err(format!("{key}` is 0: files and requests have at least one byte"));
+        }
+        if !(self.share.is_finite() && self.share >= 0.0) {
+            return Err(format!("share` is {}: a number of 0 or more is needed", self.share));
+        }
+        if !(0.0..=1.0).contains(&self.reads) {
+            return Err(format!("reads` is {}: a share of 0 to 1 is needed", self.reads));
+        }
+        if let Some(HotFiles { files, requests }) = self.hot {
+            let is_share = |share: f64| share > 0.0 && share < 1.0;
+            if !(is_share(files) && is_share(requests) && requests >= files) {
+                return Err(format!(
+                    "hot` is {{ files = {files}, requests = {requests} }}: shares below 1 are needed, as {{ files = 0.3, requests = 0.7 }}"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl CoolingConfig {
+    fn check(&self) -> Result<(), String> {
+        let Self { every, threshold, accesses, piece, rate, .. } = *self;
+        if every == 0 {
+            return Err("`cooling.every` is 0: at least 1 request is needed".into());
+        }
+        if !(threshold >= 0.0 && threshold.is_finite()) {
+            return Err(format!("`cooling.threshold` is {threshold}: a share as 0.05 is needed"));
+        }
+        if !(2..=1000).contains(&accesses) {
+            return Err(format!("`cooling.accesses` is {accesses}: 2 to 1000 are allowed"));
+        }
+        for (key, bytes) in [("piece", piece), ("rate", rate.unwrap_or(piece))] {
+            if bytes.get() < 512 {
+                return Err(format!("`cooling.{key}` is {bytes}: at least 512 B are needed"));
+            }
+        }
+        Ok(())
+    }
+}

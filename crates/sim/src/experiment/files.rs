@@ -1,0 +1,148 @@
+//! Runs of experiments with files on the disks of an array.
+
+use freewheel_freeblock::Timer;
+use freewheel_model::drive::spec::DriveSpec;
+use freewheel_model::stats::Distribution;
+use freewheel_model::zoned::spec::ZonedKind;
+use freewheel_units::{BLOCK_BYTES, Blocks};
+
+use super::{Experiment, Observer, Planners, Progress};
+use crate::completion::Completion;
+use crate::config::{ConfigError, CoolingConfig, FilesWorkload, Layout, SimConfig, Workload};
+use crate::engine::VolumeLayout;
+use crate::files::{
+    Choice, CooledRequests, CoolingRule, CoolingWork, DiskLoads, FileMap, FileRequests, FilesSetup,
+    TracedRequests,
+};
+use crate::result::{ClassResult, CoolingResult, FilesRun, Tally, refusal_name};
+use crate::source::Source;
+
+/// Err for what does not go with files.
+pub(super) fn check_files(config: &SimConfig, spec: &DriveSpec) -> Result<(), ConfigError> {
+    let Workload::Files(workload) = &config.workload else { return Ok(()) };
+    let refuses = spec.zoned.is_some_and(|zoned| zoned.kind == ZonedKind::HostManaged);
+    let writes = config.cache.as_ref().is_some_and(|cache| cache.write_buffer.is_some());
+    let is_cooled = workload.cooling.is_some();
+    let not_with_it = [
+        (
+            config.array.layout == Layout::Independent,
+            "`array.layout` is \"independent\": files lie on all drives, so leave it out",
+        ),
+        (config.host.is_some(), "`host` does not go with it: leave that out"),
+        (
+            config.freeblock.is_some() && !workload.more_disks.is_empty(),
+            "`freeblock` needs disks that are alike: leave `more_disks` out",
+        ),
+        (refuses, "a host-managed drive does not take the writes of files: take another drive"),
+        (
+            writes && is_cooled,
+            "`cooling` and `cache.write_buffer` exclude each other, as a buffer holds back what a move copies: leave one of them out",
+        ),
+    ];
+    match not_with_it.iter().find(|(is_there, _)| *is_there) {
+        Some((_, why)) => Err(ConfigError::Workload { message: format!("`kind` is files: {why}") }),
+        None => Ok(()),
+    }
+}
+
+impl Experiment {
+    pub(super) fn tally_files(
+        &self,
+        workload: &FilesWorkload,
+        setup: &FilesSetup,
+        (planners, around): (Planners<'_>, Option<Timer<'_>>),
+        observer: Observer<'_>,
+        progress: Progress<'_>,
+    ) -> Result<Tally, ConfigError> {
+        let map = setup.place()?.map;
+        let seed = self.config.seed;
+        let mut clients: Box<dyn Source + '_> = match workload.log {
+            Some(_) => Box::new(TracedRequests::new(&map, &setup.traced, 1.0)),
+            None => {
+                let align = Blocks::new(workload.align.get() / BLOCK_BYTES);
+                let all = FileRequests::new(&map, &setup.loads, workload.requests, seed);
+                Box::new(all.aligned(align))
+            }
+        };
+        let warm_up = (self.requests() as f64 * self.config.warm_up) as u64;
+        let mut by_class = vec![Distribution::default(); setup.classes.len()];
+        let mut observe = |done: &Completion| {
+            if done.request.tag >= warm_up {
+                let class = setup.class_of[map.file_at(done.request.start) as usize];
+                by_class[class as usize].record(done.response());
+            }
+            observer(done);
+        };
+        let layout = VolumeLayout::Files(&map);
+        let planning = (planners, around);
+        let (mut tally, work) = match &workload.cooling {
+            None => {
+                let source: &mut dyn Source = &mut *clients;
+                (self.drive_source(source, layout, planning, &mut observe, progress)?, None)
+            }
+            Some(cooling) => {
+                let mut cooled = cooled(&mut *clients, &map, setup, cooling);
+                let source: &mut dyn Source = &mut cooled;
+                let tally = self.drive_source(source, layout, planning, &mut observe, progress)?;
+                (tally, Some(cooled.work()))
+            }
+        };
+        tally.files(files_run(setup, &map, &by_class, work));
+        Ok(tally)
+    }
+}
+
+fn cooled<'a>(
+    clients: &'a mut (dyn Source + 'a),
+    map: &'a FileMap,
+    setup: &FilesSetup,
+    config: &CoolingConfig,
+) -> CooledRequests<'a, &'a mut (dyn Source + 'a)> {
+    let cooling = setup.cooling(config);
+    let loads = match cooling.rule {
+        CoolingRule::TargetStaysCooler => None,
+        CoolingRule::Variance(_) => {
+            let rate: f64 = setup.loads.iter().map(|load| load.rate).sum();
+            let reads: f64 = setup.loads.iter().map(|load| load.rate * load.reads).sum();
+            Some(DiskLoads::new(&setup.drives(), &map.placement().borrow(), reads / rate))
+        }
+    };
+    CooledRequests::new(clients, map, Choice::Daemon(cooling, loads), cooling.mover)
+}
+
+fn files_run(
+    setup: &FilesSetup,
+    map: &FileMap,
+    by_class: &[Distribution],
+    work: Option<CoolingWork>,
+) -> FilesRun {
+    let classes = setup.classes.iter().zip(setup.class_sizes()).zip(by_class);
+    let class = |((name, (files, bytes)), responses): ((&String, _), &Distribution)| ClassResult {
+        name: name.clone(),
+        files,
+        bytes,
+        response: responses.summary(),
+    };
+    let placement = map.placement().borrow();
+    let filled = |disk: u32| {
+        let capacity = setup.drive(disk).blocks().get() as f64;
+        1.0 - placement.space(disk).free().get() as f64 / capacity
+    };
+    let cooling = |work: CoolingWork| CoolingResult {
+        steps: work.counts.steps,
+        moves: work.moves,
+        bytes: work.blocks.bytes(),
+        refusals: work
+            .counts
+            .refusals
+            .iter()
+            .map(|(&refusal, &count)| (refusal_name(refusal).to_owned(), count))
+            .collect(),
+        held_writes: work.held,
+    };
+    FilesRun {
+        classes: classes.map(class).collect(),
+        filled: (0..setup.disks()).map(filled).collect(),
+        cooling: work.map(cooling),
+    }
+}

@@ -1,0 +1,382 @@
+//! A `files` workload made ready: the disks, the files with their extents, and how clients use them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use freewheel_model::array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
+use freewheel_model::array::cooling::{CoolingSpec, CoolingUnit, MoverSpec};
+use freewheel_model::array::heat::{HeadTimeCost, HeatAmount, HeatSpec, History};
+use freewheel_model::array::partition::{
+    ArrayModel, DiskModel, DiskUse, FileProfile, ForkJoin, Load, LoadLimit, Normalised, Rules,
+    ServiceEstimate, Starts, effective_parallelism, stripes, stripes_of_unit,
+};
+use freewheel_model::drive::Drive;
+use freewheel_model::drive::spec::DriveSpec;
+use freewheel_trace::WebLog;
+use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Op, Prng, SimTime};
+
+use super::array::{FileOnDisks, Files, place};
+use super::cooling::{Cooling, CoolingRule};
+use super::requests::FileLoad;
+use super::simulation::unsynchronised;
+use super::traced::FileRequest;
+use crate::config::{
+    ConfigError, CoolingConfig, CoolingRuleConfig, DRIVES_MAX, FileClass, FilePlacement, FileSizes,
+    FileStripes, FilesWorkload, HeatConfig, HotFiles,
+};
+use crate::library;
+
+/// The model's choice of stripes: as in `freewheel plan stripe`.
+const RULES: Rules = Rules {
+    fork_join: ForkJoin::SharedWaits,
+    service: ServiceEstimate::JointMaximum,
+    normalised: Normalised::Exact,
+};
+
+/// Disks, files and their use.
+#[derive(Debug)]
+pub(crate) struct FilesSetup {
+    /// One for each kind of drive.
+    specs: Vec<DriveSpec>,
+    /// The disks, with the number of each one's kind.
+    disks: Vec<(Arc<Drive>, usize)>,
+    files: Vec<FileOnDisks>,
+    /// In which order they are placed.
+    order: Vec<usize>,
+    placement: FilePlacement,
+    seed: u64,
+    /// How clients use each file.
+    pub loads: Vec<FileLoad>,
+    /// The requests of a log; empty for classes.
+    pub traced: Vec<FileRequest>,
+    /// The class of each file.
+    pub class_of: Vec<u32>,
+    /// Names of the classes.
+    pub classes: Vec<String>,
+    /// Head time of an access on a disk of the first kind.
+    head_time: HeadTimeCost,
+}
+
+/// Files and their use, before they are cut and placed.
+#[derive(Default)]
+struct Clients {
+    loads: Vec<FileLoad>,
+    class_of: Vec<u32>,
+    classes: Vec<String>,
+    traced: Vec<FileRequest>,
+}
+
+impl FilesSetup {
+    /// `drives` disks of `spec`, and those that the workload adds. Sizes are multiples of `sector` blocks.
+    pub(crate) fn new(
+        workload: &FilesWorkload,
+        spec: &DriveSpec,
+        drives: u32,
+        sector: Blocks,
+        seed: u64,
+    ) -> Result<Self, ConfigError> {
+        let (specs, disks) = disks(workload, spec, drives)?;
+        let clients = match &workload.log {
+            Some(log) => Clients::of_log(log, workload, sector)?,
+            None => Clients::of_classes(workload, sector, seed),
+        };
+        let model = ArrayModel { disk: model(&disks, &clients.loads), disks: disks.len() as u32 };
+        let head_time = HeadTimeCost::of(&model.disk, Blocks::new(1));
+        let files = cut(workload, &model, &clients.loads, sector, &head_time)?;
+        let Clients { loads, class_of, classes, traced } = clients;
+        let order = order(workload.placement, &files, seed);
+        let placement = workload.placement;
+        Ok(Self {
+            specs,
+            disks,
+            files,
+            order,
+            placement,
+            seed,
+            loads,
+            traced,
+            class_of,
+            classes,
+            head_time,
+        })
+    }
+
+    /// How many disks there are.
+    pub(crate) fn disks(&self) -> u32 {
+        self.disks.len() as u32
+    }
+
+    /// A disk's drive.
+    pub(crate) fn drive(&self, disk: u32) -> &Arc<Drive> {
+        &self.disks[disk as usize].0
+    }
+
+    /// All disks' drives.
+    pub(crate) fn drives(&self) -> Vec<Arc<Drive>> {
+        self.disks.iter().map(|(drive, _)| Arc::clone(drive)).collect()
+    }
+
+    /// A disk's drive file.
+    pub(crate) fn spec(&self, disk: u32) -> &DriveSpec {
+        &self.specs[self.disks[disk as usize].1]
+    }
+
+    /// Files of each class, and their bytes.
+    pub(crate) fn class_sizes(&self) -> Vec<(u64, Bytes)> {
+        let mut sizes = vec![(0, Blocks::ZERO); self.classes.len()];
+        for (file, &class) in self.files.iter().zip(&self.class_of) {
+            let (count, blocks) = &mut sizes[class as usize];
+            *count += 1;
+            *blocks += file.blocks;
+        }
+        sizes.into_iter().map(|(count, blocks)| (count, blocks.bytes())).collect()
+    }
+
+    /// Places the files on empty disks.
+    pub(crate) fn place(&self) -> Result<Files, ConfigError> {
+        let order = match self.placement {
+            FilePlacement::Heat | FilePlacement::EqualBytes => DiskOrder::Coolest,
+            FilePlacement::RoundRobin => DiskOrder::RoundRobin,
+            FilePlacement::Random => DiskOrder::Shuffled { seed: self.seed },
+        };
+        let allocator = &mut Allocator::new(order, Passes::ByStatus, NewHeat::AtOnce);
+        let capacities: Vec<Blocks> = self.disks.iter().map(|(drive, _)| drive.blocks()).collect();
+        place(&self.files, self.order.iter().copied(), &capacities, allocator).map_err(|error| {
+            let class = &self.classes[self.class_of[error.file] as usize];
+            let message = format!(
+                "no disk has {} free for a file of class `{class}`: give more or larger drives, or fewer files",
+                error.blocks.bytes().human_decimal()
+            );
+            ConfigError::Workload { message }
+        })
+    }
+
+    /// How its disks are cooled.
+    pub(crate) fn cooling(&self, config: &CoolingConfig) -> Cooling {
+        let CoolingConfig { every, threshold, queue_veto, accesses, piece, rate, .. } = *config;
+        let in_blocks = |bytes: Bytes| Blocks::new((bytes.get() / BLOCK_BYTES).max(1));
+        Cooling {
+            daemon: CoolingSpec {
+                threshold,
+                queue_veto,
+                unit: CoolingUnit::Extents,
+                candidates_max: CANDIDATES,
+            },
+            rule: match config.rule {
+                CoolingRuleConfig::TargetStaysCooler => CoolingRule::TargetStaysCooler,
+                CoolingRuleConfig::Variance(horizon) => CoolingRule::Variance(horizon),
+            },
+            heat: HeatSpec {
+                accesses,
+                accesses_min: (accesses / 5).max(2),
+                history: History::Accesses,
+                extents_max: EXTENTS_TRACKED,
+            },
+            amount: match config.heat {
+                HeatConfig::Blocks => HeatAmount::Blocks,
+                HeatConfig::HeadTime => HeatAmount::HeadTime(self.head_time),
+            },
+            step_requests: every,
+            mover: MoverSpec { piece: in_blocks(piece), rate: rate.map(in_blocks) },
+        }
+    }
+}
+
+/// Extents that a step of the daemon looks at.
+const CANDIDATES: u32 = 32;
+/// Extents whose heat is tracked at most.
+const EXTENTS_TRACKED: usize = 1_000_000;
+
+/// The disks: each turns at a rate of its own.
+fn disks(
+    workload: &FilesWorkload,
+    spec: &DriveSpec,
+    drives: u32,
+) -> Result<(Vec<DriveSpec>, Vec<(Arc<Drive>, usize)>), ConfigError> {
+    let mut specs = vec![(spec.clone(), drives)];
+    for more in &workload.more_disks {
+        specs.push((library::spec(&more.drive)?, more.count));
+    }
+    let all: u64 = specs.iter().map(|(_, count)| u64::from(*count)).sum();
+    if all > u64::from(DRIVES_MAX) {
+        let message = format!("there are {all} disks: at most {DRIVES_MAX} are allowed");
+        return Err(ConfigError::Workload { message });
+    }
+    let mut disks = Vec::new();
+    for (kind, (spec, count)) in specs.iter().enumerate() {
+        let built = unsynchronised(spec, *count)
+            .map_err(|source| library::DriveError::Build { origin: spec.name.clone(), source })?;
+        // Each actuator of a drive is a disk of its own.
+        let arms = |drive: Arc<Drive>| {
+            let actuators = drive.actuators() as usize;
+            std::iter::repeat_n((drive, kind), actuators)
+        };
+        disks.extend(built.into_iter().flat_map(arms));
+    }
+    Ok((specs.into_iter().map(|(spec, _)| spec).collect(), disks))
+}
+
+/// The first disk, as far as the files fill it and their requests read.
+fn model(disks: &[(Arc<Drive>, usize)], loads: &[FileLoad]) -> DiskModel {
+    let capacity: u64 = disks.iter().map(|(drive, _)| drive.blocks().get()).sum();
+    let used: u64 = loads.iter().map(|load| load.blocks.get()).sum();
+    let filled_share = (used as f64 / capacity as f64).clamp(0.001, 1.0);
+    let rate: f64 = loads.iter().map(|load| load.rate).sum();
+    let reads: f64 = loads.iter().map(|load| load.rate * load.reads).sum();
+    let read_share = (reads / rate).clamp(0.0, 1.0);
+    DiskModel::of(
+        &disks[0].0,
+        &DiskUse { filled_share, read_share, block: Bytes::new(BLOCK_BYTES) },
+    )
+}
+
+impl Clients {
+    fn of_classes(workload: &FilesWorkload, sector: Blocks, seed: u64) -> Self {
+        let mut clients = Self::default();
+        let shares: f64 = workload.classes.iter().map(|class| class.share).sum();
+        let rate = workload.rate.unwrap_or_default();
+        for (number, class) in (0..).zip(&workload.classes) {
+            clients.add(number, class, rate * class.share / shares, sector, seed);
+        }
+        clients
+    }
+
+    fn add(&mut self, number: u32, class: &FileClass, rate: f64, sector: Blocks, seed: u64) {
+        let name = class.name.clone().unwrap_or_else(|| (number + 1).to_string());
+        let mut sizes = Prng::new(seed, &format!("file sizes of class {number}"));
+        let mut size = || match class.sizes {
+            FileSizes::Constant => class.size,
+            FileSizes::Exponential => {
+                Bytes::new((sizes.exponential(class.size.get() as f64) as u64).max(1))
+            }
+        };
+        let shares = shares(class, &mut Prng::new(seed, &format!("ranks of class {number}")));
+        for share in shares {
+            let blocks = whole_sectors(size(), sector);
+            let request = class.request.map_or(blocks, |bytes| whole_sectors(bytes, sector));
+            let request = request.min(blocks);
+            self.loads.push(FileLoad { blocks, request, rate: rate * share, reads: class.reads });
+            self.class_of.push(number);
+        }
+        self.classes.push(name);
+    }
+
+    fn of_log(path: &Path, workload: &FilesWorkload, sector: Blocks) -> Result<Self, ConfigError> {
+        let log = WebLog::open(path, true)?;
+        let speedup = workload.arrival_speedup;
+        let most = usize::try_from(workload.requests).unwrap_or(usize::MAX);
+        let requests = &log.requests[..log.requests.len().min(most)];
+        let span_s = requests.last().map_or(0.0, |last| last.arrival.ns() as f64 / 1e9) / speedup;
+        let sizes: Vec<Blocks> =
+            log.files.iter().map(|file| whole_sectors(Bytes::new(file.bytes), sector)).collect();
+        let mut clients = Self { classes: vec!["all".into()], ..Self::default() };
+        let mut uses = vec![(0u64, 0u64); sizes.len()];
+        for request in requests {
+            let whole = sizes[request.file as usize];
+            let blocks = whole_sectors(Bytes::new(request.bytes), sector).min(whole);
+            let (count, sum) = &mut uses[request.file as usize];
+            *count += 1;
+            *sum += blocks.get();
+            let arrival = SimTime::from_ns((request.arrival.ns() as f64 / speedup) as u64);
+            let file = request.file;
+            clients.traced.push(FileRequest { arrival, op: Op::Read, file, first: 0, blocks });
+        }
+        let load = |(&blocks, (count, sum)): (&Blocks, (u64, u64))| {
+            let request = Blocks::new(sum.div_ceil(count.max(1)).max(1)).min(blocks);
+            let rate = count as f64 / span_s.max(1e-9);
+            FileLoad { blocks, request, rate, reads: 1.0 }
+        };
+        clients.loads = sizes.iter().zip(uses).map(load).collect();
+        clients.class_of = vec![0; sizes.len()];
+        Ok(clients)
+    }
+}
+
+/// The share of a class's requests that each of its files gets. Ranks are drawn.
+fn shares(class: &FileClass, prng: &mut Prng) -> Vec<f64> {
+    let count = class.files as usize;
+    let Some(HotFiles { files, requests }) = class.hot else {
+        return vec![1.0 / count as f64; count];
+    };
+    let exponent = libm::log(requests) / libm::log(files);
+    let up_to = |rank: usize| libm::pow(rank as f64 / count as f64, exponent);
+    let mut shares = vec![0.0; count];
+    for (rank, file) in shuffled(count, prng).into_iter().enumerate() {
+        shares[file] = up_to(rank + 1) - up_to(rank);
+    }
+    shares
+}
+
+fn shuffled(count: usize, prng: &mut Prng) -> Vec<usize> {
+    let mut all: Vec<usize> = (0..count).collect();
+    for at in (1..count).rev() {
+        all.swap(at, prng.below(at as u64 + 1) as usize);
+    }
+    all
+}
+
+fn whole_sectors(bytes: Bytes, sector: Blocks) -> Blocks {
+    let sectors = bytes.get().div_ceil(BLOCK_BYTES * sector.get()).max(1);
+    Blocks::new(sectors * sector.get())
+}
+
+/// Cuts each file into runs.
+fn cut(
+    workload: &FilesWorkload,
+    model: &ArrayModel,
+    loads: &[FileLoad],
+    sector: Blocks,
+    head_time: &HeadTimeCost,
+) -> Result<Vec<FileOnDisks>, ConfigError> {
+    let rate: f64 = loads.iter().map(|load| load.rate).sum();
+    let blocks_rate: f64 = loads.iter().map(|load| load.rate * load.request.get() as f64).sum();
+    let load = Load { rate, request: (blocks_rate / rate).max(1.0) };
+    let limit = match workload.stripes {
+        FileStripes::Best => LoadLimit::of(model, &load, &RULES).map(Some).ok_or_else(|| {
+            let message = format!(
+                "`stripes` is \"best\", and {} disks cannot serve {rate:.1} requests a second however files are cut: lower `rate`, give more drives, or say `stripes`",
+                model.disks
+            );
+            ConfigError::Workload { message }
+        })?,
+        FileStripes::Whole | FileStripes::Unit(_) => None,
+    };
+    let cut = |file: &FileLoad| {
+        let blocks = file.blocks.get();
+        let stripes = match workload.stripes {
+            FileStripes::Whole => stripes_of_unit(blocks, blocks, model.disks),
+            FileStripes::Unit(unit) => {
+                stripes_of_unit(blocks, whole_sectors(unit, sector).get(), model.disks)
+            }
+            FileStripes::Best => {
+                let request = file.request.get() as f64;
+                let disks = effective_parallelism(model, request, limit.as_ref(), &RULES);
+                let profile = FileProfile { blocks, request, starts: Starts::Anywhere };
+                let unit = Blocks::new(stripes(&profile, disks, model.disks).unit).bytes();
+                stripes_of_unit(blocks, whole_sectors(unit, sector).get(), model.disks)
+            }
+        };
+        let piece = file.request.get().div_ceil(u64::from(stripes.width));
+        let pieces = file.request.get().div_ceil(piece) as f64;
+        FileOnDisks {
+            blocks: file.blocks,
+            unit: Blocks::new(stripes.unit),
+            width: stripes.width,
+            boundary: sector,
+            heat: match workload.placement {
+                FilePlacement::EqualBytes => blocks as f64,
+                _ => file.rate * pieces * head_time.access_s(Blocks::new(piece)),
+            },
+        }
+    };
+    Ok(loads.iter().map(cut).collect())
+}
+
+/// The order in which files are placed: where heat or bytes decide, the largest first.
+fn order(placement: FilePlacement, files: &[FileOnDisks], seed: u64) -> Vec<usize> {
+    let mut order = shuffled(files.len(), &mut Prng::new(seed, "order of files"));
+    if matches!(placement, FilePlacement::Heat | FilePlacement::EqualBytes) {
+        order.sort_by(|&a, &b| files[b].heat.total_cmp(&files[a].heat));
+    }
+    order
+}
