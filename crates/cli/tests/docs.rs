@@ -1,7 +1,7 @@
 //! The documents: sizes, links, commands and numbers.
 //!
 //! A block of commands (a fence `sh`) runs in a folder with the repository's `examples`, `data` and
-//! `drives`, and a small trace, `mytrace.csv`; or `<!-- not run: reason -->` stands on the line before
+//! `drives`, a small trace, `mytrace.csv`, and a web server's log, `access.log`; or `<!-- not run: reason -->` stands on the line before
 //! it. A number of `data/reproduce.json` is followed by `<!-- = ID: QUANTITY -->`, or by
 //! `<!-- = papers: KEY -->` for the counts of the papers' rows.
 
@@ -125,6 +125,15 @@ fn freewheel(args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// A web server's log of 300 requests in a minute.
+fn small_log() -> String {
+    let line = |number: u32| {
+        let (second, file) = (number / 5, number % 7 * (number % 5));
+        format!("a - - [01/Aug/1995:00:00:{second:02} -0400] \"GET /{file} HTTP/1.0\" 200 90000\n")
+    };
+    (0..300).map(line).collect()
+}
+
 /// A folder in which the commands of the documents run.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -132,6 +141,7 @@ fn folder() -> tempfile::TempDir {
         std::os::unix::fs::symlink(repository().join(name), folder.path().join(name)).unwrap();
     }
     fs::write(folder.path().join("mytrace.csv"), SMALL_TRACE).unwrap();
+    fs::write(folder.path().join("access.log"), small_log()).unwrap();
     folder
 }
 

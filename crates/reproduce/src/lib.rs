@@ -230,6 +230,12 @@ pub const CLAIMS: &[Claim] = &[
         run: beyond_migration::migration,
     },
     Claim {
+        id: "beyond.restripe",
+        title: "Striping the hottest files anew when the load has grown",
+        setting: "tr96's array and skewed workload, 10 and then 80 requests a second; 200 of 2000 files; new places, without the cost of the copies",
+        run: tr96::restripe,
+    },
+    Claim {
         id: "beyond.ends",
         title: "When a background task ends, as predicted after 300 requests of the foreground",
         setting: "random 8 KB, FCFS but where the row says otherwise, blocks of the usual size; Atlas 10K, whole rounds",

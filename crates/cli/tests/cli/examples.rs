@@ -56,6 +56,22 @@ fn the_shingled_example_reads_only_and_is_refused_nothing() {
 }
 
 #[test]
+fn the_files_example_waits_less_than_without_its_moves() {
+    let run = |every: &str| {
+        let every = format!("workload.cooling.every={every}");
+        let mut document = document(&["sim", "examples/files.toml", "--json", "--set", &every]);
+        document["result"].take()
+    };
+    let (moved, kept) = (run("100"), run("1000000"));
+    let mean = |result: &serde_json::Value| result["response"]["mean_ns"].as_f64().unwrap();
+    assert!(mean(&moved) < 0.75 * mean(&kept), "{} {}", mean(&moved), mean(&kept));
+    let cooling = &moved["files"]["cooling"];
+    assert!(cooling["moves"].as_u64() > Some(50), "{cooling}");
+    assert_eq!(kept["files"]["cooling"]["moves"], 0);
+    assert_eq!(moved["disks"].as_array().unwrap().len(), 16);
+}
+
+#[test]
 fn the_scan_example_reads_in_gaps_and_delays_no_transaction() {
     // A twentieth of the drive and once: the example itself takes its time.
     let overrides =
@@ -347,6 +363,7 @@ fn every_example_is_run_by_a_test() {
         [
             "backup.toml",
             "compare.toml",
+            "files.toml",
             "idle.toml",
             // A snapshot, which `plans` runs.
             "jbod.toml",

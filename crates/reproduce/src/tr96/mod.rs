@@ -8,6 +8,7 @@
 mod allocation;
 mod cooling;
 mod model;
+mod restripe;
 mod tables;
 mod traces;
 mod workload;
@@ -15,5 +16,6 @@ mod workload;
 pub(super) use allocation::allocation;
 pub(super) use cooling::tab6;
 pub(super) use model::model;
+pub(super) use restripe::restripe;
 pub(super) use tables::{tab3, tab4, tab5};
 pub(super) use traces::{fig8, tab7};

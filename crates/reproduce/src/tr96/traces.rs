@@ -233,12 +233,14 @@ pub(crate) fn tab7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let spec = library::spec("tr96")?;
     let disks = unsynchronised(&spec, DISKS).expect("a drive of the library");
     let amounts = [None, Some(HeatAmount::Blocks), Some(head_time(&disks[0], 1.0))];
-    let run = |speedup: f64, placing, seed, amount: Option<HeatAmount>| {
+    let run_cooled = |speedup: f64, placing, seed, cooling: Option<Cooling>| {
         let setting =
             Setting { disks: disks.clone(), requests: web.requests.clone(), speedup, warm_up: 0.1 };
-        let map = web.place(placing, &disks, seed);
-        let by_extent = |amount| cooling(amount, CoolingUnit::Extents, DELTA, STEP_REQUESTS);
-        setting.run(&map, amount.map(by_extent))
+        setting.run(&web.place(placing, &disks, seed), cooling)
+    };
+    let by_extent = |amount| cooling(amount, CoolingUnit::Extents, DELTA, STEP_REQUESTS);
+    let run = |speedup: f64, placing, seed, amount: Option<HeatAmount>| {
+        run_cooled(speedup, placing, seed, amount.map(by_extent))
     };
     let cells: Vec<(f64, usize, u64)> = SPEEDUPS
         .iter()
@@ -277,6 +279,32 @@ pub(crate) fn tab7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
             format!("{} times as fast: response cooled by {name} over not cooled", SPEEDUPS[0]);
         rows.push(context.row_in(&quantity, "", [0.0, 1.02], light_ratio));
     }
+    // The rule that prices each move, with heat in head time.
+    let rule = CoolingRule::Variance(SimDuration::from_secs(3600));
+    let priced = Cooling { rule, ..by_extent(head_time(&disks[0], 1.0)) };
+    let run_priced = |speedup| {
+        let seeds: Vec<u64> = (0..SEEDS).collect();
+        let all = seeds.par_iter().map(|seed| {
+            let seed = context.options.seed + seed;
+            run_cooled(speedup, Placing::RoundRobin, seed, Some(priced))
+        });
+        all.collect::<Result<Vec<_>, ConfigError>>()
+    };
+    let (at_heavy, at_light) = (run_priced(heavy)?, run_priced(SPEEDUPS[0])?);
+    let mean = |runs: &[(FilesResult, CoolingWork)]| {
+        median(runs.iter().map(|run| mean_ms(&run.0)).collect())
+    };
+    let quantity = format!(
+        "{heavy} times as fast: response not cooled over cooled where a move's cost counts"
+    );
+    let all: Vec<&(FilesResult, CoolingWork)> = at_heavy.iter().collect();
+    let gain = response(heavy, 0) / mean(&at_heavy);
+    rows.push(context.row_in(&quantity, "", [2.0, MOST], gain).noted(said(&of(heavy, 0), &all)));
+    let quantity = format!(
+        "{} times as fast: response cooled where a move's cost counts over not cooled",
+        SPEEDUPS[0]
+    );
+    rows.push(context.row_in(&quantity, "", [0.0, 1.02], mean(&at_light) / light));
     rows.extend(others(context, heavy, &|placing| {
         let seeds: Vec<u64> = (0..SEEDS).collect();
         let all = seeds

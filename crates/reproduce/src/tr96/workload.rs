@@ -88,17 +88,20 @@ impl Array {
 
     /// Places the files round robin.
     pub(super) fn place(&self, method: Method) -> FileMap {
-        let cut = |&kb: &u64| {
-            let stripes = self.stripes(method, kb);
-            FileOnDisks {
-                blocks: Blocks::new(kb * BLOCKS_A_KB),
-                unit: Blocks::new(stripes.unit * BLOCKS_A_KB),
-                width: stripes.width,
-                boundary: method.boundary(),
-                heat: 0.0,
-            }
+        let all: Vec<Stripes> = self.sizes_kb.iter().map(|&kb| self.stripes(method, kb)).collect();
+        self.place_striped(&all, method.boundary())
+    }
+
+    /// The same, each file in its own way.
+    pub(super) fn place_striped(&self, all: &[Stripes], boundary: Blocks) -> FileMap {
+        let cut = |(&kb, stripes): (&u64, &Stripes)| FileOnDisks {
+            blocks: Blocks::new(kb * BLOCKS_A_KB),
+            unit: Blocks::new(stripes.unit * BLOCKS_A_KB),
+            width: stripes.width,
+            boundary,
+            heat: 0.0,
         };
-        let files: Vec<FileOnDisks> = self.sizes_kb.iter().map(cut).collect();
+        let files: Vec<FileOnDisks> = self.sizes_kb.iter().zip(all).map(cut).collect();
         let allocator =
             &mut Allocator::new(DiskOrder::RoundRobin, Passes::ByStatus, NewHeat::AtOnce);
         place(&files, self.order.iter().copied(), &self.capacities(), allocator)
@@ -106,17 +109,27 @@ impl Array {
             .map
     }
 
-    fn stripes(&self, method: Method, kb: u64) -> Stripes {
+    /// Size of each file in KB.
+    pub(super) fn sizes_kb(&self) -> &[u64] {
+        &self.sizes_kb
+    }
+
+    pub(super) fn stripes(&self, method: Method, kb: u64) -> Stripes {
         let parallelism = match method {
             Method::Unit(unit) => return stripes_of_unit(kb, unit, DISKS),
             Method::Opt { parallelism } => parallelism,
         };
-        let rules = Rules { fork_join: ForkJoin::SharedWaits, ..Rules::default() };
+        let rules = Self::rules();
         let limit = parallelism.map(|parallelism| LoadLimit { parallelism, request: MEAN_KB });
         let request = kb as f64;
         let file = FileProfile { blocks: kb, request, starts: Starts::AtRuns };
         let parallelism = effective_parallelism(&self.model, request, limit.as_ref(), &rules);
         stripes(&file, parallelism, DISKS)
+    }
+
+    /// How files are partitioned: by our correction for fork and join.
+    pub(super) fn rules() -> Rules {
+        Rules { fork_join: ForkJoin::SharedWaits, ..Rules::default() }
     }
 
     /// How files are used when each of the classes A and B is as likely as any other: `rate` in all.
