@@ -252,11 +252,11 @@ impl FilesWorkload {
             let is = self.arrival_speedup;
             return Err(format!("`arrival_speedup` is {is}: {RATE_MIN} to {RATE_MAX} are allowed"));
         }
-        let whole_blocks = |key: &str, bytes: Bytes| match bytes.get() > 0 && bytes.get() % 512 == 0
-        {
-            true => Ok(()),
-            false => Err(format!("`{key}` is {bytes}: whole blocks of 512 B are needed")),
-        };
+        let whole_blocks =
+            |key: &str, bytes: Bytes| match bytes.get() > 0 && bytes.get().is_multiple_of(512) {
+                true => Ok(()),
+                false => Err(format!("`{key}` is {bytes}: whole blocks of 512 B are needed")),
+            };
         whole_blocks("align", self.align)?;
         if let FileStripes::Unit(unit) = self.stripes {
             whole_blocks("stripes.unit", unit)?;

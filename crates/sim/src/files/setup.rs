@@ -38,8 +38,7 @@ const RULES: Rules = Rules {
 pub(crate) struct FilesSetup {
     /// One for each kind of drive.
     specs: Vec<DriveSpec>,
-    /// The disks, with the number of each one's kind.
-    disks: Vec<(Arc<Drive>, usize)>,
+    disks: Vec<Disk>,
     files: Vec<FileOnDisks>,
     /// In which order they are placed.
     order: Vec<usize>,
@@ -55,6 +54,13 @@ pub(crate) struct FilesSetup {
     pub classes: Vec<String>,
     /// Head time of an access on a disk of the first kind.
     head_time: HeadTimeCost,
+}
+
+#[derive(Debug)]
+struct Disk {
+    drive: Arc<Drive>,
+    /// The number of its kind.
+    kind: usize,
 }
 
 /// Files and their use, before they are cut and placed.
@@ -108,17 +114,17 @@ impl FilesSetup {
 
     /// A disk's drive.
     pub(crate) fn drive(&self, disk: u32) -> &Arc<Drive> {
-        &self.disks[disk as usize].0
+        &self.disks[disk as usize].drive
     }
 
     /// All disks' drives.
     pub(crate) fn drives(&self) -> Vec<Arc<Drive>> {
-        self.disks.iter().map(|(drive, _)| Arc::clone(drive)).collect()
+        self.disks.iter().map(|disk| Arc::clone(&disk.drive)).collect()
     }
 
     /// A disk's drive file.
     pub(crate) fn spec(&self, disk: u32) -> &DriveSpec {
-        &self.specs[self.disks[disk as usize].1]
+        &self.specs[self.disks[disk as usize].kind]
     }
 
     /// Files of each class, and their bytes.
@@ -140,7 +146,7 @@ impl FilesSetup {
             FilePlacement::Random => DiskOrder::Shuffled { seed: self.seed },
         };
         let allocator = &mut Allocator::new(order, Passes::ByStatus, NewHeat::AtOnce);
-        let capacities: Vec<Blocks> = self.disks.iter().map(|(drive, _)| drive.blocks()).collect();
+        let capacities: Vec<Blocks> = self.disks.iter().map(|disk| disk.drive.blocks()).collect();
         place(&self.files, self.order.iter().copied(), &capacities, allocator).map_err(|error| {
             let class = &self.classes[self.class_of[error.file] as usize];
             let message = format!(
@@ -192,7 +198,7 @@ fn disks(
     workload: &FilesWorkload,
     spec: &DriveSpec,
     drives: u32,
-) -> Result<(Vec<DriveSpec>, Vec<(Arc<Drive>, usize)>), ConfigError> {
+) -> Result<(Vec<DriveSpec>, Vec<Disk>), ConfigError> {
     let mut specs = vec![(spec.clone(), drives)];
     for more in &workload.more_disks {
         specs.push((library::spec(&more.drive)?, more.count));
@@ -209,7 +215,7 @@ fn disks(
         // Each actuator of a drive is a disk of its own.
         let arms = |drive: Arc<Drive>| {
             let actuators = drive.actuators() as usize;
-            std::iter::repeat_n((drive, kind), actuators)
+            (0..actuators).map(move |_| Disk { drive: Arc::clone(&drive), kind })
         };
         disks.extend(built.into_iter().flat_map(arms));
     }
@@ -217,15 +223,15 @@ fn disks(
 }
 
 /// The first disk, as far as the files fill it and their requests read.
-fn model(disks: &[(Arc<Drive>, usize)], loads: &[FileLoad]) -> DiskModel {
-    let capacity: u64 = disks.iter().map(|(drive, _)| drive.blocks().get()).sum();
+fn model(disks: &[Disk], loads: &[FileLoad]) -> DiskModel {
+    let capacity: u64 = disks.iter().map(|disk| disk.drive.blocks().get()).sum();
     let used: u64 = loads.iter().map(|load| load.blocks.get()).sum();
     let filled_share = (used as f64 / capacity as f64).clamp(0.001, 1.0);
     let rate: f64 = loads.iter().map(|load| load.rate).sum();
     let reads: f64 = loads.iter().map(|load| load.rate * load.reads).sum();
     let read_share = (reads / rate).clamp(0.0, 1.0);
     DiskModel::of(
-        &disks[0].0,
+        &disks[0].drive,
         &DiskUse { filled_share, read_share, block: Bytes::new(BLOCK_BYTES) },
     )
 }
