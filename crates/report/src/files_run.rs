@@ -2,28 +2,55 @@
 
 use freewheel_model::stats::Summary;
 use freewheel_sim::RunResult;
-use freewheel_sim::files::{ClassResult, CoolingResult, DiskUse};
+use freewheel_sim::config::{FilesWorkload, SimConfig, Workload};
+use freewheel_sim::files::{ClassResult, CoolingResult, DiskUse, FilesRun};
 use freewheel_units::grouped;
 
+use crate::finding::{Confidence, Cost, Finding, Topic, Unit};
 use crate::numbers::{ms, percent, rate};
 use crate::rows::Rows;
 
 /// Disks of a terminal's table at most: the busiest ones.
 const DISKS_SHOWN: usize = 24;
 
-/// The tables of a run with files, empty for other runs, each with its number of columns of words.
+/// The tables of a run with files, with their titles; none for other runs.
 pub(crate) fn tables(result: &RunResult) -> Vec<(&'static str, Rows)> {
     let Some(files) = &result.files else { return Vec::new() };
     let mut tables = vec![("Files", classes(&files.classes))];
     tables.extend(files.cooling.as_ref().map(|cooling| ("Moves", cooling_rows(cooling))));
-    tables.push(("Disks", disks(&result.disks, &files.filled)));
+    tables.push(("Disks", disks(&result.disks, files)));
     tables
 }
 
 /// The same for a terminal.
 pub(crate) fn text(result: &RunResult) -> Vec<String> {
-    tables(result).iter().map(|(_, rows)| rows.text(1)).collect()
+    let left = |title: &str| if title == "Disks" { 2 } else { 1 };
+    tables(result).iter().map(|(title, rows)| rows.text(left(title))).collect()
 }
+
+/// That the disks cannot serve what is asked: the queue grows until the run ends.
+pub(crate) fn overload(config: &SimConfig, result: &RunResult) -> Option<Finding> {
+    let Workload::Files(FilesWorkload { rate: Some(rate), .. }) = &config.workload else {
+        return None;
+    };
+    let expected_s = result.requests as f64 / rate;
+    let elapsed_s = result.elapsed_ns as f64 / 1e9;
+    let is_late = elapsed_s > OUTLASTS * expected_s && result.outstanding_mean > QUEUE_LONG;
+    let busiest = result.disks.iter().map(|disk| disk.utilisation).fold(0.0, f64::max);
+    is_late.then(|| {
+        let headline = "A disk cannot serve what is asked of it: its queue grows until the run ends.";
+        Finding::new(Topic::Overload, Confidence::Simulated, headline)
+            .number("busiest disk", busiest, Unit::Share)
+            .cost(Cost::Hardware)
+            .action("Lower `workload.rate`, add drives, or spread the hot files: `workload.placement = \"heat\"`, or `workload.stripes`.")
+            .detail("Mean and percentiles of such a run say how long it was, and not how fast the disks are.")
+    })
+}
+
+/// A run that takes longer than this many times its arrivals did not keep up with them.
+const OUTLASTS: f64 = 1.02;
+/// A longer queue is not that of a burst.
+const QUEUE_LONG: f64 = 100.0;
 
 fn classes(classes: &[ClassResult]) -> Rows {
     let row = |class: &ClassResult| {
@@ -55,7 +82,7 @@ fn cooling_rows(cooling: &CoolingResult) -> Rows {
     Rows::new(["cooling", ""], rows)
 }
 
-fn disks(disks: &[DiskUse], filled: &[f64]) -> Rows {
+fn disks(disks: &[DiskUse], files: &FilesRun) -> Rows {
     let mut busiest_first: Vec<usize> = (0..disks.len()).collect();
     busiest_first.sort_by(|&a, &b| disks[b].utilisation.total_cmp(&disks[a].utilisation));
     let left_out = busiest_first.len().saturating_sub(DISKS_SHOWN);
@@ -65,21 +92,33 @@ fn disks(disks: &[DiskUse], filled: &[f64]) -> Rows {
         let disk = &disks[number];
         [
             number.to_string(),
-            percent(filled[number]),
+            files.drives[number].clone(),
+            percent(files.filled[number]),
             percent(disk.utilisation),
+            percent(disk.writing_back),
             format!("{:.2}", disk.queue_mean),
             grouped(disk.queue_max),
             format!("{:.1}", disk.pieces_per_second),
             rate(disk.bytes_per_second),
         ]
     };
-    let mut rows: Vec<[String; 7]> = busiest_first.into_iter().map(row).collect();
+    let mut rows: Vec<[String; 9]> = busiest_first.into_iter().map(row).collect();
     if left_out > 0 {
         let words = format!("{} less busy", grouped(left_out as u64));
-        let mut last: [String; 7] = Default::default();
+        let mut last: [String; 9] = Default::default();
         last[0] = words;
         rows.push(last);
     }
-    let head = ["disk", "full", "busy", "queue", "longest", "pieces/s", "heat"];
+    let head = [
+        "disk",
+        "drive",
+        "full",
+        "busy",
+        "of it writing back",
+        "queue",
+        "longest",
+        "pieces/s",
+        "data",
+    ];
     Rows::new(head, rows)
 }

@@ -24,6 +24,7 @@ pub fn cautions(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> Vec
     let mut all = shingled_cautions(spec.zoned.map(|zoned| zoned.kind), result);
     all.extend(postmark_cautions(config, spec, result));
     all.extend(write_back_cautions(result));
+    all.extend(files_run::overload(config, result));
     all
 }
 
@@ -65,11 +66,16 @@ fn title(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> String {
         Workload::Trace(trace) => trace_name(trace),
         Workload::Postmark(_) => "PostMark".into(),
         Workload::Files(_) => match result.disks.len() {
-            1 => "files".into(),
-            disks => format!("files on {disks} disks,"),
+            1 => format!("files on {}", spec.model),
+            disks => format!("files on {disks} disks"),
         },
     };
-    let mut title = format!("{load} on {} under {}", spec.model, config.scheduler.title());
+    // Files name how many disks there are, and their table says of which drives.
+    let drive = match &config.workload {
+        Workload::Files(_) => String::new(),
+        _ => format!(" on {}", spec.model),
+    };
+    let mut title = format!("{load}{drive} under {}", config.scheduler.title());
     if let Some(arm) = result.background.first() {
         let tasks: Vec<&str> = arm.tasks.iter().map(|task| &*task.name).collect();
         title += &format!(", free work: {}", tasks.join(", "));

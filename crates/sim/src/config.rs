@@ -22,7 +22,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::background::FreeblockConfig;
-use crate::document::{self, Fault};
+use crate::document::Fault;
 use crate::library;
 
 pub use array::{ArrayConfig, Layout};
@@ -222,7 +222,10 @@ impl SimConfig {
                 (blamed, Fault { says: overrides::with_way_out(fault.says, overrides), ..fault })
             }
             // Faults of the text alone are reported with their line.
-            None => (origin.into(), document::read::<Self>(text).err().unwrap_or(fault)),
+            None => match overrides::read(text, &[])? {
+                Ok(_) => (origin.into(), fault),
+                Err(of_text) => (origin.into(), of_text),
+            },
         };
         Err(ConfigError::Parse { origin, message: fault.to_string() })
     }

@@ -66,6 +66,37 @@ pub(crate) fn interpret<T: DeserializeOwned>(root: &Value) -> Result<T, Fault> {
     understood(root).map_err(|(says, _)| Fault { line: None, says })
 }
 
+/// A table whose type one of its keys tells.
+pub(crate) struct TaggedTable {
+    /// The table's key in the document.
+    pub key: &'static str,
+    /// The key in it that tells.
+    pub tag: &'static str,
+    /// The value of that key.
+    pub name: &'static str,
+}
+
+/// The fault of a table of type `T`: Serde loses the path below a table whose type a key tells. None if the
+/// table is another one, or has no fault.
+pub(crate) fn fault_of<T: DeserializeOwned>(
+    root: &Value,
+    text: Option<&str>,
+    TaggedTable { key, tag, name }: &TaggedTable,
+) -> Option<Fault> {
+    let mut table = root.get(key)?.as_table()?.clone();
+    if table.remove(*tag)?.as_str()? != *name {
+        return None;
+    }
+    let table = Value::Table(table);
+    let (message, below) = attempt::<T>(&table).err()?;
+    let is_still_said =
+        |without: &Value| matches!(attempt::<T>(without), Err((other, _)) if other == message);
+    let below = narrowed(&table, below, &message, is_still_said);
+    let path = [&[Step::Key((*key).into())], &below[..]].concat();
+    let says = explained(&dotted(&path), value_at(root, &path), &message);
+    Some(Fault { line: text.and_then(|text| line(text, &path)), says })
+}
+
 /// A step from a table or a list to a part of it.
 #[derive(Debug, Clone, PartialEq)]
 enum Step {

@@ -199,3 +199,19 @@ fn what_does_not_go_together_is_said() {
     says("", "", rate, &cooled, "`cooling.every` is 0");
     says("", "", "rate = 100000\nstripes = \"best\"", CLASSES, "however files are cut");
 }
+
+#[test]
+fn a_wrong_key_deep_in_a_class_is_named_with_its_line() {
+    let says = |classes: &str, texts: &[&str]| {
+        let text = config("", "", "rate = 10", classes);
+        let said = SimConfig::parse(&text, "files", &[]).unwrap_err().to_string();
+        texts.iter().for_each(|text| assert!(said.contains(text), "`{text}` is not in: {said}"));
+    };
+    let missing = CLASSES.replace("files = 0.3, requests = 0.7", "files = 0.3");
+    says(&missing, &["line 18", "`workload.classes[0].hot.requests` is missing"]);
+    let unknown = CLASSES.replace("\"exponential\"", "\"normal\"");
+    says(&unknown, &["line 23", "workload.classes[1].sizes", "`constant` or `exponential`"]);
+    let drive = "rate = 10\nmore_disks = [{ drive = \"atlas1k\", count = 1 }]";
+    let said = wrong(&config("", "", drive, CLASSES));
+    assert!(said.contains("`more_disks[0].drive`") && said.contains("atlas10k"), "{said}");
+}

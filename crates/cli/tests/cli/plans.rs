@@ -27,7 +27,7 @@ fn a_jbod_gives_moves_a_page_and_commands() {
     let text = stdout(&["plan", "place", JBOD, "--requests", "5000", "--out", &out]);
     assert!(text.starts_with("Move 4 files"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() < 160), "{text}");
-    for words in ["1. home", "overload disk bay-11", "paid back after"] {
+    for words in ["1. home", "overload disk bay-11", "then pays back in"] {
         assert!(text.contains(words), "{words}: {text}");
     }
     let page = std::fs::read_to_string(bench.at("out/plan.html")).unwrap();
@@ -79,9 +79,10 @@ fn new_files_get_a_disk_and_balanced_disks_stay_as_they_are() {
     let even = format!("{disks}{}{}", file("x", "disk = \"a\"\n"), file("y", "disk = \"b\"\n"));
     let even = place(even);
     assert!(even.starts_with("Leave the files where they are"), "{even}");
-    let hot = file("x", "disk = \"a\"\n").replace("rate = 9", "rate = 9000");
-    let hot = place(format!("{disks}{hot}"));
-    assert!(hot.starts_with("Add disks: disk a cannot serve"), "{hot}");
+    // Each file alone could be served.
+    let heavy = |name: &str| file(name, "disk = \"a\"\n").replace("rate = 9", "rate = 35");
+    let heavy = place(format!("{disks}{}{}{}", heavy("x"), heavy("y"), heavy("z")));
+    assert!(heavy.contains("add disks: disk a cannot serve"), "{heavy}");
 }
 
 #[test]
@@ -102,17 +103,17 @@ fn what_is_wrong_in_a_snapshot_is_said_with_file_line_key_and_way_out() {
     wrong(&format!("{idle}disk = \"a\"\n"), &["no file has a rate above 0"]);
     write(&bench, "files.csv", "name,size,rate,disk\nx,9MB,1,a\ny,9MB,often,a\n");
     let with_csv = write(&bench, "csv.toml", &format!("files_csv = \"files.csv\"\n{disk}"));
-    refused(
-        1,
-        &["place", &with_csv],
-        &["files.csv", "line 3: rate: is \"often\"", "invalid float"],
-    );
+    refused(1, &["place", &with_csv], &["files.csv", "line 3: rate: is \"often\"", "as 12.5"]);
     let csv = |text: &str, texts: &[&str]| {
         write(&bench, "files.csv", text);
         refused(1, &["place", &with_csv], &[&["files.csv"], texts].concat());
     };
-    csv("name,bytes,rate\nx,9MB,1\n", &["line 1: there is no column `size`"]);
+    csv("name,rate\nx,1\n", &["line 1: there is no column `size`"]);
     csv("name,size,rate\n", &["names no files"]);
+    csv("name,size,rate,raeds\nx,9MB,1,1\n", &["line 1: there is no column `raeds`", "`reads`"]);
+    csv("name,size,rate\nx,9MiBB,1\n", &["line 2: size: ", "MiBB"]);
+    csv("name,size,rate,reads\nx,9MB,1,70%\n", &["line 2: reads: is \"70%\"", "as 0.7"]);
+    csv("name,size,rate\nx,9MB,1,a\n", &["line 2: it has 4 fields", "names 3 columns"]);
     csv("name,size,rate,disk\n\n../x,9MB,1,a\n", &["line 3: name", "leads out of its disk"]);
     refused(1, &["place", &bench.at("files.csv")], &["a CSV file holds files alone", "files_csv"]);
     std::fs::remove_file(bench.at("files.csv")).unwrap();
@@ -298,7 +299,10 @@ fn the_commands_stop_where_a_disk_is_not_mounted_a_name_is_taken_or_an_original_
     assert!(!is_done && said.contains("move 1 copied"), "{said}");
     assert!(said.contains("needs the room of") && said.contains("sh moves.sh 2"), "{said}");
     let (is_done, said) = run_moves(&bench, "1");
-    assert!(!is_done && said.contains("is there: if it is complete, run: sh moves.sh 2"), "{said}");
+    assert!(
+        !is_done && said.contains("is there. If it is this copy and complete, run: sh moves.sh 2"),
+        "{said}"
+    );
     std::fs::remove_file(bench.at("b/archive")).unwrap();
     let (is_done, said) = run_moves(&bench, "2");
     assert!(is_done && said.contains("move 2 copied"), "{said}");
@@ -336,4 +340,42 @@ fn equal_bytes_are_worked_out_on_disks_whose_room_is_in_pieces() {
         ["plan", "place", &snapshot, "--requests", "1000", "--out", &bench.at("out"), "--json"];
     let json = document(&args);
     assert!(json["equal_bytes"]["moves"].as_u64().unwrap() >= 1, "{json}");
+}
+
+#[test]
+fn what_no_move_can_mend_is_named_and_hides_nothing_else() {
+    let bench = Bench::new("");
+    let disk =
+        |name: &str, more: &str| format!("[[disks]]\nname = \"{name}\"\ndrive = \"tr96\"\n{more}");
+    let file = |name: &str, rate: f64, disk: &str| {
+        format!(
+            "[[files]]\nname = \"{name}\"\nsize = \"9MB\"\nrequest = \"8KiB\"\nrate = {rate}\ndisk = \"{disk}\"\n"
+        )
+    };
+    let plan = |text: &str| {
+        let snapshot = write(&bench, "hopeless.toml", text);
+        stdout(&["plan", "place", &snapshot, "--requests", "3000", "--out", &bench.at("out")])
+    };
+    let disks: String = ["a", "b", "c"].iter().map(|name| disk(name, "")).collect();
+    let warm: String = (0..10).map(|number| file(&format!("warm {number}"), 6.0, "b")).collect();
+    let text = plan(&[disks.clone(), file("db", 4000.0, "a"), warm.clone()].concat());
+    assert!(text.starts_with("Move ") && text.contains("db alone asks more than any"), "{text}");
+    assert!(text.contains("to c") || text.contains("b     c"), "{text}");
+    let text = plan(&[disks, file("db", 4000.0, "a")].concat());
+    assert!(text.starts_with("db alone asks more than any of these disks can serve"), "{text}");
+    // Another file of the same name on the target.
+    let disks = disk("a", "path = \"/mnt/a\"\n") + &disk("b", "path = \"/mnt/b\"\n");
+    let twins = [
+        file("db", 15.0, "a"),
+        file("mail", 14.0, "a"),
+        file("db", 0.0, "b"),
+        file("mail", 0.0, "b"),
+    ];
+    let text = plan(&(disks + &twins.concat()));
+    assert!(text.contains("rename one of them before the move"), "{text}");
+    let commands = std::fs::read_to_string(bench.at("out/moves.sh")).unwrap();
+    assert!(commands.contains("has another"), "{commands}");
+    let same = disk("a", "path = \"/mnt/a\"\n") + &disk("b", "path = \"/mnt/a\"\n");
+    let snapshot = write(&bench, "same.toml", &(same + &file("x", 1.0, "a")));
+    refused(1, &["place", &snapshot], &["line 8", "disks[1].path", "`a` is mounted there"]);
 }

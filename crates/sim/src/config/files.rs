@@ -304,7 +304,7 @@ impl FileClass {
             let is_share = |share: f64| share > 0.0 && share < 1.0;
             if !(is_share(files) && is_share(requests) && requests >= files) {
                 return Err(format!(
-                    "hot` is {{ files = {files}, requests = {requests} }}: shares below 1 are needed, as {{ files = 0.3, requests = 0.7 }}"
+                    "hot` is {{ files = {files}, requests = {requests} }}: a share of the files and a larger one of the requests are needed, as {{ files = 0.3, requests = 0.7 }}"
                 ));
             }
         }

@@ -2,13 +2,16 @@
 
 use freewheel_model::sched::{PARAMETERS, PolicySpec};
 
-use super::{ConfigError, SimConfig};
-use crate::document::{self, Fault};
+use super::{ConfigError, FilesWorkload, SimConfig};
+use crate::document::{self, Fault, TaggedTable};
 
 /// The key and the value of an override; Err says how one is written.
 pub fn key_and_value(text: &str) -> Result<(&str, &str), String> {
     text.split_once('=').ok_or("write key=value, as in workload.outstanding=20".into())
 }
+
+/// The workload whose keys go deepest.
+const FILES: TaggedTable = TaggedTable { key: "workload", tag: "kind", name: "files" };
 
 /// The experiment of this text with these overrides, or what is wrong with it. Err for an override
 /// that is none.
@@ -18,7 +21,13 @@ pub(crate) fn read(
 ) -> Result<Result<SimConfig, Fault>, ConfigError> {
     // From the text, errors have lines.
     if overrides.is_empty() {
-        return Ok(document::read(text));
+        let fault_of_files = |fault| {
+            let root = document::parse(text).ok();
+            let found = root
+                .and_then(|root| document::fault_of::<FilesWorkload>(&root, Some(text), &FILES));
+            found.unwrap_or(fault)
+        };
+        return Ok(document::read(text).map_err(fault_of_files));
     }
     let mut root = match document::parse(text) {
         Ok(root) => root,
@@ -28,7 +37,9 @@ pub(crate) fn read(
         apply(&mut root, text, overrides)
             .map_err(|message| ConfigError::Override { text: text.clone(), message })?;
     }
-    Ok(document::interpret(&root))
+    let of_files =
+        |fault| document::fault_of::<FilesWorkload>(&root, None, &FILES).unwrap_or(fault);
+    Ok(document::interpret(&root).map_err(of_files))
 }
 
 /// Takes those parameters out of the file's scheduler that another policy does not have, and no

@@ -142,6 +142,7 @@ fn files_run(
     };
     FilesRun {
         classes: classes.map(class).collect(),
+        drives: (0..setup.disks()).map(|disk| setup.spec(disk).name.clone()).collect(),
         filled: (0..setup.disks()).map(filled).collect(),
         cooling: work.map(cooling),
     }

@@ -132,9 +132,9 @@ impl Experiment {
         check_measured(config)?;
         check_sectors(config, &spec)?;
         postmark_spec(config, &spec, &drive, &striping)?;
-        check_files(config, &spec)?;
         check_merge(config)?;
-        check_workload(&config.workload, None, striping.blocks())
+        check_workload(&config.workload, None, striping.blocks())?;
+        files_setup(config, &spec).map(drop)
     }
 
     /// Like [`Self::new`] for a trace that was scanned before. Panics for a trace without its `trace`
@@ -746,6 +746,7 @@ fn files_setup(
 ) -> Result<Option<Arc<FilesSetup>>, ConfigError> {
     let Workload::Files(workload) = &config.workload else { return Ok(None) };
     check_files(config, spec)?;
+    check_workload(&config.workload, None, Blocks::ZERO)?;
     let least = sector(config, spec).logical_blocks();
     let drives = config.array.drives.unwrap_or(1);
     let setup = FilesSetup::new(workload, spec, drives, Blocks::new(least.into()), config.seed)?;

@@ -200,8 +200,11 @@ fn disks(
     drives: u32,
 ) -> Result<(Vec<DriveSpec>, Vec<Disk>), ConfigError> {
     let mut specs = vec![(spec.clone(), drives)];
-    for more in &workload.more_disks {
-        specs.push((library::spec(&more.drive)?, more.count));
+    for (number, more) in workload.more_disks.iter().enumerate() {
+        let spec = library::spec(&more.drive).map_err(|error| ConfigError::Workload {
+            message: format!("`more_disks[{number}].drive`: {error}"),
+        })?;
+        specs.push((spec, more.count));
     }
     let all: u64 = specs.iter().map(|(_, count)| u64::from(*count)).sum();
     if all > u64::from(DRIVES_MAX) {

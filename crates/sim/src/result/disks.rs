@@ -18,6 +18,8 @@ pub struct DiskUse {
     pub rotate: f64,
     /// Share of the time in which data passed its heads.
     pub transfer: f64,
+    /// Share of the time in which it wrote back its buffer.
+    pub writing_back: f64,
     /// Mean number of pieces of requests at the disk, waiting or served.
     pub queue_mean: f64,
     /// Most of them at once.
@@ -78,6 +80,7 @@ impl DiskTallies {
             seek: share(work.head_time.seek),
             rotate: share(work.head_time.rotate),
             transfer: share(work.head_time.transfer),
+            writing_back: share(work.destaging),
             queue_mean: disk.queue.area(now) as f64 / elapsed.ns().max(1) as f64,
             queue_max: disk.queue.max(),
             pieces_per_second: per_second(disk.pieces as f64),

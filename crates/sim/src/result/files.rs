@@ -12,6 +12,8 @@ use serde::Serialize;
 pub struct FilesRun {
     /// The classes.
     pub classes: Vec<ClassResult>,
+    /// The drive of each disk.
+    pub drives: Vec<String>,
     /// Share of each disk that files fill at the end.
     pub filled: Vec<f64>,
     /// Moves during the run, where there was cooling.
@@ -32,7 +34,7 @@ pub struct ClassResult {
     pub response: Summary,
 }
 
-/// What cooling did.
+/// What cooling did in the whole run, the warm-up included.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CoolingResult {
     /// Looks at the disks.

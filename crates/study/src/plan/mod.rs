@@ -18,8 +18,8 @@ mod web;
 pub use error::PlanError;
 pub use outcome::{DiskOutcome, Outcome, SimulatedOutcome};
 pub use place::{
-    PlaceOptions, PlacePlan, PlaceSource, PlacedFile, PlannedDisk, PlannedMove, WhatIfPlan,
-    plan_place,
+    PlaceOptions, PlacePlan, PlaceSource, PlacedFile, PlannedDisk, PlannedMove, Stopped,
+    WhatIfPlan, plan_place,
 };
 pub use progress::PlanProgressSink;
 pub use snapshot::{DiskEntry, FileEntry, Snapshot};

@@ -24,7 +24,8 @@ pub struct Outcome {
     pub bytes: Bytes,
     /// How long the copies take, one after the other, in seconds.
     pub copy_s: f64,
-    /// Mean response of all clients by the model, in seconds; none where a disk cannot serve its load.
+    /// Mean response of all clients by the model, in seconds, but for those of disks with a file that no
+    /// disk can serve; none where another disk cannot serve its load.
     pub response_s: Option<f64>,
     /// The same simulated; none where a disk cannot serve its load.
     pub simulated: Option<SimulatedOutcome>,
@@ -55,6 +56,9 @@ pub struct DiskOutcome {
     pub busy: f64,
     /// Mean response of its requests by the model, in seconds.
     pub response_s: Option<f64>,
+    /// Whether it has a file that no disk can serve.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_lost: bool,
     /// Share of the time in which it is busy, simulated.
     pub simulated_busy: Option<f64>,
 }
@@ -86,12 +90,15 @@ impl Outcome {
         let response_s = balancer.response_s();
         let mut disks: Vec<DiskOutcome> =
             balancer.loads().iter().zip(&balancer.used()).map(of_disk).collect();
+        for (number, disk) in (0..).zip(&mut disks) {
+            disk.is_lost = balancer.is_lost(number);
+        }
         let mut outcome = None;
         if let Some(model_s) = response_s {
             let show = |done| progress(name, done, simulated.requests);
             let (result, uncertain_s) = simulated.run(jbod, balancer, &show)?;
-            for (disk, usage) in disks.iter_mut().zip(&result.disks) {
-                disk.simulated_busy = Some(usage.utilisation);
+            for (number, (disk, usage)) in (0..).zip(disks.iter_mut().zip(&result.disks)) {
+                disk.simulated_busy = (!balancer.is_lost(number)).then_some(usage.utilisation);
             }
             let response_s = result.response.mean_ns / 1e9;
             outcome = Some(SimulatedOutcome {
@@ -116,7 +123,13 @@ impl Outcome {
 fn of_disk((load, used): (&QueueLoad, &Blocks)) -> DiskOutcome {
     let present = load.requests_present().filter(|_| load.rate > 0.0);
     let response_s = present.map(|present| present / load.rate);
-    DiskOutcome { used: used.bytes(), busy: load.busy, response_s, simulated_busy: None }
+    DiskOutcome {
+        used: used.bytes(),
+        busy: load.busy,
+        response_s,
+        is_lost: false,
+        simulated_busy: None,
+    }
 }
 
 impl Simulated {
@@ -126,10 +139,12 @@ impl Simulated {
         balancer: &Balancer<'_>,
         progress: &dyn Fn(u64),
     ) -> Result<(FilesResult, f64), ConfigError> {
+        // Of a disk with a file that no disk can serve, the queue would grow to the end.
+        let is_served = |file: &BalanceFile| file.disk.is_none_or(|disk| !balancer.is_lost(disk));
         let load = |(file, &reads): (&BalanceFile, &f64)| FileLoad {
             blocks: file.blocks,
             request: file.request,
-            rate: file.rate,
+            rate: if is_served(file) { file.rate } else { 0.0 },
             reads,
         };
         let loads: Vec<FileLoad> = balancer.files().iter().zip(&jbod.reads).map(load).collect();

@@ -162,7 +162,10 @@ pub struct PlacePlan {
     /// Moves in the order in which they should be done.
     pub moves: Vec<PlannedMove>,
     /// Why there is no further move.
-    pub stopped: String,
+    pub stopped: Stopped,
+    /// Files that ask more than any disk can serve. Their disks count in no mean response.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hopeless: Vec<String>,
     /// Without the plan: as it is. New files are where most room is.
     pub before: Outcome,
     /// After the plan.
@@ -186,6 +189,10 @@ pub struct WhatIfPlan {
     pub list: Vec<PlannedMove>,
 }
 
+fn is_one(count: &u32) -> bool {
+    *count == 1
+}
+
 /// A disk of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PlannedDisk {
@@ -197,11 +204,28 @@ pub struct PlannedDisk {
     pub size: Bytes,
     /// Bytes of the files that are on it now.
     pub used: Bytes,
+    /// Actuators of its drive, of which this disk is one.
+    #[serde(skip_serializing_if = "is_one")]
+    pub actuators: u32,
     /// Whether its drive is shingled.
     pub is_shingled: bool,
     /// Where it is mounted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
+}
+
+/// Why a plan has no further move.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stopped {
+    /// As many moves as were asked for.
+    MovesMax,
+    /// The next move would save too little.
+    TooLittleGain,
+    /// No disk has room for this file, whose move would save most.
+    NoRoom(String),
+    /// The next move would not pay back in time.
+    NoPayback,
 }
 
 /// A disk for a new file.
@@ -237,6 +261,9 @@ pub struct PlannedMove {
     /// When the move has saved as much waiting as its copy caused, in seconds after the copy. A move that
     /// makes room pays together with the next one.
     pub payback_s: f64,
+    /// Whether the target has another file of that name, which a copy would overwrite.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub name_is_taken: bool,
     /// Whether it makes room for the next move, and is done for that alone.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub makes_room: bool,
@@ -256,12 +283,20 @@ pub fn plan_place(
     let rate: f64 = jbod.files.iter().map(|file| file.rate).sum();
     enough_requests(options.source.file(), rate)?;
     let what_ifs = WhatIf::all(&snapshot, options)?;
+    let names = |files: Vec<usize>| -> Vec<String> {
+        files.into_iter().map(|file| snapshot.files[file].name.clone()).collect()
+    };
+    let hopeless = names(jbod.balancer().hopeless().collect());
     let start = start(&snapshot, &jbod, options)?;
     let simulated = options.simulated(snapshot.disks.len());
     let outcome = |name: &str, balancer: &Balancer<'_>, effort| {
         Outcome::of(name, &jbod, balancer, effort, simulated, progress)
     };
-    let before = outcome("as it is", &start, Effort::default())?;
+    let as_it_is = match placed_now(&snapshot) {
+        true => "as it is",
+        false => "as it is, new files by room",
+    };
+    let before = outcome(as_it_is, &start, Effort::default())?;
     let mut bytes = start.clone();
     let effort = equal_bytes(&jbod, &mut bytes, &options.spec());
     let equal_bytes = outcome("equal bytes", &bytes, effort)?;
@@ -277,6 +312,7 @@ pub fn plan_place(
         placed,
         moves,
         stopped,
+        hopeless,
         before,
         after,
         equal_bytes_is_cut: equal_bytes.moves >= EQUAL_BYTES_MOVES_MAX,
@@ -286,6 +322,11 @@ pub fn plan_place(
             .map(|what_if| what_if.outcome(options, progress))
             .collect::<Result<_, _>>()?,
     })
+}
+
+/// Whether every file has a disk.
+fn placed_now(snapshot: &Snapshot) -> bool {
+    snapshot.files.iter().all(|file| file.disk.is_some())
 }
 
 /// Err for files that nobody uses, and for those that hardly anybody does.
@@ -314,6 +355,7 @@ fn disks(snapshot: &Snapshot, jbod: &Jbod) -> Vec<PlannedDisk> {
         drive: entry.drive.clone(),
         size: jbod.disks[number].blocks.bytes(),
         used: used[number].bytes(),
+        actuators: jbod.drives[number].actuators(),
         is_shingled: jbod.shingled[number],
         path: entry.path.clone(),
     };
@@ -347,7 +389,7 @@ struct Planned<'j> {
     placed: Vec<PlacedFile>,
     moves: Vec<PlannedMove>,
     effort: Effort,
-    stopped: String,
+    stopped: Stopped,
 }
 
 impl<'j> Planned<'j> {
@@ -361,18 +403,19 @@ impl<'j> Planned<'j> {
         let stopped = loop {
             let left = options.moves_max - moves.len();
             if left == 0 {
-                break format!("{} moves are asked for at most", options.moves_max);
+                break Stopped::MovesMax;
             }
             // Copies run one after the other, and what came before has used up some of the time.
             let spec = options.spec();
             let spec = RebalanceSpec { horizon_s: spec.horizon_s - effort.copy_s, ..spec };
             let wanted = match balancer.next_move(&spec) {
                 Ok(wanted) => vec![wanted],
-                Err(NoMove::NoRoom) if left > 1 => match balancer.next_exchange(&spec) {
+                Err(why @ NoMove::NoRoom { .. }) if left > 1 => match balancer.next_exchange(&spec)
+                {
                     Some(pair) => pair.to_vec(),
-                    None => break why_stopped(NoMove::NoRoom, options),
+                    None => break why_stopped(why, snapshot),
                 },
-                Err(why) => break why_stopped(why, options),
+                Err(why) => break why_stopped(why, snapshot),
             };
             let payback_s = payback_s(&wanted);
             for (number, one) in wanted.iter().enumerate() {
@@ -408,6 +451,10 @@ fn payback_s(moves: &[RankedMove]) -> f64 {
 fn planned(snapshot: &Snapshot, wanted: &RankedMove, response_s: Option<f64>) -> PlannedMove {
     let file = &snapshot.files[wanted.file];
     let name = |disk: u32| snapshot.disks[disk as usize].name.clone();
+    let is_twin = |other: &FileEntry| {
+        other.name.trim_matches('/') == file.name.trim_matches('/')
+            && other.disk.as_ref() == Some(&name(wanted.to))
+    };
     PlannedMove {
         file: file.name.clone(),
         from: name(wanted.from),
@@ -420,19 +467,15 @@ fn planned(snapshot: &Snapshot, wanted: &RankedMove, response_s: Option<f64>) ->
         waiting_s: wanted.cost.waiting_s,
         payback_s: wanted.payback_s(),
         makes_room: false,
+        name_is_taken: snapshot.files.iter().any(is_twin),
     }
 }
 
-fn why_stopped(why: NoMove, options: &PlaceOptions) -> String {
-    let percent = 100.0 * options.gain_min;
+fn why_stopped(why: NoMove, snapshot: &Snapshot) -> Stopped {
     match why {
-        NoMove::NoLoad | NoMove::TooLittleGain => {
-            format!("the next move would save less than {percent} % of the mean response")
-        }
-        NoMove::NoRoom => {
-            format!("no disk has room for a file that would save {percent} % of the mean response")
-        }
-        NoMove::NoPayback => "the next move would not pay back within the horizon".into(),
+        NoMove::NoLoad | NoMove::TooLittleGain => Stopped::TooLittleGain,
+        NoMove::NoRoom { file } => Stopped::NoRoom(snapshot.files[file].name.clone()),
+        NoMove::NoPayback => Stopped::NoPayback,
     }
 }
 

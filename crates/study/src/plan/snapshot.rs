@@ -158,6 +158,11 @@ fn check_disks(disks: &[DiskEntry]) -> Result<(), (usize, Fault)> {
         if disks[..entry].iter().any(|other| other.name == disk.name) {
             return Err((entry, ("name", format!("`{}` is there twice", disk.name))));
         }
+        let twin =
+            disks[..entry].iter().find(|other| disk.path.is_some() && other.path == disk.path);
+        if let Some(DiskEntry { name, .. }) = twin {
+            return Err((entry, ("path", format!("`{name}` is mounted there, too"))));
+        }
         if disk.size == Some(Bytes::ZERO) {
             return Err((entry, ("size", "a disk without room: leave the key out".into())));
         }
@@ -234,6 +239,7 @@ fn check_name(name: &str) -> Result<(), Fault> {
     Ok(())
 }
 
+const COLUMN_NAMES: [&str; 6] = ["name", "size", "rate", "request", "reads", "disk"];
 /// Columns of a CSV file.
 const COLUMNS: &str =
     "the first line names the columns: name,size,rate and any of request,reads,disk";
@@ -245,6 +251,10 @@ fn read_csv(path: &Path, faults: &mut Faults<'_>) -> Result<Vec<FileEntry>, Plan
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
     let broken = |error: csv::Error| parse(format!("{error}; {COLUMNS}"));
     let headers = reader.headers().map_err(broken)?.clone();
+    if let Some(unknown) = headers.iter().find(|header| !COLUMN_NAMES.contains(header)) {
+        let meant = did_you_mean(unknown, COLUMN_NAMES.into_iter());
+        return Err(parse(format!("line 1: there is no column `{unknown}`{meant}; {COLUMNS}")));
+    }
     for needed in ["name", "size", "rate"] {
         if !headers.iter().any(|header| header == needed) {
             return Err(parse(format!("line 1: there is no column `{needed}`; {COLUMNS}")));
@@ -252,7 +262,7 @@ fn read_csv(path: &Path, faults: &mut Faults<'_>) -> Result<Vec<FileEntry>, Plan
     }
     let mut files = Vec::new();
     for record in reader.records() {
-        let record = record.map_err(broken)?;
+        let record = record.map_err(|error| parse(unreadable(&error)))?;
         let located = |key: &str, says: String| {
             parse(format!("line {}: {key}: {says}", line_of(&text, &record)))
         };
@@ -272,6 +282,19 @@ fn read_csv(path: &Path, faults: &mut Faults<'_>) -> Result<Vec<FileEntry>, Plan
     Ok(files)
 }
 
+/// What is wrong with a line that has no columns to blame.
+fn unreadable(error: &csv::Error) -> String {
+    match error.kind() {
+        csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {
+            let line = pos.as_ref().map_or(1, csv::Position::line);
+            format!(
+                "line {line}: it has {len} fields, and the first line names {expected_len} columns"
+            )
+        }
+        _ => format!("{error}; {COLUMNS}"),
+    }
+}
+
 /// The line in which a record begins. Its position is before the empty lines that the reader skips.
 fn line_of(text: &str, record: &csv::StringRecord) -> usize {
     let at = record.position().map_or(0, csv::Position::byte) as usize;
@@ -286,15 +309,23 @@ fn csv_fault<'h>(
     headers: &'h csv::StringRecord,
     record: &csv::StringRecord,
 ) -> (&'h str, String) {
-    let csv::ErrorKind::Deserialize { err, .. } = error.kind() else {
-        return ("record", error.to_string());
-    };
-    // Serde names a field only where the value itself is at fault.
-    let field = err.field().and_then(|field| usize::try_from(field).ok());
-    let key = field.and_then(|field| headers.get(field));
-    let value = field.and_then(|field| record.get(field)).unwrap_or_default();
-    match key {
-        Some(key) => (key, format!("is \"{value}\": {}", err.kind())),
-        None => ("record", format!("{}; {COLUMNS}", err.kind())),
+    for (key, value) in headers.iter().zip(record) {
+        let needed = match key {
+            "size" => value.parse::<Bytes>().err().map(|error| error.to_string()),
+            "request" if !value.is_empty() => {
+                value.parse::<Bytes>().err().map(|error| error.to_string())
+            }
+            "rate" if value.parse::<f64>().is_err() => {
+                Some(format!("is \"{value}\": write requests a second, as 12.5"))
+            }
+            "reads" if !value.is_empty() && value.parse::<f64>().is_err() => {
+                Some(format!("is \"{value}\": write a share of 0 to 1, as 0.7"))
+            }
+            _ => None,
+        };
+        if let Some(says) = needed {
+            return (key, says);
+        }
     }
+    ("record", format!("{error}; {COLUMNS}"))
 }

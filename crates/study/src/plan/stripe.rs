@@ -356,12 +356,17 @@ impl Striped {
     }
 
     fn unit(&self, options: &StripeOptions, unit: u64) -> Result<StripeUnit, PlanError> {
-        let runs = Runs::of(self.load.request, unit, self.disks);
-        let service = self.array.disk.service(f64::max(self.load.request / runs.mean(), 1.0));
-        let saturation = f64::from(self.disks) / (runs.mean() * service.mean);
-        let queue = DiskQueue::new(self.load.rate * runs.mean() / f64::from(self.disks), service);
+        let all = self.runs(unit);
+        let mean =
+            |of: &dyn Fn(&Runs) -> f64| all.iter().map(|(share, runs)| share * of(runs)).sum();
+        let runs: f64 = mean(&Runs::mean);
+        let service = self.array.disk.service(f64::max(self.load.request / runs, 1.0));
+        let saturation = f64::from(self.disks) / (runs * service.mean);
+        let queue = DiskQueue::new(self.load.rate * runs / f64::from(self.disks), service);
         let response_s = queue.map(|queue| {
-            runs.mix(|runs| queue.request_response_s(runs, self.disks, RULES.fork_join))
+            let of = |runs| queue.request_response_s(runs, self.disks, RULES.fork_join);
+            let by_runs: Vec<f64> = (1..=self.disks).map(of).collect();
+            mean(&|runs| runs.mix(|runs| by_runs[runs as usize - 1]))
         });
         let mut fits = true;
         let simulated_s = match (&options.source, response_s) {
@@ -377,13 +382,27 @@ impl Striped {
         };
         Ok(StripeUnit {
             unit: bytes(unit),
-            disks: runs.mean(),
+            disks: runs,
             busy: self.load.rate / saturation,
             saturation,
             response_s,
             simulated_s,
             fits,
         })
+    }
+
+    /// How many disks the requests to each file work with a unit, with the file's share of all requests; a
+    /// volume is one file.
+    fn runs(&self, unit: u64) -> Vec<(f64, Runs)> {
+        if self.files.is_empty() {
+            return vec![(1.0, Runs::of(self.load.request, unit, self.disks))];
+        }
+        let used = self.files.iter().filter(|file| file.rate > 0.0);
+        let of = |file: &StripeFile| {
+            let width = stripes_of_unit(file.blocks, unit, self.disks).width;
+            (file.rate / self.load.rate, Runs::of(file.request, unit, width))
+        };
+        used.map(of).collect()
     }
 
     /// Mean response of Poisson arrivals at the files' rates. None where a part of a file has no room.

@@ -72,7 +72,29 @@ fn written(folder: &Path, files: &[(&Path, &str)]) -> Result<(), Failure> {
     file::in_new_folder(folder, || file::write_together(files))
 }
 
+/// Highest factor of the load.
+const FACTOR_MAX: f64 = 1e6;
+/// Requests that a simulation may have: fewer say little, and more take hours.
+const REQUESTS: std::ops::RangeInclusive<u64> = 1000..=100_000_000;
+
+/// Requests of a simulation.
+fn requests(text: &str) -> Result<u64, String> {
+    let count = text.replace(['_', ','], "").parse::<u64>().ok();
+    count
+        .filter(|count| REQUESTS.contains(count))
+        .ok_or_else(|| format!("write a number of {} to {}", REQUESTS.start(), REQUESTS.end()))
+}
+
+/// Bytes a second, as 50MB or 50MB/s.
+fn rate(text: &str) -> Result<freewheel::measures::Bytes, String> {
+    let bytes = text.strip_suffix("/s").unwrap_or(text);
+    bytes.parse::<freewheel::measures::Bytes>().map_err(|error| error.to_string())
+}
+
 fn factor(text: &str) -> Result<f64, String> {
     let factor = super::decimal(text)?;
-    if factor > 0.0 { Ok(factor) } else { Err("write a factor above 0, as 1.5".into()) }
+    match factor > 0.0 && factor <= FACTOR_MAX {
+        true => Ok(factor),
+        false => Err(format!("write a factor above 0 and up to {FACTOR_MAX}, as 1.5")),
+    }
 }

@@ -54,7 +54,7 @@ pub struct PlaceArgs {
     #[arg(long, value_name = "N", value_parser = super::super::device)]
     device: Option<u32>,
     /// What if this many times as many requests came in the same time, as 1.5
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = super::factor)]
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = super::factor, allow_negative_numbers = true)]
     load: f64,
     /// Time within which a move has to pay back what its copy cost, as 12h or 30d
     #[arg(long, value_name = "TIME", default_value = "30d")]
@@ -66,7 +66,7 @@ pub struct PlaceArgs {
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = super::super::share)]
     keep_free: f64,
     /// Bytes a second that a copy takes at most, as 50MB; as many as the disks give if not given
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = super::rate)]
     copy_rate: Option<Bytes>,
     /// Most moves
     #[arg(long, value_name = "N", default_value_t = 100)]
@@ -79,7 +79,7 @@ pub struct PlaceArgs {
     #[arg(long, value_name = "DISK=DRIVE", value_parser = replacement)]
     replace: Vec<(String, String)>,
     /// Requests of each simulation, 1000 at least [default: 5000 a disk, and 100000 at least]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1000..))]
+    #[arg(long, value_name = "N", value_parser = super::requests)]
     requests: Option<u64>,
     /// Seed of every random stream
     #[arg(long, default_value_t = 1, value_parser = super::super::seed)]

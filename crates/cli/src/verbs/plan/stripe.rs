@@ -34,11 +34,11 @@ pub struct StripeArgs {
     #[arg(long, value_name = "NAME")]
     drive: Option<String>,
     /// What if this many times as many requests came in the same time, as 1.5
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = super::factor)]
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = super::factor, allow_negative_numbers = true)]
     load: f64,
     /// Requests of each simulation of files, 1000 at least; a trace is replayed as a whole
     /// [default: 50000]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1000..))]
+    #[arg(long, value_name = "N", value_parser = super::requests)]
     requests: Option<u64>,
     /// Folder for stripes.html and stripes.json [default: out/<name of the file>]
     #[arg(long, value_name = "DIR")]

@@ -96,9 +96,12 @@ pub enum NoMove {
     /// No file has requests on a disk.
     #[error("no file is used")]
     NoLoad,
-    /// Every file that would help is larger than the room on every disk that could take it.
-    #[error("no disk has room for a file that would help")]
-    NoRoom,
+    /// The file whose move would save most is larger than the room on every disk that could take it.
+    #[error("no disk has room for file {file}, which would save most")]
+    NoRoom {
+        /// The file: an index.
+        file: usize,
+    },
     /// No move makes responses shorter, by enough.
     #[error("the best move saves too little")]
     TooLittleGain,
@@ -108,7 +111,7 @@ pub enum NoMove {
 }
 
 /// Disks that are looked at together: first those on which load is dearest.
-const SOURCES: usize = 4;
+const SOURCES: usize = 12;
 /// Files of a source with the most load that are looked at, and files sampled evenly from the others.
 const HOTTEST: usize = 192;
 const SAMPLED: usize = 64;
@@ -125,6 +128,8 @@ pub struct Balancer<'a> {
     starts: Vec<Lbn>,
     /// Files that a move was applied to: they stay, so that each is copied once.
     has_moved: Vec<bool>,
+    /// Files that ask more than any disk can serve. No place helps them.
+    hopeless: Vec<bool>,
     states: Vec<DiskState>,
     /// Times after the seek by model, zone, and size of a request.
     services: BTreeMap<(usize, usize, u64), Moments>,
@@ -139,6 +144,8 @@ struct DiskState {
     space: FreeSpace,
     /// Its files by falling head time.
     files: Vec<usize>,
+    /// How many of them ask more than any disk can serve.
+    hopeless: usize,
 }
 
 impl DiskState {
@@ -184,6 +191,7 @@ impl<'a> Balancer<'a> {
             places: Places::new(),
             space: FreeSpace::new(disk.blocks),
             files: Vec::new(),
+            hopeless: 0,
         };
         let mut balancer = Self {
             models,
@@ -191,9 +199,11 @@ impl<'a> Balancer<'a> {
             files: files.to_vec(),
             starts: vec![Lbn::new(0); files.len()],
             has_moved: vec![false; files.len()],
+            hopeless: Vec::new(),
             states: disks.iter().map(state).collect(),
             services: BTreeMap::new(),
         };
+        balancer.hopeless = (0..files.len()).map(|file| balancer.is_too_much(file)).collect();
         for (number, file) in files.iter().enumerate() {
             if let Some(disk) = file.disk {
                 balancer.put(number, disk);
@@ -230,6 +240,44 @@ impl<'a> Balancer<'a> {
         files.into_iter().map(|(_, file)| file).collect()
     }
 
+    /// Whether a file alone keeps every disk that could hold it busy all the time, at its beginning, where
+    /// disks are fastest and all seeks are the file's own.
+    fn is_too_much(&mut self, file: usize) -> bool {
+        // Disks of one model are alike here.
+        let mut holders: Vec<u32> = Vec::new();
+        for disk in 0..self.disks.len() as u32 {
+            let model = |disk: u32| self.disks[disk as usize].model;
+            let is_known = holders.iter().any(|&known| model(known) == model(disk));
+            if !is_known && self.can_hold(disk, file) {
+                holders.push(disk);
+            }
+        }
+        let has_holder = !holders.is_empty();
+        has_holder
+            && holders.into_iter().all(|disk| {
+                let part = self.part(file, disk, Lbn::new(0));
+                let model = &self.models[self.disks[disk as usize].model];
+                let seek = Places::new().seek_with(model, &part.spread, 1.0);
+                !part.work.after(seek).is_sustained()
+            })
+    }
+
+    /// The files that ask more than any disk can serve. Their disks are left out of the mean response, and no
+    /// file moves to or from there.
+    pub fn hopeless(&self) -> impl Iterator<Item = usize> {
+        self.hopeless.iter().enumerate().filter(|(_, is)| **is).map(|(file, _)| file)
+    }
+
+    /// Whether a disk holds such a file.
+    pub fn is_lost(&self, disk: u32) -> bool {
+        self.states[disk as usize].hopeless > 0
+    }
+
+    /// Disks that hold no such file.
+    fn served(&self) -> impl Iterator<Item = &DiskState> {
+        self.states.iter().filter(|disk| disk.hopeless == 0)
+    }
+
     /// What a file adds to a disk on which it begins at `start`.
     fn part(&mut self, file: usize, disk: u32, start: Lbn) -> Part {
         let BalanceFile { blocks, request, rate, .. } = self.files[file];
@@ -256,6 +304,7 @@ impl<'a> Balancer<'a> {
         state.work = state.work.plus(&part.work);
         state.places.add(model, &part.spread, 1.0);
         state.files.push(file);
+        state.hopeless += usize::from(self.hopeless[file]);
         self.files[file].disk = Some(disk);
         self.starts[file] = start;
     }
@@ -270,6 +319,7 @@ impl<'a> Balancer<'a> {
         state.places.add(model, &part.spread, -1.0);
         state.space.give(self.starts[file], self.files[file].blocks);
         state.files.retain(|&other| other != file);
+        state.hopeless -= usize::from(self.hopeless[file]);
         self.files[file].disk = None;
     }
 
@@ -311,7 +361,7 @@ impl<'a> Balancer<'a> {
         }
         let mut best: Option<(f64, u32)> = None;
         for disk in 0..self.disks.len() as u32 {
-            if !self.has_room(disk, self.files[file].blocks, free_share) {
+            if !self.has_room(disk, self.files[file].blocks, free_share) || self.is_lost(disk) {
                 continue;
             }
             let more = self.more_present(file, disk);
@@ -319,7 +369,8 @@ impl<'a> Balancer<'a> {
                 best = Some((more, disk));
             }
         }
-        best.map(|(_, disk)| disk)
+        // Beside a hopeless file where all disks have one.
+        best.map(|(_, disk)| disk).or_else(|| self.emptiest_with_room(file, free_share))
     }
 
     /// Requests present on `disk` that a file adds there; at its beginning if it has no room.
@@ -393,18 +444,21 @@ impl<'a> Balancer<'a> {
     }
 
     pub(super) fn rate(&self) -> f64 {
-        self.states.iter().map(|state| state.work.rate).sum()
+        self.served().map(|state| state.work.rate).sum()
     }
 
-    /// Mean response of all clients in seconds. None while a disk cannot serve its load.
+    /// Mean response of all clients in seconds, but for those of disks with a hopeless file. None while
+    /// another disk cannot serve its load, and without any other client.
     pub fn response_s(&self) -> Option<f64> {
-        let present = self.loads().iter().map(QueueLoad::requests_present).sum::<Option<f64>>()?;
-        Some(present / self.rate())
+        let present = |state: &DiskState| state.load().requests_present();
+        let present = self.served().map(present).sum::<Option<f64>>()?;
+        Some(present / self.rate()).filter(|response_s| response_s.is_finite())
     }
 
     /// The response that moves are compared by: finite for overloaded disks, too.
     fn compared_response_s(&self) -> f64 {
-        self.loads().iter().map(QueueLoad::compared_present).sum::<f64>() / self.rate()
+        let present = |state: &DiskState| state.load().compared_present();
+        self.served().map(present).sum::<f64>() / self.rate()
     }
 
     /// The move that saves most within the horizon, its cost deducted. A file that has moved stays.
@@ -457,7 +511,7 @@ impl<'a> Balancer<'a> {
                 continue;
             }
             if !self.has_room(to, self.files[file].blocks, spec.free_share) {
-                search.refuse(saved, NoMove::NoRoom);
+                search.refuse(saved, NoMove::NoRoom { file });
                 continue;
             }
             // The cost takes longest to work out, and is never negative.
@@ -474,10 +528,11 @@ impl<'a> Balancer<'a> {
         }
     }
 
-    /// Disks by the price of load.
+    /// Disks without hopeless files, by the price of load.
     pub(super) fn cheapest_first(&self) -> Vec<u32> {
         let prices: Vec<f64> = self.states.iter().map(price_of_load).collect();
-        let mut disks: Vec<u32> = (0..self.disks.len() as u32).collect();
+        let all = 0..self.disks.len() as u32;
+        let mut disks: Vec<u32> = all.filter(|&disk| !self.is_lost(disk)).collect();
         disks.sort_by(|&a, &b| prices[a as usize].total_cmp(&prices[b as usize]));
         disks
     }

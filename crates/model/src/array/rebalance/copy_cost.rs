@@ -28,7 +28,7 @@ pub(super) struct Side {
 impl Side {
     /// How long a piece stays: it waits as a client's request does, and is served.
     fn stay_s(&self) -> f64 {
-        self.load.compared_wait_s() + self.piece.mean
+        self.load.wait_of_copy_s() + self.piece.mean
     }
 
     /// How much longer a client's request waits while a piece comes every `cycle_s` seconds.
@@ -39,7 +39,7 @@ impl Side {
     /// W = busy W + W0 (1 - busy) + d has the solution W0 + d / (1 - busy).
     fn longer_s(&self, cycle_s: f64) -> f64 {
         let met =
-            (0.5 * self.piece.second + self.load.compared_wait_s() * self.piece.mean) / cycle_s;
+            (0.5 * self.piece.second + self.load.wait_of_copy_s() * self.piece.mean) / cycle_s;
         met / (1.0 - self.load.busy.min(TANGENT_FROM))
     }
 }

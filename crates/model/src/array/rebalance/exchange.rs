@@ -10,7 +10,6 @@
 use freewheel_units::Blocks;
 
 use super::balancer::{Balancer, RankedMove, RebalanceSpec};
-use super::load::QueueLoad;
 
 /// Moves without room that are looked at: those that would save most.
 const WANTED: usize = 16;
@@ -110,8 +109,11 @@ impl Balancer<'_> {
 
     /// Moves a file, and says what that saved and cost.
     fn tried(&mut self, file: usize, from: u32, to: u32, spec: &RebalanceSpec) -> RankedMove {
-        let present =
-            |balancer: &Self| balancer.loads().iter().map(QueueLoad::compared_present).sum::<f64>();
+        let present = |balancer: &Self| {
+            let served = balancer.loads().into_iter().zip(0..);
+            let served = served.filter(|(_, disk)| !balancer.is_lost(*disk));
+            served.map(|(load, _)| load.compared_present()).sum::<f64>()
+        };
         let (before, cost) = (present(self), self.copy_cost(file, from, to, spec));
         self.relocate(file, to);
         let saved = before - present(self);

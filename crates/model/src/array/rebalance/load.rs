@@ -64,6 +64,12 @@ impl QueueLoad {
         0.5 * self.second * (1.0 / idle + beyond / (idle * idle))
     }
 
+    /// The wait that a copy's pieces are expected to have: that of a disk which is 95 % busy at most. The
+    /// queue of a disk that cannot serve its load has no end, and a copy from it has one.
+    pub fn wait_of_copy_s(&self) -> f64 {
+        0.5 * self.second / (1.0 - self.busy.min(TANGENT_FROM))
+    }
+
     /// Requests that wait or are served, to compare moves by: rate times response, by Little's law.
     pub fn compared_present(&self) -> f64 {
         self.rate * self.compared_wait_s() + self.busy

@@ -9,10 +9,16 @@ use super::words::size;
 const HEAD: &str = r#"#!/bin/sh
 # The moves of a plan in their order, by rsync. Read it before you run it.
 # It deletes nothing. After a copy, check it, and remove the original with the line below the move.
-# Let nothing write to a file from its copy until its original is gone, or what was written is lost.
+# Clients may use a file while it is copied. Then stop what writes to it, run `sh moves.sh again N`, and
+# remove the original before anything writes again.
 # It stops at a disk that is not mounted, at a name that is there already, and where an original has
 # to go first. `sh moves.sh N` begins with move N.
 set -eu
+again=no
+if test "${1:-}" = again; then
+    again=yes
+    shift
+fi
 first=${1:-1}
 stop() {
     echo "moves.sh: move $1: $2" >&2
@@ -31,12 +37,17 @@ move() {
     for disk in "$2" "$4"; do
         mountpoint -q -- "$disk" || stop "$1" "$disk is not mounted"
     done
-    if test -e "$4/$3" || test -L "$4/$3"; then
-        stop "$1" "$4/$3 is there: if it is complete, run: sh moves.sh $(($1 + 1)); if not, remove it"
-    fi
     # /./ tells rsync which folders to make on the target.
+    if test "$again" = yes; then
+        rsync -aHAXR --delete@LIMIT@ -- "$2/./$3" "$4/"
+        echo "move $1 copied again"
+        exit 0
+    fi
+    if test -e "$4/$3" || test -L "$4/$3"; then
+        stop "$1" "$4/$3 is there. If it is this copy and complete, run: sh moves.sh $(($1 + 1))"
+    fi
     rsync -aHAXR@LIMIT@ -- "$2/./$3" "$4/"
-    echo "move $1 copied"
+    echo "move $1 copied; to compare: rsync -nacHAXR -i -- '$2/./$3' '$4/'"
 }
 "#;
 
@@ -54,7 +65,11 @@ pub(super) fn commands(plan: &PlacePlan) -> String {
             (Some(source), Some(target)) => {
                 let first: String =
                     rooms.needed(at).map(|(disk, file)| gone(number, disk, file)).collect();
-                first + &one_move(number, &source, &target, file)
+                let twin = match wanted.name_is_taken {
+                    true => taken(number, &target, file),
+                    false => String::new(),
+                };
+                first + &twin + &one_move(number, &source, &target, file)
             }
             (None, _) => format!("# disk {from} has no `path` in the snapshot\n"),
             (_, None) => format!("# disk {to} has no `path` in the snapshot\n"),
@@ -104,6 +119,12 @@ impl<'p> Rooms<'p> {
 
 fn gone(number: usize, disk: String, file: &str) -> String {
     format!("gone {number} {}\n", quoted(&format!("{disk}/{}", relative(file))))
+}
+
+/// Another file has the name on the target.
+fn taken(number: usize, target: &str, file: &str) -> String {
+    let says = format!("{target} has another {}: rename one of them", relative(file));
+    format!("if test {number} -ge \"$first\"; then stop {number} {}; fi\n", quoted(&says))
 }
 
 /// The copy, and the removal as a comment.

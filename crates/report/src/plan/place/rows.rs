@@ -9,6 +9,11 @@ use crate::rows::Rows;
 
 /// The moves in their order.
 pub(super) fn moves(plan: &PlacePlan) -> Rows {
+    let overload_before = |number: usize| {
+        let before =
+            number.checked_sub(1).map_or(plan.before.response_s, |at| plan.moves[at].response_s);
+        before.is_none()
+    };
     let row = |(number, wanted): (usize, &PlannedMove)| {
         [
             format!("{}. {}", number + 1, wanted.file),
@@ -17,6 +22,8 @@ pub(super) fn moves(plan: &PlacePlan) -> Rows {
             size(wanted.bytes),
             match wanted.makes_room {
                 true => "makes room".into(),
+                // Of an overload there is no mean that could become shorter.
+                false if overload_before(number) => "less overload".into(),
                 false => format!("{} ms", four_digits(wanted.gain_s * 1000.0)),
             },
             response(wanted.response_s),
@@ -24,8 +31,16 @@ pub(super) fn moves(plan: &PlacePlan) -> Rows {
             about(wanted.payback_s),
         ]
     };
-    let head =
-        ["move", "from", "to", "size", "saves", "response after", "copy takes", "paid back after"];
+    let head = [
+        "move",
+        "from",
+        "to",
+        "size",
+        "saves",
+        "response after",
+        "copy takes",
+        "then pays back in",
+    ];
     Rows::new(head, plan.moves.iter().enumerate().map(row))
 }
 

@@ -1,6 +1,6 @@
 //! Conclusions from a plan, in sentences.
 
-use freewheel_study::plan::{Outcome, PlacePlan, PlannedMove, WhatIfPlan};
+use freewheel_study::plan::{Outcome, PlacePlan, PlannedMove, Stopped, WhatIfPlan};
 use freewheel_units::{Bytes, grouped};
 use serde::Serialize;
 
@@ -52,18 +52,7 @@ fn headline(plan: &PlacePlan) -> String {
     };
     let new = || format!("Put {} as below", new_files(plan));
     let what = match (plan.placed.is_empty(), plan.moves.is_empty()) {
-        (true, true) => {
-            return match before {
-                Some(_) => format!(
-                    "Leave the files where they are: no move is worth it. Mean response: {}.",
-                    response(before)
-                ),
-                None => format!(
-                    "Add disks: {} cannot serve what is asked, and no move helps.",
-                    overloaded(plan, &plan.before)
-                ),
-            };
-        }
+        (true, true) => return no_move(plan),
         (true, false) => effort(),
         (false, true) => new(),
         (false, false) => format!("{}, and {}", new(), lower(&effort())),
@@ -90,6 +79,63 @@ fn headline(plan: &PlacePlan) -> String {
             overloaded(plan, &plan.after)
         ),
     }
+}
+
+/// Why there is no further move.
+fn stopped(plan: &PlacePlan) -> String {
+    let options = &plan.options;
+    match &plan.stopped {
+        Stopped::MovesMax => format!("{} moves are asked for at most", options.moves_max),
+        Stopped::TooLittleGain => format!(
+            "the next move would save less than {} of the mean response",
+            percent(options.gain_min)
+        ),
+        Stopped::NoRoom(file) => {
+            format!("no disk has room for {file}, whose move would save most")
+        }
+        Stopped::NoPayback => {
+            format!("the next move would not pay back within {}", about(options.horizon_s))
+        }
+    }
+}
+
+/// What to do where nothing moves.
+fn no_move(plan: &PlacePlan) -> String {
+    let now = best_known_s(&plan.before);
+    let response = match now {
+        Some(seconds) => format!(" Mean response: {}.", response(Some(seconds))),
+        None => String::new(),
+    };
+    let lost = lost(plan);
+    if !lost.is_empty() {
+        return format!("{lost}{response}");
+    }
+    match (&plan.stopped, now) {
+        (Stopped::NoRoom(file), _) => {
+            format!(
+                "Add a disk or make room: no disk has room for {file}, whose move would save most.{response}"
+            )
+        }
+        (Stopped::MovesMax, _) => format!("No move was asked for.{response}"),
+        (_, Some(_)) => format!("Leave the files where they are: no move is worth it.{response}"),
+        (_, None) => format!(
+            "Add disks: {} cannot serve what is asked, and no move helps.",
+            overloaded(plan, &plan.before)
+        ),
+    }
+}
+
+/// That files ask more than any disk can serve, as a sentence; empty without such files.
+fn lost(plan: &PlacePlan) -> String {
+    let names = match plan.hopeless.as_slice() {
+        [] => return String::new(),
+        [one] => format!("{one} alone asks"),
+        [one, other] => format!("{one} and {other} alone each ask"),
+        [one, ..] => format!("{one} and {} other files alone each ask", plan.hopeless.len() - 1),
+    };
+    format!(
+        "{names} more than any of these disks can serve: split or stripe that, or take faster disks."
+    )
 }
 
 fn new_files(plan: &PlacePlan) -> String {
@@ -119,12 +165,13 @@ fn change(before: f64, after: f64) -> String {
 }
 
 fn overloaded_count(outcome: &Outcome) -> usize {
-    outcome.disks.iter().filter(|disk| disk.busy >= 1.0).count()
+    outcome.disks.iter().filter(|disk| disk.busy >= 1.0 && !disk.is_lost).count()
 }
 
 /// Names of the disks that cannot serve their load, the first three.
 fn overloaded(plan: &PlacePlan, outcome: &Outcome) -> String {
-    let of = plan.disks.iter().zip(&outcome.disks).filter(|(_, disk)| disk.busy >= 1.0);
+    let of = plan.disks.iter().zip(&outcome.disks);
+    let of = of.filter(|(_, disk)| disk.busy >= 1.0 && !disk.is_lost);
     let names: Vec<String> = of.map(|(disk, _)| disk.name.clone()).collect();
     match names.as_slice() {
         [] => "an added disk".into(),
@@ -133,7 +180,7 @@ fn overloaded(plan: &PlacePlan, outcome: &Outcome) -> String {
             let inner = names[1..names.len() - 1].iter().map(|name| format!(", {name}"));
             format!("disks {first}{} and {last}", inner.collect::<String>())
         }
-        [first, second, ..] => format!("{} disks, {first} and {second} among them,", names.len()),
+        [first, second, ..] => format!("{} disks ({first}, {second} and others)", names.len()),
     }
 }
 
@@ -143,12 +190,17 @@ fn details(plan: &PlacePlan) -> Vec<String> {
         details.push(first_move(plan, first));
         let longest = plan.moves.iter().map(|wanted| wanted.payback_s).fold(0.0, f64::max);
         details.push(format!(
-            "All copies take {} one after the other. What clients wait longer meanwhile is made up for within {} of each copy.",
+            "All copies take {} one after the other. What clients wait longer meanwhile is made up for within {} after the end of each copy.",
             about(plan.after.copy_s),
             about(longest)
         ));
     }
-    details.push(format!("The plan ends here: {}.", plan.stopped));
+    if !plan.moves.is_empty() && !plan.hopeless.is_empty() {
+        details.push(format!("{} Their disks count in no mean here.", lost(plan)));
+    }
+    if !plan.moves.is_empty() {
+        details.push(format!("The plan ends here: {}.", stopped(plan)));
+    }
     if plan.equal_bytes.moves > 0 {
         let at_least = if plan.equal_bytes_is_cut { "more than " } else { "" };
         let reached = match best_known_s(&plan.equal_bytes) {
@@ -168,7 +220,7 @@ fn details(plan: &PlacePlan) -> Vec<String> {
             Some(seconds) => {
                 format!("{name} the mean response is {} {how}.", response(Some(seconds)))
             }
-            None => format!("{name} a disk is overloaded even {how}."),
+            None => format!("{name} a disk stays overloaded {how}."),
         });
     }
     details
@@ -231,9 +283,26 @@ fn cautions(plan: &PlacePlan) -> Vec<String> {
             "Shingled: {first}{others}. The model lets such a disk write anywhere as fast as any disk. Move nothing there that is overwritten."
         ));
     }
-    let all = [&plan.before, &plan.after, &plan.equal_bytes];
+    let actuators = plan.disks.iter().find(|disk| disk.actuators > 1);
+    if let Some(disk) = actuators {
+        cautions.push(format!(
+            "{}: its drive has {} actuators, and this disk is one of them. Each is a disk of its own in a snapshot.",
+            disk.name, disk.actuators
+        ));
+    }
+    for taken in plan.moves.iter().filter(|wanted| wanted.name_is_taken) {
+        cautions.push(format!(
+            "{} has another {}: rename one of them before the move.",
+            taken.to, taken.file
+        ));
+    }
+    // Without a move, what is said of the placement as it is would be said again.
+    let is_moved = !plan.moves.is_empty() || !plan.placed.is_empty();
+    let after = is_moved.then_some(&plan.after);
+    let bytes = (plan.equal_bytes.moves > 0).then_some(&plan.equal_bytes);
+    let all = std::iter::once(&plan.before).chain(after).chain(bytes);
     let what_ifs = plan.what_if.iter().map(|what_if| &what_if.outcome);
-    for outcome in all.into_iter().chain(what_ifs) {
+    for outcome in all.chain(what_ifs) {
         let Some(simulated) = outcome.simulated else { continue };
         let (name, share) = (capital(&outcome.name), simulated.uncertain_s / simulated.response_s);
         if share > UNCERTAIN {

@@ -111,7 +111,10 @@ fn details(plan: &StripePlan) -> Vec<String> {
             response(Some(own))
         ));
     } else if plan.chosen.is_some() && !plan.files.is_empty() {
-        details.push("With a unit of its own for each file, a part of one has no room.".into());
+        details.push(
+            "Units of their own for each file were not simulated: some parts of files would be larger than the room on any disk."
+                .into(),
+        );
     }
     details
 }
