@@ -420,7 +420,7 @@ mod tests {
             ("sed = 1", "line 1: there is no key `sed`: there are `seed`, `drive`", "seed"),
             (
                 "[workload]\nkind = 'closd'",
-                "line 2: `workload.kind` is \"closd\": one of `closed`, `open`, `trace`, `postmark` is needed",
+                "line 2: `workload.kind` is \"closd\": one of `closed`, `open`, `trace`, `postmark`, `files` is needed",
                 "closed",
             ),
             (
