@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| freewheel_fuzz::manifest::check(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| freewheel_fuzz_checks::manifest::check(bytes));

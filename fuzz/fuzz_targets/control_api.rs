@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| freewheel_fuzz::control::check(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| freewheel_fuzz_checks::control::check(bytes));

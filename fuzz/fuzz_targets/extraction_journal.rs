@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| freewheel_fuzz::journal::check(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| freewheel_fuzz_checks::journal::check(bytes));

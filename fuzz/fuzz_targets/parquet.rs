@@ -13,6 +13,6 @@ libfuzzer_sys::fuzz_target!(
         }));
     },
     |bytes: &[u8]| {
-        freewheel_fuzz::trace::check(bytes, freewheel_trace::Format::Parquet);
+        freewheel_fuzz_checks::trace::check(bytes, freewheel_trace::Format::Parquet);
     }
 );

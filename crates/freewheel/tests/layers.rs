@@ -39,6 +39,21 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("testkit", &["units", "model"]),
+    (
+        "fuzz-checks",
+        &[
+            "units",
+            "model",
+            "freeblock",
+            "host",
+            "disksim",
+            "nbd",
+            "trace",
+            "sim",
+            "live",
+            "extract",
+        ],
+    ),
     ("cli", &["freewheel"]),
     ("bench", &["units", "model", "freeblock", "nbd", "trace", "sim", "live", "reproduce"]),
 ];

@@ -1,5 +1,6 @@
 //! Plans for several disks, each with its conclusion.
 
+mod left_out;
 mod place;
 mod stripe;
 

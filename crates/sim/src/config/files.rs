@@ -267,6 +267,14 @@ impl FilesWorkload {
         for (number, class) in self.classes.iter().enumerate() {
             class.check().map_err(|says| format!("`classes[{number}].{says}"))?;
         }
+        for (number, class) in self.classes.iter().enumerate() {
+            let is_twin = |other: &FileClass| other.name.is_some() && other.name == class.name;
+            if let Some(first) = self.classes[..number].iter().position(is_twin) {
+                return Err(format!(
+                    "`classes[{number}].name` is that of `classes[{first}]`: give it another"
+                ));
+            }
+        }
         if !self.classes.is_empty() && self.classes.iter().all(|class| class.share == 0.0) {
             return Err("every class has `share` 0: no file is used".into());
         }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use freewheel_model::array::rebalance::{Balancer, NoMove, RankedMove, RebalanceSpec};
 use freewheel_sim::config::TraceWorkload;
+use freewheel_trace::LeftOut;
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, did_you_mean};
 use serde::Serialize;
 
@@ -53,15 +54,23 @@ impl PlaceSource {
         }
     }
 
-    fn load(&self, progress: PlanProgressSink<'_>) -> Result<Snapshot, PlanError> {
+    /// Disks and files, and what of a log is left out.
+    fn load(
+        &self,
+        progress: PlanProgressSink<'_>,
+    ) -> Result<(Snapshot, Option<LeftOut>), PlanError> {
         match self {
-            Self::Snapshot(path) => Snapshot::load(path),
+            Self::Snapshot(path) => Ok((Snapshot::load(path)?, None)),
             Self::Trace { trace, drive, fragment } => {
-                of_trace(trace, drive, *fragment, |done, total| {
+                let snapshot = of_trace(trace, drive, *fragment, |done, total| {
                     progress("reading the trace", done, total);
-                })
+                })?;
+                Ok((snapshot, None))
             }
-            Self::WebLog { file, drive, disks } => of_web_log(file, drive, *disks),
+            Self::WebLog { file, drive, disks } => {
+                let (snapshot, left_out) = of_web_log(file, drive, *disks)?;
+                Ok((snapshot, Some(left_out)))
+            }
         }
     }
 
@@ -155,6 +164,9 @@ pub struct PlacePlan {
     pub files: u64,
     /// Requests of each simulation.
     pub requests: u64,
+    /// Lines of a web server's log that count as no request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<LeftOut>,
     /// The disks, in the order of the snapshot.
     pub disks: Vec<PlannedDisk>,
     /// Disks for files that had none.
@@ -277,7 +289,7 @@ pub fn plan_place(
     if options.copy_rate == Some(Bytes::ZERO) {
         return wrong("--copy-rate is 0: leave it out for copies as fast as the disks allow");
     }
-    let mut snapshot = options.source.load(progress)?;
+    let (mut snapshot, left_out) = options.source.load(progress)?;
     snapshot.files.iter_mut().for_each(|file| file.rate *= options.load);
     let jbod = Jbod::new(&snapshot, options.source.origin())?;
     let rate: f64 = jbod.files.iter().map(|file| file.rate).sum();
@@ -308,6 +320,7 @@ pub fn plan_place(
         rate,
         files: snapshot.files.len() as u64,
         requests: simulated.requests,
+        left_out,
         disks: disks(&snapshot, &jbod),
         placed,
         moves,

@@ -252,7 +252,7 @@ fn read_csv(path: &Path, faults: &mut Faults<'_>) -> Result<Vec<FileEntry>, Plan
     let broken = |error: csv::Error| parse(format!("{error}; {COLUMNS}"));
     let headers = reader.headers().map_err(broken)?.clone();
     if let Some(unknown) = headers.iter().find(|header| !COLUMN_NAMES.contains(header)) {
-        let meant = did_you_mean(unknown, COLUMN_NAMES.into_iter());
+        let meant = did_you_mean(unknown, COLUMN_NAMES);
         return Err(parse(format!("line 1: there is no column `{unknown}`{meant}; {COLUMNS}")));
     }
     for needed in ["name", "size", "rate"] {

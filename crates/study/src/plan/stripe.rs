@@ -16,6 +16,7 @@ use freewheel_sim::files::{
 };
 use freewheel_sim::library;
 use freewheel_sim::source::Fit;
+use freewheel_trace::LeftOut;
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, grouped};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -94,6 +95,9 @@ pub struct StripePlan {
     pub disks: u32,
     /// Requests a second.
     pub rate: f64,
+    /// Lines of a web server's log that count as no request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<LeftOut>,
     /// Mean size of a request.
     pub request: Bytes,
     /// Disks a request that is best for a request alone.
@@ -167,8 +171,9 @@ pub fn plan_stripe(
         }
         StripeSource::WebLog(path) => {
             let (drive, disks) = drive_and_disks(options)?;
-            let snapshot = of_web_log(path, drive, disks)?;
-            Striped::of_files(options, &snapshot)?.plan(options, progress)
+            let (snapshot, left_out) = of_web_log(path, drive, disks)?;
+            let plan = Striped::of_files(options, &snapshot)?.plan(options, progress)?;
+            Ok(StripePlan { left_out: Some(left_out), ..plan })
         }
         StripeSource::Trace(trace) => {
             Striped::of_trace(options, trace, progress)?.plan(options, progress)
@@ -317,6 +322,7 @@ impl Striped {
             options: options.clone(),
             disks: self.disks,
             rate: self.load.rate,
+            left_out: None,
             request: Bytes::new((self.load.request * BLOCK.get() as f64) as u64),
             alone,
             chosen,

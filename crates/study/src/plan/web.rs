@@ -2,14 +2,19 @@
 
 use std::path::Path;
 
-use freewheel_trace::WebLog;
+use freewheel_trace::{LeftOut, WebLog};
 use freewheel_units::{BLOCK_BYTES, Bytes};
 
 use super::error::{PlanError, wrong};
 use super::snapshot::{DiskEntry, FileEntry, Snapshot};
 
-/// Reads a log. Files have no disk yet; a request counts with the bytes that it was answered with.
-pub(super) fn of_web_log(path: &Path, drive: &str, disks: u32) -> Result<Snapshot, PlanError> {
+/// Reads a log, and says what of it is left out. Files have no disk yet; a request counts with the bytes that
+/// it was answered with.
+pub(super) fn of_web_log(
+    path: &Path,
+    drive: &str,
+    disks: u32,
+) -> Result<(Snapshot, LeftOut), PlanError> {
     let log = WebLog::open(path, true).map_err(freewheel_sim::config::ConfigError::from)?;
     let span_s = log.requests.last().map_or(0.0, |last| last.arrival.ns() as f64 / 1e9);
     if span_s <= 0.0 {
@@ -38,11 +43,12 @@ pub(super) fn of_web_log(path: &Path, drive: &str, disks: u32) -> Result<Snapsho
         size: None,
         path: None,
     };
-    Ok(Snapshot {
+    let snapshot = Snapshot {
         disks: (0..disks).map(disk).collect(),
         files: log.files.iter().zip(uses).map(file).collect(),
         files_csv: None,
-    })
+    };
+    Ok((snapshot, log.left_out))
 }
 
 #[cfg(test)]
@@ -58,9 +64,12 @@ mod tests {
                 "a - - [01/Aug/1995:00:00:0{second} -0400] \"GET {path} HTTP/1.0\" 200 {bytes}\n"
             )
         };
-        let text = [line(0, "/a", 4000), line(2, "/b", 700), line(4, "/a", 2000)].concat();
+        let not_there = line(3, "/c", 300).replace(" 200 ", " 404 ");
+        let text = [line(0, "/a", 4000), line(2, "/b", 700), not_there, line(4, "/a", 2000)];
+        let text = text.concat();
         std::fs::write(&file, text).unwrap();
-        let snapshot = of_web_log(&file, "tr96", 3).unwrap();
+        let (snapshot, left_out) = of_web_log(&file, "tr96", 3).unwrap();
+        assert_eq!((left_out.other_statuses, left_out.other_methods), (1, 0));
         assert_eq!(snapshot.disks.len(), 3);
         let [a, b] = &snapshot.files[..] else { panic!("{:?}", snapshot.files) };
         assert_eq!((&*a.name, a.size.get(), a.request.unwrap().get()), ("/a", 4000, 3000));

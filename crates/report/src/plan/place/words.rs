@@ -4,6 +4,7 @@ use freewheel_study::plan::{Outcome, PlacePlan, PlannedMove, Stopped, WhatIfPlan
 use freewheel_units::{Bytes, grouped};
 use serde::Serialize;
 
+use super::super::left_out::left_out;
 use crate::numbers::{about, capital, ms, percent};
 
 /// Conclusions from a plan.
@@ -274,7 +275,7 @@ const APART: f64 = 0.15;
 const UNCERTAIN: f64 = 0.15;
 
 fn cautions(plan: &PlacePlan) -> Vec<String> {
-    let mut cautions = Vec::new();
+    let mut cautions: Vec<String> = left_out(plan.left_out).into_iter().collect();
     let shingled: Vec<&str> =
         plan.disks.iter().filter(|disk| disk.is_shingled).map(|disk| &*disk.name).collect();
     if let Some(first) = shingled.first() {

@@ -4,6 +4,7 @@ use freewheel_study::plan::{StripePlan, StripeSource, StripeUnit};
 use freewheel_units::{Bytes, four_digits, grouped};
 use serde::Serialize;
 
+use super::super::left_out::left_out;
 use crate::numbers::{capital, ms, percent, size};
 
 /// Conclusions from a plan for striping.
@@ -134,17 +135,18 @@ fn cautions(plan: &StripePlan) -> Vec<String> {
             "requests of the trace come in bursts or follow each other, and drives have buffers; the model has neither"
         }
         StripeSource::Files(_) | StripeSource::WebLog(_) => {
-            "files differ in size and place, and the model knows their means"
+            "files differ in place, and the model knows the mean size of their parts"
         }
     };
-    match both {
+    let apart = match both {
         Some((Some(model), simulated)) if (model / simulated - 1.0).abs() > DOUBTFUL => {
-            vec![format!(
+            Some(format!(
                 "The model has {} where the simulation has {}: {why}. Trust the simulation.",
                 response(Some(model)),
                 response(Some(simulated))
-            )]
+            ))
         }
-        _ => Vec::new(),
-    }
+        _ => None,
+    };
+    left_out(plan.left_out).into_iter().chain(apart).collect()
 }

@@ -2,12 +2,7 @@
 //! None panics, and a value that is written and read again is the same. `cargo fuzz run drive_file` and
 //! `cargo fuzz run experiment` in `fuzz/` start from the same corpora with the same checks.
 
-#[path = "../../../fuzz/src/damage.rs"]
-mod damage;
-#[path = "../../../fuzz/src/drive.rs"]
-mod drive;
-#[path = "../../../fuzz/src/experiment.rs"]
-mod experiment;
+use freewheel_fuzz_checks::{damage, drive, experiment};
 
 #[test]
 fn drive_files_survive_damage() {

@@ -3,11 +3,7 @@
 //! nbd_server` in `fuzz/` continues from the same corpus with the same checks.
 #![allow(missing_docs)]
 
-#[path = "../../../fuzz/src/damage.rs"]
-mod damage;
-#[path = "../../../fuzz/src/nbd.rs"]
-mod nbd;
-
+use freewheel_fuzz_checks::{damage, nbd};
 use proptest::prelude::*;
 
 #[test]

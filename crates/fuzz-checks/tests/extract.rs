@@ -2,10 +2,7 @@
 //! no input panics, and every journal that is read has its commands in order. `cargo fuzz run extraction_journal` in
 //! `fuzz/` continues from the same corpus with the same checks.
 
-#[path = "../../../fuzz/src/damage.rs"]
-mod damage;
-#[path = "../../../fuzz/src/journal.rs"]
-mod journal;
+use freewheel_fuzz_checks::{damage, journal};
 
 #[test]
 fn the_clean_sample_is_of_this_version() {

@@ -2,6 +2,7 @@
 
 pub mod blocks;
 pub mod control;
+pub mod damage;
 pub mod disksim;
 pub mod drive;
 pub mod experiment;

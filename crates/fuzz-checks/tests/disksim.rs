@@ -2,10 +2,7 @@
 //! panics, and a drive that it makes builds. `cargo fuzz run disksim_files` in `fuzz/` starts from the
 //! same corpus with the same checks.
 
-#[path = "../../../fuzz/src/damage.rs"]
-mod damage;
-#[path = "../../../fuzz/src/disksim.rs"]
-mod disksim;
+use freewheel_fuzz_checks::{damage, disksim};
 
 #[test]
 fn the_importer_survives_damage() {

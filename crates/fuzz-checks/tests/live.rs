@@ -3,14 +3,7 @@
 //! control_api` in `fuzz/` continues from the same corpus with the same checks, as do the other targets.
 #![allow(missing_docs)]
 
-#[path = "../../../fuzz/src/blocks.rs"]
-mod blocks;
-#[path = "../../../fuzz/src/control.rs"]
-mod control;
-#[path = "../../../fuzz/src/damage.rs"]
-mod damage;
-#[path = "../../../fuzz/src/manifest.rs"]
-mod manifest;
+use freewheel_fuzz_checks::{blocks, control, damage, manifest};
 
 #[test]
 fn a_manifest_survives_damage() {

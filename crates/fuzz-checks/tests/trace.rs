@@ -4,19 +4,16 @@
 
 use std::path::Path;
 
+use freewheel_fuzz_checks::{damage, trace};
 use freewheel_trace::Format;
-
-#[path = "../../../fuzz/src/damage.rs"]
-mod damage;
-#[path = "../../../fuzz/src/trace.rs"]
-mod fuzz;
+use proptest::prelude::*;
 
 fn target(format: Format) -> String {
     format.name().replace('-', "_")
 }
 
 fn check_corpus_and_mutations(format: Format) {
-    damage::check_corpus_and_mutations(&target(format), |sample| fuzz::check(sample, format));
+    damage::check_corpus_and_mutations(&target(format), |sample| trace::check(sample, format));
 }
 
 #[test]
@@ -146,4 +143,39 @@ fn lcs_survives_damage() {
 #[test]
 fn oracle_general_survives_damage() {
     check_corpus_and_mutations(Format::OracleGeneral);
+}
+
+fn stream_formats() -> impl Strategy<Value = Format> {
+    let formats = Format::ALL.into_iter().filter(|format| *format != Format::Parquet);
+    prop::sample::select(formats.collect::<Vec<_>>())
+}
+
+/// Lines of small numbers, words and separators: near enough to a trace to go deep.
+fn trace_like_text() -> impl Strategy<Value = String> {
+    let field = prop_oneof![
+        "[0-9]{1,20}",
+        "[0-9]{1,5}\\.[0-9]{0,12}",
+        "R|W|F|T|r|w|Read|Write|0|1|512|4096",
+    ];
+    let line = (prop::collection::vec(field, 1..9), prop::sample::select(&[",", " ", "\t"]));
+    let line = line.prop_map(|(fields, separator)| fields.join(separator));
+    prop::collection::vec(line, 0..30).prop_map(|lines| lines.join("\n"))
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_never_panic_and_always_end(
+        bytes in prop::collection::vec(any::<u8>(), 0..2000),
+        format in stream_formats(),
+    ) {
+        trace::check(&bytes, format);
+    }
+
+    #[test]
+    fn text_like_a_trace_never_panics_and_always_ends(
+        text in trace_like_text(),
+        format in stream_formats(),
+    ) {
+        trace::check(text.as_bytes(), format);
+    }
 }
