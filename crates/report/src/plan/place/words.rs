@@ -109,7 +109,7 @@ fn no_move(plan: &PlacePlan) -> String {
     };
     let lost = lost(plan);
     if !lost.is_empty() {
-        return format!("{lost}{response}");
+        return format!("{lost}{}", response.replace("response", "response on the other disks"));
     }
     match (&plan.stopped, now) {
         (Stopped::NoRoom(file), _) => {
