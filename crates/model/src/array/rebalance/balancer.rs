@@ -499,7 +499,9 @@ impl<'a> Balancer<'a> {
     ) {
         let net = |wanted: &RankedMove| wanted.net(spec.horizon_s);
         let gone = self.less_present(file, from);
-        if gone < search.least_saved {
+        // No target gives more than the source loses.
+        let may_be_best = |best: &RankedMove| gone * spec.horizon_s > net(best);
+        if gone < search.least_saved || !search.best.as_ref().is_none_or(may_be_best) {
             return;
         }
         for &to in targets {
