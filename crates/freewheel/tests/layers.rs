@@ -144,8 +144,8 @@ const DETERMINISTIC: &[&str] = &[
     "reproduce",
     "report",
 ];
-/// The only crates that may read the time: one measures how long things take, the other waits for
-/// it.
+/// The only crates that may read the time: one measures how long things take, one waits for it, and one
+/// ends random damage in time.
 const MAY_READ_THE_TIME: &[&str] = &["bench", "live", "fuzz-checks"];
 
 fn crates() -> PathBuf {
