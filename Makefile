@@ -12,7 +12,7 @@ demo:
 
 test: lint
 	$(CARGO) test --workspace --locked
-	$(CARGO) test --package freewheel-cli --test cli --locked -- --ignored --test-threads 1
+	$(CARGO) test --workspace --test cli --locked -- --ignored --test-threads 1
 
 ## Runs ext4 in a QEMU guest on `freewheel serve`, and kills the server meanwhile: half a minute. Needs
 ## Debian's qemu-system-x86, busybox-static, e2fsprogs and cpio; takes a kernel from the package archive.
