@@ -197,6 +197,8 @@ fn what_does_not_go_together_is_said() {
     says("", "", rate, &swapped, "classes[0].hot");
     let cooled = format!("{CLASSES}[workload.cooling]\nevery = 0\n");
     says("", "", rate, &cooled, "`cooling.every` is 0");
+    let zoned = "rate = 10\nmore_disks = [{ drive = \"ultrastar-hc620-14tb\", count = 1 }]";
+    says("", "", zoned, CLASSES, "`more_disks[0].drive` is ultrastar-hc620-14tb: a host-managed");
     says("", "", "rate = 100000\nstripes = \"best\"", CLASSES, "however files are cut");
 }
 

@@ -11,8 +11,7 @@ use crate::completion::Completion;
 use crate::config::{ConfigError, CoolingConfig, FilesWorkload, Layout, SimConfig, Workload};
 use crate::engine::VolumeLayout;
 use crate::files::{
-    Choice, CooledRequests, CoolingRule, CoolingWork, DiskLoads, FileMap, FileRequests, FilesSetup,
-    TracedRequests,
+    Choice, CooledRequests, CoolingWork, FileMap, FileRequests, FilesSetup, TracedRequests,
 };
 use crate::result::{ClassResult, CoolingResult, FilesRun, Tally, refusal_name};
 use crate::source::Source;
@@ -99,15 +98,10 @@ fn cooled<'a>(
     config: &CoolingConfig,
 ) -> CooledRequests<'a, &'a mut (dyn Source + 'a)> {
     let cooling = setup.cooling(config);
-    let loads = match cooling.rule {
-        CoolingRule::TargetStaysCooler => None,
-        CoolingRule::Variance(_) => {
-            let rate: f64 = setup.loads.iter().map(|load| load.rate).sum();
-            let reads: f64 = setup.loads.iter().map(|load| load.rate * load.reads).sum();
-            Some(DiskLoads::new(&setup.drives(), &map.placement().borrow(), reads / rate))
-        }
-    };
-    CooledRequests::new(clients, map, Choice::Daemon(cooling, loads), cooling.mover)
+    let rate: f64 = setup.loads.iter().map(|load| load.rate).sum();
+    let reads: f64 = setup.loads.iter().map(|load| load.rate * load.reads).sum();
+    let choice = Choice::daemon(cooling, &setup.drives(), map, reads / rate);
+    CooledRequests::new(clients, map, choice, cooling.mover)
 }
 
 fn files_run(

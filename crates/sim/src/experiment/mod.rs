@@ -747,9 +747,9 @@ fn files_setup(
     let Workload::Files(workload) = &config.workload else { return Ok(None) };
     check_files(config, spec)?;
     check_workload(&config.workload, None, Blocks::ZERO)?;
-    let least = sector(config, spec).logical_blocks();
+    let sector_of = |spec: &DriveSpec| Blocks::new(sector(config, spec).logical_blocks().into());
     let drives = config.array.drives.unwrap_or(1);
-    let setup = FilesSetup::new(workload, spec, drives, Blocks::new(least.into()), config.seed)?;
+    let setup = FilesSetup::new(workload, spec, drives, sector_of, config.seed)?;
     // Files that do not fit are known before anything runs.
     setup.place()?;
     Ok(Some(Arc::new(setup)))

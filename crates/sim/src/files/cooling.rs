@@ -9,6 +9,7 @@
 //! old place stays reserved until the last request that was sent there is done.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use freewheel_model::array::Piece;
 use freewheel_model::array::cooling::{
@@ -17,6 +18,7 @@ use freewheel_model::array::cooling::{
 };
 use freewheel_model::array::heat::{DiskHeats, HeatAmount, HeatSpec, HeatTable};
 use freewheel_model::array::placement::{ExtentId, Placement};
+use freewheel_model::drive::Drive;
 use freewheel_units::{Blocks, Op, SimDuration, SimTime};
 
 use super::disk_loads::DiskLoads;
@@ -77,6 +79,24 @@ pub(crate) enum Choice {
     Daemon(Cooling, Option<DiskLoads>),
     /// A list, each extent to a disk. One to a disk without room is left out.
     List(VecDeque<(ExtentId, u32)>),
+}
+
+impl Choice {
+    /// The daemon on these disks, of whose requests `read_share` read.
+    pub(crate) fn daemon(
+        cooling: Cooling,
+        drives: &[Arc<Drive>],
+        map: &FileMap,
+        read_share: f64,
+    ) -> Self {
+        let loads = match cooling.rule {
+            CoolingRule::TargetStaysCooler => None,
+            CoolingRule::Variance(_) => {
+                Some(DiskLoads::new(drives, &map.placement().borrow(), read_share))
+            }
+        };
+        Self::Daemon(cooling, loads)
+    }
 }
 
 /// What is known of a client's request under way.

@@ -31,7 +31,7 @@ struct Counted {
 
 impl DiskLoads {
     /// Disks that are filled as in `placement`.
-    pub(crate) fn new(drives: &[Arc<Drive>], placement: &Placement, read_share: f64) -> Self {
+    pub(super) fn new(drives: &[Arc<Drive>], placement: &Placement, read_share: f64) -> Self {
         let model = |(drive, number): (&Arc<Drive>, u32)| {
             let capacity = drive.blocks().get() as f64;
             let free = placement.space(number).free().get() as f64;

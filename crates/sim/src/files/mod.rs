@@ -20,7 +20,6 @@ mod traced;
 pub use array::{FileOnDisks, Files, PlaceError, place};
 pub(crate) use cooling::{Choice, CooledRequests};
 pub use cooling::{Cooling, CoolingRule, CoolingWork};
-pub(crate) use disk_loads::DiskLoads;
 pub use gap_moves::GapWork;
 pub use requests::{FileLoad, FileRequests};
 pub(crate) use setup::FilesSetup;

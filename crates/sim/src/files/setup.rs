@@ -12,6 +12,7 @@ use freewheel_model::array::partition::{
 };
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
+use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_trace::WebLog;
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Op, Prng, SimTime};
 
@@ -24,6 +25,7 @@ use crate::config::{
     ConfigError, CoolingConfig, CoolingRuleConfig, DRIVES_MAX, FileClass, FilePlacement, FileSizes,
     FileStripes, FilesWorkload, HeatConfig, HotFiles,
 };
+use crate::document::check_whole;
 use crate::library;
 
 /// The model's choice of stripes: as in `freewheel plan stripe`.
@@ -73,15 +75,19 @@ struct Clients {
 }
 
 impl FilesSetup {
-    /// `drives` disks of `spec`, and those that the workload adds. Sizes are multiples of `sector` blocks.
+    /// `drives` disks of `spec`, and those that the workload adds. Sizes are multiples of the largest of their
+    /// sectors, `sector_of` each.
     pub(crate) fn new(
         workload: &FilesWorkload,
         spec: &DriveSpec,
         drives: u32,
-        sector: Blocks,
+        sector_of: impl Fn(&DriveSpec) -> Blocks,
         seed: u64,
     ) -> Result<Self, ConfigError> {
         let (specs, disks) = disks(workload, spec, drives)?;
+        let sector = specs.iter().map(sector_of).max().unwrap_or(Blocks::new(1));
+        check_whole("align", workload.align, sector.bytes())
+            .map_err(|message| ConfigError::Workload { message })?;
         let clients = match &workload.log {
             Some(log) => Clients::of_log(log, workload, sector)?,
             None => Clients::of_classes(workload, sector, seed),
@@ -204,6 +210,13 @@ fn disks(
         let spec = library::spec(&more.drive).map_err(|error| ConfigError::Workload {
             message: format!("`more_disks[{number}].drive`: {error}"),
         })?;
+        if spec.zoned.is_some_and(|zoned| zoned.kind == ZonedKind::HostManaged) {
+            let message = format!(
+                "`more_disks[{number}].drive` is {}: a host-managed drive does not take the writes of files, so name another",
+                more.drive
+            );
+            return Err(ConfigError::Workload { message });
+        }
         specs.push((spec, more.count));
     }
     let all: u64 = specs.iter().map(|(_, count)| u64::from(*count)).sum();

@@ -12,8 +12,7 @@ use freewheel_model::stats::{Distribution, Summary};
 use freewheel_units::{Op, SimDuration};
 use serde::Serialize;
 
-use super::cooling::{Choice, CooledRequests, Cooling, CoolingRule, CoolingWork};
-use super::disk_loads::DiskLoads;
+use super::cooling::{Choice, CooledRequests, Cooling, CoolingWork};
 use super::gap_moves::{ArmMover, GapMovedRequests, GapMover, GapWork};
 use super::requests::{FileLoad, FileRequests};
 use super::traced::{FileRequest, TracedRequests};
@@ -145,15 +144,9 @@ pub fn simulate_cooled(
     cooling: Cooling,
     observer: &mut dyn FnMut(&Completion),
 ) -> Result<(FilesResult, CoolingWork), ConfigError> {
-    let loads = match cooling.rule {
-        CoolingRule::TargetStaysCooler => None,
-        CoolingRule::Variance(_) => {
-            let placement = experiment.map.placement().borrow();
-            let read_share = experiment.arrivals.read_share();
-            Some(DiskLoads::new(experiment.disks, &placement, read_share))
-        }
-    };
-    moved(experiment, Choice::Daemon(cooling, loads), cooling.mover, observer)
+    let FilesExperiment { disks, map, .. } = *experiment;
+    let choice = Choice::daemon(cooling, disks, map, experiment.arrivals.read_share());
+    moved(experiment, choice, cooling.mover, observer)
 }
 
 /// Runs all requests while extents move to other disks, one after the other, by reads and writes among
