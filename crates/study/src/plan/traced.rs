@@ -69,22 +69,7 @@ pub(super) fn of_trace(
             "{file}: its reads and writes have no two times, which tell no rate"
         ));
     }
-    for (number, device) in &devices {
-        if device.end > capacity.get() {
-            let [end, holds] =
-                [Blocks::new(device.end), capacity].map(|blocks| blocks.bytes().human_decimal());
-            return wrong(format!(
-                "{file}: device {number} is used up to {end}, and a {drive} holds {holds}: name a larger --drive"
-            ));
-        }
-    }
-    let all: u64 = devices.values().map(|device| device.end.div_ceil(each)).sum();
-    if all > FRAGMENTS_MAX {
-        return wrong(format!(
-            "{file}: {all} fragments of {}: at most {FRAGMENTS_MAX} are planned, so give a larger --fragment",
-            fragment.human()
-        ));
-    }
+    check_fit(trace, &devices, drive, capacity, fragment)?;
     let mut snapshot = Snapshot { disks: Vec::new(), files: Vec::new(), files_csv: None };
     for (number, device) in devices {
         let disk = format!("device {number}");
@@ -107,6 +92,34 @@ pub(super) fn of_trace(
         snapshot.disks.push(DiskEntry { name: disk, drive, size: None, path: None });
     }
     Ok(snapshot)
+}
+
+/// Err for a device that is larger than the drive, and for too many fragments.
+fn check_fit(
+    trace: &TraceWorkload,
+    devices: &BTreeMap<u32, Device>,
+    drive: &str,
+    capacity: Blocks,
+    fragment: Bytes,
+) -> Result<(), PlanError> {
+    let (file, each) = (trace.file.display(), fragment.get() / BLOCK_BYTES);
+    for (number, device) in devices {
+        if device.end > capacity.get() {
+            let [end, holds] =
+                [Blocks::new(device.end), capacity].map(|blocks| blocks.bytes().human_decimal());
+            return wrong(format!(
+                "{file}: device {number} is used up to {end}, and a {drive} holds {holds}: name a larger --drive"
+            ));
+        }
+    }
+    let all: u64 = devices.values().map(|device| device.end.div_ceil(each)).sum();
+    if all > FRAGMENTS_MAX {
+        return wrong(format!(
+            "{file}: {all} fragments of {}: at most {FRAGMENTS_MAX} are planned, so give a larger --fragment",
+            fragment.human()
+        ));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
