@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use freewheel::files::{FileKind, did_you_mean};
+use freewheel::traces::Format;
 use freewheel::{Error, ErrorKind};
 use miette::{GraphicalReportHandler, GraphicalTheme, MietteDiagnostic};
 
@@ -118,15 +119,24 @@ pub struct ReadingWords {
     pub format: &'static str,
     /// What stands before the format's name there.
     pub before_format: &'static str,
+    /// What stands before a unit of time.
+    pub before_time_unit: &'static str,
+    /// What says that numbers are addresses.
+    pub addresses: &'static str,
 }
 
 /// As options.
-const BY_OPTIONS: ReadingWords =
-    ReadingWords { lenient: "--lenient", format: "--format", before_format: "--format " };
+const BY_OPTIONS: ReadingWords = ReadingWords {
+    lenient: "--lenient",
+    format: "--format",
+    before_format: "--format ",
+    before_time_unit: "--time-unit ",
+    addresses: "--addresses",
+};
 
 /// The way out where a trace is damaged, malformed or not certain.
 pub fn trace_help(kind: &ErrorKind, words: &ReadingWords) -> Option<String> {
-    let ReadingWords { lenient, format, before_format } = words;
+    let ReadingWords { lenient, format, before_format, before_time_unit, addresses } = words;
     Some(match kind {
         ErrorKind::MalformedHeader => format!(
             "change its first line; if only names differ, and the columns are these in this order, \
@@ -161,6 +171,24 @@ pub fn trace_help(kind: &ErrorKind, words: &ReadingWords) -> Option<String> {
         ErrorKind::UncertainFormat { choices: [first, second] } => {
             format!("name it: {before_format}{first}, or {before_format}{second}")
         }
+        ErrorKind::UncertainTimeUnit { units } => {
+            let ways = units.iter().map(|unit| format!("{before_time_unit}{unit}"));
+            format!("say which it is: {}", ways.collect::<Vec<_>>().join(", or "))
+        }
+        ErrorKind::FixedTimeUnit => "leave the unit of time out".into(),
+        ErrorKind::FixedNumbers => format!("leave {addresses} or its opposite out"),
+        ErrorKind::NothingRecorded { format: Format::Blkparse | Format::Blktrace } => {
+            "record the queueing and the issue of requests, too: `blktrace -d DEVICE` without \
+             `-a complete` does"
+                .into()
+        }
+        ErrorKind::NothingRecorded { .. } => {
+            "record the trace while the disk is in use, or give another one".into()
+        }
+        ErrorKind::ObjectsOnly => format!(
+            "`freewheel cache` says what memory such a trace is worth; if its numbers are those of \
+             blocks of 512 bytes, {addresses} says so"
+        ),
         ErrorKind::NoTiming => {
             "give a trace with the times of its requests: `freewheel trace info` says what is in this \
              one"

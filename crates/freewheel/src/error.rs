@@ -27,7 +27,9 @@ use freewheel_sim::log::LogError;
 use freewheel_sim::source::PlacementError;
 use freewheel_study::plan::PlanError;
 use freewheel_study::{CacheCurvesError, ParseCacheSizeError, StudyError};
-use freewheel_trace::{Format, Malformed, TraceError, UnknownFormatName};
+use freewheel_trace::{
+    Format, Malformed, TimeUnit, TraceError, UnknownFormatName, UnknownTimeUnit,
+};
 
 use crate::files::FileKind;
 
@@ -128,6 +130,22 @@ pub enum ErrorKind {
         /// The formats.
         choices: [Format; 2],
     },
+    /// The times of a trace may be in several units.
+    UncertainTimeUnit {
+        /// The units.
+        units: Vec<TimeUnit>,
+    },
+    /// A unit was named for times whose format says the unit.
+    FixedTimeUnit,
+    /// A meaning was named for numbers whose format says the meaning.
+    FixedNumbers,
+    /// No request comes from a trace, though it can be read.
+    NothingRecorded {
+        /// Its format.
+        format: Format,
+    },
+    /// A trace names objects, which have no places on a disk.
+    ObjectsOnly,
     /// A compressed trace is damaged.
     DamagedTrace {
         /// Records before the damage.
@@ -224,6 +242,7 @@ errors! {
     TrialError => |_| ErrorKind::Other,
     UnexpectedField => |_| ErrorKind::Other,
     UnknownFormatName => |_| ErrorKind::UnknownFormat,
+    UnknownTimeUnit => |_| ErrorKind::UnknownFormat,
     ValidateError => validate,
 }
 
@@ -239,6 +258,12 @@ fn trace(error: &TraceError) -> ErrorKind {
         TraceError::UncertainFormat { choices, .. } => {
             ErrorKind::UncertainFormat { choices: *choices }
         }
+        TraceError::UncertainTimeUnit { rates, .. } => {
+            ErrorKind::UncertainTimeUnit { units: rates.iter().map(|rate| rate.unit).collect() }
+        }
+        TraceError::FixedTimeUnit { .. } => ErrorKind::FixedTimeUnit,
+        TraceError::FixedNumbers { .. } => ErrorKind::FixedNumbers,
+        TraceError::NoRequests { format, .. } => ErrorKind::NothingRecorded { format: *format },
         TraceError::NeedsOneDevice { .. } => ErrorKind::SeveralDevices,
         _ => ErrorKind::Other,
     }
@@ -281,6 +306,7 @@ fn config(error: &ConfigError) -> ErrorKind {
         | ConfigError::QueueDepth { .. }
         | ConfigError::Scale { .. }
         | ConfigError::Workload { .. } => ErrorKind::ExperimentValue,
+        ConfigError::NoTiming { format, .. } if format.may_hold_objects() => ErrorKind::ObjectsOnly,
         ConfigError::NoTiming { .. } => ErrorKind::NoTiming,
         ConfigError::Drive(error) => drive(error),
         ConfigError::Policy(_) => ErrorKind::UnknownPolicy,

@@ -11,7 +11,7 @@ use crate::Error;
 pub use freewheel_live::stopwatch::{Stopwatch, timed};
 pub use freewheel_model::sched::POLICIES;
 pub use freewheel_model::sched::linux::LINUX_SCHEDULERS;
-pub use freewheel_sim::config::{TraceWorkload, key_and_value};
+pub use freewheel_sim::config::{CoarseTimes, TraceWorkload, key_and_value};
 pub use freewheel_sim::log::CompletionLog;
 pub use freewheel_sim::source::{Fit, ReplayMode};
 pub use freewheel_study::{SCRUB_EFFORT, StudyProgress};

@@ -88,8 +88,12 @@ pub enum Topic {
     Devices,
     /// Assumed values of the drive file.
     AssumedValues,
-    /// A damaged or unordered trace file.
+    /// A damaged trace file.
     TraceFile,
+    /// A trace whose clock starts again, or whose requests lie out of order.
+    Order,
+    /// A trace whose clock has long steps.
+    CoarseTimes,
     /// PostMark with cleaning subtracted.
     IdealCleaner,
     /// PostMark's cleaning without gaps.

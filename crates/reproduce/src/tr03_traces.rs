@@ -114,6 +114,9 @@ pub(super) struct TraceHere {
     pub reached: Bytes,
 }
 
+/// Counts and spans do not depend on where in a step of its clock a request lies.
+const ANY_SEED: u64 = 1;
+
 impl StandIn {
     fn path(&self, context: &Context<'_>) -> Result<PathBuf, String> {
         match self.origin {
@@ -124,7 +127,7 @@ impl StandIn {
 
     fn scan(&self, file: PathBuf) -> Result<TraceHere, ConfigError> {
         let workload = TraceWorkload { file, ..TraceWorkload::default() };
-        let info = TraceInfo::scan(&mut open(&workload)?)?;
+        let info = TraceInfo::scan(&mut open(&workload, ANY_SEED)?)?;
         let is_dependent = info.tells_dependence();
         let reached: u64 = info.devices.values().map(|device| device.end_block * 512).sum();
         let footprint = info.footprint_bytes.unwrap_or(reached) as f64;

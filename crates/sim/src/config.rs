@@ -43,7 +43,9 @@ pub use postmark::{PostmarkCleaner, PostmarkWorkload};
 pub use scale::ScaleConfig;
 pub(crate) use sectors::{check_sectors, sector};
 pub(crate) use workload::check_workload;
-pub use workload::{ThinkTimeDistribution, TraceWorkload, Workload, check_timing, open};
+pub use workload::{
+    CoarseTimes, ThinkTimeDistribution, TraceWorkload, Workload, check_timing, open, reopen,
+};
 
 pub use crate::experiment::{Experiment, Observer, Planners, Progress};
 pub use crate::result::{PassResult, PostmarkResult, ReferenceRun, WriteBackReferences};

@@ -11,7 +11,7 @@ use freewheel_trace::{Record, TraceError, TraceInfo};
 use freewheel_units::{Blocks, SimDuration, SimTime};
 use serde::Serialize;
 
-use crate::config::{ConfigError, Progress, TraceWorkload, check_timing, open};
+use crate::config::{CoarseTimes, ConfigError, Progress, TraceWorkload, check_timing, reopen};
 use crate::source::{
     Fit, HeldBy, Placement, Replay, ReplayTiming, Source, SourceError, TracedThinkTime, TracedTimes,
 };
@@ -56,14 +56,16 @@ pub fn replay_fidelity(
     trace: &TraceInfo,
     progress: Progress<'_>,
 ) -> Result<ReplayFidelity, ConfigError> {
-    check_timing(trace.format, &workload.file)?;
+    check_timing(trace.format, trace.survey.as_ref(), &workload.file)?;
     if !trace.tells_dependence() {
         return Err(ConfigError::missing_completions(&workload.file, trace));
     }
     let ends = trace.devices.iter().map(|(&id, device)| (id, device.end_block)).collect();
     let unlimited = Blocks::new(u64::MAX);
     let placement = Placement::new(&ends, workload.device, unlimited, Fit::AsIs)?;
-    Ok(replayed(open(workload)?, placement, trace.requests, progress)?)
+    // With response times as recorded, no spread of arrivals can show in how exactly they come back.
+    let workload = TraceWorkload { coarse_times: CoarseTimes::Bunched, ..workload.clone() };
+    Ok(replayed(reopen(&workload, 0, trace)?, placement, trace.requests, progress)?)
 }
 
 fn replayed(

@@ -6,7 +6,7 @@ use freewheel_model::electronics::spec::QueueSpec;
 use freewheel_model::sched::{POLICIES, PolicySpec};
 use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_sim::config::{
-    ConfigError, Experiment, SimConfig, TraceWorkload, Workload, check_timing, open,
+    CoarseTimes, ConfigError, Experiment, SimConfig, TraceWorkload, Workload, check_timing, open,
 };
 use freewheel_sim::fidelity::{ReplayFidelity, replay_fidelity};
 use freewheel_sim::library;
@@ -159,6 +159,9 @@ pub struct Study {
     pub fidelity: Option<ReplayFidelity>,
     /// The same trace on other drives.
     pub beside: Vec<DriveBeside>,
+    /// The baseline with the requests of a coarse clock bunched where they were spread, or the other way round;
+    /// None where the clock is fine.
+    pub other_times: Option<PolicyRun>,
 }
 
 /// The trace on another drive, which serves requests in the order of its own queue, or as they come.
@@ -261,7 +264,7 @@ pub fn study_watched(
         let options = StudyOptions { drive: drive.clone(), ..options.clone() };
         Experiment::check(&config(&options, RequestOrder::Policy(PolicySpec::Fcfs)))?;
     }
-    let trace = characterize(&options.trace, progress)?;
+    let trace = characterize(&options.trace, options.seed, progress)?;
     let info = Some(trace.info.clone());
     let own_queue = own_queue(&options, &options.drive)?;
     let baseline = RequestOrder::of_today(own_queue);
@@ -307,7 +310,9 @@ pub fn study_watched(
         assumed_values: None,
         fidelity,
         beside,
+        other_times: None,
     };
+    study.other_times = other_times(&study, baseline, progress)?;
     // A shingled drive may have refused most of them.
     if study.baseline().result.response.count < REQUESTS_MIN {
         study.scrub = None;
@@ -333,6 +338,23 @@ fn changes(
     };
     let base = config(&study.options, baseline);
     try_changes(&base, &study.trace.info, &catalogue(&setting), &report)
+}
+
+/// Runs the baseline with the other arrivals that a coarse clock allows.
+fn other_times(
+    study: &Study,
+    baseline: RequestOrder,
+    progress: ProgressSink<'_>,
+) -> Result<Option<PolicyRun>, ConfigError> {
+    if !study.trace.info.survey.is_some_and(|survey| survey.is_coarse()) {
+        return Ok(None);
+    }
+    let mut options = study.options.clone();
+    options.trace.coarse_times = match options.trace.coarse_times {
+        CoarseTimes::Spread => CoarseTimes::Bunched,
+        CoarseTimes::Bunched => CoarseTimes::Spread,
+    };
+    Ok(Some(run_order(&options, baseline, &study.trace, progress)?.run))
 }
 
 /// Moves the baseline's drive.
@@ -404,10 +426,12 @@ fn config(options: &StudyOptions, order: RequestOrder) -> SimConfig {
 
 fn characterize(
     trace: &TraceWorkload,
+    seed: u64,
     progress: ProgressSink<'_>,
 ) -> Result<Character, ConfigError> {
-    let reader = open(trace)?;
-    check_timing(reader.format(), &trace.file)?;
+    let mut reader = open(trace, seed)?;
+    check_timing(reader.format(), None, &trace.file)?;
+    check_timing(reader.format(), Some(reader.survey()?), &trace.file)?;
     let mut characterizer = Characterizer::new(reader.format());
     let report = |done, total| progress(StudyProgress::Reading { done, total });
     let reader = first_pass(trace, reader, |record| characterizer.observe(record), report)?;

@@ -39,9 +39,10 @@ pub(crate) fn first_pass(
 /// What a trace holds, or the one device of it that was asked for.
 pub(crate) fn overview(
     trace: &TraceWorkload,
+    seed: u64,
     progress: impl Fn(u64, u64),
 ) -> Result<TraceInfo, ConfigError> {
-    let reader = open(trace)?;
+    let reader = open(trace, seed)?;
     let mut collector = InfoCollector::new(reader.format());
     let reader = first_pass(trace, reader, |record| collector.observe(record), progress)?;
     Ok(collector.finish().as_read_by(&reader))

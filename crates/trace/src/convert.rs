@@ -63,7 +63,7 @@ pub fn convert(
 /// The same of a trace from any stream but Parquet; `name` is for messages.
 pub fn convert_stream(
     name: &str,
-    stream: impl Read + Send + 'static,
+    stream: impl Read,
     output: &Path,
     options: &ConvertOptions,
     mut report: impl FnMut(&TraceReader),
@@ -93,9 +93,6 @@ fn copy(
             report(&reader);
         }
     }
-    if seen == 0 {
-        check_not_all_lost(&reader)?;
-    }
     let other_devices = others.values().sum();
     if let Some(device) = device.filter(|_| seen > 0 && seen == other_devices) {
         let devices = others.keys().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -109,18 +106,6 @@ fn copy(
         skipped: reader.skipped(),
         damaged: reader.damaged(),
     })
-}
-
-/// Err where lenient reading of the whole trace has given no record, though it has some.
-fn check_not_all_lost(reader: &TraceReader) -> Result<(), TraceError> {
-    if let Some(first) = reader.first_skipped() {
-        let (file, skipped) = (reader.file().to_owned(), reader.skipped());
-        return Err(TraceError::NothingRead { file, skipped, first: first.to_string() });
-    }
-    match reader.damaged() {
-        Some(damaged) => Err(TraceError::Damaged(Box::new(damaged))),
-        None => Ok(()),
-    }
 }
 
 /// Whether both paths lead to one file that is there.

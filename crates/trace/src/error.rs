@@ -12,7 +12,7 @@ use freewheel_units::grouped;
 use thiserror::Error;
 
 use crate::fault::Fault;
-use crate::format::Format;
+use crate::format::{Format, UnitRate};
 use crate::input::{Compression, Damage};
 use crate::source::Position;
 
@@ -81,6 +81,40 @@ pub enum TraceError {
         question: &'static str,
         /// The formats.
         choices: [Format; 2],
+    },
+    /// The times of the file may be in several units, which differ by a factor of 1,000 at least.
+    #[error("{file}: the unit of its times is not certain: {}", rates_in_words(rates))]
+    UncertainTimeUnit {
+        /// The file.
+        file: String,
+        /// The units, with the rate of requests that each would mean.
+        rates: Vec<UnitRate>,
+    },
+    /// A unit was named for times that have one.
+    #[error("{file}: a unit of time was named, and {format} says the unit of its times")]
+    FixedTimeUnit {
+        /// The file.
+        file: String,
+        /// Its format.
+        format: Format,
+    },
+    /// The meaning of numbers was named for a format whose numbers have one.
+    #[error("{file}: {format} holds addresses of blocks: its numbers name no objects")]
+    FixedNumbers {
+        /// The file.
+        file: String,
+        /// Its format.
+        format: Format,
+    },
+    /// No request comes from the file, though it can be read.
+    #[error("{file}: no request comes from it: {holds}")]
+    NoRequests {
+        /// The file.
+        file: String,
+        /// Its format.
+        format: Format,
+        /// What it holds instead.
+        holds: String,
     },
     /// A Parquet trace came from something that cannot seek.
     #[error("{file}: a Parquet trace is read from a file, not from a stream")]
@@ -205,6 +239,21 @@ pub enum TraceError {
         /// The largest value the column holds.
         max: u64,
     },
+}
+
+fn rates_in_words(rates: &[UnitRate]) -> String {
+    let one = |it: &UnitRate| {
+        let UnitRate { unit, per_second } = *it;
+        format!("in {unit} they mean {} requests a second on each device", two_digits(per_second))
+    };
+    rates.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// A number above 0 with two digits that count.
+fn two_digits(value: f64) -> String {
+    let decimals = (1.0 - value.abs().log10().floor()).clamp(0.0, 9.0) as usize;
+    let text = format!("{value:.decimals$}");
+    if value >= 1000.0 { grouped(value.round() as u64) } else { text }
 }
 
 impl TraceError {

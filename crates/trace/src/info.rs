@@ -11,6 +11,9 @@ use serde::Serialize;
 use crate::error::TraceError;
 use crate::input::Damage;
 use crate::regions::{Footprint, PAGE_BYTES, Regions, Touched};
+use crate::scan::TimeUnit;
+use crate::source::LeftOutRows;
+use crate::survey::Survey;
 use crate::{Format, Record, Report, TraceReader};
 
 /// A replay by dependence needs the completions of all requests but less than one in this many. A tracer
@@ -18,7 +21,7 @@ use crate::{Format, Record, Report, TraceReader};
 pub const MISSING_COMPLETIONS_ONE_IN: u64 = 100;
 
 /// What a trace holds. Sums of bytes that pass 2^64 stay at 2^64 - 1.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TraceInfo {
     /// The format it was read from.
     pub format: Format,
@@ -50,8 +53,15 @@ pub struct TraceInfo {
     pub footprint_bytes: Option<u64>,
     /// The devices by their number in the trace.
     pub devices: BTreeMap<u32, DeviceInfo>,
-    /// Records that arrive before the record in front of them.
-    pub arrival_regressions: u64,
+    /// What the first pass over the trace found out of its times and numbers; absent where a collector saw
+    /// records of no reader.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub survey: Option<Survey>,
+    /// Unit of its times, where it is another than its format has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_unit: Option<TimeUnit>,
+    /// Rows that are no request to the disk.
+    pub left_out: LeftOutRows,
     /// Malformed records passed over.
     pub skipped: u64,
     /// Damage of the compressed file; records after it are left out.
@@ -123,7 +133,9 @@ impl TraceInfo {
     /// Adds the records that `reader` has left out so far.
     pub fn as_read_by(self, reader: &TraceReader) -> Self {
         let damage = reader.damaged().map(|damaged| damaged.damage);
-        Self { skipped: reader.skipped(), damage, ..self }
+        let (survey, left_out) = (reader.surveyed().copied(), reader.left_out());
+        let (skipped, time_unit) = (reader.skipped(), reader.time_unit());
+        Self { skipped, damage, survey, left_out, time_unit, ..self }
     }
 }
 
@@ -135,7 +147,6 @@ pub struct InfoCollector {
     regions: Regions,
     earliest: SimTime,
     latest: SimTime,
-    last: SimTime,
     counts_footprint: bool,
 }
 
@@ -147,7 +158,6 @@ impl InfoCollector {
             regions: Regions::default(),
             earliest: SimTime::MAX,
             latest: SimTime::ZERO,
-            last: SimTime::ZERO,
             counts_footprint: true,
         }
     }
@@ -206,8 +216,6 @@ impl InfoCollector {
     }
 
     fn note_time(&mut self, record: &Record) {
-        self.info.arrival_regressions += u64::from(record.arrival < self.last);
-        self.last = record.arrival;
         self.earliest = self.earliest.min(record.arrival);
         self.latest = self.latest.max(record.arrival);
         self.info.completions += u64::from(record.completion.is_some());
@@ -265,7 +273,9 @@ fn empty(format: Format) -> TraceInfo {
         bytes_written: 0,
         footprint_bytes: None,
         devices: BTreeMap::new(),
-        arrival_regressions: 0,
+        survey: None,
+        time_unit: None,
+        left_out: LeftOutRows::default(),
         skipped: 0,
         damage: None,
         widened: 0,

@@ -19,6 +19,7 @@
 //! To add a format: one file in `format/`, ending in a `ROW`; one variant and one line in the
 //! registry of `format/mod.rs`; one folder of samples in `fuzz/corpus/`.
 
+mod bytes;
 mod characterize;
 mod convert;
 mod error;
@@ -33,6 +34,10 @@ mod regions;
 mod scan;
 mod source;
 mod spool;
+mod spread;
+mod survey;
+mod survey_words;
+mod timed;
 mod web_log;
 mod write;
 
@@ -43,12 +48,15 @@ pub use characterize::{
 };
 pub use convert::{ConvertOptions, Converted, convert, convert_stream, is_same_file};
 pub use error::{Damaged, Malformed, TraceError};
-pub use format::{Format, Timing, UnknownFormatName};
+pub use format::{Clock, Format, Numbers, Timing, UnitRate, UnknownFormatName};
 pub use info::{DeviceInfo, InfoCollector, MISSING_COMPLETIONS_ONE_IN, TraceInfo};
 pub use input::{Compression, Damage};
 pub use read_error::read_text;
 pub use reader::{OpenOptions, Report, TraceReader};
 pub use record::{REQUEST_BLOCKS_MAX, Record, VOLUME_BLOCKS_MAX};
+pub use scan::{TimeUnit, UnknownTimeUnit};
+pub use source::LeftOutRows;
 pub use spool::SpooledTrace;
+pub use survey::{NumbersFound, NumbersReason, Survey};
 pub use web_log::{LeftOut, WebFile, WebLog, WebRequest};
 pub use write::{CsvWriter, ParquetWriter, PendingFile, TraceWriter};

@@ -1,24 +1,29 @@
-//! Reads a trace of any format as a stream of records.
+//! Reads a trace of any format as a stream of records by arrival.
 //!
 //! Goals: one record at a time, no allocation for each record, progress for the caller.
-//! Non-goals: sorting. A trace whose arrivals step back is delivered so.
+//! Non-goals: how records are put in order (`source`), and what has to be known for that (`survey`).
 
 use std::fmt;
 use std::io::Read;
 use std::path::Path;
 
-use freewheel_units::SimTime;
+use freewheel_units::{SimDuration, SimTime, grouped};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::bytes::TraceBytes;
 use crate::error::{Damaged, Origin, TraceError, path_text};
 use crate::fault::{Fault, printable};
-use crate::format::Question;
 use crate::format::blktrace::{open_processors, other_processors};
 use crate::format::parquet::{ParquetSource, is_parquet};
+use crate::format::{Clock, How, Numbers, Question, UnitFound};
 use crate::input::{Damage, DamageMet, Input, Progress};
 use crate::read_error::{IN_UTF_16, plain};
-use crate::source::{Position, Source, Stop};
+use crate::scan::TimeUnit;
+use crate::source::{LeftOutRows, Ordered, Position, Recordings, Source, Stop, TimeOrder};
+use crate::spread::Spread;
+use crate::survey::{self, NumbersQuestion, RecordOrder, Survey};
+use crate::timed::Timed;
 use crate::{Format, Record};
 
 /// Records between two reports of progress.
@@ -36,110 +41,192 @@ pub struct OpenOptions {
     /// Whether malformed records are counted and skipped, and a damaged compressed file is read up to
     /// the damage. Otherwise the first of these ends reading with an error.
     pub lenient: bool,
+    /// Unit of the times, in formats that leave a choice; `None` finds it out, or asks.
+    pub time_unit: Option<TimeUnit>,
+    /// What times count from; `None` takes what the format says.
+    pub clock: Option<Clock>,
+    /// What numbers name, in formats of cache simulators; `None` finds it out.
+    pub numbers: Option<Numbers>,
+    /// Whether requests count that a cache in front of the traced disk served.
+    pub cache_hits: bool,
+    /// Spreads requests evenly over the granule of a coarse clock, with this seed; `None` leaves them where
+    /// the trace has them.
+    pub spread: Option<u64>,
 }
 
-/// Reads a trace: an iterator of its records in file order.
+/// Reads a trace: an iterator of its records by arrival; of equal arrivals the first in the file comes first.
 ///
-/// Arrivals may step back, since traces are often logged by completion or merged from several sources. They
-/// are delivered so, and counted in [`arrival_regressions`](Self::arrival_regressions); a caller that
-/// needs order must sort, clamp or reject them. In a format whose first record is time 0, a record
-/// before that has no valid time and is malformed.
+/// A first pass over the file tells how far its records lie out of order, and whether its clock starts
+/// again: see [`survey`](Self::survey). It happens with the first record, unless another reader of the
+/// same file has done it.
 ///
 /// After an error the iterator ends.
 pub struct TraceReader {
     origin: Origin,
-    lenient: bool,
-    source: Box<dyn Source>,
-    progress: Progress,
-    damage: DamageMet,
+    options: OpenOptions,
+    bytes: TraceBytes,
+    how: How,
+    survey: Option<Survey>,
+    /// From the first record on.
+    reading: Option<Reading>,
+    /// How far the first pass is or was, if this reader makes it.
+    surveyed: Option<Progress>,
+    delivered: u64,
     ended: bool,
     /// Subtracted from every time; known from the first record on.
     base: Option<SimTime>,
     last_arrival: SimTime,
-    arrival_regressions: u64,
     skipped: u64,
     first_skipped: Option<TraceError>,
+}
+
+/// The records of a trace, by arrival.
+struct Reading {
+    source: Box<dyn Source>,
+    progress: Progress,
+    damage: DamageMet,
 }
 
 impl TraceReader {
     /// Opens the trace at `path`. Gzip and zstd are decompressed under any file name.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, TraceError> {
-        let name = path_text(path);
-        let input = Input::open(path, options.lenient);
-        let input = input.map_err(|error| TraceError::io(&name, plain(error)))?;
-        let origin = origin(name, &input, options)?;
-        if origin.format == Format::Parquet {
-            check_parquet(&origin.file, &input)?;
-            let source = ParquetSource::open(path);
-            let source = source.map_err(|stop| stop_error(&origin, stop, Position::default()))?;
-            let progress = source.progress();
-            let damage = DamageMet::default();
-            return Ok(Self::new(origin, options, Box::new(source), progress, damage));
-        }
-        if origin.format == Format::Blktrace {
-            return Self::start_processors(path, origin, options, input);
-        }
-        Self::start(origin, options, input)
+        Self::new(path_text(path), TraceBytes::File(path.to_owned()), options)
     }
 
-    /// Reads the files of all processors of a binary blktrace.
-    fn start_processors(
+    /// Opens the trace at `path`, over which a reader with the same options has passed.
+    pub fn open_surveyed(
         path: &Path,
-        origin: Origin,
         options: &OpenOptions,
-        input: Input,
+        survey: Survey,
     ) -> Result<Self, TraceError> {
-        let others = other_processors(path);
-        let damage = input.damage();
-        let opened = others.and_then(|others| {
-            let progress = input.progress.clone().with(&others)?;
-            Ok((open_processors(input, &others, &progress)?, progress))
-        });
-        let (source, progress) = opened.map_err(|error| TraceError::io(&origin.file, error))?;
-        Ok(Self::new(origin, options, source, progress, damage))
+        let reader = Self::open(path, options)?;
+        Ok(Self { survey: Some(survey), ..reader })
     }
 
-    /// Reads a trace from any stream but Parquet; `name` is for messages.
+    /// Reads a trace from any stream but Parquet, to its end; `name` is for messages.
     pub fn from_reader(
         name: &str,
-        stream: impl Read + Send + 'static,
+        stream: impl Read,
         options: &OpenOptions,
     ) -> Result<Self, TraceError> {
-        let input = Input::new(stream, Progress::default(), options.lenient);
-        let input = input.map_err(|error| TraceError::io(name, error))?;
-        let origin = origin(name.to_owned(), &input, options)?;
-        Self::start(origin, options, input)
+        let bytes = TraceBytes::of_stream(name, stream)?;
+        let reader = Self::new(name.to_owned(), bytes, options)?;
+        match reader.format() {
+            Format::Parquet => Err(TraceError::ParquetNeedsFile { file: reader.origin.file }),
+            _ => Ok(reader),
+        }
     }
 
-    fn start(origin: Origin, options: &OpenOptions, input: Input) -> Result<Self, TraceError> {
-        let Some(open) = origin.format.row().open else {
-            return Err(TraceError::ParquetNeedsFile { file: origin.file });
-        };
-        let (progress, damage) = (input.progress.clone(), input.damage());
-        let source = open(input).map_err(|stop| stop_error(&origin, stop, Position::default()))?;
-        Ok(Self::new(origin, options, source, progress, damage))
-    }
-
-    fn new(
-        origin: Origin,
-        options: &OpenOptions,
-        source: Box<dyn Source>,
-        progress: Progress,
-        damage: DamageMet,
-    ) -> Self {
-        Self {
-            damage,
-            lenient: options.lenient,
-            source,
-            progress,
+    fn new(file: String, bytes: TraceBytes, options: &OpenOptions) -> Result<Self, TraceError> {
+        let input = bytes.open(options.lenient);
+        let input = input.map_err(|error| TraceError::io(&file, plain(error)))?;
+        let origin = origin(file, &input, options)?;
+        let how = how(&origin, &input.head, options)?;
+        let reader = Self {
+            options: *options,
+            bytes,
+            how,
+            survey: None,
+            reading: None,
+            surveyed: None,
+            delivered: 0,
             ended: false,
             base: (!origin.format.is_rebased()).then_some(SimTime::ZERO),
             last_arrival: SimTime::ZERO,
-            arrival_regressions: 0,
             skipped: 0,
             first_skipped: None,
             origin,
+        };
+        if reader.origin.format == Format::Parquet {
+            check_parquet(&reader.origin.file, &input)?;
         }
+        // A wrong header is told when the file is opened.
+        if reader.origin.format != Format::Parquet || reader.bytes.path().is_some() {
+            reader.source(&reader.how)?;
+        }
+        Ok(reader)
+    }
+
+    /// The records as they stand in the file.
+    fn source(&self, how: &How) -> Result<Reading, TraceError> {
+        let file = &self.origin.file;
+        let failed = |stop| stop_error(&self.origin, stop, Position::default());
+        if let (Format::Parquet, Some(path)) = (self.origin.format, self.bytes.path()) {
+            let source = ParquetSource::open(path).map_err(failed)?;
+            let (progress, damage) = (source.progress(), DamageMet::default());
+            return Ok(Reading { source: Box::new(source), progress, damage });
+        }
+        let Some(open) = self.origin.format.row().open else {
+            return Err(TraceError::ParquetNeedsFile { file: file.clone() });
+        };
+        let input = self.bytes.open(self.options.lenient);
+        let input = input.map_err(|error| TraceError::io(file, plain(error)))?;
+        let (mut progress, damage) = (input.progress.clone(), input.damage());
+        let source = match (self.origin.format, &self.bytes) {
+            // A request may be queued on one processor and completed on another.
+            (Format::Blktrace, TraceBytes::File(path)) => {
+                let opened = other_processors(path).and_then(|others| {
+                    progress = progress.clone().with(&others)?;
+                    open_processors(input, &others, &progress, how)
+                });
+                opened.map_err(|error| TraceError::io(file, error))?
+            }
+            _ => open(input, how).map_err(failed)?,
+        };
+        Ok(Reading { source, progress, damage })
+    }
+
+    /// Passes over the file once, unless that was done; shows the reader to `report` every 65,536 records.
+    fn prepare(&mut self, report: Report<'_>) -> Result<(), TraceError> {
+        if self.survey.is_none() {
+            let survey = self.pass(report)?;
+            // Events that lie far out of order give other requests once they are in order.
+            self.survey = Some(survey);
+            if survey.events_need_merge {
+                let again = self.pass(report)?;
+                self.survey = Some(Survey { events_need_merge: true, ..again });
+            }
+        }
+        Ok(())
+    }
+
+    fn pass(&mut self, report: Report<'_>) -> Result<Survey, TraceError> {
+        let how = self.survey.map_or(self.how, |survey| survey.instruct(self.how));
+        let Reading { mut source, progress, .. } = self.source(&how)?;
+        self.surveyed = Some(progress);
+        let numbers =
+            self.origin.format.may_hold_objects().then(|| {
+                self.options.numbers.map_or(NumbersQuestion::Open, NumbersQuestion::Answered)
+            });
+        let (mut records, lenient) = (0u64, self.options.lenient);
+        Ok(Survey::of(&mut *source, &how, lenient, numbers, || {
+            records += 1;
+            if records.is_multiple_of(REPORT_RECORDS) {
+                report(self);
+            }
+        }))
+    }
+
+    /// Starts the pass that delivers records.
+    fn begin(&mut self) -> Result<(), TraceError> {
+        self.prepare(&mut |_| {})?;
+        let survey = self.survey.expect("the first pass is done");
+        let how = survey.instruct(self.how);
+        let mut reading = self.source(&how)?;
+        reading.source = in_order(reading.source, &how, &survey, self.options.spread);
+        self.reading = Some(reading);
+        Ok(())
+    }
+
+    /// What the first pass found out. It happens here if it has not yet.
+    pub fn survey(&mut self) -> Result<&Survey, TraceError> {
+        self.prepare(&mut |_| {})?;
+        Ok(self.survey.as_ref().expect("the first pass is done"))
+    }
+
+    /// What the first pass found out, if it has happened.
+    pub fn surveyed(&self) -> Option<&Survey> {
+        self.survey.as_ref()
     }
 
     /// Name of the trace, for messages.
@@ -152,6 +239,14 @@ impl TraceReader {
         self.origin.format
     }
 
+    /// The unit of its times, where it is another than its format has.
+    pub fn time_unit(&self) -> Option<TimeUnit> {
+        // A format that is named has its own unit.
+        let own = self.format().row().unit.map(|find| find(b"", true));
+        let is_other = own.is_some_and(|own| own != UnitFound::Sure(self.how.unit));
+        is_other.then_some(self.how.unit)
+    }
+
     /// Malformed records skipped so far; always 0 in strict reading.
     pub fn skipped(&self) -> u64 {
         self.skipped
@@ -162,10 +257,16 @@ impl TraceReader {
         self.first_skipped.as_ref()
     }
 
+    /// Rows so far that are no requests to the disk.
+    pub fn left_out(&self) -> LeftOutRows {
+        self.reading.as_ref().map_or_else(LeftOutRows::default, |it| it.source.left_out())
+    }
+
     /// The damage that ended lenient reading. Strict reading fails there instead.
     pub fn damaged(&self) -> Option<Damaged> {
-        let damage = self.damage.get().filter(|_| self.lenient && self.ended)?;
-        Some(damaged(&self.origin.file, damage, self.source.position()))
+        let reading = self.reading.as_ref()?;
+        let damage = reading.damage.get().filter(|_| self.options.lenient && self.ended)?;
+        Some(damaged(&self.origin.file, damage, reading.source.position()))
     }
 
     /// Shows every remaining record to `observe`, and the reader to `report` every 65,536 records, for a
@@ -175,6 +276,7 @@ impl TraceReader {
         mut observe: impl FnMut(&Record),
         report: Report<'_>,
     ) -> Result<(), TraceError> {
+        self.prepare(report)?;
         let mut records = 0u64;
         while let Some(record) = self.next().transpose()? {
             observe(&record);
@@ -186,54 +288,54 @@ impl TraceReader {
         Ok(())
     }
 
-    /// Records so far that arrived before their predecessor.
-    pub fn arrival_regressions(&self) -> u64 {
-        self.arrival_regressions
-    }
-
-    /// Bytes consumed of the file as it is on disk; in Parquet, the row groups begun.
+    /// Bytes consumed of the file as it is on disk, the mean of both passes where this reader makes both; in
+    /// Parquet, the row groups begun.
     pub fn compressed_bytes_read(&self) -> u64 {
-        self.progress.read()
+        let read = self.reading.as_ref().map_or(0, |reading| reading.progress.read());
+        match &self.surveyed {
+            Some(surveyed) => u64::midpoint(surveyed.read(), read),
+            None => read,
+        }
     }
 
-    /// Bytes of the file as it is on disk; 0 for a stream, whose length is unknown.
+    /// Bytes of the file as it is on disk, with those of other processors.
     pub fn compressed_bytes_total(&self) -> u64 {
-        self.progress.total
+        let reading = self.reading.as_ref().map(|reading| &reading.progress);
+        reading.or(self.surveyed.as_ref()).map_or(0, |progress| progress.total)
     }
 
-    /// Makes the times of `record` relative and notes its arrival.
+    /// Makes the times of `record` relative.
     #[inline]
     fn admit(&mut self, record: Record) -> Result<Record, Fault> {
         let base = *self.base.get_or_insert(record.arrival);
-        let Some(arrival) = record.arrival.ns().checked_sub(base.ns()) else {
-            let reason = "before the first record, which is time 0 in this format";
+        if record.arrival < self.last_arrival {
+            let reason = "before the record in front of it: the file has changed while it was read";
             return Err(Fault::number("arrival in ns", record.arrival.ns(), reason));
-        };
-        let arrival = SimTime::from_ns(arrival);
-        self.arrival_regressions += u64::from(arrival < self.last_arrival);
-        self.last_arrival = arrival;
-        // A completion is never below the base: every decoder checks that it follows the arrival.
-        let completion = record.completion.map(|time| SimTime::from_ns(time.ns() - base.ns()));
-        Ok(Record { arrival, completion, ..record })
+        }
+        self.last_arrival = record.arrival;
+        self.delivered += 1;
+        Ok(record.shifted(|time| SimTime::from_ns(time.ns() - base.ns())))
     }
 
     /// The next record, or why there is none.
     fn step(&mut self) -> Result<Option<Record>, Stop> {
-        let Some(record) = self.source.next()? else { return Ok(None) };
+        let reading = self.reading.as_mut().expect("reading has begun");
+        let Some(record) = reading.source.next()? else { return Ok(None) };
         Ok(Some(self.admit(record)?))
     }
 
     /// Whether reading may continue after `stop`, with its record counted as skipped.
     #[cold]
     fn pass_over(&mut self, stop: Stop) -> Result<(), TraceError> {
-        let can_go_on = self.lenient && matches!(stop, Stop::Fault(_));
+        let can_go_on = self.options.lenient && matches!(stop, Stop::Fault(_));
         let keep_error = !can_go_on || self.first_skipped.is_none();
         if can_go_on {
             self.skipped += 1;
         }
         if keep_error {
-            let position = self.source.position();
-            let error = match (stop, self.damage.get()) {
+            let reading = self.reading.as_ref().expect("reading has begun");
+            let position = reading.source.position();
+            let error = match (stop, reading.damage.get()) {
                 (Stop::Io(_), Some(damage)) => {
                     TraceError::Damaged(Box::new(damaged(&self.origin.file, damage, position)))
                 }
@@ -245,6 +347,60 @@ impl TraceReader {
             self.first_skipped = Some(error);
         }
         Ok(())
+    }
+
+    /// The end; Err where no request has come.
+    #[cold]
+    fn finish(&mut self) -> Result<(), TraceError> {
+        self.ended = true;
+        if self.delivered > 0 {
+            return Ok(());
+        }
+        let file = self.origin.file.clone();
+        if let Some(first) = &self.first_skipped {
+            let (skipped, first) = (self.skipped, first.to_string());
+            return Err(TraceError::NothingRead { file, skipped, first });
+        }
+        if let Some(damaged) = self.damaged() {
+            return Err(TraceError::Damaged(Box::new(damaged)));
+        }
+        let holds = self.reading.as_ref().and_then(|reading| reading.source.holds());
+        let holds = holds.unwrap_or_else(|| rows_in_words(self.left_out()));
+        Err(TraceError::NoRequests { file, format: self.format(), holds })
+    }
+}
+
+/// What a trace without requests holds.
+fn rows_in_words(rows: LeftOutRows) -> String {
+    let LeftOutRows { cache_hits, empty } = rows;
+    match (cache_hits, empty) {
+        (0, 0) => "it holds no record of one".to_owned(),
+        (0, empty) => format!("its {} rows have the size 0", grouped(empty)),
+        (hits, _) => format!("a cache in front of the disk served all {}", grouped(hits)),
+    }
+}
+
+/// The records of `source` by arrival.
+fn in_order(
+    mut source: Box<dyn Source>,
+    how: &How,
+    survey: &Survey,
+    spread: Option<u64>,
+) -> Box<dyn Source> {
+    let are_events = source.event_times().is_some();
+    if !are_events && how.clock == Clock::FromStart && survey.recordings > 1 {
+        source = Box::new(Recordings::new(source, how.run_gap));
+    }
+    source = match survey.order {
+        RecordOrder::InOrder => source,
+        RecordOrder::Window => {
+            Box::new(Ordered::new(source, TimeOrder::window(survey::WINDOW_RECORDS)))
+        }
+        RecordOrder::Merge => Box::new(Ordered::new(source, TimeOrder::merge())),
+    };
+    match survey.granule_ns.zip(spread) {
+        Some((granule, seed)) => Box::new(Spread::new(source, SimDuration::from_ns(granule), seed)),
+        None => source,
     }
 }
 
@@ -262,10 +418,21 @@ impl Iterator for TraceReader {
     type Item = Result<Record, TraceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if self.reading.is_none()
+            && !self.ended
+            && let Err(error) = self.begin()
+        {
+            self.ended = true;
+            return Some(Err(error));
+        }
         while !self.ended {
             match self.step() {
                 Ok(Some(record)) => return Some(Ok(record)),
-                Ok(None) => self.ended = true,
+                Ok(None) => {
+                    if let Err(error) = self.finish() {
+                        return Some(Err(error));
+                    }
+                }
                 Err(stop) => {
                     if let Err(error) = self.pass_over(stop) {
                         self.ended = true;
@@ -290,6 +457,33 @@ fn origin(file: String, input: &Input, options: &OpenOptions) -> Result<Origin, 
         Some(damage) => TraceError::Damaged(Box::new(damaged(&file, damage, Position::default()))),
         None if input.head.is_empty() => TraceError::Empty { file },
         None => unknown_format(file, &input.head),
+    })
+}
+
+/// How a trace that begins with `head` is read. Err where its unit is not certain, and for options that
+/// its format does not take.
+fn how(origin: &Origin, head: &[u8], options: &OpenOptions) -> Result<How, TraceError> {
+    let row = origin.format.row();
+    let (file, format) = (origin.file.clone(), origin.format);
+    let unit = match (options.time_unit, row.unit) {
+        (Some(unit), Some(_)) => unit,
+        (Some(_), None) => return Err(TraceError::FixedTimeUnit { file, format }),
+        (None, None) => TimeUnit::Nanoseconds,
+        (None, Some(find)) => match find(head, options.format.is_some()) {
+            UnitFound::Sure(unit) => unit,
+            UnitFound::Ask(rates) => return Err(TraceError::UncertainTimeUnit { file, rates }),
+        },
+    };
+    if options.numbers.is_some() && !row.may_be_objects {
+        return Err(TraceError::FixedNumbers { file, format });
+    }
+    Ok(How {
+        unit,
+        clock: options.clock.unwrap_or(row.clock),
+        run_gap: SimDuration::ZERO,
+        needs_merge: false,
+        cache_hits: options.cache_hits,
+        objects: None,
     })
 }
 

@@ -7,6 +7,7 @@ use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Op, SimTime, VolumeBlock};
 
 use crate::fault::Fault;
 use crate::scan::{Number, TOO_LONG, TimeUnit, Token};
+use crate::timed::{Spill, Timed};
 
 /// The most blocks that one request may cover: 2^32 - 1, just below 2 TiB. A longer one is
 /// malformed.
@@ -51,6 +52,62 @@ impl Record {
     pub fn bytes(&self) -> Bytes {
         self.blocks.bytes()
     }
+}
+
+impl Timed for Record {
+    #[inline]
+    fn time(&self) -> SimTime {
+        self.arrival
+    }
+
+    fn end(&self) -> Option<SimTime> {
+        self.completion
+    }
+
+    fn shifted(self, shift: impl Fn(SimTime) -> SimTime) -> Self {
+        let (arrival, completion) = (shift(self.arrival), self.completion.map(&shift));
+        Self { arrival, completion, ..self }
+    }
+}
+
+impl Spill for Record {
+    fn to_words(&self) -> [u64; 5] {
+        let flags = op_code(self.op) | u64::from(self.fua) << 2 | u64::from(self.widened) << 3;
+        let completion = self.completion.map_or(NO_COMPLETION, SimTime::ns);
+        let blocks_and_device = self.blocks.get() | u64::from(self.device) << u32::BITS;
+        [self.arrival.ns(), completion, self.start.get(), blocks_and_device, flags]
+    }
+
+    fn from_words([arrival, completion, start, blocks_and_device, flags]: [u64; 5]) -> Self {
+        Self {
+            arrival: SimTime::from_ns(arrival),
+            op: op_of(flags),
+            device: (blocks_and_device >> u32::BITS) as u32,
+            start: VolumeBlock::new(start),
+            blocks: Blocks::new(blocks_and_device & u64::from(u32::MAX)),
+            widened: flags >> 3 & 1 == 1,
+            completion: Some(completion).filter(|&ns| ns != NO_COMPLETION).map(SimTime::from_ns),
+            fua: flags >> 2 & 1 == 1,
+        }
+    }
+}
+
+/// No request completes at the last nanosecond of 64 bits.
+const NO_COMPLETION: u64 = u64::MAX;
+
+/// An operation as two bits.
+pub(crate) fn op_code(op: Op) -> u64 {
+    match op {
+        Op::Read => 0,
+        Op::Write => 1,
+        Op::Flush => 2,
+        Op::Trim => 3,
+    }
+}
+
+/// The operation in the lowest two bits.
+pub(crate) fn op_of(code: u64) -> Op {
+    [Op::Read, Op::Write, Op::Flush, Op::Trim][(code & 3) as usize]
 }
 
 /// The blocks of one request.
@@ -148,6 +205,21 @@ mod tests {
         assert_eq!((whole.start.get(), whole.blocks.get(), whole.widened), (2, 1, false));
         let cut = Extent::of_block_and_bytes(number(3), number(513)).unwrap();
         assert_eq!((cut.start.get(), cut.blocks.get(), cut.widened), (3, 2, true));
+    }
+
+    #[test]
+    fn a_record_comes_back_from_its_words() {
+        let extent = Extent::of_bytes(number(1023), number(2)).unwrap();
+        for op in [Op::Read, Op::Write, Op::Flush, Op::Trim] {
+            for (completion, fua) in [(None, true), (Some(SimTime::from_ns(9)), false)] {
+                let record = extent.request(SimTime::from_ns(7), op, u32::MAX);
+                let record = Record { completion, fua, ..record };
+                assert_eq!(Record::from_words(record.to_words()), record);
+            }
+        }
+        let largest = Extent::of_blocks(number(5), number(REQUEST_BLOCKS_MAX)).unwrap();
+        let record = largest.request(SimTime::MAX, Op::Read, 3);
+        assert_eq!(Record::from_words(record.to_words()), record);
     }
 
     #[test]

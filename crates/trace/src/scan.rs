@@ -3,7 +3,13 @@
 //! Goals: exact integers and exact decimal times, no float, no allocation on the way that works.
 //! Non-goals: quoting, escapes, locales, exponents: no block trace has them.
 
+use std::fmt;
+use std::str::FromStr;
+
 use freewheel_units::SimTime;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use crate::fault::Fault;
 
@@ -24,12 +30,66 @@ pub(crate) struct Number {
     pub value: u64,
 }
 
-/// The unit of a decimal time, as the nanoseconds' decimal places below it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum TimeUnit {
-    Seconds = 9,
-    Milliseconds = 6,
+/// The unit of a trace's times; its number is that of the decimal places down to a nanosecond.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub enum TimeUnit {
+    /// Nanoseconds.
+    #[serde(rename = "ns")]
+    Nanoseconds = 0,
+    /// Microseconds.
+    #[serde(rename = "us")]
     Microseconds = 3,
+    /// Milliseconds.
+    #[serde(rename = "ms")]
+    Milliseconds = 6,
+    /// Seconds.
+    #[serde(rename = "s")]
+    Seconds = 9,
+}
+
+/// A unit of time was asked for by a name that none has.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("`{name}` is not a unit of time: write s, ms, us or ns")]
+pub struct UnknownTimeUnit {
+    /// The name given.
+    pub name: String,
+}
+
+impl TimeUnit {
+    /// Every unit, the longest first.
+    pub const ALL: [Self; 4] =
+        [Self::Seconds, Self::Milliseconds, Self::Microseconds, Self::Nanoseconds];
+
+    /// Its symbol, which is its name on the command line.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Seconds => "s",
+            Self::Milliseconds => "ms",
+            Self::Microseconds => "us",
+            Self::Nanoseconds => "ns",
+        }
+    }
+
+    /// Nanoseconds in one of it.
+    pub fn ns(self) -> u64 {
+        10u64.pow(self as u32)
+    }
+}
+
+impl fmt::Display for TimeUnit {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(self.symbol())
+    }
+}
+
+impl FromStr for TimeUnit {
+    type Err = UnknownTimeUnit;
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|unit| unit.symbol() == name);
+        found.ok_or_else(|| UnknownTimeUnit { name: name.to_owned() })
+    }
 }
 
 impl Number {
@@ -80,7 +140,7 @@ impl Token<'_> {
         }
     }
 
-    /// A decimal number of seconds or milliseconds, to the nearest nanosecond.
+    /// A decimal number of this unit, to the nearest nanosecond.
     #[inline]
     pub fn time(self, unit: TimeUnit) -> Result<SimTime, Fault> {
         match decimal_ns(self.text, unit) {

@@ -6,8 +6,8 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{completed, lenient, malformed, reader, record, records, widened};
-use freewheel_trace::{Format, OpenOptions, Record, Timing, TraceError, TraceReader};
+use common::{completed, malformed, reader, record, records, widened};
+use freewheel_trace::{Format, OpenOptions, Record, Timing, TraceError, TraceInfo, TraceReader};
 use freewheel_units::Op;
 
 /// A sample of the fuzz corpus, which was made by hand.
@@ -133,8 +133,9 @@ fn a_header_without_the_columns_of_a_format_says_which_are_missing() {
     assert!(hfplayer.to_string().contains("lacks: LBA.I, NBLKS.I"), "{hfplayer}");
     let thesios = malformed(b"filename,start_time\na,1\n", Format::ThesiosCsv);
     assert_eq!((thesios.field, thesios.record), ("header", 0));
-    let (records, skipped) = lenient(b"filename,start_time\na,1\nb,2\n", Format::ThesiosCsv);
-    assert_eq!((records.len(), skipped), (0, 3));
+    let mut lenient = reader(b"filename,start_time\na,1\nb,2\n", Some(Format::ThesiosCsv), true);
+    let error = lenient.find_map(Result::err).unwrap();
+    assert!(matches!(error, TraceError::NothingRead { skipped: 3, .. }), "{error}");
 }
 
 #[test]
@@ -210,7 +211,7 @@ fn thesios_csv_keeps_runs_of_a_file_together_wherever_the_file_lies() {
         &[
             ("x,READ,512,,0,a,1", "start_time"),
             ("1.5,ERASE,512,,0,a,1", "op_type"),
-            ("1.5,READ,0,,0,a,1", "request_io_size_bytes"),
+            ("1.5,READ,x,,0,a,1", "request_io_size_bytes"),
             ("1.5,READ,512,,18446744073709551615,a,1", "file_offset"),
             ("1.5,READ,512,,0,a,x", "simulated_latency"),
             ("1.5,READ,512,,0", "filename"),
@@ -290,20 +291,29 @@ fn question(text: &[u8]) -> (String, [Format; 2]) {
 }
 
 #[test]
-fn whole_times_that_fit_mqsim_and_disksim_are_asked_about() {
+fn whole_times_of_several_plausible_units_are_asked_about_with_the_rate_of_each() {
     let line = |time: u64| format!("{time} 4 264719034 16 0\n");
     let few: String = (0..20).map(|n| line(n * 19_000)).collect();
     let fine: String = (0..100).map(|n| line(n * 19_003)).collect();
     let by_the_second: String = (0..100).map(|n| line(n / 9 * 1000)).collect();
     for text in [few, fine, by_the_second] {
-        let (says, choices) = question(text.as_bytes());
-        assert!(says.contains("in ns (mqsim) or in ms (disksim-ascii)?"), "{says}");
-        assert_eq!(choices, [Format::Mqsim, Format::DisksimAscii]);
-        for format in choices {
-            assert_eq!(
-                reader(text.as_bytes(), Some(format), false).by_ref().count(),
-                text.lines().count()
-            );
+        let stream = text.as_bytes();
+        let error = TraceReader::from_reader("t", stream, &OpenOptions::default()).unwrap_err();
+        let TraceError::UncertainTimeUnit { rates, .. } = &error else { panic!("{error}") };
+        assert!(rates.len() > 1, "{error}");
+        for rate in rates {
+            let time_unit = Some(rate.unit);
+            let options = OpenOptions { time_unit, ..OpenOptions::default() };
+            let mut reader = TraceReader::from_reader("t", stream, &options).unwrap();
+            let info = TraceInfo::scan(&mut reader).unwrap();
+            // The rate that was named, by the whole trace.
+            let per_second = (info.requests - 1) as f64 / (info.span_ns as f64 / 1e9);
+            assert!((per_second / rate.per_second - 1.0).abs() < 1e-9, "{rate:?}: {per_second}");
+        }
+        // A format that is named has its own unit.
+        for format in [Format::Mqsim, Format::DisksimAscii] {
+            let lines = text.lines().count();
+            assert_eq!(reader(stream, Some(format), false).by_ref().count(), lines);
         }
     }
 }
@@ -374,7 +384,7 @@ fn every_wrong_field_of_libcachesims_formats_is_named() {
         changed
     };
     let header = |bytes: Vec<u8>| {
-        let options = OpenOptions { format: Some(Format::Lcs), lenient: false };
+        let options = OpenOptions { format: Some(Format::Lcs), ..OpenOptions::default() };
         let opened = TraceReader::from_reader("trace", std::io::Cursor::new(bytes), &options);
         match opened.err() {
             Some(TraceError::Malformed(malformed)) => *malformed,

@@ -45,7 +45,7 @@ fn counts_and_footprints_are_those_of_the_table() {
         }
         assert!((info.span_ns as f64 / 1e9 - span_s).abs() < 1.0, "{name} {}", info.span_ns);
         assert_eq!((info.format, info.trims), (Format::FreewheelCsv, 0));
-        assert_eq!((info.arrival_regressions, info.skipped), (0, 0));
+        assert_eq!((info.survey.unwrap().moved_requests, info.skipped), (0, 0));
         assert!(info.has_completions);
     }
 }

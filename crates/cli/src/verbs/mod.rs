@@ -10,6 +10,7 @@ mod extract;
 mod free_space;
 mod listen;
 mod plan;
+mod read_args;
 mod replies;
 mod reproduce;
 mod scan;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use freewheel::drives::DEFAULT_DRIVE;
-use freewheel::experiments::{Fit, ReplayMode, TraceWorkload};
-use freewheel::traces::Format;
+use freewheel::experiments::{CoarseTimes, Fit, ReplayMode, TraceWorkload};
 
+use super::read_args::ReadArgs;
 use crate::failure::Failure;
 use crate::file;
 use crate::standard_input;
@@ -17,13 +17,11 @@ use crate::standard_input;
 pub struct TraceArgs {
     /// The trace, or - for standard input; .gz and .zst are read as they are
     pub trace: PathBuf,
-    /// Format of the trace (see `freewheel trace formats`); recognised by its contents if not given
-    #[arg(long, value_name = "FORMAT")]
-    format: Option<Format>,
-    /// Count and skip malformed records, and read a damaged .gz or .zst up to the damage, instead of
-    /// stopping there
-    #[arg(long)]
-    lenient: bool,
+    #[command(flatten)]
+    read: ReadArgs,
+    /// What becomes of requests whose clock has steps of 1 ms or more
+    #[arg(long, value_enum, default_value_t = Coarse::Spread)]
+    coarse_times: Coarse,
     /// Only this device of the trace; all of them laid end to end if not given
     #[arg(long, value_name = "N", value_parser = super::device)]
     device: Option<u32>,
@@ -42,6 +40,14 @@ pub struct TraceArgs {
     /// Seed of every random stream
     #[arg(long, default_value_t = 1, value_parser = super::seed)]
     pub seed: u64,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Coarse {
+    /// Spread evenly over the step, in order
+    Spread,
+    /// All of a step at its beginning, as the trace has them
+    Bunched,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -73,29 +79,31 @@ impl TraceArgs {
 
     /// The replay of the trace at `path`, where standard input may have been copied to.
     pub fn workload(&self, path: &Path) -> TraceWorkload {
-        TraceWorkload {
+        self.read.apply(TraceWorkload {
             file: path.to_owned(),
-            format: self.format.map(|format| format.name().to_owned()),
-            lenient: self.lenient,
+            coarse_times: match self.coarse_times {
+                Coarse::Spread => CoarseTimes::Spread,
+                Coarse::Bunched => CoarseTimes::Bunched,
+            },
             device: self.device,
             fit: self.fit(),
             replay: self.replay.into(),
             ..TraceWorkload::default()
-        }
+        })
     }
 
     /// The first option that was given and that only a trace takes.
     pub fn for_traces_alone(&self) -> Option<&'static str> {
         let given = [
-            ("--format", self.format.is_some()),
-            ("--lenient", self.lenient),
+            ("--coarse-times", matches!(self.coarse_times, Coarse::Bunched)),
             ("--device", self.device.is_some()),
             ("--wrap", self.wrap),
             ("--scale", self.scale),
             ("--no-electronics", self.no_electronics),
             ("--replay", !matches!(self.replay, Replay::Auto)),
         ];
-        given.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
+        let all = self.read.given().into_iter().chain(given);
+        all.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
     }
 
     fn fit(&self) -> Fit {

@@ -188,13 +188,11 @@ fn tails(advice: &Advice, simulated: &SimulatedResponses) -> Option<String> {
 
 /// Why there are no responses.
 fn no_timing(format: Format) -> String {
-    let times = match format.timing() {
-        Timing::Seconds => "has times in whole seconds",
-        Timing::None | Timing::Recorded => "has no times",
+    let lacks = match format.timing() {
+        Timing::Seconds | Timing::Recorded => "names objects, which have no places on a disk",
+        Timing::None => "has no times",
     };
-    format!(
-        "No response times: the trace's format, {format}, {times}, so that a disk cannot be timed."
-    )
+    format!("No response times: the trace, in the format {format}, {lacks}.")
 }
 
 /// What makes the numbers doubtful.

@@ -451,20 +451,16 @@ fn unclean(study: &Study) -> Option<Finding> {
             "The trace's file is damaged, {damage}: only the {} requests before that were replayed.",
             grouped(info.requests)
         ),
-        None => "The trace has malformed or unordered records.".into(),
+        None => format!("{} malformed records of the trace were skipped.", grouped(info.skipped)),
     };
     let damaged = damage.map_or(String::new(), |damage| {
         format!("Of the file, {damage}; {}.", damage.consequence())
     });
-    (info.skipped > 0 || info.arrival_regressions > 0 || damage.is_some()).then(|| {
+    (info.skipped > 0 || damage.is_some()).then(|| {
         Finding::new(Topic::TraceFile, Confidence::Counted, headline)
             .number("skipped records", info.skipped as f64, Unit::Count)
             .detail(damaged)
-            .detail(format!(
-                "{} malformed records were skipped. {} records arrive before the record in front of them and were replayed with it.",
-                grouped(info.skipped),
-                grouped(info.arrival_regressions)
-            ))
+            .detail(format!("{} malformed records were skipped.", grouped(info.skipped)))
     })
 }
 

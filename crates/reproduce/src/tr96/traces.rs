@@ -373,7 +373,7 @@ impl Devices {
         let workload = TraceWorkload { file: path.into(), ..TraceWorkload::default() };
         let mut numbers: BTreeMap<u32, u32> = BTreeMap::new();
         let (mut blocks, mut requests) = (Vec::new(), Vec::new());
-        let mut reader = open(&workload)?;
+        let mut reader = open(&workload, 1)?;
         reader.read_through(
             |record| {
                 let next = numbers.len() as u32;

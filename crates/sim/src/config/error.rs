@@ -95,14 +95,14 @@ pub enum ConfigError {
         message: String,
     },
     /// The trace's times are no times of requests to a disk.
-    #[error("{}: its format, {format}, {times}: no response time of a disk can be told from it", .file.display())]
+    #[error("{}: its format, {format}, {lacks}: no response time of a disk can be told from it", .file.display())]
     NoTiming {
         /// The trace.
         file: PathBuf,
         /// Its format.
         format: Format,
-        /// What the format has.
-        times: &'static str,
+        /// What it lacks.
+        lacks: &'static str,
     },
     /// The drive.
     #[error(transparent)]

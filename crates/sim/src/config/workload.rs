@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use freewheel_trace::{Format, OpenOptions, Timing, TraceInfo, TraceReader};
+use freewheel_trace::{
+    Clock, Format, Numbers, NumbersFound, OpenOptions, Survey, TimeUnit, Timing, TraceInfo,
+    TraceReader,
+};
 use freewheel_units::{Blocks, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -73,6 +76,22 @@ pub struct TraceWorkload {
     /// the run stops there.
     #[serde(default)]
     pub lenient: bool,
+    /// Unit of its times, `s`, `ms`, `us` or `ns`, in formats that come with several; found out when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_unit: Option<TimeUnit>,
+    /// What its times count from; what the format says when absent. From the start, a clock that steps back to the
+    /// beginning begins another recording, which follows; absolute times are sorted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<Clock>,
+    /// What numbers name in the formats of cache simulators; found out when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub numbers: Option<Numbers>,
+    /// Whether requests count that a cache in front of the traced disk served, where the trace tells.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub cache_hits: bool,
+    /// What becomes of requests whose clock has steps of 1 ms or more.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub coarse_times: CoarseTimes,
     /// Replays this device of the trace only; all devices end to end when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<u32>,
@@ -104,6 +123,11 @@ impl Default for TraceWorkload {
             merge: Vec::new(),
             format: None,
             lenient: false,
+            time_unit: None,
+            clock: None,
+            numbers: None,
+            cache_hits: false,
+            coarse_times: CoarseTimes::default(),
             device: None,
             fit: Fit::default(),
             replay: ReplayMode::default(),
@@ -156,6 +180,17 @@ impl TraceWorkload {
     }
 }
 
+/// What becomes of requests whose clock is coarser than a disk's service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CoarseTimes {
+    /// They are spread evenly over the step of the clock, in order, at random moments of their parts.
+    #[default]
+    Spread,
+    /// All of a step come at its beginning, as the trace has them.
+    Bunched,
+}
+
 /// Distribution of think times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -195,7 +230,7 @@ pub(crate) fn check_workload(
         return wrong(format!("`file`: {} holds no requests: give another trace", file.display()));
     }
     if let (Workload::Trace(TraceWorkload { file, .. }), Some(info)) = (workload, trace) {
-        check_timing(info.format, file)?;
+        check_timing(info.format, info.survey.as_ref(), file)?;
     }
     if let Workload::Trace(replayed) = workload {
         check_pace(replayed, trace).map_err(|message| ConfigError::Workload { message })?;
@@ -269,20 +304,52 @@ fn check_pace(workload: &TraceWorkload, trace: Option<&TraceInfo>) -> Result<(),
     }
 }
 
-/// Err for a trace, of this format, that tells the order of requests only.
-pub fn check_timing(format: Format, file: &Path) -> Result<(), ConfigError> {
-    let times = match format.timing() {
-        Timing::Recorded => return Ok(()),
-        Timing::Seconds => {
-            "has times in whole seconds, in which a disk serves hundreds of requests"
+/// Err for a trace of this format that a disk cannot serve: it tells only the order of requests, or its
+/// numbers name objects.
+pub fn check_timing(
+    format: Format,
+    survey: Option<&Survey>,
+    file: &Path,
+) -> Result<(), ConfigError> {
+    let numbers = survey.and_then(|survey| survey.numbers);
+    let lacks = match (format.timing(), numbers) {
+        (Timing::None, _) => "has no times",
+        (_, Some(NumbersFound { name: Numbers::Objects, .. })) => {
+            "names objects, which have no places on a disk"
         }
-        Timing::None => "has no times",
+        (Timing::Recorded | Timing::Seconds, _) => return Ok(()),
     };
-    Err(ConfigError::NoTiming { file: file.to_owned(), format, times })
+    Err(ConfigError::NoTiming { file: file.to_owned(), format, lacks })
 }
 
-/// Opens the trace of a workload.
-pub fn open(workload: &TraceWorkload) -> Result<TraceReader, ConfigError> {
-    let format = workload.format.as_deref().map(str::parse::<Format>).transpose()?;
-    Ok(TraceReader::open(&workload.file, &OpenOptions { format, lenient: workload.lenient })?)
+/// How the trace of a workload is read, in an experiment with this seed.
+fn options(workload: &TraceWorkload, seed: u64) -> Result<OpenOptions, ConfigError> {
+    Ok(OpenOptions {
+        format: workload.format.as_deref().map(str::parse::<Format>).transpose()?,
+        lenient: workload.lenient,
+        time_unit: workload.time_unit,
+        clock: workload.clock,
+        numbers: workload.numbers,
+        cache_hits: workload.cache_hits,
+        spread: (workload.coarse_times == CoarseTimes::Spread).then_some(seed),
+    })
+}
+
+/// Opens the trace of a workload, for the first time.
+pub fn open(workload: &TraceWorkload, seed: u64) -> Result<TraceReader, ConfigError> {
+    Ok(TraceReader::open(&workload.file, &options(workload, seed)?)?)
+}
+
+/// Opens the trace of a workload again, after this first pass over it.
+pub fn reopen(
+    workload: &TraceWorkload,
+    seed: u64,
+    first: &TraceInfo,
+) -> Result<TraceReader, ConfigError> {
+    match first.survey {
+        Some(survey) => {
+            Ok(TraceReader::open_surveyed(&workload.file, &options(workload, seed)?, survey)?)
+        }
+        None => open(workload, seed),
+    }
 }

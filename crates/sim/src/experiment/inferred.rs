@@ -11,7 +11,7 @@ use freewheel_units::Blocks;
 
 use super::Experiment;
 use crate::completion::Completion;
-use crate::config::{ConfigError, SimConfig, TraceWorkload, Workload, open};
+use crate::config::{ConfigError, SimConfig, TraceWorkload, Workload, reopen};
 use crate::library::{self, DriveError};
 use crate::source::{
     Fit, InferredCompletions, InferredResponses, ParentComparison, ParentDoubt, Placement,
@@ -56,7 +56,7 @@ impl Inferred {
         experiment.run_observed(Some(&mut observer), &mut |_, _| {})?;
         let mean_response_ns = (sum_ns / responses.len().max(1) as u128) as u64;
         let responses = InferredResponses::new(responses);
-        let parents = doubt(workload, &responses)?;
+        let parents = doubt(workload, trace, experiment.config.seed, &responses)?;
         let Reference { name, fit } = reference;
         let completions =
             InferredCompletions { stream, drive: name, fit, mean_response_ns, parents };
@@ -67,10 +67,12 @@ impl Inferred {
 /// A pass over the trace that compares parents.
 fn doubt(
     workload: &TraceWorkload,
+    trace: &TraceInfo,
+    seed: u64,
     responses: &InferredResponses,
 ) -> Result<ParentDoubt, ConfigError> {
     let mut comparison = ParentComparison::default();
-    for record in open(workload)? {
+    for record in reopen(workload, seed, trace)? {
         let record = record?;
         if workload.device.is_none_or(|device| device == record.device) {
             comparison.observe(&record, responses);

@@ -36,7 +36,7 @@ use crate::completion::Completion;
 use crate::config::{
     ArrayConfig, CacheConfig, ConfigError, DRIVES_MAX, HostConfig, Layout, PostmarkCleaner,
     PostmarkWorkload, SimConfig, ThinkTimeDistribution, TraceWorkload, Workload, check_measured,
-    check_sectors, check_workload, cleaning_options, open, overrides, sector, striping,
+    check_sectors, check_workload, cleaning_options, open, overrides, reopen, sector, striping,
 };
 use crate::device::{Device, Mechanics, WholeDrive};
 use crate::engine::{self, Arm, RunParts, VolumeLayout, VolumeZones};
@@ -100,7 +100,7 @@ impl Experiment {
         };
         // A wrong name is known before a long trace is read.
         Self::check(&config)?;
-        let info = scan(&mut open(trace)?)?;
+        let info = scan(&mut open(trace, config.seed)?)?;
         Self::with_trace_info(config, Some(info))
     }
 
@@ -111,7 +111,10 @@ impl Experiment {
             let checked = SimConfig::load(path, overrides).and_then(|config| {
                 Self::check(&config)?;
                 if let Workload::Trace(trace) = &config.workload {
-                    trace.streams().iter().try_for_each(|stream| open(stream).map(drop))?;
+                    trace
+                        .streams()
+                        .iter()
+                        .try_for_each(|stream| open(stream, config.seed).map(drop))?;
                 }
                 Ok(())
             });
@@ -185,16 +188,22 @@ impl Experiment {
         &self,
         workload: &TraceWorkload,
     ) -> Result<WithCompletions<TraceReader>, ConfigError> {
-        Self::records_of(workload, self.streams.first())
+        self.records_of(workload, self.streams.first())
     }
 
     fn records_of(
+        &self,
         workload: &TraceWorkload,
         stream: Option<&Stream>,
     ) -> Result<WithCompletions<TraceReader>, ConfigError> {
         let inferred = stream.and_then(|stream| stream.inferred.as_ref());
         let responses = inferred.map(|inferred| inferred.responses.clone());
-        Ok(WithCompletions::new(open(workload)?, responses, workload.device))
+        let seed = self.config.seed;
+        let records = match stream {
+            Some(stream) => reopen(workload, seed, &stream.trace)?,
+            None => open(workload, seed)?,
+        };
+        Ok(WithCompletions::new(records, responses, workload.device))
     }
 
     /// First passes over all its traces: that of `file`, and those merged with it.
@@ -427,7 +436,7 @@ impl Experiment {
     ) -> Result<Merged<Replay<WithCompletions<TraceReader>>>, ConfigError> {
         let replay = |(stream, place): (&Stream, Placement)| {
             let Stream { workload, trace, .. } = stream;
-            let records = Self::records_of(workload, Some(stream))?;
+            let records = self.records_of(workload, Some(stream))?;
             Ok(Replay::new(records, place, workload.timing(Some(trace)), trace.requests))
         };
         let replays = self.streams.iter().zip(self.places(None, fit)?).map(replay);

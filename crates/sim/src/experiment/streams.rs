@@ -56,7 +56,7 @@ pub(super) fn streams(
     let mut streams =
         vec![Stream { workload: workload.clone(), trace: first.clone(), inferred: None }];
     if !workload.merge.is_empty() {
-        streams = merged(workload, first)?;
+        streams = merged(workload, first, config.seed)?;
     }
     for Stream { workload, trace, .. } in &streams {
         check_workload(&Workload::Trace(workload.clone()), Some(trace), volume)?;
@@ -64,12 +64,16 @@ pub(super) fn streams(
     Ok(streams)
 }
 
-fn merged(workload: &TraceWorkload, first: &TraceInfo) -> Result<Vec<Stream>, ConfigError> {
+fn merged(
+    workload: &TraceWorkload,
+    first: &TraceInfo,
+    seed: u64,
+) -> Result<Vec<Stream>, ConfigError> {
     let mut streams = Vec::new();
     for (number, workload) in workload.streams().into_iter().enumerate() {
         let trace = match number {
             0 => first.clone(),
-            _ => TraceInfo::scan_without_footprint(&mut open(&workload)?, &mut |_| {})?,
+            _ => TraceInfo::scan_without_footprint(&mut open(&workload, seed)?, &mut |_| {})?,
         };
         streams.push(Stream { workload, trace, inferred: None });
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use freewheel_model::cache::BlockRange;
-use freewheel_sim::config::{ConfigError, TraceWorkload, open};
+use freewheel_sim::config::{ConfigError, TraceWorkload, reopen};
 use freewheel_sim::source::{Fit, Placement, PlacementError};
 use freewheel_trace::{Record, TraceInfo};
 use freewheel_units::{Blocks, Op, SimTime};
@@ -11,6 +11,7 @@ use rayon::prelude::*;
 
 use super::counters::{Access, Counter};
 use super::error::CacheCurvesError;
+use super::options::CacheCurvesOptions;
 use super::progress::{CacheProgress, CacheProgressSink};
 use super::result::Counted;
 
@@ -31,16 +32,17 @@ struct Pass<'a> {
 /// Feeds the reads and writes of a trace to all counters, on all cores. Requests from number
 /// `warm_up_requests` on count. Devices lie end to end; trims and flushes change no cache.
 pub(super) fn count(
-    trace: &TraceWorkload,
+    options: &CacheCurvesOptions,
     info: &TraceInfo,
     warm_up_requests: u64,
     counters: &mut [Box<dyn Counter>],
     progress: CacheProgressSink<'_>,
 ) -> Result<Counted, CacheCurvesError> {
+    let trace = &options.trace;
     let counted = Counted { warm_up_requests, ..Counted::default() };
     let (placement, chunk) = (placement(trace, info)?, Vec::with_capacity(CHUNK));
     let mut pass = Pass { placement, counters, chunk, requests: 0, counted, first_counted: None };
-    let mut reader = open(trace)?;
+    let mut reader = reopen(trace, options.seed, info)?;
     let mut wrong = Ok(());
     let observe = |record: &Record| {
         if wrong.is_ok() {

@@ -22,7 +22,7 @@ pub fn cache_curves(
 ) -> Result<CacheCurves, CacheCurvesError> {
     check(options)?;
     let report = |done, total| progress(CacheProgress::Reading { done, total });
-    let trace = overview(&options.trace, report)?;
+    let trace = overview(&options.trace, options.seed, report)?;
     if trace.reads == 0 {
         return Err(CacheCurvesError::NoReads { file: file(options) });
     }
@@ -88,7 +88,7 @@ fn count_misses(
     let by_policy: Vec<Vec<Box<dyn Counter>>> = by_policy.collect();
     let lengths: Vec<usize> = by_policy.iter().map(Vec::len).collect();
     let mut all: Vec<Box<dyn Counter>> = by_policy.into_iter().flatten().collect();
-    let counted = count(&options.trace, trace, warm_up, &mut all, progress)?;
+    let counted = count(options, trace, warm_up, &mut all, progress)?;
     if counted.reads == 0 {
         return Err(CacheCurvesError::NoCountedReads { file: file(options), warm_up });
     }

@@ -2,8 +2,8 @@
 
 use freewheel_model::cache::CachePolicy;
 use freewheel_sim::RunResult;
-use freewheel_sim::config::{CacheConfig, ConfigError, Experiment, SimConfig};
-use freewheel_trace::{Format, Timing, TraceInfo};
+use freewheel_sim::config::{CacheConfig, ConfigError, Experiment, SimConfig, check_timing};
+use freewheel_trace::{Format, TraceInfo};
 use freewheel_units::Bytes;
 use rayon::prelude::*;
 
@@ -20,7 +20,7 @@ use crate::trace_runs::{is_long_queue, outlasts, trace_on_drive};
 pub(super) enum Setting {
     /// A drive that the trace fits.
     Drive(Box<Experiment>),
-    /// No drive, as the trace's times are too coarse.
+    /// No drive, as the trace has no times, or no places on a disk.
     NoTiming(Format),
     /// No drive, as it was not asked for.
     NotAsked,
@@ -39,7 +39,8 @@ impl Setting {
         if options.responses == ResponseRuns::None {
             return Ok(Self::NotAsked);
         }
-        if trace.format.timing() != Timing::Recorded {
+        let file = &options.trace.file;
+        if check_timing(trace.format, trace.survey.as_ref(), file).is_err() {
             return Ok(Self::NoTiming(trace.format));
         }
         let config = config(options, CacheConfig::default());

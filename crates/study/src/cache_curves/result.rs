@@ -59,7 +59,7 @@ impl MissRatio {
 pub enum Responses {
     /// From runs with a drive.
     Simulated(Box<SimulatedResponses>),
-    /// The trace's times, if any, are too coarse.
+    /// The trace has no times, or no places on a disk.
     NoTiming {
         /// Its format.
         format: Format,

@@ -269,7 +269,9 @@ impl Striped {
         progress: PlanProgressSink<'_>,
     ) -> Result<Self, PlanError> {
         let (drive, disks) = drive_and_disks(options)?;
-        let info = overview(trace, |done, total| progress("reading the trace", done, total))?;
+        let info = overview(trace, options.seed, |done, total| {
+            progress("reading the trace", done, total)
+        })?;
         let requests = info.reads + info.writes;
         if requests < 2 || info.span_ns == 0 {
             return wrong(format!(

@@ -13,6 +13,8 @@ use crate::trace_runs::first_pass;
 
 /// Fragments of a trace at most: each is a file of the plan.
 const FRAGMENTS_MAX: u64 = 1_000_000;
+/// Rates of days do not depend on where in a step of its clock a request lies.
+const ANY_SEED: u64 = 1;
 /// A fragment has at least this many bytes.
 const FRAGMENT_MIN: Bytes = Bytes::from_kib(4);
 
@@ -61,7 +63,7 @@ pub(super) fn of_trace(
         used.reads += u64::from(record.op == Op::Read);
         used.blocks += record.blocks.get();
     };
-    first_pass(trace, open(trace)?, observe, progress)?;
+    first_pass(trace, open(trace, ANY_SEED)?, observe, progress)?;
     let span_s = last_ns.saturating_sub(first_ns) as f64 / 1e9;
     let file = trace.file.display();
     if span_s <= 0.0 {

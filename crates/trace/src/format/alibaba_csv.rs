@@ -5,11 +5,11 @@
 //! `offset` and `length` are in bytes, `timestamp` is in microseconds since 1970. Times are made
 //! relative to the first record. A header line is passed over.
 
-use super::{Format, Row, Timing};
+use super::{Clock, Format, Row, Timing};
 use crate::fault::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::{Fields, Token};
-use crate::source::{LineDecoder, LineSource, Reordered, most_lines_parse};
+use crate::source::{LineDecoder, LineSource, most_lines_parse};
 use freewheel_units::Op;
 
 const MICROSECOND_NS: u64 = 1000;
@@ -19,12 +19,12 @@ pub(super) const ROW: Row = Row {
     name: "alibaba-csv",
     description: "CSV: device, R or W, offset and length in bytes, arrival in us",
     rebased: true,
+    clock: Clock::Absolute,
     timing: Timing::Recorded,
+    unit: None,
+    may_be_objects: false,
     detect: |head| most_lines_parse(head, &mut AlibabaCsv),
-    open: Some(|input| {
-        let lines = LineSource::new(input.into_stream(), AlibabaCsv);
-        Ok(Box::new(Reordered::new(lines)))
-    }),
+    open: Some(|input, _| Ok(Box::new(LineSource::new(input.into_stream(), AlibabaCsv)))),
 };
 
 struct AlibabaCsv;

@@ -5,7 +5,7 @@
 //! column is 0, the fourth the number of the request. A trace has neither times nor operations, and does
 //! not say how large a page is. Every request is a read at time 0, and a page counts as 4 KiB.
 
-use super::{Format, Row, Timing};
+use super::{Clock, Format, Row, Timing};
 use crate::fault::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::{Fields, Number};
@@ -20,9 +20,12 @@ pub(super) const ROW: Row = Row {
     name: "arc-lis",
     description: "text, for caches only: first page, pages (as of 4 KiB), 0, number; no times",
     rebased: false,
+    clock: Clock::FromStart,
     timing: Timing::None,
+    unit: None,
+    may_be_objects: false,
     detect: |head| most_lines_parse(head, &mut ArcLis { is_strict: true }),
-    open: Some(|input| {
+    open: Some(|input, _| {
         Ok(Box::new(LineSource::new(input.into_stream(), ArcLis { is_strict: false })))
     }),
 };

@@ -5,11 +5,12 @@
 //! blkparse, sections "Trace actions", "RWBS" and "Default output".
 //!
 //! Read are `Q` (queued: the arrival), `D` (issued) and `C` (completed); `pairing` says how they become
-//! requests. The kind has `R`, `W` or `D` (trim), an `F` before it for a flush and after it for FUA. Events
-//! of other kinds (`N`), and commands without a place, are no requests. The summary at the end is passed over.
+//! requests. The process's name is not needed. The kind has `R`, `W` or `D` (trim), an `F` before it for a flush and after it for FUA. Events
+//! of other kinds (`N`), and commands without a place, are no requests. The summary at the end is passed over;
+//! where events follow, another recording begins.
 //! The device is its major number times 2^20 plus its minor number. Times stay as they are.
 
-use super::{Format, Row, Timing};
+use super::{Clock, Format, Row, Timing};
 use crate::fault::Fault;
 use crate::input::Stream;
 use crate::record::Extent;
@@ -17,7 +18,7 @@ use crate::scan::{Fields, TimeUnit, Token};
 use crate::source::{
     BlockEvent, EventSource, EventStream, Lines, Position, Stage, Stop, Transfer, whole_lines,
 };
-use freewheel_units::Op;
+use freewheel_units::{Blocks, Op, VolumeBlock};
 
 const MINOR_BITS: u32 = 20;
 
@@ -26,37 +27,73 @@ pub(super) const ROW: Row = Row {
     name: "blkparse",
     description: "text of blkparse: device, CPU, number, s, process, Q D or C, kind, block + blocks (512 B)",
     rebased: false,
+    clock: Clock::FromStart,
     timing: Timing::Recorded,
+    unit: None,
+    may_be_objects: false,
     detect,
-    open: Some(|input| Ok(Box::new(EventSource::new(Blkparse::new(input.into_stream()))))),
+    open: Some(|input, how| {
+        Ok(Box::new(EventSource::new(Blkparse::new(input.into_stream()), how.event_order())))
+    }),
 };
 
 struct Blkparse {
     lines: Lines,
-    /// Whether the summary has begun.
-    is_over: bool,
+    /// Whether a summary was met that no event has followed.
+    in_summary: bool,
+    /// Whether a summary stands in front of the event given last.
+    begins_run: bool,
+    /// Whether lines end with the name of a process in brackets: the first event says.
+    has_names: Option<bool>,
 }
 
 impl Blkparse {
     fn new(stream: Stream) -> Self {
-        Self { lines: Lines::new(stream), is_over: false }
+        Self { lines: Lines::new(stream), in_summary: false, begins_run: false, has_names: None }
+    }
+
+    /// Err for a line without the name that the lines before it have: it is cut off, and its number may be.
+    fn check_name(&mut self, stage: Stage) -> Result<(), Fault> {
+        let has_name = self.lines.line().ends_with(b"]");
+        if !has_name && self.has_names == Some(true) {
+            let reason = "the line has no name in brackets, as those before it: it is cut off";
+            return Err(Fault::new("process name", self.lines.line(), reason));
+        }
+        // What a completion has in brackets is its error number.
+        if matches!(stage, Stage::Queued | Stage::Issued) {
+            self.has_names.get_or_insert(has_name);
+        }
+        Ok(())
+    }
+
+    /// Whether the line may hold an event: a summary goes on until one does.
+    fn holds_event(&mut self) -> bool {
+        let line = self.lines.line();
+        self.in_summary |= is_summary(line);
+        !line.is_empty()
+            && !line.starts_with(b"#")
+            && !(self.in_summary && Fields::blank(line).next("device").and_then(device).is_err())
     }
 }
 
 impl EventStream for Blkparse {
     fn next(&mut self) -> Result<Option<BlockEvent>, Stop> {
-        while !self.is_over && self.lines.advance()? {
-            let line = self.lines.line();
-            self.is_over = is_summary(line);
-            if self.is_over || line.is_empty() || line.starts_with(b"#") {
+        self.begins_run = false;
+        while self.lines.advance()? {
+            if !self.holds_event() {
                 continue;
             }
+            self.begins_run |= std::mem::take(&mut self.in_summary);
             self.lines.at.record += 1;
-            if let Some(event) = parse(self.lines.line())? {
-                return Ok(Some(event));
-            }
+            let Some(event) = parse(self.lines.line())? else { continue };
+            self.check_name(event.stage)?;
+            return Ok(Some(event));
         }
         Ok(None)
+    }
+
+    fn begins_run(&self) -> bool {
+        self.begins_run
     }
 
     fn position(&self) -> Position {
@@ -85,8 +122,11 @@ fn parse(line: &[u8]) -> Result<Option<BlockEvent>, Fault> {
     fields.next("process")?.number()?;
     let stage = stage(fields.next("action")?)?;
     let kind = kind(fields.next("rwbs")?)?;
-    let Some(stage) = stage else { return Ok(None) };
+    let Some(mut stage) = stage else { return Ok(None) };
     let extent = extent(&mut fields, stage)?;
+    if kind.op.is_some() && extent.is_some_and(|extent| extent.blocks == Blocks::ZERO) {
+        stage = Stage::Ended;
+    }
     let data = kind.op.zip(extent).map(|(op, extent)| Transfer { op, extent, fua: kind.fua });
     let is_request = data.is_some() || kind.flushes;
     Ok(is_request.then_some(BlockEvent { time, device, stage, data, flushes: kind.flushes }))
@@ -139,18 +179,20 @@ fn kind(rwbs: Token) -> Result<Kind, Fault> {
     Ok(Kind { op, flushes, fua: op.is_some() && rest[1..].contains(&b'F') })
 }
 
-/// The blocks `FIRST + COUNT`; `None` where the rest of the line is something else. The end of a
-/// process's name is no place for a line to end, so a line that was cut off has no `]`.
+/// The blocks `FIRST + COUNT`; none of a request of several commands that has ended, as
+/// `C WSM FIRST [0]`; `None` where the rest of the line is something else.
 fn extent(fields: &mut Fields, stage: Stage) -> Result<Option<Extent>, Fault> {
     let start = fields.next("block")?;
     let Ok(start) = start.number() else { return closed(start).map(|()| None) };
     let plus = fields.next("+")?;
     if plus.text != b"+" {
-        return if stage == Stage::Completed { closed(plus).map(|()| None) } else { Ok(None) };
+        if stage != Stage::Completed {
+            return Ok(None);
+        }
+        closed(plus)?;
+        return Ok(Some(Extent { start: VolumeBlock::new(start.value), ..Extent::NONE }));
     }
-    let extent = Extent::of_blocks(start, fields.next("blocks")?.number()?)?;
-    fields.next("process name")?;
-    Ok(Some(extent))
+    Ok(Some(Extent::of_blocks(start, fields.next("blocks")?.number()?)?))
 }
 
 /// Checks that a name or an error number in brackets begins here.

@@ -22,7 +22,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::{Format, Row, Timing};
+use super::{Clock, Format, How, Row, Timing};
 use crate::fault::Fault;
 use crate::input::{Input, Progress, Stream};
 use crate::record::Extent;
@@ -30,7 +30,7 @@ use crate::scan::Number;
 use crate::source::{
     BlockEvent, EventSource, EventStream, Position, Source, Stage, Stop, Transfer,
 };
-use freewheel_units::{Op, SimTime};
+use freewheel_units::{Op, SimTime, VolumeBlock};
 
 /// The upper three bytes of the magic number.
 const MAGIC: u32 = 0x0065_6174;
@@ -53,14 +53,17 @@ pub(super) const ROW: Row = Row {
     name: "blktrace",
     description: "binary events of blktrace, versions 7 and 8: one file a CPU, all read together, or a stream",
     rebased: true,
+    clock: Clock::Absolute,
     timing: Timing::Recorded,
+    unit: None,
+    may_be_objects: false,
     detect: |head| head.first_chunk().is_some_and(|magic| Layout::of(magic).is_some()),
-    open: Some(|input| Ok(source(vec![input]))),
+    open: Some(|input, how| Ok(source(vec![input], how))),
 };
 
-fn source(inputs: Vec<Input>) -> Box<dyn Source> {
+fn source(inputs: Vec<Input>, how: &How) -> Box<dyn Source> {
     let processors = inputs.into_iter().map(|input| Processor::new(input.into_stream())).collect();
-    Box::new(EventSource::new(Processors { processors, last: 0 }))
+    Box::new(EventSource::new(Processors { processors, last: 0 }, how.event_order()))
 }
 
 /// The files of the other processors beside the one at `path`.
@@ -93,12 +96,13 @@ pub(crate) fn open_processors(
     first: Input,
     others: &[PathBuf],
     progress: &Progress,
+    how: &How,
 ) -> io::Result<Box<dyn Source>> {
     let mut inputs = vec![first];
     for path in others {
         inputs.push(Input::new(fs::File::open(path)?, progress.clone(), false)?);
     }
-    Ok(source(inputs))
+    Ok(source(inputs, how))
 }
 
 /// Places of the fields in a version of the format.
@@ -142,14 +146,21 @@ impl Layout {
         let Some(stage) = stage(action) else { return Ok(None) };
         let number = |name, at, width| Number { name, value: self.number(event, at, width) };
         let (sector, bytes) = (number("sector", 16, 8), number("bytes", 24, 4));
-        let data = match op(action).filter(|_| bytes.value > 0) {
-            Some(op) => {
-                let extent = Extent::of_block_and_bytes(sector, bytes)?;
-                Some(Transfer { op, extent, fua: action & FUA != 0 })
-            }
-            None => None,
-        };
         let flushes = action & FLUSH != 0;
+        // A flush alone is marked as a read of no byte.
+        let is_end = stage == Stage::Completed && bytes.value == 0;
+        let has_ended = is_end && op(action).is_some_and(|op| op != Op::Read);
+        let extent = match op(action) {
+            None => None,
+            Some(_) if has_ended => {
+                Some(Extent { start: VolumeBlock::new(sector.value), ..Extent::NONE })
+            }
+            Some(_) if bytes.value == 0 => None,
+            Some(_) => Some(Extent::of_block_and_bytes(sector, bytes)?),
+        };
+        let stage = if has_ended { Stage::Ended } else { stage };
+        let fua = action & FUA != 0;
+        let data = op(action).zip(extent).map(|(op, extent)| Transfer { op, extent, fua });
         let event = BlockEvent {
             time: SimTime::from_ns(self.number(event, 8, 8)),
             device: self.number(event, self.device, 4) as u32,

@@ -5,10 +5,9 @@
 //! first arrival.
 //!
 //! Detection requires a decimal point in at least one of the first times. MQSim uses the same columns
-//! with times in whole nanoseconds. Read as milliseconds they would be wrong by a million, without a
-//! sign of it. So for a DiskSim trace in whole milliseconds the user is asked (see `mqsim`).
+//! with times in whole nanoseconds (see `mqsim`). People write other units there: `five_columns`.
 
-use super::{Format, Row, Timing};
+use super::{Clock, Format, Row, Timing, five_columns};
 use crate::fault::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::{Fields, TimeUnit, Token};
@@ -20,17 +19,29 @@ pub(super) const ROW: Row = Row {
     name: "disksim-ascii",
     description: "text: arrival in ms, device, block, blocks (512 B), flags in hex (bit 0 read)",
     rebased: false,
+    clock: Clock::FromStart,
     timing: Timing::Recorded,
-    detect: |head| has_fractions(head) && most_lines_parse(head, &mut DisksimAscii),
-    open: Some(|input| Ok(Box::new(LineSource::new(input.into_stream(), DisksimAscii)))),
+    unit: Some(|head, is_named| {
+        five_columns::unit(head, TimeUnit::Milliseconds, &five_columns::OF_A_DISK, is_named)
+    }),
+    may_be_objects: false,
+    detect: |head| has_fractions(head) && most_lines_parse(head, &mut { IN_MS }),
+    open: Some(|input, how| {
+        let decoder = DisksimAscii { unit: how.unit };
+        Ok(Box::new(LineSource::new(input.into_stream(), decoder)))
+    }),
 };
 
-struct DisksimAscii;
+struct DisksimAscii {
+    unit: TimeUnit,
+}
+
+const IN_MS: DisksimAscii = DisksimAscii { unit: TimeUnit::Milliseconds };
 
 impl LineDecoder for DisksimAscii {
     fn parse(&mut self, line: &[u8]) -> Result<Record, Fault> {
         let mut fields = Fields::blank(line);
-        let arrival = fields.next("arrival_ms")?.time(TimeUnit::Milliseconds)?;
+        let arrival = fields.next("arrival_ms")?.time(self.unit)?;
         let device = fields.next("device")?.number()?.to_u32()?;
         let (start, count) = (fields.next("block")?.number()?, fields.next("blocks")?.number()?);
         let extent = Extent::of_blocks(start, count)?;

@@ -10,7 +10,7 @@
 
 use freewheel_units::{Op, SimDuration, SimTime};
 
-use super::{Format, Row, Timing};
+use super::{Clock, Format, Row, Timing};
 use crate::fault::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::{Fields, TimeUnit, Token};
@@ -21,9 +21,12 @@ pub(super) const ROW: Row = Row {
     name: "disksim-validate",
     description: "text: R or W, hit kind, block, blocks (512 B), measured response in us, delay before it in us",
     rebased: false,
+    clock: Clock::FromStart,
     timing: Timing::Recorded,
+    unit: None,
+    may_be_objects: false,
     detect: |head| most_lines_parse(head, &mut DisksimValidate::default()),
-    open: Some(|input| {
+    open: Some(|input, _| {
         Ok(Box::new(LineSource::new(input.into_stream(), DisksimValidate::default())))
     }),
 };

@@ -5,12 +5,12 @@
 //! `us file action offset length` in bytes. Version 2 has no times, but lines with the action `wait`, whose
 //! offset is a pause in microseconds; fio 3.30 and earlier write version 2.
 //!
-//! `sync` and `datasync` are flushes. Files are numbered in the order they appear: the file is the
+//! `sync`, `datasync` and `syncfs` are flushes. Files are numbered in the order they appear: the file is the
 //! device. Times stay as they are, and count from the start of the job. In version 2 they are the sums of
 //! the pauses: no record of when requests came.
 
 use super::names::Names;
-use super::{Format, Row, Timing};
+use super::{Clock, Format, Row, Timing};
 use crate::fault::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::{Fields, Token};
@@ -26,9 +26,12 @@ pub(super) const ROW: Row = Row {
     name: "fio-iolog",
     description: "fio's iolog version 3: arrival in us, file, action, offset and length in bytes",
     rebased: false,
+    clock: Clock::FromStart,
     timing: Timing::Recorded,
+    unit: None,
+    may_be_objects: false,
     detect: |head| first_line(head) == HEADER_V3,
-    open: Some(|input| Ok(Box::new(LineSource::new(input.into_stream(), FioIolog::new(true))))),
+    open: Some(|input, _| Ok(Box::new(LineSource::new(input.into_stream(), FioIolog::new(true))))),
 };
 
 pub(super) const V2_ROW: Row = Row {
@@ -36,9 +39,12 @@ pub(super) const V2_ROW: Row = Row {
     name: "fio-iolog-v2",
     description: "fio's iolog version 2, for caches only: file, action, offset and length; no times",
     rebased: false,
+    clock: Clock::FromStart,
     timing: Timing::None,
+    unit: None,
+    may_be_objects: false,
     detect: |head| first_line(head) == HEADER_V2,
-    open: Some(|input| Ok(Box::new(LineSource::new(input.into_stream(), FioIolog::new(false))))),
+    open: Some(|input, _| Ok(Box::new(LineSource::new(input.into_stream(), FioIolog::new(false))))),
 };
 
 struct FioIolog {
@@ -74,11 +80,12 @@ impl FioIolog {
 }
 
 impl LineDecoder for FioIolog {
+    // fio appends to a log that is there, so the header may come again: the clock of another job begins.
+    fn take_header(&mut self, line: &[u8]) -> Result<bool, Fault> {
+        Ok(line == HEADER_V2 || line == HEADER_V3)
+    }
+
     fn take_other(&mut self, line: &[u8]) -> Result<bool, Fault> {
-        // fio appends to a log that is there, so a header may come again.
-        if line == HEADER_V2 || line == HEADER_V3 {
-            return Ok(true);
-        }
         let mut fields = Fields::blank(line);
         let Ok((_, _, action)) = self.begin(&mut fields) else { return Ok(false) };
         match action.text {
@@ -106,7 +113,7 @@ fn op(action: Token) -> Result<Op, Fault> {
     match action.text {
         b"read" => Ok(Op::Read),
         b"write" => Ok(Op::Write),
-        b"sync" | b"datasync" => Ok(Op::Flush),
+        b"sync" | b"datasync" | b"syncfs" => Ok(Op::Flush),
         b"trim" => Ok(Op::Trim),
         _ => Err(action.fault("not an action of this version of fio's log")),
     }

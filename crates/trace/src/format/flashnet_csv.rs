@@ -6,7 +6,7 @@
 //! for a write; `size` and `offset` are in bytes. The columns after these are not read. There is no
 //! device. Times stay as they are.
 
-use super::{Format, Row, Timing};
+use super::{Clock, Format, Row, Timing, UnitFound};
 use crate::fault::Fault;
 use crate::record::{Extent, Record, completion_later};
 use crate::scan::{Fields, TimeUnit, Token};
@@ -18,12 +18,20 @@ pub(super) const ROW: Row = Row {
     name: "flashnet-csv",
     description: "CSV: arrival in ms, latency in us, 1 read or 0 write, size and offset in bytes, two more",
     rebased: false,
+    clock: Clock::FromStart,
     timing: Timing::Recorded,
-    detect: |head| most_lines_parse(head, &mut FlashnetCsv),
-    open: Some(|input| Ok(Box::new(LineSource::new(input.into_stream(), FlashnetCsv)))),
+    unit: Some(|_, _| UnitFound::Sure(TimeUnit::Milliseconds)),
+    may_be_objects: false,
+    detect: |head| most_lines_parse(head, &mut FlashnetCsv { unit: TimeUnit::Milliseconds }),
+    open: Some(|input, how| {
+        Ok(Box::new(LineSource::new(input.into_stream(), FlashnetCsv { unit: how.unit })))
+    }),
 };
 
-struct FlashnetCsv;
+struct FlashnetCsv {
+    /// Unit of the arrivals.
+    unit: TimeUnit,
+}
 
 impl LineDecoder for FlashnetCsv {
     fn take_header(&mut self, line: &[u8]) -> Result<bool, Fault> {
@@ -32,7 +40,7 @@ impl LineDecoder for FlashnetCsv {
 
     fn parse(&mut self, line: &[u8]) -> Result<Record, Fault> {
         let mut fields = Fields::comma(line);
-        let arrival = fields.next("ts_record")?.time(TimeUnit::Milliseconds)?;
+        let arrival = fields.next("ts_record")?.time(self.unit)?;
         let latency = fields.next("latency")?;
         let op = op(fields.next("io_type")?)?;
         let (size, offset) = (fields.next("size")?.number()?, fields.next("offset")?.number()?);

@@ -7,10 +7,10 @@
 
 use freewheel_units::{Op, SimTime};
 
-use super::{Format, Row, Timing};
+use super::{Clock, Format, Row, Timing, UnitFound};
 use crate::fault::{Fault, printable};
 use crate::record::{Extent, Record, completion_after};
-use crate::scan::{Fields, Token};
+use crate::scan::{Fields, Number, TimeUnit, Token};
 use crate::source::{LineDecoder, LineSource, first_line, most_lines_parse};
 
 /// The header line.
@@ -21,15 +21,20 @@ pub(super) const ROW: Row = Row {
     name: "freewheel-csv",
     description: "CSV with header: arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns; op R W F T",
     rebased: false,
+    clock: Clock::FromStart,
     timing: Timing::Recorded,
+    unit: Some(|_, _| UnitFound::Sure(TimeUnit::Nanoseconds)),
+    may_be_objects: false,
     // No other format has this header, so a malformed record after it is an error of a CSV. A header
     // with some of these names is taken for a wrong header of this format, with an error that says so.
     detect: |head| {
         first_line(head) == HEADER.as_bytes()
             || names_columns(first_line(head)) && missing(first_line(head)).len() <= KNOWN_LACK_MAX
-            || most_lines_parse(head, &mut FreewheelCsv::default())
+            || most_lines_parse(head, &mut FreewheelCsv { unit: TimeUnit::Nanoseconds })
     },
-    open: Some(|input| Ok(Box::new(LineSource::new(input.into_stream(), FreewheelCsv::default())))),
+    open: Some(|input, how| {
+        Ok(Box::new(LineSource::new(input.into_stream(), FreewheelCsv { unit: how.unit })))
+    }),
 };
 
 /// Most of the six columns that a header of this format may lack.
@@ -71,8 +76,10 @@ fn header_fault(line: &[u8]) -> Fault {
     Fault::new("header", line, format!("{differences}; write {HEADER}"))
 }
 
-#[derive(Default)]
-struct FreewheelCsv {}
+struct FreewheelCsv {
+    /// Unit of both times, if the names of their columns are wrong.
+    unit: TimeUnit,
+}
 
 impl LineDecoder for FreewheelCsv {
     fn take_header(&mut self, line: &[u8]) -> Result<bool, Fault> {
@@ -84,12 +91,12 @@ impl LineDecoder for FreewheelCsv {
 
     fn parse(&mut self, line: &[u8]) -> Result<Record, Fault> {
         let mut fields = Fields::comma(line);
-        let arrival = SimTime::from_ns(fields.next("arrival_ns")?.number()?.value);
+        let arrival = fields.next("arrival_ns")?.number()?.time(self.unit.ns())?;
         let op = op(fields.next("op")?)?;
         let (offset, length) = (fields.next("offset_bytes")?, fields.next("length_bytes")?);
         let extent = extent(op, offset, length)?;
         let fua = flag(fields.next("fua")?)?;
-        let completion = completion(arrival, fields.next("complete_ns")?)?;
+        let completion = completion(arrival, fields.next("complete_ns")?, self.unit)?;
         fields.end()?;
         Ok(Record { completion, fua, ..extent.request(arrival, op, 0) })
     }
@@ -122,9 +129,11 @@ fn flag(token: Token) -> Result<bool, Fault> {
 }
 
 #[inline]
-fn completion(arrival: SimTime, token: Token) -> Result<Option<SimTime>, Fault> {
+fn completion(arrival: SimTime, token: Token, unit: TimeUnit) -> Result<Option<SimTime>, Fault> {
     if token.text.is_empty() {
         return Ok(None);
     }
-    completion_after(arrival, token.number()?).map(Some)
+    let completion = token.number()?;
+    let value = completion.time(unit.ns())?.ns();
+    completion_after(arrival, Number { value, ..completion }).map(Some)
 }

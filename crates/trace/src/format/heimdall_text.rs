@@ -6,7 +6,7 @@
 //! the format is DiskSim's. Only a DiskSim trace whose first thousand requests are whole multiples of
 //! 256 KiB on 256 KiB boundaries is mistaken; its format must be named. Times stay as they are.
 
-use super::{Format, Row, Timing};
+use super::{Clock, Format, Row, Timing, five_columns};
 use crate::fault::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::{Fields, TimeUnit, Token};
@@ -18,18 +18,27 @@ pub(super) const ROW: Row = Row {
     name: "heimdall-text",
     description: "text: arrival in ms, device, offset in bytes, size in bytes, 1 read or 0 write",
     rebased: false,
+    clock: Clock::FromStart,
     timing: Timing::Recorded,
+    unit: Some(|head, is_named| {
+        five_columns::unit(head, TimeUnit::Milliseconds, &five_columns::OF_A_DISK, is_named)
+    }),
+    may_be_objects: false,
     detect,
-    open: Some(|input| Ok(Box::new(LineSource::new(input.into_stream(), ANY_BYTES)))),
+    open: Some(|input, how| {
+        let decoder = HeimdallText { unit: how.unit, ..ANY_BYTES };
+        Ok(Box::new(LineSource::new(input.into_stream(), decoder)))
+    }),
 };
 
 struct HeimdallText {
     /// Whether an offset or a size that splits a block is a fault, as in detection.
     whole_blocks: bool,
+    unit: TimeUnit,
 }
 
-const ANY_BYTES: HeimdallText = HeimdallText { whole_blocks: false };
-const WHOLE_BLOCKS: HeimdallText = HeimdallText { whole_blocks: true };
+const ANY_BYTES: HeimdallText = HeimdallText { whole_blocks: false, unit: TimeUnit::Milliseconds };
+const WHOLE_BLOCKS: HeimdallText = HeimdallText { whole_blocks: true, ..ANY_BYTES };
 
 fn detect(head: &[u8]) -> bool {
     // Equality of both readings means that no record splits a block; one that does is missing in the
@@ -41,7 +50,7 @@ fn detect(head: &[u8]) -> bool {
 impl LineDecoder for HeimdallText {
     fn parse(&mut self, line: &[u8]) -> Result<Record, Fault> {
         let mut fields = Fields::blank(line);
-        let arrival = fields.next("arrival_ms")?.time(TimeUnit::Milliseconds)?;
+        let arrival = fields.next("arrival_ms")?.time(self.unit)?;
         let device = fields.next("device")?.number()?.to_u32()?;
         let (offset, size) = (fields.next("offset")?.number()?, fields.next("size")?.number()?);
         let extent = Extent::of_bytes(offset, size)?;

@@ -7,7 +7,7 @@
 //! which gives the completion, and `LUN_SSID.I`, the device. Times stay as they are.
 
 use super::columns::{Columns, no_header, required};
-use super::{Format, Row, Timing};
+use super::{Clock, Format, Row, Timing};
 use crate::fault::Fault;
 use crate::record::{Extent, Record, completion_later};
 use crate::scan::{TimeUnit, Token};
@@ -23,9 +23,12 @@ pub(super) const ROW: Row = Row {
     name: "hfplayer-csv",
     description: "CSV with header: #...,ELAPSED_USECS.D,CMD.S,LBA.I,NBLKS.I (512 B),LATENCY_USECS.D,...",
     rebased: false,
+    clock: Clock::FromStart,
     timing: Timing::Recorded,
+    unit: None,
+    may_be_objects: false,
     detect: |head| find(first_line(head)).is_ok(),
-    open: Some(|input| {
+    open: Some(|input, _| {
         let decoder = HfplayerCsv { columns: None };
         Ok(Box::new(LineSource::new(input.into_stream(), decoder)))
     }),

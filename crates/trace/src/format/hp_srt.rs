@@ -26,7 +26,7 @@
 //! Suspect requests are malformed records: lenient reading counts and skips them. Times are made
 //! relative to the first record.
 
-use super::{Format, Row, Timing};
+use super::{Clock, Format, Row, Timing};
 use crate::fault::Fault;
 use crate::record::{Extent, Record, completion_after};
 use crate::scan::{Number, whole_number};
@@ -45,9 +45,12 @@ pub(super) const ROW: Row = Row {
     name: "hp-srt",
     description: "HP SRT: text header, then big-endian records of 52 or 56 bytes",
     rebased: true,
+    clock: Clock::Absolute,
     timing: Timing::Recorded,
+    unit: None,
+    may_be_objects: false,
     detect: |head| head.starts_with(MAGIC),
-    open: Some(|input| {
+    open: Some(|input, _| {
         let (head, decoder) = (input.head.clone(), HpSrt { sector_bytes: SECTOR_BYTES });
         Ok(Box::new(BinarySource::new(&head, input.into_stream(), decoder)?))
     }),

@@ -6,7 +6,7 @@
 //! | field | version 1 | 2 | 3 to 8 | |
 //! |---|---|---|---|---|
 //! | clock_time | 0..4 | 0..4 | 0..4 | seconds |
-//! | obj_id | 4..12 | 4..12 | 4..12 | block of 512 bytes |
+//! | obj_id | 4..12 | 4..12 | 4..12 | block of 512 bytes, or number of an object |
 //! | obj_size | 12..16 | 12..16 | 12..20 | bytes; a record with 0 holds no request |
 //! | op | | 16 | 20 | see `libcachesim` |
 //! | tenant | | 17..20 | 21..24 | the device |
@@ -16,7 +16,7 @@
 //! are reads. Times are made relative to the first record.
 
 use super::libcachesim::{ObjectRequest, little_endian, op};
-use super::{Format, Row, Timing};
+use super::{Clock, Format, ObjectPlaces, Row, Timing};
 use crate::Record;
 use crate::fault::Fault;
 use crate::source::{BinaryDecoder, BinarySource};
@@ -33,16 +33,20 @@ pub(super) const ROW: Row = Row {
     name: "lcs",
     description: "libCacheSim's lcs versions 1 to 8, for caches only: header of 8 KiB, records, times in s",
     rebased: true,
+    clock: Clock::FromStart,
     timing: Timing::Seconds,
+    unit: None,
+    may_be_objects: true,
     detect: |head| head.starts_with(&MAGIC.to_le_bytes()),
-    open: Some(|input| {
-        let (head, decoder) = (input.head.clone(), Lcs { version: 1 });
+    open: Some(|input, how| {
+        let (head, decoder) = (input.head.clone(), Lcs { version: 1, objects: how.objects });
         Ok(Box::new(BinarySource::new(&head, input.into_stream(), decoder)?))
     }),
 };
 
 struct Lcs {
     version: usize,
+    objects: Option<ObjectPlaces>,
 }
 
 impl BinaryDecoder for Lcs {
@@ -90,7 +94,7 @@ impl BinaryDecoder for Lcs {
             op: if has_op { op(u64::from(bytes[op_at]))? } else { Op::Read },
             tenant: if has_op { little_endian(bytes, op_at + 1, 3) } else { 0 },
         }
-        .record()
+        .record(self.objects)
     }
 }
 

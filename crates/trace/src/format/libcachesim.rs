@@ -1,19 +1,17 @@
 //! What the two binary formats of the cache simulator libCacheSim share: objects, tenants, operations.
 //!
 //! Source: libCacheSim's headers (`lcs.h`, `oracleGeneralBin.h`, `enum.h`). An object's identity is a
-//! number: in its traces of block devices, the block's. It is taken for a block of 512 bytes here. Other
-//! traces have hashes of names there: those at 2^54 and above are folded below that, so that they are
-//! blocks of some device. Times are whole seconds, in which a disk serves hundreds of requests: no
-//! response time of a disk can be told from them.
+//! number. In traces of block devices it is that of the first block of 512 bytes. In others it counts objects, or is
+//! the hash of a name: then each object gets a place of its own (`how`). The first pass over a trace
+//! tells which (`survey`). Numbers at 2^54 and above are folded below that. Times are whole seconds.
 
+use super::how::{ObjectPlaces, PLACES_BLOCKS};
 use crate::fault::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::Number;
 use freewheel_units::{Op, SimTime};
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Objects that are told apart.
-const OBJECTS: u64 = 1 << 54;
 
 /// A request for an object.
 #[derive(Debug, Clone, Copy)]
@@ -27,8 +25,9 @@ pub(super) struct ObjectRequest {
 
 impl ObjectRequest {
     /// The request as one to a device.
-    pub fn record(self) -> Result<Record, Fault> {
-        let start = Number { name: "obj_id", value: self.obj_id % OBJECTS };
+    pub fn record(self, objects: Option<ObjectPlaces>) -> Result<Record, Fault> {
+        let place = objects.map_or(self.obj_id % PLACES_BLOCKS, |it| it.first_block(self.obj_id));
+        let start = Number { name: "obj_id", value: place };
         let size = Number { name: "obj_size", value: self.obj_size };
         let extent = Extent::of_block_and_bytes(start, size)?;
         let arrival = SimTime::from_ns(self.clock_time * SECOND_NS);

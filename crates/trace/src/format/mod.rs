@@ -13,10 +13,12 @@ mod columns;
 mod disksim_ascii;
 mod disksim_validate;
 mod fio_iolog;
+mod five_columns;
 mod flashnet_csv;
 pub(crate) mod freewheel_csv;
 mod heimdall_text;
 mod hfplayer_csv;
+mod how;
 mod hp_srt;
 mod lcs;
 mod libcachesim;
@@ -41,6 +43,11 @@ use thiserror::Error;
 
 use crate::input::Input;
 use crate::source::{Source, Stop};
+
+pub(crate) use five_columns::UnitFound;
+pub use five_columns::UnitRate;
+pub use how::{Clock, Numbers};
+pub(crate) use how::{How, ObjectPlaces};
 
 /// A format of block-I/O traces.
 #[derive(
@@ -123,7 +130,10 @@ pub enum Timing {
 }
 
 /// Starts reading a stream.
-type OpenStream = fn(Input) -> Result<Box<dyn Source>, Stop>;
+type OpenStream = fn(Input, &How) -> Result<Box<dyn Source>, Stop>;
+
+/// The unit of the times of a trace that begins so; the format may have been named by the person.
+type FindUnit = fn(head: &[u8], is_named: bool) -> UnitFound;
 
 /// What the registry knows of a format.
 pub(crate) struct Row {
@@ -132,7 +142,12 @@ pub(crate) struct Row {
     pub description: &'static str,
     /// Whether its times count from some calendar or boot, so that the first arrival becomes 0.
     pub rebased: bool,
+    pub clock: Clock,
     pub timing: Timing,
+    /// Tells the unit of its times, where traces of this format come with several.
+    pub unit: Option<FindUnit>,
+    /// Whether the numbers of blocks may be those of objects.
+    pub may_be_objects: bool,
     /// Whether a trace that begins with these bytes is of this format.
     pub detect: fn(&[u8]) -> bool,
     /// Starts reading. `None` for Parquet, which needs a file and not a stream.
@@ -176,7 +191,7 @@ pub(crate) struct Question {
     pub choices: [Format; 2],
 }
 
-const QUESTIONS: &[Question] = &[mqsim::QUESTION, tencent_csv::QUESTION];
+const QUESTIONS: &[Question] = &[tencent_csv::QUESTION];
 
 impl Format {
     /// Every format, in the order of detection.
@@ -214,6 +229,21 @@ impl Format {
     /// when it is shorter: then the last line counts as whole.
     pub fn detect(head: &[u8]) -> Option<Self> {
         Self::ALL.into_iter().find(|format| (format.row().detect)(head))
+    }
+
+    /// What its times count from.
+    pub fn clock(self) -> Clock {
+        self.row().clock
+    }
+
+    /// Whether its traces come with times in several units, so that one may be named.
+    pub fn has_several_units(self) -> bool {
+        self.row().unit.is_some()
+    }
+
+    /// Whether its numbers may name objects, instead of blocks.
+    pub fn may_hold_objects(self) -> bool {
+        self.row().may_be_objects
     }
 
     /// What its times are good for. Only [`Timing::Recorded`] ones tell response times of a disk.

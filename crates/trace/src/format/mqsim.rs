@@ -4,45 +4,54 @@
 //! Devices", FAST 2018, and the description of traces that comes with it. Times are in nanoseconds,
 //! blocks have 512 bytes, `type` is 1 for a read and 0 for a write. Times stay as they are.
 //!
-//! The columns are DiskSim's, whose times are in milliseconds: a wrong guess is wrong by a million. Times
-//! in whole microseconds tell: read as milliseconds, all requests of a trace would come on whole seconds.
-//! A trace that is logged by the second does that too, but repeats its seconds. Where neither is clear,
-//! the user is asked.
+//! The columns are DiskSim's, whose times are in milliseconds and have a decimal point. Whole numbers may
+//! be of any unit: MQSim's programs can be set to microseconds, too. Times that are all whole thousands
+//! are nanoseconds that a clock of microseconds took, unless they repeat, as those of a log by the second
+//! would. Where neither is clear, the person is asked (`five_columns`).
 
-use super::{Format, Question, Row, Timing, disksim_ascii};
+use std::ops::RangeInclusive;
+
+use super::{Clock, Format, Row, Timing, UnitFound, disksim_ascii, five_columns};
 use crate::fault::Fault;
 use crate::record::{Extent, Record};
-use crate::scan::{Fields, Token};
+use crate::scan::{Fields, TimeUnit, Token};
 use crate::source::{LineDecoder, LineSource, most_lines_parse, parsed_lines};
-use freewheel_units::{Op, SimTime};
+use freewheel_units::Op;
 
 const MICROSECOND_NS: u64 = 1000;
 /// Records on whole microseconds that make a trace MQSim's.
 const RECORDS_SURE: usize = 64;
+/// No rate speaks for nanoseconds: SSDs are traced, whose rates are those of any unit.
+const NO_RATE: RangeInclusive<f64> = 1.0..=0.0;
 
 pub(super) const ROW: Row = Row {
     format: Format::Mqsim,
     name: "mqsim",
     description: "text: arrival in ns, device, block, blocks (512 B), 1 read or 0 write",
     rebased: false,
+    clock: Clock::FromStart,
     timing: Timing::Recorded,
-    detect: |head| fits_both(head) && has_whole_microseconds(head),
-    open: Some(|input| Ok(Box::new(LineSource::new(input.into_stream(), Mqsim)))),
+    unit: Some(|head, is_named| match is_named || has_whole_microseconds(head) {
+        true => UnitFound::Sure(TimeUnit::Nanoseconds),
+        false => five_columns::unit(head, TimeUnit::Nanoseconds, &NO_RATE, is_named),
+    }),
+    may_be_objects: false,
+    detect: |head| most_lines_parse(head, &mut { IN_NS }) && !disksim_ascii::has_fractions(head),
+    open: Some(|input, how| {
+        Ok(Box::new(LineSource::new(input.into_stream(), Mqsim { unit: how.unit })))
+    }),
 };
 
-/// What to ask where neither is clear.
-pub(super) const QUESTION: Question = Question {
-    is_met: |head| fits_both(head) && !has_whole_microseconds(head),
-    says: "are its times in ns (mqsim) or in ms (disksim-ascii)",
-    choices: [Format::Mqsim, Format::DisksimAscii],
-};
+struct Mqsim {
+    unit: TimeUnit,
+}
 
-struct Mqsim;
+const IN_NS: Mqsim = Mqsim { unit: TimeUnit::Nanoseconds };
 
 impl LineDecoder for Mqsim {
     fn parse(&mut self, line: &[u8]) -> Result<Record, Fault> {
         let mut fields = Fields::blank(line);
-        let arrival = SimTime::from_ns(fields.next("arrival_ns")?.number()?.value);
+        let arrival = fields.next("arrival_ns")?.number()?.time(self.unit.ns())?;
         let device = fields.next("device")?.number()?.to_u32()?;
         let (start, count) = (fields.next("block")?.number()?, fields.next("blocks")?.number()?);
         let extent = Extent::of_blocks(start, count)?;
@@ -61,14 +70,9 @@ fn op(token: Token) -> Result<Op, Fault> {
     }
 }
 
-/// Whether the records are such of both formats; a decimal point makes them DiskSim's.
-fn fits_both(head: &[u8]) -> bool {
-    most_lines_parse(head, &mut Mqsim) && !disksim_ascii::has_fractions(head)
-}
-
 /// Whether all times are whole microseconds, and mostly different, on enough records to be no chance.
 fn has_whole_microseconds(head: &[u8]) -> bool {
-    let records = parsed_lines(head, &mut Mqsim);
+    let records = parsed_lines(head, &mut { IN_NS });
     let is_whole = |record: &Record| record.arrival.ns().is_multiple_of(MICROSECOND_NS);
     let repeated = records.windows(2).filter(|pair| pair[0].arrival == pair[1].arrival).count();
     records.len() >= RECORDS_SURE && repeated * 2 < records.len() && records.iter().all(is_whole)

@@ -9,7 +9,7 @@
 //! hosts are numbered in the order they appear, and the device is `host * 65536 + DiskNumber`.
 
 use super::names::Names;
-use super::{Format, Row, Timing};
+use super::{Clock, Format, Row, Timing};
 use crate::fault::Fault;
 use crate::record::{Extent, Record, completion_after};
 use crate::scan::{Fields, Number, Token};
@@ -24,9 +24,12 @@ pub(super) const ROW: Row = Row {
     name: "msr-csv",
     description: "CSV: FILETIME, host, disk, Read or Write, offset and size in bytes, response in 100 ns",
     rebased: true,
+    clock: Clock::Absolute,
     timing: Timing::Recorded,
+    unit: None,
+    may_be_objects: false,
     detect: |head| most_lines_parse(head, &mut MsrCsv::default()),
-    open: Some(|input| Ok(Box::new(LineSource::new(input.into_stream(), MsrCsv::default())))),
+    open: Some(|input, _| Ok(Box::new(LineSource::new(input.into_stream(), MsrCsv::default())))),
 };
 
 #[derive(Default)]

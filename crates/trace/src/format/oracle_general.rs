@@ -3,7 +3,7 @@
 //! | bytes | with op | field | |
 //! |---|---|---|---|
 //! | 0..4 | 0..4 | clock_time | seconds |
-//! | 4..12 | 4..12 | obj_id | block of 512 bytes |
+//! | 4..12 | 4..12 | obj_id | block of 512 bytes, or number of an object |
 //! | 12..16 | 12..16 | obj_size | bytes; a record with 0 holds no request |
 //! | | 16 | op | see `libcachesim` |
 //! | | 17..19 | ns | name space: the device |
@@ -16,7 +16,7 @@
 //! that of the record, or says that there is none. And times rise.
 
 use super::libcachesim::{ObjectRequest, little_endian, op};
-use super::{Format, Row, Timing};
+use super::{Clock, Format, ObjectPlaces, Row, Timing};
 use crate::Record;
 use crate::fault::Fault;
 use crate::source::{BinaryDecoder, BinarySource};
@@ -34,10 +34,14 @@ pub(super) const ROW: Row = Row {
     name: "oracle-general",
     description: "libCacheSim's oracleGeneral, for caches only: records of 24 or 27 bytes, times in s",
     rebased: true,
+    clock: Clock::FromStart,
     timing: Timing::Seconds,
+    unit: None,
+    may_be_objects: true,
     detect: |head| layout(head).is_some(),
-    open: Some(|input| {
-        let (head, decoder) = (input.head.clone(), OracleGeneral { layout: SHORT });
+    open: Some(|input, how| {
+        let (head, decoder) =
+            (input.head.clone(), OracleGeneral { layout: SHORT, objects: how.objects });
         Ok(Box::new(BinarySource::new(&head, input.into_stream(), decoder)?))
     }),
 };
@@ -55,6 +59,7 @@ const WITH_OP: Layout = Layout { bytes: 27, next_access: 19, has_op: true };
 
 struct OracleGeneral {
     layout: Layout,
+    objects: Option<ObjectPlaces>,
 }
 
 impl BinaryDecoder for OracleGeneral {
@@ -80,7 +85,7 @@ impl BinaryDecoder for OracleGeneral {
             op: if has_op { op(u64::from(bytes[16]))? } else { Op::Read },
             tenant: if has_op { little_endian(bytes, 17, 2) } else { 0 },
         }
-        .record()
+        .record(self.objects)
     }
 }
 

@@ -26,7 +26,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
-use super::{Format, Row, Timing};
+use super::{Clock, Format, Row, Timing};
 use crate::fault::Fault;
 use crate::input::Progress;
 use crate::record::{Extent, Record, completion_after};
@@ -49,7 +49,10 @@ pub(super) const ROW: Row = Row {
     name: "parquet",
     description: "Parquet: arrival_ns, op, device, start_block, blocks (512 B), completion_ns, fua",
     rebased: false,
+    clock: Clock::FromStart,
     timing: Timing::Recorded,
+    unit: None,
+    may_be_objects: false,
     detect: is_parquet,
     open: None,
 };

@@ -5,7 +5,7 @@
 //! bytes. `Opcode` is `r` or `w` in either case. `Timestamp` is in seconds and made relative to the
 //! first record. Further columns, which the specification allows, are ignored.
 
-use super::{Format, Row, Timing};
+use super::{Clock, Format, Row, Timing, UnitFound};
 use crate::fault::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::{Fields, TimeUnit, Token};
@@ -17,13 +17,19 @@ pub(super) const ROW: Row = Row {
     name: "spc",
     description: "CSV: ASU, LBA (512 B), size in bytes, r or w, arrival in s",
     rebased: true,
+    clock: Clock::FromStart,
     timing: Timing::Recorded,
-    detect: |head| most_lines_parse(head, &mut Spc::default()),
-    open: Some(|input| Ok(Box::new(LineSource::new(input.into_stream(), Spc::default())))),
+    unit: Some(|_, _| UnitFound::Sure(TimeUnit::Seconds)),
+    may_be_objects: false,
+    detect: |head| most_lines_parse(head, &mut Spc { unit: TimeUnit::Seconds }),
+    open: Some(|input, how| {
+        Ok(Box::new(LineSource::new(input.into_stream(), Spc { unit: how.unit })))
+    }),
 };
 
-#[derive(Default)]
-struct Spc {}
+struct Spc {
+    unit: TimeUnit,
+}
 
 impl LineDecoder for Spc {
     fn parse(&mut self, line: &[u8]) -> Result<Record, Fault> {
@@ -32,7 +38,7 @@ impl LineDecoder for Spc {
         let (start, size) = (fields.next("LBA")?.number()?, fields.next("Size")?.number()?);
         let extent = Extent::of_block_and_bytes(start, size)?;
         let op = op(fields.next("Opcode")?)?;
-        let arrival = fields.next("Timestamp")?.time(TimeUnit::Seconds)?;
+        let arrival = fields.next("Timestamp")?.time(self.unit)?;
         Ok(extent.request(arrival, op, device))
     }
 }

@@ -10,11 +10,11 @@
 //! are put in order of arrival, and times are made relative to the first one. A header line is passed
 //! over.
 
-use super::{Format, Row, Timing};
+use super::{Clock, Format, Row, Timing};
 use crate::fault::Fault;
 use crate::record::{Extent, Record, completion_later};
 use crate::scan::{Fields, TimeUnit, Token};
-use crate::source::{LineDecoder, LineSource, Reordered, most_lines_parse};
+use crate::source::{LineDecoder, LineSource, most_lines_parse};
 use freewheel_units::{Op, SimTime};
 
 pub(super) const ROW: Row = Row {
@@ -22,11 +22,12 @@ pub(super) const ROW: Row = Row {
     name: "systor17",
     description: "CSV: arrival and response in s, R or W, LUN, offset and size in bytes",
     rebased: true,
+    clock: Clock::Absolute,
     timing: Timing::Recorded,
+    unit: None,
+    may_be_objects: false,
     detect: |head| most_lines_parse(head, &mut Systor17),
-    open: Some(|input| {
-        Ok(Box::new(Reordered::new(LineSource::new(input.into_stream(), Systor17))))
-    }),
+    open: Some(|input, _| Ok(Box::new(LineSource::new(input.into_stream(), Systor17)))),
 };
 
 struct Systor17;

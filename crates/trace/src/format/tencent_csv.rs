@@ -10,11 +10,11 @@
 //! each such value is on a boundary of 256 KiB, which four random records in a row never are. Where
 //! that does not decide, the user is asked.
 
-use super::{Format, Question, Row, Timing};
+use super::{Clock, Format, Question, Row, Timing};
 use crate::fault::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::{Fields, TimeUnit, Token};
-use crate::source::{LineDecoder, LineSource, Reordered, most_lines_parse, whole_lines};
+use crate::source::{LineDecoder, LineSource, most_lines_parse, whole_lines};
 use freewheel_units::{BLOCK_BYTES, Op};
 
 /// Records on boundaries of 512 from which on the values count as bytes.
@@ -25,11 +25,13 @@ pub(super) const ROW: Row = Row {
     name: "tencent-csv",
     description: "CSV: arrival in s, offset and size in sectors of 512 B, 0 read or 1 write, volume",
     rebased: true,
+    clock: Clock::Absolute,
     timing: Timing::Recorded,
+    unit: None,
+    may_be_objects: false,
     detect: |head| unit(head) == Some(Ok(Unit::Sectors)),
-    open: Some(|input| {
-        let lines = LineSource::new(input.into_stream(), TencentCsv { unit: Unit::Sectors });
-        Ok(Box::new(Reordered::new(lines)))
+    open: Some(|input, _| {
+        Ok(Box::new(LineSource::new(input.into_stream(), TencentCsv { unit: Unit::Sectors })))
     }),
 };
 
@@ -38,11 +40,13 @@ pub(super) const BYTES_ROW: Row = Row {
     name: "tencent-bytes-csv",
     description: "CSV: arrival in s, offset and size in bytes, 0 read or 1 write, volume",
     rebased: true,
+    clock: Clock::Absolute,
     timing: Timing::Recorded,
+    unit: None,
+    may_be_objects: false,
     detect: |head| unit(head) == Some(Ok(Unit::Bytes)),
-    open: Some(|input| {
-        let lines = LineSource::new(input.into_stream(), TencentCsv { unit: Unit::Bytes });
-        Ok(Box::new(Reordered::new(lines)))
+    open: Some(|input, _| {
+        Ok(Box::new(LineSource::new(input.into_stream(), TencentCsv { unit: Unit::Bytes })))
     }),
 };
 

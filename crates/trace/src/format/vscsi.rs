@@ -18,7 +18,7 @@
 //! Commands that neither read, write nor synchronise the cache are malformed records.
 
 use super::libcachesim::little_endian;
-use super::{Format, Row, Timing};
+use super::{Clock, Format, Row, Timing};
 use crate::fault::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::Number;
@@ -34,9 +34,12 @@ pub(super) const ROW: Row = Row {
     name: "vscsi",
     description: "vSCSI: little-endian records of 32 (version 1) or 40 bytes (version 2)",
     rebased: true,
+    clock: Clock::Absolute,
     timing: Timing::Recorded,
+    unit: None,
+    may_be_objects: false,
     detect: |head| version(head).is_some(),
-    open: Some(|input| {
+    open: Some(|input, _| {
         let (head, decoder) = (input.head.clone(), Vscsi { layout: V1 });
         Ok(Box::new(BinarySource::new(&head, input.into_stream(), decoder)?))
     }),

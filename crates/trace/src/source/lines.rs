@@ -5,7 +5,7 @@
 
 use std::io::{BufRead, Read};
 
-use super::{Position, Source, Stop};
+use super::{LeftOutRows, Position, Source, Stop};
 use crate::Record;
 use crate::fault::Fault;
 use crate::input::{HEAD_BYTES, Stream, without_byte_order_mark};
@@ -24,6 +24,11 @@ pub(crate) trait LineDecoder: Send {
     /// Takes `line` if it holds something else than a request.
     fn take_other(&mut self, _line: &[u8]) -> Result<bool, Fault> {
         Ok(false)
+    }
+
+    /// Rows so far that it took as other than requests to the disk.
+    fn left_out(&self) -> LeftOutRows {
+        LeftOutRows::default()
     }
 
     /// The record in `line`, which has no line end, no blanks around it and is not empty.
@@ -87,16 +92,22 @@ impl Lines {
     }
 }
 
-/// The records of a text trace. Blank lines and lines that begin with `#` hold none.
+/// The records of a text trace. Blank lines and lines that begin with `#` hold none. The header may come
+/// again, where files were joined.
 pub(crate) struct LineSource<D> {
     lines: Lines,
     decoder: D,
     at_first_line: bool,
+    /// The line that names the columns, or the format.
+    header: Option<Vec<u8>>,
+    /// Whether the header came again in front of the record given last.
+    begins_run: bool,
 }
 
 impl<D: LineDecoder> LineSource<D> {
     pub fn new(stream: Stream, decoder: D) -> Self {
-        Self { lines: Lines::new(stream), decoder, at_first_line: true }
+        let lines = Lines::new(stream);
+        Self { lines, decoder, at_first_line: true, header: None, begins_run: false }
     }
 
     /// Whether the line is no record; Err for a wrong header.
@@ -108,8 +119,13 @@ impl<D: LineDecoder> LineSource<D> {
             self.at_first_line = line.starts_with(b"#");
             if self.decoder.take_header(line)? {
                 self.at_first_line = false;
+                self.header = Some(line.to_vec());
                 return Ok(true);
             }
+        }
+        if self.header.as_deref() == Some(line) {
+            self.begins_run = true;
+            return Ok(true);
         }
         Ok(!holds_record(line) || self.decoder.take_other(line)?)
     }
@@ -117,6 +133,7 @@ impl<D: LineDecoder> LineSource<D> {
 
 impl<D: LineDecoder> Source for LineSource<D> {
     fn next(&mut self) -> Result<Option<Record>, Stop> {
+        self.begins_run = false;
         while self.lines.advance()? {
             if self.take_other()? {
                 continue;
@@ -129,6 +146,14 @@ impl<D: LineDecoder> Source for LineSource<D> {
 
     fn position(&self) -> Position {
         self.lines.at
+    }
+
+    fn begins_run(&self) -> bool {
+        self.begins_run
+    }
+
+    fn left_out(&self) -> LeftOutRows {
+        self.decoder.left_out()
     }
 }
 

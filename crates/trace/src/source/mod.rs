@@ -7,17 +7,25 @@
 
 mod binary;
 mod lines;
+mod order;
 mod pairing;
+mod recordings;
 mod reorder;
+mod runs;
 
 use std::io;
+
+use serde::Serialize;
 
 pub(crate) use binary::{BinaryDecoder, BinarySource};
 pub(crate) use lines::{
     LineDecoder, LineSource, Lines, first_line, most_lines_parse, parsed_lines, whole_lines,
 };
-pub(crate) use pairing::{BlockEvent, EventSource, EventStream, Stage, Transfer};
-pub(crate) use reorder::{ReorderBuffer, Reordered};
+pub(crate) use order::{Ordered, TimeOrder};
+pub(crate) use pairing::{BlockEvent, EventOrder, EventSource, EventStream, Stage, Transfer};
+pub(crate) use recordings::Recordings;
+pub(crate) use reorder::ReorderBuffer;
+pub(crate) use runs::{ClockRuns, Found};
 
 use crate::Record;
 use crate::fault::Fault;
@@ -63,4 +71,77 @@ pub(crate) trait Source: Send {
 
     /// Where that was.
     fn position(&self) -> Position;
+
+    /// Whether a header came again in front of that record, or the end of another recording.
+    fn begins_run(&self) -> bool {
+        false
+    }
+
+    /// Rows so far that hold no request to the disk.
+    fn left_out(&self) -> LeftOutRows {
+        LeftOutRows::default()
+    }
+
+    /// What a source made of the times of its events: it orders these itself.
+    fn event_times(&self) -> Option<EventTimes> {
+        None
+    }
+
+    /// Words for what is there instead, where no request comes.
+    fn holds(&self) -> Option<String> {
+        None
+    }
+}
+
+impl Source for Box<dyn Source> {
+    fn next(&mut self) -> Result<Option<Record>, Stop> {
+        (**self).next()
+    }
+
+    fn position(&self) -> Position {
+        (**self).position()
+    }
+
+    fn begins_run(&self) -> bool {
+        (**self).begins_run()
+    }
+
+    fn left_out(&self) -> LeftOutRows {
+        (**self).left_out()
+    }
+
+    fn event_times(&self) -> Option<EventTimes> {
+        (**self).event_times()
+    }
+
+    fn holds(&self) -> Option<String> {
+        (**self).holds()
+    }
+}
+
+/// Rows of a trace that are no request to the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct LeftOutRows {
+    /// Requests that a cache in front of the disk served.
+    pub cache_hits: u64,
+    /// Requests of no byte.
+    pub empty: u64,
+}
+
+impl LeftOutRows {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.cache_hits + self.empty
+    }
+}
+
+/// How the events of a source lie in time.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct EventTimes {
+    /// Recordings, one after another in the file.
+    pub runs: u64,
+    /// Where the second one begins.
+    pub second: Option<Position>,
+    /// Whether an event came too late for the window.
+    pub needs_merge: bool,
 }

@@ -8,14 +8,27 @@
 //! Events are matched by device, operation and blocks. A completion covers all requests that were merged
 //! into one command; of a request that was split, the last completion counts. Of equal requests the
 //! oldest completes first.
+//!
+//! A drive may know no FUA. Linux then writes without it and flushes after that: the second flush is the end
+//! of the write, and no request of its own (`block/blk-flush.c`, which ends the request with a completion
+//! of no blocks):
+//!
+//! ```text
+//! Q FWFSM 4000 + 16    a flush and a write with FUA are queued
+//! D FN  C FN           the flush
+//! D WSM 4000 + 16  C   the write, without FUA
+//! D FN  C FN           what FUA asks for
+//! C WSM 4000           the write has ended
+//! ```
 
 use std::collections::{BTreeMap, VecDeque};
 
-use freewheel_units::{Blocks, Op, SimTime};
+use freewheel_units::{Blocks, Op, SimDuration, SimTime, VolumeBlock, grouped};
 
-use super::{Position, ReorderBuffer, Source, Stop};
+use super::{ClockRuns, EventTimes, Found, Position, Source, Stop, TimeOrder};
 use crate::Record;
-use crate::record::Extent;
+use crate::record::{Extent, op_code, op_of};
+use crate::timed::{Spill, Timed};
 
 /// Requests that wait for their completion. The oldest one above that is delivered without.
 const OUTSTANDING_MAX: usize = 1 << 16;
@@ -29,6 +42,8 @@ pub(crate) enum Stage {
     Queued,
     Issued,
     Completed,
+    /// The end of a request of several commands: it has a place and no blocks.
+    Ended,
 }
 
 /// An event of a block layer that is about a request.
@@ -58,6 +73,52 @@ pub(crate) trait EventStream: Send {
 
     /// Where that was.
     fn position(&self) -> Position;
+
+    /// Whether the end of another recording stands in front of it.
+    fn begins_run(&self) -> bool {
+        false
+    }
+}
+
+impl Timed for BlockEvent {
+    fn time(&self) -> SimTime {
+        self.time
+    }
+
+    fn end(&self) -> Option<SimTime> {
+        None
+    }
+
+    fn shifted(self, shift: impl Fn(SimTime) -> SimTime) -> Self {
+        Self { time: shift(self.time), ..self }
+    }
+}
+
+impl Spill for BlockEvent {
+    fn to_words(&self) -> [u64; 5] {
+        let (stage, flushes) = (self.stage as u64, u64::from(self.flushes));
+        let flags = stage << 8 | flushes << 10 | u64::from(self.data.is_some()) << 11;
+        let Some(Transfer { op, extent, fua }) = self.data else {
+            return [self.time.ns(), u64::from(self.device), 0, 0, flags];
+        };
+        let of_data = op_code(op) | u64::from(fua) << 2 | u64::from(extent.widened) << 3;
+        let (start, blocks) = (extent.start.get(), extent.blocks.get());
+        [self.time.ns(), u64::from(self.device), start, blocks, flags | of_data]
+    }
+
+    fn from_words([time, device, start, blocks, flags]: [u64; 5]) -> Self {
+        use Stage::{Completed, Ended, Issued, Queued};
+        let is_set = |bit: u32| flags >> bit & 1 == 1;
+        let (start, blocks) = (VolumeBlock::new(start), Blocks::new(blocks));
+        let extent = Extent { start, blocks, widened: is_set(3) };
+        Self {
+            time: SimTime::from_ns(time),
+            device: device as u32,
+            stage: [Queued, Issued, Completed, Ended][(flags >> 8 & 3) as usize],
+            data: is_set(11).then(|| Transfer { op: op_of(flags), extent, fua: is_set(2) }),
+            flushes: is_set(10),
+        }
+    }
 }
 
 /// Place and number of a request that is under way, in the order in which a completion is compared.
@@ -89,8 +150,38 @@ struct Waiting {
 struct Flushes {
     /// Numbers of the requests, ascending.
     numbers: VecDeque<u64>,
-    /// Requests below this number were queued before the last flush was issued; `None` if none was.
-    issued_below: Option<u64>,
+    /// Numbers of writes with FUA that were written without it, in the order in which their blocks were:
+    /// a flush ends them.
+    writes: VecDeque<u64>,
+    /// What the last flush that was issued covers; `None` if none was.
+    issued: Option<Covered>,
+    /// Whether the trace tells of flushes that are issued.
+    are_issued: bool,
+}
+
+/// What a flush covers.
+#[derive(Debug, Clone, Copy)]
+struct Covered {
+    /// Flushes below this number.
+    below: u64,
+    /// So many of the writes.
+    writes: usize,
+}
+
+impl Flushes {
+    fn is_empty(&self) -> bool {
+        self.numbers.is_empty() && self.writes.is_empty()
+    }
+
+    fn forget(&mut self, number: u64) {
+        self.numbers.retain(|&other| other != number);
+        if let Some(at) = self.writes.iter().position(|&other| other == number) {
+            self.writes.remove(at);
+            if let Some(issued) = self.issued.as_mut().filter(|issued| at < issued.writes) {
+                issued.writes -= 1;
+            }
+        }
+    }
 }
 
 /// Matches events, and delivers requests in the order in which they were queued.
@@ -104,6 +195,7 @@ pub(crate) struct Pairing {
     flushes: BTreeMap<u32, Flushes>,
     /// Blocks of the longest request so far: how far before a completion its requests may begin.
     longest: u64,
+    unmatched: Unmatched,
 }
 
 impl Pairing {
@@ -113,7 +205,13 @@ impl Pairing {
             Stage::Queued => self.queue(event, at),
             Stage::Issued => self.issue(event, at),
             Stage::Completed => self.complete(event),
+            Stage::Ended => self.end(event),
         }
+    }
+
+    /// Events that found no request.
+    pub fn unmatched(&self) -> Unmatched {
+        self.unmatched
     }
 
     /// The next request that is complete, or that need not be waited for; any request when
@@ -132,9 +230,10 @@ impl Pairing {
     }
 
     fn forget(&mut self, record: &Record) {
+        if record.op == Op::Flush || record.fua {
+            self.flushes.entry(record.device).or_default().forget(self.first);
+        }
         if record.op == Op::Flush {
-            let flushes = self.flushes.entry(record.device).or_default();
-            flushes.numbers.retain(|&number| number != self.first);
             return;
         }
         let place = Place::new(record.device, record.op, record.start.get(), self.first);
@@ -178,13 +277,13 @@ impl Pairing {
                 self.add_data(event, data, at);
             }
             None if event.flushes => {
-                let is_unknown =
-                    self.flushes.get(&event.device).is_none_or(|known| known.numbers.is_empty());
-                if is_unknown {
+                if self.flushes.get(&event.device).is_none_or(Flushes::is_empty) {
                     self.add_flush(event, at);
                 }
-                let issued_below = Some(self.next_number());
-                self.flushes.entry(event.device).or_default().issued_below = issued_below;
+                let below = self.next_number();
+                let flushes = self.flushes.entry(event.device).or_default();
+                flushes.are_issued = true;
+                flushes.issued = Some(Covered { below, writes: flushes.writes.len() });
             }
             _ => {}
         }
@@ -196,81 +295,165 @@ impl Pairing {
         }
         let Some(data) = event.data else { return };
         let (mut covered, end) = (data.extent.start.get(), end(data.extent));
-        for (place, place_end) in self.overlapping(event.device, data) {
+        let requests = self.overlapping(event.device, data);
+        self.unmatched.completions += u64::from(requests.is_empty());
+        for (place, place_end) in requests {
             // Blocks that an older request took are not those of a later one.
             let (from, to) = (covered.max(place.start), end.min(place_end));
             if from < to {
                 covered = to;
-                self.complete_part(place, Blocks::new(to - from), event.time);
+                self.complete_part(place, Blocks::new(to - from), event.time, data.fua);
             }
         }
     }
 
     fn complete_flushes(&mut self, event: &BlockEvent) {
-        let Some(flushes) = self.flushes.get_mut(&event.device) else { return };
-        let below = flushes.issued_below.take().unwrap_or(u64::MAX);
+        let Some(flushes) = self.flushes.get_mut(&event.device) else {
+            self.unmatched.completions += u64::from(event.data.is_none());
+            return;
+        };
+        let all = Covered { below: u64::MAX, writes: flushes.writes.len() };
+        let Covered { below, writes } = flushes.issued.take().unwrap_or(all);
         let covered = flushes.numbers.partition_point(|number| *number < below);
         for number in flushes.numbers.drain(..covered) {
             finish(&mut self.waiting[(number - self.first) as usize], event.time);
         }
+        // The end of the request may follow. Where none does, this is the time it was written by.
+        for number in flushes.writes.drain(..writes) {
+            note_completion(&mut self.waiting[(number - self.first) as usize], event.time);
+        }
+    }
+
+    /// The end of a request whose commands were all seen before.
+    fn end(&mut self, event: &BlockEvent) {
+        let Some(Transfer { op, extent, .. }) = event.data else { return };
+        let place = |number| Place::new(event.device, op, extent.start.get(), number);
+        let here = self.under_way.range(place(0)..=place(u64::MAX));
+        let is_written = |place: &&Place| self.waiting_at(place.number).blocks_left == Blocks::ZERO;
+        let Some(place) = here.map(|(place, _)| place).find(is_written).copied() else {
+            // A flush alone has a kind with a write in it, and ends so where no command is seen.
+            let known = self.flushes.get(&event.device);
+            if event.flushes && known.is_some_and(|known| !known.are_issued) {
+                self.complete_flushes(event);
+            }
+            return;
+        };
+        finish(&mut self.waiting[(place.number - self.first) as usize], event.time);
+        self.under_way.remove(&place);
+        self.flushes.entry(event.device).or_default().forget(place.number);
+    }
+
+    fn waiting_at(&self, number: u64) -> &Waiting {
+        &self.waiting[(number - self.first) as usize]
     }
 
     /// Requests under way that share blocks with `data`: the one that has just its blocks, or all.
     fn overlapping(&self, device: u32, data: Transfer) -> Vec<(Place, u64)> {
         let (start, end) = (data.extent.start.get(), end(data.extent));
         let place = |start| Place::new(device, data.op, start, 0);
-        let same = self.under_way.range(place(start)..place(start + 1));
-        if let Some((place, end)) = same.into_iter().find(|&(_, &other)| other == end) {
+        // A write whose blocks are done waits for its flush only.
+        let has_blocks = |place: &Place| self.waiting_at(place.number).blocks_left > Blocks::ZERO;
+        let mut same = self.under_way.range(place(start)..place(start + 1));
+        if let Some((place, end)) = same.find(|&(at, &other)| other == end && has_blocks(at)) {
             return vec![(*place, *end)];
         }
         let reach = start.saturating_sub(self.longest);
         let near = self.under_way.range(place(reach)..place(end));
-        near.filter(|&(_, &end)| end > start).map(|(place, end)| (*place, *end)).collect()
+        let near = near.filter(|&(at, &end)| end > start && has_blocks(at));
+        near.map(|(place, end)| (*place, *end)).collect()
     }
 
-    fn complete_part(&mut self, place: Place, blocks: Blocks, time: SimTime) {
+    /// Takes these blocks as done. `fua` says whether the command had it.
+    fn complete_part(&mut self, place: Place, blocks: Blocks, time: SimTime, fua: bool) {
         let waiting = &mut self.waiting[(place.number - self.first) as usize];
         waiting.blocks_left = Blocks::new(waiting.blocks_left.get().saturating_sub(blocks.get()));
-        if waiting.blocks_left == Blocks::ZERO {
+        if waiting.blocks_left > Blocks::ZERO {
+            return;
+        }
+        if waiting.record.fua && waiting.record.op == Op::Write && !fua {
+            note_completion(waiting, time);
+            self.flushes.entry(place.device).or_default().writes.push_back(place.number);
+        } else {
             finish(waiting, time);
             self.under_way.remove(&place);
         }
     }
 }
 
+/// Events that found no request.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Unmatched {
+    /// Completions of requests that were seen neither being queued nor being issued.
+    pub completions: u64,
+}
+
 fn end(extent: Extent) -> u64 {
     (extent.start + extent.blocks).get()
 }
 
-fn finish(waiting: &mut Waiting, time: SimTime) {
+/// Notes the time, which a later event may move.
+fn note_completion(waiting: &mut Waiting, time: SimTime) {
     // Clocks of processors may differ by some nanoseconds.
     waiting.record.completion = Some(time.max(waiting.record.arrival));
+}
+
+fn finish(waiting: &mut Waiting, time: SimTime) {
+    note_completion(waiting, time);
     waiting.is_done = true;
+}
+
+/// How the events of a source are put in order.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EventOrder {
+    /// The least time between two recordings; `None` where one clock holds for all.
+    pub run_gap: Option<SimDuration>,
+    /// Whether events lie farther out of order than a window reaches.
+    pub needs_merge: bool,
 }
 
 /// The requests of a stream of events.
 pub(crate) struct EventSource<E> {
     events: E,
-    order: ReorderBuffer<(BlockEvent, Position)>,
+    runs: Option<ClockRuns<BlockEvent>>,
+    order: TimeOrder<BlockEvent>,
     pairing: Pairing,
     has_ended: bool,
     at: Position,
 }
 
 impl<E: EventStream> EventSource<E> {
-    pub fn new(events: E) -> Self {
-        let (order, pairing) = (ReorderBuffer::default(), Pairing::default());
-        Self { at: events.position(), events, order, pairing, has_ended: false }
+    pub fn new(events: E, order: EventOrder) -> Self {
+        let runs = order.run_gap.map(ClockRuns::new);
+        let order = match order.needs_merge {
+            true => TimeOrder::merge(),
+            false => TimeOrder::window(WINDOW_EVENTS),
+        };
+        let (at, pairing) = (events.position(), Pairing::default());
+        Self { events, runs, order, pairing, has_ended: false, at }
+    }
+
+    /// The next event on the clock of all recordings.
+    fn read(&mut self) -> Result<Option<(BlockEvent, Position)>, Stop> {
+        let events = &mut self.events;
+        let mut found = || {
+            let event = events.next()?;
+            let (at, begins) = (events.position(), events.begins_run());
+            Ok(event.map(|item| Found { item, at, begins }))
+        };
+        match &mut self.runs {
+            Some(runs) => runs.next(found),
+            None => Ok(found()?.map(|found| (found.item, found.at))),
+        }
     }
 
     /// Reads an event, or takes one out of those that wait for an earlier one.
     fn step(&mut self) -> Result<(), Stop> {
-        if !self.has_ended && self.order.len() < WINDOW_EVENTS {
-            match self.events.next()? {
-                Some(event) => self.order.push(event.time, (event, self.events.position())),
+        if !self.has_ended && self.order.wants_more() {
+            match self.read()? {
+                Some(event) => self.order.push(event)?,
                 None => self.has_ended = true,
             }
-        } else if let Some((event, at)) = self.order.pop() {
+        } else if let Some((event, at)) = self.order.pop()? {
             self.pairing.observe(&event, at);
         }
         Ok(())
@@ -280,7 +463,7 @@ impl<E: EventStream> EventSource<E> {
 impl<E: EventStream> Source for EventSource<E> {
     fn next(&mut self) -> Result<Option<Record>, Stop> {
         loop {
-            let is_over = self.has_ended && self.order.len() == 0;
+            let is_over = self.has_ended && self.order.is_empty();
             if let Some((record, at)) = self.pairing.pop(is_over) {
                 self.at = at;
                 return Ok(Some(record));
@@ -297,6 +480,23 @@ impl<E: EventStream> Source for EventSource<E> {
 
     fn position(&self) -> Position {
         self.at
+    }
+
+    fn event_times(&self) -> Option<EventTimes> {
+        let (runs, second) =
+            self.runs.as_ref().map_or((1, None), |runs| (runs.runs(), runs.second()));
+        Some(EventTimes { runs, second, needs_merge: self.order.is_too_short() })
+    }
+
+    fn holds(&self) -> Option<String> {
+        let completions = self.pairing.unmatched().completions;
+        (completions > 0).then(|| {
+            let s = if completions == 1 { "" } else { "s" };
+            format!(
+                "it holds {} completion{s} (C), and of no request the queueing (Q) or the issue (D)",
+                grouped(completions)
+            )
+        })
     }
 }
 
@@ -326,7 +526,7 @@ mod tests {
         records.map(row).collect()
     }
 
-    use Stage::{Completed, Issued, Queued};
+    use Stage::{Completed, Ended, Issued, Queued};
 
     #[test]
     fn a_completion_covers_all_requests_that_were_merged() {
@@ -386,6 +586,97 @@ mod tests {
         let events =
             [queued, flush(Issued, 2), flush(Completed, 4), event(Completed, 6, Op::Write, 8, 8)];
         assert_eq!(pair(&events), [(1, 0, Some(4)), (1, 8, Some(6))]);
+    }
+
+    /// A write that is queued with FUA, and commands without it.
+    fn write(stage: Stage, time: u64, fua: bool) -> BlockEvent {
+        let mut event = event(stage, time, Op::Write, 8, 8);
+        event.data = event.data.map(|data| Transfer { fua, ..data });
+        event
+    }
+
+    fn ended(time: u64) -> BlockEvent {
+        let mut event = event(Ended, time, Op::Write, 8, 8);
+        let none = |data: Transfer| Extent { blocks: Blocks::ZERO, ..data.extent };
+        event.data = event.data.map(|data| Transfer { extent: none(data), ..data });
+        event
+    }
+
+    #[test]
+    fn the_flush_behind_a_write_is_its_fua_where_the_drive_has_none() {
+        let mut queued = write(Queued, 1, true);
+        queued.flushes = true;
+        let mut events = vec![
+            queued,
+            flush(Issued, 2),
+            flush(Completed, 4),
+            write(Issued, 5, false),
+            write(Completed, 6, false),
+            flush(Issued, 7),
+            flush(Completed, 9),
+            ended(10),
+        ];
+        assert_eq!(pair(&events), [(1, 0, Some(4)), (1, 8, Some(10))]);
+        // Without the end of the request, its last flush ends it.
+        events.pop();
+        assert_eq!(pair(&events), [(1, 0, Some(4)), (1, 8, Some(9))]);
+        // A flush of another request after that is one of its own.
+        events.extend([flush(Queued, 20), flush(Issued, 21), flush(Completed, 22)]);
+        assert_eq!(pair(&events), [(1, 0, Some(4)), (1, 8, Some(9)), (20, 0, Some(22))]);
+    }
+
+    #[test]
+    fn one_flush_ends_all_writes_that_were_written_before_it_was_issued() {
+        let mut second = write(Queued, 2, true);
+        second.data.as_mut().unwrap().extent.start = VolumeBlock::new(80);
+        let of_second = |stage, time| {
+            let data = second.data.map(|data| Transfer { fua: false, ..data });
+            BlockEvent { stage, data, time: SimTime::from_ns(time), ..second }
+        };
+        let events = [
+            write(Queued, 1, true),
+            second,
+            write(Completed, 3, false),
+            of_second(Completed, 4),
+            flush(Issued, 5),
+            flush(Completed, 7),
+        ];
+        assert_eq!(pair(&events), [(1, 8, Some(7)), (2, 80, Some(7))]);
+        // Written after the issue: the flush does not cover it.
+        let events = [
+            write(Queued, 1, true),
+            second,
+            write(Completed, 3, false),
+            flush(Issued, 5),
+            of_second(Completed, 6),
+            flush(Completed, 7),
+            flush(Issued, 8),
+            flush(Completed, 9),
+        ];
+        assert_eq!(pair(&events), [(1, 8, Some(7)), (2, 80, Some(9))]);
+    }
+
+    #[test]
+    fn a_drive_with_fua_ends_a_write_by_its_only_command() {
+        let events = [
+            write(Queued, 1, true),
+            write(Issued, 2, true),
+            write(Completed, 3, true),
+            ended(3),
+            flush(Queued, 4),
+            flush(Issued, 5),
+            flush(Completed, 6),
+        ];
+        assert_eq!(pair(&events), [(1, 8, Some(3)), (4, 0, Some(6))]);
+    }
+
+    #[test]
+    fn an_event_comes_back_from_its_words() {
+        let mut events = vec![flush(Issued, 7), ended(9), write(Queued, 1, true)];
+        events.extend([Op::Read, Op::Trim].map(|op| event(Completed, 5, op, 1 << 40, 77)));
+        for event in events {
+            assert_eq!(BlockEvent::from_words(event.to_words()), event);
+        }
     }
 
     #[test]

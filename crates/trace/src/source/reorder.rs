@@ -1,19 +1,12 @@
-//! Puts records back into the order of their times, as far as a bounded memory reaches.
+//! A queue that gives back the earliest of the items in it.
 //!
-//! Goals: a trace that was logged by completion is delivered by arrival; what comes in order costs a
-//! comparison; memory does not grow with the length of the trace.
-//! Non-goals: sorting. What is further out of order than the buffer is long stays so.
+//! Goals: what comes in order costs a comparison.
+//! Non-goals: how many items to wait for, which is `order`.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
 use freewheel_units::SimTime;
-
-use super::{Position, Source, Stop};
-use crate::Record;
-
-/// Records that wait for one that arrived before them: about 400 KiB.
-const WINDOW_RECORDS: usize = 4096;
 
 /// Gives back items by time; of equal times the one that came first.
 #[derive(Debug)]
@@ -92,49 +85,6 @@ impl<T> ReorderBuffer<T> {
             return self.late.pop().map(|Reverse(entry)| entry.item);
         }
         self.in_order.pop_front().map(|entry| entry.item)
-    }
-}
-
-/// A source whose records are delivered by arrival.
-pub(crate) struct Reordered<S> {
-    inner: S,
-    waiting: ReorderBuffer<(Record, Position)>,
-    has_ended: bool,
-    at: Position,
-}
-
-impl<S: Source> Reordered<S> {
-    pub fn new(inner: S) -> Self {
-        let at = inner.position();
-        Self { inner, waiting: ReorderBuffer::default(), has_ended: false, at }
-    }
-
-    /// Reads until enough records wait.
-    fn fill(&mut self) -> Result<(), Stop> {
-        while !self.has_ended && self.waiting.len() < WINDOW_RECORDS {
-            match self.inner.next()? {
-                Some(record) => self.waiting.push(record.arrival, (record, self.inner.position())),
-                None => self.has_ended = true,
-            }
-        }
-        Ok(())
-    }
-}
-
-impl<S: Source> Source for Reordered<S> {
-    fn next(&mut self) -> Result<Option<Record>, Stop> {
-        let filled = self.fill();
-        // An error, and the end, are where the trace was read; a record is where it was found.
-        self.at = self.inner.position();
-        filled?;
-        Ok(self.waiting.pop().map(|(record, position)| {
-            self.at = position;
-            record
-        }))
-    }
-
-    fn position(&self) -> Position {
-        self.at
     }
 }
 

@@ -7,7 +7,7 @@ use freewheel_trace::{Format, Malformed, OpenOptions, Record, TraceError, TraceR
 use freewheel_units::{Blocks, Op, SimTime, VolumeBlock};
 
 pub fn reader(bytes: &[u8], format: Option<Format>, lenient: bool) -> TraceReader {
-    let options = OpenOptions { format, lenient };
+    let options = OpenOptions { format, lenient, ..OpenOptions::default() };
     TraceReader::from_reader("trace", Cursor::new(bytes.to_vec()), &options).unwrap()
 }
 

@@ -226,7 +226,7 @@ fn key(kind: &ErrorKind) -> Option<&'static str> {
         ErrorKind::Unreadable { wanted: FileKind::Trace, reason, .. } if is_not_a_file(*reason) => {
             Some("workload: `file`: ")
         }
-        ErrorKind::NoTiming => Some("workload: `file`: "),
+        ErrorKind::NoTiming | ErrorKind::ObjectsOnly => Some("workload: `file`: "),
         ErrorKind::UnknownPolicy => Some("scheduler: "),
         ErrorKind::UnknownFormat => Some("workload: `format`: "),
         ErrorKind::NoDevice | ErrorKind::TraceTooLarge => Some("workload: "),
@@ -242,6 +242,8 @@ const BY_KEYS: ReadingWords = ReadingWords {
     lenient: "--set workload.lenient=true",
     format: "workload.format",
     before_format: "--set workload.format=",
+    before_time_unit: "--set workload.time_unit=",
+    addresses: "--set workload.numbers=addresses",
 };
 
 /// What to do about it in an experiment, where there is something.

@@ -8,11 +8,11 @@ use freewheel::measures::{four_digits, grouped};
 use freewheel::traces::{ReplayFidelity, replay_fidelity};
 use freewheel::{TraceInfo, TraceReader};
 
-use super::ReadArgs;
 use crate::failure::Failure;
 use crate::progress::Bars;
 use crate::standard_input::{self, GivenTrace};
 use crate::table::Table;
+use crate::verbs::read_args::ReadArgs;
 use crate::{file, number, output, reading};
 
 /// Say how exactly a replay by dependence gives a trace's arrivals back
@@ -54,13 +54,11 @@ impl FidelityArgs {
     fn fidelity(&self, file: &Path) -> Result<ReplayFidelity, Failure> {
         let mut reader = TraceReader::open(file, &self.read.options())?;
         let info = reading::watched(&mut reader, TraceInfo::scan_without_footprint)?;
-        let workload = TraceWorkload {
+        let workload = self.read.apply(TraceWorkload {
             file: file.to_owned(),
-            format: Some(info.format.name().to_owned()),
-            lenient: self.read.lenient,
             device: self.device,
             ..TraceWorkload::default()
-        };
+        });
         let bars = Bars::default();
         let mut progress = |done, total| bars.set("replaying", done, total);
         Ok(replay_fidelity(&workload, &info, &mut progress)?)

@@ -40,8 +40,11 @@ pub fn text(info: &TraceInfo) -> String {
     table.row(["bytes".into(), format!("{} ({read} read, {written} written)", human(info.bytes))]);
     table.row(["footprint", &info.footprint_bytes.map_or("not counted".into(), human)]);
     table.row(["completions", &completions(info)]);
-    table.row(["arrivals that step back", &grouped(info.arrival_regressions)]);
+    times(info, &mut table);
     table.row(["malformed and skipped", &grouped(info.skipped)]);
+    if let Some(rows) = info.left_out.in_words() {
+        table.row(["rows left out", &rows]);
+    }
     if let Some(damage) = &info.damage {
         table.row(["damage", &format!("{damage}; {}", damage.consequence())]);
     }
@@ -49,6 +52,25 @@ pub fn text(info: &TraceInfo) -> String {
         table.row(["widened to whole blocks of 512 B", &grouped(info.widened)]);
     }
     format!("{table}\n{}", devices(info))
+}
+
+/// What the first pass found out.
+fn times(info: &TraceInfo, table: &mut Table) {
+    let Some(survey) = &info.survey else { return };
+    if let Some(unit) = info.time_unit {
+        table.row(["unit of times", unit.symbol()]);
+    }
+    if let Some(recordings) = survey.recordings_in_words() {
+        table.row(["recordings", &recordings]);
+    }
+    let sorted = survey.moved_in_words().map(|moved| moved + ": sorted");
+    table.row(["arrivals out of order", &sorted.unwrap_or("none".into())]);
+    if let Some(granule) = survey.granule_in_words() {
+        table.row(["step of the clock", &(granule + ": replays spread them")]);
+    }
+    if let Some(numbers) = &survey.numbers {
+        table.row(["numbers name", &numbers.in_words()]);
+    }
 }
 
 fn requests(info: &TraceInfo) -> String {

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use freewheel::TraceReader;
-use freewheel::traces::{Format, OpenOptions};
 
+use super::read_args::ReadArgs;
 use crate::failure::Failure;
 use crate::standard_input;
 
@@ -38,24 +38,6 @@ impl TraceVerb {
             Self::Characterize(args) => args.run(),
             Self::Fidelity(args) => args.run(),
         }
-    }
-}
-
-/// How a trace is to be read.
-#[derive(Args)]
-pub struct ReadArgs {
-    /// Format of the trace (see `freewheel trace formats`); recognised by its contents if not given
-    #[arg(long, value_name = "FORMAT")]
-    pub format: Option<Format>,
-    /// Count and skip malformed records, and read a damaged .gz or .zst up to the damage, instead of
-    /// stopping there
-    #[arg(long)]
-    pub lenient: bool,
-}
-
-impl ReadArgs {
-    fn options(&self) -> OpenOptions {
-        OpenOptions { format: self.format, lenient: self.lenient }
     }
 }
 

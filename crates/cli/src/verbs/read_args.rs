@@ -1,0 +1,87 @@
+//! Options for how a trace is read, as all verbs have them that read one.
+
+use clap::{Args, ValueEnum};
+use freewheel::experiments::TraceWorkload;
+use freewheel::traces::{Clock, Format, Numbers, OpenOptions, TimeUnit};
+
+/// How a trace is to be read.
+#[derive(Args)]
+pub struct ReadArgs {
+    /// Format of the trace (see `freewheel trace formats`); recognised by its contents if not given
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<Format>,
+    /// Count and skip malformed records, and read a damaged .gz or .zst up to the damage, instead of
+    /// stopping there
+    #[arg(long)]
+    pub lenient: bool,
+    /// Unit of the trace's times, s, ms, us or ns, in formats that come with several; found out if not
+    /// given
+    #[arg(long, value_name = "UNIT")]
+    time_unit: Option<TimeUnit>,
+    /// What the trace's times count from; what its format says if not given
+    #[arg(long, value_enum)]
+    clock: Option<ClockArg>,
+    /// Numbers of a cache simulator's trace name objects, each with a place of its own
+    #[arg(long)]
+    objects: bool,
+    /// Numbers of a cache simulator's trace name blocks of 512 bytes
+    #[arg(long, conflicts_with = "objects")]
+    addresses: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ClockArg {
+    /// The start of a recording: where the clock steps back to the beginning, a second one follows
+    FromStart,
+    /// One moment for all records: they are sorted
+    Absolute,
+}
+
+impl ReadArgs {
+    pub fn options(&self) -> OpenOptions {
+        OpenOptions {
+            format: self.format,
+            lenient: self.lenient,
+            time_unit: self.time_unit,
+            clock: self.clock(),
+            numbers: self.numbers(),
+            ..OpenOptions::default()
+        }
+    }
+
+    /// The same in a replay.
+    pub fn apply(&self, workload: TraceWorkload) -> TraceWorkload {
+        TraceWorkload {
+            format: self.format.map(|format| format.name().to_owned()),
+            lenient: self.lenient,
+            time_unit: self.time_unit,
+            clock: self.clock(),
+            numbers: self.numbers(),
+            ..workload
+        }
+    }
+
+    /// Each option, and whether it was given.
+    pub fn given(&self) -> [(&'static str, bool); 6] {
+        [
+            ("--format", self.format.is_some()),
+            ("--lenient", self.lenient),
+            ("--time-unit", self.time_unit.is_some()),
+            ("--clock", self.clock.is_some()),
+            ("--objects", self.objects),
+            ("--addresses", self.addresses),
+        ]
+    }
+
+    fn clock(&self) -> Option<Clock> {
+        self.clock.map(|clock| match clock {
+            ClockArg::FromStart => Clock::FromStart,
+            ClockArg::Absolute => Clock::Absolute,
+        })
+    }
+
+    fn numbers(&self) -> Option<Numbers> {
+        let objects = self.objects.then_some(Numbers::Objects);
+        objects.or(self.addresses.then_some(Numbers::Addresses))
+    }
+}
