@@ -21,7 +21,7 @@ impl Survey {
 
     /// What was done to requests out of order, where there are some.
     pub fn moved_in_words(&self) -> Option<String> {
-        let by = SimDuration::from_ns(self.moved_ns_max);
+        let by = spaced(self.moved_ns_max);
         let requests = match self.moved_requests {
             0 => return None,
             1 => "1 request lies".to_owned(),
@@ -30,12 +30,17 @@ impl Survey {
         Some(format!("{requests} behind later ones in the file, by up to {by}"))
     }
 
-    /// The step of a coarse clock, and who shares a time.
+    /// The step of a coarse clock, as `1 s`.
     pub fn granule_in_words(&self) -> Option<String> {
-        let granule = SimDuration::from_ns(self.granule_ns?);
-        let shared = grouped(self.shared_times);
-        Some(format!("{granule}; {shared} requests have the time of the one in front of them"))
+        self.granule_ns.map(spaced)
     }
+}
+
+/// A time with a blank before its unit.
+fn spaced(ns: u64) -> String {
+    let text = SimDuration::from_ns(ns).to_string();
+    let unit = text.find(char::is_alphabetic).unwrap_or(text.len());
+    format!("{} {}", &text[..unit], &text[unit..])
 }
 
 impl NumbersFound {

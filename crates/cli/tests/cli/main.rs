@@ -26,4 +26,5 @@ mod schemas;
 mod serve;
 mod shingled;
 mod traces;
+mod trials;
 mod ways_out;

@@ -7,7 +7,7 @@ use freewheel_sim::config::CoarseTimes;
 use freewheel_sim::source::ReplayMode;
 use freewheel_study::{REQUESTS_MIN, Study};
 use freewheel_trace::{Character, DurationSummary, MISSING_COMPLETIONS_ONE_IN};
-use freewheel_units::{Bytes, SimDuration, grouped};
+use freewheel_units::{Bytes, grouped};
 
 use super::overload;
 use crate::finding::{Confidence, Finding, Topic, Unit};
@@ -92,7 +92,7 @@ fn seconds(trace: &Character) -> f64 {
 /// None where the clock is fine, or its steps were left as they are and nothing is known of the difference.
 fn coarse(study: &Study) -> Option<Finding> {
     let survey = study.trace.info.survey.as_ref()?;
-    let granule = SimDuration::from_ns(survey.granule_ns?);
+    let granule = survey.granule_in_words()?;
     let (here_ns, other) = (study.baseline().result.response.mean_ns, study.other_times.as_ref());
     let is_spread = study.options.trace.coarse_times == CoarseTimes::Spread;
     let done = match is_spread {
@@ -110,7 +110,7 @@ fn coarse(study: &Study) -> Option<Finding> {
     let headline =
         format!("The trace's clock has steps of {granule}: {done}{}.", both.unwrap_or_default());
     let mut finding = counted_in_trace(Topic::CoarseTimes, headline)
-        .number("step of the clock", granule.ns() as f64 / 1e9, Unit::Seconds)
+        .number("step of the clock", survey.granule_ns? as f64 / 1e9, Unit::Seconds)
         .number("requests that share a time", survey.shared_times as f64, Unit::Count)
         .action("Record the trace again with times of microseconds.")
         .detail("The trace does not tell where in a step a request came: the truth is between bursts at its beginning and an even spread, and beyond if they came in other bursts.")

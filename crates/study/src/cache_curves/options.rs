@@ -47,7 +47,8 @@ impl CacheCurvesOptions {
     /// Every policy there is, at sizes from 1 MiB to all that the trace touches, in front of this drive.
     pub fn new(trace: TraceWorkload, drive: &str) -> Self {
         Self {
-            trace,
+            // A cache stands where that of the traced system stood.
+            trace: TraceWorkload { cache_hits: true, ..trace },
             drive: drive.into(),
             electronics: true,
             policies: POLICIES.iter().map(|row| row.policy).collect(),

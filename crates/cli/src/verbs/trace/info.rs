@@ -66,7 +66,9 @@ fn times(info: &TraceInfo, table: &mut Table) {
     let sorted = survey.moved_in_words().map(|moved| moved + ": sorted");
     table.row(["arrivals out of order", &sorted.unwrap_or("none".into())]);
     if let Some(granule) = survey.granule_in_words() {
-        table.row(["step of the clock", &(granule + ": replays spread them")]);
+        let shared = grouped(survey.shared_times);
+        let says = "requests have the time of the one in front of them; replays spread them";
+        table.row(["step of the clock", &format!("{granule}: {shared} {says}")]);
     }
     if let Some(numbers) = &survey.numbers {
         table.row(["numbers name", &numbers.in_words()]);

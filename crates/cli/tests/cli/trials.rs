@@ -1,0 +1,125 @@
+//! Small files on which the verbs went wrong, and the right answers: see `crates/trace/tests/trials.rs`.
+
+use serde_json::Value;
+
+use super::run::{Bench, document, run};
+
+fn trial(name: &str) -> String {
+    format!("{}/../testkit/trials/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A study of the trace alone; mean and 99th percentile of the responses of the drive's own queue, in ms.
+fn study(name: &str, options: &[&str]) -> (Value, f64, f64) {
+    let bench = Bench::new("");
+    let (trace, out) = (trial(name), bench.at("out"));
+    let args = ["study", &trace, "--no-scrub", "--no-changes", "--json", "--out", &out];
+    let json = document(&[&args[..], options].concat());
+    let run = json["runs"].as_array().unwrap().last().unwrap();
+    let response = &run["result"]["response"];
+    let ms = |key: &str| response[key].as_f64().unwrap() / 1e6;
+    let (mean, p99) = (ms("mean_ns"), ms("p99_ns"));
+    (json, mean, p99)
+}
+
+fn near(found: f64, right: f64) -> bool {
+    (found - right).abs() <= right * 0.01
+}
+
+#[test]
+fn a_log_of_two_runs_has_the_responses_of_two_runs() {
+    let (json, mean, _) = study("fio-appended.iolog", &[]);
+    assert!(near(mean, 5.89), "{mean}");
+    assert_eq!(mean, study("fio-appended-right.iolog", &[]).1);
+    let says = json["findings"].to_string();
+    assert!(says.contains("holds 2 recordings"), "{says}");
+}
+
+#[test]
+fn volumes_joined_have_the_responses_of_volumes_merged() {
+    let (_, mean, p99) = study("msr-two-volumes.csv", &["--replay", "arrivals"]);
+    assert!(near(mean, 11.5) && near(p99, 19.1), "{mean} {p99}");
+}
+
+#[test]
+fn requests_of_whole_seconds_are_spread_and_the_page_says_what_bunched_ones_would_mean() {
+    let (json, spread, _) = study("tencent-seconds.csv", &[]);
+    let (bunched_json, bunched, _) = study("tencent-seconds.csv", &["--coarse-times", "bunched"]);
+    assert!(near(bunched, 13.2) && spread < 9.0, "{bunched} {spread}");
+    // Each study has the other's mean beside its own.
+    let other =
+        |json: &Value| json["other_times"]["result"]["response"]["mean_ns"].as_f64().unwrap() / 1e6;
+    assert_eq!((other(&json), other(&bunched_json)), (bunched, spread));
+    let first = json["findings"][0]["headline"].as_str().unwrap();
+    assert!(first.contains("steps of 1 s") && first.contains("bunched"), "{first}");
+    // Another seed moves requests within their parts, and the mean by less than the spread does.
+    let other_seed = study("tencent-seconds.csv", &["--seed", "2"]).1;
+    assert!(other_seed != spread && other_seed < 9.0, "{other_seed}");
+}
+
+#[test]
+fn a_file_without_a_request_fails_with_what_it_holds_and_how_to_record() {
+    let bench = Bench::new("");
+    let (trace, out) = (trial("blkparse-completions-only.txt"), bench.at("out.csv"));
+    let folder = bench.at("out");
+    for args in [
+        &["trace", "info", &trace][..],
+        &["trace", "convert", &trace, &out],
+        &["study", &trace, "--out", &folder],
+        &["cache", &trace, "--out", &folder],
+    ] {
+        let ran = run(args);
+        assert_eq!(ran.code, 1, "{args:?}: {}", ran.stdout);
+        for words in ["5 completions (C)", "without `-a complete`"] {
+            assert!(ran.stderr.contains(words), "{args:?}: {}", ran.stderr);
+        }
+    }
+    assert!(!std::path::Path::new(&out).exists());
+}
+
+#[test]
+fn objects_miss_as_objects_do() {
+    let bench = Bench::new("");
+    let (trace, out) = (trial("objects-dense-ids.oracleGeneral.bin"), bench.at("out"));
+    let args = ["cache", &trace, "--policy", "lru", "--size", "16KiB", "--warm-up", "0%"];
+    let args = [&args[..], &["--response", "none", "--json", "--out", &out]].concat();
+    let json = document(&args);
+    assert_eq!(json["trace"]["footprint_bytes"], 32 << 10);
+    assert_eq!(json["curves"][0]["miss_ratios"][0]["requests"], 1.0);
+    // A disk has no place for an object.
+    let ran = run(&["study", &trace, "--out", &out]);
+    assert_eq!(ran.code, 1);
+    for words in ["names objects", "--addresses"] {
+        assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn caches_see_the_requests_that_the_servers_memory_served() {
+    let bench = Bench::new("");
+    let (trace, out) = (trial("thesios-cache-hits.csv"), bench.at("out"));
+    let args = ["cache", &trace, "--policy", "lru", "--size", "1MiB", "--warm-up", "0%"];
+    let args = [&args[..], &["--response", "none", "--json", "--out", &out]].concat();
+    assert_eq!(document(&args)["trace"]["requests"], 6);
+    let (json, ..) = study("thesios-cache-hits.csv", &[]);
+    assert_eq!(json["trace"]["info"]["requests"], 1);
+}
+
+#[test]
+fn a_unit_that_is_not_certain_is_asked_for_with_the_options_that_say_it() {
+    let line = |n: u64| format!("{} 0 {} 8 1\n", 1000 + n * 50_021, n * 8);
+    let bench = Bench::new(&(0..100).map(line).collect::<String>());
+    let trace = bench.at("trace.csv");
+    let ran = run(&["trace", "info", &trace]);
+    assert_eq!(ran.code, 1);
+    for words in ["in us they mean 20 requests a second", "--time-unit us", "--time-unit ns"] {
+        assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    }
+    let info = document(&["trace", "info", &trace, "--time-unit", "us", "--json"]);
+    assert_eq!(
+        (&info["span_ns"], &info["time_unit"]),
+        (&Value::from(99 * 50_021_000u64), &"us".into())
+    );
+    let ran = run(&["trace", "info", &trace, "--time-unit", "min"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("write s, ms, us or ns"), "{}", ran.stderr);
+}
