@@ -10,7 +10,7 @@ use freewheel_units::{Blocks, Bytes, Prng, SimDuration, SimTime};
 use tempfile::TempDir;
 
 /// What a generated trace has in common with the public one.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Form {
     /// Number of requests.
     pub requests: u64,
@@ -29,7 +29,7 @@ pub(super) struct Form {
 }
 
 /// The times between arrivals within bursts; those between bursts fill the span.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Bursts {
     /// Share of the requests that follow within a burst.
     pub share: f64,
