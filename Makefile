@@ -2,7 +2,7 @@
 CARGO ?= cargo
 FREEWHEEL = $(CARGO) run --quiet --package freewheel-cli --
 
-.PHONY: demo test test-clients test-vm test-kills lint bench bench-scale bench-freeblock bench-files bench-long bench-nbd bench-hostile reproduce install schemas picture clean
+.PHONY: demo test test-data test-clients test-vm test-kills lint bench bench-scale bench-freeblock bench-files bench-long bench-nbd bench-hostile reproduce install schemas picture clean
 
 ## The main job on a real trace: read out/demo/report.html afterwards.
 demo:
@@ -13,6 +13,19 @@ demo:
 test: lint
 	$(CARGO) test --workspace --locked
 	$(CARGO) test --workspace --test cli --locked -- --ignored --test-threads 1
+
+## Tests on traces and drive parameters that may not be redistributed. FREEWHEEL_DATA=DIR names their folder;
+## a missing file is an error. Half a minute after `make test`.
+FREEWHEEL_DATA ?= ../shared/data
+DATA_LOG = $(CURDIR)/out/test-data.log
+test-data:
+	mkdir -p out
+	: > "$(DATA_LOG)"
+	FREEWHEEL_DATA="$(abspath $(FREEWHEEL_DATA))" FREEWHEEL_DATA_LOG="$(DATA_LOG)" \
+	  $(CARGO) test --workspace --test data --locked --no-fail-fast; result=$$?; \
+	count() { sort -u "$(DATA_LOG)" | grep -c "^$$1 "; }; \
+	echo "test-data: $$(count used) files found and used, $$(count missing) missing, in $(abspath $(FREEWHEEL_DATA))"; \
+	exit $$result
 
 ## Runs ext4 in a QEMU guest on `freewheel serve`, and kills the server meanwhile: half a minute. Needs
 ## Debian's qemu-system-x86, busybox-static, e2fsprogs and cpio; takes a kernel from the package archive.
@@ -33,6 +46,7 @@ test-kills:
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
+	$(CARGO) clippy --workspace --test data --locked -- --deny warnings
 
 ## Medians of simulated requests a second, appended to out/bench.jsonl.
 bench:

@@ -40,7 +40,7 @@ fn html(title: &str, reproductions: &[&Reproduction], options: &ReproduceOptions
 }
 
 /// What the verdicts mean.
-const LEGEND: &str = "Reproduced: inside its band, predicted. Calibrated: inside, but a free parameter was chosen so that this number comes out, so it is no evidence. Known deviation: outside, within the tolerance of the value recorded for it, with a reason. Goal reached: a goal of Freewheel, of no paper. Measured: a number without a band. Anything else is a failure.";
+const LEGEND: &str = "Reproduced: inside its band, predicted. Calibrated: inside, but a free parameter was chosen so that this number comes out, so it is no evidence. Known deviation: outside, within the tolerance of the value recorded for it, with a reason. Goal reached: a goal of Freewheel, of no paper. Measured: a number without a band. Stand-in: a number of a generated trace in place of a public one that is missing, compared with nothing. Anything else is a failure.";
 
 /// Every row outside its band, with its reason; empty when there is none.
 fn exceptions(reproductions: &[&Reproduction]) -> Markup {
@@ -176,7 +176,7 @@ fn line(row: &Row) -> Markup {
             td { (value(row, row.ours)) }
             td {
                 @match row.verdict {
-                    Verdict::Measured | Verdict::Calibrated => (title),
+                    Verdict::Measured | Verdict::Calibrated | Verdict::StandIn => (title),
                     Verdict::KnownDeviation => span.known { (title) },
                     _ if row.inside => span.inside { (title) },
                     _ => span.outside { (title) },

@@ -17,10 +17,12 @@ mod fast02_prediction;
 mod fast02_real_time;
 mod fast02_scan;
 mod fast02_small_files;
+mod generated;
 mod osdi00;
 mod osdi00_cleaning;
 mod osdi00_decisions;
 mod osdi00_scan;
+mod public_traces;
 mod recordings;
 mod row;
 mod sizes;
@@ -471,7 +473,7 @@ impl Context<'_> {
         recordings::public_trace(file, self.options.recordings.as_deref())
     }
 
-    /// A public log of a web server. Err says where it was looked for, and the way out.
+    /// A log of a web server. Err says where it was looked for, and the way out.
     fn web_log(&self, file: &str) -> Result<PathBuf, String> {
         recordings::web_log(file, self.options.recordings.as_deref())
     }

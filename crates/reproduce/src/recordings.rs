@@ -1,16 +1,16 @@
-//! Where traces are, from any folder in which the program runs: the recorded ones, and public ones that may
-//! not be redistributed.
+//! Where traces are, from any folder in which the program runs: those of the repository, and public ones that
+//! may not be redistributed.
 
 use std::path::{Path, PathBuf};
 
 /// Folder of the recorded traces within the repository.
-const RECORDED: &str = "data/recorded";
+const RECORDED: &[&str] = &["data/recorded"];
 
-/// Folder of public traces beside the repository.
-const PUBLIC: &str = "../shared/data/traces";
+/// Folders of public traces within the repository, where Git leaves them alone, and beside it.
+const PUBLIC: &[&str] = &["data/traces", "../shared/data/traces"];
 
-/// Folder of public logs of web servers beside the repository.
-const WEB_LOGS: &str = "../shared/data/weblogs";
+/// Folder of logs of web servers within the repository.
+const WEB_LOGS: &[&str] = &["data/weblogs"];
 
 /// A recorded trace. Err says where it was looked for, and the way out.
 pub(super) fn recording(name: &str, folder: Option<&Path>) -> Result<PathBuf, String> {
@@ -22,12 +22,12 @@ pub(super) fn public_trace(file: &str, folder: Option<&Path>) -> Result<PathBuf,
     find(file, PUBLIC, folder)
 }
 
-/// The file of a public log of a web server. Err says where it was looked for, and the way out.
+/// A log of a web server. Err says where it was looked for, and the way out.
 pub(super) fn web_log(file: &str, folder: Option<&Path>) -> Result<PathBuf, String> {
     find(file, WEB_LOGS, folder)
 }
 
-fn find(file: &str, within: &str, folder: Option<&Path>) -> Result<PathBuf, String> {
+fn find(file: &str, within: &[&str], folder: Option<&Path>) -> Result<PathBuf, String> {
     let folders = folder.map_or_else(|| folders(within), |folder| vec![folder.into()]);
     let found = folders.iter().map(|folder| folder.join(file)).find(|path| path.exists());
     found.ok_or_else(|| {
@@ -42,19 +42,19 @@ fn find(file: &str, within: &str, folder: Option<&Path>) -> Result<PathBuf, Stri
 
 /// The repository's folder: that of the program first, with the folders above it, then where the program
 /// was built, then the current folder with those above it.
-fn folders(within: &str) -> Vec<PathBuf> {
+fn folders(within: &[&str]) -> Vec<PathBuf> {
     let program = std::env::current_exe().unwrap_or_default();
     let current = std::env::current_dir().unwrap_or_default();
     let starts = [program.as_path(), Path::new(env!("CARGO_MANIFEST_DIR")), &current];
     let above = starts.iter().flat_map(|start| start.ancestors());
     let mut folders: Vec<PathBuf> = Vec::new();
-    for folder in above.map(|folder| folder.join(within)) {
+    for folder in above.flat_map(|folder| within.iter().map(|name| folder.join(name))) {
         if folder.is_dir() && !folders.contains(&folder) {
             folders.push(folder);
         }
     }
     if folders.is_empty() {
-        folders.push(within.into());
+        folders.extend(within.iter().map(PathBuf::from));
     }
     folders
 }

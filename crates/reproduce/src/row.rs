@@ -30,7 +30,8 @@ pub struct Row {
     pub deviation: Option<Deviation>,
     /// Whether the number is processor time, which differs between machines and runs.
     pub is_timing: bool,
-    /// What stands in for something that was never published.
+    /// What stands in for something that was never published or is not here, with the page where anyone gets
+    /// it and its SHA-256.
     pub stands_in: Option<String>,
     /// Further numbers of the same run.
     pub note: Option<String>,
@@ -52,6 +53,8 @@ pub enum Verdict {
     Measured,
     /// Outside the band and outside any known deviation: a failure.
     Drifted,
+    /// A number of a generated trace in place of a public one that is missing: compared with nothing.
+    StandIn,
     /// Something that the row needs is missing: a failure.
     NotRun,
 }
@@ -93,6 +96,7 @@ impl Verdict {
             Self::GoalReached => "goal reached",
             Self::Measured => "measured",
             Self::Drifted => "OUTSIDE",
+            Self::StandIn => "stand-in",
             Self::NotRun => "NOT RUN",
         }
     }
@@ -157,6 +161,13 @@ impl Row {
         Self { stands_in: Some(what.into()), ..self }
     }
 
+    /// The row is of a generated trace, which `what` says, and is compared with nothing.
+    pub(super) fn generated(self, what: &str) -> Self {
+        let row = Self::new(self.id, &self.quantity, self.unit, self.ours);
+        let note = self.note;
+        Self { verdict: Verdict::StandIn, stands_in: Some(what.into()), note, ..row }
+    }
+
     pub(super) fn noted(self, note: impl Into<String>) -> Self {
         Self { note: Some(note.into()), ..self }
     }
@@ -206,6 +217,8 @@ pub struct Counts {
     pub goals_reached: usize,
     /// Numbers of `beyond.*` without a goal.
     pub measured: usize,
+    /// Numbers of generated traces.
+    pub stand_ins: usize,
     /// Failures: outside the band.
     pub drifted: usize,
     /// Failures: something is missing.
@@ -223,6 +236,7 @@ impl Counts {
                 Verdict::KnownDeviation => &mut counts.known_deviations,
                 Verdict::GoalReached => &mut counts.goals_reached,
                 Verdict::Measured => &mut counts.measured,
+                Verdict::StandIn => &mut counts.stand_ins,
                 Verdict::Drifted => &mut counts.drifted,
                 Verdict::NotRun => &mut counts.not_run,
             } += 1;
@@ -238,6 +252,7 @@ impl Counts {
             (self.goals_reached, "goal reached", "goals reached"),
             (self.measured, "measured without a goal", "measured without a goal"),
             (self.known_deviations, "known deviation", "known deviations"),
+            (self.stand_ins, "on a generated stand-in", "on generated stand-ins"),
             (self.drifted, "OUTSIDE its band", "OUTSIDE their bands"),
             (self.not_run, "NOT RUN", "NOT RUN"),
         ];
@@ -285,6 +300,23 @@ mod tests {
         assert_eq!(beyond.verdict, Verdict::Measured);
         assert_eq!(beyond.clone().within([10.0, 20.0]).verdict, Verdict::GoalReached);
         assert_eq!(beyond.within([16.0, 20.0]).verdict, Verdict::Drifted);
+    }
+
+    #[test]
+    fn a_number_of_a_generated_trace_is_neither_reproduced_nor_a_failure() {
+        for ours in [15.0, 21.0] {
+            let paper = Row { paper: Some(15.0), ..row(ours).deviates(21.0, 1.0, "a wrong model") };
+            let generated = paper.noted("hot").generated("a generated trace, seed 1");
+            assert!(generated.verdict.passes());
+            assert_eq!(
+                (generated.paper, generated.band, &generated.deviation),
+                (None, None, &None)
+            );
+            assert_eq!((generated.ours, generated.note.as_deref()), (ours, Some("hot")));
+            let counts = Counts::of(&[generated]);
+            assert_eq!(counts, Counts { stand_ins: 1, ..Counts::default() });
+            assert_eq!(counts.words(), "1 on a generated stand-in");
+        }
     }
 
     #[test]

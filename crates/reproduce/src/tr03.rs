@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use super::tr03_deviations::with_known_deviation;
 use super::tr03_measure::{Measure, Measured, improvement, improvement_by_new, mean};
 use super::tr03_system::{Base, System};
-use super::tr03_traces::{Class, QUICK, STANDING_IN, TraceHere, traces};
+use super::tr03_traces::{Class, QUICK, TraceHere, standing_in, traces};
 use super::{Context, HOLDS, Outcome, Row};
 
 /// A change of a system in front of a trace.
@@ -78,9 +78,14 @@ fn with_these(
         Ok(traces) => traces,
         Err(missing) => return Ok(missing),
     };
-    let Outcome { rows, figures } = claim(&Bench { context, traces })?;
-    let rows = rows.into_iter().map(|row| with_known_deviation(row.standing_in(STANDING_IN)));
-    let rows: Vec<Row> = rows.collect();
+    let bench = Bench { context, traces };
+    let Outcome { rows, figures } = claim(&bench)?;
+    let what = standing_in(&bench.traces);
+    let declared = |row: Row| match bench.is_generated() {
+        true => row.generated(&what),
+        false => with_known_deviation(row.standing_in(&what)),
+    };
+    let rows: Vec<Row> = rows.into_iter().map(declared).collect();
     let figures = if figures.is_empty() { points(&rows) } else { figures };
     Ok(Outcome { rows, figures })
 }
@@ -109,6 +114,11 @@ fn points(rows: &[Row]) -> Vec<Figure> {
 }
 
 impl Bench<'_> {
+    /// Whether a trace is generated in place of one that is missing, so that means are not those of the traces.
+    fn is_generated(&self) -> bool {
+        self.traces.iter().any(TraceHere::is_generated)
+    }
+
     /// Runs every variant on every trace, on all cores.
     pub fn run(&self, variants: &[Variant<'_>]) -> Result<Vec<Runs>, ConfigError> {
         let jobs: Vec<(&Variant<'_>, &TraceHere)> = variants
@@ -142,10 +152,11 @@ impl Bench<'_> {
         self.judged(self.measured(quantity, unit, values), expected)
     }
 
-    /// The row with its band, and the paper's number or range; a short run's is another number without them.
+    /// The row with its band, and the paper's number or range; a short run's and that of a generated trace are
+    /// other numbers without them.
     fn judged(&self, row: Row, expected: Expected) -> Row {
         let Expected { paper: [least, most], band } = expected;
-        if self.context.options.quick {
+        if self.context.options.quick || self.is_generated() {
             return row;
         }
         let row = row.within(band);
@@ -201,8 +212,8 @@ impl Bench<'_> {
     pub fn each(&self, values: &[f64]) -> String {
         let each = self.traces.iter().zip(values);
         let each = each.map(|(trace, &value)| match value.is_nan() {
-            true => format!("{} none", trace.name),
-            false => format!("{} {}", trace.name, four_digits(value)),
+            true => format!("{} none", trace.label()),
+            false => format!("{} {}", trace.label(), four_digits(value)),
         });
         each.collect::<Vec<String>>().join(", ")
     }

@@ -9,6 +9,7 @@ use freewheel_sim::source::ReplayMode;
 use freewheel_trace::TraceInfo;
 use freewheel_units::Bytes;
 
+use super::public_traces::{DISKSIM_ASCII, HPLAJW, PublicFile, PublicTrace, VSCSI};
 use super::{Context, HOLDS, Outcome, Row};
 
 /// What a trace stands for, which decides the segments of sequential prefetching.
@@ -25,8 +26,8 @@ pub(super) enum Class {
 enum Origin {
     /// A recording of this project.
     Recorded,
-    /// A public trace, with its file's name.
-    Public(&'static str),
+    /// A public trace.
+    Public(&'static PublicTrace),
 }
 
 /// How much storage is in use.
@@ -52,10 +53,10 @@ struct StandIn {
 const FOOTPRINT_SHARE: f64 = 0.3;
 
 /// In the order of the notes of rows.
-const STAND_INS: [StandIn; 6] = [
+static STAND_INS: [StandIn; 6] = [
     StandIn {
         name: "hplajw",
-        origin: Origin::Public("hplajw-1week-1992.srt.zst"),
+        origin: Origin::Public(&HPLAJW),
         class: Class::Personal,
         storage_used: StorageUsed::Reached,
     },
@@ -79,13 +80,13 @@ const STAND_INS: [StandIn; 6] = [
     },
     StandIn {
         name: "vscsi",
-        origin: Origin::Public("cloudPhysicsIO.vscsi.zst"),
+        origin: Origin::Public(&VSCSI),
         class: Class::Server,
         storage_used: StorageUsed::FromFootprint,
     },
     StandIn {
         name: "disksim-ascii",
-        origin: Origin::Public("disksim-ascii.trace.zst"),
+        origin: Origin::Public(&DISKSIM_ASCII),
         class: Class::Server,
         storage_used: StorageUsed::FromFootprint,
     },
@@ -94,14 +95,13 @@ const STAND_INS: [StandIn; 6] = [
 /// The only trace of a short run.
 pub(super) const QUICK: &str = "sqlite";
 
-/// Who stands in for whom, for every row.
-pub(super) const STANDING_IN: &str = "hplajw (a workstation of 1992) for the personal computers; pgbench, fileserver, sqlite (recorded), vscsi (a virtual machine's disk) and disksim-ascii (14 volumes) for the servers; no trace for the merged and the sped-up ones. The mean is over the traces";
+/// Who stands in for whom.
+const STANDING_IN: &str = "hplajw (a workstation of 1992) for the personal computers; pgbench, fileserver, sqlite (recorded), vscsi (a virtual machine's disk) and disksim-ascii (14 volumes) for the servers; no trace for the merged and the sped-up ones. The mean is over the traces";
 
 /// A trace that is there.
 #[derive(Debug, Clone)]
 pub(super) struct TraceHere {
-    /// Its name in notes.
-    pub name: &'static str,
+    name: &'static str,
     /// Whose place it takes.
     pub class: Class,
     /// How it is replayed.
@@ -112,20 +112,50 @@ pub(super) struct TraceHere {
     pub storage_used: Bytes,
     /// Addresses that it reaches, one volume after the other.
     pub reached: Bytes,
+    /// The file, unless it is one of the repository.
+    public: Option<PublicFile>,
+}
+
+impl TraceHere {
+    /// Whether it is generated in place of one that is missing.
+    pub fn is_generated(&self) -> bool {
+        self.public.as_ref().is_some_and(PublicFile::is_generated)
+    }
+
+    /// Its name in notes.
+    pub fn label(&self) -> String {
+        let generated = if self.is_generated() { " (generated)" } else { "" };
+        format!("{}{generated}", self.name)
+    }
+}
+
+/// Who stands in for whom, for every row on these traces, and where the public ones are to be had.
+pub(super) fn standing_in(traces: &[TraceHere]) -> String {
+    let public =
+        |trace: &TraceHere| Some(format!(". {}: {}", trace.name, trace.public.as_ref()?.words));
+    let all: String = traces.iter().filter_map(public).collect();
+    format!("{STANDING_IN}{all}")
 }
 
 /// Counts and spans do not depend on where in a step of its clock a request lies.
 const ANY_SEED: u64 = 1;
 
 impl StandIn {
-    fn path(&self, context: &Context<'_>) -> Result<PathBuf, String> {
+    /// The trace; the inner Err says why its recording is missing.
+    fn find(&self, context: &Context<'_>) -> Result<Result<TraceHere, String>, ConfigError> {
         match self.origin {
-            Origin::Recorded => context.recording(&format!("{}-ext4", self.name)),
-            Origin::Public(file) => context.public_trace(file),
+            Origin::Public(trace) => {
+                let public = trace.open(context)?;
+                Ok(Ok(self.scan(public.path().into(), Some(public))?))
+            }
+            Origin::Recorded => match context.recording(&format!("{}-ext4", self.name)) {
+                Ok(path) => Ok(Ok(self.scan(path, None)?)),
+                Err(why) => Ok(Err(why)),
+            },
         }
     }
 
-    fn scan(&self, file: PathBuf) -> Result<TraceHere, ConfigError> {
+    fn scan(&self, file: PathBuf, public: Option<PublicFile>) -> Result<TraceHere, ConfigError> {
         let workload = TraceWorkload { file, ..TraceWorkload::default() };
         let info = TraceInfo::scan(&mut open(&workload, ANY_SEED)?)?;
         let is_dependent = info.tells_dependence();
@@ -143,6 +173,7 @@ impl StandIn {
             info,
             storage_used: Bytes::new(storage_used),
             reached: Bytes::new(reached),
+            public,
         })
     }
 }
@@ -157,8 +188,8 @@ pub(super) fn traces(
     let mut here = Vec::new();
     let mut missing: Vec<Row> = Vec::new();
     for stand_in in STAND_INS.iter().filter(is_wanted) {
-        match stand_in.path(context) {
-            Ok(file) => here.push(stand_in.scan(file)?),
+        match stand_in.find(context)? {
+            Ok(trace) => here.push(trace),
             Err(why) => {
                 let quantity = format!("{}: its trace is there", stand_in.name);
                 missing.push(context.measured(&quantity, HOLDS, 0.0).not_run(why));

@@ -27,6 +27,7 @@ Examples:
 
 A number counts as reproduced (inside its band, predicted), calibrated (inside, a free parameter was
 chosen for it), or known deviation (outside, within a tolerance of the value recorded with its reason).
+Where a public trace is missing, a generated one stands in, and its numbers are compared with nothing.
 Exit code 1 if a number is outside its band and of no known deviation, or if a recording is missing.")]
 pub struct ReproduceArgs {
     /// Claims to reproduce; all there are if none is given

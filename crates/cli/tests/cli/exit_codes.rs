@@ -44,6 +44,23 @@ fn one_is_a_claim_whose_recording_is_missing() {
 }
 
 #[test]
+fn zero_is_a_claim_on_a_generated_trace_which_says_where_the_real_one_is() {
+    let bench = Bench::new(SMALL_TRACE);
+    let (folder, page) = (bench.at("nothing"), bench.at("page.html"));
+    let args = ["reproduce", "tr96.fig8", "--quick", "--recordings", &folder, "--report", &page];
+    let ran = run(&args);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let page = std::fs::read_to_string(page).unwrap();
+    for text in [&ran.stdout, &page] {
+        assert!(text.contains("stand-in") && !text.contains("reproduced"), "{text}");
+        let says = "a generated trace of the form of disksim-ascii.trace.zst, seed 1";
+        for part in [says, "https://www.pdl.cmu.edu/DiskSim/", "SHA-256"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+}
+
+#[test]
 fn one_is_an_experiment_that_is_wrong_by_its_file_or_by_an_override() {
     let bench = Bench::new(SMALL_TRACE);
     let (good, bad) = (&*bench.at("sim.toml"), &*bench.at("bad.toml"));

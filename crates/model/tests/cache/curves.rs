@@ -7,7 +7,6 @@ use freewheel_model::cache::{
 use freewheel_units::{Blocks, Op, Prng, VolumeBlock};
 
 use crate::policies::keys;
-use crate::shared_trace;
 
 fn misses(policy: CachePolicy, capacity: u32, keys: &[u64]) -> u64 {
     keys.len() as u64 - KeyCache::new(policy, capacity).process_all(keys)
@@ -33,17 +32,6 @@ fn the_curve_of_lru_is_that_of_caches_of_every_size() {
         let all: Vec<u64> = curve.all_misses().collect();
         assert_eq!(all, simulated[..all.len()]);
         assert_eq!(all.last(), simulated.last());
-    }
-}
-
-#[test]
-fn the_curve_of_lru_on_a_real_trace_is_that_of_caches() {
-    let keys = shared_trace::keys();
-    let mut curve = LruCurve::default();
-    keys.iter().for_each(|&key| curve.process(key));
-    assert_eq!(curve.distinct(), 48_974);
-    for size in [1, 100, 2_048, 10_000, 40_000, 48_974] {
-        assert_eq!(curve.misses(size), misses(CachePolicy::Lru, size, &keys), "{size}");
     }
 }
 

@@ -5,6 +5,5 @@ mod curves;
 mod naive;
 mod policies;
 mod read_cache;
-mod shared_trace;
 mod storage;
 mod versions;

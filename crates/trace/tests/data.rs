@@ -1,8 +1,9 @@
-//! Public traces that may not be in the repository, against `../shared/data/README.md`.
-//! Skipped, with a line that says so, where the folder is absent.
+//! Public traces and a log that may not be redistributed.
+#![allow(missing_docs)]
 
 use std::path::{Path, PathBuf};
 
+use freewheel_testkit::data;
 use freewheel_trace::{Format, OpenOptions, Record, TraceInfo, TraceReader, WebLog, characterize};
 use freewheel_units::Op;
 
@@ -11,28 +12,21 @@ const VSCSI: &str = "cloudPhysicsIO.vscsi.zst";
 const DISKSIM: &str = "disksim-ascii.trace.zst";
 const HEIMDALL: &str = "heimdall-msr.cut.per_10k.rw_20_80.105.trace.zst";
 
-/// The trace of this name, or `None` after saying that the test is skipped.
-fn shared(name: &str) -> Option<PathBuf> {
-    shared_in("traces", name)
+fn trace(name: &str) -> PathBuf {
+    data::file(&format!("traces/{name}"))
 }
 
-fn shared_in(folder: &str, name: &str) -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(folder);
-    if !folder.is_dir() {
-        println!("skipped: {} is absent, so {name} is not tested", folder.display());
-        return None;
-    }
-    Some(folder.join(name))
+fn open(path: &Path) -> TraceReader {
+    TraceReader::open(path, &OpenOptions::default()).unwrap()
 }
 
-fn info(name: &str) -> Option<TraceInfo> {
-    let mut reader = TraceReader::open(&shared(name)?, &OpenOptions::default()).unwrap();
-    Some(TraceInfo::scan(&mut reader).unwrap())
+fn info(name: &str) -> TraceInfo {
+    TraceInfo::scan(&mut open(&trace(name))).unwrap()
 }
 
 #[test]
 fn hp_srt_of_hplajw_has_its_requests_of_a_week_on_two_disks() {
-    let Some(info) = info(HP) else { return };
+    let info = info(HP);
     assert_eq!((info.format, info.requests), (Format::HpSrt, 44_519));
     // 603064.588892 s, a little less than seven days; completions are recorded.
     assert_eq!(info.span_ns, 603_064_588_892_000);
@@ -44,8 +38,7 @@ fn hp_srt_of_hplajw_has_its_requests_of_a_week_on_two_disks() {
 
 #[test]
 fn hp_srt_of_hplajw_has_believable_response_times() {
-    let Some(path) = shared(HP) else { return };
-    let mut reader = TraceReader::open(&path, &OpenOptions::default()).unwrap();
+    let mut reader = open(&trace(HP));
     let response = characterize(&mut reader).unwrap().response;
     let read_ms = response.read.unwrap().mean_ns / 1e6;
     assert!((5.0..100.0).contains(&read_ms), "{read_ms} ms");
@@ -53,7 +46,7 @@ fn hp_srt_of_hplajw_has_believable_response_times() {
 
 #[test]
 fn vscsi_of_cloud_physics_has_its_requests_of_two_hours() {
-    let Some(info) = info(VSCSI) else { return };
+    let info = info(VSCSI);
     assert_eq!((info.format, info.requests), (Format::Vscsi, 113_872));
     assert_eq!((info.reads, info.writes), (46_974, 66_898));
     assert_eq!(info.span_ns, 7_200_089_885_000);
@@ -61,7 +54,7 @@ fn vscsi_of_cloud_physics_has_its_requests_of_two_hours() {
 
 #[test]
 fn disksim_ascii_has_its_requests_on_14_disks() {
-    let Some(info) = info(DISKSIM) else { return };
+    let info = info(DISKSIM);
     assert_eq!((info.format, info.requests), (Format::DisksimAscii, 100_000));
     assert_eq!((info.reads, info.devices.len()), (79_634, 14));
     // From 13.191135 ms to 1532949.045363 ms.
@@ -72,15 +65,14 @@ fn disksim_ascii_has_its_requests_on_14_disks() {
 
 #[test]
 fn a_heimdall_cut_is_told_from_disksim_and_read_in_bytes() {
-    let Some(info) = info(HEIMDALL) else { return };
+    let info = info(HEIMDALL);
     assert_eq!((info.format, info.requests), (Format::HeimdallText, 10_000));
     assert_eq!((info.reads, info.span_ns), (2_020, 242_904_693_000));
 }
 
 #[test]
 fn blkparse_of_apress_has_its_queued_requests_and_their_completions() {
-    let Some(path) = shared("apress-blktrace.txt.zst") else { return };
-    let mut reader = TraceReader::open(&path, &OpenOptions::default()).unwrap();
+    let mut reader = open(&trace("apress-blktrace.txt.zst"));
     assert_eq!(reader.format(), Format::Blkparse);
     let records: Vec<Record> = reader.by_ref().map(Result::unwrap).collect();
     // Counted by a program that looks at every block by itself.
@@ -93,8 +85,7 @@ fn blkparse_of_apress_has_its_queued_requests_and_their_completions() {
 
 #[test]
 fn systor17_is_delivered_by_arrival_with_its_responses() {
-    let Some(path) = shared("systor17-999.csv.gz") else { return };
-    let mut reader = TraceReader::open(&path, &OpenOptions::default()).unwrap();
+    let mut reader = open(&trace("systor17-999.csv.gz"));
     assert_eq!(reader.format(), Format::Systor17);
     let records: Vec<Record> = reader.by_ref().map(Result::unwrap).collect();
     assert_eq!(records.len(), 999);
@@ -111,7 +102,7 @@ fn traces_of_hfplayer_have_latencies() {
         ("hfplayer-small-tpch.csv.zst", 780, 0, 924_965_213, 38_334_464),
         ("hfplayer-synthetic.csv.zst", 32_768, 0, 407_908_716, 134_217_728),
     ] {
-        let Some(info) = info(name) else { return };
+        let info = info(name);
         assert_eq!(
             (info.format, info.requests, info.reads),
             (Format::HfplayerCsv, requests, reads)
@@ -123,53 +114,38 @@ fn traces_of_hfplayer_have_latencies() {
 
 #[test]
 fn flashnet_csv_of_tencent_has_its_arrivals_and_latencies() {
-    let Some(info) = info("flashnet-tencent.rw_60_40.490.trace.zst") else { return };
+    let info = info("flashnet-tencent.rw_60_40.490.trace.zst");
     assert_eq!((info.format, info.requests, info.reads), (Format::FlashnetCsv, 50_000, 30_012));
     assert_eq!((info.span_ns, info.has_completions), (147_000_000_000, true));
 }
 
 #[test]
 fn mqsim_is_told_from_disksim_by_its_whole_microseconds() {
-    let Some(info) = info("mqsim-tpcc-small.trace.zst") else { return };
+    let info = info("mqsim-tpcc-small.trace.zst");
     assert_eq!((info.format, info.requests, info.reads), (Format::Mqsim, 6_999, 4_381));
     assert_eq!((info.span_ns, info.devices.len()), (136_489_000, 16));
 }
 
 #[test]
 fn arc_lis_of_oltp_has_its_pages() {
-    let Some(info) = info("arc-OLTP.lis.zst") else { return };
+    let info = info("arc-OLTP.lis.zst");
     assert_eq!((info.format, info.requests, info.span_ns), (Format::ArcLis, 914_145, 0));
     assert_eq!(info.footprint_bytes, Some(186_880 * 4096));
 }
 
 #[test]
 fn oracle_general_of_cloud_physics_has_the_places_of_its_vscsi_trace() {
-    let Some(path) = shared("cloudPhysicsIO.oracleGeneral.bin.zst") else { return };
-    let open = |path: PathBuf| TraceReader::open(&path, &OpenOptions::default()).unwrap();
-    let (oracle, vscsi) = (open(path), open(shared(VSCSI).unwrap()));
+    let oracle = open(&trace("cloudPhysicsIO.oracleGeneral.bin.zst"));
+    let vscsi = open(&trace(VSCSI));
     assert_eq!(oracle.format(), Format::OracleGeneral);
     // Whoever converted it gave an object that comes again one size.
     let place = |record: Result<Record, _>| record.unwrap().start;
     assert!(oracle.map(place).eq(vscsi.map(place)));
 }
 
-fn web_log(name: &str) -> Option<WebLog> {
-    Some(WebLog::open(&shared_in("weblogs", name)?, false).unwrap())
-}
-
-#[test]
-fn the_web_server_of_1995_has_as_many_files_as_its_description_says() {
-    let Some(log) = web_log("nasa-1995-08-01.log.gz") else { return };
-    assert_eq!((log.requests.len(), log.files.len()), (27_824, 1731));
-    let footprint: u64 = log.files.iter().map(|file| file.bytes).sum();
-    assert_eq!(footprint >> 20, 104);
-    assert!(log.requests.is_sorted_by_key(|request| request.arrival));
-    assert_eq!(log.left_out.malformed, 0);
-}
-
 #[test]
 fn the_combined_log_is_read_to_its_end() {
-    let Some(log) = web_log("apache-combined-2015.log.gz") else { return };
+    let log = WebLog::open(&data::file("weblogs/apache-combined-2015.log.gz"), false).unwrap();
     let left_out = log.left_out;
     let others = left_out.other_methods + left_out.other_statuses + left_out.without_bytes;
     assert_eq!(log.requests.len() as u64 + others, 10_000);

@@ -1,39 +1,35 @@
 //! The importer on DiskSim's own validated drives and on a modern G4 sample. The files may not be
-//! redistributed; without them these tests say `skipped`.
+//! redistributed.
 #![allow(missing_docs)]
 
 mod common;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use common::G4;
 use freewheel_disksim::{Imported, import};
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{Direction, DriveSpec, Mapping, Turn};
+use freewheel_testkit::data;
 use freewheel_units::{Lbn, Op, Prng, SimDuration};
 
-fn shared(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/validate").join(name)
+fn unpacked(path: &Path) -> String {
+    String::from_utf8(zstd::decode_all(fs::File::open(path).unwrap()).unwrap()).unwrap()
 }
 
-/// The text of a shared file, unpacked if it is there packed only.
+/// The text of a file that the importer asks for, unpacked if it is there packed only.
 fn text(name: &str) -> Option<String> {
-    if let Ok(text) = fs::read_to_string(shared(name)) {
-        return Some(text);
-    }
-    let packed = fs::read(shared(&format!("{name}.zst"))).ok()?;
-    String::from_utf8(zstd::decode_all(packed.as_slice()).ok()?).ok()
+    let name = format!("validate/{name}");
+    let plain = data::find(&name).map(|path| fs::read_to_string(path).unwrap());
+    plain.or_else(|| Some(unpacked(&data::find(&format!("{name}.zst"))?)))
 }
 
 /// Imports from `NAME.parv` alone; everything else comes through the resolver.
-fn imported(name: &str) -> Option<Imported> {
+fn imported(name: &str) -> Imported {
     let file = format!("{name}.parv");
-    let Some(parv) = text(&file) else {
-        println!("skipped: {} is not there", shared(&file).display());
-        return None;
-    };
-    Some(import(&[(&file, &parv)], &text).unwrap_or_else(|error| panic!("{error}")))
+    let parv = fs::read_to_string(data::file(&format!("validate/{file}"))).unwrap();
+    import(&[(&file, &parv)], &text).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// DiskSim's validated drives and the ones that ship.
@@ -52,7 +48,7 @@ fn shipped(name: &str) -> DriveSpec {
 #[test]
 fn imported_drives_place_every_block_where_the_shipped_ones_do() {
     for (name, ours) in SAME {
-        let Some(imported) = imported(name) else { return };
+        let imported = imported(name);
         let (theirs, spec) = (Drive::build(&imported.spec).unwrap(), shipped(ours));
         let ours = Drive::build(&spec).unwrap();
         assert_eq!(theirs.blocks(), ours.blocks(), "{name}");
@@ -70,7 +66,7 @@ fn imported_drives_place_every_block_where_the_shipped_ones_do() {
 #[test]
 fn imported_drives_seek_turn_and_switch_as_the_shipped_ones_do() {
     for (name, ours) in SAME {
-        let Some(imported) = imported(name) else { return };
+        let imported = imported(name);
         let spec = shipped(ours);
         assert_eq!(imported.spec.rotation_period, spec.rotation_period, "{name}");
         assert_eq!(imported.spec.zero_latency, spec.zero_latency, "{name}");
@@ -87,7 +83,7 @@ fn imported_drives_seek_turn_and_switch_as_the_shipped_ones_do() {
 #[test]
 fn imported_drives_have_the_electronics_of_the_shipped_ones() {
     for (name, ours) in SAME {
-        let Some(imported) = imported(name) else { return };
+        let imported = imported(name);
         let (theirs, ours) = (&imported.spec, shipped(ours));
         assert_eq!(theirs.onboard_as_measured(), ours.onboard_as_measured(), "{name}");
         // The bus is that of the host; the drive's own is not in the parameters.
@@ -99,7 +95,7 @@ fn imported_drives_have_the_electronics_of_the_shipped_ones() {
 
 #[test]
 fn what_the_validated_drives_say_beyond_is_listed_with_its_line() {
-    let Some(imported) = imported("cheetah4LP") else { return };
+    let imported = imported("cheetah4LP");
     for lost in &imported.not_represented {
         println!("{}:{} {} = {}: {}", lost.file, lost.line, lost.name, lost.value, lost.why);
     }
@@ -115,7 +111,7 @@ fn what_the_validated_drives_say_beyond_is_listed_with_its_line() {
 
 #[test]
 fn the_g4_sample_builds_with_the_capacity_of_its_layout() {
-    let Some(imported) = imported("G4_LBA_64bit_4T") else { return };
+    let imported = imported("G4_LBA_64bit_4T");
     let drive = Drive::build(&imported.spec).unwrap();
     // The end of the last run in the file's root, and not the 7725673570 that the model states.
     assert_eq!(drive.blocks().get(), 7_542_225_920);
@@ -152,9 +148,9 @@ fn the_g4_sample_builds_with_the_capacity_of_its_layout() {
 #[test]
 fn the_g4_sample_has_every_block_where_its_tables_have_it() {
     let name = "G4_LBA_64bit_4T";
-    let Some(imported) = imported(name) else { return };
+    let imported = imported(name);
     let drive = Drive::build(&imported.spec).unwrap();
-    let tables = G4::new(&text(&format!("{name}.layout")).unwrap());
+    let tables = G4::new(&unpacked(&data::file(&format!("validate/{name}.layout.zst"))));
     let blocks = drive.blocks().get();
     assert_eq!(tables.blocks(), blocks as i64);
     let mut prng = Prng::new(1, name);
@@ -170,7 +166,7 @@ fn the_g4_sample_has_every_block_where_its_tables_have_it() {
 #[test]
 fn an_imported_drive_written_as_a_drive_file_reads_back_the_same() {
     for name in SAME.map(|(name, _)| name).into_iter().chain(["G4_LBA_64bit_4T"]) {
-        let Some(imported) = imported(name) else { return };
+        let imported = imported(name);
         let file = toml::to_string(&imported.spec).unwrap();
         assert_eq!(toml::from_str::<DriveSpec>(&file).unwrap(), imported.spec, "{name}");
         let source = imported.spec.source_of("electronics.buffer").unwrap();

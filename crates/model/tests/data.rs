@@ -1,24 +1,28 @@
-//! Misses on a real trace, against those that libCacheSim 0.3.5 counts with sizes ignored.
+//! Caches on a real trace, which may not be redistributed.
 //!
-//! The figures are those of its Python package: `process_trace` with `ignore_obj_size`. They begin at 20
-//! keys: below, libCacheSim's S3-FIFO admits no key, as its small queue has room for none.
+//! The misses are those that libCacheSim 0.3.5 counts with sizes ignored: its Python package's
+//! `process_trace` with `ignore_obj_size`. They begin at 20 keys: below, libCacheSim's S3-FIFO admits no key, as
+//! its small queue has room for none.
 //!
 //! Two policies have no row. In the source of 2024, a hit of LIRS outside the stack demotes a LIR key, which
 //! the paper does not say, and the stack is limited instead of the ghosts. W-TinyLFU has another sketch, counts hits
 //! of the main cache only, and admits no key below 100.
+#![allow(missing_docs)]
 
-use std::path::Path;
-
+use freewheel_model::cache::curve::LruCurve;
 use freewheel_model::cache::{CachePolicy, KeyCache};
+use freewheel_testkit::data;
 
-/// The keys of `cloudPhysicsIO.oracleGeneral.bin.zst`, in order: records of 24 bytes, the key at 4.
-pub fn keys() -> Vec<u64> {
-    let name = "../../../shared/data/traces/cloudPhysicsIO.oracleGeneral.bin.zst";
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
-    let file = std::fs::File::open(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let bytes = zstd::decode_all(file).unwrap();
+/// The keys of the trace in order: records of 24 bytes, the key at 4.
+fn keys() -> Vec<u64> {
+    let path = data::file("traces/cloudPhysicsIO.oracleGeneral.bin.zst");
+    let bytes = zstd::decode_all(std::fs::File::open(path).unwrap()).unwrap();
     let key = |record: &[u8]| u64::from_le_bytes(record[4..12].try_into().unwrap());
     bytes.chunks_exact(24).map(key).collect()
+}
+
+fn misses(policy: CachePolicy, size: u32, keys: &[u64]) -> u64 {
+    keys.len() as u64 - KeyCache::new(policy, size).process_all(keys)
 }
 
 /// Cache sizes, and misses of each policy at each.
@@ -53,8 +57,18 @@ fn policies_miss_as_often_as_in_libcachesim_to_the_last_request() {
     assert_eq!(keys.len(), 113_872);
     for (policy, misses) in MISSES {
         for (size, misses) in SIZES.into_iter().zip(misses) {
-            let hits = KeyCache::new(policy, size).process_all(&keys);
-            assert_eq!(keys.len() as u64 - hits, misses, "{policy} of {size}");
+            assert_eq!(self::misses(policy, size, &keys), misses, "{policy} of {size}");
         }
+    }
+}
+
+#[test]
+fn the_curve_of_lru_is_that_of_caches() {
+    let keys = keys();
+    let mut curve = LruCurve::default();
+    keys.iter().for_each(|&key| curve.process(key));
+    assert_eq!(curve.distinct(), 48_974);
+    for size in [1, 100, 2_048, 10_000, 40_000, 48_974] {
+        assert_eq!(curve.misses(size), misses(CachePolicy::Lru, size, &keys), "{size}");
     }
 }
