@@ -30,6 +30,13 @@ pub(super) struct Averaged {
     pub start: i64,
 }
 
+impl Averaged {
+    /// Whether the skews were the same but for the rounding of their angles: two are rounded in each.
+    pub fn is_rounding(self) -> bool {
+        self.skew <= 2
+    }
+}
+
 /// Angle at which a run's first track begins: the file gives that of its first sector with data.
 pub(super) fn start(run: &Run, tracks: &[Track]) -> i64 {
     let track = tracks[run.kind];

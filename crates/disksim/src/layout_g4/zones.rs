@@ -55,25 +55,31 @@ pub(super) fn layout(
     }
 }
 
-/// The zones in the first order that fits with their skews. None where the tracks are in no order that
-/// a mapping has, an error where only the skews do not fit.
+/// The zones in the first order that has their skews, else in the first that fits with means. None where
+/// the tracks are in no order that a mapping has, an error where only the skews do not fit.
 fn in_order<'a>(
     media: &Media<'_>,
     groups: &[Group<'a>],
 ) -> Result<Option<Ordered<'a>>, ImportError> {
-    let mut refused = None;
+    let (mut averaged, mut refused) = (None, None);
     for mapping in orders(groups, media.surfaces) {
         let zone = |group: &Group<'a>| {
             let numbering = Numbering::new(mapping, group.span, media.surfaces);
             skews(group.runs, media.tracks, numbering).map(|skews| (*group, skews))
         };
-        match groups.iter().map(zone).collect() {
-            Ok(zones) => return Ok(Some(Ordered { mapping, zones })),
+        match groups.iter().map(zone).collect::<Result<Vec<_>, _>>() {
+            Ok(zones) if zones.iter().all(|(_, skews)| skews.averaged.is_rounding()) => {
+                return Ok(Some(Ordered { mapping, zones }));
+            }
             // Bands have skews that cylinders have not.
+            Ok(zones) => averaged = averaged.or(Some(Ordered { mapping, zones })),
             Err(error) => refused = refused.or(Some(error)),
         }
     }
-    refused.map_or(Ok(None), Err)
+    match (averaged, refused) {
+        (None, Some(error)) => Err(error),
+        (averaged, _) => Ok(averaged),
+    }
 }
 
 fn by_cylinder<'a>(groups: &[Group<'a>]) -> Ordered<'a> {
@@ -122,7 +128,7 @@ fn note_averages(media: &Media<'_>, zones: &[(Group<'_>, Skews)], report: &mut R
     let averaged: Vec<(&Group<'_>, Averaged)> = zones
         .iter()
         .map(|(group, skews)| (group, skews.averaged))
-        .filter(|(_, averaged)| averaged.start > 0)
+        .filter(|(_, averaged)| !averaged.is_rounding())
         .collect();
     let sectors = |(group, averaged): &(&Group<'_>, Averaged)| {
         (averaged.start * media.tracks[group.runs[0].kind].sectors) as f64 / TURN as f64
