@@ -1,7 +1,7 @@
 //! Runs of tracks cut where all tracks of some cylinders are complete: what a zone can consist of.
 
 use super::{Run, TURN, Track};
-use crate::error::{ImportError, Place, wrong};
+use crate::error::{ImportCause, ImportError, Place, unrepresentable};
 
 /// Heads that a message names one by one.
 const HEADS_NAMED_MAX: usize = 8;
@@ -114,7 +114,7 @@ fn first_piece(runs: &[Run], surfaces: u32) -> Result<Piece<'_>, ImportError> {
         if run.tracks > 1 && run.step.abs() != 1 {
             let rule =
                 "tracks that skip cylinders cannot be represented: a zone is whole cylinders";
-            return Err(wrong(&run.at, rule));
+            return Err(unrepresentable(&run.at, rule));
         }
         let (low, high) = run.cylinders();
         span = span.around(low, high);
@@ -126,7 +126,7 @@ fn first_piece(runs: &[Run], surfaces: u32) -> Result<Piece<'_>, ImportError> {
     }
     Err(each_track_once(runs, surfaces, span).err().unwrap_or_else(|| {
         // Fewer tracks than the cylinders have: one of them is not there.
-        wrong(&runs[0].at, "not every head has a track on every cylinder")
+        unrepresentable(&runs[0].at, "not every head has a track on every cylinder")
     }))
 }
 
@@ -155,7 +155,7 @@ fn each_track_once(runs: &[Run], surfaces: u32, span: Span) -> Result<(), Import
     for Stretch { head, first, last, .. } in stretches(runs, |_| 0) {
         if (head, first) < due {
             let rule = format!("head {head} has blocks twice on cylinder {first}");
-            return Err(wrong(&runs[0].at, rule));
+            return Err(unrepresentable(&runs[0].at, rule));
         }
         if (head, first) != due {
             return Err(without_blocks(runs, due, span));
@@ -174,7 +174,7 @@ fn without_blocks(runs: &[Run], (head, cylinder): (i64, i64), span: Span) -> Imp
         "`IDX` has no track on head {head} of cylinder {cylinder}; a zone needs all heads on all of \
          its cylinders, here {first} to {last}"
     );
-    wrong(&runs[0].at, rule)
+    unrepresentable(&runs[0].at, rule)
 }
 
 fn is_even(piece: &Piece<'_>, tracks: &[Track]) -> bool {
@@ -185,31 +185,43 @@ fn is_even(piece: &Piece<'_>, tracks: &[Track]) -> bool {
 /// Why tracks of different density stand in the first of these pieces: heads differ, or LBNs run
 /// through several densities on one head before they come to the next.
 fn uneven_sectors(pieces: &[Piece<'_>], tracks: &[Track], surfaces: u32) -> ImportError {
-    let piece = &pieces[0];
-    let at = &piece.runs[0].at;
-    let stretches = stretches(piece.runs, |run| tracks[run.kind].sectors);
-    let on = |cylinder: i64| -> Vec<i64> {
-        let there = |s: &&Stretch| (s.first..=s.last).contains(&cylinder);
-        stretches.iter().filter(there).map(|stretch| stretch.sectors).collect()
-    };
-    let mut edges: Vec<i64> = stretches.iter().map(|stretch| stretch.first).collect();
-    edges.sort_unstable();
-    edges.dedup();
-    let differ = |cylinder: &i64| on(*cylinder).windows(2).any(|pair| pair[0] != pair[1]);
-    let Some(position) = edges.iter().position(|edge| differ(edge)) else {
-        let Span { first, last } = piece.span;
+    let Piece { runs, span } = pieces[0];
+    let at = &runs[0].at;
+    let stretches = stretches(runs, |run| tracks[run.kind].sectors);
+    let heads: Vec<&[Stretch]> = stretches.chunk_by(|a, b| a.head == b.head).collect();
+    let cylinders = heads.iter().filter_map(|head| first_difference(heads[0], head));
+    let Some(cylinder) = cylinders.min() else {
         let rule = format!(
-            "LBNs run over cylinders {first} to {last} on one head before the next, through \
-             different blocks per track; a zone has one number of blocks per track"
+            "LBNs run over cylinders {} to {} on one head before the next, through different blocks \
+             per track; a zone has one number of blocks per track",
+            span.first, span.last
         );
-        return wrong(at, rule);
+        return unrepresentable(at, rule);
     };
-    let sectors = on(edges[position]);
-    let same = |other: &&Piece<'_>| by_head(other, tracks, surfaces).as_ref() == Some(&sectors);
-    let alike = pieces.iter().take_while(same).last();
-    let end = edges.get(position + 1).map_or(piece.span.last, |next| next - 1);
-    let last = alike.map_or(end, |piece| piece.span.last);
-    heads_differ(at, (edges[position], last), &sectors)
+    let there = |s: &&Stretch| (s.first..=s.last).contains(&cylinder);
+    let sectors: Vec<i64> = stretches.iter().filter(there).map(|s| s.sectors).collect();
+    let alike = |piece: &&Piece<'_>| by_head(piece, tracks, surfaces).as_ref() == Some(&sectors);
+    let last = match pieces.iter().take_while(alike).last() {
+        Some(piece) => piece.span.last,
+        None => {
+            let next = stretches.iter().map(|s| s.first).filter(|first| *first > cylinder).min();
+            next.map_or(span.last, |next| next - 1)
+        }
+    };
+    heads_differ(at, (cylinder, last), &sectors)
+}
+
+/// The first cylinder on which two heads have different numbers of sectors. Both have all cylinders.
+fn first_difference(a: &[Stretch], b: &[Stretch]) -> Option<i64> {
+    let (mut i, mut j) = (0, 0);
+    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+        if x.sectors != y.sectors {
+            return Some(x.first.max(y.first));
+        }
+        i += usize::from(x.last <= y.last);
+        j += usize::from(y.last <= x.last);
+    }
+    None
 }
 
 /// Sectors of the tracks of each head, None where one head has several numbers.
@@ -238,5 +250,5 @@ fn heads_differ(at: &Place, (first, last): (i64, i64), sectors: &[i64]) -> Impor
          drive file has one number for all heads",
         named.join(", ")
     );
-    wrong(at, rule)
+    unrepresentable(at, rule).of(ImportCause::UnevenHeads)
 }

@@ -7,7 +7,7 @@
 
 use super::numbering::{Change, Numbering};
 use super::{Run, TURN, Track};
-use crate::error::{ImportError, wrong};
+use crate::error::{ImportError, unrepresentable};
 
 /// Longest period of skews that is looked for, in bands. Layouts repeat after one or two.
 const PERIOD_MAX: usize = 64;
@@ -118,7 +118,7 @@ fn too_far(run: &Run, start: i64, sectors: i64, spread: i64) -> ImportError {
         turns(start),
         turns(start * sectors),
     );
-    wrong(&run.at, rule)
+    unrepresentable(&run.at, rule)
 }
 
 /// From a run's start to the next one's.

@@ -7,7 +7,7 @@ use freewheel_model::drive::spec::{SpareUnit, Sparing};
 use super::numbering::Numbering;
 use super::pieces::Group;
 use super::{Media, Run, signed};
-use crate::error::{ImportError, wrong};
+use crate::error::{ImportError, unrepresentable, wrong};
 use crate::fields::{Report, list, whole};
 use crate::parse::Param;
 
@@ -196,7 +196,7 @@ fn take(room: &mut i64, sectors: i64, run: &Run) -> Result<(), ImportError> {
         let rule = format!(
             "more than {SLIPS_MAX} sectors without data, which the tracks of a zone do not share"
         );
-        return Err(wrong(&run.at, rule));
+        return Err(unrepresentable(&run.at, rule));
     }
     Ok(())
 }
