@@ -251,9 +251,6 @@ fn simple_help(kind: &ErrorKind) -> Option<&'static str> {
         ErrorKind::NoRequests => {
             "give a trace with reads or writes: `freewheel trace info` says what is in one"
         }
-        ErrorKind::DiskSim => {
-            "give DiskSim's parameter files, as .parv or .diskspecs with .model and .seek beside it"
-        }
         ErrorKind::Device { reason: io::ErrorKind::PermissionDenied } => {
             "what is served is opened for writing too: a file needs chmod u+w, a device its group or \
              root"

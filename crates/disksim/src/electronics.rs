@@ -138,7 +138,7 @@ fn assume_almost_hits(buffer: &mut BufferSpec) -> Option<bool> {
 }
 
 fn immediate(fields: &mut Fields<'_>, key: &str, report: &mut Report) -> Result<bool, ImportError> {
-    let level = fields.whole(key, 2u32)?.unwrap_or(0);
+    let level = fields.level(key, 2, report)?.unwrap_or(0);
     if level == 2 {
         report.lost(fields.need(key)?, "level 2 is taken for level 1");
     }
@@ -190,7 +190,7 @@ fn bus(
         },
         write_disconnect: fields.time("Write disconnect overhead", scale, report)?,
         store_and_forward: waits_for_all(fields, report)?,
-        hold: fields.flag("Never disconnect")?,
+        hold: fields.flag("Never disconnect", report)?,
     })
 }
 
@@ -198,7 +198,7 @@ fn bus(
 /// the request's size.
 fn waits_for_all(fields: &mut Fields<'_>, report: &mut Report) -> Result<bool, ImportError> {
     let Some((mark, param)) = fields.number("High (read) water mark")? else { return Ok(false) };
-    let by_request = fields.flag("Set watermark by reqsize")?;
+    let by_request = fields.flag("Set watermark by reqsize", report)?;
     let all = mark.f64() == 1.0 && by_request;
     if !mark.is_zero() && !all {
         report
@@ -209,8 +209,8 @@ fn waits_for_all(fields: &mut Fields<'_>, report: &mut Report) -> Result<bool, I
 
 /// The commands that the drive holds; None where that is one.
 fn queue(fields: &mut Fields<'_>, report: &mut Report) -> Result<Option<QueueSpec>, ImportError> {
-    let depth = fields.whole("Max queue length", QUEUE_DEPTH_MAX)?.unwrap_or(1).max(1);
-    let hits_out_of_turn = fields.flag("Allow sneaky full read hits")?;
+    let depth = fields.level("Max queue length", QUEUE_DEPTH_MAX, report)?.unwrap_or(1).max(1);
+    let hits_out_of_turn = fields.flag("Allow sneaky full read hits", report)?;
     let scheduler = match fields.get("Scheduler") {
         Some(param) => scheduler(block(&param.value, "Scheduler")?, report)?,
         None => PolicySpec::Fcfs,
@@ -285,8 +285,8 @@ const BUFFER_KEYS: &[&str] = &[
 ];
 
 fn buffer(fields: &mut Fields<'_>, report: &mut Report) -> Result<Option<BufferSpec>, ImportError> {
-    let segments = fields.whole("Number of buffer segments", SEGMENTS_MAX)?.unwrap_or(0);
-    let caching = fields.whole("Enable caching in buffer", 2u32)?.unwrap_or(1);
+    let segments = fields.level("Number of buffer segments", SEGMENTS_MAX, report)?.unwrap_or(0);
+    let caching = fields.level("Enable caching in buffer", 2, report)?.unwrap_or(1);
     if segments == 0 || caching == 0 {
         for key in BUFFER_KEYS {
             if let Some(param) = fields.get(key) {
@@ -299,31 +299,28 @@ fn buffer(fields: &mut Fields<'_>, report: &mut Report) -> Result<Option<BufferS
         report.lost(fields.need("Enable caching in buffer")?, "2 is taken for 1");
     }
     let segment_blocks = fields.need_whole("Segment size (in blks)", u32::MAX)?;
-    let most = fields.whole("Maximum read-ahead (blks)", u32::MAX)?.unwrap_or(0);
-    let least = fields.whole("Minimum read-ahead (blks)", u32::MAX)?.unwrap_or(0);
-    let separate_write_segments = segments > 1 && fields.flag("Use separate write segment")?;
-    let over_requested = fields.whole("Read-ahead over requested", 1u32)?.unwrap_or(0);
+    let most = fields.level("Maximum read-ahead (blks)", u32::MAX, report)?.unwrap_or(0);
+    let least = fields.level("Minimum read-ahead (blks)", u32::MAX, report)?.unwrap_or(0);
+    let separate_write_segments =
+        fields.flag("Use separate write segment", report)? && segments > 1;
+    let keep_requested = keep_requested(fields, report)?;
     Ok(Some(BufferSpec {
         segments,
         segment_blocks,
-        write_segments: if separate_write_segments {
-            1
-        } else {
-            write_segments(fields, segments, report)?
-        },
+        write_segments: write_segments(fields, segments, separate_write_segments, report)?,
         separate_write_segments,
-        read_ahead: read_ahead(fields)?,
+        read_ahead: read_ahead(fields, report)?,
         read_ahead_max_blocks: most,
         read_ahead_min_blocks: least,
-        keep_requested: over_requested == 0,
-        read_ahead_on_hit: fields.flag("Read-ahead on idle hit")?,
+        keep_requested,
+        read_ahead_on_hit: fields.flag("Read-ahead on idle hit", report)?,
         partial_hits: true,
-        almost_hits: fields.flag("Allow almost read hits")?,
-        keep_free_blocks_before: fields.flag("Read any free blocks")?,
-        read_hits_on_written: fields.flag("Allow read hits on write data")?,
-        write_cache: write_cache(fields)?,
-        combine_sequential_writes: fields.flag("Combine seq writes")?,
-        write_stops_read_ahead: fields.flag("Write hit stop prefetch")?,
+        almost_hits: fields.flag("Allow almost read hits", report)?,
+        keep_free_blocks_before: fields.flag("Read any free blocks", report)?,
+        read_hits_on_written: fields.flag("Allow read hits on write data", report)?,
+        write_cache: write_cache(fields, report)?,
+        combine_sequential_writes: fields.flag("Combine seq writes", report)?,
+        write_stops_read_ahead: fields.flag("Write hit stop prefetch", report)?,
         destage_after_idle: SimDuration::ZERO,
     }))
 }
@@ -331,20 +328,40 @@ fn buffer(fields: &mut Fields<'_>, report: &mut Report) -> Result<Option<BufferS
 fn write_segments(
     fields: &mut Fields<'_>,
     segments: u32,
+    is_separate: bool,
     report: &mut Report,
 ) -> Result<u32, ImportError> {
     let key = "Maximum number of write segments";
-    let given = fields.whole(key, SEGMENTS_MAX)?.unwrap_or(1);
-    let used = given.clamp(1, segments);
+    let given = fields.level(key, SEGMENTS_MAX, report)?.unwrap_or(1);
+    let used = given.clamp(1, if is_separate { 1 } else { segments });
     if used != given {
-        report
-            .lost(fields.need(key)?, format!("1 to all segments may hold writes; {used} is used"));
+        let why = if is_separate {
+            "a separate segment for writes is the only one with writes".into()
+        } else {
+            format!("1 to all segments may hold writes; {used} is used")
+        };
+        report.lost(fields.need(key)?, why);
     }
     Ok(used)
 }
 
-fn read_ahead(fields: &mut Fields<'_>) -> Result<ReadAhead, ImportError> {
-    Ok(match fields.whole("Buffer continuous read", 4u32)?.unwrap_or(0) {
+/// Whether what a read asked for stays in the buffer until the segment is used anew: `Read-ahead over
+/// requested` is 0. With 1 reading ahead may replace it, with -1 it goes when the read is complete.
+fn keep_requested(fields: &mut Fields<'_>, report: &mut Report) -> Result<bool, ImportError> {
+    let key = "Read-ahead over requested";
+    if let Some((over, param)) = fields.number(key)?
+        && over.f64() == -1.0
+    {
+        let why = "what a read asked for stays in the buffer until reading ahead replaces it, as for 1; \
+                   with -1 it goes when the read is complete";
+        report.lost(param, why);
+        return Ok(false);
+    }
+    Ok(!fields.flag(key, report)?)
+}
+
+fn read_ahead(fields: &mut Fields<'_>, report: &mut Report) -> Result<ReadAhead, ImportError> {
+    Ok(match fields.level("Buffer continuous read", 4, report)?.unwrap_or(0) {
         0 => ReadAhead::None,
         1 => ReadAhead::Track,
         2 => ReadAhead::Cylinder,
@@ -353,8 +370,8 @@ fn read_ahead(fields: &mut Fields<'_>) -> Result<ReadAhead, ImportError> {
     })
 }
 
-fn write_cache(fields: &mut Fields<'_>) -> Result<WriteCache, ImportError> {
-    Ok(match fields.whole("Fast write level", 2u32)?.unwrap_or(0) {
+fn write_cache(fields: &mut Fields<'_>, report: &mut Report) -> Result<WriteCache, ImportError> {
+    Ok(match fields.level("Fast write level", 2, report)?.unwrap_or(0) {
         0 => WriteCache::Off,
         1 => WriteCache::Sequential,
         _ => WriteCache::On,

@@ -24,6 +24,24 @@ impl fmt::Display for Place {
     }
 }
 
+/// What kind of mistake keeps the texts from being a drive: what helps depends on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ImportCause {
+    /// No text describes a drive.
+    NoDrive,
+    /// Files that texts name are not there.
+    Missing {
+        /// Their names as the texts have them, each once.
+        names: Vec<String>,
+    },
+    /// A text breaks the grammar, or a value is none that its key takes.
+    Malformed,
+    /// Heads have different blocks per track.
+    UnevenHeads,
+    /// Another layout than a drive file can say.
+    Unrepresentable,
+}
+
 /// Why the texts are not a drive.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{file}:{} {message}", if *line == 0 { String::new() } else { format!("{line}:") })]
@@ -34,9 +52,34 @@ pub struct ImportError {
     pub line: u32,
     /// What is wrong and what was expected.
     pub message: String,
+    /// What kind of mistake it is.
+    pub cause: ImportCause,
 }
 
-/// An error at a place.
+impl ImportError {
+    pub(crate) fn of(self, cause: ImportCause) -> Self {
+        Self { cause, ..self }
+    }
+}
+
+/// An error at a place: it is malformed.
 pub(crate) fn wrong(at: &Place, message: impl Into<String>) -> ImportError {
-    ImportError { file: at.file.to_string(), line: at.line, message: message.into() }
+    ImportError {
+        file: at.file.to_string(),
+        line: at.line,
+        message: message.into(),
+        cause: ImportCause::Malformed,
+    }
+}
+
+/// An error at a place whose layout a drive file cannot say.
+pub(crate) fn unrepresentable(at: &Place, message: impl Into<String>) -> ImportError {
+    wrong(at, message).of(ImportCause::Unrepresentable)
+}
+
+/// A file that is named at a place and is not there.
+pub(crate) fn missing(at: &Place, name: &str) -> ImportError {
+    let rule =
+        format!("`{name}` is needed and neither among the given files nor found beside them");
+    wrong(at, rule).of(ImportCause::Missing { names: vec![name.into()] })
 }

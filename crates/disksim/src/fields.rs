@@ -92,9 +92,29 @@ impl<'a> Fields<'a> {
         whole(&self.need(key)?.value, key, max)
     }
 
+    /// A whole number of either sign, None where the key is not given. DiskSim takes any; the nearest
+    /// of `0..=max` is taken here, with a line in the report where that is another.
+    pub fn level(
+        &mut self,
+        key: &str,
+        max: u32,
+        report: &mut Report,
+    ) -> Result<Option<u32>, ImportError> {
+        let Some((number, param)) = self.number(key)? else { return Ok(None) };
+        let size = number.abs().whole::<u128>().ok_or_else(|| {
+            let rule = format!("`{key}` takes a whole number, not `{}`", param.value.shown());
+            wrong(&param.value.at, rule)
+        })?;
+        let taken = if number.is_negative() { 0 } else { size.min(max.into()) as u32 };
+        if number.is_negative() || size > max.into() {
+            report.lost(param, format!("0 to {max} is expected; {taken} is taken"));
+        }
+        Ok(Some(taken))
+    }
+
     /// A switch: 0 or 1, off where the key is not given.
-    pub fn flag(&mut self, key: &str) -> Result<bool, ImportError> {
-        Ok(self.whole(key, 1u32)?.unwrap_or(0) == 1)
+    pub fn flag(&mut self, key: &str, report: &mut Report) -> Result<bool, ImportError> {
+        Ok(self.level(key, 1, report)?.unwrap_or(0) == 1)
     }
 
     /// Milliseconds times `scale`; zero and a line in the report where it is negative.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::error::{ImportError, Place, wrong};
+use crate::error::{ImportError, Place, missing, wrong};
 
 /// Nesting of `source`.
 const SOURCE_DEPTH_MAX: usize = 16;
@@ -76,6 +76,23 @@ impl<'a> Texts<'a> {
         }
     }
 
+    /// The files that texts name, from these on, and that are not there; each once.
+    pub fn all_missing(&mut self, names: &[&str]) -> Vec<String> {
+        let mut due: Vec<String> = names.iter().rev().map(|name| name.to_string()).collect();
+        let (mut seen, mut missing) = (Vec::new(), Vec::new());
+        while let Some(name) = due.pop() {
+            if seen.contains(&name) || seen.len() >= SOURCES_MAX {
+                continue;
+            }
+            match self.get(&name) {
+                Some(text) => due.extend(named_in(&text, &name).into_iter().rev()),
+                None => missing.push(name.clone()),
+            }
+            seen.push(name);
+        }
+        missing
+    }
+
     /// Whether a given text has been read already.
     pub fn was_read(&self, name: &str) -> bool {
         self.read.iter().any(|read| read == name)
@@ -103,7 +120,7 @@ impl<'a> Texts<'a> {
         if self.sourced > SOURCES_MAX {
             return Err(wrong(from, format!("more than {SOURCES_MAX} files are sourced")));
         }
-        let text = self.get(name).ok_or_else(|| wrong(from, missing(name)))?;
+        let text = self.get(name).ok_or_else(|| missing(from, name))?;
         let file: Rc<str> = base_name(name).into();
         let mut words = scan(&text, &file).into_iter().peekable();
         while let Some(token) = words.next() {
@@ -130,9 +147,29 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// What to say of a file that is named but not there.
-pub(crate) fn missing(name: &str) -> String {
-    format!("`{name}` is needed and neither among the given files nor found beside them")
+/// The files that a text needs: by `source FILE`, or as an extracted seek curve.
+fn named_in(text: &str, name: &str) -> Vec<String> {
+    let tokens = scan(text, &base_name(name).into());
+    let word = |at: usize| match tokens.get(at).map(|token| &token.what) {
+        Some(TokenKind::Word(word)) => word.as_str(),
+        _ => "",
+    };
+    let is_extracted = (0..tokens.len()).any(|at| word(at) == "extracted");
+    let mut names = Vec::new();
+    // Behind a sourced file stands what that file ends with: a block or a value.
+    let mut behind_source = 0;
+    for at in 0..tokens.len() {
+        let starts = at == behind_source || starts_something(&tokens[..at]);
+        if starts && word(at) == "source" && !word(at + 1).is_empty() {
+            names.push(word(at + 1).to_owned());
+            behind_source = at + 2;
+        }
+        let is_curve = [word(at), word(at + 1), word(at + 2)] == ["Full", "seek", "curve"];
+        if is_curve && is_extracted && !word(at + 4).is_empty() {
+            names.push(word(at + 4).to_owned());
+        }
+    }
+    names
 }
 
 /// `source` is a word of a key unless a value or a statement begins here.

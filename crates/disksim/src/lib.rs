@@ -33,7 +33,7 @@ use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_units::{Op, SimDuration};
 
-pub use error::ImportError;
+pub use error::{ImportCause, ImportError};
 
 use error::{Place, wrong};
 use fields::Report;
@@ -73,6 +73,13 @@ pub fn import(
     files: &[(&str, &str)],
     resolver: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Imported, ImportError> {
+    import_one(files, resolver).map_err(|error| name_all_missing(error, files, resolver))
+}
+
+fn import_one(
+    files: &[(&str, &str)],
+    resolver: &dyn Fn(&str) -> Option<String>,
+) -> Result<Imported, ImportError> {
     let mut texts = Texts::new(files, resolver);
     let document = read_all(files, &mut texts)?;
     let mut report = Report::default();
@@ -81,7 +88,8 @@ pub fn import(
         Some(disk) => model_of(disk, &document)?,
         None => choose(&document, "dm_disk", &mut report)?.ok_or_else(|| {
             let file = files.first().map_or("", |(name, _)| name);
-            wrong(&Place::new(file, 0), "no block `disksim_disk` or `dm_disk` in the given files")
+            let rule = "no block `disksim_disk` or `dm_disk` in the given files";
+            wrong(&Place::new(file, 0), rule).of(ImportCause::NoDrive)
         })?,
     };
     let (mut spec, stated) = mechanics::drive(&model, &mut texts, &mut report)?;
@@ -98,6 +106,24 @@ pub fn import(
     }
     let Report { not_represented, notes } = report;
     Ok(Imported { spec, not_represented, notes })
+}
+
+/// Where a file is missing, names all that are.
+fn name_all_missing(
+    mut error: ImportError,
+    files: &[(&str, &str)],
+    resolver: &dyn Fn(&str) -> Option<String>,
+) -> ImportError {
+    let ImportCause::Missing { names } = &mut error.cause else { return error };
+    let given: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
+    let missing = Texts::new(files, resolver).all_missing(&given);
+    let others: Vec<String> = missing.into_iter().filter(|name| !names.contains(name)).collect();
+    if !others.is_empty() {
+        let listed: Vec<String> = others.iter().map(|name| format!("`{name}`")).collect();
+        error.message += &format!("; also missing: {}", listed.join(", "));
+    }
+    names.extend(others);
+    error
 }
 
 /// From the outermost file inwards, so that what is sourced is not read a second time.

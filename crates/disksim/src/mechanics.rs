@@ -2,20 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use freewheel_model::drive::spec::{Advertised, ByOp, DriveSpec, SeekSpec};
+use freewheel_model::drive::spec::{Advertised, ByOp, DriveSpec, SeekSpec, ZoneSpec};
 use freewheel_model::electronics::spec::ElectronicsSpec;
 use freewheel_units::SimDuration;
 
-use crate::error::{ImportError, wrong};
+use crate::error::{ImportError, unrepresentable, wrong};
 use crate::fields::{Fields, Leftover, Report, block, text};
 use crate::layout_g1::Layout;
 use crate::lex::Texts;
 use crate::number::Decimal;
-use crate::parse::Block;
+use crate::parse::{Block, Param};
 use crate::{layout_g1, layout_g4, seek};
-
-/// There were no disk drives before; a year has to be given.
-const YEAR: u16 = 1956;
 
 const MECH_LEFTOVERS: &[Leftover] = &[
     Leftover {
@@ -58,14 +55,16 @@ pub(crate) fn drive(
     }
     let stated = fields.whole("Block count", u64::MAX)?;
     let mechanical = block(&fields.need("Mechanical Model")?.value, "Mechanical Model")?;
-    let mechanics = mechanical_model(mechanical, cylinders, texts, report)?;
     let layout = block(&fields.need("Layout Model")?.value, "Layout Model")?;
     let Layout { mapping, sparing, zones } = layout_model(layout, surfaces, report)?;
+    let cylinders =
+        cylinders_of_zones(fields.need("Number of cylinders")?, cylinders, &zones, report);
+    let mechanics = mechanical_model(mechanical, cylinders, texts, report)?;
     fields.finish(&[], report);
     let spec = DriveSpec {
         name: stem(&source.at.file),
         model: source.name.clone().unwrap_or_else(|| stem(&source.at.file)),
-        year: YEAR,
+        year: None,
         actuators: 1,
         surfaces,
         cylinders,
@@ -84,10 +83,22 @@ pub(crate) fn drive(
         held_out: Vec::new(),
         sources: sources(&source.at.file, &mechanical.at.file, &layout.at.file),
     };
-    report.note(format!(
-        "the files do not say the year; {YEAR}, that of the first disk drive, is put"
-    ));
     Ok((spec, stated))
+}
+
+/// The cylinders of the drive: as many as the zones reach, if the file states fewer. DiskSim takes
+/// blocks from zones and does not compare the two.
+fn cylinders_of_zones(param: &Param, stated: u32, zones: &[ZoneSpec], report: &mut Report) -> u32 {
+    let reached = zones.iter().map(|zone| zone.last_cylinder.saturating_add(1)).max();
+    let Some(reached) = reached.filter(|reached| *reached > stated) else { return stated };
+    report.note(format!(
+        "{}: `{}` is {stated}, but a zone ends at cylinder {}, counted from 0: {reached} cylinders are \
+         taken, as the zones hold the blocks",
+        param.at,
+        param.key,
+        reached - 1
+    ));
+    reached
 }
 
 /// What a value's source says: the file it comes from.
@@ -102,7 +113,6 @@ fn sources(model: &str, mechanics: &str, layout: &str) -> BTreeMap<String, Strin
     let mut sources = of(model, &["model", "surfaces", "cylinders"]);
     sources.extend(of(mechanics, &["rotation_period", "head_switch", "seek"]));
     sources.extend(of(layout, &["mapping", "sparing", "zones"]));
-    sources.push(("year".into(), "assumed: DiskSim parameters do not tell it".into()));
     sources.into_iter().collect()
 }
 
@@ -120,7 +130,7 @@ fn mechanical_model(
 ) -> Result<Mechanics, ImportError> {
     if source.kind != "dm_mech_g1" {
         let rule = format!("a mechanical model `{}`; dm_mech_g1 is expected", source.kind);
-        return Err(wrong(&source.at, rule));
+        return Err(unrepresentable(&source.at, rule));
     }
     let mut fields = Fields::new(source);
     let access = fields.need("Access time type")?;
@@ -144,7 +154,7 @@ fn layout_model(source: &Block, surfaces: u32, report: &mut Report) -> Result<La
         other => {
             let rule =
                 format!("a layout model `{other}`; dm_layout_g1 or dm_layout_g4 is expected");
-            Err(wrong(&source.at, rule))
+            Err(unrepresentable(&source.at, rule))
         }
     }
 }

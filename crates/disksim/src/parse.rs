@@ -9,7 +9,7 @@
 //!   list      = "[" [ value { "," value } [","] ] "]"
 //! ```
 
-use crate::error::{ImportError, Place, wrong};
+use crate::error::{ImportCause, ImportError, Place, wrong};
 use crate::lex::{Token, TokenKind};
 
 /// Nesting of blocks and lists.
@@ -102,8 +102,12 @@ pub(crate) fn parse(
 ) -> Result<(), ImportError> {
     let end = tokens.last().map_or(Place::new(file, 0), |token| token.at.clone());
     let mut parser = Parser { tokens, next: 0, end };
+    // A text without a block is another kind of file.
+    let has_blocks = tokens.iter().any(|token| token.what == TokenKind::Mark('{'));
     while parser.peek().is_some() {
-        parser.statement(document)?;
+        parser
+            .statement(document)
+            .map_err(|error| if has_blocks { error } else { error.of(ImportCause::NoDrive) })?;
     }
     Ok(())
 }

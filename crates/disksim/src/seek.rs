@@ -3,9 +3,9 @@
 use freewheel_model::drive::spec::{CurveSpec, SeekSpec};
 use freewheel_units::SimDuration;
 
-use crate::error::{ImportError, Place, wrong};
+use crate::error::{ImportError, Place, missing, wrong};
 use crate::fields::{Fields, Report, list, number, text, whole};
-use crate::lex::{Texts, missing};
+use crate::lex::Texts;
 use crate::number::Decimal;
 use crate::parse::Param;
 
@@ -165,7 +165,7 @@ fn extracted(
     report: &mut Report,
 ) -> Result<CurveSpec, ImportError> {
     let name = text(&param.value, &param.key)?;
-    let text = texts.get(name).ok_or_else(|| wrong(&param.value.at, missing(name)))?;
+    let text = texts.get(name).ok_or_else(|| missing(&param.value.at, name))?;
     let mut table = SeekTable::default();
     for (index, line) in text.lines().enumerate() {
         table.read_line(line.trim(), &Place::new(name, index as u32 + 1))?;

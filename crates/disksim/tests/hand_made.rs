@@ -4,7 +4,7 @@
 mod common;
 
 use common::G4 as Tables;
-use freewheel_disksim::{ImportError, Imported, import};
+use freewheel_disksim::{ImportCause, ImportError, Imported, Parameter, import};
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{CurveSpec, Mapping};
 use freewheel_model::electronics::spec::WriteCache;
@@ -86,8 +86,9 @@ fn a_negative_settling_delay_lowers_the_curve_of_writes_and_is_listed() {
     let drive = Drive::build(&imported.spec).unwrap();
     assert_eq!(drive.seek().time_ns(Op::Read, 2, false), 2_500_000);
     assert_eq!(drive.seek().time_ns(Op::Write, 2, false), 2_000_000);
-    let lost = &imported.not_represented[0];
-    assert_eq!((lost.name.as_str(), lost.value.as_str()), ("Add. write settling delay", "-0.5"));
+    let settling = |lost: &&Parameter| lost.name == "Add. write settling delay";
+    let lost = imported.not_represented.iter().find(settling).unwrap();
+    assert_eq!(lost.value, "-0.5");
 }
 
 /// Sector counted from the start of the zone for every LBN.
@@ -219,16 +220,172 @@ fn a_g4_tree_that_no_zone_can_say_is_refused_with_its_line() {
         assert!(G4.contains(from), "{from}");
         read(&model(CONSTANT, "0", &G4.replace(from, to))).unwrap_err().to_string()
     };
-    let error = fails("Slips = []", "Slips = [3, 1]");
-    assert!(error.starts_with("small.model:19: `Slips` cannot be represented"), "{error}");
+    let error = fails("Slips = []", "Slips = [3, 1, 5]");
+    assert!(error.starts_with("small.model:19: `Slips` has 3 numbers"), "{error}");
     let error = fails("TRACK, 0, 1 ]", "TRACK, 0, 0 ]");
-    assert!(error.contains("small.model:13") && error.contains("head 0 of cylinder 1"), "{error}");
+    assert!(error.contains("small.model:13: head 0 has blocks twice on cylinder 0"), "{error}");
+    let error = fails(
+        "10, 0, 0.2, 10, 1, 0.0, 10, 1, TRACK, 0, 1 ]",
+        "10, 1, 0.2, 10, 1, 0.0, 10, 1, TRACK, 0, 1 ]",
+    );
+    assert!(error.contains("`IDX` has no track on head 1 of cylinder 0"), "{error}");
     let error = fails("40, 2, 0.0", "41, 2, 0.0");
     assert!(error.starts_with("small.model:15: the run begins at LBN 41"), "{error}");
     assert!(fails("IDX, 1 ]", "IDX, 2 ]").contains("nest deeper than 16"));
     assert!(fails("IDX, 1 ]", "IDX ]").contains("ends early"));
     assert!(fails("40, 2, IDX", "40, 3, IDX").contains("not equally many steps"));
     assert!(fails("TP = [ 0,", "TP = [ 12,").contains("a track from sector 12 to 9"));
+}
+
+#[test]
+fn a_slip_of_a_g4_tree_leaves_a_block_out_and_counts_the_slipped_before_it() {
+    let place = |slips: &str, lbn: u64| {
+        let text = G4.replace("Slips = []", &format!("Slips = [ {slips} ]"));
+        let drive = Drive::build(&imported(&model(CONSTANT, "0", &text)).spec).unwrap();
+        let at = drive.layout().locate(Lbn::new(lbn));
+        (drive.blocks().get(), at.cylinder, at.surface, at.sector)
+    };
+    // The tree has 10 blocks on a track, 20 on a cylinder, 72 in all.
+    assert_eq!(place("3, 1", 2), (71, 0, 0, 2));
+    assert_eq!(place("3, 1", 3), (71, 0, 0, 4));
+    assert_eq!(place("3, 1", 70), (71, 3, 1, 7));
+    assert_eq!(
+        place("0, 2, 9, 3", 7),
+        (67, 0, 1, 2),
+        "the second slip begins at block 9 of the tree"
+    );
+    assert_eq!(place("3, 2, 4, 1", 3), (69, 0, 0, 6), "a slip within another comes behind it");
+    assert_eq!(place("71, 5", 70), (71, 3, 1, 6), "the tree ends before the slip does");
+}
+
+#[test]
+fn slips_that_no_drive_can_have_are_listed_or_put_in_order() {
+    let read = |slips: &str| {
+        let text = G4.replace("Slips = []", &format!("Slips = [ {slips} ]"));
+        imported(&model(CONSTANT, "0", &text))
+    };
+    let negative = read("3, 1, 40, -1");
+    assert_eq!(negative.spec.zones[0].slips, [3]);
+    let lost = negative.not_represented.iter().find(|lost| lost.name == "Slips").unwrap();
+    assert!(lost.why.contains("two blocks one place"), "{}", lost.why);
+    let turned = read("30, 1, 3, 1");
+    assert_eq!(turned.spec.zones[0].slips, [3, 30]);
+    assert!(turned.notes.iter().any(|note| note.contains("does not ascend")));
+    assert!(!read("3, 1, 30, 1").notes.iter().any(|note| note.contains("does not ascend")));
+}
+
+#[test]
+fn heads_with_different_blocks_per_track_are_named_with_counts_and_cylinders() {
+    let uneven = G4.replace("TRACK, 0, 1 ]", "TRACK, 1, 1 ]").replace(
+        "10, 0, 0.2, 10, 1, 0.0, 10, 1, TRACK, 1, 1 ]",
+        "10, 0, 0.2, 8, 1, 0.0, 8, 1, TRACK, 1, 1 ]",
+    );
+    let uneven = uneven
+        .replace("0, 0, 0.0, 20, 1, 0.5, 40, 2, IDX, 0", "0, 0, 0.0, 18, 1, 0.5, 36, 2, IDX, 0")
+        .replace("40, 2, 0.0, 16, 1, 0.5, 32, 2, IDX, 1", "36, 2, 0.0, 16, 1, 0.5, 32, 2, IDX, 1");
+    let error = read(&model(CONSTANT, "0", &uneven)).unwrap_err();
+    assert_eq!(error.cause, ImportCause::UnevenHeads);
+    assert!(
+        error.message.starts_with(
+            "heads have different blocks per track on cylinders 0 to 1: head 0 has 10, head 1 has 8;"
+        ),
+        "{error}"
+    );
+}
+
+/// Two heads of 20 cylinders and 100 sectors a track, one inwards and one outwards.
+fn two_heads(second_skew: &str) -> String {
+    let layout = format!(
+        "dm_layout_g4 {{ TP = [ 0, 99, 100 ], IDX = [\n\
+         [ 0, 0, 0.0, 100, 1, 0.14, 2000, 20, TRACK, 0, 0,\n\
+         2000, 19, 0.8, 100, 1, {second_skew}, 2000, -20, TRACK, 0, 1 ],\n\
+         [ 0, 0, 0.0, 4000, 20, 0.6, 8000, 40, IDX, 0 ] ] }}"
+    );
+    model(CONSTANT, "0", &layout).replace("cylinders = 4", "cylinders = 40")
+}
+
+#[test]
+fn skews_of_heads_that_differ_by_millionths_of_a_turn_are_averaged() {
+    let measured = imported(&two_heads("0.140003"));
+    let zone = &measured.spec.zones[0];
+    assert_eq!(zone.cylinder_skew.to_string(), "140001500/1000000000");
+    // 19 cylinders at 1.5 millionths: 28.5 millionths of 100 sectors.
+    let note = "1 of 1 zones: skews that differ by up to 1.500 millionths of a turn from their mean are \
+                taken for that mean; a track begins at most 0.0029 sectors from its angle in the file";
+    assert!(measured.notes.iter().any(|found| found == note), "{:?}", measured.notes);
+    let exact = imported(&two_heads("0.14"));
+    assert_eq!(exact.spec.zones[0].cylinder_skew.to_string(), "140000000/1000000000");
+    assert!(!exact.notes.iter().any(|found| found.contains("mean")));
+}
+
+#[test]
+fn skews_of_heads_are_averaged_while_tracks_stay_within_half_a_sector() {
+    // 19 cylinders at half the difference of 0.0005 are 0.475 sectors, of 0.00053 more than half.
+    assert!(read(&two_heads("0.1405")).is_ok());
+    let error = read(&two_heads("0.14053")).unwrap_err();
+    assert_eq!(error.cause, ImportCause::Unrepresentable);
+    assert!(error.message.contains("differ by up to 0.000265 turns"), "{error}");
+    assert!(error.message.contains("0.5 sectors, from their place"), "{error}");
+    assert!(!error.message.contains("missing"), "{error}");
+}
+
+#[test]
+fn a_zone_beyond_the_stated_cylinders_counts_and_the_note_says_why() {
+    let layout = g1(9, 1, "", "").replace("Last cylinder number = 3", "Last cylinder number = 4");
+    let imported = imported(&model(CONSTANT, "0", &layout));
+    assert_eq!((imported.spec.cylinders, imported.spec.zones[0].last_cylinder), (5, 4));
+    let note = "small.model:3: `Number of cylinders` is 4, but a zone ends at cylinder 4, counted from 0: \
+                5 cylinders are taken, as the zones hold the blocks";
+    assert!(imported.notes.iter().any(|found| found == note), "{:?}", imported.notes);
+}
+
+#[test]
+fn values_that_disksim_takes_out_of_their_range_are_listed_with_what_is_taken() {
+    let imported = imported(&disk(
+        "Number of buffer segments = 2, Segment size (in blks) = 8,\
+         Read-ahead over requested = -1, Fast write level = 7, Combine seq writes = 2,\
+         Buffer continuous read = -3",
+    ));
+    let why = |name: &str| {
+        let lost = imported.not_represented.iter().find(|lost| lost.name == name);
+        lost.unwrap_or_else(|| panic!("{name}")).why.clone()
+    };
+    let buffer = imported.spec.electronics.buffer.as_ref().unwrap();
+    assert!(!buffer.keep_requested && buffer.combine_sequential_writes);
+    assert_eq!(buffer.write_cache, WriteCache::On);
+    assert!(why("Read-ahead over requested").contains("goes when the read is complete"));
+    assert_eq!(why("Fast write level"), "0 to 2 is expected; 2 is taken");
+    assert_eq!(why("Combine seq writes"), "0 to 1 is expected; 1 is taken");
+    assert_eq!(why("Buffer continuous read"), "0 to 4 is expected; 0 is taken");
+}
+
+#[test]
+fn all_missing_files_are_named_at_once() {
+    let parv = "source a.diskspecs\nsource b.diskspecs\n";
+    let specs = "disksim_disk D { Model = source a.model }";
+    let model = model("Seek type = extracted, Full seek curve = a.seek", "0", "source a.layout");
+    let given = [("x.parv", parv), ("a.diskspecs", specs), ("a.model", &*model)];
+    let error = import(&given, &|_| None).unwrap_err();
+    let ImportCause::Missing { names } = &error.cause else { panic!("{error}") };
+    assert_eq!(names, &["a.layout", "a.seek", "b.diskspecs"]);
+    assert_eq!(
+        error.to_string(),
+        "a.model:12: `a.layout` is needed and neither among the given files nor found beside them; \
+         also missing: `a.seek`, `b.diskspecs`"
+    );
+    // A curve that the seek type does not use is not missed.
+    let other =
+        model.replace("Seek type = extracted", "Seek type = constant, Constant seek time = 1");
+    let error = import(&[("a.model", &*other)], &|_| None).unwrap_err();
+    assert_eq!(error.cause, ImportCause::Missing { names: vec!["a.layout".into()] });
+}
+
+#[test]
+fn a_file_of_another_kind_holds_no_drive() {
+    let cause = |text: &str| import(&[("x.parv", text)], &|_| None).unwrap_err().cause;
+    assert_eq!(cause("0.0 R 5 8\n1.0 W 6 8\n"), ImportCause::NoDrive);
+    assert_eq!(cause("disksim_global G { Init Seed = 42 }"), ImportCause::NoDrive);
+    assert_eq!(cause("disksim_global G { Init Seed 42 }"), ImportCause::Malformed);
 }
 
 /// Cylinders of bands and of the drive, surfaces, and which orders are serpentine.

@@ -77,7 +77,7 @@ pub(super) fn spec(found: &Found, options: &ExtractOptions) -> DriveSpec {
     DriveSpec {
         name: options.name.clone(),
         model: "extracted by timing".into(),
-        year: 0,
+        year: None,
         actuators: 1,
         surfaces: found.zones[0].surfaces() as u32,
         cylinders: last as u32,

@@ -7,7 +7,7 @@ use freewheel_model::drive::spec::DriveSpec;
 
 use crate::Error;
 
-pub use freewheel_disksim::Imported;
+pub use freewheel_disksim::{ImportCause, Imported};
 pub use freewheel_model::drive::QuantityUnit;
 pub use freewheel_model::drive::scale::{FACTOR_MAX, YearlyRates};
 pub use freewheel_model::drive::spec::HeldOut;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use freewheel_disksim::ImportError;
+use freewheel_disksim::{ImportCause, ImportError};
 use freewheel_extract::validate::ValidateError;
 use freewheel_extract::{ExtractError, JournalError};
 use freewheel_live::backup::{BackupError, ManifestError, UnexpectedField};
@@ -177,7 +177,10 @@ pub enum ErrorKind {
         name: &'static str,
     },
     /// The parameters of DiskSim make no drive.
-    DiskSim,
+    DiskSim {
+        /// What kind of mistake is in them.
+        cause: ImportCause,
+    },
     /// The device to be served cannot be opened.
     Device {
         /// What the system says.
@@ -222,7 +225,7 @@ errors! {
     EmulatedDriveError => |_| ErrorKind::Other,
     ExportError => export,
     ExtractError => extract,
-    ImportError => |_| ErrorKind::DiskSim,
+    ImportError => |error: &ImportError| ErrorKind::DiskSim { cause: error.cause.clone() },
     JournalError => |_| ErrorKind::OtherJournal,
     ListenError => |_| ErrorKind::Other,
     LogError => |_| ErrorKind::Other,

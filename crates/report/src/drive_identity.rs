@@ -12,8 +12,8 @@ pub struct DriveIdentity {
     pub name: String,
     /// The maker's name of the model.
     pub model: String,
-    /// Year in which it was sold first; 0 where its file does not say.
-    pub year: u16,
+    /// Year in which it was sold first, where its file says it.
+    pub year: Option<u16>,
     /// Blocks of 512 B.
     pub blocks: u64,
     /// Capacity in bytes.

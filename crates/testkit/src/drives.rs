@@ -101,7 +101,7 @@ pub fn random_spec(seed: u64) -> DriveSpec {
     DriveSpec {
         name: format!("random-{seed}"),
         model: "random".into(),
-        year: 2000,
+        year: Some(2000),
         actuators: 1,
         surfaces,
         cylinders,

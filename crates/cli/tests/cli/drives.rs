@@ -71,6 +71,74 @@ fn a_malformed_parameter_is_named_with_file_and_line_and_leaves_no_drive_file() 
 }
 
 #[test]
+fn an_imported_drive_has_the_year_of_the_command_line_or_none() {
+    let bench = Bench::new(SMALL_TRACE);
+    bench.put("tiny.model", MODEL);
+    bench.put("tiny.seek", SEEK);
+    let (model, drive) = (bench.at("tiny.model"), bench.at("tiny.toml"));
+    let notes = stdout(&["drive", "import", &model, "-o", &drive]);
+    assert!(notes.contains("the files do not say the drive's year; --year gives it"), "{notes}");
+    assert!(stdout(&["drive", "show", &drive]).contains("tiny: TINY\n"));
+    assert!(document(&["drive", "show", &drive, "--json"])["drive"]["year"].is_null());
+    let dated = bench.at("dated.toml");
+    let notes = stdout(&["drive", "import", &model, "--year", "1998", "-o", &dated]);
+    assert!(!notes.contains("year"), "{notes}");
+    assert!(stdout(&["drive", "show", &dated]).contains("tiny: TINY (1998)\n"));
+    assert_eq!(document(&["drive", "show", &dated, "--json"])["drive"]["year"], 1998);
+    // Files that say 0 say that it is not known.
+    let text = std::fs::read_to_string(&*dated).unwrap().replace("year = 1998", "year = 0");
+    bench.put("undated.toml", &text);
+    assert!(stdout(&["drive", "show", &bench.at("undated.toml")]).contains("tiny: TINY\n"));
+}
+
+/// One cylinder after the other, on the second head with 90 sectors a track.
+const UNEVEN: &str = "\
+dm_layout_g4 {
+   TP = [ 0, 99, 100, 0, 89, 90 ],
+   IDX = [
+      [ 0, 0, 0.0, 100, 1, 0.1, 100, 1, TRACK, 0, 0, 100, 0, 0.2, 90, 1, 0.1, 90, 1, TRACK, 1, 1 ],
+      [ 0, 0, 0.0, 190, 1, 0.4, 1900, 10, IDX, 0 ]
+   ]
+}";
+
+#[test]
+fn what_helps_an_import_depends_on_what_is_wrong_with_it() {
+    let bench = Bench::new(SMALL_TRACE);
+    let fails = |files: &[&str]| {
+        let paths: Vec<String> = files.iter().map(|name| bench.at(name).to_string()).collect();
+        let mut args = vec!["drive", "import"];
+        args.extend(paths.iter().map(String::as_str));
+        let drive = bench.at("tiny.toml");
+        args.extend(["-o", &drive]);
+        let ran = run(&args);
+        assert_eq!(ran.code, 1, "{}", ran.stderr);
+        ran.stderr
+    };
+    bench.put("tiny.model", MODEL);
+    let error = fails(&["tiny.model"]);
+    assert!(error.contains("`tiny.seek` is needed"), "{error}");
+    assert!(error.contains("looked in: ") && !error.contains(".parv or .diskspecs"), "{error}");
+    bench.put("tiny.model", &MODEL.replace("tiny.seek", "below/tiny.seek"));
+    let error = fails(&["tiny.model"]);
+    assert!(error.contains("`below/tiny.seek` leads to another folder"), "{error}");
+    bench.put("tiny.seek", SEEK);
+    bench.put("tiny.model", &MODEL.replace("= 6000", "= fast"));
+    assert!(fails(&["tiny.model"]).contains("mend that place"));
+    bench.put("plain.parv", "0.0 R 5 8\n");
+    assert!(fails(&["plain.parv"]).contains("give DiskSim's parameter files of a disk"));
+    let (before, _) = MODEL.split_once("Layout Model").unwrap();
+    let uneven =
+        before.replace("surfaces = 1", "surfaces = 2") + "Layout Model = " + UNEVEN + "\n}\n";
+    bench.put("tiny.model", &uneven);
+    let error = fails(&["tiny.model"]);
+    assert!(error.contains("on cylinders 0 to 9: head 0 has 100, head 1 has 90"), "{error}");
+    assert!(error.contains("their mean blocks per track") && !error.contains("missing"), "{error}");
+    let error = fails(&["one.model", "tiny.model", "two.model"]);
+    assert!(error.contains("one.model: ") && error.contains("two.model: "), "{error}");
+    assert!(!error.contains("tiny.model: "), "{error}");
+}
+
+#[test]
 fn a_parameter_file_names_files_beside_it_and_none_elsewhere() {
     let bench = Bench::new(SMALL_TRACE);
     bench.put("tiny.seek", SEEK);

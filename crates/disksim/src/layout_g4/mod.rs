@@ -12,10 +12,25 @@
 //! ```
 //!
 //! An angle is that of a track's first sector with data. A run that leads outwards still advances the
-//! angles in the order of LBNs. Angles are integers of 10^-9 turns. The tree is unrolled to runs of
-//! tracks; `zones` joins these to zones.
+//! angles in the order of LBNs. Angles are integers of 10^-9 turns. `Slips` lists blocks of the tree
+//! that hold no data: `block, count`, ascending.
+//!
+//! | file | subject |
+//! |---|---|
+//! | this | the tree, unrolled to runs of tracks on one head |
+//! | `pieces` | runs cut where all tracks of some cylinders are complete |
+//! | `numbering` | the orders in which a drive file can number tracks |
+//! | `skews` | angles to skews, with the error of a measurement averaged |
+//! | `unused` | sectors without data to spares and slips |
+//! | `zones` | all of these to zones |
 
+mod numbering;
+mod pieces;
+mod skews;
+mod unused;
 mod zones;
+
+use std::ops::Range;
 
 use crate::error::{ImportError, Place, wrong};
 use crate::fields::{Fields, Report, list, number, text, whole};
@@ -34,6 +49,13 @@ struct Track {
     sectors: i64,
     front: i64,
     data: i64,
+}
+
+impl Track {
+    /// Sectors behind those with data.
+    fn behind(&self) -> i64 {
+        self.sectors - self.front - self.data
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -79,6 +101,14 @@ impl Run {
     }
 }
 
+/// Tracks in the order of their LBNs, and the LBNs that hold no data.
+struct Media<'a> {
+    runs: &'a [Run],
+    tracks: &'a [Track],
+    surfaces: u32,
+    slipped: &'a [Range<i64>],
+}
+
 pub(crate) fn layout(
     source: &Block,
     surfaces: u32,
@@ -86,25 +116,21 @@ pub(crate) fn layout(
 ) -> Result<Layout, ImportError> {
     let mut fields = Fields::new(source);
     let tracks = tracks(fields.need("TP")?)?;
-    let indices = indices(fields.need("IDX")?, tracks.len())?;
-    defects(&mut fields, report)?;
+    let index = fields.need("IDX")?;
+    let indices = indices(index, tracks.len())?;
+    let slipped = match fields.get("Slips") {
+        Some(param) => unused::slipped(param, report)?,
+        None => Vec::new(),
+    };
+    lose_remaps(&mut fields, report)?;
     fields.finish(&[], report);
     let mut tree =
         Tree { tracks: &tracks, indices: &indices, surfaces, runs: Vec::new(), visits: 0 };
     tree.unroll_root(&source.at)?;
     let runs = tree.runs;
     check_lbns(&runs, &tracks)?;
-    let (mapping, zones) = zones::zones(&runs, &tracks, surfaces, |why| {
-        if let Some(param) = fields_param(source, "IDX") {
-            report.lost(param, why);
-        }
-    })?;
-    let sparing = zones::sparing(&tracks, &source.at)?;
-    Ok(Layout { mapping, sparing, zones })
-}
-
-fn fields_param<'a>(source: &'a Block, key: &str) -> Option<&'a Param> {
-    source.params.iter().rfind(|param| param.key.eq_ignore_ascii_case(key))
+    let media = Media { runs: &runs, tracks: &tracks, surfaces, slipped: &slipped };
+    zones::layout(&media, index, report)
 }
 
 /// `first, last, sectors` of each kind of track.
@@ -156,7 +182,7 @@ fn entry(
     let at = items.first().map_or(at, |item| &item.at).clone();
     let short = || wrong(&at, "an entry of `IDX` ends early: ten values, eleven for a track");
     let get = |index: usize| items.get(index).ok_or_else(short);
-    let count = |index: usize, max: i64| signed(get(index)?, max);
+    let count = |index: usize, max: i64| signed(get(index)?, "IDX", max);
     let angle = |index: usize| Ok(number(get(index)?, "IDX")?.nano_turns(1));
     let below = |index: usize, end: usize| -> Result<usize, ImportError> {
         Ok(whole(get(index)?, "IDX", end.saturating_sub(1) as u64)? as usize)
@@ -184,24 +210,18 @@ fn entry(
 }
 
 /// A whole number of at most this size either way.
-fn signed(value: &Value, max: i64) -> Result<i64, ImportError> {
-    let number = number(value, "IDX")?;
+fn signed(value: &Value, key: &str, max: i64) -> Result<i64, ImportError> {
+    let number = number(value, key)?;
     let size = number.abs().whole::<u64>().and_then(|size| i64::try_from(size).ok());
     let size = size.filter(|size| *size <= max).ok_or_else(|| {
-        let rule = format!("`{}` in `IDX`; a whole number up to {max} is expected", value.shown());
+        let rule =
+            format!("`{}` in `{key}`; a whole number up to {max} is expected", value.shown());
         wrong(&value.at, rule)
     })?;
     Ok(if number.is_negative() { -size } else { size })
 }
 
-/// Slips shift all later blocks of the drive, which no zone can say; remaps are single blocks.
-fn defects(fields: &mut Fields<'_>, report: &mut Report) -> Result<(), ImportError> {
-    if let Some(param) = fields.get("Slips")
-        && !list(&param.value, "Slips")?.is_empty()
-    {
-        let rule = "`Slips` cannot be represented: they shift the blocks of all later zones";
-        return Err(wrong(&param.value.at, rule));
-    }
+fn lose_remaps(fields: &mut Fields<'_>, report: &mut Report) -> Result<(), ImportError> {
     if let Some(param) = fields.get("Remaps")
         && !list(&param.value, "Remaps")?.is_empty()
     {

@@ -9,6 +9,8 @@ pub struct G4 {
     /// First and last sector with data, sectors in all.
     tracks: Vec<[i64; 3]>,
     indices: Vec<Vec<Entry>>,
+    /// Block of the tree, and how many from there on hold no data.
+    slips: Vec<[i64; 2]>,
 }
 
 struct Entry {
@@ -38,6 +40,9 @@ impl G4 {
     pub fn new(layout: &str) -> Self {
         let lines = layout.lines().map(|line| line.split('#').next().unwrap());
         let text: String = lines.collect::<Vec<_>>().join(" ");
+        let (text, others) = text.split_once("Slips").unwrap_or((&text, ""));
+        let slips = others.split(']').next().unwrap();
+        let slips: Vec<i64> = items(slips).filter_map(|item| item.parse().ok()).collect();
         let (tracks, rest) = text.split_once("IDX").unwrap();
         let numbers: Vec<i64> =
             items(tracks.split_once('[').unwrap().1).filter_map(|item| item.parse().ok()).collect();
@@ -52,6 +57,50 @@ impl G4 {
                 .map(|index| entries(&index))
                 .filter(|index| !index.is_empty())
                 .collect(),
+            slips: slips.chunks(2).map(|pair| pair.try_into().unwrap()).collect(),
+        }
+    }
+
+    /// Every block of the drive, by enumerating those of the tree from the first to the last and
+    /// leaving out the slipped ones.
+    pub fn blocks_one_by_one(&self) -> Vec<Found> {
+        let mut blocks = Vec::new();
+        self.enumerate(self.indices.last().unwrap(), 0, 0.0, &mut blocks);
+        let mut slips: Vec<[i64; 2]> = self.slips.clone();
+        slips.sort_by_key(|pair| pair[0]);
+        let (mut due, mut left_out) = (slips.iter().peekable(), 0);
+        let mut kept = Vec::new();
+        for (number, block) in blocks.into_iter().enumerate() {
+            while let Some([_, count]) = due.next_if(|pair| pair[0] <= number as i64) {
+                left_out += count;
+            }
+            if left_out > 0 {
+                left_out -= 1;
+            } else {
+                kept.push(block);
+            }
+        }
+        kept
+    }
+
+    fn enumerate(&self, index: &[Entry], cylinder: i64, turns: f64, out: &mut Vec<Found>) {
+        for entry in index {
+            for time in 0..entry.lbns / entry.lbns_each {
+                let moved = time * entry.cylinders_each * entry.cylinders.signum();
+                let cylinder = cylinder + entry.cylinder + moved;
+                let turns = turns + entry.turns + time as f64 * entry.turns_each;
+                let Some(head) = entry.head else {
+                    self.enumerate(&self.indices[entry.child], cylinder, turns, out);
+                    continue;
+                };
+                let [first, last, sectors] = self.tracks[entry.child];
+                out.extend((first..=last).map(|sector| Found {
+                    cylinder,
+                    head,
+                    sector,
+                    turns: turns + (sector - first) as f64 / sectors as f64,
+                }));
+            }
         }
     }
 
@@ -82,20 +131,28 @@ impl G4 {
 
     /// Asserts that the drive has the block where the tables have it.
     pub fn check(&self, drive: &Drive, lbn: u64) {
-        let found = self.resolve(lbn as i64);
+        let apart = self.resolve(lbn as i64).apart(drive, lbn);
+        assert!(apart < 2e-9, "lbn {lbn}: {apart} turns from its angle");
+    }
+}
+
+impl Found {
+    /// Asserts that the drive has the block on this cylinder, head and sector. Returns how many turns
+    /// it is from this angle there.
+    pub fn apart(&self, drive: &Drive, lbn: u64) -> f64 {
         let layout = drive.layout();
         let place = layout.locate(Lbn::new(lbn));
         assert_eq!(
             (place.cylinder.into(), place.surface.into(), place.sector.into()),
-            (found.cylinder, found.head, found.sector),
+            (self.cylinder, self.head, self.sector),
             "lbn {lbn}"
         );
         let zone = &layout.zones()[layout.zone_at(place.cylinder).unwrap()];
         let start = layout.track_start(place.cylinder, place.surface).unwrap();
         let sectors = u64::from(zone.blocks_per_track());
         let ours = (start + Angle::from_ratio(place.sector.into(), sectors)).turns();
-        let apart = (ours - found.turns).rem_euclid(1.0);
-        assert!(apart.min(1.0 - apart) < 2e-9, "lbn {lbn}: at {ours}, not {}", found.turns);
+        let apart = (ours - self.turns).rem_euclid(1.0);
+        apart.min(1.0 - apart)
     }
 }
 

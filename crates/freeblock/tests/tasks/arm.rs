@@ -46,7 +46,7 @@ pub fn spec_of(cylinders: u32, surfaces: u32, blocks_per_track: u32) -> DriveSpe
     DriveSpec {
         name: "plain".into(),
         model: "plain".into(),
-        year: 2000,
+        year: Some(2000),
         actuators: 1,
         surfaces,
         cylinders,

@@ -11,7 +11,7 @@ use std::str::FromStr;
 
 use freewheel_units::{Angle, SimDuration};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
 
 pub use super::advertised::Advertised;
@@ -27,8 +27,9 @@ pub struct DriveSpec {
     pub name: String,
     /// Who made it and what it is called.
     pub model: String,
-    /// Year of introduction; 0 if it is not known.
-    pub year: u16,
+    /// Year of introduction. Left out, or 0, if it is not known.
+    #[serde(default, deserialize_with = "known_year", skip_serializing_if = "Option::is_none")]
+    pub year: Option<u16>,
     /// Independent arms on the same spindle, all alike. Everything else in a drive file but
     /// `advertised` and `zoned` is said of one of them and its part of the drive; LBNs run over
     /// the part of the first arm, then over that of the next.
@@ -383,6 +384,10 @@ impl JsonSchema for Turn {
 
 const fn one() -> u32 {
     1
+}
+
+fn known_year<'de, D: Deserializer<'de>>(file: D) -> Result<Option<u16>, D::Error> {
+    Ok(Option::deserialize(file)?.filter(|year| *year > 0))
 }
 
 /// By reference, as serde calls it.

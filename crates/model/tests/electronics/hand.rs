@@ -37,7 +37,7 @@ pub fn drive_spec() -> DriveSpec {
     DriveSpec {
         name: "hand".into(),
         model: "hand".into(),
-        year: 2000,
+        year: Some(2000),
         actuators: 1,
         surfaces: 1,
         cylinders: 100,

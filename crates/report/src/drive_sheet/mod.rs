@@ -161,10 +161,7 @@ impl Heading {
         } else {
             String::new()
         };
-        let year = match spec.year {
-            0 => String::new(),
-            year => format!(", {year}"),
-        };
+        let year = spec.year.map_or(String::new(), |year| format!(", {year}"));
         let lead = format!(
             "{}{year}: {}, {:.0} rpm, {arms}{} surfaces of {} cylinders.",
             spec.name,

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use freewheel::drives::{Imported, import_disksim};
+use freewheel::drives::{ImportCause, Imported, import_disksim};
 use freewheel::files::read_text;
+use freewheel::{Error, ErrorKind};
 use serde::Serialize;
 
 use crate::failure::{Failure, with_near_file};
@@ -24,6 +25,9 @@ pub struct ImportArgs {
     /// DiskSim parameter files
     #[arg(required = true, value_name = "FILES")]
     files: Vec<PathBuf>,
+    /// Year of introduction, which the files do not say
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1956..=2199))]
+    year: Option<u16>,
     /// The drive file to write
     #[arg(short, long, value_name = "F.toml")]
     output: PathBuf,
@@ -53,12 +57,10 @@ struct Left<'a> {
 impl ImportArgs {
     pub fn run(self) -> Result<(), Failure> {
         file::ensure_new(&self.output)?;
-        let texts: Result<Vec<(String, String)>, Failure> =
-            self.files.iter().map(|path| read(path)).collect();
-        let texts = texts?;
+        let texts = read_all(&self.files)?;
         let named: Vec<(&str, &str)> =
             texts.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-        let folders: Vec<&Path> = self.files.iter().filter_map(|path| path.parent()).collect();
+        let folders = self.folders();
         let beside = |name: &str| {
             // A document names files beside it and none elsewhere, as ../x or /etc/x.
             file::ensure_plain_name(name, "").ok()?;
@@ -66,7 +68,9 @@ impl ImportArgs {
             // A pipe would be waited for.
             paths.find_map(|path| std::fs::read_to_string(path.is_file().then_some(path)?).ok())
         };
-        let imported = import_disksim(&named, &beside)?;
+        let imported = import_disksim(&named, &beside);
+        let mut imported = imported.map_err(|error| self.failure(error))?;
+        self.date(&mut imported);
         let drive = toml::to_string(&imported.spec)
             .map_err(|error| Failure::failed(format!("the drive: {error}")))?;
         file::write_together(&[(&self.output, &drive)])?;
@@ -74,6 +78,75 @@ impl ImportArgs {
             return output::print_document(&self.document(&imported));
         }
         output::print(&self.text(&imported))
+    }
+
+    /// Folders of the given files, each once.
+    fn folders(&self) -> Vec<&Path> {
+        let mut folders: Vec<&Path> = self.files.iter().filter_map(|path| path.parent()).collect();
+        folders.dedup();
+        folders
+    }
+
+    /// The year, which is on the command line or not known.
+    fn date(&self, imported: &mut Imported) {
+        imported.spec.year = self.year;
+        if self.year.is_some() {
+            imported.spec.sources.insert("year".into(), "assumed: given with --year".into());
+        } else {
+            imported.notes.push("the files do not say the drive's year; --year gives it".into());
+        }
+    }
+
+    fn failure(&self, error: Error) -> Failure {
+        let help = match error.kind() {
+            ErrorKind::DiskSim { cause } => Some(self.help(cause)),
+            _ => None,
+        };
+        match help {
+            Some(help) => Failure::from(error).with_help(help),
+            None => error.into(),
+        }
+    }
+
+    /// The way out, by what is wrong.
+    fn help(&self, cause: &ImportCause) -> String {
+        match cause {
+            ImportCause::NoDrive => {
+                "give DiskSim's parameter files of a disk: .parv or .diskspecs with \
+                                     .model and .seek beside it"
+                    .into()
+            }
+            ImportCause::Missing { names } => self.help_to_find(names),
+            ImportCause::Malformed => {
+                "mend that place; the manual of DiskSim 4.0 (CMU-PDL-08-101) says \
+                                       what each parameter takes"
+                    .into()
+            }
+            ImportCause::UnevenHeads => format!(
+                "give the heads of a zone their mean blocks per track in the layout; or take a drive of \
+                 that time: {SHIPPED}"
+            ),
+            ImportCause::Unrepresentable => {
+                format!("change the layout so far; or take a drive like this one: {SHIPPED}")
+            }
+        }
+    }
+
+    fn help_to_find(&self, names: &[String]) -> String {
+        let folders: Vec<String> = self.folders().into_iter().map(shown).collect();
+        let elsewhere = names.iter().find(|name| file::ensure_plain_name(name, "").is_err());
+        let why = match elsewhere {
+            Some(name) => {
+                format!("; `{name}` leads to another folder, where nothing is looked for")
+            }
+            None => String::new(),
+        };
+        format!(
+            "put what is missing into the folder of the others, or name its path behind {}; looked in: \
+             {}{why}",
+            self.files.last().map_or(String::new(), |path| path.display().to_string()),
+            folders.join(", ")
+        )
     }
 
     fn document<'a>(&'a self, imported: &'a Imported) -> Document<'a> {
@@ -104,12 +177,26 @@ impl ImportArgs {
     }
 }
 
-/// The file's name without its folder, as other files call it, and its text.
-fn read(path: &Path) -> Result<(String, String), Failure> {
-    let text = read_text(path).map_err(|error| {
-        let help = with_near_file("give the path of a parameter file of DiskSim", path);
-        Failure::failed(format!("{}: {error}", path.display())).with_help(help)
-    })?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok((name, text))
+const SHIPPED: &str = "`freewheel drive list` shows those that ship";
+
+/// A folder as people write it.
+fn shown(folder: &Path) -> String {
+    if folder.as_os_str().is_empty() { "this folder".into() } else { folder.display().to_string() }
+}
+
+/// Each file's name without its folder, as other files call it, and its text; or all that cannot be read.
+fn read_all(files: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let (mut texts, mut unread) = (Vec::new(), Vec::new());
+    for path in files {
+        match read_text(path) {
+            Ok(text) => texts.push((name(path), text)),
+            Err(error) => unread.push((path, error)),
+        }
+    }
+    let Some((first, _)) = unread.first() else { return Ok(texts) };
+    let help = with_near_file("give the paths of parameter files of DiskSim", first);
+    let all: Vec<String> =
+        unread.iter().map(|(path, error)| format!("{}: {error}", path.display())).collect();
+    Err(Failure::failed(all.join("; ")).with_help(help))
 }

@@ -44,7 +44,7 @@ fn text(list: &List) -> String {
         table.row([
             drive.name.clone(),
             drive.model.clone(),
-            drive.year.to_string(),
+            drive.year.map_or("-".into(), |year| year.to_string()),
             number::capacity(drive.capacity_bytes),
             format!("{:.0}", drive.rotation_rpm),
             heads(drive),

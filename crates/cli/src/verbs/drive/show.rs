@@ -88,11 +88,7 @@ fn identity(drive: &DriveIdentity) -> String {
             "{count} actuators, LBNs over the first one's part and then the next one's; of each:\n"
         ),
     };
-    // One that was found out by timing does not say its age.
-    let year = match drive.year {
-        0 => String::new(),
-        year => format!(" ({year})"),
-    };
+    let year = drive.year.map_or(String::new(), |year| format!(" ({year})"));
     format!(
         "{}: {}{year}\n{} blocks of 512 B, {:.0} rpm ({} a turn)\n{arms}{} surfaces, {} cylinders\n",
         drive.name,
