@@ -50,5 +50,5 @@ pub use read_error::read_text;
 pub use reader::{OpenOptions, Report, TraceReader};
 pub use record::{REQUEST_BLOCKS_MAX, Record, VOLUME_BLOCKS_MAX};
 pub use spool::SpooledTrace;
-pub use web_log::{LeftOut, WebFile, WebLog, WebRequest};
+pub use web_log::{LeftOut, PartAnswers, WebFile, WebLog, WebRequest};
 pub use write::{CsvWriter, ParquetWriter, PendingFile, TraceWriter};
