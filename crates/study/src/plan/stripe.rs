@@ -470,6 +470,7 @@ impl Striped {
             layout: Layout::Striped,
             drives: Some(self.disks),
             stripe_unit: bytes(unit),
+            ..ArrayConfig::default()
         };
         let trace = TraceWorkload { arrival_speedup: options.load, ..trace.clone() };
         let config = SimConfig {
