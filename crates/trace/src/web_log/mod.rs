@@ -42,7 +42,7 @@ const LINE_BYTES_MAX: usize = 64 << 10;
 pub struct WebLog {
     /// The files, in the order in which they are first asked for.
     pub files: Vec<WebFile>,
-    /// The requests by arrival; the first second of the log is 0.
+    /// The requests by arrival; the first one is at 0.
     pub requests: Vec<WebRequest>,
     /// Lines that are no such request.
     pub left_out: LeftOut,
@@ -233,10 +233,10 @@ impl Reading {
     }
 }
 
-/// Requests in order of time, from the first second on. Where all times are whole seconds, those of a second
+/// Requests in order of time, from the first one on. Where all times are whole seconds, those of a second
 /// are spread over it.
 fn arrivals(reads: &[Read]) -> Vec<WebRequest> {
-    let begins_ns = reads[0].time_ns / SECOND_NS * SECOND_NS;
+    let begins_ns = reads[0].time_ns;
     let has_seconds_alone = reads.iter().all(|read| read.time_ns % SECOND_NS == 0);
     let mut requests = Vec::with_capacity(reads.len());
     for of_instant in reads.chunk_by(|a, b| a.time_ns == b.time_ns) {
