@@ -146,7 +146,7 @@ fn the_commands_stop_where_a_disk_is_not_mounted_a_name_is_taken_or_an_original_
 fn kill(mut child: Child, with_children: bool) {
     let id = child.id();
     let target = if with_children { format!("-{id}") } else { id.to_string() };
-    let kill = format!("kill -KILL -- {target}");
+    let kill = format!("kill -9 {target}");
     let killed = Command::new("sh").args(["-c", &kill]).status().unwrap();
     // Where it has ended already there is nobody to kill.
     assert!(killed.success() || child.try_wait().unwrap().is_some());

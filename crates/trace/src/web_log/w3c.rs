@@ -75,7 +75,12 @@ impl Columns {
             of(name.as_bytes()).ok_or_else(|| Fault::new(name, b"-", "every line needs it"))
         };
         let time_ns = self.time(of(b"date"), needed("time")?)?;
-        let bytes = of(b"sc-bytes").map_or(Ok(0), |text| number("sc-bytes", text))?;
+        let bytes = self.place(b"sc-bytes").map(|at| values[at]);
+        let bytes =
+            match bytes.ok_or_else(|| Fault::new("sc-bytes", line, "#Fields does not name it"))? {
+                b"-" => 0,
+                text => number("sc-bytes", text)?,
+            };
         let host = HOSTS.iter().find(|name| self.place(name).is_some()).and_then(|name| of(name));
         let (host, path) = (lower(host.unwrap_or_default()), path(&of)?);
         let asked = Asked { time_ns, host, path, bytes, is_part: false };
