@@ -25,7 +25,7 @@ fn a_jbod_gives_moves_a_page_and_commands() {
     let bench = Bench::new("");
     let out = bench.at("out");
     let text = stdout(&["plan", "place", JBOD, "--requests", "5000", "--out", &out]);
-    assert!(text.starts_with("Move 7 files"), "{text}");
+    assert!(text.starts_with("Move 10 files"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() < 160), "{text}");
     for words in ["1. home", "overload disk bay-11", "then pays back in"] {
         assert!(text.contains(words), "{words}: {text}");

@@ -61,7 +61,7 @@ pub struct PlaceArgs {
     horizon: SimDuration,
     /// Share by which a move has to make the mean response of its disk's clients shorter; a disk with less
     /// waiting than the mean disk counts as that one
-    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = super::super::share)]
+    #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = super::super::share)]
     min_gain: f64,
     /// Share of each disk that no move fills
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = super::super::share)]

@@ -50,14 +50,14 @@ pub struct RebalanceSpec {
 }
 
 impl Default for RebalanceSpec {
-    /// 5 % stay free, pieces of 1 MiB, no limit to the rate, 30 days, 5 % of the response.
+    /// 5 % stay free, pieces of 1 MiB, no limit to the rate, 30 days, 1 % of the response.
     fn default() -> Self {
         Self {
             free_share: 0.05,
             piece: Blocks::new(2048),
             rate: None,
             horizon_s: 30.0 * 86_400.0,
-            gain_min: 0.05,
+            gain_min: 0.01,
         }
     }
 }
