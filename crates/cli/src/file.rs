@@ -17,6 +17,14 @@ pub fn write_together(files: &[(&Path, &str)]) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Removes what an earlier run wrote and this one does not.
+pub fn remove_if_there(path: &Path) -> Result<(), Failure> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at(path, error)),
+        _ => Ok(()),
+    }
+}
+
 fn begin(path: &Path, text: &str) -> io::Result<PendingFile> {
     let mut file = PendingFile::create(path)?;
     file.write_all(text.as_bytes())?;

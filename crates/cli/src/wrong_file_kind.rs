@@ -33,7 +33,8 @@ pub fn for_an_experiment(path: &Path) -> Option<WrongFileKind> {
 /// The same of one that is no trace.
 pub fn for_a_trace(path: &Path) -> Option<WrongFileKind> {
     let file = path.display();
-    let (is, help) = match FileKind::of(path)? {
+    let Some(kind) = FileKind::of(path) else { return nearly_a_web_log(path) };
+    let (is, help) = match kind {
         FileKind::Trace => return None,
         FileKind::Experiment => ("an experiment", format!("`freewheel sim {file}` runs it")),
         FileKind::Drive => ("a drive file", takes_drive("study TRACE --drive ", path)),
@@ -42,6 +43,18 @@ pub fn for_a_trace(path: &Path) -> Option<WrongFileKind> {
     };
     let message = format!("{file}: is {is}, and a trace is wanted");
     Some(WrongFileKind { message, help })
+}
+
+/// Of a file of no kind: that it is a web server's log which lacks something, if it looks like that.
+fn nearly_a_web_log(path: &Path) -> Option<WrongFileKind> {
+    let looks_like = FileKind::nearly_a_web_log(path)?;
+    let message = format!(
+        "{}: is neither a trace nor a log of a web server that is read: it looks like {looks_like}",
+        path.display()
+    );
+    let help = "logs are read in Common, Combined or W3C Extended Log Format, or with one JSON object \
+                a line; `freewheel trace formats` lists traces";
+    Some(WrongFileKind { message, help: help.to_owned() })
 }
 
 /// Of a file that is no snapshot of disks: that it is something else, if it is.

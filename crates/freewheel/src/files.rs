@@ -53,6 +53,12 @@ impl FileKind {
         let found = tables.into_iter().find(|(table, _)| document.contains_key(*table));
         found.map(|(_, kind)| kind)
     }
+
+    /// What a file of no kind looks like that has the layout of a web server's log and lacks something that a
+    /// log needs. None for any other.
+    pub fn nearly_a_web_log(path: &Path) -> Option<String> {
+        WebLog::looks_like(path)
+    }
 }
 
 /// A TOML document that is not too long.

@@ -135,6 +135,7 @@ impl System {
             layout: Layout::Striped,
             drives: Some(self.drives),
             stripe_unit: self.stripe_unit,
+            ..ArrayConfig::default()
         };
         let config = SimConfig {
             seed,

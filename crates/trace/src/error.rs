@@ -180,7 +180,7 @@ pub enum TraceError {
     },
     /// A web log without a request of a file.
     #[error(
-        "{file}: none of its {lines} lines is a GET that was answered with 200 and at least a byte"
+        "{file}: none of its {lines} lines is a GET that was answered with 200 or 206 and at least a byte"
     )]
     NoWebRequest {
         /// The log.
@@ -190,12 +190,15 @@ pub enum TraceError {
     },
     /// Most of its first lines belong to no known format of web logs.
     #[error(
-        "{file}: is no web log: it should be in Common or Combined Log Format, or Wikipedia's caching \
-         data of 2019; plain, or compressed by gzip or zstd"
+        "{file}: is no web log: it should be in Common, Combined or W3C Extended Log Format, hold one JSON \
+         object a line, or be Wikipedia's caching data of 2019; plain, or compressed by gzip or zstd{}",
+        looks_like.as_ref().map_or_else(String::new, |like| format!(". It looks like {like}"))
     )]
     NoWebLog {
         /// The file.
         file: String,
+        /// What it looks like, with what it lacks.
+        looks_like: Option<String>,
     },
     /// The name of the output does not say in which form to write.
     #[error(

@@ -58,5 +58,5 @@ pub use scan::{TimeUnit, UnknownTimeUnit};
 pub use source::LeftOutRows;
 pub use spool::SpooledTrace;
 pub use survey::{NumbersFound, NumbersReason, Survey};
-pub use web_log::{LeftOut, WebFile, WebLog, WebRequest};
+pub use web_log::{LeftOut, PartAnswers, WebFile, WebLog, WebRequest};
 pub use write::{CsvWriter, ParquetWriter, PendingFile, TraceWriter};

@@ -16,6 +16,7 @@ mod help;
 mod json;
 mod kills;
 mod messages;
+mod moves;
 mod nbd;
 mod plans;
 mod real_time;

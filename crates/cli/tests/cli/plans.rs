@@ -25,7 +25,7 @@ fn a_jbod_gives_moves_a_page_and_commands() {
     let bench = Bench::new("");
     let out = bench.at("out");
     let text = stdout(&["plan", "place", JBOD, "--requests", "5000", "--out", &out]);
-    assert!(text.starts_with("Move 4 files"), "{text}");
+    assert!(text.starts_with("Move 10 files"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() < 160), "{text}");
     for words in ["1. home", "overload disk bay-11", "then pays back in"] {
         assert!(text.contains(words), "{words}: {text}");
@@ -238,76 +238,121 @@ fn the_files_of_a_web_log_get_disks_and_stripes() {
     refused(2, &["stripe", &log, "--disks", "3", "--scale"], &["--scale has no effect here"]);
 }
 
-/// Runs the commands of a plan with a `mountpoint` that knows only mounted folders and an `rsync` that
-/// copies.
-fn run_moves(bench: &Bench, from: &str) -> (bool, String) {
-    let ran = std::process::Command::new("sh")
-        .args([&bench.at("out/moves.sh"), from])
-        .env("PATH", format!("{}:/usr/bin:/bin", bench.at("stubs")))
-        .output()
-        .unwrap();
-    let said = [ran.stdout, ran.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
-    (ran.status.success(), said.concat())
+/// The plan of a log for two disks, as a document and as text.
+fn of_log(bench: &Bench, name: &str, text: &str) -> (serde_json::Value, String) {
+    let (log, out) = (write(bench, name, text), bench.at("out"));
+    let args = ["plan", "place", &log, "--disks", "2", "--drive", "atlas10k", "--requests", "1000"];
+    let args = [&args[..], &["--out", &out]].concat();
+    (document(&[&args[..], &["--json"]].concat()), stdout(&args))
 }
 
-fn stub(bench: &Bench, name: &str, script: &str) {
-    use std::os::unix::fs::PermissionsExt;
-    let path = write(bench, &format!("stubs/{name}"), &format!("#!/bin/sh\n{script}\n"));
-    std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+/// Names of the new files.
+fn placed(plan: &serde_json::Value) -> Vec<String> {
+    let placed = plan["placed"].as_array().unwrap().iter();
+    placed.map(|new| new["file"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Disk b is full until its archive has gone to a; then one of the two hot files of a fits.
 #[test]
-fn the_commands_stop_where_a_disk_is_not_mounted_a_name_is_taken_or_an_original_is_in_the_way() {
+fn the_same_path_of_two_sites_is_two_files() {
     let bench = Bench::new("");
-    let disk = |name: &str| {
-        let path = bench.at(name);
+    let line = |site: &str, second: u32, bytes: u32| {
         format!(
-            "[[disks]]\nname = \"{name}\"\ndrive = \"tr96\"\nsize = \"512MB\"\npath = \"{path}\"\n"
+            "{site}:443 192.0.2.{second} - - [18/Oct/2022:09:29:4{second} +0000] \"GET / HTTP/1.1\" 200 {bytes} \"-\" \"x\"\n"
         )
     };
-    let file = |name: &str, size: u32, rate: f64, disk: &str| {
+    let lines =
+        [line("one.example", 3, 3783), line("two.example", 4, 91541), line("one.example", 5, 3783)];
+    let (plan, _) = of_log(&bench, "other_vhosts_access.log", &lines.concat());
+    assert_eq!(placed(&plan), ["one.example:443 /", "two.example:443 /"]);
+    let used = |disk: usize| plan["after"]["disks"][disk]["used"].as_str().unwrap().to_owned();
+    let mut used = [used(0), used(1)];
+    used.sort();
+    assert_eq!(used, ["4KiB", "91648B"], "{plan}");
+}
+
+#[test]
+fn answers_with_parts_count_and_their_files_sizes_are_called_lower_bounds() {
+    let bench = Bench::new("");
+    let line = |second: u32, path: &str, answer: &str| {
         format!(
-            "[[files]]\nname = \"{name}\"\nsize = \"{size}MB\"\nrequest = \"8KiB\"\nrate = {rate}\ndisk = \"{disk}\"\n"
+            "192.0.2.1 - - [18/Oct/2022:09:29:4{second} +0000] \"GET {path} HTTP/1.1\" {answer}\n"
         )
     };
-    let files = [
-        file("hot one", 150, 20.0, "a"),
-        file("hot two", 150, 20.0, "a"),
-        file("archive", 150, 0.01, "b"),
-        file("still", 280, 1.0, "b"),
-    ];
-    let text = [disk("a"), disk("b"), files.concat()].concat();
-    let snapshot = write(&bench, "full.toml", &text);
-    let args =
-        ["plan", "place", &snapshot, "--requests", "2000", "--out", &bench.at("out"), "--json"];
-    let moves = document(&args)["moves"].clone();
-    assert_eq!((&moves[0]["file"], &moves[0]["makes_room"]), (&"archive".into(), &true.into()));
-    let hot = moves[1]["file"].as_str().unwrap();
-    for name in ["a/hot one", "a/hot two", "b/archive", "b/still"] {
-        write(&bench, name, name);
-    }
-    stub(&bench, "mountpoint", "test -e \"$3/mounted\"");
-    // The source is DISK/./FILE.
-    stub(&bench, "rsync", "cp \"$3\" \"$4\"");
-    let (is_done, said) = run_moves(&bench, "1");
-    assert!(!is_done && said.contains("is not mounted"), "{said}");
-    assert!(!std::path::Path::new(&bench.at("a/archive")).exists());
-    write(&bench, "a/mounted", "");
-    write(&bench, "b/mounted", "");
-    let (is_done, said) = run_moves(&bench, "1");
-    assert!(!is_done && said.contains("move 1 copied"), "{said}");
-    assert!(said.contains("needs the room of") && said.contains("sh moves.sh 2"), "{said}");
-    let (is_done, said) = run_moves(&bench, "1");
+    let part = |second: u32| line(second, "/film.mp4", "206 1048576");
+    let page = |second: u32| line(second, "/index.html", "200 3783");
+    let text = [page(0), part(1), part(2), part(3), page(4)].concat();
+    let (plan, said) = of_log(&bench, "access.log", &text);
+    assert_eq!(placed(&plan), ["/index.html", "/film.mp4"]);
+    assert_eq!(
+        (&plan["part_answers"]["answers"], &plan["part_answers"]["files"]),
+        (&3.into(), &1.into())
+    );
+    assert_eq!(plan["rate"], 5.0 / 4.0);
     assert!(
-        !is_done && said.contains("is there. If it is this copy and complete, run: sh moves.sh 2"),
+        said.contains("3 answers 206 are parts of files") && said.contains("lower bound"),
         "{said}"
     );
-    std::fs::remove_file(bench.at("b/archive")).unwrap();
-    let (is_done, said) = run_moves(&bench, "2");
-    assert!(is_done && said.contains("move 2 copied"), "{said}");
-    let moved = std::fs::read_to_string(bench.at(&format!("b/{hot}"))).unwrap();
-    assert_eq!(moved, format!("a/{hot}"));
+    assert!(!said.contains("Left out"), "{said}");
+}
+
+#[test]
+fn logs_of_iis_and_with_json_lines_are_planned_and_what_they_lack_is_named() {
+    let bench = Bench::new("");
+    let w3c = "#Fields: date time cs-method cs-uri-stem c-ip sc-status sc-bytes\n\
+               2024-01-05 00:00:01 GET /a.zip 198.51.100.2 200 1048576\n\
+               2024-01-05 00:00:03 GET /b.zip 198.51.100.2 200 2048\n";
+    let json = |at: &str, name: &str, size: u32| {
+        format!(
+            "{{\"ts\":{at},\"request\":{{\"method\":\"GET\",\"host\":\"site.example\",\"uri\":\"/{name}.zip\"}},\"size\":{size},\"status\":200}}\n"
+        )
+    };
+    let json = json("1704412801.5", "a", 1_048_576) + &json("1704412803.5", "b", 2048);
+    for (name, text) in [("u_ex.log", w3c), ("caddy.log", &json)] {
+        let (plan, _) = of_log(&bench, name, text);
+        assert_eq!(
+            (placed(&plan), &plan["rate"]),
+            (vec!["/a.zip".into(), "/b.zip".into()], &1.0.into())
+        );
+    }
+    let without_bytes = write(&bench, "few.log", &w3c.replace("sc-bytes", "sc-win32-status"));
+    let lacks = ["W3C Extended Log File Format", "does not name sc-bytes"];
+    refused(
+        1,
+        &["place", &without_bytes, "--disks", "2"],
+        &[&["is no web log"], &lacks[..]].concat(),
+    );
+    refused(1, &["place", &without_bytes], &lacks);
+    let other = write(&bench, "other.log", "a b c d e f g\nh i j k l m n\n");
+    refused(1, &["place", &other, "--disks", "2"], &["is no web log: it should be in Common"]);
+}
+
+#[test]
+fn devices_that_were_recorded_in_very_different_times_are_named_with_theirs() {
+    let bench = Bench::new("");
+    let line = |ms: u64, device: u32, block: u64| format!("{ms}.000000\t{device}\t{block}\t8\t1\n");
+    let long = (0..2000).map(|number| line(number * 36_000, 3, number * 8));
+    let short = (0..100).map(|number| line(number * 4, 19, number * 8));
+    let trace = |lines: Vec<String>| write(&bench, "fleet.trace", &lines.concat());
+    let plan = |trace: &str| {
+        let args = ["plan", "place", trace, "--drive", "atlas10k", "--requests", "1000"];
+        stdout(&[&args[..], &["--out", &bench.at("out")]].concat())
+    };
+    let mut lines: Vec<(u64, String)> =
+        (0..2000u64).map(|number| number * 36_000).zip(long).collect();
+    lines.extend((0..100u64).map(|number| number * 4).zip(short));
+    lines.sort_by_key(|(at, _)| *at);
+    let said = plan(&trace(lines.into_iter().map(|(_, line)| line).collect()));
+    for words in [
+        "different times of the 20.0 hours in all",
+        "device 19 within 0.4 s",
+        "--device",
+        "requests within",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let even = (0..2000u64).map(|number| line(number * 36_000, (number % 2) as u32, number * 8));
+    let said = plan(&trace(even.collect()));
+    assert!(!said.contains("different times") && !said.contains("requests within"), "{said}");
 }
 
 /// The emptiest disk has room for the file that would even out most, but not in one piece.
@@ -361,8 +406,19 @@ fn what_no_move_can_mend_is_named_and_hides_nothing_else() {
     let text = plan(&[disks.clone(), file("db", 4000.0, "a"), warm.clone()].concat());
     assert!(text.starts_with("Move ") && text.contains("db alone asks more than any"), "{text}");
     assert!(text.contains("to c") || text.contains("b     c"), "{text}");
-    let text = plan(&[disks, file("db", 4000.0, "a")].concat());
+    // All requests are in the headline: 60 are served, and 4,000 wait.
+    let headline = text.lines().next().unwrap();
+    assert!(headline.contains("then 60 requests a second have a mean response of"), "{headline}");
+    assert!(headline.contains("4000 of 4060 requests a second wait without end"), "{headline}");
+    let text = plan(&[disks.clone(), file("db", 4000.0, "a")].concat());
     assert!(text.starts_with("db alone asks more than any of these disks can serve"), "{text}");
+    // What lies beside it goes elsewhere.
+    let beside: String = (0..10).map(|number| file(&format!("warm {number}"), 6.0, "a")).collect();
+    let text = plan(&[disks, file("db", 4000.0, "a"), beside].concat());
+    let headline = text.lines().next().unwrap();
+    assert!(headline.starts_with("Move 10 files"), "{headline}");
+    assert!(headline.contains("4000 of 4060 requests a second wait without end"), "{headline}");
+    assert!(text.contains("an endless wait") && text.contains("where it is now"), "{text}");
     // Another file of the same name on the target.
     let disks = disk("a", "path = \"/mnt/a\"\n") + &disk("b", "path = \"/mnt/b\"\n");
     let twins = [

@@ -1,13 +1,18 @@
-//! What of a web server's log is left out.
+//! What of a web server's log is left out, and what it knows in part.
 
-use freewheel_trace::LeftOut;
+use freewheel_trace::{LeftOut, PartAnswers};
 use freewheel_units::grouped;
 
-/// A sentence for it; none where every line counts.
-pub(super) fn left_out(lines: Option<LeftOut>) -> Option<String> {
-    let LeftOut { other_methods, other_statuses, without_bytes, malformed } = lines?;
+/// Sentences for it; none where every line is a request of a whole file.
+pub(super) fn left_out(lines: Option<LeftOut>, parts: Option<PartAnswers>) -> Vec<String> {
+    let left_out = lines.and_then(left_out_lines);
+    left_out.into_iter().chain(parts.and_then(of_parts)).collect()
+}
+
+fn left_out_lines(lines: LeftOut) -> Option<String> {
+    let LeftOut { other_methods, other_statuses, without_bytes, malformed } = lines;
     let parts = [
-        (other_statuses, "answers other than 200"),
+        (other_statuses, "answers other than 200 and 206"),
         (other_methods, "requests other than GET"),
         (without_bytes, "answers without a byte"),
         (malformed, "lines that break the format"),
@@ -16,4 +21,46 @@ pub(super) fn left_out(lines: Option<LeftOut>) -> Option<String> {
     let words: Vec<String> =
         there.map(|(count, what)| format!("{} {what}", grouped(count))).collect();
     (!words.is_empty()).then(|| format!("Left out of the log: {}.", words.join(", ")))
+}
+
+fn of_parts(parts: PartAnswers) -> Option<String> {
+    let PartAnswers { answers, files } = parts;
+    let of_answers = match answers {
+        0 => return None,
+        1 => "1 answer 206 is a part of a file, and counts as a request of its bytes.".to_owned(),
+        answers => format!(
+            "{} answers 206 are parts of files, and count as requests of their bytes.",
+            grouped(answers)
+        ),
+    };
+    let sizes = match files {
+        0 => String::new(),
+        1 => " 1 file was never sent whole: its size is a lower bound, its largest part.".into(),
+        files => format!(
+            " {} files were never sent whole: their sizes are lower bounds, their largest parts.",
+            grouped(files)
+        ),
+    };
+    Some(of_answers + &sizes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_counted_and_sizes_known_from_them_alone_are_lower_bounds() {
+        let says = |answers, files| left_out(None, Some(PartAnswers { answers, files })).concat();
+        assert_eq!(says(0, 0), "");
+        let one = "1 answer 206 is a part of a file, and counts as a request of its bytes.";
+        assert_eq!(says(1, 0), one);
+        let many = says(1200, 2);
+        assert!(many.starts_with("1,200 answers 206 are parts of files, and count"), "{many}");
+        assert!(
+            many.ends_with(
+                "2 files were never sent whole: their sizes are lower bounds, their largest parts."
+            ),
+            "{many}"
+        );
+    }
 }

@@ -4,12 +4,13 @@ use freewheel_model::array::Striping;
 use freewheel_model::drive::Drive;
 use freewheel_units::{Blocks, Bytes};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::ConfigError;
 
 /// Several drives of the same kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ArrayConfig {
     /// Relation between the drives.
@@ -20,6 +21,26 @@ pub struct ArrayConfig {
     pub drives: Option<u32>,
     /// Consecutive bytes on one drive of a striped volume.
     pub stripe_unit: Bytes,
+    /// Whether files lie on the drives, which then make no volume: layout and stripe unit mean nothing, and
+    /// are not written. A run finds that out.
+    #[serde(skip)]
+    pub holds_files: bool,
+}
+
+impl Serialize for ArrayConfig {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut array = serializer.serialize_struct("ArrayConfig", 3)?;
+        if !self.holds_files {
+            array.serialize_field("layout", &self.layout)?;
+        }
+        if let Some(drives) = self.drives {
+            array.serialize_field("drives", &drives)?;
+        }
+        if !self.holds_files {
+            array.serialize_field("stripe_unit", &self.stripe_unit)?;
+        }
+        array.end()
+    }
 }
 
 /// Relation between several drives.
@@ -37,7 +58,8 @@ pub enum Layout {
 impl Default for ArrayConfig {
     /// One drive. 64 KiB is the default stripe unit of md and most controllers.
     fn default() -> Self {
-        Self { layout: Layout::Striped, drives: None, stripe_unit: Bytes::new(64 << 10) }
+        let stripe_unit = Bytes::new(64 << 10);
+        Self { layout: Layout::Striped, drives: None, stripe_unit, holds_files: false }
     }
 }
 
@@ -53,7 +75,7 @@ pub(crate) const DRIVES_MAX: u32 = 100_000;
 /// Striping over the actuators, each of which is an arm. Each independent drive is a volume.
 pub(crate) fn striping(array: &ArrayConfig, drive: &Drive) -> Result<Striping, ConfigError> {
     let wrong = |message: String| Err(ConfigError::Array { message });
-    let ArrayConfig { layout, drives, stripe_unit } = *array;
+    let ArrayConfig { layout, drives, stripe_unit, .. } = *array;
     let drives = drives.unwrap_or(1);
     if !(1..=DRIVES_MAX).contains(&drives) {
         return wrong(format!("`drives` is {drives}: 1 to {DRIVES_MAX} are allowed"));

@@ -158,7 +158,7 @@ impl Experiment {
     }
 
     fn build(
-        config: SimConfig,
+        mut config: SimConfig,
         spec: DriveSpec,
         trace: Option<TraceInfo>,
     ) -> Result<Self, ConfigError> {
@@ -174,6 +174,7 @@ impl Experiment {
         check_merge(&config)?;
         let streams = streams::streams(&config, trace.as_ref(), striping.blocks())?;
         let files = files_setup(&config, &spec)?;
+        config.array.holds_files = files.is_some();
         let mut experiment =
             Self { config, spec, drive, striping, trace, streams, postmark, files };
         experiment.placements()?;

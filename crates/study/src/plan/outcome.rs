@@ -27,10 +27,17 @@ pub struct Outcome {
     /// Mean response of all clients by the model, in seconds, but for those of disks with a file that no
     /// disk can serve; none where another disk cannot serve its load.
     pub response_s: Option<f64>,
+    /// Requests a second to disks with a file that no disk can serve: they wait without end.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub lost_rate: f64,
     /// The same simulated; none where a disk cannot serve its load.
     pub simulated: Option<SimulatedOutcome>,
     /// Each disk.
     pub disks: Vec<DiskOutcome>,
+}
+
+fn is_zero(rate: &f64) -> bool {
+    *rate == 0.0
 }
 
 /// What a simulation of a placement says.
@@ -114,6 +121,7 @@ impl Outcome {
             bytes: effort.blocks.bytes(),
             copy_s: effort.copy_s,
             response_s,
+            lost_rate: balancer.lost_rate(),
             simulated: outcome,
             disks,
         })

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use freewheel_model::array::rebalance::{Balancer, NoMove, RankedMove, RebalanceSpec};
 use freewheel_sim::config::TraceWorkload;
-use freewheel_trace::LeftOut;
+use freewheel_trace::{LeftOut, PartAnswers};
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, did_you_mean};
 use serde::Serialize;
 
@@ -15,8 +15,8 @@ use super::outcome::{Effort, Outcome, Simulated};
 use super::progress::PlanProgressSink;
 use super::snapshot::{DiskEntry, FileEntry, Snapshot};
 use super::spread::{EQUAL_BYTES_MOVES_MAX, equal_bytes};
-use super::traced::of_trace;
-use super::web::of_web_log;
+use super::traced::{Traced, of_trace};
+use super::web::{Logged, of_web_log};
 
 /// Where disks, files and their rates come from.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -54,22 +54,21 @@ impl PlaceSource {
         }
     }
 
-    /// Disks and files, and what of a log is left out.
-    fn load(
-        &self,
-        progress: PlanProgressSink<'_>,
-    ) -> Result<(Snapshot, Option<LeftOut>), PlanError> {
+    /// Disks and files, and what else is known of them.
+    fn load(&self, progress: PlanProgressSink<'_>) -> Result<Loaded, PlanError> {
         match self {
-            Self::Snapshot(path) => Ok((Snapshot::load(path)?, None)),
+            Self::Snapshot(path) => Ok(Loaded::new(Snapshot::load(path)?)),
             Self::Trace { trace, drive, fragment } => {
-                let snapshot = of_trace(trace, drive, *fragment, |done, total| {
-                    progress("reading the trace", done, total);
-                })?;
-                Ok((snapshot, None))
+                let Traced { snapshot, span_s, spans_s } =
+                    of_trace(trace, drive, *fragment, |done, total| {
+                        progress("reading the trace", done, total);
+                    })?;
+                Ok(Loaded { span_s: Some(span_s), spans_s, ..Loaded::new(snapshot) })
             }
             Self::WebLog { file, drive, disks } => {
-                let (snapshot, left_out) = of_web_log(file, drive, *disks)?;
-                Ok((snapshot, Some(left_out)))
+                let Logged { snapshot, left_out, parts } = of_web_log(file, drive, *disks)?;
+                let (left_out, parts) = (Some(left_out), Some(parts));
+                Ok(Loaded { left_out, parts, ..Loaded::new(snapshot) })
             }
         }
     }
@@ -80,6 +79,22 @@ impl PlaceSource {
             Self::Snapshot(path) => Some(path),
             Self::Trace { .. } | Self::WebLog { .. } => None,
         }
+    }
+}
+
+/// What a source says.
+struct Loaded {
+    snapshot: Snapshot,
+    left_out: Option<LeftOut>,
+    parts: Option<PartAnswers>,
+    /// From the first request of a trace to its last, in seconds; of all disks, and of each.
+    span_s: Option<f64>,
+    spans_s: Vec<f64>,
+}
+
+impl Loaded {
+    fn new(snapshot: Snapshot) -> Self {
+        Self { snapshot, left_out: None, parts: None, span_s: None, spans_s: Vec::new() }
     }
 }
 
@@ -98,7 +113,7 @@ pub struct PlaceOptions {
     pub load: f64,
     /// Within how many seconds a move has to pay back what its copy cost.
     pub horizon_s: f64,
-    /// Share of the mean response that a move has to save at least.
+    /// Share by which a move has to make the mean response of its disk's clients shorter at least.
     pub gain_min: f64,
     /// Share of each disk that no move fills.
     pub free_share: f64,
@@ -167,6 +182,12 @@ pub struct PlacePlan {
     /// Lines of a web server's log that count as no request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<LeftOut>,
+    /// Answers 206 of a web server's log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part_answers: Option<PartAnswers>,
+    /// From the first request of a trace to its last, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub span_s: Option<f64>,
     /// The disks, in the order of the snapshot.
     pub disks: Vec<PlannedDisk>,
     /// Disks for files that had none.
@@ -224,6 +245,9 @@ pub struct PlannedDisk {
     /// Where it is mounted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
+    /// From its first request in a trace to its last, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub span_s: Option<f64>,
 }
 
 /// Why a plan has no further move.
@@ -236,6 +260,14 @@ pub enum Stopped {
     TooLittleGain,
     /// No disk has room for this file, whose move would save most.
     NoRoom(String),
+    /// The disk to which a file's move would save most has no room, and with those that have it the move
+    /// would save too little.
+    TargetFull {
+        /// The file.
+        file: String,
+        /// Name of the disk.
+        disk: String,
+    },
     /// The next move would not pay back in time.
     NoPayback,
 }
@@ -279,6 +311,9 @@ pub struct PlannedMove {
     /// Whether it makes room for the next move, and is done for that alone.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub makes_room: bool,
+    /// Whether it takes a file away from one that no disk can serve, beside which every wait is endless.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub ends_endless_wait: bool,
 }
 
 /// Works out which files of a JBOD to move, and simulates the requests before and after.
@@ -289,7 +324,8 @@ pub fn plan_place(
     if options.copy_rate == Some(Bytes::ZERO) {
         return wrong("--copy-rate is 0: leave it out for copies as fast as the disks allow");
     }
-    let (mut snapshot, left_out) = options.source.load(progress)?;
+    let Loaded { mut snapshot, left_out, parts, span_s, spans_s } =
+        options.source.load(progress)?;
     snapshot.files.iter_mut().for_each(|file| file.rate *= options.load);
     let jbod = Jbod::new(&snapshot, options.source.origin())?;
     let rate: f64 = jbod.files.iter().map(|file| file.rate).sum();
@@ -321,7 +357,9 @@ pub fn plan_place(
         files: snapshot.files.len() as u64,
         requests: simulated.requests,
         left_out,
-        disks: disks(&snapshot, &jbod),
+        part_answers: parts,
+        span_s,
+        disks: disks(&snapshot, &jbod, &spans_s),
         placed,
         moves,
         stopped,
@@ -356,7 +394,7 @@ pub(super) fn enough_requests(file: &Path, rate: f64) -> Result<(), PlanError> {
     }
 }
 
-fn disks(snapshot: &Snapshot, jbod: &Jbod) -> Vec<PlannedDisk> {
+fn disks(snapshot: &Snapshot, jbod: &Jbod, spans_s: &[f64]) -> Vec<PlannedDisk> {
     let mut used = vec![Blocks::ZERO; jbod.disks.len()];
     for file in &jbod.files {
         if let Some(disk) = file.disk {
@@ -371,6 +409,7 @@ fn disks(snapshot: &Snapshot, jbod: &Jbod) -> Vec<PlannedDisk> {
         actuators: jbod.drives[number].actuators(),
         is_shingled: jbod.shingled[number],
         path: entry.path.clone(),
+        span_s: spans_s.get(number).copied(),
     };
     snapshot.disks.iter().enumerate().map(disk).collect()
 }
@@ -423,15 +462,17 @@ impl<'j> Planned<'j> {
             let spec = RebalanceSpec { horizon_s: spec.horizon_s - effort.copy_s, ..spec };
             let wanted = match balancer.next_move(&spec) {
                 Ok(wanted) => vec![wanted],
-                Err(why @ NoMove::NoRoom { .. }) if left > 1 => match balancer.next_exchange(&spec)
-                {
-                    Some(pair) => pair.to_vec(),
-                    None => break why_stopped(why, snapshot),
-                },
+                Err(why @ (NoMove::NoRoom { .. } | NoMove::TargetFull { .. })) if left > 1 => {
+                    match balancer.next_exchange(&spec) {
+                        Some(pair) => pair.to_vec(),
+                        None => break why_stopped(why, snapshot),
+                    }
+                }
                 Err(why) => break why_stopped(why, snapshot),
             };
             let payback_s = payback_s(&wanted);
             for (number, one) in wanted.iter().enumerate() {
+                let ends_endless_wait = balancer.is_lost(one.from);
                 balancer.apply(one);
                 if let Some(disk) = placed.get_mut(&one.file) {
                     *disk = one.to;
@@ -443,7 +484,7 @@ impl<'j> Planned<'j> {
                 let makes_room = number + 1 < wanted.len();
                 let response_s = balancer.response_s();
                 let planned = planned(snapshot, one, response_s);
-                moves.push(PlannedMove { payback_s, makes_room, ..planned });
+                moves.push(PlannedMove { payback_s, makes_room, ends_endless_wait, ..planned });
             }
         };
         let placed_file = |(file, disk): (usize, u32)| PlacedFile {
@@ -480,6 +521,7 @@ fn planned(snapshot: &Snapshot, wanted: &RankedMove, response_s: Option<f64>) ->
         waiting_s: wanted.cost.waiting_s,
         payback_s: wanted.payback_s(),
         makes_room: false,
+        ends_endless_wait: false,
         name_is_taken: snapshot.files.iter().any(is_twin),
     }
 }
@@ -488,6 +530,10 @@ fn why_stopped(why: NoMove, snapshot: &Snapshot) -> Stopped {
     match why {
         NoMove::NoLoad | NoMove::TooLittleGain => Stopped::TooLittleGain,
         NoMove::NoRoom { file } => Stopped::NoRoom(snapshot.files[file].name.clone()),
+        NoMove::TargetFull { file, to } => Stopped::TargetFull {
+            file: snapshot.files[file].name.clone(),
+            disk: snapshot.disks[to as usize].name.clone(),
+        },
         NoMove::NoPayback => Stopped::NoPayback,
     }
 }

@@ -16,7 +16,7 @@ use freewheel_sim::files::{
 };
 use freewheel_sim::library;
 use freewheel_sim::source::Fit;
-use freewheel_trace::LeftOut;
+use freewheel_trace::{LeftOut, PartAnswers};
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, grouped};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -25,7 +25,7 @@ use super::error::{PlanError, wrong};
 use super::place::enough_requests;
 use super::progress::PlanProgressSink;
 use super::snapshot::Snapshot;
-use super::web::of_web_log;
+use super::web::{Logged, of_web_log};
 use crate::trace_runs::{is_long_queue, outlasts, overview, trace_on_drive};
 
 /// What is to be striped.
@@ -98,6 +98,9 @@ pub struct StripePlan {
     /// Lines of a web server's log that count as no request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<LeftOut>,
+    /// Answers 206 of a web server's log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part_answers: Option<PartAnswers>,
     /// Mean size of a request.
     pub request: Bytes,
     /// Disks a request that is best for a request alone.
@@ -171,9 +174,9 @@ pub fn plan_stripe(
         }
         StripeSource::WebLog(path) => {
             let (drive, disks) = drive_and_disks(options)?;
-            let (snapshot, left_out) = of_web_log(path, drive, disks)?;
+            let Logged { snapshot, left_out, parts } = of_web_log(path, drive, disks)?;
             let plan = Striped::of_files(options, &snapshot)?.plan(options, progress)?;
-            Ok(StripePlan { left_out: Some(left_out), ..plan })
+            Ok(StripePlan { left_out: Some(left_out), part_answers: Some(parts), ..plan })
         }
         StripeSource::Trace(trace) => {
             Striped::of_trace(options, trace, progress)?.plan(options, progress)
@@ -325,6 +328,7 @@ impl Striped {
             disks: self.disks,
             rate: self.load.rate,
             left_out: None,
+            part_answers: None,
             request: Bytes::new((self.load.request * BLOCK.get() as f64) as u64),
             alone,
             chosen,
@@ -468,6 +472,7 @@ impl Striped {
             layout: Layout::Striped,
             drives: Some(self.disks),
             stripe_unit: bytes(unit),
+            ..ArrayConfig::default()
         };
         let trace = TraceWorkload { arrival_speedup: options.load, ..trace.clone() };
         let config = SimConfig {

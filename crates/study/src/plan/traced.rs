@@ -27,11 +27,33 @@ struct Use {
 }
 
 /// A device of the trace.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Device {
     fragments: BTreeMap<u64, Use>,
     /// The end of the last block that is used.
     end: u64,
+    first_ns: u64,
+    last_ns: u64,
+}
+
+impl Device {
+    fn new() -> Self {
+        Self { fragments: BTreeMap::new(), end: 0, first_ns: u64::MAX, last_ns: 0 }
+    }
+
+    /// From its first request to its last.
+    fn span_s(&self) -> f64 {
+        self.last_ns.saturating_sub(self.first_ns) as f64 / 1e9
+    }
+}
+
+/// A trace as a snapshot.
+pub(super) struct Traced {
+    pub snapshot: Snapshot,
+    /// From its first request to its last, in seconds.
+    pub span_s: f64,
+    /// From the first request of each disk to its last, in seconds.
+    pub spans_s: Vec<f64>,
 }
 
 /// Reads a trace. A request counts for the fragment in which it begins. Fragments that nobody uses are
@@ -41,7 +63,7 @@ pub(super) fn of_trace(
     drive: &str,
     fragment: Bytes,
     progress: impl Fn(u64, u64),
-) -> Result<Snapshot, PlanError> {
+) -> Result<Traced, PlanError> {
     if fragment < FRAGMENT_MIN {
         let [is, least] = [fragment, FRAGMENT_MIN].map(Bytes::human);
         return wrong(format!("--fragment is {is}: at least {least} are needed"));
@@ -49,14 +71,13 @@ pub(super) fn of_trace(
     let capacity = library::drive(drive)?.1.blocks();
     let each = fragment.get() / BLOCK_BYTES;
     let mut devices: BTreeMap<u32, Device> = BTreeMap::new();
-    let (mut first_ns, mut last_ns) = (u64::MAX, 0);
     let observe = |record: &Record| {
         if !matches!(record.op, Op::Read | Op::Write) {
             return;
         }
-        first_ns = first_ns.min(record.arrival.ns());
-        last_ns = last_ns.max(record.arrival.ns());
-        let device = devices.entry(record.device).or_default();
+        let device = devices.entry(record.device).or_insert_with(Device::new);
+        device.first_ns = device.first_ns.min(record.arrival.ns());
+        device.last_ns = device.last_ns.max(record.arrival.ns());
         device.end = device.end.max(record.start.get() + record.blocks.get().max(1));
         let used = device.fragments.entry(record.start.get() / each).or_default();
         used.requests += 1;
@@ -64,6 +85,8 @@ pub(super) fn of_trace(
         used.blocks += record.blocks.get();
     };
     first_pass(trace, open(trace, ANY_SEED)?, observe, progress)?;
+    let first_ns = devices.values().map(|device| device.first_ns).min().unwrap_or_default();
+    let last_ns = devices.values().map(|device| device.last_ns).max().unwrap_or_default();
     let span_s = last_ns.saturating_sub(first_ns) as f64 / 1e9;
     let file = trace.file.display();
     if span_s <= 0.0 {
@@ -72,6 +95,7 @@ pub(super) fn of_trace(
         ));
     }
     check_fit(trace, &devices, drive, capacity, fragment)?;
+    let spans_s = devices.values().map(Device::span_s).collect();
     let mut snapshot = Snapshot { disks: Vec::new(), files: Vec::new(), files_csv: None };
     for (number, device) in devices {
         let disk = format!("device {number}");
@@ -93,7 +117,7 @@ pub(super) fn of_trace(
         let drive = drive.to_owned();
         snapshot.disks.push(DiskEntry { name: disk, drive, size: None, path: None });
     }
-    Ok(snapshot)
+    Ok(Traced { snapshot, span_s, spans_s })
 }
 
 /// Err for a device that is larger than the drive, and for too many fragments.
@@ -142,7 +166,7 @@ mod tests {
             "0,R,0,4096,0,1\n1000000000,W,4096,8192,0,1000000001\n\
             2000000000,R,3145728,4096,0,2000000001\n",
         );
-        let snapshot = of_trace(&trace, "tr96", Bytes::new(1 << 20), |_, _| {}).unwrap();
+        let snapshot = of_trace(&trace, "tr96", Bytes::new(1 << 20), |_, _| {}).unwrap().snapshot;
         assert_eq!(snapshot.disks.len(), 1);
         let of = |at: usize| {
             let file = &snapshot.files[at];
@@ -163,11 +187,11 @@ mod tests {
             trace(&(line(0) + &line(1)))
         };
         let (_folder, within) = at(end - 512);
-        let snapshot = of_trace(&within, "tr96", Bytes::new(1 << 30), |_, _| {}).unwrap();
+        let snapshot = of_trace(&within, "tr96", Bytes::new(1 << 30), |_, _| {}).unwrap().snapshot;
         let sum: u64 = snapshot.files.iter().map(|file| file.size.get()).sum();
         assert_eq!(sum, end);
         let says = |trace: &TraceWorkload, fragment: u64| {
-            of_trace(trace, "tr96", Bytes::new(fragment), |_, _| {}).unwrap_err().to_string()
+            of_trace(trace, "tr96", Bytes::new(fragment), |_, _| {}).err().unwrap().to_string()
         };
         let (_folder, beyond) = at(end);
         assert!(says(&beyond, 1 << 20).contains("name a larger --drive"));

@@ -2,19 +2,21 @@
 
 use std::path::Path;
 
-use freewheel_trace::{LeftOut, WebLog};
+use freewheel_trace::{LeftOut, PartAnswers, WebLog};
 use freewheel_units::{BLOCK_BYTES, Bytes};
 
 use super::error::{PlanError, wrong};
 use super::snapshot::{DiskEntry, FileEntry, Snapshot};
 
-/// Reads a log, and says what of it is left out. Files have no disk yet; a request counts with the bytes that
-/// it was answered with.
-pub(super) fn of_web_log(
-    path: &Path,
-    drive: &str,
-    disks: u32,
-) -> Result<(Snapshot, LeftOut), PlanError> {
+/// A log as a snapshot, and what its lines are that are no requests of whole files.
+pub(super) struct Logged {
+    pub snapshot: Snapshot,
+    pub left_out: LeftOut,
+    pub parts: PartAnswers,
+}
+
+/// Reads a log. Files have no disk yet; a request counts with the bytes that it was answered with.
+pub(super) fn of_web_log(path: &Path, drive: &str, disks: u32) -> Result<Logged, PlanError> {
     let log = WebLog::open(path, true).map_err(freewheel_sim::config::ConfigError::from)?;
     let span_s = log.requests.last().map_or(0.0, |last| last.arrival.ns() as f64 / 1e9);
     if span_s <= 0.0 {
@@ -48,7 +50,7 @@ pub(super) fn of_web_log(
         files: log.files.iter().zip(uses).map(file).collect(),
         files_csv: None,
     };
-    Ok((snapshot, log.left_out))
+    Ok(Logged { snapshot, left_out: log.left_out, parts: log.parts })
 }
 
 #[cfg(test)]
@@ -68,7 +70,7 @@ mod tests {
         let text = [line(0, "/a", 4000), line(2, "/b", 700), not_there, line(4, "/a", 2000)];
         let text = text.concat();
         std::fs::write(&file, text).unwrap();
-        let (snapshot, left_out) = of_web_log(&file, "tr96", 3).unwrap();
+        let Logged { snapshot, left_out, .. } = of_web_log(&file, "tr96", 3).unwrap();
         assert_eq!((left_out.other_statuses, left_out.other_methods), (1, 0));
         assert_eq!(snapshot.disks.len(), 3);
         let [a, b] = &snapshot.files[..] else { panic!("{:?}", snapshot.files) };

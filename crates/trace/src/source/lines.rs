@@ -39,6 +39,8 @@ pub(crate) trait LineDecoder: Send {
 pub(crate) struct Lines {
     stream: Stream,
     line: Vec<u8>,
+    /// The longest line that is read.
+    bytes_max: usize,
     next_offset: u64,
     /// Place of the line read last. Who finds a record in it counts that.
     pub at: Position,
@@ -46,9 +48,14 @@ pub(crate) struct Lines {
 
 impl Lines {
     pub fn new(stream: Stream) -> Self {
+        Self::up_to(stream, LINE_BYTES_MAX)
+    }
+
+    /// Lines of up to `bytes_max` bytes; a longer one is malformed.
+    pub fn up_to(stream: Stream, bytes_max: usize) -> Self {
         let line = Vec::with_capacity(LINE_BYTES_MAX);
         let at = Position { record: 0, line: Some(0), offset_bytes: Some(0) };
-        Self { stream, line, next_offset: 0, at }
+        Self { stream, line, bytes_max, next_offset: 0, at }
     }
 
     /// Reads one line; `false` at the end. A line that damage cuts off does not count.
@@ -57,10 +64,10 @@ impl Lines {
         self.at.line = self.at.line.map(|line| line + 1);
         self.at.offset_bytes = Some(self.next_offset);
         // The limit keeps memory bounded when a file without line ends is read as text.
-        let mut limited = Read::take(&mut self.stream, LINE_BYTES_MAX as u64);
+        let mut limited = Read::take(&mut self.stream, self.bytes_max as u64);
         let length = limited.read_until(b'\n', &mut self.line)?;
         self.next_offset += length as u64;
-        if length == LINE_BYTES_MAX && self.line.last() != Some(&b'\n') {
+        if length == self.bytes_max && self.line.last() != Some(&b'\n') {
             return Err(self.skip_long_line()?.into());
         }
         if self.line.last() != Some(&b'\n') && self.stream.ended_at_damage() {
@@ -88,7 +95,8 @@ impl Lines {
     fn skip_long_line(&mut self) -> Result<Fault, Stop> {
         self.at.record += 1;
         self.next_offset += self.stream.skip_until(b'\n')? as u64;
-        Ok(Fault::new("line", &self.line, "longer than 4096 bytes"))
+        let reason = format!("longer than {} bytes", self.bytes_max);
+        Ok(Fault::new("line", &self.line, reason))
     }
 }
 

@@ -1,14 +1,23 @@
 //! Logs of web servers: files, their sizes, and when they were asked for.
 //!
 //! Goals: the files and requests that a server's disks would see, from the logs people have: Common and
-//! Combined Log Format, and Wikipedia's caching data of 2019; plain, gzip or zstd.
+//! Combined Log Format, W3C Extended Log File Format, one JSON object a line, and Wikipedia's caching data of
+//! 2019; plain, gzip or zstd.
 //! Non-goals: block traces (see [`TraceReader`](crate::TraceReader)), clients, pages made by programs.
 //!
-//! A request counts if it is a GET that the server answered with 200 and at least a byte. The path with
-//! its query names the file, as answers differ by query. A log has whole seconds: the requests of a
-//! second are spread over it evenly, in the order of the log.
+//! A request counts if it is a GET that the server answered with 200 or 206 and at least a byte. The path
+//! with its query names the file, as answers differ by query; where a log has several sites, so does the
+//! site. An answer 206 is a part of its file: the log does not say which, so it is read from the file's
+//! beginning. Where a log has whole seconds, the requests of a second are spread over it evenly, in the order
+//! of the log.
 
 mod common;
+mod entry;
+mod json;
+mod layout;
+mod parts;
+mod virtual_host;
+mod w3c;
 mod wikipedia;
 
 use std::collections::BTreeMap;
@@ -21,32 +30,39 @@ use crate::error::{TraceError, path_text};
 use crate::fault::{Fault, printable};
 use crate::input::{Input, Stream};
 use crate::source::{Lines, Stop};
+use entry::{Asked, Entry};
+use layout::Layout;
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// The last second of which every nanosecond fits into 64 bits.
-const SECOND_MAX: u64 = u64::MAX / SECOND_NS - 1;
+/// The longest line that is read: agents, cookies and heads of a JSON line take some KiB.
+const LINE_BYTES_MAX: usize = 64 << 10;
 
 /// A server's log in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebLog {
     /// The files, in the order in which they are first asked for.
     pub files: Vec<WebFile>,
-    /// The requests by arrival; the first second of the log is 0.
+    /// The requests by arrival; the first one is at 0.
     pub requests: Vec<WebRequest>,
     /// Lines that are no such request.
     pub left_out: LeftOut,
+    /// Requests of parts of files.
+    pub parts: PartAnswers,
 }
 
 /// A file of the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WebFile {
-    /// Its path with the query, or its number where the log has only that.
+    /// Its path with the query, or its number where the log has only that. In a log of several sites the
+    /// site and a blank stand before it.
     pub name: String,
     /// The most bytes that a request of it was answered with.
     pub bytes: u64,
+    /// Whether it was sent whole. Else `bytes` is less than its size.
+    pub is_whole: bool,
 }
 
-/// A request of a whole file.
+/// A request of a file, or of a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct WebRequest {
     /// When it arrived.
@@ -62,7 +78,7 @@ pub struct WebRequest {
 pub struct LeftOut {
     /// Requests other than GET.
     pub other_methods: u64,
-    /// Answers other than 200, such as 304 (the client has the file) and 404.
+    /// Answers other than 200 and 206, such as 304 (the client has the file) and 404.
     pub other_statuses: u64,
     /// Answers without a byte.
     pub without_bytes: u64,
@@ -70,17 +86,14 @@ pub struct LeftOut {
     pub malformed: u64,
 }
 
-/// What a line says.
-#[derive(Debug, PartialEq, Eq)]
-enum Entry<'a> {
-    Request { second: u64, name: &'a [u8], bytes: u64 },
-    OtherMethod,
-    OtherStatus,
-    WithoutBytes,
+/// Answers 206, each with a part of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct PartAnswers {
+    /// Their number.
+    pub answers: u64,
+    /// Files that no request was sent whole: their sizes are lower bounds.
+    pub files: u64,
 }
-
-/// Reads the lines of one format.
-type Parse = for<'a> fn(&'a [u8]) -> Result<Entry<'a>, Fault>;
 
 impl WebLog {
     /// Reads the log at `path`. A malformed line is an error, or is counted if reading is `lenient`.
@@ -88,11 +101,12 @@ impl WebLog {
         let file = path_text(path);
         let input = Input::open(path, lenient)
             .map_err(|error| TraceError::io(&file, crate::read_error::plain(error)))?;
-        let Some(parse) = format_of(&input.head) else {
-            return Err(TraceError::NoWebLog { file });
+        let Some(layout) = Layout::of(&input.head) else {
+            let looks_like = layout::looks_like(&input.head);
+            return Err(TraceError::NoWebLog { file, looks_like });
         };
         let mut log = Reading::default();
-        log.read(&file, input.into_stream(), parse, lenient)?;
+        log.read(&file, input.into_stream(), layout, lenient)?;
         if log.requests.is_empty() {
             let LeftOut { other_methods, other_statuses, without_bytes, malformed } = log.left_out;
             let lines = other_methods + other_statuses + without_bytes + malformed;
@@ -100,34 +114,38 @@ impl WebLog {
         }
         Ok(log.finish())
     }
-}
 
-impl WebLog {
     /// Whether the file at `path` looks like a log: most of its first lines are entries.
     pub fn is_one(path: &Path) -> bool {
-        let has_entries = |input: Input| {
-            crate::source::whole_lines(&input.head).next().is_some()
-                && format_of(&input.head).is_some()
-        };
-        Input::open(path, true).is_ok_and(has_entries)
+        Input::open(path, true).is_ok_and(|input| Layout::of(&input.head).is_some())
+    }
+
+    /// What the file at `path` looks like, if it looks like a log of a web server and lacks something that a
+    /// log needs.
+    pub fn looks_like(path: &Path) -> Option<String> {
+        let input = Input::open(path, true).ok()?;
+        let is_one = Layout::of(&input.head).is_some();
+        if is_one { None } else { layout::looks_like(&input.head) }
     }
 }
 
-/// The format in which most of the first lines are entries.
-fn format_of(head: &[u8]) -> Option<Parse> {
-    let formats: [Parse; 2] = [common::parse, wikipedia::parse];
-    let lines: Vec<&[u8]> = crate::source::whole_lines(head).take(100).collect();
-    let parsed = |parse: &Parse| lines.iter().filter(|line| parse(line).is_ok()).count();
-    formats.into_iter().find(|parse| parsed(parse) * 2 >= lines.len().max(1))
+/// A request as the log has it.
+struct Read {
+    time_ns: u64,
+    file: u32,
+    bytes: u64,
 }
 
 #[derive(Default)]
 struct Reading {
     files: Vec<WebFile>,
+    /// Site and path of each file.
+    names: Vec<(Box<[u8]>, Box<[u8]>)>,
+    /// Files by site, a 0 and path.
     by_name: BTreeMap<Box<[u8]>, u32>,
-    /// Second, file, bytes.
-    requests: Vec<(u64, u32, u64)>,
+    requests: Vec<Read>,
     left_out: LeftOut,
+    part_answers: u64,
 }
 
 impl Reading {
@@ -135,21 +153,21 @@ impl Reading {
         &mut self,
         file: &str,
         stream: Stream,
-        parse: Parse,
+        mut layout: Layout,
         lenient: bool,
     ) -> Result<(), TraceError> {
-        let mut lines = Lines::new(stream);
+        let mut lines = Lines::up_to(stream, LINE_BYTES_MAX);
         loop {
             let entry = match lines.advance() {
                 Ok(false) => return Ok(()),
-                Ok(true) if lines.line().is_empty() || is_header(lines.line()) => continue,
-                Ok(true) => parse(lines.line()),
+                Ok(true) if lines.line().is_empty() || layout.take_header(lines.line()) => continue,
+                Ok(true) => layout.parse(lines.line()),
                 Err(Stop::Fault(fault)) => Err(fault),
                 Err(Stop::Io(error)) => return Err(TraceError::io(file, error)),
                 Err(Stop::Broken(reason)) => unreachable!("a text has no container: {reason}"),
             };
             match entry {
-                Ok(entry) => self.take(&entry),
+                Ok(entry) => self.take(entry),
                 Err(_) if lenient => self.left_out.malformed += 1,
                 Err(Fault { field, value, reason }) => {
                     let (file, line) = (file.to_owned(), lines.at.line.unwrap_or_default());
@@ -160,49 +178,76 @@ impl Reading {
         }
     }
 
-    fn take(&mut self, entry: &Entry<'_>) {
-        match *entry {
-            Entry::Request { second, name, bytes } => {
-                let file = self.file(name);
-                let known = &mut self.files[file as usize].bytes;
-                *known = bytes.max(*known);
-                self.requests.push((second, file, bytes));
-            }
+    fn take(&mut self, entry: Entry<'_>) {
+        match entry {
+            Entry::Request(asked) => self.take_request(&asked),
             Entry::OtherMethod => self.left_out.other_methods += 1,
             Entry::OtherStatus => self.left_out.other_statuses += 1,
             Entry::WithoutBytes => self.left_out.without_bytes += 1,
         }
     }
 
-    fn file(&mut self, name: &[u8]) -> u32 {
-        if let Some(&file) = self.by_name.get(name) {
+    fn take_request(&mut self, asked: &Asked<'_>) {
+        let &Asked { time_ns, bytes, is_part, .. } = asked;
+        let file = self.file(&asked.host, &asked.path);
+        let known = &mut self.files[file as usize];
+        known.bytes = bytes.max(known.bytes);
+        known.is_whole |= !is_part;
+        self.part_answers += u64::from(is_part);
+        self.requests.push(Read { time_ns, file, bytes });
+    }
+
+    fn file(&mut self, host: &[u8], path: &[u8]) -> u32 {
+        let key = [host, b"\0", path].concat();
+        if let Some(&file) = self.by_name.get(&*key) {
             return file;
         }
         let file = self.files.len() as u32;
-        self.by_name.insert(name.into(), file);
-        self.files.push(WebFile { name: readable(name), bytes: 0 });
+        self.by_name.insert(key.into(), file);
+        self.names.push((host.into(), path.into()));
+        self.files.push(WebFile { name: String::new(), bytes: 0, is_whole: false });
         file
     }
 
-    /// Puts requests in order of their seconds, which a server writes in order of completion.
+    /// Names the files, and puts requests in the order of their times, as a server writes them in order of
+    /// completion.
     fn finish(mut self) -> WebLog {
-        self.requests.sort_by_key(|&(second, ..)| second);
-        let first = self.requests[0].0;
-        let mut requests = Vec::with_capacity(self.requests.len());
-        for of_second in self.requests.chunk_by(|a, b| a.0 == b.0) {
-            let many = of_second.len() as u64;
-            for (at, &(second, file, bytes)) in of_second.iter().enumerate() {
-                let within = SECOND_NS * at as u64 / many;
-                let arrival = SimTime::from_ns((second - first) * SECOND_NS + within);
-                requests.push(WebRequest { arrival, file, bytes });
-            }
+        self.name_files();
+        let files = self.files.iter().filter(|file| !file.is_whole).count() as u64;
+        let parts = PartAnswers { answers: self.part_answers, files };
+        self.requests.sort_by_key(|read| read.time_ns);
+        let requests = arrivals(&self.requests);
+        WebLog { files: self.files, requests, left_out: self.left_out, parts }
+    }
+
+    /// The site is part of a name where files have different ones.
+    fn name_files(&mut self) {
+        let is_of_first = |(host, _): &(Box<[u8]>, Box<[u8]>)| *host == self.names[0].0;
+        let is_one_site = self.names.iter().all(is_of_first);
+        for (file, (host, path)) in self.files.iter_mut().zip(&self.names) {
+            file.name = match is_one_site || host.is_empty() {
+                true => readable(path),
+                false => format!("{} {}", readable(host), readable(path)),
+            };
         }
-        WebLog { files: self.files, requests, left_out: self.left_out }
     }
 }
 
-fn is_header(line: &[u8]) -> bool {
-    line.starts_with(b"#") || line.starts_with(b"relative_unix")
+/// Requests in order of time, from the first one on. Where all times are whole seconds, those of a second
+/// are spread over it.
+fn arrivals(reads: &[Read]) -> Vec<WebRequest> {
+    let begins_ns = reads[0].time_ns;
+    let has_seconds_alone = reads.iter().all(|read| read.time_ns % SECOND_NS == 0);
+    let mut requests = Vec::with_capacity(reads.len());
+    for of_instant in reads.chunk_by(|a, b| a.time_ns == b.time_ns) {
+        let many = of_instant.len() as u64;
+        for (&Read { time_ns, file, bytes }, at) in of_instant.iter().zip(0..) {
+            let within = if has_seconds_alone { SECOND_NS * at / many } else { 0 };
+            let arrival = SimTime::from_ns(time_ns - begins_ns + within);
+            requests.push(WebRequest { arrival, file, bytes });
+        }
+    }
+    requests
 }
 
 /// The name as text; other bytes are spelled out.
@@ -211,82 +256,4 @@ fn readable(name: &[u8]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn log(text: &str, lenient: bool) -> Result<WebLog, TraceError> {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("access.log");
-        std::fs::write(&path, text).unwrap();
-        WebLog::open(&path, lenient)
-    }
-
-    const LINES: &str = "\
-a - - [01/Aug/1995:23:59:59 -0400] \"GET /b.html HTTP/1.0\" 200 30
-a - - [02/Aug/1995:04:00:01 +0000] \"GET /a.gif HTTP/1.0\" 200 1000 \"-\" \"a browser\"
-a - - [02/Aug/1995:00:00:01 -0400] \"GET /a.gif HTTP/1.0\" 200 900
-a - - [02/Aug/1995:00:00:00 -0400] \"HEAD /a.gif HTTP/1.0\" 200 0
-a - - [02/Aug/1995:00:00:00 -0400] \"GET /a.gif HTTP/1.0\" 304 -
-a - - [02/Aug/1995:00:00:00 -0400] \"GET /b.html\" 200 -
-a - - [02/Aug/1995:00:00:00 -0400] \"GET /b.html HTTP/1.0\" 200 50
-";
-
-    #[test]
-    fn requests_are_in_order_of_seconds_and_spread_within_them() {
-        let log = log(LINES, false).unwrap();
-        let times: Vec<u64> = log.requests.iter().map(|request| request.arrival.ns()).collect();
-        assert_eq!(times, [0, SECOND_NS, 2 * SECOND_NS, 2 * SECOND_NS + SECOND_NS / 2]);
-        let files: Vec<u32> = log.requests.iter().map(|request| request.file).collect();
-        assert_eq!(files, [0, 0, 1, 1]);
-        let file = |name: &str, bytes| WebFile { name: name.into(), bytes };
-        assert_eq!(log.files, [file("/b.html", 50), file("/a.gif", 1000)]);
-        let left_out =
-            LeftOut { other_methods: 1, other_statuses: 1, without_bytes: 1, malformed: 0 };
-        assert_eq!(log.left_out, left_out);
-    }
-
-    #[test]
-    fn a_malformed_line_is_named_or_counted() {
-        let text = format!("{LINES}a - - [2 August] \"GET /a HTTP/1.0\" 200 1\n");
-        let says = log(&text, false).unwrap_err().to_string();
-        assert!(says.contains("line 8: time is `2 August`"), "{says}");
-        assert_eq!(log(&text, true).unwrap().left_out.malformed, 1);
-    }
-
-    #[test]
-    fn numbers_of_wikipedia_are_names() {
-        let text = "relative_unix\thashed_path_query\timage_type\tresponse_size\ttime_firstbyte\n\
-                    7\t-12\tjpeg\t100\t0.01\n9\t5\tpng\t0\t0.01\n8\t-12\tjpeg\t120\t0.2\n";
-        let log = log(text, false).unwrap();
-        assert_eq!(log.files, [WebFile { name: "-12".into(), bytes: 120 }]);
-        assert_eq!((log.requests.len(), log.left_out.without_bytes), (2, 1));
-        assert_eq!(log.requests[1].arrival.ns(), SECOND_NS);
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn any_damage_of_a_line_is_an_entry_or_a_fault(at in 0..80usize, byte: u8, cut in 0..90usize) {
-            for line in LINES.lines().chain(["18446744073709551615\t1\tpng\t5\t0.1"]) {
-                let mut bytes = line.as_bytes().to_vec();
-                if let Some(place) = bytes.get_mut(at) {
-                    *place = byte;
-                }
-                bytes.truncate(cut);
-                for parse in [common::parse, wikipedia::parse] {
-                    if let Ok(Entry::Request { second, .. }) = parse(&bytes) {
-                        proptest::prop_assert!(second <= SECOND_MAX);
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_no_web_log_is_said_with_the_way_out() {
-        let text = "a - - [01/Aug/1995:23:59:59 -0400] \"GET /b.html HTTP/1.0\" 404 30\n";
-        let says = log(text, false).unwrap_err().to_string();
-        assert!(says.contains("none of its 1 lines"), "{says}");
-        let says = log("1,2,3\n", false).unwrap_err().to_string();
-        assert!(says.contains("no web log") && says.contains("Common"), "{says}");
-    }
-}
+mod tests;

@@ -1,33 +1,59 @@
-//! Wikipedia's caching data of 2019, one request a line, between tabs:
+//! Wikipedia's caching data of 2019, one request a line, between tabs or blanks:
 //! `relative_unix hashed_path_query image_type response_size time_firstbyte`.
 //!
 //! Source: Wikitech, "Analytics/Data Lake/Traffic/Caching". The data of texts lack `image_type`. A number
 //! stands for path and query, and the status is not there: every answer with a byte counts.
 
-use super::{Entry, SECOND_MAX};
+use std::borrow::Cow;
+
+use super::entry::{Asked, Entry, time_ns};
 use crate::fault::Fault;
 use crate::scan::whole_number;
 
 /// A line without its end.
 pub(super) fn parse(line: &[u8]) -> Result<Entry<'_>, Fault> {
-    let fields: Vec<&[u8]> = line.split(|&byte| byte == b'\t').collect();
-    let (second, name, size) = match fields[..] {
-        [second, name, _, size, _] | [second, name, size, _] => (second, name, size),
-        _ => return Err(Fault::new("line", line, "it has neither 4 nor 5 columns between tabs")),
+    let fields = fields(line);
+    let (second, path, size) = match fields[..] {
+        [second, path, _, size, _] | [second, path, size, _] => (second, path, size),
+        _ => return Err(Fault::new("line", line, "it has neither 4 nor 5 columns")),
     };
-    let time = second;
-    let second = number("relative_unix", time)?;
-    if second > SECOND_MAX {
-        return Err(Fault::new("relative_unix", time, "past 2^64 ns"));
+    if !line.contains(&b'\t') {
+        told_from_a_trace(&fields)?;
     }
-    let is_hash = name.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-');
-    if name.is_empty() || !is_hash {
-        return Err(Fault::new("hashed_path_query", name, "not a whole number"));
+    let time_ns = time(second)?;
+    let is_hash = path.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-');
+    if path.is_empty() || !is_hash {
+        return Err(Fault::new("hashed_path_query", path, "not a whole number"));
     }
+    let (host, path) = (Cow::default(), Cow::Borrowed(path));
     Ok(match number("response_size", size)? {
         0 => Entry::WithoutBytes,
-        bytes => Entry::Request { second, name, bytes },
+        bytes => Entry::Request(Asked { time_ns, host, path, bytes, is_part: false }),
     })
+}
+
+fn fields(line: &[u8]) -> Vec<&[u8]> {
+    match line.contains(&b'\t') {
+        true => line.split(|&byte| byte == b'\t').collect(),
+        false => line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect(),
+    }
+}
+
+/// Between blanks, lines of whole numbers are those of block traces. Here a type is a word, and the time
+/// to the first byte has a point.
+fn told_from_a_trace(fields: &[&[u8]]) -> Result<(), Fault> {
+    let has_type = fields.len() == 5 && fields[2].iter().any(u8::is_ascii_alphabetic);
+    let is_text = fields.len() == 4 && fields[3].contains(&b'.');
+    match has_type || is_text {
+        true => Ok(()),
+        false => Err(Fault::new("image_type", fields[2], "not a word")),
+    }
+}
+
+fn time(second: &[u8]) -> Result<u64, Fault> {
+    let ns = i128::from(number("relative_unix", second)?) * 1_000_000_000;
+    time_ns(Some(ns), second, "past 2^64 ns")
+        .map_err(|fault| Fault { field: "relative_unix", ..fault })
 }
 
 fn number(field: &'static str, text: &[u8]) -> Result<u64, Fault> {

@@ -59,7 +59,8 @@ pub struct PlaceArgs {
     /// Time within which a move has to pay back what its copy cost, as 12h or 30d
     #[arg(long, value_name = "TIME", default_value = "30d")]
     horizon: SimDuration,
-    /// Share of the mean response that a move has to save
+    /// Share by which a move has to make the mean response of its disk's clients shorter; a disk with less
+    /// waiting than the mean disk counts as that one
     #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = super::super::share)]
     min_gain: f64,
     /// Share of each disk that no move fills
@@ -84,7 +85,7 @@ pub struct PlaceArgs {
     /// Seed of every random stream
     #[arg(long, default_value_t = 1, value_parser = super::super::seed)]
     seed: u64,
-    /// Folder for plan.html, plan.json and moves.sh [default: out/<name of the snapshot>]
+    /// Folder for plan.html, plan.json and, where it has commands, moves.sh [default: out/<name of the snapshot>]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print the JSON document instead of the tables
@@ -120,22 +121,33 @@ impl PlaceArgs {
         let [page, json, commands] =
             ["plan.html", "plan.json", "moves.sh"].map(|name| folder.join(name));
         let document = output::document(&report)?;
-        let files = [
-            (page.as_path(), &*report.html()),
-            (&json, &*document),
-            (&commands, &*report.commands()),
-        ];
+        let (html, script) = (report.html(), report.commands());
+        let of_script = script.as_ref().map(|script| (commands.as_path(), script.as_str()));
+        let files = [(page.as_path(), &*html), (&json, &*document)];
+        let files: Vec<(&Path, &str)> = files.into_iter().chain(of_script).collect();
         written(&folder, &files)?;
+        if script.is_none() {
+            file::remove_if_there(&commands)?;
+        }
         if self.json {
             return output::print(&document);
         }
-        let written = format!("page: {}\ncommands: {}\n", page.display(), commands.display());
-        output::print(&(report.text() + &written))
+        let page = format!("page: {}\n", page.display());
+        let commands = script.map(|_| format!("commands: {}\n", commands.display()));
+        output::print(&(report.text() + &page + &commands.unwrap_or_default()))
+    }
+
+    /// What the file is. What would be a trace and is of no kind is meant as a log where disks are counted.
+    fn input(&self, file: &Path) -> Input {
+        match Input::of(file) {
+            Input::Trace if self.disks.is_some() && FileKind::of(file).is_none() => Input::WebLog,
+            input => input,
+        }
     }
 
     /// Where disks and files come from. Err for an option that does not go with it.
     fn source(&self, file: &Path) -> Result<PlaceSource, Failure> {
-        let input = Input::of(file);
+        let input = self.input(file);
         let is_given = [
             ("--drive", self.drive.is_some(), input == Input::Snapshot),
             ("--disks", self.disks.is_some(), input != Input::WebLog),

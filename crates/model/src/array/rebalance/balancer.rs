@@ -44,7 +44,8 @@ pub struct RebalanceSpec {
     pub rate: Option<f64>,
     /// How long the load is expected to stay as it is: copy and payback have to fit in, in seconds.
     pub horizon_s: f64,
-    /// Share of the mean response that a move has to save at least.
+    /// Share by which a move has to make the mean response of its disk's clients shorter, the target's losses
+    /// deducted. A disk with less waiting than the mean disk counts as that one.
     pub gain_min: f64,
 }
 
@@ -96,11 +97,19 @@ pub enum NoMove {
     /// No file has requests on a disk.
     #[error("no file is used")]
     NoLoad,
-    /// The file whose move would save most is larger than the room on every disk that could take it.
+    /// No disk has room for the file whose move would save most.
     #[error("no disk has room for file {file}, which would save most")]
     NoRoom {
         /// The file: an index.
         file: usize,
+    },
+    /// The disk to which a move would save most has no room, and those that have it would save too little.
+    #[error("disk {to} has no room for file {file}, which would save most there")]
+    TargetFull {
+        /// The file: an index.
+        file: usize,
+        /// The disk.
+        to: u32,
     },
     /// No move makes responses shorter, by enough.
     #[error("the best move saves too little")]
@@ -162,7 +171,8 @@ struct Part {
 
 /// What a search for the next move has found.
 struct Search {
-    least_saved: f64,
+    /// What a move from each disk has to save.
+    least_saved: Vec<f64>,
     best: Option<RankedMove>,
     refused: NoMove,
     /// What the move would save that `refused` is about.
@@ -170,7 +180,7 @@ struct Search {
 }
 
 impl Search {
-    fn new(least_saved: f64) -> Self {
+    fn new(least_saved: Vec<f64>) -> Self {
         Self { least_saved, best: None, refused: NoMove::TooLittleGain, refused_saves: 0.0 }
     }
 
@@ -262,8 +272,8 @@ impl<'a> Balancer<'a> {
             })
     }
 
-    /// The files that ask more than any disk can serve. Their disks are left out of the mean response, and no
-    /// file moves to or from there.
+    /// The files that ask more than any disk can serve. They stay. Their disks are left out of the mean
+    /// response; other files only leave them.
     pub fn hopeless(&self) -> impl Iterator<Item = usize> {
         self.hopeless.iter().enumerate().filter(|(_, is)| **is).map(|(file, _)| file)
     }
@@ -375,27 +385,33 @@ impl<'a> Balancer<'a> {
 
     /// Requests present on `disk` that a file adds there; at its beginning if it has no room.
     pub(super) fn more_present(&mut self, file: usize, disk: u32) -> f64 {
+        let with = self.load_with_file(disk, file).compared_present();
+        with - self.states[disk as usize].load().compared_present()
+    }
+
+    fn load_with_file(&mut self, disk: u32, file: usize) -> QueueLoad {
         let space = &self.states[disk as usize].space;
         let start = space.shortest(self.files[file].blocks).unwrap_or(Lbn::new(0));
         let part = self.part(file, disk, start);
-        self.present_with(disk, &part, 1.0) - self.states[disk as usize].load().compared_present()
+        self.load_with(disk, &part, 1.0)
     }
 
     /// Requests present on `disk` that go away with a file.
     pub(super) fn less_present(&mut self, file: usize, disk: u32) -> f64 {
         let part = self.part(file, disk, self.starts[file]);
-        self.states[disk as usize].load().compared_present() - self.present_with(disk, &part, -1.0)
+        let without = self.load_with(disk, &part, -1.0).compared_present();
+        self.states[disk as usize].load().compared_present() - without
     }
 
-    /// Requests present on `disk` with a part more, or, for `sign` -1, one less.
-    fn present_with(&self, disk: u32, part: &Part, sign: f64) -> f64 {
+    /// The load of `disk` with a part more, or, for `sign` -1, one less.
+    fn load_with(&self, disk: u32, part: &Part, sign: f64) -> QueueLoad {
         let state = &self.states[disk as usize];
         let model = &self.models[self.disks[disk as usize].model];
         let work = match sign > 0.0 {
             true => state.work.plus(&part.work),
             false => state.work.minus(&part.work),
         };
-        work.after(state.places.seek_with(model, &part.spread, sign)).compared_present()
+        work.after(state.places.seek_with(model, &part.spread, sign))
     }
 
     /// Whether an empty disk could hold a file.
@@ -455,16 +471,19 @@ impl<'a> Balancer<'a> {
         Some(present / self.rate()).filter(|response_s| response_s.is_finite())
     }
 
-    /// The response that moves are compared by: finite for overloaded disks, too.
-    fn compared_response_s(&self) -> f64 {
-        let present = |state: &DiskState| state.load().compared_present();
-        self.served().map(present).sum::<f64>() / self.rate()
+    /// Requests a second to disks with a hopeless file: they wait without end.
+    pub fn lost_rate(&self) -> f64 {
+        let lost = self.states.iter().filter(|disk| disk.hopeless > 0);
+        lost.map(|state| state.work.rate).sum()
     }
 
-    /// The move that saves most within the horizon, its cost deducted. A file that has moved stays.
+    /// The move that saves most within the horizon, its cost deducted. A file that has moved stays. Files
+    /// beside a hopeless one leave first: nothing else ends their wait.
     pub fn next_move(&mut self, spec: &RebalanceSpec) -> Result<RankedMove, NoMove> {
-        let rate = self.rate();
-        if rate <= 0.0 {
+        if let Some(rescued) = self.next_rescue(spec) {
+            return Ok(rescued);
+        }
+        if self.rate() <= 0.0 {
             return Err(NoMove::NoLoad);
         }
         let mut search = Search::new(self.least_saved(spec));
@@ -479,16 +498,85 @@ impl<'a> Balancer<'a> {
                 return Ok(best);
             }
         }
-        Err(search.refused)
+        match search.refused {
+            NoMove::TargetFull { file, to } => self.elsewhere(file, to, spec),
+            refused => Err(refused),
+        }
     }
 
-    /// Waiting that a move has to save at least, in seconds a second.
-    pub(super) fn least_saved(&self, spec: &RebalanceSpec) -> f64 {
-        let all = self.compared_response_s() * self.rate();
-        (spec.gain_min * all).max(f64::MIN_POSITIVE)
+    /// The best move of a file to any disk with room, where the one to `full` would have saved most.
+    fn elsewhere(
+        &mut self,
+        file: usize,
+        full: u32,
+        spec: &RebalanceSpec,
+    ) -> Result<RankedMove, NoMove> {
+        let from = self.files[file].disk.expect("a file that is on a disk");
+        let blocks = self.files[file].blocks;
+        let takes = |disk: &u32| {
+            *disk != from && !self.is_lost(*disk) && self.has_room(*disk, blocks, spec.free_share)
+        };
+        let targets: Vec<u32> = (0..self.disks.len() as u32).filter(takes).collect();
+        let mut search = Search::new(self.least_saved(spec));
+        self.consider(file, from, &targets, spec, &mut search);
+        match (search.best, search.refused) {
+            (Some(best), _) => Ok(best),
+            _ if targets.is_empty() => Err(NoMove::NoRoom { file }),
+            (None, NoMove::TooLittleGain) => Err(NoMove::TargetFull { file, to: full }),
+            (None, refused) => Err(refused),
+        }
     }
 
-    /// Looks at every move of a file.
+    /// The file beside a hopeless one that most requests ask for and that another disk can serve, and the
+    /// disk on which clients then wait least in all.
+    fn next_rescue(&mut self, spec: &RebalanceSpec) -> Option<RankedMove> {
+        for from in 0..self.disks.len() as u32 {
+            if !self.is_lost(from) {
+                continue;
+            }
+            for file in self.states[from as usize].files.clone() {
+                let stays = self.hopeless[file] || self.has_moved[file];
+                if stays || self.files[file].rate <= 0.0 {
+                    continue;
+                }
+                if let Some(rescued) = self.rescue(file, from, spec) {
+                    return Some(rescued);
+                }
+            }
+        }
+        None
+    }
+
+    fn rescue(&mut self, file: usize, from: u32, spec: &RebalanceSpec) -> Option<RankedMove> {
+        let blocks = self.files[file].blocks;
+        let mut best: Option<(f64, u32)> = None;
+        for to in 0..self.disks.len() as u32 {
+            if self.is_lost(to) || !self.has_room(to, blocks, spec.free_share) {
+                continue;
+            }
+            let with = self.load_with_file(to, file);
+            let more = with.compared_present() - self.states[to as usize].load().compared_present();
+            if with.is_sustained() && best.is_none_or(|(least, _)| more < least) {
+                best = Some((more, to));
+            }
+        }
+        let (more, to) = best?;
+        let saved = self.less_present(file, from) - more;
+        let cost = self.copy_cost(file, from, to, spec);
+        let wanted = RankedMove { file, from, to, gain_s: 0.0, saved, cost };
+        (wanted.net(spec.horizon_s) > 0.0).then_some(wanted)
+    }
+
+    /// Waiting that a move from each disk has to save at least, in seconds a second.
+    pub(super) fn least_saved(&self, spec: &RebalanceSpec) -> Vec<f64> {
+        let present = |state: &DiskState| state.load().compared_present();
+        let served = self.served().count().max(1);
+        let mean = self.served().map(present).sum::<f64>() / served as f64;
+        let least = |state| (spec.gain_min * present(state).max(mean)).max(f64::MIN_POSITIVE);
+        self.states.iter().map(least).collect()
+    }
+
+    /// Looks at every move of a file that saves at least this much.
     fn consider(
         &mut self,
         file: usize,
@@ -498,10 +586,11 @@ impl<'a> Balancer<'a> {
         search: &mut Search,
     ) {
         let net = |wanted: &RankedMove| wanted.net(spec.horizon_s);
-        let gone = self.less_present(file, from);
+        let (gone, least_saved) =
+            (self.less_present(file, from), search.least_saved[from as usize]);
         // No target gives more than the source loses.
         let may_be_best = |best: &RankedMove| gone * spec.horizon_s > net(best);
-        if gone < search.least_saved || !search.best.as_ref().is_none_or(may_be_best) {
+        if gone < least_saved || !search.best.as_ref().is_none_or(may_be_best) {
             return;
         }
         for &to in targets {
@@ -509,11 +598,11 @@ impl<'a> Balancer<'a> {
                 continue;
             }
             let saved = gone - self.more_present(file, to);
-            if saved < search.least_saved {
+            if saved < least_saved {
                 continue;
             }
             if !self.has_room(to, self.files[file].blocks, spec.free_share) {
-                search.refuse(saved, NoMove::NoRoom { file });
+                search.refuse(saved, NoMove::TargetFull { file, to });
                 continue;
             }
             // The cost takes longest to work out, and is never negative.

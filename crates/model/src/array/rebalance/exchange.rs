@@ -28,9 +28,10 @@ impl Balancer<'_> {
     /// The pair of moves that saves most within the horizon, its cost deducted. The first makes room for
     /// the second. None where no pair saves enough: twice what one move has to save.
     pub fn next_exchange(&mut self, spec: &RebalanceSpec) -> Option<[RankedMove; 2]> {
-        let least_saved = 2.0 * self.least_saved(spec);
+        let least_saved: Vec<f64> = self.least_saved(spec).iter().map(|one| 2.0 * one).collect();
         let mut best: Option<([RankedMove; 2], f64)> = None;
-        for wanted in self.moves_without_room(spec, least_saved) {
+        for wanted in self.moves_without_room(spec, &least_saved) {
+            let least_saved = least_saved[wanted.from as usize];
             for pair in self.pairs(&wanted, spec) {
                 let saved: f64 = pair.iter().map(|wanted| wanted.saved).sum();
                 let net = net_of_both(&pair, spec.horizon_s);
@@ -44,12 +45,13 @@ impl Balancer<'_> {
     }
 
     /// Moves that would save enough and have no room, the best first.
-    fn moves_without_room(&mut self, spec: &RebalanceSpec, least_saved: f64) -> Vec<Wanted> {
+    fn moves_without_room(&mut self, spec: &RebalanceSpec, least_saved: &[f64]) -> Vec<Wanted> {
         let cheapest_first = self.cheapest_first();
         let targets = self.targets(&cheapest_first);
         let mut all = Vec::new();
         for (file, from) in self.candidates(&cheapest_first) {
             let gone = self.less_present(file, from);
+            let least_saved = least_saved[from as usize];
             if gone < least_saved {
                 continue;
             }

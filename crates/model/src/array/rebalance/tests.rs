@@ -37,6 +37,7 @@ fn best_by_trial(start: &Balancer<'_>, spec: &RebalanceSpec) -> Option<f64> {
     let present =
         |balancer: &Balancer<'_>| balancer.loads().iter().map(QueueLoad::compared_present).sum();
     let before: f64 = present(start);
+    let mean = before / start.used().len() as f64;
     let mut nets = Vec::new();
     for (file, what) in start.files().iter().enumerate() {
         for to in 0..start.used().len() as u32 {
@@ -48,7 +49,8 @@ fn best_by_trial(start: &Balancer<'_>, spec: &RebalanceSpec) -> Option<f64> {
             let cost = moved.copy_cost(file, from, to, spec);
             moved.relocate(file, to);
             let saved = before - present(&moved);
-            if saved >= spec.gain_min * before {
+            let of_disk = start.loads()[from as usize].compared_present();
+            if saved >= spec.gain_min * f64::max(of_disk, mean) {
                 nets.push(saved * (spec.horizon_s - cost.copy_s).max(0.0) - cost.waiting_s);
             }
         }
@@ -143,9 +145,105 @@ fn a_hopeless_file_stays_where_it_is_and_hides_no_other_overload() {
         moves += 1;
     }
     assert!((4..=6).contains(&moves), "{moves}");
+    assert_eq!(balancer.lost_rate(), 4000.0);
     // The mean is that of the two disks that can serve their load.
     let without = Balancer::new(&models, &[disk(0); 2], &[file(0, 6.0); 5]).response_s().unwrap();
     assert!(balancer.response_s().unwrap() < 2.0 * without);
+}
+
+/// Beside the hopeless file lie ten warm ones and an archive. Two disks can serve the warm ones.
+#[test]
+fn files_beside_a_hopeless_one_leave_it_where_other_disks_can_serve_them() {
+    let models = models();
+    let file = |disk, rate| BalanceFile {
+        blocks: Blocks::new(50_000),
+        request: Blocks::new(16),
+        rate,
+        disk: Some(disk),
+    };
+    let mut files = vec![file(0, 4000.0), file(0, 0.0)];
+    files.extend([file(0, 6.0); 10]);
+    let mut balancer = Balancer::new(&models, &[disk(0); 3], &files);
+    let spec = RebalanceSpec::default();
+    while let Ok(wanted) = balancer.next_move(&spec) {
+        assert_ne!(wanted.to, 0);
+        balancer.apply(&wanted);
+    }
+    // The archive makes nobody wait.
+    let left: Vec<usize> = (0..12).filter(|&file| balancer.files()[file].disk == Some(0)).collect();
+    assert_eq!((left, balancer.lost_rate()), (vec![0, 1], 4000.0));
+    let even = Balancer::new(&models, &[disk(0); 2], &[file(0, 6.0); 5]).response_s().unwrap();
+    assert!((balancer.response_s().unwrap() / even - 1.0).abs() < 0.01);
+    // With a third of the disks, those stay that would overload another disk.
+    let mut few = Balancer::new(&models, &[disk(0); 2], &files);
+    while let Ok(wanted) = few.next_move(&spec) {
+        few.apply(&wanted);
+    }
+    assert!(few.response_s().is_some() && few.lost_rate() > 4000.0, "{}", few.lost_rate());
+}
+
+/// One disk of sixty is 73 % busy and the others are 16 % busy: its moves save little of all waiting.
+#[test]
+fn the_gain_of_a_move_is_judged_by_its_disk_however_many_disks_there_are() {
+    let models = models();
+    let file = |disk, rate| BalanceFile {
+        blocks: Blocks::new(10_000),
+        request: Blocks::new(16),
+        rate,
+        disk: Some(disk),
+    };
+    let moves = |disks: u32| {
+        let mut files = vec![file(0, 1.0); 40];
+        files.extend((1..disks).flat_map(|disk| [file(disk, 2.0); 4]));
+        let all = vec![super::tests::disk(0); disks as usize];
+        let mut balancer = Balancer::new(&models, &all, &files);
+        let busy = balancer.loads()[0].busy;
+        let spec = RebalanceSpec { gain_min: 0.05, ..RebalanceSpec::default() };
+        let mut moves = 0;
+        while let Ok(wanted) = balancer.next_move(&spec) {
+            assert_eq!(wanted.from, 0);
+            balancer.apply(&wanted);
+            moves += 1;
+        }
+        (busy, moves)
+    };
+    let ((busy, few), (_, many)) = (moves(6), moves(60));
+    assert!((0.6..0.8).contains(&busy), "{busy}");
+    assert!(few > 3 && many >= few, "{few} {many}");
+}
+
+/// The cheapest disk is full. One with room would save less than is asked for; with less asked for, the file
+/// goes there.
+#[test]
+fn a_full_disk_is_no_reason_where_another_has_room() {
+    let models = models();
+    let file = |disk, blocks, rate| BalanceFile {
+        blocks: Blocks::new(blocks),
+        request: Blocks::new(16),
+        rate,
+        disk: Some(disk),
+    };
+    let files = [
+        file(0, 300_000, 12.0),
+        file(0, 300_000, 12.0),
+        file(1, 900_000, 0.0),
+        file(2, 300_000, 11.0),
+    ];
+    let next = |gain_min: f64| {
+        let spec = RebalanceSpec { gain_min, ..RebalanceSpec::default() };
+        Balancer::new(&models, &[disk(0); 3], &files).next_move(&spec)
+    };
+    assert_eq!(next(0.6), Err(NoMove::TooLittleGain));
+    let refused = [0.3, 0.2, 0.1, 0.05].map(next);
+    let is_full =
+        |it: &Result<RankedMove, NoMove>| matches!(it, Err(NoMove::TargetFull { to: 1, .. }));
+    assert!(refused.iter().any(is_full), "{refused:?}");
+    assert_eq!(next(0.001).map(|wanted| (wanted.from, wanted.to)), Ok((0, 2)));
+    // Without room anywhere that is the reason.
+    let full = [files[0], files[1], files[2], file(2, 900_000, 11.0)];
+    let spec = RebalanceSpec::default();
+    let refused = Balancer::new(&models, &[disk(0); 3], &full).next_move(&spec);
+    assert!(matches!(refused, Err(NoMove::NoRoom { .. })), "{refused:?}");
 }
 
 #[test]

@@ -40,8 +40,9 @@ impl PlaceReport {
         page::html(&self.plan, &self.conclusions)
     }
 
-    /// A shell script that copies the files with `rsync`, in the order of the plan. It deletes nothing.
-    pub fn commands(&self) -> String {
+    /// A shell script that copies the files with `rsync`, in the order of the plan. It deletes no original.
+    /// None where no disk and no file has a path that a command could name.
+    pub fn commands(&self) -> Option<String> {
         commands::commands(&self.plan)
     }
 }

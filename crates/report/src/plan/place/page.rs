@@ -27,7 +27,7 @@ pub(super) fn html(plan: &PlacePlan, conclusions: &PlaceConclusions) -> String {
             @if !plan.placed.is_empty() { (section("New files", &rows::placed(plan).html())) }
             (section("What clients see", &outcomes(plan)))
             (folded("Disks", &rows::disks(plan).html()))
-            @if !plan.moves.is_empty() { (folded("Commands", &html! { pre { (commands(plan)) } })) }
+            @if let Some(commands) = commands(plan) { (folded("Commands", &html! { pre { (commands) } })) }
             (folded("How it was worked out", &method(plan)))
         },
     )
@@ -63,8 +63,8 @@ fn outcomes(plan: &PlacePlan) -> Markup {
 fn method(plan: &PlacePlan) -> Markup {
     let options = &plan.options;
     html! {
-        p { "A move is taken if it shortens the mean response by at least " (percent(options.gain_min))
-            ", leaves " (percent(options.free_share)) " of its target free, and pays back within "
+        p { "A move is taken if it shortens the mean response of its disk's clients by at least " (percent(options.gain_min))
+            ", the target's losses deducted, leaves " (percent(options.free_share)) " of its target free, and pays back within "
             (span(options.horizon_s)) ". The next move is the one that saves most waiting within that time." }
         p { "A copy reads and writes pieces of 1 MiB, one after the other. Its cost is what clients wait longer meanwhile, summed over all of them. The move is paid back when it has saved as much." }
         p { "Requests arrive independently of each other, at the rates of the snapshot. Each file lies in one piece. Drives have no buffer and no queue of their own here, so real responses are shorter." }

@@ -3,8 +3,8 @@
 use freewheel_study::plan::{Outcome, PlacePlan, PlannedMove, SimulatedOutcome};
 use freewheel_units::{Bytes, four_digits, grouped};
 
-use super::words::{response, size};
-use crate::numbers::{about, percent};
+use super::words::{self, response, size};
+use crate::numbers::{about, percent, span};
 use crate::rows::Rows;
 
 /// The moves in their order.
@@ -22,6 +22,7 @@ pub(super) fn moves(plan: &PlacePlan) -> Rows {
             size(wanted.bytes),
             match wanted.makes_room {
                 true => "makes room".into(),
+                false if wanted.ends_endless_wait => "an endless wait".into(),
                 // Of an overload there is no mean that could become shorter.
                 false if overload_before(number) => "less overload".into(),
                 false => format!("{} ms", four_digits(wanted.gain_s * 1000.0)),
@@ -81,8 +82,19 @@ pub(super) fn outcomes(plan: &PlacePlan) -> Rows {
     Rows::new(head, all.map(row))
 }
 
-/// The disks before and after.
+/// The disks before and after, and in what time each has its requests where traces of disks differ in that.
 pub(super) fn disks(plan: &PlacePlan) -> Rows {
+    let mut rows = disks_by_load(plan);
+    if words::different_spans(plan).is_some() {
+        rows.head.push("requests within".into());
+        for (row, disk) in rows.rows.iter_mut().zip(&plan.disks) {
+            row.push(disk.span_s.map_or_else(String::new, span));
+        }
+    }
+    rows
+}
+
+fn disks_by_load(plan: &PlacePlan) -> Rows {
     let row = |number: usize| {
         let (disk, before, after) =
             (&plan.disks[number], &plan.before.disks[number], &plan.after.disks[number]);

@@ -1,11 +1,11 @@
 //! Conclusions from a plan, in sentences.
 
-use freewheel_study::plan::{Outcome, PlacePlan, PlannedMove, Stopped, WhatIfPlan};
-use freewheel_units::{Bytes, grouped};
+use freewheel_study::plan::{Outcome, PlacePlan, PlannedDisk, PlannedMove, Stopped, WhatIfPlan};
+use freewheel_units::{Bytes, four_digits, grouped};
 use serde::Serialize;
 
 use super::super::left_out::left_out;
-use crate::numbers::{about, capital, ms, percent};
+use crate::numbers::{about, capital, ms, percent, span};
 
 /// Conclusions from a plan.
 #[derive(Debug, Serialize)]
@@ -62,6 +62,14 @@ fn headline(plan: &PlacePlan) -> String {
         true => "now",
         false => "with new files where most room is",
     };
+    if !plan.hopeless.is_empty() {
+        return format!(
+            "{what}: then {}; {elsewhere} {}. {}",
+            seen(plan, &plan.after),
+            seen(plan, &plan.before),
+            endless(plan, &plan.after)
+        );
+    }
     match (before, after) {
         (Some(before), Some(after)) => format!(
             "{what}: the mean response is {} instead of {} {elsewhere}, {}.",
@@ -82,18 +90,45 @@ fn headline(plan: &PlacePlan) -> String {
     }
 }
 
+/// What clients see of a placement with a file that no disk can serve: how many, and their mean response.
+fn seen(plan: &PlacePlan, outcome: &Outcome) -> String {
+    let served = four_digits(plan.rate - outcome.lost_rate);
+    match best_known_s(outcome) {
+        Some(seconds) => {
+            format!(
+                "{served} requests a second have a mean response of {}",
+                response(Some(seconds))
+            )
+        }
+        None if overloaded_count(outcome) > 0 => {
+            format!("{} cannot serve what is asked", overloaded(plan, outcome))
+        }
+        None => "no request ends".into(),
+    }
+}
+
+/// How many requests wait for a file that no disk can serve, or beside it.
+fn endless(plan: &PlacePlan, outcome: &Outcome) -> String {
+    let [lost, all] = [outcome.lost_rate, plan.rate].map(four_digits);
+    format!("{lost} of {all} requests a second wait without end: {}.", too_hot(plan))
+}
+
 /// Why there is no further move.
 fn stopped(plan: &PlacePlan) -> String {
     let options = &plan.options;
     match &plan.stopped {
         Stopped::MovesMax => format!("{} moves are asked for at most", options.moves_max),
         Stopped::TooLittleGain => format!(
-            "the next move would save less than {} of the mean response",
+            "the next move would make the mean response of its disk's clients shorter by less than {}",
             percent(options.gain_min)
         ),
         Stopped::NoRoom(file) => {
             format!("no disk has room for {file}, whose move would save most")
         }
+        Stopped::TargetFull { file, disk } => format!(
+            "{disk} has no room for {file}, whose move there would save most, and disks with room for it would save less than {}",
+            percent(options.gain_min)
+        ),
         Stopped::NoPayback => {
             format!("the next move would not pay back within {}", about(options.horizon_s))
         }
@@ -107,9 +142,9 @@ fn no_move(plan: &PlacePlan) -> String {
         Some(seconds) => format!(" Mean response: {}.", response(Some(seconds))),
         None => String::new(),
     };
-    let lost = lost(plan);
-    if !lost.is_empty() {
-        return format!("{lost}{}", response.replace("response", "response on the other disks"));
+    if !plan.hopeless.is_empty() {
+        let others = response.replace("response", "response on the other disks");
+        return format!("{} {}{others}", lost(plan), endless(plan, &plan.before));
     }
     match (&plan.stopped, now) {
         (Stopped::NoRoom(file), _) => {
@@ -117,6 +152,9 @@ fn no_move(plan: &PlacePlan) -> String {
                 "Add a disk or make room: no disk has room for {file}, whose move would save most.{response}"
             )
         }
+        (Stopped::TargetFull { file, disk }, _) => format!(
+            "Make room on {disk} or leave the files where they are: it has no room for {file}, whose move there would save most.{response}"
+        ),
         (Stopped::MovesMax, _) => format!("No move was asked for.{response}"),
         (_, Some(_)) => format!("Leave the files where they are: no move is worth it.{response}"),
         (_, None) => format!(
@@ -126,17 +164,20 @@ fn no_move(plan: &PlacePlan) -> String {
     }
 }
 
-/// That files ask more than any disk can serve, as a sentence; empty without such files.
+/// What to do with files that ask more than any disk can serve, as a sentence.
 fn lost(plan: &PlacePlan) -> String {
+    format!("{}: split or stripe that, or take faster disks.", too_hot(plan))
+}
+
+/// The files that ask more than any disk can serve.
+fn too_hot(plan: &PlacePlan) -> String {
     let names = match plan.hopeless.as_slice() {
-        [] => return String::new(),
+        [] => String::new(),
         [one] => format!("{one} alone asks"),
         [one, other] => format!("{one} and {other} alone each ask"),
         [one, ..] => format!("{one} and {} other files alone each ask", plan.hopeless.len() - 1),
     };
-    format!(
-        "{names} more than any of these disks can serve: split or stripe that, or take faster disks."
-    )
+    format!("{names} more than any of these disks can serve")
 }
 
 fn new_files(plan: &PlacePlan) -> String {
@@ -251,6 +292,11 @@ fn first_move(plan: &PlacePlan, first: &PlannedMove) -> String {
     if first.makes_room {
         return format!("Begin with {file}: it makes room on {from} for the next move.");
     }
+    if first.ends_endless_wait {
+        return format!(
+            "Begin with {file}, from {from} to {to}: where it is now, its requests wait without end."
+        );
+    }
     let gain = match plan.before.response_s {
         // With an overloaded disk responses have no end that could become shorter.
         None => String::new(),
@@ -268,6 +314,34 @@ fn first_move(plan: &PlacePlan, first: &PlannedMove) -> String {
     )
 }
 
+/// A disk whose requests lie within less than this share of a trace's time is worth a word.
+const SPAN_SHARE: f64 = 0.5;
+/// Disks that such a word names.
+const SPANS_NAMED: usize = 3;
+
+/// That the devices of a trace have their requests in very different times, if so.
+pub(super) fn different_spans(plan: &PlacePlan) -> Option<String> {
+    let whole_s = plan.span_s?;
+    let short = |disk: &&PlannedDisk| disk.span_s.is_some_and(|of| of < SPAN_SHARE * whole_s);
+    let mut short: Vec<&PlannedDisk> = plan.disks.iter().filter(short).collect();
+    short.sort_by(|a, b| a.span_s.unwrap_or_default().total_cmp(&b.span_s.unwrap_or_default()));
+    let first = short.iter().take(SPANS_NAMED);
+    let named =
+        first.map(|disk| format!("{} within {}", disk.name, span(disk.span_s.unwrap_or_default())));
+    let named: Vec<String> = named.collect();
+    let others = match short.len().saturating_sub(SPANS_NAMED) {
+        0 => String::new(),
+        count => format!(", and {count} others within less than half of that"),
+    };
+    (!short.is_empty()).then(|| {
+        format!(
+            "Devices cover different times of the {} in all: {}{others}. Rates are means over all of that, so such a device looks idle. Plan it alone with --device, or record all devices at the same time.",
+            span(whole_s),
+            named.join(", ")
+        )
+    })
+}
+
 /// Model and simulation further apart than this are worth a word.
 const APART: f64 = 0.15;
 
@@ -275,7 +349,8 @@ const APART: f64 = 0.15;
 const UNCERTAIN: f64 = 0.15;
 
 fn cautions(plan: &PlacePlan) -> Vec<String> {
-    let mut cautions: Vec<String> = left_out(plan.left_out).into_iter().collect();
+    let mut cautions = left_out(plan.left_out, plan.part_answers);
+    cautions.extend(different_spans(plan));
     let shingled: Vec<&str> =
         plan.disks.iter().filter(|disk| disk.is_shingled).map(|disk| &*disk.name).collect();
     if let Some(first) = shingled.first() {
