@@ -145,6 +145,16 @@ fn oracle_general_survives_damage() {
     check_corpus_and_mutations(Format::OracleGeneral);
 }
 
+#[test]
+fn xperf_csv_survives_damage() {
+    check_corpus_and_mutations(Format::XperfCsv);
+}
+
+#[test]
+fn wpa_csv_survives_damage() {
+    check_corpus_and_mutations(Format::WpaCsv);
+}
+
 fn stream_formats() -> impl Strategy<Value = Format> {
     let formats = Format::ALL.into_iter().filter(|format| *format != Format::Parquet);
     prop::sample::select(formats.collect::<Vec<_>>())

@@ -6,23 +6,11 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{completed, lenient, malformed, reader, record, records, widened};
+use common::{
+    assert_faults, completed, corpus, lenient, malformed, reader, record, records, widened,
+};
 use freewheel_trace::{Format, OpenOptions, Record, Timing, TraceError, TraceReader};
 use freewheel_units::Op;
-
-/// A sample of the fuzz corpus, which was made by hand.
-fn corpus(sample: &str) -> Vec<u8> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
-    fs::read(folder.join(sample)).unwrap()
-}
-
-/// Checks for each line that exactly this field of it is complained about, in record 1.
-fn assert_faults(format: Format, header: &str, faults: &[(&str, &str)]) {
-    for (line, field) in faults {
-        let malformed = malformed(format!("{header}{line}\n").as_bytes(), format);
-        assert_eq!((malformed.field, malformed.record), (*field, 1), "{line}: {malformed}");
-    }
-}
 
 #[test]
 fn alibaba_csv_is_read_in_bytes_and_microseconds() {
@@ -181,6 +169,30 @@ fn arc_lis_is_read_in_pages_without_times() {
             ("1 1 0 0 0", "line"),
         ],
     );
+}
+
+#[test]
+#[test]
+#[test]
+/// Arrival and place of each request.
+fn places(sample: &str, format: Format) -> Vec<(u64, u64, u64)> {
+    let place = |record: Record| (record.arrival.ns(), record.start.get(), record.blocks.get());
+    records(&corpus(sample), format).into_iter().map(place).collect()
+}
+
+#[test]
+#[test]
+#[test]
+fn numbers_of_another_meaning_are_no_csv_of_libcachesim() {
+    // The third column of fio's older logs is a direction: 0, 1 or 2.
+    for text in [
+        "1, 83456, 0, 4096\n2, 9000, 1, 4096\n",
+        "7\n",
+        "time,lba,sectors\n1,2,3\n",
+        "id,time,size\n1,2,512\n",
+    ] {
+        assert_eq!(Format::detect(text.as_bytes()), None, "{text}");
+    }
 }
 
 const THESIOS: &str =

@@ -242,7 +242,7 @@ const fn sample(format: Format, good: &'static str, bad: &'static str) -> Sample
     Sample { format, header: "", good, bad }
 }
 
-const SAMPLES: [Sample; 18] = [
+const SAMPLES: [Sample; 20] = [
     sample(Format::FreewheelCsv, "5,R,4096,512,0,9", "5,R,x,512,0,9"),
     sample(Format::MsrCsv, "128166372003061629,h,0,Read,512,512,9", "x,h,0,Read,512,512,9"),
     sample(Format::Spc, "0,8,512,r,1.5", "0,8,512,r,soon"),
@@ -259,6 +259,17 @@ const SAMPLES: [Sample; 18] = [
     sample(Format::FioIologV2, "sdb read 512 512", "sdb scan 512 512"),
     sample(Format::FioIolog, "5 sdb read 512 512", "5 sdb scan 512 512"),
     sample(Format::Blkparse, "8,0 1 1 0.5 9 Q R 8 + 8 [dd]", "8,0 1 1 0.5 9 Q R 8 + x [dd]"),
+    sample(
+        Format::XperfCsv,
+        "DiskRead, 9, a.exe ( 7), 8, 0xf0, 0x1000, 0x200, 5, 0",
+        "DiskRead, 9, a.exe ( 7), 8, 0xf0, 0x1000, 0x200, x, 0",
+    ),
+    Sample {
+        format: Format::WpaCsv,
+        header: "IO Type,Init Time (s),Size (B),Offset\n",
+        good: "Read,1.5,512,0x0",
+        bad: "Purge,1.5,512,0x0",
+    },
     Sample {
         format: Format::HfplayerCsv,
         header: "#ELAPSED_USECS.D,CMD.S,LBA.I,NBLKS.I\n",

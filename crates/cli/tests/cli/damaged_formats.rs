@@ -148,6 +148,44 @@ const ROWS: &[Row] = &[
         ],
     ),
     Row(
+        "wpa-csv",
+        "wpa_csv/clean",
+        [
+            Case(Line(2, "1,a,Read,1,0.5"), "line 2 (record 1, ", "Complete Time is ``"),
+            Case(
+                Line(2, "1,a,Read,7,0.5,0.6,1,1,512,0x0,0,0,N"),
+                "line 2 (record 1, ",
+                "Count is `7`",
+            ),
+            Case(
+                Line(3, "1,a,Read,1,0.5,0.4,1,1,512,0x0,0,0,N"),
+                "line 3 (record 2, ",
+                "Complete Time is `",
+            ),
+        ],
+    ),
+    Row(
+        "xperf-csv",
+        "xperf_csv/clean",
+        [
+            Case(
+                Line(9, "DiskRead, 9500, a (1), 2, 0x1, 0x0"),
+                "line 9 (record 1, ",
+                "IOSize is ``",
+            ),
+            Case(
+                Line(10, "DiskWrite, now, a (1), 2, 0x1, 0x0, 0x200, 5, 0"),
+                "line 10 (record 2, ",
+                "TimeStamp is `now`",
+            ),
+            Case(
+                Line(11, "DiskFlush, 9, a (1), 2, 0x1, 5, C"),
+                "line 11 (record 3, ",
+                "DiskNum is `C`",
+            ),
+        ],
+    ),
+    Row(
         "hp-srt",
         "hp_srt/clean",
         [

@@ -10,6 +10,7 @@ mod arc_lis;
 pub(crate) mod blkparse;
 pub(crate) mod blktrace;
 mod columns;
+mod completed;
 mod disksim_ascii;
 mod disksim_validate;
 mod fio_iolog;
@@ -25,11 +26,14 @@ mod msr_csv;
 mod names;
 mod oracle_general;
 pub(crate) mod parquet;
+mod quoted;
 mod spc;
 mod systor17;
 mod tencent_csv;
 mod thesios_csv;
 mod vscsi;
+mod wpa_csv;
+mod xperf_csv;
 
 use std::fmt;
 use std::str::FromStr;
@@ -66,6 +70,10 @@ pub enum Format {
     HfplayerCsv,
     /// CSV of Google's storage servers, as of Thesios.
     ThesiosCsv,
+    /// The table "Disk Usage" of Windows Performance Analyzer as CSV.
+    WpaCsv,
+    /// Disk events of Windows as `xperf` prints them.
+    XperfCsv,
     /// CSV of the MSR Cambridge volumes.
     MsrCsv,
     /// CSV of the Storage Performance Council, as of the UMass repository.
@@ -150,6 +158,8 @@ const REGISTRY: &[Row] = &[
     fio_iolog::V2_ROW,
     hfplayer_csv::ROW,
     thesios_csv::ROW,
+    wpa_csv::ROW,
+    xperf_csv::ROW,
     msr_csv::ROW,
     spc::ROW,
     systor17::ROW,
