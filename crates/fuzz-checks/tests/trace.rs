@@ -155,6 +155,16 @@ fn wpa_csv_survives_damage() {
     check_corpus_and_mutations(Format::WpaCsv);
 }
 
+#[test]
+fn fiu_text_survives_damage() {
+    check_corpus_and_mutations(Format::FiuText);
+}
+
+#[test]
+fn k5cloud_csv_survives_damage() {
+    check_corpus_and_mutations(Format::K5cloudCsv);
+}
+
 fn stream_formats() -> impl Strategy<Value = Format> {
     let formats = Format::ALL.into_iter().filter(|format| *format != Format::Parquet);
     prop::sample::select(formats.collect::<Vec<_>>())

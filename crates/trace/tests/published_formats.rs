@@ -172,7 +172,54 @@ fn arc_lis_is_read_in_pages_without_times() {
 }
 
 #[test]
+fn fiu_text_is_read_in_nanoseconds_and_blocks_whatever_the_process_is_called() {
+    const MAJOR: u32 = 8 << 20;
+    let want = [
+        record(0, Op::Write, MAJOR, 64, 8),
+        record(2_462, Op::Read, MAJOR | 2, 203_193_184, 8),
+        record(10_000, Op::Write, MAJOR | 2, 203_193_192, 16),
+    ];
+    assert_eq!(records(&corpus("fiu_text/clean"), Format::FiuText), want);
+    assert_faults(
+        Format::FiuText,
+        "",
+        &[
+            ("x 2 a 8 8 R 8 0", "time"),
+            ("1 x a 8 8 R 8 0", "pid"),
+            ("1 2 8 8 R 8 0", "process"),
+            ("1 2 a x 8 R 8 0", "block"),
+            ("1 2 a 8 0 R 8 0", "blocks"),
+            ("1 2 a 8 8 T 8 0", "operation"),
+            ("1 2 a 8 8 R 4096 0", "major"),
+            ("1 2 a 8 8 R 8 1048576", "minor"),
+            ("1 2 a 8 8 R 8 x", "minor"),
+        ],
+    );
+}
+
 #[test]
+fn k5cloud_csv_is_read_in_seconds_and_bytes() {
+    let want = [
+        record(0, Op::Read, 3, 16_777_216, 128),
+        record(88_000, Op::Write, 17, 14_336, 8),
+        widened(record(1_499_957_000, Op::Read, 17, 0, 2)),
+    ];
+    assert_eq!(records(&corpus("k5cloud_csv/clean"), Format::K5cloudCsv), want);
+    assert_faults(
+        Format::K5cloudCsv,
+        "",
+        &[
+            ("4294967296,1.5,R,0,512", "volume"),
+            ("1,x,R,0,512", "time"),
+            ("1,1.5,T,0,512", "operation"),
+            ("1,1.5,R,-1,512", "offset"),
+            ("1,1.5,R,0,0", "size"),
+            ("1,1.5,R,0", "size"),
+            ("1,1.5,R,0,512,7", "line"),
+        ],
+    );
+}
+
 #[test]
 /// Arrival and place of each request.
 fn places(sample: &str, format: Format) -> Vec<(u64, u64, u64)> {

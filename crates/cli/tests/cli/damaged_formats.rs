@@ -148,6 +148,24 @@ const ROWS: &[Row] = &[
         ],
     ),
     Row(
+        "fiu-text",
+        "fiu_text/clean",
+        [
+            Case(Cut, "(record 3, ", "major is `W`"),
+            Case(Line(2, "1 2 a 8 8 T 8 0"), "line 2 (record 2, ", "operation is `T`"),
+            Case(Line(1, "now 2 a 8 8 R 8 0"), "line 1 (record 1, ", "time is `now`"),
+        ],
+    ),
+    Row(
+        "k5cloud-csv",
+        "k5cloud_csv/clean",
+        [
+            Case(Cut, "(record 3, ", "size is ``"),
+            Case(Line(2, "1,1.5,X,0,512"), "line 2 (record 2, ", "operation is `X`"),
+            Case(Line(3, "1,1.5,R,-8,512"), "line 3 (record 3, ", "offset is `-8`"),
+        ],
+    ),
+    Row(
         "wpa-csv",
         "wpa_csv/clean",
         [

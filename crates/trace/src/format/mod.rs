@@ -14,11 +14,14 @@ mod completed;
 mod disksim_ascii;
 mod disksim_validate;
 mod fio_iolog;
+mod fiu_text;
 mod flashnet_csv;
 pub(crate) mod freewheel_csv;
 mod heimdall_text;
 mod hfplayer_csv;
 mod hp_srt;
+mod k5cloud_csv;
+mod last_fields;
 mod lcs;
 mod libcachesim;
 mod mqsim;
@@ -84,12 +87,16 @@ pub enum Format {
     AlibabaCsv,
     /// CSV of FlashNet's replays.
     FlashnetCsv,
+    /// CSV of the cloud service FUJITSU K5.
+    K5cloudCsv,
     /// CSV of Tencent Cloud, with offsets in sectors.
     TencentCsv,
     /// CSV of mirrors of Tencent Cloud's traces, with offsets in bytes.
     TencentBytesCsv,
     /// Events of Linux's block layer as `blkparse` prints them.
     Blkparse,
+    /// Text of Florida International University.
+    FiuText,
     /// Text cuts of the Heimdall and FlashNet projects.
     HeimdallText,
     /// DiskSim's default text.
@@ -165,9 +172,11 @@ const REGISTRY: &[Row] = &[
     systor17::ROW,
     alibaba_csv::ROW,
     flashnet_csv::ROW,
+    k5cloud_csv::ROW,
     tencent_csv::ROW,
     tencent_csv::BYTES_ROW,
     blkparse::ROW,
+    fiu_text::ROW,
     heimdall_text::ROW,
     disksim_ascii::ROW,
     mqsim::ROW,
