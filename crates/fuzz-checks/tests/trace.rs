@@ -165,6 +165,21 @@ fn k5cloud_csv_survives_damage() {
     check_corpus_and_mutations(Format::K5cloudCsv);
 }
 
+#[test]
+fn lirs_trc_survives_damage() {
+    check_corpus_and_mutations(Format::LirsTrc);
+}
+
+#[test]
+fn libcachesim_csv_survives_damage() {
+    check_corpus_and_mutations(Format::LibcachesimCsv);
+}
+
+#[test]
+fn libcachesim_txt_survives_damage() {
+    check_corpus_and_mutations(Format::LibcachesimTxt);
+}
+
 fn stream_formats() -> impl Strategy<Value = Format> {
     let formats = Format::ALL.into_iter().filter(|format| *format != Format::Parquet);
     prop::sample::select(formats.collect::<Vec<_>>())

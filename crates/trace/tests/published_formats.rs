@@ -221,6 +221,18 @@ fn k5cloud_csv_is_read_in_seconds_and_bytes() {
 }
 
 #[test]
+fn lirs_trc_is_read_in_pages_and_its_marks_are_no_references() {
+    let want = [
+        record(0, Op::Read, 0, 8, 8),
+        record(0, Op::Read, 0, 16, 8),
+        record(0, Op::Read, 0, 4096, 8),
+    ];
+    assert_eq!(records(&corpus("lirs_trc/clean"), Format::LirsTrc), want);
+    assert_eq!(Format::LirsTrc.timing(), Timing::None);
+    let faults = [("**", "page"), ("-3", "page"), ("2305843009213693952", "page"), ("4 5", "page")];
+    assert_faults(Format::LirsTrc, "", &faults);
+}
+
 /// Arrival and place of each request.
 fn places(sample: &str, format: Format) -> Vec<(u64, u64, u64)> {
     let place = |record: Record| (record.arrival.ns(), record.start.get(), record.blocks.get());
@@ -228,7 +240,43 @@ fn places(sample: &str, format: Format) -> Vec<(u64, u64, u64)> {
 }
 
 #[test]
+fn objects_of_libcachesims_texts_have_a_place_each_and_are_found_there_again() {
+    for (sample, format, last_ns, second_blocks) in [
+        ("libcachesim_txt/clean", Format::LibcachesimTxt, 0, 8),
+        ("libcachesim_csv/clean", Format::LibcachesimCsv, 4_000_000_000, 1),
+        ("libcachesim_csv/clean_headerless", Format::LibcachesimCsv, 4_000_000_000, 1),
+    ] {
+        let places = places(sample, format);
+        let [first, second, third] = places[..] else { panic!("{sample}: {places:?}") };
+        assert_eq!((first.0, first.2, second.2), (0, 8, second_blocks), "{sample}");
+        assert_eq!(third, (last_ns, first.1, 8), "{sample}");
+        assert_ne!(first.1, second.1, "{sample}");
+    }
+    assert_eq!(Format::LibcachesimTxt.timing(), Timing::None);
+    assert_eq!(Format::LibcachesimCsv.timing(), Timing::Seconds);
+}
+
 #[test]
+fn every_wrong_field_of_libcachesims_texts_is_named() {
+    let faults = [("x", "obj_id"), ("18446744073709551616", "obj_id"), ("1 2", "obj_id")];
+    assert_faults(Format::LibcachesimTxt, "", &faults);
+    assert_faults(
+        Format::LibcachesimCsv,
+        "",
+        &[
+            ("x,1,512", "time"),
+            ("4294967296,1,512", "time"),
+            ("1,x,512", "obj_id"),
+            ("1,1,x", "obj_size"),
+            ("1,1", "obj_size"),
+            ("1,1,512,x", "next_access_vtime"),
+            ("1,1,512,-1,7", "line"),
+        ],
+    );
+    let named = malformed(b"size,key,time\n512,a,1\n", Format::LibcachesimCsv);
+    assert_eq!((named.field, named.record), ("key", 1));
+}
+
 #[test]
 fn numbers_of_another_meaning_are_no_csv_of_libcachesim() {
     // The third column of fio's older logs is a direction: 0, 1 or 2.

@@ -166,6 +166,37 @@ const ROWS: &[Row] = &[
         ],
     ),
     Row(
+        "libcachesim-csv",
+        "libcachesim_csv/clean",
+        [
+            Case(Cut, "(record 3, ", "obj_id is ``"),
+            Case(Line(2, "soon,512,a,7"), "line 2 (record 1, ", "time is `soon`"),
+            Case(Line(3, "5,512,b,key"), "line 3 (record 2, ", "obj_id is `key`"),
+        ],
+    ),
+    Row(
+        "libcachesim-txt",
+        "libcachesim_txt/clean",
+        [
+            Case(Line(1, "x"), "line 1 (record 1, ", "obj_id is `x`"),
+            Case(Line(2, "-1"), "line 2 (record 2, ", "obj_id is `-1`"),
+            Case(Line(3, "4 2"), "line 3 (record 3, ", "obj_id is `4 2`"),
+        ],
+    ),
+    Row(
+        "lirs-trc",
+        "lirs_trc/clean",
+        [
+            Case(Line(1, "x"), "line 1 (record 1, ", "page is `x`"),
+            Case(Line(2, "**"), "line 2 (record 2, ", "page is `**`"),
+            Case(
+                Line(3, "2305843009213693952"),
+                "line 3 (record 2, ",
+                "page is `2305843009213693952`",
+            ),
+        ],
+    ),
+    Row(
         "wpa-csv",
         "wpa_csv/clean",
         [

@@ -24,6 +24,9 @@ mod k5cloud_csv;
 mod last_fields;
 mod lcs;
 mod libcachesim;
+mod libcachesim_csv;
+mod libcachesim_txt;
+mod lirs_trc;
 mod mqsim;
 mod msr_csv;
 mod names;
@@ -107,6 +110,12 @@ pub enum Format {
     DisksimValidate,
     /// Page references of the ARC paper.
     ArcLis,
+    /// libCacheSim's CSV.
+    LibcachesimCsv,
+    /// Page references of the LIRS paper.
+    LirsTrc,
+    /// libCacheSim's text.
+    LibcachesimTxt,
     /// VMware's vSCSI binary trace, as of CloudPhysics.
     Vscsi,
     /// libCacheSim's `oracleGeneral`.
@@ -182,6 +191,9 @@ const REGISTRY: &[Row] = &[
     mqsim::ROW,
     disksim_validate::ROW,
     arc_lis::ROW,
+    libcachesim_csv::ROW,
+    lirs_trc::ROW,
+    libcachesim_txt::ROW,
     vscsi::ROW,
     oracle_general::ROW,
 ];
