@@ -180,6 +180,11 @@ fn libcachesim_txt_survives_damage() {
     check_corpus_and_mutations(Format::LibcachesimTxt);
 }
 
+#[test]
+fn biosnoop_survives_damage() {
+    check_corpus_and_mutations(Format::Biosnoop);
+}
+
 fn stream_formats() -> impl Strategy<Value = Format> {
     let formats = Format::ALL.into_iter().filter(|format| *format != Format::Parquet);
     prop::sample::select(formats.collect::<Vec<_>>())

@@ -102,8 +102,55 @@ fn every_wrong_field_of_wpa_csv_is_named() {
 }
 
 #[test]
+fn biosnoop_counts_back_from_the_completion_to_the_arrival() {
+    let want = [
+        completed(record(0, Op::Read, 1, 23_092_432, 128), 1_610_000),
+        completed(record(932_000, Op::Write, 0, 23_092_560, 8), 1_432_000),
+        completed(record(1_661_000, Op::Flush, 0, 0, 0), 2_901_000),
+        completed(record(2_930_000, Op::Read, 0, 23_115_128, 1), 3_020_000),
+    ];
+    assert_eq!(records(&corpus("biosnoop/clean"), Format::Biosnoop), want);
+}
+
 #[test]
+fn biosnoop_with_a_queue_arrives_when_the_request_was_inserted() {
+    let forced = completed(record(1_410_000, Op::Write, 0, 4096, 1), 1_460_000);
+    let want = [
+        completed(record(0, Op::Write, 0, 2048, 8), 560_000),
+        completed(record(960_000, Op::Flush, 0, 0, 0), 1_160_000),
+        Record { fua: true, ..forced },
+        completed(record(1_460_000, Op::Trim, 0, 0, 2048), 1_560_000),
+    ];
+    assert_eq!(records(&corpus("biosnoop/clean_queue"), Format::Biosnoop), want);
+    let want = [
+        completed(record(0, Op::Read, 0, 8, 8), 560_000),
+        completed(record(400_000, Op::Read, 0, 16, 8), 660_000),
+    ];
+    assert_eq!(records(&corpus("biosnoop/clean_pattern"), Format::Biosnoop), want);
+}
+
 #[test]
+fn every_wrong_field_of_biosnoop_is_named() {
+    assert_faults(
+        Format::Biosnoop,
+        "",
+        &[
+            ("x a 1 sdb R 8 4096 0.5", "TIME(s)"),
+            ("0.1 a x sdb R 8 4096 0.5", "PID"),
+            ("0.1 1 sdb R 8 4096 0.5", "COMM"),
+            ("0.1 ? 0 R 0 4096 0.5", "DISK"),
+            ("0.1 a 1 sdb X 8 4096 0.5", "T"),
+            ("0.1 a 1 sdb R x 4096 0.5", "SECTOR"),
+            ("0.1 a 1 sdb R 8 0 0.5", "BYTES"),
+            ("0.1 a 1 sdb R 8 4096 x", "LAT(ms)"),
+            ("0.1 a 1 sdb R 8 4096 86400101.0", "LAT(ms)"),
+            ("0.1 a 1 sdb R 8 4096 x.5 1.0", "QUE(ms)"),
+            ("0.1 4096 0.5", "T"),
+            ("0.1 a 1 sdb R 8 4096", "LAT(ms)"),
+        ],
+    );
+}
+
 /// 8,16 in Linux.
 const SDB: u32 = 8 << 20 | 16;
 

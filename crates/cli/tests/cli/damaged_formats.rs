@@ -148,6 +148,15 @@ const ROWS: &[Row] = &[
         ],
     ),
     Row(
+        "biosnoop",
+        "biosnoop/clean",
+        [
+            Case(Cut, "(record 4, ", "LAT(ms) is `512`"),
+            Case(Line(2, "0.1 a 7 sdb X 8 512 0.5"), "line 2 (record 1, ", "T is `X`"),
+            Case(Line(3, "here"), "line 3 (record 2, ", "LAT(ms) is `here`"),
+        ],
+    ),
+    Row(
         "fiu-text",
         "fiu_text/clean",
         [

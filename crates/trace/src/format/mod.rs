@@ -7,6 +7,7 @@
 
 mod alibaba_csv;
 mod arc_lis;
+mod biosnoop;
 pub(crate) mod blkparse;
 pub(crate) mod blktrace;
 mod columns;
@@ -98,6 +99,8 @@ pub enum Format {
     TencentBytesCsv,
     /// Events of Linux's block layer as `blkparse` prints them.
     Blkparse,
+    /// Requests as BCC's `biosnoop` prints them.
+    Biosnoop,
     /// Text of Florida International University.
     FiuText,
     /// Text cuts of the Heimdall and FlashNet projects.
@@ -185,6 +188,7 @@ const REGISTRY: &[Row] = &[
     tencent_csv::ROW,
     tencent_csv::BYTES_ROW,
     blkparse::ROW,
+    biosnoop::ROW,
     fiu_text::ROW,
     heimdall_text::ROW,
     disksim_ascii::ROW,
