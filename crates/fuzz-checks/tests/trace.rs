@@ -185,6 +185,11 @@ fn biosnoop_survives_damage() {
     check_corpus_and_mutations(Format::Biosnoop);
 }
 
+#[test]
+fn ftrace_survives_damage() {
+    check_corpus_and_mutations(Format::Ftrace);
+}
+
 fn stream_formats() -> impl Strategy<Value = Format> {
     let formats = Format::ALL.into_iter().filter(|format| *format != Format::Parquet);
     prop::sample::select(formats.collect::<Vec<_>>())

@@ -155,8 +155,44 @@ fn every_wrong_field_of_biosnoop_is_named() {
 const SDB: u32 = 8 << 20 | 16;
 
 #[test]
+fn ftrace_gives_requests_with_their_completions_and_passes_over_other_events() {
+    let want = [
+        completed(record(0, Op::Read, SDB, 144, 256), 357_000),
+        completed(record(400_000, Op::Flush, SDB, 0, 0), 450_000),
+        Record { fua: true, ..completed(record(400_000, Op::Write, SDB, 4096, 8), 700_000) },
+    ];
+    assert_eq!(records(&corpus("ftrace/clean"), Format::Ftrace), want);
+}
+
 #[test]
+fn ftrace_without_queued_events_arrives_when_a_request_was_inserted_or_issued() {
+    for (sample, done_ns) in [("ftrace/clean_trace_cmd", 347_000), ("ftrace/clean_perf", 347_000)] {
+        let want = [completed(record(0, Op::Read, SDB, 144, 256), done_ns)];
+        assert_eq!(records(&corpus(sample), Format::Ftrace), want, "{sample}");
+    }
+}
+
 #[test]
+fn every_wrong_field_of_ftrace_is_named() {
+    let line = |time: &str, rest: &str| format!("dd-77 [001] {time}: block_rq_issue: {rest}");
+    for (line, field) in [
+        (line("x", "8,16 R 512 () 144 + 1 [dd]"), "time"),
+        (line("1.5", "8 R 512 () 144 + 1 [dd]"), "device"),
+        (line("1.5", "8,16 r 512 () 144 + 1 [dd]"), "rwbs"),
+        (line("1.5", "8,16 R 512 () x + 1 [dd]"), "block"),
+        (line("1.5", "8,16 R 512 () 144"), "+"),
+        (line("1.5", "8,16 R 512 () 144 + x [dd]"), "blocks"),
+        (line("1.5", "8,16 R 512 () 144 + 1 dd"), "process name or error"),
+        ("CPU:1 [LOST 12 EVENTS]".into(), "line"),
+        ("nothing".into(), "line"),
+    ] {
+        assert_faults(Format::Ftrace, "", &[(&line, field)]);
+    }
+    let lost = malformed(b"CPU:1 [LOST 12 EVENTS]\n", Format::Ftrace).to_string();
+    assert!(lost.contains("record again with a larger buffer"), "{lost}");
+    assert_eq!(lenient(&corpus("ftrace/dirty"), Format::Ftrace).1, 8);
+}
+
 #[test]
 #[test]
 #[test]

@@ -242,7 +242,7 @@ const fn sample(format: Format, good: &'static str, bad: &'static str) -> Sample
     Sample { format, header: "", good, bad }
 }
 
-const SAMPLES: [Sample; 26] = [
+const SAMPLES: [Sample; 27] = [
     sample(Format::FreewheelCsv, "5,R,4096,512,0,9", "5,R,x,512,0,9"),
     sample(Format::MsrCsv, "128166372003061629,h,0,Read,512,512,9", "x,h,0,Read,512,512,9"),
     sample(Format::Spc, "0,8,512,r,1.5", "0,8,512,r,soon"),
@@ -270,6 +270,11 @@ const SAMPLES: [Sample; 26] = [
     sample(Format::LibcachesimTxt, "8", "*8"),
     sample(Format::LibcachesimCsv, "1,8,512", "1,x,512"),
     sample(Format::Biosnoop, "0.1 a b 7 sdb R 8 512 0.5", "0.1 a b 7 sdb X 8 512 0.5"),
+    sample(
+        Format::Ftrace,
+        "dd-7 [001] 0.5: block_rq_issue: 8,0 R 512 () 8 + 1 [dd]",
+        "dd-7 [001] 0.5: block_rq_issue: 8,0 R 512 () 8 + x [dd]",
+    ),
     Sample {
         format: Format::WpaCsv,
         header: "IO Type,Init Time (s),Size (B),Offset\n",

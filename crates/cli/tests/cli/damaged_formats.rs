@@ -166,6 +166,19 @@ const ROWS: &[Row] = &[
         ],
     ),
     Row(
+        "ftrace",
+        "ftrace/clean",
+        [
+            Case(Cut, "(record 10, ", "process name or error is ``"),
+            Case(Line(7, "here"), "line 7 (record 1, ", "line is `here`"),
+            Case(
+                Line(8, "dd-7 [1] 9: block_rq_issue: 8,16 R 512 () 1 + x [dd]"),
+                "line 8 ",
+                "blocks is `x`",
+            ),
+        ],
+    ),
+    Row(
         "k5cloud-csv",
         "k5cloud_csv/clean",
         [

@@ -18,6 +18,7 @@ mod fio_iolog;
 mod fiu_text;
 mod flashnet_csv;
 pub(crate) mod freewheel_csv;
+mod ftrace;
 mod heimdall_text;
 mod hfplayer_csv;
 mod hp_srt;
@@ -99,6 +100,8 @@ pub enum Format {
     TencentBytesCsv,
     /// Events of Linux's block layer as `blkparse` prints them.
     Blkparse,
+    /// Events of Linux's block layer as ftrace, trace-cmd and `perf script` print them.
+    Ftrace,
     /// Requests as BCC's `biosnoop` prints them.
     Biosnoop,
     /// Text of Florida International University.
@@ -188,6 +191,7 @@ const REGISTRY: &[Row] = &[
     tencent_csv::ROW,
     tencent_csv::BYTES_ROW,
     blkparse::ROW,
+    ftrace::ROW,
     biosnoop::ROW,
     fiu_text::ROW,
     heimdall_text::ROW,
