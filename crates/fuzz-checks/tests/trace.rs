@@ -190,6 +190,11 @@ fn ftrace_survives_damage() {
     check_corpus_and_mutations(Format::Ftrace);
 }
 
+#[test]
+fn fio_lat_log_survives_damage() {
+    check_corpus_and_mutations(Format::FioLatLog);
+}
+
 fn stream_formats() -> impl Strategy<Value = Format> {
     let formats = Format::ALL.into_iter().filter(|format| *format != Format::Parquet);
     prop::sample::select(formats.collect::<Vec<_>>())

@@ -194,8 +194,48 @@ fn every_wrong_field_of_ftrace_is_named() {
 }
 
 #[test]
+fn fio_lat_log_counts_back_from_the_completion_to_the_arrival() {
+    let want = [
+        completed(record(0, Op::Write, 0, 2048, 128), 1_100_000),
+        completed(record(850_000, Op::Read, 0, 16, 8), 1_100_000),
+        completed(record(2_600_000, Op::Trim, 0, 0, 2048), 3_100_000),
+    ];
+    assert_eq!(records(&corpus("fio_lat_log/clean"), Format::FioLatLog), want);
+    let want = [
+        completed(record(0, Op::Read, 0, 16, 8), 250_000),
+        completed(record(950_000, Op::Write, 0, 0, 1), 1_250_000),
+    ];
+    assert_eq!(records(&corpus("fio_lat_log/clean_old"), Format::FioLatLog), want);
+}
+
 #[test]
+fn fio_lat_log_with_times_of_issue_has_arrivals_in_nanoseconds() {
+    let want = [
+        completed(record(0, Op::Write, 0, 2048, 128), 1_100_000),
+        completed(record(200_300, Op::Read, 0, 16, 8), 450_300),
+    ];
+    assert_eq!(records(&corpus("fio_lat_log/clean_issue"), Format::FioLatLog), want);
+}
+
 #[test]
+fn every_wrong_field_of_fio_lat_log_is_named() {
+    assert_faults(
+        Format::FioLatLog,
+        "",
+        &[
+            ("x, 250000, 0, 4096, 8192, 0", "time"),
+            ("1, x, 0, 4096, 8192, 0", "latency"),
+            ("1, 86400001000001, 0, 4096, 8192, 0", "latency"),
+            ("1, 250000, 3, 4096, 8192, 0", "direction"),
+            ("1, 250000, 0, 0, 0, 0", "size"),
+            ("1, 250000, 0, 4096", "offset"),
+            ("1, 250000, 0, 4096, 8192, 0xg", "priority"),
+            ("1, 250000, 0, 4096, 8192, 0, x", "issue"),
+            ("1, 250000, 0, 4096, 8192, 0, 1, 1", "line"),
+        ],
+    );
+}
+
 #[test]
 fn a_log_of_fio_without_offsets_is_no_trace() {
     for text in [

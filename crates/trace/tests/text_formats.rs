@@ -242,7 +242,7 @@ const fn sample(format: Format, good: &'static str, bad: &'static str) -> Sample
     Sample { format, header: "", good, bad }
 }
 
-const SAMPLES: [Sample; 27] = [
+const SAMPLES: [Sample; 28] = [
     sample(Format::FreewheelCsv, "5,R,4096,512,0,9", "5,R,x,512,0,9"),
     sample(Format::MsrCsv, "128166372003061629,h,0,Read,512,512,9", "x,h,0,Read,512,512,9"),
     sample(Format::Spc, "0,8,512,r,1.5", "0,8,512,r,soon"),
@@ -275,6 +275,7 @@ const SAMPLES: [Sample; 27] = [
         "dd-7 [001] 0.5: block_rq_issue: 8,0 R 512 () 8 + 1 [dd]",
         "dd-7 [001] 0.5: block_rq_issue: 8,0 R 512 () 8 + x [dd]",
     ),
+    sample(Format::FioLatLog, "1, 9000, 0, 512, 512, 0", "1, 9000, 3, 512, 512, 0"),
     Sample {
         format: Format::WpaCsv,
         header: "IO Type,Init Time (s),Size (B),Offset\n",

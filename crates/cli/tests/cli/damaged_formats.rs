@@ -157,6 +157,15 @@ const ROWS: &[Row] = &[
         ],
     ),
     Row(
+        "fio-lat-log",
+        "fio_lat_log/clean",
+        [
+            Case(Cut, "(record 3, ", "priority is ``"),
+            Case(Line(2, "1, 9000, 7, 512, 0, 0"), "line 2 (record 2, ", "direction is `7`"),
+            Case(Line(1, "1, 9000, 0, 0, 0, 0"), "line 1 (record 1, ", "size is `0`"),
+        ],
+    ),
+    Row(
         "fiu-text",
         "fiu_text/clean",
         [

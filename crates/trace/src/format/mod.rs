@@ -15,6 +15,7 @@ mod completed;
 mod disksim_ascii;
 mod disksim_validate;
 mod fio_iolog;
+mod fio_lat_log;
 mod fiu_text;
 mod flashnet_csv;
 pub(crate) mod freewheel_csv;
@@ -90,6 +91,8 @@ pub enum Format {
     Systor17,
     /// CSV of Alibaba Cloud.
     AlibabaCsv,
+    /// fio's log of latencies, with offsets.
+    FioLatLog,
     /// CSV of FlashNet's replays.
     FlashnetCsv,
     /// CSV of the cloud service FUJITSU K5.
@@ -186,6 +189,7 @@ const REGISTRY: &[Row] = &[
     spc::ROW,
     systor17::ROW,
     alibaba_csv::ROW,
+    fio_lat_log::ROW,
     flashnet_csv::ROW,
     k5cloud_csv::ROW,
     tencent_csv::ROW,
