@@ -53,7 +53,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::input::Input;
-use crate::source::{Source, Stop};
+use crate::no_trace::is_log_of_averages;
+use crate::source::{Source, Stop, whole_lines};
 
 /// A format of block-I/O traces.
 #[derive(
@@ -134,8 +135,8 @@ pub enum Format {
 /// A format was asked for by a name that none has.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "`{name}` is not a trace format: write one of {allowed}{meant}",
-    allowed = Format::names(),
+    "`{name}` is not a trace format: `freewheel trace formats` lists the {count} there are{meant}",
+    count = Format::ALL.len(),
     meant = did_you_mean(name, Format::ALL.map(Format::name))
 )]
 pub struct UnknownFormatName {
@@ -210,6 +211,9 @@ const REGISTRY: &[Row] = &[
     oracle_general::ROW,
 ];
 
+/// Lines that are looked at one by one where no format fits the whole.
+const NEAR_LINES: usize = 64;
+
 /// What to ask where a trace fits two formats that differ by a factor.
 pub(crate) struct Question {
     /// Whether a trace that begins with these bytes fits both.
@@ -256,7 +260,8 @@ impl Format {
     /// The format of a decompressed trace that begins with `head`. Give the first 64 KiB, or all
     /// when it is shorter: then the last line counts as whole.
     pub fn detect(head: &[u8]) -> Option<Self> {
-        Self::ALL.into_iter().find(|format| (format.row().detect)(head))
+        let is_of = |format: &Self| (format.row().detect)(head);
+        (!is_log_of_averages(head)).then(|| Self::ALL.into_iter().find(is_of)).flatten()
     }
 
     /// What its times are good for. Only [`Timing::Recorded`] ones tell response times of a disk.
@@ -270,9 +275,12 @@ impl Format {
         QUESTIONS.iter().find(|question| (question.is_met)(head))
     }
 
-    /// All names, for messages.
-    pub(crate) fn names() -> String {
-        Self::ALL.map(Self::name).join(", ")
+    /// The format that fits the most of the first lines of `head`, each alone; of equal ones the first.
+    pub(crate) fn nearest(head: &[u8]) -> Option<Self> {
+        let lines = whole_lines(head).take(NEAR_LINES);
+        let found: Vec<Self> = lines.filter_map(Self::detect).collect();
+        let count = |format: &Self| found.iter().filter(|other| *other == format).count();
+        found.iter().copied().rev().max_by_key(count)
     }
 }
 
@@ -310,9 +318,20 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_answered_with_all_names() {
+    fn an_unknown_name_is_answered_with_the_number_of_formats_and_the_nearest_name() {
         let text = "blktraces".parse::<Format>().unwrap_err().to_string();
-        assert!(Format::ALL.iter().all(|format| text.contains(format.name())), "{text}");
+        for says in [&*format!("the {} there are", Format::ALL.len()), "did you mean `blktrace`?"] {
+            assert!(text.contains(says), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_format_is_that_of_most_first_lines() {
+        let head =
+            b"a title\nand words\n0,8,512,r,1.5\n0,16,512,w,2.5\n1,1.5,R,0,512\nthe end of it\n";
+        assert_eq!(Format::detect(head), None);
+        assert_eq!(Format::nearest(head), Some(Format::Spc));
+        assert_eq!(Format::nearest(b"hello, world\n"), None);
     }
 
     #[test]
