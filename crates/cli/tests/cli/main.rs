@@ -17,6 +17,7 @@ mod json;
 mod kills;
 mod messages;
 mod nbd;
+mod no_traces;
 mod plans;
 mod real_time;
 mod replays;
