@@ -168,6 +168,7 @@ pub fn trace_help(kind: &ErrorKind, words: &ReadingWords) -> Option<String> {
             "it may not have been written to its end: record or copy it again, or give another trace"
                 .into()
         }
+        ErrorKind::NoTrace { way_out } => (*way_out).into(),
         ErrorKind::UncertainFormat { choices: [first, second] } => {
             format!("name it: {before_format}{first}, or {before_format}{second}")
         }
@@ -238,8 +239,8 @@ fn simple_help(kind: &ErrorKind) -> Option<&'static str> {
              formats` says what a record of each looks like"
         }
         ErrorKind::NotOfKind { wanted: FileKind::Trace, .. } => {
-            "if it is one of these, name it with --format; `freewheel trace formats` says what a \
-             record of each looks like, and the header line of a CSV of your own"
+            "`freewheel trace formats` says what a record of each looks like, and the header line of a \
+             CSV of your own; --format names one of them"
         }
         ErrorKind::SeveralDevices => "--device N keeps only device N",
         ErrorKind::TraceTooLarge => {

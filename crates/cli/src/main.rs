@@ -10,6 +10,7 @@
 mod failure;
 mod file;
 mod number;
+mod one_trace;
 mod output;
 mod plot;
 mod progress;
@@ -39,10 +40,21 @@ struct CommandLine {
 }
 
 fn main() -> ExitCode {
-    let command_line = CommandLine::try_parse().unwrap_or_else(|error| with_renamed(error).exit());
+    let command_line = match CommandLine::try_parse() {
+        Ok(command_line) => command_line,
+        Err(error) => return refuse(error),
+    };
     match command_line.verb.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
+    }
+}
+
+/// Says what is wrong with the command line.
+fn refuse(error: clap::Error) -> ExitCode {
+    match one_trace::second_trace(&error, std::env::args_os()) {
+        Some(failure) => failure.report(),
+        None => with_renamed(error).exit(),
     }
 }
 

@@ -125,6 +125,11 @@ pub enum ErrorKind {
         /// The format it looks like.
         looks_like: Format,
     },
+    /// A file is of a kind that is often taken for a trace.
+    NoTrace {
+        /// How to record or write a trace instead.
+        way_out: &'static str,
+    },
     /// A trace fits two formats that differ by a factor.
     UncertainFormat {
         /// The formats.
@@ -258,6 +263,7 @@ fn trace(error: &TraceError) -> ErrorKind {
         TraceError::NothingRead { .. } => ErrorKind::NothingRead,
         TraceError::Io { file, source } => unreadable(FileKind::Trace, file, source),
         TraceError::UnknownFormat { file, .. } => not_of_kind(FileKind::Trace, file),
+        TraceError::NoTrace { way_out, .. } => ErrorKind::NoTrace { way_out },
         TraceError::UncertainFormat { choices, .. } => {
             ErrorKind::UncertainFormat { choices: *choices }
         }

@@ -145,6 +145,56 @@ fn oracle_general_survives_damage() {
     check_corpus_and_mutations(Format::OracleGeneral);
 }
 
+#[test]
+fn xperf_csv_survives_damage() {
+    check_corpus_and_mutations(Format::XperfCsv);
+}
+
+#[test]
+fn wpa_csv_survives_damage() {
+    check_corpus_and_mutations(Format::WpaCsv);
+}
+
+#[test]
+fn fiu_text_survives_damage() {
+    check_corpus_and_mutations(Format::FiuText);
+}
+
+#[test]
+fn k5cloud_csv_survives_damage() {
+    check_corpus_and_mutations(Format::K5cloudCsv);
+}
+
+#[test]
+fn lirs_trc_survives_damage() {
+    check_corpus_and_mutations(Format::LirsTrc);
+}
+
+#[test]
+fn libcachesim_csv_survives_damage() {
+    check_corpus_and_mutations(Format::LibcachesimCsv);
+}
+
+#[test]
+fn libcachesim_txt_survives_damage() {
+    check_corpus_and_mutations(Format::LibcachesimTxt);
+}
+
+#[test]
+fn biosnoop_survives_damage() {
+    check_corpus_and_mutations(Format::Biosnoop);
+}
+
+#[test]
+fn ftrace_survives_damage() {
+    check_corpus_and_mutations(Format::Ftrace);
+}
+
+#[test]
+fn fio_lat_log_survives_damage() {
+    check_corpus_and_mutations(Format::FioLatLog);
+}
+
 fn stream_formats() -> impl Strategy<Value = Format> {
     let formats = Format::ALL.into_iter().filter(|format| *format != Format::Parquet);
     prop::sample::select(formats.collect::<Vec<_>>())

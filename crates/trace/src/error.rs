@@ -63,14 +63,27 @@ pub enum TraceError {
     },
     /// No format accepts how the file begins.
     #[error(
-        "{file}: its format was not recognised: {found}; tried {tried}",
-        tried = Format::names()
+        "{file}: its format was not recognised: {found}; it fits none of the {count} formats{near}",
+        count = Format::ALL.len(),
+        near = some_lines(*.nearest)
     )]
     UnknownFormat {
         /// The file.
         file: String,
         /// How it begins.
         found: String,
+        /// The format that fits more of its first lines than others do, but less than half.
+        nearest: Option<Format>,
+    },
+    /// The file is of a kind that is often taken for a trace, and holds no requests.
+    #[error("{file}: is no trace, but {is}")]
+    NoTrace {
+        /// The file.
+        file: String,
+        /// What it is.
+        is: &'static str,
+        /// How to record or write a trace instead.
+        way_out: &'static str,
     },
     /// The file fits two formats that differ by a factor.
     #[error("{file}: its format is not certain: {question}?")]
@@ -372,6 +385,11 @@ impl Fault {
     }
 }
 
+/// What to say of the format that fits some lines of a file.
+fn some_lines(nearest: Option<Format>) -> String {
+    nearest.map_or(String::new(), |format| format!("; some of its first lines look like {format}"))
+}
+
 /// A path for messages.
 pub(crate) fn path_text(path: &Path) -> String {
     path.display().to_string()
@@ -395,9 +413,14 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_format_names_what_was_tried() {
-        let error = TraceError::UnknownFormat { file: "x".into(), found: "it is empty".into() };
-        let text = error.to_string();
-        assert!(Format::ALL.iter().all(|format| text.contains(format.name())), "{text}");
+    fn an_unknown_format_says_how_many_were_tried_and_which_is_near() {
+        let says = |nearest| {
+            let (file, found) = ("x".into(), "it begins with `y`".into());
+            TraceError::UnknownFormat { file, found, nearest }.to_string()
+        };
+        let tried = format!("fits none of the {} formats", Format::ALL.len());
+        assert!(says(None).ends_with(&tried), "{}", says(None));
+        let near = says(Some(Format::Spc));
+        assert!(near.contains(&tried) && near.ends_with("lines look like spc"), "{near}");
     }
 }

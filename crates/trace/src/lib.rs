@@ -27,6 +27,7 @@ mod fault;
 mod format;
 mod info;
 mod input;
+mod no_trace;
 mod read_error;
 mod reader;
 mod record;

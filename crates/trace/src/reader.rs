@@ -18,6 +18,7 @@ use crate::format::blktrace::{open_processors, other_processors};
 use crate::format::parquet::{ParquetSource, is_parquet};
 use crate::format::{Clock, How, Numbers, Question, UnitFound};
 use crate::input::{Damage, DamageMet, Input, Progress};
+use crate::no_trace::{self, NoTrace};
 use crate::read_error::{IN_UTF_16, plain};
 use crate::scan::TimeUnit;
 use crate::source::{LeftOutRows, Ordered, Position, Recordings, Source, Stop, TimeOrder};
@@ -492,7 +493,13 @@ fn unknown_format(file: String, head: &[u8]) -> TraceError {
         Some(Question { says: question, choices, .. }) => {
             TraceError::UncertainFormat { file, question, choices: *choices }
         }
-        None => TraceError::UnknownFormat { file, found: beginning(head) },
+        None => match no_trace::recognise(head) {
+            Some(NoTrace { is, way_out }) => TraceError::NoTrace { file, is, way_out },
+            None => {
+                let nearest = Format::nearest(head);
+                TraceError::UnknownFormat { file, found: beginning(head), nearest }
+            }
+        },
     }
 }
 

@@ -140,6 +140,16 @@ impl Token<'_> {
         }
     }
 
+    /// The same, or one in hexadecimal after `0x`.
+    #[inline]
+    pub fn number_or_hex(self) -> Result<Number, Fault> {
+        let Some(digits) = self.text.strip_prefix(b"0x") else { return self.number() };
+        match hex_number(digits) {
+            Some(value) => Ok(Number { name: self.name, value }),
+            None => Err(self.fault("not a hexadecimal number from 0x0 to 0xffffffffffffffff")),
+        }
+    }
+
     /// A decimal number of this unit, to the nearest nanosecond.
     #[inline]
     pub fn time(self, unit: TimeUnit) -> Result<SimTime, Fault> {
@@ -229,6 +239,16 @@ fn whole_number_checked(text: &[u8]) -> Option<u64> {
     })
 }
 
+/// Hexadecimal digits only, at most 16.
+#[inline]
+fn hex_number(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() || digits.len() > 16 {
+        return None;
+    }
+    let digit = |&byte: &u8| char::from(byte).to_digit(16).map(u64::from);
+    digits.iter().try_fold(0, |value, byte| Some(value << 4 | digit(byte)?))
+}
+
 #[inline]
 fn digit(byte: u8) -> Option<u8> {
     let digit = byte.wrapping_sub(b'0');
@@ -301,6 +321,19 @@ mod tests {
         assert_eq!(whole_number(b"18446744073709551615"), Some(u64::MAX));
         assert_eq!(whole_number(b"18446744073709551616"), None);
         assert_eq!(whole_number(b""), None);
+    }
+
+    #[test]
+    fn hexadecimal_numbers_have_one_to_sixteen_digits() {
+        let read = |text: &'static str| {
+            Token { name: "f", text: text.as_bytes() }.number_or_hex().ok().map(|n| n.value)
+        };
+        assert_eq!(read("0x6c00556e00"), Some(463_862_066_688));
+        assert_eq!(read("0xFFFFFFFFFFFFFFFF"), Some(u64::MAX));
+        assert_eq!(read("10"), Some(10));
+        for text in ["0x", "0x10000000000000000", "0xg", "0x-1", "6c"] {
+            assert_eq!(read(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -6,23 +6,9 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{completed, malformed, reader, record, records, widened};
+use common::{assert_faults, completed, corpus, malformed, reader, record, records, widened};
 use freewheel_trace::{Format, OpenOptions, Record, Timing, TraceError, TraceInfo, TraceReader};
 use freewheel_units::Op;
-
-/// A sample of the fuzz corpus, which was made by hand.
-fn corpus(sample: &str) -> Vec<u8> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
-    fs::read(folder.join(sample)).unwrap()
-}
-
-/// Checks for each line that exactly this field of it is complained about, in record 1.
-fn assert_faults(format: Format, header: &str, faults: &[(&str, &str)]) {
-    for (line, field) in faults {
-        let malformed = malformed(format!("{header}{line}\n").as_bytes(), format);
-        assert_eq!((malformed.field, malformed.record), (*field, 1), "{line}: {malformed}");
-    }
-}
 
 #[test]
 fn alibaba_csv_is_read_in_bytes_and_microseconds() {
@@ -182,6 +168,125 @@ fn arc_lis_is_read_in_pages_without_times() {
             ("1 1 0 0 0", "line"),
         ],
     );
+}
+
+#[test]
+fn fiu_text_is_read_in_nanoseconds_and_blocks_whatever_the_process_is_called() {
+    const MAJOR: u32 = 8 << 20;
+    let want = [
+        record(0, Op::Write, MAJOR, 64, 8),
+        record(2_462, Op::Read, MAJOR | 2, 203_193_184, 8),
+        record(10_000, Op::Write, MAJOR | 2, 203_193_192, 16),
+    ];
+    assert_eq!(records(&corpus("fiu_text/clean"), Format::FiuText), want);
+    assert_faults(
+        Format::FiuText,
+        "",
+        &[
+            ("x 2 a 8 8 R 8 0", "time"),
+            ("1 x a 8 8 R 8 0", "pid"),
+            ("1 2 8 8 R 8 0", "process"),
+            ("1 2 a x 8 R 8 0", "block"),
+            ("1 2 a 8 0 R 8 0", "blocks"),
+            ("1 2 a 8 8 T 8 0", "operation"),
+            ("1 2 a 8 8 R 4096 0", "major"),
+            ("1 2 a 8 8 R 8 1048576", "minor"),
+            ("1 2 a 8 8 R 8 x", "minor"),
+        ],
+    );
+}
+
+#[test]
+fn k5cloud_csv_is_read_in_seconds_and_bytes() {
+    let want = [
+        record(0, Op::Read, 3, 16_777_216, 128),
+        record(88_000, Op::Write, 17, 14_336, 8),
+        widened(record(1_499_957_000, Op::Read, 17, 0, 2)),
+    ];
+    assert_eq!(records(&corpus("k5cloud_csv/clean"), Format::K5cloudCsv), want);
+    assert_faults(
+        Format::K5cloudCsv,
+        "",
+        &[
+            ("4294967296,1.5,R,0,512", "volume"),
+            ("1,x,R,0,512", "time"),
+            ("1,1.5,T,0,512", "operation"),
+            ("1,1.5,R,-1,512", "offset"),
+            ("1,1.5,R,0,0", "size"),
+            ("1,1.5,R,0", "size"),
+            ("1,1.5,R,0,512,7", "line"),
+        ],
+    );
+}
+
+#[test]
+fn lirs_trc_is_read_in_pages_and_its_marks_are_no_references() {
+    let want = [
+        record(0, Op::Read, 0, 8, 8),
+        record(0, Op::Read, 0, 16, 8),
+        record(0, Op::Read, 0, 4096, 8),
+    ];
+    assert_eq!(records(&corpus("lirs_trc/clean"), Format::LirsTrc), want);
+    assert_eq!(Format::LirsTrc.timing(), Timing::None);
+    let faults = [("**", "page"), ("-3", "page"), ("2305843009213693952", "page"), ("4 5", "page")];
+    assert_faults(Format::LirsTrc, "", &faults);
+}
+
+/// Arrival and place of each request.
+fn places(sample: &str, format: Format) -> Vec<(u64, u64, u64)> {
+    let place = |record: Record| (record.arrival.ns(), record.start.get(), record.blocks.get());
+    records(&corpus(sample), format).into_iter().map(place).collect()
+}
+
+#[test]
+fn objects_of_libcachesims_texts_have_a_place_each_and_are_found_there_again() {
+    for (sample, format, last_ns, second_blocks) in [
+        ("libcachesim_txt/clean", Format::LibcachesimTxt, 0, 8),
+        ("libcachesim_csv/clean", Format::LibcachesimCsv, 4_000_000_000, 1),
+        ("libcachesim_csv/clean_headerless", Format::LibcachesimCsv, 4_000_000_000, 1),
+    ] {
+        let places = places(sample, format);
+        let [first, second, third] = places[..] else { panic!("{sample}: {places:?}") };
+        assert_eq!((first.0, first.2, second.2), (0, 8, second_blocks), "{sample}");
+        assert_eq!(third, (last_ns, first.1, 8), "{sample}");
+        assert_ne!(first.1, second.1, "{sample}");
+    }
+    assert_eq!(Format::LibcachesimTxt.timing(), Timing::None);
+    assert_eq!(Format::LibcachesimCsv.timing(), Timing::Seconds);
+}
+
+#[test]
+fn every_wrong_field_of_libcachesims_texts_is_named() {
+    let faults = [("x", "obj_id"), ("18446744073709551616", "obj_id"), ("1 2", "obj_id")];
+    assert_faults(Format::LibcachesimTxt, "", &faults);
+    assert_faults(
+        Format::LibcachesimCsv,
+        "",
+        &[
+            ("x,1,512", "time"),
+            ("4294967296,1,512", "time"),
+            ("1,x,512", "obj_id"),
+            ("1,1,x", "obj_size"),
+            ("1,1", "obj_size"),
+            ("1,1,512,x", "next_access_vtime"),
+            ("1,1,512,-1,7", "line"),
+        ],
+    );
+    let named = malformed(b"size,key,time\n512,a,1\n", Format::LibcachesimCsv);
+    assert_eq!((named.field, named.record), ("key", 1));
+}
+
+#[test]
+fn numbers_of_another_meaning_are_no_csv_of_libcachesim() {
+    // The third column of fio's older logs is a direction: 0, 1 or 2.
+    for text in [
+        "1, 83456, 0, 4096\n2, 9000, 1, 4096\n",
+        "7\n",
+        "time,lba,sectors\n1,2,3\n",
+        "id,time,size\n1,2,512\n",
+    ] {
+        assert_eq!(Format::detect(text.as_bytes()), None, "{text}");
+    }
 }
 
 const THESIOS: &str =

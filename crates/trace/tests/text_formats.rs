@@ -241,7 +241,7 @@ const fn sample(format: Format, good: &'static str, bad: &'static str) -> Sample
     Sample { format, header: "", good, bad }
 }
 
-const SAMPLES: [Sample; 18] = [
+const SAMPLES: [Sample; 28] = [
     sample(Format::FreewheelCsv, "5,R,4096,512,0,9", "5,R,x,512,0,9"),
     sample(Format::MsrCsv, "128166372003061629,h,0,Read,512,512,9", "x,h,0,Read,512,512,9"),
     sample(Format::Spc, "0,8,512,r,1.5", "0,8,512,r,soon"),
@@ -258,6 +258,29 @@ const SAMPLES: [Sample; 18] = [
     sample(Format::FioIologV2, "sdb read 512 512", "sdb scan 512 512"),
     sample(Format::FioIolog, "5 sdb read 512 512", "5 sdb scan 512 512"),
     sample(Format::Blkparse, "8,0 1 1 0.5 9 Q R 8 + 8 [dd]", "8,0 1 1 0.5 9 Q R 8 + x [dd]"),
+    sample(
+        Format::XperfCsv,
+        "DiskRead, 9, a.exe ( 7), 8, 0xf0, 0x1000, 0x200, 5, 0",
+        "DiskRead, 9, a.exe ( 7), 8, 0xf0, 0x1000, 0x200, x, 0",
+    ),
+    sample(Format::FiuText, "1 2 a 8 8 R 8 0", "1 2 a 8 8 T 8 0"),
+    sample(Format::K5cloudCsv, "1,1.5,R,0,512", "1,1.5,T,0,512"),
+    sample(Format::LirsTrc, "8", "*8"),
+    sample(Format::LibcachesimTxt, "8", "*8"),
+    sample(Format::LibcachesimCsv, "1,8,512", "1,x,512"),
+    sample(Format::Biosnoop, "0.1 a b 7 sdb R 8 512 0.5", "0.1 a b 7 sdb X 8 512 0.5"),
+    sample(
+        Format::Ftrace,
+        "dd-7 [001] 0.5: block_rq_issue: 8,0 R 512 () 8 + 1 [dd]",
+        "dd-7 [001] 0.5: block_rq_issue: 8,0 R 512 () 8 + x [dd]",
+    ),
+    sample(Format::FioLatLog, "1, 9000, 0, 512, 512, 0", "1, 9000, 3, 512, 512, 0"),
+    Sample {
+        format: Format::WpaCsv,
+        header: "IO Type,Init Time (s),Size (B),Offset\n",
+        good: "Read,1.5,512,0x0",
+        bad: "Purge,1.5,512,0x0",
+    },
     Sample {
         format: Format::HfplayerCsv,
         header: "#ELAPSED_USECS.D,CMD.S,LBA.I,NBLKS.I\n",

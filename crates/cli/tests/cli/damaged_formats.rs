@@ -148,6 +148,124 @@ const ROWS: &[Row] = &[
         ],
     ),
     Row(
+        "biosnoop",
+        "biosnoop/clean",
+        [
+            Case(Cut, "(record 4, ", "LAT(ms) is `512`"),
+            Case(Line(2, "0.1 a 7 sdb X 8 512 0.5"), "line 2 (record 1, ", "T is `X`"),
+            Case(Line(3, "here"), "line 3 (record 2, ", "LAT(ms) is `here`"),
+        ],
+    ),
+    Row(
+        "fio-lat-log",
+        "fio_lat_log/clean",
+        [
+            Case(Cut, "(record 3, ", "priority is ``"),
+            Case(Line(2, "1, 9000, 7, 512, 0, 0"), "line 2 (record 2, ", "direction is `7`"),
+            Case(Line(1, "1, 9000, 0, 0, 0, 0"), "line 1 (record 1, ", "size is `0`"),
+        ],
+    ),
+    Row(
+        "fiu-text",
+        "fiu_text/clean",
+        [
+            Case(Cut, "(record 3, ", "major is `W`"),
+            Case(Line(2, "1 2 a 8 8 T 8 0"), "line 2 (record 2, ", "operation is `T`"),
+            Case(Line(1, "now 2 a 8 8 R 8 0"), "line 1 (record 1, ", "time is `now`"),
+        ],
+    ),
+    Row(
+        "ftrace",
+        "ftrace/clean",
+        [
+            Case(Cut, "(record 10, ", "process name or error is ``"),
+            Case(Line(7, "here"), "line 7 (record 1, ", "line is `here`"),
+            Case(
+                Line(8, "dd-7 [1] 9: block_rq_issue: 8,16 R 512 () 1 + x [dd]"),
+                "line 8 ",
+                "blocks is `x`",
+            ),
+        ],
+    ),
+    Row(
+        "k5cloud-csv",
+        "k5cloud_csv/clean",
+        [
+            Case(Cut, "(record 3, ", "size is ``"),
+            Case(Line(2, "1,1.5,X,0,512"), "line 2 (record 2, ", "operation is `X`"),
+            Case(Line(3, "1,1.5,R,-8,512"), "line 3 (record 3, ", "offset is `-8`"),
+        ],
+    ),
+    Row(
+        "libcachesim-csv",
+        "libcachesim_csv/clean",
+        [
+            Case(Cut, "(record 3, ", "obj_id is ``"),
+            Case(Line(2, "soon,512,a,7"), "line 2 (record 1, ", "time is `soon`"),
+            Case(Line(3, "5,512,b,key"), "line 3 (record 2, ", "obj_id is `key`"),
+        ],
+    ),
+    Row(
+        "libcachesim-txt",
+        "libcachesim_txt/clean",
+        [
+            Case(Line(1, "x"), "line 1 (record 1, ", "obj_id is `x`"),
+            Case(Line(2, "-1"), "line 2 (record 2, ", "obj_id is `-1`"),
+            Case(Line(3, "4 2"), "line 3 (record 3, ", "obj_id is `4 2`"),
+        ],
+    ),
+    Row(
+        "lirs-trc",
+        "lirs_trc/clean",
+        [
+            Case(Line(1, "x"), "line 1 (record 1, ", "page is `x`"),
+            Case(Line(2, "**"), "line 2 (record 2, ", "page is `**`"),
+            Case(
+                Line(3, "2305843009213693952"),
+                "line 3 (record 2, ",
+                "page is `2305843009213693952`",
+            ),
+        ],
+    ),
+    Row(
+        "wpa-csv",
+        "wpa_csv/clean",
+        [
+            Case(Line(2, "1,a,Read,1,0.5"), "line 2 (record 1, ", "Complete Time is ``"),
+            Case(
+                Line(2, "1,a,Read,7,0.5,0.6,1,1,512,0x0,0,0,N"),
+                "line 2 (record 1, ",
+                "Count is `7`",
+            ),
+            Case(
+                Line(3, "1,a,Read,1,0.5,0.4,1,1,512,0x0,0,0,N"),
+                "line 3 (record 2, ",
+                "Complete Time is `",
+            ),
+        ],
+    ),
+    Row(
+        "xperf-csv",
+        "xperf_csv/clean",
+        [
+            Case(
+                Line(9, "DiskRead, 9500, a (1), 2, 0x1, 0x0"),
+                "line 9 (record 1, ",
+                "IOSize is ``",
+            ),
+            Case(
+                Line(10, "DiskWrite, now, a (1), 2, 0x1, 0x0, 0x200, 5, 0"),
+                "line 10 (record 2, ",
+                "TimeStamp is `now`",
+            ),
+            Case(
+                Line(11, "DiskFlush, 9, a (1), 2, 0x1, 5, C"),
+                "line 11 (record 3, ",
+                "DiskNum is `C`",
+            ),
+        ],
+    ),
+    Row(
         "hp-srt",
         "hp_srt/clean",
         [

@@ -18,6 +18,7 @@ mod kills;
 mod messages;
 mod moves;
 mod nbd;
+mod no_traces;
 mod plans;
 mod real_time;
 mod replays;

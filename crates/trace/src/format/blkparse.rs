@@ -10,6 +10,7 @@
 //! where events follow, another recording begins.
 //! The device is its major number times 2^20 plus its minor number. Times stay as they are.
 
+use super::block_kind::{device, kind};
 use super::{Clock, Format, Row, Timing};
 use crate::fault::Fault;
 use crate::input::Stream;
@@ -18,9 +19,7 @@ use crate::scan::{Fields, TimeUnit, Token};
 use crate::source::{
     BlockEvent, EventSource, EventStream, Lines, Position, Stage, Stop, Transfer, whole_lines,
 };
-use freewheel_units::{Blocks, Op, VolumeBlock};
-
-const MINOR_BITS: u32 = 20;
+use freewheel_units::{Blocks, VolumeBlock};
 
 pub(super) const ROW: Row = Row {
     format: Format::Blkparse,
@@ -132,17 +131,6 @@ fn parse(line: &[u8]) -> Result<Option<BlockEvent>, Fault> {
     Ok(is_request.then_some(BlockEvent { time, device, stage, data, flushes: kind.flushes }))
 }
 
-fn device(token: Token) -> Result<u32, Fault> {
-    let mut parts = token.text.split(|&byte| byte == b',');
-    let mut part = || parts.next().and_then(|text| Token { text, ..token }.number().ok());
-    match (part(), part()) {
-        (Some(major), Some(minor)) if major.value < 1 << 12 && minor.value < 1 << MINOR_BITS => {
-            Ok((major.value as u32) << MINOR_BITS | minor.value as u32)
-        }
-        _ => Err(token.fault("not the two numbers of a device, as in 8,16")),
-    }
-}
-
 /// `None` for an action that tells nothing about arrival or completion.
 fn stage(action: Token) -> Result<Option<Stage>, Fault> {
     match action.text {
@@ -153,30 +141,6 @@ fn stage(action: Token) -> Result<Option<Stage>, Fault> {
         b"UT" => Ok(None),
         _ => Err(action.fault("not one of blkparse's actions")),
     }
-}
-
-/// What the letters of a kind say.
-struct Kind {
-    op: Option<Op>,
-    flushes: bool,
-    fua: bool,
-}
-
-fn kind(rwbs: Token) -> Result<Kind, Fault> {
-    if !rwbs.text.iter().all(u8::is_ascii_uppercase) {
-        return Err(rwbs.fault("not the letters of a kind, as R, WS or FWFS"));
-    }
-    let (flushes, rest) = match rwbs.text.strip_prefix(b"F") {
-        Some(rest) => (true, rest),
-        None => (false, rwbs.text),
-    };
-    let op = match rest.first() {
-        Some(b'R') => Some(Op::Read),
-        Some(b'W') => Some(Op::Write),
-        Some(b'D') => Some(Op::Trim),
-        _ => None,
-    };
-    Ok(Kind { op, flushes, fua: op.is_some() && rest[1..].contains(&b'F') })
 }
 
 /// The blocks `FIRST + COUNT`; none of a request of several commands that has ended, as

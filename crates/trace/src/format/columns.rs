@@ -44,7 +44,7 @@ impl<const N: usize> Columns<N> {
 }
 
 #[cold]
-fn missing_columns(header: &[u8], missing: &[&str]) -> Fault {
+pub(super) fn missing_columns(header: &[u8], missing: &[&str]) -> Fault {
     let reason = format!("the first line must name the columns, and lacks: {}", missing.join(", "));
     Fault::new("header", header, reason)
 }

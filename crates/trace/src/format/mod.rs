@@ -7,31 +7,45 @@
 
 mod alibaba_csv;
 mod arc_lis;
+mod biosnoop;
 pub(crate) mod blkparse;
 pub(crate) mod blktrace;
+mod block_kind;
 mod columns;
+mod completed;
 mod disksim_ascii;
 mod disksim_validate;
 mod fio_iolog;
+mod fio_lat_log;
+mod fiu_text;
 mod five_columns;
 mod flashnet_csv;
 pub(crate) mod freewheel_csv;
+mod ftrace;
 mod heimdall_text;
 mod hfplayer_csv;
 mod how;
 mod hp_srt;
+mod k5cloud_csv;
+mod last_fields;
 mod lcs;
 mod libcachesim;
+mod libcachesim_csv;
+mod libcachesim_txt;
+mod lirs_trc;
 mod mqsim;
 mod msr_csv;
 mod names;
 mod oracle_general;
 pub(crate) mod parquet;
+mod quoted;
 mod spc;
 mod systor17;
 mod tencent_csv;
 mod thesios_csv;
 mod vscsi;
+mod wpa_csv;
+mod xperf_csv;
 
 use std::fmt;
 use std::str::FromStr;
@@ -42,7 +56,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::input::Input;
-use crate::source::{Source, Stop};
+use crate::no_trace::is_log_of_averages;
+use crate::source::{Source, Stop, whole_lines};
 
 pub(crate) use five_columns::UnitFound;
 pub use five_columns::UnitRate;
@@ -73,6 +88,10 @@ pub enum Format {
     HfplayerCsv,
     /// CSV of Google's storage servers, as of Thesios.
     ThesiosCsv,
+    /// The table "Disk Usage" of Windows Performance Analyzer as CSV.
+    WpaCsv,
+    /// Disk events of Windows as `xperf` prints them.
+    XperfCsv,
     /// CSV of the MSR Cambridge volumes.
     MsrCsv,
     /// CSV of the Storage Performance Council, as of the UMass repository.
@@ -81,14 +100,24 @@ pub enum Format {
     Systor17,
     /// CSV of Alibaba Cloud.
     AlibabaCsv,
+    /// fio's log of latencies, with offsets.
+    FioLatLog,
     /// CSV of FlashNet's replays.
     FlashnetCsv,
+    /// CSV of the cloud service FUJITSU K5.
+    K5cloudCsv,
     /// CSV of Tencent Cloud, with offsets in sectors.
     TencentCsv,
     /// CSV of mirrors of Tencent Cloud's traces, with offsets in bytes.
     TencentBytesCsv,
     /// Events of Linux's block layer as `blkparse` prints them.
     Blkparse,
+    /// Events of Linux's block layer as ftrace, trace-cmd and `perf script` print them.
+    Ftrace,
+    /// Requests as BCC's `biosnoop` prints them.
+    Biosnoop,
+    /// Text of Florida International University.
+    FiuText,
     /// Text cuts of the Heimdall and FlashNet projects.
     HeimdallText,
     /// DiskSim's default text.
@@ -99,6 +128,12 @@ pub enum Format {
     DisksimValidate,
     /// Page references of the ARC paper.
     ArcLis,
+    /// libCacheSim's CSV.
+    LibcachesimCsv,
+    /// Page references of the LIRS paper.
+    LirsTrc,
+    /// libCacheSim's text.
+    LibcachesimTxt,
     /// VMware's vSCSI binary trace, as of CloudPhysics.
     Vscsi,
     /// libCacheSim's `oracleGeneral`.
@@ -108,8 +143,8 @@ pub enum Format {
 /// A format was asked for by a name that none has.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "`{name}` is not a trace format: write one of {allowed}{meant}",
-    allowed = Format::names(),
+    "`{name}` is not a trace format: `freewheel trace formats` lists the {count} there are{meant}",
+    count = Format::ALL.len(),
     meant = did_you_mean(name, Format::ALL.map(Format::name))
 )]
 pub struct UnknownFormatName {
@@ -165,22 +200,35 @@ const REGISTRY: &[Row] = &[
     fio_iolog::V2_ROW,
     hfplayer_csv::ROW,
     thesios_csv::ROW,
+    wpa_csv::ROW,
+    xperf_csv::ROW,
     msr_csv::ROW,
     spc::ROW,
     systor17::ROW,
     alibaba_csv::ROW,
+    fio_lat_log::ROW,
     flashnet_csv::ROW,
+    k5cloud_csv::ROW,
     tencent_csv::ROW,
     tencent_csv::BYTES_ROW,
     blkparse::ROW,
+    ftrace::ROW,
+    biosnoop::ROW,
+    fiu_text::ROW,
     heimdall_text::ROW,
     disksim_ascii::ROW,
     mqsim::ROW,
     disksim_validate::ROW,
     arc_lis::ROW,
+    libcachesim_csv::ROW,
+    lirs_trc::ROW,
+    libcachesim_txt::ROW,
     vscsi::ROW,
     oracle_general::ROW,
 ];
+
+/// Lines that are looked at one by one where no format fits the whole.
+const NEAR_LINES: usize = 64;
 
 /// What to ask where a trace fits two formats that differ by a factor.
 pub(crate) struct Question {
@@ -228,7 +276,8 @@ impl Format {
     /// The format of a decompressed trace that begins with `head`. Give the first 64 KiB, or all
     /// when it is shorter: then the last line counts as whole.
     pub fn detect(head: &[u8]) -> Option<Self> {
-        Self::ALL.into_iter().find(|format| (format.row().detect)(head))
+        let is_of = |format: &Self| (format.row().detect)(head);
+        (!is_log_of_averages(head)).then(|| Self::ALL.into_iter().find(is_of)).flatten()
     }
 
     /// What its times count from.
@@ -257,9 +306,12 @@ impl Format {
         QUESTIONS.iter().find(|question| (question.is_met)(head))
     }
 
-    /// All names, for messages.
-    pub(crate) fn names() -> String {
-        Self::ALL.map(Self::name).join(", ")
+    /// The format that fits the most of the first lines of `head`, each alone; of equal ones the first.
+    pub(crate) fn nearest(head: &[u8]) -> Option<Self> {
+        let lines = whole_lines(head).take(NEAR_LINES);
+        let found: Vec<Self> = lines.filter_map(Self::detect).collect();
+        let count = |format: &Self| found.iter().filter(|other| *other == format).count();
+        found.iter().copied().rev().max_by_key(count)
     }
 }
 
@@ -297,9 +349,20 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_answered_with_all_names() {
+    fn an_unknown_name_is_answered_with_the_number_of_formats_and_the_nearest_name() {
         let text = "blktraces".parse::<Format>().unwrap_err().to_string();
-        assert!(Format::ALL.iter().all(|format| text.contains(format.name())), "{text}");
+        for says in [&*format!("the {} there are", Format::ALL.len()), "did you mean `blktrace`?"] {
+            assert!(text.contains(says), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_format_is_that_of_most_first_lines() {
+        let head =
+            b"a title\nand words\n0,8,512,r,1.5\n0,16,512,w,2.5\n1,1.5,R,0,512\nthe end of it\n";
+        assert_eq!(Format::detect(head), None);
+        assert_eq!(Format::nearest(head), Some(Format::Spc));
+        assert_eq!(Format::nearest(b"hello, world\n"), None);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Reading traces out of memory.
 #![allow(dead_code)] // Every test file uses its part.
 
+use std::fs;
 use std::io::Cursor;
+use std::path::Path;
 
 use freewheel_trace::{Format, Malformed, OpenOptions, Record, TraceError, TraceReader};
 use freewheel_units::{Blocks, Op, SimTime, VolumeBlock};
@@ -33,6 +35,20 @@ pub fn lenient(bytes: &[u8], format: Format) -> (Vec<Record>, u64) {
     let mut reader = reader(bytes, Some(format), true);
     let records = reader.by_ref().map(Result::unwrap).collect();
     (records, reader.skipped())
+}
+
+/// A sample of the fuzz corpus, which was made by hand.
+pub fn corpus(sample: &str) -> Vec<u8> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
+    fs::read(folder.join(sample)).unwrap()
+}
+
+/// Checks for each line that exactly this field of it is complained about, in record 1.
+pub fn assert_faults(format: Format, header: &str, faults: &[(&str, &str)]) {
+    for (line, field) in faults {
+        let malformed = malformed(format!("{header}{line}\n").as_bytes(), format);
+        assert_eq!((malformed.field, malformed.record), (*field, 1), "{line}: {malformed}");
+    }
 }
 
 pub fn record(arrival_ns: u64, op: Op, device: u32, start: u64, blocks: u64) -> Record {

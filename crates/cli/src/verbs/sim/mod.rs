@@ -284,7 +284,7 @@ fn key_help(kind: &ErrorKind) -> Option<&'static str> {
              --set workload.fit=scale, or --set workload.device=N"
         }
         ErrorKind::NotOfKind { wanted: FileKind::Trace, .. } => {
-            "if it is one of these, name it: --set workload.format=NAME"
+            "`freewheel trace formats` lists them, and --set workload.format=NAME names one of them"
         }
         ErrorKind::Unordered => {
             "one of them alone: --set array.layout=striped --set array.drives=1 and --seed with its \

@@ -1,0 +1,59 @@
+//! Files that are no traces, formats of no name, and several traces: what is said, and the way out.
+
+use super::run::{Bench, SMALL_TRACE, run};
+
+/// The error of a command, which must end with this code and print nothing.
+fn refused(code: i32, args: &[&str]) -> String {
+    let ran = run(args);
+    assert_eq!((ran.code, &*ran.stdout), (code, ""), "{args:?}: {}", ran.stderr);
+    ran.stderr
+}
+
+fn assert_says(error: &str, texts: &[&str]) {
+    for text in texts {
+        assert!(error.contains(text), "`{text}` is not in: {error}");
+    }
+}
+
+#[test]
+fn a_file_of_sums_is_told_by_name_with_the_recording_that_has_requests() {
+    let bench = Bench::new(SMALL_TRACE);
+    bench.put("iostat.txt", "Linux 6.1\n\nDevice   r/s   w/s   rkB/s\nsda   1.0   2.0   3.0\n");
+    let file = bench.at("iostat.txt");
+    let out = bench.at("out");
+    let says = [&*file, "is no trace, but the statistics of iostat", "blktrace -d /dev/sdb"];
+    for args in [&["trace", "info", &file][..], &["study", &file, "--out", &out]] {
+        assert_says(&refused(1, args), &says);
+    }
+    let workload = format!("workload.file={file}");
+    let sim = refused(1, &["sim", &bench.at("sim.toml"), "--set", &workload]);
+    assert_says(&sim, &says);
+}
+
+#[test]
+fn an_unknown_file_is_answered_with_the_nearest_format_and_not_with_all_names() {
+    let bench = Bench::new(SMALL_TRACE);
+    bench.put("odd", "a\nfile of\nmany words\n0,8,512,r,1.5\n0,16,512,w,2.5\n");
+    let error = refused(1, &["trace", "info", &bench.at("odd")]);
+    assert_says(&error, &["it begins with `a`", "none of the ", "look like spc", "--format"]);
+    assert!(!error.contains("hp-srt"), "{error}");
+    let error = refused(2, &["trace", "info", "--format", "blktraces", &bench.at("odd")]);
+    assert_says(&error, &["`freewheel trace formats`", "did you mean `blktrace`?"]);
+    assert!(!error.contains("hp-srt"), "{error}");
+}
+
+#[test]
+fn a_second_trace_is_answered_with_the_loop_over_them() {
+    let bench = Bench::new(SMALL_TRACE);
+    let trace = bench.at("trace.csv");
+    for verb in [&["study"][..], &["cache"], &["trace", "info"], &["trace", "characterize"]] {
+        let error = refused(2, &[verb, &[&trace, "b.csv", "c.csv"]].concat());
+        let called = verb.join(" ");
+        let takes = format!("`freewheel {called}` takes one trace at a time, and `b.csv`");
+        assert_says(&error, &[&takes, &format!("do freewheel {called} \"$trace\"; done")]);
+    }
+    // Another word that is too much, and an option that is none, are answered as before.
+    for args in [&["trace", "info", &trace, "--jsn"][..], &["drive", "list", "b.csv"]] {
+        assert_says(&refused(2, args), &["unexpected argument"]);
+    }
+}

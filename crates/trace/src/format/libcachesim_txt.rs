@@ -1,0 +1,55 @@
+//! libCacheSim's text: the number of an object a line.
+//!
+//! Source: libCacheSim's description of its formats (`txt`). The objects have no size, so that each takes
+//! the same room; here it is 4 KiB. A trace has neither times nor operations: every request is a read at
+//! time 0. What is said of objects in `libcachesim` holds here too.
+
+use super::libcachesim::ObjectRequest;
+use super::{Clock, Format, ObjectPlaces, Row, Timing};
+use crate::fault::Fault;
+use crate::record::Record;
+use crate::scan::Token;
+use crate::source::{LineDecoder, LineSource, most_lines_parse, whole_lines};
+use freewheel_units::Op;
+
+/// The size of every object, which the trace does not say.
+const OBJECT_BYTES: u64 = 4096;
+/// One number alone is no trace.
+const LINES_SURE: usize = 2;
+
+pub(super) const ROW: Row = Row {
+    format: Format::LibcachesimTxt,
+    name: "libcachesim-txt",
+    description: "libCacheSim's text, for caches only: number of an object (as of 4 KiB); no times",
+    rebased: false,
+    clock: Clock::FromStart,
+    timing: Timing::None,
+    unit: None,
+    may_be_objects: true,
+    detect: |head| {
+        whole_lines(head).take(LINES_SURE).count() == LINES_SURE
+            && most_lines_parse(head, &mut LibcachesimTxt { objects: None })
+    },
+    open: Some(|input, how| {
+        let decoder = LibcachesimTxt { objects: how.objects };
+        Ok(Box::new(LineSource::new(input.into_stream(), decoder)))
+    }),
+};
+
+struct LibcachesimTxt {
+    objects: Option<ObjectPlaces>,
+}
+
+impl LineDecoder for LibcachesimTxt {
+    fn parse(&mut self, line: &[u8]) -> Result<Record, Fault> {
+        let object = Token { name: "obj_id", text: line }.number()?.value;
+        ObjectRequest {
+            clock_time: 0,
+            obj_id: object,
+            obj_size: OBJECT_BYTES,
+            op: Op::Read,
+            tenant: 0,
+        }
+        .record(self.objects)
+    }
+}

@@ -1,0 +1,134 @@
+//! Fields and numbers of CSV as programs with a screen export it: fields in quotes, separators by country,
+//! thousands apart.
+//!
+//! Goals: a number with one separator in a doubtful place is refused, since it could be wrong by a factor.
+//! Non-goals: quotes within quotes, and fields over several lines.
+
+use std::borrow::Cow;
+
+use crate::fault::Fault;
+use crate::scan::{Number, TimeUnit, Token};
+use freewheel_units::SimTime;
+
+/// Digits between two separators of thousands.
+const GROUP_DIGITS: usize = 3;
+const BAD_GROUPS: &str = "not a number with groups of three digits";
+
+/// What stands between fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Separator(u8);
+
+impl Separator {
+    /// The separator of a trace with this header: a semicolon or a tab where it has one.
+    pub fn of(header: &[u8]) -> Self {
+        let is_there = |separator: &u8| header.contains(separator);
+        Self([b';', b'\t'].into_iter().find(is_there).unwrap_or(b','))
+    }
+
+    /// The fields of a line, without quotes and the blanks around them.
+    pub fn fields(self, line: &[u8]) -> impl Iterator<Item = &[u8]> {
+        let mut is_quoted = false;
+        let ends_field = move |&byte: &u8| {
+            is_quoted ^= byte == b'"';
+            byte == self.0 && !is_quoted
+        };
+        line.split(ends_field).map(|field| unquoted(field.trim_ascii()))
+    }
+
+    /// A whole number, which may have thousands apart.
+    pub fn number(self, token: Token) -> Result<Number, Fault> {
+        let digits = ungrouped(token.text).ok_or_else(|| token.fault(BAD_GROUPS))?;
+        Ok(Number { name: token.name, ..Token { text: &digits, name: token.name }.number()? })
+    }
+
+    /// A time, which may have thousands apart and a decimal mark.
+    pub fn time(self, token: Token, unit: TimeUnit) -> Result<SimTime, Fault> {
+        let text = self.with_point(token.text).ok_or_else(|| token.fault(BAD_GROUPS))?;
+        Token { text: &text, name: token.name }.time(unit)
+    }
+
+    /// A decimal number with a point as its mark, and no separator of thousands.
+    fn with_point(self, text: &[u8]) -> Option<Cow<'_, [u8]>> {
+        let Some(at) = self.decimal_mark(text) else { return ungrouped(text) };
+        let whole = ungrouped(&text[..at])?;
+        Some(Cow::Owned([&*whole, b".", &text[at + 1..]].concat()))
+    }
+
+    /// Where the decimal mark is: the last separator, if it is a point or cannot be one of thousands.
+    fn decimal_mark(self, text: &[u8]) -> Option<usize> {
+        let is_mark = |byte: &u8| matches!(byte, b'.' | b',');
+        let last = text.iter().rposition(is_mark)?;
+        let count = |mark: u8| text.iter().filter(|&&byte| byte == mark).count();
+        let is_alone = count(text[last]) == 1;
+        let has_other = text.iter().any(|&byte| is_mark(&byte) && byte != text[last]);
+        let can_be_mark = text[last] == b'.' || has_other || self.0 == b';';
+        (is_alone && can_be_mark).then_some(last)
+    }
+}
+
+fn unquoted(field: &[u8]) -> &[u8] {
+    let inner = field.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
+    inner.map_or(field, <[u8]>::trim_ascii)
+}
+
+/// The digits of a whole number without separators of thousands; `None` where groups are of other lengths.
+fn ungrouped(text: &[u8]) -> Option<Cow<'_, [u8]>> {
+    if text.iter().all(u8::is_ascii_digit) {
+        return Some(Cow::Borrowed(text));
+    }
+    let mut groups = text.split(|byte| !byte.is_ascii_digit()).filter(|group| !group.is_empty());
+    let first = groups.next().filter(|first| first.len() <= GROUP_DIGITS)?;
+    let mut digits = first.to_vec();
+    for group in groups {
+        if group.len() != GROUP_DIGITS {
+            return None;
+        }
+        digits.extend_from_slice(group);
+    }
+    let separates =
+        |&byte: &u8| byte.is_ascii_digit() || !byte.is_ascii() || b",. '".contains(&byte);
+    (text.iter().all(separates) && text[0].is_ascii_digit()).then_some(Cow::Owned(digits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMMA: Separator = Separator(b',');
+    const SEMICOLON: Separator = Separator(b';');
+
+    #[test]
+    fn separators_within_quotes_separate_nothing() {
+        let fields: Vec<_> = COMMA.fields(b"a, \"4,096\" ,\"\", b ").collect();
+        assert_eq!(fields, [&b"a"[..], b"4,096", b"", b"b"]);
+        assert_eq!(Separator::of(b"IO Type;Size (B)"), SEMICOLON);
+        assert_eq!(Separator::of(b"IO Type,Size (B)"), COMMA);
+    }
+
+    #[test]
+    fn whole_numbers_may_have_thousands_apart_by_any_sign() {
+        for text in ["1234567", "1,234,567", "1.234.567", "1 234 567", "1\u{a0}234\u{202f}567"] {
+            let number = COMMA.number(Token { name: "f", text: text.as_bytes() }).unwrap();
+            assert_eq!(number.value, 1_234_567, "{text}");
+        }
+        for text in ["", "1,23", "1234,567", ",123", "1x234", "-1,234"] {
+            assert!(COMMA.number(Token { name: "f", text: text.as_bytes() }).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_time_has_its_decimal_mark_where_the_separator_of_fields_says() {
+        let read = |separator: Separator, text: &'static str| {
+            let token = Token { name: "f", text: text.as_bytes() };
+            separator.time(token, TimeUnit::Milliseconds).ok().map(SimTime::ns)
+        };
+        assert_eq!(read(COMMA, "1,234.5"), Some(1_234_500_000));
+        assert_eq!(read(COMMA, "1.234,5"), Some(1_234_500_000));
+        assert_eq!(read(COMMA, "1,234"), Some(1_234_000_000));
+        assert_eq!(read(SEMICOLON, "1,234"), Some(1_234_000));
+        assert_eq!(read(SEMICOLON, "0.5"), Some(500_000));
+        // With a comma between fields, one within a number is of thousands, and these are none.
+        assert_eq!(read(COMMA, "0,5"), None);
+        assert_eq!(read(COMMA, "12,345678"), None);
+    }
+}

@@ -1,0 +1,5 @@
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    freewheel_fuzz_checks::trace::check(bytes, freewheel_trace::Format::XperfCsv);
+});
