@@ -155,7 +155,7 @@ mod tests {
     fn info(form: &Form) -> TraceInfo {
         let trace = form.write(1).unwrap();
         let workload = TraceWorkload { file: trace.path().into(), ..TraceWorkload::default() };
-        TraceInfo::scan(&mut open(&workload).unwrap()).unwrap()
+        TraceInfo::scan(&mut open(&workload, 1).unwrap()).unwrap()
     }
 
     fn is_near(ours: f64, wanted: f64, share: f64) -> bool {

@@ -287,7 +287,7 @@ fn is_blkparse_of_ones_own(line: &[u8]) -> bool {
         word.first().is_some_and(|first| b"RWDFN".contains(first))
             && word.iter().all(|letter| b"RWDFNSMAB".contains(letter))
     };
-    let action = words.iter().position(|word| is_action(word));
+    let action = words.iter().position(is_action);
     let mut others = words.iter().enumerate().filter(|(at, _)| Some(*at) != action);
     action.is_some() && words.iter().any(is_number) && others.any(|(_, word)| is_kind(word))
 }

@@ -130,6 +130,13 @@ fn biosnoop_with_a_queue_arrives_when_the_request_was_inserted() {
 }
 
 #[test]
+fn a_flush_of_biosnoop_without_a_disk_counts_for_the_first() {
+    let text = b"0.1 a 7 sdb R 8 512 0.5\n0.2 ?  0   W 0 0 0.25\n0.3 b 7 sdb W 8 512 0.5\n";
+    let flush = &records(text, Format::Biosnoop)[1];
+    assert_eq!((flush.op, flush.device, flush.arrival.ns()), (Op::Flush, 0, 100_250_000));
+}
+
+#[test]
 fn every_wrong_field_of_biosnoop_is_named() {
     assert_faults(
         Format::Biosnoop,

@@ -15,7 +15,9 @@ fn a_wrong_name_is_answered_with_the_names_there_are() {
     let policy = message(&["study", &bench.at("trace.csv"), "--policy", "sptff"]);
     assert!(policy.contains("`sptff`") && policy.contains("sptf, sptf-sw, asatf"), "{policy}");
     let format = message(&["trace", "info", &bench.at("trace.csv"), "--format", "blktraces"]);
-    assert!(format.contains("`blktraces`") && format.contains("hp-srt, freewheel-csv"), "{format}");
+    let lists = "`freewheel trace formats` lists the";
+    assert!(format.contains("`blktraces`") && format.contains(lists), "{format}");
+    assert!(format.contains("did you mean `blktrace`?"), "{format}");
 }
 
 #[test]

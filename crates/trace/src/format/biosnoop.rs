@@ -7,10 +7,11 @@
 //! `TIME`. `SECTOR` counts 512 bytes. `T` is `R` or `W`, or in the second program the letters of
 //! blktrace. `COMM` may have blanks, so the line is read from its end. `-P` adds a letter after `BYTES`.
 //!
-//! A flush has no bytes, and the sector 2^64 - 1. A command without data is no request (`N`), nor is one
-//! without a disk: programs before 2022 print `?` and no disk for requests that they did not see begin,
-//! and do not know their sector. Disks are numbered in the order they appear. Records are put in order of
-//! arrival, and times are made relative to the first one.
+//! A flush has no bytes, and the sector 2^64 - 1. Programs before 2022 print `?` for requests that no
+//! process is known of, as flushes are, and then neither disk nor sector: such a flush counts for the first
+//! disk, and another request has no place and is malformed. A command without data is no request (`N`).
+//! Disks are numbered in the order they appear. Records are put in order of arrival, and times are made
+//! relative to the first one.
 
 use super::completed::{Stay, stay};
 use super::last_fields::LastFields;
@@ -18,12 +19,14 @@ use super::names::Names;
 use super::{Clock, Format, Row, Timing};
 use crate::fault::Fault;
 use crate::record::{Extent, Record};
-use crate::scan::{Fields, TimeUnit, Token};
+use crate::scan::{Fields, TimeUnit, Token, whole_number};
 use crate::source::{LineDecoder, LineSource, most_lines_parse};
 use freewheel_units::{Op, SimTime};
 
 /// The sector of a request that has none: the second program prints it with a sign.
 const NO_SECTOR: [&[u8]; 2] = [b"18446744073709551615", b"-1"];
+/// The disk of a flush that names none.
+const FIRST_DISK: u32 = 0;
 /// What `-Q` of the second program prints for a request that was not queued.
 const NOT_QUEUED: &[u8] = b"-1.000";
 
@@ -48,7 +51,8 @@ struct Biosnoop {
 /// The columns that are read.
 struct Columns<'a> {
     time: Token<'a>,
-    disk: Token<'a>,
+    /// Missing where the program does not know it.
+    disk: Option<Token<'a>>,
     kind: Token<'a>,
     sector: Token<'a>,
     bytes: Token<'a>,
@@ -71,13 +75,18 @@ impl LineDecoder for Biosnoop {
         let columns = columns(line)?;
         let (op, fua) = kind(columns.kind)?;
         let bytes = columns.bytes.number()?;
-        let is_flush = op == Op::Flush || bytes.value == 0 && has_no_sector(columns.sector);
+        let has_no_place = columns.disk.is_none() || has_no_sector(columns.sector);
+        let is_flush = op == Op::Flush || bytes.value == 0 && has_no_place;
         let Stay { arrival, completion } = times(&columns)?;
         let extent = match is_flush {
             true => Extent::NONE,
             false => Extent::of_block_and_bytes(columns.sector.number()?, bytes)?,
         };
-        let device = self.disks.number(columns.disk)?;
+        let device = match columns.disk {
+            Some(disk) => self.disks.number(disk)?,
+            None if is_flush => FIRST_DISK,
+            None => return Err(Fault::new("DISK", b"", "the disk and sector are not known")),
+        };
         let op = if is_flush { Op::Flush } else { op };
         let fua = fua && !is_flush;
         Ok(Record { completion: Some(completion), fua, ..extent.request(arrival, op, device) })
@@ -107,15 +116,10 @@ fn columns(line: &[u8]) -> Result<Columns<'_>, Fault> {
         last.next("P")?;
     }
     let (bytes, sector) = (last.next("BYTES")?, last.next("SECTOR")?);
-    let (kind, disk) = (last.next("T")?, last.next("DISK")?);
-    // Without a disk its place is that of the process.
-    if disk.number().is_ok() {
-        return Err(Fault::new(
-            "DISK",
-            b"",
-            "the program did not see on which disk this request is",
-        ));
-    }
+    let kind = last.next("T")?;
+    // No disk is called by a number, so one in its place is that of the process.
+    let is_disk = |word: &[u8]| whole_number(word).is_none();
+    let disk = last.peek().is_some_and(is_disk).then(|| last.next("DISK")).transpose()?;
     last.next("PID")?.number()?;
     let mut first = Fields::blank(last.rest());
     let time = first.next("TIME(s)")?;

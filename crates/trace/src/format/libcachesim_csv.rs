@@ -18,7 +18,7 @@ use freewheel_units::Op;
 const SECOND_NS: u64 = 1_000_000_000;
 /// The names that each column goes by.
 const TIMES: [&str; 4] = ["time", "timestamp", "clock_time", "real_time"];
-const OBJECTS: [&str; 6] = ["obj_id", "object_id", "objectid", "object", "obj", "key"];
+const OBJECTS: [&str; 7] = ["obj_id", "object_id", "objectid", "object", "obj", "key", "lbn"];
 const SIZES: [&str; 5] = ["obj_size", "object_size", "size", "bytes", "size_bytes"];
 /// Sizes of headerless lines up to this are something else: a direction, or a flag.
 const FLAG_MAX: u64 = 2;
