@@ -10,10 +10,10 @@ use crate::fault::Fault;
 use crate::record::Record;
 use crate::scan::Token;
 use crate::source::{LineDecoder, LineSource, most_lines_parse, whole_lines};
-use freewheel_units::Op;
+use freewheel_units::{BLOCK_BYTES, Op};
 
-/// The size of every object, which the trace does not say.
-const OBJECT_BYTES: u64 = 4096;
+/// The size of every object, 4 KiB, which the trace does not say.
+const OBJECT_BLOCKS: u64 = 8;
 /// One number alone is no trace.
 const LINES_SURE: usize = 2;
 
@@ -25,20 +25,17 @@ pub(super) const ROW: Row = Row {
     clock: Clock::FromStart,
     timing: Timing::None,
     unit: None,
-    may_be_objects: true,
+    may_be_objects: false,
     detect: |head| {
         whole_lines(head).take(LINES_SURE).count() == LINES_SURE
-            && most_lines_parse(head, &mut LibcachesimTxt { objects: None })
+            && most_lines_parse(head, &mut LibcachesimTxt)
     },
-    open: Some(|input, how| {
-        let decoder = LibcachesimTxt { objects: how.objects };
-        Ok(Box::new(LineSource::new(input.into_stream(), decoder)))
+    open: Some(|input, _| {
+        Ok(Box::new(LineSource::new(input.into_stream(), LibcachesimTxt)))
     }),
 };
 
-struct LibcachesimTxt {
-    objects: Option<ObjectPlaces>,
-}
+struct LibcachesimTxt;
 
 impl LineDecoder for LibcachesimTxt {
     fn parse(&mut self, line: &[u8]) -> Result<Record, Fault> {
@@ -46,10 +43,10 @@ impl LineDecoder for LibcachesimTxt {
         ObjectRequest {
             clock_time: 0,
             obj_id: object,
-            obj_size: OBJECT_BYTES,
+            obj_size: OBJECT_BLOCKS * BLOCK_BYTES,
             op: Op::Read,
             tenant: 0,
         }
-        .record(self.objects)
+        .record(Some(ObjectPlaces::for_objects_of(OBJECT_BLOCKS)))
     }
 }
