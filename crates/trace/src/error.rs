@@ -210,7 +210,7 @@ pub enum TraceError {
     NoWebLog {
         /// The file.
         file: String,
-        /// What it looks like, with what it lacks.
+        /// The kind of log that it resembles, and which fields are missing.
         looks_like: Option<String>,
     },
     /// The name of the output does not say in which form to write.

@@ -3,7 +3,7 @@
 //!
 //! Source: W3C Working Draft WD-logfile-960323. Needed are `time`, `cs-method`, `cs-uri-stem` or `cs-uri`,
 //! `sc-status` and `sc-bytes`; a date that is no column stands in a line `#Date:`. `sc-bytes` counts the
-//! answer's head, too. Times are UTC. A `-` stands for nothing.
+//! answer's head, too. Times are UTC. An empty value is `-`.
 
 use std::borrow::Cow;
 
@@ -16,8 +16,8 @@ use crate::scan::whole_number;
 const FIELDS: &[u8] = b"#Fields:";
 const DATE: &[u8] = b"#Date:";
 
-/// The columns that name the site, the first that is there. CloudFront's `cs(Host)` is its own name for
-/// what clients call as in `x-host-header`.
+/// The columns that name the site; the first of these that is there counts. In CloudFront's logs `cs(Host)` is
+/// the distribution, and `x-host-header` the site that clients asked for.
 const HOSTS: [&[u8]; 4] = [b"cs-host", b"x-host-header", b"cs(Host)", b"s-sitename"];
 
 /// Where the columns of the lines are.
