@@ -26,6 +26,7 @@ mod sim_report;
 mod size_chart;
 mod stages;
 mod study;
+mod trace_order;
 mod validation_page;
 
 pub use cache_curves::{CacheReport, Conclusions};

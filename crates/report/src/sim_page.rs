@@ -3,7 +3,7 @@
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::stats::Summary;
 use freewheel_sim::RunResult;
-use freewheel_sim::config::{SimConfig, Workload};
+use freewheel_sim::config::{Experiment, SimConfig, Workload};
 use freewheel_units::grouped;
 use maud::{Markup, html};
 
@@ -17,11 +17,16 @@ use crate::page::{self, section, table, trace_name};
 use crate::postmark::{passes, postmark_cautions};
 use crate::shingled::shingled_cautions;
 use crate::stages::{StageRow, stage_table};
+use crate::trace_order::trace_cautions;
 use freewheel_study::figure::{Axes, HeadTimeBar, Line};
 
 /// What must be known of a run's result before it is believed.
-pub fn cautions(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> Vec<Finding> {
-    let mut all = shingled_cautions(spec.zoned.map(|zoned| zoned.kind), result);
+pub fn cautions(experiment: &Experiment, result: &RunResult) -> Vec<Finding> {
+    let (config, spec) = (&experiment.config, &experiment.spec);
+    let other = result.other_times.as_ref();
+    let of_traces = experiment.traces().flat_map(|trace| trace_cautions(trace, result, other));
+    let mut all: Vec<Finding> = of_traces.collect();
+    all.extend(shingled_cautions(spec.zoned.map(|zoned| zoned.kind), result));
     all.extend(postmark_cautions(config, spec, result));
     all.extend(write_back_cautions(result));
     all.extend(files_run::overload(config, result));
@@ -29,7 +34,8 @@ pub fn cautions(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> Vec
 }
 
 /// The page of `freewheel sim --report`.
-pub fn sim_html(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> String {
+pub fn sim_html(experiment: &Experiment, result: &RunResult) -> String {
+    let (config, spec) = (&experiment.config, &experiment.spec);
     let title = title(config, spec, result);
     let lead = format!(
         "{} requests in {} of virtual time; seed {}, result hash {}.",
@@ -38,7 +44,7 @@ pub fn sim_html(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> Str
         config.seed,
         result.result_hash
     );
-    let cautions = cautions(config, spec, result);
+    let cautions = cautions(experiment, result);
     page::page(
         &title,
         &lead,

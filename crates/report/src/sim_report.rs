@@ -35,12 +35,12 @@ impl<'a> SimReport<'a> {
 
     /// What a reader must know before believing the result.
     pub fn cautions(&self) -> Vec<Finding> {
-        cautions(&self.experiment.config, &self.experiment.spec, self.result)
+        cautions(self.experiment, self.result)
     }
 
     /// One HTML file without references to anything outside it.
     pub fn html(&self) -> String {
-        sim_html(&self.experiment.config, &self.experiment.spec, self.result)
+        sim_html(self.experiment, self.result)
     }
 
     /// Mean time of each stage, and its share of head time.

@@ -86,7 +86,7 @@ fn idle_cost_and_promotion_are_told_apart_from_what_is_free() {
 fn the_page_has_the_times_of_stages_in_numbers() {
     let experiment = experiment(SAMPLE);
     let result = experiment.run().unwrap();
-    let page = sim_html(&experiment.config, &experiment.spec, &result);
+    let page = sim_html(&experiment, &result);
     let table = stage_table(&result);
     assert!(table.head.iter().all(|head| page.contains(&format!("<th>{head}</th>"))), "{page}");
     let names: Vec<&str> = table.rows.iter().map(|row| row.stage).collect();
@@ -103,7 +103,7 @@ fn the_page_has_the_times_of_stages_in_numbers() {
 fn the_page_has_the_charts_of_what_there_is() {
     let page = |freeblock: &str| {
         let experiment = experiment(freeblock);
-        sim_html(&experiment.config, &experiment.spec, &experiment.run().unwrap())
+        sim_html(&experiment, &experiment.run().unwrap())
     };
     let charts = |page: &str| page.matches("<svg").count();
     let (without, with) = (page(""), page(SAMPLE));
@@ -154,7 +154,7 @@ fn every_task_is_told_of_alike() {
     assert_eq!(missed.will_be_held, Some(false), "100 s have gone");
     let said = words(&result);
     assert!(said.contains("samples: ") && said.contains("will be missed"), "{said}");
-    let page = sim_html(&experiment.config, &experiment.spec, &result);
+    let page = sim_html(&experiment, &result);
     for title in ["How the tasks go on", "How a sample goes on", "scan goes on: mine"] {
         assert!(page.contains(title), "{title}");
     }
@@ -163,7 +163,7 @@ fn every_task_is_told_of_alike() {
 #[test]
 fn a_course_of_which_too_little_was_seen_is_not_drawn() {
     let experiment = experiment_of(20, "[freeblock]");
-    let page = sim_html(&experiment.config, &experiment.spec, &experiment.run().unwrap());
+    let page = sim_html(&experiment, &experiment.run().unwrap());
     assert!(page.contains("How a scan goes on") && page.contains("Too little has come"));
     assert!(!page.contains("Bandwidth around then"));
 }
@@ -222,7 +222,7 @@ fn what_is_done_once_is_told_of_as_such() {
     for words in ["backup: 1 complete, in ", "copies: ", "end: it ended after", "superseded: "] {
         assert!(said.contains(words), "{words}: {said}");
     }
-    let page = sim_html(&experiment.config, &experiment.spec, &result);
+    let page = sim_html(&experiment, &result);
     assert!(page.contains("The backup, ") && !page.contains("if a part of the blocks is enough"));
 }
 
@@ -231,7 +231,7 @@ fn charts_of_a_round_under_way_say_that_their_time_is_what_has_gone_by_so_far() 
     for (freeblock, is_over) in [(SAMPLE, true), ("[freeblock]", false)] {
         let experiment = experiment(freeblock);
         let result = experiment.run().unwrap();
-        let page = sim_html(&experiment.config, &experiment.spec, &result);
+        let page = sim_html(&experiment, &result);
         assert_eq!(page.contains("time of the round so far, %"), !is_over, "{freeblock}");
         assert_eq!(page.contains("time of the round, %"), is_over, "{freeblock}");
         assert_eq!(page.contains(" under way, "), !is_over, "{freeblock}");

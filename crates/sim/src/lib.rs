@@ -39,6 +39,6 @@ pub use host::{CommandObserver, HostDevice};
 pub use idle::IdleTime;
 pub use linux_device::LinuxDevice;
 pub use result::{
-    BusyShares, DriveResult, FreeResult, HeadTime, Resource, RunResult, SliceResponses,
+    BusyShares, DriveResult, FreeResult, HeadTime, OtherTimes, Resource, RunResult, SliceResponses,
     SliceResult, Stages,
 };

@@ -20,6 +20,7 @@ use crate::arm_executor::FreeTime;
 use crate::background::{Background, BackgroundResult};
 use crate::cache_work::CacheWork;
 use crate::completion::{Completion, Refusal, RefusedWrites};
+use crate::config::CoarseTimes;
 use crate::device::Work;
 use crate::digest::mix;
 use crate::idle::IdleTime;
@@ -100,6 +101,15 @@ struct Ended {
     media_bytes_per_second: u64,
 }
 
+/// A run with the other arrivals that a coarse clock allows.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct OtherTimes {
+    /// What became of the requests of a step.
+    pub coarse_times: CoarseTimes,
+    /// Response times of reads and writes together.
+    pub response: Summary,
+}
+
 /// Summary of a run, with its distributions. Over independent drives, sums and counts are totals.
 /// Shares of time are means weighted by each drive's time. Outstanding requests are those on one drive.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -167,6 +177,10 @@ pub struct RunResult {
     /// [`Experiment::run_references`](crate::config::Experiment::run_references) was called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_back_references: Option<WriteBackReferences>,
+    /// The same run with the other arrivals that a coarse clock of the trace allows, where
+    /// [`Experiment::run_other_times`](crate::config::Experiment::run_other_times) was called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other_times: Option<OtherTimes>,
     /// Response times of reads and writes together.
     pub response: Summary,
     /// Response times of reads.
@@ -499,6 +513,7 @@ impl Tally {
             files: self.files,
             inferred_completions: Vec::new(),
             write_back_references: None,
+            other_times: None,
             response: both.summary(),
             read_response: self.reads.summary(),
             write_response: self.writes.summary(),

@@ -6,12 +6,12 @@ use freewheel_model::electronics::spec::QueueSpec;
 use freewheel_model::sched::{POLICIES, PolicySpec};
 use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_sim::config::{
-    CoarseTimes, ConfigError, Experiment, SimConfig, TraceWorkload, Workload, check_timing, open,
+    ConfigError, Experiment, SimConfig, TraceWorkload, Workload, check_timing, open,
 };
 use freewheel_sim::fidelity::{ReplayFidelity, replay_fidelity};
 use freewheel_sim::library;
 use freewheel_sim::source::Fit;
-use freewheel_sim::{Completion, RunResult};
+use freewheel_sim::{Completion, OtherTimes, RunResult};
 use freewheel_trace::{Character, Characterizer};
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, SimDuration};
 use rayon::prelude::*;
@@ -159,9 +159,8 @@ pub struct Study {
     pub fidelity: Option<ReplayFidelity>,
     /// The same trace on other drives.
     pub beside: Vec<DriveBeside>,
-    /// The baseline with the requests of a coarse clock bunched where they were spread, or the other way round;
-    /// None where the clock is fine.
-    pub other_times: Option<PolicyRun>,
+    /// The baseline with the other arrivals that a coarse clock allows; None where the clock is fine.
+    pub other_times: Option<OtherTimes>,
 }
 
 /// The trace on another drive, which serves requests in the order of its own queue, or as they come.
@@ -310,9 +309,8 @@ pub fn study_watched(
         assumed_values: None,
         fidelity,
         beside,
-        other_times: None,
+        other_times: experiment.run_other_times(&mut |_, _| {})?,
     };
-    study.other_times = other_times(&study, baseline, progress)?;
     // A shingled drive may have refused most of them.
     if study.baseline().result.response.count < REQUESTS_MIN {
         study.scrub = None;
@@ -338,23 +336,6 @@ fn changes(
     };
     let base = config(&study.options, baseline);
     try_changes(&base, &study.trace.info, &catalogue(&setting), &report)
-}
-
-/// Runs the baseline with the other arrivals that a coarse clock allows.
-fn other_times(
-    study: &Study,
-    baseline: RequestOrder,
-    progress: ProgressSink<'_>,
-) -> Result<Option<PolicyRun>, ConfigError> {
-    if !study.trace.info.survey.is_some_and(|survey| survey.is_coarse()) {
-        return Ok(None);
-    }
-    let mut options = study.options.clone();
-    options.trace.coarse_times = match options.trace.coarse_times {
-        CoarseTimes::Spread => CoarseTimes::Bunched,
-        CoarseTimes::Bunched => CoarseTimes::Spread,
-    };
-    Ok(Some(run_order(&options, baseline, &study.trace, progress)?.run))
 }
 
 /// Moves the baseline's drive.

@@ -11,6 +11,8 @@ use serde::{Serialize, Serializer};
 
 use crate::error::{Damaged, TraceError, path_text};
 use crate::reader::REPORT_RECORDS;
+use crate::source::LeftOutRows;
+use crate::survey::Survey;
 use crate::{Format, OpenOptions, TraceReader, TraceWriter};
 
 /// How to convert.
@@ -23,7 +25,7 @@ pub struct ConvertOptions {
 }
 
 /// Result of a conversion.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Converted {
     /// The format of the input.
     pub format: Format,
@@ -33,6 +35,11 @@ pub struct Converted {
     pub other_devices: u64,
     /// Malformed records left out.
     pub skipped: u64,
+    /// Rows left out, as they are no requests to the disk.
+    pub left_out: LeftOutRows,
+    /// What the first pass over the input found out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub survey: Option<Survey>,
     /// Damage of the input; records after it are left out.
     #[serde(rename = "damage", serialize_with = "place", skip_serializing_if = "Option::is_none")]
     pub damaged: Option<Damaged>,
@@ -79,6 +86,7 @@ fn copy(
     device: Option<u32>,
     report: &mut dyn FnMut(&TraceReader),
 ) -> Result<Converted, TraceError> {
+    reader.prepare(report)?;
     let mut seen = 0;
     let mut others = BTreeMap::<u32, u64>::new();
     while let Some(record) = reader.next() {
@@ -104,6 +112,8 @@ fn copy(
         records: seen - other_devices,
         other_devices,
         skipped: reader.skipped(),
+        left_out: reader.left_out(),
+        survey: reader.surveyed().copied(),
         damaged: reader.damaged(),
     })
 }

@@ -178,7 +178,7 @@ impl TraceReader {
     }
 
     /// Passes over the file once, unless that was done; shows the reader to `report` every 65,536 records.
-    fn prepare(&mut self, report: Report<'_>) -> Result<(), TraceError> {
+    pub(crate) fn prepare(&mut self, report: Report<'_>) -> Result<(), TraceError> {
         if self.survey.is_none() {
             let survey = self.pass(report)?;
             // Events that lie far out of order give other requests once they are in order.

@@ -46,8 +46,7 @@ fn requests_of_whole_seconds_are_spread_and_the_page_says_what_bunched_ones_woul
     let (bunched_json, bunched, _) = study("tencent-seconds.csv", &["--coarse-times", "bunched"]);
     assert!(near(bunched, 13.2) && spread < 9.0, "{bunched} {spread}");
     // Each study has the other's mean beside its own.
-    let other =
-        |json: &Value| json["other_times"]["result"]["response"]["mean_ns"].as_f64().unwrap() / 1e6;
+    let other = |json: &Value| json["other_times"]["response"]["mean_ns"].as_f64().unwrap() / 1e6;
     assert_eq!((other(&json), other(&bunched_json)), (bunched, spread));
     let first = json["findings"][0]["headline"].as_str().unwrap();
     assert!(first.contains("steps of 1 s") && first.contains("bunched"), "{first}");

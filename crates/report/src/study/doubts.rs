@@ -3,7 +3,6 @@
 //!
 //! The limits are far from any trace of a working host. Each is assumed, with its source beside it.
 
-use freewheel_sim::config::CoarseTimes;
 use freewheel_sim::source::ReplayMode;
 use freewheel_study::{REQUESTS_MIN, Study};
 use freewheel_trace::{Character, DurationSummary, MISSING_COMPLETIONS_ONE_IN};
@@ -12,6 +11,7 @@ use freewheel_units::{Bytes, grouped};
 use super::overload;
 use crate::finding::{Confidence, Finding, Topic, Unit};
 use crate::numbers::{ms, percent, span};
+use crate::trace_order::trace_cautions;
 
 /// Shorter traces hold a burst and not a load. The last request of a recording of a minute comes somewhat
 /// before its end.
@@ -39,8 +39,6 @@ const CHECK_UNIT: &str = "Check the format (`freewheel trace formats`): convert 
 pub(super) fn doubts(study: &Study) -> Vec<Finding> {
     let trace = &study.trace;
     let all = [
-        coarse(study),
-        order(trace),
         missing_completions(study),
         overload::finding(study),
         long(trace),
@@ -51,7 +49,9 @@ pub(super) fn doubts(study: &Study) -> Vec<Finding> {
         quick(trace),
         unaligned(trace),
     ];
-    all.into_iter().flatten().collect()
+    let result = &study.baseline().result;
+    let cautions = trace_cautions(&trace.info, result, study.other_times.as_ref());
+    cautions.into_iter().chain(all.into_iter().flatten()).collect()
 }
 
 /// Whether a finding says that the others may not be believed, or of what they hold.
@@ -87,64 +87,6 @@ fn counted_in_trace(topic: Topic, headline: String) -> Finding {
 
 fn seconds(trace: &Character) -> f64 {
     trace.info.span_ns as f64 / 1e9
-}
-
-/// None where the clock is fine, or its steps were left as they are and nothing is known of the difference.
-fn coarse(study: &Study) -> Option<Finding> {
-    let survey = study.trace.info.survey.as_ref()?;
-    let granule = survey.granule_in_words()?;
-    let (here_ns, other) = (study.baseline().result.response.mean_ns, study.other_times.as_ref());
-    let is_spread = study.options.trace.coarse_times == CoarseTimes::Spread;
-    let done = match is_spread {
-        true => "requests were spread evenly over each step",
-        false => "requests were left at the beginning of each step",
-    };
-    let mean = |ns: f64| format!("{} ms", ms(ns));
-    let both = other.map(|run| {
-        let [here, there] = [here_ns, run.result.response.mean_ns].map(mean);
-        match is_spread {
-            true => format!(" (mean response {here}; bunched, as recorded, {there})"),
-            false => format!(" (mean response {here}; spread evenly, {there})"),
-        }
-    });
-    let headline =
-        format!("The trace's clock has steps of {granule}: {done}{}.", both.unwrap_or_default());
-    let mut finding = counted_in_trace(Topic::CoarseTimes, headline)
-        .number("step of the clock", survey.granule_ns? as f64 / 1e9, Unit::Seconds)
-        .number("requests that share a time", survey.shared_times as f64, Unit::Count)
-        .action("Record the trace again with times of microseconds.")
-        .detail("The trace does not tell where in a step a request came: the truth is between bursts at its beginning and an even spread, and beyond if they came in other bursts.")
-        .detail("`--coarse-times bunched` leaves requests at the beginnings of the steps, `spread` spreads them; the moments within a step follow from `--seed`.");
-    if let Some(run) = other {
-        let name = if is_spread { "mean response, bunched" } else { "mean response, spread" };
-        let seconds = run.result.response.mean_ns / 1e9;
-        finding = finding.number(name, seconds, Unit::Seconds);
-    }
-    Some(finding)
-}
-
-/// None where requests lie in order.
-fn order(trace: &Character) -> Option<Finding> {
-    let survey = trace.info.survey.as_ref()?;
-    let moved = survey.moved_in_words();
-    let headline = match survey.recordings {
-        1 => format!("{}: they were sorted.", moved.clone()?),
-        recordings => format!(
-            "The trace holds {} recordings, whose clock starts again: they were put one after another.",
-            grouped(recordings)
-        ),
-    };
-    let mut finding = counted_in_trace(Topic::Order, headline)
-        .number("recordings", survey.recordings as f64, Unit::Count)
-        .number("requests out of order", survey.moved_requests as f64, Unit::Count);
-    if survey.recordings > 1 {
-        let at = survey.second_recording_at.unwrap_or_default();
-        finding = finding
-            .detail(format!("The second one begins at line or record {}. Each begins its predecessor's mean time between requests after the end of that.", grouped(at)))
-            .detail("`--clock absolute` takes all times as those of one clock, and sorts the requests.");
-        finding = finding.detail(moved.map_or(String::new(), |moved| moved + "."));
-    }
-    Some(finding)
 }
 
 /// None where every request has its completion, none has one, or `--replay arrivals` is set.

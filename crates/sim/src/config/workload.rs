@@ -191,6 +191,16 @@ pub enum CoarseTimes {
     Bunched,
 }
 
+impl CoarseTimes {
+    /// The other one.
+    pub fn other(self) -> Self {
+        match self {
+            Self::Spread => Self::Bunched,
+            Self::Bunched => Self::Spread,
+        }
+    }
+}
+
 /// Distribution of think times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

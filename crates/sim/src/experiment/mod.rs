@@ -3,6 +3,7 @@
 mod files;
 mod fleet;
 mod inferred;
+mod other_times;
 mod reporting;
 mod streams;
 mod write_back;

@@ -30,9 +30,7 @@ pub(super) const ROW: Row = Row {
         whole_lines(head).take(LINES_SURE).count() == LINES_SURE
             && most_lines_parse(head, &mut LibcachesimTxt)
     },
-    open: Some(|input, _| {
-        Ok(Box::new(LineSource::new(input.into_stream(), LibcachesimTxt)))
-    }),
+    open: Some(|input, _| Ok(Box::new(LineSource::new(input.into_stream(), LibcachesimTxt)))),
 };
 
 struct LibcachesimTxt;

@@ -8,12 +8,12 @@ use freewheel::experiments::TraceWorkload;
 use freewheel::files::FileKind;
 use freewheel::measures::{Bytes, SimDuration};
 use freewheel::plans::{PlaceOptions, PlaceReport, PlaceSource, Snapshot};
-use freewheel::traces::Format;
 use freewheel::{Error, ErrorKind};
 
 use super::{Input, written};
 use crate::failure::{Failure, is_not_a_file, with_near_file};
 use crate::progress::Bars;
+use crate::verbs::read_args::ReadArgs;
 use crate::verbs::trace_args::default_folder;
 use crate::{file, output, wrong_file_kind};
 
@@ -44,12 +44,8 @@ pub struct PlaceArgs {
     /// Size of a trace's fragments [default: 64MiB]
     #[arg(long, value_name = "SIZE")]
     fragment: Option<Bytes>,
-    /// Format of a trace (see `freewheel trace formats`); recognised by its contents if not given
-    #[arg(long, value_name = "FORMAT")]
-    format: Option<Format>,
-    /// Count and skip malformed records of a trace, and read a damaged .gz or .zst up to the damage
-    #[arg(long)]
-    lenient: bool,
+    #[command(flatten)]
+    read: ReadArgs,
     /// Only this device of a trace
     #[arg(long, value_name = "N", value_parser = super::super::device)]
     device: Option<u32>,
@@ -152,11 +148,14 @@ impl PlaceArgs {
             ("--drive", self.drive.is_some(), input == Input::Snapshot),
             ("--disks", self.disks.is_some(), input != Input::WebLog),
             ("--fragment", self.fragment.is_some(), input != Input::Trace),
-            ("--format", self.format.is_some(), input != Input::Trace),
-            ("--lenient", self.lenient, input != Input::Trace),
             ("--device", self.device.is_some(), input != Input::Trace),
         ];
-        let wrong = is_given.into_iter().find(|(_, is_given, is_wrong)| *is_given && *is_wrong);
+        let of_trace =
+            self.read.given().map(|(option, given)| (option, given, input != Input::Trace));
+        let wrong = is_given
+            .into_iter()
+            .chain(of_trace)
+            .find(|(_, is_given, is_wrong)| *is_given && *is_wrong);
         input.refuse(file, wrong.map(|(option, ..)| option))?;
         let drive = || self.drive.clone().unwrap_or_else(|| DEFAULT_DRIVE.to_owned());
         let file = file.to_owned();
@@ -171,13 +170,11 @@ impl PlaceArgs {
                 PlaceSource::WebLog { file, drive: drive(), disks }
             }
             Input::Trace => PlaceSource::Trace {
-                trace: TraceWorkload {
+                trace: self.read.apply(TraceWorkload {
                     file,
-                    format: self.format.map(|format| format.name().to_owned()),
-                    lenient: self.lenient,
                     device: self.device,
                     ..TraceWorkload::default()
-                },
+                }),
                 drive: drive(),
                 fragment: self.fragment.unwrap_or(FRAGMENT),
             },

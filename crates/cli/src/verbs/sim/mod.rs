@@ -142,6 +142,9 @@ impl SimArgs {
         let references = experiment.run_references(&mut progress);
         result.write_back_references =
             references.map_err(|error| self.explain(path, error.into()))?;
+        let mut progress = |done, total| bars.set("simulating other arrivals", done, total);
+        let other = experiment.run_other_times(&mut progress);
+        result.other_times = other.map_err(|error| self.explain(path, error.into()))?;
         Ok(result)
     }
 

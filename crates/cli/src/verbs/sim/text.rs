@@ -19,12 +19,13 @@ pub(super) fn text(
     let with_meaning = format!("{region_weights}   # {}", SimReport::REGION_WEIGHTS);
     let config = config.replace(region_weights, &with_meaning);
     let report = SimReport::new(experiment, result);
-    let mut sections = vec![
+    let mut sections: Vec<String> = report.cautions().iter().map(|it| it.text()).collect();
+    sections.extend([
         config,
         overview(result).to_string(),
         responses(result).to_string(),
         stages(&report).to_string(),
-    ];
+    ]);
     sections.extend(caches(&report));
     sections.extend(report.files_text());
     sections.extend(passes(&report));
@@ -38,7 +39,6 @@ pub(super) fn text(
     if !result.drives.is_empty() {
         sections.push(drives(result));
     }
-    sections.extend(report.cautions().iter().map(|caution| caution.text()));
     sections.push(format!("hash {}\n", result.result_hash));
     Ok(sections.join("\n"))
 }

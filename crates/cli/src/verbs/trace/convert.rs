@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use freewheel::convert_trace;
 use freewheel::measures::grouped;
-use freewheel::traces::{ConvertOptions, Converted, convert_stream};
+use freewheel::traces::{ConvertOptions, Converted, Survey, convert_stream};
 use serde::Serialize;
 
 use super::ReadArgs;
@@ -71,13 +71,25 @@ impl ConvertArgs {
 }
 
 fn text(done: &Done) -> String {
-    let Converted { format, records, other_devices, skipped, .. } = done.converted;
-    let mut text = format!("{} records of {format} to {}", grouped(records), done.output.display());
-    if other_devices > 0 {
-        text += &format!("; {} of other devices left out", other_devices);
+    let Converted { format, records, other_devices, skipped, left_out, survey, .. } =
+        &done.converted;
+    let mut text =
+        format!("{} records of {format} to {}", grouped(*records), done.output.display());
+    if *other_devices > 0 {
+        text += &format!("; {} of other devices left out", grouped(*other_devices));
     }
-    if skipped > 0 {
-        text += &format!("; {} malformed ones skipped", skipped);
+    if *skipped > 0 {
+        text += &format!("; {} malformed ones skipped", grouped(*skipped));
+    }
+    if let Some(rows) = left_out.in_words() {
+        text += &format!("; rows left out: {rows}");
+    }
+    let survey = survey.as_ref();
+    if let Some(recordings) = survey.and_then(Survey::recordings_in_words) {
+        text += &format!("; recordings: {recordings}");
+    }
+    if let Some(moved) = survey.and_then(Survey::moved_in_words) {
+        text += &format!("; {moved}: sorted");
     }
     text + "\n"
 }

@@ -1,0 +1,31 @@
+//! The other arrivals that a coarse clock allows.
+
+use freewheel_trace::TraceInfo;
+
+use super::Experiment;
+use crate::config::{ConfigError, Progress, TraceWorkload, Workload};
+use crate::result::OtherTimes;
+
+impl Experiment {
+    /// Runs the experiment again with the requests of a coarse clock bunched where they were spread, or the
+    /// other way round. `None` where no trace has a coarse clock.
+    pub fn run_other_times(
+        &self,
+        progress: Progress<'_>,
+    ) -> Result<Option<OtherTimes>, ConfigError> {
+        let Workload::Trace(workload) = &self.config.workload else { return Ok(None) };
+        let is_coarse = |trace: &TraceInfo| trace.survey.is_some_and(|survey| survey.is_coarse());
+        if !self.traces().any(is_coarse) {
+            return Ok(None);
+        }
+        let coarse_times = workload.coarse_times.other();
+        let mut other = self.clone();
+        let with = |workload: &TraceWorkload| TraceWorkload { coarse_times, ..workload.clone() };
+        other.config.workload = Workload::Trace(with(workload));
+        for stream in &mut other.streams {
+            stream.workload = with(&stream.workload);
+        }
+        let response = other.run_observed(None, progress)?.response;
+        Ok(Some(OtherTimes { coarse_times, response }))
+    }
+}
