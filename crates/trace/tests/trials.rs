@@ -394,3 +394,88 @@ fn a_header_may_come_again() {
         assert_eq!(records.len(), 2, "{text}");
     }
 }
+
+// H. Formats of today.
+
+/// A request of one microsecond's accuracy, in the form that all these formats can tell.
+struct Known {
+    us: u64,
+    latency_us: u64,
+    is_write: bool,
+    block: u64,
+    blocks: u64,
+}
+
+fn known() -> Vec<Known> {
+    let mut prng = Prng::new(1, "requests of today");
+    let mut us = 5_000_000;
+    let request = |_| {
+        us += 1 + prng.below(3_000);
+        Known {
+            us,
+            // Longer than most gaps, so that requests end out of order.
+            latency_us: 1 + prng.below(20_000),
+            is_write: prng.chance(0.4),
+            block: 8 * prng.below(1 << 30),
+            blocks: 8 * (1 + prng.below(64)),
+        }
+    };
+    (0..300).map(request).collect()
+}
+
+/// The lines of a format, in the order in which its tool writes them.
+fn lines(format: Format, requests: &[Known]) -> String {
+    let seconds = |us: u64| format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
+    let line = |known: &Known| {
+        let Known { us, latency_us, is_write, block, blocks } = *known;
+        let (letter, word) = if is_write { ('W', "DiskWrite") } else { ('R', "DiskRead") };
+        let (bytes, offset, end) = (blocks * 512, block * 512, us + latency_us);
+        match format {
+            Format::K5cloudCsv => format!("1,{},{letter},{offset},{bytes}\n", seconds(us)),
+            Format::FiuText => format!("{} 7 tar {block} {blocks} {letter} 8 0 0\n", us * 1000),
+            Format::XperfCsv => format!(
+                "{word}, {end}, a.exe ( 4), 8, 0xff, 0x{offset:x}, 0x{bytes:x}, {latency_us}, 0, \
+                 0x0, 5, Normal, Original, 0x1, \"f\"\n"
+            ),
+            Format::Biosnoop => format!(
+                "{} dd 7 sda {letter} {block} {bytes} {}.{:03}\n",
+                seconds(end),
+                latency_us / 1000,
+                latency_us % 1000
+            ),
+            other => panic!("no lines of {other} are made here"),
+        }
+    };
+    let mut order: Vec<&Known> = requests.iter().collect();
+    if matches!(format, Format::XperfCsv | Format::Biosnoop) {
+        order.sort_by_key(|known| known.us + known.latency_us);
+    }
+    order.into_iter().map(line).collect()
+}
+
+#[test]
+fn requests_come_back_from_the_formats_of_today() {
+    let requests = known();
+    for format in [Format::K5cloudCsv, Format::FiuText, Format::XperfCsv, Format::Biosnoop] {
+        let header = match format {
+            Format::XperfCsv => {
+                "DiskRead, TimeStamp, Process Name ( PID), ThreadID, IrpPtr, ByteOffset, IOSize, \
+                 ElapsedTime, DiskNum, IrpFlags, DiskSvcTime, I/O Pri, VolSnap, FileObject, FileName\n"
+            }
+            _ => "",
+        };
+        let text = header.to_owned() + &lines(format, &requests);
+        let (records, info) = of_text(&text, OpenOptions::default());
+        assert_eq!((info.format, records.len()), (format, requests.len()), "{format}");
+        let zero = requests[0].us;
+        for (record, known) in records.iter().zip(&requests) {
+            assert_eq!(record.arrival.ns(), (known.us - zero) * 1000, "{format}");
+            assert_eq!(record.op == Op::Write, known.is_write);
+            assert_eq!((record.start.get(), record.blocks.get()), (known.block, known.blocks));
+            let latency = record.completion.map(|end| end.ns() - record.arrival.ns());
+            let has_latency = matches!(format, Format::XperfCsv | Format::Biosnoop);
+            assert_eq!(latency, has_latency.then_some(known.latency_us * 1000), "{format}");
+        }
+        assert_eq!(info.survey.unwrap().recordings, 1, "{format}");
+    }
+}
