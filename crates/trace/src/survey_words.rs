@@ -1,8 +1,9 @@
 //! What a first pass found out, in words for tables and findings.
 
-use freewheel_units::{SimDuration, grouped};
+use freewheel_units::grouped;
 
 use crate::format::Numbers;
+use crate::scan::TimeUnit;
 use crate::source::LeftOutRows;
 use crate::survey::{NumbersFound, NumbersReason, Survey};
 
@@ -36,11 +37,24 @@ impl Survey {
     }
 }
 
-/// A time with a blank before its unit.
+/// A time in the longest unit that it fills, with three decimals at most.
 fn spaced(ns: u64) -> String {
-    let text = SimDuration::from_ns(ns).to_string();
-    let unit = text.find(char::is_alphabetic).unwrap_or(text.len());
-    format!("{} {}", &text[..unit], &text[unit..])
+    let unit = TimeUnit::ALL.into_iter().find(|unit| ns >= unit.ns());
+    let unit = unit.unwrap_or(TimeUnit::Nanoseconds);
+    let text = format!("{:.3}", ns as f64 / unit.ns() as f64);
+    format!("{} {unit}", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_in_the_longest_unit_that_they_fill() {
+        let times = [7_000_000_000, 15_625_000, 2_999_987_783_363, 1_500, 0];
+        let says = ["7 s", "15.625 ms", "2999.988 s", "1.5 us", "0 ns"];
+        assert_eq!(times.map(spaced), says.map(str::to_owned));
+    }
 }
 
 impl NumbersFound {
