@@ -173,12 +173,13 @@ fn since_1970(text: &str) -> Result<u64, Fault> {
 fn unit(text: &str) -> Option<Option<TimeUnit>> {
     let whole = text.split('.').next().unwrap_or_default();
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    (is_number && !whole.is_empty()).then(|| match whole.len() {
+    let unit = match whole.len() {
         ..=11 => Some(TimeUnit::Seconds),
         12..=14 => Some(TimeUnit::Milliseconds),
         15..=17 => Some(TimeUnit::Microseconds),
         _ => None,
-    })
+    };
+    (is_number && !whole.is_empty()).then_some(unit)
 }
 
 #[cfg(test)]

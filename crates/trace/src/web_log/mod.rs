@@ -129,6 +129,9 @@ impl WebLog {
     }
 }
 
+/// Site and path.
+type Name = (Box<[u8]>, Box<[u8]>);
+
 /// A request as the log has it.
 struct Read {
     time_ns: u64,
@@ -139,8 +142,7 @@ struct Read {
 #[derive(Default)]
 struct Reading {
     files: Vec<WebFile>,
-    /// Site and path of each file.
-    names: Vec<(Box<[u8]>, Box<[u8]>)>,
+    names: Vec<Name>,
     /// Files by site, a 0 and path.
     by_name: BTreeMap<Box<[u8]>, u32>,
     requests: Vec<Read>,
@@ -222,7 +224,7 @@ impl Reading {
 
     /// The site is part of a name where files have different ones.
     fn name_files(&mut self) {
-        let is_of_first = |(host, _): &(Box<[u8]>, Box<[u8]>)| *host == self.names[0].0;
+        let is_of_first = |(host, _): &Name| *host == self.names[0].0;
         let is_one_site = self.names.iter().all(is_of_first);
         for (file, (host, path)) in self.files.iter_mut().zip(&self.names) {
             file.name = match is_one_site || host.is_empty() {
