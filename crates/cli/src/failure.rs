@@ -183,6 +183,13 @@ pub fn trace_help(kind: &ErrorKind, words: &ReadingWords) -> Option<String> {
              `-a complete` does"
                 .into()
         }
+        ErrorKind::NothingRecorded { format: Format::Ftrace } => {
+            "record the events block_bio_queue and block_rq_issue, too".into()
+        }
+        ErrorKind::CacheHitsOnly => {
+            "`freewheel cache` counts the requests that a cache in front of the disk served".into()
+        }
+        ErrorKind::TemporaryFile => "TMPDIR=FOLDER names a folder with room for it".into(),
         ErrorKind::NothingRecorded { .. } => {
             "record the trace while the disk is in use, or give another one".into()
         }

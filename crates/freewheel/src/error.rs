@@ -149,6 +149,10 @@ pub enum ErrorKind {
         /// Its format.
         format: Format,
     },
+    /// A cache in front of the disk served all requests of a trace.
+    CacheHitsOnly,
+    /// A temporary file could not be written or read.
+    TemporaryFile,
     /// A trace names objects, which have no places on a disk.
     ObjectsOnly,
     /// A compressed trace is damaged.
@@ -272,7 +276,11 @@ fn trace(error: &TraceError) -> ErrorKind {
         }
         TraceError::FixedTimeUnit { .. } => ErrorKind::FixedTimeUnit,
         TraceError::FixedNumbers { .. } => ErrorKind::FixedNumbers,
+        TraceError::NoRequests { left_out, .. } if left_out.cache_hits > 0 => {
+            ErrorKind::CacheHitsOnly
+        }
         TraceError::NoRequests { format, .. } => ErrorKind::NothingRecorded { format: *format },
+        TraceError::TemporaryFile { .. } => ErrorKind::TemporaryFile,
         TraceError::NeedsOneDevice { .. } => ErrorKind::SeveralDevices,
         _ => ErrorKind::Other,
     }

@@ -4,7 +4,7 @@ use std::fs::{self, DirEntry};
 use std::io::{self, Read};
 use std::path::Path;
 
-use freewheel_trace::{OpenOptions, TraceReader, WebLog};
+use freewheel_trace::{OpenOptions, TraceError, TraceReader, WebLog};
 
 pub use freewheel_trace::{PendingFile, is_same_file, read_text};
 
@@ -37,7 +37,11 @@ impl FileKind {
     /// ```
     pub fn of(path: &Path) -> Option<Self> {
         let file = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
-        if TraceReader::open(path, &OpenOptions::default()).is_ok() {
+        // A trace whose unit of time has to be asked for is one, too.
+        if matches!(
+            TraceReader::open(path, &OpenOptions::default()),
+            Ok(_) | Err(TraceError::UncertainTimeUnit { .. })
+        ) {
             return Some(Self::Trace);
         }
         if WebLog::is_one(path) {

@@ -46,7 +46,9 @@ fn drain(bytes: &[u8], format: Format, lenient: bool) -> (Vec<Record>, Option<Tr
 }
 
 fn open(bytes: &[u8], format: Format, lenient: bool) -> Result<TraceReader, TraceError> {
-    let options = OpenOptions { format: Some(format), lenient, ..OpenOptions::default() };
+    // Spreading is part of what must hold.
+    let spread = Some(1);
+    let options = OpenOptions { format: Some(format), lenient, spread, ..OpenOptions::default() };
     if format != Format::Parquet {
         return TraceReader::from_reader("fuzz", Cursor::new(bytes.to_vec()), &options);
     }

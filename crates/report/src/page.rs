@@ -1,5 +1,7 @@
 //! The frame of every page: one self-contained HTML file with no network references.
 
+use std::path::Path;
+
 use freewheel_sim::config::TraceWorkload;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -216,7 +218,12 @@ pub(crate) fn marked_table(head: &[&str], rows: &[Vec<String>], marked: &str) ->
 
 /// What a trace is called in titles.
 pub(crate) fn trace_name(trace: &TraceWorkload) -> String {
-    trace.file.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    name_of(&trace.file)
+}
+
+/// Name of a file without its folder.
+pub(crate) fn name_of(file: &Path) -> String {
+    file.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 #[cfg(test)]

@@ -24,8 +24,9 @@ use freewheel_study::figure::{Axes, HeadTimeBar, Line};
 pub fn cautions(experiment: &Experiment, result: &RunResult) -> Vec<Finding> {
     let (config, spec) = (&experiment.config, &experiment.spec);
     let other = result.other_times.as_ref();
-    let of_traces = experiment.traces().flat_map(|trace| trace_cautions(trace, result, other));
-    let mut all: Vec<Finding> = of_traces.collect();
+    let files = config.trace_files();
+    let traces = files.into_iter().zip(experiment.traces());
+    let mut all = trace_cautions(traces, result, other);
     all.extend(shingled_cautions(spec.zoned.map(|zoned| zoned.kind), result));
     all.extend(postmark_cautions(config, spec, result));
     all.extend(write_back_cautions(result));

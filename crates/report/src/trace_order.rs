@@ -1,5 +1,7 @@
 //! What was done to the times of a trace before it was replayed.
 
+use std::path::Path;
+
 use freewheel_sim::config::CoarseTimes;
 use freewheel_sim::{OtherTimes, RunResult};
 use freewheel_trace::{Survey, TraceInfo};
@@ -7,15 +9,24 @@ use freewheel_units::grouped;
 
 use crate::finding::{Confidence, Finding, Topic, Unit};
 use crate::numbers::ms;
+use crate::page::name_of;
 
-/// What must be known of the order and the clock of a trace: the doubts come first.
-pub(crate) fn trace_cautions(
-    trace: &TraceInfo,
+/// What must be known of the order and the clock of the traces of a run, each with its file: the doubts come
+/// first, and the one about coarse clocks once.
+pub(crate) fn trace_cautions<'a>(
+    traces: impl Iterator<Item = (&'a Path, &'a TraceInfo)>,
     result: &RunResult,
     other: Option<&OtherTimes>,
 ) -> Vec<Finding> {
-    let Some(survey) = &trace.survey else { return Vec::new() };
-    coarse(survey, result, other).into_iter().chain(order(survey)).collect()
+    let traces: Vec<(&Path, &Survey)> =
+        traces.filter_map(|(file, trace)| Some((file, trace.survey.as_ref()?))).collect();
+    let is_one = traces.len() == 1;
+    let coarse = traces.iter().find_map(|(_, survey)| coarse(survey, result, other));
+    let order = traces.iter().filter_map(|(file, survey)| {
+        let name = if is_one { "The trace".to_owned() } else { name_of(file) };
+        order(&name, survey)
+    });
+    coarse.into_iter().chain(order).collect()
 }
 
 fn counted(topic: Topic, headline: String) -> Finding {
@@ -26,14 +37,13 @@ fn counted(topic: Topic, headline: String) -> Finding {
 fn coarse(survey: &Survey, result: &RunResult, other: Option<&OtherTimes>) -> Option<Finding> {
     let (granule, granule_ns, other) = (survey.granule_in_words()?, survey.granule_ns?, other?);
     let [here, there] = [&result.response, &other.response].map(|response| ms(response.mean_ns));
-    let headline = match other.coarse_times {
-        CoarseTimes::Bunched => format!(
-            "The trace's clock has steps of {granule}. Requests were spread evenly over each step: mean response {here} ms; bunched, as recorded, it is {there} ms."
-        ),
-        CoarseTimes::Spread => format!(
-            "The trace's clock has steps of {granule}. Requests were left at the beginning of each step: mean response {here} ms; spread evenly, it is {there} ms."
-        ),
+    let (done, otherwise) = match other.coarse_times {
+        CoarseTimes::Bunched => ("spread evenly over each step", "bunched, as recorded"),
+        CoarseTimes::Spread => ("left at the beginning of each step", "spread evenly"),
     };
+    let headline = format!(
+        "The trace's clock has steps of {granule}. Requests were {done}: mean response {here} ms; {otherwise}, it is {there} ms."
+    );
     let name = match other.coarse_times {
         CoarseTimes::Bunched => "mean response, bunched",
         CoarseTimes::Spread => "mean response, spread",
@@ -50,26 +60,25 @@ fn coarse(survey: &Survey, result: &RunResult, other: Option<&OtherTimes>) -> Op
 }
 
 /// None where requests lie in order.
-fn order(survey: &Survey) -> Option<Finding> {
-    let moved = survey.moved_in_words();
+fn order(name: &str, survey: &Survey) -> Option<Finding> {
+    let sorted = survey.sorted_in_words();
     let headline = match survey.recordings {
-        1 => format!("{}: they were sorted.", moved.clone()?),
+        1 => format!("{name} is out of order: {}.", sorted.clone()?),
         recordings => format!(
-            "The trace holds {} recordings, whose clock starts again: they were put one after another.",
+            "{name} holds {} recordings, whose clock starts again: they were put one after another.",
             grouped(recordings)
         ),
     };
     let finding = counted(Topic::Order, headline)
         .number("recordings", survey.recordings as f64, Unit::Count)
-        .number("requests out of order", survey.moved_requests as f64, Unit::Count);
-    Some(match survey.second_recording_at {
+        .number("requests sorted", survey.sorted_requests as f64, Unit::Count);
+    Some(match survey.recordings_in_words() {
         None => finding,
-        Some(at) => finding
-            .detail(format!(
-                "The second one begins at line or record {}. A recording begins after the end of the one before it, by that one's mean time between requests.",
-                grouped(at)
-            ))
-            .detail(moved.map_or(String::new(), |moved| moved + "."))
+        Some(recordings) => finding
+            .number("requests before the latest in front", survey.moved_requests as f64, Unit::Count)
+            .detail(format!("Recordings: {recordings}."))
+            .detail("A recording begins after the end of the one before it, by that one's mean time between requests.")
+            .detail(sorted.map_or(String::new(), |sorted| sorted + "."))
             .detail("`--clock absolute` takes all times as those of one clock, and sorts the requests (in an experiment: `clock`)."),
     })
 }

@@ -144,7 +144,7 @@ fn a_trace_without_times_says_why_there_are_no_responses() {
     let lines: String = (0..300).map(|at| format!("{} 1 0 {at}\n", at * 7 % 50)).collect();
     file.write_all(lines.as_bytes()).unwrap();
     let report = report(&options(file.path().to_str().unwrap()));
-    let why = "No response times: the trace's format, arc-lis, has no times";
+    let why = "No response times: the trace, in the format arc-lis, has no times";
     assert!(report.text().contains(why) && report.html().contains(why), "{}", report.text());
     assert_eq!(report.html().matches("<svg").count(), 1, "by byte is as by request");
 }

@@ -134,7 +134,7 @@ fn no_finding_of_an_overload_speaks_as_of_a_load_that_the_drive_serves() {
     // Writes with FUA, and flushes.
     for at in (0..26_000).step_by(10) {
         let arrival = at as u64 * 2_500_000;
-        lines[at] = format!("{arrival},W,{},4096,1,\n{arrival},F,0,0,0,\n", at * 4096);
+        lines[at] = format!("{arrival},W,{},4096,1,\n{},F,0,0,0,\n", at * 4096, arrival + 1);
     }
     let policies = vec![PolicySpec::Fcfs, PolicySpec::Sptf];
     let study = studied(&lines, |options| {

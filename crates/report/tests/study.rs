@@ -95,7 +95,7 @@ fn the_best_policy_has_the_smallest_mean_and_the_headline_names_it() {
         HEADER.to_string(),
         |text, (i, line)| {
             let rest = line.split_once(',').unwrap().1;
-            text + &format!("{},{rest}\n", i as u64 / 10 * 100_000_000)
+            text + &format!("{},{rest}\n", i as u64 / 10 * 100_000_000 + i as u64 % 10)
         },
     );
     let study = studied(&text, |_| {});

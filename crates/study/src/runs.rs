@@ -12,7 +12,7 @@ use freewheel_sim::fidelity::{ReplayFidelity, replay_fidelity};
 use freewheel_sim::library;
 use freewheel_sim::source::Fit;
 use freewheel_sim::{Completion, OtherTimes, RunResult};
-use freewheel_trace::{Character, Characterizer};
+use freewheel_trace::{Character, Characterizer, TraceReader};
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, SimDuration};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -412,7 +412,12 @@ fn characterize(
 ) -> Result<Character, ConfigError> {
     let mut reader = open(trace, seed)?;
     check_timing(reader.format(), None, &trace.file)?;
-    check_timing(reader.format(), Some(reader.survey()?), &trace.file)?;
+    let report = &mut |reader: &TraceReader| {
+        let (done, total) = (reader.compressed_bytes_read(), reader.compressed_bytes_total());
+        progress(StudyProgress::Reading { done, total });
+    };
+    let format = reader.format();
+    check_timing(format, Some(reader.survey(report)?), &trace.file)?;
     let mut characterizer = Characterizer::new(reader.format());
     let report = |done, total| progress(StudyProgress::Reading { done, total });
     let reader = first_pass(trace, reader, |record| characterizer.observe(record), report)?;

@@ -2,12 +2,14 @@
 //!
 //! Goals: what came on a stream can be read again: from memory, or from a temporary file if it is long.
 
+use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::TraceError;
 use crate::input::{Input, Progress};
+use crate::read_error::plain;
 use crate::spool::SpooledTrace;
 
 /// The most bytes of a stream that stay in memory.
@@ -22,6 +24,16 @@ pub(crate) enum TraceBytes {
 }
 
 impl TraceBytes {
+    /// The bytes at `path`, called `name` in messages. What can be read only once, as a pipe, is read here.
+    pub fn at(name: &str, path: &Path) -> Result<Self, TraceError> {
+        let failed = |error| TraceError::io(name, plain(error));
+        let is_file = path.metadata().map_err(failed)?.is_file();
+        if is_file || path.is_dir() {
+            return Ok(Self::File(path.to_owned()));
+        }
+        Self::of_stream(name, File::open(path).map_err(failed)?)
+    }
+
     /// Reads a stream, called `name` in messages, to its end.
     pub fn of_stream(name: &str, mut stream: impl Read) -> Result<Self, TraceError> {
         let mut start = Vec::new();

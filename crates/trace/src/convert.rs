@@ -1,6 +1,6 @@
 //! From any format to one of ours.
 //!
-//! Goals: one pass, flat memory, the form follows from the name of the output.
+//! Goals: flat memory, the form follows from the name of the output.
 //! Non-goals: changing requests: choosing a device is the only filter.
 
 use std::collections::BTreeMap;

@@ -14,7 +14,7 @@ use thiserror::Error;
 use crate::fault::Fault;
 use crate::format::{Format, UnitRate};
 use crate::input::{Compression, Damage};
-use crate::source::Position;
+use crate::source::{LeftOutRows, Position};
 
 /// What the name of a trace to write may end in, for messages.
 pub(crate) const EXTENSIONS: &str = ".parquet, .csv, .csv.zst, .csv.gz";
@@ -29,6 +29,16 @@ pub enum TraceError {
         /// The file.
         file: String,
         /// What the operating system or the decompressor said.
+        source: io::Error,
+    },
+    /// A temporary file that reading needs could not be written or read.
+    #[error("{file}: a temporary file in {folder} fails: {source}")]
+    TemporaryFile {
+        /// The trace.
+        file: String,
+        /// Folder of the temporary file.
+        folder: String,
+        /// What the operating system said.
         source: io::Error,
     },
     /// The file to write could not be written.
@@ -112,7 +122,7 @@ pub enum TraceError {
         format: Format,
     },
     /// The meaning of numbers was named for a format whose numbers have one.
-    #[error("{file}: {format} holds addresses of blocks: its numbers name no objects")]
+    #[error("{file}: what numbers name was said, and in {format} they have one meaning")]
     FixedNumbers {
         /// The file.
         file: String,
@@ -128,6 +138,8 @@ pub enum TraceError {
         format: Format,
         /// What it holds instead.
         holds: String,
+        /// Rows among that, which are no requests to the disk.
+        left_out: LeftOutRows,
     },
     /// A Parquet trace came from something that cannot seek.
     #[error("{file}: a Parquet trace is read from a file, not from a stream")]
@@ -267,14 +279,24 @@ fn rates_in_words(rates: &[UnitRate]) -> String {
 
 /// A number above 0 with two digits that count.
 fn two_digits(value: f64) -> String {
-    let decimals = (1.0 - value.abs().log10().floor()).clamp(0.0, 9.0) as usize;
-    let text = format!("{value:.decimals$}");
-    if value >= 1000.0 { grouped(value.round() as u64) } else { text }
+    let (mut decimals, mut scaled) = (0, value);
+    while scaled < 9.95 && decimals < 9 {
+        (decimals, scaled) = (decimals + 1, scaled * 10.0);
+    }
+    match value >= 1000.0 {
+        true => grouped(value.round() as u64),
+        false => format!("{value:.decimals$}"),
+    }
 }
 
 impl TraceError {
     pub(crate) fn io(file: &str, source: io::Error) -> Self {
         Self::Io { file: file.to_owned(), source }
+    }
+
+    pub(crate) fn temporary_file(file: &str, source: io::Error) -> Self {
+        let folder = path_text(&std::env::temp_dir());
+        Self::TemporaryFile { file: file.to_owned(), folder, source }
     }
 
     pub(crate) fn write(file: &str, source: io::Error) -> Self {

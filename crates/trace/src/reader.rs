@@ -16,7 +16,7 @@ use crate::error::{Damaged, Origin, TraceError, path_text};
 use crate::fault::{Fault, printable};
 use crate::format::blktrace::{open_processors, other_processors};
 use crate::format::parquet::{ParquetSource, is_parquet};
-use crate::format::{Clock, How, Numbers, Question, UnitFound};
+use crate::format::{Clock, How, Numbers, Question, Timing, UnitFound};
 use crate::input::{Damage, DamageMet, Input, Progress};
 use crate::no_trace::{self, NoTrace};
 use crate::read_error::{IN_UTF_16, plain};
@@ -27,6 +27,7 @@ use crate::survey::{self, NumbersQuestion, RecordOrder, Survey};
 use crate::timed::Timed;
 use crate::{Format, Record};
 
+const SECOND_NS: u64 = 1_000_000_000;
 /// Records between two reports of progress.
 pub(crate) const REPORT_RECORDS: u64 = 1 << 16;
 
@@ -91,7 +92,9 @@ struct Reading {
 impl TraceReader {
     /// Opens the trace at `path`. Gzip and zstd are decompressed under any file name.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, TraceError> {
-        Self::new(path_text(path), TraceBytes::File(path.to_owned()), options)
+        let name = path_text(path);
+        let bytes = TraceBytes::at(&name, path)?;
+        Self::new(name, bytes, options)
     }
 
     /// Opens the trace at `path`, over which a reader with the same options has passed.
@@ -219,9 +222,10 @@ impl TraceReader {
         Ok(())
     }
 
-    /// What the first pass found out. It happens here if it has not yet.
-    pub fn survey(&mut self) -> Result<&Survey, TraceError> {
-        self.prepare(&mut |_| {})?;
+    /// What the first pass found out. It happens here if it has not yet; `report` is shown the reader every
+    /// 65,536 records.
+    pub fn survey(&mut self, report: Report<'_>) -> Result<&Survey, TraceError> {
+        self.prepare(report)?;
         Ok(self.survey.as_ref().expect("the first pass is done"))
     }
 
@@ -357,27 +361,23 @@ impl TraceReader {
         if self.delivered > 0 {
             return Ok(());
         }
-        let file = self.origin.file.clone();
-        if let Some(first) = &self.first_skipped {
+        let (file, format, left_out) = (self.origin.file.clone(), self.format(), self.left_out());
+        let holds = self.reading.as_ref().and_then(|reading| reading.source.holds());
+        let rows = left_out.in_words().map(|rows| format!("its rows were left out: {rows}"));
+        let held = holds.or(rows);
+        if let (Some(first), None) = (&self.first_skipped, &held) {
             let (skipped, first) = (self.skipped, first.to_string());
             return Err(TraceError::NothingRead { file, skipped, first });
         }
         if let Some(damaged) = self.damaged() {
             return Err(TraceError::Damaged(Box::new(damaged)));
         }
-        let holds = self.reading.as_ref().and_then(|reading| reading.source.holds());
-        let holds = holds.unwrap_or_else(|| rows_in_words(self.left_out()));
-        Err(TraceError::NoRequests { file, format: self.format(), holds })
-    }
-}
-
-/// What a trace without requests holds.
-fn rows_in_words(rows: LeftOutRows) -> String {
-    let LeftOutRows { cache_hits, empty } = rows;
-    match (cache_hits, empty) {
-        (0, 0) => "it holds no record of one".to_owned(),
-        (0, empty) => format!("its {} rows have the size 0", grouped(empty)),
-        (hits, _) => format!("a cache in front of the disk served all {}", grouped(hits)),
+        let holds = held.unwrap_or_else(|| "it holds no record of one".to_owned());
+        let malformed = match self.skipped {
+            0 => String::new(),
+            some => format!("; malformed: {}", grouped(some)),
+        };
+        Err(TraceError::NoRequests { file, format, holds: holds + &malformed, left_out })
     }
 }
 
@@ -390,7 +390,7 @@ fn in_order(
 ) -> Box<dyn Source> {
     let are_events = source.event_times().is_some();
     if !are_events && how.clock == Clock::FromStart && survey.recordings > 1 {
-        source = Box::new(Recordings::new(source, how.run_gap));
+        source = Box::new(Recordings::new(source, how.granule));
     }
     source = match survey.order {
         RecordOrder::InOrder => source,
@@ -481,7 +481,8 @@ fn how(origin: &Origin, head: &[u8], options: &OpenOptions) -> Result<How, Trace
     Ok(How {
         unit,
         clock: options.clock.unwrap_or(row.clock),
-        run_gap: SimDuration::ZERO,
+        granule: SimDuration::ZERO,
+        known_step_ns: (row.timing == Timing::Seconds).then_some(SECOND_NS),
         needs_merge: false,
         cache_hits: options.cache_hits,
         objects: None,
@@ -555,6 +556,7 @@ fn beginning(head: &[u8]) -> String {
 fn stop_error(origin: &Origin, stop: Stop, position: Position) -> TraceError {
     match stop {
         Stop::Io(error) => TraceError::io(&origin.file, error),
+        Stop::TemporaryFile(error) => TraceError::temporary_file(&origin.file, error),
         Stop::Broken(reason) => TraceError::Parquet { file: origin.file.clone(), reason },
         Stop::Fault(fault) => fault.at(origin, position),
     }

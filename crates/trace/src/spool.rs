@@ -4,7 +4,7 @@
 //! Non-goals: a trace whose reader is killed: its file stays in the system's folder for such files.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -13,6 +13,14 @@ use crate::error::TraceError;
 
 /// Name of the file, and of what is made of it.
 const FILE_NAME: &str = "stdin";
+/// Bytes copied at a time.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// What failed.
+enum Failed {
+    Stream(io::Error),
+    File(io::Error),
+}
 
 /// A trace in a temporary file, which goes away with this value.
 #[derive(Debug)]
@@ -25,14 +33,25 @@ impl SpooledTrace {
     /// Reads `stream`, called `name` in messages, to its end. Err when the stream cannot be read, or the
     /// temporary file not be written.
     pub fn new(name: &str, stream: impl Read) -> Result<Self, TraceError> {
-        Self::keep(stream).map_err(|error| TraceError::io(name, error))
+        Self::keep(stream).map_err(|failed| match failed {
+            Failed::Stream(error) => TraceError::io(name, error),
+            Failed::File(error) => TraceError::temporary_file(name, error),
+        })
     }
 
-    fn keep(mut stream: impl Read) -> io::Result<Self> {
-        let folder = tempfile::tempdir()?;
+    fn keep(mut stream: impl Read) -> Result<Self, Failed> {
+        let folder = tempfile::tempdir().map_err(Failed::File)?;
         let path = folder.path().join(FILE_NAME);
-        io::copy(&mut stream, &mut File::create_new(&path)?)?;
-        Ok(Self { path, _folder: folder })
+        let mut file = File::create_new(&path).map_err(Failed::File)?;
+        let mut piece = vec![0; PIECE_BYTES];
+        loop {
+            match stream.read(&mut piece) {
+                Ok(0) => return Ok(Self { path, _folder: folder }),
+                Ok(length) => file.write_all(&piece[..length]).map_err(Failed::File)?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Failed::Stream(error)),
+            }
+        }
     }
 
     /// Path of the file.

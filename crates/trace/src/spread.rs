@@ -5,7 +5,8 @@
 //! next, and so on, each at a random moment of its part.
 //!
 //! Goals: order and response times stay; the same seed gives the same times.
-//! Non-goals: bursts within a granule, which the trace does not tell.
+//! Non-goals: bursts within a granule, which the trace does not tell; memory for fewer requests than those
+//! of one granule.
 
 use std::collections::VecDeque;
 
@@ -20,10 +21,11 @@ pub(crate) struct Spread<S> {
     inner: S,
     granule: SimDuration,
     prng: Prng,
+    /// Requests of one granule that are read, and not yet spread: more may follow.
+    read: VecDeque<(Record, Position)>,
     /// Requests of one granule, spread.
     due: VecDeque<(Record, Position)>,
-    /// The first request of the next one.
-    next: Option<(Record, Position)>,
+    has_ended: bool,
     at: Position,
 }
 
@@ -31,28 +33,29 @@ impl<S: Source> Spread<S> {
     /// Records of `inner` come in order, and those of one granule have the same arrival.
     pub fn new(inner: S, granule: SimDuration, seed: u64) -> Self {
         let (at, prng) = (inner.position(), Prng::new(seed, "arrivals within a granule"));
-        Self { inner, granule, prng, due: VecDeque::new(), next: None, at }
+        let (read, due) = (VecDeque::new(), VecDeque::new());
+        Self { inner, granule, prng, read, due, has_ended: false, at }
     }
 
-    fn read(&mut self) -> Result<Option<(Record, Position)>, Stop> {
-        let record = self.inner.next()?;
-        Ok(record.map(|record| (record, self.inner.position())))
-    }
-
-    /// Collects the requests of the next granule.
+    /// Collects the requests of the next granule. After an error the next call goes on collecting.
     fn fill(&mut self) -> Result<(), Stop> {
-        if self.next.is_none() && self.due.is_empty() {
-            self.next = self.read()?;
-        }
-        let Some(first) = self.next.take() else { return Ok(()) };
-        let arrival = first.0.arrival;
-        self.due.push_back(first);
-        while let Some(next) = self.read()? {
-            if next.0.arrival > arrival {
-                self.next = Some(next);
+        while !self.has_ended {
+            let Some(record) = self.inner.next()? else {
+                self.has_ended = true;
+                break;
+            };
+            let is_next =
+                self.read.front().is_some_and(|(first, _)| record.arrival > first.arrival);
+            if is_next {
+                std::mem::swap(&mut self.due, &mut self.read);
+            }
+            self.read.push_back((record, self.inner.position()));
+            if is_next {
                 break;
             }
-            self.due.push_back(next);
+        }
+        if self.has_ended {
+            std::mem::swap(&mut self.due, &mut self.read);
         }
         self.spread();
         Ok(())
@@ -98,15 +101,20 @@ impl<S: Source> Source for Spread<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fault::Fault;
     use crate::record::Extent;
     use freewheel_units::Op;
     use std::vec;
 
-    struct List(vec::IntoIter<Record>);
+    /// Records, and faults between them.
+    struct List(vec::IntoIter<Option<Record>>);
 
     impl Source for List {
         fn next(&mut self) -> Result<Option<Record>, Stop> {
-            Ok(self.0.next())
+            match self.0.next() {
+                Some(None) => Err(Fault::new("line", b"", "a fault").into()),
+                record => Ok(record.flatten()),
+            }
         }
 
         fn position(&self) -> Position {
@@ -120,10 +128,37 @@ mod tests {
             let completion = Some(arrival + SimDuration::from_ms(5));
             Record { completion, ..Extent::NONE.request(arrival, Op::Flush, 0) }
         };
-        let records: Vec<Record> = seconds.iter().map(record).collect();
+        collect(seconds.iter().map(record).map(Some).collect(), seed)
+    }
+
+    /// The records that come, passing over faults.
+    fn collect(records: Vec<Option<Record>>, seed: u64) -> Vec<Record> {
         let list = List(records.into_iter());
         let mut spread = Spread::new(list, SimDuration::from_secs(1), seed);
-        std::iter::from_fn(|| spread.next().unwrap()).collect()
+        let mut out = Vec::new();
+        loop {
+            match spread.next() {
+                Ok(Some(record)) => out.push(record),
+                Ok(None) => return out,
+                Err(_) => {}
+            }
+        }
+    }
+
+    #[test]
+    fn a_fault_within_a_granule_changes_no_arrival() {
+        let seconds = [0, 0, 0, 0, 3, 4, 4];
+        let record = |second: u64| {
+            let arrival = SimTime::from_ns(second * 1_000_000_000);
+            Some(Extent::NONE.request(arrival, Op::Flush, 0))
+        };
+        let clean: Vec<_> = seconds.into_iter().map(record).collect();
+        let expected = collect(clean.clone(), 1);
+        for at in 0..=clean.len() {
+            let mut damaged = clean.clone();
+            damaged.insert(at, None);
+            assert_eq!(collect(damaged, 1), expected, "{at}");
+        }
     }
 
     #[test]

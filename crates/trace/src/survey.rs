@@ -15,8 +15,8 @@ use freewheel_units::{Op, SimDuration, SimTime};
 use serde::Serialize;
 
 use crate::Record;
-use crate::format::{Clock, How, Numbers, ObjectPlaces};
-use crate::source::{ClockRuns, EventTimes, Found, Position, ReorderBuffer, Source, Stop};
+use crate::format::{Clock, How, Numbers, ObjectPlaces, PAGE_BLOCKS};
+use crate::source::{ClockRuns, EventTimes, Found, Position, Source, Stop, Window};
 
 /// Records that wait for one that arrived before them: about 400 KiB.
 pub(crate) const WINDOW_RECORDS: usize = 4096;
@@ -24,12 +24,14 @@ pub(crate) const WINDOW_RECORDS: usize = 4096;
 const COARSE_NS: u64 = 1_000_000;
 /// A clock is coarse for its trace where one request in this many comes at the time of the one before.
 const SHARED_ONE_IN: u64 = 100;
+/// No clock is coarser than a minute.
+const STEP_MAX_NS: u64 = 60_000_000_000;
+/// Fewer steps of a clock may be whole by chance, unless the format says what its steps are.
+const STEPS_SURE: u64 = 2;
 /// Objects that are looked at to tell what numbers name.
 const OBJECTS_MAX: usize = 1 << 20;
 /// Fewer objects tell nothing but by their neighbours.
 const OBJECTS_SURE: usize = 100;
-/// Blocks of 512 bytes in a page of 4 KiB.
-const PAGE_BLOCKS: u64 = 8;
 /// No disk or volume has so many blocks of 512 bytes: 8 PiB.
 const ADDRESSES_MAX: u64 = 1 << 44;
 /// Numbers name objects where this share of them reaches over a number within the next page.
@@ -45,11 +47,15 @@ pub struct Survey {
     /// Line of the second one; its record in binary formats. Absent where there is one recording.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub second_recording_at: Option<u64>,
-    /// Requests whose time lies before the latest of those in front of them in the file. They were put in
-    /// their order.
+    /// Requests whose time lies before the latest of those in front of them in the file, of whichever
+    /// recording.
     pub moved_requests: u64,
     /// The longest time that such a request lies before the latest one.
     pub moved_ns_max: u64,
+    /// Those of them that are behind a later request of their own recording: they were sorted.
+    pub sorted_requests: u64,
+    /// The longest time that such a request lies before the latest one.
+    pub sorted_ns_max: u64,
     /// Step of the clock, where it is 1 ms or longer and requests share times.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub granule_ns: Option<u64>,
@@ -124,7 +130,7 @@ impl Survey {
         let are_events = source.event_times().is_some();
         let runs = !are_events && how.clock == Clock::FromStart;
         let mut runs = runs.then(|| ClockRuns::new(SimDuration::ZERO));
-        let (mut recorded, mut order) = (AsRecorded::default(), OrderCheck::default());
+        let (mut recorded, mut order) = (AsRecorded::default(), OrderCheck::new(WINDOW_RECORDS));
         let mut numbered = numbers.map(Numbered::new);
         loop {
             let mut found = || {
@@ -139,7 +145,7 @@ impl Survey {
             };
             match next {
                 Ok(Some((record, _))) => {
-                    order.observe(record.arrival);
+                    order.observe(record);
                     numbered.iter_mut().for_each(|numbered| numbered.observe(&record));
                 }
                 Err(Stop::Fault(_)) if lenient => {}
@@ -155,7 +161,21 @@ impl Survey {
         });
         let times = source.event_times().or(of_runs).unwrap_or_default();
         let (found, objects) = numbered.map_or((None, None), Numbered::finish);
-        recorded.finish(&times, order.finish(), found, objects)
+        let line = |at: Position| at.line.unwrap_or(at.record);
+        Self {
+            recordings: times.runs.max(1),
+            second_recording_at: times.second.map(line),
+            moved_requests: recorded.moved,
+            moved_ns_max: recorded.moved_ns_max,
+            sorted_requests: order.late,
+            sorted_ns_max: order.late_ns_max,
+            granule_ns: recorded.granule_ns(how.known_step_ns),
+            shared_times: recorded.shared,
+            numbers: found,
+            order: order.finish(),
+            events_need_merge: times.needs_merge,
+            objects,
+        }
     }
 
     /// Whether requests come in bunches that only the clock made.
@@ -165,9 +185,9 @@ impl Survey {
 
     /// What a reader has to be told.
     pub(crate) fn instruct(&self, how: How) -> How {
-        let run_gap = SimDuration::from_ns(self.granule_ns.unwrap_or_default());
+        let granule = SimDuration::from_ns(self.granule_ns.unwrap_or_default());
         let needs_merge = self.events_need_merge;
-        How { needs_merge, run_gap, objects: self.objects, ..how }
+        How { needs_merge, granule, objects: self.objects, ..how }
     }
 }
 
@@ -181,6 +201,8 @@ struct AsRecorded {
     moved_ns_max: u64,
     /// Greatest common divisor of the steps of the clock; 0 before the first step.
     step_ns: u64,
+    /// Steps of the clock.
+    steps: u64,
     shared: u64,
 }
 
@@ -193,6 +215,7 @@ impl AsRecorded {
             self.moved += u64::from(behind_ns > 0);
             self.moved_ns_max = self.moved_ns_max.max(behind_ns);
             self.shared += u64::from(time == self.last);
+            self.steps += u64::from(time != self.last);
             // A step below a millisecond is fine enough, and needs no more divisions.
             if self.step_ns == 0 || self.step_ns >= COARSE_NS {
                 self.step_ns = gcd(time.ns().abs_diff(self.last.ns()), self.step_ns);
@@ -203,27 +226,13 @@ impl AsRecorded {
         self.requests += 1;
     }
 
-    fn finish(
-        self,
-        times: &EventTimes,
-        order: RecordOrder,
-        numbers: Option<NumbersFound>,
-        objects: Option<ObjectPlaces>,
-    ) -> Survey {
-        let is_coarse = self.step_ns >= COARSE_NS && self.shared * SHARED_ONE_IN >= self.requests;
-        let line = |at: Position| at.line.unwrap_or(at.record);
-        Survey {
-            recordings: times.runs.max(1),
-            second_recording_at: times.second.map(line),
-            moved_requests: self.moved,
-            moved_ns_max: self.moved_ns_max,
-            granule_ns: is_coarse.then_some(self.step_ns),
-            shared_times: self.shared,
-            numbers,
-            order,
-            events_need_merge: times.needs_merge,
-            objects,
-        }
+    /// The step of the clock, where it is coarse.
+    fn granule_ns(&self, known_step_ns: Option<u64>) -> Option<u64> {
+        let known = known_step_ns.filter(|known| self.step_ns.is_multiple_of(*known));
+        let found =
+            (self.steps >= STEPS_SURE && self.step_ns <= STEP_MAX_NS).then_some(self.step_ns);
+        let step = known.or(found).filter(|step| *step >= COARSE_NS);
+        step.filter(|_| self.shared * SHARED_ONE_IN >= self.requests && self.shared > 0)
     }
 }
 
@@ -235,45 +244,42 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
 }
 
 /// Whether records are in order, and whether a window puts them there.
-#[derive(Debug, Default)]
 struct OrderCheck {
-    waiting: ReorderBuffer<SimTime>,
-    latest_in: SimTime,
-    latest_out: SimTime,
-    order: RecordOrder,
+    window: Window<Record>,
+    latest: SimTime,
+    /// Records behind a later one, and by how much at most.
+    late: u64,
+    late_ns_max: u64,
 }
 
 impl OrderCheck {
-    #[inline]
-    fn observe(&mut self, time: SimTime) {
-        if self.order == RecordOrder::Merge {
-            return;
-        }
-        if self.waiting.len() == WINDOW_RECORDS {
-            let out = self.waiting.pop();
-            self.take(out);
-        }
-        if time < self.latest_in {
-            self.order = self.order.max(RecordOrder::Window);
-        }
-        self.latest_in = self.latest_in.max(time);
-        self.waiting.push(time, time);
+    fn new(window: usize) -> Self {
+        let window = Window::of(window);
+        Self { window, latest: SimTime::ZERO, late: 0, late_ns_max: 0 }
     }
 
-    fn take(&mut self, out: Option<SimTime>) {
-        let Some(out) = out else { return };
-        if out < self.latest_out {
-            self.order = RecordOrder::Merge;
+    #[inline]
+    fn observe(&mut self, record: Record) {
+        let behind_ns = self.latest.saturating_since(record.arrival).ns();
+        self.late += u64::from(behind_ns > 0);
+        self.late_ns_max = self.late_ns_max.max(behind_ns);
+        self.latest = self.latest.max(record.arrival);
+        if self.window.is_too_short() {
+            return;
         }
-        self.latest_out = self.latest_out.max(out);
+        if self.window.is_full() {
+            self.window.pop();
+        }
+        self.window.push((record, Position::default()));
     }
 
     fn finish(mut self) -> RecordOrder {
-        while self.order == RecordOrder::Window && self.waiting.len() > 0 {
-            let out = self.waiting.pop();
-            self.take(out);
+        while self.window.pop().is_some() {}
+        match (self.late, self.window.is_too_short()) {
+            (0, _) => RecordOrder::InOrder,
+            (_, false) => RecordOrder::Window,
+            (_, true) => RecordOrder::Merge,
         }
-        self.order
     }
 }
 
@@ -281,8 +287,8 @@ impl OrderCheck {
 #[derive(Debug)]
 struct Numbered {
     question: NumbersQuestion,
-    /// The most blocks of each number.
-    blocks: BTreeMap<u64, u64>,
+    /// The most blocks of each number of a device.
+    blocks: BTreeMap<(u32, u64), u64>,
     blocks_max: u64,
     largest: u64,
 }
@@ -299,8 +305,9 @@ impl Numbered {
         let (number, blocks) = (record.start.get(), record.blocks.get());
         self.largest = self.largest.max(number);
         self.blocks_max = self.blocks_max.max(blocks);
-        if self.blocks.len() < OBJECTS_MAX || self.blocks.contains_key(&number) {
-            let known = self.blocks.entry(number).or_default();
+        let key = (record.device, number);
+        if self.blocks.len() < OBJECTS_MAX || self.blocks.contains_key(&key) {
+            let known = self.blocks.entry(key).or_default();
             *known = blocks.max(*known);
         }
     }
@@ -308,7 +315,7 @@ impl Numbered {
     fn finish(self) -> (Option<NumbersFound>, Option<ObjectPlaces>) {
         let found = self.found();
         let are_objects = found.name == Numbers::Objects;
-        (Some(found), are_objects.then(|| ObjectPlaces::for_objects_of(self.blocks_max)))
+        (Some(found), are_objects.then(|| ObjectPlaces::new(self.blocks_max, self.largest)))
     }
 
     fn found(&self) -> NumbersFound {
@@ -330,8 +337,8 @@ impl Numbered {
     /// by pages.
     fn overlap(&self) -> bool {
         let pairs = self.blocks.iter().zip(self.blocks.keys().skip(1));
-        let reached = pairs.filter(|((number, blocks), next)| {
-            *next - *number < PAGE_BLOCKS && *number + *blocks > **next
+        let reached = pairs.filter(|(((device, number), blocks), (next_device, next))| {
+            device == next_device && next - number < PAGE_BLOCKS && number + *blocks > *next
         });
         reached.count() as f64 > OVERLAP_SHARE * self.blocks.len() as f64
     }
@@ -340,7 +347,7 @@ impl Numbered {
     fn begin_anywhere(&self) -> bool {
         let whole = || self.blocks.iter().filter(|(_, blocks)| blocks.is_multiple_of(PAGE_BLOCKS));
         let mut places = [0usize; PAGE_BLOCKS as usize];
-        whole().for_each(|(number, _)| places[(number % PAGE_BLOCKS) as usize] += 1);
+        whole().for_each(|((_, number), _)| places[(number % PAGE_BLOCKS) as usize] += 1);
         let pages: usize = places.iter().sum();
         let commonest = places.into_iter().max().unwrap_or_default();
         pages >= OBJECTS_SURE
@@ -371,9 +378,15 @@ mod tests {
     }
 
     fn survey(records: Vec<Record>, clock: Clock, numbers: Option<NumbersQuestion>) -> Survey {
-        let (unit, run_gap) = (TimeUnit::Nanoseconds, SimDuration::ZERO);
-        let how =
-            How { unit, clock, run_gap, needs_merge: false, cache_hits: false, objects: None };
+        let how = How {
+            unit: TimeUnit::Nanoseconds,
+            clock,
+            granule: SimDuration::ZERO,
+            known_step_ns: None,
+            needs_merge: false,
+            cache_hits: false,
+            objects: None,
+        };
         Survey::of(&mut List(records.into_iter()), &how, false, numbers, || {})
     }
 
@@ -399,8 +412,9 @@ mod tests {
         let survey = of_times(&second, Clock::Absolute);
         assert_eq!((survey.moved_requests, survey.moved_ns_max), (3, 30));
         assert_eq!((survey.recordings, survey.order), (1, RecordOrder::Window));
+        assert_eq!((survey.sorted_requests, survey.sorted_ns_max), (3, 30));
         let survey = of_times(&second, Clock::FromStart);
-        assert_eq!((survey.moved_requests, survey.recordings), (3, 2));
+        assert_eq!((survey.moved_requests, survey.recordings, survey.sorted_requests), (3, 2, 0));
         assert_eq!(survey.order, RecordOrder::InOrder);
     }
 
@@ -425,6 +439,9 @@ mod tests {
         // One request a second is no bunch.
         assert_eq!(granule(&[0, second, 2 * second]), None);
         assert_eq!(granule(&[7, 7, 7]), None);
+        // Two bursts tell of no clock, and no clock has steps of five minutes.
+        assert_eq!(granule(&[0, 0, 0, second, second]), None);
+        assert_eq!(granule(&[0, 0, 300 * second, 600 * second, 900 * second]), None);
     }
 
     #[test]
@@ -437,6 +454,17 @@ mod tests {
         // Objects of one block do not reach over the next.
         let blocks: Vec<_> = (0..50).map(|number| (number, 1)).collect();
         assert_eq!(numbers(&blocks), NumbersReason::Aligned);
+    }
+
+    #[test]
+    fn devices_have_numbers_of_their_own() {
+        let of = |device: u32| {
+            (0..50)
+                .map(move |at| Record { device, ..record(0, 63 + u64::from(device) + 8 * at, 8) })
+        };
+        let found =
+            survey(of(0).chain(of(1)).collect(), Clock::FromStart, Some(NumbersQuestion::Open));
+        assert_eq!(found.numbers.unwrap().because, NumbersReason::Aligned);
     }
 
     #[test]
@@ -459,11 +487,23 @@ mod tests {
         #[test]
         fn a_window_is_enough_where_it_puts_the_times_in_order(
             times in prop::collection::vec(0u64..60, 1..80),
+            window in 1usize..20,
         ) {
-            // The slow way: sort, and see whether it was sorted.
-            let order = of_times(&times, Clock::Absolute).order;
-            prop_assert_eq!(order == RecordOrder::InOrder, times.is_sorted());
-            prop_assert_ne!(order, RecordOrder::Merge);
+            let mut check = OrderCheck::new(window);
+            times.iter().for_each(|&time| check.observe(record(time, 0, 8)));
+            // The slow way: of the first `window` that are left, the earliest, again and again.
+            let (mut left, mut out) = (times.clone(), Vec::new());
+            while !left.is_empty() {
+                let reach = window.min(left.len());
+                let first = (0..reach).min_by_key(|&at| (left[at], at)).unwrap();
+                out.push(left.remove(first));
+            }
+            let expected = match (times.is_sorted(), out.is_sorted()) {
+                (true, _) => RecordOrder::InOrder,
+                (_, true) => RecordOrder::Window,
+                (_, false) => RecordOrder::Merge,
+            };
+            prop_assert_eq!(check.finish(), expected);
             let latest = |at: usize| times[..at].iter().max().copied().unwrap_or(0);
             let moved = (0..times.len()).filter(|&at| times[at] < latest(at)).count() as u64;
             prop_assert_eq!(of_times(&times, Clock::Absolute).moved_requests, moved);

@@ -10,31 +10,40 @@ use crate::survey::{NumbersFound, NumbersReason, Survey};
 impl Survey {
     /// How recordings follow one another, where there are several.
     pub fn recordings_in_words(&self) -> Option<String> {
-        let at = self.second_recording_at.unwrap_or_default();
+        let at = grouped(self.second_recording_at.unwrap_or_default());
+        let before = match self.moved_requests {
+            0 => String::new(),
+            some => format!(
+                "; {} have times before the latest in front of them, by up to {}",
+                requests(some),
+                spaced(self.moved_ns_max)
+            ),
+        };
         (self.recordings > 1).then(|| {
             format!(
-                "{}, as the clock starts again (first at line or record {}): one after another",
-                grouped(self.recordings),
-                grouped(at)
+                "{}, as the clock starts again (first at line or record {at}): one after another{before}",
+                grouped(self.recordings)
             )
         })
     }
 
-    /// What was done to requests out of order, where there are some.
-    pub fn moved_in_words(&self) -> Option<String> {
-        let by = spaced(self.moved_ns_max);
-        let requests = match self.moved_requests {
-            0 => return None,
-            1 => "1 request lies".to_owned(),
-            some => format!("{} requests lie", grouped(some)),
-        };
-        Some(format!("{requests} behind later ones in the file, by up to {by}"))
+    /// What was done to requests that lie out of order within their recording, where there are some.
+    pub fn sorted_in_words(&self) -> Option<String> {
+        let by = spaced(self.sorted_ns_max);
+        (self.sorted_requests > 0).then(|| {
+            format!("{} behind later ones, by up to {by}: sorted", requests(self.sorted_requests))
+        })
     }
 
     /// The step of a coarse clock, as `1 s`.
     pub fn granule_in_words(&self) -> Option<String> {
         self.granule_ns.map(spaced)
     }
+}
+
+fn requests(count: u64) -> String {
+    let s = if count == 1 { "" } else { "s" };
+    format!("{} request{s}", grouped(count))
 }
 
 /// A time in the longest unit that it fills, with three decimals at most.

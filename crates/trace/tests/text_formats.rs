@@ -170,7 +170,7 @@ fn times_of_the_calendar_are_sorted_and_the_earliest_is_time_zero() {
     let mut reader = reader(text, Some(Format::MsrCsv), false);
     let arrivals: Vec<_> = reader.by_ref().map(|r| r.unwrap().arrival.ns()).collect();
     assert_eq!(arrivals, [0, 1_000, 2_000, 3_000]);
-    let survey = reader.survey().unwrap();
+    let survey = reader.survey(&mut |_| {}).unwrap();
     assert_eq!((survey.moved_requests, survey.moved_ns_max), (2, 3_000));
 }
 

@@ -86,7 +86,7 @@ fn a_trace_without_times_has_misses_and_says_why_there_is_no_response() {
     let bench = Bench::new(&lines);
     let text = stdout(&["cache", &bench.at("trace.csv"), "--out", &bench.at("out")]);
     assert!(
-        text.contains("No response times: the trace's format, arc-lis, has no times"),
+        text.contains("No response times: the trace, in the format arc-lis, has no times"),
         "{text}"
     );
 }

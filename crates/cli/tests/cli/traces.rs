@@ -136,28 +136,24 @@ fn binary_traces_that_are_damaged_are_told_with_the_way_out() {
 }
 
 #[test]
-fn a_trace_that_fits_two_formats_is_asked_about_with_both_names() {
+fn a_trace_whose_unit_is_not_certain_is_asked_about_with_every_plausible_one() {
     let bench = Bench::new(SMALL_TRACE);
     bench.put("whole", "938513 4 264719034 16 0\n938828 3 197570570 16 0\n");
     let ran = run(&["study", &bench.at("whole"), "--out", &bench.at("out")]);
-    let says = ["mqsim", "disksim-ascii", "--format mqsim, or --format disksim-ascii"];
+    let says = ["in ms they mean 1.6 requests a second", "--time-unit ms, or --time-unit us"];
     assert!(ran.code == 1 && says.iter().all(|says| ran.stderr.contains(says)), "{}", ran.stderr);
     let whole = format!("workload.file={}", bench.at("whole"));
     let ran = run(&["sim", &bench.at("sim.toml"), "--set", &whole]);
-    let says = "--set workload.format=mqsim, or --set workload.format=disksim-ascii";
+    let says = "--set workload.time_unit=ms, or --set workload.time_unit=us";
     assert!(ran.code == 1 && ran.stderr.contains(says), "{}", ran.stderr);
+    // A format that is named has its own unit.
     assert_eq!(run(&["trace", "info", "--format", "mqsim", &bench.at("whole")]).code, 0);
 }
 
 #[test]
-fn traces_for_caches_are_looked_into_and_not_timed() {
+fn traces_without_times_are_looked_into_and_not_timed() {
     let bench = Bench::new(SMALL_TRACE);
-    for (name, says) in [
-        ("lcs/v3", "whole seconds"),
-        ("oracle_general/clean", "whole seconds"),
-        ("arc_lis/clean", "has no times"),
-        ("fio_iolog_v2/clean", "has no times"),
-    ] {
+    for name in ["arc_lis/clean", "fio_iolog_v2/clean"] {
         let path = bench.at("for-caches");
         fs::write(&path, sample(name)).unwrap();
         assert_eq!(run(&["trace", "info", &path]).code, 0);
@@ -166,11 +162,30 @@ fn traces_for_caches_are_looked_into_and_not_timed() {
         for ran in [study, sim] {
             assert_eq!(ran.code, 1, "{name}");
             let way_out = "give a trace with the times of its requests";
-            for says in [&path, says, "no response time of a disk can be told", way_out] {
+            let says = ["has no times", "no response time of a disk can be told", way_out];
+            for says in [&*path].into_iter().chain(says) {
                 assert!(ran.stderr.contains(says), "{name}: `{says}` is not in: {}", ran.stderr);
             }
         }
         assert!(!Path::new(&bench.at("out")).exists());
+    }
+}
+
+#[test]
+fn blocks_of_a_cache_simulator_are_timed_and_objects_are_not() {
+    let bench = Bench::new(SMALL_TRACE);
+    for name in ["lcs/v3", "oracle_general/clean"] {
+        let path = bench.at("for-caches");
+        fs::write(&path, sample(name)).unwrap();
+        let study = |option| {
+            let out = bench.at("out");
+            run(&["study", &path, "--scale", "--no-scrub", "--no-changes", option, "--out", &out])
+        };
+        assert_eq!(study("--addresses").code, 0, "{}", study("--addresses").stderr);
+        let refused = study("--objects");
+        for says in ["names objects, which have no places on a disk", "`freewheel cache`"] {
+            assert!(refused.code == 1 && refused.stderr.contains(says), "{}", refused.stderr);
+        }
     }
 }
 

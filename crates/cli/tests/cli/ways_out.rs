@@ -384,9 +384,9 @@ fn a_trace_without_requests_is_refused_with_what_to_give() {
     let error = refused(&["study", &bench.at("flushes.csv"), "--out", &bench.at("out")]);
     assert_says(&error, &["no read and no write", "`freewheel trace info`"]);
     let error = refused(&["study", &bench.at("trace.csv"), "--out", &bench.at("out")]);
-    assert_says(&error, &["holds no requests: give another trace"]);
+    assert_says(&error, &["trace.csv: no request comes from it", "give another one"]);
     let error = refused(&["sim", &bench.at("sim.toml")]);
-    assert_says(&error, &["sim.toml: workload: `file`: ", "holds no requests: give another trace"]);
+    assert_says(&error, &["trace.csv: no request comes from it", "give another one"]);
 }
 
 #[test]

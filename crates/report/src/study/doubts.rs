@@ -50,7 +50,8 @@ pub(super) fn doubts(study: &Study) -> Vec<Finding> {
         unaligned(trace),
     ];
     let result = &study.baseline().result;
-    let cautions = trace_cautions(&trace.info, result, study.other_times.as_ref());
+    let traces = std::iter::once((study.options.trace.file.as_path(), &trace.info));
+    let cautions = trace_cautions(traces, result, study.other_times.as_ref());
     cautions.into_iter().chain(all.into_iter().flatten()).collect()
 }
 

@@ -460,7 +460,10 @@ fn unclean(study: &Study) -> Option<Finding> {
         Finding::new(Topic::TraceFile, Confidence::Counted, headline)
             .number("skipped records", info.skipped as f64, Unit::Count)
             .detail(damaged)
-            .detail(format!("{} malformed records were skipped.", grouped(info.skipped)))
+            .detail(match damage {
+                Some(_) => format!("{} malformed records were skipped.", grouped(info.skipped)),
+                None => String::new(),
+            })
     })
 }
 

@@ -200,10 +200,9 @@ impl Experiment {
     ) -> Result<WithCompletions<TraceReader>, ConfigError> {
         let inferred = stream.and_then(|stream| stream.inferred.as_ref());
         let responses = inferred.map(|inferred| inferred.responses.clone());
-        let seed = self.config.seed;
         let records = match stream {
-            Some(stream) => reopen(workload, seed, &stream.trace)?,
-            None => open(workload, seed)?,
+            Some(stream) => reopen(workload, stream.seed, &stream.trace)?,
+            None => open(workload, self.config.seed)?,
         };
         Ok(WithCompletions::new(records, responses, workload.device))
     }

@@ -20,6 +20,8 @@ pub(super) struct Stream {
     pub trace: TraceInfo,
     /// What it does not record, where the replay needs it.
     pub inferred: Option<Inferred>,
+    /// Seed of its random moments: of merged traces each has its own, or requests would come together.
+    pub seed: u64,
 }
 
 /// Err for merged traces and keys that exclude them.
@@ -53,8 +55,7 @@ pub(super) fn streams(
         check_workload(&config.workload, None, volume)?;
         return Ok(Vec::new());
     };
-    let mut streams =
-        vec![Stream { workload: workload.clone(), trace: first.clone(), inferred: None }];
+    let mut streams = vec![Stream::new(workload.clone(), first.clone(), config.seed)];
     if !workload.merge.is_empty() {
         streams = merged(workload, first, config.seed)?;
     }
@@ -71,11 +72,12 @@ fn merged(
 ) -> Result<Vec<Stream>, ConfigError> {
     let mut streams = Vec::new();
     for (number, workload) in workload.streams().into_iter().enumerate() {
+        let seed = seed.wrapping_add(number as u64);
         let trace = match number {
             0 => first.clone(),
             _ => TraceInfo::scan_without_footprint(&mut open(&workload, seed)?, &mut |_| {})?,
         };
-        streams.push(Stream { workload, trace, inferred: None });
+        streams.push(Stream::new(workload, trace, seed));
     }
     // One timing for all: traces that wait and traces that do not would drift apart on another drive.
     if workload.replay == ReplayMode::Auto {
@@ -87,6 +89,10 @@ fn merged(
 }
 
 impl Stream {
+    fn new(workload: TraceWorkload, trace: TraceInfo, seed: u64) -> Self {
+        Self { workload, trace, inferred: None, seed }
+    }
+
     /// Simulates the reference drive, if completions are to be inferred. `number` is that of the stream.
     pub fn infer(&mut self, config: &SimConfig, number: u32) -> Result<(), ConfigError> {
         if !self.workload.infers(&self.trace) {

@@ -10,16 +10,16 @@
 //! where events follow, another recording begins.
 //! The device is its major number times 2^20 plus its minor number. Times stay as they are.
 
-use super::block_kind::{device, kind};
+use super::block_kind::{block_event, device, kind};
 use super::{Clock, Format, Row, Timing};
 use crate::fault::Fault;
 use crate::input::Stream;
 use crate::record::Extent;
 use crate::scan::{Fields, TimeUnit, Token};
 use crate::source::{
-    BlockEvent, EventSource, EventStream, Lines, Position, Stage, Stop, Transfer, whole_lines,
+    BlockEvent, EventSource, EventStream, Lines, Position, Stage, Stop, whole_lines,
 };
-use freewheel_units::{Blocks, VolumeBlock};
+use freewheel_units::VolumeBlock;
 
 pub(super) const ROW: Row = Row {
     format: Format::Blkparse,
@@ -40,7 +40,9 @@ struct Blkparse {
     lines: Lines,
     /// Whether a summary was met that no event has followed.
     in_summary: bool,
-    /// Whether a summary stands in front of the event given last.
+    /// Whether a summary was met, and no event since.
+    after_summary: bool,
+    /// Whether it stands in front of the event given last.
     begins_run: bool,
     /// Whether lines end with the name of a process in brackets: the first event says.
     has_names: Option<bool>,
@@ -48,7 +50,13 @@ struct Blkparse {
 
 impl Blkparse {
     fn new(stream: Stream) -> Self {
-        Self { lines: Lines::new(stream), in_summary: false, begins_run: false, has_names: None }
+        Self {
+            lines: Lines::new(stream),
+            in_summary: false,
+            after_summary: false,
+            begins_run: false,
+            has_names: None,
+        }
     }
 
     /// Err for a line without the name that the lines before it have: it is cut off, and its number may be.
@@ -77,15 +85,15 @@ impl Blkparse {
 
 impl EventStream for Blkparse {
     fn next(&mut self) -> Result<Option<BlockEvent>, Stop> {
-        self.begins_run = false;
         while self.lines.advance()? {
             if !self.holds_event() {
                 continue;
             }
-            self.begins_run |= std::mem::take(&mut self.in_summary);
+            self.after_summary |= std::mem::take(&mut self.in_summary);
             self.lines.at.record += 1;
             let Some(event) = parse(self.lines.line())? else { continue };
             self.check_name(event.stage)?;
+            self.begins_run = std::mem::take(&mut self.after_summary);
             return Ok(Some(event));
         }
         Ok(None)
@@ -121,14 +129,9 @@ fn parse(line: &[u8]) -> Result<Option<BlockEvent>, Fault> {
     fields.next("process")?.number()?;
     let stage = stage(fields.next("action")?)?;
     let kind = kind(fields.next("rwbs")?)?;
-    let Some(mut stage) = stage else { return Ok(None) };
+    let Some(stage) = stage else { return Ok(None) };
     let extent = extent(&mut fields, stage)?;
-    if kind.op.is_some() && extent.is_some_and(|extent| extent.blocks == Blocks::ZERO) {
-        stage = Stage::Ended;
-    }
-    let data = kind.op.zip(extent).map(|(op, extent)| Transfer { op, extent, fua: kind.fua });
-    let is_request = data.is_some() || kind.flushes;
-    Ok(is_request.then_some(BlockEvent { time, device, stage, data, flushes: kind.flushes }))
+    Ok(block_event((time, device), stage, &kind, extent))
 }
 
 /// `None` for an action that tells nothing about arrival or completion.

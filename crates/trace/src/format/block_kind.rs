@@ -2,10 +2,12 @@
 //!
 //! Source: `blk_fill_rwbs` in Linux's `kernel/trace/blktrace.c`.
 
-use freewheel_units::Op;
+use freewheel_units::{Blocks, Op, SimTime};
 
 use crate::fault::Fault;
+use crate::record::Extent;
 use crate::scan::Token;
+use crate::source::{BlockEvent, Stage, Transfer};
 
 const MINOR_BITS: u32 = 20;
 
@@ -44,4 +46,23 @@ pub(super) fn kind(rwbs: Token) -> Result<Kind, Fault> {
         _ => None,
     };
     Ok(Kind { op, flushes, fua: op.is_some() && rest[1..].contains(&b'F') })
+}
+
+/// The event of this kind; `None` where it is about no request. A request of several commands ends with a
+/// completion of no blocks.
+pub(super) fn block_event(
+    (time, device): (SimTime, u32),
+    stage: Stage,
+    kind: &Kind,
+    extent: Option<Extent>,
+) -> Option<BlockEvent> {
+    let is_empty = extent.is_some_and(|extent| extent.blocks == Blocks::ZERO);
+    let (stage, extent) = match (is_empty, stage) {
+        (true, Stage::Completed) if kind.op.is_some() => (Stage::Ended, extent),
+        (true, stage) => (stage, None),
+        (false, stage) => (stage, extent),
+    };
+    let data = kind.op.zip(extent).map(|(op, extent)| Transfer { op, extent, fua: kind.fua });
+    let flushes = kind.flushes;
+    (data.is_some() || flushes).then_some(BlockEvent { time, device, stage, data, flushes })
 }

@@ -11,8 +11,10 @@
 
 use std::ops::RangeInclusive;
 
-use crate::scan::{Fields, TimeUnit, decimal_ns};
+use crate::fault::Fault;
+use crate::scan::{Fields, TimeUnit, Token, decimal_ns};
 use crate::source::whole_lines;
+use freewheel_units::Op;
 
 /// Requests a second on each device that a hard disk serves, or that leave it all but idle.
 pub(super) const OF_A_DISK: RangeInclusive<f64> = 0.01..=1000.0;
@@ -40,9 +42,10 @@ pub(crate) enum UnitFound {
 
 /// Times and devices of the first lines.
 struct Beginning {
-    /// Records per device and, in nanoseconds, their span for each unit.
+    /// Gaps between records, per device.
     per_device: f64,
-    first_and_last: Option<(Vec<u8>, Vec<u8>)>,
+    /// From the least time to the greatest, in whatever unit: records may lie in any order.
+    span: f64,
     decimals: usize,
 }
 
@@ -76,10 +79,20 @@ pub(super) fn unit(
     }
 }
 
+/// What the last column says: 1 for a read, 0 for a write.
+#[inline]
+pub(super) fn op(token: Token) -> Result<Op, Fault> {
+    match token.text {
+        b"1" => Ok(Op::Read),
+        b"0" => Ok(Op::Write),
+        _ => Err(token.fault("write 1 for a read or 0 for a write")),
+    }
+}
+
 impl Beginning {
     fn of(head: &[u8]) -> Self {
         let mut devices: Vec<&[u8]> = Vec::new();
-        let (mut first, mut last, mut records, mut decimals) = (None, None, 0u64, 0);
+        let (mut least, mut greatest, mut records, mut decimals) = (f64::MAX, 0f64, 0u64, 0);
         for line in whole_lines(head) {
             let mut fields = Fields::blank(line);
             let (Ok(time), Ok(device)) = (fields.next("time"), fields.next("device")) else {
@@ -88,8 +101,8 @@ impl Beginning {
             if decimal_ns(time.text, TimeUnit::Nanoseconds).is_none() {
                 continue;
             }
-            first = first.or(Some(time.text));
-            last = Some(time.text);
+            let number = decimal(time.text);
+            (least, greatest) = (least.min(number), greatest.max(number));
             records += 1;
             if !devices.contains(&device.text) {
                 devices.push(device.text);
@@ -98,16 +111,14 @@ impl Beginning {
         }
         Self {
             per_device: records.saturating_sub(1) as f64 / devices.len().max(1) as f64,
-            first_and_last: first.zip(last).map(|(first, last)| (first.to_vec(), last.to_vec())),
+            span: greatest - least,
             decimals,
         }
     }
 
-    /// Requests a second on each device; `None` where the times do not rise.
+    /// Requests a second on each device; `None` where all times are the same.
     fn rate(&self, unit: TimeUnit) -> Option<f64> {
-        let (first, last) = self.first_and_last.as_ref()?;
-        let [first, last] = [first, last].map(|text| decimal(text) * unit.ns() as f64);
-        (last > first).then(|| self.per_device / ((last - first) / 1e9))
+        (self.span > 0.0).then(|| self.per_device / (self.span * unit.ns() as f64 / 1e9))
     }
 }
 
@@ -164,7 +175,15 @@ mod tests {
     }
 
     #[test]
-    fn times_that_do_not_rise_say_nothing() {
+    fn records_out_of_order_have_the_rate_of_those_in_order() {
+        let line = |at: u32| format!("{:.3} 0 8 8 1\n", 0.05 * f64::from(at));
+        let swapped: String = (4..8).chain(0..4).map(line).collect();
+        let units = asks(&unit(swapped.as_bytes(), Milliseconds, &OF_A_DISK, false));
+        assert_eq!(units, [(Seconds, 20.0), (Milliseconds, 20_000.0)]);
+    }
+
+    #[test]
+    fn times_that_are_all_the_same_say_nothing() {
         assert_eq!(found(0.0, 9, Milliseconds), UnitFound::Sure(Milliseconds));
         assert_eq!(
             unit(b"no time\n", Milliseconds, &OF_A_DISK, false),

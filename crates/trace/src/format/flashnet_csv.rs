@@ -6,12 +6,11 @@
 //! for a write; `size` and `offset` are in bytes. The columns after these are not read. There is no
 //! device. Times stay as they are.
 
-use super::{Clock, Format, Row, Timing, UnitFound};
+use super::{Clock, Format, Row, Timing, UnitFound, five_columns};
 use crate::fault::Fault;
 use crate::record::{Extent, Record, completion_later};
-use crate::scan::{Fields, TimeUnit, Token};
+use crate::scan::{Fields, TimeUnit};
 use crate::source::{LineDecoder, LineSource, most_lines_parse};
-use freewheel_units::Op;
 
 pub(super) const ROW: Row = Row {
     format: Format::FlashnetCsv,
@@ -42,7 +41,7 @@ impl LineDecoder for FlashnetCsv {
         let mut fields = Fields::comma(line);
         let arrival = fields.next("ts_record")?.time(self.unit)?;
         let latency = fields.next("latency")?;
-        let op = op(fields.next("io_type")?)?;
+        let op = five_columns::op(fields.next("io_type")?)?;
         let (size, offset) = (fields.next("size")?.number()?, fields.next("offset")?.number()?);
         let extent = Extent::of_bytes(offset, size)?;
         // Both are there in every trace: without them other formats would be taken for this one.
@@ -50,14 +49,5 @@ impl LineDecoder for FlashnetCsv {
         fields.next("size_after_replay")?;
         let completion = completion_later(arrival, latency, TimeUnit::Microseconds)?;
         Ok(Record { completion: Some(completion), ..extent.request(arrival, op, 0) })
-    }
-}
-
-#[inline]
-fn op(token: Token) -> Result<Op, Fault> {
-    match token.text {
-        b"1" => Ok(Op::Read),
-        b"0" => Ok(Op::Write),
-        _ => Err(token.fault("write 1 for a read or 0 for a write")),
     }
 }

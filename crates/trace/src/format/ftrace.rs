@@ -12,17 +12,16 @@
 //! requests. Other events are passed over. The device is its major number times 2^20 plus its minor number.
 //! Times are made relative to the first record.
 
-use super::block_kind::{device, kind};
+use super::block_kind::{block_event, device, kind};
 use super::{Clock, Format, Row, Timing};
 use crate::fault::Fault;
 use crate::input::Stream;
 use crate::record::Extent;
 use crate::scan::{Fields, TimeUnit, Token};
 use crate::source::{
-    BlockEvent, EventSource, EventStream, Lines, Position, Stage, Stop, Transfer, first_line,
-    whole_lines,
+    BlockEvent, EventSource, EventStream, Lines, Position, Stage, Stop, first_line, whole_lines,
 };
-use freewheel_units::{Blocks, VolumeBlock};
+use freewheel_units::VolumeBlock;
 
 /// How the kernel's own file begins: events of other kinds may fill its beginning.
 const HEADER: &[u8] = b"# tracer: nop";
@@ -85,20 +84,12 @@ fn parse(line: &[u8]) -> Result<Option<BlockEvent>, Fault> {
     let Some(Event { time, name, rest: mut fields }) = Event::of_block_layer(line) else {
         return if is_other_event(line) { Ok(None) } else { Err(no_event(line)) };
     };
-    let Some(mut stage) = stage(name) else { return Ok(None) };
+    let Some(stage) = stage(name) else { return Ok(None) };
     let time = time.time(TimeUnit::Seconds)?;
     let device = device(fields.next("device")?)?;
     let kind = kind(fields.next("rwbs")?)?;
-    let extent = extent(&mut fields)?.filter(|extent| {
-        let has_ended = extent.blocks == Blocks::ZERO && stage == Stage::Completed;
-        has_ended || extent.blocks > Blocks::ZERO
-    });
-    if kind.op.is_some() && extent.is_some_and(|extent| extent.blocks == Blocks::ZERO) {
-        stage = Stage::Ended;
-    }
-    let data = kind.op.zip(extent).map(|(op, extent)| Transfer { op, extent, fua: kind.fua });
-    let is_request = data.is_some() || kind.flushes;
-    Ok(is_request.then_some(BlockEvent { time, device, stage, data, flushes: kind.flushes }))
+    let extent = extent(&mut fields)?;
+    Ok(block_event((time, device), stage, &kind, extent))
 }
 
 /// The parts of a line with an event of the block layer.

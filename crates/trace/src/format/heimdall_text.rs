@@ -9,9 +9,9 @@
 use super::{Clock, Format, Row, Timing, five_columns};
 use crate::fault::Fault;
 use crate::record::{Extent, Record};
-use crate::scan::{Fields, TimeUnit, Token};
+use crate::scan::{Fields, TimeUnit};
 use crate::source::{LineDecoder, LineSource, most_lines_parse, parsed_lines};
-use freewheel_units::{BLOCK_BYTES, Op};
+use freewheel_units::BLOCK_BYTES;
 
 pub(super) const ROW: Row = Row {
     format: Format::HeimdallText,
@@ -57,16 +57,8 @@ impl LineDecoder for HeimdallText {
         if self.whole_blocks && (offset.value | size.value) % BLOCK_BYTES != 0 {
             return Err(size.fault("not in whole blocks"));
         }
-        let op = op(fields.next("is_read")?)?;
+        let op = five_columns::op(fields.next("is_read")?)?;
         fields.end()?;
         Ok(extent.request(arrival, op, device))
-    }
-}
-
-fn op(token: Token) -> Result<Op, Fault> {
-    match token.text {
-        b"1" => Ok(Op::Read),
-        b"0" => Ok(Op::Write),
-        _ => Err(token.fault("write 1 for a read or 0 for a write")),
     }
 }

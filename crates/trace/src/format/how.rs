@@ -33,8 +33,10 @@ pub(crate) struct How {
     /// Unit of the times, in formats that leave a choice.
     pub unit: TimeUnit,
     pub clock: Clock,
-    /// The least time between two recordings.
-    pub run_gap: SimDuration,
+    /// The step of a coarse clock; 0 for a fine one, and before it is known.
+    pub granule: SimDuration,
+    /// Step of the clock that the format says, in nanoseconds.
+    pub known_step_ns: Option<u64>,
     /// Whether events lie farther out of order than a window reaches.
     pub needs_merge: bool,
     /// Whether requests count that a cache in front of the disk served.
@@ -46,32 +48,32 @@ pub(crate) struct How {
 impl How {
     /// For events, which their source puts in order.
     pub fn event_order(&self) -> EventOrder {
-        let run_gap = (self.clock == Clock::FromStart).then_some(self.run_gap);
-        EventOrder { run_gap, needs_merge: self.needs_merge }
+        let recordings = (self.clock == Clock::FromStart).then_some(self.granule);
+        EventOrder { recordings, needs_merge: self.needs_merge }
     }
 }
 
 /// Blocks of 512 bytes in a page of 4 KiB.
-const PAGE_BLOCKS: u64 = 8;
+pub(crate) const PAGE_BLOCKS: u64 = 8;
 /// Blocks of 512 bytes over which places are spread: numbers above fold below that.
 pub(crate) const PLACES_BLOCKS: u64 = 1 << 54;
 
-/// Places of objects: each begins a whole number of the largest object's size from the start, on a page of
-/// 4 KiB. So objects do not share blocks, and neighbours in number stay neighbours.
+/// How objects get places: each begins a whole number of the largest object's size from the start, on a page of
+/// 4 KiB. So objects do not share blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ObjectPlaces {
-    blocks: u64,
+    /// From one place to the next.
+    pub blocks: u64,
+    /// Whether the number itself counts the places, so that neighbours in number stay neighbours. Otherwise
+    /// objects get places in the order in which they appear.
+    pub by_number: bool,
 }
 
 impl ObjectPlaces {
-    /// Places for objects of at most this many blocks.
-    pub fn for_objects_of(blocks_max: u64) -> Self {
-        Self { blocks: blocks_max.next_multiple_of(PAGE_BLOCKS).max(PAGE_BLOCKS) }
-    }
-
-    /// The first block of an object.
-    pub fn first_block(self, number: u64) -> u64 {
-        number % (PLACES_BLOCKS / self.blocks) * self.blocks
+    /// Places for objects of at most `blocks_max` blocks whose numbers are at most `largest`.
+    pub fn new(blocks_max: u64, largest: u64) -> Self {
+        let blocks = blocks_max.next_multiple_of(PAGE_BLOCKS).max(PAGE_BLOCKS);
+        Self { blocks, by_number: largest < PLACES_BLOCKS / blocks }
     }
 }
 
@@ -80,10 +82,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_do_not_share_blocks_and_stay_neighbours() {
-        let places = ObjectPlaces::for_objects_of(9);
-        assert_eq!([0, 1, 2].map(|number| places.first_block(number)), [0, 16, 32]);
-        let largest = ObjectPlaces::for_objects_of(u64::from(u32::MAX));
-        assert!(largest.first_block(u64::MAX) + u64::from(u32::MAX) <= PLACES_BLOCKS);
+    fn numbers_count_places_where_these_reach() {
+        assert_eq!(ObjectPlaces::new(9, 1000), ObjectPlaces { blocks: 16, by_number: true });
+        assert!(!ObjectPlaces::new(9, PLACES_BLOCKS / 16).by_number);
+        assert!(ObjectPlaces::new(0, PLACES_BLOCKS / 16).by_number);
     }
 }

@@ -15,8 +15,8 @@
 //! 4 bytes (versions 4 to 8), which are not read. Source: libCacheSim's `lcs.h`. All requests of version 1
 //! are reads. Times are made relative to the first record.
 
-use super::libcachesim::{ObjectRequest, little_endian, op};
-use super::{Clock, Format, ObjectPlaces, Row, Timing};
+use super::libcachesim::{ObjectRequest, Placer, little_endian, op};
+use super::{Clock, Format, Row, Timing};
 use crate::Record;
 use crate::fault::Fault;
 use crate::source::{BinaryDecoder, BinarySource};
@@ -31,7 +31,7 @@ const RECORD_BYTES: [usize; 8] = [24, 28, 36, 40, 44, 52, 68, 100];
 pub(super) const ROW: Row = Row {
     format: Format::Lcs,
     name: "lcs",
-    description: "libCacheSim's lcs versions 1 to 8, for caches only: header of 8 KiB, records, times in s",
+    description: "libCacheSim's lcs versions 1 to 8: header of 8 KiB, records, times in s",
     rebased: true,
     clock: Clock::FromStart,
     timing: Timing::Seconds,
@@ -39,14 +39,15 @@ pub(super) const ROW: Row = Row {
     may_be_objects: true,
     detect: |head| head.starts_with(&MAGIC.to_le_bytes()),
     open: Some(|input, how| {
-        let (head, decoder) = (input.head.clone(), Lcs { version: 1, objects: how.objects });
+        let (head, decoder) =
+            (input.head.clone(), Lcs { version: 1, placer: Placer::new(how.objects) });
         Ok(Box::new(BinarySource::new(&head, input.into_stream(), decoder)?))
     }),
 };
 
 struct Lcs {
     version: usize,
-    objects: Option<ObjectPlaces>,
+    placer: Placer,
 }
 
 impl BinaryDecoder for Lcs {
@@ -94,7 +95,7 @@ impl BinaryDecoder for Lcs {
             op: if has_op { op(u64::from(bytes[op_at]))? } else { Op::Read },
             tenant: if has_op { little_endian(bytes, op_at + 1, 3) } else { 0 },
         }
-        .record(self.objects)
+        .record(&mut self.placer)
     }
 }
 

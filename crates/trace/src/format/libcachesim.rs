@@ -5,13 +5,15 @@
 //! the hash of a name: then each object gets a place of its own (`how`). The first pass over a trace
 //! tells which (`survey`). Numbers at 2^54 and above are folded below that. Times are whole seconds.
 
+use std::collections::HashMap;
+
 use super::how::{ObjectPlaces, PLACES_BLOCKS};
 use crate::fault::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::Number;
 use freewheel_units::{Op, SimTime};
 
-const SECOND_NS: u64 = 1_000_000_000;
+pub(super) const SECOND_NS: u64 = 1_000_000_000;
 
 /// A request for an object.
 #[derive(Debug, Clone, Copy)]
@@ -25,13 +27,41 @@ pub(super) struct ObjectRequest {
 
 impl ObjectRequest {
     /// The request as one to a device.
-    pub fn record(self, objects: Option<ObjectPlaces>) -> Result<Record, Fault> {
-        let place = objects.map_or(self.obj_id % PLACES_BLOCKS, |it| it.first_block(self.obj_id));
-        let start = Number { name: "obj_id", value: place };
+    pub fn record(self, placer: &mut Placer) -> Result<Record, Fault> {
+        let start = Number { name: "obj_id", value: placer.first_block(self.obj_id) };
         let size = Number { name: "obj_size", value: self.obj_size };
         let extent = Extent::of_block_and_bytes(start, size)?;
         let arrival = SimTime::from_ns(self.clock_time * SECOND_NS);
         Ok(extent.request(arrival, self.op, self.tenant as u32))
+    }
+}
+
+/// Gives numbers their places.
+#[derive(Debug)]
+pub(super) struct Placer {
+    /// `None` where numbers are those of blocks.
+    objects: Option<ObjectPlaces>,
+    /// Places, counted, of the objects that have appeared.
+    seen: HashMap<u64, u64>,
+}
+
+impl Placer {
+    pub fn new(objects: Option<ObjectPlaces>) -> Self {
+        Self { objects, seen: HashMap::new() }
+    }
+
+    /// The first block of an object. Where numbers are too large to count places, each object that appears
+    /// takes 16 bytes of memory and more.
+    fn first_block(&mut self, number: u64) -> u64 {
+        let Some(ObjectPlaces { blocks, by_number }) = self.objects else {
+            return number % PLACES_BLOCKS;
+        };
+        if by_number && number < PLACES_BLOCKS / blocks {
+            return number * blocks;
+        }
+        // From the end on, where no number of this trace counts a place.
+        let next = PLACES_BLOCKS / blocks - 1 - self.seen.len() as u64;
+        *self.seen.entry(number).or_insert(next) * blocks
     }
 }
 
@@ -49,5 +79,26 @@ pub(super) fn op(code: u64) -> Result<Op, Fault> {
         3..=8 | 10 | 11 | 13 | 14 => Ok(Op::Write),
         9 => Ok(Op::Trim),
         _ => Err(Fault::number("op", code, "not the number of an operation, 0 to 14")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn objects_of_any_numbers_have_places_of_their_own() {
+        for largest in [100, u64::MAX / 3] {
+            let places = ObjectPlaces::new(1 << 24, largest);
+            let mut placer = Placer::new(Some(places));
+            let numbers = (0..100).map(|at| largest / 100 * at);
+            let found: BTreeSet<u64> = numbers.clone().map(|it| placer.first_block(it)).collect();
+            assert_eq!(found.len(), 100, "{largest}");
+            assert!(found.iter().all(|place| place.is_multiple_of(1 << 24)));
+            // They stay where they are.
+            let again: BTreeSet<u64> = numbers.map(|it| placer.first_block(it)).collect();
+            assert_eq!(again, found);
+        }
     }
 }

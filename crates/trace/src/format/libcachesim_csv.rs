@@ -7,15 +7,14 @@
 //! to the first record. What is said of objects in `libcachesim` holds here too.
 
 use super::columns::{Columns, required};
-use super::libcachesim::ObjectRequest;
-use super::{Clock, Format, ObjectPlaces, Row, Timing};
+use super::libcachesim::{ObjectRequest, Placer, SECOND_NS};
+use super::{Clock, Format, Row, Timing};
 use crate::fault::Fault;
 use crate::record::Record;
 use crate::scan::{Fields, TimeUnit, Token};
 use crate::source::{LineDecoder, LineSource, first_line, most_lines_parse, whole_lines};
 use freewheel_units::Op;
 
-const SECOND_NS: u64 = 1_000_000_000;
 /// The names that each column goes by.
 const TIMES: [&str; 4] = ["time", "timestamp", "clock_time", "real_time"];
 const OBJECTS: [&str; 7] = ["obj_id", "object_id", "objectid", "object", "obj", "key", "lbn"];
@@ -26,7 +25,7 @@ const FLAG_MAX: u64 = 2;
 pub(super) const ROW: Row = Row {
     format: Format::LibcachesimCsv,
     name: "libcachesim-csv",
-    description: "libCacheSim's CSV, for caches only: time in s, number of an object, size in bytes",
+    description: "libCacheSim's CSV: time in s, number of an object, size in bytes",
     rebased: true,
     clock: Clock::FromStart,
     timing: Timing::Seconds,
@@ -36,7 +35,7 @@ pub(super) const ROW: Row = Row {
     open: Some(|input, how| {
         let lines = LineSource::new(
             input.into_stream(),
-            LibcachesimCsv { columns: None, objects: how.objects },
+            LibcachesimCsv { columns: None, placer: Placer::new(how.objects) },
         );
         Ok(Box::new(lines))
     }),
@@ -44,7 +43,7 @@ pub(super) const ROW: Row = Row {
 
 /// Whether lines without a header are such, from the first one on, and their sizes are more than flags.
 fn is_headerless(head: &[u8]) -> bool {
-    let mut decoder = LibcachesimCsv { columns: None, objects: None };
+    let mut decoder = LibcachesimCsv { columns: None, placer: Placer::new(None) };
     let is_first = whole_lines(head).next().is_some_and(|line| decoder.parse(line).is_ok());
     let is_large = |line| {
         fields(line, None).is_ok_and(|[_, _, size]| size.number().is_ok_and(|n| n.value > FLAG_MAX))
@@ -54,7 +53,7 @@ fn is_headerless(head: &[u8]) -> bool {
 
 struct LibcachesimCsv {
     columns: Option<Columns<3>>,
-    objects: Option<ObjectPlaces>,
+    placer: Placer,
 }
 
 /// The columns that a header names.
@@ -108,6 +107,6 @@ impl LineDecoder for LibcachesimCsv {
             op: Op::Read,
             tenant: 0,
         }
-        .record(self.objects)
+        .record(&mut self.placer)
     }
 }

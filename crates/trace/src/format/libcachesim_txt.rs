@@ -4,7 +4,7 @@
 //! the same room; here it is 4 KiB. A trace has neither times nor operations: every request is a read at
 //! time 0. What is said of objects in `libcachesim` holds here too.
 
-use super::libcachesim::ObjectRequest;
+use super::libcachesim::{ObjectRequest, Placer};
 use super::{Clock, Format, ObjectPlaces, Row, Timing};
 use crate::fault::Fault;
 use crate::record::Record;
@@ -28,12 +28,23 @@ pub(super) const ROW: Row = Row {
     may_be_objects: false,
     detect: |head| {
         whole_lines(head).take(LINES_SURE).count() == LINES_SURE
-            && most_lines_parse(head, &mut LibcachesimTxt)
+            && most_lines_parse(head, &mut LibcachesimTxt::default())
     },
-    open: Some(|input, _| Ok(Box::new(LineSource::new(input.into_stream(), LibcachesimTxt)))),
+    open: Some(|input, _| {
+        Ok(Box::new(LineSource::new(input.into_stream(), LibcachesimTxt::default())))
+    }),
 };
 
-struct LibcachesimTxt;
+struct LibcachesimTxt {
+    placer: Placer,
+}
+
+impl Default for LibcachesimTxt {
+    fn default() -> Self {
+        // A number may be as large as any.
+        Self { placer: Placer::new(Some(ObjectPlaces::new(OBJECT_BLOCKS, u64::MAX))) }
+    }
+}
 
 impl LineDecoder for LibcachesimTxt {
     fn parse(&mut self, line: &[u8]) -> Result<Record, Fault> {
@@ -45,6 +56,6 @@ impl LineDecoder for LibcachesimTxt {
             op: Op::Read,
             tenant: 0,
         }
-        .record(Some(ObjectPlaces::for_objects_of(OBJECT_BLOCKS)))
+        .record(&mut self.placer)
     }
 }

@@ -62,7 +62,7 @@ use crate::source::{Source, Stop, whole_lines};
 pub(crate) use five_columns::UnitFound;
 pub use five_columns::UnitRate;
 pub use how::{Clock, Numbers};
-pub(crate) use how::{How, ObjectPlaces};
+pub(crate) use how::{How, ObjectPlaces, PAGE_BLOCKS};
 
 /// A format of block-I/O traces.
 #[derive(
@@ -158,7 +158,7 @@ pub struct UnknownFormatName {
 pub enum Timing {
     /// Times of requests, as the traced system took them.
     Recorded,
-    /// Whole seconds, which order requests: for caches only.
+    /// Whole seconds: replays spread the requests of a second over it.
     Seconds,
     /// None: the order of requests, for caches only.
     None,
@@ -295,7 +295,7 @@ impl Format {
         self.row().may_be_objects
     }
 
-    /// What its times are good for. Only [`Timing::Recorded`] ones tell response times of a disk.
+    /// What its times are good for.
     pub fn timing(self) -> Timing {
         self.row().timing
     }

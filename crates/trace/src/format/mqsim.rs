@@ -14,9 +14,8 @@ use std::ops::RangeInclusive;
 use super::{Clock, Format, Row, Timing, UnitFound, disksim_ascii, five_columns};
 use crate::fault::Fault;
 use crate::record::{Extent, Record};
-use crate::scan::{Fields, TimeUnit, Token};
+use crate::scan::{Fields, TimeUnit};
 use crate::source::{LineDecoder, LineSource, most_lines_parse, parsed_lines};
-use freewheel_units::Op;
 
 const MICROSECOND_NS: u64 = 1000;
 /// Records on whole microseconds that make a trace MQSim's.
@@ -55,18 +54,9 @@ impl LineDecoder for Mqsim {
         let device = fields.next("device")?.number()?.to_u32()?;
         let (start, count) = (fields.next("block")?.number()?, fields.next("blocks")?.number()?);
         let extent = Extent::of_blocks(start, count)?;
-        let op = op(fields.next("type")?)?;
+        let op = five_columns::op(fields.next("type")?)?;
         fields.end()?;
         Ok(extent.request(arrival, op, device))
-    }
-}
-
-#[inline]
-fn op(token: Token) -> Result<Op, Fault> {
-    match token.text {
-        b"1" => Ok(Op::Read),
-        b"0" => Ok(Op::Write),
-        _ => Err(token.fault("write 1 for a read or 0 for a write")),
     }
 }
 

@@ -15,8 +15,8 @@
 //! Detection uses that a next access lies ahead: in the records of the first 64 KiB its number is above
 //! that of the record, or says that there is none. And times rise.
 
-use super::libcachesim::{ObjectRequest, little_endian, op};
-use super::{Clock, Format, ObjectPlaces, Row, Timing};
+use super::libcachesim::{ObjectRequest, Placer, little_endian, op};
+use super::{Clock, Format, Row, Timing};
 use crate::Record;
 use crate::fault::Fault;
 use crate::source::{BinaryDecoder, BinarySource};
@@ -32,7 +32,7 @@ const NEVER: [u64; 2] = [u64::MAX, i64::MAX as u64];
 pub(super) const ROW: Row = Row {
     format: Format::OracleGeneral,
     name: "oracle-general",
-    description: "libCacheSim's oracleGeneral, for caches only: records of 24 or 27 bytes, times in s",
+    description: "libCacheSim's oracleGeneral: records of 24 or 27 bytes, times in s",
     rebased: true,
     clock: Clock::FromStart,
     timing: Timing::Seconds,
@@ -41,7 +41,7 @@ pub(super) const ROW: Row = Row {
     detect: |head| layout(head).is_some(),
     open: Some(|input, how| {
         let (head, decoder) =
-            (input.head.clone(), OracleGeneral { layout: SHORT, objects: how.objects });
+            (input.head.clone(), OracleGeneral { layout: SHORT, placer: Placer::new(how.objects) });
         Ok(Box::new(BinarySource::new(&head, input.into_stream(), decoder)?))
     }),
 };
@@ -59,7 +59,7 @@ const WITH_OP: Layout = Layout { bytes: 27, next_access: 19, has_op: true };
 
 struct OracleGeneral {
     layout: Layout,
-    objects: Option<ObjectPlaces>,
+    placer: Placer,
 }
 
 impl BinaryDecoder for OracleGeneral {
@@ -85,7 +85,7 @@ impl BinaryDecoder for OracleGeneral {
             op: if has_op { op(u64::from(bytes[16]))? } else { Op::Read },
             tenant: if has_op { little_endian(bytes, 17, 2) } else { 0 },
         }
-        .record(self.objects)
+        .record(&mut self.placer)
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::io::{self, Read};
 
-use super::{Position, Source, Stop};
+use super::{LeftOutRows, Position, Source, Stop};
 use crate::Record;
 use crate::fault::Fault;
 use crate::input::Stream;
@@ -25,7 +25,7 @@ pub(crate) trait BinaryDecoder: Send {
     /// `None` when no record can begin so.
     fn record_bytes(&self, prefix: &[u8; PREFIX_BYTES]) -> Option<usize>;
 
-    /// Whether there is a request in the record `bytes`, as long as `record_bytes` said.
+    /// Whether there is a request in the record, and not the size 0, `bytes`, as long as `record_bytes` said.
     fn holds_request(&self, _bytes: &[u8]) -> bool {
         true
     }
@@ -43,6 +43,8 @@ pub(crate) struct BinarySource<D> {
     at: Position,
     /// Bytes at the start of `buffer` that were read but belong to the next record.
     kept: usize,
+    /// Records of size 0.
+    empty: u64,
 }
 
 impl<D: BinaryDecoder> BinarySource<D> {
@@ -52,7 +54,7 @@ impl<D: BinaryDecoder> BinarySource<D> {
         io::copy(&mut Read::take(&mut stream, header_bytes), &mut io::sink())?;
         let at = Position { offset_bytes: Some(0), ..Position::default() };
         let buffer = [0; RECORD_BYTES_MAX];
-        Ok(Self { stream, decoder, buffer, next_offset: header_bytes, at, kept: 0 })
+        Ok(Self { stream, decoder, buffer, next_offset: header_bytes, at, kept: 0, empty: 0 })
     }
 
     /// Fills the buffer up to `length` bytes; returns the number that it holds.
@@ -141,11 +143,16 @@ impl<D: BinaryDecoder> Source for BinarySource<D> {
             if self.decoder.holds_request(bytes) {
                 return Ok(Some(self.decoder.parse(bytes)?));
             }
+            self.empty += 1;
         }
         Ok(None)
     }
 
     fn position(&self) -> Position {
         self.at
+    }
+
+    fn left_out(&self) -> LeftOutRows {
+        LeftOutRows { empty: self.empty, ..LeftOutRows::default() }
     }
 }

@@ -8,7 +8,7 @@ use std::io::{BufRead, Read};
 use super::{LeftOutRows, Position, Source, Stop};
 use crate::Record;
 use crate::fault::Fault;
-use crate::input::{HEAD_BYTES, Stream, without_byte_order_mark};
+use crate::input::{BYTE_ORDER_MARK, HEAD_BYTES, Stream, without_byte_order_mark};
 
 /// The longest line that is read; a longer one is malformed and skipped to its end.
 const LINE_BYTES_MAX: usize = 4096;
@@ -73,7 +73,8 @@ impl Lines {
         if self.line.last() != Some(&b'\n') && self.stream.ended_at_damage() {
             return Ok(false);
         }
-        if self.at.line == Some(1) {
+        // Files that were joined may have a mark each.
+        if self.line.first() == Some(&BYTE_ORDER_MARK[0]) {
             self.drop_byte_order_mark();
         }
         Ok(length > 0)
@@ -108,14 +109,23 @@ pub(crate) struct LineSource<D> {
     at_first_line: bool,
     /// The line that names the columns, or the format.
     header: Option<Vec<u8>>,
-    /// Whether the header came again in front of the record given last.
+    /// Whether the header has come again, and no record since.
+    header_again: bool,
+    /// Whether it came in front of the record given last.
     begins_run: bool,
 }
 
 impl<D: LineDecoder> LineSource<D> {
     pub fn new(stream: Stream, decoder: D) -> Self {
         let lines = Lines::new(stream);
-        Self { lines, decoder, at_first_line: true, header: None, begins_run: false }
+        Self {
+            lines,
+            decoder,
+            at_first_line: true,
+            header: None,
+            header_again: false,
+            begins_run: false,
+        }
     }
 
     /// Whether the line is no record; Err for a wrong header.
@@ -132,7 +142,7 @@ impl<D: LineDecoder> LineSource<D> {
             }
         }
         if self.header.as_deref() == Some(line) {
-            self.begins_run = true;
+            self.header_again = true;
             return Ok(true);
         }
         Ok(!holds_record(line) || self.decoder.take_other(line)?)
@@ -141,13 +151,14 @@ impl<D: LineDecoder> LineSource<D> {
 
 impl<D: LineDecoder> Source for LineSource<D> {
     fn next(&mut self) -> Result<Option<Record>, Stop> {
-        self.begins_run = false;
         while self.lines.advance()? {
             if self.take_other()? {
                 continue;
             }
             self.lines.at.record += 1;
-            return Ok(Some(self.decoder.parse(self.lines.line())?));
+            let record = self.decoder.parse(self.lines.line())?;
+            self.begins_run = std::mem::take(&mut self.header_again);
+            return Ok(Some(record));
         }
         Ok(None)
     }

@@ -21,10 +21,9 @@ pub(crate) use binary::{BinaryDecoder, BinarySource};
 pub(crate) use lines::{
     LineDecoder, LineSource, Lines, first_line, most_lines_parse, parsed_lines, whole_lines,
 };
-pub(crate) use order::{Ordered, TimeOrder};
+pub(crate) use order::{Ordered, TimeOrder, Window};
 pub(crate) use pairing::{BlockEvent, EventOrder, EventSource, EventStream, Stage, Transfer};
 pub(crate) use recordings::Recordings;
-pub(crate) use reorder::ReorderBuffer;
 pub(crate) use runs::{ClockRuns, Found};
 
 use crate::Record;
@@ -39,6 +38,8 @@ pub(crate) enum Stop {
     Fault(Fault),
     /// The container is damaged and ends.
     Broken(String),
+    /// A temporary file failed, in which records are sorted.
+    TemporaryFile(io::Error),
 }
 
 impl From<io::Error> for Stop {

@@ -25,8 +25,8 @@ const PIECE_ITEMS: usize = 1 << 18;
 /// Words of eight bytes of an item in a file, its position among them.
 const WORDS: usize = 8;
 const ITEM_BYTES: u64 = (WORDS * size_of::<u64>()) as u64;
-/// Bytes of a piece read at once: 400 pieces, of 10^8 items, take 25 MiB.
-const READ_BYTES: u64 = 1 << 16;
+/// Bytes of a piece read at once, about 28 KiB as items. So 10^8 items, 400 pieces, take 11 MiB.
+const READ_BYTES: u64 = 1 << 14;
 const NONE: u64 = u64::MAX;
 
 type Located<T> = (T, Position);
@@ -40,8 +40,7 @@ pub(crate) enum TimeOrder<T> {
 impl<T: Spill> TimeOrder<T> {
     /// Of the next `items` items, the earliest comes first.
     pub fn window(items: usize) -> Self {
-        let waiting = ReorderBuffer::default();
-        Self::Window(Window { waiting, items, last: SimTime::ZERO, is_too_short: false })
+        Self::Window(Window::of(items))
     }
 
     /// Of all items, the earliest comes first.
@@ -52,7 +51,7 @@ impl<T: Spill> TimeOrder<T> {
     /// Whether an item may be missing that comes before the next one.
     pub fn wants_more(&self) -> bool {
         match self {
-            Self::Window(window) => window.waiting.len() < window.items,
+            Self::Window(window) => !window.is_full(),
             Self::Merge(merge) => merge.merged.is_none(),
         }
     }
@@ -64,25 +63,25 @@ impl<T: Spill> TimeOrder<T> {
         }
     }
 
-    pub fn push(&mut self, located: Located<T>) -> io::Result<()> {
+    pub fn push(&mut self, located: Located<T>) -> Result<(), Stop> {
         match self {
-            Self::Window(window) => window.waiting.push(located.0.time(), located),
-            Self::Merge(merge) => merge.push(located)?,
+            Self::Window(window) => window.push(located),
+            Self::Merge(merge) => merge.push(located).map_err(Stop::TemporaryFile)?,
         }
         Ok(())
     }
 
     /// The next item; after the last `push`, or when no more are wanted.
-    pub fn pop(&mut self) -> io::Result<Option<Located<T>>> {
+    pub fn pop(&mut self) -> Result<Option<Located<T>>, Stop> {
         match self {
             Self::Window(window) => Ok(window.pop()),
-            Self::Merge(merge) => merge.pop(),
+            Self::Merge(merge) => merge.pop().map_err(Stop::TemporaryFile),
         }
     }
 
     /// Whether an item came too late for the window, and so behind later ones.
     pub fn is_too_short(&self) -> bool {
-        matches!(self, Self::Window(window) if window.is_too_short)
+        matches!(self, Self::Window(window) if window.is_too_short())
     }
 }
 
@@ -95,8 +94,28 @@ pub(crate) struct Window<T> {
 }
 
 impl<T: Timed> Window<T> {
+    /// Of the next `items` items, the earliest comes first.
+    pub fn of(items: usize) -> Self {
+        let waiting = ReorderBuffer::default();
+        Self { waiting, items, last: SimTime::ZERO, is_too_short: false }
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.waiting.len() >= self.items
+    }
+
     #[inline]
-    fn pop(&mut self) -> Option<Located<T>> {
+    pub fn push(&mut self, located: Located<T>) {
+        self.waiting.push(located.0.time(), located);
+    }
+
+    /// Whether an item came too late, and so behind later ones.
+    pub fn is_too_short(&self) -> bool {
+        self.is_too_short
+    }
+
+    #[inline]
+    pub fn pop(&mut self) -> Option<Located<T>> {
         let located = self.waiting.pop()?;
         let time = located.0.time();
         self.is_too_short |= time < self.last;

@@ -405,8 +405,8 @@ fn finish(waiting: &mut Waiting, time: SimTime) {
 /// How the events of a source are put in order.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EventOrder {
-    /// The least time between two recordings; `None` where one clock holds for all.
-    pub run_gap: Option<SimDuration>,
+    /// The step of a coarse clock, where recordings begin it again; `None` where one clock holds for all.
+    pub recordings: Option<SimDuration>,
     /// Whether events lie farther out of order than a window reaches.
     pub needs_merge: bool,
 }
@@ -423,7 +423,7 @@ pub(crate) struct EventSource<E> {
 
 impl<E: EventStream> EventSource<E> {
     pub fn new(events: E, order: EventOrder) -> Self {
-        let runs = order.run_gap.map(ClockRuns::new);
+        let runs = order.recordings.map(ClockRuns::new);
         let order = match order.needs_merge {
             true => TimeOrder::merge(),
             false => TimeOrder::window(WINDOW_EVENTS),
@@ -493,7 +493,7 @@ impl<E: EventStream> Source for EventSource<E> {
         (completions > 0).then(|| {
             let s = if completions == 1 { "" } else { "s" };
             format!(
-                "it holds {} completion{s} (C), and of no request the queueing (Q) or the issue (D)",
+                "it holds {} completion{s}, and of no request the queueing or the issue",
                 grouped(completions)
             )
         })

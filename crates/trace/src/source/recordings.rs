@@ -13,10 +13,10 @@ pub(crate) struct Recordings<S> {
 }
 
 impl<S: Source> Recordings<S> {
-    /// `gap_min` is the least time between two recordings.
-    pub fn new(inner: S, gap_min: SimDuration) -> Self {
+    /// `granule` is the step of a coarse clock, or 0.
+    pub fn new(inner: S, granule: SimDuration) -> Self {
         let at = inner.position();
-        Self { inner, runs: ClockRuns::new(gap_min), at }
+        Self { inner, runs: ClockRuns::new(granule), at }
     }
 }
 

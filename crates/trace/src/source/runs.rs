@@ -42,8 +42,8 @@ pub(crate) struct Found<T> {
 pub(crate) struct ClockRuns<T> {
     ahead: VecDeque<Found<T>>,
     run: Option<Run>,
-    /// The least time between two recordings.
-    gap_min: SimDuration,
+    /// The step of a coarse clock.
+    granule: SimDuration,
     runs: u64,
     second: Option<Position>,
     /// Why no more could be read, until the items ahead are given.
@@ -105,11 +105,20 @@ fn shifted(time: SimTime, first: SimTime, begin: SimTime) -> SimTime {
     SimTime::from_ns(ns)
 }
 
+/// The first time from `begin` on that lies on the steps of a clock on which `time` lies.
+fn on_grid(begin: u64, time: SimTime, granule: SimDuration) -> SimTime {
+    let step = granule.ns().max(1);
+    let (is, wanted) = (begin % step, time.ns() % step);
+    let later = if wanted >= is { wanted - is } else { wanted + (step - is) };
+    SimTime::from_ns(begin.saturating_add(later))
+}
+
 impl<T: Timed> ClockRuns<T> {
-    /// `gap_min` is the least time between two recordings.
-    pub fn new(gap_min: SimDuration) -> Self {
+    /// `granule` is the step of a coarse clock: recordings lie at least so far apart, and on one grid of
+    /// steps. 0 for a fine clock.
+    pub fn new(granule: SimDuration) -> Self {
         let ahead = VecDeque::with_capacity(AHEAD);
-        Self { ahead, run: None, gap_min, runs: 0, second: None, stop: None }
+        Self { ahead, run: None, granule, runs: 0, second: None, stop: None }
     }
 
     /// Recordings begun so far.
@@ -183,10 +192,10 @@ impl<T: Timed> ClockRuns<T> {
         self.run = Some(match &self.run {
             None => Run::new(time, time),
             Some(before) => {
-                let gap = before.gap().max(self.gap_min);
+                let gap = before.gap().max(self.granule);
                 let begin = before.end.ns().saturating_add(gap.ns());
                 self.second = self.second.or(Some(found.at));
-                Run::new(time, SimTime::from_ns(begin))
+                Run::new(time, on_grid(begin, time, self.granule))
             }
         });
         self.runs += 1;
@@ -260,6 +269,22 @@ mod tests {
         assert_eq!(run(&items).1, 1);
         let again: Vec<_> = items.iter().map(|&(time, ..)| (time, Some(time), false)).collect();
         assert_eq!(run(&again).1, 2);
+    }
+
+    #[test]
+    fn recordings_of_a_coarse_clock_stay_on_its_steps() {
+        let mut runs = ClockRuns::new(SimDuration::from_ns(10));
+        let items =
+            [(0, Some(3), false), (20, Some(27), false), (10, Some(15), true), (20, None, false)];
+        let mut left = items.into_iter();
+        let found =
+            |(time, end, begins)| Found { item: (time, end), at: Position::default(), begins };
+        let mut times = Vec::new();
+        while let Some(((time, _), _)) = runs.next(|| Ok(left.next().map(found))).unwrap() {
+            times.push(time);
+        }
+        // 27 and a mean gap of 20 is 47, and 50 the next step.
+        assert_eq!(times, [0, 20, 50, 60]);
     }
 
     #[test]

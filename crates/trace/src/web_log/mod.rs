@@ -166,7 +166,7 @@ impl Reading {
                 Ok(true) => layout.parse(lines.line()),
                 Err(Stop::Fault(fault)) => Err(fault),
                 Err(Stop::Io(error)) => return Err(TraceError::io(file, error)),
-                Err(Stop::Broken(reason)) => unreachable!("a text has no container: {reason}"),
+                Err(stop) => unreachable!("a text has no container and is not sorted: {stop:?}"),
             };
             match entry {
                 Ok(entry) => self.take(entry),

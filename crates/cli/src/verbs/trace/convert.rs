@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use freewheel::convert_trace;
 use freewheel::measures::grouped;
-use freewheel::traces::{ConvertOptions, Converted, Survey, convert_stream};
+use freewheel::traces::{ConvertOptions, Converted, convert_stream};
 use serde::Serialize;
 
 use super::ReadArgs;
@@ -85,11 +85,11 @@ fn text(done: &Done) -> String {
         text += &format!("; rows left out: {rows}");
     }
     let survey = survey.as_ref();
-    if let Some(recordings) = survey.and_then(Survey::recordings_in_words) {
+    if let Some(recordings) = survey.and_then(|survey| survey.recordings_in_words()) {
         text += &format!("; recordings: {recordings}");
     }
-    if let Some(moved) = survey.and_then(Survey::moved_in_words) {
-        text += &format!("; {moved}: sorted");
+    if let Some(sorted) = survey.and_then(|survey| survey.sorted_in_words()) {
+        text += &format!("; {sorted}");
     }
     text + "\n"
 }

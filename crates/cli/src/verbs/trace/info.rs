@@ -61,10 +61,9 @@ fn times(info: &TraceInfo, table: &mut Table) {
         table.row(["unit of times", unit.symbol()]);
     }
     if let Some(recordings) = survey.recordings_in_words() {
-        table.row(["recordings", &recordings]);
+        table.row(["recordings", &(recordings + "; `--clock absolute` sorts them")]);
     }
-    let sorted = survey.moved_in_words().map(|moved| moved + ": sorted");
-    table.row(["arrivals out of order", &sorted.unwrap_or("none".into())]);
+    table.row(["arrivals out of order", &survey.sorted_in_words().unwrap_or("none".into())]);
     if let Some(granule) = survey.granule_in_words() {
         let shared = grouped(survey.shared_times);
         let says = "requests have the time of the one in front of them; replays spread them";
