@@ -26,7 +26,7 @@ const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// A zstd stream may begin with a frame to be skipped: 0x184D2A50 to 0x184D2A5F, little-endian.
 const ZSTD_SKIPPABLE_MAGIC: [u8; 3] = [0x2a, 0x4d, 0x18];
 /// UTF-8's byte order mark, which editors and spreadsheets put before a text.
-pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// How much of the file on disk has been consumed.
 #[derive(Debug, Clone, Default)]

@@ -68,7 +68,7 @@ fn a_file_without_a_request_fails_with_what_it_holds_and_how_to_record() {
     ] {
         let ran = run(args);
         assert_eq!(ran.code, 1, "{args:?}: {}", ran.stdout);
-        for words in ["5 completions (C)", "without `-a complete`"] {
+        for words in ["5 completions", "without `-a complete`"] {
             assert!(ran.stderr.contains(words), "{args:?}: {}", ran.stderr);
         }
     }

@@ -8,7 +8,7 @@ use std::io::{BufRead, Read};
 use super::{LeftOutRows, Position, Source, Stop};
 use crate::Record;
 use crate::fault::Fault;
-use crate::input::{BYTE_ORDER_MARK, HEAD_BYTES, Stream, without_byte_order_mark};
+use crate::input::{HEAD_BYTES, Stream, without_byte_order_mark};
 
 /// The longest line that is read; a longer one is malformed and skipped to its end.
 const LINE_BYTES_MAX: usize = 4096;
@@ -73,8 +73,7 @@ impl Lines {
         if self.line.last() != Some(&b'\n') && self.stream.ended_at_damage() {
             return Ok(false);
         }
-        // Files that were joined may have a mark each.
-        if self.line.first() == Some(&BYTE_ORDER_MARK[0]) {
+        if self.at.line == Some(1) {
             self.drop_byte_order_mark();
         }
         Ok(length > 0)
@@ -141,7 +140,8 @@ impl<D: LineDecoder> LineSource<D> {
                 return Ok(true);
             }
         }
-        if self.header.as_deref() == Some(line) {
+        // Files that were joined may have a byte order mark each.
+        if self.header.as_deref() == Some(without_byte_order_mark(line)) {
             self.header_again = true;
             return Ok(true);
         }
