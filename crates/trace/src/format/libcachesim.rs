@@ -5,7 +5,7 @@
 //! the hash of a name: then each object gets a place of its own (`how`). The first pass over a trace
 //! tells which (`survey`). Numbers at 2^54 and above are folded below that. Times are whole seconds.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use super::how::{ObjectPlaces, PLACES_BLOCKS};
 use crate::fault::Fault;
@@ -42,16 +42,16 @@ pub(super) struct Placer {
     /// `None` where numbers are those of blocks.
     objects: Option<ObjectPlaces>,
     /// Places, counted, of the objects that have appeared.
-    seen: HashMap<u64, u64>,
+    seen: BTreeMap<u64, u64>,
 }
 
 impl Placer {
     pub fn new(objects: Option<ObjectPlaces>) -> Self {
-        Self { objects, seen: HashMap::new() }
+        Self { objects, seen: BTreeMap::new() }
     }
 
     /// The first block of an object. Where numbers are too large to count places, each object that appears
-    /// takes 16 bytes of memory and more.
+    /// takes some tens of bytes of memory.
     fn first_block(&mut self, number: u64) -> u64 {
         let Some(ObjectPlaces { blocks, by_number }) = self.objects else {
             return number % PLACES_BLOCKS;
