@@ -6,11 +6,12 @@
 //! for a write; `size` and `offset` are in bytes. The columns after these are not read. There is no
 //! device. Times stay as they are.
 
+use super::plausible::most_lines_are_blocks;
 use super::{Clock, Format, Row, Timing, UnitFound};
 use crate::fault::Fault;
 use crate::record::{Extent, Record, completion_later};
 use crate::scan::{Fields, TimeUnit, Token};
-use crate::source::{LineDecoder, LineSource, most_lines_parse};
+use crate::source::{LineDecoder, LineSource};
 use freewheel_units::Op;
 
 pub(super) const ROW: Row = Row {
@@ -22,7 +23,7 @@ pub(super) const ROW: Row = Row {
     timing: Timing::Recorded,
     unit: Some(|_, _| UnitFound::Sure(TimeUnit::Milliseconds)),
     may_be_objects: false,
-    detect: |head| most_lines_parse(head, &mut FlashnetCsv { unit: TimeUnit::Milliseconds }),
+    detect: |head| most_lines_are_blocks(head, &mut FlashnetCsv { unit: TimeUnit::Milliseconds }),
     open: Some(|input, how| {
         Ok(Box::new(LineSource::new(input.into_stream(), FlashnetCsv { unit: how.unit })))
     }),
