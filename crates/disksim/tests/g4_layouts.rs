@@ -267,3 +267,14 @@ fn any_g4_tree_has_every_block_where_enumerating_its_blocks_has_it() {
         assert!(apart < 1e-4, "{apart} sectors\n{}", layout.text);
     }
 }
+
+#[test]
+fn tracks_in_the_middle_of_a_band_that_drift_apart_by_whole_turns_are_found() {
+    // Over the band the heads part by two turns, so the last tracks are one turn from their mean.
+    let layout = "dm_layout_g4 { TP = [ 0, 9, 10 ], IDX = [ [ \
+        0, 0, 0.0, 10, 1, 0.00001, 1000010, 100001, TRACK, 0, 0, \
+        1000010, 0, 0.0, 10, 1, 0.00003, 1000010, 100001, TRACK, 0, 1 ] ], \
+        Slips = [], Remaps = [] }";
+    let error = read(2, 100_001, layout).unwrap_err().to_string();
+    assert!(error.contains("would begin 0.500000 turns, 5.0 sectors, from their place"), "{error}");
+}

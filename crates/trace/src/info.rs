@@ -57,7 +57,7 @@ pub struct TraceInfo {
     /// records of no reader.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub survey: Option<Survey>,
-    /// Unit of its times, where it is another than its format has.
+    /// Unit of its times, in formats that come with several, and where it is another than the format has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_unit: Option<TimeUnit>,
     /// Rows that are no request to the disk.

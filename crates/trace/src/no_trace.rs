@@ -7,6 +7,7 @@
 
 use crate::scan::whole_number;
 use crate::source::whole_lines;
+use freewheel_units::BLOCK_BYTES;
 
 /// A file that is no trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,15 +76,19 @@ const KINDS: &[Kind] = &[
     ),
     kind(
         is_log_of_averages,
-        "fio's log of averages, without the size and place of each request",
+        "looks like fio's log of averages, without the size and place of each request",
         "leave out --log_avg_msec, and log offsets: `--write_lat_log=NAME --log_offset=1`",
     ),
     kind(
         |head| most_lines(head, is_log_of_fio),
-        "fio's log of latencies, bandwidth or IOPS without offsets",
+        "looks like fio's log of latencies, bandwidth or IOPS without offsets",
         "log offsets too: `--write_lat_log=NAME --log_offset=1`; or `--write_iolog=FILE`",
     ),
-    kind(|head| most_lines(head, is_histogram_of_fio), "fio's log of latency histograms", WITH_FIO),
+    kind(
+        |head| most_lines(head, is_histogram_of_fio),
+        "looks like fio's log of latency histograms",
+        WITH_FIO,
+    ),
     kind(
         |head| begins_line(head, b"Device") && (has(head, b"r/s") || has(head, b"kB_read/s")),
         "the statistics of iostat, which are sums over time",
@@ -145,22 +150,22 @@ const KINDS: &[Kind] = &[
     kind(|head| has_first(head, b"(PDH-CSV"), "counters of Windows (perfmon)", ON_WINDOWS),
     kind(
         |head| has(head, b"io_offset io_size op_time") || most_lines(head, is_baleen),
-        "a Baleen trace: requests for parts of stored blocks, which say no place on a disk",
+        "looks like a Baleen trace: requests for parts of stored blocks, which say no place on a disk",
         AS_OBJECTS,
     ),
     kind(
         |head| most_lines(head, is_blkparse_of_ones_own),
-        "blkparse's output in a format of one's own (-f)",
+        "looks like blkparse's output in a format of one's own (-f)",
         "run blkparse without -f, or give the files of blktrace themselves",
     ),
     kind(
         |head| most_lines(head, is_camelab),
-        "a trace as of CAMELab: time, R or W, block and length, in units that it does not say",
+        "looks like a trace of CAMELab: time, R or W, block and length, in units that it does not say",
         AS_OWN_CSV,
     ),
     kind(
         |head| most_lines(head, is_event_of_perf),
-        "events of perf or ftrace, without those of the block layer",
+        "looks like events of perf or ftrace, without those of the block layer",
         BLOCK_EVENTS,
     ),
 ];
@@ -216,14 +221,15 @@ fn comma_numbers(line: &[u8]) -> Option<Vec<u64>> {
     line.split(|&byte| byte == b',').map(|field| whole_number(field.trim_ascii())).collect()
 }
 
-/// `time, value, direction, size`, and a priority that may be there.
+/// `time, value, direction, size`, and a priority that may be there. Sizes are whole blocks.
 fn is_log_of_fio(line: &[u8]) -> bool {
     let priority = has(line, b", 0x").then(|| line.rsplitn(2, |&byte| byte == b',').nth(1));
     let numbers = comma_numbers(priority.flatten().unwrap_or(line)).unwrap_or_default();
     // A log of IOPS has the value 1, also with offsets.
     let is_entry = matches!(
         numbers[..],
-        [_, _, 0..=2, size] | [_, _, 0..=2, size, _] | [_, 1, 0..=2, size, _, ..] if size > 0
+        [_, _, 0..=2, size] | [_, _, 0..=2, size, _] | [_, 1, 0..=2, size, _, ..]
+            if size > 0 && size.is_multiple_of(BLOCK_BYTES)
     );
     has(line, b", ") && is_entry
 }

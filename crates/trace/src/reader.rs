@@ -244,8 +244,12 @@ impl TraceReader {
         self.origin.format
     }
 
-    /// The unit of its times, where it is another than its format has.
+    /// The unit of its times, in formats that several programs write with units of their own, and where it is
+    /// another than the format has.
     pub fn time_unit(&self) -> Option<TimeUnit> {
+        if matches!(self.format(), Format::DisksimAscii | Format::HeimdallText | Format::Mqsim) {
+            return Some(self.how.unit);
+        }
         // A format that is named has its own unit.
         let own = self.format().row().unit.map(|find| find(b"", true));
         let is_other = own.is_some_and(|own| own != UnitFound::Sure(self.how.unit));
@@ -390,7 +394,7 @@ fn in_order(
 ) -> Box<dyn Source> {
     let are_events = source.event_times().is_some();
     if !are_events && how.clock == Clock::FromStart && survey.recordings > 1 {
-        source = Box::new(Recordings::new(source, how.granule));
+        source = Box::new(Recordings::new(source, how.clock_runs()));
     }
     source = match survey.order {
         RecordOrder::InOrder => source,
@@ -481,6 +485,7 @@ fn how(origin: &Origin, head: &[u8], options: &OpenOptions) -> Result<How, Trace
     Ok(How {
         unit,
         clock: options.clock.unwrap_or(row.clock),
+        clock_is_asked: options.clock.is_some(),
         granule: SimDuration::ZERO,
         known_step_ns: (row.timing == Timing::Seconds).then_some(SECOND_NS),
         needs_merge: false,

@@ -64,6 +64,10 @@ impl Timed for Record {
         self.completion
     }
 
+    fn device(&self) -> u32 {
+        self.device
+    }
+
     fn shifted(self, shift: impl Fn(SimTime) -> SimTime) -> Self {
         let (arrival, completion) = (shift(self.arrival), self.completion.map(&shift));
         Self { arrival, completion, ..self }

@@ -32,8 +32,8 @@ const STEPS_SURE: u64 = 2;
 const OBJECTS_MAX: usize = 1 << 20;
 /// Fewer objects tell nothing but by their neighbours.
 const OBJECTS_SURE: usize = 100;
-/// No disk or volume has so many blocks of 512 bytes: 8 PiB.
-const ADDRESSES_MAX: u64 = 1 << 44;
+/// No disk or volume has so many blocks of 512 bytes: 512 TiB.
+const ADDRESSES_MAX: u64 = 1 << 40;
 /// Numbers name objects where this share of them reaches over a number within the next page.
 const OVERLAP_SHARE: f64 = 0.1;
 /// Numbers name objects where no place within a page has more than this share of whole pages.
@@ -91,6 +91,8 @@ pub enum NumbersReason {
     Overlap,
     /// Objects of whole pages begin anywhere in a page.
     Unaligned,
+    /// Most sizes are no whole blocks.
+    OddSizes,
     /// Numbers lie beyond the end of any disk.
     BeyondDisks,
     /// Nothing speaks for objects.
@@ -129,7 +131,7 @@ impl Survey {
     ) -> Self {
         let are_events = source.event_times().is_some();
         let runs = !are_events && how.clock == Clock::FromStart;
-        let mut runs = runs.then(|| ClockRuns::new(SimDuration::ZERO));
+        let mut runs = runs.then(|| ClockRuns::new(how.clock_runs()));
         let (mut recorded, mut order) = (AsRecorded::default(), OrderCheck::new(WINDOW_RECORDS));
         let mut numbered = numbers.map(Numbered::new);
         loop {
@@ -291,11 +293,15 @@ struct Numbered {
     blocks: BTreeMap<(u32, u64), u64>,
     blocks_max: u64,
     largest: u64,
+    requests: u64,
+    /// Those whose size is no whole block.
+    odd: u64,
 }
 
 impl Numbered {
     fn new(question: NumbersQuestion) -> Self {
-        Self { question, blocks: BTreeMap::new(), blocks_max: 0, largest: 0 }
+        let blocks = BTreeMap::new();
+        Self { question, blocks, blocks_max: 0, largest: 0, requests: 0, odd: 0 }
     }
 
     fn observe(&mut self, record: &Record) {
@@ -304,6 +310,8 @@ impl Numbered {
         }
         let (number, blocks) = (record.start.get(), record.blocks.get());
         self.largest = self.largest.max(number);
+        self.requests += 1;
+        self.odd += u64::from(record.widened);
         self.blocks_max = self.blocks_max.max(blocks);
         let key = (record.device, number);
         if self.blocks.len() < OBJECTS_MAX || self.blocks.contains_key(&key) {
@@ -324,6 +332,9 @@ impl Numbered {
             NumbersQuestion::Answered(name) => NumbersFound { name, because: NumbersReason::Asked },
             NumbersQuestion::Open if self.largest > ADDRESSES_MAX => {
                 objects(NumbersReason::BeyondDisks)
+            }
+            NumbersQuestion::Open if self.odd * 2 > self.requests => {
+                objects(NumbersReason::OddSizes)
             }
             NumbersQuestion::Open if self.overlap() => objects(NumbersReason::Overlap),
             NumbersQuestion::Open if self.begin_anywhere() => objects(NumbersReason::Unaligned),
@@ -381,6 +392,7 @@ mod tests {
         let how = How {
             unit: TimeUnit::Nanoseconds,
             clock,
+            clock_is_asked: false,
             granule: SimDuration::ZERO,
             known_step_ns: None,
             needs_merge: false,
@@ -473,6 +485,14 @@ mod tests {
         let sparse: Vec<_> = (0..500).map(|_| (prng.below(10_000_000), 8)).collect();
         assert_eq!(numbers(&sparse), NumbersReason::Unaligned);
         assert_eq!(numbers(&[(7, 8), (1 << 50, 8)]), NumbersReason::BeyondDisks);
+    }
+
+    #[test]
+    fn sizes_of_no_whole_blocks_are_those_of_objects() {
+        let odd = |at: u64| Record { widened: true, ..record(0, at * 97, 3) };
+        let found =
+            survey((0..50).map(odd).collect(), Clock::FromStart, Some(NumbersQuestion::Open));
+        assert_eq!(found.numbers.unwrap().because, NumbersReason::OddSizes);
     }
 
     #[test]

@@ -21,7 +21,7 @@ impl Survey {
         };
         (self.recordings > 1).then(|| {
             format!(
-                "{}, as the clock starts again (first at line or record {at}): one after another{before}",
+                "{}, as the clock starts again (the second from line or record {at} on): one after another{before}",
                 grouped(self.recordings)
             )
         })
@@ -77,8 +77,9 @@ impl NumbersFound {
             NumbersReason::Asked => "as asked",
             NumbersReason::Overlap => "as they reach over the numbers that follow",
             NumbersReason::Unaligned => "as whole pages begin at any number",
+            NumbersReason::OddSizes => "as most sizes are no whole blocks of 512 bytes",
             NumbersReason::BeyondDisks => "as some lie beyond the end of any disk",
-            NumbersReason::Aligned => "as nothing speaks for objects",
+            NumbersReason::Aligned => "as nothing speaks for objects (`--objects` decides)",
         };
         format!("{name}, {because}")
     }

@@ -10,6 +10,9 @@ pub(crate) trait Timed {
     /// When it had ended, where that is known: not before `time`.
     fn end(&self) -> Option<SimTime>;
 
+    /// Where it happened.
+    fn device(&self) -> u32;
+
     /// The same with its times moved by `shift`.
     fn shifted(self, shift: impl Fn(SimTime) -> SimTime) -> Self;
 }

@@ -70,6 +70,11 @@ fn wpa_csv_is_read_with_the_marks_of_other_countries_and_in_other_units() {
     assert_eq!(records(&corpus("wpa_csv/clean_semicolons"), Format::WpaCsv), want);
     let want = [widened(record(0, Op::Read, 0, 16, 2)), record(750_000, Op::Write, 0, 0, 8)];
     assert_eq!(records(&corpus("wpa_csv/clean_tabs"), Format::WpaCsv), want);
+    // A last place of ten microseconds leaves a completion twice as much.
+    let rounded = b"IO Type,Init Time (s),Complete Time (s),IO Time (us),Size,Offset\n\
+        Read,0.50000,0.60000,100019.5,512,0\n";
+    let want = [completed(record(0, Op::Read, 0, 0, 1), 100_000_000)];
+    assert_eq!(records(rounded, Format::WpaCsv), want);
     // Latin-1 has another byte for the sign of micro.
     let latin = b"IO Type,Init Time (\xb5s),Size,Offset\nRead,1.5,512,0\nRead,2.5,512,0\n";
     assert_eq!(records(latin, Format::WpaCsv)[1].arrival.ns(), 1_000);
@@ -89,6 +94,15 @@ fn every_wrong_field_of_wpa_csv_is_named() {
             ("Read,0.5,0.6,512,0x0,x,1", "Disk"),
             ("Read,0.5,0.6,512,0x0,0,2", "Count"),
             ("Read,0.5,0.6,512,0x0,0", "Count"),
+        ],
+    );
+    assert_faults(
+        Format::WpaCsv,
+        "IO Type,Init Time (s),Complete Time (s),IO Time (us),Size (B),Min Offset\n",
+        &[
+            ("Read,0.500000,0.600000,100,512,0x0", "IO Time"),
+            ("Read,0.500000,0.600000,\"100,000,000\",512,0x0", "IO Time"),
+            ("Read,0.50000,0.60000,100020.5,512,0x0", "IO Time"),
         ],
     );
     for (header, says) in [
@@ -213,6 +227,32 @@ fn fio_lat_log_counts_back_from_the_completion_to_the_arrival() {
         completed(record(950_000, Op::Write, 0, 0, 1), 1_250_000),
     ];
     assert_eq!(records(&corpus("fio_lat_log/clean_old"), Format::FioLatLog), want);
+}
+
+#[test]
+fn columns_that_are_no_log_of_fio_are_not_recognised_as_one() {
+    let log = |line: [&str; 3]| line.join("\n") + "\n";
+    for (text, is) in [
+        (["1, 250000, 0, 4096, 8192, 0", "1, 900000, 1, 512, 0, 0", "2, 5, 0, 512, 512, 0"], true),
+        // Sizes and offsets that are no blocks.
+        (["1, 250000, 0, 40, 8192, 0", "1, 900000, 1, 51, 0, 0", "2, 5, 0, 51, 512, 0"], false),
+        (["1, 250000, 0, 4096, 8190, 0", "1, 900000, 1, 512, 7, 0", "2, 5, 0, 512, 5, 0"], false),
+        // Latencies, then offsets, that are all the same.
+        (["1, 2500, 0, 4096, 8192, 0", "1, 2500, 1, 512, 0, 0", "2, 2500, 0, 512, 512, 0"], false),
+        (
+            ["1, 250000, 0, 4096, 512, 0", "1, 900000, 1, 512, 512, 0", "2, 5, 0, 512, 512, 0"],
+            false,
+        ),
+        // Requests before the log, and times that fall.
+        (
+            ["1, 2500000, 0, 4096, 8192, 0", "1, 9000000, 1, 512, 0, 0", "2, 5, 0, 512, 512, 0"],
+            false,
+        ),
+        (["9, 250000, 0, 4096, 8192, 0", "4, 900000, 1, 512, 0, 0", "2, 5, 0, 512, 512, 0"], false),
+    ] {
+        let found = Format::detect(log(text).as_bytes());
+        assert_eq!(found, is.then_some(Format::FioLatLog), "{text:?}");
+    }
 }
 
 #[test]

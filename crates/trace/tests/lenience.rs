@@ -5,10 +5,11 @@ mod common;
 use freewheel_trace::Format;
 use proptest::prelude::*;
 
-/// A clean SPC trace; the first record is the earliest.
+/// A clean SPC trace; the first record is the earliest, and sizes are whole blocks, or it is not recognised.
 fn clean_spc() -> impl Strategy<Value = String> {
-    let line = (0u32..4, 0u64..1 << 40, 1u64..1 << 20, any::<bool>(), 0u64..1000, 0u32..1 << 20);
-    let line = line.prop_map(|(asu, lba, size, is_read, seconds, fraction)| {
+    let line = (0u32..4, 0u64..1 << 40, 1u64..1 << 11, any::<bool>(), 0u64..1000, 0u32..1 << 20);
+    let line = line.prop_map(|(asu, lba, blocks, is_read, seconds, fraction)| {
+        let size = blocks * 512;
         let op = if is_read { 'r' } else { 'W' };
         format!("{asu},{lba},{size},{op},{seconds}.{fraction}\n")
     });

@@ -232,6 +232,22 @@ fn lirs_trc_is_read_in_pages_and_its_marks_are_no_references() {
     assert_faults(Format::LirsTrc, "", &faults);
 }
 
+#[test]
+fn columns_of_k5_in_other_units_are_not_recognised() {
+    for text in [
+        // A request of 8 sectors, in microseconds.
+        "0,12,R,2048,8\n0,968920,W,4096,8\n",
+        "0,12.5,R,2048,8\n0,968920.25,W,4096,8\n",
+        "0,12,R,1048576,4096\n0,968920,W,2097152,4096\n",
+        // A running index in front.
+        "0,0.5,R,1048576,4096\n1,0.75,W,2097152,4096\n2,1.5,W,4096,4096\n",
+    ] {
+        assert_eq!(Format::detect(text.as_bytes()), None, "{text}");
+    }
+    let text = b"7,0.5,R,1048576,4096\n7,0.75,W,2097152,4096\n2,1.5,W,4096,4096\n";
+    assert_eq!(Format::detect(text), Some(Format::K5cloudCsv));
+}
+
 /// Arrival and place of each request.
 fn places(sample: &str, format: Format) -> Vec<(u64, u64, u64)> {
     let place = |record: Record| (record.arrival.ns(), record.start.get(), record.blocks.get());
@@ -277,6 +293,23 @@ fn every_wrong_field_of_libcachesims_texts_is_named() {
 }
 
 #[test]
+fn operations_and_fractions_of_libcachesims_csv_are_kept_and_empty_rows_are_counted() {
+    let text =
+        b"time,obj_id,obj_size,op\n1.25,7,512,get\n1.5,8,512,SET\n1.5,9,0,get\n2,7,512,delete\n";
+    let mut reader = reader(text, None, false);
+    let found: Vec<(u64, Op)> = reader
+        .by_ref()
+        .map(Result::unwrap)
+        .map(|record| (record.arrival.ns(), record.op))
+        .collect();
+    assert_eq!(found, [(0, Op::Read), (250_000_000, Op::Write), (750_000_000, Op::Trim)]);
+    assert_eq!((reader.format(), reader.left_out().empty), (Format::LibcachesimCsv, 1));
+    // A number may be another tool's: 0 for a read, or for no operation.
+    let fault = malformed(b"time,obj_id,obj_size,op\n1,7,512,1\n", Format::LibcachesimCsv);
+    assert_eq!(fault.field, "op");
+}
+
+#[test]
 fn numbers_of_another_meaning_are_no_csv_of_libcachesim() {
     // The third column of fio's older logs is a direction: 0, 1 or 2.
     for text in [
@@ -284,6 +317,12 @@ fn numbers_of_another_meaning_are_no_csv_of_libcachesim() {
         "7\n",
         "time,lba,sectors\n1,2,3\n",
         "id,time,size\n1,2,512\n",
+        "time,lbn,size,op\n1,2048,8,R\n2,4096,8,W\n",
+        // Sensors: a temperature and a humidity, a pressure that changes, a running index.
+        "1700000000,21,45\n1700000060,21,45\n1700000120,22,46\n",
+        "1700000000,21,1013\n1700000060,21,1014\n1700000120,21,1015\n",
+        "1,4096,512\n2,4096,512\n1,4096,512\n",
+        "1700000000,1,4096\n1700000001,2,4096\n1700000002,3,4096\n",
     ] {
         assert_eq!(Format::detect(text.as_bytes()), None, "{text}");
     }

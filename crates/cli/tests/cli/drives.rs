@@ -118,6 +118,22 @@ fn what_helps_an_import_depends_on_what_is_wrong_with_it() {
     let error = fails(&["tiny.model"]);
     assert!(error.contains("`tiny.seek` is needed"), "{error}");
     assert!(error.contains("looked in: ") && !error.contains(".parv or .diskspecs"), "{error}");
+    // A folder is named once, in whatever order the files are given.
+    for folder in ["f1", "f2"] {
+        std::fs::create_dir(bench.at(folder)).unwrap();
+    }
+    let given = [("f1/tiny.model", MODEL), ("f2/other.seek", SEEK), ("f1/another.seek", SEEK)];
+    for (name, text) in given {
+        bench.put(name, text);
+    }
+    let error = fails(&given.map(|(name, _)| name));
+    let folders = error.split("looked in: ").nth(1).unwrap();
+    assert_eq!(folders.matches("f1").count(), 1, "{error}");
+    // A file that is there and no UTF-8 is not called missing.
+    std::fs::write(bench.at("tiny.seek"), b"# gem\xe4\xdf Handbuch\n").unwrap();
+    let error = fails(&["tiny.model"]);
+    assert!(error.contains("tiny.seek: is not a text in UTF-8"), "{error}");
+    assert!(error.contains("save it as") && !error.contains("is needed"), "{error}");
     bench.put("tiny.model", &MODEL.replace("tiny.seek", "below/tiny.seek"));
     let error = fails(&["tiny.model"]);
     assert!(error.contains("`below/tiny.seek` leads to another folder"), "{error}");

@@ -46,14 +46,20 @@ fn an_unknown_file_is_answered_with_the_nearest_format_and_not_with_all_names() 
 fn a_second_trace_is_answered_with_the_loop_over_them() {
     let bench = Bench::new(SMALL_TRACE);
     let trace = bench.at("trace.csv");
+    bench.put("b.csv", SMALL_TRACE);
+    let other = bench.at("b.csv");
     for verb in [&["study"][..], &["cache"], &["trace", "info"], &["trace", "characterize"]] {
-        let error = refused(2, &[verb, &[&trace, "b.csv", "c.csv"]].concat());
+        let error = refused(2, &[verb, &[&trace, &other, "c.csv"]].concat());
         let called = verb.join(" ");
-        let takes = format!("`freewheel {called}` takes one trace at a time, and `b.csv`");
+        let takes = format!("`freewheel {called}` takes one trace at a time, and `{other}`");
         assert_says(&error, &[&takes, &format!("do freewheel {called} \"$trace\"; done")]);
     }
-    // Another word that is too much, and an option that is none, are answered as before.
-    for args in [&["trace", "info", &trace, "--jsn"][..], &["drive", "list", "b.csv"]] {
+    // A word that names no file, and an option that is none, are answered as before.
+    for args in [
+        &["trace", "info", &trace, "--jsn"][..],
+        &["drive", "list", &other],
+        &["study", &trace, "--lenient", "yes"],
+    ] {
         assert_says(&refused(2, args), &["unexpected argument"]);
     }
 }

@@ -229,16 +229,22 @@ fn farthest<'a>(
                 Change::Band => bands.next().copied().unwrap_or(0),
             };
         }
-        let begin = nearest(start(run, tracks) - at);
+        let apart = farthest_of_run(nearest(start(run, tracks) - at), run, skews);
         at = (at + (run.tracks - 1) % TURN * skews.cylinder) % TURN;
-        let end = nearest(start(run, tracks) + along(run) - at);
-        let apart = begin.abs().max(end.abs());
         if apart > worst.0 {
             worst = (apart, run);
         }
         next += run.tracks;
     }
     worst
+}
+
+/// How far a track of a run begins from its angle at most, where the first one is `begin` off. Tracks drift
+/// apart evenly, so it is the first or the last, unless the last is farther than half a turn: those in the
+/// middle were that far off then, and the last may lie near its angle by whole turns.
+fn farthest_of_run(begin: i64, run: &Run, skews: &Skews) -> i64 {
+    let end = begin + (run.tracks - 1) * nearest(run.angle_each - skews.cylinder);
+    begin.abs().max(end.abs()).min(TURN / 2)
 }
 
 /// Length of the shortest beginning of a list that repeats to its end.

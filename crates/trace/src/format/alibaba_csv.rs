@@ -5,11 +5,12 @@
 //! `offset` and `length` are in bytes, `timestamp` is in microseconds since 1970. Times are made
 //! relative to the first record. A header line is passed over.
 
+use super::plausible::most_lines_are_blocks;
 use super::{Clock, Format, Row, Timing};
 use crate::fault::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::{Fields, Token};
-use crate::source::{LineDecoder, LineSource, most_lines_parse};
+use crate::source::{LineDecoder, LineSource};
 use freewheel_units::Op;
 
 const MICROSECOND_NS: u64 = 1000;
@@ -23,7 +24,7 @@ pub(super) const ROW: Row = Row {
     timing: Timing::Recorded,
     unit: None,
     may_be_objects: false,
-    detect: |head| most_lines_parse(head, &mut AlibabaCsv),
+    detect: |head| most_lines_are_blocks(head, &mut AlibabaCsv),
     open: Some(|input, _| Ok(Box::new(LineSource::new(input.into_stream(), AlibabaCsv)))),
 };
 

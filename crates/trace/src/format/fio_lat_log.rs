@@ -11,6 +11,10 @@
 //! Logs of bandwidth and of IOPS have the same columns, with another value for the latency. A log of
 //! averages (`--log_avg_msec`) has the size 0. Records are put in order of arrival, and times are made
 //! relative to the first one.
+//!
+//! Six numbers with blanks between them may be anything. They are taken for this format where most sizes
+//! and offsets are whole blocks of 512 bytes, most latencies began within the log, latencies and offsets
+//! vary, and times seldom fall.
 
 use super::completed::{Stay, stay};
 use super::{Clock, Format, Row, Timing};
@@ -18,7 +22,7 @@ use crate::fault::Fault;
 use crate::record::{Extent, Record, completion_after};
 use crate::scan::{Fields, Number, Token};
 use crate::source::{LineDecoder, LineSource, most_lines_parse, whole_lines};
-use freewheel_units::{Op, SimTime};
+use freewheel_units::{BLOCK_BYTES, Op, SimTime};
 
 const MILLISECOND_NS: u64 = 1_000_000;
 const NANOSECOND_NS: u64 = 1;
@@ -36,7 +40,10 @@ pub(super) const ROW: Row = Row {
     unit: None,
     may_be_objects: false,
     detect: |head| {
-        has_offsets(head) && has_latencies(head) && most_lines_parse(head, &mut FioLatLog)
+        has_offsets(head)
+            && has_latencies(head)
+            && most_lines_parse(head, &mut FioLatLog)
+            && is_plausible(head)
     },
     open: Some(|input, _| Ok(Box::new(LineSource::new(input.into_stream(), FioLatLog)))),
 };
@@ -57,6 +64,37 @@ fn has_offsets(head: &[u8]) -> bool {
 fn has_latencies(head: &[u8]) -> bool {
     let value = |line| -> Option<&[u8]> { <[u8]>::split(line, |&byte| byte == b',').nth(1) };
     whole_lines(head).any(|line| value(line).is_some_and(|value| value.trim_ascii() != b"1"))
+}
+
+/// Of so many entries one may be earlier than that before it, as where logs were joined.
+const FALLS_EVERY: usize = 4;
+
+/// Whether the numbers are those of a log: see above.
+fn is_plausible(head: &[u8]) -> bool {
+    let entries: Vec<[u64; WITH_OFFSET]> = whole_lines(head).filter_map(numbers).collect();
+    let most = |is: fn(&&[u64; WITH_OFFSET]) -> bool| {
+        entries.iter().filter(is).count() * 2 >= entries.len()
+    };
+    let varies = |column: usize| {
+        entries.len() == 1 || entries.windows(2).any(|pair| pair[0][column] != pair[1][column])
+    };
+    let falls = entries.windows(2).filter(|pair| pair[1][0] < pair[0][0]).count();
+    most(|[_, _, _, size, offset]| (size | offset).is_multiple_of(BLOCK_BYTES))
+        // The end is cut to whole milliseconds.
+        && most(|[end, latency, ..]| latency / MILLISECOND_NS <= *end)
+        && varies(1)
+        && varies(WITH_OFFSET - 1)
+        && falls * FALLS_EVERY <= entries.len()
+}
+
+/// The columns up to the offset.
+fn numbers(line: &[u8]) -> Option<[u64; WITH_OFFSET]> {
+    let mut fields = Fields::comma(line);
+    let mut numbers = [0; WITH_OFFSET];
+    for number in &mut numbers {
+        *number = fields.next("column").and_then(Token::number).ok()?.value;
+    }
+    Some(numbers)
 }
 
 struct FioLatLog;

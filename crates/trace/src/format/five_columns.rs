@@ -16,8 +16,8 @@ use crate::scan::{Fields, TimeUnit, Token, decimal_ns};
 use crate::source::whole_lines;
 use freewheel_units::Op;
 
-/// Requests a second on each device that a hard disk serves, or that leave it all but idle.
-pub(super) const OF_A_DISK: RangeInclusive<f64> = 0.01..=1000.0;
+/// Requests a second on each device that traces of hard disks have: a unit that means fewer or more is doubted.
+pub(super) const OF_A_DISK: RangeInclusive<f64> = 1.0..=100.0;
 /// Those that any device serves.
 const OF_ANY_DEVICE: RangeInclusive<f64> = 0.001..=1e6;
 /// More decimals are those of a binary fraction, and tell nothing.
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn the_formats_own_unit_is_taken_where_it_means_the_rate_of_a_disk() {
-        for gap in [2.0, 50.0, 9_000.0] {
+        for gap in [12.0, 50.0, 900.0] {
             assert_eq!(found(gap, 3, Milliseconds), UnitFound::Sure(Milliseconds), "{gap}");
         }
         // 200 s between requests.

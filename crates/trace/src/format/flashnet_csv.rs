@@ -6,11 +6,12 @@
 //! for a write; `size` and `offset` are in bytes. The columns after these are not read. There is no
 //! device. Times stay as they are.
 
+use super::plausible::most_lines_are_blocks;
 use super::{Clock, Format, Row, Timing, UnitFound, five_columns};
 use crate::fault::Fault;
 use crate::record::{Extent, Record, completion_later};
 use crate::scan::{Fields, TimeUnit};
-use crate::source::{LineDecoder, LineSource, most_lines_parse};
+use crate::source::{LineDecoder, LineSource};
 
 pub(super) const ROW: Row = Row {
     format: Format::FlashnetCsv,
@@ -21,7 +22,7 @@ pub(super) const ROW: Row = Row {
     timing: Timing::Recorded,
     unit: Some(|_, _| UnitFound::Sure(TimeUnit::Milliseconds)),
     may_be_objects: false,
-    detect: |head| most_lines_parse(head, &mut FlashnetCsv { unit: TimeUnit::Milliseconds }),
+    detect: |head| most_lines_are_blocks(head, &mut FlashnetCsv { unit: TimeUnit::Milliseconds }),
     open: Some(|input, how| {
         Ok(Box::new(LineSource::new(input.into_stream(), FlashnetCsv { unit: how.unit })))
     }),

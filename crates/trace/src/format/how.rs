@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::scan::TimeUnit;
-use crate::source::EventOrder;
+use crate::source::{EventOrder, RunOptions};
 
 /// What the times of a trace count from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -33,6 +33,8 @@ pub(crate) struct How {
     /// Unit of the times, in formats that leave a choice.
     pub unit: TimeUnit,
     pub clock: Clock,
+    /// Whether the person said so: then any step back from which times go on begins a recording.
+    pub clock_is_asked: bool,
     /// The step of a coarse clock; 0 for a fine one, and before it is known.
     pub granule: SimDuration,
     /// Step of the clock that the format says, in nanoseconds.
@@ -46,9 +48,14 @@ pub(crate) struct How {
 }
 
 impl How {
+    /// How recordings are told apart.
+    pub fn clock_runs(&self) -> RunOptions {
+        RunOptions { granule: self.granule, any_step_back: self.clock_is_asked }
+    }
+
     /// For events, which their source puts in order.
     pub fn event_order(&self) -> EventOrder {
-        let recordings = (self.clock == Clock::FromStart).then_some(self.granule);
+        let recordings = (self.clock == Clock::FromStart).then(|| self.clock_runs());
         EventOrder { recordings, needs_merge: self.needs_merge }
     }
 }

@@ -37,7 +37,7 @@ impl ObjectRequest {
 }
 
 /// Gives numbers their places.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Placer {
     /// `None` where numbers are those of blocks.
     objects: Option<ObjectPlaces>,

@@ -9,13 +9,12 @@ use super::{Clock, Format, ObjectPlaces, Row, Timing};
 use crate::fault::Fault;
 use crate::record::Record;
 use crate::scan::Token;
-use crate::source::{LineDecoder, LineSource, most_lines_parse, whole_lines};
+use crate::source::{LineDecoder, LineSource, most_lines_parse, parsed_lines};
 use freewheel_units::{BLOCK_BYTES, Op};
+use std::collections::BTreeSet;
 
 /// The size of every object, 4 KiB, which the trace does not say.
 const OBJECT_BLOCKS: u64 = 8;
-/// One number alone is no trace.
-const LINES_SURE: usize = 2;
 
 pub(super) const ROW: Row = Row {
     format: Format::LibcachesimTxt,
@@ -26,14 +25,18 @@ pub(super) const ROW: Row = Row {
     timing: Timing::None,
     unit: None,
     may_be_objects: false,
-    detect: |head| {
-        whole_lines(head).take(LINES_SURE).count() == LINES_SURE
-            && most_lines_parse(head, &mut LibcachesimTxt::default())
-    },
+    detect: |head| most_lines_parse(head, &mut LibcachesimTxt::default()) && comes_again(head),
     open: Some(|input, _| {
         Ok(Box::new(LineSource::new(input.into_stream(), LibcachesimTxt::default())))
     }),
 };
+
+/// Whether an object comes again: numbers that never do are a list of something else.
+fn comes_again(head: &[u8]) -> bool {
+    let mut objects = BTreeSet::new();
+    let records = parsed_lines(head, &mut LibcachesimTxt::default());
+    records.iter().any(|record| !objects.insert(record.start))
+}
 
 struct LibcachesimTxt {
     placer: Placer,

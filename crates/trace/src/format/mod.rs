@@ -38,6 +38,7 @@ mod msr_csv;
 mod names;
 mod oracle_general;
 pub(crate) mod parquet;
+mod plausible;
 mod quoted;
 mod spc;
 mod systor17;

@@ -12,6 +12,19 @@ use freewheel_units::SimTime;
 
 /// Digits between two separators of thousands.
 const GROUP_DIGITS: usize = 3;
+/// What separates thousands: marks, blanks, apostrophes, and blanks that break no line.
+const THOUSANDS: [&[u8]; 9] = [
+    b",",
+    b".",
+    b" ",
+    b"'",
+    b"\xe2\x80\x99",
+    b"\xc2\xa0",
+    b"\xe2\x80\xaf",
+    b"\xe2\x80\x89",
+    // The same blank in Latin-1.
+    b"\xa0",
+];
 const BAD_GROUPS: &str = "not a number with groups of three digits";
 
 /// What stands between fields.
@@ -47,6 +60,13 @@ impl Separator {
         Token { text: &text, name: token.name }.time(unit)
     }
 
+    /// What one more in the last place of a time stands for.
+    pub fn resolution_ns(self, token: Token, unit: TimeUnit) -> u64 {
+        let digits = self.decimal_mark(token.text).map_or(0, |at| token.text.len() - at - 1);
+        let tenths = u32::try_from(digits).ok().and_then(|digits| 10u64.checked_pow(digits));
+        tenths.map_or(0, |tenths| unit.ns() / tenths)
+    }
+
     /// A decimal number with a point as its mark, and no separator of thousands.
     fn with_point(self, text: &[u8]) -> Option<Cow<'_, [u8]>> {
         let Some(at) = self.decimal_mark(text) else { return ungrouped(text) };
@@ -71,23 +91,23 @@ fn unquoted(field: &[u8]) -> &[u8] {
     inner.map_or(field, <[u8]>::trim_ascii)
 }
 
-/// The digits of a whole number without separators of thousands; `None` where groups are of other lengths.
+/// The digits of a whole number without separators of thousands; `None` where groups are of other lengths,
+/// the first is 0, or separators differ.
 fn ungrouped(text: &[u8]) -> Option<Cow<'_, [u8]>> {
     if text.iter().all(u8::is_ascii_digit) {
         return Some(Cow::Borrowed(text));
     }
-    let mut groups = text.split(|byte| !byte.is_ascii_digit()).filter(|group| !group.is_empty());
-    let first = groups.next().filter(|first| first.len() <= GROUP_DIGITS)?;
-    let mut digits = first.to_vec();
-    for group in groups {
-        if group.len() != GROUP_DIGITS {
-            return None;
-        }
+    let first = text.iter().position(|byte| !byte.is_ascii_digit())?;
+    let (digits, mut rest) = text.split_at(first);
+    let separator = THOUSANDS.into_iter().find(|separator| rest.starts_with(separator))?;
+    let is_first = (1..=GROUP_DIGITS).contains(&first) && digits[0] != b'0';
+    let mut digits = digits.to_vec();
+    while let Some(group) = rest.strip_prefix(separator).filter(|_| is_first) {
+        let (group, behind) = group.split_at_checked(GROUP_DIGITS)?;
         digits.extend_from_slice(group);
+        rest = behind;
     }
-    let separates =
-        |&byte: &u8| byte.is_ascii_digit() || !byte.is_ascii() || b",. '".contains(&byte);
-    (text.iter().all(separates) && text[0].is_ascii_digit()).then_some(Cow::Owned(digits))
+    (rest.is_empty() && digits.iter().all(u8::is_ascii_digit)).then_some(Cow::Owned(digits))
 }
 
 #[cfg(test)]
@@ -107,11 +127,25 @@ mod tests {
 
     #[test]
     fn whole_numbers_may_have_thousands_apart_by_any_sign() {
-        for text in ["1234567", "1,234,567", "1.234.567", "1 234 567", "1\u{a0}234\u{202f}567"] {
+        for text in ["1234567", "1,234,567", "1.234.567", "1 234 567", "1\u{a0}234\u{a0}567"] {
             let number = COMMA.number(Token { name: "f", text: text.as_bytes() }).unwrap();
             assert_eq!(number.value, 1_234_567, "{text}");
         }
-        for text in ["", "1,23", "1234,567", ",123", "1x234", "-1,234"] {
+        for text in [
+            "",
+            "1,23",
+            "1234,567",
+            ",123",
+            "1x234",
+            "-1,234",
+            "0,123",
+            "012,345",
+            "1,,234",
+            "1,234.567",
+            "1,234,",
+            "1,2345",
+            "1\u{3a9}234",
+        ] {
             assert!(COMMA.number(Token { name: "f", text: text.as_bytes() }).is_err(), "{text}");
         }
     }
@@ -128,7 +162,9 @@ mod tests {
         assert_eq!(read(SEMICOLON, "1,234"), Some(1_234_000));
         assert_eq!(read(SEMICOLON, "0.5"), Some(500_000));
         // With a comma between fields, one within a number is of thousands, and these are none.
-        assert_eq!(read(COMMA, "0,5"), None);
+        for text in ["0,5", "0,123", "0,123.5"] {
+            assert_eq!(read(COMMA, text), None, "{text}");
+        }
         assert_eq!(read(COMMA, "12,345678"), None);
     }
 }

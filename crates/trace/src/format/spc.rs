@@ -5,11 +5,12 @@
 //! bytes. `Opcode` is `r` or `w` in either case. `Timestamp` is in seconds and made relative to the
 //! first record. Further columns, which the specification allows, are ignored.
 
+use super::plausible::most_lines_are_blocks;
 use super::{Clock, Format, Row, Timing, UnitFound};
 use crate::fault::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::{Fields, TimeUnit, Token};
-use crate::source::{LineDecoder, LineSource, most_lines_parse};
+use crate::source::{LineDecoder, LineSource};
 use freewheel_units::Op;
 
 pub(super) const ROW: Row = Row {
@@ -21,7 +22,7 @@ pub(super) const ROW: Row = Row {
     timing: Timing::Recorded,
     unit: Some(|_, _| UnitFound::Sure(TimeUnit::Seconds)),
     may_be_objects: false,
-    detect: |head| most_lines_parse(head, &mut Spc { unit: TimeUnit::Seconds }),
+    detect: |head| most_lines_are_blocks(head, &mut Spc { unit: TimeUnit::Seconds }),
     open: Some(|input, how| {
         Ok(Box::new(LineSource::new(input.into_stream(), Spc { unit: how.unit })))
     }),

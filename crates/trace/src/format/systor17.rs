@@ -10,11 +10,12 @@
 //! are put in order of arrival, and times are made relative to the first one. A header line is passed
 //! over.
 
+use super::plausible::most_lines_are_blocks;
 use super::{Clock, Format, Row, Timing};
 use crate::fault::Fault;
 use crate::record::{Extent, Record, completion_later};
 use crate::scan::{Fields, TimeUnit, Token};
-use crate::source::{LineDecoder, LineSource, most_lines_parse};
+use crate::source::{LineDecoder, LineSource};
 use freewheel_units::{Op, SimTime};
 
 pub(super) const ROW: Row = Row {
@@ -26,7 +27,7 @@ pub(super) const ROW: Row = Row {
     timing: Timing::Recorded,
     unit: None,
     may_be_objects: false,
-    detect: |head| most_lines_parse(head, &mut Systor17),
+    detect: |head| most_lines_are_blocks(head, &mut Systor17),
     open: Some(|input, _| Ok(Box::new(LineSource::new(input.into_stream(), Systor17)))),
 };
 

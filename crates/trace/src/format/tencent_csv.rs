@@ -10,11 +10,12 @@
 //! each such value is on a boundary of 256 KiB, which four random records in a row never are. Where
 //! that does not decide, the user is asked.
 
+use super::plausible::most_are_pages;
 use super::{Clock, Format, Question, Row, Timing};
 use crate::fault::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::{Fields, TimeUnit, Token};
-use crate::source::{LineDecoder, LineSource, most_lines_parse, whole_lines};
+use crate::source::{LineDecoder, LineSource, most_lines_parse, parsed_lines, whole_lines};
 use freewheel_units::{BLOCK_BYTES, Op};
 
 /// Records on boundaries of 512 from which on the values count as bytes.
@@ -75,7 +76,7 @@ struct TencentCsv {
 
 impl LineDecoder for TencentCsv {
     fn take_header(&mut self, line: &[u8]) -> Result<bool, Fault> {
-        Ok(line.to_ascii_lowercase().starts_with(b"timestamp,offset,"))
+        Ok(is_header(line))
     }
 
     fn parse(&mut self, line: &[u8]) -> Result<Record, Fault> {
@@ -102,6 +103,10 @@ fn op(token: Token) -> Result<Op, Fault> {
     }
 }
 
+fn is_header(line: &[u8]) -> bool {
+    line.to_ascii_lowercase().starts_with(b"timestamp,offset,")
+}
+
 /// The unit of a trace that begins so; `None` if it is no trace of Tencent's.
 fn unit(head: &[u8]) -> Option<Result<Unit, Unclear>> {
     let mut bytes = TencentCsv { unit: Unit::Bytes };
@@ -110,8 +115,13 @@ fn unit(head: &[u8]) -> Option<Result<Unit, Unclear>> {
     }
     let records =
         || whole_lines(head).filter(|line| TencentCsv { unit: Unit::Bytes }.parse(line).is_ok());
+    let sectors = || parsed_lines(head, &mut TencentCsv { unit: Unit::Sectors });
     let all_whole = |column| records().all(|line| is_whole(line, column));
     Some(match (all_whole(1), all_whole(2)) {
+        // Five whole numbers may be anything: without a header most sizes must be those of pages.
+        (false, _) if !whole_lines(head).any(is_header) && !most_are_pages(&sectors()) => {
+            return None;
+        }
         (false, _) => Ok(Unit::Sectors),
         (true, true) if records().count() >= RECORDS_SURE => Ok(Unit::Bytes),
         (true, _) => Err(Unclear),

@@ -10,7 +10,7 @@
 //! | `Init Time (s)` | arrival |
 //! | `Size (B)` | bytes |
 //! | `Min Offset`, or `Offset` | bytes, mostly in hexadecimal after `0x` |
-//! | `Complete Time (s)`, or else `IO Time (us)` | completion; both may be missing |
+//! | `Complete Time (s)` or `IO Time (us)` | completion; both may be missing, or must agree |
 //! | `Disk`, or `Disks` | the device; may be missing |
 //! | `Count` | requests that a line sums up: must be 1; may be missing |
 //!
@@ -24,7 +24,7 @@ use super::quoted::Separator;
 use super::{Clock, Format, Row, Timing};
 use crate::fault::Fault;
 use crate::record::{Extent, Record, completion_after};
-use crate::scan::{Number, TimeUnit, Token};
+use crate::scan::{Number, TOO_LONG, TimeUnit, Token};
 use crate::source::{LineDecoder, LineSource, first_line};
 use freewheel_units::{Op, SimTime};
 
@@ -146,8 +146,8 @@ impl LineDecoder for WpaCsv {
         let [io_type, init, size, offset, complete, io_time, disk, count] = layout.pick(line)?;
         let separator = layout.separator;
         let op = op(required(io_type).0)?;
-        let (init, unit) = required(init);
-        let arrival = separator.time(init, unit)?;
+        let init = required(init);
+        let arrival = separator.time(init.0, init.1)?;
         let extent = match op {
             Op::Flush => Extent::NONE,
             _ => {
@@ -156,7 +156,7 @@ impl LineDecoder for WpaCsv {
             }
         };
         check_count(count, separator)?;
-        let completion = completion(arrival, complete, io_time, separator)?;
+        let completion = completion(init, complete, io_time, separator)?;
         let number = |(disk, _): Field| separator.number(disk)?.to_u32();
         let device = disk.map_or(Ok(0), number)?;
         Ok(Record { completion, ..extent.request(arrival, op, device) })
@@ -182,25 +182,37 @@ fn check_count(count: Option<Field>, separator: Separator) -> Result<(), Fault> 
     }
 }
 
-/// The completion by its time, or else by the time that the request took.
+const OTHER_END: &str =
+    "Init Time plus this is not Complete Time: check the units that the header gives";
+
+/// The completion by its time, or else by the time that the request took. Where both are there, they must
+/// agree to the last place that is written.
 fn completion(
-    arrival: SimTime,
+    (init, unit): Field,
     complete: Option<Field>,
     io_time: Option<Field>,
     separator: Separator,
 ) -> Result<Option<SimTime>, Fault> {
-    let (name, end) = match (complete, io_time) {
-        (Some((complete, unit)), _) => (complete.name, separator.time(complete, unit)?.ns()),
-        (None, Some((io_time, unit))) => {
-            let end = arrival.ns().checked_add(separator.time(io_time, unit)?.ns());
-            (
-                io_time.name,
-                end.ok_or_else(|| io_time.fault("the request would complete past 2^64 ns"))?,
-            )
+    let arrival = separator.time(init, unit)?;
+    let took = io_time.map(|field| later(arrival, field, separator)).transpose()?;
+    let Some((complete, complete_unit)) = complete else { return Ok(took) };
+    let value = separator.time(complete, complete_unit)?.ns();
+    let end = completion_after(arrival, Number { name: complete.name, value })?;
+    let fields = [Some((init, unit)), Some((complete, complete_unit)), io_time];
+    let resolution_ns = |(token, unit): Field| separator.resolution_ns(token, unit);
+    let rounding_ns: u64 = fields.into_iter().flatten().map(resolution_ns).sum();
+    match (io_time, took) {
+        (Some((io_time, _)), Some(took)) if took.ns().abs_diff(end.ns()) > rounding_ns => {
+            Err(io_time.fault(OTHER_END))
         }
-        (None, None) => return Ok(None),
-    };
-    completion_after(arrival, Number { name, value: end }).map(Some)
+        _ => Ok(Some(end)),
+    }
+}
+
+/// The end of a request that took so long.
+fn later(arrival: SimTime, (took, unit): Field, separator: Separator) -> Result<SimTime, Fault> {
+    let end = arrival.ns().checked_add(separator.time(took, unit)?.ns());
+    end.map(SimTime::from_ns).ok_or_else(|| took.fault(TOO_LONG))
 }
 
 fn op(token: Token) -> Result<Op, Fault> {

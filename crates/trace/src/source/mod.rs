@@ -24,7 +24,7 @@ pub(crate) use lines::{
 pub(crate) use order::{Ordered, TimeOrder, Window};
 pub(crate) use pairing::{BlockEvent, EventOrder, EventSource, EventStream, Stage, Transfer};
 pub(crate) use recordings::Recordings;
-pub(crate) use runs::{ClockRuns, Found};
+pub(crate) use runs::{ClockRuns, Found, RunOptions};
 
 use crate::Record;
 use crate::fault::Fault;

@@ -23,9 +23,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use freewheel_units::{Blocks, Op, SimDuration, SimTime, VolumeBlock, grouped};
+use freewheel_units::{Blocks, Op, SimTime, VolumeBlock, grouped};
 
-use super::{ClockRuns, EventTimes, Found, Position, Source, Stop, TimeOrder};
+use super::{ClockRuns, EventTimes, Found, Position, RunOptions, Source, Stop, TimeOrder};
 use crate::Record;
 use crate::record::{Extent, op_code, op_of};
 use crate::timed::{Spill, Timed};
@@ -87,6 +87,10 @@ impl Timed for BlockEvent {
 
     fn end(&self) -> Option<SimTime> {
         None
+    }
+
+    fn device(&self) -> u32 {
+        self.device
     }
 
     fn shifted(self, shift: impl Fn(SimTime) -> SimTime) -> Self {
@@ -405,8 +409,8 @@ fn finish(waiting: &mut Waiting, time: SimTime) {
 /// How the events of a source are put in order.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EventOrder {
-    /// The step of a coarse clock, where recordings begin it again; `None` where one clock holds for all.
-    pub recordings: Option<SimDuration>,
+    /// How recordings are told apart that begin their clock again; `None` where one clock holds for all.
+    pub recordings: Option<RunOptions>,
     /// Whether events lie farther out of order than a window reaches.
     pub needs_merge: bool,
 }

@@ -1,8 +1,6 @@
 //! The records of recordings one after another.
 
-use freewheel_units::SimDuration;
-
-use super::{ClockRuns, EventTimes, Found, LeftOutRows, Position, Source, Stop};
+use super::{ClockRuns, EventTimes, Found, LeftOutRows, Position, RunOptions, Source, Stop};
 use crate::Record;
 
 /// A source whose recordings follow one another on one clock.
@@ -13,10 +11,9 @@ pub(crate) struct Recordings<S> {
 }
 
 impl<S: Source> Recordings<S> {
-    /// `granule` is the step of a coarse clock, or 0.
-    pub fn new(inner: S, granule: SimDuration) -> Self {
+    pub fn new(inner: S, options: RunOptions) -> Self {
         let at = inner.position();
-        Self { inner, runs: ClockRuns::new(granule), at }
+        Self { inner, runs: ClockRuns::new(options), at }
     }
 }
 

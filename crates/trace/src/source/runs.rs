@@ -6,7 +6,7 @@
 //!
 //! A second recording is told by a header that comes again, or by a step back to the beginning: an item
 //! before the latest one, in the first tenth of the recording's time or before it, from which the next items
-//! go on. Items that were logged late do not: after them the times return to the latest one. The recording
+//! go on, of a device that was there. Items that were logged late do not: after them the times return to the latest one. The recording
 //! begins after the end of the one before it, by that one's mean time between items.
 //!
 //! ```text
@@ -14,7 +14,7 @@
 //! delivered     0 10 20 30  40 50 60         30 + the mean gap of 10
 //! ```
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use freewheel_units::{SimDuration, SimTime};
 
@@ -37,13 +37,22 @@ pub(crate) struct Found<T> {
     pub begins: bool,
 }
 
+/// How recordings are told apart.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RunOptions {
+    /// The step of a coarse clock: recordings lie at least so far apart, and on one grid of steps. 0 for a
+    /// fine clock.
+    pub granule: SimDuration,
+    /// Whether a step back need not lead to the beginning.
+    pub any_step_back: bool,
+}
+
 /// Puts the recordings of a file one after another.
 #[derive(Debug)]
 pub(crate) struct ClockRuns<T> {
     ahead: VecDeque<Found<T>>,
     run: Option<Run>,
-    /// The step of a coarse clock.
-    granule: SimDuration,
+    options: RunOptions,
     runs: u64,
     second: Option<Position>,
     /// Why no more could be read, until the items ahead are given.
@@ -56,7 +65,11 @@ struct Run {
     first: SimTime,
     earliest: SimTime,
     latest: SimTime,
+    last: SimTime,
     items: u64,
+    /// Items that lie before the one in front of them.
+    steps_back: u64,
+    devices: BTreeSet<u32>,
     /// Where `first` lies on the clock of all recordings.
     begin: SimTime,
     /// The latest time or end there.
@@ -65,11 +78,26 @@ struct Run {
 
 impl Run {
     fn new(first: SimTime, begin: SimTime) -> Self {
-        Self { first, earliest: first, latest: first, items: 0, begin, end: begin }
+        Self {
+            first,
+            earliest: first,
+            latest: first,
+            last: first,
+            items: 0,
+            steps_back: 0,
+            devices: BTreeSet::new(),
+            begin,
+            end: begin,
+        }
     }
 
     fn take<T: Timed>(&mut self, item: T) -> T {
         self.items += 1;
+        self.steps_back += u64::from(item.time() < self.last);
+        self.last = item.time();
+        if !self.devices.contains(&item.device()) {
+            self.devices.insert(item.device());
+        }
         self.earliest = self.earliest.min(item.time());
         self.latest = self.latest.max(item.time());
         let (first, begin) = (self.first, self.begin);
@@ -114,11 +142,9 @@ fn on_grid(begin: u64, time: SimTime, granule: SimDuration) -> SimTime {
 }
 
 impl<T: Timed> ClockRuns<T> {
-    /// `granule` is the step of a coarse clock: recordings lie at least so far apart, and on one grid of
-    /// steps. 0 for a fine clock.
-    pub fn new(granule: SimDuration) -> Self {
+    pub fn new(options: RunOptions) -> Self {
         let ahead = VecDeque::with_capacity(AHEAD);
-        Self { ahead, run: None, granule, runs: 0, second: None, stop: None }
+        Self { ahead, run: None, options, runs: 0, second: None, stop: None }
     }
 
     /// Recordings begun so far.
@@ -164,13 +190,18 @@ impl<T: Timed> ClockRuns<T> {
         if time >= run.latest {
             return false;
         }
-        found.begins || run.begins_at(time) && self.goes_on_from(run, &found.item)
+        let is_at_beginning = self.options.any_step_back || run.begins_at(time);
+        found.begins || is_at_beginning && self.goes_on_from(run, &found.item)
     }
 
     /// Whether the items ahead go on from `item`, which steps back to the beginning of `run`.
     fn goes_on_from(&self, run: &Run, item: &T) -> bool {
         // On one clock nothing is logged that ended after something that was logged before it began.
         if item.end().is_some_and(|end| end >= run.latest) {
+            return false;
+        }
+        // Other devices on one clock may stand behind one another, and so may a list in no order.
+        if !run.devices.contains(&item.device()) || run.steps_back * 4 > run.items {
             return false;
         }
         let times = || {
@@ -192,10 +223,10 @@ impl<T: Timed> ClockRuns<T> {
         self.run = Some(match &self.run {
             None => Run::new(time, time),
             Some(before) => {
-                let gap = before.gap().max(self.granule);
+                let gap = before.gap().max(self.options.granule);
                 let begin = before.end.ns().saturating_add(gap.ns());
                 self.second = self.second.or(Some(found.at));
-                Run::new(time, on_grid(begin, time, self.granule))
+                Run::new(time, on_grid(begin, time, self.options.granule))
             }
         });
         self.runs += 1;
@@ -216,6 +247,10 @@ mod tests {
             self.1.map(SimTime::from_ns)
         }
 
+        fn device(&self) -> u32 {
+            0
+        }
+
         fn shifted(self, shift: impl Fn(SimTime) -> SimTime) -> Self {
             let shift = |ns| shift(SimTime::from_ns(ns)).ns();
             (shift(self.0), self.1.map(shift))
@@ -223,7 +258,7 @@ mod tests {
     }
 
     fn run(items: &[(u64, Option<u64>, bool)]) -> (Vec<u64>, u64) {
-        let mut runs = ClockRuns::new(SimDuration::ZERO);
+        let mut runs = ClockRuns::new(RunOptions::default());
         let mut left = items.iter();
         let mut times = Vec::new();
         let found =
@@ -273,7 +308,8 @@ mod tests {
 
     #[test]
     fn recordings_of_a_coarse_clock_stay_on_its_steps() {
-        let mut runs = ClockRuns::new(SimDuration::from_ns(10));
+        let granule = SimDuration::from_ns(10);
+        let mut runs = ClockRuns::new(RunOptions { granule, ..RunOptions::default() });
         let items =
             [(0, Some(3), false), (20, Some(27), false), (10, Some(15), true), (20, None, false)];
         let mut left = items.into_iter();

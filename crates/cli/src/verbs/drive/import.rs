@@ -1,5 +1,7 @@
 //! `freewheel drive import`.
 
+use std::cell::RefCell;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -61,14 +63,9 @@ impl ImportArgs {
         let named: Vec<(&str, &str)> =
             texts.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
         let folders = self.folders();
-        let beside = |name: &str| {
-            // A document names files beside it and none elsewhere, as ../x or /etc/x.
-            file::ensure_plain_name(name, "").ok()?;
-            let mut paths = folders.iter().map(|folder| folder.join(name));
-            // A pipe would be waited for.
-            paths.find_map(|path| std::fs::read_to_string(path.is_file().then_some(path)?).ok())
-        };
-        let imported = import_disksim(&named, &beside);
+        let unread = RefCell::default();
+        let imported = import_disksim(&named, &|name| beside(&folders, name, &unread));
+        refuse_unread(&unread.into_inner())?;
         let mut imported = imported.map_err(|error| self.failure(error))?;
         self.date(&mut imported);
         let drive = toml::to_string(&imported.spec)
@@ -82,8 +79,12 @@ impl ImportArgs {
 
     /// Folders of the given files, each once.
     fn folders(&self) -> Vec<&Path> {
-        let mut folders: Vec<&Path> = self.files.iter().filter_map(|path| path.parent()).collect();
-        folders.dedup();
+        let mut folders: Vec<&Path> = Vec::new();
+        for folder in self.files.iter().filter_map(|path| path.parent()) {
+            if !folders.contains(&folder) {
+                folders.push(folder);
+            }
+        }
         folders
     }
 
@@ -187,16 +188,39 @@ fn shown(folder: &Path) -> String {
 /// Each file's name without its folder, as other files call it, and its text; or all that cannot be read.
 fn read_all(files: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let (mut texts, mut unread) = (Vec::new(), Vec::new());
+    let (mut texts, mut unread) = (Vec::new(), Unread::new());
     for path in files {
         match read_text(path) {
             Ok(text) => texts.push((name(path), text)),
-            Err(error) => unread.push((path, error)),
+            Err(error) => unread.push((path.clone(), error)),
         }
     }
-    let Some((first, _)) = unread.first() else { return Ok(texts) };
+    refuse_unread(&unread).map(|()| texts)
+}
+
+/// The text of a file that another names, in the first of the folders that has it.
+fn beside(folders: &[&Path], name: &str, unread: &RefCell<Unread>) -> Option<String> {
+    // A document names files beside it and none elsewhere, as ../x or /etc/x.
+    file::ensure_plain_name(name, "").ok()?;
+    // A pipe would be waited for.
+    let path = folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file())?;
+    read_text(&path).map_err(|error| unread.borrow_mut().push((path, error))).ok()
+}
+
+/// Files that cannot be read, and why.
+type Unread = Vec<(PathBuf, io::Error)>;
+
+fn refuse_unread(unread: &Unread) -> Result<(), Failure> {
+    let Some((first, error)) = unread.first() else { return Ok(()) };
+    if error.kind() == io::ErrorKind::InvalidData {
+        return Err(failed(unread).with_help("save it as a text in UTF-8, comments too"));
+    }
     let help = with_near_file("give the paths of parameter files of DiskSim", first);
+    Err(failed(unread).with_help(help))
+}
+
+fn failed(unread: &Unread) -> Failure {
     let all: Vec<String> =
         unread.iter().map(|(path, error)| format!("{}: {error}", path.display())).collect();
-    Err(Failure::failed(all.join("; ")).with_help(help))
+    Failure::failed(all.join("; "))
 }

@@ -63,7 +63,9 @@ fn times(info: &TraceInfo, table: &mut Table) {
     if let Some(recordings) = survey.recordings_in_words() {
         table.row(["recordings", &(recordings + "; `--clock absolute` sorts them")]);
     }
-    table.row(["arrivals out of order", &survey.sorted_in_words().unwrap_or("none".into())]);
+    let hint = "; `--clock from-start` takes steps back for recordings";
+    let sorted = survey.sorted_in_words().map(|sorted| sorted + hint);
+    table.row(["arrivals out of order", &sorted.unwrap_or("none".into())]);
     if let Some(granule) = survey.granule_in_words() {
         let shared = grouped(survey.shared_times);
         let says = "requests have the time of the one in front of them; replays spread them";
