@@ -92,6 +92,268 @@ fn checksums(folder: &str) -> Option<BTreeMap<String, String>> {
     Some(text.lines().filter_map(line).collect())
 }
 
+/// Whether a test may use rsync itself, from where a script of [`script`] finds it.
+fn has_rsync() -> bool {
+    let is_there =
+        Command::new("rsync").env("PATH", "/usr/bin:/bin").arg("--version").output().is_ok();
+    if !is_there {
+        println!("skipped: rsync is not installed");
+    }
+    is_there
+}
+
+/// Runs a test with the stub for rsync, and with rsync itself where that is installed.
+fn with_each_rsync(test: impl Fn(&Bench)) {
+    for is_stub in [true, false] {
+        let bench = Bench::new("");
+        stub(&bench, "mountpoint", "exit 0");
+        if is_stub {
+            stub(&bench, "rsync", RSYNC);
+        }
+        if is_stub || has_rsync() {
+            test(&bench);
+        }
+    }
+}
+
+/// A plan that moves one of two hot files from a to b, as their folders on the bench are; the file's name.
+fn one_move(bench: &Bench, disks: &str, more: &[&str]) -> String {
+    let files = file("hot/x", 150, 20.0, "a") + &file("hot/y", 150, 19.0, "a");
+    let snapshot = write(bench, "two.toml", &(disks.to_owned() + &files));
+    for name in ["hot/x", "hot/y"] {
+        write(bench, &format!("a/{name}"), name);
+    }
+    std::fs::create_dir_all(bench.at("b")).unwrap();
+    let args =
+        ["plan", "place", &snapshot, "--requests", "2000", "--out", &bench.at("out"), "--json"];
+    let moves = document(&[&args[..], more].concat())["moves"].clone();
+    assert_eq!(moves.as_array().unwrap().len(), 1);
+    moves[0]["file"].as_str().unwrap().to_owned()
+}
+
+fn read(bench: &Bench, name: &str) -> Option<String> {
+    std::fs::read_to_string(bench.at(name)).ok()
+}
+
+/// rsync would cut such a path at its first `/./`.
+#[test]
+fn a_dot_in_the_path_of_a_disk_or_of_the_folder_of_new_files_changes_nothing() {
+    with_each_rsync(|bench| {
+        let dotted = disks(bench, 512).replace(&bench.at("a"), &bench.at("./a/"));
+        let name = one_move(bench, &dotted, &[]);
+        assert!(run_moves(bench, &[]).0);
+        assert_eq!(read(bench, &format!("b/{name}")), Some(name));
+    });
+}
+
+#[test]
+fn a_copy_that_would_be_the_original_itself_is_none() {
+    with_each_rsync(|bench| {
+        let name = one_move(bench, &disks(bench, 512), &[]);
+        let stops = |says: &str| {
+            let (is_done, said) = run_moves(bench, &[]);
+            assert!(!is_done && said.contains(says) && !said.contains("is complete"), "{said}");
+            assert_eq!(read(bench, &format!("a/{name}")).as_ref(), Some(&name));
+        };
+        std::os::unix::fs::symlink(bench.at("a/hot"), bench.at("b/hot")).unwrap();
+        stops("is no folder of");
+        std::fs::remove_file(bench.at("b/hot")).unwrap();
+        std::fs::create_dir(bench.at("b/hot")).unwrap();
+        std::fs::hard_link(bench.at(&format!("a/{name}")), bench.at(&format!("b/{name}"))).unwrap();
+        stops("are one file");
+        std::fs::remove_dir_all(bench.at("b")).unwrap();
+        std::os::unix::fs::symlink(bench.at("a"), bench.at("b")).unwrap();
+        stops("are one folder");
+    });
+}
+
+#[test]
+fn a_copy_is_on_its_disk_before_it_is_called_complete() {
+    let bench = Bench::new("");
+    let name = one_move(&bench, &disks(&bench, 512), &[]);
+    stub(&bench, "mountpoint", "exit 0");
+    stub(&bench, "rsync", RSYNC);
+    let (copy, note, log) = (
+        bench.at(&format!("b/{name}")),
+        bench.at("b/.freewheel-moves/1/complete"),
+        bench.at("synced"),
+    );
+    let sync = format!("if test -e '{copy}' && ! test -e '{note}'; then echo \"$2\" >>'{log}'; fi");
+    stub(&bench, "sync", &sync);
+    assert!(run_moves(&bench, &[]).0);
+    assert_eq!(read(&bench, "synced"), Some(format!("{}\n", bench.at("b"))));
+    // Killed between the rename and the note.
+    std::fs::remove_file(&note).unwrap();
+    assert!(run_moves(&bench, &[]).0);
+    write(&bench, &format!("a/{name}"), "newer contents");
+    assert!(run_moves(&bench, &["again", "1"]).0);
+    assert_eq!(read(&bench, "synced").unwrap().lines().count(), 3);
+}
+
+#[test]
+fn a_copy_whose_original_is_gone_is_kept() {
+    with_each_rsync(|bench| {
+        let name = one_move(bench, &disks(bench, 512), &[]);
+        let other = write(bench, "elsewhere", "x");
+        write(bench, "b/.freewheel-moves/1/of", &other);
+        write(bench, "b/.freewheel-moves/1/copy/elsewhere", "the only copy");
+        std::fs::remove_file(&other).unwrap();
+        let (is_done, said) = run_moves(bench, &[]);
+        assert!(!is_done && said.contains("is not there: move it away"), "{said}");
+        let kept = read(bench, "b/.freewheel-moves/1/copy/elsewhere");
+        assert_eq!(kept, Some("the only copy".into()));
+        // Of one that is there, a part of a copy is worth nothing.
+        write(bench, "elsewhere", "x");
+        assert!(run_moves(bench, &[]).0);
+        std::fs::remove_dir_all(bench.at("b")).unwrap();
+        // The original went while it was copied.
+        write(bench, "b/.freewheel-moves/1/of", &bench.at(&format!("a/{name}")));
+        write(bench, &format!("b/.freewheel-moves/1/copy/{name}"), "the only copy");
+        std::fs::remove_file(bench.at(&format!("a/{name}"))).unwrap();
+        write(bench, &format!("b/{name}"), "another file");
+        let (is_done, said) = run_moves(bench, &[]);
+        assert!(!is_done && said.contains("may be its only copy"), "{said}");
+        assert!(read(bench, &format!("b/.freewheel-moves/1/copy/{name}")).is_some());
+    });
+}
+
+/// A file of 4 MB at 1 MB a second, killed after one and a half.
+#[test]
+fn a_file_whose_copy_was_killed_goes_on_where_it_was_and_gets_its_name_alone() {
+    use std::os::unix::fs::MetadataExt;
+    if !has_rsync() {
+        return;
+    }
+    let bench = Bench::new("");
+    stub(&bench, "mountpoint", "exit 0");
+    let name = one_move(&bench, &disks(&bench, 512), &["--copy-rate", "1MB"]);
+    let text: String = (0..500_000u32).map(|number| format!("{number:8}")).collect();
+    write(&bench, &format!("a/{name}"), &text);
+    let mut command = script(&bench, &[]);
+    command.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+    let child = command.spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    kill(child, true);
+    let part = bench.at(&format!("b/.freewheel-moves/1/copy/{name}"));
+    let before = std::fs::metadata(&part).unwrap();
+    assert!((1..text.len() as u64).contains(&before.len()), "{}", before.len());
+    // What an older rsync left.
+    write(&bench, "b/.freewheel-moves/1/copy/hot/.x.Ab3dEf", "a part");
+    assert!(run_moves(&bench, &[]).0);
+    assert_eq!(read(&bench, &format!("b/{name}")).as_ref(), Some(&text));
+    let after = std::fs::metadata(bench.at(&format!("b/{name}"))).unwrap();
+    assert_eq!(before.ino(), after.ino());
+    assert_eq!(checksums(&bench.at("b/hot")).unwrap().len(), 1);
+}
+
+#[test]
+fn again_takes_nothing_from_a_copy_and_no_copy_is_complete_by_its_note_alone() {
+    with_each_rsync(|bench| {
+        let name = one_move(bench, &disks(bench, 512), &[]);
+        std::fs::remove_file(bench.at(&format!("a/{name}"))).unwrap();
+        for part in ["one", "two"] {
+            write(bench, &format!("a/{name}/{part}"), part);
+        }
+        assert!(run_moves(bench, &[]).0);
+        write(bench, &format!("a/{name}/one"), "changed since");
+        let (is_done, said) = run_moves(bench, &[]);
+        assert!(!is_done && said.contains("run sh moves.sh again 1"), "{said}");
+        assert!(run_moves(bench, &["again", "1"]).0 && run_moves(bench, &[]).0);
+        assert_eq!(read(bench, &format!("b/{name}/one")), Some("changed since".into()));
+        // The removal of the original was cut off.
+        std::fs::remove_file(bench.at(&format!("a/{name}/two"))).unwrap();
+        let (is_done, said) = run_moves(bench, &["again", "1"]);
+        assert!(!is_done && said.contains(&format!("{name}/two is not in")), "{said}");
+        assert_eq!(read(bench, &format!("b/{name}/two")), Some("two".into()));
+        std::fs::remove_dir_all(bench.at(&format!("a/{name}"))).unwrap();
+        let (is_done, said) = run_moves(bench, &["again", "1"]);
+        assert!(!is_done && said.contains("is not there"), "{said}");
+        let (is_done, said) = run_moves(bench, &[]);
+        assert!(is_done && said.contains("its original is gone"), "{said}");
+    });
+}
+
+#[test]
+fn only_what_the_usage_names_begins_a_copy() {
+    let bench = Bench::new("");
+    let name = one_move(&bench, &disks(&bench, 512), &[]);
+    stub(&bench, "mountpoint", "exit 0");
+    stub(&bench, "rsync", RSYNC);
+    let usage = "usage: sh moves.sh [N]";
+    for args in [&["-n"][..], &["--dry-run"], &["x"], &["new-"], &["again"], &["1", "2"]] {
+        let ran = script(&bench, args).output().unwrap();
+        let said = String::from_utf8(ran.stderr).unwrap();
+        assert!(ran.status.code() == Some(2) && said.contains(usage), "{args:?}: {said}");
+    }
+    let (is_done, said) = run_moves(&bench, &["--help"]);
+    assert!(is_done && said.starts_with(usage), "{said}");
+    for args in [&["2"][..], &["again", "new-1"]] {
+        let (is_done, said) = run_moves(&bench, args);
+        assert!(!is_done && said.contains("the plan has no such copy"), "{args:?}: {said}");
+    }
+    assert_eq!(read(&bench, &format!("b/{name}")), None);
+}
+
+#[test]
+fn a_name_that_another_file_has_is_free_once_that_is_renamed() {
+    with_each_rsync(|bench| {
+        let twins = disks(bench, 512) + &file("hot//x/", 1, 0.0, "b") + &file("hot/y", 1, 0.0, "b");
+        let name = one_move(bench, &twins, &[]);
+        write(bench, &format!("b/{name}"), &name);
+        let (is_done, said) = run_moves(bench, &[]);
+        assert!(!is_done && said.contains("has another"), "{said}");
+        std::fs::rename(bench.at(&format!("b/{name}")), bench.at("b/renamed")).unwrap();
+        assert!(run_moves(bench, &[]).0 && run_moves(bench, &[]).0);
+        std::fs::remove_file(bench.at(&format!("a/{name}"))).unwrap();
+        assert!(run_moves(bench, &[]).0);
+        assert_eq!(read(bench, &format!("b/{name}")), Some(name));
+    });
+}
+
+/// The hottest file is new. It goes to b, in whose place an archive is that has to leave first.
+#[test]
+fn a_new_file_is_copied_when_a_move_has_made_its_room() {
+    with_each_rsync(|bench| {
+        let new = |text: String| text.replace("disk = \"a\"\n", "");
+        let files = [
+            file("hot one", 210, 20.0, "a"),
+            new(file("hot two", 150, 22.0, "a")),
+            file("still", 300, 1.0, "b"),
+            file("archive", 100, 0.01, "b"),
+            new(file("fresh", 1, 0.0, "a")),
+        ];
+        let snapshot = write(bench, "new.toml", &(disks(bench, 512) + &files.concat()));
+        let args =
+            ["plan", "place", &snapshot, "--requests", "2000", "--out", &bench.at("out"), "--json"];
+        let plan = document(&args);
+        assert_eq!(plan["moves"][0]["file"], "archive");
+        let placed = &plan["placed"][0];
+        assert_eq!((&placed["disk"], &placed["after_moves"]), (&"b".into(), &1.into()), "{plan}");
+        for name in ["a/hot one", "b/archive", "b/still", "new/hot two", "new/fresh"] {
+            write(bench, name, name);
+        }
+        // The move alone needs no folder of new files.
+        let (is_done, said) = run_moves(bench, &["1"]);
+        assert!(!is_done && said.contains("a/archive is complete"), "{said}");
+        let from = ["--from", &bench.at("./new/")];
+        let (is_done, said) = run_moves(bench, &from);
+        assert!(!is_done && said.contains("new-1: needs the room of"), "{said}");
+        assert!(read(bench, "b/hot two").is_none());
+        let fresh = plan["placed"][1]["disk"].as_str().unwrap();
+        let fresh = format!("{fresh}/fresh");
+        assert_eq!(read(bench, &fresh), Some("new/fresh".into()));
+        std::fs::remove_file(bench.at("b/archive")).unwrap();
+        assert!(run_moves(bench, &[&from[..], &["new-1"]].concat()).0);
+        assert_eq!(read(bench, "b/hot two"), Some("new/hot two".into()));
+        // One copy again, and no other.
+        write(bench, "new/hot two", "newer");
+        write(bench, "new/fresh", "newer");
+        assert!(run_moves(bench, &[&from[..], &["again", "new-1"]].concat()).0);
+        let read_both = ["b/hot two", &fresh].map(|name| read(bench, name).unwrap());
+        assert_eq!(read_both, ["newer", "new/fresh"]);
+    });
+}
+
 /// Disk b is full until its archive has gone to a; then one of the two hot files of a fits.
 #[test]
 fn the_commands_stop_where_a_disk_is_not_mounted_a_name_is_taken_or_an_original_is_in_the_way() {
@@ -260,15 +522,26 @@ fn the_files_of_a_log_are_copied_from_the_folder_that_a_person_names() {
         "/gone.gif",
         "/it's",
         "/",
+        "/%ff",
+        "http://other.example/",
     ];
     let lines: String = (0..).zip(paths).map(|(second, path)| line(second, path)).collect();
-    let other = line(8, "/page").replace("www.", "img.");
+    let other = line(9, "/page").replace("www.", "img.");
     let log = write(&bench, "access.log", &(lines + &other));
     let args = ["plan", "place", &log, "--disks", "2", "--drive", "tr96", "--requests", "1000"];
     let said = stdout(&[&args[..], &["--out", &bench.at("out")]].concat());
     assert!(said.contains("commands: "), "{said}");
     let commands = std::fs::read_to_string(bench.at("out/moves.sh")).unwrap();
     assert!(!commands.contains("passwd"), "{commands}");
+    for reason in [
+        "2, as `..` leads out of the folder",
+        "1, as a server chooses the page of a folder",
+        "1, as their names are no text",
+        "1, as their names are no paths",
+    ] {
+        let comment = format!("\n# New files that are not copied: {reason}");
+        assert!(commands.contains(&comment), "{reason}: {commands}");
+    }
     assert_eq!(
         commands.lines().filter(|line| line.starts_with("new new-")).count(),
         4,

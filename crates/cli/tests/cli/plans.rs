@@ -25,7 +25,7 @@ fn a_jbod_gives_moves_a_page_and_commands() {
     let bench = Bench::new("");
     let out = bench.at("out");
     let text = stdout(&["plan", "place", JBOD, "--requests", "5000", "--out", &out]);
-    assert!(text.starts_with("Move 10 files"), "{text}");
+    assert!(text.starts_with("Move 8 files"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() < 160), "{text}");
     for words in ["1. home", "overload disk bay-11", "then pays back in"] {
         assert!(text.contains(words), "{words}: {text}");
@@ -115,6 +115,10 @@ fn what_is_wrong_in_a_snapshot_is_said_with_file_line_key_and_way_out() {
     csv("name,size,rate,reads\nx,9MB,1,70%\n", &["line 2: reads: is \"70%\"", "as 0.7"]);
     csv("name,size,rate\nx,9MB,1,a\n", &["line 2: it has 4 fields", "names 3 columns"]);
     csv("name,size,rate,disk\n\n../x,9MB,1,a\n", &["line 3: name", "leads out of its disk"]);
+    csv("name,size,rate,disk\na/x,9MB,1,a\n/a/./x,9MB,1,a\n", &["line 3: name", "is there twice"]);
+    for name in [".", "/./", "//"] {
+        csv(&format!("name,size,rate,disk\n{name},9MB,1,a\n"), &["line 2: name", "names no file"]);
+    }
     refused(1, &["place", &bench.at("files.csv")], &["a CSV file holds files alone", "files_csv"]);
     std::fs::remove_file(bench.at("files.csv")).unwrap();
     refused(
@@ -262,12 +266,25 @@ fn the_same_path_of_two_sites_is_two_files() {
     };
     let lines =
         [line("one.example", 3, 3783), line("two.example", 4, 91541), line("one.example", 5, 3783)];
-    let (plan, _) = of_log(&bench, "other_vhosts_access.log", &lines.concat());
-    assert_eq!(placed(&plan), ["one.example:443 /", "two.example:443 /"]);
+    let (plan, said) = of_log(&bench, "other_vhosts_access.log", &lines.concat());
+    assert_eq!(placed(&plan), ["one.example /", "two.example /"]);
+    assert!(said.contains("Files of 2 sites are told apart: one.example, two.example."), "{said}");
     let used = |disk: usize| plan["after"]["disks"][disk]["used"].as_str().unwrap().to_owned();
     let mut used = [used(0), used(1)];
     used.sort();
     assert_eq!(used, ["4KiB", "91648B"], "{plan}");
+}
+
+#[test]
+fn answers_of_impossible_sizes_break_the_format() {
+    let bench = Bench::new("");
+    let line = |second: u32, bytes: u64| {
+        format!("a - - [18/Oct/2022:09:29:4{second} +0000] \"GET /a HTTP/1.1\" 200 {bytes}\n")
+    };
+    let text = [line(0, 900), line(1, u64::MAX), line(2, u64::MAX), line(3, 900)].concat();
+    let (plan, said) = of_log(&bench, "access.log", &text);
+    assert_eq!(placed(&plan), ["/a"]);
+    assert!(said.contains("2 lines that break the format"), "{said}");
 }
 
 #[test]
@@ -419,6 +436,19 @@ fn what_no_move_can_mend_is_named_and_hides_nothing_else() {
     assert!(headline.starts_with("Move 10 files"), "{headline}");
     assert!(headline.contains("4000 of 4060 requests a second wait without end"), "{headline}");
     assert!(text.contains("an endless wait") && text.contains("where it is now"), "{text}");
+    // Of what lies beside it, `warm` finds no room.
+    let disk_of = |name: &str| disk(name, "size = \"512MB\"\n");
+    let sized =
+        |name: &str, size: &str, rate: f64, disk: &str| file(name, rate, disk).replace("9MB", size);
+    let full = [
+        disk_of("a") + &disk_of("b") + &disk_of("c"),
+        sized("db", "100MB", 4000.0, "a"),
+        sized("warm", "300MB", 6.0, "a"),
+        sized("small", "50MB", 6.0, "a"),
+        sized("b1", "260MB", 6.0, "b") + &sized("c1", "260MB", 6.0, "c"),
+    ];
+    let text = plan(&full.concat());
+    assert!(text.contains("no disk has room for warm"), "{text}");
     // Another file of the same name on the target.
     let disks = disk("a", "path = \"/mnt/a\"\n") + &disk("b", "path = \"/mnt/b\"\n");
     let twins = [
@@ -430,7 +460,7 @@ fn what_no_move_can_mend_is_named_and_hides_nothing_else() {
     let text = plan(&(disks + &twins.concat()));
     assert!(text.contains("rename one of them before the move"), "{text}");
     let commands = std::fs::read_to_string(bench.at("out/moves.sh")).unwrap();
-    assert!(commands.contains("has another"), "{commands}");
+    assert!(commands.contains("\ntaken 1 "), "{commands}");
     let same = disk("a", "path = \"/mnt/a\"\n") + &disk("b", "path = \"/mnt/a\"\n");
     let snapshot = write(&bench, "same.toml", &(same + &file("x", 1.0, "a")));
     refused(1, &["place", &snapshot], &["line 8", "disks[1].path", "`a` is mounted there"]);

@@ -1,12 +1,33 @@
-//! What of a web server's log is left out, and what it knows in part.
+//! What of a web server's log is left out, what it knows in part, and which sites it tells apart.
 
 use freewheel_trace::{LeftOut, PartAnswers};
 use freewheel_units::grouped;
 
-/// Sentences for it; none where every line is a request of a whole file.
-pub(super) fn left_out(lines: Option<LeftOut>, parts: Option<PartAnswers>) -> Vec<String> {
+/// Sentences for it; none where every line is a request of a whole file of one site.
+pub(super) fn left_out(
+    lines: Option<LeftOut>,
+    parts: Option<PartAnswers>,
+    sites: &[String],
+) -> Vec<String> {
     let left_out = lines.and_then(left_out_lines);
-    left_out.into_iter().chain(parts.and_then(of_parts)).collect()
+    let sites = told_apart(sites);
+    left_out.into_iter().chain(parts.and_then(of_parts)).chain(sites).collect()
+}
+
+/// Sites that a sentence names.
+const SITES_NAMED: usize = 3;
+
+fn told_apart(sites: &[String]) -> Option<String> {
+    let named = sites.iter().take(SITES_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match sites.len() {
+        0 => None,
+        1 => Some(format!("Files of {named} are told apart from those of lines without a site.")),
+        count => {
+            let others = if count > SITES_NAMED { " and others" } else { "" };
+            let count = grouped(count as u64);
+            Some(format!("Files of {count} sites are told apart: {named}{others}."))
+        }
+    }
 }
 
 fn left_out_lines(lines: LeftOut) -> Option<String> {
@@ -50,7 +71,8 @@ mod tests {
 
     #[test]
     fn parts_are_counted_and_sizes_known_from_them_alone_are_lower_bounds() {
-        let says = |answers, files| left_out(None, Some(PartAnswers { answers, files })).concat();
+        let says =
+            |answers, files| left_out(None, Some(PartAnswers { answers, files }), &[]).concat();
         assert_eq!(says(0, 0), "");
         let one = "1 answer 206 is a part of a file, and counts as a request of its bytes.";
         assert_eq!(says(1, 0), one);
@@ -62,5 +84,15 @@ mod tests {
             ),
             "{many}"
         );
+    }
+
+    #[test]
+    fn sites_that_are_told_apart_are_named() {
+        let sites: Vec<String> = (1..=4).map(|number| format!("s{number}.example")).collect();
+        let says = |count| left_out(None, None, &sites[..count]).concat();
+        assert_eq!(says(0), "");
+        assert_eq!(says(2), "Files of 2 sites are told apart: s1.example, s2.example.");
+        assert!(says(4).ends_with("s3.example and others."), "{}", says(4));
+        assert!(says(1).contains("lines without a site"));
     }
 }

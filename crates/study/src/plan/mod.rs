@@ -22,5 +22,5 @@ pub use place::{
     WhatIfPlan, plan_place,
 };
 pub use progress::PlanProgressSink;
-pub use snapshot::{DiskEntry, FileEntry, Snapshot};
+pub use snapshot::{DiskEntry, FileEntry, Snapshot, relative};
 pub use stripe::{StripeOptions, StripePlan, StripeSource, StripeUnit, StripedFile, plan_stripe};

@@ -13,7 +13,7 @@ use super::error::{PlanError, wrong};
 use super::jbod::Jbod;
 use super::outcome::{Effort, Outcome, Simulated};
 use super::progress::PlanProgressSink;
-use super::snapshot::{DiskEntry, FileEntry, Snapshot};
+use super::snapshot::{DiskEntry, FileEntry, Snapshot, relative};
 use super::spread::{EQUAL_BYTES_MOVES_MAX, equal_bytes};
 use super::traced::{Traced, of_trace};
 use super::web::{Logged, of_web_log};
@@ -66,9 +66,9 @@ impl PlaceSource {
                 Ok(Loaded { span_s: Some(span_s), spans_s, ..Loaded::new(snapshot) })
             }
             Self::WebLog { file, drive, disks } => {
-                let Logged { snapshot, left_out, parts } = of_web_log(file, drive, *disks)?;
+                let Logged { snapshot, left_out, parts, sites } = of_web_log(file, drive, *disks)?;
                 let (left_out, parts) = (Some(left_out), Some(parts));
-                Ok(Loaded { left_out, parts, ..Loaded::new(snapshot) })
+                Ok(Loaded { left_out, parts, sites, ..Loaded::new(snapshot) })
             }
         }
     }
@@ -87,6 +87,7 @@ struct Loaded {
     snapshot: Snapshot,
     left_out: Option<LeftOut>,
     parts: Option<PartAnswers>,
+    sites: Vec<String>,
     /// From the first request of a trace to its last, in seconds; of all disks, and of each.
     span_s: Option<f64>,
     spans_s: Vec<f64>,
@@ -94,7 +95,14 @@ struct Loaded {
 
 impl Loaded {
     fn new(snapshot: Snapshot) -> Self {
-        Self { snapshot, left_out: None, parts: None, span_s: None, spans_s: Vec::new() }
+        Self {
+            snapshot,
+            left_out: None,
+            parts: None,
+            sites: Vec::new(),
+            span_s: None,
+            spans_s: Vec::new(),
+        }
     }
 }
 
@@ -185,6 +193,9 @@ pub struct PlacePlan {
     /// Answers 206 of a web server's log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part_answers: Option<PartAnswers>,
+    /// The sites that a web server's log tells apart, if it has several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sites: Vec<String>,
     /// From the first request of a trace to its last, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub span_s: Option<f64>,
@@ -279,6 +290,15 @@ pub struct PlacedFile {
     pub file: String,
     /// Name of the disk.
     pub disk: String,
+    /// Its size.
+    pub bytes: Bytes,
+    /// Moves after which the disk has room for it, if not at once.
+    #[serde(skip_serializing_if = "is_none")]
+    pub after_moves: usize,
+}
+
+fn is_none(count: &usize) -> bool {
+    *count == 0
 }
 
 /// A move of a plan.
@@ -298,7 +318,7 @@ pub struct PlannedMove {
     pub gain_s: f64,
     /// The mean response when it is done, in seconds; none while a disk cannot serve its load.
     pub response_s: Option<f64>,
-    /// How long the copy takes, in seconds.
+    /// How long the copy takes, and to compare it with its original, in seconds.
     pub copy_s: f64,
     /// Seconds that clients wait longer during the copy, summed over all of them.
     pub waiting_s: f64,
@@ -324,7 +344,7 @@ pub fn plan_place(
     if options.copy_rate == Some(Bytes::ZERO) {
         return wrong("--copy-rate is 0: leave it out for copies as fast as the disks allow");
     }
-    let Loaded { mut snapshot, left_out, parts, span_s, spans_s } =
+    let Loaded { mut snapshot, left_out, parts, sites, span_s, spans_s } =
         options.source.load(progress)?;
     snapshot.files.iter_mut().for_each(|file| file.rate *= options.load);
     let jbod = Jbod::new(&snapshot, options.source.origin())?;
@@ -358,6 +378,7 @@ pub fn plan_place(
         requests: simulated.requests,
         left_out,
         part_answers: parts,
+        sites,
         span_s,
         disks: disks(&snapshot, &jbod, &spans_s),
         placed,
@@ -450,7 +471,8 @@ impl<'j> Planned<'j> {
         let placed = balancer.place_new(options.free_share);
         let placed = placed.map_err(|file| no_room(snapshot, file, options))?;
         // A new file that a move takes elsewhere goes there at once.
-        let mut placed: BTreeMap<usize, u32> = placed.into_iter().collect();
+        let at_once = placed.into_iter().map(|(file, disk)| (file, (disk, 0)));
+        let mut placed: BTreeMap<usize, (u32, usize)> = at_once.collect();
         let (mut moves, mut effort) = (Vec::new(), Effort::default());
         let stopped = loop {
             let left = options.moves_max - moves.len();
@@ -474,8 +496,8 @@ impl<'j> Planned<'j> {
             for (number, one) in wanted.iter().enumerate() {
                 let ends_endless_wait = balancer.is_lost(one.from);
                 balancer.apply(one);
-                if let Some(disk) = placed.get_mut(&one.file) {
-                    *disk = one.to;
+                if let Some(place) = placed.get_mut(&one.file) {
+                    *place = (one.to, moves.len());
                     continue;
                 }
                 effort.moves += 1;
@@ -487,9 +509,11 @@ impl<'j> Planned<'j> {
                 moves.push(PlannedMove { payback_s, makes_room, ends_endless_wait, ..planned });
             }
         };
-        let placed_file = |(file, disk): (usize, u32)| PlacedFile {
+        let placed_file = |(file, (disk, after_moves)): (usize, (u32, usize))| PlacedFile {
             file: snapshot.files[file].name.clone(),
             disk: snapshot.disks[disk as usize].name.clone(),
+            bytes: snapshot.files[file].size,
+            after_moves,
         };
         let placed = placed.into_iter().map(placed_file).collect();
         Ok(Self { balancer, placed, moves, effort, stopped })
@@ -505,9 +529,9 @@ fn payback_s(moves: &[RankedMove]) -> f64 {
 fn planned(snapshot: &Snapshot, wanted: &RankedMove, response_s: Option<f64>) -> PlannedMove {
     let file = &snapshot.files[wanted.file];
     let name = |disk: u32| snapshot.disks[disk as usize].name.clone();
+    let path = relative(&file.name);
     let is_twin = |other: &FileEntry| {
-        other.name.trim_matches('/') == file.name.trim_matches('/')
-            && other.disk.as_ref() == Some(&name(wanted.to))
+        other.disk.as_ref() == Some(&name(wanted.to)) && relative(&other.name) == path
     };
     PlannedMove {
         file: file.name.clone(),

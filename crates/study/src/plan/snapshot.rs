@@ -173,7 +173,7 @@ fn check_disks(disks: &[DiskEntry]) -> Result<(), (usize, Fault)> {
 /// Checks file after file.
 struct Faults<'a> {
     names: &'a BTreeMap<String, u32>,
-    /// Names of files and their disks so far.
+    /// Paths of files and their disks so far.
     seen: BTreeMap<(String, Option<String>), ()>,
 }
 
@@ -197,7 +197,7 @@ impl Faults<'_> {
             let meant = did_you_mean(disk, known);
             return Err(("disk", format!("no disk is called `{disk}`{meant}")));
         }
-        if self.seen.insert((file.name.clone(), file.disk.clone()), ()).is_some() {
+        if self.seen.insert((relative(&file.name), file.disk.clone()), ()).is_some() {
             let place = file.disk.as_ref().map_or("without a disk", |_| "on this disk");
             return Err(("name", format!("`{}` is there twice {place}", file.name)));
         }
@@ -228,10 +228,18 @@ fn check_request(file: &FileEntry) -> Result<(), Fault> {
     }
 }
 
+/// The path of a file below its disk, with single slashes between its parts alone.
+pub fn relative(name: &str) -> String {
+    let parts = name.split('/').filter(|part| !part.is_empty() && *part != ".");
+    parts.collect::<Vec<_>>().join("/")
+}
+
 /// Err for a name that is no path on a disk.
 fn check_name(name: &str) -> Result<(), Fault> {
-    if name.trim_matches('/').is_empty() {
-        return Err(("name", "is empty: write the path of a file or folder on its disk".into()));
+    if relative(name).is_empty() {
+        let says =
+            format!("`{name}` names no file: write the path of a file or folder on its disk");
+        return Err(("name", says));
     }
     if name.split('/').any(|part| part == "..") {
         return Err(("name", format!("`{name}` leads out of its disk: write it without `..`")));

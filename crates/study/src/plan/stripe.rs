@@ -101,6 +101,9 @@ pub struct StripePlan {
     /// Answers 206 of a web server's log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part_answers: Option<PartAnswers>,
+    /// The sites that a web server's log tells apart, if it has several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sites: Vec<String>,
     /// Mean size of a request.
     pub request: Bytes,
     /// Disks a request that is best for a request alone.
@@ -174,9 +177,10 @@ pub fn plan_stripe(
         }
         StripeSource::WebLog(path) => {
             let (drive, disks) = drive_and_disks(options)?;
-            let Logged { snapshot, left_out, parts } = of_web_log(path, drive, disks)?;
+            let Logged { snapshot, left_out, parts, sites } = of_web_log(path, drive, disks)?;
             let plan = Striped::of_files(options, &snapshot)?.plan(options, progress)?;
-            Ok(StripePlan { left_out: Some(left_out), part_answers: Some(parts), ..plan })
+            let (left_out, part_answers) = (Some(left_out), Some(parts));
+            Ok(StripePlan { left_out, part_answers, sites, ..plan })
         }
         StripeSource::Trace(trace) => {
             Striped::of_trace(options, trace, progress)?.plan(options, progress)
@@ -329,6 +333,7 @@ impl Striped {
             rate: self.load.rate,
             left_out: None,
             part_answers: None,
+            sites: Vec::new(),
             request: Bytes::new((self.load.request * BLOCK.get() as f64) as u64),
             alone,
             chosen,

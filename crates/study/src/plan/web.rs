@@ -13,6 +13,8 @@ pub(super) struct Logged {
     pub snapshot: Snapshot,
     pub left_out: LeftOut,
     pub parts: PartAnswers,
+    /// The sites that names of files begin with; none where one site has all.
+    pub sites: Vec<String>,
 }
 
 /// Reads a log. Files have no disk yet; a request counts with the bytes that it was answered with.
@@ -25,17 +27,17 @@ pub(super) fn of_web_log(path: &Path, drive: &str, disks: u32) -> Result<Logged,
             path.display()
         ));
     }
-    let mut uses = vec![(0u64, 0u64); log.files.len()];
+    let mut uses = vec![(0u64, 0u128); log.files.len()];
     for request in &log.requests {
         let (requests, bytes) = &mut uses[request.file as usize];
         *requests += 1;
-        *bytes += request.bytes;
+        *bytes += u128::from(request.bytes);
     }
-    let file = |(file, (requests, bytes)): (&freewheel_trace::WebFile, (u64, u64))| FileEntry {
+    let file = |(file, (requests, bytes)): (&freewheel_trace::WebFile, (u64, u128))| FileEntry {
         name: file.name.clone(),
         size: Bytes::new(file.bytes),
         rate: requests as f64 / span_s,
-        request: Some(Bytes::new((bytes / requests.max(1)).max(BLOCK_BYTES))),
+        request: Some(Bytes::new(mean(bytes, requests).max(BLOCK_BYTES))),
         reads: 1.0,
         disk: None,
     };
@@ -50,7 +52,11 @@ pub(super) fn of_web_log(path: &Path, drive: &str, disks: u32) -> Result<Logged,
         files: log.files.iter().zip(uses).map(file).collect(),
         files_csv: None,
     };
-    Ok(Logged { snapshot, left_out: log.left_out, parts: log.parts })
+    Ok(Logged { snapshot, left_out: log.left_out, parts: log.parts, sites: log.sites })
+}
+
+fn mean(sum: u128, count: u64) -> u64 {
+    u64::try_from(sum / u128::from(count.max(1))).expect("each summand has 64 bits")
 }
 
 #[cfg(test)]
@@ -75,6 +81,7 @@ mod tests {
         assert_eq!(snapshot.disks.len(), 3);
         let [a, b] = &snapshot.files[..] else { panic!("{:?}", snapshot.files) };
         assert_eq!((&*a.name, a.size.get(), a.request.unwrap().get()), ("/a", 4000, 3000));
+        assert_eq!(mean(3 * u128::from(u64::MAX), 3), u64::MAX);
         assert!((a.rate / b.rate - 2.0).abs() < 1e-9 && b.disk.is_none());
     }
 }

@@ -44,6 +44,26 @@ impl<'a> Entry<'a> {
     }
 }
 
+/// The largest file that there can be: systems count its bytes in 63 bits.
+const BYTES_MAX: u64 = i64::MAX as u64;
+
+impl Entry<'_> {
+    /// Err for an answer that is larger than any file.
+    pub fn of_possible_size(self) -> Result<Self, Fault> {
+        match &self {
+            Self::Request(Asked { bytes, .. }) if *bytes > BYTES_MAX => {
+                let text = bytes.to_string();
+                Err(Fault::new(
+                    "bytes",
+                    text.as_bytes(),
+                    "more than any file has: at most 2^63 - 1",
+                ))
+            }
+            _ => Ok(self),
+        }
+    }
+}
+
 /// A time since 1970. Err for one before, and for one whose nanoseconds leave 64 bits.
 pub(super) fn time_ns(ns: Option<i128>, text: &[u8], form: &'static str) -> Result<u64, Fault> {
     let ns = ns.and_then(|ns| u64::try_from(ns).ok()).filter(|ns| *ns <= TIME_NS_MAX);

@@ -74,7 +74,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Entry<'_>, Fault> {
     let mut of_request =
         |field| words.next().map(str::to_owned).ok_or_else(|| none_of(field, line));
     let method = object.find(METHODS).map_or_else(|| of_request("method"), Ok)?;
-    let path = match object.find(PATHS) {
+    let path = match object.path() {
         Some(path) => path,
         None if object.find(METHODS).is_none() => of_request("path")?,
         None => return Err(none_of("path", line)),
@@ -131,6 +131,12 @@ impl Object {
             Value::Number(number) => Some(number.to_string()),
             _ => None,
         }
+    }
+
+    /// The path. Logstash's `request` is one beside a `verb`; its `path` is that of the log itself.
+    fn path(&self) -> Option<String> {
+        let of_logstash = self.get("verb").and_then(|_| self.get("request"));
+        of_logstash.filter(|path| path.starts_with('/')).or_else(|| self.find(PATHS))
     }
 
     /// The site; empty where there is none.
@@ -210,6 +216,13 @@ mod tests {
         }
         let local = r#"{"time_local":"05/Jan/2024:00:00:01 +0000","request":"GET /b HTTP/1.1","status":"200","body_bytes_sent":"7"}"#;
         assert_eq!(asked(local), (1_704_412_801_000_000_000, String::new(), "/b".into(), 7, false));
+        let logstash = r#"{"timestamp":"05/Jan/2024:00:00:01 +0000","verb":"GET","request":"/b","path":"/var/log/access.log","response":"200","bytes":"7"}"#;
+        assert_eq!(asked(logstash), asked(local));
+        let without_path = logstash.replace(r#""path":"/var/log/access.log","#, "");
+        assert_eq!(
+            (asked(&without_path), missing(without_path.as_bytes())),
+            (asked(local), Some(Vec::new()))
+        );
     }
 
     #[test]

@@ -28,7 +28,11 @@ impl Layout {
         let parts: Vec<Parts<'_>> = lines.iter().filter_map(|line| Parts::of(line).ok()).collect();
         let w3c = Self::W3c(columns(head));
         let formats = [Self::Common(HostPlace::of(&parts)), Self::Wikipedia, w3c, Self::Json];
-        let parsed = |format: &Self| lines.iter().filter(|line| format.parse(line).is_ok()).count();
+        let is_entry = |format: &Self, line: &[u8]| {
+            let is_other = *format == Self::Wikipedia && !wikipedia::is_told_from_a_trace(line);
+            !is_other && format.parse(line).is_ok()
+        };
+        let parsed = |format: &Self| lines.iter().filter(|line| is_entry(format, line)).count();
         formats.into_iter().find(|format| !lines.is_empty() && parsed(format) * 2 >= lines.len())
     }
 
@@ -42,12 +46,13 @@ impl Layout {
 
     /// A line without its end.
     pub fn parse<'a>(&self, line: &'a [u8]) -> Result<Entry<'a>, Fault> {
-        match self {
+        let entry = match self {
             Self::Common(place) => common::parse(line, place),
             Self::Wikipedia => wikipedia::parse(line),
             Self::W3c(columns) => columns.parse(line),
             Self::Json => json::parse(line),
-        }
+        };
+        entry?.of_possible_size()
     }
 }
 

@@ -20,7 +20,7 @@ mod virtual_host;
 mod w3c;
 mod wikipedia;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use freewheel_units::SimTime;
@@ -32,6 +32,7 @@ use crate::input::{Input, Stream};
 use crate::source::{Lines, Stop};
 use entry::{Asked, Entry};
 use layout::Layout;
+use virtual_host::without_port;
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// The longest line that is read: agents, cookies and heads of a JSON line take some KiB.
@@ -48,6 +49,8 @@ pub struct WebLog {
     pub left_out: LeftOut,
     /// Requests of parts of files.
     pub parts: PartAnswers,
+    /// The sites that names of files begin with; none where one site has all.
+    pub sites: Vec<String>,
 }
 
 /// A file of the server.
@@ -191,7 +194,8 @@ impl Reading {
 
     fn take_request(&mut self, asked: &Asked<'_>) {
         let &Asked { time_ns, bytes, is_part, .. } = asked;
-        let file = self.file(&asked.host, &asked.path);
+        // What a site's server has at two ports is one file on its disk.
+        let file = self.file(without_port(&asked.host), &asked.path);
         let known = &mut self.files[file as usize];
         known.bytes = bytes.max(known.bytes);
         known.is_whole |= !is_part;
@@ -214,16 +218,16 @@ impl Reading {
     /// Names the files, and puts requests in the order of their times, as a server writes them in order of
     /// completion.
     fn finish(mut self) -> WebLog {
-        self.name_files();
+        let sites = self.name_files();
         let files = self.files.iter().filter(|file| !file.is_whole).count() as u64;
         let parts = PartAnswers { answers: self.part_answers, files };
         self.requests.sort_by_key(|read| read.time_ns);
         let requests = arrivals(&self.requests);
-        WebLog { files: self.files, requests, left_out: self.left_out, parts }
+        WebLog { files: self.files, requests, left_out: self.left_out, parts, sites }
     }
 
-    /// The site is part of a name where files have different ones.
-    fn name_files(&mut self) {
+    /// The site is part of a name where files have different ones. Returns these sites.
+    fn name_files(&mut self) -> Vec<String> {
         let is_of_first = |(host, _): &Name| *host == self.names[0].0;
         let is_one_site = self.names.iter().all(is_of_first);
         for (file, (host, path)) in self.files.iter_mut().zip(&self.names) {
@@ -232,6 +236,9 @@ impl Reading {
                 false => format!("{} {}", readable(host), readable(path)),
             };
         }
+        let hosts =
+            self.names.iter().map(|(host, _)| host).filter(|host| !is_one_site && !host.is_empty());
+        hosts.collect::<BTreeSet<_>>().into_iter().map(|host| readable(host)).collect()
     }
 }
 

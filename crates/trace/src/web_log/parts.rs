@@ -16,8 +16,11 @@ pub(super) struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     pub fn of(line: &'a [u8]) -> Result<Self, Fault> {
-        let (front, rest) = cut(line, b" [", "time")?;
-        let (time, rest) = cut(rest, b"] \"", "time")?;
+        let (before, rest) = cut(line, b"] \"")?;
+        // An IPv6 address before the time may have brackets, too.
+        let at = before.windows(2).rposition(|window| window == b" [");
+        let at = at.ok_or_else(|| no_time(line))?;
+        let (front, time) = (&before[..at], &before[at + 2..]);
         let (request, rest) = request(rest)?;
         let (status, rest) = word(rest);
         let (bytes, rest) = word(rest);
@@ -32,14 +35,14 @@ fn word(text: &[u8]) -> (&[u8], &[u8]) {
 }
 
 /// What is before the first `mark`, and what is behind it.
-fn cut<'a>(
-    line: &'a [u8],
-    mark: &[u8],
-    field: &'static str,
-) -> Result<(&'a [u8], &'a [u8]), Fault> {
+fn cut<'a>(line: &'a [u8], mark: &[u8]) -> Result<(&'a [u8], &'a [u8]), Fault> {
     let at = line.windows(mark.len()).position(|window| window == mark);
-    let at = at.ok_or_else(|| Fault::new(field, line, "it stands between [ and ] \""))?;
+    let at = at.ok_or_else(|| no_time(line))?;
     Ok((&line[..at], &line[at + mark.len()..]))
+}
+
+fn no_time(line: &[u8]) -> Fault {
+    Fault::new("time", line, "it stands between [ and ] \"")
 }
 
 /// The request line, and what follows its closing quote. A path may hold quotes: the one that closes has

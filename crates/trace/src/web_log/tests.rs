@@ -65,9 +65,28 @@ fn numbers_of_wikipedia_are_names_between_tabs_or_blanks() {
         assert_eq!((log.requests.len(), log.left_out.without_bytes), (2, 1));
         assert_eq!(log.requests[1].arrival.ns(), SECOND_NS);
     }
-    // Five columns of whole numbers are a block trace.
-    let says = log("100 0 4096 8 1\n200 0 8192 8 1\n", false).unwrap_err().to_string();
-    assert!(says.contains("is no web log"), "{says}");
+    // A type may be missing in a line.
+    let log_of = log(&text.replace("\tpng\t0", "\t-\t7"), false).unwrap();
+    assert_eq!(log_of.requests.len(), 3);
+    // Columns of whole numbers are a block trace.
+    for trace in ["100 0 4096 8 1\n200 0 8192 8 1\n", "0\t795128\t8\t1\n9\t26136\t8\t0\n"] {
+        for trace in [trace.to_owned(), trace.replace(' ', "\t"), trace.replace('\t', " ")] {
+            let says = log(&trace, false).unwrap_err().to_string();
+            assert!(says.contains("is no web log"), "{says}");
+        }
+    }
+}
+
+#[test]
+fn an_answer_larger_than_any_file_breaks_the_format() {
+    let line = |bytes: u64| {
+        format!("a - - [01/Aug/1995:00:00:00 -0400] \"GET /a HTTP/1.0\" 200 {bytes}\n")
+    };
+    let text = line(5) + &line(u64::MAX);
+    let says = log(&text, false).unwrap_err().to_string();
+    assert!(says.contains("line 2") && says.contains("more than any file has"), "{says}");
+    let rest = log(&text, true).unwrap();
+    assert_eq!((rest.left_out.malformed, rest.files), (1, vec![file("/a", 5)]));
 }
 
 #[test]
@@ -158,6 +177,7 @@ fn every_layout_gives_the_files_and_requests_that_its_lines_are_made_from() {
                 if *status == 304 {
                     continue;
                 }
+                let site = site.trim_end_matches(":8080");
                 let name = if has_sites { format!("{site} {path}") } else { path.clone() };
                 let (count, most, is_whole) = files.entry(name).or_default();
                 *count += 1;
@@ -195,7 +215,17 @@ fn one_site_alone_is_in_no_name_and_names_differ_by_case_in_the_path_alone() {
     // A log of one site behind that of another server.
     let plain = line("one.example", "/a").replace("one.example ", "");
     let both = log(&[line("one.example:80", "/a"), plain].concat(), false).unwrap();
-    assert_eq!(both.files, [file("one.example:80 /a", 5), file("/a", 5)]);
+    assert_eq!(both.files, [file("one.example /a", 5), file("/a", 5)]);
+    assert_eq!((one.sites.len(), both.sites), (0, vec!["one.example".to_owned()]));
+    // Two ports of a site lead to one file.
+    let ports = [
+        line("one.example:80", "/a"),
+        line("one.example:443", "/a"),
+        line("two.example:443", "/a"),
+    ];
+    let ports = log(&ports.concat(), false).unwrap();
+    assert_eq!(ports.files, [file("one.example /a", 5), file("two.example /a", 5)]);
+    assert_eq!(ports.sites, ["one.example", "two.example"]);
 }
 
 #[test]

@@ -10,9 +10,12 @@
 //! ```
 //! In front a client may stand alone (`host ident user`, where users have blanks), or a proxy's client
 //! before the proxy (`203.0.113.7 10.0.0.1 - -`). So a first word is a site only before a client's
-//! address, and if it is a name in most lines: proxies write addresses.
+//! address, and if it is a name in most lines: proxies write addresses. One that looks names up writes those of
+//! its clients (`client.isp.example 10.0.0.1 - -`): then there are more names than addresses behind them, while
+//! a site has many clients.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::entry::lower;
@@ -40,7 +43,8 @@ impl HostPlace {
         let firsts: Vec<&[u8]> =
             lines.iter().filter_map(|line| before_client(line.front)).collect();
         let names = firsts.iter().filter(|first| is_name(first)).count();
-        if names > 0 && 2 * firsts.len() >= lines.len() && 2 * names >= firsts.len() {
+        let are_most = names > 0 && 2 * firsts.len() >= lines.len() && 2 * names >= firsts.len();
+        if are_most && !are_clients(lines) {
             return Self::First;
         }
         let is_site = |at: &usize| {
@@ -61,6 +65,25 @@ impl HostPlace {
         };
         lower(host.unwrap_or_default())
     }
+}
+
+/// So few names are sites even where a single client asks for all of them.
+const FEW: usize = 3;
+
+/// Whether the names before a client are those of clients, before proxies. A client has no port here.
+fn are_clients(lines: &[Parts<'_>]) -> bool {
+    let (mut names, mut behind) = (BTreeSet::new(), BTreeSet::new());
+    for line in lines {
+        let Some(first) = before_client(line.front).filter(|first| is_name(first)) else {
+            continue;
+        };
+        if port(first).is_some() {
+            return false;
+        }
+        names.insert(lower(first));
+        behind.extend(words(line.front).skip(1).find(|word| *word != b"-"));
+    }
+    names.len() > FEW && names.len() > behind.len()
 }
 
 /// The first word where it can name a site and a client follows: an address, or before ident and user
@@ -144,7 +167,8 @@ fn port(word: &[u8]) -> Option<&[u8]> {
     (is_one && (!host.contains(&b':') || host.ends_with(b"]"))).then_some(port)
 }
 
-fn without_port(word: &[u8]) -> &[u8] {
+/// A host without its port: the site, whose files a server has once.
+pub(super) fn without_port(word: &[u8]) -> &[u8] {
     port(word).map_or(word, |port| &word[..word.len() - port.len() - 1])
 }
 
@@ -248,6 +272,29 @@ mod tests {
             ["203.0.113.5 10.0.0.1 - -", "203.0.113.6 10.0.0.1 - -", "bad.example 10.0.0.1 - -"];
         let lines = fronts.map(|front| line(front, ""));
         assert_eq!(sites(&lines), (HostPlace::Nowhere, vec![String::new(); 3]));
+    }
+
+    #[test]
+    fn more_names_than_addresses_behind_them_are_clients_of_a_proxy() {
+        let of = |front: fn(u32) -> String| {
+            let lines: Vec<String> = (0..40).map(|at| line(&front(at), "")).collect();
+            sites(&lines).0
+        };
+        let clients = of(|at| format!("pc-{}.isp.example 10.0.0.{} - -", at % 9, at % 2));
+        assert_eq!(clients, HostPlace::Nowhere);
+        let hosted = of(|at| format!("site-{}.example 198.51.100.{at} - -", at % 9));
+        assert_eq!(hosted, HostPlace::First);
+        let with_port = of(|at| format!("site-{}.example:443 10.0.0.1 - -", at % 9));
+        assert_eq!(with_port, HostPlace::First);
+        let few = of(|at| format!("site-{}.example 10.0.0.1 - -", at % 3));
+        assert_eq!(few, HostPlace::First);
+    }
+
+    #[test]
+    fn an_address_in_brackets_is_no_time() {
+        let lines = [line("one.example [2001:db8::1] - -", ""), line("two.example [::1] - -", "")];
+        let sites_of = vec!["one.example".into(), "two.example".into()];
+        assert_eq!(sites(&lines), (HostPlace::First, sites_of));
     }
 
     #[test]

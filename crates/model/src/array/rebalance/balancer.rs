@@ -480,9 +480,16 @@ impl<'a> Balancer<'a> {
     /// The move that saves most within the horizon, its cost deducted. A file that has moved stays. Files
     /// beside a hopeless one leave first: nothing else ends their wait.
     pub fn next_move(&mut self, spec: &RebalanceSpec) -> Result<RankedMove, NoMove> {
-        if let Some(rescued) = self.next_rescue(spec) {
-            return Ok(rescued);
+        match self.next_rescue(spec) {
+            Ok(rescued) => Ok(rescued),
+            Err(None) => self.next_gain(spec),
+            // Where nothing else is left to do, that is the reason.
+            Err(Some(file)) => self.next_gain(spec).or(Err(NoMove::NoRoom { file })),
         }
+    }
+
+    /// The move between disks without hopeless files that saves most within the horizon.
+    fn next_gain(&mut self, spec: &RebalanceSpec) -> Result<RankedMove, NoMove> {
         if self.rate() <= 0.0 {
             return Err(NoMove::NoLoad);
         }
@@ -528,39 +535,59 @@ impl<'a> Balancer<'a> {
     }
 
     /// The file beside a hopeless one that most requests ask for and that another disk can serve, and the
-    /// disk on which clients then wait least in all.
-    fn next_rescue(&mut self, spec: &RebalanceSpec) -> Option<RankedMove> {
-        for from in 0..self.disks.len() as u32 {
-            if !self.is_lost(from) {
-                continue;
+    /// disk on which clients then wait least in all. Err with the first such file that only lacks room.
+    fn next_rescue(&mut self, spec: &RebalanceSpec) -> Result<RankedMove, Option<usize>> {
+        let mut lacks_room = None;
+        for (file, from) in self.beside_hopeless() {
+            let targets = self.rescuers(file);
+            let blocks = self.files[file].blocks;
+            let has_room = |to: &u32| self.has_room(*to, blocks, spec.free_share);
+            let with_room: Vec<u32> = targets.iter().copied().filter(has_room).collect();
+            if let Some(rescued) = self.rescue(file, from, &with_room, spec) {
+                return Ok(rescued);
             }
-            for file in self.states[from as usize].files.clone() {
-                let stays = self.hopeless[file] || self.has_moved[file];
-                if stays || self.files[file].rate <= 0.0 {
-                    continue;
-                }
-                if let Some(rescued) = self.rescue(file, from, spec) {
-                    return Some(rescued);
-                }
+            if with_room.is_empty() && !targets.is_empty() {
+                lacks_room = lacks_room.or(Some(file));
             }
         }
-        None
+        Err(lacks_room)
     }
 
-    fn rescue(&mut self, file: usize, from: u32, spec: &RebalanceSpec) -> Option<RankedMove> {
-        let blocks = self.files[file].blocks;
-        let mut best: Option<(f64, u32)> = None;
+    /// Files with requests that lie beside a hopeless one and have not moved, with their disks; of each disk
+    /// the one with the most load first.
+    pub(super) fn beside_hopeless(&self) -> Vec<(usize, u32)> {
+        let lost = (0..self.disks.len() as u32).filter(|&disk| self.is_lost(disk));
+        let may_go = |&file: &usize| {
+            !self.hopeless[file] && !self.has_moved[file] && self.files[file].rate > 0.0
+        };
+        let of_disk = |disk: u32| {
+            let files = self.states[disk as usize].files.iter().copied().filter(may_go);
+            files.map(move |file| (file, disk))
+        };
+        lost.flat_map(of_disk).collect()
+    }
+
+    /// Disks that could hold a file and serve it beside what they have, whether or not they have room.
+    pub(super) fn rescuers(&mut self, file: usize) -> Vec<u32> {
+        let mut rescuers = Vec::new();
         for to in 0..self.disks.len() as u32 {
-            if self.is_lost(to) || !self.has_room(to, blocks, spec.free_share) {
-                continue;
-            }
-            let with = self.load_with_file(to, file);
-            let more = with.compared_present() - self.states[to as usize].load().compared_present();
-            if with.is_sustained() && best.is_none_or(|(least, _)| more < least) {
-                best = Some((more, to));
+            let may_take = !self.is_lost(to) && self.can_hold(to, file);
+            if may_take && self.load_with_file(to, file).is_sustained() {
+                rescuers.push(to);
             }
         }
-        let (more, to) = best?;
+        rescuers
+    }
+
+    fn rescue(
+        &mut self,
+        file: usize,
+        from: u32,
+        targets: &[u32],
+        spec: &RebalanceSpec,
+    ) -> Option<RankedMove> {
+        let present = targets.iter().map(|&to| (self.more_present(file, to), to));
+        let (more, to) = present.min_by(|a, b| a.0.total_cmp(&b.0))?;
         let saved = self.less_present(file, from) - more;
         let cost = self.copy_cost(file, from, to, spec);
         let wanted = RankedMove { file, from, to, gain_s: 0.0, saved, cost };

@@ -28,7 +28,7 @@ impl Balancer<'_> {
     /// The pair of moves that saves most within the horizon, its cost deducted. The first makes room for
     /// the second. None where no pair saves enough: twice what one move has to save.
     pub fn next_exchange(&mut self, spec: &RebalanceSpec) -> Option<[RankedMove; 2]> {
-        let least_saved: Vec<f64> = self.least_saved(spec).iter().map(|one| 2.0 * one).collect();
+        let least_saved = self.least_saved_by_both(spec);
         let mut best: Option<([RankedMove; 2], f64)> = None;
         for wanted in self.moves_without_room(spec, &least_saved) {
             let least_saved = least_saved[wanted.from as usize];
@@ -42,6 +42,15 @@ impl Balancer<'_> {
             }
         }
         best.map(|(pair, _)| pair)
+    }
+
+    /// What a pair has to save. Beside a hopeless file every wait is endless: there it has to save anything.
+    fn least_saved_by_both(&self, spec: &RebalanceSpec) -> Vec<f64> {
+        let both = |(one, disk): (f64, u32)| match self.is_lost(disk) {
+            true => f64::MIN_POSITIVE,
+            false => 2.0 * one,
+        };
+        self.least_saved(spec).into_iter().zip(0..).map(both).collect()
     }
 
     /// Moves that would save enough and have no room, the best first.
@@ -66,8 +75,24 @@ impl Balancer<'_> {
                 }
             }
         }
+        all.extend(self.rescues_without_room(spec));
         all.sort_by(|a, b| b.saved.total_cmp(&a.saved));
         all.truncate(WANTED);
+        all
+    }
+
+    /// Moves of files beside a hopeless one to disks that could serve them and have no room.
+    fn rescues_without_room(&mut self, spec: &RebalanceSpec) -> Vec<Wanted> {
+        let mut all = Vec::new();
+        for (file, from) in self.beside_hopeless() {
+            let (gone, blocks) = (self.less_present(file, from), self.files()[file].blocks);
+            for to in self.rescuers(file) {
+                if !self.has_room(to, blocks, spec.free_share) {
+                    let saved = gone - self.more_present(file, to);
+                    all.push(Wanted { saved, file, from, to });
+                }
+            }
+        }
         all
     }
 
@@ -91,10 +116,13 @@ impl Balancer<'_> {
     }
 
     /// Where a file of disk `of` may go: the disk on which load is cheapest, and the one that the hot file
-    /// leaves.
+    /// leaves. Beside a hopeless file goes only what nobody asks for.
     fn places_for(&self, file: usize, of: u32, left: u32, spec: &RebalanceSpec) -> Vec<u32> {
         let blocks = self.files()[file].blocks;
-        let takes = |disk: &u32| *disk != of && self.has_room(*disk, blocks, spec.free_share);
+        let is_served = |disk: u32| !self.is_lost(disk) || self.files()[file].rate <= 0.0;
+        let takes = |disk: &u32| {
+            *disk != of && is_served(*disk) && self.has_room(*disk, blocks, spec.free_share)
+        };
         let cheapest = self.cheapest_first().into_iter().find(takes);
         let mut places: Vec<u32> = cheapest.into_iter().chain([left]).filter(takes).collect();
         places.dedup();
@@ -117,9 +145,13 @@ impl Balancer<'_> {
             served.map(|(load, _)| load.compared_present()).sum::<f64>()
         };
         let (before, cost) = (present(self), self.copy_cost(file, from, to, spec));
+        let is_rescue = self.is_lost(from);
+        let endless = if is_rescue { self.less_present(file, from) } else { 0.0 };
         self.relocate(file, to);
-        let saved = before - present(self);
-        RankedMove { file, from, to, gain_s: saved / self.rate(), saved, cost }
+        let saved = endless + before - present(self);
+        // Of an endless wait there is no mean that could become shorter.
+        let gain_s = if is_rescue { 0.0 } else { saved / self.rate() };
+        RankedMove { file, from, to, gain_s, saved, cost }
     }
 }
 

@@ -182,6 +182,38 @@ fn files_beside_a_hopeless_one_leave_it_where_other_disks_can_serve_them() {
     assert!(few.response_s().is_some() && few.lost_rate() > 4000.0, "{}", few.lost_rate());
 }
 
+/// Room for the warm file is on no disk; b's file alone would gain a little.
+#[test]
+fn a_file_beside_a_hopeless_one_that_only_lacks_room_is_the_reason() {
+    let models = models();
+    let file = |disk, blocks, rate| BalanceFile {
+        blocks: Blocks::new(blocks),
+        request: Blocks::new(16),
+        rate,
+        disk: Some(disk),
+    };
+    let on_a = [file(0, 200_000, 4000.0), file(0, 600_000, 6.0), file(0, 100_000, 6.0)];
+    let full = [&on_a[..], &[file(1, 520_000, 6.0), file(2, 520_000, 6.0)]].concat();
+    let mut balancer = Balancer::new(&models, &[disk(0); 3], &full);
+    let spec = RebalanceSpec::default();
+    let first = balancer.next_move(&spec).unwrap();
+    assert_eq!((first.file, first.from), (2, 0));
+    balancer.apply(&first);
+    assert_eq!(balancer.next_move(&spec), Err(NoMove::NoRoom { file: 1 }));
+    assert_eq!(balancer.next_exchange(&spec), None);
+    // Here the other two disks have room for each other's file.
+    let others = [file(1, 520_000, 0.01), file(2, 400_000, 6.0)];
+    let mut balancer = Balancer::new(&models, &[disk(0); 3], &[&on_a[..2], &others].concat());
+    assert_eq!(balancer.next_move(&spec), Err(NoMove::NoRoom { file: 1 }));
+    let pair = balancer.next_exchange(&spec).unwrap();
+    let [first, second] = pair;
+    // Either of the two makes room on its disk by going to the other.
+    assert_eq!((second.file, second.from, second.to), (1, 0, first.from));
+    assert!(first.to > 0 && first.to != second.to, "{first:?}");
+    pair.iter().for_each(|wanted| balancer.apply(wanted));
+    assert_eq!(balancer.lost_rate(), 4000.0);
+}
+
 /// One disk of sixty is 73 % busy and the others are 16 % busy: its moves save little of all waiting.
 #[test]
 fn the_gain_of_a_move_is_judged_by_its_disk_however_many_disks_there_are() {

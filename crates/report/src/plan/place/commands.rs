@@ -1,9 +1,11 @@
 //! The moves of a plan as commands of a shell.
 
-use std::collections::BTreeSet;
-use std::fmt::Write;
+use std::collections::{BTreeMap, BTreeSet};
 
-use freewheel_study::plan::{PlacePlan, PlaceSource, PlacedFile, PlannedDisk, PlannedMove};
+use freewheel_study::plan::{
+    PlacePlan, PlaceSource, PlacedFile, PlannedDisk, PlannedMove, relative,
+};
+use freewheel_units::Bytes;
 
 use super::words::size;
 
@@ -13,27 +15,37 @@ const OF_NEW_FILES: &str = include_str!("moves_of_new_files.sh");
 
 /// The script; none where it would have no command.
 pub(super) fn commands(plan: &PlacePlan) -> Option<String> {
-    let (new, moves) = (new_files(plan), moves(plan));
-    if new.is_none() && moves.is_none() {
+    let steps = Steps::new(plan);
+    if !steps.has_new && !steps.has_moves {
         return None;
     }
     let limit =
         plan.options.copy_rate.map(|rate| format!(" --bwlimit={}", rate.get().div_ceil(1024)));
-    let (named, options) = match new {
-        Some(_) => named(plan),
-        None => Default::default(),
-    };
+    let named = if steps.has_new { Named::new(plan) } else { Named::default() };
     let is_disk = match has_paths(plan) {
         true => r#"mountpoint -q -- "$2" || stop "$1" "$2 is not mounted""#,
         false => r#"test -d "$2" || stop "$1" "$2 is no folder""#,
     };
-    let head = HEAD.replace("@NAMED@", &named).replace("@OPTIONS@", &options);
-    let head = head.replace("@LIMIT@", &limit.unwrap_or_default()).replace("@IS_DISK@", is_disk);
-    let parts = [(OF_NEW_FILES, new), (OF_FILES, moves)];
-    let parts =
-        parts.into_iter().filter_map(|(functions, lines)| Some(functions.to_owned() + &lines?));
-    Some(head + &parts.collect::<String>())
+    let head = HEAD.replace("@NAMED@", &named.variables).replace("@OPTIONS@", &named.options);
+    let head = head.replace("@USAGE@", named.usage).replace("@IS_DISK@", is_disk);
+    let mut script = head.replace("@LIMIT@", &limit.unwrap_or_default());
+    if steps.has_new {
+        script += OF_NEW_FILES;
+    }
+    if steps.has_moves {
+        script += OF_FILES;
+    }
+    script += &steps.text;
+    script += "\ntest \"$is_reached\" = yes || stop \"$first\" \"the plan has no such copy\"\n";
+    if steps.has_new {
+        script += LEFT_OUT;
+    }
+    Some(script)
 }
+
+/// The end of a script with new files.
+const LEFT_OUT: &str =
+    "test \"$left_out\" -eq 0 || echo \"new files that are not in $from: $left_out\" >&2\n";
 
 fn has_paths(plan: &PlacePlan) -> bool {
     plan.disks.iter().any(|disk| disk.path.is_some())
@@ -41,68 +53,168 @@ fn has_paths(plan: &PlacePlan) -> bool {
 
 /// What a person fills in, and the options for the same: where new files are, and where disks are if the plan
 /// does not know.
-fn named(plan: &PlacePlan) -> (String, String) {
-    let mut named =
-        "\n# Where new files are now: fill it in, or give --from FOLDER.\nfrom=\n".to_owned();
-    let mut options = "        --from) from=$2; shift ;;\n".to_owned();
-    if !has_paths(plan) {
-        named +=
-            "# Where the disks are: fill that in, or give --to FOLDER for each, in their order.\n";
-        for number in 1..=plan.disks.len() {
-            writeln!(named, "disk_{number}=").expect("a text takes everything");
-        }
-        named += "disks=0\n";
-        options += "        --to) disks=$((disks + 1)); eval \"disk_$disks=\\$2\"; shift ;;\n";
-    }
-    (named, options)
+#[derive(Default)]
+struct Named {
+    variables: String,
+    options: String,
+    usage: &'static str,
 }
 
-/// The copies of new files; none where no file has a path.
-fn new_files(plan: &PlacePlan) -> Option<String> {
-    let mut seen = BTreeSet::new();
-    let mut text = String::new();
-    for (number, PlacedFile { file, disk }) in (1..).zip(&plan.placed) {
-        let Some(name) = new_path(plan, file) else { continue };
-        let at =
-            plan.disks.iter().position(|known| known.name == *disk).expect("a disk of the plan");
-        let target = match path(plan, disk) {
-            Some(path) => quoted(&path),
-            None if has_paths(plan) => continue,
-            None => format!("\"$disk_{}\"", at + 1),
+impl Named {
+    fn new(plan: &PlacePlan) -> Self {
+        let option = |name: &str, does: &str| {
+            let value = format!("if test $# -lt 2; then wrong \"{name} needs a folder\"; fi");
+            format!("        {name}) {value}; {does}; shift ;;\n")
         };
-        // Answers that differ by query may be one file.
-        if seen.insert(name.clone()) {
-            writeln!(text, "new new-{number} {} {target}", quoted(&name))
-                .expect("a text takes everything");
+        let mut named = Self {
+            variables: "\n# Where new files are now: fill it in, or give --from FOLDER.\nfrom=\n"
+                .into(),
+            options: option("--from", "from=$2"),
+            usage: " [--from FOLDER]",
+        };
+        if !has_paths(plan) {
+            let disks = (1..=plan.disks.len()).map(|number| format!("disk_{number}=\n"));
+            named.variables += "# Where the disks are: fill that in, or give --to FOLDER for each, in their order.\n";
+            named.variables.extend(disks);
+            named.variables += "disks=0\n";
+            named.options += &option("--to", "disks=$((disks + 1)); eval \"disk_$disks=\\$2\"");
+            named.usage = " [--from FOLDER] [--to FOLDER ...]";
         }
+        named
     }
-    let end =
-        "test \"$left_out\" -eq 0 || echo \"new files that are not in $from: $left_out\" >&2\n";
-    (!text.is_empty()).then(|| format!("\n{text}{end}"))
 }
 
-/// The path of a new file below the folder in which it is now; none for a name that is no path, or leads out
-/// of that folder. Clients choose what stands in a log.
-fn new_path(plan: &PlacePlan, file: &str) -> Option<String> {
+/// The commands in the order in which each copy has room.
+struct Steps<'p> {
+    plan: &'p PlacePlan,
+    rooms: Rooms<'p>,
+    /// Paths of new files so far: answers that differ by query may be one file.
+    seen: BTreeSet<String>,
+    text: String,
+    has_new: bool,
+    has_moves: bool,
+}
+
+impl<'p> Steps<'p> {
+    fn new(plan: &'p PlacePlan) -> Self {
+        let rooms = Rooms::new(plan);
+        let (seen, text) = (BTreeSet::new(), left_out(plan));
+        let mut steps = Self { plan, rooms, seen, text, has_new: false, has_moves: false };
+        steps.new_files(0);
+        for at in 0..plan.moves.len() {
+            steps.one_move(at);
+            steps.new_files(at + 1);
+        }
+        steps
+    }
+
+    fn line(&mut self, text: &str) {
+        self.text += text;
+        self.text.push('\n');
+    }
+
+    /// The copies of new files that have their room after so many moves.
+    fn new_files(&mut self, after: usize) {
+        let is_due = |placed: &&PlacedFile| placed.after_moves == after;
+        let plan = self.plan;
+        let due = plan.placed.iter().enumerate().filter(|(_, placed)| is_due(placed));
+        if due.clone().next().is_some() {
+            self.line("");
+        }
+        for (at, PlacedFile { file, disk, bytes, .. }) in due {
+            let number = format!("new-{}", at + 1);
+            let (Ok(name), Some(target)) = (new_path(plan, file), target(plan, disk)) else {
+                continue;
+            };
+            self.wait_for_room(&number, after, disk, *bytes);
+            if self.seen.insert(name.clone()) {
+                self.has_new = true;
+                self.line(&format!("new {number} {} {target}", quoted(&name)));
+            }
+        }
+    }
+
+    /// Lines for the originals that have to go first.
+    fn wait_for_room(&mut self, number: &str, moves: usize, disk: &str, bytes: Bytes) {
+        for PlannedMove { file, from, .. } in self.rooms.needed(moves, disk, bytes) {
+            if let Some(disk) = target(self.plan, from) {
+                self.line(&format!("gone {number} {disk}/{}", quoted(&relative(file))));
+            }
+        }
+    }
+
+    fn one_move(&mut self, at: usize) {
+        let plan = self.plan;
+        let (number, PlannedMove { file, from, to, bytes, .. }) = (at + 1, &plan.moves[at]);
+        let title = format!("{number}. {file}: {from} to {to}, {}", size(*bytes));
+        self.line(&format!("\n# {}", one_line(&title)));
+        let [Some(source), Some(target)] = [from, to].map(|name| path(plan, name)) else {
+            self.rooms.needed(at, to, *bytes);
+            let unknown = [from, to].into_iter().find(|name| path(plan, name).is_none());
+            let unknown = unknown.expect("one of the two has no path");
+            return self
+                .line(&one_line(&format!("# disk {unknown} has no `path` in the snapshot")));
+        };
+        self.wait_for_room(&number.to_string(), at, to, *bytes);
+        self.has_moves = true;
+        if plan.moves[at].name_is_taken {
+            let [source, file, target] = [&source, &relative(file), &target].map(|it| quoted(it));
+            self.line(&format!("taken {number} {source} {file} {target}"));
+        }
+        self.text += &one_move(number, &source, &target, file);
+    }
+}
+
+/// The new files that have no command, and why, as comments.
+fn left_out(plan: &PlacePlan) -> String {
+    let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
+    for PlacedFile { file, disk, .. } in &plan.placed {
+        let reason = match new_path(plan, file) {
+            Err(reason) => reason,
+            Ok(_) if target(plan, disk).is_none() => "their disk has no `path` in the snapshot",
+            Ok(_) => continue,
+        };
+        *reasons.entry(reason).or_default() += 1;
+    }
+    let line =
+        |(reason, count)| format!("# New files that are not copied: {count}, as {reason}.\n");
+    let lines: String = reasons.into_iter().map(line).collect();
+    if lines.is_empty() { lines } else { format!("\n{lines}") }
+}
+
+/// A disk as a word of the shell: its path, or, where no disk has one, what a person fills in.
+fn target(plan: &PlacePlan, disk: &str) -> Option<String> {
+    let at = plan.disks.iter().position(|known| known.name == disk).expect("a disk of the plan");
+    match path(plan, disk) {
+        Some(path) => Some(quoted(&path)),
+        None if has_paths(plan) => None,
+        None => Some(format!("\"$disk_{}\"", at + 1)),
+    }
+}
+
+/// The path of a new file below the folder in which it is now. Err with the reason for a name that is no
+/// path, or leads out of that folder. Clients choose what stands in a log.
+fn new_path(plan: &PlacePlan, file: &str) -> Result<String, &'static str> {
     if !matches!(plan.options.source, PlaceSource::WebLog { .. }) {
-        return Some(relative(file));
+        return Ok(relative(file));
     }
     let (site, path) = match file.starts_with('/') {
         true => ("", file),
-        false => file.split_once(' ').filter(|(_, path)| path.starts_with('/'))?,
+        false => file.split_once(' ').unwrap_or(("", file)),
     };
-    let path = decoded(path.split(['?', '#']).next().unwrap_or_default())?;
+    if !path.starts_with('/') {
+        return Err("their names are no paths of the server, but whole addresses or numbers");
+    }
+    let path = decoded(path.split(['?', '#']).next().unwrap_or_default());
+    let path = path.filter(|path| !path.contains('\0')).ok_or("their names are no text")?;
     let leads_out = |text: &str| text.split('/').any(|part| part == "..");
-    let site = without_port(site);
-    let name = relative(&format!("{site}/{path}"));
-    let is_folder = path.ends_with('/');
-    (!leads_out(&path) && !leads_out(site) && !is_folder && !path.contains('\0')).then_some(name)
-}
-
-fn without_port(site: &str) -> &str {
-    let port =
-        site.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
-    port.map_or(site, |(host, _)| host)
+    if leads_out(&path) || leads_out(site) {
+        return Err("`..` leads out of the folder");
+    }
+    match path.ends_with('/') {
+        true => Err("a server chooses the page of a folder, as `/`"),
+        false => Ok(relative(&format!("{site}/{path}"))),
+    }
 }
 
 /// A path in which `%41` stands for `A`; none where that gives no text.
@@ -126,34 +238,6 @@ fn decoded(path: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The moves; none where no command can be given.
-fn moves(plan: &PlacePlan) -> Option<String> {
-    let mut text = String::new();
-    let mut rooms = Rooms::new(plan);
-    let mut has_command = false;
-    for (at, wanted) in plan.moves.iter().enumerate() {
-        let (number, PlannedMove { file, from, to, bytes, .. }) = (at + 1, wanted);
-        let title = one_line(&format!("{number}. {file}: {from} to {to}, {}", size(*bytes)));
-        writeln!(text, "\n# {title}").expect("a text takes everything");
-        let [source, target] = [from, to].map(|name| path(plan, name));
-        has_command |= source.is_some() && target.is_some();
-        text += &match (source, target) {
-            (Some(source), Some(target)) => {
-                let first: String =
-                    rooms.needed(at).map(|(disk, file)| gone(number, disk, file)).collect();
-                let twin = match wanted.name_is_taken {
-                    true => taken(number, &target, file),
-                    false => String::new(),
-                };
-                first + &twin + &one_move(number, &source, &target, file)
-            }
-            (None, _) => format!("# disk {from} has no `path` in the snapshot\n"),
-            (_, None) => format!("# disk {to} has no `path` in the snapshot\n"),
-        };
-    }
-    has_command.then_some(text)
-}
-
 /// Room on each disk while originals stay where they are until somebody removes them.
 struct Rooms<'p> {
     plan: &'p PlacePlan,
@@ -173,34 +257,28 @@ impl<'p> Rooms<'p> {
         Self { plan, left, is_gone: vec![false; plan.moves.len()] }
     }
 
-    /// The originals, with their disks' paths, that have to be gone before a move finds room.
-    fn needed(&mut self, at: usize) -> impl Iterator<Item = (String, &'p str)> + use<'p> {
+    /// Takes room on a disk after so many moves, and says whose originals have to be gone before that.
+    fn needed(&mut self, moves: usize, to: &str, bytes: Bytes) -> Vec<&'p PlannedMove> {
         let plan = self.plan;
-        let PlannedMove { to, bytes, .. } = &plan.moves[at];
-        let disk = plan.disks.iter().position(|disk| disk.name == *to).expect("a disk of the plan");
+        let disk = plan.disks.iter().position(|disk| disk.name == to).expect("a disk of the plan");
         let mut needed = Vec::new();
-        for (earlier, moved) in plan.moves[..at].iter().enumerate() {
-            if self.left[disk] >= bytes.get() as f64 {
+        for (earlier, moved) in plan.moves[..moves].iter().enumerate() {
+            if self.left[disk] >= room(bytes) {
                 break;
             }
-            if moved.from == *to && !std::mem::replace(&mut self.is_gone[earlier], true) {
-                self.left[disk] += moved.bytes.get() as f64;
+            if moved.from == to && !std::mem::replace(&mut self.is_gone[earlier], true) {
+                self.left[disk] += room(moved.bytes);
                 needed.push(moved);
             }
         }
-        self.left[disk] -= bytes.get() as f64;
-        needed.into_iter().filter_map(|moved| Some((path(plan, &moved.from)?, &*moved.file)))
+        self.left[disk] -= room(bytes);
+        needed
     }
 }
 
-fn gone(number: usize, disk: String, file: &str) -> String {
-    format!("gone {number} {}\n", quoted(&format!("{disk}/{}", relative(file))))
-}
-
-/// Another file has the name on the target.
-fn taken(number: usize, target: &str, file: &str) -> String {
-    let says = format!("{target} has another {}: rename one of them", relative(file));
-    format!("if test {number} -ge \"$first\"; then stop {number} {}; fi\n", quoted(&says))
+/// Bytes of a disk that a file takes.
+fn room(file: Bytes) -> f64 {
+    file.blocks_rounded_up().bytes().get() as f64
 }
 
 /// The copy, and the removal as a comment.
@@ -213,22 +291,24 @@ fn one_move(number: usize, source: &str, target: &str, file: &str) -> String {
     format!("move {number} {source} {file} {target}\n# {removal}\n")
 }
 
-/// A path below a disk, with single slashes between its parts alone.
-fn relative(file: &str) -> String {
-    let parts = file.split('/').filter(|part| !part.is_empty() && *part != ".");
-    parts.collect::<Vec<_>>().join("/")
-}
-
 fn one_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
 
-/// Where a disk is mounted, without a slash at its end; the root alone keeps its own.
+/// Where a disk is mounted, without a slash at its end; the root alone keeps its own. rsync would cut a path
+/// at the first `/./`, and takes `a:b` for a folder of another machine.
 fn path(plan: &PlacePlan, name: &str) -> Option<String> {
     let disk = plan.disks.iter().find(|disk| disk.name == name)?;
-    let path = disk.path.as_deref()?.display().to_string();
-    let trimmed = path.trim_end_matches('/');
-    Some(if trimmed.is_empty() { path.clone() } else { trimmed.to_owned() })
+    Some(root(&disk.path.as_deref()?.display().to_string()))
+}
+
+fn root(path: &str) -> String {
+    let below = relative(path);
+    match (path.starts_with('/'), below.is_empty()) {
+        (true, _) => format!("/{below}"),
+        (false, true) => ".".into(),
+        (false, false) => format!("./{below}"),
+    }
 }
 
 /// One word for a shell, whatever is in it.
@@ -256,9 +336,7 @@ mod tests {
         assert_eq!(relative("//a/./b//c d/"), "a/b/c d");
         assert_eq!(decoded("/a%20b%c3%A4%2"), Some("/a bä%2".to_owned()));
         assert_eq!(decoded("/%ff"), None);
-        assert_eq!(
-            [without_port("a.b:80"), without_port("a.b"), without_port("[::1]:8")],
-            ["a.b", "a.b", "[::1]"]
-        );
+        let roots = ["/srv/./a//b/", "/", "//", "a:b", "./a/", "."].map(root);
+        assert_eq!(roots, ["/srv/a/b", "/", "/", "./a:b", "./a", "."]);
     }
 }

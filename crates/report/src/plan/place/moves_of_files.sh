@@ -1,18 +1,22 @@
 
-# gone NUMBER FILE: the copy needs the room of a file that has been copied elsewhere.
-gone() {
-    if test "$1" -lt "$first"; then return 0; fi
-    if there "$2"; then
-        stop "$1" "needs the room of $2: check its copy, remove it, and run: sh moves.sh $1"
+# taken NUMBER FROM FILE TO: another file of the plan may have the name on the target.
+taken() {
+    if ! reached "$1" || ! there "$2/$3" || ! there "$4/$3"; then return 0; fi
+    if test "$(cat "$4/.freewheel-moves/$1/of" 2>/dev/null)" != "$2/$3"; then
+        stop "$1" "$4 has another $3: rename that one"
     fi
 }
 
 # move NUMBER DISK FILE DISK
 move() {
-    if test "$1" -lt "$first"; then return 0; fi
+    if ! reached "$1"; then return 0; fi
     disk "$1" "$2"
     disk "$1" "$4"
     copy "$1" "$2" "$3" "$4"
-    echo "$1: $4/$3 is complete"
+    if there "$2/$3"; then
+        echo "$1: $4/$3 is complete"
+    else
+        echo "$1: $4/$3 is there, and its original is gone"
+    fi
     if test "$again" = yes; then exit 0; fi
 }

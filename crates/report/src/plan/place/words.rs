@@ -349,7 +349,7 @@ const APART: f64 = 0.15;
 const UNCERTAIN: f64 = 0.15;
 
 fn cautions(plan: &PlacePlan) -> Vec<String> {
-    let mut cautions = left_out(plan.left_out, plan.part_answers);
+    let mut cautions = left_out(plan.left_out, plan.part_answers, &plan.sites);
     cautions.extend(different_spans(plan));
     let shingled: Vec<&str> =
         plan.disks.iter().filter(|disk| disk.is_shingled).map(|disk| &*disk.name).collect();

@@ -148,5 +148,5 @@ fn cautions(plan: &StripePlan) -> Vec<String> {
         }
         _ => None,
     };
-    left_out(plan.left_out, plan.part_answers).into_iter().chain(apart).collect()
+    left_out(plan.left_out, plan.part_answers, &plan.sites).into_iter().chain(apart).collect()
 }
