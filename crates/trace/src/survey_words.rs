@@ -54,18 +54,6 @@ fn spaced(ns: u64) -> String {
     format!("{} {unit}", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_in_the_longest_unit_that_they_fill() {
-        let times = [7_000_000_000, 15_625_000, 2_999_987_783_363, 1_500, 0];
-        let says = ["7 s", "15.625 ms", "2999.988 s", "1.5 us", "0 ns"];
-        assert_eq!(times.map(spaced), says.map(str::to_owned));
-    }
-}
-
 impl NumbersFound {
     /// What numbers name, and why.
     pub fn in_words(&self) -> String {
@@ -95,5 +83,17 @@ impl LeftOutRows {
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_in_the_longest_unit_that_they_fill() {
+        let times = [7_000_000_000, 15_625_000, 2_999_987_783_363, 1_500, 0];
+        let says = ["7 s", "15.625 ms", "2999.988 s", "1.5 us", "0 ns"];
+        assert_eq!(times.map(spaced), says.map(str::to_owned));
     }
 }

@@ -77,9 +77,10 @@ impl Blkparse {
     fn holds_event(&mut self) -> bool {
         let line = self.lines.line();
         self.in_summary |= is_summary(line);
-        !line.is_empty()
-            && !line.starts_with(b"#")
-            && !(self.in_summary && Fields::blank(line).next("device").and_then(device).is_err())
+        if line.is_empty() || line.starts_with(b"#") {
+            return false;
+        }
+        !self.in_summary || Fields::blank(line).next("device").and_then(device).is_ok()
     }
 }
 
