@@ -281,16 +281,6 @@ impl Format {
         (!is_log_of_averages(head)).then(|| Self::ALL.into_iter().find(is_of)).flatten()
     }
 
-    /// What its times count from.
-    pub fn clock(self) -> Clock {
-        self.row().clock
-    }
-
-    /// Whether its traces come with times in several units, so that one may be named.
-    pub fn has_several_units(self) -> bool {
-        self.row().unit.is_some()
-    }
-
     /// Whether its numbers may name objects, instead of blocks.
     pub fn may_hold_objects(self) -> bool {
         self.row().may_be_objects
