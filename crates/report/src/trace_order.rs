@@ -35,7 +35,7 @@ fn counted(topic: Topic, headline: String) -> Finding {
 
 /// None where the clock is fine, and where no run shows the difference.
 fn coarse(survey: &Survey, result: &RunResult, other: Option<&OtherTimes>) -> Option<Finding> {
-    let (granule, granule_ns, other) = (survey.granule_in_words()?, survey.granule_ns?, other?);
+    let (granule, other) = (survey.granule_in_words()?, other?);
     let [here, there] = [&result.response, &other.response].map(|response| ms(response.mean_ns));
     let (done, otherwise) = match other.coarse_times {
         CoarseTimes::Bunched => ("spread evenly over each step", "bunched, as recorded"),
@@ -50,9 +50,7 @@ fn coarse(survey: &Survey, result: &RunResult, other: Option<&OtherTimes>) -> Op
     };
     Some(
         counted(Topic::CoarseTimes, headline)
-            .number("step of the clock", granule_ns as f64 / 1e9, Unit::Seconds)
-            .number("requests that share a time", survey.shared_times as f64, Unit::Count)
-            .number(name, other.response.mean_ns / 1e9, Unit::Seconds)
+            .number(name, other.response.mean_ns, Unit::Nanoseconds)
             .action("Record the trace again with times of microseconds.")
             .detail("The trace does not tell where in a step a request came. The truth lies between a burst at its beginning and an even spread, or beyond, if requests came in other bursts.")
             .detail("`--coarse-times bunched` leaves requests where the trace has them (in an experiment: `coarse_times`). The moments within a step follow from the seed."),
@@ -69,13 +67,11 @@ fn order(name: &str, survey: &Survey) -> Option<Finding> {
             grouped(recordings)
         ),
     };
-    let finding = counted(Topic::Order, headline)
-        .number("recordings", survey.recordings as f64, Unit::Count)
-        .number("requests sorted", survey.sorted_requests as f64, Unit::Count);
+    let finding = counted(Topic::Order, headline);
     Some(match survey.recordings_in_words() {
-        None => finding,
+        None => finding.number("requests sorted", survey.sorted_requests as f64, Unit::Count),
         Some(recordings) => finding
-            .number("requests before the latest in front", survey.moved_requests as f64, Unit::Count)
+            .number("recordings", survey.recordings as f64, Unit::Count)
             .detail(format!("Recordings: {recordings}."))
             .detail("A recording begins after the end of the one before it, by that one's mean time between requests.")
             .detail(sorted.map_or(String::new(), |sorted| sorted + "."))
