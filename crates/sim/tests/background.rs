@@ -286,7 +286,8 @@ fn bursts(electronics: bool, apart_ns: u64, freeblock: &str) -> RunResult {
     std::fs::write(&path, trace).unwrap();
     let text = format!(
         "drive = \"atlas10k\"\nelectronics = {electronics}\nqueue_depth = 1\n\
-         scheduler.policy = \"fcfs\"\nworkload = {{ kind = \"trace\", file = {path:?} }}\n\
+         scheduler.policy = \"fcfs\"\nworkload = {{ kind = \"trace\", file = {path:?}, \
+         coarse_times = \"bunched\" }}\n\
          {freeblock}\n"
     );
     let config = SimConfig::parse(&text, "test", &[]).unwrap();
