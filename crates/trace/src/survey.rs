@@ -6,7 +6,8 @@
 //! | How fine is the clock? | requests of one granule are spread over it |
 //! | Do numbers name blocks or objects? | objects get places of their own |
 //!
-//! Goals: one answer for all readers of a trace; memory does not grow with its length.
+//! Goals: one answer for all readers of a trace; memory is bounded: a window of records, and 2^20 numbers of
+//! objects.
 //! Non-goals: errors, which the reader reports: the pass ends where strict reading ends.
 
 use std::collections::BTreeMap;
