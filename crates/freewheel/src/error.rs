@@ -13,8 +13,8 @@ use freewheel_live::black_box::RealDriveError;
 use freewheel_live::control::{ControlError, ControlServerError};
 use freewheel_live::emulate::EmulateError;
 use freewheel_live::nbd::{ListenError, TlsError};
-use freewheel_live::serve::ServeError;
 use freewheel_live::serve::backend::{ExportError, OpenError};
+use freewheel_live::serve::{FinishError, ServeError};
 use freewheel_live::trial::TrialError;
 use freewheel_model::cache::ParseCachePolicyError;
 use freewheel_model::drive::scale::ScaleError;
@@ -248,6 +248,7 @@ errors! {
     ReproduceError => reproduce,
     ScaleError => scale,
     ServeError => |_| ErrorKind::Other,
+    FinishError => |_| ErrorKind::Other,
     StudyError => study,
     TlsError => |_| ErrorKind::Other,
     TraceError => trace,

@@ -15,9 +15,11 @@ pub mod emulate;
 mod free_space;
 mod missing_folder;
 pub mod nbd;
+mod notices;
 pub mod serve;
 pub mod stopwatch;
 pub mod trial;
 mod zero_range;
 
 pub use free_space::FreeSpace;
+pub use notices::Notices;

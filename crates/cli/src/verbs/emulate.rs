@@ -99,14 +99,14 @@ impl EmulateArgs {
     pub fn run(self) -> Result<(), Failure> {
         let drives = self.load()?;
         let stores = self.stores(&drives)?;
-        let stop = listen::stop()?;
+        let operator = self.listen.operator()?;
         let mut unused = Unused(Vec::new());
         let emulated = self.start(drives, stores, &mut unused)?;
         let service = |of: &Emulated| Arc::clone(&of.emulation) as Arc<dyn Service>;
-        let server = self.listen.bind(emulated.iter().map(service).collect())?;
-        self.announce(&emulated, &server)?;
+        let server = self.listen.bind(emulated.iter().map(service).collect(), &operator)?;
+        operator.announce(first_line(&emulated, &server), self.json)?;
         unused.0.clear();
-        let connections = listen::serve(server, &stop)?;
+        let connections = operator.serve(server)?;
         let answered: Result<Vec<Answered>, Failure> =
             emulated.iter().map(Emulated::finish).collect();
         self.print(&emulated, answered?, connections)
@@ -182,39 +182,6 @@ impl EmulateArgs {
         files.collect()
     }
 
-    /// Says that it listens, and how to connect.
-    fn announce(&self, emulated: &[Emulated], server: &Server) -> Result<(), Failure> {
-        let uri = listen::uri(server);
-        let mut named = uri.clone();
-        let (list, choose) = match emulated {
-            [.., last] if emulated.len() > 1 => {
-                named.export.clone_from(&last.spec.name);
-                ("--list ", format!(" -N {}", shell_word(&last.spec.name)))
-            }
-            _ => ("", String::new()),
-        };
-        let clients = match server.address() {
-            _ if uri.tls => format!("nbdinfo {list}'{uri}', with the client's certificates in DIR"),
-            Address::Unix(path) => format!(
-                "nbdinfo {list}'{uri}', qemu-img info '{named}', or nbd-client -unix {} /dev/nbd0{choose}",
-                path.display()
-            ),
-            Address::Tcp(at) => format!(
-                "nbdinfo {list}'{uri}', qemu-img info '{named}', or nbd-client {} {} /dev/nbd0{choose}",
-                at.ip(),
-                at.port()
-            ),
-        };
-        let priority = if emulated.iter().all(|of| of.emulation.has_realtime_priority()) {
-            "real-time priority"
-        } else {
-            "ordinary priority: SCHED_FIFO is not permitted"
-        };
-        let drives: Vec<String> = emulated.iter().map(ToString::to_string).collect();
-        let text = format!("{} at {uri} ({priority}): {clients}\n", drives.join(", "));
-        listen::announce(&text, self.json)
-    }
-
     fn print(
         &self,
         emulated: &[Emulated],
@@ -239,6 +206,38 @@ impl EmulateArgs {
             tables.collect::<String>()
         ))
     }
+}
+
+/// That it listens, and how to connect.
+fn first_line(emulated: &[Emulated], server: &Server) -> String {
+    let uri = listen::uri(server);
+    let mut named = uri.clone();
+    let (list, choose) = match emulated {
+        [.., last] if emulated.len() > 1 => {
+            named.export.clone_from(&last.spec.name);
+            ("--list ", format!(" -N {}", shell_word(&last.spec.name)))
+        }
+        _ => ("", String::new()),
+    };
+    let clients = match server.address() {
+        _ if uri.tls => format!("nbdinfo {list}'{uri}', with the client's certificates in DIR"),
+        Address::Unix(path) => format!(
+            "nbdinfo {list}'{uri}', qemu-img info '{named}', or nbd-client -unix {} /dev/nbd0{choose}",
+            path.display()
+        ),
+        Address::Tcp(at) => format!(
+            "nbdinfo {list}'{uri}', qemu-img info '{named}', or nbd-client {} {} /dev/nbd0{choose}",
+            at.ip(),
+            at.port()
+        ),
+    };
+    let priority = if emulated.iter().all(|of| of.emulation.has_realtime_priority()) {
+        "real-time priority"
+    } else {
+        "ordinary priority: SCHED_FIFO is not permitted"
+    };
+    let drives: Vec<String> = emulated.iter().map(ToString::to_string).collect();
+    format!("{} at {uri} ({priority}): {clients}\n", drives.join(", "))
 }
 
 /// A word of a command line, in quotes where it has other characters than those of usual names.

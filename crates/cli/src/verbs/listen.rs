@@ -1,15 +1,27 @@
-//! The options for where a verb serves, and the lines that it prints about that.
+//! The options for where a verb serves, the lines that it prints about that, and its end.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+use std::{panic, thread};
 
 use clap::Args;
-use freewheel::serving::{Access, Address, Served, Server, Service, Stop, Uri};
+use freewheel::measures::SimDuration;
+use freewheel::serving::{Access, Address, Limits, Notices, Served, Server, Service, Stop, Uri};
 
 use crate::failure::Failure;
 use crate::output;
 use crate::verbs::tls::TlsArgs;
+
+/// Shorter stops leave a drive no time for its commands.
+const STOP_MIN: SimDuration = SimDuration::from_secs(1);
+
+/// Longer ones are no limit.
+const STOP_MAX: SimDuration = SimDuration::from_secs(86_400);
+
+/// How long the lines for the operator may take: a terminal that is halted takes none.
+const OPERATOR_WAIT: Duration = Duration::from_secs(1);
 
 /// A socket to listen on, and certificates for it.
 #[derive(Args)]
@@ -29,23 +41,56 @@ pub struct ListenArgs {
     listen: Option<SocketAddr>,
     #[command(flatten)]
     tls: TlsArgs,
+    /// End at most this long after Ctrl-C or SIGTERM, whatever clients, the device or the terminal do:
+    /// half of it is for requests in flight. A second signal ends at once
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    stop_within: SimDuration,
 }
 
 impl ListenArgs {
+    /// The way to the operator, and the stop of a server: from now on a signal ends it in order.
+    pub fn operator(&self) -> Result<Operator, Failure> {
+        if !(STOP_MIN..=STOP_MAX).contains(&self.stop_within) {
+            return Err(Failure::wrong_use(format!(
+                "--stop-within {}: {STOP_MIN} to {STOP_MAX} are allowed",
+                self.stop_within
+            )));
+        }
+        let within = Duration::from_nanos(self.stop_within.ns());
+        let failed = |error| Failure::failed(format!("the thread for notices: {error}"));
+        let notices = Notices::start(output::note).map_err(failed)?;
+        let stop = Arc::new(stop()?);
+        let last = notices.clone();
+        let last_words = move || {
+            last.say("ending without what is still in flight: the time for a stop is over");
+            last.flush(OPERATOR_WAIT);
+        };
+        // The last part is for its own end.
+        let ended = stop.end_within(within * 11 / 12, last_words);
+        ended.map_err(|error| Failure::failed(format!("the thread for the stop: {error}")))?;
+        let heard = notices.clone();
+        panic::set_hook(Box::new(move |panic| heard.say(&panic.to_string())));
+        Ok(Operator { notices, stop, within })
+    }
+
     /// Listens for clients of these services.
-    pub fn bind(&self, services: Vec<Arc<dyn Service>>) -> Result<Server, Failure> {
-        let notice = |text: &str| output::note(text);
+    pub fn bind(
+        &self,
+        services: Vec<Arc<dyn Service>>,
+        operator: &Operator,
+    ) -> Result<Server, Failure> {
         let access = Access::default();
         let socket_mode = self.socket_mode.unwrap_or(access.socket_mode);
         let access = Access { tls: self.tls.load()?, socket_mode };
         let option = if self.socket.is_some() { "--socket" } else { "--listen" };
-        let server = Server::bind(&self.address(), access, services, Default::default(), notice)
+        let limits = Limits { grace: operator.within / 2, ..Limits::default() };
+        let server = Server::bind(&self.address(), access, services, limits, operator.notice())
             .map_err(|error| Failure::from(error).of_option(option))?;
         if let Address::Tcp(at) = server.address()
             && !at.ip().is_loopback()
             && self.tls.lets_anybody_in()
         {
-            notice(&format!("anyone who reaches {at} reads and writes the disk"));
+            operator.say(&format!("anyone who reaches {at} reads and writes the disk"));
         }
         Ok(server)
     }
@@ -76,23 +121,67 @@ pub fn uri(server: &Server) -> Uri {
     uri
 }
 
-/// The line at the start: on stdout, unless a JSON document is to stand there alone.
-pub fn announce(line: &str, json: bool) -> Result<(), Failure> {
-    if json {
-        output::aside(line);
-        return Ok(());
+/// Who started a server: notices go to stderr, and a signal comes back. Nothing here waits for a terminal
+/// or a pipe.
+pub struct Operator {
+    notices: Notices,
+    pub stop: Arc<Stop>,
+    within: Duration,
+}
+
+impl Operator {
+    /// A remark on stderr.
+    pub fn say(&self, text: &str) {
+        self.notices.say(text);
     }
-    output::print(line)
+
+    /// The same, for those who keep it.
+    pub fn notice(&self) -> impl Fn(&str) + Send + Sync + use<> {
+        let notices = self.notices.clone();
+        move |text| notices.say(text)
+    }
+
+    /// How long a device may take for its last commands, after its clients' time is over.
+    pub fn device_wait(&self) -> Duration {
+        self.within / 3
+    }
+
+    /// Serves until the stop.
+    pub fn serve(&self, server: Server) -> Result<Served, Failure> {
+        let address = server.address().clone();
+        let served = server.run(&self.stop);
+        served.map_err(|error| Failure::failed(format!("{address}: {error}")))
+    }
+
+    /// The line at the start: on stdout, unless a JSON document is to stand there alone.
+    pub fn announce(&self, line: String, json: bool) -> Result<(), Failure> {
+        let (done, told) = mpsc::channel();
+        let printed = move || {
+            let result = if json {
+                output::aside(&line);
+                Ok(())
+            } else {
+                output::print(&line)
+            };
+            let _ = done.send(result);
+        };
+        let thread = thread::Builder::new().name("first line".into()).spawn(printed);
+        thread
+            .map_err(|error| Failure::failed(format!("the thread for the first line: {error}")))?;
+        // What takes longer does not keep clients waiting.
+        told.recv_timeout(OPERATOR_WAIT).unwrap_or(Ok(()))
+    }
+}
+
+impl Drop for Operator {
+    /// What was said is to be read before the last line of the verb.
+    fn drop(&mut self) {
+        self.notices.flush(OPERATOR_WAIT);
+    }
 }
 
 /// The stop of a server: from now on a signal ends it in order.
 pub fn stop() -> Result<Stop, Failure> {
     let stop = Stop::new().and_then(|stop| stop.on_signals().map(|()| stop));
     stop.map_err(|error| Failure::failed(format!("signals: {error}")))
-}
-
-/// Serves until the stop.
-pub fn serve(server: Server, stop: &Stop) -> Result<Served, Failure> {
-    let address = server.address().clone();
-    server.run(stop).map_err(|error| Failure::failed(format!("{address}: {error}")))
 }

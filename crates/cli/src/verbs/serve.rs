@@ -53,7 +53,8 @@ The scheduler sees the device as blocks and as the times at which commands come 
 the head from the drive's file: that must be the file of this very drive. Switch a real drive's
 write cache off (hdparm -W0): the end of a write that is not on the media says nothing about the
 head.
-It runs until Ctrl-C or SIGTERM, answers what is in flight, and says what it foresaw and read.")]
+It runs until Ctrl-C or SIGTERM, answers what is in flight, and says what it foresaw and read. It
+ends within 60 s (--stop-within), whatever hangs; a second signal ends it at once.")]
 pub struct ServeArgs {
     /// A file, a block device, an NBD export by its URI, or an emulated drive:
     /// emulated:NAME[?KEY=VALUE&...], where a key is an option of `freewheel emulate` from
@@ -152,7 +153,7 @@ impl ServeArgs {
         let (spec, drive) = drives::load(&self.drive)?;
         serving::check(&spec, &self.drive)?;
         let drive = Arc::new(drive);
-        let stop = Arc::new(listen::stop()?);
+        let operator = self.listen.operator()?;
         let config = self.host()?;
         let size_given =
             self.block_size.map(|size| block_size("--block-size", size)).transpose()?;
@@ -160,10 +161,10 @@ impl ServeArgs {
         let (device, how) = self.device(&way)?;
         let scheduler = config.scheduler(&spec, &drive, self.policy)?;
         let setup = Setup {
-            notice: Box::new(output::note),
+            notice: Box::new(operator.notice()),
             ended: {
                 // Without a scheduler every request fails, so the server ends.
-                let stop = Arc::clone(&stop);
+                let stop = Arc::clone(&operator.stop);
                 Box::new(move || stop.stop())
             },
             ..Setup::new(Arc::clone(&drive), spec.name.clone(), scheduler)
@@ -172,19 +173,21 @@ impl ServeArgs {
         let setup = if self.scrub { setup.scrubbing(size_given, sector_blocks) } else { setup };
         let serving = Arc::new(Serving::start(setup, device, way)?);
         let service: Arc<dyn Service> = Arc::clone(&serving) as Arc<dyn Service>;
-        let server = self.listen.bind(vec![service])?;
+        let server = self.listen.bind(vec![service], &operator)?;
         let control = self.control(&server)?;
         let control = ControlServer::start(Arc::clone(&serving), &control, Default::default())
             .map_err(|error| Failure::from(error).of_option("--control"))?;
-        self.announce(&spec, &drive, (how, &serving), (&server, &control))?;
+        let line = self.first_line(&spec, &drive, (how, &serving), (&server, &control));
+        operator.announce(line, self.json)?;
         let pieces = self.block_size.filter(|_| self.scrub);
         let pieces = pieces.and_then(|block| control::in_pieces(block, serving.shortest_track()));
-        slow_bus(&spec, &drive).iter().chain(&pieces).for_each(|text| output::note(text));
-        let served = listen::serve(server, &stop)?;
-        let report = serving.finish();
+        slow_bus(&spec, &drive).iter().chain(&pieces).for_each(|text| operator.say(text));
+        let served = operator.serve(server)?;
+        let report = serving.finish_within(operator.device_wait());
         drop(control);
-        let report = report.ok_or_else(|| Failure::failed("the scheduler's thread has failed"))?;
+        let report = report?;
         let server = ServerReport::new(&report, served);
+        drop(operator);
         self.print(DriveIdentity::new(&spec, &drive), server)?;
         match report.gone {
             Some(why) => Err(Failure::failed(format!("the device is gone: {why}"))),
@@ -296,25 +299,24 @@ impl ServeArgs {
         Ok(Duration::from_nanos(timeout.ns()))
     }
 
-    fn announce(
+    fn first_line(
         &self,
         spec: &DriveSpec,
         drive: &Drive,
         (how, serving): (&str, &Serving),
         (server, control): (&Server, &ControlServer),
-    ) -> Result<(), Failure> {
+    ) -> String {
         let uri = listen::uri(server);
         let size = number::capacity(drive.total_blocks().bytes().get());
         let sectors = sectors_in_words(serving);
         let work = if self.scrub { ", scrubbed in its gaps" } else { "" };
-        let text = format!(
+        format!(
             "{} as {} ({size}{sectors}){how} at {uri}{work}: nbdinfo '{uri}', qemu-img info '{uri}', or \
              freewheel tasks --control {}\n",
             self.backend,
             spec.name,
             control.path().display()
-        );
-        listen::announce(&text, self.json)
+        )
     }
 
     fn print(&self, drive: DriveIdentity, server: ServerReport) -> Result<(), Failure> {

@@ -15,10 +15,13 @@ use serde::de::{DeserializeOwned, Error as _};
 use thiserror::Error;
 use tokio::net::UnixStream;
 use tokio::runtime::{self, Runtime};
-use tokio::time::timeout_at;
+use tokio::time::{timeout, timeout_at};
 
 use super::api::{BLOCKS_END, Refusal, ServerStatus, Task, TaskRequest, WrittenRanges};
 use super::stream::{NotARecord, Record, Records};
+
+/// How long a server may take for an answer: it reads a request for as long as half of that.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Why there is no answer.
 #[derive(Debug, Error)]
@@ -42,6 +45,18 @@ pub enum ControlError {
         path: PathBuf,
         /// What came instead.
         source: hyper::Error,
+    },
+    /// The server is there and does not answer.
+    #[error(
+        "{}: no answer within {after:?}: the server is halted (`kill -CONT` lets it go on), has no \
+         descriptors left, or its machine is overloaded",
+        path.display()
+    )]
+    Silent {
+        /// The socket.
+        path: PathBuf,
+        /// How long it was waited for.
+        after: Duration,
     },
     /// The connection was lost.
     #[error("the control interface: {0}")]
@@ -89,13 +104,20 @@ impl ControlError {
 pub struct ControlClient {
     path: PathBuf,
     runtime: Runtime,
+    patience: Duration,
 }
 
 impl ControlClient {
     /// For the server with this control socket.
     pub fn new(path: &Path) -> Result<Self, ControlError> {
         let runtime = runtime::Builder::new_current_thread().enable_all().build();
-        Ok(Self { path: path.into(), runtime: runtime.map_err(ControlError::System)? })
+        let runtime = runtime.map_err(ControlError::System)?;
+        Ok(Self { path: path.into(), runtime, patience: PATIENCE })
+    }
+
+    /// The same, which waits this long for an answer.
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// The server as it is.
@@ -138,7 +160,7 @@ impl ControlClient {
     /// Takes the data of a task that waits for that, which begins now. Dropped, it ends the task.
     pub fn data(&self, id: u64) -> Result<BlockStream<'_>, ControlError> {
         let path = format!("/v1/tasks/{id}/data");
-        let response = self.runtime.block_on(self.send(Method::GET, &path, None::<&()>))?;
+        let response = self.in_time(self.send(Method::GET, &path, None::<&()>))?;
         Ok(BlockStream { client: self, body: response.into_body(), records: Records::default() })
     }
 
@@ -148,11 +170,21 @@ impl ControlClient {
         path: &str,
         body: Option<&impl Serialize>,
     ) -> Result<T, ControlError> {
-        self.runtime.block_on(async {
+        self.in_time(async {
             let response = self.send(method, path, body).await?;
             let bytes = response.into_body().collect().await?.to_bytes();
             Ok(serde_json::from_slice(&bytes)?)
         })
+    }
+
+    /// What this comes to, or that the server is silent.
+    fn in_time<T>(
+        &self,
+        answer: impl Future<Output = Result<T, ControlError>>,
+    ) -> Result<T, ControlError> {
+        let (path, after) = (&self.path, self.patience);
+        let answer = self.runtime.block_on(async { timeout(after, answer).await });
+        answer.unwrap_or_else(|_| Err(ControlError::Silent { path: path.clone(), after }))
     }
 
     async fn send(
@@ -236,6 +268,19 @@ mod tests {
         let (mut stream, _) = listener.accept().unwrap();
         let _ = stream.read(&mut [0; 4096]).unwrap();
         stream.write_all((head + &body).as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn a_server_that_does_not_answer_is_not_waited_for_without_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("silent");
+        // The system takes the connection, and nobody reads from it.
+        let _listener = UnixListener::bind(&path).unwrap();
+        let client = ControlClient::new(&path).unwrap().with_patience(Duration::from_millis(100));
+        let error = client.status().unwrap_err();
+        assert!(matches!(error, ControlError::Silent { .. }), "{error}");
+        assert!(error.to_string().contains("silent: no answer within 100ms"), "{error}");
+        assert!(matches!(client.data(1).err(), Some(ControlError::Silent { .. })));
     }
 
     #[test]

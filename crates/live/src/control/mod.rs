@@ -26,13 +26,15 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use axum::extract::DefaultBodyLimit;
-use axum::http::StatusCode;
+use axum::http::header::CONTENT_LENGTH;
+use axum::http::{HeaderMap, StatusCode};
 use freewheel_nbd::Export;
 use freewheel_units::{BLOCK_BYTES, Blocks, SimDuration, SimTime};
 use thiserror::Error;
 use tokio::net::UnixListener;
 use tokio::runtime::{self, Runtime};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tokio::time::timeout;
 
 use crate::nbd::{ListenError, PRIVATE_MODE, Service, SocketFile, bind_unix};
 use crate::serve::{SchedulerThread, ServedTaskError, ServedTaskReport, Serving, shortest_track};
@@ -55,6 +57,12 @@ const QUESTIONS_MAX: usize = 8;
 
 /// Bytes of the largest request: a task that skips half a million ranges.
 const REQUEST_MAX: usize = 32 << 20;
+
+/// Bytes of the largest body that may come beside any number of others.
+const SHORT_BODY_MAX: u64 = 64 << 10;
+
+/// Longer bodies that may come at once: they bound the memory for bodies to 64 MiB.
+const LONG_BODIES_MAX: usize = 2;
 
 /// How long connections have at the end of the server.
 const GRACE: Duration = Duration::from_secs(1);
@@ -108,6 +116,11 @@ enum Unanswered {
     /// The body of a request took too long.
     #[error("the body did not come within {0:?}: send all of it at once")]
     TooSlow(Duration),
+    /// Other long bodies are under way.
+    #[error(
+        "{LONG_BODIES_MAX} requests with long bodies are under way: try again when one has ended"
+    )]
+    NoRoom,
     /// What was asked for cannot be.
     #[error("{0}")]
     Request(String),
@@ -116,12 +129,18 @@ enum Unanswered {
     Task(#[from] ServedTaskError),
 }
 
+/// The length of a body; none of one in chunks, which does not say.
+fn declared_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
 /// A server as its control interface sees it.
 struct Controlled {
     serving: Arc<Serving>,
     drive: String,
     blocks: Blocks,
     questions: Semaphore,
+    long_bodies: Semaphore,
     limits: ControlLimits,
 }
 
@@ -129,7 +148,24 @@ impl Controlled {
     fn new(serving: Arc<Serving>, limits: ControlLimits) -> Self {
         let Export { name: drive, size, .. } = serving.export();
         let blocks = Blocks::new(size / BLOCK_BYTES);
-        Self { serving, drive, blocks, questions: Semaphore::new(QUESTIONS_MAX), limits }
+        let questions = Semaphore::new(QUESTIONS_MAX);
+        let long_bodies = Semaphore::new(LONG_BODIES_MAX);
+        Self { serving, drive, blocks, questions, long_bodies, limits }
+    }
+
+    /// Waits until there is memory for a body of this length, if that is known. A short one needs no permit.
+    async fn room_for(
+        &self,
+        length: Option<u64>,
+    ) -> Result<Option<SemaphorePermit<'_>>, Unanswered> {
+        if length.is_some_and(|length| length <= SHORT_BODY_MAX) {
+            return Ok(None);
+        }
+        match timeout(self.limits.request, self.long_bodies.acquire()).await {
+            Ok(Ok(permit)) => Ok(Some(permit)),
+            Ok(Err(_)) => Err(Unanswered::Ending),
+            Err(_) => Err(Unanswered::NoRoom),
+        }
     }
 
     async fn ask<T: Send + 'static>(

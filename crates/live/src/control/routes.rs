@@ -25,7 +25,7 @@ use super::api::{
 };
 use super::metrics;
 use super::stream::{MAGIC, Record};
-use super::{Controlled, Unanswered};
+use super::{Controlled, Unanswered, declared_length};
 use crate::serve::{Item, News, REGION_BLOCKS, Reader, ServedTaskError};
 
 /// What the published description says of all of it.
@@ -57,7 +57,7 @@ pub(super) fn all() -> OpenApiRouter<Arc<Controlled>> {
 impl IntoResponse for Unanswered {
     fn into_response(self) -> Response {
         let status = match &self {
-            Self::Ending | Self::Task(ServedTaskError::Lost { .. }) => {
+            Self::Ending | Self::NoRoom | Self::Task(ServedTaskError::Lost { .. }) => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             Self::Request(_)
@@ -123,13 +123,14 @@ async fn list(State(server): Shared) -> Result<Json<Vec<Task>>, Unanswered> {
     (status = 413, description = "The body is too large", body = Refusal),
     (status = 415, description = "The content type is not that of JSON", body = Refusal),
     (status = 422, description = "A field is unknown, missing, of another type or out of range", body = Refusal),
-    (status = 503, description = "The device is gone", body = Refusal),
+    (status = 503, description = "The device is gone, or too many long bodies come at once", body = Refusal),
 ))]
 async fn create(
     State(server): Shared,
     request: Request,
 ) -> Result<(StatusCode, Json<Task>), Unanswered> {
     let longest = server.limits.request;
+    let _room = server.room_for(declared_length(request.headers())).await?;
     let body = timeout(longest, Json::<TaskRequest>::from_request(request, &())).await;
     let Json(request) = body.map_err(|_| Unanswered::TooSlow(longest))??;
     let spec =

@@ -37,9 +37,38 @@ pub(super) enum Broken {
     /// The client sends a request too slowly.
     #[error("it took longer than {0:?} to send a request")]
     Slow(Duration),
+    /// There is no place for it any more.
+    #[error("{0}")]
+    Refused(String),
+    /// The system gives no thread for it.
+    #[error(
+        "no thread for it: {0}; allow the server more (systemd's TasksMax, pids.max of its control group, \
+         ulimit -u)"
+    )]
+    NoThread(io::Error),
+    /// Its thread has failed.
+    #[error("its thread has failed, which is a fault of the server")]
+    Panicked,
     /// The socket failed.
     #[error(transparent)]
     Io(#[from] io::Error),
+}
+
+impl Broken {
+    /// What counts as alike when notices are thinned out.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Violation(_) => "violation",
+            Self::Undecided(_) => "undecided",
+            Self::Stalled(_) => "stalled",
+            Self::Unfinished(_) => "unfinished",
+            Self::Slow(_) => "slow",
+            Self::Refused(_) => "refused",
+            Self::NoThread(_) => "no thread",
+            Self::Panicked => "panicked",
+            Self::Io(_) => "socket",
+        }
+    }
 }
 
 /// The reading side of a connection.
@@ -54,6 +83,8 @@ pub(super) struct Connection<'a> {
     pub services: &'a [Arc<dyn Service>],
     pub limits: &'a Limits,
     pub stopping: &'a AtomicBool,
+    /// Takes a place among the clients that have chosen an export, or says why there is none.
+    pub decide: &'a dyn Fn() -> Result<(), String>,
     /// That of the export, when one was chosen.
     pub service: Option<Arc<dyn Service>>,
     /// The client has said that it is done.
@@ -243,6 +274,7 @@ impl Connection<'_> {
             match event {
                 Some(Event::Send(bytes)) => self.outbox.push(Message::text(bytes)),
                 Some(Event::Start(started)) => {
+                    (self.decide)().map_err(Broken::Refused)?;
                     self.service = self.services.get(started.export).cloned();
                     self.stream.set_read_timeout(Some(self.limits.stall))?;
                     if let Some(service) = self.service.clone() {

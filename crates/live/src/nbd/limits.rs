@@ -5,8 +5,9 @@ use std::time::Duration;
 /// How much clients may have of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at once, of which one process may have a half, and one user of this machine, one
-    /// machine, or all that come over the loopback three quarters; further ones are closed as they come.
+    /// Connections at once that have chosen an export, of which one process may have a half, and one user of
+    /// this machine, one machine, or all that come over the loopback three quarters; further ones are closed
+    /// as they come. As many may be there that have not chosen; beyond that the oldest of them are closed.
     pub connections_max: usize,
     /// Requests in flight on one connection; the next is not read before one has been answered.
     pub in_flight_max: u32,
@@ -24,6 +25,9 @@ pub struct Limits {
     pub bytes_per_second_min: u64,
     /// Longest time until a client has chosen an export.
     pub negotiation: Duration,
+    /// Least time between two notices of one reason and one owner of connections; while such events go on, it
+    /// doubles up to ten minutes. Zero for a notice of each event.
+    pub notice_every: Duration,
     /// Longest time at a stop until requests in flight are answered.
     pub grace: Duration,
 }
@@ -40,6 +44,7 @@ impl Default for Limits {
             stall: Duration::from_secs(20),
             bytes_per_second_min: 64 << 10,
             negotiation: Duration::from_secs(20),
+            notice_every: Duration::from_secs(1),
             grace: Duration::from_secs(30),
         }
     }

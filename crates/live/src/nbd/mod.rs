@@ -17,6 +17,8 @@ mod connection;
 mod limits;
 mod memory;
 mod outbox;
+mod places;
+mod repeats;
 mod server;
 mod service;
 mod socket;

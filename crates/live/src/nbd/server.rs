@@ -1,8 +1,9 @@
 //! Connections: who may have one, and how all of them end.
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
+use std::fs::File;
 use std::io::{self, ErrorKind};
+use std::net::Shutdown;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -18,9 +19,11 @@ use super::budget::{Budget, MemoryHolder};
 use super::connection::{Broken, Connection, Watch};
 use super::limits::Limits;
 use super::outbox::Outbox;
+use super::places::Places;
+use super::repeats::Repeats;
 use super::service::{Caller, Service};
 use super::stop::Stop;
-use super::stream::{Owner, Peer, Stream};
+use super::stream::{Owner, Stream};
 use super::tls::ServerTls;
 
 /// What became of the connections.
@@ -28,7 +31,7 @@ use super::tls::ServerTls;
 pub struct Served {
     /// Taken.
     pub connections: u64,
-    /// Closed as they came, because there were too many, or too many of one peer.
+    /// Closed as they came or before they were served, because there were too many, or too many of one peer.
     pub refused: u64,
     /// Ended by an error of the client or of its socket.
     pub broken: u64,
@@ -51,72 +54,20 @@ struct Shared {
     state: Mutex<State>,
     /// A connection has ended.
     ended: Condvar,
+    begun: Instant,
     notice: Notice,
 }
 
-#[derive(Default)]
 struct State {
-    /// By number.
-    open: BTreeMap<u64, Open>,
+    places: Places,
+    /// Of connections whose threads have begun.
+    outboxes: BTreeMap<u64, Arc<Outbox>>,
     served: Served,
-    /// The last one that came was closed.
-    is_refusing: bool,
+    repeats: Repeats,
 }
 
-/// A connection that is open.
-struct Open {
-    peer: Option<Peer>,
-    owner: Option<Owner>,
-    caller: Caller,
-    /// None of one that has just been taken.
-    outbox: Option<Arc<Outbox>>,
-}
-
-impl State {
-    /// Why a peer gets no further connection, if it does not.
-    fn refusal(
-        &self,
-        peer: Option<Peer>,
-        owner: Option<Owner>,
-        connections_max: usize,
-    ) -> Option<String> {
-        if self.open.len() >= connections_max {
-            return Some(format!("all {connections_max} connections that there may be are taken"));
-        }
-        let of_peer = self.open.values().filter(|open| open.peer == peer).count();
-        let of_owner = self.open.values().filter(|open| open.owner == owner).count();
-        let of_owner_max = (connections_max - connections_max / 4).max(1);
-        // What cannot be told apart is no process, but may be many.
-        let of_peer_max = match peer {
-            Some(Peer::Process(number)) if number != 0 => (connections_max / 2).max(1),
-            _ => of_owner_max,
-        };
-        let says = |who: &dyn Display, most| {
-            format!("{who} has {most} connections, all that one client may have")
-        };
-        let too_many_of_peer = peer.filter(|_| of_peer >= of_peer_max);
-        let too_many_of_owner = owner.filter(|_| of_owner >= of_owner_max);
-        match (too_many_of_peer, too_many_of_owner) {
-            (Some(peer), _) => Some(says(&peer, of_peer_max)),
-            (None, Some(owner)) => Some(says(&owner, of_owner_max)),
-            (None, None) => None,
-        }
-    }
-
-    fn outboxes(&self) -> impl Iterator<Item = &Outbox> {
-        self.open.values().filter_map(|open| open.outbox.as_deref())
-    }
-
-    /// A new connection of a peer, which has the number of the first of those that are open.
-    fn caller(&self, number: u64, peer: Option<Peer>) -> Caller {
-        let of_peer = |open: &&Open| peer.is_some() && open.peer == peer;
-        let first = self.open.values().find(of_peer);
-        Caller { peer: first.map_or(number, |open| open.caller.peer), connection: number }
-    }
-}
-
-/// Called with a text for each connection that did not end in order, and for the first of a row that was
-/// refused.
+/// Called with a text for connections that did not end in order or were refused; of those that are alike
+/// [only now and then](Limits::notice_every). Must not block: threads with requests call it.
 type Notice = Box<dyn Fn(&str) + Send + Sync>;
 
 impl Server {
@@ -150,8 +101,14 @@ impl Server {
             limits,
             budget: Arc::new(Budget::new(limits.memory_max)),
             stopping: AtomicBool::new(false),
-            state: Mutex::default(),
+            state: Mutex::new(State {
+                places: Places::default(),
+                outboxes: BTreeMap::new(),
+                served: Served::default(),
+                repeats: Repeats::new(limits.notice_every),
+            }),
             ended: Condvar::new(),
+            begun: Instant::now(),
             notice: Box::new(notice),
         };
         Ok(Self { listener: Listener::bind(address, socket_mode)?, shared: Arc::new(shared) })
@@ -180,6 +137,7 @@ impl Server {
     fn accept_until(&self, stop: &Stop) -> io::Result<()> {
         let mut next = 0;
         let mut watched = WatchedStreams::default();
+        let mut spare = SpareDescriptor::new();
         loop {
             let mut waits = vec![
                 PollFd::new(&self.listener, PollFlags::IN),
@@ -210,7 +168,17 @@ impl Server {
                     next += 1;
                 }
                 Err(error) if is_fleeting(&error) => {}
-                Err(error) if is_shortage(&error) => thread::sleep(Duration::from_millis(100)),
+                Err(error) if is_shortage(&error) => {
+                    if !spare.close_one(&self.listener) {
+                        thread::sleep(Duration::from_millis(100));
+                    }
+                    self.shared.refused(None, "descriptors", || {
+                        format!(
+                            "a connection is closed, as others may be: {error}; allow the server more \
+                             (ulimit -n, systemd's LimitNOFILE)"
+                        )
+                    });
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -231,6 +199,24 @@ impl WatchedStreams {
     fn retain(&mut self, hung_up: &[bool], tell: impl Fn(u64) -> bool) {
         let mut hung_up = hung_up.iter();
         self.0.retain(|&(number, _)| !(hung_up.next() == Some(&true) && tell(number)));
+    }
+}
+
+/// A descriptor that is kept for the time when none is left: a client that waits to be accepted is then at
+/// least closed, and does not wait for ever.
+struct SpareDescriptor(Option<File>);
+
+impl SpareDescriptor {
+    fn new() -> Self {
+        Self(File::open("/dev/null").ok())
+    }
+
+    /// Accepts a connection in the place of the spare one, and closes it. Whether it could.
+    fn close_one(&mut self, listener: &Listener) -> bool {
+        let was_there = self.0.take().is_some();
+        let is_closed = listener.accept().is_ok();
+        *self = Self::new();
+        was_there && is_closed
     }
 }
 
@@ -256,50 +242,73 @@ impl Shared {
 
     /// The other end of a connection is closed. False while its thread has not begun.
     fn hung_up(&self, number: u64) -> bool {
-        let outbox = self.lock().open.get(&number).map(|open| open.outbox.clone());
+        let state = self.lock();
+        let outbox = state.outboxes.get(&number).map(Arc::clone);
+        let is_open = state.places.has(number);
+        drop(state);
         match outbox {
-            None => true,
-            Some(Some(outbox)) => {
-                outbox.hang_up();
-                true
-            }
-            Some(None) => {
+            None if is_open => {
                 thread::sleep(Duration::from_millis(1));
-                false
+                return false;
             }
+            None => {}
+            Some(outbox) => outbox.hang_up(),
         }
+        true
     }
 
     /// Gives a connection its thread; whether it has one.
     fn open(self: &Arc<Self>, number: u64, stream: &Arc<Stream>) -> bool {
         let (peer, owner) = (stream.peer(), stream.owner());
         let mut state = self.lock();
-        if let Some(why) = state.refusal(peer, owner, self.limits.connections_max) {
-            state.served.refused += 1;
-            if !std::mem::replace(&mut state.is_refusing, true) {
+        let arrived = state.places.arrive(number, (peer, owner), self.limits.connections_max);
+        let arrival = match arrived {
+            Ok(arrival) => arrival,
+            Err(why) => {
+                state.served.refused += 1;
                 drop(state);
-                (self.notice)(&format!("connection {number} is closed, as others may be: {why}"));
+                self.say(owner, "refused", || {
+                    format!("connection {number} is closed, as others may be: {why}")
+                });
+                return false;
             }
-            return false;
-        }
-        state.is_refusing = false;
+        };
         state.served.connections += 1;
-        let caller = state.caller(number, peer);
-        state.open.insert(number, Open { peer, owner, caller, outbox: None });
+        // One whose thread has not begun looks for itself.
+        let displaced = arrival.displaced.and_then(|oldest| state.outboxes.get(&oldest).cloned());
         drop(state);
-        let place = Place { shared: Arc::clone(self), caller, owner };
+        if let Some(outbox) = displaced {
+            outbox.cut();
+        }
+        let caller = arrival.caller;
+        let place = Place { shared: Arc::clone(self), caller, owner, stream: Arc::clone(stream) };
         let thread = thread::Builder::new().name(format!("nbd {number}"));
-        let stream = Arc::clone(stream);
-        let spawned = thread.spawn(move || place.serve(stream));
+        let spawned = thread.spawn(move || place.serve());
         if let Err(error) = &spawned {
-            self.broke(number, &io::Error::from(error.kind()).into());
+            self.broke(number, owner, &Broken::NoThread(error.kind().into()));
         }
         spawned.is_ok()
     }
 
-    fn broke(&self, number: u64, why: &Broken) {
+    fn broke(&self, number: u64, owner: Option<Owner>, why: &Broken) {
         self.lock().served.broken += 1;
-        (self.notice)(&format!("connection {number}: {why}"));
+        self.say(owner, why.reason(), || format!("connection {number}: {why}"));
+    }
+
+    fn refused(&self, owner: Option<Owner>, reason: &'static str, text: impl FnOnce() -> String) {
+        self.lock().served.refused += 1;
+        self.say(owner, reason, text);
+    }
+
+    /// Says it, unless as much was said of this reason and owner a moment ago.
+    fn say(&self, owner: Option<Owner>, reason: &'static str, text: impl FnOnce() -> String) {
+        let worth = self.lock().repeats.worth(owner, reason, self.begun.elapsed());
+        match worth {
+            None => {}
+            Some(0) => (self.notice)(&text()),
+            Some(1) => (self.notice)(&format!("{} (and one more like it before)", text())),
+            Some(more) => (self.notice)(&format!("{} (and {more} more like it before)", text())),
+        }
     }
 
     /// The life of a connection, in its own thread.
@@ -314,10 +323,12 @@ impl Shared {
         let (outbox, inbox) =
             Outbox::new(Arc::clone(&stream), self.limits, Arc::clone(&self.budget), holder);
         let outbox = Arc::new(outbox);
-        if let Some(open) = self.lock().open.get_mut(&caller.connection) {
-            open.outbox = Some(Arc::clone(&outbox));
-        }
-        if self.stopping.load(Ordering::SeqCst) {
+        let number = caller.connection;
+        let mut state = self.lock();
+        state.outboxes.insert(number, Arc::clone(&outbox));
+        let is_displaced = state.places.is_displaced(number);
+        drop(state);
+        if is_displaced || self.stopping.load(Ordering::SeqCst) {
             return Ok(());
         }
         let session = Session::new(Settings {
@@ -342,6 +353,7 @@ impl Shared {
             services: &self.services,
             limits: &self.limits,
             stopping: &self.stopping,
+            decide: &|| self.lock().places.decide(number, self.limits.connections_max),
             service: None,
             is_done: false,
             has_reserved: false,
@@ -350,7 +362,10 @@ impl Shared {
         };
         thread::scope(|threads| {
             let sends = &outbox;
-            threads.spawn(move || sends.send_until_ended(&inbox));
+            let thread = thread::Builder::new().name(format!("nbd {number} out"));
+            thread
+                .spawn_scoped(threads, move || sends.send_until_ended(&inbox))
+                .map_err(Broken::NoThread)?;
             let _end = End(&outbox);
             connection.serve()
         })
@@ -360,12 +375,12 @@ impl Shared {
     fn finish(&self) -> Served {
         self.stopping.store(true, Ordering::SeqCst);
         let mut state = self.lock();
-        state.outboxes().for_each(Outbox::close_reading);
+        state.outboxes.values().for_each(|outbox| outbox.close_reading());
         let until = Instant::now() + self.limits.grace;
-        while !state.open.is_empty() {
+        while !state.places.is_empty() {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                state.outboxes().for_each(Outbox::cut);
+                state.outboxes.values().for_each(|outbox| outbox.cut());
                 break;
             }
             let waited = self.ended.wait_timeout(state, left);
@@ -375,25 +390,48 @@ impl Shared {
     }
 }
 
-/// A place among the connections, which is free again when the thread that has it ends, however it
-/// does.
+/// A place among the connections. It is free again when the thread that has it ends, however it does, and
+/// then the client hears of the end.
 struct Place {
     shared: Arc<Shared>,
     caller: Caller,
     owner: Option<Owner>,
+    stream: Arc<Stream>,
 }
 
 impl Place {
-    fn serve(self, stream: Arc<Stream>) {
-        if let Err(broken) = self.shared.serve(self.caller, self.owner, stream) {
-            self.shared.broke(self.caller.connection, &broken);
+    fn serve(self) {
+        let Self { shared, caller, owner, stream } = &self;
+        let served = shared.serve(*caller, *owner, Arc::clone(stream));
+        let number = caller.connection;
+        let is_displaced = shared.lock().places.is_displaced(number);
+        match served {
+            _ if is_displaced => shared.refused(*owner, "displaced", || {
+                format!(
+                    "connection {number} had chosen no export, and was closed for newer ones, as others may be"
+                )
+            }),
+            Err(Broken::Refused(why)) => shared.refused(*owner, "refused", || {
+                format!("connection {number} is closed, as others may be: {why}")
+            }),
+            Err(broken) => shared.broke(number, *owner, &broken),
+            Ok(()) => {}
         }
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.shared.lock().open.remove(&self.caller.connection);
+        let number = self.caller.connection;
+        if thread::panicking() {
+            self.shared.broke(number, self.owner, &Broken::Panicked);
+        }
+        // The stream is also with the thread that watches for its end.
+        self.stream.shutdown(Shutdown::Both);
+        let mut state = self.shared.lock();
+        state.places.leave(number);
+        state.outboxes.remove(&number);
+        drop(state);
         self.shared.ended.notify_all();
     }
 }
@@ -404,73 +442,5 @@ struct End<'a>(&'a Outbox);
 impl Drop for End<'_> {
     fn drop(&mut self) {
         self.0.end();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Connections of these peers, in order; `None` where peers cannot be told apart.
-    fn open(peers: &[Option<u8>]) -> State {
-        let mut state = State::default();
-        for (&of, number) in peers.iter().zip(0..) {
-            let peer = of.map(machine);
-            let caller = state.caller(number, peer);
-            let owner = peer.map(|_| Owner::User(0));
-            state.open.insert(number, Open { peer, owner, caller, outbox: None });
-        }
-        state
-    }
-
-    fn machine(number: u8) -> Peer {
-        Peer::Machine([192, 0, 2, number].into())
-    }
-
-    #[test]
-    fn the_peer_with_most_connections_leaves_room_for_others() {
-        let refusal = |state: &State, peer: Peer, owner: Owner, most| {
-            state.refusal(Some(peer), Some(owner), most)
-        };
-        let says = |why: Option<String>, what: &str| why.is_some_and(|why| why.contains(what));
-        let mut state = open(&[Some(1); 6]);
-        let [one, two] = [1, 2].map(|number| Owner::Machine([192, 0, 2, number].into()));
-        state.open.values_mut().for_each(|open| open.owner = Some(one));
-        assert!(says(refusal(&state, machine(1), one, 8), "192.0.2.1 has 6"));
-        assert_eq!(refusal(&state, machine(2), two, 8), None);
-
-        // A process has half, a user three quarters, and so has the loopback.
-        let process = |number| Peer::Process(number);
-        for (count, peer, owner, says_so) in [
-            (4, process(7), Owner::User(5), Some("process 7 has 4")),
-            (4, process(8), Owner::User(5), None),
-            (6, process(8), Owner::User(5), Some("user 5 has 6")),
-            (6, process(8), Owner::User(6), None),
-            (6, process(8), Owner::Loopback, None),
-        ] {
-            let mut state = open(&[Some(1); 8][..count]);
-            state.open.values_mut().for_each(|open| {
-                (open.peer, open.owner) = (Some(process(7)), Some(Owner::User(5)));
-            });
-            let why = refusal(&state, peer, owner, 8);
-            assert_eq!(why.is_some(), says_so.is_some(), "{count} {peer} {owner}");
-            assert!(says_so.is_none_or(|what| says(why, what)), "{count} {peer} {owner}");
-        }
-        let mut state = open(&[None; 6]);
-        state.open.values_mut().for_each(|open| open.owner = Some(Owner::Loopback));
-        assert!(says(state.refusal(None, Some(Owner::Loopback), 8), "the loopback address has 6"));
-        assert!(
-            state
-                .refusal(None, Some(Owner::Loopback), 6)
-                .is_some_and(|why| why.starts_with("all 6"))
-        );
-        assert_eq!(refusal(&open(&[]), process(1), Owner::User(1), 1), None, "one is for somebody");
-    }
-
-    #[test]
-    fn connections_of_a_machine_are_of_one_peer_and_those_of_the_loopback_each_of_its_own() {
-        let state = open(&[Some(1), None, Some(2), Some(1), None]);
-        let peers: Vec<u64> = state.open.values().map(|open| open.caller.peer).collect();
-        assert_eq!(peers, [0, 1, 2, 0, 4]);
     }
 }

@@ -5,10 +5,17 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
-use signal_hook::low_level::pipe;
+use signal_hook::low_level::{self, pipe};
+
+/// How long a process may say why it ends.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// Tells a server to stop, once and for all: from another thread, or by a signal.
 #[derive(Debug)]
@@ -34,6 +41,28 @@ impl Stop {
             flag::register(signal, Arc::clone(&is_second))?;
             pipe::register(signal, self.tell.try_clone()?)?;
         }
+        Ok(())
+    }
+
+    /// From now on this process ends at most this long after the stop is signalled, with exit code 1,
+    /// whatever it waits for then. Calls `last_words` before, for as long as a tenth of a second.
+    pub fn end_within(
+        &self,
+        longest: Duration,
+        last_words: impl FnOnce() + Send + 'static,
+    ) -> io::Result<()> {
+        let told = self.told.try_clone()?;
+        let thread = thread::Builder::new().name("stop".into());
+        thread.spawn(move || {
+            while poll(&mut [PollFd::new(&told, PollFlags::IN)], None) == Err(Errno::INTR) {}
+            thread::sleep(longest);
+            let words = thread::Builder::new().spawn(last_words);
+            if words.is_ok() {
+                thread::sleep(LAST_WORDS);
+            }
+            // Neither handlers nor destructors: what they wait for is why this is necessary.
+            low_level::exit(1);
+        })?;
         Ok(())
     }
 

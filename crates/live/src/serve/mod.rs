@@ -101,6 +101,23 @@ pub enum ServeError {
     Thread(io::Error),
 }
 
+/// Why there is no report of a server at its end.
+#[derive(Debug, Error)]
+pub enum FinishError {
+    /// Its thread panicked, or was ended before.
+    #[error("the scheduler's thread has failed")]
+    Failed,
+    /// A command is still at the device.
+    #[error(
+        "the device has not completed its commands within {longest:?}: requests of clients that were not \
+         answered may have been done or not"
+    )]
+    DeviceOwes {
+        /// How long it was waited for.
+        longest: Duration,
+    },
+}
+
 /// Whether a drive of this file, named `name` in errors, can be served.
 pub fn check(spec: &DriveSpec, name: &str) -> Result<(), ServeError> {
     if spec.actuators != 1 {
@@ -322,6 +339,21 @@ impl Serving {
         self.tell(Message::Finish);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         thread.join().ok()
+    }
+
+    /// The same, but gives up after this time: a device may owe an answer for longer.
+    pub fn finish_within(&self, longest: Duration) -> Result<Report, FinishError> {
+        self.tell(Message::Finish);
+        let until = Instant::now() + longest;
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        while thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            if Instant::now() >= until {
+                return Err(FinishError::DeviceOwes { longest });
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        let ended = thread.take().and_then(|thread| thread.join().ok());
+        ended.ok_or(FinishError::Failed)
     }
 
     /// Has `ask` answered by the scheduler's thread, between two commands. The answer is missing when

@@ -134,9 +134,11 @@ fn a_server_that_owes_one_answer_for_too_long_has_vanished_whatever_else_it_answ
 /// A tenth of how long an answer may be owed in the tests of slow ways.
 const STEP: Duration = Duration::from_millis(50);
 
-/// A client of this server, which may owe an answer for ten steps.
+/// A client of this server, which may owe an answer for ten steps. Its data come at 20 KiB/s in these tests.
 fn impatient(server: &Played) -> Asker {
-    let limits = ClientLimits { answer: Some(10 * STEP), ..ClientLimits::default() };
+    let bytes_per_second_min = 4 << 10;
+    let answer = Some(10 * STEP);
+    let limits = ClientLimits { answer, bytes_per_second_min, ..ClientLimits::default() };
     Asker::connect(&server.uri(), limits).unwrap()
 }
 
@@ -160,6 +162,51 @@ fn a_server_whose_data_come_slowly_is_waited_for_also_by_the_requests_behind() {
         assert_eq!((answer.tag, answer.result), (tag, Ok(())));
         assert!(answer.data.iter().all(|&it| it == byte));
     }
+}
+
+#[test]
+fn a_server_whose_data_trickle_has_vanished() {
+    // Within data, and within the head of an answer; a byte each fifth of a step would go on for ten minutes.
+    for head_bytes in [16, 3] {
+        let server = Played::new(move |mut stream| {
+            start(&mut stream);
+            let cookie = request(&mut stream);
+            stream.write_all(&simple_reply(cookie)[..head_bytes]).unwrap();
+            let rest = [&simple_reply(cookie)[head_bytes..], &[1; 64 << 10]].concat();
+            for byte in rest {
+                thread::sleep(STEP / 5);
+                if stream.write_all(&[byte]).is_err() {
+                    return;
+                }
+            }
+        });
+        let asker = impatient(&server);
+        let begun = Instant::now();
+        asker.ask(Command::read(0, 64 << 10), 0);
+        assert_lost(&asker, 1, "no answer for 500ms");
+        // Twice as long as it may be, on a busy machine.
+        assert!(begun.elapsed() < 20 * STEP, "{:?}", begun.elapsed());
+    }
+}
+
+#[test]
+fn a_server_that_reads_a_request_by_drips_has_vanished() {
+    let length = 1 << 20;
+    let server = Played::new(move |mut stream| {
+        start(&mut stream);
+        // More than the socket holds is left.
+        while let Ok(1..) = stream.read(&mut [0; 4096]) {
+            thread::sleep(STEP / 5);
+        }
+    });
+    let limits = ClientLimits {
+        stall: 10 * STEP,
+        bytes_per_second_min: 1 << 30,
+        ..ClientLimits::default()
+    };
+    let asker = Asker::connect(&server.uri(), limits).unwrap();
+    asker.write(0, &vec![1; length], 0);
+    assert_lost(&asker, 1, "to read a request");
 }
 
 #[test]

@@ -74,7 +74,8 @@ fn connections_beyond_the_limit_are_closed_and_places_are_given_again() {
 
 #[test]
 fn a_process_has_half_of_the_connections_at_most_and_it_is_said_once() {
-    let limits = Limits { connections_max: 4, ..Limits::default() };
+    let notice_every = Duration::from_secs(60);
+    let limits = Limits { connections_max: 4, notice_every, ..Limits::default() };
     let running = limited(Memory::new("memory", 1 << 20), limits);
     let mut clients: Vec<_> = (0..2).map(|_| running.client()).collect();
     for _ in 0..2 {
@@ -420,4 +421,47 @@ fn a_client_that_takes_an_answer_by_drips_is_cut_off() {
     let notices = || running.notices.lock().unwrap().join("\n");
     assert!(eventually(|| notices().contains("took an answer too slowly")), "{}", notices());
     running.client().read(0, 512).unwrap();
+}
+
+#[test]
+fn clients_that_choose_no_export_keep_none_out_that_does() {
+    let limits = Limits { connections_max: 8, ..Limits::default() };
+    let running = limited(Memory::new("memory", 1 << 20), limits);
+    let connect = || UnixStream::connect(running.socket()).unwrap();
+    let mut silent: Vec<UnixStream> = (0..40).map(|_| connect()).collect();
+    let mut early = running.client();
+    early.read(0, 512).unwrap();
+    // One of the silent waits no longer than it takes to close it.
+    silent[0].set_read_timeout(Some(STALLED_REQUESTS_MAX)).unwrap();
+    let mut all = Vec::new();
+    silent[0].read_to_end(&mut all).unwrap();
+    assert!(all.len() <= 18, "the greeting at most, and then the end");
+    let _more: Vec<UnixStream> = (0..40).map(|_| connect()).collect();
+    early.read(0, 512).unwrap();
+    running.client().read(0, 512).unwrap();
+    let notices = running.notices.lock().unwrap().join("\n");
+    assert!(notices.contains("had chosen no export, and was closed for newer ones"), "{notices}");
+    assert!(running.stop().refused >= 30);
+}
+
+#[test]
+fn ten_thousand_rubbish_connections_write_a_few_lines() {
+    let limits = Limits { notice_every: Duration::from_secs(2), ..Limits::default() };
+    let running = limited(Memory::new("memory", 1 << 20), limits);
+    let mut good = running.client();
+    let begun = Instant::now();
+    let rubbish = 10_000;
+    for _ in 0..rubbish {
+        let mut stream = UnixStream::connect(running.socket()).unwrap();
+        let _ = stream.write_all(&[0xff; 64]);
+    }
+    good.read(0, 512).unwrap();
+    let elapsed = begun.elapsed().as_secs() as usize;
+    let notices = Arc::clone(&running.notices);
+    let served = running.stop();
+    let notices = notices.lock().unwrap();
+    // A second for the rubbish, of which a part is closed before it was greeted; three reasons at most.
+    assert!(notices.len() <= 3 * (1 + elapsed), "{} lines in {elapsed} s", notices.len());
+    assert!(notices.iter().all(|text| text.len() < 400));
+    assert!(served.connections + served.refused > rubbish && served.broken > 0, "{served:?}");
 }

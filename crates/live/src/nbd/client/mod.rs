@@ -47,12 +47,20 @@ pub struct ClientLimits {
     /// How long a server may take to let the client in.
     pub negotiation: Duration,
     /// How long a server may owe an answer, even while it answers other requests; checked at least every
-    /// second. The time to send a request and to receive data does not count: a slow network does not mean
-    /// that the server has gone. `None` for no limit.
+    /// second. The time to send a request and to receive data at the least rate does not count: a slow
+    /// network does not mean that the server has gone. `None` for no limit.
     pub answer: Option<Duration>,
+    /// Least rate of a server. It may take `stall` and the length at this rate to read a request; data
+    /// that come slower count towards `answer`.
+    pub bytes_per_second_min: u64,
 }
 
 impl ClientLimits {
+    /// How long this many bytes take at the least rate.
+    fn time_of(&self, bytes: u64) -> Duration {
+        Duration::from_secs_f64(bytes as f64 / self.bytes_per_second_min.max(1) as f64)
+    }
+
     /// How often it is looked whether an answer is overdue.
     fn look_every(&self) -> Option<Duration> {
         // At most a fifth late: a request may be known a tenth late, and be looked at a tenth late.
@@ -72,6 +80,7 @@ impl Default for ClientLimits {
             stall: server.stall,
             negotiation: server.negotiation,
             answer: None,
+            bytes_per_second_min: server.bytes_per_second_min,
         }
     }
 }
@@ -255,8 +264,8 @@ impl<T: Send + 'static> Client<T> {
     /// and is the caller's again afterwards. A read takes `data` as memory for its answer. The answer may come
     /// before this returns.
     ///
-    /// Waits only while the server does not read, for [`ClientLimits::stall`] at most. Then the connection is
-    /// lost, and the answer says so.
+    /// Waits only while the server does not read: for [`ClientLimits::stall`] at most, and no longer than the
+    /// least rate allows. Then the connection is lost, and the answer says so.
     pub fn submit(&self, command: Command, data: &mut Vec<u8>, tag: T) -> Result<u64, Refused<T>> {
         let is_write = matches!(command, Command::Write { .. });
         if is_write && data.len() as u64 != weight(command) {
@@ -277,11 +286,17 @@ impl<T: Send + 'static> Client<T> {
         self.shared.begin(asked, weight(command), tag)?;
         let payload: &[u8] = if is_write { data } else { &[] };
         let mut parts = [IoSlice::new(&head), IoSlice::new(payload)];
-        let sent = self.shared.stream.write_all(&mut parts, None);
+        let limits = &self.shared.limits;
+        let allowed = limits.stall + limits.time_of((head.len() + payload.len()) as u64);
+        let sent = self.shared.stream.write_all(&mut parts, Some(Instant::now() + allowed));
         self.shared.has_sent();
         if let Err(error) = sent {
-            let stall = self.shared.limits.stall;
+            let stall = limits.stall;
             match is_timeout(&error) {
+                // Only the limit of all of it has a text of its own.
+                true if error.get_ref().is_some() => self
+                    .shared
+                    .lose(&format!("the server took longer than {allowed:?} to read a request")),
                 true => {
                     self.shared.lose(&format!("the server read no part of a request for {stall:?}"))
                 }

@@ -23,7 +23,7 @@ pub(super) struct Receiver<T, F> {
     answered: F,
     /// What the callers want back, by cookie, and since when this thread knows, by `waited`.
     tags: BTreeMap<u64, (Command, T, Duration)>,
-    /// Time since it began in which neither requests were being sent nor data were coming.
+    /// Time since it began in which neither requests were being sent nor data were coming at the least rate.
     waited: Duration,
     /// That time when something came last.
     waited_when_it_came: Duration,
@@ -43,7 +43,9 @@ enum Ended {
     Violation(#[from] Violation),
     #[error(transparent)]
     Io(#[from] io::Error),
-    #[error("a request has had no answer for {0:?}")]
+    #[error(
+        "a request has had no answer for {0:?} (data slower than the least rate are no answer)"
+    )]
     Overdue(Duration),
 }
 
@@ -94,8 +96,8 @@ impl<T, F: FnMut(Answer<T>)> Receiver<T, F> {
                     return Err(io::Error::from(ErrorKind::UnexpectedEof).into());
                 }
                 Ok(length) => length,
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) if is_timeout(&error) => {
+                // A part of a record is no answer either.
+                Err(error) if is_timeout(&error) || error.kind() == ErrorKind::Interrupted => {
                     self.adopt(at);
                     self.look(at)?;
                     continue;
@@ -107,7 +109,7 @@ impl<T, F: FnMut(Answer<T>)> Receiver<T, F> {
             self.adopt(at);
             if in_place {
                 self.session.filled(length);
-                self.was_coming();
+                self.were_coming(length as u64);
             }
             self.waited_when_it_came = self.waited;
             while let Some(event) = self.session.feed(&mut bytes)? {
@@ -150,9 +152,11 @@ impl<T, F: FnMut(Answer<T>)> Receiver<T, F> {
         }
     }
 
-    /// All the time since something came last, data were coming.
-    fn was_coming(&mut self) {
-        self.waited = self.waited_when_it_came;
+    /// These bytes of data were coming since something came last: that time does not count, as far as the
+    /// least rate explains it.
+    fn were_coming(&mut self, bytes: u64) {
+        let since = self.waited - self.waited_when_it_came;
+        self.waited -= since.min(self.shared.limits.time_of(bytes));
         let of_later =
             self.tags.values_mut().rev().take_while(|(_, _, since)| *since > self.waited);
         of_later.for_each(|(_, _, since)| *since = self.waited);
