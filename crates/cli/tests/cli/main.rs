@@ -13,6 +13,7 @@ mod exit_codes;
 mod extract;
 mod files;
 mod help;
+mod hold_ups;
 mod json;
 mod kills;
 mod messages;

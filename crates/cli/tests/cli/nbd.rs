@@ -20,7 +20,12 @@ pub struct Running {
 impl Running {
     /// Starts it, and waits until it says that it listens.
     pub fn start(args: &[&str]) -> Self {
-        let mut child = command(args).stdout(Stdio::piped()).spawn().unwrap();
+        Self::spawn(&mut command(args))
+    }
+
+    /// The same of a command that has been made ready.
+    pub fn spawn(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut first_line = String::new();
         stdout.read_line(&mut first_line).unwrap();

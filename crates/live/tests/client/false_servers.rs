@@ -199,11 +199,8 @@ fn a_server_that_reads_a_request_by_drips_has_vanished() {
             thread::sleep(STEP / 5);
         }
     });
-    let limits = ClientLimits {
-        stall: 10 * STEP,
-        bytes_per_second_min: 1 << 30,
-        ..ClientLimits::default()
-    };
+    let limits =
+        ClientLimits { stall: 10 * STEP, bytes_per_second_min: 1 << 30, ..ClientLimits::default() };
     let asker = Asker::connect(&server.uri(), limits).unwrap();
     asker.write(0, &vec![1; length], 0);
     assert_lost(&asker, 1, "to read a request");

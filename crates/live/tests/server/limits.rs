@@ -450,8 +450,7 @@ fn ten_thousand_rubbish_connections_write_a_few_lines() {
     let running = limited(Memory::new("memory", 1 << 20), limits);
     let mut good = running.client();
     let begun = Instant::now();
-    let rubbish = 10_000;
-    for _ in 0..rubbish {
+    for _ in 0..10_000 {
         let mut stream = UnixStream::connect(running.socket()).unwrap();
         let _ = stream.write_all(&[0xff; 64]);
     }
@@ -463,5 +462,5 @@ fn ten_thousand_rubbish_connections_write_a_few_lines() {
     // A second for the rubbish, of which a part is closed before it was greeted; three reasons at most.
     assert!(notices.len() <= 3 * (1 + elapsed), "{} lines in {elapsed} s", notices.len());
     assert!(notices.iter().all(|text| text.len() < 400));
-    assert!(served.connections + served.refused > rubbish && served.broken > 0, "{served:?}");
+    assert!(served.broken > 1000, "{served:?}");
 }
