@@ -6,9 +6,9 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use freewheel_live::control::{ControlClient, ControlLimits, ControlServer};
+use freewheel_live::control::{ControlClient, ControlLimits, ControlServer, TaskKind, TaskRequest};
 
 use crate::common::{STALLED_REQUESTS_MAX, eventually};
 use crate::world::{Beneath, World};
@@ -142,6 +142,32 @@ fn connections_have_a_bound_and_who_is_beyond_it_is_told_so() {
     drop(open);
     let client = ControlClient::new(&server.path()).unwrap();
     assert!(eventually(|| client.status().is_ok()), "places are given again");
+}
+
+#[test]
+fn of_long_bodies_two_may_come_at_once_and_short_ones_always() {
+    let limits = ControlLimits { request: Duration::from_secs(2), ..ControlLimits::default() };
+    let server = Controlled::new(limits);
+    let head = "POST /v1/tasks HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
+                content-length: 30000000\r\n\r\n";
+    let half = [head.as_bytes(), &[b' '; 1 << 20]].concat();
+    let answers = thread::scope(|threads| {
+        let all: Vec<_> = (0..6).map(|_| threads.spawn(|| server.answer(&half))).collect();
+        let begun = Instant::now();
+        let client = ControlClient::new(&server.path()).unwrap();
+        // A number that is none comes back at once.
+        let short = client.create(&TaskRequest { block_size_bytes: Some(1), ..scan() });
+        assert!(short.is_err() && begun.elapsed() < Duration::from_secs(2), "{short:?}");
+        all.into_iter().map(|one| one.join().unwrap()).collect::<Vec<String>>()
+    });
+    let of = |status: &str| answers.iter().filter(|answer| answer.contains(status)).count();
+    // Places that are given up are taken by those that wait, as far as their time reaches.
+    assert!(of(" 408 ") >= 2 && of(" 408 ") + of(" 503 ") == 6, "{answers:?}");
+    assert!(of("2 requests with long bodies are under way") >= 1, "{answers:?}");
+}
+
+fn scan() -> TaskRequest {
+    TaskRequest::new(TaskKind::Scan)
 }
 
 #[test]
