@@ -32,7 +32,7 @@ use crate::Error;
 pub use freewheel_freeblock::tasks::BLOCK_SIZE_MAX;
 pub use freewheel_host::{Conservatism, PredictionSpec, SameTrack};
 pub use freewheel_live::control::{ControlServer, ServerReport};
-pub use freewheel_live::nbd::{Access, Address, Limits, Served, Server, ServerTls, Service, Stop};
+pub use freewheel_live::nbd::{Access, Address, Served, Server, ServerTls, Service, Stop};
 pub use freewheel_live::serve::backend::{Backend, EmulatedBackend, FileBackend, Io, NbdBackend};
 pub use freewheel_live::serve::{BackendChannel, Serving, Setup};
 pub use freewheel_live::{FreeSpace, Notices};

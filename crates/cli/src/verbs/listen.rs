@@ -8,7 +8,7 @@ use std::{panic, thread};
 
 use clap::Args;
 use freewheel::measures::SimDuration;
-use freewheel::serving::{Access, Address, Limits, Notices, Served, Server, Service, Stop, Uri};
+use freewheel::serving::{Access, Address, Notices, Served, Server, Service, Stop, Uri};
 
 use crate::failure::Failure;
 use crate::output;
@@ -83,9 +83,10 @@ impl ListenArgs {
         let socket_mode = self.socket_mode.unwrap_or(access.socket_mode);
         let access = Access { tls: self.tls.load()?, socket_mode };
         let option = if self.socket.is_some() { "--socket" } else { "--listen" };
-        let limits = Limits { grace: operator.within / 2, ..Limits::default() };
+        let limits = Default::default();
         let server = Server::bind(&self.address(), access, services, limits, operator.notice())
-            .map_err(|error| Failure::from(error).of_option(option))?;
+            .map_err(|error| Failure::from(error).of_option(option))?
+            .with_grace(operator.within / 2);
         if let Address::Tcp(at) = server.address()
             && !at.ip().is_loopback()
             && self.tls.lets_anybody_in()

@@ -41,6 +41,7 @@ pub struct Served {
 pub struct Server {
     listener: Listener,
     shared: Arc<Shared>,
+    grace: Duration,
 }
 
 /// What the threads of all connections see.
@@ -111,7 +112,13 @@ impl Server {
             begun: Instant::now(),
             notice: Box::new(notice),
         };
-        Ok(Self { listener: Listener::bind(address, socket_mode)?, shared: Arc::new(shared) })
+        let listener = Listener::bind(address, socket_mode)?;
+        Ok(Self { listener, shared: Arc::new(shared), grace: limits.grace })
+    }
+
+    /// The same, with another time at a stop until requests in flight are answered.
+    pub fn with_grace(self, grace: Duration) -> Self {
+        Self { grace, ..self }
     }
 
     /// Where it listens; the port that the system chose when port 0 was asked for.
@@ -128,9 +135,9 @@ impl Server {
     /// answers those in flight, and closes the connections. An error when the listening socket fails.
     pub fn run(self, stop: &Stop) -> io::Result<Served> {
         let accepted = self.accept_until(stop);
-        let Self { listener, shared } = self;
+        let Self { listener, shared, grace } = self;
         drop(listener);
-        let served = shared.finish();
+        let served = shared.finish(grace);
         accepted.map(|()| served)
     }
 
@@ -372,11 +379,11 @@ impl Shared {
     }
 
     /// Stops all connections, and waits until they have ended.
-    fn finish(&self) -> Served {
+    fn finish(&self, grace: Duration) -> Served {
         self.stopping.store(true, Ordering::SeqCst);
         let mut state = self.lock();
         state.outboxes.values().for_each(|outbox| outbox.close_reading());
-        let until = Instant::now() + self.limits.grace;
+        let until = Instant::now() + grace;
         while !state.places.is_empty() {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
