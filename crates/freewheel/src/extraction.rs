@@ -10,6 +10,7 @@ use crate::Error;
 
 pub use freewheel_extract::{ExtractOptions, Journal, JournalEntry, JournalHead};
 pub use freewheel_live::black_box::RealDrive;
+pub use freewheel_live::serve::backend::Claim;
 pub use freewheel_report::validation_html;
 pub use freewheel_sim::black_box::{BlackBox, VirtualDrive};
 
@@ -18,9 +19,9 @@ pub use freewheel_sim::black_box::{BlackBox, VirtualDrive};
 ///
 /// ```no_run
 /// use freewheel::extract;
-/// use freewheel::extraction::{ExtractOptions, Journal, RealDrive};
+/// use freewheel::extraction::{Claim, ExtractOptions, Journal, RealDrive};
 ///
-/// let mut drive = RealDrive::open("/dev/sdx".as_ref(), false)?;
+/// let mut drive = RealDrive::open("/dev/sdx".as_ref(), Claim::Read, |_| {})?;
 /// let options = ExtractOptions { name: "my-drive".into(), seed: 1, writes: false };
 /// let found = extract(&mut drive, &options, Journal::default(), &|_| {})?;
 /// println!("{} commands, {} surfaces", found.commands, found.spec.surfaces);

@@ -4,7 +4,7 @@
 //! use std::sync::Arc;
 //!
 //! use freewheel::serving::{
-//!     Access, Address, BackendChannel, FileBackend, HostConfig, Server, Serving, Setup, Stop,
+//!     Access, Address, BackendChannel, Claim, FileBackend, HostConfig, Server, Serving, Setup, Stop,
 //! };
 //! use freewheel::{PolicySpec, drives};
 //!
@@ -13,7 +13,7 @@
 //! let drive = Arc::new(drive);
 //! let scheduler = HostConfig::default().scheduler(&spec, &drive, "sptf-sw".parse::<PolicySpec>()?)?;
 //! let way = BackendChannel::new();
-//! let device = Arc::new(FileBackend::open("/dev/sdx".as_ref(), None, 4, way.back())?);
+//! let device = Arc::new(FileBackend::open("/dev/sdx".as_ref(), Claim::Exclusive, None, 4, way.back())?);
 //! let setup = Setup::new(drive, spec.name.clone(), scheduler).scrubbing(None, 1);
 //! let serving = Arc::new(Serving::start(setup, device, way)?);
 //! let at = Address::Unix("/tmp/disk".into());
@@ -31,11 +31,13 @@ use crate::Error;
 
 pub use freewheel_freeblock::tasks::BLOCK_SIZE_MAX;
 pub use freewheel_host::{Conservatism, PredictionSpec, SameTrack};
-pub use freewheel_live::FreeSpace;
 pub use freewheel_live::control::{ControlServer, ServerReport};
-pub use freewheel_live::nbd::{Access, Address, Served, Server, ServerTls, Service, Stop};
-pub use freewheel_live::serve::backend::{Backend, EmulatedBackend, FileBackend, Io, NbdBackend};
+pub use freewheel_live::nbd::{Access, Address, Limits, Served, Server, ServerTls, Service, Stop};
+pub use freewheel_live::serve::backend::{
+    Backend, Claim, EmulatedBackend, FileBackend, Io, NbdBackend,
+};
 pub use freewheel_live::serve::{BackendChannel, Serving, Setup};
+pub use freewheel_live::{FreeSpace, TooLittleMemory, check_memory, clients_with_files};
 pub use freewheel_nbd::Uri;
 pub use freewheel_sim::{CONSERVATISM_MAX, HostConfig};
 

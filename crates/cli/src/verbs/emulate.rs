@@ -1,12 +1,13 @@
 //! `freewheel emulate`: a modelled drive that answers when a real one would.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
 use freewheel::drives::{self, DriveIdentity};
 use freewheel::emulation::{Emulation, EmulationOptions};
+use freewheel::files::{NotOwn, Others, open_own};
 use freewheel::serving::{Address, Served, Server, Service};
 use freewheel::{Drive, DriveSpec};
 use serde::Serialize;
@@ -16,6 +17,7 @@ use crate::verbs::emulated::{BehaviourArgs, DriveSource};
 use crate::verbs::free_space;
 use crate::verbs::listen::{self, ListenArgs};
 use crate::verbs::replies::Replies;
+use crate::verbs::resources;
 use crate::{file, number, output};
 
 /// Serve a drive that exists in arithmetic only over NBD; it answers when the real one would
@@ -98,6 +100,7 @@ struct Emulated {
 impl EmulateArgs {
     pub fn run(self) -> Result<(), Failure> {
         let drives = self.load()?;
+        resources::check()?;
         let stores = self.stores(&drives)?;
         let stop = listen::stop()?;
         let mut unused = Unused(Vec::new());
@@ -125,9 +128,12 @@ impl EmulateArgs {
             let (behaviour, bad) =
                 self.behaviour.of(DriveSource::Options, (&spec, &drive, name))?;
             let place = store.as_ref().map(|store| format!("{} is", store.display()));
-            let options = EmulationOptions { behaviour, bad, seed, store };
+            let options = EmulationOptions { behaviour, bad, seed, store: store.clone() };
             let emulation = Arc::new(Emulation::start(&spec, name, options)?);
             unused.0.push(Arc::clone(&emulation));
+            if let Some(path) = &store {
+                note_others(path);
+            }
             if let Some(place) = place {
                 free_space::note(emulation.room(), &place, free_space::WRITES_FAIL);
             }
@@ -238,6 +244,18 @@ impl EmulateArgs {
             "{}{connections} connections, {broken} of them broken, {refused} more refused\n",
             tables.collect::<String>()
         ))
+    }
+}
+
+/// Remarks on a store that other users may open too: the drive's data are theirs as well.
+fn note_others(store: &Path) {
+    // A link is the user's own way to a file elsewhere.
+    let opened = store.canonicalize().map(|path| open_own(&path, false, Others::Nothing));
+    if let Ok(Err(why @ (NotOwn::OtherUser { .. } | NotOwn::Shared { .. }))) = opened {
+        let path = store.display();
+        output::note(&format!(
+            "{path}: {why}: the drive's data are theirs as well; chown and chmod 600 make it yours alone"
+        ));
     }
 }
 

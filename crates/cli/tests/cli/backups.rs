@@ -66,6 +66,10 @@ fn what_another_server_sent_is_still_there_when_no_record_can_be_written() {
     let ran = before.verb(&format!("scrub --promote --manifest {record}"));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     fs::write(&partial, "days of it").unwrap();
+    for path in [&partial, &record] {
+        // As a backup makes them.
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+    }
     let (out, control) = (world.path("copy"), world.control());
     let args = ["backup", out.to_str().unwrap(), "--control", control.to_str().unwrap()];
     let ran = run_with_files_of(0, &args);
