@@ -7,8 +7,7 @@ use std::path::Path;
 use freewheel_trace::{OpenOptions, TraceError, TraceReader, WebLog};
 
 pub use freewheel_trace::{
-    NotOwn, Others, PendingFile, check_own, is_same_file, open_own, read_text, read_text_up_to,
-    remove_temporary_files,
+    Others, PendingFile, is_same_file, open_own, read_text, read_text_up_to, remove_temporary_files,
 };
 
 /// The kinds of files that Freewheel reads.

@@ -25,21 +25,36 @@
 //! # }
 //! ```
 
+use freewheel_live::nbd::Limits;
 use freewheel_model::drive::spec::DriveSpec;
 
 use crate::Error;
 
 pub use freewheel_freeblock::tasks::BLOCK_SIZE_MAX;
 pub use freewheel_host::{Conservatism, PredictionSpec, SameTrack};
+pub use freewheel_live::FreeSpace;
 pub use freewheel_live::control::{ControlServer, ServerReport};
-pub use freewheel_live::nbd::{Access, Address, Limits, Served, Server, ServerTls, Service, Stop};
+pub use freewheel_live::nbd::{Access, Address, Served, Server, ServerTls, Service, Stop};
 pub use freewheel_live::serve::backend::{
     Backend, Claim, EmulatedBackend, FileBackend, Io, NbdBackend,
 };
 pub use freewheel_live::serve::{BackendChannel, Serving, Setup};
-pub use freewheel_live::{FreeSpace, TooLittleMemory, check_memory, clients_with_files};
 pub use freewheel_nbd::Uri;
 pub use freewheel_sim::{CONSERVATISM_MAX, HostConfig};
+
+/// Err where the system limits this process to less memory than a server may take with all its clients,
+/// beside what it has already. A text where it has files for fewer clients than the server takes.
+pub fn check_resources() -> Result<Option<String>, Error> {
+    let limits = Limits::default();
+    freewheel_live::check_memory(&limits)?;
+    Ok(freewheel_live::clients_with_files(&limits).map(|clients| {
+        format!(
+            "the limit of open files (ulimit -n) suffices for about {clients} clients of {}: further \
+             ones are refused",
+            limits.connections_max
+        )
+    }))
+}
 
 /// Err for a drive that cannot be served, by its file; `name` names the drive in the error.
 pub fn check(spec: &DriveSpec, name: &str) -> Result<(), Error> {

@@ -19,8 +19,8 @@ const THREAD_STACK: u64 = 2 << 20;
 const ALLOCATOR: u64 = 256 << 20;
 /// Threads of a server beside those of its connections: scheduler, device, control, signals.
 const OTHER_THREADS: u64 = 16;
-/// The program, its libraries, the drive's tables and the planner.
-const OWN: u64 = 128 << 20;
+/// What the server takes beside that after its start: replies, decisions, tasks of a small drive.
+const OWN: u64 = 64 << 20;
 /// What the server's own buffers take of a connection, beside the common budget.
 const CONNECTION: u64 = 1 << 20;
 /// Stacks and buffers are memory only as far as they are used.
@@ -47,22 +47,23 @@ pub struct TooLittleMemory {
     way_out: &'static str,
 }
 
-/// That a server with these limits is allowed the memory that it may take.
+/// That a server with these limits is allowed the memory that it may take, beside what this process has.
 pub fn check_memory(limits: &Limits) -> Result<(), TooLittleMemory> {
+    let (size, resident) = in_use();
     let threads = 2 * limits.connections_max as u64 + OTHER_THREADS;
     let data = limits.memory_max + CONNECTION * limits.connections_max as u64;
     let allowed = getrlimit(Resource::As).current.map(Bytes::new);
     ensure(
         "RLIMIT_AS (ulimit -v)",
         allowed,
-        OWN + ALLOCATOR + data + THREAD_STACK * threads,
+        size + OWN + ALLOCATOR + data + THREAD_STACK * threads,
         "raise it: ulimit -v unlimited",
     )?;
     for (file, allowed) in group_limits() {
         ensure(
             &file.display().to_string(),
             Some(allowed),
-            OWN / 4 + data + THREAD_USED * threads,
+            resident + OWN + data + THREAD_USED * threads,
             "raise it, as MemoryMax= of its service",
         )?;
     }
@@ -98,6 +99,14 @@ fn group_limits() -> Vec<(PathBuf, Bytes)> {
         .collect()
 }
 
+/// Bytes of address space and of memory that this process has; 0 where the system does not tell.
+fn in_use() -> (u64, u64) {
+    let pages = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let mut pages = pages.split(' ').map(|count| count.parse().unwrap_or(0));
+    let mut bytes = || pages.next().unwrap_or(0) * rustix::param::page_size() as u64;
+    (bytes(), bytes())
+}
+
 /// The number in a file of a control group; None for `max`.
 fn parsed(text: &str) -> Option<Bytes> {
     text.trim().parse().ok().map(Bytes::new)
@@ -120,8 +129,8 @@ mod tests {
         assert_eq!(ensure("x", Some(Bytes::new(5)), 5, ""), Ok(()));
         let error = ensure("RLIMIT_AS", Some(Bytes::new(4_000_000)), 5_000_000, "raise it");
         let said = error.unwrap_err().to_string();
-        assert!(said.starts_with("RLIMIT_AS limits this process to 4 MB"), "{said}");
-        assert!(said.contains("may take 5 MB") && said.ends_with("raise it"), "{said}");
+        assert!(said.starts_with("RLIMIT_AS limits this process to 4.00 MB"), "{said}");
+        assert!(said.contains("may take 5.00 MB") && said.ends_with("raise it"), "{said}");
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub use error::{Damaged, Malformed, TraceError};
 pub use format::{Clock, Format, Numbers, Timing, UnitRate, UnknownFormatName};
 pub use info::{DeviceInfo, InfoCollector, MISSING_COMPLETIONS_ONE_IN, TraceInfo};
 pub use input::{Compression, Damage};
-pub use own_file::{NotOwn, Others, check_own, open_own};
+pub use own_file::{NotOwn, Others, open_own};
 pub use pending_file::PendingFile;
 pub use read_error::{read_text, read_text_up_to};
 pub use reader::{OpenOptions, Report, TraceReader};

@@ -4,7 +4,7 @@
 //! Non-goals: folders whose owner is not to be trusted: a file there can be renamed or removed at any time.
 
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -23,11 +23,8 @@ pub enum Others {
 }
 
 /// Why a file that is there is not taken for this user's own.
-#[derive(Debug, Error)]
+#[derive(Debug, PartialEq, Eq, Error)]
 pub enum NotOwn {
-    /// The system refuses.
-    #[error(transparent)]
-    System(#[from] io::Error),
     /// A link, which may lead anywhere, or no file at all.
     #[error("is a link, a folder, a pipe or a device, and no file")]
     NoFile,
@@ -53,30 +50,37 @@ pub enum NotOwn {
     },
 }
 
-/// Opens a file that is there, to read and if `writes` also to write it, if it is this user's own. What is
-/// checked is the open file, so that nobody can exchange it between the check and its use.
-pub fn open_own(path: &Path, writes: bool, others: Others) -> Result<File, NotOwn> {
+impl From<NotOwn> for io::Error {
+    fn from(error: NotOwn) -> Self {
+        Self::new(ErrorKind::PermissionDenied, error)
+    }
+}
+
+/// Opens a file that is there, to read and if `writes` also to write it, if it is this user's own; Err with
+/// a [`NotOwn`] if not. What is checked is the open file, so that nobody can exchange it between the check
+/// and its use.
+pub fn open_own(path: &Path, writes: bool, others: Others) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(writes);
     // No link is followed; a pipe without a writer is not waited for.
     options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
     let file = options.open(path).map_err(|error| match Errno::from_io_error(&error) {
-        Some(Errno::LOOP | Errno::ISDIR | Errno::NXIO) => NotOwn::NoFile,
-        _ => NotOwn::System(error),
+        Some(Errno::LOOP | Errno::ISDIR | Errno::NXIO) => NotOwn::NoFile.into(),
+        _ => error,
     })?;
     check_own(&file, others)?;
     Ok(file)
 }
 
 /// Err for an open file that is not this user's own, or that others may use.
-pub fn check_own(file: &File, others: Others) -> Result<(), NotOwn> {
+fn check_own(file: &File, others: Others) -> io::Result<()> {
     let metadata = file.metadata()?;
     if !metadata.is_file() {
-        return Err(NotOwn::NoFile);
+        return Err(NotOwn::NoFile.into());
     }
     let (owner, user) = (metadata.uid(), geteuid().as_raw());
     if owner != user {
-        return Err(NotOwn::OtherUser { owner, user });
+        return Err(NotOwn::OtherUser { owner, user }.into());
     }
     let mode = metadata.mode() & 0o7777;
     let forbidden = match others {
@@ -84,11 +88,11 @@ pub fn check_own(file: &File, others: Others) -> Result<(), NotOwn> {
         Others::Read => 0o022,
     };
     if mode & forbidden != 0 {
-        return Err(NotOwn::Shared { mode });
+        return Err(NotOwn::Shared { mode }.into());
     }
     match metadata.nlink() {
         1 => Ok(()),
-        names => Err(NotOwn::Linked { names }),
+        names => Err(NotOwn::Linked { names }.into()),
     }
 }
 
@@ -98,6 +102,10 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
+
+    fn not_own<T: std::fmt::Debug>(opened: io::Result<T>) -> NotOwn {
+        opened.unwrap_err().downcast().unwrap()
+    }
 
     #[test]
     fn only_a_plain_file_of_this_user_with_one_name_and_no_other_reader_is_ones_own() {
@@ -119,17 +127,16 @@ mod tests {
         mode(0o600);
         let second = folder.path().join("second");
         fs::hard_link(&path, &second).unwrap();
-        let linked = open_own(&path, true, Others::Nothing).unwrap_err();
-        assert!(matches!(linked, NotOwn::Linked { names: 2 }), "{linked}");
+        let why = |path: &Path| not_own(open_own(path, true, Others::Nothing));
+        assert_eq!(why(&path), NotOwn::Linked { names: 2 });
         fs::remove_file(&second).unwrap();
         symlink(&path, &second).unwrap();
         for no_file in [&second, &folder.path().to_owned()] {
-            let error = open_own(no_file, true, Others::Nothing).unwrap_err();
-            assert!(matches!(error, NotOwn::NoFile), "{error}");
+            assert_eq!(why(no_file), NotOwn::NoFile);
         }
         let removed = File::open(&path).unwrap();
         fs::remove_file(&path).unwrap();
-        assert!(matches!(check_own(&removed, Others::Read), Err(NotOwn::Linked { names: 0 })));
+        assert_eq!(not_own(check_own(&removed, Others::Read)), NotOwn::Linked { names: 0 });
     }
 
     #[test]
@@ -139,12 +146,12 @@ mod tests {
         fs::write(&path, "").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         if std::os::unix::fs::chown(&path, Some(65_534), None).is_ok() {
-            let error = open_own(&path, true, Others::Read).unwrap_err();
-            assert!(matches!(error, NotOwn::OtherUser { owner: 65_534, .. }), "{error}");
+            let why = not_own(open_own(&path, true, Others::Read));
+            assert!(matches!(why, NotOwn::OtherUser { owner: 65_534, .. }), "{why}");
             return;
         }
         // Every user can read this file, and no user but root owns it.
-        let error = open_own("/etc/passwd".as_ref(), false, Others::Read).unwrap_err();
-        assert!(matches!(error, NotOwn::OtherUser { owner: 0, .. }), "{error}");
+        let why = not_own(open_own("/etc/passwd".as_ref(), false, Others::Read));
+        assert!(matches!(why, NotOwn::OtherUser { owner: 0, .. }), "{why}");
     }
 }

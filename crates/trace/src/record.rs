@@ -61,8 +61,7 @@ impl Record {
                 "blocks",
                 self.blocks.get(),
                 "a read or a write may move at most 2^23 blocks of 512 bytes (4 GiB), as no device takes \
-                 more at once: if its unit is another, say so, and otherwise leave the record out with \
-                 --lenient",
+                 more at once",
             )),
         }
     }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use clap::Args;
 use freewheel::drives::{self, DriveIdentity};
 use freewheel::emulation::{Emulation, EmulationOptions};
-use freewheel::files::{NotOwn, Others, open_own};
-use freewheel::serving::{Address, Served, Server, Service};
+use freewheel::files::{Others, open_own};
+use freewheel::serving::{self, Address, Served, Server, Service};
 use freewheel::{Drive, DriveSpec};
 use serde::Serialize;
 
@@ -17,7 +17,6 @@ use crate::verbs::emulated::{BehaviourArgs, DriveSource};
 use crate::verbs::free_space;
 use crate::verbs::listen::{self, ListenArgs};
 use crate::verbs::replies::Replies;
-use crate::verbs::resources;
 use crate::{file, number, output};
 
 /// Serve a drive that exists in arithmetic only over NBD; it answers when the real one would
@@ -100,11 +99,13 @@ struct Emulated {
 impl EmulateArgs {
     pub fn run(self) -> Result<(), Failure> {
         let drives = self.load()?;
-        resources::check()?;
+        serving::check_resources()?;
         let stores = self.stores(&drives)?;
         let stop = listen::stop()?;
         let mut unused = Unused(Vec::new());
         let emulated = self.start(drives, stores, &mut unused)?;
+        // Now with all that it needs without clients.
+        serving::check_resources()?.iter().for_each(|text| output::note(text));
         let service = |of: &Emulated| Arc::clone(&of.emulation) as Arc<dyn Service>;
         let server = self.listen.bind(emulated.iter().map(service).collect())?;
         self.announce(&emulated, &server)?;
@@ -247,14 +248,17 @@ impl EmulateArgs {
     }
 }
 
-/// Remarks on a store that other users may open too: the drive's data are theirs as well.
+/// Remarks on a store that is not this user's alone.
 fn note_others(store: &Path) {
     // A link is the user's own way to a file elsewhere.
-    let opened = store.canonicalize().map(|path| open_own(&path, false, Others::Nothing));
-    if let Ok(Err(why @ (NotOwn::OtherUser { .. } | NotOwn::Shared { .. }))) = opened {
-        let path = store.display();
+    let path = store.canonicalize();
+    let opened = path.and_then(|path| open_own(&path, false, Others::Nothing));
+    if let Err(why) = opened.map_err(|error| error.into_inner())
+        && let Some(why) = why
+    {
         output::note(&format!(
-            "{path}: {why}: the drive's data are theirs as well; chown and chmod 600 make it yours alone"
+            "{}: {why}: the drive's data are in it; a new file is yours alone",
+            store.display()
         ));
     }
 }

@@ -13,7 +13,6 @@ mod plan;
 mod read_args;
 mod replies;
 mod reproduce;
-mod resources;
 mod scan;
 mod scrub;
 mod serve;

@@ -23,7 +23,6 @@ use crate::verbs::control;
 use crate::verbs::emulated::{DriveSource, Emulated};
 use crate::verbs::free_space;
 use crate::verbs::listen::{self, ListenArgs};
-use crate::verbs::resources;
 use crate::verbs::target::{self, Target};
 use crate::{number, output};
 
@@ -157,7 +156,7 @@ impl ServeArgs {
     pub fn run(self) -> Result<(), Failure> {
         let (spec, drive) = drives::load(&self.drive)?;
         serving::check(&spec, &self.drive)?;
-        resources::check()?;
+        serving::check_resources()?;
         let drive = Arc::new(drive);
         let stop = Arc::new(listen::stop()?);
         let config = self.host()?;
@@ -179,6 +178,8 @@ impl ServeArgs {
         let setup = if self.scrub { setup.scrubbing(size_given, sector_blocks) } else { setup };
         let serving = Arc::new(Serving::start(setup, device, way)?);
         let service: Arc<dyn Service> = Arc::clone(&serving) as Arc<dyn Service>;
+        // Now with all that it needs without clients.
+        serving::check_resources()?.iter().for_each(|text| output::note(text));
         let server = self.listen.bind(vec![service])?;
         let control = self.control(&server)?;
         let control = ControlServer::start(Arc::clone(&serving), &control, Default::default())

@@ -59,6 +59,23 @@ fn where_no_file_is_as_large_as_the_drive_no_backup_begins_and_nothing_is_left()
 }
 
 #[test]
+fn a_backup_writes_nothing_into_a_file_that_others_may_open() {
+    let world = World::emulated("");
+    let (out, control) = (world.path("copy"), world.control());
+    let args = ["backup", out.to_str().unwrap(), "--control", control.to_str().unwrap()];
+    let partial = world.path("copy.partial");
+    fs::write(&partial, "").unwrap();
+    fs::set_permissions(&partial, fs::Permissions::from_mode(0o666)).unwrap();
+    let ran = run(&args);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    let says = "copy.partial: has the mode 0666, so that other users may open it";
+    assert!(ran.stderr.contains(says), "{}", ran.stderr);
+    assert_eq!(fs::metadata(&partial).unwrap().len(), 0);
+    assert!(!world.path("copy.partial.manifest").exists());
+    assert_eq!(world.json("tasks")["tasks"].as_array().unwrap().len(), 0);
+}
+
+#[test]
 fn what_another_server_sent_is_still_there_when_no_record_can_be_written() {
     let (before, world) = (World::emulated(""), World::emulated(""));
     let [partial, record] = ["copy.partial", "copy.partial.manifest"]

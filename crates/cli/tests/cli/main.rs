@@ -15,6 +15,8 @@ mod files;
 mod help;
 mod json;
 mod kills;
+mod leftovers;
+mod memory;
 mod messages;
 mod moves;
 mod nbd;

@@ -69,7 +69,7 @@ pub fn open_partial(path: &Path) -> Result<(File, bool), BackupError> {
 /// What the record of a copy says; None if there is none. That of another user is not believed.
 pub fn read_record(path: &Path) -> Result<Option<String>, BackupError> {
     let mut file = match open_own(path, false, Others::Nothing) {
-        Err(NotOwn::System(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(|error| not_own(path, error))?,
     };
     let mut text = String::new();
@@ -78,11 +78,11 @@ pub fn read_record(path: &Path) -> Result<Option<String>, BackupError> {
     Ok(Some(text))
 }
 
-fn not_own(path: &Path, error: NotOwn) -> BackupError {
+fn not_own(path: &Path, error: io::Error) -> BackupError {
     let path = path.into();
-    match error {
-        NotOwn::System(source) => BackupError::System { path, source },
-        source => BackupError::NotOwn { path, source },
+    match error.downcast::<NotOwn>() {
+        Ok(source) => BackupError::NotOwn { path, source },
+        Err(source) => BackupError::System { path, source },
     }
 }
 

@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use freewheel::extraction::{JournalEntry, JournalHead, read_journal};
-use freewheel::files::{NotOwn, Others, open_own};
+use freewheel::files::{Others, open_own};
 use freewheel::measures::{SimDuration, SimTime};
 
 use crate::failure::Failure;
@@ -37,13 +37,6 @@ pub fn remove(output: &Path) -> Result<(), Failure> {
     fs::remove_file(&path).map_err(|error| at(&path, &error))
 }
 
-/// Answers of others may be false, and a link may lead to a file that is no journal.
-fn not_own(why: &NotOwn) -> String {
-    format!(
-        "{why}, and an extraction goes on with this user's answers only: remove it and begin anew"
-    )
-}
-
 fn at(path: &Path, error: &io::Error) -> Failure {
     Failure::failed(format!("{}: {error}", path.display()))
 }
@@ -66,6 +59,12 @@ impl JournalFile {
                 "{}: {error}; give the options of that extraction, or remove the file and begin anew",
                 path.display()
             )),
+            // Answers of others may be false, and a link may lead to a file that is no journal.
+            ErrorKind::PermissionDenied if resume => Failure::failed(format!(
+                "{}: {error}, and an extraction goes on with this user's answers only: remove it and \
+                 begin anew",
+                path.display()
+            )),
             _ => at(&path, &error),
         })
     }
@@ -80,10 +79,7 @@ impl JournalFile {
     }
 
     fn go_on(path: &Path, head: &JournalHead) -> io::Result<Self> {
-        let mut file = open_own(path, true, Others::Read).map_err(|error| match error {
-            NotOwn::System(error) => error,
-            other => io::Error::new(ErrorKind::PermissionDenied, not_own(&other)),
-        })?;
+        let mut file = open_own(path, true, Others::Read)?;
         let mut text = String::new();
         file.read_to_string(&mut text)?;
         let past = read_journal(&text, head);

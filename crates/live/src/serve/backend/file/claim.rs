@@ -6,7 +6,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use freewheel_units::Bytes;
@@ -108,10 +108,8 @@ pub enum Claim {
 
 /// Opens a file or device past the page cache; false if its file system knows only the cache.
 pub(super) fn open_past_cache(path: &Path, claim: Claim) -> Result<(File, bool), OpenError> {
+    let exclusive = exclusive(path, claim);
     let open = |flags: OFlags| {
-        // Of a device, and of nothing else, the system refuses a second exclusive user, as it does mkfs
-        // and mount afterwards: whichever of its nodes, partitions or its disk they are given.
-        let exclusive = if claim == Claim::Exclusive { OFlags::EXCL } else { OFlags::empty() };
         let mut options = OpenOptions::new();
         options.read(true).write(claim != Claim::Read);
         options.custom_flags((flags | exclusive).bits().cast_signed()).open(path)
@@ -124,19 +122,30 @@ pub(super) fn open_past_cache(path: &Path, claim: Claim) -> Result<(File, bool),
         }
         Err(error) => Err(error),
     };
-    opened.map_err(|error| {
-        let path = path.to_owned();
-        match Errno::from_io_error(&error) {
-            Some(Errno::BUSY) => {
-                let number = fs::metadata(&path).map_or(0, |metadata| metadata.rdev());
-                OpenError::Busy { path, by: known(holders::holders(number)) }
-            }
-            Some(Errno::TXTBSY) => {
-                OpenError::Busy { path, by: vec!["the system swaps to it, or runs it".into()] }
-            }
-            _ => OpenError::System { path, source: error },
+    opened.map_err(|error| refused(path, error))
+}
+
+/// The flag by which the system refuses a second exclusive user of a device, as it does mkfs and mount
+/// afterwards: whichever of its nodes, partitions or its disk they are given. What it means for others than
+/// devices is not defined (open(2)).
+fn exclusive(path: &Path, claim: Claim) -> OFlags {
+    let is_device = fs::metadata(path).is_ok_and(|there| there.file_type().is_block_device());
+    if claim == Claim::Exclusive && is_device { OFlags::EXCL } else { OFlags::empty() }
+}
+
+/// Why a file or device was not opened.
+fn refused(path: &Path, error: io::Error) -> OpenError {
+    let path = path.to_owned();
+    match Errno::from_io_error(&error) {
+        Some(Errno::BUSY) => {
+            let number = fs::metadata(&path).map_or(0, |metadata| metadata.rdev());
+            OpenError::Busy { path, by: known(holders::holders(number)) }
         }
-    })
+        Some(Errno::TXTBSY) => {
+            OpenError::Busy { path, by: vec!["the system swaps to it, or runs it".into()] }
+        }
+        _ => OpenError::System { path, source: error },
+    }
 }
 
 /// Those that are known, or who it may be.
@@ -183,8 +192,13 @@ pub(super) fn other_users(
     if claim == Claim::Read {
         return Ok((others, None));
     }
-    // One that this process cannot reach, as in another container, is not locked.
-    let Ok(backing) = loops::open_backing(&behind) else { return Ok((others, None)) };
-    lock(&backing, &behind)?;
-    Ok((others, Some(backing)))
+    match loops::open_backing(&behind, exclusive(&behind, claim)) {
+        Ok(backing) => {
+            lock(&backing, &behind)?;
+            Ok((others, Some(backing)))
+        }
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Err(refused(&behind, error)),
+        // One that this process cannot reach, as in another container, is not locked.
+        Err(_) => Ok((others, None)),
+    }
 }

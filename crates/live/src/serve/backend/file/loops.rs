@@ -28,9 +28,9 @@ pub(super) fn backing_of(sysfs: &Path) -> Option<PathBuf> {
     Some(std::ffi::OsString::from_vec(path).into())
 }
 
-/// Opens the file behind a loop device, so that it can be locked for as long. A device that is behind one is
-/// opened exclusively.
-pub(super) fn open_backing(path: &Path) -> io::Result<File> {
-    let flags = OFlags::EXCL | OFlags::NONBLOCK;
+/// Opens the file behind a loop device, so that it can be locked for as long; `flags` for a device that is
+/// behind one.
+pub(super) fn open_backing(path: &Path, flags: OFlags) -> io::Result<File> {
+    let flags = flags | OFlags::NONBLOCK;
     OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)
 }
