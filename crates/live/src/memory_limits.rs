@@ -4,8 +4,9 @@
 //! the system refuses ends a process.
 //! Non-goals: memory that other processes take from this one's control group, or from the machine.
 
-use std::fs;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::{env, fs, thread};
 
 use freewheel_units::Bytes;
 use rustix::process::{Resource, getrlimit};
@@ -15,8 +16,11 @@ use crate::nbd::Limits;
 
 /// Stack of a thread, as the standard library makes it.
 const THREAD_STACK: u64 = 2 << 20;
-/// Address space that the system's allocator reserves: 64 MiB for a thread, and fewer when it runs short.
-const ALLOCATOR: u64 = 256 << 20;
+/// Address space that the allocator of glibc reserves for an arena. Threads share as many of them as it makes:
+/// eight for each processor, unless the environment names another number (mallopt(3)).
+const ARENA: u64 = 64 << 20;
+const ARENAS_OF_PROCESSOR: u64 = 8;
+const ARENAS_MAX: &str = "MALLOC_ARENA_MAX";
 /// Threads of a server beside those of its connections: scheduler, device, control, signals.
 const OTHER_THREADS: u64 = 16;
 /// What the server takes beside that after its start: replies, decisions, tasks of a small drive.
@@ -56,8 +60,8 @@ pub fn check_memory(limits: &Limits) -> Result<(), TooLittleMemory> {
     ensure(
         "RLIMIT_AS (ulimit -v)",
         allowed,
-        size + OWN + ALLOCATOR + data + THREAD_STACK * threads,
-        "raise it: ulimit -v unlimited",
+        size + OWN + data + THREAD_STACK * threads + ARENA * arenas().min(threads),
+        "raise it (ulimit -v unlimited), or set MALLOC_ARENA_MAX=4",
     )?;
     for (file, allowed) in group_limits() {
         ensure(
@@ -97,6 +101,15 @@ fn group_limits() -> Vec<(PathBuf, Bytes)> {
         .filter_map(|file| Some((parsed(&fs::read_to_string(&file).ok()?)?, file)))
         .map(|(most, file)| (file, most))
         .collect()
+}
+
+/// The most arenas that the allocator makes.
+fn arenas() -> u64 {
+    let given = env::var(ARENAS_MAX).ok().and_then(|most| most.parse().ok());
+    given.filter(|most| *most > 0).unwrap_or_else(|| {
+        let processors = thread::available_parallelism().map_or(1, NonZero::get);
+        ARENAS_OF_PROCESSOR * processors as u64
+    })
 }
 
 /// Bytes of address space and of memory that this process has; 0 where the system does not tell.

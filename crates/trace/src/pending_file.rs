@@ -196,13 +196,13 @@ fn reason(folder: &Path, error: &io::Error) -> String {
 fn plain_write(error: io::Error) -> io::Error {
     let says = match error.kind() {
         ErrorKind::StorageFull => {
-            "the file system is full: make room, or write to another; no partial file remains"
+            "the file system is full: make room, or write to another; nothing of it remains"
         }
         ErrorKind::QuotaExceeded => {
-            "your quota is used up: make room, or write to another file system; no partial file remains"
+            "your quota is used up: make room, or write to another file system; nothing of it remains"
         }
         ErrorKind::FileTooLarge => {
-            "the file would be larger than is allowed here (`ulimit -f`); no partial file remains"
+            "the file would be larger than is allowed here (`ulimit -f`); nothing of it remains"
         }
         _ => return error,
     };

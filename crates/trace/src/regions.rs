@@ -1,7 +1,9 @@
 //! Touched blocks of 4 KiB by operation, and accesses to each region of 1 MiB.
 //!
 //! Goals: memory grows with the regions of which parts are touched, and of whole ones with the requests: each
-//! adds a run or splits two, however long it is. It does not grow with the size of the device.
+//! adds a run or splits two, however long it is. It does not grow with the size of the device. By
+//! `/usr/bin/time freewheel trace info`: 168 B for each of 200,000 regions in order that had one read of
+//! 4 KiB, and 65 B for each of 200,000 reads of 4 MiB at random, beside the 10 MB of the program.
 //! Non-goals: order and time of the touches.
 
 use std::collections::BTreeMap;
