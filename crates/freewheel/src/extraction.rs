@@ -10,7 +10,6 @@ use crate::Error;
 
 pub use freewheel_extract::{ExtractOptions, Journal, JournalEntry, JournalHead};
 pub use freewheel_live::black_box::RealDrive;
-pub use freewheel_live::serve::backend::Claim;
 pub use freewheel_report::validation_html;
 pub use freewheel_sim::black_box::{BlackBox, VirtualDrive};
 
@@ -19,7 +18,8 @@ pub use freewheel_sim::black_box::{BlackBox, VirtualDrive};
 ///
 /// ```no_run
 /// use freewheel::extract;
-/// use freewheel::extraction::{Claim, ExtractOptions, Journal, RealDrive};
+/// use freewheel::extraction::{ExtractOptions, Journal, RealDrive};
+/// use freewheel::serving::Claim;
 ///
 /// let mut drive = RealDrive::open("/dev/sdx".as_ref(), Claim::Read, |_| {})?;
 /// let options = ExtractOptions { name: "my-drive".into(), seed: 1, writes: false };

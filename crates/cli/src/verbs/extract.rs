@@ -9,10 +9,10 @@ use clap::Args;
 use freewheel::drives::{self, DriveIdentity};
 use freewheel::emulation::{Behaviour, WriteCache};
 use freewheel::extraction::{
-    BlackBox, Claim, ExtractOptions, Journal, JournalEntry, JournalHead, RealDrive, VirtualDrive,
+    BlackBox, ExtractOptions, Journal, JournalEntry, JournalHead, RealDrive, VirtualDrive,
 };
 use freewheel::measures::grouped;
-use freewheel::serving::Uri;
+use freewheel::serving::{Claim, Uri};
 use freewheel::{DriveSpec, Error, ErrorKind, Extraction, extract};
 use serde::Serialize;
 
