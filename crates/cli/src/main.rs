@@ -9,6 +9,7 @@
 
 mod failure;
 mod file;
+mod interrupts;
 mod number;
 mod one_trace;
 mod output;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use freewheel_disksim::{ImportCause, ImportError};
 use freewheel_extract::validate::ValidateError;
 use freewheel_extract::{ExtractError, JournalError};
+use freewheel_live::TooLittleMemory;
 use freewheel_live::backup::{BackupError, ManifestError, UnexpectedField};
 use freewheel_live::black_box::RealDriveError;
 use freewheel_live::control::{ControlError, ControlServerError};
@@ -251,6 +252,7 @@ errors! {
     FinishError => |_| ErrorKind::Other,
     StudyError => study,
     TlsError => |_| ErrorKind::Other,
+    TooLittleMemory => |_| ErrorKind::Other,
     TraceError => trace,
     TrialError => |_| ErrorKind::Other,
     UnexpectedField => |_| ErrorKind::Other,

@@ -19,8 +19,9 @@ pub use freewheel_sim::black_box::{BlackBox, VirtualDrive};
 /// ```no_run
 /// use freewheel::extract;
 /// use freewheel::extraction::{ExtractOptions, Journal, RealDrive};
+/// use freewheel::serving::Claim;
 ///
-/// let mut drive = RealDrive::open("/dev/sdx".as_ref(), false)?;
+/// let mut drive = RealDrive::open("/dev/sdx".as_ref(), Claim::Read, |_| {})?;
 /// let options = ExtractOptions { name: "my-drive".into(), seed: 1, writes: false };
 /// let found = extract(&mut drive, &options, Journal::default(), &|_| {})?;
 /// println!("{} commands, {} surfaces", found.commands, found.spec.surfaces);

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use freewheel_trace::{OpenOptions, TraceError, TraceReader, WebLog};
 
-pub use freewheel_trace::{PendingFile, is_same_file, read_text};
+pub use freewheel_trace::{
+    Others, PendingFile, is_same_file, open_own, read_text, read_text_up_to, remove_temporary_files,
+};
 
 /// The kinds of files that Freewheel reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

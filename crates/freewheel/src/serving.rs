@@ -4,7 +4,7 @@
 //! use std::sync::Arc;
 //!
 //! use freewheel::serving::{
-//!     Access, Address, BackendChannel, FileBackend, HostConfig, Server, Serving, Setup, Stop,
+//!     Access, Address, BackendChannel, Claim, FileBackend, HostConfig, Server, Serving, Setup, Stop,
 //! };
 //! use freewheel::{PolicySpec, drives};
 //!
@@ -13,7 +13,7 @@
 //! let drive = Arc::new(drive);
 //! let scheduler = HostConfig::default().scheduler(&spec, &drive, "sptf-sw".parse::<PolicySpec>()?)?;
 //! let way = BackendChannel::new();
-//! let device = Arc::new(FileBackend::open("/dev/sdx".as_ref(), None, 4, way.back())?);
+//! let device = Arc::new(FileBackend::open("/dev/sdx".as_ref(), Claim::Exclusive, None, 4, way.back())?);
 //! let setup = Setup::new(drive, spec.name.clone(), scheduler).scrubbing(None, 1);
 //! let serving = Arc::new(Serving::start(setup, device, way)?);
 //! let at = Address::Unix("/tmp/disk".into());
@@ -25,6 +25,7 @@
 //! # }
 //! ```
 
+use freewheel_live::nbd::Limits;
 use freewheel_model::drive::spec::DriveSpec;
 
 use crate::Error;
@@ -33,11 +34,27 @@ pub use freewheel_freeblock::tasks::BLOCK_SIZE_MAX;
 pub use freewheel_host::{Conservatism, PredictionSpec, SameTrack};
 pub use freewheel_live::control::{ControlServer, ServerReport};
 pub use freewheel_live::nbd::{Access, Address, Served, Server, ServerTls, Service, Stop};
-pub use freewheel_live::serve::backend::{Backend, EmulatedBackend, FileBackend, Io, NbdBackend};
+pub use freewheel_live::serve::backend::{
+    Backend, Claim, EmulatedBackend, FileBackend, Io, NbdBackend,
+};
 pub use freewheel_live::serve::{BackendChannel, Serving, Setup};
 pub use freewheel_live::{FreeSpace, Notices};
 pub use freewheel_nbd::Uri;
 pub use freewheel_sim::{CONSERVATISM_MAX, HostConfig};
+
+/// Err where the system limits this process to less memory than a server may take with all its clients,
+/// beside what it has already. A text where it has files for fewer clients than the server takes.
+pub fn check_resources() -> Result<Option<String>, Error> {
+    let limits = Limits::default();
+    freewheel_live::check_memory(&limits)?;
+    Ok(freewheel_live::clients_with_files(&limits).map(|clients| {
+        format!(
+            "the limit of open files (ulimit -n) suffices for about {clients} clients of {}: further \
+             ones are refused",
+            limits.connections_max
+        )
+    }))
+}
 
 /// Err for a drive that cannot be served, by its file; `name` names the drive in the error.
 pub fn check(spec: &DriveSpec, name: &str) -> Result<(), Error> {

@@ -15,7 +15,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("trace", &["units"]),
     ("disksim", &["units", "model"]),
     ("sim", &["units", "model", "freeblock", "host", "trace"]),
-    ("live", &["units", "model", "freeblock", "host", "nbd", "sim"]),
+    ("live", &["units", "model", "freeblock", "host", "nbd", "trace", "sim"]),
     ("extract", &["units", "model", "trace", "sim"]),
     ("study", &["units", "model", "freeblock", "trace", "sim"]),
     ("reproduce", &["units", "model", "freeblock", "host", "trace", "sim", "study"]),
@@ -100,6 +100,8 @@ const SHARING: &[&str] = &["Arc", "Weak"];
 /// order when all threads have ended.
 const SYNCHRONISED: &[(&str, &[&str])] = &[
     ("trace/src/input.rs", &["atomic", "OnceLock"]),
+    // For the end of the process.
+    ("trace/src/temporary_names.rs", &["Mutex", "MutexGuard", "PoisonError"]),
     ("sim/src/experiment/fleet.rs", &["Mutex", "PoisonError"]),
     ("postmark/free_reads.rs", &["Mutex", "MutexGuard", "PoisonError"]),
     // The planners of all arms share their moves on one thread, and a planner must be `Send`.

@@ -7,7 +7,8 @@
 use std::io::{Cursor, Write};
 
 use freewheel_trace::{
-    Format, OpenOptions, REQUEST_BLOCKS_MAX, Record, TraceError, TraceReader, VOLUME_BLOCKS_MAX,
+    DATA_BLOCKS_MAX, Format, OpenOptions, REQUEST_BLOCKS_MAX, Record, TraceError, TraceReader,
+    VOLUME_BLOCKS_MAX,
 };
 use freewheel_units::Op;
 
@@ -59,7 +60,8 @@ fn open(bytes: &[u8], format: Format, lenient: bool) -> Result<TraceReader, Trac
 
 fn check_record(record: &Record) {
     assert!(record.end().get() <= VOLUME_BLOCKS_MAX, "{record:?}");
-    assert!(record.blocks.get() <= REQUEST_BLOCKS_MAX, "{record:?}");
+    let most = if record.op.moves_data() { DATA_BLOCKS_MAX } else { REQUEST_BLOCKS_MAX };
+    assert!(record.blocks.get() <= most, "{record:?}");
     assert_eq!(record.blocks.get() == 0, record.op == Op::Flush, "{record:?}");
     assert!(record.completion.is_none_or(|completion| completion >= record.arrival), "{record:?}");
 }

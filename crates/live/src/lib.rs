@@ -13,6 +13,7 @@ pub mod black_box;
 pub mod control;
 pub mod emulate;
 mod free_space;
+mod memory_limits;
 mod missing_folder;
 pub mod nbd;
 mod notices;
@@ -22,4 +23,5 @@ pub mod trial;
 mod zero_range;
 
 pub use free_space::FreeSpace;
+pub use memory_limits::{TooLittleMemory, check_memory, clients_with_files};
 pub use notices::Notices;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::error::TraceError;
 use crate::input::{Input, Progress};
-use crate::read_error::plain;
+use crate::read_error::{not_a_device, plain};
 use crate::spool::SpooledTrace;
 
 /// The most bytes of a stream that stay in memory.
@@ -31,7 +31,7 @@ impl TraceBytes {
         if is_file || path.is_dir() {
             return Ok(Self::File(path.to_owned()));
         }
-        Self::of_stream(name, File::open(path).map_err(failed)?)
+        Self::of_stream(name, File::open(path).and_then(not_a_device).map_err(failed)?)
     }
 
     /// Reads a stream, called `name` in messages, to its end.

@@ -139,8 +139,8 @@ impl TraceInfo {
     }
 }
 
-/// Collects a [`TraceInfo`] record by record. Counting the footprint takes about 100 bytes of memory
-/// for every MiB touched; [`Self::without_footprint`] does without.
+/// Collects a [`TraceInfo`] record by record. Counting the footprint takes memory for every MiB of which
+/// parts are touched, and for every request that covers several whole ones; [`Self::without_footprint`] does without.
 #[derive(Debug)]
 pub struct InfoCollector {
     info: TraceInfo,

@@ -9,9 +9,13 @@ use crate::fault::Fault;
 use crate::scan::{Number, TOO_LONG, TimeUnit, Token};
 use crate::timed::{Spill, Timed};
 
-/// The most blocks that one request may cover: 2^32 - 1, just below 2 TiB. A longer one is
+/// The most blocks that one request may cover: 2^32 - 1, just below 2 TiB, as a trim may. A longer one is
 /// malformed.
 pub const REQUEST_BLOCKS_MAX: u64 = u32::MAX as u64;
+
+/// The most blocks that a read or a write may move: 2^23, 4 GiB. The bytes of one request have 32 bits in
+/// Linux, Windows and NBD, and a command of ATA has at most 32 MiB. A longer one is malformed.
+pub const DATA_BLOCKS_MAX: u64 = 1 << 23;
 
 /// The most blocks of a device: its last byte still has a 64-bit address.
 pub const VOLUME_BLOCKS_MAX: u64 = u64::MAX / BLOCK_BYTES;
@@ -28,7 +32,8 @@ pub struct Record {
     pub device: u32,
     /// The first block; 0 for a flush.
     pub start: VolumeBlock,
-    /// Number of blocks, at most [`REQUEST_BLOCKS_MAX`]; 0 for a flush only.
+    /// Number of blocks, at most [`REQUEST_BLOCKS_MAX`], and [`DATA_BLOCKS_MAX`] if it reads or writes; 0 for
+    /// a flush only.
     pub blocks: Blocks,
     /// Whether `start` and `blocks` were widened to whole blocks of 512 bytes.
     pub widened: bool,
@@ -45,6 +50,20 @@ impl Record {
     #[inline]
     pub fn end(&self) -> VolumeBlock {
         self.start + self.blocks
+    }
+
+    /// Err for one that moves more data than any device takes in a request.
+    #[inline]
+    pub(crate) fn checked(self) -> Result<Self, Fault> {
+        match self.op.moves_data() && self.blocks.get() > DATA_BLOCKS_MAX {
+            false => Ok(self),
+            true => Err(Fault::number(
+                "blocks",
+                self.blocks.get(),
+                "a read or a write may move at most 2^23 blocks of 512 bytes (4 GiB), as no device takes \
+                 more at once",
+            )),
+        }
     }
 
     /// Size in bytes; 0 for a flush.

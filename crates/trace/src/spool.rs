@@ -1,7 +1,8 @@
 //! A trace from a stream, kept as a file for those who read it more than once.
 //!
-//! Goals: the bytes as they came, compressed or not; no file is left.
-//! Non-goals: a trace whose reader is killed: its file stays in the system's folder for such files.
+//! Goals: the bytes as they came, compressed or not; no file is left, also of a process that SIGINT or
+//! SIGTERM ends.
+//! Non-goals: a process that SIGKILL ends: its file stays in the system's folder for such files.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use crate::error::TraceError;
+use crate::temporary_names;
 
 /// Name of the file, and of what is made of it.
 const FILE_NAME: &str = "stdin";
@@ -26,7 +28,13 @@ enum Failed {
 #[derive(Debug)]
 pub struct SpooledTrace {
     path: PathBuf,
-    _folder: TempDir,
+    folder: TempDir,
+}
+
+impl Drop for SpooledTrace {
+    fn drop(&mut self) {
+        temporary_names::forget(self.folder.path());
+    }
 }
 
 impl SpooledTrace {
@@ -40,13 +48,14 @@ impl SpooledTrace {
     }
 
     fn keep(mut stream: impl Read) -> Result<Self, Failed> {
-        let folder = tempfile::tempdir().map_err(Failed::File)?;
+        let folder =
+            temporary_names::make(tempfile::tempdir, TempDir::path).map_err(Failed::File)?;
         let path = folder.path().join(FILE_NAME);
         let mut file = File::create_new(&path).map_err(Failed::File)?;
         let mut piece = vec![0; PIECE_BYTES];
         loop {
             match stream.read(&mut piece) {
-                Ok(0) => return Ok(Self { path, _folder: folder }),
+                Ok(0) => return Ok(Self { path, folder }),
                 Ok(length) => file.write_all(&piece[..length]).map_err(Failed::File)?,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(Failed::Stream(error)),

@@ -7,8 +7,9 @@ use std::path::Path;
 
 use common::record;
 use freewheel_trace::{
-    ConvertOptions, CsvWriter, Format, OpenOptions, ParquetWriter, Record, TraceError, TraceInfo,
-    TraceReader, TraceWriter, VOLUME_BLOCKS_MAX, convert,
+    ConvertOptions, CsvWriter, DATA_BLOCKS_MAX, Format, OpenOptions, ParquetWriter,
+    REQUEST_BLOCKS_MAX, Record, TraceError, TraceInfo, TraceReader, TraceWriter, VOLUME_BLOCKS_MAX,
+    convert,
 };
 use freewheel_units::{Blocks, Op, SimTime, VolumeBlock};
 use proptest::prelude::*;
@@ -33,11 +34,15 @@ fn names_in(folder: &Path) -> Vec<String> {
 
 fn any_record(device: impl Strategy<Value = u32>) -> impl Strategy<Value = Record> {
     let ops = prop::sample::select(&[Op::Read, Op::Write, Op::Flush, Op::Trim]);
-    let extent = (0..VOLUME_BLOCKS_MAX - (1 << 32), 1..=1u64 << 32);
+    let extent = (0..VOLUME_BLOCKS_MAX - (1 << 32), 1..=REQUEST_BLOCKS_MAX);
     let times = (0..1u64 << 62, prop::option::of(0..1u64 << 62));
     let fields = (ops, device, extent, times, any::<bool>());
     fields.prop_map(|(op, device, (start, blocks), (arrival, response), fua)| {
-        let (start, blocks) = if op == Op::Flush { (0, 0) } else { (start, blocks) };
+        let (start, blocks) = match op {
+            Op::Flush => (0, 0),
+            Op::Read | Op::Write => (start, blocks.min(DATA_BLOCKS_MAX)),
+            Op::Trim => (start, blocks),
+        };
         Record {
             widened: false,
             arrival: SimTime::from_ns(arrival),

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use freewheel_live::nbd::{Responder, Service};
 use freewheel_live::serve::backend::{
-    Back, Backend, BackendCompletion, DeviceCommand, DeviceOp, FileBackend, Io,
+    Back, Backend, BackendCompletion, Claim, DeviceCommand, DeviceOp, FileBackend, Io,
 };
 use freewheel_nbd::{BlockSizes, Command, Errno, Export, Features};
 use freewheel_units::{BLOCK_BYTES, Lbn};
@@ -34,8 +34,8 @@ impl LoadRun {
                 _ => responder.done(),
             }
         });
-        let open = if writes { FileBackend::open } else { FileBackend::open_to_read };
-        let device = open(path, Some(io), at_once, back);
+        let claim = if writes { Claim::Exclusive } else { Claim::Read };
+        let device = FileBackend::open(path, claim, Some(io), at_once, back);
         let device = device.unwrap_or_else(|error| panic!("{error}"));
         Self { device, waiting, next: AtomicU64::new(0) }
     }

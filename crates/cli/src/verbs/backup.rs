@@ -32,7 +32,9 @@ that. No file that is there already is written over.
 One that was cut off goes on when the same command is given again while the server still runs:
 it keeps what clients have not written since, and is then a copy as of that later moment. What
 is kept are MiB of which all blocks had come: with --block-size 1MiB all that had come, but fewer
-gaps are long enough for it; with small blocks little before the end. What is there is put on
+gaps are long enough for it; with small blocks little before the end. Clients that write make 1MiB
+a bad choice: each write copies a MiB, and a backup that does not take 64 MiB of copies in time
+fails. OUT.partial is continued only if it is this user's alone. What is there is put on
 record every 2 s, or after 16 times what that takes where that is longer, and when the command
 fails: one that is killed loses what came after the last record. Blocks that cannot be read are
 zeros in the copy, and make the exit code 1.")]

@@ -1,13 +1,14 @@
 //! `freewheel emulate`: a modelled drive that answers when a real one would.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
 use freewheel::drives::{self, DriveIdentity};
 use freewheel::emulation::{Emulation, EmulationOptions};
-use freewheel::serving::{Address, Served, Server, Service};
+use freewheel::files::{Others, open_own};
+use freewheel::serving::{self, Address, Served, Server, Service};
 use freewheel::{Drive, DriveSpec};
 use serde::Serialize;
 
@@ -98,10 +99,13 @@ struct Emulated {
 impl EmulateArgs {
     pub fn run(self) -> Result<(), Failure> {
         let drives = self.load()?;
+        serving::check_resources()?;
         let stores = self.stores(&drives)?;
         let operator = self.listen.operator()?;
         let mut unused = Unused(Vec::new());
         let emulated = self.start(drives, stores, &mut unused)?;
+        // Now with all that it needs without clients.
+        serving::check_resources()?.iter().for_each(|text| operator.say(text));
         let service = |of: &Emulated| Arc::clone(&of.emulation) as Arc<dyn Service>;
         let server = self.listen.bind(emulated.iter().map(service).collect(), &operator)?;
         operator.announce(first_line(&emulated, &server), self.json)?;
@@ -125,9 +129,12 @@ impl EmulateArgs {
             let (behaviour, bad) =
                 self.behaviour.of(DriveSource::Options, (&spec, &drive, name))?;
             let place = store.as_ref().map(|store| format!("{} is", store.display()));
-            let options = EmulationOptions { behaviour, bad, seed, store };
+            let options = EmulationOptions { behaviour, bad, seed, store: store.clone() };
             let emulation = Arc::new(Emulation::start(&spec, name, options)?);
             unused.0.push(Arc::clone(&emulation));
+            if let Some(path) = &store {
+                note_others(path);
+            }
             if let Some(place) = place {
                 free_space::note(emulation.room(), &place, free_space::WRITES_FAIL);
             }
@@ -238,6 +245,21 @@ fn first_line(emulated: &[Emulated], server: &Server) -> String {
     };
     let drives: Vec<String> = emulated.iter().map(ToString::to_string).collect();
     format!("{} at {uri} ({priority}): {clients}\n", drives.join(", "))
+}
+
+/// Remarks on a store that is not this user's alone.
+fn note_others(store: &Path) {
+    // A link is the user's own way to a file elsewhere.
+    let path = store.canonicalize();
+    let opened = path.and_then(|path| open_own(&path, false, Others::Nothing));
+    if let Err(why) = opened.map_err(|error| error.into_inner())
+        && let Some(why) = why
+    {
+        output::note(&format!(
+            "{}: {why}: the drive's data are in it; a new file is yours alone",
+            store.display()
+        ));
+    }
 }
 
 /// A word of a command line, in quotes where it has other characters than those of usual names.

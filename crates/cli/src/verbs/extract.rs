@@ -12,7 +12,7 @@ use freewheel::extraction::{
     BlackBox, ExtractOptions, Journal, JournalEntry, JournalHead, RealDrive, VirtualDrive,
 };
 use freewheel::measures::grouped;
-use freewheel::serving::Uri;
+use freewheel::serving::{Claim, Uri};
 use freewheel::{DriveSpec, Error, ErrorKind, Extraction, extract};
 use serde::Serialize;
 
@@ -66,6 +66,11 @@ pub struct ExtractArgs {
     /// lost. The drive's write cache must be off (hdparm -W0)
     #[arg(long)]
     write: bool,
+    /// With --write: a device that the system or another program has in use, as one that is mounted. Both
+    /// write to it, and a block that the other writes between the read and the write of it is lost.
+    /// Without it such a device is refused
+    #[arg(long, requires = "write")]
+    shared_device: bool,
     /// Sectors of the device, where it does not tell them itself, as an export by NBD of a drive of 512e: of
     /// sectors of 4096 bytes whole ones are read
     #[arg(long, value_name = "FORMAT")]
@@ -100,7 +105,7 @@ impl ExtractArgs {
         let found = match &self.target {
             Target::Emulated(target) => self.emulated(target)?,
             Target::Export(uri) => self.real(connect(uri, self.write)?)?,
-            Target::Device(path) => self.real(RealDrive::open(path, self.write)?)?,
+            Target::Device(path) => self.real(self.open(path)?)?,
         };
         let text = toml::to_string(&found.spec)
             .map_err(|error| Failure::failed(format!("the drive: {error}")))?;
@@ -116,6 +121,25 @@ impl ExtractArgs {
             output::print(&self.text(&found))?;
         }
         self.is_right(&found)
+    }
+
+    fn open(&self, path: &Path) -> Result<RealDrive, Failure> {
+        let claim = match (self.write, self.shared_device) {
+            (false, _) => Claim::Read,
+            (true, false) => Claim::Exclusive,
+            (true, true) => Claim::Shared,
+        };
+        Ok(RealDrive::open(path, claim, |others| {
+            let (path, by) = (path.display(), others.join(", "));
+            output::note(&match claim {
+                Claim::Shared => format!(
+                    "{path} is shared ({by}): blocks that are written there meanwhile may be lost"
+                ),
+                _ => {
+                    format!("{path} is in use ({by}): what else it does makes the times less sure")
+                }
+            });
+        })?)
     }
 
     /// An error for a file that the drive itself contradicts.

@@ -35,8 +35,9 @@ pub struct ListenArgs {
     /// disk. 0660 lets the group of the socket in; 0600 if not given
     #[arg(long, value_name = "MODE", conflicts_with = "listen", value_parser = socket_mode)]
     socket_mode: Option<u32>,
-    /// Listen on this address, as 127.0.0.1:10809; port 0 takes a free one. One that other machines
-    /// can reach needs --tls-certificates and --tls-verify-peer
+    /// Listen on this address, as 127.0.0.1:10809; port 0 takes a free one. On a loopback address every
+    /// user of this machine can read and write the disk. One that other machines can reach needs
+    /// --tls-certificates and --tls-verify-peer
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
     #[command(flatten)]

@@ -27,6 +27,7 @@ mod trace_args;
 use clap::Subcommand;
 
 use crate::failure::Failure;
+use crate::interrupts;
 
 #[derive(Subcommand)]
 pub enum Verb {
@@ -52,7 +53,22 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// Whether it is ended by signals, and not in an order of its own, while it may write a file.
+    fn needs_cleaning(&self) -> bool {
+        match self {
+            Self::Study(_) | Self::Cache(_) | Self::Plan(_) | Self::Sim(_) => true,
+            Self::Reproduce(_) | Self::Drive(_) | Self::Trace(_) => true,
+            Self::Emulate(_) | Self::Serve(_) | Self::Extract(_) => false,
+            Self::Scan(_) | Self::Scrub(_) | Self::Backup(_) => false,
+            Self::Tasks(_) | Self::Abort(_) | Self::Promote(_) => false,
+        }
+    }
+
     pub fn run(self) -> Result<(), Failure> {
+        if self.needs_cleaning() {
+            let caught = interrupts::remove_temporary_files_first();
+            caught.map_err(|error| Failure::failed(format!("signals: {error}")))?;
+        }
         match self {
             Self::Study(args) => args.run(),
             Self::Cache(args) => args.run(),

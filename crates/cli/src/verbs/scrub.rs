@@ -7,7 +7,8 @@ use clap::Args;
 use freewheel::control::{
     BlockRange, ChangesByCause, ControlClient, Manifest, Record, ServerStatus, Task, TaskKind,
 };
-use freewheel::files::read_text;
+use freewheel::files::read_text_up_to;
+use freewheel::measures::Bytes;
 use serde::Serialize;
 
 use super::control::{
@@ -17,6 +18,9 @@ use crate::failure::Failure;
 use crate::number::counted;
 use crate::verbs::{scan, tasks};
 use crate::{file, output};
+
+/// A manifest of 150 TB is as long.
+const MANIFEST_BYTES_MAX: Bytes = Bytes::from_kib(8 << 20);
 
 /// Read every block of a served drive in its gaps: what cannot be read, and what has changed
 #[derive(Args)]
@@ -135,7 +139,7 @@ fn read(path: &Path) -> Result<Manifest, Failure> {
     let at = |error: String| {
         Failure::failed(format!("{}: {error}", path.display())).of_option("--against")
     };
-    let text = read_text(path).map_err(|error| match error.kind() {
+    let text = read_text_up_to(path, MANIFEST_BYTES_MAX).map_err(|error| match error.kind() {
         ErrorKind::NotFound => at(error.to_string()).with_help(
             "give what `freewheel scrub --manifest FILE` wrote, or a backup's F.manifest",
         ),

@@ -10,7 +10,7 @@ use freewheel::drives::{self, DriveIdentity};
 use freewheel::emulation::{Behaviour, EmulationOptions, WriteCache};
 use freewheel::measures::{BLOCK_BYTES, Bytes, SimDuration, grouped};
 use freewheel::serving::{
-    self, Address, BLOCK_SIZE_MAX, Backend, BackendChannel, CONSERVATISM_MAX, Conservatism,
+    self, Address, BLOCK_SIZE_MAX, Backend, BackendChannel, CONSERVATISM_MAX, Claim, Conservatism,
     ControlServer, EmulatedBackend, FileBackend, HostConfig, Io, NbdBackend, PredictionSpec,
     SameTrack, Server, ServerReport, Service, Serving, Setup,
 };
@@ -23,7 +23,7 @@ use crate::verbs::control;
 use crate::verbs::emulated::{DriveSource, Emulated};
 use crate::verbs::free_space;
 use crate::verbs::listen::{self, ListenArgs};
-use crate::verbs::target::Target;
+use crate::verbs::target::{self, Target};
 use crate::{number, output};
 
 /// The default. Linux gives a command to a SCSI disk 30 s and tries it six times (`SD_TIMEOUT`,
@@ -84,6 +84,11 @@ pub struct ServeArgs {
     /// system lets us, and all else by threads
     #[arg(long, value_name = "HOW")]
     io: Option<HowIo>,
+    /// Serve a file or a block device that the system or another program has in use, as one that is mounted:
+    /// both may write to it, neither knows what the other has in its cache, and what tasks, scrubs and
+    /// backups say may be wrong. Without it such a device is refused
+    #[arg(long)]
+    shared_device: bool,
     /// How long the NBD server of the backend may owe an answer, without the time of its data on the
     /// network; if not given, 240s, as Linux may try a bad block of a SCSI disk for 180 s
     #[arg(long, value_name = "TIME")]
@@ -152,6 +157,7 @@ impl ServeArgs {
     pub fn run(self) -> Result<(), Failure> {
         let (spec, drive) = drives::load(&self.drive)?;
         serving::check(&spec, &self.drive)?;
+        serving::check_resources()?;
         let drive = Arc::new(drive);
         let operator = self.listen.operator()?;
         let config = self.host()?;
@@ -173,6 +179,8 @@ impl ServeArgs {
         let setup = if self.scrub { setup.scrubbing(size_given, sector_blocks) } else { setup };
         let serving = Arc::new(Serving::start(setup, device, way)?);
         let service: Arc<dyn Service> = Arc::clone(&serving) as Arc<dyn Service>;
+        // Now with all that it needs without clients.
+        serving::check_resources()?.iter().for_each(|text| operator.say(text));
         let server = self.listen.bind(vec![service], &operator)?;
         let control = self.control(&server)?;
         let control = ControlServer::start(Arc::clone(&serving), &control, Default::default())
@@ -251,6 +259,12 @@ impl ServeArgs {
                 self.backend
             )));
         }
+        if self.shared_device && !matches!(target, Target::Device(_)) {
+            return Err(Failure::wrong_use(format!(
+                "--shared-device is about files and block devices, and {} is neither: leave it away",
+                self.backend
+            )));
+        }
         if self.timeout.is_some() && !matches!(target, Target::Export(_)) {
             return Err(Failure::wrong_use(format!(
                 "--timeout is about NBD servers, and {} is none: leave it away",
@@ -261,12 +275,19 @@ impl ServeArgs {
             Target::Device(path) => {
                 // Flushes and retries come beside the scheduler's.
                 let io = self.io.map(Io::from);
-                let file = FileBackend::open(&path, io, at_once() + 2, way.back())?;
+                let claim = if self.shared_device { Claim::Shared } else { Claim::Exclusive };
+                let file = FileBackend::open(&path, claim, io, at_once() + 2, way.back())?;
+                if self.shared_device {
+                    output::note(&target::shared(&path, file.other_users()));
+                }
                 free_space::note(
                     file.room(),
                     &format!("{} is", path.display()),
                     free_space::WRITES_FAIL,
                 );
+                let file = file.watching(output::note).map_err(|error| {
+                    Failure::failed(format!("{}: its watch: {error}", path.display()))
+                })?;
                 let how = match file.io() {
                     Io::Uring => " by uring",
                     Io::Threads => " by threads",

@@ -1,6 +1,6 @@
 //! Drives as they are named on a command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use freewheel::drives;
@@ -45,6 +45,16 @@ impl Target {
     pub fn is_real(&self) -> bool {
         !matches!(self, Self::Emulated(_))
     }
+}
+
+/// What is to be said of a device that is opened beside others that write to it.
+pub fn shared(path: &Path, others: &[String]) -> String {
+    let others = if others.is_empty() { "nothing that is known" } else { &others.join(", ") };
+    format!(
+        "{} is shared with {others}: another program may write to it meanwhile, caches differ, and tasks \
+         and backups may be wrong",
+        path.display()
+    )
 }
 
 #[cfg(test)]

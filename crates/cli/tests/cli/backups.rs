@@ -49,12 +49,31 @@ fn where_no_file_is_as_large_as_the_drive_no_backup_begins_and_nothing_is_left()
     let (out, control) = (world.path("copy"), world.control());
     let args = ["backup", out.to_str().unwrap(), "--control", control.to_str().unwrap()];
     // Room for the record, but not for the copy.
-    for (blocks, says) in [(1000, "copy.partial: no file here may have "), (0, "too large")] {
+    for (blocks, says) in
+        [(1000, "copy.partial: no file here may have "), (0, "nothing of it remains")]
+    {
         let ran = run_with_files_of(blocks, &args);
         assert!(ran.code == 1 && ran.stderr.contains(says), "{}", ran.stderr);
         assert!(!world.path("copy.partial").exists());
         assert!(!world.path("copy.partial.manifest").exists());
     }
+    assert_eq!(world.json("tasks")["tasks"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn a_backup_writes_nothing_into_a_file_that_others_may_open() {
+    let world = World::emulated("");
+    let (out, control) = (world.path("copy"), world.control());
+    let args = ["backup", out.to_str().unwrap(), "--control", control.to_str().unwrap()];
+    let partial = world.path("copy.partial");
+    fs::write(&partial, "").unwrap();
+    fs::set_permissions(&partial, fs::Permissions::from_mode(0o666)).unwrap();
+    let ran = run(&args);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    let says = "copy.partial: has the mode 0666, so that other users may open it";
+    assert!(ran.stderr.contains(says), "{}", ran.stderr);
+    assert_eq!(fs::metadata(&partial).unwrap().len(), 0);
+    assert!(!world.path("copy.partial.manifest").exists());
     assert_eq!(world.json("tasks")["tasks"].as_array().unwrap().len(), 0);
 }
 
@@ -66,10 +85,14 @@ fn what_another_server_sent_is_still_there_when_no_record_can_be_written() {
     let ran = before.verb(&format!("scrub --promote --manifest {record}"));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     fs::write(&partial, "days of it").unwrap();
+    for path in [&partial, &record] {
+        // As a backup makes them.
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+    }
     let (out, control) = (world.path("copy"), world.control());
     let args = ["backup", out.to_str().unwrap(), "--control", control.to_str().unwrap()];
     let ran = run_with_files_of(0, &args);
-    assert!(ran.code == 1 && ran.stderr.contains("too large"), "{}", ran.stderr);
+    assert!(ran.code == 1 && ran.stderr.contains("nothing of it remains"), "{}", ran.stderr);
     assert_eq!(fs::read_to_string(&partial).unwrap(), "days of it");
     assert!(fs::metadata(&record).unwrap().len() > 0);
 }

@@ -1,5 +1,6 @@
 //! `freewheel extract`, on emulated drives.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -245,6 +246,18 @@ fn a_journal_that_does_not_fit_is_left_as_it_is() {
     let head = JournalHead { blocks: 2048, seed: 1, writes: false };
     let answers = format!("{}\n0 r 7777 1 0 5000\n0 r 8888 1 9000 14000\n", head.line());
     std::fs::write(&journal, &answers).unwrap();
+    let mode = |mode| {
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(&journal, mode).unwrap();
+    };
+    // Another user may have written in it.
+    mode(0o666);
+    let ran = run(&["extract", &disk, "-o", &file, "--resume"]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    let says = format!("{journal}: has the mode 0666, so that other users may open it");
+    assert!(ran.stderr.contains(&says), "{}", ran.stderr);
+    assert_eq!(std::fs::read_to_string(&journal).unwrap(), answers);
+    mode(0o644);
     let ran = run(&["extract", &disk, "-o", &file, "--resume"]);
     assert_eq!(ran.code, 1, "{}", ran.stderr);
     assert!(ran.stderr.contains("7777") && ran.stderr.contains("another drive"), "{}", ran.stderr);

@@ -16,6 +16,8 @@ mod help;
 mod hold_ups;
 mod json;
 mod kills;
+mod leftovers;
+mod memory;
 mod messages;
 mod moves;
 mod nbd;

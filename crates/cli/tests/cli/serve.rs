@@ -35,6 +35,21 @@ fn with_ring(args: &[&str]) -> Option<Running> {
 }
 
 #[test]
+fn a_device_that_is_shared_is_said_to_be_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let (disk, socket) = (disk(folder.path()), folder.path().join("socket"));
+    let mut command = command(&["serve", &disk, "--drive", "atlas10k", "--shared-device"]);
+    command.arg("--socket").arg(&socket).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut server = command.spawn().unwrap();
+    // It listens.
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+    server.kill().unwrap();
+    let said = String::from_utf8(server.wait_with_output().unwrap().stderr).unwrap();
+    let note = format!("{disk} is shared with nothing that is known: another program may write");
+    assert!(said.contains(&note), "{said}");
+}
+
+#[test]
 fn what_was_written_to_a_file_survives_kill_9_of_the_server() {
     for io in ["threads", "uring"] {
         let folder = tempfile::tempdir().unwrap();
@@ -226,6 +241,8 @@ fn what_cannot_be_served_or_is_out_of_range_is_refused_with_what_is_allowed() {
     refused(&nobody, "atlas10k", &["--timeout", "1ms"], 2, &["--timeout 1ms", "1s to"]);
     refused(&nobody, "atlas10k", &[], 1, &[&nobody, "No such file"]);
     refused(emulated, "atlas10k", &["--io", "uring"], 2, &["--io is about files", emulated]);
+    let shared = ["--shared-device"];
+    refused(emulated, "atlas10k", &shared, 2, &["--shared-device is about files", emulated]);
     let timeout = ["--timeout", "60s"];
     refused(emulated, "atlas10k", &timeout, 2, &["--timeout is about NBD servers", emulated]);
     refused("/no/such", "atlas10k", &timeout, 2, &["--timeout is about NBD servers", "/no/such"]);

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use freewheel_trace::NotOwn;
 use freewheel_units::Bytes;
 use thiserror::Error;
 
@@ -41,6 +42,18 @@ pub enum BackupError {
     Foreign {
         /// The file.
         path: PathBuf,
+    },
+    /// The file of a copy that continues may be another user's.
+    #[error(
+        "{}: {source}, and the data of a backup are for its maker alone: choose another name, or remove \
+         it to begin anew",
+        path.display()
+    )]
+    NotOwn {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: NotOwn,
     },
     /// Another process makes it.
     #[error("{}: another backup writes it", path.display())]

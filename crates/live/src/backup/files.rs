@@ -1,11 +1,12 @@
 //! The files of a copy: their names, and that none of them takes the place of another.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FlockOperation, OFlags, RenameFlags, flock, renameat_with};
+use freewheel_trace::{NotOwn, Others, PendingFile, open_own};
+use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
 
 use super::error::BackupError;
@@ -43,24 +44,46 @@ pub fn ensure_free(out: &Path) -> Result<(), BackupError> {
     Ok(())
 }
 
-/// Opens the file in which the copy is made, for this process alone.
-pub fn open_partial(path: &Path) -> Result<File, BackupError> {
+/// Opens the file in which the copy is made, for this process alone; true if it is a new one. The data may
+/// belong to any user of the drive, so only the owner of the backup may have it open.
+pub fn open_partial(path: &Path) -> Result<(File, bool), BackupError> {
     let system = |source| BackupError::System { path: path.into(), source };
+    let in_use = || BackupError::InUse { path: path.into() };
     let mut options = OpenOptions::new();
-    // The data may belong to any user of the drive: only the owner of the backup may read them.
-    options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    // To follow a link would be to write over a file of another name.
-    options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
-    let file = options.open(path).map_err(|error| match Errno::from_io_error(&error) {
-        Some(Errno::LOOP) => BackupError::Foreign { path: path.into() },
-        _ => system(error),
-    })?;
-    if !file.metadata().map_err(system)?.is_file() {
-        return Err(BackupError::Foreign { path: path.into() });
+    options.read(true).write(true).create_new(true).mode(0o600);
+    let (file, is_new) = match options.open(path) {
+        Ok(file) => (file, true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            (open_own(path, true, Others::Nothing).map_err(|error| not_own(path, error))?, false)
+        }
+        Err(error) => return Err(system(error)),
+    };
+    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| in_use())?;
+    // The one that had it locked may have removed it, or a new one have been taken by another process.
+    match file.metadata().map_err(system)?.nlink() {
+        1 => Ok((file, is_new)),
+        _ => Err(in_use()),
     }
-    flock(&file, FlockOperation::NonBlockingLockExclusive)
-        .map_err(|_| BackupError::InUse { path: path.into() })?;
-    Ok(file)
+}
+
+/// What the record of a copy says; None if there is none. That of another user is not believed.
+pub fn read_record(path: &Path) -> Result<Option<String>, BackupError> {
+    let mut file = match open_own(path, false, Others::Nothing) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(|error| not_own(path, error))?,
+    };
+    let mut text = String::new();
+    let read = file.read_to_string(&mut text);
+    read.map_err(|source| BackupError::System { path: path.into(), source })?;
+    Ok(Some(text))
+}
+
+fn not_own(path: &Path, error: io::Error) -> BackupError {
+    let path = path.into();
+    match error.downcast::<NotOwn>() {
+        Ok(source) => BackupError::NotOwn { path, source },
+        Err(source) => BackupError::System { path, source },
+    }
 }
 
 /// Renames a file, unless there is one of that name.
@@ -86,13 +109,13 @@ pub fn sync_folder(path: &Path) -> Result<(), BackupError> {
     synced.map_err(|source| BackupError::System { path: folder(path).into(), source })
 }
 
-/// Writes a file anew, as a whole or not at all.
+/// Writes a file anew, for this user alone, as a whole or not at all.
 pub fn replace(path: &Path, text: &str) -> Result<(), BackupError> {
     let written = || {
-        let mut file = tempfile::NamedTempFile::new_in(folder(path))?;
+        let mut file = PendingFile::create_private(path)?;
         file.write_all(text.as_bytes())?;
-        file.as_file().sync_all()?;
-        file.persist(path).map(drop).map_err(|error| error.error)
+        file.sync_all()?;
+        file.keep()
     };
     written().map_err(|source| BackupError::System { path: path.into(), source })?;
     sync_folder(path)

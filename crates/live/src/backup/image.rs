@@ -23,7 +23,8 @@ use rustix::fs::{Advice, fadvise};
 
 use super::error::BackupError;
 use super::files::{
-    ensure_free, give_name, manifest_of, open_partial, partial, record, replace, sync_folder,
+    ensure_free, give_name, manifest_of, open_partial, partial, read_record, record, replace,
+    sync_folder,
 };
 use super::manifest::{Manifest, REGION_BLOCKS};
 use crate::FreeSpace;
@@ -62,9 +63,7 @@ impl Backup {
         (instance, now_ns): (&str, u64),
     ) -> Result<Self, BackupError> {
         ensure_free(out)?;
-        let file = open_partial(&partial(out))?;
-        // The one that had it locked may have given it its name meanwhile.
-        ensure_free(out)?;
+        let (file, is_new) = open_partial(&partial(out))?;
         let mut backup = Self {
             out: out.into(),
             file,
@@ -76,7 +75,14 @@ impl Backup {
             recorded: Instant::now(),
             pause: RECORD_EVERY,
         };
-        backup.go_on()?;
+        // The one that had it locked may have given it its name meanwhile.
+        if let Err(error) = ensure_free(out).and_then(|()| backup.go_on()) {
+            if is_new {
+                // What cannot be removed is empty.
+                let _ = fs::remove_file(partial(out));
+            }
+            return Err(error);
+        }
         if backup.is_fresh {
             // First of all the record: it tells that the file is ours.
             if let Err(error) = backup.put_on_record().and_then(|()| backup.lay_out()) {
@@ -116,12 +122,10 @@ impl Backup {
     fn go_on(&mut self) -> Result<(), BackupError> {
         let path = record(&self.out);
         let length = self.at_file(self.file.metadata())?.len();
-        let text = match fs::read_to_string(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let path = partial(&self.out);
-                return if length == 0 { Ok(()) } else { Err(BackupError::Foreign { path }) };
-            }
-            read => read.map_err(|source| BackupError::System { path: path.clone(), source })?,
+        let Some(text) = read_record(&path)? else {
+            // An empty one is of a backup that ended before its first record: nothing is lost.
+            let path = partial(&self.out);
+            return if length == 0 { Ok(()) } else { Err(BackupError::Foreign { path }) };
         };
         let old = Manifest::parse(&text)
             .and_then(|old| self.manifest.ensure_same(&old).map(|()| old))
@@ -355,6 +359,8 @@ fn differing(
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     const RANGE: BlockRange = BlockRange { first_block: 2048, blocks: 5000 };
@@ -508,6 +514,70 @@ mod tests {
         let another = Backup::open(&out, "cheetah9lp", RANGE, ("1", 0)).err().unwrap();
         assert!(another.to_string().contains("of atlas10k"), "{another}");
         assert_eq!(open(&out, "1").unwrap().kept(), 4096);
+    }
+
+    /// What is refused, of a copy whose partial file or record is not its maker's own.
+    fn refused(out: &Path, path: &Path) -> String {
+        let before = fs::read(path).unwrap();
+        let error = open(out, "1").err().unwrap();
+        assert!(matches!(error, BackupError::NotOwn { .. }), "{error}");
+        assert_eq!(fs::read(path).unwrap(), before, "nothing was written");
+        let said = error.to_string();
+        assert!(said.starts_with(&format!("{}: ", path.display())), "{said}");
+        assert!(said.ends_with("choose another name, or remove it to begin anew"), "{said}");
+        said
+    }
+
+    #[test]
+    fn a_backup_never_writes_into_a_file_that_another_user_made() {
+        for name in [partial, record] {
+            let folder = tempfile::tempdir().unwrap();
+            let out = folder.path().join("out");
+            begin(&out);
+            let path = name(&out);
+            if std::os::unix::fs::chown(&path, Some(65_534), None).is_err() {
+                eprintln!("skipped in part: only root can give a file to another user");
+            } else {
+                let said = refused(&out, &path);
+                assert!(said.contains("belongs to user 65534"), "{said}");
+                std::os::unix::fs::chown(&path, Some(rustix::process::geteuid().as_raw()), None)
+                    .unwrap();
+            }
+            for mode in [0o666, 0o620, 0o604] {
+                fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+                let said = refused(&out, &path);
+                assert!(said.contains(&format!("has the mode 0{mode:o}")), "{said}");
+            }
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+            let second = folder.path().join("second");
+            fs::hard_link(&path, &second).unwrap();
+            let said = refused(&out, &path);
+            assert!(said.contains("has 2 names"), "{said}");
+            fs::remove_file(second).unwrap();
+            assert_eq!(open(&out, "1").unwrap().kept(), 4096, "one's own again");
+        }
+    }
+
+    #[test]
+    fn an_empty_file_that_others_can_open_is_no_place_for_a_backup() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("out");
+        fs::write(partial(&out), "").unwrap();
+        fs::set_permissions(partial(&out), fs::Permissions::from_mode(0o666)).unwrap();
+        refused(&out, &partial(&out));
+        // Its own, of a backup that was killed before its first record.
+        fs::set_permissions(partial(&out), fs::Permissions::from_mode(0o600)).unwrap();
+        open(&out, "1").unwrap().take(&data(2048, 5000, 0)).unwrap();
+    }
+
+    #[test]
+    fn a_record_that_is_not_believed_leaves_no_new_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("out");
+        fs::write(record(&out), "a record").unwrap();
+        fs::set_permissions(record(&out), fs::Permissions::from_mode(0o644)).unwrap();
+        refused(&out, &record(&out));
+        assert!(!partial(&out).exists());
     }
 
     #[test]

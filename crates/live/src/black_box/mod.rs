@@ -27,7 +27,7 @@ use thiserror::Error;
 
 use crate::emulate::{Clock, Priority};
 use crate::serve::backend::{
-    Back, Backend, BackendCompletion, DeviceCommand, DeviceErrorKind, DeviceOp, ExportError,
+    Back, Backend, BackendCompletion, Claim, DeviceCommand, DeviceErrorKind, DeviceOp, ExportError,
     FileBackend, NbdBackend, OpenError,
 };
 
@@ -162,16 +162,21 @@ impl RealDrive {
         })
     }
 
-    /// A file or block device, past the page cache; without `writes` it is opened to be read only.
-    pub fn open(path: &Path, writes: bool) -> Result<Self, RealDriveError> {
+    /// A file or block device, past the page cache. Before it is used, `others` is told what else has it
+    /// in use, if anything has.
+    pub fn open(
+        path: &Path,
+        claim: Claim,
+        others: impl FnOnce(&[String]),
+    ) -> Result<Self, RealDriveError> {
         Self::new(&path.display().to_string(), |back| {
-            let file = match writes {
-                true => FileBackend::open(path, None, 1, back)?,
-                false => FileBackend::open_to_read(path, None, 1, back)?,
-            };
+            let file = FileBackend::open(path, claim, None, 1, back)?;
             ensure_single_sectors(&path.display().to_string(), &file)?;
             if !file.is_direct() {
                 return Err(RealDriveError::PageCache { path: path.into() });
+            }
+            if !file.other_users().is_empty() {
+                others(file.other_users());
             }
             Ok(Arc::new(file) as Arc<dyn Backend>)
         })

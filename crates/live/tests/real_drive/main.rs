@@ -11,7 +11,7 @@ use std::sync::Arc;
 use freewheel_live::black_box::{RealDrive, RealDriveError};
 use freewheel_live::emulate::{Emulation, Options};
 use freewheel_live::nbd::Memory;
-use freewheel_live::serve::backend::{Backend, EmulatedBackend, NbdBackend};
+use freewheel_live::serve::backend::{Backend, Claim, EmulatedBackend, NbdBackend};
 use freewheel_model::electronics::spec::SectorFormat;
 use freewheel_sim::black_box::{
     Answer, BadBlocks, Behaviour, BlackBox, Command, DriveGone, EmulatedDrive, VirtualDrive,
@@ -184,7 +184,7 @@ fn a_lost_connection_is_reported_with_the_export_s_name_on_every_call() {
 fn a_file_is_read_past_the_page_cache_and_written_only_when_that_was_asked_for() {
     let file = tempfile::NamedTempFile::new_in(".").unwrap();
     std::fs::write(file.path(), pattern(1 << 20, 3)).unwrap();
-    let mut drive = match RealDrive::open(file.path(), false) {
+    let mut drive = match RealDrive::open(file.path(), Claim::Read, |_| {}) {
         // A file system that does not know how.
         Err(error @ RealDriveError::PageCache { .. }) => {
             assert!(error.to_string().contains("O_DIRECT"));

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use freewheel_freeblock::tasks::{Extent, TaskKind};
-use freewheel_live::serve::backend::{ExportError, FileBackend, NbdBackend};
+use freewheel_live::serve::backend::{Claim, ExportError, FileBackend, NbdBackend};
 use freewheel_live::serve::{BackendChannel, ServedTaskError, ServedTaskSpec, ServedTaskState};
 use freewheel_nbd::{BlockSizes, Command, Errno, Features, Span};
 use freewheel_units::Prng;
@@ -273,7 +273,7 @@ fn a_served_file_that_is_cut_short_is_gone_for_every_client_and_does_not_grow() 
     let bytes = world::drive().blocks().bytes().get();
     file.as_file().set_len(bytes).unwrap();
     let way = BackendChannel::new();
-    let device = FileBackend::open(file.path(), None, 4, way.back()).unwrap();
+    let device = FileBackend::open(file.path(), Claim::Exclusive, None, 4, way.back()).unwrap();
     let Front { serving, front, notices } = Front::of(Arc::new(device), way);
     let mut clients = [front.client(), front.client()];
     for (client, at) in clients.iter_mut().zip([0, bytes - 4096]) {

@@ -69,11 +69,11 @@ pub struct Skew {
 }
 
 impl Skew {
-    /// From the accesses to each region, ascending.
-    pub(super) fn of(accesses: &[u64]) -> Self {
+    /// From how often regions were accessed, ascending, and how many so often.
+    pub(super) fn of(accesses: &[(u64, u64)]) -> Self {
         Self {
             region_bytes: REGION_BYTES,
-            regions: accesses.len() as u64,
+            regions: accesses.iter().map(|(_, regions)| regions).sum(),
             hottest_1_percent_share: hottest_share(accesses, 1),
             hottest_10_percent_share: hottest_share(accesses, 10),
             hottest_20_percent_share: hottest_share(accesses, 20),
@@ -82,20 +82,33 @@ impl Skew {
     }
 }
 
-fn hottest_share(ascending: &[u64], percent: usize) -> f64 {
-    let hottest = (ascending.len() * percent).div_ceil(100);
-    let sum = |accesses: &[u64]| accesses.iter().sum::<u64>();
-    share(sum(&ascending[ascending.len() - hottest..]), sum(ascending))
+fn hottest_share(ascending: &[(u64, u64)], percent: u64) -> f64 {
+    let regions: u64 = ascending.iter().map(|(_, regions)| regions).sum();
+    let mut left = (regions * percent).div_ceil(100);
+    let (mut hottest, mut all) = (0, 0);
+    for (accesses, regions) in ascending.iter().rev() {
+        let taken = left.min(*regions);
+        hottest += accesses * taken;
+        all += accesses * regions;
+        left -= taken;
+    }
+    share(hottest, all)
 }
 
 /// G = 2 sum(i x_i) / (n sum(x_i)) - (n + 1) / n, with x ascending and i from 1.
-fn gini(ascending: &[u64]) -> f64 {
-    let total: u128 = ascending.iter().map(|&x| u128::from(x)).sum();
+fn gini(ascending: &[(u64, u64)]) -> f64 {
+    let (mut n, mut total, mut weighted) = (0u128, 0u128, 0u128);
+    for (accesses, regions) in ascending {
+        let (x, count) = (u128::from(*accesses), u128::from(*regions));
+        // The sum of i from n + 1 to n + count.
+        weighted += x * (count * n + count * (count + 1) / 2);
+        total += x * count;
+        n += count;
+    }
     if total == 0 {
         return 0.0;
     }
-    let weighted: u128 = (1..).zip(ascending).map(|(i, &x)| i * u128::from(x)).sum();
-    let n = ascending.len() as f64;
+    let n = n as f64;
     2.0 * weighted as f64 / (n * total as f64) - (n + 1.0) / n
 }
 
@@ -105,16 +118,14 @@ mod tests {
 
     #[test]
     fn an_even_spread_has_no_skew() {
-        let skew = Skew::of(&[7; 100]);
+        let skew = Skew::of(&[(7, 60), (7, 40)]);
         assert!(skew.gini.abs() < 1e-12);
         assert_eq!((skew.hottest_1_percent_share, skew.hottest_20_percent_share), (0.01, 0.2));
     }
 
     #[test]
     fn one_region_with_everything_has_the_highest_skew() {
-        let mut accesses = vec![0; 99];
-        accesses.push(50);
-        let skew = Skew::of(&accesses);
+        let skew = Skew::of(&[(0, 99), (50, 1)]);
         assert!((skew.gini - 0.99).abs() < 1e-12);
         assert_eq!(skew.hottest_1_percent_share, 1.0);
     }

@@ -207,7 +207,7 @@ impl Source for ParquetSource {
         let row = self.batch.1;
         self.batch.1 += 1;
         self.record += 1;
-        Ok(Some(self.record_at(row)?))
+        Ok(Some(self.record_at(row)?.checked()?))
     }
 
     fn position(&self) -> Position {

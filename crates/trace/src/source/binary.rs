@@ -141,7 +141,7 @@ impl<D: BinaryDecoder> Source for BinarySource<D> {
         while let Some(length) = self.advance()? {
             let bytes = &self.buffer[..length];
             if self.decoder.holds_request(bytes) {
-                return Ok(Some(self.decoder.parse(bytes)?));
+                return Ok(Some(self.decoder.parse(bytes)?.checked()?));
             }
             self.empty += 1;
         }

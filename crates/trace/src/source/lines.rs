@@ -156,7 +156,7 @@ impl<D: LineDecoder> Source for LineSource<D> {
                 continue;
             }
             self.lines.at.record += 1;
-            let record = self.decoder.parse(self.lines.line())?;
+            let record = self.decoder.parse(self.lines.line())?.checked()?;
             self.begins_run = std::mem::take(&mut self.header_again);
             return Ok(Some(record));
         }

@@ -470,7 +470,7 @@ impl<E: EventStream> Source for EventSource<E> {
             let is_over = self.has_ended && self.order.is_empty();
             if let Some((record, at)) = self.pairing.pop(is_over) {
                 self.at = at;
-                return Ok(Some(record));
+                return Ok(Some(record.checked()?));
             }
             let step = if is_over { Ok(()) } else { self.step() };
             // An error, and the end, are where the trace was read.

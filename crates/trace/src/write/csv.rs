@@ -9,11 +9,11 @@ use std::path::Path;
 use flate2::write::GzEncoder;
 use freewheel_units::{BLOCK_BYTES, Op, SimTime};
 
-use super::{Form, PendingFile, Target, form};
-use crate::Record;
+use super::{Form, Target, form};
 use crate::error::TraceError;
 use crate::format::freewheel_csv::HEADER;
 use crate::input::Compression;
+use crate::{PendingFile, Record};
 
 /// Text gathered before it is handed on.
 const CHUNK_BYTES: usize = 64 << 10;

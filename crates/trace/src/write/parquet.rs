@@ -17,9 +17,9 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 
-use super::{PendingFile, Target};
-use crate::Record;
+use super::Target;
 use crate::error::TraceError;
+use crate::{PendingFile, Record};
 
 /// Rows of a row group. One is held in memory: 38 bytes a row.
 const GROUP_ROWS: usize = 1 << 20;

@@ -3,10 +3,12 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, ErrorKind, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use freewheel::extraction::{JournalEntry, JournalHead, read_journal};
+use freewheel::files::{Others, open_own};
 use freewheel::measures::{SimDuration, SimTime};
 
 use crate::failure::Failure;
@@ -57,12 +59,19 @@ impl JournalFile {
                 "{}: {error}; give the options of that extraction, or remove the file and begin anew",
                 path.display()
             )),
+            // Answers of others may be false, and a link may lead to a file that is no journal.
+            ErrorKind::PermissionDenied if resume => Failure::failed(format!(
+                "{}: {error}, and an extraction goes on with this user's answers only: remove it and \
+                 begin anew",
+                path.display()
+            )),
             _ => at(&path, &error),
         })
     }
 
     fn begin(path: &Path, head: &JournalHead) -> io::Result<Self> {
-        let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+        // Where the umask lets a group write, as in many a home, it would not be this user's own.
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(path)?;
         let mut file = BufWriter::new(file);
         writeln!(file, "{}", head.line())?;
         file.flush()?;
@@ -70,12 +79,13 @@ impl JournalFile {
     }
 
     fn go_on(path: &Path, head: &JournalHead) -> io::Result<Self> {
-        let text = fs::read_to_string(path)?;
+        let mut file = open_own(path, true, Others::Read)?;
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
         let past = read_journal(&text, head);
         let past = past.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
         // A line that was not finished would become one with the next.
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        let mut file = OpenOptions::new().write(true).open(path)?;
         file.set_len(whole as u64)?;
         file.seek(SeekFrom::End(0))?;
         let mut file = BufWriter::new(file);

@@ -2,96 +2,38 @@
 //! or where there is none, by threads. What both ways share is here.
 
 mod buffer;
+mod claim;
+mod holders;
+mod loops;
 mod ring;
 mod threads;
 mod uring;
+mod watch;
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::mem;
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use freewheel_units::{BLOCK_BYTES, Blocks, Bytes};
-use rustix::fs::{FlockOperation, OFlags, flock, ioctl_blkpbszget, ioctl_blksszget};
-use thiserror::Error;
+use freewheel_units::{BLOCK_BYTES, Blocks};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl, ioctl_blkpbszget, ioctl_blksszget};
+use rustix::io::Errno;
 
 use self::buffer::Buffer;
+use self::claim::{lock, open_past_cache, other_users};
 use self::ring::Ringer;
+use self::watch::Watch;
 use super::{
     Abilities, Back, Backend, BackendCompletion, DeviceCommand, DeviceError, DeviceErrorKind,
     DeviceOp, kind_of_system,
 };
 use crate::{FreeSpace, zero_range};
 
-/// Why a file or device cannot be served.
-#[derive(Debug, Error)]
-pub enum OpenError {
-    /// The system refuses.
-    #[error("{}: {source}", path.display())]
-    System {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// Somebody else has it.
-    #[error("{}: another process has it open for itself", path.display())]
-    InUse {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The ring is wanted, and the system has none or refuses it.
-    #[error(
-        "{}: the system gives no io_uring ({source}; see kernel.io_uring_disabled, and what a \
-         container may do): leave --io away, or give --io threads",
-        path.display()
-    )]
-    NoRing {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// It takes no writes.
-    #[error(
-        "{}: the device is read-only, and it is to be written: have the system offer it for writing \
-         (blockdev --setrw, losetup without --read-only, the write protection of a card or drive)",
-        path.display()
-    )]
-    ReadOnly {
-        /// The device.
-        path: PathBuf,
-    },
-    /// Its file system is full or read-only for its holes.
-    #[error(
-        "{}: its file system has no room left, and writes to the file's holes may take {}: make room, \
-         or move the file to another (cp --sparse=always)",
-        path.display(),
-        wanted.human_decimal()
-    )]
-    NoRoom {
-        /// The file.
-        path: PathBuf,
-        /// What its holes may take.
-        wanted: Bytes,
-    },
-    /// There is no whole block in it.
-    #[error(
-        "{}: has {bytes} B, and a drive has blocks of 512 B: make the file as large as the drive, as \
-         with truncate --size",
-        path.display()
-    )]
-    NoBlock {
-        /// The file.
-        path: PathBuf,
-        /// The file's size.
-        bytes: u64,
-    },
-}
+pub use self::claim::{Claim, OpenError};
 
 /// How the system is asked to read and write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,10 +44,15 @@ pub enum Io {
     Threads,
 }
 
+/// How often the path of a file that is served is looked at.
+const WATCH_EVERY: Duration = Duration::from_secs(5);
+
 /// A file or a block device.
 pub struct FileBackend {
+    path: PathBuf,
     blocks: Blocks,
     opened: Arc<Opened>,
+    _watch: Option<Watch>,
     trims: bool,
     commands: Mutex<Sender<DeviceCommand>>,
     ringer: Option<Ringer>,
@@ -120,6 +67,10 @@ struct Opened {
     physical_bytes: u32,
     is_direct: bool,
     is_device: bool,
+    /// What else has it in use.
+    others: Vec<String>,
+    /// The file behind a loop device, locked for as long.
+    _backing: Option<File>,
 }
 
 /// A command that is being done.
@@ -139,18 +90,46 @@ impl FileBackend {
     /// Opens it, for `at_once` commands at a time. It is written past the page cache where its file
     /// system can. Without `io` a device is read and written by the ring where the system has one and
     /// lets us, and all else by threads.
-    pub fn open(path: &Path, io: Option<Io>, at_once: u32, back: Back) -> Result<Self, OpenError> {
-        Self::open_for(path, true, io, at_once, back)
-    }
-
-    /// The same for reads alone: writes fail.
-    pub fn open_to_read(
+    pub fn open(
         path: &Path,
+        claim: Claim,
         io: Option<Io>,
         at_once: u32,
         back: Back,
     ) -> Result<Self, OpenError> {
-        Self::open_for(path, false, io, at_once, back)
+        let system = |source| OpenError::System { path: path.into(), source };
+        let opened = Arc::new(Opened::new(path, claim)?);
+        let trims = !opened.is_device || discards(&sysfs_of(&opened.file).map_err(system)?);
+        let blocks = Blocks::new(opened.bytes / BLOCK_BYTES);
+        let by_ring = match io {
+            Some(Io::Threads) => None,
+            Some(Io::Uring) => Some(
+                ring::start(&opened, at_once, &back)
+                    .map_err(|source| OpenError::NoRing { path: path.into(), source })?,
+            ),
+            // A file system has writes of the ring done by a thread of the system all the same.
+            None if !opened.is_device => None,
+            None => ring::start(&opened, at_once, &back).ok(),
+        };
+        let (commands, ringer) = match by_ring {
+            Some((commands, ringer)) => (commands, Some(ringer)),
+            None => (threads::start(&opened, at_once, &back).map_err(system)?, None),
+        };
+        let (path, commands) = (path.into(), Mutex::new(commands));
+        Ok(Self { path, blocks, opened, _watch: None, trims, commands, ringer })
+    }
+
+    /// The same; `notice` is told once if the path does not lead to the file any more.
+    pub fn watching(self, notice: impl FnOnce(&str) + Send + 'static) -> io::Result<Self> {
+        let file = Arc::downgrade(&self.opened.file);
+        let watch = watch::watch(&self.path, file, WATCH_EVERY, notice)?;
+        Ok(Self { _watch: Some(watch), ..self })
+    }
+
+    /// What else had it in use when it was opened to be shared or read, as far as the system tells:
+    /// mounts, swap, arrays and volumes, and the loop device of a file.
+    pub fn other_users(&self) -> &[String] {
+        &self.opened.others
     }
 
     /// Whether single sectors go past the page cache.
@@ -167,51 +146,14 @@ impl FileBackend {
     pub fn io(&self) -> Io {
         if self.ringer.is_some() { Io::Uring } else { Io::Threads }
     }
-
-    fn open_for(
-        path: &Path,
-        writes: bool,
-        io: Option<Io>,
-        at_once: u32,
-        back: Back,
-    ) -> Result<Self, OpenError> {
-        let system = |source| OpenError::System { path: path.into(), source };
-        let opened = Arc::new(Opened::new(path, writes)?);
-        let trims = !opened.is_device || discards(&sysfs_of(opened.file.as_ref()).map_err(system)?);
-        let blocks = Blocks::new(opened.bytes / BLOCK_BYTES);
-        let by_ring = match io {
-            Some(Io::Threads) => None,
-            Some(Io::Uring) => Some(
-                ring::start(&opened, at_once, &back)
-                    .map_err(|source| OpenError::NoRing { path: path.into(), source })?,
-            ),
-            // A file system has writes of the ring done by a thread of the system all the same.
-            None if !opened.is_device => None,
-            None => ring::start(&opened, at_once, &back).ok(),
-        };
-        let (commands, ringer) = match by_ring {
-            Some((commands, ringer)) => (commands, Some(ringer)),
-            None => (threads::start(&opened, at_once, &back).map_err(system)?, None),
-        };
-        Ok(Self { blocks, opened, trims, commands: Mutex::new(commands), ringer })
-    }
 }
 
 impl Opened {
-    fn new(path: &Path, writes: bool) -> Result<Self, OpenError> {
+    fn new(path: &Path, claim: Claim) -> Result<Self, OpenError> {
         let system = |source| OpenError::System { path: path.into(), source };
-        let open = |flags: OFlags| {
-            let mut options = OpenOptions::new();
-            options.read(true).write(writes).custom_flags(flags.bits() as i32).open(path)
-        };
-        let (mut file, is_direct) = match open(OFlags::DIRECT) {
-            Ok(file) => (file, true),
-            // tmpfs and a few others know no direct access.
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                (open(OFlags::empty()).map_err(system)?, false)
-            }
-            Err(error) => return Err(system(error)),
-        };
+        let refused = |error: Errno| system(error.into());
+        let writes = claim != Claim::Read;
+        let (mut file, is_direct) = open_past_cache(path, claim)?;
         let metadata = file.metadata().map_err(system)?;
         let is_device = metadata.file_type().is_block_device();
         // The system opens it all the same, and refuses every write.
@@ -225,7 +167,6 @@ impl Opened {
         if bytes < BLOCK_BYTES {
             return Err(OpenError::NoBlock { path: path.into(), bytes });
         }
-        let refused = |error: rustix::io::Errno| system(error.into());
         let (sector_bytes, physical_bytes) = match is_device {
             true => (
                 ioctl_blksszget(&file).map_err(refused)?,
@@ -233,13 +174,27 @@ impl Opened {
             ),
             false => (BLOCK_BYTES as u32, BLOCK_BYTES as u32),
         };
-        // Where a file system's sectors are larger, single blocks go through the page cache.
-        let is_direct = is_direct && takes_single_sectors(&file, sector_bytes, bytes);
-        let file = if is_direct { file } else { open(OFlags::empty()).map_err(system)? };
-        flock(&file, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|_| OpenError::InUse { path: path.into() })?;
+        // Where a file system's sectors are larger, single blocks go through the page cache. The file stays
+        // open: another process could claim a device in between.
+        let can = is_direct && takes_single_sectors(&file, sector_bytes, bytes);
+        if is_direct && !can {
+            let flags = fcntl_getfl(&file).map_err(refused)?;
+            fcntl_setfl(&file, flags - OFlags::DIRECT).map_err(refused)?;
+        }
+        let is_direct = can;
+        lock(&file, path)?;
+        let (others, _backing) = other_users(&file, path, claim, is_device)?;
         let file = Arc::new(file);
-        let opened = Self { file, bytes, sector_bytes, physical_bytes, is_direct, is_device };
+        let opened = Self {
+            file,
+            bytes,
+            sector_bytes,
+            physical_bytes,
+            is_direct,
+            is_device,
+            others,
+            _backing,
+        };
         match opened.room().filter(|room| writes && room.is_used_up()) {
             Some(FreeSpace { wanted, .. }) => Err(OpenError::NoRoom { path: path.into(), wanted }),
             None => Ok(opened),
@@ -398,9 +353,7 @@ fn failed(error: &io::Error, is_inside: bool) -> DeviceError {
 
 /// Where the system tells of this block device.
 fn sysfs_of(device: &File) -> io::Result<PathBuf> {
-    let number = device.metadata()?.rdev();
-    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
-    Ok(format!("/sys/dev/block/{major}:{minor}").into())
+    Ok(holders::sysfs_of(device.metadata()?.rdev()))
 }
 
 /// Whether a block device takes no writes. `sysfs` is its directory, or one of its partitions.

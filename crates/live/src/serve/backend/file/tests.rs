@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
@@ -13,7 +14,7 @@ use super::*;
 fn ways() -> Vec<Io> {
     let file = NamedTempFile::new().unwrap();
     file.as_file().set_len(4096).unwrap();
-    match FileBackend::open(file.path(), Some(Io::Uring), 4, back().0) {
+    match FileBackend::open(file.path(), Claim::Exclusive, Some(Io::Uring), 4, back().0) {
         Ok(_) => vec![Io::Uring, Io::Threads],
         Err(OpenError::NoRing { source, .. }) => {
             uring::skip(&source);
@@ -40,7 +41,7 @@ fn opened(bytes: u64, io: Io) -> Trial {
     let file = NamedTempFile::new().unwrap();
     file.as_file().set_len(bytes).unwrap();
     let (back, told) = back();
-    let device = FileBackend::open(file.path(), Some(io), 4, back).unwrap();
+    let device = FileBackend::open(file.path(), Claim::Exclusive, Some(io), 4, back).unwrap();
     Trial { device, told, file }
 }
 
@@ -84,7 +85,7 @@ fn written_blocks_are_read_back_and_are_in_the_file() {
 fn a_file_is_read_and_written_by_threads_unless_the_ring_is_asked_for() {
     let file = NamedTempFile::new().unwrap();
     file.as_file().set_len(4096).unwrap();
-    let device = FileBackend::open(file.path(), None, 4, back().0).unwrap();
+    let device = FileBackend::open(file.path(), Claim::Exclusive, None, 4, back().0).unwrap();
     assert_eq!(device.io(), Io::Threads);
 }
 
@@ -167,11 +168,14 @@ fn a_device_that_takes_no_writes_is_refused_unless_it_is_only_to_be_read() {
     let file = NamedTempFile::new().unwrap();
     file.as_file().set_len(1 << 20).unwrap();
     let Some(device) = LoopDevice::new(file.path(), &["--read-only"]) else { return };
-    let error = FileBackend::open(&device.0, None, 1, back().0).err().unwrap();
+    let error = FileBackend::open(&device.0, Claim::Exclusive, None, 1, back().0).err().unwrap();
     assert!(matches!(error, OpenError::ReadOnly { .. }), "{error}");
     let (back, told) = back();
-    let trial =
-        Trial { device: FileBackend::open_to_read(&device.0, None, 1, back).unwrap(), told, file };
+    let trial = Trial {
+        device: FileBackend::open(&device.0, Claim::Read, None, 1, back).unwrap(),
+        told,
+        file,
+    };
     assert_eq!(trial.call(DeviceOp::Read, 0, vec![1; 512]), Ok(vec![0; 512]));
 }
 
@@ -180,9 +184,145 @@ fn the_sectors_of_a_device_are_those_that_the_system_tells_of() {
     let file = NamedTempFile::new().unwrap();
     file.as_file().set_len(1 << 20).unwrap();
     let Some(device) = LoopDevice::new(file.path(), &["--sector-size", "4096"]) else { return };
-    let opened = FileBackend::open(&device.0, None, 1, back().0).unwrap();
+    let opened = FileBackend::open(&device.0, Claim::Exclusive, None, 1, back().0).unwrap();
     let Abilities { sector_bytes, physical_bytes, .. } = opened.abilities();
     assert_eq!((sector_bytes, physical_bytes), (4096, 4096));
+}
+
+/// A loop device of 8 MiB. None where no test device may be made; prints the reason.
+fn loop_device() -> Option<(NamedTempFile, LoopDevice)> {
+    let file = NamedTempFile::new().unwrap();
+    file.as_file().set_len(8 << 20).unwrap();
+    let device = LoopDevice::new(file.path(), &[])?;
+    Some((file, device))
+}
+
+/// Whether a program succeeds; what it said.
+fn run(program: &str, args: &[&str], path: &Path) -> (bool, String) {
+    let ran = Command::new(program).args(args).arg(path).output();
+    let ran = ran.unwrap_or_else(|error| panic!("{program}: {error}"));
+    (ran.status.success(), String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into())
+}
+
+/// A folder at which a device is mounted until the end.
+struct Mounted(tempfile::TempDir);
+
+impl Mounted {
+    /// None where nothing may be mounted; prints the reason.
+    fn new(device: &Path) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let (is_mounted, said) = run("mount", &[device.to_str().unwrap()], folder.path());
+        if !is_mounted {
+            println!("skipped: mount: {said}");
+        }
+        is_mounted.then(|| Self(folder))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        assert!(run("umount", &[], self.0.path()).0 || std::thread::panicking());
+    }
+}
+
+fn claimed(path: &Path, claim: Claim) -> Result<FileBackend, OpenError> {
+    FileBackend::open(path, claim, Some(Io::Threads), 1, back().0)
+}
+
+/// What there is in the end: threads of a device end after it.
+fn eventually<T>(there: impl Fn() -> Option<T>) -> T {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        if let Some(there) = there() {
+            return there;
+        }
+        assert!(Instant::now() < deadline, "it never came");
+        std::thread::yield_now();
+    }
+}
+
+/// A file or device for its only user, once those before it have gone.
+fn claimed_after(path: &Path) -> FileBackend {
+    eventually(|| claimed(path, Claim::Exclusive).ok())
+}
+
+/// What a device is refused for as in use.
+fn busy(path: &Path) -> String {
+    let error = claimed(path, Claim::Exclusive).err().expect("it is in use");
+    assert!(matches!(error, OpenError::Busy { .. }), "{error}");
+    let said = error.to_string();
+    assert!(said.starts_with(&format!("{}: is in use (", path.display())), "{said}");
+    assert!(said.ends_with("with --shared-device"), "{said}");
+    said
+}
+
+#[test]
+fn a_mounted_device_is_not_served() {
+    let Some((_file, device)) = loop_device() else { return };
+    let (is_made, said) = run("mkfs.ext4", &["-q"], &device.0);
+    assert!(is_made, "{said}");
+    let Some(mounted) = Mounted::new(&device.0) else { return };
+    let place = format!("mounted at {} (ext4)", mounted.0.path().display());
+    assert!(busy(&device.0).contains(&place));
+    for claim in [Claim::Shared, Claim::Read] {
+        let shared = eventually(|| claimed(&device.0, claim).ok());
+        assert_eq!(shared.other_users(), [place.as_str()], "{claim:?}");
+    }
+    drop(mounted);
+    let served = claimed_after(&device.0);
+    assert!(served.other_users().is_empty() && Mounted::new(&device.0).is_none());
+}
+
+#[test]
+fn a_device_is_not_served_twice_by_another_node() {
+    let Some((_file, device)) = loop_device() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let node = folder.path().join("node");
+    let number = std::fs::metadata(&device.0).unwrap().rdev();
+    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+    let [major, minor] = [major, minor].map(|number| number.to_string());
+    let made = Command::new("mknod").arg(&node).args(["b", &major, &minor]).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let first = match claimed(&node, Claim::Exclusive) {
+        Err(OpenError::System { source, .. }) => {
+            println!("skipped: a device node in {}: {source}", folder.path().display());
+            return;
+        }
+        opened => opened.unwrap(),
+    };
+    assert!(busy(&device.0).contains("another program that has claimed it"));
+    drop(first);
+    claimed_after(&device.0);
+}
+
+#[test]
+fn mkfs_of_a_served_device_is_refused_by_the_system() {
+    let Some((_file, device)) = loop_device() else { return };
+    let served = claimed(&device.0, Claim::Exclusive).unwrap();
+    let (is_made, said) = run("mkfs.ext4", &["-q", "-F"], &device.0);
+    assert!(!is_made && said.contains("in use"), "{said}");
+    drop(served);
+    // Waits for its threads.
+    drop(claimed_after(&device.0));
+}
+
+#[test]
+fn a_loops_file_is_not_served_beside_the_loop() {
+    let Some((file, device)) = loop_device() else { return };
+    let behind = format!("behind {}", device.0.display());
+    assert!(busy(file.path()).contains(&behind));
+    let shared = claimed(file.path(), Claim::Shared).unwrap();
+    assert_eq!(shared.other_users(), [behind]);
+    // Both names are locked, whichever comes first.
+    for claim in [Claim::Exclusive, Claim::Shared] {
+        let error = claimed(&device.0, claim).err().unwrap();
+        assert!(matches!(&error, OpenError::InUse { path } if path == file.path()), "{error}");
+    }
+    drop(shared);
+    let served = claimed_after(&device.0);
+    let error = claimed(file.path(), Claim::Shared).err().unwrap();
+    assert!(matches!(error, OpenError::InUse { .. }), "{error}");
+    drop(served);
 }
 
 #[test]
@@ -200,7 +340,7 @@ fn a_file_that_is_opened_to_be_read_takes_no_writes() {
         let file = NamedTempFile::new().unwrap();
         file.as_file().set_len(4096).unwrap();
         let (back, told) = back();
-        let device = FileBackend::open_to_read(file.path(), Some(io), 1, back).unwrap();
+        let device = FileBackend::open(file.path(), Claim::Read, Some(io), 1, back).unwrap();
         let trial = Trial { device, told, file };
         let refused = trial.call(WRITE, 0, vec![1; 512]).unwrap_err();
         assert!(refused.message.contains("Bad file descriptor"), "{refused}, {io:?}");
@@ -232,7 +372,9 @@ fn a_device_that_is_gone_is_told_from_one_that_cannot_read_a_block() {
 #[test]
 fn a_file_that_is_empty_or_in_use_or_missing_is_refused_with_its_name() {
     let trial = opened(1 << 20, Io::Threads);
-    let error = |path: &Path| FileBackend::open(path, None, 1, back().0).err().unwrap().to_string();
+    let error = |path: &Path| {
+        FileBackend::open(path, Claim::Exclusive, None, 1, back().0).err().unwrap().to_string()
+    };
     assert!(error(trial.file.path()).contains("another process has it open"));
     let empty = NamedTempFile::new().unwrap();
     assert!(error(empty.path()).contains("truncate --size"));
@@ -261,8 +403,16 @@ fn dropping_a_device_completes_all_its_commands() {
 fn slept(file: File) -> Option<(Sender<DeviceCommand>, Ringer, Receiver<BackendCompletion>)> {
     let (file, bytes) = (Arc::new(file), 1 << 20);
     let (sector_bytes, physical_bytes, is_direct, is_device) = (512, 512, false, true);
-    let opened =
-        Arc::new(Opened { file, bytes, sector_bytes, physical_bytes, is_direct, is_device });
+    let opened = Arc::new(Opened {
+        file,
+        bytes,
+        sector_bytes,
+        physical_bytes,
+        is_direct,
+        is_device,
+        others: Vec::new(),
+        _backing: None,
+    });
     let (back, told) = back();
     let started = ring::start(&opened, 4, &back).map_err(|error| uring::skip(&error));
     let (commands, ringer) = started.ok()?;

@@ -1,0 +1,156 @@
+//! Whether the system lets a server have the memory that it may need.
+//!
+//! Goals: a server that would be ended in the middle of its clients' requests does not start. Memory that
+//! the system refuses ends a process.
+//! Non-goals: memory that other processes take from this one's control group, or from the machine.
+
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::{env, fs, thread};
+
+use freewheel_units::Bytes;
+use rustix::process::{Resource, getrlimit};
+use thiserror::Error;
+
+use crate::nbd::Limits;
+
+/// Stack of a thread, as the standard library makes it.
+const THREAD_STACK: u64 = 2 << 20;
+/// Address space that the allocator of glibc reserves for an arena. Threads share as many of them as it makes:
+/// eight for each processor, unless the environment names another number (mallopt(3)).
+const ARENA: u64 = 64 << 20;
+const ARENAS_OF_PROCESSOR: u64 = 8;
+const ARENAS_MAX: &str = "MALLOC_ARENA_MAX";
+/// Threads of a server beside those of its connections: scheduler, device, control, signals.
+const OTHER_THREADS: u64 = 16;
+/// What the server takes beside that after its start: replies, decisions, tasks of a small drive.
+const OWN: u64 = 64 << 20;
+/// What the server's own buffers take of a connection, beside the common budget.
+const CONNECTION: u64 = 1 << 20;
+/// Stacks and buffers are memory only as far as they are used.
+const THREAD_USED: u64 = 64 << 10;
+/// Descriptors of a server beside those of its connections: its own files, the ring, sockets.
+const OTHER_FILES: u64 = 32;
+/// A connection's socket, and its copy in the list that a stop closes.
+const CONNECTION_FILES: u64 = 2;
+
+/// Too little for a server within its limits.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error(
+    "{} limits this process to {}, and with all its clients it may take {}: it would be ended in the \
+     middle of their requests; {way_out}",
+    limit, allowed.human_decimal(), needed.human_decimal()
+)]
+pub struct TooLittleMemory {
+    /// What limits it.
+    limit: String,
+    /// To what.
+    allowed: Bytes,
+    /// What it may need.
+    needed: Bytes,
+    way_out: &'static str,
+}
+
+/// That a server with these limits is allowed the memory that it may take, beside what this process has.
+pub fn check_memory(limits: &Limits) -> Result<(), TooLittleMemory> {
+    let (size, resident) = in_use();
+    // As many connections that have chosen no export may be there, which have threads and no data.
+    let connections = limits.connections_max as u64;
+    let threads = 2 * 2 * connections + OTHER_THREADS;
+    let data = limits.memory_max + CONNECTION * connections;
+    let allowed = getrlimit(Resource::As).current.map(Bytes::new);
+    ensure(
+        "RLIMIT_AS (ulimit -v)",
+        allowed,
+        size + OWN + data + THREAD_STACK * threads + ARENA * arenas().min(threads),
+        "raise it (ulimit -v unlimited), or set MALLOC_ARENA_MAX=4",
+    )?;
+    for (file, allowed) in group_limits() {
+        ensure(
+            &file.display().to_string(),
+            Some(allowed),
+            resident + OWN + data + THREAD_USED * threads,
+            "raise it, as MemoryMax= of its service",
+        )?;
+    }
+    Ok(())
+}
+
+fn ensure(
+    limit: &str,
+    allowed: Option<Bytes>,
+    needed: u64,
+    way_out: &'static str,
+) -> Result<(), TooLittleMemory> {
+    let needed = Bytes::new(needed);
+    match allowed.filter(|allowed| *allowed < needed) {
+        Some(allowed) => Err(TooLittleMemory { limit: limit.into(), allowed, needed, way_out }),
+        None => Ok(()),
+    }
+}
+
+/// Limits of the control group of this process and of those around it, with the file of each; none where
+/// the system does not tell.
+fn group_limits() -> Vec<(PathBuf, Bytes)> {
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"));
+    let Some(own) = own else { return Vec::new() };
+    let root = Path::new("/sys/fs/cgroup");
+    let folders: Vec<PathBuf> = root.join(own).ancestors().map(Path::to_owned).collect();
+    let inside = folders.into_iter().filter(|folder| folder.starts_with(root));
+    let files = inside.map(|folder| folder.join("memory.max"));
+    files
+        .filter_map(|file| Some((parsed(&fs::read_to_string(&file).ok()?)?, file)))
+        .map(|(most, file)| (file, most))
+        .collect()
+}
+
+/// The most arenas that the allocator makes.
+fn arenas() -> u64 {
+    let given = env::var(ARENAS_MAX).ok().and_then(|most| most.parse().ok());
+    given.filter(|most| *most > 0).unwrap_or_else(|| {
+        let processors = thread::available_parallelism().map_or(1, NonZero::get);
+        ARENAS_OF_PROCESSOR * processors as u64
+    })
+}
+
+/// Bytes of address space and of memory that this process has; 0 where the system does not tell.
+fn in_use() -> (u64, u64) {
+    let pages = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let mut pages = pages.split(' ').map(|count| count.parse().unwrap_or(0));
+    let mut bytes = || pages.next().unwrap_or(0) * rustix::param::page_size() as u64;
+    (bytes(), bytes())
+}
+
+/// The number in a file of a control group; None for `max`.
+fn parsed(text: &str) -> Option<Bytes> {
+    text.trim().parse().ok().map(Bytes::new)
+}
+
+/// How many clients the open files of this process suffice for, if they are fewer than its limits allow.
+pub fn clients_with_files(limits: &Limits) -> Option<u64> {
+    let most = getrlimit(Resource::Nofile).current?;
+    let clients = most.saturating_sub(OTHER_FILES) / CONNECTION_FILES;
+    (clients < limits.connections_max as u64).then_some(clients)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_below_the_need_is_told_with_both_and_the_way_out() {
+        assert_eq!(ensure("x", None, 5, ""), Ok(()));
+        assert_eq!(ensure("x", Some(Bytes::new(5)), 5, ""), Ok(()));
+        let error = ensure("RLIMIT_AS", Some(Bytes::new(4_000_000)), 5_000_000, "raise it");
+        let said = error.unwrap_err().to_string();
+        assert!(said.starts_with("RLIMIT_AS limits this process to 4.00 MB"), "{said}");
+        assert!(said.contains("may take 5.00 MB") && said.ends_with("raise it"), "{said}");
+    }
+
+    #[test]
+    fn a_group_without_a_limit_has_none() {
+        assert_eq!(parsed("max\n"), None);
+        assert_eq!(parsed("1073741824\n"), Some(Bytes::new(1 << 30)));
+    }
+}
