@@ -251,6 +251,11 @@ fn unknown(key: &str, options: &Command) -> String {
                 those of one, and its export can be given here"
             .into();
     }
+    if key == "volatile_cache" {
+        return "volatile_cache: `freewheel emulate --volatile-cache` serves such a drive, and its export can \
+                be given here"
+            .into();
+    }
     let all = options.get_arguments().map(|option| option.get_id().as_str());
     format!("{key:?} is not known: there are {}", all.collect::<Vec<_>>().join(", "))
 }
@@ -375,6 +380,7 @@ mod tests {
         );
         assert!(unknown.ends_with(", recovery, seed"), "{unknown}");
         assert!(error("atlas10k?store=/tmp/x").contains("freewheel emulate --store FILE"));
+        assert!(error("atlas10k?volatile_cache=on").contains("freewheel emulate --volatile-cache"));
         for (keys, fault) in [
             ("seed=x", "seed=x: write a whole number of 0 to 9223372036854775807"),
             ("seed=1&seek_jitter=5", "seek_jitter=5: `5` has no unit"),

@@ -1,5 +1,7 @@
 //! Connections: who may have one, and how all of them end.
 
+mod cutter;
+
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io::{self, ErrorKind};
@@ -51,6 +53,8 @@ struct Shared {
     state: Mutex<State>,
     /// A connection has ended.
     ended: Condvar,
+    /// Held while all connections are cut: none is taken meanwhile.
+    gate: Mutex<()>,
     notice: Notice,
 }
 
@@ -152,6 +156,7 @@ impl Server {
             stopping: AtomicBool::new(false),
             state: Mutex::default(),
             ended: Condvar::new(),
+            gate: Mutex::default(),
             notice: Box::new(notice),
         };
         Ok(Self { listener: Listener::bind(address, socket_mode)?, shared: Arc::new(shared) })
@@ -273,6 +278,7 @@ impl Shared {
     /// Gives a connection its thread; whether it has one.
     fn open(self: &Arc<Self>, number: u64, stream: &Arc<Stream>) -> bool {
         let (peer, owner) = (stream.peer(), stream.owner());
+        let _gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.lock();
         if let Some(why) = state.refusal(peer, owner, self.limits.connections_max) {
             state.served.refused += 1;
