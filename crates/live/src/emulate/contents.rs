@@ -96,3 +96,23 @@ impl Contents {
         self.volatile().map_or(Ok(PowerCut::default()), |mut cache| cache.cut(&self.store))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use freewheel_units::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn a_flush_that_failed_once_fails_for_ever() {
+        let store = Store::anonymous(Bytes::from_kib(64)).unwrap();
+        let contents = Contents::new(store, None);
+        assert_eq!((contents.flush(), contents.sync()), (Ok(()), Ok(())));
+        let failed: Arc<str> = "no".into();
+        assert_eq!(contents.lasting(Err(io::Error::other("no"))), Err(Arc::clone(&failed)));
+        assert_eq!(contents.lasting(Err(io::Error::other("other"))), Err(Arc::clone(&failed)));
+        // The store is sound, and says nothing of what it lost.
+        assert!(contents.store().sync().is_ok());
+        assert_eq!((contents.flush(), contents.sync()), (Err(Arc::clone(&failed)), Err(failed)));
+    }
+}

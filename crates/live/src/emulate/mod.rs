@@ -370,3 +370,47 @@ impl Service for Emulation {
         self.device.left(caller.connection);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::mpsc;
+
+    use freewheel_sim::library;
+
+    use super::*;
+
+    #[test]
+    fn flushes_and_forced_writes_sync_the_store_and_fail_when_that_fails_and_others_do_not() {
+        let spec = library::spec("atlas10k").unwrap();
+        let start = || Emulation::start(&spec, "atlas10k", Options::default()).unwrap();
+        let (sound, mut broken) = (start(), start());
+        // The system refuses to sync this file.
+        let store = Store::open(Path::new("/dev/null"), Bytes::ZERO).unwrap();
+        assert!(store.sync().is_err());
+        broken.contents = Arc::new(Contents::new(store, None));
+        let syncs = Syncs::start(Arc::clone(&broken.contents), broken.device.clock());
+        broken.syncs = Some(syncs.unwrap());
+        let ask = |emulation: &Emulation, op, fua| {
+            let (tell, told) = mpsc::channel();
+            let request = Request { op, start: Lbn::ZERO, blocks: 8, fua };
+            let arrival = emulation.device.clock().now();
+            emulation.at_drive(arrival, request, None, move |ended| {
+                tell.send(ended.map_err(|fault| fault.to_string())).unwrap();
+            });
+            told.recv().unwrap()
+        };
+        for (op, fua, fails) in [
+            (Op::Write, false, false),
+            (Op::Write, true, true),
+            (Op::Flush, false, true),
+            (Op::Read, false, false),
+        ] {
+            assert_eq!(ask(&sound, op, fua), Ok(()));
+            let ended = ask(&broken, op, fua);
+            assert_eq!(ended.is_err(), fails, "{op:?} {fua}: {ended:?}");
+        }
+        assert_eq!(sound.finish().unwrap().syncs.requests, 0, "it has no file to wait for");
+        assert!(matches!(broken.finish(), Err(EndError::NotStored(_))));
+    }
+}

@@ -132,3 +132,50 @@ fn run(contents: &Contents, clock: Clock, inbox: &Receiver<Option<Arc<Both>>>) -
     }
     account
 }
+
+#[cfg(test)]
+mod tests {
+    use freewheel_units::SimTime;
+
+    use super::*;
+
+    const FINISHED: Finished = Finished { id: 0, at: SimTime::ZERO, bad: None };
+
+    fn both() -> (Arc<Both>, Arc<Both>, Receiver<Result<(), String>>) {
+        let (tell, told) = mpsc::channel();
+        let answer = move |ended: Result<(), Fault>| {
+            tell.send(ended.map_err(|fault| fault.to_string())).unwrap();
+        };
+        let both = Both::new(Box::new(answer));
+        (Arc::clone(&both), both, told)
+    }
+
+    #[test]
+    fn a_request_that_must_last_is_answered_by_the_second_of_drive_and_file_and_by_no_one_alone() {
+        let (at_drive, in_file, told) = both();
+        at_drive.done(&FINISHED);
+        assert!(told.try_recv().is_err());
+        // The file is late, and so it says whose end was first.
+        assert_eq!(in_file.stored(Ok(())), Some(FINISHED));
+        assert_eq!(told.try_recv(), Ok(Ok(())));
+
+        let (at_drive, in_file, told) = both();
+        assert_eq!(in_file.stored(Err("no room".into())), None);
+        assert!(told.try_recv().is_err());
+        at_drive.done(&FINISHED);
+        assert!(told.try_recv().unwrap().unwrap_err().ends_with("store: no room"));
+
+        // A drive that drops its part drops the answer, so that nobody waits for it.
+        for drive_is_first in [true, false] {
+            let (at_drive, in_file, told) = both();
+            let (first, second) = match drive_is_first {
+                true => (Some(at_drive), None),
+                false => (None, Some(at_drive)),
+            };
+            drop(first);
+            assert_eq!(in_file.stored(Ok(())), None);
+            drop(second);
+            assert_eq!(told.recv(), Err(mpsc::RecvError));
+        }
+    }
+}
