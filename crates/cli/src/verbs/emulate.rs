@@ -110,6 +110,7 @@ impl Drop for Unused {
 struct Emulated {
     spec: DriveSpec,
     drive: Drive,
+    store: Option<PathBuf>,
     emulation: Arc<Emulation>,
 }
 
@@ -146,7 +147,7 @@ impl EmulateArgs {
         let started = each.map(|((name, (spec, drive)), (store, seed))| {
             let (behaviour, bad) =
                 self.behaviour.of(DriveSource::Options, (&spec, &drive, name))?;
-            let place = store.as_ref().map(|store| format!("{} is", store.display()));
+            let path = store.clone();
             let options = EmulationOptions {
                 behaviour,
                 bad,
@@ -156,10 +157,11 @@ impl EmulateArgs {
             };
             let emulation = Arc::new(Emulation::start(&spec, name, options)?);
             unused.0.push(Arc::clone(&emulation));
-            if let Some(place) = place {
+            if let Some(path) = &path {
+                let place = format!("{} is", path.display());
                 free_space::note(emulation.room(), &place, free_space::WRITES_FAIL);
             }
-            Ok(Emulated { spec, drive, emulation })
+            Ok(Emulated { spec, drive, store: path, emulation })
         });
         started.collect()
     }
@@ -286,8 +288,10 @@ impl Emulated {
     /// Ends the drive when all requests are answered.
     fn finish(&self) -> Result<Answered, Failure> {
         let ended = self.emulation.finish();
-        let EmulationAccount { device, syncs } =
-            ended.map_err(|error| Failure::failed(format!("{}: {error}", self.spec.name)))?;
+        let EmulationAccount { device, syncs } = ended.map_err(|error| {
+            let store = self.store.as_ref().map(|store| format!("{}: ", store.display()));
+            Failure::failed(format!("{}{}: {error}", store.unwrap_or_default(), self.spec.name))
+        })?;
         Ok(Answered {
             requests: device.requests,
             replies: Replies::new(&device.lateness, &device.handing),

@@ -96,7 +96,7 @@ impl Client {
     }
 
     /// Whether the server ends the connection without a further byte.
-    pub fn is_cut(mut self) -> bool {
+    pub fn ends_without_answer(mut self) -> bool {
         let mut rest = Vec::new();
         match self.0.read_to_end(&mut rest) {
             Ok(_) => rest.is_empty(),

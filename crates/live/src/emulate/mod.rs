@@ -117,7 +117,10 @@ pub enum EndError {
     #[error("the drive's thread has failed")]
     Thread,
     /// What was written and not flushed is not all in the store.
-    #[error("written data could not be put into the drive's store: {0}")]
+    #[error(
+        "written data may be missing in its store, as the system could not write them: {0}: check the disk \
+         and the room of its file system, and write the data anew"
+    )]
     NotStored(Arc<str>),
 }
 
@@ -247,16 +250,18 @@ impl Emulation {
         cut
     }
 
-    /// Ends the drive in order when all requests are answered: what its volatile cache holds is flushed,
-    /// and the store's file is synced.
+    /// Ends the drive in order when all requests are answered. If its file is kept, what its volatile cache
+    /// holds is flushed, and the file is synced.
     pub fn finish(&self) -> Result<EmulationAccount, EndError> {
         let device = self.device.finish().ok_or(EndError::Thread)?;
         let syncs = match &self.syncs {
             Some(syncs) => syncs.finish().ok_or(EndError::Thread)?,
             None => SyncAccount::default(),
         };
-        let stored = self.contents.flush().and_then(|()| self.contents.sync());
-        stored.map_err(EndError::NotStored)?;
+        if self.contents.store().is_kept() {
+            let stored = self.contents.flush().and_then(|()| self.contents.sync());
+            stored.map_err(EndError::NotStored)?;
+        }
         Ok(EmulationAccount { device, syncs })
     }
 

@@ -23,7 +23,7 @@ pub(crate) enum Fault {
     #[error("{0} cannot be read")]
     Unreadable(Lbn),
     /// Data that must last do not.
-    #[error("written data could not be put into the emulated drive's store: {0}")]
+    #[error("written data may be missing in the emulated drive's store: {0}")]
     NotStored(Arc<str>),
 }
 

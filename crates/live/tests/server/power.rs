@@ -82,9 +82,8 @@ impl Powered {
 /// Bytes that come before the connection ends.
 fn rest(client: &mut Client) -> usize {
     let mut bytes = Vec::new();
-    match client.stream.read_to_end(&mut bytes) {
-        Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset),
-        Ok(_) => {}
+    if let Err(error) = client.stream.read_to_end(&mut bytes) {
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset);
     }
     bytes.len()
 }
