@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Args;
 use freewheel::drives::{self, DriveIdentity};
-use freewheel::emulation::{Emulation, EmulationAccount, EmulationOptions, PowerSwitch};
+use freewheel::emulation::{Emulation, EmulationOptions, PowerSwitch};
 use freewheel::measures::grouped;
 use freewheel::serving::{Address, Served, Server, Service, Stop};
 use freewheel::{Drive, DriveSpec};
@@ -288,10 +288,11 @@ impl Emulated {
     /// Ends the drive when all requests are answered.
     fn finish(&self) -> Result<Answered, Failure> {
         let ended = self.emulation.finish();
-        let EmulationAccount { device, syncs } = ended.map_err(|error| {
+        let ended = ended.map_err(|error| {
             let store = self.store.as_ref().map(|store| format!("{}: ", store.display()));
             Failure::failed(format!("{}{}: {error}", store.unwrap_or_default(), self.spec.name))
         })?;
+        let (device, syncs) = (ended.device, ended.syncs);
         Ok(Answered {
             requests: device.requests,
             replies: Replies::new(&device.lateness, &device.handing),
