@@ -67,7 +67,7 @@ pub struct BehaviourArgs {
     /// Blocks of 512 bytes that cannot be read until they are written; may be given several times
     #[arg(long, value_name = "LBN[-LBN]")]
     bad: Vec<BadRange>,
-    /// How long the drive tries to read a bad block; drives in arrays are often set to 7s
+    /// How long the drive tries at each read of a bad block; drives in arrays are often set to 7s
     #[arg(long, value_name = "TIME", default_value = "7s")]
     recovery: SimDuration,
     /// Seed of every random stream
