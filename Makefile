@@ -39,7 +39,7 @@ test-clients:
 	$(CARGO) build --package freewheel-cli
 	vm/clients.sh $${CARGO_TARGET_DIR:-target}/debug/freewheel
 
-## Kills 500 servers under load and reads their completed writes back: some minutes.
+## Kills 500 servers under load, cuts the power of a disk 500 times, and reads what was promised: some minutes.
 test-kills:
 	FREEWHEEL_KILLS=500 $(CARGO) test --package freewheel-cli --test cli --locked kills
 

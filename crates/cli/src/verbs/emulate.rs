@@ -3,11 +3,13 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Args;
 use freewheel::drives::{self, DriveIdentity};
-use freewheel::emulation::{Emulation, EmulationOptions};
+use freewheel::emulation::{Emulation, EmulationOptions, PowerSwitch};
 use freewheel::files::{Others, open_own};
+use freewheel::measures::grouped;
 use freewheel::serving::{self, Address, Served, Server, Service};
 use freewheel::{Drive, DriveSpec};
 use serde::Serialize;
@@ -15,8 +17,8 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::verbs::emulated::{BehaviourArgs, DriveSource};
 use crate::verbs::free_space;
-use crate::verbs::listen::{self, ListenArgs};
-use crate::verbs::replies::Replies;
+use crate::verbs::listen::{self, ListenArgs, Operator};
+use crate::verbs::replies::{Replies, Times};
 use crate::{file, number, output};
 
 /// Serve a drive that exists in arithmetic only over NBD; it answers when the real one would
@@ -26,6 +28,7 @@ Examples:
   freewheel emulate atlas10k --socket /tmp/disk
   freewheel emulate exos-x24-24tb --listen 127.0.0.1:10809 --seek-jitter 50us --bad 4096-4103
   freewheel emulate atlas10k tr96 --socket /tmp/disks --store /var/tmp/disks
+  freewheel emulate atlas10k --socket /tmp/disk --store /var/tmp/disk --volatile-cache
   freewheel emulate atlas10k --listen 0.0.0.0:10809 --tls-certificates /etc/pki/nbd --tls-verify-peer
 
 Then, from another terminal:
@@ -34,9 +37,10 @@ Then, from another terminal:
   nbd-client -unix /tmp/disk /dev/nbd0
   nbdinfo --list 'nbd+unix:///?socket=/tmp/disks'
 
-It runs until Ctrl-C or SIGTERM, answers what is in flight, and says how late its replies were. The
-data are in the page cache when a write is answered: they survive the end of this process, not that
-of the machine.")]
+It runs until Ctrl-C or SIGTERM, answers what is in flight, and says how late its replies were. With
+--store a write that was answered survives the end of this process, and what was flushed or written
+with FUA that of the machine. With --volatile-cache only the latter survives either; SIGUSR1 cuts the
+power of the drives.")]
 pub struct EmulateArgs {
     /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file; of several, each
     /// is an export by its drive's name, the first one also without a name, and all have the behaviour
@@ -49,6 +53,10 @@ pub struct EmulateArgs {
     /// several drives in this folder, each in NAME.img; gone at the end if not given
     #[arg(long, value_name = "PATH")]
     store: Option<PathBuf>,
+    /// What is written and neither flushed nor forced (FUA) is lost or reordered, by the seed, when this
+    /// process is killed or gets SIGUSR1, which cuts all connections and serves again
+    #[arg(long)]
+    volatile_cache: bool,
     #[command(flatten)]
     behaviour: BehaviourArgs,
     /// Print one JSON document at the end instead of a table; the line at the start goes to stderr
@@ -61,6 +69,7 @@ pub struct EmulateArgs {
 struct Document {
     drives: Vec<DriveOutput>,
     connections: Served,
+    power_cuts: u64,
 }
 
 /// What is known of a drive.
@@ -78,6 +87,15 @@ struct Answered {
     requests: u64,
     #[serde(flatten)]
     replies: Replies,
+    syncs: Syncs,
+}
+
+/// Flushes and writes with FUA that waited for the store's file.
+#[derive(Serialize)]
+struct Syncs {
+    requests: u64,
+    /// How much later than the drive the file was, where it was.
+    late: Times,
 }
 
 /// Drives that no client has used: if they are dropped, the files that were made for them go as well.
@@ -93,6 +111,7 @@ impl Drop for Unused {
 struct Emulated {
     spec: DriveSpec,
     drive: Drive,
+    store: Option<PathBuf>,
     emulation: Arc<Emulation>,
 }
 
@@ -102,6 +121,7 @@ impl EmulateArgs {
         serving::check_resources()?;
         let stores = self.stores(&drives)?;
         let operator = self.listen.operator()?;
+        let switch = if self.volatile_cache { Some(power_switch()?) } else { None };
         let mut unused = Unused(Vec::new());
         let emulated = self.start(drives, stores, &mut unused)?;
         // Now with all that it needs without clients.
@@ -110,10 +130,13 @@ impl EmulateArgs {
         let server = self.listen.bind(emulated.iter().map(service).collect(), &operator)?;
         operator.announce(first_line(&emulated, &server), self.json)?;
         unused.0.clear();
-        let connections = operator.serve(server)?;
+        let (connections, power_cuts) = match switch {
+            Some(switch) => serve_with_power_cuts(server, &operator, &switch, &emulated)?,
+            None => (operator.serve(server)?, 0),
+        };
         let answered: Result<Vec<Answered>, Failure> =
             emulated.iter().map(Emulated::finish).collect();
-        self.print(&emulated, answered?, connections)
+        self.print(&emulated, answered?, connections, power_cuts)
     }
 
     /// Starts the drives, each with its store.
@@ -128,17 +151,22 @@ impl EmulateArgs {
         let started = each.map(|((name, (spec, drive)), (store, seed))| {
             let (behaviour, bad) =
                 self.behaviour.of(DriveSource::Options, (&spec, &drive, name))?;
-            let place = store.as_ref().map(|store| format!("{} is", store.display()));
-            let options = EmulationOptions { behaviour, bad, seed, store: store.clone() };
+            let path = store.clone();
+            let options = EmulationOptions {
+                behaviour,
+                bad,
+                seed,
+                store,
+                volatile_cache: self.volatile_cache,
+            };
             let emulation = Arc::new(Emulation::start(&spec, name, options)?);
             unused.0.push(Arc::clone(&emulation));
-            if let Some(path) = &store {
+            if let Some(path) = &path {
                 note_others(path);
-            }
-            if let Some(place) = place {
+                let place = format!("{} is", path.display());
                 free_space::note(emulation.room(), &place, free_space::WRITES_FAIL);
             }
-            Ok(Emulated { spec, drive, emulation })
+            Ok(Emulated { spec, drive, store: path, emulation })
         });
         started.collect()
     }
@@ -194,6 +222,7 @@ impl EmulateArgs {
         emulated: &[Emulated],
         answered: Vec<Answered>,
         connections: Served,
+        power_cuts: u64,
     ) -> Result<(), Failure> {
         if self.json {
             let drives = emulated.iter().zip(answered).map(|(of, answered)| DriveOutput {
@@ -201,15 +230,18 @@ impl EmulateArgs {
                 realtime_priority: of.emulation.has_realtime_priority(),
                 answered,
             });
-            return output::print_document(&Document { drives: drives.collect(), connections });
+            let drives = drives.collect();
+            return output::print_document(&Document { drives, connections, power_cuts });
         }
         let tables = emulated.iter().zip(answered).map(|(of, answered)| {
             let name = if emulated.len() == 1 { "replies" } else { &of.spec.name };
-            answered.replies.tables(name) + "\n"
+            answered.replies.tables(name) + &answered.syncs.text() + "\n"
         });
         let Served { connections, refused, broken } = connections;
+        let cuts =
+            if self.volatile_cache { format!(", {power_cuts} power cuts") } else { String::new() };
         output::print(&format!(
-            "{}{connections} connections, {broken} of them broken, {refused} more refused\n",
+            "{}{connections} connections, {broken} of them broken, {refused} more refused{cuts}\n",
             tables.collect::<String>()
         ))
     }
@@ -274,11 +306,70 @@ fn shell_word(text: &str) -> String {
 impl Emulated {
     /// Ends the drive when all requests are answered.
     fn finish(&self) -> Result<Answered, Failure> {
-        let account = self.emulation.device().finish();
-        let account = account.ok_or_else(|| Failure::failed("the drive's thread has failed"))?;
-        let replies = Replies::new(&account.lateness, &account.handing);
-        Ok(Answered { requests: account.requests, replies })
+        let ended = self.emulation.finish();
+        let ended = ended.map_err(|error| {
+            let store = self.store.as_ref().map(|store| format!("{}: ", store.display()));
+            Failure::failed(format!("{}{}: {error}", store.unwrap_or_default(), self.spec.name))
+        })?;
+        let (device, syncs) = (ended.device, ended.syncs);
+        Ok(Answered {
+            requests: device.requests,
+            replies: Replies::new(&device.lateness, &device.handing),
+            syncs: Syncs { requests: syncs.requests, late: (&syncs.late).into() },
+        })
     }
+}
+
+impl Syncs {
+    /// A line, where anything waited for a file.
+    fn text(&self) -> String {
+        let Self { requests, late } = self;
+        if *requests == 0 {
+            return String::new();
+        }
+        let Times { summary, .. } = late;
+        let most = match summary.count {
+            0 => String::new(),
+            _ => format!(", by {} at most", number::us(summary.max_ns as f64)),
+        };
+        format!(
+            "{} flushes and writes with FUA waited for the store, {} of them longer than for the drive{most}\n",
+            grouped(*requests),
+            grouped(summary.count)
+        )
+    }
+}
+
+/// A switch that `SIGUSR1` uses from now on.
+fn power_switch() -> Result<PowerSwitch, Failure> {
+    let switch = PowerSwitch::new().and_then(|switch| switch.on_signal().map(|()| switch));
+    switch.map_err(|error| Failure::failed(format!("signals: {error}")))
+}
+
+/// Serves until the stop; stderr is told of each power cut. How many there were.
+fn serve_with_power_cuts(
+    server: Server,
+    operator: &Operator,
+    switch: &PowerSwitch,
+    emulated: &[Emulated],
+) -> Result<(Served, u64), Failure> {
+    let drives: Vec<Arc<Emulation>> = emulated.iter().map(|of| Arc::clone(&of.emulation)).collect();
+    let (count, address) = (AtomicU64::new(0), server.address().clone());
+    let served = switch.serve(server, &operator.stop, &drives, |cuts| {
+        let number = count.fetch_add(1, Ordering::Relaxed) + 1;
+        for (of, cut) in emulated.iter().zip(cuts) {
+            let name = &of.spec.name;
+            operator.say(&match cut {
+                Ok(cut) => format!(
+                    "power cut {number}: {name} kept {} of the {} that were not flushed",
+                    cut.kept, cut.cached
+                ),
+                Err(error) => format!("power cut {number}: {name}: {error}"),
+            });
+        }
+    });
+    let served = served.map_err(|error| Failure::failed(format!("{address}: {error}")))?;
+    Ok((served, count.into_inner()))
 }
 
 impl fmt::Display for Emulated {

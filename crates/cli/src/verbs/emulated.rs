@@ -67,7 +67,7 @@ pub struct BehaviourArgs {
     /// Blocks of 512 bytes that cannot be read until they are written; may be given several times
     #[arg(long, value_name = "LBN[-LBN]")]
     bad: Vec<BadRange>,
-    /// How long the drive tries to read a bad block; drives in arrays are often set to 7s
+    /// How long the drive tries at each read of a bad block; drives in arrays are often set to 7s
     #[arg(long, value_name = "TIME", default_value = "7s")]
     recovery: SimDuration,
     /// Seed of every random stream
@@ -251,6 +251,11 @@ fn unknown(key: &str, options: &Command) -> String {
                 those of one, and its export can be given here"
             .into();
     }
+    if key == "volatile_cache" {
+        return "volatile_cache: `freewheel emulate --volatile-cache` serves such a drive, and its export can \
+                be given here"
+            .into();
+    }
     let all = options.get_arguments().map(|option| option.get_id().as_str());
     format!("{key:?} is not known: there are {}", all.collect::<Vec<_>>().join(", "))
 }
@@ -375,6 +380,7 @@ mod tests {
         );
         assert!(unknown.ends_with(", recovery, seed"), "{unknown}");
         assert!(error("atlas10k?store=/tmp/x").contains("freewheel emulate --store FILE"));
+        assert!(error("atlas10k?volatile_cache=on").contains("freewheel emulate --volatile-cache"));
         for (keys, fault) in [
             ("seed=x", "seed=x: write a whole number of 0 to 9223372036854775807"),
             ("seed=1&seek_jitter=5", "seek_jitter=5: `5` has no unit"),

@@ -387,7 +387,7 @@ fn emulated_backend(emulated: &Emulated, way: &BackendChannel) -> Result<Emulate
         ..behaviour
     };
     let seed = emulated.behaviour.seed;
-    let options = EmulationOptions { behaviour, bad, seed, store: None };
+    let options = EmulationOptions { behaviour, bad, seed, ..EmulationOptions::default() };
     Ok(EmulatedBackend::start(&spec, &emulated.drive, options, way.back())?)
 }
 

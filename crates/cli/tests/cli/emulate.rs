@@ -1,7 +1,7 @@
 //! `freewheel emulate`, as its clients and its user see it.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -31,6 +31,86 @@ fn what_was_answered_survives_kill_9_of_the_process() {
     for at in 0..20_u64 {
         assert_eq!(client.read(at << 20, 8192), vec![at as u8 + 1; 8192]);
     }
+}
+
+/// Begins of places that are written, 8 KiB each.
+fn places() -> impl Iterator<Item = u64> {
+    (1..41).map(|at| at << 20)
+}
+
+/// Which byte the sectors of all places are filled with.
+fn sectors(store: &str) -> Vec<u8> {
+    let file = std::fs::File::open(store).unwrap();
+    let mut all = Vec::new();
+    for at in places() {
+        let mut data = [0; 8192];
+        file.read_exact_at(&mut data, at).unwrap();
+        for sector in data.chunks(512) {
+            assert!(sector.iter().all(|byte| *byte == sector[0]), "a torn sector");
+            all.push(sector[0]);
+        }
+    }
+    all
+}
+
+/// Writes all places, flushes, and writes all again.
+fn write_twice(socket: &Path) -> Client {
+    let mut client = Client::connect(socket);
+    places().for_each(|at| client.write(at, &[1; 8192]));
+    client.flush();
+    places().for_each(|at| client.write(at, &[2; 8192]));
+    client
+}
+
+#[test]
+fn a_volatile_cache_keeps_what_was_flushed_when_killed_and_loses_some_of_the_rest_by_seed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (socket, store) = (folder.path().join("socket"), folder.path().join("store"));
+    let (socket_text, store_text) = (socket.to_str().unwrap(), store.to_str().unwrap());
+    let mut held = Vec::new();
+    for seed in ["1", "1", "2"] {
+        let _ = std::fs::remove_file(&store);
+        let args = ["emulate", "atlas10k", "--socket", socket_text, "--store", store_text];
+        let volatile = ["--volatile-cache", "--seed", seed];
+        let mut running = Running::start(&[&args[..], &volatile].concat());
+        let _client = write_twice(&socket);
+        running.signal("-9");
+        assert_eq!(running.end().1, None, "killed");
+        let sectors = sectors(store_text);
+        assert!(sectors.iter().all(|byte| [1, 2].contains(byte)), "{sectors:?}");
+        assert!([1, 2].iter().all(|byte| sectors.contains(byte)), "{sectors:?}");
+        held.push(sectors);
+    }
+    assert_eq!(held[0], held[1], "the same requests and seed");
+    assert_ne!(held[0], held[2], "another seed");
+}
+
+#[test]
+fn sigusr1_cuts_the_power_and_sigterm_flushes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (socket, store) = (folder.path().join("socket"), folder.path().join("store"));
+    let store_text = store.to_str().unwrap();
+    let args = ["emulate", "atlas10k", "--volatile-cache", "--socket", socket.to_str().unwrap()];
+    let mut running = Running::start(&[&args[..], &["--store", store_text]].concat());
+    let client = write_twice(&socket);
+    running.signal("-USR1");
+    assert!(client.ends_without_answer(), "no answer and no further connection");
+    // The next client is taken when the power is back.
+    let mut client = Client::connect(&socket);
+    let kept = sectors(store_text);
+    assert!([1, 2].iter().all(|byte| kept.contains(byte)), "{kept:?}");
+    let seen: Vec<u8> = places()
+        .flat_map(|at| {
+            client.read(at, 8192).chunks(512).map(|sector| sector[0]).collect::<Vec<_>>()
+        })
+        .collect();
+    assert_eq!(seen, kept, "nothing is in the cache after a power cut");
+    places().for_each(|at| client.write(at, &[3; 8192]));
+    running.signal("-TERM");
+    let (rest, code) = running.end();
+    assert_eq!(code, Some(0));
+    assert!(rest.contains("1 power cuts") && rest.contains("waited for the store"), "{rest}");
+    assert!(sectors(store_text).iter().all(|byte| *byte == 3));
 }
 
 #[test]
@@ -87,6 +167,8 @@ fn its_document_has_the_lateness_of_every_reply() {
         }
     }
     assert_eq!(document["connections"]["broken"], 0);
+    // Nothing waits for a file without a name.
+    assert_eq!((&drive["syncs"]["requests"], &document["power_cuts"]), (&0.into(), &0.into()));
 }
 
 #[test]
@@ -320,6 +402,10 @@ fn what_cannot_be_is_refused_with_the_way_out() {
     refused(&bare, 1, &["tr96: `queue_policy`", "one command at a time"]);
     let cache = ["tr96", "--write-cache", "on", "--socket", &socket];
     refused(&cache, 2, &["tr96 has no buffer", "leave it out"]);
+    let nothing_volatile = ["--write-cache on", "--volatile-cache out"];
+    let bare = ["tr96", "--volatile-cache", "--socket", &socket];
+    refused(&bare, 1, &nothing_volatile);
+    refused(&with(&["--volatile-cache", "--write-cache", "off"]), 1, &nothing_volatile);
     let store = at("small");
     let args = [&there[..], &["--store", &store]].concat();
     refused(&args, 1, &["small", "512B", "9199079936B", "path where there is none"]);

@@ -1,6 +1,9 @@
-//! Servers killed at random moments under load: no acknowledged and flushed block is lost.
+//! Servers killed, and the power of their disks cut, at random moments under load: no acknowledged and
+//! flushed block is lost.
 
 use std::collections::BTreeMap;
+use std::io::Read;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -55,6 +58,17 @@ struct Load {
 }
 
 impl Load {
+    fn new() -> Self {
+        Self {
+            prng: Prng::new(1, "kills"),
+            version: 0,
+            sectors: vec![Versions::default(); (PLACES * SECTORS) as usize],
+            in_flight: BTreeMap::new(),
+            answered: Vec::new(),
+            tag: 0,
+        }
+    }
+
     /// Each sector is filled with its version.
     fn submit(&mut self, client: &Client<u64>) -> bool {
         self.tag += 1;
@@ -111,8 +125,8 @@ impl Load {
         }
     }
 
-    /// Keeps requests in flight for this time, then kills the server during them.
-    fn run(&mut self, server: &mut Running, uri: &Uri, lasts: Duration) {
+    /// Keeps requests in flight for this time, then has the server killed during them.
+    fn run(&mut self, uri: &Uri, lasts: Duration, kill: impl FnOnce()) {
         let (client, answers) = connect(uri);
         let end = Instant::now() + lasts;
         while Instant::now() < end {
@@ -125,8 +139,7 @@ impl Load {
                 Err(RecvTimeoutError::Disconnected) => panic!("a client without answers"),
             }
         }
-        server.signal("-9");
-        assert_eq!(server.end().1, None, "killed");
+        kill();
         drop(client);
         // What was answered before the connection was lost counts.
         for answer in answers {
@@ -181,22 +194,51 @@ fn nothing_flushed_is_lost_when_the_server_is_killed_under_load() {
     let uri = uri(&socket);
     let args =
         ["serve", &disk, "--drive", "atlas10k", "--socket", socket.to_str().unwrap(), "--scrub"];
-    let sectors = vec![Versions::default(); (PLACES * SECTORS) as usize];
-    let mut load = Load {
-        prng: Prng::new(1, "kills"),
-        version: 0,
-        sectors,
-        in_flight: BTreeMap::new(),
-        answered: Vec::new(),
-        tag: 0,
-    };
+    let mut load = Load::new();
     for kill in 0..kills() {
         let mut server = Running::start(&args);
         load.check(&uri, kill);
         let lasts = Duration::from_micros(load.prng.below(300_000));
-        load.run(&mut server, &uri, lasts);
+        load.run(&uri, lasts, || {
+            server.signal("-9");
+            assert_eq!(server.end().1, None, "killed");
+        });
     }
     let _server = Running::start(&args);
+    load.check(&uri, kills());
+    assert!(load.version > 100, "{} writes", load.version);
+}
+
+/// The page cache of a killed server stays, so only this finds one that does not pass flushes on.
+#[test]
+fn nothing_flushed_is_lost_when_the_disks_power_is_cut_under_load() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let (store, disk, socket) = (at("store"), folder.path().join("disk"), at("socket"));
+    let (disk_uri, uri) = (uri(&disk).to_string(), uri(Path::new(&socket)));
+    let emulate = ["emulate", "atlas10k", "--volatile-cache", "--store", &store, "--socket"];
+    let emulate = [&emulate[..], &[disk.to_str().unwrap()]].concat();
+    let serve = ["serve", &disk_uri, "--drive", "atlas10k", "--socket", &socket];
+    let mut load = Load::new();
+    let mut emulated = Running::start(&emulate);
+    for kill in 0..kills() {
+        let server = Running::start(&serve);
+        load.check(&uri, kill);
+        let lasts = Duration::from_micros(load.prng.below(300_000));
+        let is_killed = kill % 2 == 1;
+        // A connection that ends when the power is off.
+        let mut witness = UnixStream::connect(&disk).unwrap();
+        load.run(&uri, lasts, || {
+            emulated.signal(if is_killed { "-9" } else { "-USR1" });
+            let _ = witness.read_to_end(&mut Vec::new());
+        });
+        drop(server);
+        if is_killed {
+            assert_eq!(emulated.end().1, None, "killed");
+            emulated = Running::start(&emulate);
+        }
+    }
+    let _server = Running::start(&serve);
     load.check(&uri, kills());
     assert!(load.version > 100, "{} writes", load.version);
 }

@@ -1,6 +1,6 @@
 //! Servers of this program, and a client for them.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -98,6 +98,15 @@ impl Client {
         let mut reply = [0; 16];
         self.0.read_exact(&mut reply).unwrap();
         assert_eq!(reply, [0x67, 0x44, 0x66, 0x98, 0, 0, 0, 0, 7, 7, 7, 7, 7, 7, 7, 7]);
+    }
+
+    /// Whether the server ends the connection without a further byte.
+    pub fn ends_without_answer(mut self) -> bool {
+        let mut rest = Vec::new();
+        match self.0.read_to_end(&mut rest) {
+            Ok(_) => rest.is_empty(),
+            Err(error) => rest.is_empty() && error.kind() == ErrorKind::ConnectionReset,
+        }
     }
 
     pub fn write(&mut self, offset: u64, data: &[u8]) {

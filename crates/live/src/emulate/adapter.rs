@@ -114,6 +114,15 @@ impl HostAdapter {
         is_over
     }
 
+    /// The drive's power goes and comes back: no request that it has is ever done.
+    pub fn power_cut(&mut self) {
+        self.drive.power_cut();
+        self.requests.clear();
+        self.outside.clear();
+        self.commands.clear();
+        self.in_flight = 0;
+    }
+
     /// When the next event happens, if no request is submitted before.
     pub fn next_event(&self) -> Option<SimTime> {
         self.drive.next_event().map(|event| event.time())

@@ -99,6 +99,7 @@ enum Message {
     Request(Arrived),
     /// The client of this connection has gone.
     Left(u64),
+    PowerCut,
     Finish,
 }
 
@@ -145,6 +146,11 @@ impl Device {
     /// The client of a connection has gone: its requests get no further commands.
     pub fn left(&self, connection: u64) {
         let _ = self.inbox.send(Message::Left(connection));
+    }
+
+    /// The drive's power goes and comes back: its requests are dropped, and it is as it was at the start.
+    pub fn power_cut(&self) {
+        let _ = self.inbox.send(Message::PowerCut);
     }
 
     /// Ends the drive at once and drops its open requests. `None` when it has ended before.
@@ -200,6 +206,11 @@ impl DeviceThread {
         match message {
             Message::Request(arrived) => self.arrived.push_back(arrived),
             Message::Left(connection) => self.client_left(connection),
+            Message::PowerCut => {
+                self.adapter.power_cut();
+                self.arrived.clear();
+                self.inside.clear();
+            }
             Message::Finish => self.finishing = true,
         }
     }

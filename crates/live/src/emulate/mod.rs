@@ -9,21 +9,28 @@
 //! ```
 //!
 //! Data are moved when a request comes and not when it is answered. A client cannot tell the difference,
-//! since it waits meanwhile, and the drive's thread never waits for a file.
+//! since it waits meanwhile, and the drive's thread never waits for a file. A flush and a write with FUA
+//! are answered when the drive is done and another thread has synced the store's file.
 
 mod adapter;
+mod contents;
 mod device;
+mod power;
 mod store;
+mod syncs;
+mod volatile;
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use freewheel_model::drive::spec::DriveSpec;
-use freewheel_model::electronics::spec::SectorFormat;
+use freewheel_model::electronics::spec::{SectorFormat, WriteCache};
 use freewheel_nbd::{BlockSizes, Command, Errno, Export, Features, Span};
 use freewheel_sim::black_box::{BadBlocks, Behaviour, EmulatedDrive};
 use freewheel_sim::library::DriveError;
-use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Lbn, Op};
+use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Lbn, Op, SimTime};
 use thiserror::Error;
 
 use crate::FreeSpace;
@@ -31,7 +38,18 @@ use crate::nbd::{Caller, Responder, Service};
 
 pub use adapter::{COMMAND_BLOCKS_MAX, Finished, HostAdapter, Request};
 pub use device::{Account, Clock, Device, Done, Priority};
+pub use power::PowerSwitch;
 pub use store::{Store, StoreError};
+pub use syncs::SyncAccount;
+pub use volatile::PowerCut;
+
+use contents::Contents;
+pub(crate) use syncs::Fault;
+use syncs::{Both, Syncs, of_drive};
+use volatile::Volatile;
+
+/// Most memory of a drive's volatile cache; less where its buffer takes less.
+const VOLATILE_BYTES_MAX: u64 = 64 << 20;
 
 /// What is emulated beside the drive's file.
 #[derive(Debug, Clone, Default)]
@@ -44,6 +62,9 @@ pub struct Options {
     pub seed: u64,
     /// The file with its data; they are gone with the process when absent.
     pub store: Option<PathBuf>,
+    /// What is written and not flushed is lost or reordered, by the seed, when the process is killed or
+    /// the [power is cut](Emulation::power_on).
+    pub volatile_cache: bool,
 }
 
 /// Why a drive cannot be emulated.
@@ -75,9 +96,41 @@ pub enum EmulateError {
     /// Its data have no place.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A volatile cache of a drive that has none.
+    #[error(
+        "{name} answers writes when they are on the media, so it has nothing to lose: switch its write \
+         cache on (--write-cache on, of a drive with a buffer), or leave --volatile-cache out"
+    )]
+    NothingVolatile {
+        /// The drive.
+        name: String,
+    },
     /// Its thread cannot be started.
     #[error("the drive's thread: {0}")]
     Thread(io::Error),
+}
+
+/// Why a drive did not end in order.
+#[derive(Debug, Error)]
+pub enum EndError {
+    /// A thread of it panicked, or it has ended before.
+    #[error("the drive's thread has failed")]
+    Thread,
+    /// What was written and not flushed is not all in the store.
+    #[error(
+        "written data may be missing in its store, as the system could not write them: {0}: check the disk \
+         and the room of its file system, and write the data anew"
+    )]
+    NotStored(Arc<str>),
+}
+
+/// What a drive did.
+#[derive(Debug, Clone, Default)]
+pub struct EmulationAccount {
+    /// Its requests, and how late they were.
+    pub device: Account,
+    /// Those that waited for the store's file.
+    pub syncs: SyncAccount,
 }
 
 /// A drive with its data, to be served.
@@ -85,7 +138,10 @@ pub struct Emulation {
     export: Export,
     sector: SectorFormat,
     device: Device,
-    store: Store,
+    contents: Arc<Contents>,
+    /// Of a store whose file is kept.
+    syncs: Option<Syncs>,
+    is_off: AtomicBool,
 }
 
 impl Emulation {
@@ -97,19 +153,35 @@ impl Emulation {
         if spec.zoned.is_some() {
             return Err(EmulateError::Zoned { name: name.into() });
         }
-        let Options { behaviour, bad, seed, store } = options;
+        let Options { behaviour, bad, seed, store, volatile_cache } = options;
         let drive =
             EmulatedDrive::new(spec, name, &behaviour, bad, seed).map_err(DriveError::from)?;
         let (size, sector) = (drive.blocks().bytes(), drive.sector());
+        let volatile = match volatile_cache {
+            true => Some(Volatile::new(
+                volatile_room(spec, &behaviour)
+                    .ok_or_else(|| EmulateError::NothingVolatile { name: name.into() })?,
+                u64::from(sector.physical_blocks()) * BLOCK_BYTES,
+                seed,
+            )),
+            false => None,
+        };
         let store = match store {
             Some(path) => Store::open(&path, size)?,
             None => Store::anonymous(size)?,
         };
-        let device = Device::start(drive).map_err(|error| {
-            store.discard();
+        let contents = Arc::new(Contents::new(store, volatile));
+        let threads = Device::start(drive).and_then(|device| {
+            let kept = contents.store().is_kept();
+            let syncs = kept.then(|| Syncs::start(Arc::clone(&contents), device.clock()));
+            Ok((device, syncs.transpose()?))
+        });
+        let (device, syncs) = threads.map_err(|error| {
+            contents.store().discard();
             EmulateError::Thread(error)
         })?;
-        Ok(Self { export: export(spec, size, sector), sector, device, store })
+        let is_off = AtomicBool::new(false);
+        Ok(Self { export: export(spec, size, sector), sector, device, contents, syncs, is_off })
     }
 
     /// Its blocks of 512 B.
@@ -124,17 +196,73 @@ impl Emulation {
 
     /// What the file system of [`Options::store`] has for all that may be written, if it says so.
     pub fn room(&self) -> Option<FreeSpace> {
-        self.store.room()
+        self.contents.store().room()
     }
 
     /// Removes the file of [`Options::store`], if this drive made it and no client has used it.
     pub fn discard_store(&self) {
-        self.store.discard();
+        self.contents.store().discard();
     }
 
     /// Its data.
-    pub(crate) fn store(&self) -> &Store {
-        &self.store
+    pub(crate) fn contents(&self) -> &Contents {
+        &self.contents
+    }
+
+    /// Gives the drive a request that came at `arrival`, on a client's `connection` if that may end before.
+    /// What it was asked for with FUA, and all that was written before a flush, is in the store's file and
+    /// synced when `done` is called. `done` is dropped where [`Device::submit`] drops it.
+    pub(crate) fn at_drive(
+        &self,
+        arrival: SimTime,
+        request: Request,
+        connection: Option<u64>,
+        done: impl FnOnce(Result<(), Fault>) + Send + 'static,
+    ) {
+        let is_flush = request.op == Op::Flush;
+        if !(is_flush || request.fua) || !self.contents.needs_flushes() {
+            let done = move |finished: &Finished| done(of_drive(finished));
+            return self.device.submit(arrival, request, connection, Box::new(done));
+        }
+        let both = Both::new(Box::new(done));
+        let at_drive = Arc::clone(&both);
+        let at_end = move |finished: &Finished| at_drive.done(finished);
+        self.device.submit(arrival, request, connection, Box::new(at_end));
+        let flushed = if is_flush { self.contents.flush() } else { Ok(()) };
+        match &self.syncs {
+            Some(syncs) if flushed.is_ok() => syncs.submit(both),
+            _ => drop(both.stored(flushed)),
+        }
+    }
+
+    /// The power goes: from now on requests are dropped without an answer, those that the drive has as well.
+    pub fn power_off(&self) {
+        self.is_off.store(true, Ordering::SeqCst);
+        self.device.power_cut();
+    }
+
+    /// The power comes back: the drive is as it was at the start, and of the data in its volatile cache those
+    /// are there that have reached the media, by the seed. No client that was there before may be left.
+    pub fn power_on(&self) -> io::Result<PowerCut> {
+        self.device.power_cut();
+        let cut = self.contents.cut();
+        self.is_off.store(false, Ordering::SeqCst);
+        cut
+    }
+
+    /// Ends the drive in order when all requests are answered. If its file is kept, what its volatile cache
+    /// holds is flushed, and the file is synced.
+    pub fn finish(&self) -> Result<EmulationAccount, EndError> {
+        let device = self.device.finish().ok_or(EndError::Thread)?;
+        let syncs = match &self.syncs {
+            Some(syncs) => syncs.finish().ok_or(EndError::Thread)?,
+            None => SyncAccount::default(),
+        };
+        if self.contents.store().is_kept() {
+            let stored = self.contents.flush().and_then(|()| self.contents.sync());
+            stored.map_err(EndError::NotStored)?;
+        }
+        Ok(EmulationAccount { device, syncs })
     }
 
     /// Whether the drive's thread runs before all ordinary threads (`SCHED_FIFO`).
@@ -175,6 +303,14 @@ fn export(spec: &DriveSpec, size: Bytes, sector: SectorFormat) -> Export {
     }
 }
 
+/// What the volatile cache of a drive may hold in bytes; `None` of a drive with its write cache off.
+fn volatile_room(spec: &DriveSpec, behaviour: &Behaviour) -> Option<u64> {
+    let buffer = spec.electronics.buffer.as_ref()?;
+    let is_on = behaviour.write_cache.unwrap_or(buffer.write_cache) != WriteCache::Off;
+    let blocks = u64::from(buffer.write_segments) * u64::from(buffer.segment_blocks);
+    is_on.then(|| (blocks * BLOCK_BYTES).min(VOLATILE_BYTES_MAX))
+}
+
 /// Blocks of a span, which is aligned.
 fn blocks(op: Op, span: Span, fua: bool) -> Request {
     let start = Lbn::new(span.offset / BLOCK_BYTES);
@@ -189,18 +325,24 @@ impl Service for Emulation {
     }
 
     fn submit(&self, command: Command, data: &mut Vec<u8>, responder: Responder) {
+        if self.is_off.load(Ordering::SeqCst) {
+            // Its connection is cut, so that nobody gets the error.
+            return drop(responder);
+        }
         let arrival = self.device.clock().now();
         let connection = responder.caller().connection;
         let mut buffer = Vec::new();
         let moved = match command {
             Command::Read { span, .. } => {
                 buffer = responder.buffer(span.length);
-                self.store.read(span.offset, &mut buffer)
+                self.contents.read(span.offset, &mut buffer)
             }
-            Command::Write { span, .. } => self.store.write(span.offset, data),
-            Command::Trim { span, .. } => self.store.zero(span.offset, span.length.into(), false),
-            Command::WriteZeroes { span, no_hole, .. } => {
-                self.store.zero(span.offset, span.length.into(), no_hole)
+            Command::Write { span, fua } => self.contents.write(span.offset, data, fua),
+            Command::Trim { span, fua } => {
+                self.contents.zero(span.offset, span.length.into(), false, fua)
+            }
+            Command::WriteZeroes { span, no_hole, fua, .. } => {
+                self.contents.zero(span.offset, span.length.into(), no_hole, fua)
             }
             Command::Flush | Command::Cache { .. } | Command::BlockStatus { .. } => Ok(()),
         };
@@ -222,15 +364,58 @@ impl Service for Emulation {
             }
         };
         let is_read = matches!(command, Command::Read { .. });
-        let done = move |finished: &Finished| match finished.bad {
-            Some(lbn) => responder.error(Errno::Io, &format!("{lbn} cannot be read")),
-            None if is_read => responder.data(buffer),
-            None => responder.done(),
-        };
-        self.device.submit(arrival, request, Some(connection), Box::new(done));
+        self.at_drive(arrival, request, Some(connection), move |ended| match ended {
+            Err(fault) => responder.error(Errno::Io, &fault.to_string()),
+            Ok(()) if is_read => responder.data(buffer),
+            Ok(()) => responder.done(),
+        });
     }
 
     fn left(&self, caller: Caller) {
         self.device.left(caller.connection);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::mpsc;
+
+    use freewheel_sim::library;
+
+    use super::*;
+
+    #[test]
+    fn flushes_and_forced_writes_sync_the_store_and_fail_when_that_fails_and_others_do_not() {
+        let spec = library::spec("atlas10k").unwrap();
+        let start = || Emulation::start(&spec, "atlas10k", Options::default()).unwrap();
+        let (sound, mut broken) = (start(), start());
+        // The system refuses to sync this file.
+        let store = Store::open(Path::new("/dev/null"), Bytes::ZERO).unwrap();
+        assert!(store.sync().is_err());
+        broken.contents = Arc::new(Contents::new(store, None));
+        let syncs = Syncs::start(Arc::clone(&broken.contents), broken.device.clock());
+        broken.syncs = Some(syncs.unwrap());
+        let ask = |emulation: &Emulation, op, fua| {
+            let (tell, told) = mpsc::channel();
+            let request = Request { op, start: Lbn::ZERO, blocks: 8, fua };
+            let arrival = emulation.device.clock().now();
+            emulation.at_drive(arrival, request, None, move |ended| {
+                tell.send(ended.map_err(|fault| fault.to_string())).unwrap();
+            });
+            told.recv().unwrap()
+        };
+        for (op, fua, fails) in [
+            (Op::Write, false, false),
+            (Op::Write, true, true),
+            (Op::Flush, false, true),
+            (Op::Read, false, false),
+        ] {
+            assert_eq!(ask(&sound, op, fua), Ok(()));
+            let ended = ask(&broken, op, fua);
+            assert_eq!(ended.is_err(), fails, "{op:?} {fua}: {ended:?}");
+        }
+        assert_eq!(sound.finish().unwrap().syncs.requests, 0, "it has no file to wait for");
+        assert!(matches!(broken.finish(), Err(EndError::NotStored(_))));
     }
 }

@@ -81,6 +81,8 @@ pub struct Store {
     piece: u64,
     /// The path at which its file was made, if there was none.
     made_at: Option<PathBuf>,
+    /// Its file has a name and stays.
+    is_kept: bool,
 }
 
 impl Store {
@@ -107,7 +109,11 @@ impl Store {
             Err(fs::TryLockError::Error(error)) => return Err(at(error)),
         }
         let fits = if is_new { lay_out(&file, path, size) } else { ensure_size(&file, path, size) };
-        if let Err(error) = fits.and_then(|()| ensure_room(&file, path)) {
+        let fits = fits.and_then(|()| ensure_room(&file, path));
+        // What a flush promises is nothing without the file itself.
+        let lasts =
+            fits.and_then(|()| if is_new { sync_name(&file, path).map_err(at) } else { Ok(()) });
+        if let Err(error) = lasts {
             if is_new {
                 // What cannot be a store is not left behind.
                 let _ = fs::remove_file(path);
@@ -115,7 +121,7 @@ impl Store {
             return Err(error);
         }
         let made_at = is_new.then(|| path.into());
-        Ok(Self { files: vec![file], piece: size.get().max(1), made_at })
+        Ok(Self { files: vec![file], piece: size.get().max(1), made_at, is_kept: true })
     }
 
     /// Removes its file, if this store made it; for a store that no client has used. An older file stays,
@@ -153,7 +159,18 @@ impl Store {
             files.push(file);
             begin += piece;
         }
-        Ok(Self { files, piece, made_at: None })
+        Ok(Self { files, piece, made_at: None, is_kept: false })
+    }
+
+    /// Whether its file stays when the process ends.
+    pub fn is_kept(&self) -> bool {
+        self.is_kept
+    }
+
+    /// Waits until all that was written survives a crash of the machine, if its file is kept.
+    pub fn sync(&self) -> io::Result<()> {
+        let kept = self.files.iter().filter(|_| self.is_kept);
+        kept.into_iter().try_for_each(File::sync_data)
     }
 
     /// Reads from `offset` on.
@@ -166,7 +183,8 @@ impl Store {
         })
     }
 
-    /// Writes from `offset` on. The data outlive the process when it returns.
+    /// Writes from `offset` on. The data outlive the process when it returns, and the machine when they
+    /// are [synced](Self::sync).
     pub fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let mut data = data;
         self.each(offset, data.len() as u64, |file, offset, length| {
@@ -214,6 +232,13 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// Waits until a new file and its name survive a crash of the machine.
+fn sync_name(file: &File, path: &Path) -> io::Result<()> {
+    file.sync_all()?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 fn refused(path: &Path, source: io::Error) -> StoreError {

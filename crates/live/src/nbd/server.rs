@@ -1,5 +1,7 @@
 //! Connections: who may have one, and how all of them end.
 
+mod cutter;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -56,6 +58,8 @@ struct Shared {
     /// A connection has ended.
     ended: Condvar,
     begun: Instant,
+    /// Held while all connections are cut: none is taken meanwhile.
+    gate: Mutex<()>,
     notice: Notice,
 }
 
@@ -110,6 +114,7 @@ impl Server {
             }),
             ended: Condvar::new(),
             begun: Instant::now(),
+            gate: Mutex::default(),
             notice: Box::new(notice),
         };
         let listener = Listener::bind(address, socket_mode)?;
@@ -267,6 +272,7 @@ impl Shared {
     /// Gives a connection its thread; whether it has one.
     fn open(self: &Arc<Self>, number: u64, stream: &Arc<Stream>) -> bool {
         let (peer, owner) = (stream.peer(), stream.owner());
+        let _gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.lock();
         let arrived = state.places.arrive(number, (peer, owner), self.limits.connections_max);
         let arrival = match arrived {

@@ -27,6 +27,8 @@ pub const SUITE: &[Test] = &[
     ("a flush waits for cached writes", a_flush_waits_for_cached_writes),
     ("a forced write waits for the media", a_forced_write_waits_for_the_media),
     ("a bad block fails until it is written", a_bad_block_fails_until_it_is_written),
+    ("a bad block costs its recovery at every read", a_bad_block_costs_its_recovery_at_every_read),
+    ("reading ahead ends before a bad block", reading_ahead_ends_before_a_bad_block),
     ("replies are under way no longer than said", replies_are_under_way_no_longer_than_said),
     ("its own activity is waited for", its_own_activity_is_waited_for),
     ("a part of a sector takes a turn more to write", a_part_of_a_sector_takes_a_turn_more),
@@ -117,8 +119,12 @@ fn what_does_not_fit_waits(make: Make) {
     }
 }
 
+fn cache_on() -> Behaviour {
+    Behaviour { write_cache: Some(WriteCache::On), ..Behaviour::default() }
+}
+
 fn cached(make: Make) -> Box<dyn BlackBox> {
-    with(make, Behaviour { write_cache: Some(WriteCache::On), ..Behaviour::default() })
+    with(make, cache_on())
 }
 
 fn a_flush_waits_for_cached_writes(make: Make) {
@@ -153,6 +159,51 @@ fn a_bad_block_fails_until_it_is_written(make: Make) {
     assert_eq!(drive.ask(request(Op::Read, 80_004, 4)).bad, None);
     assert_eq!(drive.ask(request(Op::Write, 80_003, 1)).bad, None);
     assert_eq!(drive.ask(request(Op::Read, 80_000, 8)).bad, None);
+}
+
+fn a_bad_block_costs_its_recovery_at_every_read(make: Make) {
+    let recovery = SimDuration::from_ms(60);
+    let bad = || BadBlocks::new([Lbn::new(80_003)], recovery);
+    let partly_written = Behaviour { sector: Some(SectorFormat::Emulated512), ..cache_on() };
+    let spec = library::spec("exos-7e8-8tb").unwrap();
+    let today = EmulatedDrive::new(&spec, "exos-7e8-8tb", &partly_written, bad(), 1).unwrap();
+    for (mut drive, block) in [(make(drive(&cache_on(), bad())), 80_003), (make(today), 80_000)] {
+        // The block itself, reads that begin before it, and one that reading ahead has prepared.
+        let reads = [(80_003, 1), (80_003, 1), (80_000, 8), (80_000, 8), (79_992, 8), (80_000, 8)];
+        for (start, blocks) in reads {
+            let outcome = drive.ask(request(Op::Read, start, blocks));
+            let fails = start + blocks > block;
+            assert_eq!(outcome.bad.is_some(), fails, "{start} + {blocks}");
+            assert_eq!(outcome.took() >= recovery, fails, "{start} + {blocks}: {}", outcome.took());
+        }
+        // What a drive has taken of a bad sector, in part, makes it no good one.
+        if block == 80_000 {
+            assert!(drive.ask(request(Op::Write, 80_003, 1)).bad.is_some());
+            let outcome = drive.ask(request(Op::Read, 80_003, 1));
+            assert!(outcome.bad.is_some() && outcome.took() >= recovery, "{outcome:?}");
+        }
+        assert_eq!(drive.ask(request(Op::Write, 80_000, 8)).bad, None);
+        let outcome = drive.ask(request(Op::Read, 80_000, 8));
+        assert!(outcome.bad.is_none() && outcome.took() < recovery, "{outcome:?}");
+    }
+}
+
+fn reading_ahead_ends_before_a_bad_block(make: Make) {
+    let reads = |bad: &[u64]| -> Vec<SimDuration> {
+        let bad = BadBlocks::numbered(bad.iter().copied(), SimDuration::from_ms(60));
+        let mut drive = make(drive(&Behaviour::default(), bad));
+        let ask = |at, start| Ask {
+            after: SimDuration::from_ms(40) * at,
+            request: request(Op::Read, start, 8),
+        };
+        let outcomes = drive.play(&[ask(0, 80_000), ask(1, 80_016), ask(2, 80_048)]);
+        outcomes.iter().map(Outcome::took).collect()
+    };
+    // The buffer always takes the same time, and the media never to the nanosecond.
+    let sound = reads(&[]);
+    assert!(sound[1] < sound[0] && sound[2] == sound[1], "{sound:?}");
+    let bad = reads(&[80_030]);
+    assert!(bad[1] == sound[1] && bad[2] > sound[1], "{bad:?}");
 }
 
 fn replies_are_under_way_no_longer_than_said(make: Make) {

@@ -7,5 +7,6 @@ mod emulation;
 mod exports;
 mod hostile;
 mod limits;
+mod power;
 mod requests;
 mod stop;

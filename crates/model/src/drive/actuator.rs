@@ -2,6 +2,7 @@
 
 use super::access::{Access, Departure};
 use super::mechanics::{Drive, Target};
+use freewheel_units::Lbn;
 
 /// Who has a use for the rotational latency of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +24,13 @@ pub trait Actuator {
         target: &Target,
         latency: Latency,
     ) -> Access;
+
+    /// The first of the blocks `start..end` that cannot be read. The buffer keeps no such block, and
+    /// reading ahead ends before it.
+    fn unreadable(&self, start: Lbn, end: Lbn) -> Option<Lbn> {
+        let _ = (start, end);
+        None
+    }
 }
 
 /// Does exactly what the drive's mechanics say.

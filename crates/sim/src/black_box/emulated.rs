@@ -317,6 +317,14 @@ impl EmulatedDrive {
         self.unit.submit(now, &waiting, &mut self.firmware);
     }
 
+    /// The power goes and comes back: commands inside and what its buffer held are forgotten, and the head
+    /// is at rest. Bad blocks that were written before stay good.
+    pub fn power_cut(&mut self) {
+        self.unit = self.unit.restarted();
+        self.inside.clear();
+        self.replies.clear();
+    }
+
     /// The next event, if no command is submitted before.
     pub fn next_event(&self) -> Option<NextEvent> {
         let reply = self.replies.first_key_value().map(|((at, _), _)| NextEvent::Completion(*at));

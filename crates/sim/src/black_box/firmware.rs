@@ -50,8 +50,12 @@ impl BadBlocks {
 
     /// The first of the blocks `start..start + blocks` that is bad.
     pub fn first_in(&self, start: Lbn, blocks: u32) -> Option<Lbn> {
-        let end = Lbn::new(start.get() + u64::from(blocks));
-        self.blocks.range(start..end).next().copied()
+        self.first_of(start, Lbn::new(start.get() + u64::from(blocks)))
+    }
+
+    /// The first of the blocks `start..end` that is bad.
+    fn first_of(&self, start: Lbn, end: Lbn) -> Option<Lbn> {
+        self.blocks.range(start..end.max(start)).next().copied()
     }
 
     /// A write has replaced these blocks by spare ones.
@@ -172,6 +176,10 @@ impl Actuator for Firmware {
             access.rotate += self.bad.recovery;
         }
         access
+    }
+
+    fn unreadable(&self, start: Lbn, end: Lbn) -> Option<Lbn> {
+        self.bad.first_of(start, end)
     }
 }
 

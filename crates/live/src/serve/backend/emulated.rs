@@ -10,7 +10,7 @@ use super::{
     Abilities, Back, Backend, BackendCompletion, DeviceCommand, DeviceError, DeviceErrorKind,
     DeviceOp, kind_of_system,
 };
-use crate::emulate::{EmulateError, Emulation, Finished, Options, Request};
+use crate::emulate::{EmulateError, Emulation, Options, Request};
 
 /// A modelled drive that takes as long as a real one.
 pub struct EmulatedBackend {
@@ -56,14 +56,14 @@ impl Backend for EmulatedBackend {
         let arrival = self.emulation.device().clock().now();
         let back = Arc::clone(&self.back);
         let offset = start.get() * BLOCK_BYTES;
-        let store = self.emulation.store();
+        let contents = self.emulation.contents();
         let moved = match what {
-            DeviceOp::Read => store.read(offset, &mut data),
-            DeviceOp::Write { .. } => store.write(offset, &data),
+            DeviceOp::Read => contents.read(offset, &mut data),
+            DeviceOp::Write { fua } => contents.write(offset, &data, fua),
             DeviceOp::Flush => Ok(()),
-            DeviceOp::Trim { blocks } => store.zero(offset, blocks * BLOCK_BYTES, false),
+            DeviceOp::Trim { blocks } => contents.zero(offset, blocks * BLOCK_BYTES, false, false),
             DeviceOp::WriteZeroes { blocks, keep } => {
-                store.zero(offset, blocks * BLOCK_BYTES, keep)
+                contents.zero(offset, blocks * BLOCK_BYTES, keep, false)
             }
         };
         if let Err(error) = moved {
@@ -84,16 +84,10 @@ impl Backend for EmulatedBackend {
                 return back(BackendCompletion { id, at: Instant::now(), result: Ok(data) });
             }
         };
-        let done = move |finished: &Finished| {
-            let result = match finished.bad {
-                Some(lbn) => Err(DeviceError {
-                    kind: DeviceErrorKind::Io,
-                    message: format!("{lbn} cannot be read"),
-                }),
-                None => Ok(data),
-            };
+        self.emulation.at_drive(arrival, request, None, move |ended| {
+            let failed = |message| DeviceError { kind: DeviceErrorKind::Io, message };
+            let result = ended.map(|()| data).map_err(|fault| failed(fault.to_string()));
             back(BackendCompletion { id, at: Instant::now(), result });
-        };
-        self.emulation.device().submit(arrival, request, None, Box::new(done));
+        });
     }
 }

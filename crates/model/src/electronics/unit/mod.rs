@@ -19,7 +19,7 @@ use super::busy::Busy;
 use super::read_ahead::ReadAheadState;
 use super::shares::DestageShares;
 use super::write_back::WriteBack;
-use crate::drive::{Access, Actuator, Drive, Exact, HeadTime, Position};
+use crate::drive::{Access, Actuator, Drive, Exact, HeadTime, Position, Target};
 use crate::sched::{Moment, ParsePolicyError, Policy, Waiting};
 use crate::spec::by_op::ByOp;
 use crate::spec::electronics::{
@@ -343,7 +343,7 @@ impl Unit {
         self.inside += 1;
         let needs_media = match waiting.target.op {
             Op::Write => self.submit_write(waiting),
-            _ => self.submit_read(waiting),
+            _ => self.submit_read(waiting, actuator),
         };
         if let Some(command) = needs_media {
             self.wait_for_media(&command, actuator);
@@ -494,17 +494,18 @@ impl Unit {
     }
 
     /// Serves a read from the buffer, or gives it back as a command that needs the media. A read with
-    /// FUA always does.
+    /// FUA always does, and so does one of an unreadable block.
     #[inline]
-    fn submit_read(&mut self, waiting: &Waiting) -> Option<Command> {
+    fn submit_read(&mut self, waiting: &Waiting, actuator: &impl Actuator) -> Option<Command> {
         let pressed = self.is_pressed();
         let mut misses = false;
-        if !waiting.fua && (!pressed || self.queue.hits_out_of_turn) {
+        let from_media = is_from_media(waiting, actuator);
+        if !from_media && (!pressed || self.queue.hits_out_of_turn) {
             let start = waiting.target.start;
             match self.held(start, waiting.target.blocks, !pressed) {
                 Held::Whole { segment, there } => {
                     let command = self.process(waiting, true);
-                    self.serve_from_buffer(&command, segment, there);
+                    self.serve_from_buffer(&command, segment, there, actuator);
                     return None;
                 }
                 Held::Part { .. } => {}
@@ -626,6 +627,12 @@ impl Unit {
             self.report(done);
         }
     }
+}
+
+/// Whether a read comes from the media, whatever the buffer has.
+pub(super) fn is_from_media(waiting: &Waiting, actuator: &impl Actuator) -> bool {
+    let Target { start, blocks, .. } = waiting.target;
+    waiting.fua || actuator.unreadable(start, behind(start, blocks)).is_some()
 }
 
 /// The same drive with command processing that takes no time. Units share a drive where they can.

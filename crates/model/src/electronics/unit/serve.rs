@@ -2,7 +2,7 @@
 
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
-use super::{Command, Held, Unit};
+use super::{Command, Held, Unit, is_from_media};
 use crate::drive::{Access, Actuator, Drive, Latency};
 use crate::electronics::buffer::behind;
 use crate::electronics::read_ahead::{self, ReadAheadState};
@@ -39,7 +39,13 @@ impl Unit {
     }
 
     /// All of it is in the buffer, or will be at `there`.
-    pub(super) fn serve_from_buffer(&mut self, command: &Command, segment: usize, there: SimTime) {
+    pub(super) fn serve_from_buffer(
+        &mut self,
+        command: &Command,
+        segment: usize,
+        there: SimTime,
+        actuator: &impl Actuator,
+    ) {
         let target = &command.waiting.target;
         let ready = command.ready.max(self.now);
         let wait = there.saturating_since(ready);
@@ -55,7 +61,7 @@ impl Unit {
         let media = Access { transfer: wait, ..Access::default() };
         self.media.free = self.media.free.max(there);
         self.count_read_ahead(target.start, target.blocks, segment);
-        self.read_ahead_after_hit(target.start, target.blocks, segment);
+        self.read_ahead_after_hit(target.start, target.blocks, segment, actuator);
         self.finish(command, true, &media, tail, ready + wait + tail + late);
     }
 
@@ -82,12 +88,19 @@ impl Unit {
     }
 
     /// A read that the buffer served moves the limit of reading on with it, or begins it again.
-    pub(super) fn read_ahead_after_hit(&mut self, start: Lbn, blocks: u32, segment: usize) {
+    pub(super) fn read_ahead_after_hit(
+        &mut self,
+        start: Lbn,
+        blocks: u32,
+        segment: usize,
+        actuator: &impl Actuator,
+    ) {
         let Some(buffer) = &mut self.buffer else { return };
         buffer.use_segment(segment);
         let held = *buffer.segment(segment);
         let end = behind(start, blocks);
         let limit = read_ahead::limit(&self.drive, &self.buffer_spec, held.start, start, end);
+        let limit = actuator.unreadable(end, limit).unwrap_or(limit);
         if let Some(ahead) = &mut self.media.reading_on
             && ahead.segment == segment
         {
@@ -112,13 +125,13 @@ impl Unit {
         }
         // With FUA a read comes from the media, even when the buffer has the same data. What the
         // buffer alone has of these blocks is written before that, as for any read of the media.
-        if command.misses || command.waiting.fua {
+        if command.misses || is_from_media(&command.waiting, actuator) {
             return self.read_from_media(command, None, actuator);
         }
         let target = &command.waiting.target;
         match self.held(target.start, target.blocks, false) {
             Held::Whole { segment, there } if there <= self.now => {
-                self.serve_from_buffer(command, segment, there);
+                self.serve_from_buffer(command, segment, there, actuator);
             }
             Held::Part { segment, to } => {
                 self.read_from_media(command, Some((segment, to)), actuator);
@@ -150,7 +163,10 @@ impl Unit {
         let media_end = self.media.free;
         let tail = self.bus_behind_read(&access, wanted.blocks, target.blocks);
         let late = self.take_bus_of_read(begin, media_end + tail, wanted.blocks);
-        self.fill(start, end, held, &access, media_end);
+        // Nothing of a read that fails is kept, and the drive does not read on behind it.
+        if actuator.unreadable(start, end).is_none() {
+            self.fill(start, end, held, &access, media_end, actuator);
+        }
         self.finish(command, false, &access, tail, media_end + tail + late);
     }
 
@@ -196,8 +212,9 @@ impl Unit {
         held: Option<(usize, Lbn)>,
         access: &Access,
         media_end: SimTime,
+        actuator: &impl Actuator,
     ) {
-        let first = self.first_free_block(start, access);
+        let first = self.first_free_block(start, access, actuator);
         let Some(buffer) = &mut self.buffer else { return };
         let segment = match held {
             Some((segment, to)) => {
@@ -216,6 +233,7 @@ impl Unit {
         buffer.engage(segment, media_end);
         let held_from = buffer.segment(segment).start;
         let limit = read_ahead::limit(&self.drive, &self.buffer_spec, held_from, start, end);
+        let limit = actuator.unreadable(end, limit).unwrap_or(limit);
         if limit <= end {
             return;
         }
@@ -227,8 +245,14 @@ impl Unit {
         self.media.reading_on = Some(ahead);
     }
 
-    /// The first of the blocks that passed on the same track just before the wanted ones.
-    pub(super) fn first_free_block(&self, start: Lbn, access: &Access) -> Lbn {
+    /// The first of the blocks that passed on the same track just before the wanted ones, behind the last
+    /// unreadable one.
+    pub(super) fn first_free_block(
+        &self,
+        start: Lbn,
+        access: &Access,
+        actuator: &impl Actuator,
+    ) -> Lbn {
         if !self.buffer_spec.keep_free_blocks_before {
             return start;
         }
@@ -237,7 +261,11 @@ impl Unit {
         let on_track = (end.get() - first.get()) as u32;
         let passed = self.drive.rotation().parts_passing(access.rotate, on_track);
         let before = start.get() - first.get();
-        Lbn::new(start.get() - passed.min(before))
+        let mut first = Lbn::new(start.get() - passed.min(before));
+        while let Some(unreadable) = actuator.unreadable(first, start) {
+            first = behind(unreadable, 1);
+        }
+        first
     }
 
     /// The buffer takes a write for which it has room from `room` on, in the dirty segment `joins` or

@@ -1,0 +1,73 @@
+//! Cutting the power of emulated drives while they are served.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use signal_hook::consts::SIGUSR1;
+use signal_hook::low_level::pipe;
+
+use super::{Emulation, PowerCut};
+use crate::nbd::{Served, Server, Stop};
+
+/// Cuts the power of drives: from another thread, or by a signal.
+#[derive(Debug)]
+pub struct PowerSwitch {
+    told: UnixStream,
+    tell: UnixStream,
+    has_ended: AtomicBool,
+}
+
+impl PowerSwitch {
+    /// A switch that nobody has used.
+    pub fn new() -> io::Result<Self> {
+        let (told, tell) = UnixStream::pair()?;
+        tell.set_nonblocking(true)?;
+        Ok(Self { told, tell, has_ended: AtomicBool::new(false) })
+    }
+
+    /// From now on `SIGUSR1` cuts the power.
+    pub fn on_signal(&self) -> io::Result<()> {
+        pipe::register(SIGUSR1, self.tell.try_clone()?).map(drop)
+    }
+
+    /// Cuts the power of the drives that [`Self::serve`] serves, now or when it begins.
+    pub fn cut(&self) {
+        // When the socket is full it has been told often enough.
+        let _ = (&self.tell).write(&[0]);
+    }
+
+    /// Runs the server of these drives until the stop. At each cut all connections end without an answer, and
+    /// `told` gets what became of each drive's volatile data; then the server goes on as after power-on.
+    pub fn serve(
+        &self,
+        server: Server,
+        stop: &Stop,
+        drives: &[Arc<Emulation>],
+        told: impl Fn(Vec<io::Result<PowerCut>>) + Send,
+    ) -> io::Result<Served> {
+        let cutter = server.cutter();
+        thread::scope(|threads| {
+            threads.spawn(move || {
+                while self.is_told() {
+                    let off = || drives.iter().for_each(|drive| drive.power_off());
+                    let on = || drives.iter().map(|drive| drive.power_on()).collect();
+                    told(cutter.cut_all(off, on));
+                }
+            });
+            let served = server.run(stop);
+            self.has_ended.store(true, Ordering::SeqCst);
+            self.cut();
+            served
+        })
+    }
+
+    /// Waits for the next cut; false at the end.
+    fn is_told(&self) -> bool {
+        // The other end is kept here, so that only a cut or the end ends this read.
+        let is_told = (&self.told).read_exact(&mut [0]).is_ok();
+        is_told && !self.has_ended.load(Ordering::SeqCst)
+    }
+}
