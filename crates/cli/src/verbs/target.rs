@@ -49,9 +49,9 @@ impl Target {
 
 /// What is to be said of a device that is opened beside others that write to it.
 pub fn shared(path: &Path, others: &[String]) -> String {
-    let others = if others.is_empty() { "nothing that is known" } else { &others.join(", ") };
+    let others = if others.is_empty() { "no other use is known" } else { &others.join(", ") };
     format!(
-        "{} is shared with {others}: another program may write to it meanwhile, caches differ, and tasks \
+        "{} is shared ({others}): another program may write to it meanwhile, caches differ, and tasks \
          and backups may be wrong",
         path.display()
     )

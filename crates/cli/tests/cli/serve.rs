@@ -45,7 +45,7 @@ fn a_device_that_is_shared_is_said_to_be_so() {
     BufReader::new(server.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
     server.kill().unwrap();
     let said = String::from_utf8(server.wait_with_output().unwrap().stderr).unwrap();
-    let note = format!("{disk} is shared with nothing that is known: another program may write");
+    let note = format!("{disk} is shared (no other use is known): another program may write");
     assert!(said.contains(&note), "{said}");
 }
 
