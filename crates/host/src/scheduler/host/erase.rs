@@ -224,7 +224,8 @@ impl HostScheduler {
 
     fn all_erased(&mut self, id: u64) {
         let erasure = &self.erasures[&id];
-        if erasure.fua && erasure.failed.is_none() && self.abilities.flush {
+        let by_flush = self.abilities.flush || self.failed_flush().is_some();
+        if erasure.fua && erasure.failed.is_none() && by_flush {
             return self.flush(id);
         }
         self.answer_erasure(id, None);
