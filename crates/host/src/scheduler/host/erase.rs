@@ -87,6 +87,10 @@ impl HostScheduler {
     ) -> u64 {
         self.written.mark(from, to, self.now);
         let copies = self.tasks.before_erasure(from, to, self.now);
+        // A block of a backup may be larger than what is erased. Its copy is read later, and until then no
+        // other request may write over the rest of it.
+        let (first, end) =
+            copies.bounds().map_or((from, to), |(first, end)| (first.min(from), end.max(to)));
         let id = self.number();
         let erasure = Erasure {
             how,
@@ -100,7 +104,7 @@ impl HostScheduler {
             failed: None,
         };
         self.erasures.insert(id, erasure);
-        if self.order.arrived(id, from..to, true) {
+        if self.order.arrived(id, first..end, true) {
             self.erase_on(id);
         }
         id
