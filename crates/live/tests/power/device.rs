@@ -24,19 +24,22 @@ pub fn value(number: u64, lbn: u64) -> u64 {
 
 /// The bytes of sectors.
 pub fn bytes_of(values: impl Iterator<Item = u64>) -> Vec<u8> {
-    values
-        .flat_map(|value| std::iter::repeat_n(value.to_le_bytes(), SECTOR / 8))
-        .flatten()
-        .collect()
+    let mut bytes = Vec::with_capacity(values.size_hint().0 * SECTOR);
+    for value in values {
+        let mut sector = [0; SECTOR];
+        let word = value.to_le_bytes();
+        sector.chunks_exact_mut(word.len()).for_each(|part| part.copy_from_slice(&word));
+        bytes.extend_from_slice(&sector);
+    }
+    bytes
 }
 
 /// The values of sectors.
 pub fn values_of(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
     bytes.chunks(SECTOR).map(|sector| {
-        let mut words =
-            sector.chunks(8).map(|word| word.try_into().map_or(GARBAGE, u64::from_le_bytes));
-        let first = words.next().unwrap_or(GARBAGE);
-        if words.all(|word| word == first) { first } else { GARBAGE }
+        let first = sector.first_chunk().map_or(GARBAGE, |first| u64::from_le_bytes(*first));
+        let is_whole = sector.len() == SECTOR && sector[8..] == sector[..SECTOR - 8];
+        if is_whole { first } else { GARBAGE }
     })
 }
 
