@@ -74,7 +74,7 @@ pub trait Reply {
 }
 
 /// A question for the server between two commands.
-pub(super) type Ask<S> = Box<dyn FnOnce(&mut ServerMachine<S>) + Send>;
+pub type Ask<S> = Box<dyn FnOnce(&mut ServerMachine<S>) + Send>;
 
 /// What comes to a server.
 pub enum Message<S: Surroundings> {
@@ -94,7 +94,7 @@ pub enum Message<S: Surroundings> {
     /// The device has gone.
     Gone(DeviceError),
     /// A question.
-    Asked(Box<dyn FnOnce(&mut ServerMachine<S>) + Send>),
+    Asked(Ask<S>),
     /// What clients want is done, and nothing else begins.
     Finish,
 }
@@ -287,9 +287,13 @@ impl<S: Surroundings> ServerMachine<S> {
     /// Gives the planner more of what is wanted, and time for its index, unless a decision is near.
     fn give_more(&mut self) {
         let now = self.now();
-        if self.scheduler.decides_at().is_none_or(|at| at > now + NEAR) {
+        if !self.is_decision_near(now) {
             self.scheduler.tasks_mut().give_more(now);
         }
+    }
+
+    fn is_decision_near(&self, now: SimTime) -> bool {
+        self.scheduler.decides_at().is_some_and(|at| at <= now + NEAR)
     }
 
     fn now(&self) -> SimTime {
@@ -445,7 +449,9 @@ impl<S: Surroundings> ServerMachine<S> {
     pub fn wakes_at(&self) -> Option<SimTime> {
         let is_watched = !self.sinks.is_empty() || self.news.receiver_count() > 0;
         let looks_at = (is_watched && self.scheduler.tasks().any_runs()).then(|| self.now() + LOOK);
-        let more_at = self.scheduler.tasks().has_ahead().then(|| self.now());
+        // Near a decision it gives no more, and would turn in vain until then.
+        let now = self.scheduler.tasks().has_ahead().then(|| self.now());
+        let more_at = now.filter(|&now| !self.is_decision_near(now));
         self.scheduler.decides_at().into_iter().chain(looks_at).chain(more_at).min()
     }
 

@@ -56,9 +56,32 @@ struct Entry {
     replaced: Stamp,
 }
 
-/// A rule of the server that was broken.
+/// What a server promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// A read brings what it may bring.
+    Read,
+    /// After a power cut everything is there that was promised.
+    Cut,
+    /// A backup holds what was there when it began.
+    Backup,
+    /// Nothing durable is promised after a flush has failed.
+    FailedFlush,
+    /// Every request is answered, with an error that has a reason.
+    Answer,
+}
+
+/// A rule that was broken, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation(pub String);
+pub struct Violation {
+    pub rule: Rule,
+    pub what: String,
+}
+
+/// A broken rule.
+pub fn broken<T>(rule: Rule, what: impl Into<String>) -> Result<T, Violation> {
+    Err(Violation { rule, what: what.into() })
+}
 
 /// Everything since the power came.
 pub struct Checker {
@@ -233,9 +256,10 @@ impl Checker {
             let before = self.before[lbn as usize];
             return match found == before {
                 true => Ok(()),
-                false => Err(Violation(format!(
-                    "sector {lbn}: read {found:#x}, and only {before:#x} was there"
-                ))),
+                false => broken(
+                    Rule::Read,
+                    format!("sector {lbn}: read {found:#x}, and only {before:#x} was there"),
+                ),
             };
         }
         // Requests of its own connection before the read have been done before it.
@@ -253,10 +277,10 @@ impl Checker {
         let candidates: Vec<usize> =
             (0..history.len()).filter(|&index| may_be(&history[index])).collect();
         if candidates.is_empty() {
-            return Err(Violation(format!(
-                "sector {lbn}: read {found:#x}, sent at {sent}; {}",
-                self.told(lbn)
-            )));
+            return broken(
+                Rule::Read,
+                format!("sector {lbn}: read {found:#x}, sent at {sent}; {}", self.told(lbn)),
+            );
         }
         if let [only] = candidates[..] {
             let entry = &mut self.sectors[lbn as usize][only];
@@ -283,9 +307,10 @@ impl Checker {
             let history = &self.sectors[lbn];
             if history.is_empty() {
                 if found != *before {
-                    return Err(Violation(format!(
-                        "sector {lbn}: {found:#x} after the cut, and nothing was sent"
-                    )));
+                    return broken(
+                        Rule::Cut,
+                        format!("sector {lbn}: {found:#x} after the cut, and nothing was sent"),
+                    );
                 }
                 continue;
             }
@@ -303,10 +328,10 @@ impl Checker {
             let may_be =
                 |entry: &&Entry| self.value(entry.request, lbn) == found && !is_lost(entry);
             if history.iter().find(may_be).is_none() {
-                return Err(Violation(format!(
-                    "sector {lbn}: {found:#x} after the cut; {}",
-                    self.told(lbn)
-                )));
+                return broken(
+                    Rule::Cut,
+                    format!("sector {lbn}: {found:#x} after the cut; {}", self.told(lbn)),
+                );
             }
         }
         Ok(())
@@ -326,10 +351,13 @@ impl Checker {
         if is_right {
             return Ok(());
         }
-        Err(Violation(format!(
-            "sector {lbn}: {found:#x} in a backup that began at {began}; {}",
-            self.told(lbn)
-        )))
+        broken(
+            Rule::Backup,
+            format!(
+                "sector {lbn}: {found:#x} in a backup that began at {began}; {}",
+                self.told(lbn)
+            ),
+        )
     }
 
     /// The history of a sector.

@@ -4,6 +4,7 @@
 use freewheel_live::serve::backend::{DeviceCommand, DeviceOp};
 use freewheel_units::{Lbn, Prng, SimDuration, SimTime};
 
+use crate::checker::Rule;
 use crate::device::{Completed, Disk, SECTOR, bytes_of, values_of};
 
 /// A fault to plant.
@@ -49,27 +50,31 @@ pub enum Fault {
     WrongData,
 }
 
-pub const FAULTS: [Fault; 19] = [
-    Fault::FlushSkipped,
-    Fault::FlushAnsweredEarly,
-    Fault::FlushBeforeWritesCameBack,
-    Fault::FuaWithoutSync,
-    Fault::FuaDropped,
-    Fault::WriteAnsweredEarly,
-    Fault::WriteAnsweredOnArrival,
-    Fault::CopyBeforeWriteSkipped,
-    Fault::RetryOfStaleData,
-    Fault::OverlappingWritesReordered,
-    Fault::StaleRead,
-    Fault::ErasedAfterLaterWrite,
-    Fault::FlushErrorHidden,
-    Fault::FailedFlushForgotten,
-    Fault::WriteErrorHidden,
-    Fault::WrongSector,
-    Fault::LostWrite,
-    Fault::HalfOfAWrite,
-    Fault::WrongData,
+/// All faults, with the rule that each of them breaks.
+pub const FAULTS: [(Fault, Rule); 19] = [
+    (Fault::FlushSkipped, Rule::Cut),
+    (Fault::FlushAnsweredEarly, Rule::Cut),
+    (Fault::FlushBeforeWritesCameBack, Rule::Cut),
+    (Fault::FuaWithoutSync, Rule::Cut),
+    (Fault::FuaDropped, Rule::Cut),
+    (Fault::WriteAnsweredEarly, Rule::Cut),
+    (Fault::WriteAnsweredOnArrival, Rule::Cut),
+    (Fault::CopyBeforeWriteSkipped, Rule::Backup),
+    (Fault::RetryOfStaleData, Rule::Read),
+    (Fault::OverlappingWritesReordered, Rule::Read),
+    (Fault::StaleRead, Rule::Read),
+    (Fault::ErasedAfterLaterWrite, Rule::Read),
+    (Fault::FlushErrorHidden, Rule::FailedFlush),
+    (Fault::FailedFlushForgotten, Rule::FailedFlush),
+    (Fault::WriteErrorHidden, Rule::Read),
+    (Fault::WrongSector, Rule::Read),
+    (Fault::LostWrite, Rule::Read),
+    (Fault::HalfOfAWrite, Rule::Read),
+    (Fault::WrongData, Rule::Read),
 ];
+
+/// Share of the commands or answers that a fault meets; an error is hidden always.
+pub const FAULTY: f64 = 0.2;
 
 /// Numbers of commands that the scheduler knows nothing of begin here.
 const PRIVATE: u64 = 1 << 63;
@@ -123,7 +128,7 @@ impl Wrapped {
         let flushes = command.what == DeviceOp::Flush;
         let erases = !writes && !flushes && command.what != DeviceOp::Read;
         let sectors = command.data.len() / SECTOR;
-        match self.fault.filter(|_| self.prng.chance(0.5)) {
+        match self.fault.filter(|_| self.prng.chance(FAULTY)) {
             Some(Fault::FlushSkipped) if flushes => return self.answer(now, &command),
             Some(Fault::FlushAnsweredEarly) if flushes => {
                 self.answer(now, &command);
@@ -191,7 +196,8 @@ impl Wrapped {
 
     fn falsify(&mut self, completed: &mut Completed) {
         let writes = matches!(completed.what, DeviceOp::Write { .. });
-        let start = completed.start;
+        let (start, reads) = (completed.start, completed.what == DeviceOp::Read);
+        let is_met = self.prng.chance(FAULTY);
         match (self.fault, &mut completed.result) {
             (Some(Fault::FlushErrorHidden), result @ Err(_))
                 if completed.what == DeviceOp::Flush =>
@@ -199,11 +205,11 @@ impl Wrapped {
                 *result = Ok(Vec::new());
             }
             (Some(Fault::WriteErrorHidden), result @ Err(_)) if writes => *result = Ok(Vec::new()),
-            (Some(Fault::StaleRead), Ok(data)) if completed.what == DeviceOp::Read => {
+            (Some(Fault::StaleRead), Ok(data)) if reads && is_met => {
                 let media = &self.disk.media[start as usize..];
                 *data = bytes_of(media.iter().copied().take(data.len() / SECTOR));
             }
-            (Some(Fault::WrongData), Ok(data)) if completed.what == DeviceOp::Read => {
+            (Some(Fault::WrongData), Ok(data)) if reads && is_met => {
                 let first = values_of(data).next().unwrap_or(0);
                 *data = bytes_of(std::iter::repeat_n(first, data.len() / SECTOR));
             }

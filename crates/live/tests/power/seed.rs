@@ -81,6 +81,8 @@ fn plan(prng: &mut Prng, blocks: u64, sector: u64) -> Plan {
         think_us: pick(prng, [0, 3000, 20_000]),
         way_us: pick(prng, [0, 100, 3000]),
         in_peace: prng.chance(0.3),
+        finishes: prng.chance(0.3),
+        goes: prng.chance(0.02),
         tasks: prng.chance(0.6),
         cut: if prng.chance(0.4) { 0.04 } else { 0.0 },
     }

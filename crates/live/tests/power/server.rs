@@ -101,9 +101,18 @@ impl VirtualReply {
         }
     }
 
+    fn succeed(&self) {
+        {
+            let mut shared = self.shared.borrow_mut();
+            let has_failed = shared.disk.disk.has_failed_flush && !self.is_answered;
+            shared.is_promised_after_failure |= self.is_durable && has_failed;
+        }
+        self.send(self.ticket.done().to_vec());
+    }
+
     /// Answers with success, before anything is done.
     pub fn answer_early(&mut self) {
-        self.send(self.ticket.done().to_vec());
+        self.succeed();
         self.is_answered = true;
     }
 }
@@ -120,12 +129,7 @@ impl Reply for VirtualReply {
     }
 
     fn done(self) {
-        {
-            let mut shared = self.shared.borrow_mut();
-            let has_failed = shared.disk.disk.has_failed_flush;
-            shared.is_promised_after_failure |= self.is_durable && has_failed;
-        }
-        self.send(self.ticket.done().to_vec());
+        self.succeed();
     }
 
     fn error(mut self, errno: Errno, text: &str) {

@@ -12,6 +12,9 @@ pub struct Summary {
     pub seeds: u64,
     pub cuts: u64,
     pub peaceful: u64,
+    pub finished: u64,
+    pub gone: u64,
+    pub searches: u64,
     pub connections: u64,
     pub cut_connections: u64,
     pub left: u64,
@@ -29,6 +32,7 @@ pub struct Summary {
     pub backups: u64,
     pub backups_done: u64,
     pub backups_aborted: u64,
+    pub backups_continued: u64,
     pub backups_promoted: u64,
     pub copied: u64,
     pub unreadable: u64,
@@ -59,6 +63,7 @@ impl Summary {
     /// What a server has done by its end.
     pub fn served(&mut self, status: &Status) {
         self.free_blocks += status.account.free_blocks;
+        self.searches += status.decisions.effort.decisions;
         let scrubs = status.tasks.iter().filter(|task| task.spec.repeats);
         for scrub in scrubs {
             self.scrubs += 1;
@@ -74,6 +79,8 @@ impl Summary {
             ("seeds", self.seeds),
             ("power cuts", self.cuts),
             ("cuts after a peaceful end", self.peaceful),
+            ("servers that were told to finish", self.finished),
+            ("devices that went", self.gone),
             ("torn writes", self.device.torn_writes),
             ("sectors lost by cuts", self.device.lost_sectors),
             ("connections", self.connections),
@@ -99,10 +106,12 @@ impl Summary {
             ("writes that failed at the disk", failed_writes),
             ("scrubs", self.scrubs),
             ("blocks scrubbed", self.scrubbed_blocks),
+            ("searches for free work", self.searches),
             ("blocks read in gaps", self.free_blocks),
             ("backups begun", self.backups),
             ("backups finished", self.backups_done),
             ("backups aborted", self.backups_aborted),
+            ("backups continued", self.backups_continued),
             ("backups promoted", self.backups_promoted),
             ("blocks copied before a write", self.copied),
             ("unreadable blocks in backups", self.unreadable),

@@ -1,0 +1,220 @@
+//! Background tasks: what is asked of the control interface, and what readers of backups take.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use freewheel_freeblock::tasks::{Extent, TaskKind};
+use freewheel_live::serve::backend::{DeviceError, DeviceErrorKind};
+use freewheel_live::serve::machine::Message;
+use freewheel_live::serve::{Item, Reader, ServedTaskSpec, ServedTaskState};
+use freewheel_units::{SimDuration, SimTime};
+use futures_util::FutureExt;
+
+use crate::checker::{Rule, Stamp, Violation, broken};
+use crate::device::{SECTOR, values_of};
+use crate::faults::Fault;
+use crate::life::{Happening, Life};
+
+/// A backup under way.
+pub struct Backup {
+    pub task: u64,
+    pub began: Stamp,
+    /// The same in the server's time.
+    pub began_at: SimTime,
+    pub range: (u64, u64),
+    pub block_size: u64,
+    pub reader: Option<Reader>,
+    pub image: BTreeMap<u64, u64>,
+    /// What an earlier backup has brought that this one continues.
+    pub kept: BTreeMap<u64, u64>,
+    pub unreadable: BTreeSet<u64>,
+}
+
+impl Life<'_> {
+    pub fn scrub(&mut self) {
+        if self.prng.chance(0.6) {
+            let all = Extent::new(0, self.export.size / SECTOR as u64);
+            let idle_after = self.prng.chance(0.5).then(|| SimDuration::from_ms(2));
+            let spec = ServedTaskSpec {
+                repeats: true,
+                idle_after,
+                ..ServedTaskSpec::new(TaskKind::Scrub, all, 8)
+            };
+            self.machine.create(spec).expect("a valid task");
+        }
+    }
+
+    /// The device goes, and nothing comes back from it.
+    pub fn gone(&mut self) {
+        self.is_gone = true;
+        self.summary.gone += 1;
+        self.tell(|| "the device goes".into());
+        let why = DeviceError { kind: DeviceErrorKind::Gone, message: "pulled out".into() };
+        self.shared.borrow_mut().inbox.push_back(Message::Gone(why));
+    }
+
+    /// What somebody asks the control interface for.
+    pub fn controls(&mut self) {
+        if self.is_gone || self.has_ended {
+            return;
+        }
+        let all = self.export.size / SECTOR as u64;
+        let whole = (0, all);
+        let range = if self.prng.chance(0.5) { self.plan.hot } else { whole };
+        let block_size = [8, 16, 64, 128][self.prng.below(4) as usize];
+        let range = (range.0 / self.plan.sector * self.plan.sector, range.1);
+        let spec = ServedTaskSpec {
+            has_reader: true,
+            idle_after: self
+                .prng
+                .chance(0.5)
+                .then(|| SimDuration::from_us(self.prng.below(20_000))),
+            ..ServedTaskSpec::new(
+                TaskKind::Backup,
+                Extent::new(range.0, range.1 - range.0),
+                block_size,
+            )
+        };
+        self.begin_backup(spec, range, BTreeMap::new());
+        let status = self.machine.status();
+        assert!(!status.tasks.is_empty());
+    }
+
+    pub fn begin_backup(
+        &mut self,
+        spec: ServedTaskSpec,
+        range: (u64, u64),
+        kept: BTreeMap<u64, u64>,
+    ) {
+        let block_size = spec.block_size.into();
+        let report = self.machine.create(spec).expect("a valid task");
+        self.tell(|| format!("backup {} of {range:?} in {block_size} is asked for", report.id));
+        self.summary.backups += 1;
+        self.backups.push(Backup {
+            task: report.id,
+            began: 0,
+            began_at: SimTime::ZERO,
+            range,
+            block_size,
+            reader: None,
+            image: BTreeMap::new(),
+            kept,
+            unreadable: BTreeSet::new(),
+        });
+        self.after_us(5000, Happening::Takes);
+    }
+
+    /// Another backup begins with the whole blocks that this one has brought.
+    pub fn continues(&mut self, backup: &Backup) {
+        let (from, to) = backup.range;
+        let (mut skip, mut kept): (Vec<Extent>, BTreeMap<u64, u64>) = Default::default();
+        let mut first = from;
+        while first < to {
+            let end = (first + backup.block_size).min(to);
+            let sectors = (first..end).filter_map(|lbn| Some((lbn, *backup.image.get(&lbn)?)));
+            let sectors: Vec<(u64, u64)> = sectors.collect();
+            if sectors.len() as u64 == end - first {
+                skip.push(Extent::new(first, end - first));
+                kept.extend(sectors);
+            }
+            first = end;
+        }
+        let has_more = (kept.len() as u64) < to - from;
+        if skip.is_empty() || !has_more || self.is_gone || self.has_ended {
+            return;
+        }
+        self.summary.backups_continued += 1;
+        let whole = Extent::new(from, to - from);
+        let spec = ServedTaskSpec {
+            has_reader: true,
+            idle_after: Some(SimDuration::from_ms(1)),
+            skip,
+            skip_since: backup.began_at,
+            ..ServedTaskSpec::new(TaskKind::Backup, whole, backup.block_size as u32)
+        };
+        self.begin_backup(spec, backup.range, kept);
+    }
+
+    /// Readers take what has come, begin, or give up.
+    pub fn takes(&mut self) -> Result<(), Violation> {
+        for mut backup in std::mem::take(&mut self.backups) {
+            if backup.reader.is_none() {
+                // The device may have gone, or the server have ended.
+                let Ok(reader) = self.machine.read(backup.task) else { continue };
+                backup.began = self.checker.tick();
+                backup.began_at = self.machine.moment().0;
+                backup.reader = Some(reader);
+                self.tell(|| format!("backup {} begins", backup.task));
+            } else if self.prng.chance(0.04) && self.machine.abort(backup.task).is_ok() {
+                self.summary.backups_aborted += 1;
+            } else if self.prng.chance(0.1) && self.machine.promote(backup.task).is_ok() {
+                self.summary.backups_promoted += 1;
+            }
+            if !self.take_items(&mut backup)? {
+                self.backups.push(backup);
+            }
+        }
+        if !self.backups.is_empty() {
+            self.after_us(20_000, Happening::Takes);
+        }
+        Ok(())
+    }
+
+    /// Takes the items of a backup; true when it is over.
+    pub fn take_items(&mut self, backup: &mut Backup) -> Result<bool, Violation> {
+        loop {
+            let reader = backup.reader.as_mut().expect("it has begun");
+            match reader.next().now_or_never() {
+                None => return Ok(false),
+                Some(None) => return Ok(true),
+                Some(Some(Item::Data { start, data, .. })) => {
+                    let falsified = self.fault() == Some(Fault::CopyBeforeWriteSkipped);
+                    let from = start.get();
+                    for (lbn, found) in (from..).zip(values_of(&data)) {
+                        let found = match falsified {
+                            true => self.shared.borrow().disk.disk.current(lbn),
+                            false => found,
+                        };
+                        if backup.image.insert(lbn, found).is_some() {
+                            return broken(
+                                Rule::Backup,
+                                format!("sector {lbn} is twice in a backup"),
+                            );
+                        }
+                    }
+                }
+                Some(Some(Item::Unreadable(extent))) => {
+                    let from = extent.start.get();
+                    backup.unreadable.extend(from..from + extent.blocks.get());
+                }
+                Some(Some(Item::Over(report))) => {
+                    self.tell(|| format!("backup {} is {:?}", backup.task, report.state));
+                    self.summary.copied += report.copied.get();
+                    match report.state {
+                        ServedTaskState::Done => self.check_backup(backup)?,
+                        ServedTaskState::Aborted if self.prng.chance(0.7) => self.continues(backup),
+                        _ => {}
+                    }
+                    return Ok(true);
+                }
+            }
+        }
+    }
+
+    pub fn check_backup(&mut self, backup: &Backup) -> Result<(), Violation> {
+        self.summary.backups_done += 1;
+        self.summary.unreadable += backup.unreadable.len() as u64;
+        for lbn in backup.range.0..backup.range.1 {
+            match backup.image.get(&lbn).or_else(|| backup.kept.get(&lbn)) {
+                Some(&found) => self.checker.copied(backup.began, lbn, found)?,
+                None if backup.unreadable.contains(&lbn) => {}
+                None => {
+                    return broken(
+                        Rule::Backup,
+                        format!("sector {lbn} is not in a finished backup"),
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+}
