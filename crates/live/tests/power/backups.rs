@@ -17,6 +17,8 @@ use crate::life::{Happening, Life};
 /// A backup under way.
 pub struct Backup {
     pub task: u64,
+    /// Or a scan, whose data are as they are.
+    pub kind: TaskKind,
     pub began: Stamp,
     /// The same in the server's time.
     pub began_at: SimTime,
@@ -62,17 +64,14 @@ impl Life<'_> {
         let range = if self.prng.chance(0.5) { self.plan.hot } else { whole };
         let block_size = [8, 16, 64, 128][self.prng.below(4) as usize];
         let range = (range.0 / self.plan.sector * self.plan.sector, range.1);
+        let kind = if self.prng.chance(0.2) { TaskKind::Scan } else { TaskKind::Backup };
         let spec = ServedTaskSpec {
             has_reader: true,
             idle_after: self
                 .prng
                 .chance(0.5)
                 .then(|| SimDuration::from_us(self.prng.below(20_000))),
-            ..ServedTaskSpec::new(
-                TaskKind::Backup,
-                Extent::new(range.0, range.1 - range.0),
-                block_size,
-            )
+            ..ServedTaskSpec::new(kind, Extent::new(range.0, range.1 - range.0), block_size)
         };
         self.begin_backup(spec, range, BTreeMap::new());
         let status = self.machine.status();
@@ -85,12 +84,18 @@ impl Life<'_> {
         range: (u64, u64),
         kept: BTreeMap<u64, u64>,
     ) {
-        let block_size = spec.block_size.into();
+        let (block_size, kind) = (spec.block_size.into(), spec.kind);
         let report = self.machine.create(spec).expect("a valid task");
-        self.tell(|| format!("backup {} of {range:?} in {block_size} is asked for", report.id));
-        self.summary.backups += 1;
+        self.tell(|| {
+            format!("{} {} of {range:?} in {block_size} is asked for", kind.word(), report.id)
+        });
+        match kind {
+            TaskKind::Scan => self.summary.scans += 1,
+            _ => self.summary.backups += 1,
+        }
         self.backups.push(Backup {
             task: report.id,
+            kind,
             began: 0,
             began_at: SimTime::ZERO,
             range,
@@ -119,7 +124,8 @@ impl Life<'_> {
             first = end;
         }
         let has_more = (kept.len() as u64) < to - from;
-        if skip.is_empty() || !has_more || self.is_gone || self.has_ended {
+        let is_scan = backup.kind == TaskKind::Scan;
+        if skip.is_empty() || is_scan || !has_more || self.is_gone || self.has_ended {
             return;
         }
         self.summary.backups_continued += 1;
@@ -139,17 +145,22 @@ impl Life<'_> {
         for mut backup in std::mem::take(&mut self.backups) {
             if backup.reader.is_none() {
                 // The device may have gone, or the server have ended.
-                let Ok(reader) = self.machine.read(backup.task) else { continue };
+                let reader = self.machine.read(backup.task).ok();
+                let Some(reader) = reader.filter(|_| !self.has_ended) else { continue };
                 backup.began = self.checker.tick();
                 backup.began_at = self.machine.moment().0;
                 backup.reader = Some(reader);
                 self.tell(|| format!("backup {} begins", backup.task));
             } else if self.prng.chance(0.04) && self.machine.abort(backup.task).is_ok() {
                 self.summary.backups_aborted += 1;
-            } else if self.prng.chance(0.1) && self.machine.promote(backup.task).is_ok() {
+            // Without clients it ends by itself only if it is promoted.
+            } else if (self.prng.chance(0.1) || self.is_asked())
+                && self.machine.promote(backup.task).is_ok()
+            {
                 self.summary.backups_promoted += 1;
             }
-            if !self.take_items(&mut backup)? {
+            // What has ended sends no more.
+            if !self.take_items(&mut backup)? && !self.has_ended {
                 self.backups.push(backup);
             }
         }
@@ -201,10 +212,15 @@ impl Life<'_> {
     }
 
     pub fn check_backup(&mut self, backup: &Backup) -> Result<(), Violation> {
-        self.summary.backups_done += 1;
+        let is_scan = backup.kind == TaskKind::Scan;
+        match is_scan {
+            true => self.summary.scans_done += 1,
+            false => self.summary.backups_done += 1,
+        }
         self.summary.unreadable += backup.unreadable.len() as u64;
         for lbn in backup.range.0..backup.range.1 {
             match backup.image.get(&lbn).or_else(|| backup.kept.get(&lbn)) {
+                Some(&found) if is_scan => self.checker.scanned(backup.began, lbn, found)?,
                 Some(&found) => self.checker.copied(backup.began, lbn, found)?,
                 None if backup.unreadable.contains(&lbn) => {}
                 None => {

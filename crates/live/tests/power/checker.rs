@@ -337,12 +337,27 @@ impl Checker {
         Ok(())
     }
 
+    /// A sector of a scan that began then: it was so at some time since.
+    pub fn scanned(&self, began: Stamp, lbn: u64, found: u64) -> Result<(), Violation> {
+        self.copied_by((began, NEVER), lbn, found)
+    }
+
     /// A sector of a backup that began then.
     pub fn copied(&self, began: Stamp, lbn: u64, found: u64) -> Result<(), Violation> {
+        self.copied_by((began, began), lbn, found)
+    }
+
+    /// A sector that was so at some time between these two.
+    fn copied_by(
+        &self,
+        (began, ended): (Stamp, Stamp),
+        lbn: u64,
+        found: u64,
+    ) -> Result<(), Violation> {
         let history = &self.sectors[lbn as usize];
         let may_be = |entry: &&Entry| {
             let sent = self.requests[entry.request as usize].sent;
-            self.value(entry.request, lbn) == found && sent < began && entry.replaced >= began
+            self.value(entry.request, lbn) == found && sent < ended && entry.replaced >= began
         };
         let is_right = match history.is_empty() {
             true => found == self.before[lbn as usize],
@@ -353,10 +368,7 @@ impl Checker {
         }
         broken(
             Rule::Backup,
-            format!(
-                "sector {lbn}: {found:#x} in a backup that began at {began}; {}",
-                self.told(lbn)
-            ),
+            format!("sector {lbn}: {found:#x} in a copy that began at {began}; {}", self.told(lbn)),
         )
     }
 

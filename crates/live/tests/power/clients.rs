@@ -89,6 +89,7 @@ impl Life<'_> {
         let sector = self.plan.sector;
         let all = self.export.size / SECTOR as u64;
         let (most, (from, to)) = match self.prng.unit() {
+            any if self.plan.floods && any < 0.5 => (2600, (0, all)),
             long if long < self.plan.long / 8.0 => (2600, (0, all)),
             long if long < self.plan.long => (300, (0, all)),
             _ if self.prng.chance(0.05) => (40, (0, all)),

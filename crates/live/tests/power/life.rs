@@ -37,6 +37,8 @@ pub struct Plan {
     pub sector: u64,
     /// Share of requests that are long.
     pub long: f64,
+    /// Most requests are of more than 1 MB, so that they wait for each other in their queue.
+    pub floods: bool,
     /// How long a client thinks, at most.
     pub think_us: u64,
     /// How long bytes are under way, at most.
@@ -175,16 +177,20 @@ impl<'a> Life<'a> {
         if self.plan.in_peace { self.peace() } else { Ok(()) }
     }
 
+    /// Whether clients have sent all requests.
+    pub fn is_asked(&self) -> bool {
+        self.asked >= self.plan.requests
+    }
+
     fn is_over(&self) -> bool {
-        let is_asked = self.asked >= self.plan.requests;
         let is_idle = self.connections.values().all(|connection| connection.open.is_empty());
         let has_ended = self.has_ended || !self.plan.finishes;
-        is_asked && (!self.plan.in_peace || is_idle && self.backups.is_empty() && has_ended)
+        self.is_asked() && (!self.plan.in_peace || is_idle && self.backups.is_empty() && has_ended)
     }
 
     /// Tells the server to finish, once all requests have arrived.
     fn finish(&mut self) {
-        let is_time = self.asked >= self.plan.requests && self.on_the_way == 0;
+        let is_time = self.is_asked() && self.on_the_way == 0;
         if self.plan.in_peace && self.plan.finishes && is_time && !self.is_finishing {
             self.is_finishing = true;
             self.shared.borrow_mut().inbox.push_back(Message::Finish);
@@ -243,15 +249,18 @@ impl<'a> Life<'a> {
             self.send_back(connection, bytes);
         }
         if self.now() > self.last_answer + ANSWERED_IN {
-            let open: usize =
-                self.connections.values().map(|connection| connection.open.len()).sum();
-            if open > 0 {
-                return broken(
-                    Rule::Answer,
-                    format!("{open} requests are not answered in {ANSWERED_IN}"),
-                );
-            }
-            return Ok(false);
+            let open = self.connections.values().map(|connection| connection.open.len());
+            let (open, tasks) = (open.sum::<usize>(), self.backups.len());
+            return match (open, tasks) {
+                (0, 0) => Ok(false),
+                (0, _) => {
+                    broken(Rule::Answer, format!("{tasks} tasks do not end in {ANSWERED_IN}"))
+                }
+                _ => {
+                    let what = format!("{open} requests are not answered in {ANSWERED_IN}");
+                    broken(Rule::Answer, what)
+                }
+            };
         }
         Ok(true)
     }

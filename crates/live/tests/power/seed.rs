@@ -71,10 +71,12 @@ fn plan(prng: &mut Prng, blocks: u64, sector: u64) -> Plan {
     let hot = 16 + prng.below(200);
     let from = prng.below(blocks - hot) / 8 * 8;
     let pick = |prng: &mut Prng, of: [u64; 3]| of[prng.below(3) as usize];
+    let floods = prng.chance(0.015);
     Plan {
-        requests: 10 + prng.below(70),
+        requests: 10 + prng.below(if floods { 30 } else { 70 }),
+        floods,
         connections: 1 + prng.below(4),
-        depth: pick(prng, [1, 4, 16]),
+        depth: if floods { 16 } else { pick(prng, [1, 4, 16]) },
         hot: (from, from + hot.next_multiple_of(8)),
         sector,
         long: if prng.chance(0.3) { 0.08 } else { 0.0 },
