@@ -29,6 +29,8 @@ pub struct Backup {
     /// What an earlier backup has brought that this one continues.
     pub kept: BTreeMap<u64, u64>,
     pub unreadable: BTreeSet<u64>,
+    /// Sectors that could not be read when it began.
+    pub bad: BTreeSet<u64>,
 }
 
 impl Life<'_> {
@@ -104,6 +106,7 @@ impl Life<'_> {
             image: BTreeMap::new(),
             kept,
             unreadable: BTreeSet::new(),
+            bad: BTreeSet::new(),
         });
         self.after_us(5000, Happening::Takes);
     }
@@ -150,8 +153,12 @@ impl Life<'_> {
                 backup.began = self.checker.tick();
                 backup.began_at = self.machine.moment().0;
                 backup.reader = Some(reader);
+                backup.bad = self.shared.borrow().disk.disk.character.bad.clone();
                 self.tell(|| format!("backup {} begins", backup.task));
-            } else if self.prng.chance(0.04) && self.machine.abort(backup.task).is_ok() {
+            } else if !self.is_asked()
+                && self.prng.chance(0.04)
+                && self.machine.abort(backup.task).is_ok()
+            {
                 self.summary.backups_aborted += 1;
             // Without clients it ends by itself only if it is promoted.
             } else if (self.prng.chance(0.1) || self.is_asked())
@@ -222,7 +229,7 @@ impl Life<'_> {
             match backup.image.get(&lbn).or_else(|| backup.kept.get(&lbn)) {
                 Some(&found) if is_scan => self.checker.scanned(backup.began, lbn, found)?,
                 Some(&found) => self.checker.copied(backup.began, lbn, found)?,
-                None if backup.unreadable.contains(&lbn) => {}
+                None if backup.unreadable.contains(&lbn) => self.check_unreadable(backup, lbn)?,
                 None => {
                     return broken(
                         Rule::Backup,
@@ -232,5 +239,16 @@ impl Life<'_> {
             }
         }
         Ok(())
+    }
+
+    /// No sector is called unreadable that the disk can read, unless it fails by chance.
+    fn check_unreadable(&self, backup: &Backup, lbn: u64) -> Result<(), Violation> {
+        let fails_by_chance = self.shared.borrow().disk.disk.character.errors > 0.0;
+        let first = lbn / self.plan.sector * self.plan.sector;
+        let is_bad = backup.bad.range(first..first + self.plan.sector).next().is_some();
+        if is_bad || fails_by_chance {
+            return Ok(());
+        }
+        broken(Rule::Backup, format!("sector {lbn} is called unreadable, and is not"))
     }
 }

@@ -262,6 +262,10 @@ impl Disk {
             }
             _ if fails => {
                 self.happened.failed_writes += 1;
+                // The error may be that of its sync, which the system reports once.
+                if what == (DeviceOp::Write { fua: true }) && self.prng.chance(0.5) {
+                    self.lose(self.completed);
+                }
                 if !inside.is_applied && self.prng.chance(0.5) {
                     self.apply(key, &mut inside);
                 }
@@ -357,10 +361,15 @@ impl Disk {
         });
     }
 
-    /// A flush has failed: some of what it should have kept is never kept.
+    /// A flush has failed.
     fn fail_flush(&mut self, behind: u64) {
         self.happened.failed_flushes += 1;
         self.has_failed_flush = true;
+        self.lose(behind);
+    }
+
+    /// Some of what had completed before so many commands had never reaches the media.
+    fn lose(&mut self, behind: u64) {
         let prng = &mut self.prng;
         for cached in self.cache.values_mut().flatten() {
             let is_covered = cached.completed.is_some_and(|completed| completed < behind);
