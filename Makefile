@@ -2,7 +2,7 @@
 CARGO ?= cargo
 FREEWHEEL = $(CARGO) run --quiet --package freewheel-cli --
 
-.PHONY: demo test test-data test-clients test-vm test-kills lint bench bench-scale bench-freeblock bench-files bench-long bench-nbd bench-hostile reproduce install schemas picture clean
+.PHONY: demo test test-data test-clients test-vm test-kills test-power lint bench bench-scale bench-freeblock bench-files bench-long bench-nbd bench-hostile reproduce install schemas picture clean
 
 ## The main job on a real trace: read out/demo/report.html afterwards.
 demo:
@@ -42,6 +42,11 @@ test-clients:
 ## Kills 500 servers under load, cuts the power of a disk 500 times, and reads what was promised: some minutes.
 test-kills:
 	FREEWHEEL_KILLS=500 $(CARGO) test --package freewheel-cli --test cli --locked kills
+
+## 10,000 seeds of power cuts in virtual time (FREEWHEEL_POWER_SEEDS=N; FREEWHEEL_POWER_SEED=N replays one): a minute.
+test-power:
+	FREEWHEEL_POWER_SEEDS=$${FREEWHEEL_POWER_SEEDS:-10000} \
+	  $(CARGO) test --package freewheel-live --test power --locked -- --nocapture
 
 lint:
 	$(CARGO) fmt --all --check

@@ -129,6 +129,19 @@ impl Copies {
         }
     }
 
+    /// From the first block of 512 B to the end of the last one that has no read yet; None without any.
+    pub fn bounds(&self) -> Option<(u64, u64)> {
+        let of_claim = |claimed: &Claimed| {
+            let promoted = claimed.promoted.iter();
+            let promoted = promoted.map(|part| Extent::new(part.start.get(), part.blocks.into()));
+            promoted.chain(claimed.others.iter()).collect::<Vec<_>>()
+        };
+        let extents: Vec<Extent> = self.claimed.iter().flat_map(of_claim).collect();
+        let first = extents.iter().map(|extent| extent.start.get()).min()?;
+        let end = extents.iter().map(|extent| extent.start.get() + extent.blocks.get()).max()?;
+        Some((first, end))
+    }
+
     /// Blocks of 512 B of a backup that no read has been taken for and the planner has forgotten.
     pub fn withdrawn_blocks(&self, backup: u64) -> u64 {
         let of_it = self.claimed.iter().filter(|claimed| claimed.backup == backup);

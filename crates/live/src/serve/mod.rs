@@ -12,6 +12,8 @@
 //! ```
 
 pub mod backend;
+pub mod machine;
+mod readers;
 mod scheduler_thread;
 
 use std::io;
@@ -34,9 +36,9 @@ use thiserror::Error;
 use tokio::sync::{broadcast, oneshot};
 
 use self::backend::{Abilities, Back, Backend, BackendCompletion, DeviceError};
-use self::scheduler_thread::Ask;
+use self::machine::{Ask, Message};
+use self::scheduler_thread::RealTime;
 use crate::nbd::{Caller, Responder, Service};
-use crate::stopwatch::Stopwatch;
 
 pub use freewheel_freeblock::PredictionMark;
 pub use freewheel_freeblock::tasks::TaskKind;
@@ -44,7 +46,9 @@ pub use freewheel_host::scheduler::REGION_BLOCKS;
 pub use freewheel_host::tasks::{
     ServedTaskError, ServedTaskReport, ServedTaskSpec, ServedTaskState, shortest_track, usual_block,
 };
-pub use scheduler_thread::{Item, News, Reader, SchedulerThread, Status};
+pub use machine::Status;
+pub use readers::{Item, News, Reader};
+pub use scheduler_thread::SchedulerThread;
 
 /// Most blocks of one request: as an emulated drive takes.
 const REQUEST_BYTES_MAX: u32 = 32 << 20;
@@ -217,16 +221,6 @@ pub struct Report {
     pub gone: Option<DeviceError>,
 }
 
-enum Message {
-    Arrived(Instant, Request, Responder),
-    BackendCompletion(BackendCompletion),
-    /// The client of a connection has gone.
-    Left(u64),
-    Gone(DeviceError),
-    Asked(Ask),
-    Finish,
-}
-
 /// Sectors of a device that is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SectorSizes {
@@ -251,14 +245,14 @@ pub struct Serving {
     drive: Arc<Drive>,
     usual_block: u32,
     news: broadcast::Sender<News>,
-    inbox: Mutex<Sender<Message>>,
+    inbox: Mutex<Sender<Message<RealTime>>>,
     thread: Mutex<Option<JoinHandle<Report>>>,
 }
 
 /// The way back from a device that is opened next, to a scheduler that is started then.
 pub struct BackendChannel {
-    inbox: Sender<Message>,
-    messages: Receiver<Message>,
+    inbox: Sender<Message<RealTime>>,
+    messages: Receiver<Message<RealTime>>,
 }
 
 impl BackendChannel {
@@ -271,10 +265,10 @@ impl BackendChannel {
     /// What the device is given.
     pub fn back(&self) -> Back {
         let inbox = Mutex::new(self.inbox.clone());
-        Arc::new(move |came_back| {
+        Arc::new(move |BackendCompletion { id, at, result }| {
             let inbox = inbox.lock().unwrap_or_else(PoisonError::into_inner);
             // The scheduler may have ended.
-            let _ = inbox.send(Message::BackendCompletion(came_back));
+            let _ = inbox.send(Message::CameBack { id, at, result });
         })
     }
 
@@ -304,28 +298,20 @@ impl Serving {
             return Err(ServeError::Size { name: setup.name, found, wanted });
         }
         let Setup { drive, name, scheduler, rule, task, notice, ended } = setup;
-        let options =
-            PlannerOptions { rule, budget: DECISION_NODES_MAX, ..PlannerOptions::default() };
         let abilities = device.abilities();
-        let scheduler = scheduler.with_sectors_of(abilities.sector_blocks());
-        // Not every device tells, and not every drive's file.
-        let told = abilities.physical_blocks().max(scheduler.media_sectors().blocks());
-        let scheduler = scheduler.with_media_sectors(Sectors::of(told));
-        let physical_bytes = scheduler.media_sectors().blocks() * BLOCK_BYTES as u32;
-        let sectors = SectorSizes { logical_bytes: abilities.sector_bytes, physical_bytes };
-        let tasks = Tasks::new(&scheduler.planners_drive(), options, CADENCE);
         let usual_block = usual_block(&drive, abilities.sector_blocks());
-        let mut tasks = ServedTasks::new(tasks, abilities.sector_blocks(), usual_block);
+        let (mut scheduler, physical_blocks) =
+            host_scheduler(scheduler, rule, usual_block, abilities);
+        let physical_bytes = physical_blocks * BLOCK_BYTES as u32;
+        let sectors = SectorSizes { logical_bytes: abilities.sector_bytes, physical_bytes };
         if let Some(task) = task {
-            tasks.create(SimTime::ZERO, task)?;
+            scheduler.tasks_mut().create(SimTime::ZERO, task)?;
         }
         let export = export(name, found, abilities);
         let BackendChannel { inbox, messages } = way;
         let (news, _) = broadcast::channel(NEWS_MAX);
-        let stopwatch = Arc::new(Stopwatch::default());
-        let scheduler = HostScheduler::new(scheduler, tasks, abilities);
         let scheduler_thread =
-            SchedulerThread::new((scheduler, stopwatch), device, messages, (news.clone(), notice));
+            SchedulerThread::of(scheduler, device, messages, (news.clone(), notice));
         let thread = thread::Builder::new().name("scheduler".into()).spawn(|| {
             let _end = AtEnd(Some(ended));
             scheduler_thread.run()
@@ -363,10 +349,11 @@ impl Serving {
         ask: impl FnOnce(&mut SchedulerThread) -> T + Send + 'static,
     ) -> oneshot::Receiver<T> {
         let (answer, receiver) = oneshot::channel();
-        self.tell(Message::Asked(Box::new(move |scheduler_thread| {
+        let ask: Ask<RealTime> = Box::new(move |scheduler_thread| {
             // The caller may have gone.
             let _ = answer.send(ask(scheduler_thread));
-        })));
+        });
+        self.tell(Message::Asked(ask));
         receiver
     }
 
@@ -398,14 +385,34 @@ impl Serving {
         news
     }
 
-    fn tell(&self, message: Message) {
+    fn tell(&self, message: Message<RealTime>) {
         let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
         // A scheduler that has ended drops it, which answers it with an error.
         let _ = inbox.send(message);
     }
 }
 
-fn export(name: String, blocks: Blocks, abilities: Abilities) -> Export {
+/// The scheduler for a device with these abilities, and the blocks of 512 B of a sector of its media. Most
+/// tasks will have blocks of `usual_block`.
+pub fn host_scheduler(
+    scheduler: PredictiveScheduler,
+    rule: Rule,
+    usual_block: u32,
+    abilities: Abilities,
+) -> (HostScheduler, u32) {
+    let scheduler = scheduler.with_sectors_of(abilities.sector_blocks());
+    // Not every device tells, and not every drive's file.
+    let told = abilities.physical_blocks().max(scheduler.media_sectors().blocks());
+    let scheduler = scheduler.with_media_sectors(Sectors::of(told));
+    let physical_blocks = scheduler.media_sectors().blocks();
+    let options = PlannerOptions { rule, budget: DECISION_NODES_MAX, ..PlannerOptions::default() };
+    let tasks = Tasks::new(&scheduler.planners_drive(), options, CADENCE);
+    let tasks = ServedTasks::new(tasks, abilities.sector_blocks(), usual_block);
+    (HostScheduler::new(scheduler, tasks, abilities), physical_blocks)
+}
+
+/// The export of a device with these abilities.
+pub fn export(name: String, blocks: Blocks, abilities: Abilities) -> Export {
     let Abilities { flush, fua, trim, .. } = abilities;
     let features = Features {
         flush,
@@ -444,6 +451,40 @@ fn block_sizes(abilities: Abilities) -> BlockSizes {
     }
 }
 
+/// The request to the scheduler that a client's command is; or the error that it is answered with. `buffer`
+/// gives memory of a length for a read; a write takes its `data`.
+pub fn request_of(
+    command: Command,
+    data: &mut Vec<u8>,
+    buffer: impl FnOnce(u32) -> Vec<u8>,
+) -> Result<Request, (Errno, &'static str)> {
+    let start = |span: Span| Lbn::new(span.offset / BLOCK_BYTES);
+    let blocks = |span: Span| u64::from(span.length) / BLOCK_BYTES;
+    let erase =
+        |how, span, fua| Request::Erase { how, start: start(span), blocks: blocks(span), fua };
+    Ok(match command {
+        Command::Read { span, .. } => {
+            let data = buffer(span.length);
+            Request::Transfer { op: Op::Read, start: start(span), data, fua: false }
+        }
+        Command::Write { span, fua } => {
+            let data = std::mem::take(data);
+            Request::Transfer { op: Op::Write, start: start(span), data, fua }
+        }
+        Command::Flush => Request::Flush,
+        Command::Trim { span, fua } => erase(Erase::Trim, span, fua),
+        Command::WriteZeroes { span, fua, no_hole, .. } => {
+            erase(Erase::Zeroes { keep: no_hole }, span, fua)
+        }
+        // Its data are in memory for a while, as those of a read.
+        Command::Cache { span } if span.length > REQUEST_BYTES_MAX => {
+            return Err((Errno::Inval, "it is longer than the longest read"));
+        }
+        Command::Cache { span } => Request::Cache { start: start(span), blocks: blocks(span) },
+        Command::BlockStatus { .. } => return Err((Errno::NotSup, "not offered")),
+    })
+}
+
 impl Service for Serving {
     fn export(&self) -> Export {
         self.export.clone()
@@ -451,39 +492,10 @@ impl Service for Serving {
 
     fn submit(&self, command: Command, data: &mut Vec<u8>, responder: Responder) {
         let arrival = Instant::now();
-        let transfer = |op, span: Span, data, fua| Request::Transfer {
-            op,
-            start: Lbn::new(span.offset / BLOCK_BYTES),
-            data,
-            fua,
-        };
-        let erase = |how, span: Span, fua| Request::Erase {
-            how,
-            start: Lbn::new(span.offset / BLOCK_BYTES),
-            blocks: u64::from(span.length) / BLOCK_BYTES,
-            fua,
-        };
-        let request = match command {
-            Command::Read { span, .. } => {
-                transfer(Op::Read, span, responder.buffer(span.length), false)
-            }
-            Command::Write { span, fua } => transfer(Op::Write, span, std::mem::take(data), fua),
-            Command::Flush => Request::Flush,
-            Command::Trim { span, fua } => erase(Erase::Trim, span, fua),
-            Command::WriteZeroes { span, fua, no_hole, .. } => {
-                erase(Erase::Zeroes { keep: no_hole }, span, fua)
-            }
-            // Its data are in memory for a while, as those of a read.
-            Command::Cache { span } if span.length > REQUEST_BYTES_MAX => {
-                return responder.error(Errno::Inval, "it is longer than the longest read");
-            }
-            Command::Cache { span } => Request::Cache {
-                start: Lbn::new(span.offset / BLOCK_BYTES),
-                blocks: u64::from(span.length) / BLOCK_BYTES,
-            },
-            Command::BlockStatus { .. } => return responder.error(Errno::NotSup, "not offered"),
-        };
-        self.tell(Message::Arrived(arrival, request, responder));
+        match request_of(command, data, |length| responder.buffer(length)) {
+            Ok(request) => self.tell(Message::Arrived(arrival, request, responder)),
+            Err((errno, why)) => responder.error(errno, why),
+        }
     }
 
     fn left(&self, caller: Caller) {

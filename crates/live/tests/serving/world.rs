@@ -1,5 +1,6 @@
 //! A server whose device is another server's export.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ pub struct Beneath {
     /// Of one that a read of is never answered.
     pub silent: Option<u64>,
     unanswered: Arc<Mutex<Vec<Responder>>>,
+    /// Whether the next flush fails, as a system reports a lost write: once.
+    flush_fails: Arc<AtomicBool>,
 }
 
 impl Beneath {
@@ -37,8 +40,14 @@ impl Beneath {
     pub fn new() -> Self {
         let memory = Arc::new(Memory::new("beneath", drive().blocks().bytes().get()));
         let export = memory.export();
-        let (asked, unanswered) = (Arc::default(), Arc::default());
-        Self { memory, export, asked, bad: Vec::new(), silent: None, unanswered }
+        let (asked, unanswered, flush_fails) = (Arc::default(), Arc::default(), Arc::default());
+        let (bad, silent) = (Vec::new(), None);
+        Self { memory, export, asked, bad, silent, unanswered, flush_fails }
+    }
+
+    /// Its next flush fails, and no other.
+    pub fn fail_a_flush(&self) {
+        self.flush_fails.store(true, Ordering::Relaxed);
     }
 
     /// Stops waiting for the commands that it has not answered.
@@ -77,6 +86,9 @@ impl Service for Beneath {
         }
         if matches!(command, Command::Read { .. }) && self.bad.iter().any(covers) {
             return responder.error(Errno::Io, "a bad sector");
+        }
+        if command == Command::Flush && self.flush_fails.swap(false, Ordering::Relaxed) {
+            return responder.error(Errno::Io, "a write was lost");
         }
         self.memory.submit(command, data, responder);
     }

@@ -87,6 +87,10 @@ impl HostScheduler {
     ) -> u64 {
         self.written.mark(from, to, self.now);
         let copies = self.tasks.before_erasure(from, to, self.now);
+        // A block of a backup may be larger than what is erased. Its copy is read later, and until then no
+        // other request may write over the rest of it.
+        let (first, end) =
+            copies.bounds().map_or((from, to), |(first, end)| (first.min(from), end.max(to)));
         let id = self.number();
         let erasure = Erasure {
             how,
@@ -100,7 +104,7 @@ impl HostScheduler {
             failed: None,
         };
         self.erasures.insert(id, erasure);
-        if self.order.arrived(id, from..to, true) {
+        if self.order.arrived(id, first..end, true) {
             self.erase_on(id);
         }
         id
@@ -224,7 +228,8 @@ impl HostScheduler {
 
     fn all_erased(&mut self, id: u64) {
         let erasure = &self.erasures[&id];
-        if erasure.fua && erasure.failed.is_none() && self.abilities.flush {
+        let by_flush = self.abilities.flush || self.failed_flush().is_some();
+        if erasure.fua && erasure.failed.is_none() && by_flush {
             return self.flush(id);
         }
         self.answer_erasure(id, None);

@@ -2,6 +2,7 @@
 //! and its device.
 
 mod erase;
+mod flushes;
 mod large;
 mod overlap_order;
 mod sectors;
@@ -20,6 +21,7 @@ use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimDuration, SimTime};
 
 pub use self::erase::Erase;
 use self::erase::{Erasure, Piece};
+use self::flushes::Flushes;
 use self::large::LargeRequests;
 use self::overlap_order::OverlapOrder;
 pub use self::written_regions::{REGION_BLOCKS, WrittenRegions};
@@ -165,16 +167,6 @@ pub struct HostScheduler {
     now: SimTime,
 }
 
-/// Requests that wait for written data to be on the media. The device has one flush at a time: a client
-/// that sends flush after flush would keep the device from everything else.
-#[derive(Default)]
-struct Flushes {
-    /// The command, and the requests that it answers.
-    at_device: Option<(u64, Vec<u64>)>,
-    /// Requests for the next flush.
-    waiting: Vec<u64>,
-}
-
 /// The client of promoted tasks' reads in the fair queue: no connection has this number.
 const PROMOTED: Client = Client::alone(u64::MAX);
 
@@ -278,9 +270,9 @@ impl HostScheduler {
         };
         let pending = std::mem::take(&mut self.pending).into_iter().filter_map(of_clients);
         let mut failed: BTreeSet<u64> = pending.collect();
-        let Flushes { at_device, waiting } = std::mem::take(&mut self.flushes);
+        let at_device = self.flushes.at_device.take();
         failed.extend(at_device.into_iter().flat_map(|(_, requests)| requests));
-        failed.extend(waiting);
+        failed.extend(self.flushes.waiting.drain(..));
         let erasures = std::mem::take(&mut self.erasures).into_iter();
         failed.extend(erasures.filter(|(_, erasure)| erasure.is_a_clients()).map(|(id, _)| id));
         failed.extend(self.large.abandon());
@@ -359,6 +351,9 @@ impl HostScheduler {
     fn take_request(&mut self, request: Request, client: Client) -> u64 {
         if let Some(gone) = self.gone.clone() {
             return self.answer_at_once(Err(gone));
+        }
+        if let Some(failed) = self.refused_flush(&request) {
+            return self.answer_at_once(Err(failed));
         }
         if matches!(request, Request::Erase { how, .. } if !self.does(how)) {
             return self.answer_at_once(Ok(Vec::new()));
@@ -460,24 +455,6 @@ impl HostScheduler {
     fn own_command(&mut self) -> u64 {
         self.next_own += 1;
         self.next_own - 1
-    }
-
-    /// Asks for a flush. All requests before it have been answered, so it waits only for a flush that is at
-    /// the device already.
-    fn flush(&mut self, request: u64) {
-        self.flushes.waiting.push(request);
-        self.flush_on();
-    }
-
-    /// Sends one flush for all that wait.
-    fn flush_on(&mut self) {
-        if self.flushes.at_device.is_some() || self.flushes.waiting.is_empty() {
-            return;
-        }
-        let id = self.own_command();
-        self.flushes.at_device = Some((id, std::mem::take(&mut self.flushes.waiting)));
-        let (what, start) = (DeviceOp::Flush, Lbn::ZERO);
-        self.out.push_back(DeviceCommand { id, what, start, data: Vec::new() });
     }
 
     /// Hands a request that waits for no other to the scheduler.
@@ -613,14 +590,7 @@ impl HostScheduler {
             return;
         }
         if let Some((_, requests)) = self.flushes.at_device.take_if(|(flush, _)| *flush == id) {
-            // A system reports a lost write once. The waiting flushes may have to cover that write: they fail too.
-            let told = match result.is_err() {
-                true => std::mem::take(&mut self.flushes.waiting),
-                false => Vec::new(),
-            };
-            let requests = requests.into_iter().chain(told);
-            requests.for_each(|request| self.flushed(request, result.clone()));
-            return self.flush_on();
+            return self.flush_came_back(requests, result);
         }
         if let Some(piece) = self.erase_commands.remove(&id) {
             return self.piece_erased(&piece, result.map(drop));
@@ -714,7 +684,13 @@ impl HostScheduler {
     fn part_done(&mut self, part: &Part, command: &Command, result: Result<Vec<u8>, DeviceError>) {
         let Some(pending) = self.pending.get_mut(&part.sequence) else { return };
         match result {
-            Err(failed) => pending.failed = pending.failed.take().or(Some(failed)),
+            Err(failed) => {
+                let is_fua = pending.fua && self.abilities.fua;
+                pending.failed.get_or_insert_with(|| failed.clone());
+                if is_fua {
+                    self.fua_failed(&failed);
+                }
+            }
             Ok(data) if pending.op == Op::Read => {
                 let here = bytes_of(command.start, part.start, part.blocks);
                 if here.len() == data.len() && data.len() == pending.data.len() {
@@ -736,24 +712,15 @@ impl HostScheduler {
         if !pending.is_over || pending.retries > 0 {
             return;
         }
-        if pending.fua && !self.abilities.fua && pending.failed.is_none() {
-            return self.flush(id);
+        if pending.fua && pending.failed.is_none() {
+            if !self.abilities.fua {
+                return self.flush(id);
+            }
+            // The device may have reported the loss to another command.
+            let failed = self.failed_flush().cloned();
+            return self.answer(id, failed);
         }
         self.answer(id, None);
-    }
-
-    fn flushed(&mut self, request: u64, result: Result<Vec<u8>, DeviceError>) {
-        if self.pending.contains_key(&request) {
-            return self.answer(request, result.err());
-        }
-        if self.erasures.contains_key(&request) {
-            return self.answer_erasure(request, result.err());
-        }
-        if self.large.has(request) {
-            return self.answer_large(request, result.err());
-        }
-        self.client_gone();
-        self.answers.push((request, result));
     }
 
     fn answer(&mut self, id: u64, failed: Option<DeviceError>) {

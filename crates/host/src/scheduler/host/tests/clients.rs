@@ -100,19 +100,3 @@ fn flushes_that_arrive_during_a_flush_share_the_next_one() {
     assert_eq!(heard(&mut world), [(last, true)]);
     assert!(world.scheduler.is_idle() && world.scheduler.next_command(at(700)).is_none());
 }
-
-#[test]
-fn a_failed_flush_fails_all_flushes_that_waited() {
-    let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
-    let first = flush_asked(&mut world, at(1));
-    let sent = world.scheduler.next_command(at(1)).unwrap();
-    // The write that the device lost, and reports once, may be one that a waiting flush covers.
-    let second = flush_asked(&mut world, at(2));
-    let failed = DeviceError { kind: DeviceErrorKind::Io, message: "worn out".into() };
-    world.scheduler.came_back(sent.id, at(400), Err(failed));
-    assert_eq!(heard(&mut world), [(first, false), (second, false)]);
-    let third = flush_asked(&mut world, at(500));
-    let again = world.scheduler.next_command(at(500)).unwrap();
-    world.scheduler.came_back(again.id, at(600), Ok(Vec::new()));
-    assert_eq!(heard(&mut world), [(third, true)]);
-}

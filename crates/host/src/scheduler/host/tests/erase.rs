@@ -61,3 +61,29 @@ fn an_erasure_stops_waiting_for_a_reader_that_takes_no_data() {
     assert_eq!(report(&world, backup).state, ServedTaskState::Failed);
     assert_eq!(world.answers.last().map(|(_, (id, _))| *id), Some(erasure));
 }
+
+#[test]
+fn a_write_behind_an_erasure_waits_for_the_copy_of_all_of_a_backups_block() {
+    let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
+    world.media.iter_mut().enumerate().for_each(|(at, byte)| *byte = (at >> 9) as u8 ^ at as u8);
+    let before = world.media.clone();
+    let whole = world.whole(TaskKind::Backup);
+    let spec = ServedTaskSpec { has_reader: true, block_size: 128, ..whole };
+    let backup = world.scheduler.tasks_mut().create(world.now, spec).unwrap();
+    world.scheduler.tasks_mut().reader_came(world.now, backup, 1 << 30, &[]).unwrap();
+    // The erasure waits for the read, and its copy of blocks 0 to 127 with it.
+    world.read(8, 8);
+    world.erase(Erase::Zeroes { keep: false }, 8, 8, false);
+    world.write(64, vec![9; 4096], false);
+    world.erase(Erase::Zeroes { keep: false }, 96, 8, false);
+    world.run_until(world.now + us(100_000));
+    assert_eq!(world.answers.len(), 4);
+    world.scheduler.tasks_mut().promote(world.now, backup).unwrap();
+    world.run_until(world.now + us(1_000_000));
+    assert_eq!(report(&world, backup).state, ServedTaskState::Done);
+    for output in world.heard() {
+        let ServedTaskOutput::Data { start, data, .. } = output else { continue };
+        let there = &before[(start.get() * BLOCK_BYTES) as usize..][..data.len()];
+        assert!(data == there, "blocks from {start} on, of the moment when it began");
+    }
+}

@@ -2,6 +2,7 @@
 
 mod clients;
 mod erase;
+mod flushes;
 mod gone;
 mod large;
 mod tasks;
