@@ -38,9 +38,9 @@ Then, from another terminal:
   nbdinfo --list 'nbd+unix:///?socket=/tmp/disks'
 
 It runs until Ctrl-C or SIGTERM, answers what is in flight, and says how late its replies were. With
---store a write that was answered survives the end of this process, and what was flushed or written
-with FUA that of the machine. With --volatile-cache only the latter survives either; SIGUSR1 cuts the
-power of the drives.")]
+--store answered writes survive the end of this process, and what was flushed or written with FUA
+survives a crash of the machine. With --volatile-cache unflushed writes survive neither, and SIGUSR1
+cuts the power of the drives.")]
 pub struct EmulateArgs {
     /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file; of several, each
     /// is an export by its drive's name, the first one also without a name, and all have the behaviour
