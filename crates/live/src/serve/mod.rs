@@ -3,6 +3,7 @@
 //! ```text
 //!   connection's thread   arrival stamped
 //!     Serving::submit     a message to the scheduler's thread
+//!       ServerMachine     what the thread does between two waits                   (told the time)
 //!       HostScheduler     order of what overlaps, data, answers                (told the time)
 //!         PredictiveScheduler  which command next, and what goes in the gap before  (virtual time too)
 //!       Backend           the device: its threads stamp when commands come back
