@@ -197,9 +197,10 @@ impl ServeArgs {
         let server = ServerReport::new(&report, served);
         drop(operator);
         self.print(DriveIdentity::new(&spec, &drive), server)?;
-        match report.gone {
-            Some(why) => Err(Failure::failed(format!("the device is gone: {why}"))),
-            None => Ok(()),
+        match (report.gone, report.failed_flush) {
+            (Some(why), _) => Err(Failure::failed(format!("the device is gone: {why}"))),
+            (None, Some(why)) => Err(Failure::failed(why.to_string())),
+            (None, None) => Ok(()),
         }
     }
 

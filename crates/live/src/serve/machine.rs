@@ -470,6 +470,7 @@ impl<S: Surroundings> ServerMachine<S> {
             elapsed: Duration::from_nanos(self.now().ns()),
             tasks,
             gone: self.scheduler.gone().cloned(),
+            failed_flush: self.scheduler.failed_flush().cloned(),
         }
     }
 }

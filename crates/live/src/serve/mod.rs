@@ -220,6 +220,8 @@ pub struct Report {
     pub tasks: Vec<ServedTaskReport>,
     /// Why the device was gone in the end, if it was.
     pub gone: Option<DeviceError>,
+    /// The error of every FLUSH and FUA since one had failed at the device, if one had.
+    pub failed_flush: Option<DeviceError>,
 }
 
 /// Sectors of a device that is served.

@@ -1,6 +1,7 @@
 //! A device that reports a lost write once.
 
 use freewheel_freeblock::tasks::{Extent, TaskKind};
+use freewheel_live::serve::backend::DeviceErrorKind;
 use freewheel_live::serve::{ServedTaskSpec, ServedTaskState};
 use freewheel_nbd::{Command, Errno, Span};
 use freewheel_units::SimDuration;
@@ -50,4 +51,6 @@ fn a_flush_that_failed_for_one_client_fails_for_all_and_is_said_once() {
     assert_eq!(said.len(), 1, "{notices:?}");
     assert!(said[0].contains("a write was lost") && said[0].contains("restart the server"));
     assert!(world.notices.lock().unwrap().contains(said[0]));
+    let report = world.serving.finish().unwrap();
+    assert!(report.failed_flush.is_some_and(|why| why.kind == DeviceErrorKind::Io));
 }
