@@ -403,7 +403,7 @@ fn open(error: &OpenError) -> ErrorKind {
 fn export(error: &ExportError) -> ErrorKind {
     match error {
         ExportError::ReadOnly { .. } => ErrorKind::ReadOnlyExport,
-        ExportError::Connect(_) => ErrorKind::Other,
+        ExportError::Connect(_) | ExportError::Thread { .. } => ErrorKind::Other,
     }
 }
 

@@ -31,8 +31,8 @@ const CONNECTION: u64 = 1 << 20;
 const THREAD_USED: u64 = 64 << 10;
 /// Descriptors of a server beside those of its connections: its own files, the ring, sockets.
 const OTHER_FILES: u64 = 32;
-/// A connection's socket, and its copy in the list that a stop closes.
-const CONNECTION_FILES: u64 = 2;
+/// A connection's socket.
+const CONNECTION_FILES: u64 = 1;
 
 /// Too little for a server within its limits.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -48,22 +48,24 @@ pub struct TooLittleMemory {
     allowed: Bytes,
     /// What it may need.
     needed: Bytes,
-    way_out: &'static str,
+    way_out: String,
 }
 
 /// That a server with these limits is allowed the memory that it may take, beside what this process has.
 pub fn check_memory(limits: &Limits) -> Result<(), TooLittleMemory> {
     let (size, resident) = in_use();
-    // As many connections that have chosen no export may be there, which have threads and no data.
+    // As many connections that have chosen no export may be there, and as many that are being closed: they
+    // have two threads each, and no data.
     let connections = limits.connections_max as u64;
-    let threads = 2 * 2 * connections + OTHER_THREADS;
+    let threads = 2 * 3 * connections + OTHER_THREADS;
     let data = limits.memory_max + CONNECTION * connections;
     let allowed = getrlimit(Resource::As).current.map(Bytes::new);
+    let needed_with = |arenas: u64| size + OWN + data + THREAD_STACK * threads + ARENA * arenas;
     ensure(
         "RLIMIT_AS (ulimit -v)",
         allowed,
-        size + OWN + data + THREAD_STACK * threads + ARENA * arenas().min(threads),
-        "raise it (ulimit -v unlimited), or set MALLOC_ARENA_MAX=4",
+        needed_with(arenas().min(threads)),
+        &way_out(allowed, arenas().min(threads), needed_with),
     )?;
     for (file, allowed) in group_limits() {
         ensure(
@@ -76,15 +78,29 @@ pub fn check_memory(limits: &Limits) -> Result<(), TooLittleMemory> {
     Ok(())
 }
 
+/// How a limit of address space can be met: by another limit, or by fewer arenas where that suffices.
+fn way_out(allowed: Option<Bytes>, arenas: u64, needed_with: impl Fn(u64) -> u64) -> String {
+    let kib = needed_with(arenas).div_ceil(1 << 10);
+    let raise = format!("raise it (ulimit -v {kib}, or unlimited)");
+    let fits = |arenas: &u64| allowed.is_some_and(|allowed| needed_with(*arenas) <= allowed.get());
+    match (1..arenas).rev().find(fits) {
+        Some(fewer) => format!("{raise}, or set {ARENAS_MAX}={fewer}"),
+        None => raise,
+    }
+}
+
 fn ensure(
     limit: &str,
     allowed: Option<Bytes>,
     needed: u64,
-    way_out: &'static str,
+    way_out: &str,
 ) -> Result<(), TooLittleMemory> {
     let needed = Bytes::new(needed);
     match allowed.filter(|allowed| *allowed < needed) {
-        Some(allowed) => Err(TooLittleMemory { limit: limit.into(), allowed, needed, way_out }),
+        Some(allowed) => {
+            let (limit, way_out) = (limit.into(), way_out.into());
+            Err(TooLittleMemory { limit, allowed, needed, way_out })
+        }
         None => Ok(()),
     }
 }
@@ -146,6 +162,14 @@ mod tests {
         let said = error.unwrap_err().to_string();
         assert!(said.starts_with("RLIMIT_AS limits this process to 4.00 MB"), "{said}");
         assert!(said.contains("may take 5.00 MB") && said.ends_with("raise it"), "{said}");
+    }
+
+    #[test]
+    fn fewer_arenas_are_a_way_out_only_where_they_suffice() {
+        let needed_with = |arenas| 100 + 10 * arenas;
+        let says = |allowed| way_out(Some(Bytes::new(allowed)), 8, needed_with);
+        assert!(says(139).ends_with("or set MALLOC_ARENA_MAX=3"), "{}", says(139));
+        assert_eq!(says(109), "raise it (ulimit -v 1, or unlimited)");
     }
 
     #[test]

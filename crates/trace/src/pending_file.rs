@@ -158,8 +158,12 @@ fn link(file: &File, name: &Path) -> io::Result<()> {
 
 /// Gives a file without a name the name of another one.
 fn replace(file: &File, target: &Path) -> io::Result<()> {
-    let linked = hidden().make_in(folder_of(target), |name| link(file, name))?;
-    linked.persist(target).map_err(|error| error.error)
+    let make = || hidden().make_in(folder_of(target), |name| link(file, name));
+    let linked = temporary_names::make(make, NamedTempFile::path)?;
+    let name = linked.path().to_owned();
+    let kept = linked.persist(target).map_err(|error| error.error);
+    temporary_names::forget(&name);
+    kept
 }
 
 /// Err for a folder or a device: the new file would take its place, or not get its name in the end.

@@ -10,9 +10,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 static NAMES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Removes the temporary files of this process that have names, and its temporary folders; for a process
-/// that a signal ends. What is written to them afterwards is lost.
+/// that a signal ends. What is written to them afterwards is lost, and no other is made: a thread that wants
+/// one waits for the end.
 pub fn remove_temporary_files() {
-    remove(&mut names());
+    let mut names = names();
+    remove(&mut names);
+    std::mem::forget(names);
 }
 
 fn remove(names: &mut Vec<PathBuf>) {

@@ -130,13 +130,16 @@ impl EmulateArgs {
         let server = self.listen.bind(emulated.iter().map(service).collect(), &operator)?;
         operator.announce(first_line(&emulated, &server), self.json)?;
         unused.0.clear();
-        let (connections, power_cuts) = match switch {
-            Some(switch) => serve_with_power_cuts(server, &operator, &switch, &emulated)?,
-            None => (operator.serve(server)?, 0),
+        let served = match switch {
+            Some(switch) => serve_with_power_cuts(server, &operator, &switch, &emulated),
+            None => operator.serve(server).map(|served| (served, 0)),
         };
-        let answered: Result<Vec<Answered>, Failure> =
+        // All of them come to their ends, whatever became of the server and of others: each has data.
+        let answered: Vec<Result<Answered, Failure>> =
             emulated.iter().map(Emulated::finish).collect();
-        self.print(&emulated, answered?, connections, power_cuts)
+        let (connections, power_cuts) = served?;
+        let answered = answered.into_iter().collect::<Result<Vec<Answered>, Failure>>()?;
+        operator.print_last(self.last_lines(&emulated, answered, connections, power_cuts)?)
     }
 
     /// Starts the drives, each with its store.
@@ -217,13 +220,13 @@ impl EmulateArgs {
         files.collect()
     }
 
-    fn print(
+    fn last_lines(
         &self,
         emulated: &[Emulated],
         answered: Vec<Answered>,
         connections: Served,
         power_cuts: u64,
-    ) -> Result<(), Failure> {
+    ) -> Result<String, Failure> {
         if self.json {
             let drives = emulated.iter().zip(answered).map(|(of, answered)| DriveOutput {
                 drive: DriveIdentity::new(&of.spec, &of.drive),
@@ -231,7 +234,7 @@ impl EmulateArgs {
                 answered,
             });
             let drives = drives.collect();
-            return output::print_document(&Document { drives, connections, power_cuts });
+            return output::document(&Document { drives, connections, power_cuts });
         }
         let tables = emulated.iter().zip(answered).map(|(of, answered)| {
             let name = if emulated.len() == 1 { "replies" } else { &of.spec.name };
@@ -240,7 +243,7 @@ impl EmulateArgs {
         let Served { connections, refused, broken } = connections;
         let cuts =
             if self.volatile_cache { format!(", {power_cuts} power cuts") } else { String::new() };
-        output::print(&format!(
+        Ok(format!(
             "{}{connections} connections, {broken} of them broken, {refused} more refused{cuts}\n",
             tables.collect::<String>()
         ))
@@ -362,7 +365,8 @@ fn serve_with_power_cuts(
             operator.say(&match cut {
                 Ok(cut) => format!(
                     "power cut {number}: {name} kept {} of the {} that were not flushed",
-                    cut.kept, cut.cached
+                    cut.kept.human(),
+                    cut.cached.human()
                 ),
                 Err(error) => format!("power cut {number}: {name}: {error}"),
             });

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
-use std::{panic, thread};
+use std::{panic, process, thread};
 
 use clap::Args;
 use freewheel::measures::SimDuration;
@@ -153,6 +153,22 @@ impl Operator {
         let address = server.address().clone();
         let served = server.run(&self.stop);
         served.map_err(|error| Failure::failed(format!("{address}: {error}")))
+    }
+
+    /// Prints the last lines of a verb on stdout. A terminal or pipe that takes none of it does not keep the
+    /// process: it ends then, with exit code 1.
+    pub fn print_last(self, lines: String) -> Result<(), Failure> {
+        self.notices.flush(OPERATOR_WAIT);
+        let (done, told) = mpsc::channel();
+        let printed = move || drop(done.send(output::print(&lines)));
+        let thread = thread::Builder::new().name("last lines".into()).spawn(printed);
+        thread
+            .map_err(|error| Failure::failed(format!("the thread for the last lines: {error}")))?;
+        match told.recv_timeout((self.within / 12).max(OPERATOR_WAIT)) {
+            Ok(result) => result,
+            // An error could not be printed either.
+            Err(_) => process::exit(1),
+        }
     }
 
     /// The line at the start: on stdout, unless a JSON document is to stand there alone.

@@ -22,7 +22,7 @@ use crate::table::Table;
 use crate::verbs::control;
 use crate::verbs::emulated::{DriveSource, Emulated};
 use crate::verbs::free_space;
-use crate::verbs::listen::{self, ListenArgs};
+use crate::verbs::listen::{self, ListenArgs, Operator};
 use crate::verbs::target::{self, Target};
 use crate::{number, output};
 
@@ -164,7 +164,7 @@ impl ServeArgs {
         let size_given =
             self.block_size.map(|size| block_size("--block-size", size)).transpose()?;
         let way = BackendChannel::new();
-        let (device, how) = self.device(&way)?;
+        let (device, how) = self.device(&way, &operator)?;
         let scheduler = config.scheduler(&spec, &drive, self.policy)?;
         let setup = Setup {
             notice: Box::new(operator.notice()),
@@ -195,8 +195,11 @@ impl ServeArgs {
         drop(control);
         let report = report?;
         let server = ServerReport::new(&report, served);
-        drop(operator);
-        self.print(DriveIdentity::new(&spec, &drive), server)?;
+        let drive = DriveIdentity::new(&spec, &drive);
+        operator.print_last(match self.json {
+            true => output::document(&Document { drive, server })?,
+            false => text(&server),
+        })?;
         match (report.gone, report.failed_flush) {
             (Some(why), _) => Err(Failure::failed(format!("the device is gone: {why}"))),
             (None, Some(why)) => Err(Failure::failed(why.to_string())),
@@ -250,7 +253,11 @@ impl ServeArgs {
     }
 
     /// What is served, and in words how it is read and written.
-    fn device(&self, way: &BackendChannel) -> Result<(Arc<dyn Backend>, &'static str), Failure> {
+    fn device(
+        &self,
+        way: &BackendChannel,
+        operator: &Operator,
+    ) -> Result<(Arc<dyn Backend>, &'static str), Failure> {
         let target = self.backend.parse();
         let target: Target = target
             .map_err(|error: String| Failure::wrong_use(format!("{}: {error}", self.backend)))?;
@@ -286,7 +293,7 @@ impl ServeArgs {
                     &format!("{} is", path.display()),
                     free_space::WRITES_FAIL,
                 );
-                let file = file.watching(output::note).map_err(|error| {
+                let file = file.watching(operator.notice()).map_err(|error| {
                     Failure::failed(format!("{}: its watch: {error}", path.display()))
                 })?;
                 let how = match file.io() {
@@ -339,13 +346,6 @@ impl ServeArgs {
             spec.name,
             control.path().display()
         )
-    }
-
-    fn print(&self, drive: DriveIdentity, server: ServerReport) -> Result<(), Failure> {
-        match self.json {
-            true => output::print_document(&Document { drive, server }),
-            false => output::print(&text(&server)),
-        }
     }
 }
 

@@ -9,8 +9,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use super::run::command;
-
 /// Names in a folder, hidden ones too.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
@@ -65,6 +63,13 @@ fn may_be_killed(signal: &str, folder: &Path) -> bool {
     }
 }
 
+/// The program, ended by SIGINT also where a shell in the background ignores that for all that it starts.
+fn interruptible(args: &[&str]) -> Command {
+    let mut command = Command::new("env");
+    command.args(["--default-signal=INT", env!("CARGO_BIN_EXE_freewheel")]).args(args);
+    command
+}
+
 fn signal(child: &Child, name: &str) {
     let id = child.id().to_string();
     assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
@@ -81,7 +86,7 @@ fn a_conversion_that_a_signal_ends_leaves_nothing() {
     let signals = [("-INT", 2), ("-TERM", 15), ("-KILL", 9)];
     for (name, number) in signals.into_iter().filter(|(name, _)| may_be_killed(name, &folder)) {
         for out in ["out.parquet", "out.csv", "old.parquet"] {
-            let mut command = command(&["trace", "convert", &at("in.csv"), &at(out)]);
+            let mut command = interruptible(&["trace", "convert", &at("in.csv"), &at(out)]);
             let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
             assert!(has_begun(&mut child, &folder, &before), "{out}: it ended before its signal");
             signal(&child, name);
@@ -98,7 +103,7 @@ fn a_trace_from_a_pipe_that_is_kept_for_a_second_reading_goes_with_a_signal() {
     let folder = tempfile::tempdir().unwrap();
     let trace = long_trace();
     for (name, number) in [("-INT", 2), ("-TERM", 15)] {
-        let mut command = command(&["trace", "info", "-"]);
+        let mut command = interruptible(&["trace", "info", "-"]);
         command.env("TMPDIR", folder.path()).stdin(Stdio::piped());
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let mut pipe = child.stdin.take().unwrap();

@@ -50,13 +50,14 @@ impl PowerSwitch {
     ) -> io::Result<Served> {
         let cutter = server.cutter();
         thread::scope(|threads| {
-            threads.spawn(move || {
+            let cuts = move || {
                 while self.is_told() {
                     let off = || drives.iter().for_each(|drive| drive.power_off());
                     let on = || drives.iter().map(|drive| drive.power_on()).collect();
                     told(cutter.cut_all(off, on));
                 }
-            });
+            };
+            thread::Builder::new().name("power".into()).spawn_scoped(threads, cuts)?;
             let served = server.run(stop);
             self.has_ended.store(true, Ordering::SeqCst);
             self.cut();

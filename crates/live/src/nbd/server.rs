@@ -296,11 +296,13 @@ impl Shared {
         let caller = arrival.caller;
         let place = Place { shared: Arc::clone(self), caller, owner, stream: Arc::clone(stream) };
         let thread = thread::Builder::new().name(format!("nbd {number}"));
-        let spawned = thread.spawn(move || place.serve());
-        if let Err(error) = &spawned {
-            self.broke(number, owner, &Broken::NoThread(error.kind().into()));
+        match thread.spawn(move || place.serve()) {
+            Ok(_) => true,
+            Err(error) => {
+                self.broke(number, owner, &Broken::NoThread(error));
+                false
+            }
         }
-        spawned.is_ok()
     }
 
     fn broke(&self, number: u64, owner: Option<Owner>, why: &Broken) {
@@ -311,6 +313,17 @@ impl Shared {
     fn refused(&self, owner: Option<Owner>, reason: &'static str, text: impl FnOnce() -> String) {
         self.lock().served.refused += 1;
         self.say(owner, reason, text);
+    }
+
+    /// One that had been taken is refused after all.
+    fn turned_away(
+        &self,
+        owner: Option<Owner>,
+        reason: &'static str,
+        text: impl FnOnce() -> String,
+    ) {
+        self.lock().served.connections -= 1;
+        self.refused(owner, reason, text);
     }
 
     /// Says it, unless as much was said of this reason and owner a moment ago.
@@ -419,12 +432,12 @@ impl Place {
         let number = caller.connection;
         let is_displaced = shared.lock().places.is_displaced(number);
         match served {
-            _ if is_displaced => shared.refused(*owner, "displaced", || {
+            _ if is_displaced => shared.turned_away(*owner, "displaced", || {
                 format!(
                     "connection {number} had chosen no export, and was closed for newer ones, as others may be"
                 )
             }),
-            Err(Broken::Refused(why)) => shared.refused(*owner, "refused", || {
+            Err(Broken::Refused(why)) => shared.turned_away(*owner, "refused", || {
                 format!("connection {number} is closed, as others may be: {why}")
             }),
             Err(broken) => shared.broke(number, *owner, &broken),

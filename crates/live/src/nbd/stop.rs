@@ -54,7 +54,12 @@ impl Stop {
         let told = self.told.try_clone()?;
         let thread = thread::Builder::new().name("stop".into());
         thread.spawn(move || {
-            while poll(&mut [PollFd::new(&told, PollFlags::IN)], None) == Err(Errno::INTR) {}
+            while let Err(error) = poll(&mut [PollFd::new(&told, PollFlags::IN)], None) {
+                // Any other is a shortage that passes.
+                if error != Errno::INTR {
+                    thread::sleep(LAST_WORDS);
+                }
+            }
             thread::sleep(longest);
             let words = thread::Builder::new().spawn(last_words);
             if words.is_ok() {

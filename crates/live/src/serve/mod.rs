@@ -114,8 +114,9 @@ pub enum FinishError {
     Failed,
     /// A command is still at the device.
     #[error(
-        "the device has not completed its commands within {longest:?}: requests of clients that were not \
-         answered may have been done or not"
+        "the device has not completed its commands within {:.1} s: requests of clients that were not \
+         answered may have been done or not",
+        longest.as_secs_f64()
     )]
     DeviceOwes {
         /// How long it was waited for.

@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 
 use freewheel_nbd::client::{Asked, ExportInfo, Failure, Requests};
 use freewheel_nbd::{Command, Extent, Uri};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use thiserror::Error;
 
 use super::stream::{Stream, is_timeout};
@@ -287,14 +288,17 @@ impl<T: Send + 'static> Client<T> {
         let payload: &[u8] = if is_write { data } else { &[] };
         let mut parts = [IoSlice::new(&head), IoSlice::new(payload)];
         let limits = &self.shared.limits;
-        let allowed = limits.stall + limits.time_of((head.len() + payload.len()) as u64);
-        let sent = self.shared.stream.write_all(&mut parts, Some(Instant::now() + allowed));
+        let at_least_rate = limits.time_of((head.len() + payload.len()) as u64);
+        let allowed =
+            limits.stall + limits.answer.map_or(at_least_rate, |most| at_least_rate.min(most));
+        let until = Instant::now() + allowed;
+        let sent = self.shared.stream.write_all(&mut parts, Some(until));
         self.shared.has_sent();
         if let Err(error) = sent {
             let stall = limits.stall;
             match is_timeout(&error) {
-                // Only the limit of all of it has a text of its own.
-                true if error.get_ref().is_some() => self
+                // Some of it was taken: the time for all of it was over.
+                true if Instant::now() > until => self
                     .shared
                     .lose(&format!("the server took longer than {allowed:?} to read a request")),
                 true => {
@@ -304,6 +308,14 @@ impl<T: Send + 'static> Client<T> {
             };
         }
         Ok(cookie)
+    }
+
+    /// Whether the socket takes a short request without a wait; a request that is being sent makes the next
+    /// wait all the same.
+    pub fn has_room(&self) -> bool {
+        let mut waits = [PollFd::new(&self.shared.stream, PollFlags::OUT)];
+        // What is lost takes everything, and answers it.
+        poll(&mut waits, Some(&Timespec::default())) != Ok(0)
     }
 
     /// Waits until everything in flight is answered, and ends the connection in order. Not from the

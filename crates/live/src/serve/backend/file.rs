@@ -121,6 +121,10 @@ impl FileBackend {
 
     /// The same; `notice` is told once if the path does not lead to the file any more.
     pub fn watching(self, notice: impl FnOnce(&str) + Send + 'static) -> io::Result<Self> {
+        if self.opened.is_device {
+            // It has its data without a name.
+            return Ok(self);
+        }
         let file = Arc::downgrade(&self.opened.file);
         let watch = watch::watch(&self.path, file, WATCH_EVERY, notice)?;
         Ok(Self { _watch: Some(watch), ..self })

@@ -1,6 +1,10 @@
 //! Somebody else's NBD export as a device.
 
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use freewheel_nbd::{Command, Features, Span, Uri};
@@ -30,10 +34,31 @@ pub enum ExportError {
         /// The export.
         uri: Box<Uri>,
     },
+    /// The system gives no thread for it.
+    #[error("{uri}: no thread for it: {source}")]
+    Thread {
+        /// The export.
+        uri: Box<Uri>,
+        /// What the system says.
+        source: io::Error,
+    },
 }
+
+/// Longest data of a command that goes to the socket in the caller's thread: a socket that reports room has
+/// more than that.
+const AT_ONCE_BYTES_MAX: usize = 4 << 10;
 
 /// An export that is asked over NBD.
 pub struct NbdBackend {
+    export: Arc<OpenExport>,
+    /// To the thread that waits for the socket.
+    later: Mutex<Sender<DeviceCommand>>,
+    /// Commands that were given to that thread and have not been sent.
+    waiting: Arc<AtomicUsize>,
+}
+
+/// The connection, and the way back.
+struct OpenExport {
     client: Client<Tag>,
     back: Back,
 }
@@ -86,7 +111,7 @@ impl NbdBackend {
         lost: impl FnOnce(DeviceError) + Send + 'static,
     ) -> Result<Self, ExportError> {
         let export = Self::connect_to_read(uri, longest, back, lost)?;
-        if export.client.info().features.read_only {
+        if export.export.client.info().features.read_only {
             return Err(ExportError::ReadOnly { uri: uri.clone().into() });
         }
         Ok(export)
@@ -117,9 +142,23 @@ impl NbdBackend {
         };
         let lost = move |why: &Lost| lost(failed(&why.clone().into()));
         let client = Client::connect_watched(uri, limits, answered, lost)?;
-        Ok(Self { client, back })
+        let export = Arc::new(OpenExport { client, back });
+        let (later, commands) = mpsc::channel::<DeviceCommand>();
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let (sends, count) = (Arc::clone(&export), Arc::clone(&waiting));
+        let thread = thread::Builder::new().name("nbd sender".into());
+        let thread = thread.spawn(move || {
+            for command in commands {
+                sends.submit(command);
+                count.fetch_sub(1, Ordering::SeqCst);
+            }
+        });
+        thread.map_err(|source| ExportError::Thread { uri: uri.clone().into(), source })?;
+        Ok(Self { export, later: Mutex::new(later), waiting })
     }
+}
 
+impl OpenExport {
     fn sector_bytes(&self) -> u32 {
         self.client.info().block_sizes.minimum.max(BLOCK_BYTES as u32)
     }
@@ -141,6 +180,26 @@ impl NbdBackend {
         let (id, failed) = (tag.id, DeviceError { kind, message: why.to_string() });
         if let Some(result) = tag.done(Err(failed)) {
             (self.back)(BackendCompletion { id, at: Instant::now(), result });
+        }
+    }
+
+    /// Waits while the server does not read, as long as [`ClientLimits`] allow.
+    fn submit(&self, asked: DeviceCommand) {
+        let DeviceCommand { id, what, start, data } = asked;
+        let (offset, longest) = (start.get() * BLOCK_BYTES, self.payload_max());
+        if data.len() <= longest {
+            let command = command(what, offset, data.len());
+            return self.send(command, data, Tag { id, part: None });
+        }
+        let (length, is_read) = (data.len(), what == DeviceOp::Read);
+        let (room, written) = if is_read { (data, Vec::new()) } else { (Vec::new(), data) };
+        let left = length.div_ceil(longest);
+        let parts = Arc::new(Mutex::new(Parts { left, data: room, failed: None }));
+        for at in (0..length).step_by(longest) {
+            let end = length.min(at + longest);
+            let data = if is_read { Vec::new() } else { written[at..end].to_vec() };
+            let tag = Tag { id, part: Some((Arc::clone(&parts), at)) };
+            self.send(command(what, offset + at as u64, end - at), data, tag);
         }
     }
 }
@@ -173,13 +232,13 @@ fn command(what: DeviceOp, offset: u64, length: usize) -> Command {
 
 impl Backend for NbdBackend {
     fn blocks(&self) -> Blocks {
-        Blocks::new(self.client.info().size / BLOCK_BYTES)
+        Blocks::new(self.export.client.info().size / BLOCK_BYTES)
     }
 
     fn abilities(&self) -> Abilities {
-        let features = self.client.info().features;
+        let features = self.export.client.info().features;
         let Features { flush, fua, trim, write_zeroes, .. } = features;
-        let (sector_bytes, write_zeroes_kept) = (self.sector_bytes(), write_zeroes);
+        let (sector_bytes, write_zeroes_kept) = (self.export.sector_bytes(), write_zeroes);
         Abilities {
             sector_bytes,
             physical_bytes: sector_bytes,
@@ -191,23 +250,18 @@ impl Backend for NbdBackend {
         }
     }
 
-    /// Waits while the server does not read, for [`ClientLimits::stall`] at most.
-    fn submit(&self, asked: DeviceCommand) {
-        let DeviceCommand { id, what, start, data } = asked;
-        let (offset, longest) = (start.get() * BLOCK_BYTES, self.payload_max());
-        if data.len() <= longest {
-            let command = command(what, offset, data.len());
-            return self.send(command, data, Tag { id, part: None });
+    /// Does not wait: what the socket may not take at once is sent by another thread, and then all that
+    /// comes after it. For one thread at a time.
+    fn submit(&self, command: DeviceCommand) {
+        let is_short = !matches!(command.what, DeviceOp::Write { .. })
+            || command.data.len() <= AT_ONCE_BYTES_MAX;
+        let is_first = self.waiting.load(Ordering::SeqCst) == 0;
+        if is_short && is_first && self.export.client.has_room() {
+            return self.export.submit(command);
         }
-        let (length, is_read) = (data.len(), what == DeviceOp::Read);
-        let (room, written) = if is_read { (data, Vec::new()) } else { (Vec::new(), data) };
-        let left = length.div_ceil(longest);
-        let parts = Arc::new(Mutex::new(Parts { left, data: room, failed: None }));
-        for at in (0..length).step_by(longest) {
-            let end = length.min(at + longest);
-            let data = if is_read { Vec::new() } else { written[at..end].to_vec() };
-            let tag = Tag { id, part: Some((Arc::clone(&parts), at)) };
-            self.send(command(what, offset + at as u64, end - at), data, tag);
-        }
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        let later = self.later.lock().unwrap_or_else(PoisonError::into_inner);
+        // The thread ends after this sender has gone.
+        let _ = later.send(command);
     }
 }

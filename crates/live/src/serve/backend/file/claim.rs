@@ -28,7 +28,11 @@ pub enum OpenError {
         source: io::Error,
     },
     /// Somebody else has it.
-    #[error("{}: another process has it open for itself", path.display())]
+    #[error(
+        "{}: another process has it open for itself, as a server has: end that one first; \
+         --shared-device does not override a server's lock",
+        path.display()
+    )]
     InUse {
         /// The file.
         path: PathBuf,
@@ -112,7 +116,13 @@ pub(super) fn open_past_cache(path: &Path, claim: Claim) -> Result<(File, bool),
     let open = |flags: OFlags| {
         let mut options = OpenOptions::new();
         options.read(true).write(claim != Claim::Read);
-        options.custom_flags((flags | exclusive).bits().cast_signed()).open(path)
+        let file = options.custom_flags((flags | exclusive).bits().cast_signed()).open(path)?;
+        // A path may have become that of a device after it was looked at.
+        let is_device = file.metadata()?.file_type().is_block_device();
+        match claim == Claim::Exclusive && is_device && exclusive.is_empty() {
+            true => Err(io::Error::from(Errno::BUSY)),
+            false => Ok(file),
+        }
     };
     let opened = match open(OFlags::DIRECT) {
         Ok(file) => Ok((file, true)),

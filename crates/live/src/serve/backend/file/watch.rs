@@ -30,7 +30,6 @@ pub(super) fn watch(
     let path = PathBuf::from(path);
     thread::Builder::new().name("watch".into()).spawn(move || {
         while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(every) {
-            // It is held only here, so that a look that takes long does not keep it open.
             let Some(own) = file.upgrade().and_then(|file| file.metadata().ok()) else { return };
             if let Some(why) = lost(&own, fs::metadata(&path)) {
                 let path = path.display();
