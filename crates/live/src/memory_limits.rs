@@ -46,7 +46,7 @@ pub struct TooLittleMemory {
     limit: String,
     /// To what.
     allowed: Bytes,
-    /// What it may need.
+    /// Its need with all clients.
     needed: Bytes,
     way_out: String,
 }
@@ -54,8 +54,8 @@ pub struct TooLittleMemory {
 /// That a server with these limits is allowed the memory that it may take, beside what this process has.
 pub fn check_memory(limits: &Limits) -> Result<(), TooLittleMemory> {
     let (size, resident) = in_use();
-    // As many connections that have chosen no export may be there, and as many that are being closed: they
-    // have two threads each, and no data.
+    // The same number may have chosen no export, and the same may be being closed. Each has two threads
+    // and no data.
     let connections = limits.connections_max as u64;
     let threads = 2 * 3 * connections + OTHER_THREADS;
     let data = limits.memory_max + CONNECTION * connections;

@@ -14,7 +14,7 @@ const WAITING_MAX: usize = 256;
 /// Where a queue that is full is looked at again.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// A way to the operator on which nobody waits. Its clones lead to the same place.
+/// Sends notices to the operator without waiting. Clones share one queue.
 #[derive(Debug, Clone)]
 pub struct Notices {
     queue: SyncSender<Entry>,

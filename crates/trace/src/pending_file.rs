@@ -1,6 +1,6 @@
 //! Files that appear under their names when they are complete and not before.
 //!
-//! Goals: whatever ends the process, a signal that cannot be caught too, nothing half-written stays: the
+//! Goals: no half-written file stays, also after a signal that cannot be caught: the
 //! file has no name until it is complete (`O_TMPFILE`).
 //! Non-goals: file systems without such files (FAT, NFS, some of FUSE). There the file has a hidden name
 //! from the beginning, and a program that catches signals removes it (`remove_temporary_files`). A process

@@ -134,7 +134,7 @@ impl EmulateArgs {
             Some(switch) => serve_with_power_cuts(server, &operator, &switch, &emulated),
             None => operator.serve(server).map(|served| (served, 0)),
         };
-        // All of them come to their ends, whatever became of the server and of others: each has data.
+        // Every drive is finished, also if the server or another drive failed: each may hold unflushed data.
         let answered: Vec<Result<Answered, Failure>> =
             emulated.iter().map(Emulated::finish).collect();
         let (connections, power_cuts) = served?;
@@ -349,7 +349,7 @@ fn power_switch() -> Result<PowerSwitch, Failure> {
     switch.map_err(|error| Failure::failed(format!("signals: {error}")))
 }
 
-/// Serves until the stop; stderr is told of each power cut. How many there were.
+/// Serves until the stop. Prints each power cut on stderr, and returns their number.
 fn serve_with_power_cuts(
     server: Server,
     operator: &Operator,

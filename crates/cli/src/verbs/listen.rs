@@ -123,8 +123,8 @@ pub fn uri(server: &Server) -> Uri {
     uri
 }
 
-/// Who started a server: notices go to stderr, and a signal comes back. Nothing here waits for a terminal
-/// or a pipe.
+/// The person who started a server: notices go to stderr, a signal comes back. A terminal or pipe that takes
+/// no text costs a few seconds at the start and the end, and no time in between.
 pub struct Operator {
     notices: Notices,
     pub stop: Arc<Stop>,

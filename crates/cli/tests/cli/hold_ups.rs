@@ -21,7 +21,7 @@ use super::nbd::{Client, Running};
 use super::run::{command, repository, run};
 use super::serve::disk;
 
-/// No read of a good client may take so long, on a machine that has other things to do.
+/// No read of a good client may take this long, also on a busy machine.
 const HELD_UP: Duration = Duration::from_secs(10);
 
 /// Reads that a good client times.
@@ -113,7 +113,7 @@ fn print(what: &str, quiet: Duration, beside: Duration) {
     );
 }
 
-/// A pipe that takes nothing more, and that nobody reads.
+/// A full pipe without a reader.
 fn full_pipe() -> (PipeReader, PipeWriter) {
     let (reader, mut writer) = pipe().unwrap();
     let flags = fcntl_getfl(&writer).unwrap();

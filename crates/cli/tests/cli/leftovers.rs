@@ -1,4 +1,4 @@
-//! What stays of a run that a signal ends: nothing.
+//! A run that a signal ends leaves no file.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};

@@ -13,7 +13,7 @@ fn run_within(kib: u64, args: &[&str]) -> Ran {
     finish(command.output().unwrap())
 }
 
-/// Requests of so many blocks, one after the other.
+/// Requests of `blocks` each, one after the other.
 fn trace(op: char, requests: u64, blocks: u64) -> Bench {
     let mut text = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n".to_owned();
     for at in 0..requests {

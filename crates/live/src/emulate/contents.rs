@@ -111,7 +111,7 @@ mod tests {
         let failed: Arc<str> = "no".into();
         assert_eq!(contents.lasting(Err(io::Error::other("no"))), Err(Arc::clone(&failed)));
         assert_eq!(contents.lasting(Err(io::Error::other("other"))), Err(Arc::clone(&failed)));
-        // The store is sound, and says nothing of what it lost.
+        // The next sync succeeds and does not report the loss.
         assert!(contents.store().sync().is_ok());
         assert_eq!((contents.flush(), contents.sync()), (Err(Arc::clone(&failed)), Err(failed)));
     }

@@ -110,7 +110,7 @@ impl Store {
         }
         let fits = if is_new { lay_out(&file, path, size) } else { ensure_size(&file, path, size) };
         let fits = fits.and_then(|()| ensure_room(&file, path));
-        // What a flush promises is nothing without the file itself.
+        // A flush is worthless if the file itself can be lost.
         let lasts =
             fits.and_then(|()| if is_new { sync_name(&file, path).map_err(at) } else { Ok(()) });
         if let Err(error) = lasts {

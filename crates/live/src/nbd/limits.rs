@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct Limits {
     /// Connections at once that have chosen an export, of which one process may have a half, and one user of
     /// this machine, one machine, or all that come over the loopback three quarters; further ones are closed
-    /// as they come. As many may be there that have not chosen; beyond that the oldest of them are closed.
+    /// as they come. The same number may be there that have not chosen; beyond that the oldest are closed.
     pub connections_max: usize,
     /// Requests in flight on one connection; the next is not read before one has been answered.
     pub in_flight_max: u32,

@@ -1,5 +1,5 @@
-//! Who may have a connection. Clients that have chosen an export have places of their own, and clients that
-//! have not have others: who shows no certificate keeps nobody out who does.
+//! Who may have a connection. There are places for clients that have chosen an export, and others for those
+//! that have not. So a client without a certificate never takes the place of one that is being served.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -29,7 +29,7 @@ enum Stage {
     Decided,
 }
 
-/// What becomes of a connection that comes.
+/// The place of a connection that has been taken.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Arrival {
     pub caller: Caller,
@@ -42,8 +42,8 @@ impl Places {
         self.0.is_empty()
     }
 
-    /// Takes a connection, or says why not: a client whose place is taken, and one that comes while as many
-    /// are being closed as there are places.
+    /// Takes a connection. Err with the reason if its peer has all its places, or if too many connections are
+    /// still being closed.
     ///
     /// The undecided never keep a newcomer out. Where they have all their places, or one owner has three
     /// quarters, the oldest of them goes. Choosing an export takes a client milliseconds, so only
@@ -69,7 +69,8 @@ impl Places {
         Ok(Arrival { caller, displaced })
     }
 
-    /// The oldest undecided connection of the owner who has too many; of all owners' if nobody has.
+    /// The undecided connection to close for a new one: the owner's oldest if the owner is at its share, else
+    /// the oldest of all if all places are taken.
     fn to_displace(&self, owner: Option<Owner>, undecided_max: usize) -> Option<u64> {
         let undecided = || self.0.iter().filter(|(_, open)| open.stage == Stage::Undecided);
         let of_owner = || undecided().filter(|(_, open)| open.owner == owner);
@@ -162,7 +163,7 @@ mod tests {
         Owner::Machine([192, 0, 2, number].into())
     }
 
-    /// So many connections of somebody that have chosen an export.
+    /// Connections of one peer, `count` of them, that have chosen an export.
     fn decided(count: u64, peer: Option<Peer>, owner: Option<Owner>) -> Places {
         let mut places = Places::default();
         for number in 0..count {

@@ -9,7 +9,7 @@ use super::stream::Owner;
 /// all reasons of one owner together stay far below 1 MB a day.
 const EVERY_MAX: Duration = Duration::from_secs(600);
 
-/// Owners that are told apart; all further ones count as one.
+/// Owners that are counted apart; all further ones count as one.
 const OWNERS_MAX: usize = 32;
 
 /// Thins notices out: of one reason and one owner at most one in `every`, and fewer while they go on.
@@ -25,7 +25,7 @@ type Row = (Option<Owner>, &'static str);
 struct Said {
     /// When, since the server began.
     at: Duration,
-    /// Until when nothing is said of it again.
+    /// The earliest time of its next line.
     until: Duration,
     /// Events since then.
     left_out: u64,

@@ -65,7 +65,7 @@ impl Stop {
             if words.is_ok() {
                 thread::sleep(LAST_WORDS);
             }
-            // Neither handlers nor destructors: what they wait for is why this is necessary.
+            // Without handlers and destructors: they may wait for the same thing that kept the process.
             low_level::exit(1);
         })?;
         Ok(())

@@ -1,4 +1,4 @@
-//! What a server does between two waits: a state machine that is told the time.
+//! The work of a server between two waits, as a state machine: the caller passes the time.
 //!
 //! ```text
 //!   Surroundings   the time, messages and the device      by the clock, or in virtual time
@@ -76,7 +76,7 @@ pub trait Reply {
 /// A question for the server between two commands.
 pub type Ask<S> = Box<dyn FnOnce(&mut ServerMachine<S>) + Send>;
 
-/// What comes to a server.
+/// A message to a server.
 pub enum Message<S: Surroundings> {
     /// A client's request.
     Arrived(S::Stamp, Request, S::Reply),
@@ -95,7 +95,7 @@ pub enum Message<S: Surroundings> {
     Gone(DeviceError),
     /// A question.
     Asked(Ask<S>),
-    /// What clients want is done, and nothing else begins.
+    /// End: requests of clients are finished, and no other work begins.
     Finish,
 }
 

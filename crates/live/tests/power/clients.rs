@@ -1,4 +1,4 @@
-//! Clients of the server: what they ask, and what they hear.
+//! Clients of the server: their requests, and the answers.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -166,7 +166,7 @@ impl Disk {
         now + SimDuration::from_us(us)
     }
 
-    /// Takes a command. What is `after` begins so much later.
+    /// Takes a command that begins later, by `after`.
     pub fn submit(&mut self, now: SimTime, after: SimDuration, command: DeviceCommand) {
         self.advance(now);
         let key = self.next;
@@ -335,7 +335,7 @@ impl Disk {
         }
     }
 
-    /// Brings to the media what had completed before so many commands had.
+    /// Brings the writes among the first `behind` completions to the media.
     fn flush(&mut self, behind: u64) {
         self.happened.device_flushes += 1;
         self.bring(|cached| cached.completed.is_some_and(|completed| completed < behind));

@@ -76,7 +76,7 @@ pub const FAULTS: [(Fault, Rule); 19] = [
 /// Share of the commands or answers that a fault meets; an error is hidden always.
 pub const FAULTY: f64 = 0.2;
 
-/// Numbers of commands that the scheduler knows nothing of begin here.
+/// First number of commands that the scheduler did not send.
 const PRIVATE: u64 = 1 << 63;
 
 /// The disk, and the fault in front of it.
@@ -117,7 +117,7 @@ impl Wrapped {
         self.answered.push(Completed { id, at, what, start: start.get(), result: Ok(data) });
     }
 
-    /// The disk does it so much later, and says nothing.
+    /// The disk does the command `us` later. The scheduler gets no answer by this.
     fn later(&mut self, now: SimTime, us: u64, command: DeviceCommand) {
         let id = self.own();
         self.disk.submit(now, SimDuration::from_us(us), DeviceCommand { id, ..command });

@@ -16,10 +16,10 @@ use crate::faults::Fault;
 use crate::server::{Machine, Shared};
 use crate::summary::Summary;
 
-/// A request is answered after at most so much virtual time: else the server hangs.
+/// Longest virtual time until a request is answered: else the server hangs.
 const ANSWERED_IN: SimDuration = SimDuration::from_secs(100);
 
-/// Turns at one moment after which the server is said to spin.
+/// Turns at one moment that count as spinning.
 const IN_VAIN_MAX: u64 = 10_000;
 
 /// What a life is like.

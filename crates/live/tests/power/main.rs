@@ -8,7 +8,7 @@
 //!   disk           completes in any order; loses, reorders and tears what is not flushed    device
 //!   checker        what may be read, what must be there, what a backup may hold             checker
 //! ```
-//! `FREEWHEEL_POWER_SEED=N` runs seed N alone and prints what happens; `FREEWHEEL_POWER_SEEDS=N` runs so many.
+//! `FREEWHEEL_POWER_SEED=N` runs seed N alone and prints what happens; `FREEWHEEL_POWER_SEEDS=N` runs N seeds.
 #![allow(missing_docs)]
 
 mod backups;

@@ -104,7 +104,7 @@ pub enum Claim {
     /// To read and write it, as the only one: a device that is mounted, part of an array or volume, or claimed
     /// by another program is refused, and the system refuses such uses from then on.
     Exclusive,
-    /// To read and write it beside whatever else uses it.
+    /// To read and write it beside its other users.
     Shared,
     /// To read it.
     Read,

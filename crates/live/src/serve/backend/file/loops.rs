@@ -19,7 +19,7 @@ pub(super) fn loop_of(file: &File) -> Option<PathBuf> {
     })
 }
 
-/// The file behind the loop device, or behind the one that a partition is of, whose directory this is.
+/// The file of a loop device, whose directory in /sys this is. For a partition, the file of its disk.
 /// None for another device.
 pub(super) fn backing_of(sysfs: &Path) -> Option<PathBuf> {
     let of = |file: &str| fs::read(sysfs.join(file)).ok();

@@ -197,7 +197,7 @@ fn loop_device() -> Option<(NamedTempFile, LoopDevice)> {
     Some((file, device))
 }
 
-/// Whether a program succeeds; what it said.
+/// Whether a program succeeds, and its output.
 fn run(program: &str, args: &[&str], path: &Path) -> (bool, String) {
     let ran = Command::new(program).args(args).arg(path).output();
     let ran = ran.unwrap_or_else(|error| panic!("{program}: {error}"));

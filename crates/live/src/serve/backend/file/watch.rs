@@ -2,7 +2,7 @@
 //!
 //! A file whose name was removed, or whose file system was unmounted lazily, is read and written as
 //! before, and is gone with the server. Looking for the name may take long, as on a network file system
-//! that does not answer: so a thread of its own looks.
+//! that does not answer: so a separate thread looks.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -70,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    /// What is said when this has happened to a file that is watched, and whether it is said once.
+    /// The notice after this has happened to a watched file. Checks that it comes once.
     fn said(happens: impl FnOnce(&Path)) -> String {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("disk");
