@@ -225,9 +225,9 @@ fn is_greeted(socket: &Path) -> bool {
 }
 
 /// Runs the server by this command of the shell; it may do before what limits it.
-fn limited(place: &Place, shell: &str, log: File) -> Command {
+fn limited(place: &Place, shell: &str, program: &Path, log: File) -> Command {
     let mut command = Command::new("sh");
-    command.args(["-c", shell, "sh", env!("CARGO_BIN_EXE_freewheel")]).args(place.args());
+    command.args(["-c", shell, "sh"]).arg(program).args(place.args());
     command.current_dir(repository()).stderr(log);
     command
 }
@@ -245,11 +245,15 @@ fn without_threads_clients_are_closed_and_those_before_are_served() {
     fs::set_permissions(place.folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     chown(place.folder.path(), Some(USER), None).unwrap();
     chown(place.path("disk"), Some(USER), None).unwrap();
+    // The program may lie where only its owner may look, as in a clone below `mktemp -d`.
+    let program = place.path("program");
+    fs::copy(env!("CARGO_BIN_EXE_freewheel"), &program).unwrap();
     let log = place.path("log");
     let shell = format!(
         "exec setpriv --reuid {USER} --regid {USER} --clear-groups prlimit --nproc=15 \"$@\""
     );
-    let mut server = Running::spawn(&mut limited(&place, &shell, File::create(&log).unwrap()));
+    let mut server =
+        Running::spawn(&mut limited(&place, &shell, &program, File::create(&log).unwrap()));
     assert!(!server.first_line.is_empty(), "{}", fs::read_to_string(&log).unwrap());
     let mut good = place.client();
     let quiet = p99(&mut good);
@@ -285,6 +289,7 @@ fn without_descriptors_clients_are_closed_and_those_before_are_served() {
     let mut server = Running::spawn(&mut limited(
         &place,
         "ulimit -n 32; exec \"$@\"",
+        Path::new(env!("CARGO_BIN_EXE_freewheel")),
         File::create(&log).unwrap(),
     ));
     assert!(!server.first_line.is_empty(), "{}", fs::read_to_string(&log).unwrap());
