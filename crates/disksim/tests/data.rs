@@ -2,6 +2,7 @@
 //! redistributed.
 #![allow(missing_docs)]
 
+#[path = "disksim/common/mod.rs"]
 mod common;
 
 use std::fs;

@@ -3,7 +3,7 @@
 //! made of it is readable.
 //!
 //! Goals: one body for the fuzz target and for the ordinary test over the saved corpus
-//! (`tests/live.rs`).
+//! (`tests/fuzz_checks/live.rs`).
 //! Non-goals: the values of a clean stream; tests of the crate check them.
 
 use freewheel_live::backup::Manifest;

@@ -2,7 +2,7 @@
 //! gives the reason. A task that begins is the requested one. The server still answers afterwards.
 //!
 //! Goals: one body for the fuzz target and for the ordinary test over the saved corpus
-//! (`tests/live.rs`).
+//! (`tests/fuzz_checks/live.rs`).
 //! Non-goals: the progress of a task; HTTP, which a library handles.
 
 use std::io::{Read, Write};

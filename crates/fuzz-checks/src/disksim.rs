@@ -2,7 +2,7 @@
 //! never panics, a drive that it makes builds and can be kept in a file, and errors have a place.
 //!
 //! Goals: one body for the fuzz target and for the ordinary test over the saved corpus
-//! (`tests/disksim.rs`).
+//! (`tests/fuzz_checks/disksim.rs`).
 //! Non-goals: whether a clean file is read right; the tests of the crate show that.
 
 use freewheel_disksim::{ImportError, Imported, import};

@@ -2,7 +2,7 @@
 //! again is the same. Every block of a drive that builds has one place.
 //!
 //! Goals: one body for the fuzz target and for the ordinary test over the saved corpus
-//! (`tests/sim.rs`).
+//! (`tests/fuzz_checks/sim.rs`).
 //! Non-goals: the values of a clean file; tests of the library check them.
 
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //! read, written and read again is the same.
 //!
 //! Goals: one body for the fuzz target and for the ordinary test over the saved corpus
-//! (`tests/sim.rs`).
+//! (`tests/fuzz_checks/sim.rs`).
 //! Non-goals: the values of a clean file; tests of the crate check them.
 
 use freewheel_sim::config::{Experiment, SimConfig};

@@ -2,7 +2,7 @@
 //! written and read again is the same. A journal without its end has the answers of its beginning.
 //!
 //! Goals: one body for the fuzz target and for the ordinary test over the saved corpus
-//! (`tests/extract.rs`).
+//! (`tests/fuzz_checks/extract.rs`).
 //! Non-goals: the results of an extraction; tests of the crate check them.
 
 use freewheel_extract::{JournalEntry, JournalError, JournalHead, read_journal};

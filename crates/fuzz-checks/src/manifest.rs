@@ -2,7 +2,7 @@
 //! and read again is the same, and equals itself in a comparison.
 //!
 //! Goals: one body for the fuzz target and for the ordinary test over the saved corpus
-//! (`tests/live.rs`).
+//! (`tests/fuzz_checks/live.rs`).
 //! Non-goals: the values of a clean manifest; tests of the crate check them.
 
 use freewheel_live::backup::{Manifest, ManifestError};

@@ -2,7 +2,7 @@
 //! and every output is valid.
 //!
 //! Goals: one body for the fuzz targets and for the ordinary test over the saved corpus
-//! (`tests/nbd.rs`).
+//! (`tests/fuzz_checks/nbd.rs`).
 //! Non-goals: the values of a clean stream; tests of the crate check them.
 
 use freewheel_nbd::client::{self, ExportInfo};

@@ -1,7 +1,7 @@
 //! What must hold for any bytes at all that are read as a trace, whichever parser reads them.
 //!
 //! Goals: one body for the fuzz targets and for the ordinary test over the saved corpus
-//! (`tests/trace.rs`).
+//! (`tests/fuzz_checks/trace.rs`).
 //! Non-goals: whether a clean trace is read right; the tests of each format show that.
 
 use std::io::{Cursor, Write};

@@ -1,4 +1,4 @@
-//! Small files on which the verbs went wrong, and the right answers: see `crates/trace/tests/trials.rs`.
+//! Small files on which the verbs went wrong, and the right answers: see `crates/trace/tests/trace/trials.rs`.
 
 use serde_json::Value;
 

@@ -10,3 +10,4 @@ mod no_disk;
 mod progress;
 mod spindle;
 mod trouble;
+mod validate;

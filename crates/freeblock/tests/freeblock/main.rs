@@ -1,14 +1,6 @@
-//! The freeblock scheduler against an oracle that lets every wanted piece pass under the head, on
-//! every track, one by one.
+//! Tests of the public interface, one binary for all: linking takes longer than most of them.
 #![allow(missing_docs)]
 
-mod at_size;
-mod budget;
-mod case;
-mod changes;
-mod idle;
-mod memory;
-mod oracle;
-mod rules;
-mod steps;
-mod upkeep;
+mod opportunity;
+mod search;
+mod tasks;

@@ -1,0 +1,282 @@
+//! Both rules beside exhaustive searches.
+
+use std::sync::Arc;
+
+use freewheel_freeblock::{FreeRun, Options, Planner, Rule, SearchProgress};
+use freewheel_units::{Blocks, Lbn, SimTime};
+use proptest::prelude::*;
+
+use super::case::{Case, any_gap, plan_in_steps, unlimited};
+use super::oracle::Oracle;
+use freewheel_testkit::drives::any_drive;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..Default::default() })]
+
+    #[test]
+    fn the_greedy_rule_takes_as_much_as_the_best_track_of_an_exhaustive_search(
+        (spec, drive) in any_drive(), seed: u64
+    ) {
+        prop_assume!(drive.blocks() > Blocks::ZERO);
+        let mut case = Case::new(spec, seed, Rule::Greedy);
+        for _ in 0..30 {
+            let (worth, best, in_time, runs) = case.gap();
+            prop_assert_eq!(worth, best, "{:?}", runs);
+            prop_assert!(in_time, "{:?}", runs);
+            let track = |run: &FreeRun| {
+                let at = case.oracle.drive.layout().locate(run.start);
+                (at.cylinder, at.surface)
+            };
+            let first = runs.first().map(track);
+            prop_assert!(runs.iter().all(|run| Some(track(run)) == first), "{:?}", runs);
+        }
+    }
+
+    #[test]
+    fn plans_are_as_good_and_in_time_while_the_margins_of_seeks_change(
+        (spec, drive) in any_drive(), seed: u64
+    ) {
+        prop_assume!(drive.blocks() > Blocks::ZERO);
+        for rule in [Rule::Greedy, Rule::Paths] {
+            let mut case = Case::new(spec.clone(), seed, rule);
+            let plain = Arc::clone(&case.oracle.drive);
+            for _ in 0..8 {
+                case.slow_down(&plain);
+                for _ in 0..4 {
+                    let (worth, best, in_time, runs) = case.gap();
+                    prop_assert!(in_time, "{:?}", runs);
+                    prop_assert!(rule == Rule::Paths || worth == best, "{:?}", runs);
+                    prop_assert!((best > 0) == (worth > 0), "{:?}", runs);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_plan_of_several_stops_is_in_time_and_takes_something_where_there_is_something(
+        (spec, drive) in any_drive(), seed: u64
+    ) {
+        prop_assume!(drive.blocks() > Blocks::ZERO);
+        let mut case = Case::new(spec, seed, Rule::Paths);
+        for _ in 0..30 {
+            let (worth, best, in_time, runs) = case.gap();
+            prop_assert!(in_time, "seed {}: {:?}", seed, runs);
+            prop_assert_eq!(worth > 0, best > 0, "{} of {}", worth, best);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..Default::default() })]
+
+    #[test]
+    fn a_plan_of_several_stops_takes_no_less_than_the_best_path_of_an_exhaustive_search(
+        (spec, drive) in any_drive(), seed: u64
+    ) {
+        prop_assume!(drive.blocks() > Blocks::ZERO);
+        // Blocks of one layer do not overlap, and all are worth the same everywhere.
+        let options = Options { rule: Rule::Paths, region_weights: false, ..unlimited() };
+        let mut case = Case::with(spec, seed, options, 1);
+        for _ in 0..30 {
+            let (worth, best, _, runs) = case.gap_beside(Oracle::best_path);
+            prop_assert!(worth >= best, "{} of {}: {:?}", worth, best, runs);
+        }
+    }
+
+    #[test]
+    fn so_it_does_with_bounds_that_are_rough_at_first(
+        (spec, drive) in any_drive(), seed: u64
+    ) {
+        prop_assume!(drive.blocks() > Blocks::ZERO);
+        let options =
+            Options { rule: Rule::Paths, region_weights: false, rough_at_first: true, ..unlimited() };
+        let mut case = Case::with(spec, seed, options, 1);
+        for _ in 0..30 {
+            let (worth, best, _, runs) = case.gap_beside(Oracle::best_path);
+            prop_assert!(worth >= best, "{} of {}: {:?}", worth, best, runs);
+        }
+    }
+
+    #[test]
+    fn with_slack_a_plan_falls_short_of_the_best_path_by_no_more_than_that_part_of_it(
+        (spec, drive) in any_drive(), seed: u64, log2 in 0u32..5
+    ) {
+        prop_assume!(drive.blocks() > Blocks::ZERO);
+        let slack_log2 = Some(log2);
+        let options = Options { rule: Rule::Paths, region_weights: false, slack_log2, ..unlimited() };
+        let mut case = Case::with(spec, seed, options, 1);
+        for _ in 0..30 {
+            let (worth, best, _, runs) = case.gap_beside(Oracle::best_path);
+            prop_assert!(worth + (worth >> log2) + 1 >= best, "{} of {}: {:?}", worth, best, runs);
+        }
+    }
+
+    #[test]
+    fn so_it_does_when_blocks_of_another_size_become_wanted_meanwhile(
+        (spec, drive) in any_drive(), seed: u64
+    ) {
+        prop_assume!(drive.blocks() > Blocks::ZERO);
+        let options = Options { rule: Rule::Paths, region_weights: false, ..unlimited() };
+        let mut case = Case::with(spec, seed, options, 1);
+        for number in 0..30 {
+            if number == 5 {
+                case.change_size();
+            }
+            let (worth, best, _, runs) = case.gap_beside(Oracle::best_path);
+            prop_assert!(worth >= best, "{} of {}: {:?}", worth, best, runs);
+        }
+    }
+
+    /// Prices change every 64 decisions.
+    #[test]
+    fn with_prices_a_plan_is_worth_no_less_than_the_path_of_greatest_price(
+        (spec, drive) in any_drive(), seed: u64
+    ) {
+        prop_assume!(drive.blocks() > Blocks::ZERO);
+        let mut case = Case::with(spec, seed, Options { rule: Rule::Paths, ..unlimited() }, 1);
+        case.wear();
+        for _ in 0..40 {
+            let (worth, best, in_time, runs) = case.gap_beside(Oracle::best_path);
+            prop_assert!(in_time, "{:?}", runs);
+            prop_assert!(worth >= best, "{} of {}: {:?}", worth, best, runs);
+            if case.prng.chance(0.1) {
+                case.wear();
+            }
+        }
+    }
+
+    #[test]
+    fn with_few_steps_a_plan_takes_no_less_than_the_best_track(
+        (spec, drive) in any_drive(), seed: u64, steps_max in 0u32..20
+    ) {
+        prop_assume!(drive.blocks() > Blocks::ZERO);
+        let options = Options { rule: Rule::Paths, region_weights: false, steps_max, ..unlimited() };
+        let mut case = Case::with(spec, seed, options, 3);
+        for _ in 0..30 {
+            let (worth, best, in_time, runs) = case.gap();
+            prop_assert!(in_time, "{:?}", runs);
+            prop_assert!(worth >= best, "{} of {}: {:?}", worth, best, runs);
+        }
+    }
+
+    #[test]
+    fn a_plan_of_several_stops_takes_no_less_than_the_best_track(
+        (spec, drive) in any_drive(), seed: u64
+    ) {
+        prop_assume!(drive.blocks() > Blocks::ZERO);
+        let options = Options { rule: Rule::Paths, region_weights: false, ..unlimited() };
+        let mut case = Case::with(spec, seed, options, 3);
+        for _ in 0..30 {
+            let (worth, best, _, runs) = case.gap();
+            prop_assert!(worth >= best, "{} of {}: {:?}", worth, best, runs);
+        }
+    }
+
+    #[test]
+    fn with_a_budget_of_nodes_a_plan_is_in_time_and_no_better_than_the_best(
+        (spec, drive) in any_drive(), seed: u64, budget in 0u64..40
+    ) {
+        prop_assume!(drive.blocks() > Blocks::ZERO);
+        let options = Options { rule: Rule::Greedy, budget, ..unlimited() };
+        let mut case = Case::with(spec, seed, options, 3);
+        for _ in 0..30 {
+            let exhausted = case.scheduler.effort().exhausted;
+            let (worth, best, in_time, runs) = case.gap();
+            prop_assert!(in_time, "{:?}", runs);
+            prop_assert!(worth <= best, "{} of {}", worth, best);
+            let counted = case.scheduler.effort().exhausted > exhausted;
+            prop_assert!(worth == best || counted, "{} of {} without notice", worth, best);
+        }
+        prop_assert!(case.scheduler.effort().nodes <= 30 * budget);
+    }
+
+    #[test]
+    fn with_a_budget_of_nodes_several_stops_are_in_time_and_miss_nothing_without_notice(
+        (spec, drive) in any_drive(), seed: u64, budget in 0u64..40
+    ) {
+        prop_assume!(drive.blocks() > Blocks::ZERO);
+        let options = Options { rule: Rule::Paths, region_weights: false, budget, ..unlimited() };
+        let mut case = Case::with(spec, seed, options, 1);
+        for _ in 0..30 {
+            let exhausted = case.scheduler.effort().exhausted;
+            let (worth, best, in_time, runs) = case.gap_beside(Oracle::best_path);
+            prop_assert!(in_time, "{:?}", runs);
+            let counted = case.scheduler.effort().exhausted > exhausted;
+            prop_assert!(worth >= best || counted, "{} of {} without notice", worth, best);
+        }
+        prop_assert!(case.scheduler.effort().nodes <= 30 * budget);
+    }
+
+    #[test]
+    fn a_search_that_may_not_go_on_plans_in_time_and_no_more_than_the_best(
+        (spec, drive) in any_drive(), seed: u64, patience in prop_oneof![0u64..20, Just(u64::MAX)]
+    ) {
+        prop_assume!(drive.blocks() > Blocks::ZERO);
+        for rule in [Rule::Greedy, Rule::Paths] {
+            let options = Options { rule, region_weights: false, ..unlimited() };
+            let mut case = Case { patience, ..Case::with(spec.clone(), seed, options, 1) };
+            for _ in 0..30 {
+                let exhausted = case.scheduler.effort().exhausted;
+                let (worth, best, in_time, runs) = match rule {
+                    Rule::Greedy => case.gap(),
+                    Rule::Paths => case.gap_beside(Oracle::best_path),
+                };
+                prop_assert!(in_time, "{:?}", runs);
+                // Several stops also count blocks at both ends beside a third cylinder.
+                prop_assert!(rule == Rule::Paths || worth <= best, "{} of {}", worth, best);
+                prop_assert!(worth >= best || case.is_refused, "{} of {}", worth, best);
+                let counted = case.scheduler.effort().exhausted > exhausted;
+                prop_assert_eq!(counted, case.is_refused);
+                prop_assert!(patience < u64::MAX || !counted);
+            }
+        }
+    }
+
+    #[test]
+    fn who_may_look_for_longer_takes_no_less((spec, drive) in any_drive(), seed: u64) {
+        prop_assume!(drive.blocks() > Blocks::ZERO);
+        let mut case = Case::with(spec, seed, Options { rule: Rule::Greedy, ..unlimited() }, 1);
+        for _ in 0..10 {
+            let gap = any_gap(&mut case.prng, &drive);
+            let mut least = 0;
+            for patience in 0..20 {
+                let (mut asked, mut runs) = (0, Vec::new());
+                let mut go_on = |_: SearchProgress| {
+                    asked += 1;
+                    asked <= patience
+                };
+                plan_in_steps(&mut case.scheduler.clone(), &gap, &mut go_on, &mut runs);
+                let blocks: u32 = runs.iter().map(|run| run.blocks).sum();
+                prop_assert!(blocks >= least, "{blocks} after {least}, asked {asked}");
+                least = blocks;
+            }
+        }
+    }
+
+    #[test]
+    fn one_run_on_a_track_after_the_other_all_is_found_that_is_wanted(
+        (spec, drive) in any_drive(), seed: u64, most in 1u64..40
+    ) {
+        prop_assume!(drive.blocks() > Blocks::ZERO);
+        let Case { mut scheduler, mut oracle, mut prng, .. } = Case::new(spec, seed, Rule::Greedy);
+        for layer in 0..oracle.layers.len() {
+            let op = oracle.layers[layer].op;
+            let mut from = 0;
+            while scheduler.wanted(layer) > 0 {
+                prop_assert_eq!(scheduler.wanted(layer), oracle.count(layer, 0, u64::MAX));
+                let Some((first, end)) = scheduler.next_on_track(layer, from, most) else {
+                    prop_assert!(from > 0, "{} are wanted somewhere", scheduler.wanted(layer));
+                    from = 0;
+                    continue;
+                };
+                prop_assert!(from <= first && first < end, "{first}..{end} from {from}");
+                let start = Lbn::new(first);
+                let track = oracle.drive.layout().track_bounds(start);
+                prop_assert!(end <= track.1.get(), "{first}..{end} of {track:?}");
+                prop_assert!(oracle.take(first, end, op).0 > 0, "nothing is wanted there");
+                scheduler.done(&FreeRun { start, blocks: (end - first) as u32, op }, SimTime::ZERO);
+                from = if prng.chance(0.5) { first } else { end };
+            }
+        }
+    }
+}

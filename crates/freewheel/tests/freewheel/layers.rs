@@ -1,0 +1,339 @@
+//! The rules of the layers, as tests: who may depend on whom, and what the pure crates may name.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Crate, and the crates of this workspace that it may depend on.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("units", &[]),
+    ("model", &["units"]),
+    ("freeblock", &["units", "model"]),
+    ("host", &["units", "model", "freeblock"]),
+    ("nbd", &[]),
+    ("trace", &["units"]),
+    ("disksim", &["units", "model"]),
+    ("sim", &["units", "model", "freeblock", "host", "trace"]),
+    ("live", &["units", "model", "freeblock", "host", "nbd", "trace", "sim"]),
+    ("extract", &["units", "model", "trace", "sim"]),
+    ("study", &["units", "model", "freeblock", "trace", "sim"]),
+    ("reproduce", &["units", "model", "freeblock", "host", "trace", "sim", "study"]),
+    ("report", &["units", "model", "freeblock", "trace", "sim", "extract", "study", "reproduce"]),
+    (
+        "freewheel",
+        &[
+            "units",
+            "model",
+            "freeblock",
+            "host",
+            "nbd",
+            "trace",
+            "disksim",
+            "sim",
+            "live",
+            "extract",
+            "study",
+            "reproduce",
+            "report",
+        ],
+    ),
+    ("testkit", &["units", "model"]),
+    (
+        "fuzz-checks",
+        &[
+            "units",
+            "model",
+            "freeblock",
+            "host",
+            "disksim",
+            "nbd",
+            "trace",
+            "sim",
+            "live",
+            "extract",
+        ],
+    ),
+    ("cli", &["freewheel"]),
+    ("bench", &["units", "model", "freeblock", "nbd", "trace", "sim", "live", "reproduce"]),
+];
+
+/// Crates that know no clock, thread, file, network or environment.
+const PURE: &[&str] = &["units", "model", "freeblock", "host", "disksim", "nbd"];
+const IMPURE_NAMES: &[&str] = &[
+    "std::time",
+    "std::fs",
+    "std::net",
+    "std::thread",
+    "std::env",
+    "std::process",
+    "std::io",
+    "Instant",
+    "SystemTime",
+    "println!",
+    "eprintln!",
+    "dbg!",
+];
+/// Modules of `std` that may not be imported in a group either.
+const IMPURE_MODULES: &[&str] =
+    &["time", "fs", "net", "thread", "env", "process", "io", "os", "sync"];
+/// External crates that pure crates may use: data and numbers, without effects.
+const PURE_DEPENDENCIES: &[&str] = &[
+    "hdrhistogram",
+    "libm",
+    "percent-encoding",
+    // Says what will be read soon; what is read is the same.
+    "prefetch-index",
+    "schemars",
+    "serde",
+    "strsim",
+    "thiserror",
+    "freewheel-units",
+    "freewheel-model",
+    "freewheel-freeblock",
+];
+/// Items of `std::sync` that deterministic crates may use everywhere: they share values and order no
+/// events.
+const SHARING: &[&str] = &["Arc", "Weak"];
+/// Files of deterministic crates that may use more of `std::sync`, by the end of their path, and what:
+/// flags that stop a search, counters of progress, and results of independent parts, which are put in
+/// order when all threads have ended.
+const SYNCHRONISED: &[(&str, &[&str])] = &[
+    ("trace/src/input.rs", &["atomic", "OnceLock"]),
+    // For the end of the process.
+    ("trace/src/temporary_names.rs", &["Mutex", "MutexGuard", "PoisonError"]),
+    ("sim/src/experiment/fleet.rs", &["Mutex", "PoisonError"]),
+    ("postmark/free_reads.rs", &["Mutex", "MutexGuard", "PoisonError"]),
+    // The planners of all arms share their moves on one thread, and a planner must be `Send`.
+    ("sim/src/files/gap_moves.rs", &["Mutex", "MutexGuard", "PoisonError"]),
+    ("background/mod.rs", &["atomic"]),
+    ("beyond_ends.rs", &["atomic"]),
+    ("beyond_scrub.rs", &["atomic"]),
+    ("fast02.rs", &["atomic"]),
+    ("osdi00.rs", &["atomic"]),
+    ("osdi00_cleaning.rs", &["atomic"]),
+    ("osdi00_scan.rs", &["atomic"]),
+    ("reproduce/src/tr03.rs", &["atomic"]),
+    ("changes/mod.rs", &["atomic"]),
+    ("scrub/estimate.rs", &["atomic"]),
+    ("scrub/projection.rs", &["atomic"]),
+];
+/// Functions of floating point numbers that differ in their last bits from platform to platform; `libm`
+/// has the same on all of them. Square roots and whole powers are exact or the same everywhere.
+const PLATFORM_FLOATS: &[&str] = &[
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "exp",
+    "exp2", "exp_m1", "hypot", "ln", "ln_1p", "log", "log10", "log2", "powf", "sin", "sin_cos",
+    "sinh", "tan", "tanh",
+];
+/// Files that use such a function all the same, by the end of their path, and which.
+const PLATFORM_FLOATS_ALLOWED: &[(&str, &str)] = &[
+    // Whole powers of ten for the axes of charts: `libm::pow(10, -5)` is another number.
+    ("chart.rs", "powf"),
+];
+/// Their order of iteration differs from run to run.
+const UNORDERED: &[&str] = &["HashMap", "HashSet"];
+/// Crates whose results must be the same bytes every time.
+const DETERMINISTIC: &[&str] = &[
+    "units",
+    "model",
+    "freeblock",
+    "host",
+    "trace",
+    "disksim",
+    "sim",
+    "extract",
+    "study",
+    "reproduce",
+    "report",
+];
+/// The only crates that may read the time: one measures how long things take, one waits for it, and one
+/// ends random damage in time.
+const MAY_READ_THE_TIME: &[&str] = &["bench", "live", "fuzz-checks"];
+
+fn crates() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display())) {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") && !is_test(&path) {
+            files.push(path);
+        }
+    }
+    files
+}
+
+/// Whether a file below `src` is a module of tests.
+fn is_test(path: &Path) -> bool {
+    path.ends_with("tests.rs") || path.parent().is_some_and(|folder| folder.ends_with("tests"))
+}
+
+/// The file without comments and without its tests, which may name anything.
+fn code_of(path: &Path) -> String {
+    let text = fs::read_to_string(path).unwrap();
+    let shipped = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let is_code = |line: &&str| !line.trim_start().starts_with("//");
+    shipped.lines().filter(is_code).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether `name` stands in `code` as a whole word.
+fn names(code: &str, name: &str) -> bool {
+    let boundary = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '_');
+    code.match_indices(name).any(|(at, _)| {
+        boundary(code[..at].chars().next_back()) && boundary(code[at + name.len()..].chars().next())
+    })
+}
+
+fn violations(of: &[&str], forbidden: &[&str]) -> Vec<String> {
+    let mut found = Vec::new();
+    for krate in of {
+        for file in sources(&crates().join(krate).join("src")) {
+            let code = code_of(&file);
+            for name in forbidden.iter().filter(|name| names(&code, name)) {
+                found.push(format!("{} names {name}", file.display()));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn pure_crates_know_no_clock_thread_file_network_or_environment() {
+    assert_eq!(violations(PURE, IMPURE_NAMES), Vec::<String>::new());
+}
+
+/// Words of `code` inside the braces of `std::{...}`.
+fn grouped_std_imports(code: &str) -> Vec<&str> {
+    let groups = code.split("std::{").skip(1);
+    let inside = groups.filter_map(|rest| rest.split("};").next());
+    inside.flat_map(|group| group.split(|c: char| !c.is_alphanumeric() && c != '_')).collect()
+}
+
+#[test]
+fn pure_crates_do_not_get_at_the_outside_through_a_grouped_import() {
+    for krate in PURE {
+        for file in sources(&crates().join(krate).join("src")) {
+            let code = code_of(&file);
+            let imported = grouped_std_imports(&code);
+            let forbidden = imported.iter().find(|word| IMPURE_MODULES.contains(word));
+            assert_eq!(forbidden, None, "{}", file.display());
+        }
+    }
+    let sneaky = "use std::{env as e, collections::BTreeMap};\nfn f() {}";
+    assert!(grouped_std_imports(sneaky).contains(&"env"));
+}
+
+#[test]
+fn pure_crates_depend_on_nothing_that_acts() {
+    for krate in PURE {
+        let manifest = fs::read_to_string(crates().join(krate).join("Cargo.toml")).unwrap();
+        assert!(!manifest.contains("build-dependencies") && !manifest.contains("[target"));
+        for key in dependencies(&manifest) {
+            assert!(PURE_DEPENDENCIES.contains(&key.as_str()), "crates/{krate} depends on {key}");
+        }
+    }
+}
+
+#[test]
+fn crates_with_reproducible_results_use_no_unordered_collections() {
+    assert_eq!(violations(DETERMINISTIC, UNORDERED), Vec::<String>::new());
+}
+
+/// Items and modules of `std::sync` that `code` names.
+fn synchronisation(code: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    for rest in code.split("std::sync::").skip(1) {
+        let end = if rest.starts_with('{') { '}' } else { ';' };
+        let group = rest.split(end).next().unwrap_or_default();
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        let mut words = group.split(|c: char| !is_word(c)).filter(|word| !word.is_empty());
+        if end == '}' { found.extend(words) } else { found.extend(words.next()) }
+    }
+    found
+}
+
+#[test]
+fn crates_with_reproducible_results_share_values_and_synchronise_nothing_else() {
+    let mut found = Vec::new();
+    for krate in DETERMINISTIC {
+        for file in sources(&crates().join(krate).join("src")) {
+            let code = code_of(&file);
+            let exception = SYNCHRONISED.iter().find(|(end, _)| file.ends_with(end));
+            let exception = exception.map_or(&[][..], |(_, names)| names);
+            let may = |name: &&str| SHARING.contains(name) || exception.contains(name);
+            let more = synchronisation(&code).into_iter().filter(|name| !may(name));
+            found.extend(more.map(|name| format!("{} names std::sync::{name}", file.display())));
+        }
+    }
+    assert_eq!(found, Vec::<String>::new());
+    let both = "use std::sync::{Arc, Mutex};\nuse std::sync::atomic::AtomicU64;";
+    assert_eq!(synchronisation(both), ["Arc", "Mutex", "atomic"]);
+}
+
+/// Functions of floating point numbers by the platform that `code` calls.
+fn platform_floats(code: &str) -> Vec<&'static str> {
+    let is_called = |name: &&str| {
+        let ways = [format!(".{name}("), format!("f64::{name}"), format!("f32::{name}")];
+        let mut ways = ways.iter();
+        ways.any(|way| if way.starts_with('.') { code.contains(way) } else { names(code, way) })
+    };
+    PLATFORM_FLOATS.iter().copied().filter(|name| is_called(name)).collect()
+}
+
+#[test]
+fn crates_with_reproducible_results_calculate_by_libm() {
+    let mut found = Vec::new();
+    for krate in DETERMINISTIC {
+        for file in sources(&crates().join(krate).join("src")) {
+            let allowed = PLATFORM_FLOATS_ALLOWED.iter().filter(|(end, _)| file.ends_with(end));
+            let allowed: Vec<&str> = allowed.map(|(_, name)| *name).collect();
+            let called = platform_floats(&code_of(&file)).into_iter();
+            let called = called.filter(|name| !allowed.contains(name));
+            found.extend(called.map(|name| format!("{} calls {name}", file.display())));
+        }
+    }
+    assert_eq!(found, Vec::<String>::new());
+    assert_eq!(platform_floats("x.ln() + libm::exp(x) + f64::sin(x)"), ["ln", "sin"]);
+}
+
+#[test]
+fn nothing_but_the_benchmarks_and_the_engine_of_real_time_reads_the_time() {
+    let others: Vec<&str> = LAYERS.iter().map(|(name, _)| *name).collect();
+    let others: Vec<&str> =
+        others.into_iter().filter(|name| !MAY_READ_THE_TIME.contains(name)).collect();
+    let clock = ["Instant", "SystemTime", "std::time::UNIX_EPOCH"];
+    assert_eq!(violations(&others, &clock), Vec::<String>::new());
+}
+
+/// Names of the crates that a manifest depends on outside of tests.
+fn dependencies(manifest: &str) -> Vec<String> {
+    let section = manifest.split("[dependencies]").nth(1).unwrap_or_default();
+    let section = section.split("\n[").next().unwrap_or_default();
+    let key = |line: &str| line.split(['.', ' ', '=']).next().unwrap_or_default().to_string();
+    section.lines().filter(|line| line.contains('=')).map(key).collect()
+}
+
+#[test]
+fn crates_depend_downwards_only() {
+    let allowed: BTreeMap<&str, &[&str]> = LAYERS.iter().copied().collect();
+    for entry in fs::read_dir(crates()).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let layer = allowed.get(name.as_str());
+        let layer = layer.unwrap_or_else(|| panic!("crates/{name} has no row in LAYERS"));
+        let manifest = fs::read_to_string(crates().join(&name).join("Cargo.toml")).unwrap();
+        for key in dependencies(&manifest).iter().filter(|key| key.starts_with("freewheel")) {
+            let target = key.strip_prefix("freewheel-").unwrap_or(key);
+            assert!(layer.contains(&target), "crates/{name} must not depend on {target}");
+        }
+    }
+}
+
+#[test]
+fn the_search_itself_finds_what_it_looks_for() {
+    assert!(names("let x = std::time::Instant::now();", "Instant"));
+    assert!(!names("struct Instantaneous;", "Instant"));
+    assert!(!names("NotHashMap", "HashMap"));
+}

@@ -1,9 +1,0 @@
-//! Linux's schedulers against naive ones, and cases from their documentation computed by hand.
-#![allow(missing_docs)]
-
-mod bfq;
-mod kyber;
-mod load;
-mod mq_deadline;
-mod naive;
-mod tags;

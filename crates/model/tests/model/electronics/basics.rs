@@ -1,0 +1,158 @@
+//! One command at a time: hits and misses, reading ahead, writes that the buffer takes.
+
+use freewheel_model::electronics::spec::{BusSpec, ElectronicsSpec, ReadAhead, WriteCache};
+use freewheel_units::{Lbn, Op, SimDuration, SimTime};
+
+use super::hand::*;
+
+#[test]
+fn a_miss_takes_overhead_media_and_the_last_block_on_a_fast_bus() {
+    // Block 10 comes by at 1 ms; eight sectors; the last of them over the bus.
+    let served = read(&mut unit_with(&electronics()), SimTime::ZERO, 10, 8);
+    assert!(!served.hit);
+    assert_eq!(served.end, SimTime::ZERO + us(1000 + 800 + 10));
+    assert_eq!((served.overhead, served.rotate), (us(50), us(950)));
+}
+
+#[test]
+fn a_bus_slower_than_the_media_is_busy_from_the_first_block_on() {
+    let mut spec = electronics();
+    spec.bus = Some(BusSpec { block_time: us(150), ..BusSpec::default() });
+    // The first block is under the head at 1 ms, eight times 0.15 ms follow.
+    let served = read(&mut unit_with(&spec), SimTime::ZERO, 10, 8);
+    assert_eq!(served.end, SimTime::ZERO + us(1000 + 1200));
+}
+
+#[test]
+fn what_was_read_ahead_is_served_from_the_buffer_without_the_media() {
+    let mut unit = unit_with(&electronics());
+    read(&mut unit, SimTime::ZERO, 10, 8);
+    let served = read(&mut unit, at_ms(40), 50, 8);
+    assert!(served.hit);
+    assert_eq!(served.end - at_ms(40), us(20 + 80));
+}
+
+#[test]
+fn reading_ahead_ends_with_the_track() {
+    let mut unit = unit_with(&electronics());
+    read(&mut unit, SimTime::ZERO, 10, 8);
+    assert!(read(&mut unit, at_ms(40), 92, 8).hit);
+    assert!(!read(&mut unit, at_ms(80), 100, 8).hit);
+}
+
+#[test]
+fn a_slow_sequential_reader_is_not_overrun_by_its_own_read_ahead() {
+    let mut spec = electronics();
+    let buffer = spec.buffer.as_mut().unwrap();
+    (buffer.read_ahead, buffer.segment_blocks) = (ReadAhead::Segment, 50);
+    let mut unit = unit_with(&spec);
+    assert!(!read(&mut unit, SimTime::ZERO, 0, 8).hit);
+    for step in 1..40 {
+        assert!(read(&mut unit, at_ms(step * 40), step * 8, 8).hit, "read {step}");
+    }
+}
+
+#[test]
+fn what_passed_before_the_wanted_blocks_is_kept_where_the_drive_does_so() {
+    let mut spec = electronics();
+    spec.buffer.as_mut().unwrap().keep_free_blocks_before = true;
+    let mut unit = unit_with(&spec);
+    // From 0.05 ms to block 50 at 5 ms: 49 sectors have passed, from block 1 on.
+    read(&mut unit, SimTime::ZERO, 50, 8);
+    assert!(read(&mut unit, at_ms(40), 1, 8).hit);
+    let mut unit = unit_with(&spec);
+    read(&mut unit, SimTime::ZERO, 50, 8);
+    assert!(!read(&mut unit, at_ms(40), 0, 8).hit);
+}
+
+#[test]
+fn a_buffer_gives_up_what_was_used_longest_ago() {
+    let mut unit = unit_with(&electronics());
+    for (step, start) in [0u64, 1000, 2000, 3000].into_iter().enumerate() {
+        read(&mut unit, at_ms(step as u64 * 40), start, 8);
+    }
+    // The first is used again, so the fifth takes the place of the second.
+    assert!(read(&mut unit, at_ms(200), 0, 8).hit);
+    read(&mut unit, at_ms(240), 4000, 8);
+    assert!(read(&mut unit, at_ms(280), 0, 8).hit);
+    assert!(!read(&mut unit, at_ms(320), 1000, 8).hit);
+}
+
+#[test]
+fn writes_that_follow_on_each_other_share_a_segment_where_they_are_combined() {
+    let mut spec = electronics();
+    let buffer = spec.buffer.as_mut().unwrap();
+    (buffer.write_segments, buffer.combine_sequential_writes) = (1, true);
+    let mut unit = unit_with(&spec);
+    // The second waits until the first is on the media; the third joins the second.
+    let first = unit.serve(SimTime::ZERO, Op::Write, Lbn::new(50), 8);
+    let second = unit.serve(SimTime::ZERO + us(111), Op::Write, Lbn::new(500), 8);
+    let third = unit.serve(second.end, Op::Write, Lbn::new(508), 8);
+    assert_eq!((first.queue, third.queue), (SimDuration::ZERO, SimDuration::ZERO));
+    assert!(second.queue > SimDuration::ZERO);
+}
+
+#[test]
+fn a_read_of_what_is_being_read_ahead_waits_for_just_that() {
+    let mut unit = unit_with(&electronics());
+    let first = read(&mut unit, SimTime::ZERO, 10, 8);
+    // At 1.81 ms; block 25 has passed at 2.6 ms, its last step over the bus takes 10 us.
+    let served = read(&mut unit, first.end, 18, 8);
+    assert!(served.hit);
+    assert_eq!(served.end, SimTime::ZERO + us(2600 + 10));
+}
+
+#[test]
+fn a_cached_write_is_done_when_it_is_in_the_buffer_and_a_read_then_waits_for_the_media() {
+    let mut unit = unit_with(&electronics());
+    let written = unit.serve(SimTime::ZERO, Op::Write, Lbn::new(50), 8);
+    assert!(written.hit);
+    assert_eq!(written.end, SimTime::ZERO + us(30 + 80));
+    // Destaged from 0.11 ms on: block 50 comes by at 5 ms, done at 5.8 ms. The read is ready at
+    // 1.05 ms and waits until then; block 0 comes by at 10 ms.
+    let served = read(&mut unit, at_ms(1), 0, 1);
+    assert_eq!(served.queue, us(5800 - 1050));
+    assert_eq!(served.end, SimTime::ZERO + us(10_000 + 100 + 10));
+}
+
+#[test]
+fn a_write_waits_when_all_write_segments_hold_data_that_is_not_on_the_media() {
+    let mut unit = unit_with(&electronics());
+    let first = unit.serve(SimTime::ZERO, Op::Write, Lbn::new(50), 8);
+    let second = unit.serve(first.end, Op::Write, Lbn::new(5000), 8);
+    let third = unit.serve(second.end, Op::Write, Lbn::new(2000), 8);
+    assert_eq!((first.queue, second.queue), (SimDuration::ZERO, SimDuration::ZERO));
+    // The first leaves its segment when it is on the media, at 5.8 ms.
+    assert!(third.queue > SimDuration::ZERO);
+}
+
+#[test]
+fn without_a_write_cache_a_write_is_done_when_it_is_on_the_media() {
+    let mut spec = electronics();
+    spec.buffer.as_mut().unwrap().write_cache = WriteCache::Off;
+    let served = unit_with(&spec).serve(SimTime::ZERO, Op::Write, Lbn::new(50), 8);
+    assert!(!served.hit);
+    assert_eq!(served.end, SimTime::ZERO + us(5800));
+}
+
+#[test]
+fn a_write_over_what_the_buffer_holds_makes_the_old_copy_go() {
+    let mut unit = unit_with(&electronics());
+    read(&mut unit, SimTime::ZERO, 10, 8);
+    unit.serve(at_ms(40), Op::Write, Lbn::new(12), 2);
+    // Written data does not serve reads on this drive, and the copy read before is stale.
+    assert!(!read(&mut unit, at_ms(80), 10, 8).hit);
+}
+
+#[test]
+fn changing_between_reading_and_writing_takes_time_within_the_cylinder_only() {
+    let spec = ElectronicsSpec { read_write_switch: us(200), ..ElectronicsSpec::default() };
+    let mut unit = unit_with(&spec);
+    assert_eq!(read(&mut unit, SimTime::ZERO, 10, 1).seek, us(0));
+    // Block 12 comes by at 1.2 ms, before the head has moved over, and at 11.2 ms.
+    let changed = write(&mut unit, at(1100), 12, 1);
+    assert_eq!((changed.seek, changed.end), (us(200), at(11_300)));
+    assert_eq!(write(&mut unit, at_ms(20), 12, 1).seek, us(0));
+    assert_eq!(read(&mut unit, at_ms(40), 12, 1).seek, us(200));
+    assert_eq!(write(&mut unit, at_ms(60), 500, 1).seek, us(1000));
+}

@@ -1,0 +1,14 @@
+//! The electronics: small cases worked out by hand, and what must hold for any drive.
+
+mod any;
+mod basics;
+mod buffer;
+mod bus;
+mod flush;
+mod fua;
+mod hand;
+mod lent;
+mod queue;
+mod sectors;
+mod spec;
+mod writes;

@@ -1,0 +1,8 @@
+//! Linux's schedulers against naive ones, and cases from their documentation computed by hand.
+
+mod bfq;
+mod kyber;
+mod load;
+mod mq_deadline;
+mod naive;
+mod tags;

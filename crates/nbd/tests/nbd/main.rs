@@ -1,0 +1,8 @@
+//! Tests of the public interface, one binary for all: linking takes longer than most of them.
+#![allow(missing_docs)]
+
+mod both_ends;
+mod client;
+mod common;
+mod server;
+mod uri;

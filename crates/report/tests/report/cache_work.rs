@@ -1,0 +1,37 @@
+//! The words about a run's caches, against the sums of the run itself.
+
+use freewheel_report::SimReport;
+use freewheel_sim::config::{Experiment, SimConfig};
+
+fn experiment(cache: &str) -> Experiment {
+    let text = format!(
+        "drive = \"atlas10k\"\n{cache}\n[workload]\nkind = \"closed\"\noutstanding = 2\nrequests = 3000\npattern = {{ \
+         local_share = 0.9, local_sd = \"64KiB\" }}\n"
+    );
+    Experiment::new(SimConfig::parse(&text, "test", &[]).unwrap()).unwrap()
+}
+
+#[test]
+fn a_run_without_caches_says_nothing_of_them() {
+    let experiment = experiment("");
+    let result = experiment.run().unwrap();
+    let report = SimReport::new(&experiment, &result);
+    assert!(report.cache_rows().is_empty() && !report.html().contains("What the caches did"));
+}
+
+#[test]
+fn each_part_that_was_used_has_a_row() {
+    let experiment = experiment(
+        "cache = { size = \"1MiB\", prefetch = { kind = \"read-ahead\", amount = \"16KiB\" }, write_buffer = { size = \"1MiB\" } }",
+    );
+    let result = experiment.run().unwrap();
+    let (work, report) = (result.cache.unwrap(), SimReport::new(&experiment, &result));
+    let rows = report.cache_rows();
+    let parts: Vec<&str> = rows.iter().map(|(part, _)| *part).collect();
+    assert_eq!(parts, ["cache: reads", "cache: writes", "prefetched with reads", "at risk"]);
+    assert!(work.read_misses > 0 && work.reads > work.read_misses && work.destages > 0);
+    let hits = freewheel_units::grouped(work.reads - work.read_misses);
+    assert!(rows[0].1.starts_with(&format!("{hits} of ")), "{}", rows[0].1);
+    assert!(rows[1].1.contains(&format!("{} destages", work.destages)), "{}", rows[1].1);
+    assert!(report.html().contains("What the caches did") && report.html().contains(&rows[3].1));
+}

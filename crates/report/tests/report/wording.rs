@@ -1,0 +1,70 @@
+//! The wording of findings, as snapshots. `INSTA_UPDATE=always cargo test -p freewheel-report --test
+//! wording` writes them anew; read the difference before committing it.
+
+use std::io::Write;
+
+use freewheel_model::sched::PolicySpec;
+use freewheel_report::{Finding, StudyReport};
+use freewheel_sim::config::TraceWorkload;
+use freewheel_sim::source::Fit;
+use freewheel_study::{StudyOptions, study};
+use freewheel_units::{Prng, SimDuration};
+
+/// Every finding as a terminal shows it, with the details that a page folds away.
+fn words(report: &StudyReport) -> String {
+    let paragraph = |text: &String| format!("    - {text}\n");
+    let finding = |finding: &Finding| {
+        let details: String = finding.details.iter().map(paragraph).collect();
+        format!("{}{details}", finding.text())
+    };
+    report.findings.iter().map(finding).collect::<Vec<_>>().join("\n")
+}
+
+/// A study of lines without completion times, under two policies.
+fn of_lines(lines: impl Iterator<Item = String>, scrub: bool) -> StudyReport {
+    let header = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n";
+    let mut file = tempfile::Builder::new().suffix(".csv").tempfile().unwrap();
+    file.write_all((header.to_owned() + &lines.collect::<String>()).as_bytes()).unwrap();
+    let trace = TraceWorkload { file: file.path().into(), ..TraceWorkload::default() };
+    let mut options = StudyOptions { changes: false, ..StudyOptions::new(trace, "atlas10k") };
+    options.policies = vec![PolicySpec::Fcfs, PolicySpec::Sptf];
+    (options.scrub, options.scrub_effort) = (scrub, SimDuration::from_ms(2_000));
+    StudyReport::new(study(&options, &|_| {}).unwrap())
+}
+
+/// `count` random reads, this many nanoseconds apart.
+fn reads(count: u64, gap_ns: u64) -> impl Iterator<Item = String> {
+    let mut prng = Prng::new(1, "wording");
+    (0..count).map(move |i| format!("{},R,{},4096,0,\n", i * gap_ns, prng.below(2_000_000) * 4096))
+}
+
+#[test]
+fn of_a_recorded_load_on_a_large_drive() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/recorded/pgbench-ext4.csv.zst");
+    let trace = TraceWorkload { file: file.into(), fit: Fit::Scale, ..TraceWorkload::default() };
+    let mut options = StudyOptions::new(trace, "exos-x24-24tb");
+    options.scrub_effort = SimDuration::from_ms(2_000);
+    let report = StudyReport::new(study(&options, &|_| {}).unwrap());
+    insta::assert_snapshot!("recorded_load", words(&report));
+    insta::assert_snapshot!("recorded_load_terminal", report.text());
+}
+
+#[test]
+fn of_a_load_that_the_drive_serves_easily() {
+    insta::assert_snapshot!("light_load", words(&of_lines(reads(4000, 20_000_000), true)));
+}
+
+#[test]
+fn of_a_load_that_the_drive_cannot_serve() {
+    let report = of_lines(reads(13_000, 2_500_000), false);
+    insta::assert_snapshot!("overload", words(&report));
+    // Terminal, JSON and page render the same findings.
+    let (text, page) = (report.text(), report.html());
+    let json = serde_json::to_value(&report).unwrap();
+    for (number, finding) in report.findings.iter().enumerate() {
+        assert_eq!(json["findings"][number]["headline"], *finding.headline);
+        let on_page = page.contains(&format!("<strong>{}</strong>", finding.headline));
+        assert!(on_page && text.contains(&finding.headline), "{finding:?}");
+        assert!(page.contains(&finding.facts()), "{finding:?}");
+    }
+}

@@ -1,0 +1,218 @@
+//! Experiments with files on the disks of an array.
+
+use std::io::Write;
+
+use freewheel_sim::RunResult;
+use freewheel_sim::config::{Experiment, SimConfig};
+
+const CLASSES: &str = r#"
+[[workload.classes]]
+name = "small"
+files = 300
+size = "64KiB"
+request = "8KiB"
+share = 3
+reads = 0.5
+hot = { files = 0.3, requests = 0.7 }
+[[workload.classes]]
+name = "large"
+files = 40
+size = "1MiB"
+sizes = "exponential"
+"#;
+
+/// Keys of the experiment, of its array and of its workload.
+fn config(keys: &str, array: &str, workload: &str, classes: &str) -> String {
+    format!(
+        "drive = \"tr96\"\nwarm_up = 0.2\nscheduler.policy = \"fcfs\"\n{keys}\n[array]\n{array}\n\
+         [workload]\nkind = \"files\"\n{workload}\n{classes}"
+    )
+}
+
+fn run(text: &str) -> RunResult {
+    let config = SimConfig::parse(text, "files", &[]).unwrap();
+    Experiment::new(config).unwrap().run().unwrap()
+}
+
+fn wrong(text: &str) -> String {
+    let config = SimConfig::parse(text, "files", &[]).unwrap();
+    Experiment::new(config).unwrap_err().to_string()
+}
+
+#[test]
+fn classes_disks_and_slices_add_up_to_the_whole() {
+    let text = config(
+        "slices = 2",
+        "drives = 4",
+        "rate = 60\nrequests = 5000\nplacement = \"random\"",
+        CLASSES,
+    );
+    let result = run(&text);
+    assert_eq!(result, run(&text));
+    let files = result.files.as_ref().unwrap();
+    let [small, large] = &files.classes[..] else { panic!("{files:?}") };
+    assert_eq!((small.files, large.files), (300, 40));
+    assert_eq!((result.requests, small.response.count + large.response.count), (4000, 4000));
+    // Three of four requests go to the small files, and they are the shorter ones.
+    assert!((2850..3150).contains(&small.response.count), "{}", small.response.count);
+    assert!(small.response.p50_ns < large.response.p50_ns);
+    let sum =
+        |of: &freewheel_sim::files::ClassResult| of.response.mean_ns * of.response.count as f64;
+    let mean_ns = (sum(small) + sum(large)) / 4000.0;
+    assert!((mean_ns / result.response.mean_ns - 1.0).abs() < 1e-9);
+    assert_eq!((result.disks.len(), files.filled.len(), result.slices.len()), (4, 4, 2));
+    let busy: f64 = result.disks.iter().map(|disk| disk.utilisation).sum::<f64>() / 4.0;
+    assert!((busy / result.utilisation - 1.0).abs() < 1e-9);
+    // Little's law: what is at the disks is what responses add up to.
+    let queue: f64 = result.disks.iter().map(|disk| disk.queue_mean).sum();
+    let expected = result.requests_per_second * result.response.mean_ns / 1e9;
+    assert!((queue / expected - 1.0).abs() < 0.05, "{queue} {expected}");
+}
+
+#[test]
+fn hot_files_get_the_share_that_is_asked_for() {
+    let hot = CLASSES.replace("hot = { files = 0.3, requests = 0.7 }", "");
+    let heats = |classes: &str| {
+        let workload = "rate = 20\nrequests = 4000\nplacement = \"round-robin\"";
+        let result = run(&config("", "drives = 300", workload, classes));
+        let mut pieces: Vec<f64> = result.disks.iter().map(|disk| disk.pieces_per_second).collect();
+        pieces.sort_by(|a, b| b.total_cmp(a));
+        pieces[..90].iter().sum::<f64>() / pieces.iter().sum::<f64>()
+    };
+    // About one file of the small class a disk; the large class adds to 40 of them.
+    let (skewed, even) = (heats(CLASSES), heats(&hot));
+    assert!((0.62..0.78).contains(&skewed) && even < 0.52, "{skewed} {even}");
+}
+
+#[test]
+fn stripes_spread_a_file_and_shorten_large_reads() {
+    let large = "[[workload.classes]]\nfiles = 40\nsize = \"1MiB\"\n";
+    let mean = |stripes: &str| {
+        let workload = format!("rate = 4\nrequests = 2000\nstripes = {stripes}");
+        run(&config("", "drives = 8", &workload, large)).response.mean_ns
+    };
+    let (whole, unit, best) = (mean("\"whole\""), mean("{ unit = \"128KiB\" }"), mean("\"best\""));
+    assert!(unit < 0.6 * whole && best < 0.6 * whole, "{whole} {unit} {best}");
+}
+
+#[test]
+fn placement_by_heat_evens_out_what_equal_bytes_do_not() {
+    // The hot class has the small files.
+    let classes = "[[workload.classes]]\nfiles = 8\nsize = \"1MiB\"\nrequest = \"8KiB\"\nshare = 9\n\
+        [[workload.classes]]\nfiles = 24\nsize = \"30MiB\"\nrequest = \"8KiB\"\nshare = 1\n";
+    let hottest = |placement: &str| {
+        let workload = format!("rate = 100\nrequests = 4000\nplacement = \"{placement}\"");
+        let result = run(&config("", "drives = 5", &workload, classes));
+        result.disks.iter().map(|disk| disk.utilisation).fold(0.0, f64::max)
+    };
+    assert!(hottest("heat") < 0.8 * hottest("equal-bytes"));
+}
+
+#[test]
+fn unlike_disks_electronics_caches_and_free_work_go_with_files() {
+    let workload = "rate = 60\nrequests = 3000\nmore_disks = [{ drive = \"atlas10k\", count = 2 }]";
+    let plain = run(&config("", "drives = 2", workload, CLASSES));
+    // The faster drives, though equally loaded, are less busy.
+    let busy = |result: &RunResult, disk: usize| result.disks[disk].utilisation;
+    assert!(busy(&plain, 2) + busy(&plain, 3) < 0.8 * (busy(&plain, 0) + busy(&plain, 1)));
+    let atlas = |keys: &str, tables: &str| {
+        let text = config(keys, "drives = 2", "rate = 60\nrequests = 3000", CLASSES);
+        run(&(text.replace("drive = \"tr96\"", "drive = \"atlas10k\"") + tables))
+    };
+    let bare = atlas("electronics = false", "");
+    assert!(atlas("", "").buffer_reads > 0);
+    let cached = atlas("electronics = false", "[cache]\nsize = \"64MiB\"\n");
+    assert!(cached.response.mean_ns < 0.9 * bare.response.mean_ns, "{:?}", cached.response);
+    let free = "[freeblock]\ntasks = [{ kind = \"scan\" }]\n";
+    let text = config("electronics = false", "drives = 2", "rate = 60\nrequests = 3000", CLASSES);
+    let text = text.replace("warm_up = 0.2\n", "").replace("tr96", "atlas10k");
+    let (without, with) = (run(&text), run(&(text.clone() + free)));
+    assert_eq!(with.requests_hash.unwrap(), without.result_hash);
+    assert!(with.background.len() == 2 && with.free.is_some());
+}
+
+#[test]
+fn cooling_moves_hot_files_and_counts_as_no_request() {
+    // Round robin puts the hot files of two classes on two disks of four.
+    let classes = "[[workload.classes]]\nfiles = 400\nsize = \"64KiB\"\nrequest = \"8KiB\"\nreads = 0.5\n\
+        hot = { files = 0.02, requests = 0.9 }\n";
+    let run = |cooling: &str| {
+        let workload = "rate = 110\nrequests = 12000\nplacement = \"round-robin\"";
+        run(&config("", "drives = 4", workload, &format!("{classes}{cooling}")))
+    };
+    let (without, with) = (run(""), run("[workload.cooling]\nevery = 50\n"));
+    let cooling = with.files.as_ref().unwrap().cooling.as_ref().unwrap();
+    assert!(cooling.moves > 0 && cooling.bytes.get() == cooling.moves * 65536, "{cooling:?}");
+    assert_eq!((with.requests, without.requests), (9600, 9600));
+    assert!(
+        with.response.mean_ns < 0.9 * without.response.mean_ns,
+        "{} {}",
+        with.response.mean_ns,
+        without.response.mean_ns
+    );
+}
+
+#[test]
+fn a_web_log_is_replayed_with_its_times() {
+    let mut log = tempfile::Builder::new().suffix(".log").tempfile().unwrap();
+    for number in 0..100 {
+        writeln!(
+            log,
+            "a - - [01/Aug/1995:00:00:{:02} -0400] \"GET /{} HTTP/1.0\" 200 {}",
+            number / 2,
+            number % 7,
+            5000 + number % 7
+        )
+        .unwrap();
+    }
+    let workload = |speedup: u32| {
+        format!("log = {:?}\narrival_speedup = {speedup}", log.path().display().to_string())
+    };
+    let slow = run(&config("", "drives = 2", &workload(1), ""));
+    let fast = run(&config("", "drives = 2", &workload(10), ""));
+    assert_eq!((slow.requests, fast.requests), (80, 80));
+    assert!((slow.elapsed_ns as f64 / fast.elapsed_ns as f64 - 10.0).abs() < 0.3);
+    assert_eq!(slow.files.unwrap().classes[0].files, 7);
+}
+
+#[test]
+fn what_does_not_go_together_is_said() {
+    let rate = "rate = 10";
+    let says = |keys: &str, array: &str, workload: &str, classes: &str, text: &str| {
+        let said = wrong(&config(keys, array, workload, classes));
+        assert!(said.contains(text), "`{text}` is not in: {said}");
+    };
+    says("", "", rate, "", "there are no files");
+    says("", "", "", CLASSES, "`rate` is missing");
+    says("", "", "rate = 0", CLASSES, "`rate` is 0");
+    says("", "layout = \"independent\"", rate, CLASSES, "files lie on all drives");
+    says("", "", "rate = 10\nlog = \"x.log\"", CLASSES, "exclude each other");
+    says("", "", "rate = 10\nalign = \"100B\"", CLASSES, "`align` is");
+    let none = CLASSES.replace("files = 300", "files = 0");
+    says("", "", rate, &none, "`classes[0].files` is 0");
+    let huge = CLASSES.replace("1MiB", "9GiB");
+    says("", "", rate, &huge, "class `large`");
+    let swapped = CLASSES.replace("files = 0.3, requests = 0.7", "files = 0.7, requests = 0.3");
+    says("", "", rate, &swapped, "classes[0].hot");
+    let cooled = format!("{CLASSES}[workload.cooling]\nevery = 0\n");
+    says("", "", rate, &cooled, "`cooling.every` is 0");
+    let zoned = "rate = 10\nmore_disks = [{ drive = \"ultrastar-hc620-14tb\", count = 1 }]";
+    says("", "", zoned, CLASSES, "`more_disks[0].drive` is ultrastar-hc620-14tb: a host-managed");
+    says("", "", "rate = 100000\nstripes = \"best\"", CLASSES, "however files are cut");
+}
+
+#[test]
+fn a_wrong_key_deep_in_a_class_is_named_with_its_line() {
+    let says = |classes: &str, texts: &[&str]| {
+        let text = config("", "", "rate = 10", classes);
+        let said = SimConfig::parse(&text, "files", &[]).unwrap_err().to_string();
+        texts.iter().for_each(|text| assert!(said.contains(text), "`{text}` is not in: {said}"));
+    };
+    let missing = CLASSES.replace("files = 0.3, requests = 0.7", "files = 0.3");
+    says(&missing, &["line 18", "`workload.classes[0].hot.requests` is missing"]);
+    let unknown = CLASSES.replace("\"exponential\"", "\"normal\"");
+    says(&unknown, &["line 23", "workload.classes[1].sizes", "`constant` or `exponential`"]);
+    let drive = "rate = 10\nmore_disks = [{ drive = \"atlas1k\", count = 1 }]";
+    let said = wrong(&config("", "", drive, CLASSES));
+    assert!(said.contains("`more_disks[0].drive`") && said.contains("atlas10k"), "{said}");
+}

@@ -1,0 +1,29 @@
+//! Tests of the public interface, one binary for all: linking takes longer than most of them.
+#![allow(missing_docs)]
+
+mod background;
+mod busy;
+mod cached;
+mod cached_mixture;
+mod common;
+mod disksim_agreement;
+mod ends;
+mod engine;
+mod files;
+mod files_workload;
+mod fleet;
+mod foreground_untouched;
+mod free_backup;
+mod free_cleaning;
+mod free_writes;
+mod fua;
+mod gap_destages;
+mod limited_in_firmware;
+mod linux;
+mod measured;
+mod outside;
+mod postmark;
+mod replayed;
+mod scaled;
+mod uses;
+mod zoned;
