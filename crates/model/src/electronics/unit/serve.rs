@@ -224,7 +224,7 @@ impl Unit {
             }
             None => {
                 buffer.forget(first, end, None);
-                let Some(segment) = buffer.claim(self.now, first, first, false) else { return };
+                let Some(segment) = buffer.claim(self.now, first, end, false) else { return };
                 segment
             }
         };
@@ -308,12 +308,15 @@ impl Unit {
         buffer.forget(start, end, joins);
         let destage = if let Some(segment) = joins {
             buffer.join(segment, start, end);
-            self.write_back.postpone(segment, in_buffer)
+            let held = buffer.segment(segment);
+            let blocks = Blocks::new(held.end.get() - held.start.get());
+            let target = self.drive.target(held.start, blocks, Op::Write);
+            Some(self.write_back.postpone(segment, in_buffer, target))
         } else if let Some(segment) = buffer.claim(room, start, end, true) {
             if self.media.reading_on.is_some_and(|ahead| ahead.segment == segment) {
                 self.media.reading_on = None;
             }
-            Some(self.write_back.push(segment, in_buffer))
+            Some(self.write_back.push(segment, in_buffer, *target))
         } else {
             None
         };
@@ -344,9 +347,9 @@ impl Unit {
         self.media.reading_on = None;
         let mut begin = self.now;
         while let Some(buffer) = &self.buffer
-            && let Some(index) = self.write_back.in_the_way(buffer, start, end)
+            && let Some(segment) = self.write_back.in_the_way(buffer, start, end)
         {
-            self.destage(index, begin);
+            self.destage(segment, begin);
             begin = self.media.free;
         }
         begin
