@@ -191,15 +191,13 @@ impl Buffer {
         let segment = &mut self.segments[index];
         let before = *segment;
         (segment.start, segment.end) = (start, end);
-        let stays = before.start == start && before.is_empty() == segment.is_empty();
-        if stays {
-            return;
-        }
-        if !before.is_empty() {
-            self.by_start.remove(index, before.start);
-        }
-        if start < end {
-            self.by_start.insert(index, start);
+        match (before.is_empty(), segment.is_empty()) {
+            (false, false) if before.start != start => {
+                self.by_start.replace(index, before.start, start);
+            }
+            (true, false) => self.by_start.insert(index, start),
+            (false, true) => self.by_start.remove(index, before.start),
+            _ => {}
         }
     }
 

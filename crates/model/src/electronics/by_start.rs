@@ -46,6 +46,21 @@ impl ByStart {
         near.map(|place| place.segment as usize)
     }
 
+    /// The segment begins at `to` from now on. Panics unless it was inserted with `from`.
+    pub fn replace(&mut self, segment: usize, from: Lbn, to: Lbn) {
+        let (from, to) = (Place::new(segment, from), Place::new(segment, to));
+        let (rank, next) = (self.rank_of(from), self.rank_of(to));
+        assert!(self.places[rank] == from, "segment {segment} does not begin there");
+        // Its own place is among those before a later one.
+        let last = next - usize::from(from < to);
+        if last > rank {
+            self.places.copy_within(rank + 1..=last, rank);
+        } else {
+            self.places.copy_within(last..rank, last + 1);
+        }
+        self.places[last] = to;
+    }
+
     #[inline]
     fn rank_of(&self, place: Place) -> usize {
         self.places.partition_point(|other| *other < place)

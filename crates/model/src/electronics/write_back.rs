@@ -100,6 +100,9 @@ impl WriteBack {
         end: Lbn,
         combine: bool,
     ) -> Option<usize> {
+        if self.is_empty() {
+            return None;
+        }
         let near = buffer.dirty_near(start, end);
         let id = |segment: usize| self.of(segment).id;
         let overlaps = |&segment: &usize| buffer.segment(segment).overlaps(start, end);
@@ -113,6 +116,9 @@ impl WriteBack {
     /// The segment that goes first so that blocks of `start..end` can go; None when none of them waits.
     #[inline]
     pub(super) fn in_the_way(&self, buffer: &Buffer, start: Lbn, end: Lbn) -> Option<usize> {
+        if self.is_empty() {
+            return None;
+        }
         let segment = self.overlapping(buffer, start, end)?;
         Some(self.first_before(buffer, segment))
     }
