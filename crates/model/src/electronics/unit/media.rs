@@ -67,9 +67,12 @@ impl Unit {
         } else {
             let (drive, head) = (&self.drive, self.media.head);
             let floor = |distance| drive.seek().floor_for_ns(Op::Write, distance);
-            let reach = |destage: &Destage| {
-                let positioning = || drive.positioning(begin, head, &destage.target);
-                (destage.ready <= begin).then(|| positioning().total().ns())
+            let phase_ns = drive.rotation().phase_ns(begin);
+            let reach = |destage: &Destage, seek_ns: u64, most: u64| {
+                let target = &destage.target;
+                let least_ns = || drive.least_positioning_ns(phase_ns, seek_ns, target);
+                let may_win = destage.ready <= begin && least_ns() <= most;
+                may_win.then(|| drive.positioning(begin, head, target).total().ns())
             };
             self.write_back.cheapest(buffer, newest, head.cylinder, floor, reach).or(oldest)
         };
