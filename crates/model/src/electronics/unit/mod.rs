@@ -615,6 +615,9 @@ impl Unit {
 
     #[inline]
     fn report(&mut self, done: Done) {
+        if self.done.is_empty() {
+            return self.done.push(done);
+        }
         let after =
             |other: &Done| (other.served.end, other.sequence) > (done.served.end, done.sequence);
         let later = self.done.iter().rposition(after).map_or(0, |index| index + 1);
