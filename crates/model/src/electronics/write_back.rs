@@ -315,7 +315,7 @@ mod tests {
             let floor = |distance: u32| u64::from(distance / 1000);
             let cost = |destage: &Destage| {
                 let distance = destage.target.at.cylinder.abs_diff(cylinder);
-                (destage.id % 5 > 0).then(|| floor(distance) + destage.id * 7 % 4)
+                (!destage.id.is_multiple_of(5)).then(|| floor(distance) + destage.id * 7 % 4)
             };
             let all: Vec<&Destage> = write_back.destages.iter().flatten().collect();
             let eligible = all.into_iter().filter(|destage| destage.id <= newest);
