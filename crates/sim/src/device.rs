@@ -301,7 +301,9 @@ impl Device for WholeDrive<'_> {
 
     #[inline]
     fn submit(&mut self, now: SimTime, waiting: &Waiting) {
-        self.end_writes(now);
+        if self.executor.has_planner() {
+            self.end_writes(now);
+        }
         self.unit.submit(now, waiting, &mut self.executor);
     }
 
@@ -318,6 +320,9 @@ impl Device for WholeDrive<'_> {
 
     #[inline]
     fn advance(&mut self, now: SimTime) -> Option<Done> {
+        if !self.executor.has_planner() {
+            return self.unit.advance(now, &mut self.executor);
+        }
         if self.unit.next_event().is_none_or(|next| next.time() > now) {
             self.advance_idle(now);
             return None;

@@ -26,9 +26,9 @@ impl Divisor {
     #[inline]
     pub const fn divide(self, value: u64) -> (u64, u64) {
         // The reciprocal is at most 1 + 1/divisor too small in units of 2^-64, so the estimate
-        // is the true quotient or at most two less.
+        // is the true quotient or at most two less. So neither step wraps around.
         let mut quotient = ((value as u128 * self.reciprocal as u128) >> 64) as u64;
-        let mut remainder = value - quotient * self.divisor;
+        let mut remainder = value.wrapping_sub(quotient.wrapping_mul(self.divisor));
         while remainder >= self.divisor {
             remainder -= self.divisor;
             quotient += 1;

@@ -555,9 +555,9 @@ impl Layout {
             .unwrap_or_else(|| (self.find_track_first(lbn), self.find_track_end(lbn)))
     }
 
-    /// The bounds where the whole track is one run.
+    /// The bounds where the whole track is one run: those of every block in them.
     #[inline]
-    fn plain_track_bounds(&self, lbn: Lbn) -> Option<(Lbn, Lbn)> {
+    pub(crate) fn plain_track_bounds(&self, lbn: Lbn) -> Option<(Lbn, Lbn)> {
         let (segment, segment_end, zone_index) = self.segment_of(lbn.get());
         let zone = &self.zones[zone_index];
         let (position, _) = zone.position_of(&segment, lbn.get());

@@ -66,16 +66,24 @@ impl Sectors {
     /// The sectors that the blocks `start..end` lie in, as blocks.
     #[inline]
     pub fn cover(self, start: Lbn, end: Lbn) -> (Lbn, Lbn) {
+        let from = start.get() - self.rest(start);
+        let rest = self.rest(end);
+        let missing = if rest > 0 { u64::from(self.0) - rest } else { 0 };
+        (Lbn::new(from), Lbn::new(end.get() + missing))
+    }
+
+    /// Blocks of the sector of `block` before it. Drives have powers of two, which need no division.
+    #[inline]
+    fn rest(self, block: Lbn) -> u64 {
         let blocks = u64::from(self.0);
-        let from = start.get() - start.get() % blocks;
-        (Lbn::new(from), Lbn::new(end.get().next_multiple_of(blocks)))
+        if blocks.is_power_of_two() { block.get() & (blocks - 1) } else { block.get() % blocks }
     }
 
     /// Whether `blocks` blocks from `start` on are no whole sectors.
     #[inline]
     pub fn is_part(self, start: Lbn, blocks: u32) -> bool {
-        let end = start.get() + u64::from(blocks);
-        self.0 > 1 && [start.get(), end].iter().any(|edge| !edge.is_multiple_of(self.0.into()))
+        let end = start + Blocks::new(u64::from(blocks));
+        self.0 > 1 && self.rest(start) + self.rest(end) > 0
     }
 
     /// What the head does first of a command: all of it, unless it is no whole sectors.

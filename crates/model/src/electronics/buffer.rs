@@ -2,6 +2,7 @@
 
 use freewheel_units::{Blocks, Lbn, SimDuration, SimTime};
 
+use super::by_start::ByStart;
 use crate::spec::electronics::BufferSpec;
 
 /// The segments.
@@ -12,6 +13,19 @@ pub(super) struct Buffer {
     /// Number of first segments that serve writes alone.
     only_writes: usize,
     uses: u64,
+    /// Those with blocks.
+    by_start: ByStart,
+    /// Those that are not dirty, the least recently used one first.
+    clean: Vec<Clean>,
+    /// Those whose written data are on the media or on their way there, by the time they arrive.
+    destaged: Vec<(SimTime, u32)>,
+}
+
+/// A segment that is not dirty, in order of use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Clean {
+    last_use: u64,
+    segment: u32,
 }
 
 /// One run of blocks, `start..end`.
@@ -41,19 +55,23 @@ impl Segment {
         self.start <= start && end <= self.end
     }
 
-    fn may_go(&self, now: SimTime) -> bool {
-        !self.dirty && self.media_until <= now
+    fn is_empty(&self) -> bool {
+        self.start == self.end
     }
 }
 
 impl Buffer {
     pub(super) fn new(spec: &BufferSpec) -> Self {
         let separate = spec.separate_write_segments;
+        let clean = (0..spec.segments).map(|segment| Clean { last_use: 0, segment });
         Self {
             segments: vec![Segment::default(); spec.segments as usize],
             size: u64::from(spec.segment_blocks),
             only_writes: if separate { spec.write_segments as usize } else { 0 },
             uses: 0,
+            by_start: ByStart::new(u64::from(spec.segment_blocks)),
+            clean: clean.collect(),
+            destaged: Vec::new(),
         }
     }
 
@@ -65,33 +83,45 @@ impl Buffer {
     /// Whether another write finds a segment at `now`, when `most` may hold written data that is
     /// not on the media yet.
     pub(super) fn has_room_for_write(&self, now: SimTime, most: usize) -> bool {
-        let on_its_way = |s: &&Segment| s.dirty || (s.written && s.media_until > now);
-        self.segments.iter().filter(on_its_way).count() < most
-            && self.segments_for(true).iter().any(|segment| segment.may_go(now))
+        let dirty = self.segments.len() - self.clean.len();
+        let on_the_way = self.destaged.iter().rev().take_while(|(end, _)| *end > now).count();
+        dirty + on_the_way < most && self.next_to_go(now, true).is_some()
     }
 
-    fn segments_for(&self, written: bool) -> &[Segment] {
-        match (self.only_writes, written) {
-            (0, _) => &self.segments,
-            (first, true) => &self.segments[..first],
-            (first, false) => &self.segments[first..],
-        }
+    /// Rank among the clean segments of the one that goes next at `now` for written data or read ones:
+    /// the least recently used.
+    #[inline]
+    fn next_to_go(&self, now: SimTime, written: bool) -> Option<usize> {
+        self.clean.iter().position(|clean| {
+            let segment = clean.segment as usize;
+            let serves = self.only_writes == 0 || written == (segment < self.only_writes);
+            serves && self.segments[segment].media_until <= now
+        })
     }
 
     /// The segment that holds `start`, else the one whose blocks end just there.
     #[inline]
     pub(super) fn holding(&self, start: Lbn, written_too: bool) -> Option<usize> {
-        let mut ending = None;
-        for (index, s) in self.segments.iter().enumerate() {
-            if s.start <= start && start <= s.end && s.start < s.end && (written_too || !s.written)
-            {
-                if start < s.end {
-                    return Some(index);
-                }
-                ending = ending.or(Some(index));
+        let (mut holding, mut ending) = (None::<usize>, None::<usize>);
+        for index in self.by_start.near(start, start) {
+            let s = &self.segments[index];
+            if start <= s.end && (written_too || !s.written) {
+                let first = if start < s.end { &mut holding } else { &mut ending };
+                *first = Some(first.map_or(index, |other| other.min(index)));
             }
         }
-        ending
+        holding.or(ending)
+    }
+
+    /// Dirty segments that hold a block of `start..end`, or end or begin beside these blocks.
+    #[inline]
+    pub(super) fn dirty_near(
+        &self,
+        start: Lbn,
+        end: Lbn,
+    ) -> impl Iterator<Item = usize> + Clone + '_ {
+        let near = self.by_start.near(start, end);
+        near.filter(move |&index| self.segments[index].dirty && start <= self.segments[index].end)
     }
 
     /// Whether a write of `start..end` can join a dirty segment: at its end, before its beginning, or
@@ -104,7 +134,7 @@ impl Buffer {
     }
 
     /// Gives the least recently used segment that may go to the blocks `start..end`; None when
-    /// none may.
+    /// none may. Of more blocks than a segment holds the oldest are left out.
     pub(super) fn claim(
         &mut self,
         now: SimTime,
@@ -112,28 +142,63 @@ impl Buffer {
         end: Lbn,
         written: bool,
     ) -> Option<usize> {
-        let offset = if written { 0 } else { self.only_writes };
-        let candidates = self.segments_for(written).iter().enumerate();
-        let may_go = candidates.filter(|(_, segment)| segment.may_go(now));
-        let index = offset + may_go.min_by_key(|(_, segment)| segment.last_use)?.0;
+        let rank = self.next_to_go(now, written)?;
+        let index = self.clean.remove(rank).segment as usize;
+        let before = self.segments[index];
+        if before.written {
+            let place = (before.media_until, index as u32);
+            let rank = self.destaged.partition_point(|other| *other < place);
+            self.destaged.remove(rank);
+        }
+        self.uses += 1;
+        if !written {
+            self.clean.push(Clean { last_use: self.uses, segment: index as u32 });
+        }
         self.segments[index] = Segment {
-            start,
-            end,
+            start: before.start,
+            end: before.end,
             written,
             dirty: written,
             media_until: now,
             delivered: end,
             idle_work: SimDuration::ZERO,
-            last_use: 0,
+            last_use: self.uses,
         };
-        self.use_segment(index);
+        let most = Lbn::new(end.get().saturating_sub(self.size));
+        self.set_blocks(index, start.max(most), end);
         Some(index)
     }
 
-    #[inline]
     pub(super) fn use_segment(&mut self, index: usize) {
         self.uses += 1;
-        self.segments[index].last_use = self.uses;
+        let last_use = std::mem::replace(&mut self.segments[index].last_use, self.uses);
+        if self.segments[index].dirty {
+            return;
+        }
+        let segment = index as u32;
+        let rank = self.clean_rank(Clean { last_use, segment });
+        self.clean.remove(rank);
+        self.clean.push(Clean { last_use: self.uses, segment });
+    }
+
+    fn clean_rank(&self, clean: Clean) -> usize {
+        self.clean.partition_point(|other| *other < clean)
+    }
+
+    /// A segment holds these blocks from now on.
+    #[inline]
+    fn set_blocks(&mut self, index: usize, start: Lbn, end: Lbn) {
+        let segment = &mut self.segments[index];
+        let before = *segment;
+        (segment.start, segment.end) = (start, end);
+        match (before.is_empty(), segment.is_empty()) {
+            (false, false) if before.start != start => {
+                self.by_start.replace(index, before.start, start);
+            }
+            (true, false) => self.by_start.insert(index, start),
+            (false, true) => self.by_start.remove(index, before.start),
+            _ => {}
+        }
     }
 
     /// The host is given the blocks before `end`: how many of the last `blocks` for the first time,
@@ -167,24 +232,30 @@ impl Buffer {
     /// blocks make room.
     #[inline]
     pub(super) fn extend(&mut self, index: usize, end: Lbn) {
-        let segment = &mut self.segments[index];
-        segment.end = segment.end.max(end);
-        let oldest = segment.end.get().saturating_sub(self.size);
-        segment.start = segment.start.max(Lbn::new(oldest));
+        let segment = &self.segments[index];
+        let end = segment.end.max(end);
+        let most = Lbn::new(end.get().saturating_sub(self.size));
+        self.set_blocks(index, segment.start.max(most), end);
     }
 
     /// Adds the blocks of a write to the dirty segment that it joins.
     pub(super) fn join(&mut self, index: usize, start: Lbn, end: Lbn) {
-        let segment = &mut self.segments[index];
-        segment.start = segment.start.min(start);
-        segment.end = segment.end.max(end);
+        let segment = &self.segments[index];
+        self.set_blocks(index, segment.start.min(start), segment.end.max(end));
         self.use_segment(index);
     }
 
     /// The data of a segment go to the media until `end`, and it is clean from then on.
     pub(super) fn destage(&mut self, index: usize, end: SimTime) {
-        self.segments[index].dirty = false;
-        self.segments[index].media_until = end;
+        let segment = &mut self.segments[index];
+        segment.dirty = false;
+        segment.media_until = end;
+        let clean = Clean { last_use: segment.last_use, segment: index as u32 };
+        let rank = self.clean_rank(clean);
+        self.clean.insert(rank, clean);
+        let place = (end, index as u32);
+        let rank = self.destaged.partition_point(|other| *other < place);
+        self.destaged.insert(rank, place);
     }
 
     pub(super) fn dirty_blocks(&self) -> Blocks {
@@ -194,10 +265,15 @@ impl Buffer {
 
     /// Forgets clean copies of blocks that are read or written anew.
     pub(super) fn forget(&mut self, start: Lbn, end: Lbn, except: Option<usize>) {
-        for (index, segment) in self.segments.iter_mut().enumerate() {
-            if Some(index) != except && !segment.dirty && segment.overlaps(start, end) {
-                segment.end = segment.start;
-            }
+        let next = |buffer: &Self| {
+            buffer.by_start.near(start, end).find(|&index| {
+                let segment = &buffer.segments[index];
+                Some(index) != except && !segment.dirty && segment.overlaps(start, end)
+            })
+        };
+        while let Some(index) = next(self) {
+            let start = self.segments[index].start;
+            self.set_blocks(index, start, start);
         }
     }
 }
@@ -207,3 +283,6 @@ impl Buffer {
 pub(super) fn behind(start: Lbn, blocks: u32) -> Lbn {
     start + Blocks::new(u64::from(blocks))
 }
+
+#[cfg(test)]
+mod tests;

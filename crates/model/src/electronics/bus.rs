@@ -26,6 +26,12 @@ impl Bus {
         while self.taken.front().is_some_and(|span| span.end <= now) {
             self.taken.pop_front();
         }
+        self.used += length;
+        // Most begin behind all that are fixed.
+        if self.taken.back().is_none_or(|last| last.end <= from) {
+            self.taken.push_back(Span { start: from, end: from + length });
+            return from;
+        }
         let mut start = from;
         let mut index = 0;
         for span in &self.taken {
@@ -36,7 +42,6 @@ impl Bus {
             index += 1;
         }
         self.taken.insert(index, Span { start, end: start + length });
-        self.used += length;
         start
     }
 

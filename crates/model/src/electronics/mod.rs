@@ -4,6 +4,7 @@
 mod buffer;
 mod bus;
 mod busy;
+mod by_start;
 mod read_ahead;
 mod shares;
 mod unit;

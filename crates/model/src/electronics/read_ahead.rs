@@ -149,10 +149,11 @@ struct ReadAheadRun {
 }
 
 /// The end of the blocks that a drive reads on to after a read of `start..end` whose segment begins at
-/// `segment_start`.
+/// `segment_start`. `track` has the bounds of the plain track of `start`, where they are known.
 pub(super) fn limit(
     drive: &Drive,
     spec: &BufferSpec,
+    track: Option<(Lbn, Lbn)>,
     segment_start: Lbn,
     start: Lbn,
     end: Lbn,
@@ -172,7 +173,7 @@ pub(super) fn limit(
         ReadAhead::Track => drive.layout().track_bounds(last).1,
         ReadAhead::Cylinder => drive.layout().cylinder_end(last),
         ReadAhead::Segment => longest,
-        ReadAhead::Adaptive => adaptive(drive, segment_start, end),
+        ReadAhead::Adaptive => adaptive(drive, track, segment_start, end),
     };
     let reach = reach.min(longest).max(least(spec, end));
     let room = start + Blocks::new(u64::from(spec.segment_blocks));
@@ -187,9 +188,10 @@ pub(super) fn least(spec: &BufferSpec, end: Lbn) -> Lbn {
 
 /// To the end of the track that comes next; when the segment holds the track before, too, one
 /// track more.
-fn adaptive(drive: &Drive, segment_start: Lbn, end: Lbn) -> Lbn {
+fn adaptive(drive: &Drive, track: Option<(Lbn, Lbn)>, segment_start: Lbn, end: Lbn) -> Lbn {
     let layout = drive.layout();
-    let (track_first, track_end) = layout.track_bounds(end);
+    let same = track.filter(|&(first, behind)| first <= end && end < behind);
+    let (track_first, track_end) = same.unwrap_or_else(|| layout.track_bounds(end));
     let sequential = segment_start < track_first;
     if sequential && track_end < Lbn::ZERO + drive.blocks() {
         layout.track_bounds(track_end).1

@@ -97,6 +97,32 @@ proptest! {
     }
 
     #[test]
+    fn a_bound_for_positioning_holds_for_every_seek_that_is_as_long((spec, drive) in any_drive(), seed: u64) {
+        let prng = &mut Prng::new(seed, "bounds");
+        for _ in 0..40 {
+            let start = prng.below(drive.blocks().get());
+            let count = 1 + prng.below((drive.blocks().get() - start).min(30));
+            let op = if prng.chance(0.5) { Op::Read } else { Op::Write };
+            let now = SimTime::from_ns(prng.below(1 << 40));
+            let from = any_position(prng, &spec);
+            let target = drive.target(Lbn::new(start), Blocks::new(count), op);
+            let predicted = drive.positioning(now, from, &target);
+            let phase_ns = drive.rotation().phase_ns(now + drive.overhead(op));
+            let bound = |seek_ns| drive.least_positioning_ns(phase_ns, seek_ns, &target);
+            let total_ns = predicted.total().ns();
+            for _ in 0..4 {
+                prop_assert!(bound(prng.below(predicted.seek.ns() + 1)) <= total_ns, "{:?}", target);
+            }
+            // Without a start amid the run the bound for the seek itself is what it takes.
+            let is_zero_latency =
+                if op == Op::Read { spec.zero_latency.read } else { spec.zero_latency.write };
+            if target.is_one_run() && !is_zero_latency {
+                prop_assert_eq!(bound(predicted.seek.ns()), total_ns);
+            }
+        }
+    }
+
+    #[test]
     fn the_legs_of_an_access_take_as_long_as_the_whole((spec, drive) in any_drive(), seed: u64) {
         let prng = &mut Prng::new(seed, "legs");
         for _ in 0..40 {

@@ -6,8 +6,10 @@
 pub(crate) struct Calendar {
     /// Keys of the arms, filled up with [`NEVER`].
     keys: Vec<u64>,
-    /// Winners: the root at 1, the children of n at 2n and 2n + 1, the arms below.
+    /// Winners: the root at 1, the children of n at 2n and 2n + 1, last the arms themselves.
     winners: Vec<u32>,
+    /// The earliest key and its arm.
+    first: (u64, u32),
 }
 
 /// Later than every event.
@@ -17,38 +19,36 @@ impl Calendar {
     pub(crate) fn new(arms: usize) -> Self {
         let leaves = arms.next_power_of_two();
         let mut winners = vec![0; leaves];
+        winners.extend(0..leaves as u32);
         for node in (1..leaves).rev() {
-            winners[node] = Self::child(&winners, leaves, 2 * node);
+            winners[node] = winners[2 * node];
         }
-        Self { keys: vec![NEVER; leaves], winners }
-    }
-
-    fn child(winners: &[u32], leaves: usize, node: usize) -> u32 {
-        if node >= leaves { (node - leaves) as u32 } else { winners[node] }
+        Self { keys: vec![NEVER; leaves], winners, first: (NEVER, 0) }
     }
 
     /// The earliest key and its arm.
     #[inline]
     pub(crate) fn first(&self) -> (u64, u32) {
-        if self.keys.len() == 1 {
-            return (self.keys[0], 0);
-        }
-        let arm = self.winners[1];
-        (self.keys[arm as usize], arm)
+        self.first
     }
 
     #[inline]
     pub(crate) fn set(&mut self, arm: u32, key: u64) {
         self.keys[arm as usize] = key;
-        let leaves = self.keys.len();
-        let mut node = (leaves + arm as usize) / 2;
+        let mut node = (self.keys.len() + arm as usize) / 2;
         while node >= 1 {
-            let left = Self::child(&self.winners, leaves, 2 * node);
-            let right = Self::child(&self.winners, leaves, 2 * node + 1);
+            let (left, right) = (self.winners[2 * node], self.winners[2 * node + 1]);
             let later = self.keys[right as usize] < self.keys[left as usize];
-            self.winners[node] = if later { right } else { left };
+            let winner = if later { right } else { left };
+            let before = std::mem::replace(&mut self.winners[node], winner);
+            if winner == before && winner != arm {
+                // Another arm wins here as before, and its key is the same: so it is further up.
+                return;
+            }
             node /= 2;
         }
+        let winner = self.winners[1];
+        self.first = (self.keys[winner as usize], winner);
     }
 }
 

@@ -216,7 +216,7 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
                 return;
             }
             tally.piece_arrived(now, &piece);
-            if arm.enqueue(piece.arm, waiting, requests, now) {
+            if arm.enqueue(piece.arm, &waiting, requests, now) {
                 touched.push(piece.arm);
             }
         });

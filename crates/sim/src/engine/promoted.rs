@@ -23,14 +23,14 @@ impl PromotedRequests {
         self.under_way.push((arm, waiting));
     }
 
-    /// Returns the request if it may go to the policy; else holds it back.
+    /// Whether the request may go to the policy; else it is held back.
     #[inline]
-    pub fn pass(&mut self, arm: u32, waiting: Waiting) -> Option<Waiting> {
-        if self.under_way.is_empty() || !self.must_wait(arm, &waiting) {
-            return Some(waiting);
+    pub fn pass(&mut self, arm: u32, waiting: &Waiting) -> bool {
+        let passes = self.under_way.is_empty() || !self.must_wait(arm, waiting);
+        if !passes {
+            self.held.push((arm, *waiting));
         }
-        self.held.push((arm, waiting));
-        None
+        passes
     }
 
     fn must_wait(&self, arm: u32, waiting: &Waiting) -> bool {

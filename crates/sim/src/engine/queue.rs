@@ -36,7 +36,7 @@ impl<D: Device> Arm<D> {
     pub(super) fn enqueue(
         &mut self,
         number: u32,
-        waiting: Waiting,
+        waiting: &Waiting,
         requests: &mut Requests,
         now: SimTime,
     ) -> bool {
@@ -44,14 +44,14 @@ impl<D: Device> Arm<D> {
         if waiting.target.op == Op::Write {
             // A backup's reads of these blocks enter the queue before the write does, so that
             // `promoted` can hold the write back behind them.
-            while let Some(read) = self.read_before(now, &waiting) {
+            while let Some(read) = self.read_before(now, waiting) {
                 self.begin_promoted(number, read, requests, now);
                 has_new = true;
             }
         }
-        self.device.arrived(now, &waiting, None);
-        if let Some(waiting) = requests.promoted.pass(number, waiting) {
-            self.policy.push(waiting);
+        self.device.arrived(now, waiting, None);
+        if requests.promoted.pass(number, waiting) {
+            self.policy.push(*waiting);
             has_new = true;
         }
         has_new

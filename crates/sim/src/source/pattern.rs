@@ -1,5 +1,6 @@
 //! What generated requests look like: operation, size and place.
 
+use freewheel_model::drive::Divisor;
 use freewheel_units::{Blocks, Bytes, Op, Prng, VolumeBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -101,7 +102,7 @@ impl PatternSpec {
 pub struct Pattern {
     spec: PatternSpec,
     capacity: u64,
-    align: u64,
+    align: Divisor,
     size: u64,
     ops: Prng,
     fua: Prng,
@@ -118,7 +119,7 @@ impl Pattern {
         Ok(Self {
             spec,
             capacity: capacity.get(),
-            align,
+            align: Divisor::new(align),
             size,
             ops: Prng::new(seed, "pattern operations"),
             fua: Prng::new(seed, "pattern force unit access"),
@@ -150,10 +151,10 @@ impl Pattern {
             SizeDistribution::Fixed => self.size,
             SizeDistribution::Exponential => {
                 let blocks = self.sizes.exponential(self.size as f64);
-                self.whole((blocks / self.align as f64).ceil().max(1.0) as u64)
+                self.whole((blocks / self.align.get() as f64).ceil().max(1.0) as u64)
             }
             SizeDistribution::Geometric => {
-                let multiples = self.sizes.geometric(self.align as f64 / self.size as f64);
+                let multiples = self.sizes.geometric(self.align.get() as f64 / self.size as f64);
                 self.whole(multiples)
             }
         }
@@ -162,17 +163,17 @@ impl Pattern {
     /// `multiples` of `align` in blocks, limited to the largest request.
     #[inline]
     fn whole(&self, multiples: u64) -> u64 {
-        let most = self.capacity.min(BLOCKS_MAX) / self.align;
-        multiples.min(most) * self.align
+        let most = self.align.divide(self.capacity.min(BLOCKS_MAX)).0;
+        multiples.min(most) * self.align.get()
     }
 
     #[inline]
     fn draw_start(&mut self, blocks: u64) -> u64 {
-        let slots = (self.capacity - blocks) / self.align + 1;
+        let slots = self.align.divide(self.capacity - blocks).0 + 1;
         if self.spec.local_share > 0.0 && self.places.chance(self.spec.local_share) {
             return self.draw_local(slots);
         }
-        self.places.below(slots) * self.align
+        self.places.below(slots) * self.align.get()
     }
 
     /// Near the last start; drawn again when it falls off the drive.
@@ -180,9 +181,9 @@ impl Pattern {
         let sd = self.spec.local_sd.get() as f64 / 512.0;
         loop {
             let start = self.places.normal(self.last_start as f64, sd);
-            let slot = (start / self.align as f64).round();
+            let slot = (start / self.align.get() as f64).round();
             if slot >= 0.0 && slot < slots as f64 {
-                return slot as u64 * self.align;
+                return slot as u64 * self.align.get();
             }
         }
     }

@@ -1,10 +1,9 @@
 //! What the media do: commands, and reading ahead and destaging on the drive's own account.
 
-use freewheel_units::{Blocks, Op, SimDuration, SimTime};
+use freewheel_units::{Op, SimDuration, SimTime};
 
 use super::{Media, Unit};
-use crate::drive::{Access, Actuator, Departure, Drive, Exact, Latency, Position, Target};
-use crate::electronics::buffer::Buffer;
+use crate::drive::{Access, Actuator, Departure, Exact, Latency, Position, Target};
 use crate::electronics::write_back::Destage;
 use crate::sched::PolicySpec;
 
@@ -60,31 +59,33 @@ impl Unit {
     /// its commands, the one that is reached first of those that a flush waits for, if there is one.
     pub(super) fn destage_next(&mut self, begin: SimTime) {
         let Some(buffer) = &self.buffer else { return };
-        let index = if self.queue.scheduler == PolicySpec::Fcfs {
-            0
+        // A flush waits for earlier writes only.
+        let newest = self.flushes.front().map_or(u64::MAX, |flush| flush.newest);
+        let oldest = self.write_back.oldest().map(|destage| destage.segment);
+        let next = if self.queue.scheduler == PolicySpec::Fcfs {
+            oldest
         } else {
-            let newest = self.flushes.front().map_or(u64::MAX, |flush| flush.newest);
-            let reach = |destage: &Destage| {
-                if destage.ready > begin || destage.id > newest {
-                    return u64::MAX;
-                }
-                let target = target_of(&self.drive, buffer, destage);
-                self.drive.positioning(begin, self.media.head, &target).total().ns()
+            let (drive, head) = (&self.drive, self.media.head);
+            let floor = |distance| drive.seek().floor_for_ns(Op::Write, distance);
+            let phase_ns = drive.rotation().phase_ns(begin);
+            let reach = |destage: &Destage, seek_ns: u64, most: u64| {
+                let target = &destage.target;
+                let least_ns = || drive.least_positioning_ns(phase_ns, seek_ns, target);
+                let may_win = destage.ready <= begin && least_ns() <= most;
+                may_win.then(|| drive.positioning(begin, head, target).total().ns())
             };
-            // A flush waits for earlier writes only.
-            let newest = self.flushes.front().map_or(u64::MAX, |flush| flush.newest);
-            self.write_back.cheapest(buffer, newest, reach).unwrap_or(0)
+            self.write_back.cheapest(buffer, newest, head.cylinder, floor, reach).or(oldest)
         };
-        self.destage(index, begin);
+        if let Some(segment) = next {
+            self.destage(segment, begin);
+        }
     }
 
-    pub(super) fn destage(&mut self, index: usize, begin: SimTime) {
+    pub(super) fn destage(&mut self, segment: usize, begin: SimTime) {
         self.stop_reading_on(begin);
-        let Some(buffer) = &self.buffer else { return };
-        let destage = self.write_back.take(index);
+        let destage = self.write_back.take(segment);
         let begin = begin.max(destage.ready);
-        let target = target_of(&self.drive, buffer, &destage);
-        let access = self.visit_media(begin, &target, Latency::Used, &mut Exact);
+        let access = self.visit_media(begin, &destage.target, Latency::Used, &mut Exact);
         self.media.destaged = self.media.free;
         self.media.destaging += access.total();
         self.busy.own_work(begin, self.media.free);
@@ -156,10 +157,4 @@ impl Unit {
         self.media.head_time.add(&access);
         access
     }
-}
-
-/// What a destage writes.
-fn target_of(drive: &Drive, buffer: &Buffer, destage: &Destage) -> Target {
-    let held = buffer.segment(destage.segment);
-    drive.target(held.start, Blocks::new(held.end.get() - held.start.get()), Op::Write)
 }

@@ -453,9 +453,11 @@ impl Unit {
             self.policy.push(command.waiting);
             self.waiting.push(command);
         }
-        while self.blocked.front().is_some_and(|command| self.can_take(command)) {
-            let command = self.blocked.pop_front().expect("one is there");
-            self.write_to_buffer(&command, self.now, self.join(&command));
+        while let Some(&command) = self.blocked.front()
+            && let Some(joins) = self.room_for(&command)
+        {
+            self.blocked.pop_front();
+            self.write_to_buffer(&command, self.now, joins);
         }
         let wanted = self.flush_needs_media() || !self.blocked.is_empty();
         let may = wanted && !self.write_back.is_empty();
@@ -554,9 +556,14 @@ impl Unit {
         }
     }
 
-    fn can_take(&self, command: &Command) -> bool {
-        command.ready <= self.now
-            && (self.join(command).is_some() || self.has_room_for_write(self.now))
+    /// Whether the buffer takes a write now: in the dirty segment that it joins, if there is one, or in
+    /// a new one.
+    fn room_for(&self, command: &Command) -> Option<Option<usize>> {
+        if command.ready > self.now {
+            return None;
+        }
+        let joins = self.join(command);
+        (joins.is_some() || self.has_room_for_write(self.now)).then_some(joins)
     }
 
     fn has_room_for_write(&self, at: SimTime) -> bool {
@@ -608,6 +615,9 @@ impl Unit {
 
     #[inline]
     fn report(&mut self, done: Done) {
+        if self.done.is_empty() {
+            return self.done.push(done);
+        }
         let after =
             |other: &Done| (other.served.end, other.sequence) > (done.served.end, done.sequence);
         let later = self.done.iter().rposition(after).map_or(0, |index| index + 1);

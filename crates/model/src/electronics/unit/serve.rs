@@ -99,7 +99,7 @@ impl Unit {
         buffer.use_segment(segment);
         let held = *buffer.segment(segment);
         let end = behind(start, blocks);
-        let limit = read_ahead::limit(&self.drive, &self.buffer_spec, held.start, start, end);
+        let limit = read_ahead::limit(&self.drive, &self.buffer_spec, None, held.start, start, end);
         let limit = actuator.unreadable(end, limit).unwrap_or(limit);
         if let Some(ahead) = &mut self.media.reading_on
             && ahead.segment == segment
@@ -214,7 +214,8 @@ impl Unit {
         media_end: SimTime,
         actuator: &impl Actuator,
     ) {
-        let first = self.first_free_block(start, access, actuator);
+        let track = self.drive.layout().plain_track_bounds(start);
+        let first = self.first_free_block(start, track, access, actuator);
         let Some(buffer) = &mut self.buffer else { return };
         let segment = match held {
             Some((segment, to)) => {
@@ -224,7 +225,7 @@ impl Unit {
             }
             None => {
                 buffer.forget(first, end, None);
-                let Some(segment) = buffer.claim(self.now, first, first, false) else { return };
+                let Some(segment) = buffer.claim(self.now, first, end, false) else { return };
                 segment
             }
         };
@@ -232,7 +233,7 @@ impl Unit {
         buffer.deliver(segment, end, 0);
         buffer.engage(segment, media_end);
         let held_from = buffer.segment(segment).start;
-        let limit = read_ahead::limit(&self.drive, &self.buffer_spec, held_from, start, end);
+        let limit = read_ahead::limit(&self.drive, &self.buffer_spec, track, held_from, start, end);
         let limit = actuator.unreadable(end, limit).unwrap_or(limit);
         if limit <= end {
             return;
@@ -246,17 +247,18 @@ impl Unit {
     }
 
     /// The first of the blocks that passed on the same track just before the wanted ones, behind the last
-    /// unreadable one.
+    /// unreadable one. `track` has the bounds of a plain track.
     pub(super) fn first_free_block(
         &self,
         start: Lbn,
+        track: Option<(Lbn, Lbn)>,
         access: &Access,
         actuator: &impl Actuator,
     ) -> Lbn {
         if !self.buffer_spec.keep_free_blocks_before {
             return start;
         }
-        let (first, end) = self.drive.layout().track_bounds(start);
+        let (first, end) = track.unwrap_or_else(|| self.drive.layout().track_bounds(start));
         // The blocks of a whole track, where slips and spares are few.
         let on_track = (end.get() - first.get()) as u32;
         let passed = self.drive.rotation().parts_passing(access.rotate, on_track);
@@ -308,12 +310,15 @@ impl Unit {
         buffer.forget(start, end, joins);
         let destage = if let Some(segment) = joins {
             buffer.join(segment, start, end);
-            self.write_back.postpone(segment, in_buffer)
+            let held = buffer.segment(segment);
+            let blocks = Blocks::new(held.end.get() - held.start.get());
+            let target = self.drive.target(held.start, blocks, Op::Write);
+            Some(self.write_back.postpone(segment, in_buffer, target))
         } else if let Some(segment) = buffer.claim(room, start, end, true) {
             if self.media.reading_on.is_some_and(|ahead| ahead.segment == segment) {
                 self.media.reading_on = None;
             }
-            Some(self.write_back.push(segment, in_buffer))
+            Some(self.write_back.push(segment, in_buffer, *target))
         } else {
             None
         };
@@ -344,9 +349,9 @@ impl Unit {
         self.media.reading_on = None;
         let mut begin = self.now;
         while let Some(buffer) = &self.buffer
-            && let Some(index) = self.write_back.in_the_way(buffer, start, end)
+            && let Some(segment) = self.write_back.in_the_way(buffer, start, end)
         {
-            self.destage(index, begin);
+            self.destage(segment, begin);
             begin = self.media.free;
         }
         begin
