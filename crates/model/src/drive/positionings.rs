@@ -9,7 +9,6 @@ use freewheel_units::{Op, SimTime};
 use super::access::Position;
 use super::mechanics::{Drive, Target};
 use super::seek::SeekCurve;
-use crate::spec::by_op::ByOp;
 
 /// Where the first run of a target begins: what a search among many targets looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,8 +54,8 @@ pub struct Positionings<'a> {
     now: SimTime,
     from: Position,
     period_ns: u64,
-    /// Within the turn, when the command has been processed.
-    phase_ns: ByOp<u64>,
+    /// Within the turn, when the command has been processed: of reads and of writes.
+    phases_ns: [u64; 2],
 }
 
 impl<'a> Positionings<'a> {
@@ -64,9 +63,9 @@ impl<'a> Positionings<'a> {
     #[inline]
     pub fn new(drive: &'a Drive, now: SimTime, from: Position) -> Self {
         let phase = |op| drive.rotation().phase_ns(now + drive.overhead(op));
-        let phase_ns = ByOp { read: phase(Op::Read), write: phase(Op::Write) };
+        let phases_ns = [Op::Read, Op::Write].map(phase);
         let period_ns = drive.rotation().period_ns();
-        Self { drive, seek: drive.seek(), now, from, period_ns, phase_ns }
+        Self { drive, seek: drive.seek(), now, from, period_ns, phases_ns }
     }
 
     /// Seek time alone.
@@ -86,19 +85,21 @@ impl<'a> Positionings<'a> {
         limit_ns: u64,
         target: impl FnOnce() -> &'t Target,
     ) -> Option<u64> {
-        let (phase_ns, gain_ns) = (self.phase_ns.of(start.op), u64::from(start.gain_ns));
-        // Both are below 2^31, so nothing overflows.
-        let edge_ns = u64::from(start.edge_ns);
+        let phase_ns = self.phases_ns[usize::from(start.op == Op::Write)];
+        let (edge_ns, gain_ns) = (u64::from(start.edge_ns), u64::from(start.gain_ns));
+        // Turns and seeks are below 2^32, so nothing overflows.
         let turned_ns = if edge_ns < phase_ns { self.period_ns } else { 0 };
         let first_ns = edge_ns.wrapping_add(turned_ns).wrapping_sub(phase_ns);
         if first_ns.saturating_sub(gain_ns) > limit_ns {
             return None;
         }
         let seek_ns = self.seek_ns(start);
-        let next_ns = if seek_ns <= first_ns { first_ns } else { self.later_ns(first_ns, seek_ns) };
+        let late_ns = if first_ns < seek_ns { self.period_ns } else { 0 };
+        let next_ns = first_ns.wrapping_add(late_ns);
         if seek_ns > limit_ns || next_ns.saturating_sub(gain_ns) > limit_ns {
             return None;
         }
+        let next_ns = if next_ns < seek_ns { self.later_ns(next_ns, seek_ns) } else { next_ns };
         // How far the start of the run has passed by when the head arrives.
         let passed_ns = seek_ns + self.period_ns - next_ns;
         let is_whole = passed_ns >= gain_ns;
@@ -107,13 +108,9 @@ impl<'a> Positionings<'a> {
     }
 
     /// The first time whole turns after `first_ns` that is no less than a later one.
-    #[inline]
+    #[cold]
     fn later_ns(&self, first_ns: u64, least_ns: u64) -> u64 {
-        let next_ns = first_ns + self.period_ns;
-        if least_ns <= next_ns {
-            return next_ns;
-        }
-        next_ns + (1 + self.drive.rotation().turns(least_ns - next_ns - 1)) * self.period_ns
+        first_ns + (1 + self.drive.rotation().turns(least_ns - first_ns - 1)) * self.period_ns
     }
 
     #[cold]

@@ -21,10 +21,7 @@ impl Asatf {
     /// `age_factor` is W. Panics unless it is between 0 and 2^20.
     pub fn new(age_factor: f64) -> Self {
         assert!((0.0..=1_048_576.0).contains(&age_factor), "age factor of {age_factor}");
-        Self {
-            queue: ByCylinder::default(),
-            age_factor_q32: (age_factor * 4_294_967_296.0) as u64,
-        }
+        Self { queue: ByCylinder::by_age(), age_factor_q32: (age_factor * 4_294_967_296.0) as u64 }
     }
 }
 

@@ -17,6 +17,8 @@ pub(super) struct ByCylinder {
     chunks: Vec<Chunk>,
     slots: Vec<Waiting>,
     free: Vec<u32>,
+    /// Age counts as well: no chunk may be passed over for its cylinders alone, so there are fewer.
+    is_by_age: bool,
 }
 
 /// Requests for cylinders of a range. Neighbouring ranges share at most a border.
@@ -36,9 +38,8 @@ struct Entry {
     slot: u32,
 }
 
-/// Entries at which a chunk of a short queue is split in two. A queue of many requests has chunks of
-/// about the square root, so that neither they nor what is in them are many.
-const CHUNK_MAX: usize = 32;
+/// Entries at which a chunk of a short queue is split in two.
+const CHUNK_MAX: usize = 12;
 
 /// Where an entry is, until the next insertion or removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +70,12 @@ impl<'a> Candidate<'a> {
 
 impl Default for ByCylinder {
     fn default() -> Self {
-        Self { chunks: vec![Chunk::new(Vec::new())], slots: Vec::new(), free: Vec::new() }
+        Self {
+            chunks: vec![Chunk::new(Vec::new())],
+            slots: Vec::new(),
+            free: Vec::new(),
+            is_by_age: false,
+        }
     }
 }
 
@@ -135,6 +141,11 @@ impl Chunk {
 }
 
 impl ByCylinder {
+    /// For searches with handicaps.
+    pub(super) fn by_age() -> Self {
+        Self { is_by_age: true, ..Self::default() }
+    }
+
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
@@ -161,10 +172,12 @@ impl ByCylinder {
         u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 waiting requests")
     }
 
+    /// Entries at which a chunk is split in two. That number rises as the square root of all, so that
+    /// chunks never become many.
     #[inline]
     fn chunk_max(&self) -> usize {
-        let waiting = self.len();
-        if waiting <= CHUNK_MAX * CHUNK_MAX { CHUNK_MAX } else { waiting.isqrt() }
+        let root = self.len().isqrt();
+        CHUNK_MAX.max(if self.is_by_age { 2 * root } else { root / 2 })
     }
 
     /// The last chunk that does not begin behind a cylinder, or else the first.

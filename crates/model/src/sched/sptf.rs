@@ -17,7 +17,11 @@ impl Policy for Sptf {
 
     fn pick(&mut self, moment: &Moment<'_>) -> Option<Waiting> {
         let from_head = moment.positionings();
-        self.queue.take_least(moment, |_| 0, |request, limit_ns| request.total_ns(&from_head, limit_ns))
+        self.queue.take_least(
+            moment,
+            |_| 0,
+            |request, limit_ns| request.total_ns(&from_head, limit_ns),
+        )
     }
 
     fn len(&self) -> usize {

@@ -42,11 +42,15 @@ impl Policy for SptfSw {
         let total = |request: &Candidate<'_>, limit_ns| request.total_ns(&from_head, limit_ns);
         let (shortest_ns, _) = self.queue.least(moment, |_| 0, total)?;
         let window_ns = self.limit_ns(shortest_ns);
-        self.queue.take_least(moment, |_| 0, |request, limit_ns| {
-            let seek_ns = from_head.seek_ns(request.start);
-            let is_within = || request.total_ns(&from_head, window_ns).is_some();
-            (seek_ns <= limit_ns && is_within()).then_some(seek_ns)
-        })
+        self.queue.take_least(
+            moment,
+            |_| 0,
+            |request, limit_ns| {
+                let seek_ns = from_head.seek_ns(request.start);
+                let is_within = || request.total_ns(&from_head, window_ns).is_some();
+                (seek_ns <= limit_ns && is_within()).then_some(seek_ns)
+            },
+        )
     }
 
     fn len(&self) -> usize {

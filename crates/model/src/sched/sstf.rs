@@ -17,9 +17,13 @@ impl Policy for Sstf {
 
     fn pick(&mut self, moment: &Moment<'_>) -> Option<Waiting> {
         let from_head = moment.positionings();
-        self.queue.take_least(moment, |_| 0, |request, limit_ns| {
-            Some(from_head.seek_ns(request.start)).filter(|seek_ns| *seek_ns <= limit_ns)
-        })
+        self.queue.take_least(
+            moment,
+            |_| 0,
+            |request, limit_ns| {
+                Some(from_head.seek_ns(request.start)).filter(|seek_ns| *seek_ns <= limit_ns)
+            },
+        )
     }
 
     fn len(&self) -> usize {
