@@ -490,16 +490,8 @@ impl StorageCache {
             read.prefetch(range(blocks.start, blocks.end), kind);
             return use_prefetched(read, blocks, readers);
         };
-        let size = self.spec.read.cache_block.get();
-        let mut start = blocks.start;
-        while start < blocks.end {
-            let end = (start + 1).next_multiple_of(size).min(blocks.end);
-            // The read cache has room for more, and keeps data longer.
-            if !read.contains(range(start, end)) {
-                buffer.prefetch(range(start, end), kind);
-            }
-            start = end;
-        }
+        // The read cache has room for more, and keeps data longer.
+        read.incomplete(range(blocks.start, blocks.end), |absent| buffer.prefetch(absent, kind));
         use_prefetched(buffer, blocks, readers);
     }
 
