@@ -64,7 +64,16 @@ impl<'a> Candidate<'a> {
     /// Its positioning time, if that is at most `limit_ns`.
     #[inline(always)]
     pub(super) fn total_ns(&self, from_head: &Positionings<'_>, limit_ns: u64) -> Option<u64> {
-        from_head.total_ns(self.start, limit_ns, || &self.waiting().target)
+        if from_head.bound_ns(self.start) > limit_ns {
+            return None;
+        }
+        Some(self.worked_out_ns(from_head)).filter(|total_ns| *total_ns <= limit_ns)
+    }
+
+    // Apart, so that the loop around keeps its registers.
+    #[inline(never)]
+    fn worked_out_ns(&self, from_head: &Positionings<'_>) -> u64 {
+        from_head.total_ns(self.start, || &self.waiting().target)
     }
 }
 
