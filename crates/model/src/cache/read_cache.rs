@@ -256,22 +256,24 @@ impl<A: BlockAddress> ReadCache<A> {
     }
 
     fn fill(&mut self, Piece { key, sectors }: Piece) {
-        if let Some(Admitted { slot, .. }) = self.admit(key) {
-            self.valid.set(slot, sectors);
+        match self.admit(key) {
+            Some(Admitted { slot, is_new: true }) => self.valid.put(slot, sectors),
+            Some(Admitted { slot, .. }) => self.valid.set(slot, sectors),
+            None => {}
         }
     }
 
-    /// A cache block that is in memory from now on; None when no memory is there.
+    /// A cache block that is in memory from now on; None when no memory is there. What a new one holds is
+    /// to be [put](ValidBits::put).
     #[inline]
     fn admit(&mut self, key: u64) -> Option<Admitted> {
-        let Self { eviction, unread, valid, .. } = self;
+        let Self { eviction, unread, .. } = self;
         match eviction.as_mut()?.enter(key) {
             Err(slot) => Some(Admitted { slot, is_new: false }),
             Ok(Admission { slot, evicted }) => {
                 if let (Some(unread), Some(evicted)) = (unread, evicted) {
                     unread.evicted(evicted);
                 }
-                valid.clear(slot);
                 Some(Admitted { slot, is_new: true })
             }
         }
@@ -292,10 +294,11 @@ impl<A: BlockAddress> ReadCache<A> {
             let mut bring = |run| unread.brought(Some(Slot { slot, key }), kind, run);
             if is_new {
                 bring(sectors.clone());
+                valid.put(slot, sectors);
             } else {
                 valid.missing(slot, sectors.clone(), bring);
+                valid.set(slot, sectors);
             }
-            valid.set(slot, sectors);
         }
     }
 

@@ -63,6 +63,7 @@ impl UnreadMarks {
     }
 
     /// Sectors that were not in memory have been prefetched; `slot` is None when no cache keeps them.
+    #[inline]
     pub fn brought(&mut self, slot: Option<Slot>, kind: PrefetchKind, sectors: Range<u64>) {
         let counts = &mut self.tally[kind];
         counts.brought += sectors.end - sectors.start;
@@ -78,10 +79,11 @@ impl UnreadMarks {
         self.keys[at] = key;
         let place = place(slot, kind as u8);
         if self.kinds[at] & 1 << kind as u8 == 0 {
-            self.marks.clear(place);
             self.kinds[at] |= 1 << kind as u8;
+            self.marks.put(place, sectors);
+        } else {
+            self.marks.set(place, sectors);
         }
-        self.marks.set(place, sectors);
     }
 
     /// A read asks for sectors.

@@ -41,18 +41,20 @@ impl ValidBits {
         Self { words_per_slot: sectors.div_ceil(WORD) as usize, words: Vec::new() }
     }
 
-    /// Clears all sectors of a slot, which may be a new one.
+    /// Makes these sectors valid and all others of a slot invalid, which may be a new one.
     #[inline]
-    pub fn clear(&mut self, slot: u32) {
+    pub fn put(&mut self, slot: u32, sectors: Range<u64>) {
         let at = slot as usize * self.words_per_slot;
         let end = at + self.words_per_slot;
         if self.words.len() < end {
             self.words.resize(end, 0);
         }
-        match self.words_per_slot {
-            1 => self.words[at] = 0,
-            _ => self.words[at..end].fill(0),
+        if self.words_per_slot == 1 {
+            self.words[at] = one_word(&sectors);
+            return;
         }
+        self.words[at..end].fill(0);
+        self.set(slot, sectors);
     }
 
     /// Calls `each` with each word of a slot that holds some of the sectors, and their bits. Most cache
@@ -147,7 +149,8 @@ mod tests {
         for (seed, sectors) in [1, 8, 63, 64, 65, 200].into_iter().enumerate() {
             let prng = &mut Prng::new(seed as u64, "valid bits");
             let (mut bits, mut plain) = (ValidBits::new(sectors), vec![false; sectors as usize]);
-            bits.clear(2);
+            bits.put(2, 0..1);
+            plain[0] = true;
             for _ in 0..500 {
                 let start = prng.below(sectors);
                 let range = start..start + 1 + prng.below(sectors - start);
@@ -174,7 +177,10 @@ mod tests {
                 if prng.chance(0.02) {
                     let count = plain.iter().filter(|&&valid| valid).count() as u64;
                     assert_eq!(bits.take_all(2), count);
+                    let start = prng.below(sectors);
+                    bits.put(2, start..sectors);
                     plain.fill(false);
+                    plain[start as usize..].fill(true);
                 }
             }
         }
