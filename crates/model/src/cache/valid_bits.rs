@@ -44,17 +44,25 @@ impl ValidBits {
     /// Makes these sectors valid and all others of a slot invalid, which may be a new one.
     #[inline]
     pub fn put(&mut self, slot: u32, sectors: Range<u64>) {
+        if self.words_per_slot == 1
+            && let Some(word) = self.words.get_mut(slot as usize)
+        {
+            *word = one_word(&sectors);
+            return;
+        }
+        self.clear(slot);
+        self.set(slot, sectors);
+    }
+
+    /// Clears all sectors of a slot, which may be a new one.
+    #[cold]
+    fn clear(&mut self, slot: u32) {
         let at = slot as usize * self.words_per_slot;
         let end = at + self.words_per_slot;
         if self.words.len() < end {
             self.words.resize(end, 0);
         }
-        if self.words_per_slot == 1 {
-            self.words[at] = one_word(&sectors);
-            return;
-        }
         self.words[at..end].fill(0);
-        self.set(slot, sectors);
     }
 
     /// Calls `each` with each word of a slot that holds some of the sectors, and their bits. Most cache
@@ -92,6 +100,9 @@ impl ValidBits {
     /// Makes all sectors of a slot invalid; returns how many were valid.
     #[inline]
     pub fn take_all(&mut self, slot: u32) -> u64 {
+        if self.words_per_slot == 1 {
+            return std::mem::take(&mut self.words[slot as usize]).count_ones().into();
+        }
         let at = slot as usize * self.words_per_slot;
         let words = &mut self.words[at..at + self.words_per_slot];
         words.iter_mut().map(|word| u64::from(std::mem::take(word).count_ones())).sum()
