@@ -165,7 +165,8 @@ mod tests {
                     assert!(positionings.bound_ns(&run) <= total_ns, "{target:?} from {from:?}");
                     several += u32::from(!target.one_run);
                     let edge = total_ns.abs_diff(positionings.first_ns(&run));
-                    amid += u32::from(target.one_run && edge % positionings.period_ns != 0);
+                    amid +=
+                        u32::from(target.one_run && !edge.is_multiple_of(positionings.period_ns));
                 }
             }
             assert!(several > 100, "{several} of several runs");
