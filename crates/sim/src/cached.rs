@@ -69,19 +69,24 @@ struct ClientsRequest {
     arrival: SimTime,
 }
 
+/// Up to two parts of a track.
+type Passed = [Range<u64>; 2];
+
+const NONE_PASSED: Passed = [0..0, 0..0];
+
 /// A disk request in a queue or on the device.
 #[derive(Clone)]
 struct UnderWay {
     request: DiskRequest,
-    /// Blocks that pass the head on its way.
-    passed: Vec<Range<u64>>,
+    /// Blocks that pass the head on its way; empty parts are none.
+    passed: Passed,
     /// Blocks of the write buffer that the head writes on its way.
     in_gap: Vec<Range<u64>>,
 }
 
 impl UnderWay {
     fn new(request: DiskRequest) -> Self {
-        Self { request, passed: Vec::new(), in_gap: Vec::new() }
+        Self { request, passed: NONE_PASSED, in_gap: Vec::new() }
     }
 }
 
@@ -215,14 +220,14 @@ impl<D: Device> CachedDevice<D> {
             return Some(self.at_once(request));
         }
         let (at, head) = self.inner.free_at(self.now);
-        let drive = Arc::clone(&self.drive);
-        let moment = Moment { now: at, head, drive: &drive };
-        if self.cache.is_short() {
-            while let Some(destage) = self.destages.pick(&moment) {
-                self.clients.push(destage);
+        let Self { drive, cache, clients, destages, .. } = self;
+        let moment = Moment { now: at, head, drive };
+        if cache.is_short() {
+            while let Some(destage) = destages.pick(&moment) {
+                clients.push(destage);
             }
         }
-        let picked = self.clients.pick(&moment).or_else(|| self.destages.pick(&moment));
+        let picked = clients.pick(&moment).or_else(|| destages.pick(&moment));
         if let Some(waiting) = picked {
             return Some(waiting);
         }
@@ -249,10 +254,10 @@ impl<D: Device> CachedDevice<D> {
         let request = self.under_way(waiting.sequence).as_ref().expect("it was queued").request;
         let passed = match request.purpose {
             Purpose::Fetch => self.passed(waiting),
-            Purpose::ReadAhead | Purpose::Opportunistic => Vec::new(),
+            Purpose::ReadAhead | Purpose::Opportunistic => NONE_PASSED,
             Purpose::WriteThrough | Purpose::Destage => {
                 self.cache.end_read_on();
-                Vec::new()
+                NONE_PASSED
             }
         };
         self.last_end = (request.start + request.blocks).get();
@@ -276,17 +281,17 @@ impl<D: Device> CachedDevice<D> {
     }
 
     /// Blocks that pass the head before the first data of a fetch.
-    fn passed(&self, waiting: &Waiting) -> Vec<Range<u64>> {
+    fn passed(&self, waiting: &Waiting) -> Passed {
         let spec = self.cache.spec().opportunistic;
         if !spec.free_blocks && !spec.just_in_time_seek {
-            return Vec::new();
+            return NONE_PASSED;
         }
         let (at, head) = self.inner.free_at(self.now);
         // The head waits for the whole sector that the target begins in.
         let first = self.sectors.first(&self.drive, &waiting.target);
         let rotate = self.drive.positioning(at, head, &first).rotate;
         if spec.just_in_time_seek {
-            return self.passed_at_source(head, rotate).into_iter().collect();
+            return [self.passed_at_source(head, rotate).unwrap_or(0..0), 0..0];
         }
         self.passed_at_target(waiting.target.start, rotate)
     }
@@ -305,15 +310,14 @@ impl<D: Device> CachedDevice<D> {
 
     /// The head is on the target's track for the whole latency. Blocks pass in the order of the track,
     /// from its end to its start again, and then the rest of the sector that the target begins in.
-    fn passed_at_target(&self, target: Lbn, latency: SimDuration) -> Vec<Range<u64>> {
+    fn passed_at_target(&self, target: Lbn, latency: SimDuration) -> Passed {
         let Passing { track, blocks } = self.passing(target, latency);
         let sector = u64::from(self.sectors.blocks());
         let first = target.get() - target.get() % sector;
         let before = first.saturating_sub(track.start);
         let wrapped = blocks.saturating_sub(before).min(track.end - first);
         let from = (track.end - wrapped).next_multiple_of(sector);
-        let parts = [from..track.end, first - blocks.min(before)..target.get()];
-        parts.into_iter().filter(|part| !part.is_empty()).collect()
+        [from..track.end, first - blocks.min(before)..target.get()]
     }
 
     /// What passes a head on the track of `block`, in whole sectors.

@@ -49,6 +49,23 @@ pub(super) trait Eviction: Send + fmt::Debug {
         self.keys().find(key).filter(|&slot| self.is_resident(slot))
     }
 
+    /// A use of `key` if it is resident; its slot.
+    #[inline]
+    fn use_resident(&mut self, key: u64) -> Option<u32> {
+        let slot = self.resident(key)?;
+        self.hit(slot);
+        Some(slot)
+    }
+
+    /// Makes `key` resident without a use. Err is its slot if it was resident before.
+    #[inline]
+    fn enter(&mut self, key: u64) -> Result<Admission, u32> {
+        match self.keys().find(key) {
+            Some(slot) if self.is_resident(slot) => Err(slot),
+            ghost => Ok(self.admit(key, ghost)),
+        }
+    }
+
     /// A use of `key`, which is resident afterwards; whether it was before.
     #[inline]
     fn process(&mut self, key: u64) -> bool {

@@ -51,6 +51,14 @@ impl Keys {
         self.free.push(slot);
     }
 
+    /// Forgets the key in a slot for another one that is not known yet.
+    #[inline]
+    pub fn replace(&mut self, slot: u32, key: u64) {
+        self.index.remove(self.key(slot), slot);
+        self.keys[slot as usize] = key;
+        self.index.insert(key, slot);
+    }
+
     /// Announces that `key` will be looked for soon.
     #[inline]
     pub fn prefetch(&self, key: u64) {

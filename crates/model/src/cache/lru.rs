@@ -33,9 +33,12 @@ impl Eviction for Lru {
     }
 
     fn admit(&mut self, key: u64, _: Option<u32>) -> Admission {
-        let is_full = self.len() == self.capacity;
-        let evicted = if is_full { self.queues.remove_oldest(USED) } else { None };
-        Admission { slot: self.queues.insert(key, USED), evicted }
+        if self.len() == self.capacity
+            && let Some(slot) = self.queues.replace_oldest(USED, key)
+        {
+            return Admission { slot, evicted: Some(slot) };
+        }
+        Admission { slot: self.queues.insert(key, USED), evicted: None }
     }
 
     fn remove(&mut self, slot: u32) {

@@ -128,6 +128,17 @@ impl<const N: usize> Queues<N> {
         Some(oldest)
     }
 
+    /// Puts a key that is not known yet in the place of the oldest of a queue, as its newest without uses;
+    /// returns the slot. None for an empty queue.
+    #[inline]
+    pub fn replace_oldest(&mut self, queue: Queue, key: u64) -> Option<u32> {
+        let oldest = self.oldest(queue)?;
+        self.keys.replace(oldest, key);
+        self.tags[oldest as usize] = queue;
+        self.lists[usize::from(queue)].renew(&mut self.links, oldest);
+        Some(oldest)
+    }
+
     /// Announces a key that will be looked for very soon, and whose cell was announced before.
     #[inline]
     pub fn prefetch_slot(&self, key: u64) {

@@ -9,13 +9,14 @@
 //!                          [- wanted --)
 //! ```
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Ranges, each with a number that tells equal starts apart.
+/// Ranges, each with a number that tells equal starts apart. There are as many as disk requests under way:
+/// few, so that a sorted list is faster than a tree.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RangeIndex {
-    ends: BTreeMap<(u64, u32), u64>,
+    /// Start, number and end, in ascending order.
+    ranges: Vec<(u64, u32, u64)>,
     /// Length of the longest range ever added.
     longest: u64,
 }
@@ -24,23 +25,30 @@ impl RangeIndex {
     #[inline]
     pub fn insert(&mut self, range: &Range<u64>, number: u32) {
         self.longest = self.longest.max(range.end - range.start);
-        self.ends.insert((range.start, number), range.end);
+        let at = self.place_of(range.start, number);
+        self.ranges.insert(at, (range.start, number, range.end));
     }
 
     #[inline]
     pub fn remove(&mut self, start: u64, number: u32) {
-        let end = self.ends.remove(&(start, number));
-        assert!(end.is_some(), "a range from {start} on with number {number}");
+        let at = self.place_of(start, number);
+        let (its_start, its_number, _) = self.ranges.remove(at);
+        assert_eq!((its_start, its_number), (start, number), "a range that was inserted");
+    }
+
+    #[inline]
+    fn place_of(&self, start: u64, number: u32) -> usize {
+        self.ranges.partition_point(|&(its_start, its, _)| (its_start, its) < (start, number))
     }
 
     /// Calls `found` with each range that overlaps `wanted`, and its number, in ascending order.
     #[inline]
     pub fn overlapping(&self, wanted: &Range<u64>, mut found: impl FnMut(Range<u64>, u32)) {
-        if self.ends.is_empty() {
-            return;
-        }
         let from = wanted.start.saturating_sub(self.longest);
-        for (&(start, number), &end) in self.ends.range((from, 0)..(wanted.end, 0)) {
+        for &(start, number, end) in &self.ranges[self.place_of(from, 0)..] {
+            if start >= wanted.end {
+                break;
+            }
             if end > wanted.start {
                 found(start..end, number);
             }

@@ -109,6 +109,13 @@ pub(super) struct Piece {
     pub sectors: Range<u64>,
 }
 
+/// A cache block in memory.
+struct Admitted {
+    slot: u32,
+    /// It was not in memory before.
+    is_new: bool,
+}
+
 /// A range, cache block by cache block.
 pub(super) fn pieces<A: BlockAddress>(
     range: BlockRange<A>,
@@ -209,10 +216,7 @@ impl<A: BlockAddress> ReadCache<A> {
 
     /// A use of a cache block, if it is in memory.
     fn use_block(&mut self, key: u64) -> Option<u32> {
-        let eviction = self.eviction.as_mut()?;
-        let slot = eviction.resident(key)?;
-        eviction.hit(slot);
-        Some(slot)
+        self.eviction.as_mut()?.use_resident(key)
     }
 
     fn write(&mut self, range: BlockRange<A>) {
@@ -252,23 +256,25 @@ impl<A: BlockAddress> ReadCache<A> {
     }
 
     fn fill(&mut self, Piece { key, sectors }: Piece) {
-        if let Some(slot) = self.admit(key) {
-            self.valid.set(slot, sectors);
+        match self.admit(key) {
+            Some(Admitted { slot, is_new: true }) => self.valid.put(slot, sectors),
+            Some(Admitted { slot, .. }) => self.valid.set(slot, sectors),
+            None => {}
         }
     }
 
-    /// Slot of a cache block that is in memory from now on; None when no memory is there.
-    fn admit(&mut self, key: u64) -> Option<u32> {
-        let eviction = self.eviction.as_mut()?;
-        match eviction.keys().find(key) {
-            Some(slot) if eviction.is_resident(slot) => Some(slot),
-            ghost => {
-                let Admission { slot, evicted } = eviction.admit(key, ghost);
-                if let (Some(unread), Some(evicted)) = (&mut self.unread, evicted) {
+    /// A cache block that is in memory from now on; None when no memory is there. What a new one holds is
+    /// to be [put](ValidBits::put).
+    #[inline]
+    fn admit(&mut self, key: u64) -> Option<Admitted> {
+        let Self { eviction, unread, .. } = self;
+        match eviction.as_mut()?.enter(key) {
+            Err(slot) => Some(Admitted { slot, is_new: false }),
+            Ok(Admission { slot, evicted }) => {
+                if let (Some(unread), Some(evicted)) = (unread, evicted) {
                     unread.evicted(evicted);
                 }
-                self.valid.clear(slot);
-                Some(slot)
+                Some(Admitted { slot, is_new: true })
             }
         }
     }
@@ -278,17 +284,20 @@ impl<A: BlockAddress> ReadCache<A> {
     pub fn prefetch(&mut self, range: BlockRange<A>, kind: PrefetchKind) {
         let size = self.spec.cache_block.get();
         for Piece { key, sectors } in pieces(range, size) {
-            let slot = self.admit(key);
+            let admitted = self.admit(key);
             let Self { unread, valid, .. } = self;
             let unread = unread.get_or_insert_with(|| UnreadMarks::new(size));
-            match slot {
-                None => unread.brought(None, kind, sectors),
-                Some(slot) => {
-                    valid.missing(slot, sectors.clone(), |run| {
-                        unread.brought(Some(Slot { slot, key }), kind, run);
-                    });
-                    valid.set(slot, sectors);
-                }
+            let Some(Admitted { slot, is_new }) = admitted else {
+                unread.brought(None, kind, sectors);
+                continue;
+            };
+            let mut bring = |run| unread.brought(Some(Slot { slot, key }), kind, run);
+            if is_new {
+                bring(sectors.clone());
+                valid.put(slot, sectors);
+            } else {
+                valid.missing(slot, sectors.clone(), bring);
+                valid.set(slot, sectors);
             }
         }
     }
@@ -338,13 +347,35 @@ impl<A: BlockAddress> ReadCache<A> {
         }
     }
 
+    /// Calls `found` with the parts of a range in cache blocks that have not all of it in memory,
+    /// neighbours joined. That is no use of them.
+    pub fn incomplete(&self, range: BlockRange<A>, mut found: impl FnMut(BlockRange<A>)) {
+        let size = self.spec.cache_block.get();
+        let mut run = range.start.number()..range.start.number();
+        let mut pass = |run: &Range<u64>| {
+            if !run.is_empty() {
+                let blocks = Blocks::new(run.end - run.start);
+                found(BlockRange::new(A::from_number(run.start), blocks));
+            }
+        };
+        for Piece { key, sectors } in pieces(range, size) {
+            let end = key * size + sectors.end;
+            if self.has_all(key, sectors) {
+                pass(&run);
+                run.start = end;
+            }
+            run.end = end;
+        }
+        pass(&run);
+    }
+
+    fn has_all(&self, key: u64, sectors: Range<u64>) -> bool {
+        self.resident(key).is_some_and(|slot| self.valid.has_all(slot, sectors))
+    }
+
     /// Whether all blocks of a range are in memory; no use of them.
     pub fn contains(&self, range: BlockRange<A>) -> bool {
-        pieces(range, self.spec.cache_block.get()).all(|Piece { key, sectors }| {
-            let mut is_complete = true;
-            let slot = self.resident(key);
-            slot.inspect(|&slot| self.valid.missing(slot, sectors, |_| is_complete = false));
-            slot.is_some() && is_complete
-        })
+        pieces(range, self.spec.cache_block.get())
+            .all(|Piece { key, sectors }| self.has_all(key, sectors))
     }
 }

@@ -113,6 +113,9 @@ pub struct StorageCache {
     read_on: Range<u64>,
     counts: CacheCounts,
     missing: Vec<BlockRange<Lbn>>,
+    /// Of these and of one of them what the prefetch buffer has not, kept for their memory.
+    absent: Vec<BlockRange<Lbn>>,
+    left: Vec<BlockRange<Lbn>>,
     /// Tags of requests that have been answered.
     answered: Vec<u64>,
     /// New disk requests for which clients wait.
@@ -152,6 +155,8 @@ impl StorageCache {
             read_on: 0..0,
             counts: CacheCounts::default(),
             missing: Vec::new(),
+            absent: Vec::new(),
+            left: Vec::new(),
             answered: Vec::new(),
             issued: Vec::new(),
         }
@@ -284,18 +289,18 @@ impl StorageCache {
 
     /// Moves missing blocks that were prefetched opportunistically into the read cache.
     fn promote(&mut self, missing: &mut Vec<BlockRange<Lbn>>) {
-        let Self { prefetch_buffer: Some(buffer), read, .. } = self else { return };
-        let (mut rest, mut left) = (Vec::new(), Vec::new());
+        let Self { prefetch_buffer: Some(buffer), read, absent, left, .. } = self else { return };
+        absent.clear();
         for &run in &*missing {
-            buffer.access(run, Op::Read, &mut left);
-            if left != [run] {
+            buffer.access(run, Op::Read, left);
+            if *left != [run] {
                 read.insert(run);
                 left.iter().for_each(|&absent| read.invalidate(absent));
                 buffer.invalidate(run);
             }
-            rest.append(&mut left);
+            absent.append(left);
         }
-        *missing = rest;
+        std::mem::swap(missing, absent);
     }
 
     fn fetch(&mut self, read: &CacheRequest, missing: Range<u64>, waiting: u32) {
@@ -421,7 +426,7 @@ impl StorageCache {
             true => PrefetchKind::JustInTimeSeek,
             false => PrefetchKind::FreeBlocks,
         };
-        for blocks in passed {
+        for blocks in passed.iter().filter(|blocks| !blocks.is_empty()) {
             self.counts.opportunistic_blocks += blocks.end - blocks.start;
             self.keep_opportunistic(blocks, kind, &[]);
         }
@@ -490,16 +495,8 @@ impl StorageCache {
             read.prefetch(range(blocks.start, blocks.end), kind);
             return use_prefetched(read, blocks, readers);
         };
-        let size = self.spec.read.cache_block.get();
-        let mut start = blocks.start;
-        while start < blocks.end {
-            let end = (start + 1).next_multiple_of(size).min(blocks.end);
-            // The read cache has room for more, and keeps data longer.
-            if !read.contains(range(start, end)) {
-                buffer.prefetch(range(start, end), kind);
-            }
-            start = end;
-        }
+        // The read cache has room for more, and keeps data longer.
+        read.incomplete(range(blocks.start, blocks.end), |absent| buffer.prefetch(absent, kind));
         use_prefetched(buffer, blocks, readers);
     }
 

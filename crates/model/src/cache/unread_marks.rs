@@ -17,10 +17,9 @@ pub(super) struct Slot {
 /// Few cache blocks have marks at a time, so a byte for each slot says which kinds to look at.
 #[derive(Debug, Clone)]
 pub(super) struct UnreadMarks {
-    /// Sectors of a cache block.
-    sectors: u64,
     kinds: Vec<u8>,
-    marks: [ValidBits; 4],
+    /// Of each slot and kind.
+    marks: ValidBits,
     /// Of each slot with marks: its key.
     keys: Vec<u64>,
     /// Cache blocks evicted in vain, if somebody asks for them.
@@ -39,11 +38,9 @@ pub(super) struct Evicted {
 impl UnreadMarks {
     /// No marks; `sectors` are those of a cache block.
     pub fn new(sectors: u64) -> Self {
-        let marks = PrefetchKind::ALL.map(|_| ValidBits::new(sectors));
         Self {
-            sectors,
             kinds: Vec::new(),
-            marks,
+            marks: ValidBits::new(sectors),
             keys: Vec::new(),
             in_vain: None,
             tally: PrefetchTally::default(),
@@ -66,6 +63,7 @@ impl UnreadMarks {
     }
 
     /// Sectors that were not in memory have been prefetched; `slot` is None when no cache keeps them.
+    #[inline]
     pub fn brought(&mut self, slot: Option<Slot>, kind: PrefetchKind, sectors: Range<u64>) {
         let counts = &mut self.tally[kind];
         counts.brought += sectors.end - sectors.start;
@@ -79,12 +77,13 @@ impl UnreadMarks {
             self.keys.resize(at + 1, 0);
         }
         self.keys[at] = key;
-        let marks = &mut self.marks[kind as usize];
+        let place = place(slot, kind as u8);
         if self.kinds[at] & 1 << kind as u8 == 0 {
-            marks.clear(slot);
             self.kinds[at] |= 1 << kind as u8;
+            self.marks.put(place, sectors);
+        } else {
+            self.marks.set(place, sectors);
         }
-        marks.set(slot, sectors);
     }
 
     /// A read asks for sectors.
@@ -106,14 +105,17 @@ impl UnreadMarks {
     /// A cache block leaves memory.
     #[inline]
     pub fn evicted(&mut self, slot: u32) {
-        if !self.is_marked(slot) {
-            return;
-        }
-        let before = self.tally[PrefetchKind::WithReads].wasted;
-        self.lost(slot, 0..self.sectors);
-        let sectors = self.tally[PrefetchKind::WithReads].wasted - before;
-        if let Some(in_vain) = self.in_vain.as_mut().filter(|_| sectors > 0) {
-            in_vain.push(Evicted { key: self.keys[slot as usize], sectors });
+        let Some(kinds) = self.kinds.get_mut(slot as usize) else { return };
+        let kinds = std::mem::take(kinds);
+        for kind in kinds_in(kinds) {
+            let sectors = self.marks.take_all(place(slot, kind as u8));
+            self.tally[kind].wasted += sectors;
+            if kind == PrefetchKind::WithReads
+                && sectors > 0
+                && let Some(in_vain) = &mut self.in_vain
+            {
+                in_vain.push(Evicted { key: self.keys[slot as usize], sectors });
+            }
         }
     }
 
@@ -130,15 +132,30 @@ impl UnreadMarks {
     ) {
         let Self { kinds, marks, tally, .. } = self;
         let kinds = &mut kinds[slot as usize];
-        for kind in PrefetchKind::ALL {
-            if *kinds & 1 << kind as u8 == 0 {
-                continue;
-            }
-            let unset = marks[kind as usize].unset(slot, sectors.clone());
+        for kind in kinds_in(*kinds) {
+            let unset = marks.unset(place(slot, kind as u8), sectors.clone());
             count(tally, kind, unset.count);
             if unset.is_empty {
                 *kinds &= !(1 << kind as u8);
             }
         }
     }
+}
+
+/// Where the marks of a kind are.
+#[inline]
+fn place(slot: u32, kind: u8) -> u32 {
+    slot * KINDS + u32::from(kind)
+}
+
+const KINDS: u32 = PrefetchKind::ALL.len() as u32;
+
+/// The kinds whose bits are set.
+#[inline]
+fn kinds_in(mut bits: u8) -> impl Iterator<Item = PrefetchKind> {
+    std::iter::from_fn(move || {
+        let kind = *PrefetchKind::ALL.get(bits.trailing_zeros() as usize)?;
+        bits &= bits - 1;
+        Some(kind)
+    })
 }

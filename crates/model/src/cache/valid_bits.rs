@@ -41,26 +41,37 @@ impl ValidBits {
         Self { words_per_slot: sectors.div_ceil(WORD) as usize, words: Vec::new() }
     }
 
+    /// Makes these sectors valid and all others of a slot invalid, which may be a new one.
+    #[inline]
+    pub fn put(&mut self, slot: u32, sectors: Range<u64>) {
+        if self.words_per_slot == 1
+            && let Some(word) = self.words.get_mut(slot as usize)
+        {
+            *word = one_word(&sectors);
+            return;
+        }
+        self.clear(slot);
+        self.set(slot, sectors);
+    }
+
     /// Clears all sectors of a slot, which may be a new one.
-    pub fn clear(&mut self, slot: u32) {
+    #[cold]
+    fn clear(&mut self, slot: u32) {
         let at = slot as usize * self.words_per_slot;
         let end = at + self.words_per_slot;
         if self.words.len() < end {
             self.words.resize(end, 0);
         }
-        match self.words_per_slot {
-            1 => self.words[at] = 0,
-            _ => self.words[at..end].fill(0),
-        }
+        self.words[at..end].fill(0);
     }
 
     /// Calls `each` with each word of a slot that holds some of the sectors, and their bits. Most cache
     /// blocks have one word.
-    #[inline]
+    // Inlined, so that the few steps for one word stand where they are needed.
+    #[inline(always)]
     fn words(&mut self, slot: u32, sectors: Range<u64>, mut each: impl FnMut(&mut u64, u64)) {
         if self.words_per_slot == 1 {
-            let mask = u64::MAX >> (WORD - (sectors.end - sectors.start)) << sectors.start;
-            return each(&mut self.words[slot as usize], mask);
+            return each(&mut self.words[slot as usize], one_word(&sectors));
         }
         let at = slot as usize * self.words_per_slot;
         parts(sectors).for_each(|part| each(&mut self.words[at + part.word], part.mask));
@@ -75,14 +86,26 @@ impl ValidBits {
     /// Makes sectors invalid.
     #[inline]
     pub fn unset(&mut self, slot: u32, sectors: Range<u64>) -> Unset {
-        let mut count = 0;
+        let (mut count, mut left) = (0, 0);
         self.words(slot, sectors, |word, mask| {
             count += u64::from((*word & mask).count_ones());
             *word &= !mask;
+            left |= *word;
         });
         let at = slot as usize * self.words_per_slot;
-        let is_empty = self.words[at..at + self.words_per_slot].iter().all(|&word| word == 0);
-        Unset { count, is_empty }
+        let is_left = || self.words[at..at + self.words_per_slot].iter().any(|&word| word != 0);
+        Unset { count, is_empty: left == 0 && (self.words_per_slot == 1 || !is_left()) }
+    }
+
+    /// Makes all sectors of a slot invalid; returns how many were valid.
+    #[inline]
+    pub fn take_all(&mut self, slot: u32) -> u64 {
+        if self.words_per_slot == 1 {
+            return std::mem::take(&mut self.words[slot as usize]).count_ones().into();
+        }
+        let at = slot as usize * self.words_per_slot;
+        let words = &mut self.words[at..at + self.words_per_slot];
+        words.iter_mut().map(|word| u64::from(std::mem::take(word).count_ones())).sum()
     }
 
     /// Calls `found` with each run of invalid sectors, in ascending order. A run ends at each 64th
@@ -90,14 +113,29 @@ impl ValidBits {
     #[inline]
     pub fn missing(&self, slot: u32, sectors: Range<u64>, mut found: impl FnMut(Range<u64>)) {
         if self.words_per_slot == 1 {
-            let mask = u64::MAX >> (WORD - (sectors.end - sectors.start)) << sectors.start;
-            return runs(!self.words[slot as usize] & mask, 0, found);
+            return runs(!self.words[slot as usize] & one_word(&sectors), 0, found);
         }
         let at = slot as usize * self.words_per_slot;
         for Part { word, mask } in parts(sectors) {
             runs(!self.words[at + word] & mask, word as u64 * WORD, &mut found);
         }
     }
+
+    /// Whether all of some sectors are valid.
+    #[inline]
+    pub fn has_all(&self, slot: u32, sectors: Range<u64>) -> bool {
+        if self.words_per_slot == 1 {
+            return !self.words[slot as usize] & one_word(&sectors) == 0;
+        }
+        let at = slot as usize * self.words_per_slot;
+        parts(sectors).all(|Part { word, mask }| !self.words[at + word] & mask == 0)
+    }
+}
+
+/// The bits of sectors of the first word, at least one.
+#[inline]
+fn one_word(sectors: &Range<u64>) -> u64 {
+    u64::MAX >> (WORD - (sectors.end - sectors.start)) << sectors.start
 }
 
 /// Calls `found` with each run of set bits, counted from `first`.
@@ -122,7 +160,8 @@ mod tests {
         for (seed, sectors) in [1, 8, 63, 64, 65, 200].into_iter().enumerate() {
             let prng = &mut Prng::new(seed as u64, "valid bits");
             let (mut bits, mut plain) = (ValidBits::new(sectors), vec![false; sectors as usize]);
-            bits.clear(2);
+            bits.put(2, 0..1);
+            plain[0] = true;
             for _ in 0..500 {
                 let start = prng.below(sectors);
                 let range = start..start + 1 + prng.below(sectors - start);
@@ -144,7 +183,16 @@ mod tests {
                 bits.missing(2, range.clone(), |run| found.extend(run));
                 let expected: Vec<u64> =
                     range.clone().filter(|&sector| !plain[sector as usize]).collect();
+                assert_eq!(bits.has_all(2, range), expected.is_empty());
                 assert_eq!(found, expected);
+                if prng.chance(0.02) {
+                    let count = plain.iter().filter(|&&valid| valid).count() as u64;
+                    assert_eq!(bits.take_all(2), count);
+                    let start = prng.below(sectors);
+                    bits.put(2, start..sectors);
+                    plain.fill(false);
+                    plain[start as usize..].fill(true);
+                }
             }
         }
     }

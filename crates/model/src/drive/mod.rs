@@ -10,6 +10,7 @@
 //! | `scale` | the same drive with other technology: arm, spindle, densities |
 //! | `access` | places of the head and stage times, as values |
 //! | `mechanics` | stage times of an access, from (now, head position, target) |
+//! | `positionings` | positioning times of many targets from one place, as policies compare them |
 //! | `legs` | the parts of one access in order of time |
 //! | `sectors` | sectors that hold several blocks: what the head does of a command of part ones |
 //! | `actuator` | who carries accesses out, and what is known of the head before one |
@@ -25,6 +26,7 @@ mod layout;
 mod legs;
 mod margins;
 mod mechanics;
+mod positionings;
 mod rotation;
 pub mod scale;
 mod sectors;
@@ -43,6 +45,7 @@ pub use margins::{
     seek_class_direction, seek_class_distance,
 };
 pub use mechanics::{Drive, Target};
+pub use positionings::{Positionings, RunStart};
 pub use rotation::Rotation;
 pub use sectors::Sectors;
 pub use seek::SeekCurve;

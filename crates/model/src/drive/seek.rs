@@ -67,6 +67,12 @@ impl SeekCurve {
         u64::from(if switches_head { arm.max(switch) } else { arm })
     }
 
+    /// Times of the arm alone by distance, until `op` may begin. No movement takes less.
+    #[inline]
+    pub(super) fn arm_ns(&self, op: Op) -> &[u32] {
+        if op == Op::Write { &self.write_ns } else { &self.read_ns }
+    }
+
     /// The same from one cylinder to another, and with the margin of that movement.
     #[inline]
     pub fn between_ns(&self, op: Op, from: u32, to: u32, switches_head: bool) -> u64 {

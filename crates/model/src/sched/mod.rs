@@ -26,7 +26,7 @@ mod sstf_lw;
 
 use freewheel_units::SimTime;
 
-use crate::drive::{Drive, Position, Target};
+use crate::drive::{Drive, Position, Positionings, Target};
 
 pub use crate::spec::linux::{BfqSpec, KyberSpec, MqDeadlineSpec};
 pub use crate::spec::policy::{PARAMETERS, POLICIES, ParsePolicyError, PolicyRow, PolicySpec};
@@ -54,6 +54,14 @@ pub struct Moment<'a> {
     pub head: Position,
     /// The drive it belongs to.
     pub drive: &'a Drive,
+}
+
+impl<'a> Moment<'a> {
+    /// Positioning times from the head.
+    #[inline]
+    pub fn positionings(&self) -> Positionings<'a> {
+        Positionings::new(self.drive, self.now, self.head)
+    }
 }
 
 /// A foreground scheduling policy with its waiting requests.

@@ -16,9 +16,12 @@ impl Policy for Sptf {
     }
 
     fn pick(&mut self, moment: &Moment<'_>) -> Option<Waiting> {
-        self.queue.take_least(moment, |waiting| {
-            moment.drive.positioning(moment.now, moment.head, &waiting.target).total().ns()
-        })
+        let from_head = moment.positionings();
+        self.queue.take_least(
+            moment,
+            |_| 0,
+            |request, limit_ns| request.total_ns(&from_head, limit_ns),
+        )
     }
 
     fn len(&self) -> usize {

@@ -16,8 +16,14 @@ impl Policy for Sstf {
     }
 
     fn pick(&mut self, moment: &Moment<'_>) -> Option<Waiting> {
-        self.queue
-            .take_least(moment, |waiting| moment.drive.seek_to(moment.head, &waiting.target).ns())
+        let from_head = moment.positionings();
+        self.queue.take_least(
+            moment,
+            |_| 0,
+            |request, limit_ns| {
+                Some(from_head.seek_ns(request.start)).filter(|seek_ns| *seek_ns <= limit_ns)
+            },
+        )
     }
 
     fn len(&self) -> usize {

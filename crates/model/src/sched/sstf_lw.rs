@@ -37,13 +37,19 @@ impl Policy for SstfLw {
     fn pick(&mut self, moment: &Moment<'_>) -> Option<Waiting> {
         let Self { queue, latency_weight_q32 } = self;
         let period = moment.drive.rotation().period();
-        queue.take_least(moment, |waiting| {
-            let positioning = moment.drive.positioning(moment.now, moment.head, &waiting.target);
-            // Counted as what is missing of a turn, which is never negative.
-            let missing = u128::from(period.saturating_sub(positioning.rotate).ns());
-            let lost = (missing * *latency_weight_q32) >> 32;
-            positioning.seek.ns() + u64::try_from(lost).unwrap_or(u64::MAX / 2)
-        })
+        queue.take_least(
+            moment,
+            |_| 0,
+            |request, limit_ns| {
+                let target = &request.waiting().target;
+                let positioning = moment.drive.positioning(moment.now, moment.head, target);
+                // Counted as what is missing of a turn, which is never negative.
+                let missing = u128::from(period.saturating_sub(positioning.rotate).ns());
+                let lost = (missing * *latency_weight_q32) >> 32;
+                let key_ns = positioning.seek.ns() + u64::try_from(lost).unwrap_or(u64::MAX / 2);
+                (key_ns <= limit_ns).then_some(key_ns)
+            },
+        )
     }
 
     fn len(&self) -> usize {

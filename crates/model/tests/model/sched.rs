@@ -243,3 +243,46 @@ fn a_queue_of_thousands_is_searched_as_exactly_as_a_short_one() {
         }
     }
 }
+
+/// Requests come and go until every part of the queue has been split and put together again. Many are for
+/// a few places, so that ties and crowded cylinders occur.
+#[test]
+fn a_queue_that_grows_and_shrinks_is_searched_as_exactly_as_a_short_one() {
+    let spec = toml::from_str(include_str!("../../../drives/atlas10k.toml")).unwrap();
+    let drive = Drive::build(&spec).unwrap();
+    let policies =
+        ["sstf", "sptf", "sptf-sw:0.5", "sstf-lw:0.5", "asatf:0", "asatf:0.0078125", "asatf:8"];
+    for (seed, policy_spec) in policies.into_iter().enumerate() {
+        let policy_spec: PolicySpec = policy_spec.parse().unwrap();
+        let prng = &mut Prng::new(seed as u64, "churn");
+        let mut policy = policy_spec.build().unwrap();
+        let (mut queue, mut sweep): (Vec<Waiting>, Sweep) = (Vec::new(), Sweep::default());
+        let (mut now, mut head, mut sequence) = (SimTime::ZERO, Position::default(), 0);
+        for depth in [200, 5, 60, 0, 30, 1] {
+            for _ in 0..250 {
+                while queue.len() < depth + prng.below(3) as usize {
+                    let mut waiting = random_waiting(prng, &drive, now, sequence);
+                    if prng.chance(0.2) {
+                        let start = Lbn::new(1_000 * prng.below(3));
+                        waiting.target = drive.target(start, Blocks::new(8), Op::Read);
+                    }
+                    sequence += 1;
+                    queue.push(waiting);
+                    policy.push(waiting);
+                }
+                let moment = Moment { now, head, drive: &drive };
+                if queue.is_empty() {
+                    assert_eq!(policy.pick(&moment), None);
+                    continue;
+                }
+                let expected = oracle(policy_spec, &queue, &moment, &mut sweep);
+                assert_eq!(policy.pick(&moment), Some(expected), "{policy_spec} at {now}");
+                queue.retain(|w| w.sequence != expected.sequence);
+                assert_eq!(policy.len(), queue.len());
+                let access = drive.access(now, head, &expected.target);
+                now += access.total();
+                head = access.end;
+            }
+        }
+    }
+}
