@@ -6,13 +6,13 @@ use freewheel_model::electronics::spec::QueueSpec;
 use freewheel_model::sched::{POLICIES, PolicySpec};
 use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_sim::config::{
-    ConfigError, Experiment, SimConfig, TraceWorkload, Workload, check_timing, open,
+    ConfigError, Experiment, Observer, SimConfig, TraceWorkload, Workload, check_timing, open,
 };
 use freewheel_sim::fidelity::{ReplayFidelity, replay_fidelity};
 use freewheel_sim::library;
-use freewheel_sim::source::Fit;
+use freewheel_sim::source::{Fit, KeptRecords, RecordKeeper};
 use freewheel_sim::{Completion, OtherTimes, RunResult};
-use freewheel_trace::{Character, Characterizer, TraceReader};
+use freewheel_trace::{Character, Characterizer, Record, TraceReader};
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, SimDuration};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -263,103 +263,150 @@ pub fn study_watched(
         let options = StudyOptions { drive: drive.clone(), ..options.clone() };
         Experiment::check(&config(&options, RequestOrder::Policy(PolicySpec::Fcfs)))?;
     }
-    let trace = characterize(&options.trace, options.seed, progress)?;
+    let (trace, kept) = characterize(&options.trace, options.seed, progress)?;
     let info = Some(trace.info.clone());
     let own_queue = own_queue(&options, &options.drive)?;
     let baseline = RequestOrder::of_today(own_queue);
-    let experiment = Experiment::with_trace_info(config(&options, baseline), info)?;
+    let mut experiment = Experiment::with_trace_info(config(&options, baseline), info)?;
+    kept.into_iter().for_each(|records| experiment.keep_records(records));
     if trace.info.reads + trace.info.writes == 0 {
         return Err(StudyError::Empty { file: options.trace.file.display().to_string() });
     }
-    let policies = options.policies.iter().map(|&policy| RequestOrder::Policy(policy));
-    let orders: Vec<RequestOrder> = policies.chain(own_queue.map(RequestOrder::Drive)).collect();
-    let runs = || -> Result<Vec<OrderRun>, ConfigError> {
-        orders.par_iter().map(|&order| run_order(&options, order, &trace, progress)).collect()
-    };
+    let bench = Bench { options: &options, experiment: &experiment, own_queue, progress };
     let is_enough = trace.info.reads + trace.info.writes >= REQUESTS_MIN;
     let scrub = || {
         let report = |done, total| progress(StudyProgress::Scrubbing { done, total });
-        let effort = options.scrub_effort;
         let scrub = || estimate(experiment.clone(), &options.trace, effort, around, &report);
         (options.scrub && is_enough).then(scrub).transpose()
     };
-    let fidelity = || {
-        let fidelity = || replay_fidelity(&options.trace, &trace.info, &mut |_, _| {});
-        let is_recorded = experiment.is_dependent() && trace.info.tells_dependence();
-        is_recorded.then(fidelity).transpose()
-    };
-    let (scrub, (runs, fidelity)) = rayon::join(scrub, || rayon::join(runs, fidelity));
-    let (scrub, runs, fidelity) = (scrub?, runs?, fidelity?);
-    // The baseline's run is the first, or that of the drive's own queue, which is the last.
-    let places = if own_queue.is_some() { runs.last() } else { runs.first() };
-    let place_time = places.expect("FCFS is always run").place_time.clone();
-    let beside = beside(&options, &trace, progress)?;
-    let mut study = Study {
-        schema_version: 1,
-        version: env!("CARGO_PKG_VERSION"),
-        drive: summary(&experiment),
-        dependent_replay: experiment.is_dependent(),
-        trace_space_bytes: experiment.trace_space().get(),
-        options,
-        trace,
-        runs: runs.into_iter().map(|run| run.run).collect(),
-        scrub,
-        place_time,
-        changes: None,
-        assumed_values: None,
-        fidelity,
-        beside,
-        other_times: experiment.run_other_times(&mut |_, _| {})?,
-    };
-    // A shingled drive may have refused most of them.
-    if study.baseline().result.response.count < REQUESTS_MIN {
-        study.scrub = None;
-    } else if study.options.changes {
-        study.changes = Some(changes(&study, baseline, own_queue, progress)?);
-        study.assumed_values = Some(assumed_values(&study, &experiment)?);
-    }
-    Ok(study)
+    // The estimate is one long simulation: every other run is made on the other cores meanwhile.
+    let (scrub, study) = rayon::join(scrub, || bench.study(trace));
+    let (scrub, study) = (scrub?, study?);
+    // A shingled drive may have refused most of the requests.
+    let scrub = scrub.filter(|_| study.has_enough_responses());
+    Ok(Study { scrub, ..study })
 }
 
-/// Tries what would help the baseline.
-fn changes(
-    study: &Study,
-    baseline: RequestOrder,
+/// Every run of a study but the estimate of a scrub.
+struct Bench<'a> {
+    options: &'a StudyOptions,
+    /// The baseline. Other runs are made out of it, so that they share its drive and its records.
+    experiment: &'a Experiment,
     own_queue: Option<QueueSpec>,
-    progress: ProgressSink<'_>,
-) -> Result<Changes, ConfigError> {
-    let report = |done, total| progress(StudyProgress::Changing { done, total });
-    let setting = Setting {
-        storage_used: Bytes::new(study.trace_space_bytes),
-        drive_queue: own_queue.map(|queue| queue.depth),
-        has_growing_queue: study.has_growing_queue(),
-    };
-    let base = config(&study.options, baseline);
-    try_changes(&base, &study.trace.info, &catalogue(&setting), &report)
+    progress: ProgressSink<'a>,
 }
 
-/// Moves the baseline's drive.
-fn assumed_values(study: &Study, experiment: &Experiment) -> Result<AssumedValues, ConfigError> {
-    let keys = study.drive.assumed.iter().filter_map(|line| line.split(": ").next());
-    let mean_ns = study.baseline().result.response.mean_ns;
-    move_values(experiment, &keys.collect::<Vec<_>>(), mean_ns)
-}
+impl Bench<'_> {
+    /// The study without the estimate of a scrub. Runs that need no result of another are in parallel.
+    fn study(&self, trace: Character) -> Result<Study, ConfigError> {
+        let Self { options, experiment, .. } = *self;
+        let fidelity = || {
+            let fidelity = || replay_fidelity(&options.trace, &trace.info, &mut |_, _| {});
+            let is_recorded = experiment.is_dependent() && trace.info.tells_dependence();
+            is_recorded.then(fidelity).transpose()
+        };
+        let others =
+            || rayon::join(|| self.beside(), || experiment.run_other_times(&mut |_, _| {}));
+        let (runs, (fidelity, (beside, other_times))) =
+            rayon::join(|| self.orders(), || rayon::join(fidelity, others));
+        let (runs, place_time) = runs?;
+        let mut study = Study {
+            schema_version: 1,
+            version: env!("CARGO_PKG_VERSION"),
+            drive: summary(experiment),
+            dependent_replay: experiment.is_dependent(),
+            trace_space_bytes: experiment.trace_space().get(),
+            options: options.clone(),
+            fidelity: fidelity?,
+            trace,
+            runs,
+            scrub: None,
+            place_time,
+            changes: None,
+            assumed_values: None,
+            beside: beside?,
+            other_times: other_times?,
+        };
+        if study.has_enough_responses() && options.changes {
+            let (changes, values) =
+                rayon::join(|| self.changes(&study), || self.assumed_values(&study));
+            (study.changes, study.assumed_values) = (Some(changes?), Some(values?));
+        }
+        Ok(study)
+    }
 
-/// Runs the trace on the drives to compare with, on all cores.
-fn beside(
-    options: &StudyOptions,
-    trace: &Character,
-    progress: ProgressSink<'_>,
-) -> Result<Vec<DriveBeside>, ConfigError> {
-    let on = |drive: &String| {
-        let options = StudyOptions { drive: drive.clone(), ..options.clone() };
-        let order = RequestOrder::of_today(own_queue(&options, drive)?);
-        let info = Some(trace.info.clone());
-        let experiment = Experiment::with_trace_info(config(&options, order), info)?;
-        let run = run_order(&options, order, trace, progress)?.run;
-        Ok(DriveBeside { drive: summary(&experiment), run })
-    };
-    options.beside.par_iter().map(on).collect()
+    /// Runs every policy, and last the drive's own queue. With them, where and when the requests of the
+    /// baseline arrive.
+    fn orders(&self) -> Result<(Vec<PolicyRun>, PlaceTime), ConfigError> {
+        let policies = self.options.policies.iter().map(|&policy| RequestOrder::Policy(policy));
+        let orders: Vec<RequestOrder> =
+            policies.chain(self.own_queue.map(RequestOrder::Drive)).collect();
+        let baseline = if self.own_queue.is_some() { orders.len() - 1 } else { 0 };
+        let mut places = place_time_collector(self.experiment);
+        let mut observe = |completion: &Completion| places.observe(completion);
+        let baseline_run = || self.run(self.experiment, orders[baseline], Some(&mut observe));
+        let others = || {
+            let others = orders.par_iter().enumerate().filter(|&(number, _)| number != baseline);
+            let run = |(_, &order): (usize, &RequestOrder)| {
+                let config = config(self.options, order);
+                self.run(&self.experiment.with_config(config)?, order, None)
+            };
+            others.map(run).collect::<Result<Vec<PolicyRun>, ConfigError>>()
+        };
+        let (run, others) = rayon::join(baseline_run, others);
+        let mut runs = others?;
+        runs.insert(baseline, run?);
+        Ok((runs, places.finish()))
+    }
+
+    fn run(
+        &self,
+        experiment: &Experiment,
+        order: RequestOrder,
+        observer: Option<Observer<'_>>,
+    ) -> Result<PolicyRun, ConfigError> {
+        let (policy, title) = match order {
+            RequestOrder::Policy(policy) => (policy, policy.title()),
+            RequestOrder::Drive(queue) => {
+                (queue.scheduler, format!("drive's queue of {}", queue.depth))
+            }
+        };
+        let report =
+            |done, total| (self.progress)(StudyProgress::Running { policy: &title, done, total });
+        let result = experiment.run_observed(observer, &mut { report })?;
+        let own_queue = matches!(order, RequestOrder::Drive(_));
+        Ok(PolicyRun { policy, own_queue, title: title.clone(), result })
+    }
+
+    /// Tries what would help the baseline.
+    fn changes(&self, study: &Study) -> Result<Changes, ConfigError> {
+        let report = |done, total| (self.progress)(StudyProgress::Changing { done, total });
+        let setting = Setting {
+            storage_used: Bytes::new(study.trace_space_bytes),
+            drive_queue: self.own_queue.map(|queue| queue.depth),
+            has_growing_queue: study.has_growing_queue(),
+        };
+        try_changes(self.experiment, &catalogue(&setting), &report)
+    }
+
+    /// Moves the baseline's drive.
+    fn assumed_values(&self, study: &Study) -> Result<AssumedValues, ConfigError> {
+        let keys = study.drive.assumed.iter().filter_map(|line| line.split(": ").next());
+        let mean_ns = study.baseline().result.response.mean_ns;
+        move_values(self.experiment, &keys.collect::<Vec<_>>(), mean_ns)
+    }
+
+    /// Runs the trace on the drives to compare with.
+    fn beside(&self) -> Result<Vec<DriveBeside>, ConfigError> {
+        let on = |drive: &String| {
+            let options = StudyOptions { drive: drive.clone(), ..self.options.clone() };
+            let order = RequestOrder::of_today(own_queue(&options, drive)?);
+            let experiment = self.experiment.with_config(config(&options, order))?;
+            let run = self.run(&experiment, order, None)?;
+            Ok(DriveBeside { drive: summary(&experiment), run })
+        };
+        self.options.beside.par_iter().map(on).collect()
+    }
 }
 
 /// The command queue of a drive, where it has one.
@@ -409,7 +456,7 @@ fn characterize(
     trace: &TraceWorkload,
     seed: u64,
     progress: ProgressSink<'_>,
-) -> Result<Character, ConfigError> {
+) -> Result<(Character, Option<KeptRecords>), ConfigError> {
     let mut reader = open(trace, seed)?;
     check_timing(reader.format(), None, &trace.file)?;
     let report = &mut |reader: &TraceReader| {
@@ -420,36 +467,10 @@ fn characterize(
     check_timing(format, Some(reader.survey(report)?), &trace.file)?;
     let mut characterizer = Characterizer::new(reader.format());
     let report = |done, total| progress(StudyProgress::Reading { done, total });
-    let reader = first_pass(trace, reader, |record| characterizer.observe(record), report)?;
-    Ok(characterizer.finish().as_read_by(&reader))
-}
-
-/// A policy's run, and where and when its requests arrive.
-struct OrderRun {
-    run: PolicyRun,
-    place_time: PlaceTime,
-}
-
-fn run_order(
-    options: &StudyOptions,
-    order: RequestOrder,
-    trace: &Character,
-    progress: ProgressSink<'_>,
-) -> Result<OrderRun, ConfigError> {
-    let experiment = Experiment::with_trace_info(config(options, order), Some(trace.info.clone()))?;
-    let (policy, title) = match order {
-        RequestOrder::Policy(policy) => (policy, policy.title()),
-        RequestOrder::Drive(queue) => {
-            (queue.scheduler, format!("drive's queue of {}", queue.depth))
-        }
-    };
-    let report = |done, total| progress(StudyProgress::Running { policy: &title, done, total });
-    let mut places = place_time_collector(&experiment);
-    let mut observe = |completion: &Completion| places.observe(completion);
-    let result = experiment.run_observed(Some(&mut observe), &mut { report })?;
-    let own_queue = matches!(order, RequestOrder::Drive(_));
-    let run = PolicyRun { policy, own_queue, title: title.clone(), result };
-    Ok(OrderRun { run, place_time: places.finish() })
+    let mut keeper = RecordKeeper::default();
+    let observe = |record: &Record| characterizer.observe(record);
+    let reader = first_pass(trace, reader, observe, |record| keeper.observe(record), report)?;
+    Ok((characterizer.finish().as_read_by(&reader), keeper.finish()))
 }
 
 /// Rows of places cover what the trace may touch.
@@ -496,6 +517,11 @@ impl Study {
     /// where it has one, else FCFS.
     pub fn baseline(&self) -> &PolicyRun {
         self.runs.iter().find(|run| run.own_queue).unwrap_or(&self.runs[0])
+    }
+
+    /// Whether the baseline served enough requests to say anything of.
+    fn has_enough_responses(&self) -> bool {
+        self.baseline().result.response.count >= REQUESTS_MIN
     }
 
     /// The policies outside the drive, FCFS first.

@@ -12,17 +12,19 @@ use freewheel_trace::{InfoCollector, Record, TraceInfo, TraceReader};
 /// Share of a trace that fills caches and is not measured: 3 of 7 days, as tr03 gave its shortest trace.
 pub(crate) const WARM_UP: f64 = 0.43;
 
-/// Shows `observe` the records of a trace, or of the one device of it that was asked for. `progress` is
-/// told bytes of the file, done and total.
+/// Shows `keep` the records of a trace, and `observe` those of the one device of it that was asked for, or all.
+/// `progress` is told bytes of the file, done and total.
 pub(crate) fn first_pass(
     trace: &TraceWorkload,
     mut reader: TraceReader,
     mut observe: impl FnMut(&Record),
+    mut keep: impl FnMut(&Record),
     progress: impl Fn(u64, u64),
 ) -> Result<TraceReader, ConfigError> {
     let mut devices = BTreeSet::new();
     let see = |record: &Record| {
         devices.insert(record.device);
+        keep(record);
         if trace.device.is_none_or(|device| device == record.device) {
             observe(record);
         }
@@ -44,7 +46,7 @@ pub(crate) fn overview(
 ) -> Result<TraceInfo, ConfigError> {
     let reader = open(trace, seed)?;
     let mut collector = InfoCollector::new(reader.format());
-    let reader = first_pass(trace, reader, |record| collector.observe(record), progress)?;
+    let reader = first_pass(trace, reader, |record| collector.observe(record), |_| {}, progress)?;
     Ok(collector.finish().as_read_by(&reader))
 }
 

@@ -49,8 +49,8 @@ use crate::linux_device::LinuxDevice;
 use crate::postmark::{FreeReads, NoFreeReads, PostmarkSpec, cleaning_task};
 use crate::result::{PostmarkResult, RunResult, Tally};
 use crate::source::{
-    Closed, Fit, Merged, Open, Pattern, PatternSpec, Placement, Replay, ReplayTiming, Source,
-    ThinkTime, WithCompletions,
+    Closed, Fit, KeptRecords, Merged, Open, Pattern, PatternSpec, Placement, Records, Replay,
+    ReplayTiming, Source, ThinkTime, WithCompletions,
 };
 
 /// An experiment with its drive built: ready to run, any number of times.
@@ -150,20 +150,46 @@ impl Experiment {
         let is_trace = matches!(config.workload, Workload::Trace(_));
         assert!(!is_trace || trace.is_some(), "a trace has to be looked at first");
         let spec = config.drive_spec()?;
-        Self::build(config, spec, trace)
+        Self::build(config, spec, trace, None)
     }
 
     /// The same experiment on another drive, which is used as it is given.
     pub fn on_drive(&self, spec: DriveSpec) -> Result<Self, ConfigError> {
-        Self::build(self.config.clone(), spec, self.trace.clone())
+        self.build_beside(self.config.clone(), spec)
     }
 
+    /// The same load under another configuration. Both share the drive, where they have the same, and what
+    /// is known of the trace: kept records, and completions of a reference drive. Panics for another load.
+    pub fn with_config(&self, config: SimConfig) -> Result<Self, ConfigError> {
+        let load = |config: &SimConfig| (config.workload.clone(), config.seed);
+        assert!(load(&config) == load(&self.config), "another load");
+        let spec = config.drive_spec()?;
+        self.build_beside(config, spec)
+    }
+
+    /// Replays these records instead of reading the file of its trace for each run: all that the first pass
+    /// over it gave, with the options of its workload. Experiments that are made out of this one do too.
+    pub fn keep_records(&mut self, records: KeptRecords) {
+        if let Some(first) = self.streams.first_mut() {
+            first.kept = Some(records);
+        }
+    }
+
+    fn build_beside(&self, config: SimConfig, spec: DriveSpec) -> Result<Self, ConfigError> {
+        Self::build(config, spec, self.trace.clone(), Some(self))
+    }
+
+    /// Builds it; of an experiment with the same load and this `trace`, it takes over what fits.
     fn build(
         mut config: SimConfig,
         spec: DriveSpec,
         trace: Option<TraceInfo>,
+        beside: Option<&Self>,
     ) -> Result<Self, ConfigError> {
-        let drive = Arc::new(library::build(&spec, &config.drive)?);
+        let drive = match beside.filter(|beside| beside.spec == spec) {
+            Some(beside) => Arc::clone(&beside.drive),
+            None => Arc::new(library::build(&spec, &config.drive)?),
+        };
         let striping = striping(&config.array, &drive)?;
         check_scheduler(&config)?;
         check_freeblock(&config, &spec, &drive, &striping)?;
@@ -173,7 +199,11 @@ impl Experiment {
         check_sectors(&config, &spec)?;
         let postmark = postmark_spec(&config, &spec, &drive, &striping)?;
         check_merge(&config)?;
-        let streams = streams::streams(&config, trace.as_ref(), striping.blocks())?;
+        let streams = match beside {
+            Some(beside) => beside.streams.clone(),
+            None => streams::streams(&config, trace.as_ref())?,
+        };
+        streams::check(&config.workload, &streams, striping.blocks())?;
         let files = files_setup(&config, &spec)?;
         config.array.holds_files = files.is_some();
         let mut experiment =
@@ -189,7 +219,7 @@ impl Experiment {
     pub fn records(
         &self,
         workload: &TraceWorkload,
-    ) -> Result<WithCompletions<TraceReader>, ConfigError> {
+    ) -> Result<WithCompletions<Records>, ConfigError> {
         self.records_of(workload, self.streams.first())
     }
 
@@ -197,12 +227,13 @@ impl Experiment {
         &self,
         workload: &TraceWorkload,
         stream: Option<&Stream>,
-    ) -> Result<WithCompletions<TraceReader>, ConfigError> {
+    ) -> Result<WithCompletions<Records>, ConfigError> {
         let inferred = stream.and_then(|stream| stream.inferred.as_ref());
         let responses = inferred.map(|inferred| inferred.responses.clone());
         let records = match stream {
-            Some(stream) => reopen(workload, stream.seed, &stream.trace)?,
-            None => open(workload, self.config.seed)?,
+            Some(Stream { kept: Some(kept), .. }) => kept.clone().into(),
+            Some(stream) => reopen(workload, stream.seed, &stream.trace)?.into(),
+            None => open(workload, self.config.seed)?.into(),
         };
         Ok(WithCompletions::new(records, responses, workload.device))
     }
@@ -431,10 +462,7 @@ impl Experiment {
     }
 
     /// Its traces as independent streams.
-    fn merged(
-        &self,
-        fit: Fit,
-    ) -> Result<Merged<Replay<WithCompletions<TraceReader>>>, ConfigError> {
+    fn merged(&self, fit: Fit) -> Result<Merged<Replay<WithCompletions<Records>>>, ConfigError> {
         let replay = |(stream, place): (&Stream, Placement)| {
             let Stream { workload, trace, .. } = stream;
             let records = self.records_of(workload, Some(stream))?;

@@ -24,6 +24,8 @@ impl Experiment {
         other.config.workload = Workload::Trace(with(workload));
         for stream in &mut other.streams {
             stream.workload = with(&stream.workload);
+            // Their times are those of this experiment.
+            stream.kept = None;
         }
         let response = other.run_observed(None, progress)?.response;
         Ok(Some(OtherTimes { coarse_times, response }))

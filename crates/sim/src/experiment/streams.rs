@@ -9,7 +9,7 @@ use super::inferred::Inferred;
 use crate::config::{
     ConfigError, Layout, SimConfig, TraceWorkload, Workload, check_workload, open,
 };
-use crate::source::{Fit, Placement, PlacementError, ReplayMode};
+use crate::source::{Fit, KeptRecords, Placement, PlacementError, ReplayMode};
 
 /// A trace that is replayed, alone or beside others.
 #[derive(Debug, Clone)]
@@ -20,6 +20,8 @@ pub(super) struct Stream {
     pub trace: TraceInfo,
     /// What it does not record, where the replay needs it.
     pub inferred: Option<Inferred>,
+    /// Its records, where they were kept.
+    pub kept: Option<KeptRecords>,
     /// Seed of its random moments: of merged traces each has its own, or requests would come together.
     pub seed: u64,
 }
@@ -49,20 +51,28 @@ pub(super) fn check_merge(config: &SimConfig) -> Result<(), ConfigError> {
 pub(super) fn streams(
     config: &SimConfig,
     first: Option<&TraceInfo>,
-    volume: Blocks,
 ) -> Result<Vec<Stream>, ConfigError> {
     let (Workload::Trace(workload), Some(first)) = (&config.workload, first) else {
-        check_workload(&config.workload, None, volume)?;
         return Ok(Vec::new());
     };
-    let mut streams = vec![Stream::new(workload.clone(), first.clone(), config.seed)];
     if !workload.merge.is_empty() {
-        streams = merged(workload, first, config.seed)?;
+        return merged(workload, first, config.seed);
     }
-    for Stream { workload, trace, .. } in &streams {
-        check_workload(&Workload::Trace(workload.clone()), Some(trace), volume)?;
+    Ok(vec![Stream::new(workload.clone(), first.clone(), config.seed)])
+}
+
+/// Err for a workload with these streams that a volume does not take.
+pub(super) fn check(
+    workload: &Workload,
+    streams: &[Stream],
+    volume: Blocks,
+) -> Result<(), ConfigError> {
+    if streams.is_empty() {
+        return check_workload(workload, None, volume);
     }
-    Ok(streams)
+    streams.iter().try_for_each(|Stream { workload, trace, .. }| {
+        check_workload(&Workload::Trace(workload.clone()), Some(trace), volume)
+    })
 }
 
 fn merged(
@@ -90,10 +100,11 @@ fn merged(
 
 impl Stream {
     fn new(workload: TraceWorkload, trace: TraceInfo, seed: u64) -> Self {
-        Self { workload, trace, inferred: None, seed }
+        Self { workload, trace, inferred: None, kept: None, seed }
     }
 
-    /// Simulates the reference drive, if completions are to be inferred. `number` is that of the stream.
+    /// Simulates the reference drive, if completions are to be inferred and are not yet. `number` is that of
+    /// the stream.
     pub fn infer(&mut self, config: &SimConfig, number: u32) -> Result<(), ConfigError> {
         if !self.workload.infers(&self.trace) {
             return Ok(());
@@ -102,7 +113,9 @@ impl Stream {
             let message = "`replay` is dependent, and completions that the trace lacks are inferred for one volume only: take one device with `workload.device` and `layout = \"striped\"`, or give `replay = \"arrivals\"`".into();
             return Err(ConfigError::Workload { message });
         }
-        self.inferred = Some(Inferred::of(&self.workload, &self.trace, config, number)?);
+        if self.inferred.is_none() {
+            self.inferred = Some(Inferred::of(&self.workload, &self.trace, config, number)?);
+        }
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 mod closed;
 mod inferred;
+mod kept;
 mod lineage;
 mod merged;
 mod open;
@@ -17,6 +18,7 @@ use thiserror::Error;
 pub use closed::{Closed, ThinkTime};
 pub use inferred::{InferredCompletions, ParentDoubt, WithCompletions};
 pub(crate) use inferred::{InferredResponses, ParentComparison};
+pub use kept::{KeptRecords, RecordKeeper, Records};
 pub(crate) use lineage::TracedTimes;
 pub use merged::Merged;
 pub use open::Open;

@@ -13,7 +13,6 @@ mod measure;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use freewheel_sim::config::{ConfigError, Experiment, SimConfig};
-use freewheel_trace::TraceInfo;
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -87,26 +86,24 @@ const STEPS_MAX: usize = 4;
 
 /// Runs on the same trace from the same base.
 struct Runner<'a> {
-    base: &'a SimConfig,
-    trace: &'a TraceInfo,
-    actuators: u64,
+    /// The system as it is, with warm-up and slices.
+    base: SimConfig,
+    experiment: &'a Experiment,
     done: AtomicU64,
     total: u64,
     progress: &'a (dyn Fn(u64, u64) + Sync),
 }
 
-/// Tries each of `all` on `base`, and looks for the best combination. `progress` is told done and total, in
+/// Tries each of `all` on the system of `experiment`, whose workload is a trace, and looks for the best combination. `progress` is told done and total, in
 /// runs. The result does not depend on the number of threads.
 pub fn try_changes(
-    base: &SimConfig,
-    trace: &TraceInfo,
+    experiment: &Experiment,
     all: &[Change],
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Changes, ConfigError> {
     let total = 1 + all.len() as u64;
-    let base = &SimConfig { warm_up: WARM_UP, slices: SLICES, ..base.clone() };
-    let actuators = actuators(base, trace)?;
-    let runner = Runner { base, trace, actuators, done: AtomicU64::new(0), total, progress };
+    let base = SimConfig { warm_up: WARM_UP, slices: SLICES, ..experiment.config.clone() };
+    let runner = Runner { base, experiment, done: AtomicU64::new(0), total, progress };
     let lists: Vec<Vec<Change>> =
         std::iter::once(vec![]).chain(all.iter().map(|&change| vec![change])).collect();
     let mut measured = runner.run_all(&lists)?.into_iter();
@@ -127,11 +124,6 @@ pub fn try_changes(
     Ok(Changes { warm_up_requests: today.warm_up_requests, today, tried, together })
 }
 
-fn actuators(base: &SimConfig, trace: &TraceInfo) -> Result<u64, ConfigError> {
-    let experiment = Experiment::with_trace_info(base.clone(), Some(trace.clone()))?;
-    Ok(experiment.striping.arms().into())
-}
-
 impl Runner<'_> {
     fn run_all(&self, lists: &[Vec<Change>]) -> Result<Vec<Measured>, ConfigError> {
         lists.par_iter().map(|changes| self.run(changes)).collect()
@@ -139,9 +131,9 @@ impl Runner<'_> {
 
     fn run(&self, changes: &[Change]) -> Result<Measured, ConfigError> {
         let mut config = self.base.clone();
-        changes.iter().for_each(|change| change.apply(&mut config, self.actuators));
-        let experiment = Experiment::with_trace_info(config, Some(self.trace.clone()))?;
-        let run = experiment.run_observed(None, &mut |_, _| {})?;
+        let actuators = self.experiment.striping.arms().into();
+        changes.iter().for_each(|change| change.apply(&mut config, actuators));
+        let run = self.experiment.with_config(config)?.run_observed(None, &mut |_, _| {})?;
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         (self.progress)(done.min(self.total), self.total);
         Ok(run.into())

@@ -84,7 +84,7 @@ pub(super) fn of_trace(
         used.reads += u64::from(record.op == Op::Read);
         used.blocks += record.blocks.get();
     };
-    first_pass(trace, open(trace, ANY_SEED)?, observe, progress)?;
+    first_pass(trace, open(trace, ANY_SEED)?, observe, |_| {}, progress)?;
     let first_ns = devices.values().map(|device| device.first_ns).min().unwrap_or_default();
     let last_ns = devices.values().map(|device| device.last_ns).max().unwrap_or_default();
     let span_s = last_ns.saturating_sub(first_ns) as f64 / 1e9;
