@@ -248,7 +248,7 @@ fn a_queue_of_thousands_is_searched_as_exactly_as_a_short_one() {
 /// a few places, so that ties and crowded cylinders occur.
 #[test]
 fn a_queue_that_grows_and_shrinks_is_searched_as_exactly_as_a_short_one() {
-    let spec = toml::from_str(include_str!("../../../drives/atlas10k.toml")).unwrap();
+    let spec = toml::from_str(include_str!("../../../../drives/atlas10k.toml")).unwrap();
     let drive = Drive::build(&spec).unwrap();
     let policies =
         ["sstf", "sptf", "sptf-sw:0.5", "sstf-lw:0.5", "asatf:0", "asatf:0.0078125", "asatf:8"];
