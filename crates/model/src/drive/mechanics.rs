@@ -296,25 +296,6 @@ impl Drive {
         }
     }
 
-    /// No more than what [`Self::positioning`] says with a seek of `seek_ns` or more. `phase_ns` is the
-    /// phase of the turn when command processing ends.
-    ///
-    /// The start of a run passes once a turn, so the first time after the shortest seek is a bound for
-    /// longer ones, too. Zero-latency access begins within the run, by less than its length earlier.
-    #[inline]
-    pub fn least_positioning_ns(&self, phase_ns: u64, seek_ns: u64, target: &Target) -> u64 {
-        if !target.one_run {
-            return seek_ns;
-        }
-        let run = &target.first_run;
-        let mut start_ns = self.rotation.forward_ns(phase_ns, u64::from(run.edge_ns));
-        while start_ns < seek_ns {
-            start_ns += self.rotation.period_ns();
-        }
-        let within_ns = if self.is_zero_latency(target.op) { u64::from(run.span_ns) } else { 0 };
-        seek_ns.max(start_ns.saturating_sub(within_ns))
-    }
-
     /// Seek time to `target` alone.
     #[inline]
     pub fn seek_to(&self, from: Position, target: &Target) -> SimDuration {

@@ -147,15 +147,15 @@ impl WriteBack {
     /// go before it. `cost` is none for what cannot go yet; when nothing can, it is the oldest.
     ///
     /// The search goes outwards from `cylinder`. It ends when all that is left is so far away that it
-    /// costs more: `floor` is the least cost of that distance or more. `cost` is told the floor and the
-    /// least cost so far, and may be none for one that costs more than that.
+    /// costs more: `floor` is the least cost of that distance or more. `cost` is told the least cost so
+    /// far, and may be none for one that costs more than that.
     pub(super) fn cheapest(
         &self,
         buffer: &Buffer,
         newest: u64,
         cylinder: u32,
         floor: impl Fn(u32) -> u64,
-        cost: impl Fn(&Destage, u64, u64) -> Option<u64>,
+        cost: impl Fn(&Destage, u64) -> Option<u64>,
     ) -> Option<usize> {
         let &(oldest, mut best) = self.waiting.first()?;
         if oldest > newest {
@@ -169,8 +169,7 @@ impl WriteBack {
             let down = below.checked_sub(1).map(|rank| cylinder - self.by_cylinder[rank].0);
             let upwards = down.is_none_or(|down| up.is_some_and(|up| up <= down));
             let Some(distance) = (if upwards { up } else { down }) else { break };
-            let floor = floor(distance);
-            if floor > least.0 {
+            if floor(distance) > least.0 {
                 break;
             }
             below -= usize::from(!upwards);
@@ -178,7 +177,7 @@ impl WriteBack {
             above += usize::from(upwards);
             let destage = self.of(segment);
             if destage.id <= newest
-                && let Some(cost) = cost(destage, floor, least.0)
+                && let Some(cost) = cost(destage, least.0)
                 && (cost, destage.id) < least
             {
                 (least, best) = ((cost, destage.id), segment);
@@ -288,7 +287,7 @@ mod tests {
                 }
                 let (write_back, buffer) = (&traced.write_back, &traced.buffer);
                 let next = if prng.chance(0.5) {
-                    let cost = |destage: &Destage, _: u64, _: u64| Some(destage.id * 7 % 10);
+                    let cost = |destage: &Destage, _: u64| Some(destage.id * 7 % 10);
                     write_back.cheapest(buffer, u64::MAX, 0, |_| 0, cost)
                 } else {
                     write_back.in_the_way(buffer, Lbn::new(start), Lbn::new(end))
@@ -322,8 +321,8 @@ mod tests {
             let expected =
                 eligible.min_by_key(|destage| (cost(destage).unwrap_or(u64::MAX), destage.id));
             prop_assert_eq!(
-                write_back.cheapest(&buffer, newest, cylinder, floor, |destage, floor, most| {
-                    cost(destage).filter(|&cost| floor <= cost && cost <= most)
+                write_back.cheapest(&buffer, newest, cylinder, floor, |destage, most| {
+                    cost(destage).filter(|&cost| cost <= most)
                 }),
                 expected.map(|destage| destage.segment)
             );

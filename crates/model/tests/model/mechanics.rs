@@ -1,7 +1,9 @@
 //! Stage times against a slow, obvious account of which sector passes the head when.
 
 use freewheel_model::drive::spec::DriveSpec;
-use freewheel_model::drive::{Access, Drive, Position, RemainingAccess};
+use freewheel_model::drive::{
+    Access, Drive, Position, Positionings, RemainingAccess, RunStart, Target,
+};
 use freewheel_testkit::drives::{any_departure, any_drive, any_position, passage};
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 use proptest::prelude::*;
@@ -48,6 +50,16 @@ fn oracle(
     access
 }
 
+/// A command of up to 30 blocks, its begin, and the head's place then.
+fn any_command(prng: &mut Prng, spec: &DriveSpec, drive: &Drive) -> (SimTime, Position, Target) {
+    let start = prng.below(drive.blocks().get());
+    let count = 1 + prng.below((drive.blocks().get() - start).min(30));
+    let op = if prng.chance(0.5) { Op::Read } else { Op::Write };
+    let now = SimTime::from_ns(prng.below(1 << 40));
+    let target = drive.target(Lbn::new(start), Blocks::new(count), op);
+    (now, any_position(prng, spec), target)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
@@ -79,17 +91,12 @@ proptest! {
     fn prediction_and_access_agree_to_the_nanosecond((spec, drive) in any_drive(), seed: u64) {
         let prng = &mut Prng::new(seed, "predictions");
         for _ in 0..40 {
-            let start = prng.below(drive.blocks().get());
-            let count = 1 + prng.below((drive.blocks().get() - start).min(30));
-            let op = if prng.chance(0.5) { Op::Read } else { Op::Write };
-            let now = SimTime::from_ns(prng.below(1 << 40));
-            let from = any_position(prng, &spec);
-            let target = drive.target(Lbn::new(start), Blocks::new(count), op);
+            let (now, from, target) = any_command(prng, &spec, &drive);
             let predicted = drive.positioning(now, from, &target);
             let access = drive.access(now, from, &target);
             prop_assert_eq!(predicted.seek, drive.seek_to(from, &target));
             prop_assert!(predicted.seek <= access.seek && predicted.rotate <= access.rotate);
-            let one_track = drive.layout().run(Lbn::new(start), count as u32).blocks == count as u32;
+            let one_track = target.is_one_run();
             if one_track {
                 prop_assert_eq!(predicted.total() + access.overhead + access.transfer, access.total());
             }
@@ -97,28 +104,15 @@ proptest! {
     }
 
     #[test]
-    fn a_bound_for_positioning_holds_for_every_seek_that_is_as_long((spec, drive) in any_drive(), seed: u64) {
+    fn positioning_times_of_many_targets_are_those_of_each_and_not_below_their_bounds((spec, drive) in any_drive(), seed: u64) {
         let prng = &mut Prng::new(seed, "bounds");
         for _ in 0..40 {
-            let start = prng.below(drive.blocks().get());
-            let count = 1 + prng.below((drive.blocks().get() - start).min(30));
-            let op = if prng.chance(0.5) { Op::Read } else { Op::Write };
-            let now = SimTime::from_ns(prng.below(1 << 40));
-            let from = any_position(prng, &spec);
-            let target = drive.target(Lbn::new(start), Blocks::new(count), op);
-            let predicted = drive.positioning(now, from, &target);
-            let phase_ns = drive.rotation().phase_ns(now + drive.overhead(op));
-            let bound = |seek_ns| drive.least_positioning_ns(phase_ns, seek_ns, &target);
-            let total_ns = predicted.total().ns();
-            for _ in 0..4 {
-                prop_assert!(bound(prng.below(predicted.seek.ns() + 1)) <= total_ns, "{:?}", target);
-            }
-            // Without a start amid the run the bound for the seek itself is what it takes.
-            let is_zero_latency =
-                if op == Op::Read { spec.zero_latency.read } else { spec.zero_latency.write };
-            if target.is_one_run() && !is_zero_latency {
-                prop_assert_eq!(bound(predicted.seek.ns()), total_ns);
-            }
+            let (now, from, target) = any_command(prng, &spec, &drive);
+            let (predicted, start) = (drive.positioning(now, from, &target), RunStart::of(&target));
+            let from_here = Positionings::new(&drive, now, from);
+            prop_assert!(from_here.bound_ns(&start) <= predicted.total().ns(), "{:?}", target);
+            prop_assert_eq!(from_here.total_ns(&start, || &target), predicted.total().ns());
+            prop_assert_eq!(from_here.seek_ns(&start), predicted.seek.ns());
         }
     }
 

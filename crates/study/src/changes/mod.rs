@@ -94,8 +94,9 @@ struct Runner<'a> {
     progress: &'a (dyn Fn(u64, u64) + Sync),
 }
 
-/// Tries each of `all` on the system of `experiment`, whose workload is a trace, and looks for the best combination. `progress` is told done and total, in
-/// runs. The result does not depend on the number of threads.
+/// Tries each of `all` on the system of `experiment`, whose workload is a trace, and looks for the best
+/// combination. `progress` is told done and total, in runs. The result does not depend on the number of
+/// threads.
 pub fn try_changes(
     experiment: &Experiment,
     all: &[Change],

@@ -3,7 +3,9 @@
 use freewheel_units::{Op, SimDuration, SimTime};
 
 use super::{Media, Unit};
-use crate::drive::{Access, Actuator, Departure, Exact, Latency, Position, Target};
+use crate::drive::{
+    Access, Actuator, Departure, Exact, Latency, Position, Positionings, RunStart, Target,
+};
 use crate::electronics::write_back::Destage;
 use crate::sched::PolicySpec;
 
@@ -67,12 +69,11 @@ impl Unit {
         } else {
             let (drive, head) = (&self.drive, self.media.head);
             let floor = |distance| drive.seek().floor_for_ns(Op::Write, distance);
-            let phase_ns = drive.rotation().phase_ns(begin);
-            let reach = |destage: &Destage, seek_ns: u64, most: u64| {
-                let target = &destage.target;
-                let least_ns = || drive.least_positioning_ns(phase_ns, seek_ns, target);
-                let may_win = destage.ready <= begin && least_ns() <= most;
-                may_win.then(|| drive.positioning(begin, head, target).total().ns())
+            let from_head = Positionings::new(drive, begin, head);
+            let reach = |destage: &Destage, most: u64| {
+                let (target, start) = (&destage.target, RunStart::of(&destage.target));
+                let may_win = destage.ready <= begin && from_head.bound_ns(&start) <= most;
+                may_win.then(|| from_head.total_ns(&start, || target))
             };
             self.write_back.cheapest(buffer, newest, head.cylinder, floor, reach).or(oldest)
         };
