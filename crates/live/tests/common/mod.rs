@@ -109,19 +109,24 @@ pub struct Client {
 
 impl Client {
     pub fn connect(socket: &Path, export: &str) -> Self {
+        Self::try_connect(socket, export).expect("a greeting")
+    }
+
+    /// None if the server closes the connection before its greeting.
+    pub fn try_connect(socket: &Path, export: &str) -> Option<Self> {
         let stream = UnixStream::connect(socket).unwrap();
         stream.set_read_timeout(Some(STALLED_REQUESTS_MAX)).unwrap();
         stream.set_write_timeout(Some(STALLED_REQUESTS_MAX)).unwrap();
         let session = Session::new(Settings { block_status: true, ..Settings::default() });
         let mut client = Self { stream, session, info: ExportInfo::default() };
-        assert_eq!(client.event(), Some(Event::Greeted));
+        assert_eq!(client.event()?, Event::Greeted);
         let go = client.session.go(export).unwrap();
         client.stream.write_all(&go).unwrap();
         match client.event() {
             Some(Event::Started(info)) => client.info = info,
             other => panic!("{other:?}"),
         }
-        client
+        Some(client)
     }
 
     /// The next event but what is to be sent, which is sent; `None` at the end of the connection.
