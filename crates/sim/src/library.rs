@@ -142,7 +142,25 @@ mod tests {
 
     use freewheel_model::drive::Quantity;
     use freewheel_model::electronics::Unit;
-    use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimTime};
+    use freewheel_model::electronics::spec::SectorFormat;
+    use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimDuration, SimTime};
+
+    #[test]
+    fn a_drive_is_the_same_with_another_queue_and_another_one_with_another_seek_or_sector() {
+        let spec = spec(DEFAULT_DRIVE).unwrap();
+        let is_same = |change: fn(&mut DriveSpec)| {
+            let mut changed = spec.clone();
+            change(&mut changed);
+            assert_ne!(changed, spec);
+            Drive::is_same(&spec, &changed)
+        };
+        assert!(is_same(|spec| spec.electronics.queue.as_mut().unwrap().depth = 1));
+        assert!(is_same(|spec| spec.electronics.buffer.as_mut().unwrap().segments += 1));
+        assert!(!is_same(|spec| spec.seek.write_settle += SimDuration::from_us(1)));
+        assert!(!is_same(|spec| spec.electronics.sector = SectorFormat::Native4096));
+        // None can be built.
+        assert!(!is_same(|spec| spec.electronics.queue.as_mut().unwrap().depth = 0));
+    }
 
     #[test]
     fn every_file_in_drives_ships_under_its_name_and_builds() {

@@ -31,6 +31,15 @@ impl Drive {
         check_sectors(spec, drive.layout())?;
         Ok(drive)
     }
+
+    /// Whether the drive of `spec` is that of `built`, from which one was built: of electronics, mechanics know
+    /// the sector alone. False of a `spec` from which none can be built.
+    pub fn is_same(built: &DriveSpec, spec: &DriveSpec) -> bool {
+        let electronics = spec.electronics.clone();
+        built.electronics.sector == electronics.sector
+            && DriveSpec { electronics, ..built.clone() } == *spec
+            && check_numbers(spec).is_ok()
+    }
 }
 
 fn check_numbers(spec: &DriveSpec) -> Result<(), BuildDriveError> {

@@ -186,7 +186,7 @@ impl Experiment {
         trace: Option<TraceInfo>,
         beside: Option<&Self>,
     ) -> Result<Self, ConfigError> {
-        let drive = match beside.filter(|beside| beside.spec == spec) {
+        let drive = match beside.filter(|beside| Drive::is_same(&beside.spec, &spec)) {
             Some(beside) => Arc::clone(&beside.drive),
             None => Arc::new(library::build(&spec, &config.drive)?),
         };
