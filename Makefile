@@ -2,7 +2,7 @@
 CARGO ?= cargo
 FREEWHEEL = $(CARGO) run --quiet --package freewheel-cli --
 
-.PHONY: demo test test-data test-clients test-vm test-kills test-power lint bench bench-scale bench-freeblock bench-files bench-long bench-nbd bench-hostile reproduce install schemas picture clean
+.PHONY: demo test test-data test-clients test-vm test-kills test-power test-real-time lint bench bench-scale bench-instructions bench-freeblock bench-files bench-long bench-nbd bench-hostile reproduce install schemas picture clean
 
 ## The main job on a real trace: read out/demo/report.html afterwards.
 demo:
@@ -11,9 +11,16 @@ demo:
 	$(CARGO) run --quiet --profile demo --package freewheel-cli -- \
 	  study data/recorded/pgbench-ext4.csv.zst --scale --out out/demo
 
-test: lint
-	$(CARGO) test --workspace --locked
-	$(CARGO) test --workspace --test cli --locked -- --ignored --test-threads 1
+## Formatting, clippy and all tests. `make bench` prints the seconds of each stage.
+SUITE = out/suite.txt
+stage = begun=$$(date +%s); $(2) && echo "$(1) $$(($$(date +%s) - begun)) s" >> $(SUITE)
+test:
+	mkdir -p out
+	git describe --always --dirty > $(SUITE) 2>/dev/null || echo unknown > $(SUITE)
+	$(call stage,lint,$(MAKE) lint)
+	$(call stage,build,$(CARGO) test --workspace --locked --no-run)
+	$(call stage,tests,$(CARGO) test --workspace --locked)
+	@tail -n +2 $(SUITE)
 
 ## Tests on traces and drive parameters that may not be redistributed. FREEWHEEL_DATA=DIR names their folder;
 ## a missing file is an error. Half a minute after `make test`.
@@ -44,6 +51,11 @@ test-clients:
 test-kills:
 	FREEWHEEL_KILLS=500 $(CARGO) test --package freewheel-cli --test cli --locked kills
 
+## Extracts an emulated drive by the clock, is killed in between, and compares what it found: three minutes on
+## a machine without other load.
+test-real-time:
+	$(CARGO) test --workspace --test cli --locked -- --ignored --test-threads 1
+
 ## 10,000 seeds of power cuts in virtual time (FREEWHEEL_POWER_SEEDS=N; FREEWHEEL_POWER_SEED=N replays one): a minute.
 test-power:
 	FREEWHEEL_POWER_SEEDS=$${FREEWHEEL_POWER_SEEDS:-10000} \
@@ -59,10 +71,17 @@ bench:
 	mkdir -p out
 	$(CARGO) run --release --quiet --package freewheel-bench -- out/bench.jsonl
 
-## Cost against drives, queue depth and length, appended to out/bench.jsonl: about five minutes.
+## Growth: time and memory against requests, drives, queue depth and wanted blocks, and parse rates by format;
+## appended to out/bench.jsonl: about ten minutes.
 bench-scale:
 	mkdir -p out
 	$(CARGO) run --release --quiet --package freewheel-bench -- --scale out/bench.jsonl
+
+## Instructions a request by stage of the engine, in cases whose names contain PART; needs Debian's valgrind. A
+## build of its own, with line tables: ten minutes for all cases.
+bench-instructions:
+	CARGO_PROFILE_RELEASE_DEBUG=line-tables-only $(CARGO) run --release --quiet --target-dir target/line-tables \
+	  --package freewheel-bench -- --instructions "$(PART)"
 
 ## Cost of a freeblock decision by drive, block size and share of wanted blocks: several minutes. Uses huge
 ## pages, as docs/guide/serve.md advises for large drives (glibc; others run without).

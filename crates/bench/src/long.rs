@@ -51,19 +51,18 @@ impl Folder {
         Self(folder)
     }
 
-    /// Writes a Parquet trace of `requests` random reads and writes of 4 KiB all over the Atlas 10K, 10
-    /// ms apart. Replaces an earlier trace.
-    pub fn trace(&self, requests: u64) -> PathBuf {
-        let path = self.0.join("trace.parquet");
+    /// Writes a Parquet trace of this many [`requests`]. Replaces an earlier trace.
+    pub fn trace(&self, count: u64) -> PathBuf {
+        let path = self.path("trace.parquet");
         let mut writer = ParquetWriter::create(&path).expect("room for the trace");
         let mut prng = Prng::new(1, "long trace");
-        for i in 0..requests {
+        for (number, (is_read, start)) in (0..count).zip(requests(&mut prng)) {
             let record = Record {
                 widened: false,
-                arrival: SimTime::from_ns(i * 10_000_000),
-                op: if prng.chance(2.0 / 3.0) { Op::Read } else { Op::Write },
+                arrival: SimTime::from_ns(number * SPACING_NS),
+                op: if is_read { Op::Read } else { Op::Write },
                 device: 0,
-                start: VolumeBlock::new(prng.below(2_240_000) * 8),
+                start,
                 blocks: Blocks::new(8),
                 completion: None,
                 fua: false,
@@ -73,6 +72,22 @@ impl Folder {
         writer.finish().expect("room for the trace");
         path
     }
+
+    /// The path of a file in the folder.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+/// Distance in time of two [`requests`].
+pub const SPACING_NS: u64 = 10_000_000;
+
+/// Random reads (two thirds) and writes of 4 KiB all over the Atlas 10K: whether it reads, and where.
+pub fn requests(prng: &mut Prng) -> impl Iterator<Item = (bool, VolumeBlock)> {
+    std::iter::repeat_with(move || {
+        let is_read = prng.chance(2.0 / 3.0);
+        (is_read, VolumeBlock::new(prng.below(2_240_000) * 8))
+    })
 }
 
 impl Drop for Folder {

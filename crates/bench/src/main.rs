@@ -7,8 +7,11 @@
 //! - `freewheel-bench [FILE]` prints a table and appends one JSON document a line to FILE. With
 //!   `DISKSIM=/path/to/disksim` and `DISKSIM_DRIVE=/path/to/atlas10k.diskspecs` DiskSim runs in turn
 //!   with Freewheel.
-//! - `freewheel-bench --scale [FILE]` does the same for cost against scale: drives, queue depth,
-//!   length. Each row runs in a separate process, to measure its peak memory.
+//! - `freewheel-bench --scale [FILE]` shows growth: time and memory against requests, drives, queue
+//!   depth and wanted blocks, and how fast traces are read. Each row runs in a separate process, to
+//!   measure its peak memory.
+//! - `freewheel-bench --instructions [PART]` counts instructions a request by stage of the engine, with
+//!   valgrind, in cases whose names contain PART.
 //! - `freewheel-bench --freeblock [PART]` shows the cost of a freeblock decision by the wanted blocks,
 //!   in rows whose names contain PART.
 //! - `freewheel-bench --files` shows requests a second to files on 32 disks, the time of a plan for 100
@@ -26,8 +29,10 @@ mod case;
 mod disksim;
 mod files;
 mod freeblock;
+mod instructions;
 mod long;
 mod nbd;
+mod parse;
 mod record;
 mod scale;
 mod suite;
@@ -37,6 +42,7 @@ use record::Origin;
 const USAGE: &str = "\
 usage: freewheel-bench [FILE]              what runs cost; FILE gets one JSON document a line
        freewheel-bench --scale [FILE]      cost against scale
+       freewheel-bench --instructions [PART]  instructions a request by stage, under valgrind
        freewheel-bench --freeblock [PART]  what a freeblock decision costs, rows with PART in their names
        freewheel-bench --files             files on many disks: requests a second, memory, time of a plan
        freewheel-bench --long              memory of long runs
@@ -58,6 +64,9 @@ fn main() {
         [nbd::SERVE, what, socket] => nbd::serve(what, socket),
         ["--nbd-hostile"] => nbd::hostile::run(),
         [nbd::hostile::CROWD, socket] => nbd::hostile::crowd(socket),
+        ["--instructions"] => instructions::run(""),
+        ["--instructions", part] => instructions::run(part),
+        [instructions::ONE_RUN, config, requests] => instructions::run_once(config, requests),
         ["--freeblock"] => freeblock::run(""),
         ["--freeblock", part] => freeblock::run(part),
         [file] if !file.starts_with('-') => suite::run(Some(file)),

@@ -45,30 +45,53 @@ struct Measurement<'a> {
     origin: &'a Origin,
 }
 
+/// A measured rate, before its conditions are added.
+pub struct Figure<'a> {
+    pub name: &'a str,
+    pub unit: String,
+    /// Of every run, ascending.
+    pub rates: &'a [f64],
+    /// Requests of a run, or what is counted in their place.
+    pub requests: u64,
+    pub peak_memory_bytes: Option<u64>,
+    /// Requests a second of the DiskSim that ran in turn.
+    pub disksim: Option<f64>,
+    pub hash: &'a str,
+}
+
+impl<'a> Figure<'a> {
+    /// Simulated requests a second of a case.
+    pub fn of_case(case: &'a Case, measured: &'a Measured, disksim: Option<f64>) -> Self {
+        let cores =
+            if case.threads == 1 { "one core".into() } else { format!("{} cores", case.threads) };
+        Self {
+            name: &case.name,
+            unit: format!("simulated requests a second, {cores}"),
+            rates: &measured.rates,
+            requests: case.requests,
+            peak_memory_bytes: None,
+            disksim,
+            hash: &measured.hash,
+        }
+    }
+}
+
 /// Appends a measurement to `file`. Panics on failure.
-pub fn append(
-    file: &str,
-    case: &Case,
-    measured: &Measured,
-    disksim: Option<f64>,
-    peak_memory_bytes: Option<u64>,
-    origin: &Origin,
-) {
-    let value = measured.median();
-    let cores =
-        if case.threads == 1 { "one core".into() } else { format!("{} cores", case.threads) };
+pub fn append(file: &str, figure: &Figure<'_>, origin: &Origin) {
+    let Figure { name, rates, requests, peak_memory_bytes, disksim, hash, .. } = *figure;
+    let value = rates[rates.len() / 2];
     let measurement = Measurement {
-        name: &case.name,
+        name,
         value,
-        unit: format!("simulated requests a second, {cores}"),
-        runs: measured.rates.len(),
-        slowest: measured.rates[0],
-        fastest: measured.rates[measured.rates.len() - 1],
-        requests: case.requests,
+        unit: figure.unit.clone(),
+        runs: rates.len(),
+        slowest: rates[0],
+        fastest: rates[rates.len() - 1],
+        requests,
         peak_memory_bytes,
         disksim,
         times_disksim: disksim.map(|theirs| value / theirs),
-        result_hash: &measured.hash,
+        result_hash: hash,
         origin,
     };
     let line = serde_json::to_string(&measurement).expect("a measurement can be written");

@@ -6,7 +6,7 @@ use crate::cache;
 use crate::case::{Case, Measured, RUNS, bare_atlas, measure, random};
 use crate::disksim::{self, Load, Peer};
 use crate::print_origin;
-use crate::record::{Origin, append, cores};
+use crate::record::{Figure, Origin, append, cores};
 
 /// Prints a table, and appends its numbers to `file`.
 pub fn run(file: Option<&str>) {
@@ -28,16 +28,27 @@ pub fn run(file: Option<&str>) {
         let theirs = peer.as_ref().zip(case.disksim).map(|(peer, load)| peer.rate(load));
         print_line(&case, &measured, theirs);
         if let Some(file) = file {
-            append(file, &case, &measured, theirs, None, &origin);
+            append(file, &Figure::of_case(&case, &measured, theirs), &origin);
         }
     }
     for (case, measured) in cache::rows() {
         print_line(&case, &measured, None);
         if let Some(file) = file {
-            append(file, &case, &measured, None, None, &origin);
+            append(file, &Figure::of_case(&case, &measured, None), &origin);
         }
     }
     println!("{}", disksim::note(peer.as_ref()));
+    println!("{}", tests_line());
+}
+
+/// The seconds of the last `make test`, by stage. The first line of its file is the commit.
+fn tests_line() -> String {
+    let text = std::fs::read_to_string("out/suite.txt").unwrap_or_default();
+    let mut lines = text.lines();
+    match lines.next() {
+        Some(commit) => format!("make test on {commit}: {}", lines.collect::<Vec<_>>().join(", ")),
+        None => "make test: no times; `make test` writes them".into(),
+    }
 }
 
 fn print_line(case: &Case, measured: &Measured, theirs: Option<f64>) {
@@ -54,7 +65,8 @@ fn print_line(case: &Case, measured: &Measured, theirs: Option<f64>) {
     );
 }
 
-fn cases() -> Vec<Case> {
+/// Every case but those of caches of keys.
+pub fn cases() -> Vec<Case> {
     let mut cases = vec![
         closed("fcfs", 1, 4_000_000).beside_disksim(Load::ONE),
         closed("sptf", 20, 1_000_000).beside_disksim(Load {

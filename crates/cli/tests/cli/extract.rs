@@ -291,8 +291,33 @@ fn wait_for_answers(child: &mut Child, journal: &str, count: usize) -> bool {
     true
 }
 
+/// The short form of the next test: no value is checked, so a busy machine may run it.
 #[test]
-#[ignore = "times a drive in real time, so `make test` runs it alone, after the others"]
+fn an_extraction_over_nbd_that_breaks_off_goes_on_where_it_was() {
+    let bench = Bench::new(SMALL_TRACE);
+    bench.put("small.toml", SMALL);
+    let (socket, file) = (bench.at("socket"), bench.at("found.toml"));
+    let drive = Running::start(&["emulate", &bench.at("small.toml"), "--socket", &socket]);
+    let target = format!("nbd+unix:///?socket={socket}");
+    let args = ["extract", &target, "-o", &file];
+    let journal = format!("{file}.journal");
+    assert!(break_off(&args, &journal, 100), "it ended before 100 answers");
+    // The last line may have been cut.
+    let mut kept = std::fs::read_to_string(&journal).unwrap();
+    kept.truncate(kept.rfind('\n').unwrap() + 1);
+    let refused = run(&args);
+    assert_eq!(refused.code, 1);
+    assert!(refused.stderr.contains("--resume"), "{}", refused.stderr);
+    let more = kept.lines().count() + 100;
+    assert!(break_off(&[&args[..], &["--resume"]].concat(), &journal, more), "it ended early");
+    // It asks nothing again: times would differ.
+    let text = std::fs::read_to_string(&journal).unwrap();
+    assert!(text.starts_with(&kept) && text.lines().count() >= more, "{kept}\n\n{text}");
+    drop(drive);
+}
+
+#[test]
+#[ignore = "times a drive in real time, alone on the machine: `make test-real-time`"]
 fn a_drive_behind_nbd_is_found_out_in_real_time_though_it_breaks_off_in_between() {
     let bench = Bench::new(SMALL_TRACE);
     // Small enough for some minutes, most of which are requests held against the file.

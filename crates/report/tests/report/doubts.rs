@@ -36,6 +36,8 @@ fn studied(lines: &[String], change: impl FnOnce(&mut StudyOptions)) -> StudyRep
     let trace = TraceWorkload { file: file.path().into(), ..TraceWorkload::default() };
     let mut options = StudyOptions { changes: false, ..StudyOptions::new(trace, "atlas10k") };
     (options.policies, options.scrub) = (vec![PolicySpec::Fcfs], false);
+    // No test here judges how good an estimate is.
+    options.scrub_effort = SimDuration::from_ms(1_000);
     change(&mut options);
     StudyReport::new(study(&options, &|_| {}).unwrap())
 }

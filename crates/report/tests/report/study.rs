@@ -26,7 +26,10 @@ fn options(text: &str) -> (tempfile::NamedTempFile, StudyOptions) {
     let mut file = tempfile::Builder::new().suffix(".csv").tempfile().unwrap();
     file.write_all(text.as_bytes()).unwrap();
     let trace = TraceWorkload { file: file.path().into(), ..TraceWorkload::default() };
-    (file, StudyOptions { changes: false, ..StudyOptions::new(trace, "atlas10k") })
+    let mut options = StudyOptions::new(trace, "atlas10k");
+    // No test here judges how good an estimate is.
+    (options.changes, options.scrub_effort) = (false, SimDuration::from_ms(1_000));
+    (file, options)
 }
 
 fn studied(text: &str, change: impl FnOnce(&mut StudyOptions)) -> StudyReport {
