@@ -157,7 +157,13 @@ fn text(format: Format, request: &Request, out: &mut impl Write) -> std::io::Res
             71_000_000_000_000 + ns
         ),
         Format::HeimdallText => {
-            writeln!(out, "{}.{:03} 0 {offset} {length} {}", us, ns % 1_000, u8::from(is_read))
+            writeln!(
+                out,
+                "{}.{:03} 0 {offset} {length} {}",
+                us / 1_000,
+                us % 1_000,
+                u8::from(is_read)
+            )
         }
         Format::DisksimAscii => {
             let ms = us / 1_000;

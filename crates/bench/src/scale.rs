@@ -124,7 +124,7 @@ fn growth(file: Option<&str>, origin: &Origin) {
 /// Reading of traces.
 fn formats(file: Option<&str>, origin: &Origin) {
     println!(
-        "\n{:<40} {:>13} {:>10} {:>10} {:>10} {:>9}",
+        "\n{:<40} {:>13} {:>10} {:>10} {:>10} {:>9}  hash",
         "", "records", "GB/s", "M/s", "bytes each", "peak MiB"
     );
     for format in parse::FORMATS {
@@ -136,12 +136,13 @@ fn formats(file: Option<&str>, origin: &Origin) {
         let answer = ask(&row);
         let each = answer.bytes.unwrap_or_default() as f64 / parse::RECORDS as f64;
         println!(
-            "{:<40} {:>13} {:>10.3} {:>10.2} {each:>10.1} {:>9}",
+            "{:<40} {:>13} {:>10.3} {:>10.2} {each:>10.1} {:>9}  {}",
             row.family,
             row.scale,
             each * answer.median() / 1e9,
             answer.median() / 1e6,
             mebibytes(answer.peak_memory_bytes),
+            answer.hash,
         );
         record(file, &row, &answer, origin);
     }
