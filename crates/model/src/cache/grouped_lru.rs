@@ -61,7 +61,7 @@ impl GroupedLru {
     }
 
     /// Brings `key` into memory. Err is its slot if it was there before, which is no use.
-    #[inline]
+    #[inline(always)]
     pub fn enter(&mut self, key: u64) -> Result<Admission, u32> {
         if let Some(slot) = self.groups.slot(key) {
             return Err(slot);
@@ -77,6 +77,7 @@ impl GroupedLru {
     }
 
     /// Adds a key to a cache that is not full.
+    #[inline(never)]
     fn add(&mut self, key: u64) -> u32 {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.places.push(0);
@@ -142,7 +143,7 @@ impl Default for LastGroup {
 }
 
 impl Groups {
-    #[inline]
+    #[inline(always)]
     fn row(&self, number: u64) -> Option<u32> {
         let last = self.last.get();
         if last.number == number {
@@ -153,7 +154,7 @@ impl Groups {
         Some(row)
     }
 
-    #[inline]
+    #[inline(always)]
     fn slot(&self, key: u64) -> Option<u32> {
         let row = self.row(key / GROUP)?;
         let slot = self.slots[place(row, key)];
@@ -161,7 +162,7 @@ impl Groups {
     }
 
     /// Puts a key that has no slot into this one. Returns its place.
-    #[inline]
+    #[inline(always)]
     fn occupy(&mut self, key: u64, slot: u32) -> u32 {
         let row = self.row(key / GROUP).unwrap_or_else(|| self.add(key / GROUP));
         self.rows[row as usize].keys += 1;
@@ -171,6 +172,7 @@ impl Groups {
     }
 
     /// Begins a group.
+    #[inline(never)]
     fn add(&mut self, number: u64) -> u32 {
         let row = self.free.pop().unwrap_or_else(|| {
             self.rows.push(Row { number: 0, keys: 0 });
@@ -184,7 +186,7 @@ impl Groups {
     }
 
     /// Takes the key at a place out.
-    #[inline]
+    #[inline(always)]
     fn vacate(&mut self, place: u32) {
         self.slots[place as usize] = NONE;
         let row = place / GROUP as u32;
@@ -196,6 +198,7 @@ impl Groups {
     }
 
     /// Ends a group without keys.
+    #[inline(never)]
     fn remove(&mut self, row: u32) {
         self.index.remove(self.rows[row as usize].number, row);
         self.free.push(row);

@@ -69,7 +69,7 @@ impl UnreadMarks {
     }
 
     /// Sectors that were not in memory have been prefetched; `slot` is None when no cache keeps them.
-    #[inline]
+    #[inline(always)]
     pub fn brought(&mut self, slot: Option<Slot>, kind: PrefetchKind, sectors: Range<u64>) {
         let counts = &mut self.tally[kind];
         counts.brought += sectors.end - sectors.start;
@@ -113,7 +113,7 @@ impl UnreadMarks {
     }
 
     /// A cache block leaves memory.
-    #[inline]
+    #[inline(always)]
     pub fn evicted(&mut self, slot: u32) {
         let Some(marked) = self.slots.get_mut(slot as usize) else { return };
         let (kinds, key) = (std::mem::take(&mut marked.kinds), marked.key);
