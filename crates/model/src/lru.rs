@@ -196,7 +196,7 @@ mod tests {
         (0..20).for_each(|_| links.grow());
         // The same things with their keys, in order.
         let (mut keys, mut plain) = ([0; 20], Vec::new());
-        for step in 0..5_000 {
+        for step in 0..5_000_u64 {
             let item = prng.below(20) as u32;
             if let Some(at) = plain.iter().position(|&other| other == item) {
                 plain.remove(at);
