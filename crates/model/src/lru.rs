@@ -61,6 +61,12 @@ impl Links {
         some(self.0[item as usize].newer)
     }
 
+    /// The next less recently used thing in the list of `item`.
+    #[inline]
+    pub fn older(&self, item: u32) -> Option<u32> {
+        some(self.0[item as usize].older)
+    }
+
     /// The neighbours, for a prefetch.
     #[inline]
     pub fn prefetch(&self, item: u32) {
@@ -98,6 +104,12 @@ impl List {
         some(self.oldest)
     }
 
+    /// What was used last.
+    #[inline]
+    pub fn newest(&self) -> Option<u32> {
+        some(self.newest)
+    }
+
     /// Adds something that is in no list of these links as the last used.
     #[inline]
     pub fn push(&mut self, links: &mut Links, item: u32) {
@@ -108,6 +120,42 @@ impl List {
         }
         self.newest = item;
         self.len += 1;
+    }
+
+    /// Adds something that is in no list of these links behind all whose key is no higher. The list is in
+    /// ascending order of keys, and `item` belongs near its end.
+    #[inline]
+    pub fn insert<K: Ord>(&mut self, links: &mut Links, item: u32, key: impl Fn(u32) -> K) {
+        let mut older = self.newest();
+        while let Some(other) = older
+            && key(other) > key(item)
+        {
+            older = links.older(other);
+        }
+        if older == self.newest() {
+            return self.push(links, item);
+        }
+        let newer = match older {
+            None => std::mem::replace(&mut self.oldest, item),
+            Some(older) => std::mem::replace(&mut links.0[older as usize].newer, item),
+        };
+        links.0[newer as usize].older = item;
+        links.0[item as usize] = Link { older: older.unwrap_or(NONE), newer };
+        self.len += 1;
+    }
+
+    /// Makes what was not used for longest the last used; returns it.
+    #[inline]
+    pub fn turn(&mut self, links: &mut Links) -> Option<u32> {
+        let oldest = self.oldest()?;
+        let newer = links.0[oldest as usize].newer;
+        if newer != NONE {
+            links.0[newer as usize].older = NONE;
+            links.0[self.newest as usize].newer = oldest;
+            links.0[oldest as usize] = Link { older: self.newest, newer: NONE };
+            (self.oldest, self.newest) = (newer, oldest);
+        }
+        Some(oldest)
     }
 
     /// Takes something that is in this list out of it.
@@ -131,6 +179,44 @@ impl List {
         if item != self.newest {
             self.remove(links, item);
             self.push(links, item);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use freewheel_units::Prng;
+
+    use super::*;
+
+    #[test]
+    fn a_list_in_order_stays_so_and_its_oldest_may_become_its_newest() {
+        let prng = &mut Prng::new(1, "lists");
+        let (mut links, mut list) = (Links::default(), List::EMPTY);
+        (0..20).for_each(|_| links.grow());
+        // The same things with their keys, in order.
+        let (mut keys, mut plain) = ([0; 20], Vec::new());
+        for step in 0..5_000_u64 {
+            let item = prng.below(20) as u32;
+            if let Some(at) = plain.iter().position(|&other| other == item) {
+                plain.remove(at);
+                list.remove(&mut links, item);
+            } else if prng.chance(0.2) && !plain.is_empty() {
+                assert_eq!(list.turn(&mut links), Some(plain[0]));
+                plain.rotate_left(1);
+                keys[plain[plain.len() - 1] as usize] = step;
+            } else {
+                keys[item as usize] = step.saturating_sub(prng.below(30));
+                let behind = |other: &&u32| keys[**other as usize] > keys[item as usize];
+                let at = plain.len() - plain.iter().rev().take_while(behind).count();
+                plain.insert(at, item);
+                list.insert(&mut links, item, |item| keys[item as usize]);
+            }
+            let newer = std::iter::successors(list.oldest(), |&item| links.newer(item));
+            assert_eq!(newer.collect::<Vec<_>>(), plain);
+            let older = std::iter::successors(list.newest(), |&item| links.older(item));
+            assert!(older.eq(plain.iter().rev().copied()));
+            assert_eq!(list.len() as usize, plain.len());
         }
     }
 }

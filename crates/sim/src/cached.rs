@@ -24,11 +24,11 @@ use freewheel_freeblock::Planner;
 use freewheel_model::cache::{
     BlockRange, CacheRequest, DiskRequest, FlushPoint, Purpose, StorageCache,
 };
-use freewheel_model::drive::{Drive, Position, Sectors};
+use freewheel_model::drive::{Drive, Position, Sectors, Target};
 use freewheel_model::electronics::{Done, NextEvent, Served};
 use freewheel_model::sched::{Moment, Policy, Waiting};
 use freewheel_model::slab::Slab;
-use freewheel_units::{Blocks, Lbn, SimDuration, SimTime};
+use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 use crate::cache_work::{CacheWork, PrefetchWork, ServiceParts};
 use crate::device::{Device, Work};
@@ -405,6 +405,12 @@ impl<D: Device> Device for CachedDevice<D> {
 
     fn free_at(&self, now: SimTime) -> (SimTime, Position) {
         self.inner.free_at(now)
+    }
+
+    /// The queue in front of a cache is a plain one, and most requests never reach the media.
+    #[inline]
+    fn target(&self, drive: &Drive, start: Lbn, blocks: Blocks, op: Op) -> Target {
+        drive.unplaced_target(start, blocks, op)
     }
 
     fn submit(&mut self, now: SimTime, waiting: &Waiting) {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use freewheel_freeblock::{Planner, PromotionId};
 use freewheel_host::{Account, MarginInUse};
 use freewheel_model::cache::BlockRange;
-use freewheel_model::drive::{Access, Actuator, Departure, Drive, HeadTime, Latency, Position};
+use freewheel_model::drive::{
+    Access, Actuator, Departure, Drive, HeadTime, Latency, Position, Target,
+};
 use freewheel_model::electronics::{Done, NextEvent, Served, Unit};
 use freewheel_model::sched::Waiting;
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
@@ -21,6 +23,11 @@ pub trait Device {
     fn has_room(&self) -> bool;
     /// Time and place from which the head can start other work, as far as known at `now`.
     fn free_at(&self, now: SimTime) -> (SimTime, Position);
+    /// What the queue in front of the device must know of a request.
+    #[inline]
+    fn target(&self, drive: &Drive, start: Lbn, blocks: Blocks, op: Op) -> Target {
+        drive.target(start, blocks, op)
+    }
     /// A request has arrived for the device and will be submitted later; `promotion` is set when the
     /// planner promoted it.
     fn arrived(&mut self, now: SimTime, waiting: &Waiting, promotion: Option<PromotionId>) {

@@ -48,6 +48,12 @@ impl KeyIndex {
         Self { cells: vec![0; cells], shift: 64 - cells.ilog2(), len: 0 }
     }
 
+    /// Keys in the table.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
     #[inline]
     fn home(&self, cell: u64) -> usize {
         (cell >> self.shift) as usize

@@ -16,6 +16,12 @@ pub(super) struct Keys {
 }
 
 impl Keys {
+    /// How many keys are known.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
     /// Slot of a key that is known.
     #[inline]
     pub fn find(&self, key: u64) -> Option<u32> {

@@ -2,7 +2,8 @@
 //!
 //! One policy is one file and one row of [`POLICIES`]. Every policy is made of queues over numbered
 //! slots, and a key keeps its slot while it is known. [`ReadCache`] has a valid bit for each block of
-//! 512 bytes in each slot; [`KeyCache`] is the same policy without them.
+//! 512 bytes in each slot; [`KeyCache`] is the same policy without them. Cache blocks come in runs, so a
+//! [`ReadCache`] with LRU looks them up in groups of neighbours (`grouped_lru.rs`).
 //!
 //! [`ReadCache`] is a state machine without a disk. A read names what is missing, the caller fetches it, and
 //! hands it back when it is here:
@@ -37,6 +38,7 @@ mod arc;
 pub mod curve;
 mod disk_request;
 mod eviction;
+mod grouped_lru;
 mod index;
 mod key_cache;
 mod keys;
@@ -48,6 +50,7 @@ mod queues;
 mod range_index;
 mod read_cache;
 mod readings;
+mod residents;
 mod s3_fifo;
 mod sieve;
 mod sketch;

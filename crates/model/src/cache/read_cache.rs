@@ -5,11 +5,13 @@ use std::ops::Range;
 
 use freewheel_units::{BlockAddress, Blocks, Op};
 
-use super::eviction::{Admission, Eviction};
+use super::eviction::Admission;
 use super::prefetch_counts::{PrefetchKind, PrefetchTally};
+use super::residents::Residents;
 use super::spec::CachePolicy;
 use super::unread_marks::{Evicted, Slot, UnreadMarks};
 use super::valid_bits::ValidBits;
+use crate::drive::Divisor;
 
 /// Blocks of a volume or of a drive, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,8 +92,9 @@ impl HitCounts {
 #[derive(Debug)]
 pub struct ReadCache<A> {
     spec: ReadCacheSpec,
-    /// None: a cache of capacity 0.
-    eviction: Option<Box<dyn Eviction>>,
+    /// Blocks in a cache block.
+    size: Divisor,
+    residents: Residents,
     valid: ValidBits,
     reads: HitCounts,
     writes: HitCounts,
@@ -117,16 +120,40 @@ struct Admitted {
 }
 
 /// A range, cache block by cache block.
-pub(super) fn pieces<A: BlockAddress>(
-    range: BlockRange<A>,
-    cache_block: u64,
-) -> impl Iterator<Item = Piece> {
-    let (start, end) = (range.start.number(), range.end().number());
-    let last = if start < end { end.div_ceil(cache_block) } else { 0 };
-    (start / cache_block..last).map(move |key| {
-        let first = key * cache_block;
-        Piece { key, sectors: start.max(first) - first..end.min(first + cache_block) - first }
-    })
+#[inline]
+pub(super) fn pieces<A: BlockAddress>(range: BlockRange<A>, cache_block: Divisor) -> Pieces {
+    let (at, end) = (range.start.number(), range.end().number());
+    let (key, within) = cache_block.divide(at);
+    Pieces { at, end, key, first: at - within, size: cache_block.get() }
+}
+
+/// Iterates over the cache blocks of a range.
+#[derive(Debug, Clone)]
+pub(super) struct Pieces {
+    /// What has not been passed.
+    at: u64,
+    end: u64,
+    /// The next cache block, and its first block.
+    key: u64,
+    first: u64,
+    size: u64,
+}
+
+impl Iterator for Pieces {
+    type Item = Piece;
+
+    #[inline]
+    fn next(&mut self) -> Option<Piece> {
+        if self.at >= self.end {
+            return None;
+        }
+        let behind = self.first + self.size;
+        let stop = behind.min(self.end);
+        let piece = Piece { key: self.key, sectors: self.at - self.first..stop - self.first };
+        (self.at, self.first) = (stop, behind);
+        self.key += 1;
+        Some(piece)
+    }
 }
 
 /// Adds blocks to ascending ranges, to the last one if it ends there.
@@ -143,7 +170,8 @@ impl<A: BlockAddress> ReadCache<A> {
         assert!(spec.cache_block > Blocks::ZERO, "cache blocks hold at least one block");
         Self {
             spec,
-            eviction: spec.policy.build(spec.capacity),
+            size: Divisor::new(spec.cache_block.get()),
+            residents: Residents::new(spec.policy, spec.capacity),
             valid: ValidBits::new(spec.cache_block.get()),
             reads: HitCounts::default(),
             writes: HitCounts::default(),
@@ -159,7 +187,7 @@ impl<A: BlockAddress> ReadCache<A> {
 
     /// Cache blocks in memory.
     pub fn len(&self) -> u32 {
-        self.eviction.as_ref().map_or(0, |eviction| eviction.len())
+        self.residents.len()
     }
 
     /// Whether no cache block is in memory.
@@ -196,11 +224,11 @@ impl<A: BlockAddress> ReadCache<A> {
     }
 
     fn read(&mut self, range: BlockRange<A>, missing: &mut Vec<BlockRange<A>>) {
-        for piece in pieces(range, self.spec.cache_block.get()) {
-            let first = piece.key * self.spec.cache_block.get();
+        for piece in pieces(range, self.size) {
+            let first = piece.key * self.size.get();
             let mut miss =
                 |run: Range<u64>| append(missing, first + run.start, run.end - run.start);
-            match self.use_block(piece.key) {
+            match self.residents.use_resident(piece.key) {
                 Some(slot) => {
                     if let Some(unread) = &mut self.unread {
                         unread.used(slot, piece.sectors.clone());
@@ -214,17 +242,12 @@ impl<A: BlockAddress> ReadCache<A> {
         self.reads.add(range.blocks.get(), missing);
     }
 
-    /// A use of a cache block, if it is in memory.
-    fn use_block(&mut self, key: u64) -> Option<u32> {
-        self.eviction.as_mut()?.use_resident(key)
-    }
-
     fn write(&mut self, range: BlockRange<A>) {
         let mut missing = 0;
-        for piece in pieces(range, self.spec.cache_block.get()) {
+        for piece in pieces(range, self.size) {
             let slot = match self.spec.write_allocate {
-                true => self.use_block(piece.key),
-                false => self.resident(piece.key),
+                true => self.residents.use_resident(piece.key),
+                false => self.residents.resident(piece.key),
             };
             match slot {
                 Some(slot) => {
@@ -244,15 +267,11 @@ impl<A: BlockAddress> ReadCache<A> {
         self.writes.add(range.blocks.get(), missing);
     }
 
-    fn resident(&self, key: u64) -> Option<u32> {
-        self.eviction.as_ref()?.resident(key)
-    }
-
     /// Data were read from the disk, as missing blocks or as a prefetch: the blocks are valid now. Cache
     /// blocks that are not in memory come in as new ones, and evict others. Cache blocks in memory are
     /// not used by that.
     pub fn insert(&mut self, range: BlockRange<A>) {
-        pieces(range, self.spec.cache_block.get()).for_each(|piece| self.fill(piece));
+        pieces(range, self.size).for_each(|piece| self.fill(piece));
     }
 
     fn fill(&mut self, Piece { key, sectors }: Piece) {
@@ -267,8 +286,8 @@ impl<A: BlockAddress> ReadCache<A> {
     /// to be [put](ValidBits::put).
     #[inline]
     fn admit(&mut self, key: u64) -> Option<Admitted> {
-        let Self { eviction, unread, .. } = self;
-        match eviction.as_mut()?.enter(key) {
+        let Self { residents, unread, .. } = self;
+        match residents.enter(key)? {
             Err(slot) => Some(Admitted { slot, is_new: false }),
             Ok(Admission { slot, evicted }) => {
                 if let (Some(unread), Some(evicted)) = (unread, evicted) {
@@ -282,22 +301,25 @@ impl<A: BlockAddress> ReadCache<A> {
     /// Like [`Self::insert`], of data that no read has asked for. [`Self::prefetched`] says what becomes
     /// of those that were not valid before.
     pub fn prefetch(&mut self, range: BlockRange<A>, kind: PrefetchKind) {
-        let size = self.spec.cache_block.get();
-        for Piece { key, sectors } in pieces(range, size) {
-            let admitted = self.admit(key);
-            let Self { unread, valid, .. } = self;
-            let unread = unread.get_or_insert_with(|| UnreadMarks::new(size));
-            let Some(Admitted { slot, is_new }) = admitted else {
-                unread.brought(None, kind, sectors);
-                continue;
-            };
-            let mut bring = |run| unread.brought(Some(Slot { slot, key }), kind, run);
-            if is_new {
-                bring(sectors.clone());
-                valid.put(slot, sectors);
-            } else {
-                valid.missing(slot, sectors.clone(), bring);
-                valid.set(slot, sectors);
+        let Self { size, residents, unread, valid, .. } = self;
+        let unread = unread.get_or_insert_with(|| UnreadMarks::new(size.get()));
+        for Piece { key, sectors } in pieces(range, *size) {
+            match residents.enter(key) {
+                None => unread.brought(None, kind, sectors),
+                Some(Err(slot)) => {
+                    let slot_of_key = Some(Slot { slot, key });
+                    valid.missing(slot, sectors.clone(), |run| {
+                        unread.brought(slot_of_key, kind, run);
+                    });
+                    valid.set(slot, sectors);
+                }
+                Some(Ok(Admission { slot, evicted })) => {
+                    if let Some(evicted) = evicted {
+                        unread.evicted(evicted);
+                    }
+                    unread.brought(Some(Slot { slot, key }), kind, sectors.clone());
+                    valid.put(slot, sectors);
+                }
             }
         }
     }
@@ -305,8 +327,8 @@ impl<A: BlockAddress> ReadCache<A> {
     /// A read has waited for these blocks, which have just been prefetched. That is no further use of
     /// their cache blocks.
     pub fn prefetch_was_used(&mut self, range: BlockRange<A>) {
-        for Piece { key, sectors } in pieces(range, self.spec.cache_block.get()) {
-            if let (Some(slot), Some(unread)) = (self.resident(key), &mut self.unread) {
+        for Piece { key, sectors } in pieces(range, self.size) {
+            if let (Some(slot), Some(unread)) = (self.residents.resident(key), &mut self.unread) {
                 unread.used(slot, sectors);
             }
         }
@@ -314,7 +336,7 @@ impl<A: BlockAddress> ReadCache<A> {
 
     /// Keeps the prefetched blocks that are evicted unread from now on, for [`Self::take_in_vain`].
     pub fn keep_in_vain(&mut self) {
-        let size = self.spec.cache_block.get();
+        let size = self.size.get();
         self.unread.get_or_insert_with(|| UnreadMarks::new(size)).keep_in_vain();
     }
 
@@ -323,7 +345,7 @@ impl<A: BlockAddress> ReadCache<A> {
     pub fn take_in_vain(&mut self, mut found: impl FnMut(BlockRange<A>)) {
         let Some(unread) = &mut self.unread else { return };
         for Evicted { key, sectors } in unread.take_in_vain() {
-            let start = A::from_number(key * self.spec.cache_block.get());
+            let start = A::from_number(key * self.size.get());
             found(BlockRange::new(start, Blocks::new(sectors)));
         }
     }
@@ -335,14 +357,13 @@ impl<A: BlockAddress> ReadCache<A> {
 
     /// Blocks are no longer what the cache holds. A cache block without a valid block leaves.
     pub fn invalidate(&mut self, range: BlockRange<A>) {
-        let Some(eviction) = &mut self.eviction else { return };
-        for Piece { key, sectors } in pieces(range, self.spec.cache_block.get()) {
-            let Some(slot) = eviction.resident(key) else { continue };
+        for Piece { key, sectors } in pieces(range, self.size) {
+            let Some(slot) = self.residents.resident(key) else { continue };
             if let Some(unread) = &mut self.unread {
                 unread.lost(slot, sectors.clone());
             }
             if self.valid.unset(slot, sectors).is_empty {
-                eviction.remove(slot);
+                self.residents.remove(slot);
             }
         }
     }
@@ -350,7 +371,7 @@ impl<A: BlockAddress> ReadCache<A> {
     /// Calls `found` with the parts of a range in cache blocks that have not all of it in memory,
     /// neighbours joined. That is no use of them.
     pub fn incomplete(&self, range: BlockRange<A>, mut found: impl FnMut(BlockRange<A>)) {
-        let size = self.spec.cache_block.get();
+        let size = self.size.get();
         let mut run = range.start.number()..range.start.number();
         let mut pass = |run: &Range<u64>| {
             if !run.is_empty() {
@@ -358,7 +379,7 @@ impl<A: BlockAddress> ReadCache<A> {
                 found(BlockRange::new(A::from_number(run.start), blocks));
             }
         };
-        for Piece { key, sectors } in pieces(range, size) {
+        for Piece { key, sectors } in pieces(range, self.size) {
             let end = key * size + sectors.end;
             if self.has_all(key, sectors) {
                 pass(&run);
@@ -370,12 +391,11 @@ impl<A: BlockAddress> ReadCache<A> {
     }
 
     fn has_all(&self, key: u64, sectors: Range<u64>) -> bool {
-        self.resident(key).is_some_and(|slot| self.valid.has_all(slot, sectors))
+        self.residents.resident(key).is_some_and(|slot| self.valid.has_all(slot, sectors))
     }
 
     /// Whether all blocks of a range are in memory; no use of them.
     pub fn contains(&self, range: BlockRange<A>) -> bool {
-        pieces(range, self.spec.cache_block.get())
-            .all(|Piece { key, sectors }| self.has_all(key, sectors))
+        pieces(range, self.size).all(|Piece { key, sectors }| self.has_all(key, sectors))
     }
 }

@@ -17,14 +17,21 @@ pub(super) struct Slot {
 /// Few cache blocks have marks at a time, so a byte for each slot says which kinds to look at.
 #[derive(Debug, Clone)]
 pub(super) struct UnreadMarks {
-    kinds: Vec<u8>,
+    slots: Vec<Marked>,
     /// Of each slot and kind.
     marks: ValidBits,
-    /// Of each slot with marks: its key.
-    keys: Vec<u64>,
     /// Cache blocks evicted in vain, if somebody asks for them.
     in_vain: Option<Vec<Evicted>>,
     tally: PrefetchTally,
+}
+
+/// What is known of a slot.
+#[derive(Debug, Clone, Copy, Default)]
+struct Marked {
+    /// The key of its cache block; with marks only.
+    key: u64,
+    /// Which kinds have marks, as bits.
+    kinds: u8,
 }
 
 /// A cache block that was evicted with marks of prefetching with reads.
@@ -39,9 +46,8 @@ impl UnreadMarks {
     /// No marks; `sectors` are those of a cache block.
     pub fn new(sectors: u64) -> Self {
         Self {
-            kinds: Vec::new(),
+            slots: Vec::new(),
             marks: ValidBits::new(sectors),
-            keys: Vec::new(),
             in_vain: None,
             tally: PrefetchTally::default(),
         }
@@ -63,7 +69,7 @@ impl UnreadMarks {
     }
 
     /// Sectors that were not in memory have been prefetched; `slot` is None when no cache keeps them.
-    #[inline]
+    #[inline(always)]
     pub fn brought(&mut self, slot: Option<Slot>, kind: PrefetchKind, sectors: Range<u64>) {
         let counts = &mut self.tally[kind];
         counts.brought += sectors.end - sectors.start;
@@ -71,19 +77,23 @@ impl UnreadMarks {
             counts.wasted += sectors.end - sectors.start;
             return;
         };
-        let at = slot as usize;
-        if self.kinds.len() <= at {
-            self.kinds.resize(at + 1, 0);
-            self.keys.resize(at + 1, 0);
+        if self.slots.len() <= slot as usize {
+            self.grow(slot);
         }
-        self.keys[at] = key;
-        let place = place(slot, kind as u8);
-        if self.kinds[at] & 1 << kind as u8 == 0 {
-            self.kinds[at] |= 1 << kind as u8;
-            self.marks.put(place, sectors);
-        } else {
+        let marked = &mut self.slots[slot as usize];
+        marked.key = key;
+        let (before, place) = (marked.kinds, place(slot, kind as u8));
+        marked.kinds |= 1 << kind as u8;
+        if before == marked.kinds {
             self.marks.set(place, sectors);
+        } else {
+            self.marks.put(place, sectors);
         }
+    }
+
+    #[cold]
+    fn grow(&mut self, slot: u32) {
+        self.slots.resize(slot as usize + 1, Marked::default());
     }
 
     /// A read asks for sectors.
@@ -103,10 +113,10 @@ impl UnreadMarks {
     }
 
     /// A cache block leaves memory.
-    #[inline]
+    #[inline(always)]
     pub fn evicted(&mut self, slot: u32) {
-        let Some(kinds) = self.kinds.get_mut(slot as usize) else { return };
-        let kinds = std::mem::take(kinds);
+        let Some(marked) = self.slots.get_mut(slot as usize) else { return };
+        let (kinds, key) = (std::mem::take(&mut marked.kinds), marked.key);
         for kind in kinds_in(kinds) {
             let sectors = self.marks.take_all(place(slot, kind as u8));
             self.tally[kind].wasted += sectors;
@@ -114,14 +124,14 @@ impl UnreadMarks {
                 && sectors > 0
                 && let Some(in_vain) = &mut self.in_vain
             {
-                in_vain.push(Evicted { key: self.keys[slot as usize], sectors });
+                in_vain.push(Evicted { key, sectors });
             }
         }
     }
 
     #[inline]
     fn is_marked(&self, slot: u32) -> bool {
-        self.kinds.get(slot as usize).is_some_and(|&kinds| kinds != 0)
+        self.slots.get(slot as usize).is_some_and(|marked| marked.kinds != 0)
     }
 
     fn unmark(
@@ -130,8 +140,8 @@ impl UnreadMarks {
         sectors: Range<u64>,
         mut count: impl FnMut(&mut PrefetchTally, PrefetchKind, u64),
     ) {
-        let Self { kinds, marks, tally, .. } = self;
-        let kinds = &mut kinds[slot as usize];
+        let Self { slots, marks, tally, .. } = self;
+        let kinds = &mut slots[slot as usize].kinds;
         for kind in kinds_in(*kinds) {
             let unset = marks.unset(place(slot, kind as u8), sectors.clone());
             count(tally, kind, unset.count);

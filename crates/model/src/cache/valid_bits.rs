@@ -7,6 +7,8 @@ use std::ops::Range;
 pub(super) struct ValidBits {
     words_per_slot: usize,
     words: Vec<u64>,
+    /// Sectors of a slot.
+    sectors: u64,
 }
 
 /// Sectors of one word.
@@ -38,11 +40,11 @@ fn parts(sectors: Range<u64>) -> impl Iterator<Item = Part> {
 impl ValidBits {
     /// No valid sector; `sectors` are those of a cache block.
     pub fn new(sectors: u64) -> Self {
-        Self { words_per_slot: sectors.div_ceil(WORD) as usize, words: Vec::new() }
+        Self { words_per_slot: sectors.div_ceil(WORD) as usize, words: Vec::new(), sectors }
     }
 
     /// Makes these sectors valid and all others of a slot invalid, which may be a new one.
-    #[inline]
+    #[inline(always)]
     pub fn put(&mut self, slot: u32, sectors: Range<u64>) {
         if self.words_per_slot == 1
             && let Some(word) = self.words.get_mut(slot as usize)
@@ -101,7 +103,10 @@ impl ValidBits {
     #[inline]
     pub fn take_all(&mut self, slot: u32) -> u64 {
         if self.words_per_slot == 1 {
-            return std::mem::take(&mut self.words[slot as usize]).count_ones().into();
+            let word = std::mem::take(&mut self.words[slot as usize]);
+            // Most often all of them, which is faster to see than to count.
+            let all = one_word(&(0..self.sectors));
+            return if word == all { self.sectors } else { word.count_ones().into() };
         }
         let at = slot as usize * self.words_per_slot;
         let words = &mut self.words[at..at + self.words_per_slot];
@@ -135,7 +140,9 @@ impl ValidBits {
 /// The bits of sectors of the first word, at least one.
 #[inline]
 fn one_word(sectors: &Range<u64>) -> u64 {
-    u64::MAX >> (WORD - (sectors.end - sectors.start)) << sectors.start
+    // Shifts count modulo 64, so that minus a length is what 64 less it is.
+    let without = sectors.start.wrapping_sub(sectors.end) as u32;
+    u64::MAX.wrapping_shr(without).wrapping_shl(sectors.start as u32)
 }
 
 /// Calls `found` with each run of set bits, counted from `first`.

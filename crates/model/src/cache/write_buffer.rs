@@ -19,10 +19,14 @@
 //! again: the destage carries the older data. Destages of one block never overlap, so the disk receives
 //! its versions in order.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use freewheel_units::{Blocks, SimDuration, SimTime};
+
+use super::keys::Keys;
+use crate::drive::Divisor;
+use crate::lru::{Links, List};
 
 /// Which block is destaged first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -116,14 +120,23 @@ pub struct FlushPoint {
 #[derive(Debug, Clone)]
 pub struct WriteBuffer {
     spec: WriteBufferSpec,
-    entries: BTreeMap<u64, Entry>,
-    /// Dirty entries by their last write. An entry of which a part is on its way is in neither index:
+    size: Divisor,
+    /// Numbers of the buffer blocks in memory.
+    numbers: Keys,
+    /// By slot.
+    entries: Vec<Entry>,
+    /// Dirty entries by their last write. An entry of which a part is on its way is in neither list:
     /// its newer data must not leave before that part has arrived.
-    by_write: BTreeMap<u64, u64>,
+    by_write: List,
+    write_links: Links,
     /// The same by the age of their data.
-    by_age: BTreeMap<Since, u64>,
-    /// Age of the oldest data in each entry of which a part is on its way.
-    under_way: BTreeSet<Since>,
+    by_age: List,
+    /// Entries of which a part is on its way, by the age of that part.
+    under_way: List,
+    /// Of both.
+    age_links: Links,
+    /// Numbers in ascending order, which only WOW asks for.
+    by_location: Option<BTreeSet<u64>>,
     /// A flush waits for the data up to this write.
     drain_to: u64,
     /// Buffer block at which the next search of WOW begins.
@@ -139,10 +152,10 @@ pub struct WriteBuffer {
     counts: WriteCounts,
 }
 
-/// Bits `range` of a word.
+/// Bits `range` of a word, at least one.
+#[inline]
 fn mask(range: Range<u64>) -> u64 {
-    let ones = |count: u64| if count == 64 { u64::MAX } else { (1 << count) - 1 };
-    ones(range.end) & !ones(range.start)
+    u64::MAX >> (64 - (range.end - range.start)) << range.start
 }
 
 /// How many bits of a word are set from `from` on, without a pause.
@@ -158,10 +171,15 @@ impl WriteBuffer {
         assert!(spec.destage_max >= spec.buffer_block, "a destage has room for a buffer block");
         Self {
             spec,
-            entries: BTreeMap::new(),
-            by_write: BTreeMap::new(),
-            by_age: BTreeMap::new(),
-            under_way: BTreeSet::new(),
+            size: Divisor::new(spec.buffer_block.get()),
+            numbers: Keys::default(),
+            entries: Vec::new(),
+            by_write: List::EMPTY,
+            write_links: Links::default(),
+            by_age: List::EMPTY,
+            under_way: List::EMPTY,
+            age_links: Links::default(),
+            by_location: (spec.order == DestageOrder::Wow).then(BTreeSet::new),
             drain_to: 0,
             hand: 0,
             clock: 0,
@@ -189,25 +207,79 @@ impl WriteBuffer {
 
     /// Whether everything written is on the disk.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.numbers.len() == 0
     }
 
     /// The part of `blocks` in each of its buffer blocks: number, and bits.
     fn parts(&self, blocks: Range<u64>) -> impl Iterator<Item = (u64, u64)> + use<> {
-        let size = self.spec.buffer_block.get();
-        (blocks.start / size..blocks.end.div_ceil(size)).map(move |number| {
+        let size = self.size.get();
+        let (first, _) = self.size.divide(blocks.start);
+        let (end, _) = self.size.divide(blocks.end + size - 1);
+        (first..end).map(move |number| {
             let first = number * size;
             let from = blocks.start.max(first) - first;
             (number, mask(from..blocks.end.min(first + size) - first))
         })
     }
 
+    /// A buffer block in memory.
+    #[inline]
+    fn entry(&self, number: u64) -> Option<&Entry> {
+        Some(&self.entries[self.numbers.find(number)? as usize])
+    }
+
+    /// Slot of a buffer block, which comes into memory if it is not there.
+    #[inline]
+    fn slot(&mut self, number: u64) -> u32 {
+        self.numbers.find(number).unwrap_or_else(|| self.add(number))
+    }
+
+    fn add(&mut self, number: u64) -> u32 {
+        let slot = self.numbers.insert(number);
+        if slot as usize == self.entries.len() {
+            self.entries.push(Entry::default());
+            self.write_links.grow();
+            self.age_links.grow();
+        }
+        self.entries[slot as usize] = Entry::default();
+        if let Some(numbers) = &mut self.by_location {
+            numbers.insert(number);
+        }
+        slot
+    }
+
+    /// A clean buffer block leaves memory.
+    fn drop_entry(&mut self, slot: u32) {
+        let number = self.numbers.key(slot);
+        if let Some(numbers) = &mut self.by_location {
+            numbers.remove(&number);
+        }
+        self.numbers.remove(slot);
+    }
+
+    /// Lists a dirty entry of which no part is on its way.
+    #[inline]
+    fn list(&mut self, slot: u32) {
+        let entries = &self.entries;
+        let written = |slot: u32| entries[slot as usize].written;
+        self.by_write.insert(&mut self.write_links, slot, written);
+        let since = |slot: u32| entries[slot as usize].since;
+        self.by_age.insert(&mut self.age_links, slot, since);
+    }
+
+    /// Takes such an entry out of the lists.
+    #[inline]
+    fn unlist(&mut self, slot: u32) {
+        self.by_write.remove(&mut self.write_links, slot);
+        self.by_age.remove(&mut self.age_links, slot);
+    }
+
     /// Whether a write of these blocks can be taken now. One that is larger than the whole buffer never
     /// can.
     pub fn has_room(&self, blocks: Range<u64>) -> bool {
-        let new =
-            self.parts(blocks).filter(|(number, _)| !self.entries.contains_key(number)).count();
-        self.entries.len() + new <= self.spec.capacity as usize
+        let is_new = |(number, _): &(u64, u64)| self.numbers.find(*number).is_none();
+        let new = self.parts(blocks).filter(is_new).count();
+        self.numbers.len() + new <= self.spec.capacity as usize
     }
 
     /// Whether a write of these blocks fits into an empty buffer.
@@ -230,7 +302,7 @@ impl WriteBuffer {
             is_miss |= self.write_part(number, bits, now);
         }
         self.counts.misses += u64::from(is_miss);
-        assert!(self.entries.len() <= self.spec.capacity as usize, "a write without room");
+        assert!(self.numbers.len() <= self.spec.capacity as usize, "a write without room");
         self.counts.at_risk_max = self.counts.at_risk_max.max(self.at_risk);
         self.is_destaging |= self.share() > self.spec.high_mark;
     }
@@ -238,19 +310,22 @@ impl WriteBuffer {
     /// Returns whether the block was clean.
     fn write_part(&mut self, number: u64, bits: u64, now: SimTime) -> bool {
         self.clock += 1;
-        let entry = self.entries.entry(number).or_default();
+        let slot = self.slot(number);
+        let entry = &mut self.entries[slot as usize];
         self.at_risk += u64::from((bits & !entry.dirty & !entry.under_way).count_ones());
         let was_clean = entry.dirty == 0;
         if was_clean {
             entry.since = Since { time: now, write: self.clock };
         }
         entry.is_recent = !was_clean;
-        self.by_write.remove(&entry.written);
         entry.dirty |= bits;
         entry.written = self.clock;
         if entry.under_way == 0 {
-            self.by_write.insert(entry.written, number);
-            self.by_age.insert(entry.since, number);
+            if was_clean {
+                self.list(slot);
+            } else {
+                self.by_write.renew(&mut self.write_links, slot);
+            }
             self.note_whole(number);
         }
         was_clean
@@ -271,13 +346,15 @@ impl WriteBuffer {
     /// since the last call. A caller may write them in rotational gaps, see
     /// [`Self::begin_in_gap`].
     pub fn take_whole(&mut self, mut found: impl FnMut(Range<u64>)) {
-        let (size, whole) = (self.spec.buffer_block.get(), self.whole_block());
-        for number in self.whole.drain(..) {
-            let entry = self.entries.get(&number);
+        let (size, whole) = (self.size.get(), self.whole_block());
+        let mut numbers = std::mem::take(&mut self.whole);
+        for number in numbers.drain(..) {
+            let entry = self.entry(number);
             if entry.is_some_and(|entry| entry.dirty == whole && entry.under_way == 0) {
                 found(number * size..number * size + size);
             }
         }
+        self.whole = numbers;
     }
 
     /// A rotational gap writes wholly dirty buffer blocks. They are on their way until
@@ -285,9 +362,12 @@ impl WriteBuffer {
     pub fn begin_in_gap(&mut self, blocks: Range<u64>) {
         let whole = self.whole_block();
         for (number, bits) in self.parts(blocks.clone()) {
-            let entry = &self.entries[&number];
-            let is_whole = bits == whole && entry.dirty == whole && entry.under_way == 0;
-            assert!(is_whole, "buffer block {number} does not wait as a whole");
+            let is_whole =
+                |entry: &Entry| bits == whole && entry.dirty == whole && entry.under_way == 0;
+            assert!(
+                self.entry(number).is_some_and(is_whole),
+                "buffer block {number} does not wait as a whole"
+            );
             self.begin(number, bits);
         }
         self.counts.in_gaps_blocks += blocks.end - blocks.start;
@@ -295,20 +375,27 @@ impl WriteBuffer {
 
     /// Share of the buffer that is dirty and not on its way to the disk.
     fn share(&self) -> f64 {
-        self.by_write.len() as f64 / f64::from(self.spec.capacity)
+        f64::from(self.by_write.len()) / f64::from(self.spec.capacity)
     }
 
     /// When the next block is due; None without an age limit or dirty blocks.
     pub fn next_due(&self) -> Option<SimTime> {
-        let (since, _) = self.by_age.first_key_value()?;
+        let since = self.oldest_waiting()?.since;
         Some(since.time + self.spec.max_age?)
+    }
+
+    /// The entry with the oldest data, of those that may leave.
+    #[inline]
+    fn oldest_waiting(&self) -> Option<&Entry> {
+        Some(&self.entries[self.by_age.oldest()? as usize])
     }
 
     /// Number of the oldest write of which memory has data that the disk has not.
     fn oldest(&self) -> Option<u64> {
-        let waiting = self.by_age.first_key_value().map(|(since, _)| since.write);
+        let waiting = self.oldest_waiting().map(|entry| entry.since.write);
         // Newer data of an entry wait for those on their way, which are older.
-        let under_way = self.under_way.first().map(|since| since.write);
+        let under_way = self.under_way.oldest();
+        let under_way = under_way.map(|slot| self.entries[slot as usize].under_way_since.write);
         waiting.into_iter().chain(under_way).min()
     }
 
@@ -345,17 +432,20 @@ impl WriteBuffer {
 
     fn next_block(&mut self, now: SimTime) -> Option<u64> {
         // The oldest first, also for a flush: data that arrive meanwhile never delay it.
-        if let Some((since, &number)) = self.by_age.first_key_value()
-            && (since.write <= self.drain_to || self.next_due().is_some_and(|due| due <= now))
+        if let Some(slot) = self.by_age.oldest()
+            && (self.entries[slot as usize].since.write <= self.drain_to
+                || self.next_due().is_some_and(|due| due <= now))
         {
-            return Some(number);
+            return Some(self.numbers.key(slot));
         }
         self.is_destaging &= self.share() >= self.spec.low_mark;
         if !self.is_destaging && !self.is_short {
             return None;
         }
         match self.spec.order {
-            DestageOrder::LeastRecentlyWritten => self.by_write.first_key_value().map(|(_, &n)| n),
+            DestageOrder::LeastRecentlyWritten => {
+                self.by_write.oldest().map(|slot| self.numbers.key(slot))
+            }
             DestageOrder::Wow => self.next_by_location(),
         }
     }
@@ -365,14 +455,12 @@ impl WriteBuffer {
     fn next_by_location(&mut self) -> Option<u64> {
         // Each step of the first round clears a mark, so a second round finds an unmarked block.
         for _ in 0..=2 * self.by_write.len() {
-            let waits = |(number, entry): (&u64, &Entry)| {
-                (entry.dirty != 0 && entry.under_way == 0).then_some(*number)
-            };
-            let mut from_hand =
-                self.entries.range(self.hand..).chain(self.entries.range(..self.hand));
-            let number = from_hand.find_map(waits)?;
+            let numbers = self.by_location.as_ref()?;
+            let mut from_hand = numbers.range(self.hand..).chain(numbers.range(..self.hand));
+            let number = *from_hand.find(|&&number| self.waiting_bits(number) != 0)?;
             self.hand = number + 1;
-            let entry = self.entries.get_mut(&number)?;
+            let slot = self.numbers.find(number)?;
+            let entry = &mut self.entries[slot as usize];
             if !std::mem::take(&mut entry.is_recent) {
                 return Some(number);
             }
@@ -411,19 +499,21 @@ impl WriteBuffer {
     /// Dirty bits of a buffer block that may leave. Data on their way must arrive before newer data of
     /// the same block leave.
     fn waiting_bits(&self, number: u64) -> u64 {
-        let entry = self.entries.get(&number).filter(|entry| entry.under_way == 0);
+        let entry = self.entry(number).filter(|entry| entry.under_way == 0);
         entry.map_or(0, |entry| entry.dirty)
     }
 
     /// Blocks of one entry leave for the disk.
     fn begin(&mut self, number: u64, bits: u64) {
-        let entry = self.entries.get_mut(&number).expect("a dirty block has an entry");
+        let slot = self.numbers.find(number).expect("a dirty block has an entry");
+        let entry = &mut self.entries[slot as usize];
         entry.dirty &= !bits;
         entry.under_way = bits;
         entry.under_way_since = entry.since;
-        self.by_write.remove(&entry.written);
-        self.by_age.remove(&entry.since);
-        self.under_way.insert(entry.since);
+        self.unlist(slot);
+        let entries = &self.entries;
+        let since = |slot: u32| entries[slot as usize].under_way_since;
+        self.under_way.insert(&mut self.age_links, slot, since);
     }
 
     /// Blocks that [`Self::next_destage`] or [`Self::supersede`] named have reached the disk.
@@ -431,20 +521,20 @@ impl WriteBuffer {
         self.count_risk(now);
         for (number, bits) in self.parts(blocks) {
             // A write that superseded dirty blocks may cover others, too.
-            let Some(entry) = self.entries.get_mut(&number) else { continue };
+            let Some(slot) = self.numbers.find(number) else { continue };
+            let entry = &mut self.entries[slot as usize];
             let bits = entry.under_way & bits;
             if bits == 0 {
                 continue;
             }
             // One request at a time carries data of an entry, so nothing is left on its way.
             entry.under_way = 0;
-            self.under_way.remove(&entry.under_way_since);
+            self.under_way.remove(&mut self.age_links, slot);
             self.at_risk -= u64::from((bits & !entry.dirty).count_ones());
             if entry.dirty == 0 {
-                self.entries.remove(&number);
+                self.drop_entry(slot);
             } else {
-                self.by_write.insert(entry.written, number);
-                self.by_age.insert(entry.since, number);
+                self.list(slot);
                 self.note_whole(number);
             }
         }
@@ -454,13 +544,14 @@ impl WriteBuffer {
     /// [`Self::destaged`]. False, and nothing changes, while data of the same buffer blocks are on
     /// their way: they must arrive before the newer data leave.
     pub fn supersede(&mut self, blocks: Range<u64>, now: SimTime) -> bool {
-        let held = |(number, _): &(u64, u64)| self.entries.get(number).copied();
-        if self.parts(blocks.clone()).filter_map(|part| held(&part)).any(|e| e.under_way != 0) {
+        let is_under_way =
+            |(number, _)| self.entry(number).is_some_and(|entry| entry.under_way != 0);
+        if self.parts(blocks.clone()).any(is_under_way) {
             return false;
         }
         self.count_risk(now);
         for (number, bits) in self.parts(blocks) {
-            let dirty = self.entries.get(&number).map_or(0, |entry| entry.dirty & bits);
+            let dirty = self.entry(number).map_or(0, |entry| entry.dirty & bits);
             if dirty != 0 {
                 self.begin(number, dirty);
             }
@@ -472,7 +563,7 @@ impl WriteBuffer {
     pub fn forget(&mut self, blocks: Range<u64>, now: SimTime) {
         self.count_risk(now);
         for (number, bits) in self.parts(blocks) {
-            let entry = self.entries.get(&number);
+            let entry = self.entry(number);
             // Those on their way arrive; what waits behind them is as good as unwritten.
             let bits = entry.map_or(0, |entry| entry.dirty & bits);
             if bits != 0 {
@@ -483,15 +574,13 @@ impl WriteBuffer {
 
     /// Makes dirty blocks of one entry clean.
     fn clean(&mut self, number: u64, bits: u64) {
-        let entry = self.entries.get_mut(&number).expect("a dirty block has an entry");
+        let slot = self.numbers.find(number).expect("a dirty block has an entry");
+        let entry = &mut self.entries[slot as usize];
         entry.dirty &= !bits;
         self.at_risk -= u64::from((bits & !entry.under_way).count_ones());
-        if entry.dirty == 0 {
-            self.by_write.remove(&entry.written);
-            self.by_age.remove(&entry.since);
-            if entry.under_way == 0 {
-                self.entries.remove(&number);
-            }
+        if entry.dirty == 0 && entry.under_way == 0 {
+            self.unlist(slot);
+            self.drop_entry(slot);
         }
     }
 
@@ -513,12 +602,12 @@ impl WriteBuffer {
     }
 
     fn held_bits(&self, number: u64) -> u64 {
-        self.entries.get(&number).map_or(0, |entry| entry.dirty | entry.under_way)
+        self.entry(number).map_or(0, |entry| entry.dirty | entry.under_way)
     }
 
     /// Calls `missing` with each run of `blocks` that is not in memory.
     pub fn missing(&self, blocks: Range<u64>, mut missing: impl FnMut(Range<u64>)) {
-        if self.entries.is_empty() {
+        if self.is_empty() {
             return missing(blocks);
         }
         let size = self.spec.buffer_block.get();
@@ -548,7 +637,7 @@ impl WriteBuffer {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::BTreeMap;
 
     use freewheel_units::Prng;
 

@@ -64,6 +64,18 @@ pub(super) struct TrackRun {
     pub(super) span_ns: u32,
 }
 
+impl TrackRun {
+    /// No blocks.
+    const NONE: Self = Self {
+        track_start: Angle::from_steps(0),
+        zone: 0,
+        sector: 0,
+        blocks: 0,
+        edge_ns: 0,
+        span_ns: 0,
+    };
+}
+
 /// The sector at which an access that begins within its run begins.
 #[derive(Clone, Copy)]
 pub(super) struct EntrySector {
@@ -151,11 +163,25 @@ impl Drive {
     /// 2^32 - 1, or beyond the capacity, or when `op` moves no data.
     #[inline]
     pub fn target(&self, start: Lbn, blocks: Blocks, op: Op) -> Target {
-        let count = u32::try_from(blocks.get()).expect("a request below 2 TiB");
-        assert!(op.moves_data(), "{op} has no target");
-        assert!((start + blocks).get() <= self.blocks().get(), "{start} + {blocks} past the end");
+        let count = self.checked_blocks(start, blocks, op);
         let run = self.layout.run(start, count);
         Target { blocks: count, one_run: run.blocks == count, ..self.target_of(start, &run, op) }
+    }
+
+    /// A target without its place, for a queue that serves in order of arrival and a device that works out
+    /// what it asks of the media. Panics like [`Self::target`].
+    #[inline]
+    pub fn unplaced_target(&self, start: Lbn, blocks: Blocks, op: Op) -> Target {
+        let blocks = self.checked_blocks(start, blocks, op);
+        let (at, first_run) = (Position::default(), TrackRun::NONE);
+        Target { start, blocks, op, at, one_run: false, first_run }
+    }
+
+    #[inline]
+    fn checked_blocks(&self, start: Lbn, blocks: Blocks, op: Op) -> u32 {
+        assert!(op.moves_data(), "{op} has no target");
+        assert!((start + blocks).get() <= self.blocks().get(), "{start} + {blocks} past the end");
+        u32::try_from(blocks.get()).expect("a request below 2 TiB")
     }
 
     /// The target of those of the `wanted` blocks from `start` on that lie in consecutive sectors of

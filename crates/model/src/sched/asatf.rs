@@ -25,6 +25,9 @@ impl Asatf {
     }
 }
 
+/// A handicap that leaves room for a positioning time.
+const HANDICAP_MAX_NS: u64 = u64::MAX / 2;
+
 /// W * T_wait of a request that arrived at `arrival`, rounded down.
 #[inline]
 fn credit_ns(age_factor_q32: u64, now: SimTime, arrival: SimTime) -> u128 {
@@ -41,12 +44,22 @@ impl Policy for Asatf {
         let from_head = moment.positionings();
         let credit_ns = |arrival| credit_ns(*age_factor_q32, moment.now, arrival);
         let most_ns = credit_ns(queue.oldest()?);
-        // The oldest has none, so no one with a handicap of centuries is picked.
-        let handicap_ns = |arrival| {
-            u64::try_from(most_ns - credit_ns(arrival)).unwrap_or(u64::MAX).min(u64::MAX / 2)
-        };
         let total = |request: &Candidate<'_>, limit_ns| request.total_ns(&from_head, limit_ns);
-        queue.take_least(moment, handicap_ns, total)
+        match u64::try_from(most_ns) {
+            // No credit is more than the oldest one, so 64 bits hold each.
+            Ok(most_ns) if most_ns <= HANDICAP_MAX_NS => {
+                let handicap_ns = |arrival| most_ns - credit_ns(arrival) as u64;
+                queue.take_least(moment, handicap_ns, total)
+            }
+            _ => {
+                // The oldest has no handicap, so no one with one of centuries is picked.
+                let handicap_ns = |arrival| {
+                    let handicap_ns = u64::try_from(most_ns - credit_ns(arrival));
+                    handicap_ns.unwrap_or(u64::MAX).min(HANDICAP_MAX_NS)
+                };
+                queue.take_least(moment, handicap_ns, total)
+            }
+        }
     }
 
     fn len(&self) -> usize {

@@ -207,7 +207,7 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
         let Self { map, arms, touched, requests, tally, .. } = self;
         let pieces = map.for_each_piece(&request, |piece: Piece| {
             let arm = &mut arms[piece.arm as usize];
-            let target = arm.drive.target(piece.start, piece.blocks, request.op);
+            let target = arm.device.target(&arm.drive, piece.start, piece.blocks, request.op);
             let waiting = Waiting { target, arrival: now, sequence, fua: request.fua };
             if cache::answers(&mut arm.device, now, &waiting) {
                 answered += 1;

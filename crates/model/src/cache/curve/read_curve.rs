@@ -5,6 +5,7 @@ use freewheel_units::{Blocks, VolumeBlock};
 use super::lru_curve::DistanceHistogram;
 use super::stack_distances::StackDistances;
 use crate::cache::read_cache::{BlockRange, Piece, pieces};
+use crate::drive::Divisor;
 
 /// Reads and writes of a volume, counted by the smallest LRU [`ReadCache`](crate::cache::ReadCache) in
 /// which each read hits: whole requests, and blocks of 512 bytes one by one.
@@ -16,7 +17,7 @@ use crate::cache::read_cache::{BlockRange, Piece, pieces};
 /// misses come in later; for requests within one cache block the two are equal.
 #[derive(Debug, Clone)]
 pub struct ReadCurve {
-    cache_block: u64,
+    cache_block: Divisor,
     distances: StackDistances,
     /// Of each block of each slot's cache block: the largest distance since it was fetched, or NEVER.
     needed: Vec<u32>,
@@ -34,7 +35,7 @@ impl ReadCurve {
     pub fn new(cache_block: Blocks) -> Self {
         assert!(cache_block > Blocks::ZERO, "cache blocks hold at least one block");
         Self {
-            cache_block: cache_block.get(),
+            cache_block: Divisor::new(cache_block.get()),
             distances: StackDistances::default(),
             needed: Vec::new(),
             requests: DistanceHistogram::default(),
@@ -54,11 +55,11 @@ impl ReadCurve {
     /// The largest distance that the piece's blocks need.
     fn read_piece(&mut self, Piece { key, sectors }: Piece) -> u32 {
         let (slot, used) = self.distances.locate(key);
-        let at = slot as usize * self.cache_block as usize;
+        let at = slot as usize * self.cache_block.get() as usize;
         if at == self.needed.len() {
-            self.needed.resize(at + self.cache_block as usize, NEVER);
+            self.needed.resize(at + self.cache_block.get() as usize, NEVER);
         }
-        let row = &mut self.needed[at..at + self.cache_block as usize];
+        let row = &mut self.needed[at..at + self.cache_block.get() as usize];
         row.iter_mut().for_each(|needed| *needed = (*needed).max(used.unwrap_or(NEVER)));
         let mut largest = 0;
         for needed in &mut row[sectors.start as usize..sectors.end as usize] {
@@ -73,7 +74,7 @@ impl ReadCurve {
     pub fn write(&mut self, range: BlockRange<VolumeBlock>) {
         for Piece { key, sectors } in pieces(range, self.cache_block) {
             if let Some(slot) = self.distances.slot(key) {
-                let at = slot as usize * self.cache_block as usize;
+                let at = slot as usize * self.cache_block.get() as usize;
                 // Valid in each cache that holds the cache block now: the next use adds the distance.
                 self.needed[at + sectors.start as usize..at + sectors.end as usize].fill(FETCHED);
             }
