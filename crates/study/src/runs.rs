@@ -256,9 +256,8 @@ pub fn study_watched(
     let mut options = options.clone();
     options.policies = distinct_after_fcfs(&options.policies);
     // A wrong name is known before the long part begins.
-    for &policy in &options.policies {
-        Experiment::check(&config(&options, RequestOrder::Policy(policy)))?;
-    }
+    let under = |&policy: &PolicySpec| config(&options, RequestOrder::Policy(policy));
+    Experiment::check_each(options.policies.iter().map(under))?;
     for drive in &options.beside {
         let options = StudyOptions { drive: drive.clone(), ..options.clone() };
         Experiment::check(&config(&options, RequestOrder::Policy(PolicySpec::Fcfs)))?;

@@ -126,19 +126,36 @@ impl Experiment {
 
     /// Checks drive and policy quickly, before a long trace is read.
     pub fn check(config: &SimConfig) -> Result<(), ConfigError> {
-        let spec = config.drive_spec()?;
-        let drive = library::build(&spec, &config.drive)?;
-        let striping = striping(&config.array, &drive)?;
+        Self::check_each(std::iter::once(config.clone()))
+    }
+
+    /// The same of several. Those that follow on each other share the drive, where they have the same.
+    pub fn check_each(configs: impl Iterator<Item = SimConfig>) -> Result<(), ConfigError> {
+        let mut built: Option<(DriveSpec, Drive)> = None;
+        for config in configs {
+            let spec = config.drive_spec()?;
+            let drive = match built.take().filter(|(before, _)| Drive::is_same(before, &spec)) {
+                Some((_, drive)) => drive,
+                None => library::build(&spec, &config.drive)?,
+            };
+            Self::check_on(&config, &spec, &drive)?;
+            built = Some((spec, drive));
+        }
+        Ok(())
+    }
+
+    fn check_on(config: &SimConfig, spec: &DriveSpec, drive: &Drive) -> Result<(), ConfigError> {
+        let striping = striping(&config.array, drive)?;
         check_scheduler(config)?;
-        check_freeblock(config, &spec, &drive, &striping)?;
+        check_freeblock(config, spec, drive, &striping)?;
         check_external(config)?;
-        check_cache(config, &spec)?;
+        check_cache(config, spec)?;
         check_measured(config)?;
-        check_sectors(config, &spec)?;
-        postmark_spec(config, &spec, &drive, &striping)?;
+        check_sectors(config, spec)?;
+        postmark_spec(config, spec, drive, &striping)?;
         check_merge(config)?;
         check_workload(&config.workload, None, striping.blocks())?;
-        files_setup(config, &spec).map(drop)
+        files_setup(config, spec).map(drop)
     }
 
     /// Like [`Self::new`] for a trace that was scanned before. Panics for a trace without its `trace`

@@ -299,3 +299,21 @@ fn the_depth_of_the_drives_queue_can_be_set_and_one_out_of_range_is_refused_by_i
         assert!(message.contains(&format!("`queue_depth` is {depth}: 1 to 65536")), "{message}");
     }
 }
+
+#[test]
+fn configurations_that_are_checked_together_have_the_faults_that_they_have_alone() {
+    let config = |text: &str| SimConfig::parse(text, "test", &[]).unwrap();
+    let closed = "[workload]\nkind = \"closed\"\nrequests = 1";
+    let good = config(&format!("drive = \"atlas10k\"\n{closed}"));
+    let other = config(&format!("drive = \"exos-x24-24tb\"\n{closed}"));
+    // More than the Atlas 10K holds, and less than the other drive.
+    let far = format!("{closed}\npattern = {{ size = \"64GiB\" }}");
+    let faulty = config(&format!("drive = \"atlas10k\"\n{far}"));
+    let alone = Experiment::check(&faulty).unwrap_err().to_string();
+    for before in [&good, &other] {
+        let all = [good.clone(), before.clone(), faulty.clone()];
+        let together = Experiment::check_each(all.into_iter()).unwrap_err();
+        assert_eq!(together.to_string(), alone);
+    }
+    Experiment::check_each([good.clone(), other, good].into_iter()).unwrap();
+}

@@ -10,7 +10,7 @@ use freewheel_freeblock::{Options, Rule};
 use freewheel_units::SimDuration;
 
 /// Processor time of an estimate's bursts and leaps, unless said otherwise.
-pub const SCRUB_EFFORT: SimDuration = SimDuration::from_ms(15_000);
+pub const SCRUB_EFFORT: SimDuration = SimDuration::from_ms(5_000);
 
 /// What may be asked for instead. Less ends within the first bursts and knows no rate; more than a day
 /// is no study any more.
@@ -24,7 +24,7 @@ const NODES_MAX: u64 = 64;
 /// Measured with the dev profile on a busy Xeon of 2 cores (0256e7f and since, 24 TB, blocks of 256 KiB,
 /// studies of pgbench and of 10,000 requests by Heimdall's MSR): nanoseconds for a gap with what the
 /// foreground does around it; for a node with the upkeep of bounds that it causes; and for a block that a
-/// leap takes away.
+/// leap takes away in a run.
 const GAP_NS: u64 = 8_000;
 const NODE_NS: u64 = 2_500;
 const LEAPT_BLOCK_NS: u64 = 150;
@@ -35,7 +35,7 @@ pub(super) struct Work {
     pub gaps: u64,
     /// Nodes of the searches of all decisions.
     pub nodes: u64,
-    /// Blocks that leaps took away.
+    /// Blocks that leaps took away in runs.
     pub leapt: u64,
 }
 
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn with_four_times_the_effort_decisions_look_at_twice_as_many_nodes() {
         let of = |ms| nodes_max(SimDuration::from_ms(ms));
-        assert_eq!([of(15_000), of(60_000), of(240_000), of(0)], [64, 128, 256, 16]);
+        assert_eq!([of(5_000), of(20_000), of(80_000), of(0)], [64, 128, 256, 16]);
         let slack = |nodes| decisions(Rule::Paths, nodes).slack_log2;
         assert_eq!([slack(16), slack(64), slack(256)], [Some(2), Some(4), Some(6)]);
     }

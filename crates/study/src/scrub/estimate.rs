@@ -28,7 +28,7 @@ use crate::head_use::HeadUse;
 /// blocks where the work allows it. The wait for the last blocks is several times their time under
 /// random requests on the largest drive here. The requests take seconds to simulate.
 const PACE: Pace = Pace {
-    gaps: 1500,
+    gaps: 750,
     gaps_max: 6000,
     leaps: 1000,
     step_max: 0.1,
@@ -822,13 +822,13 @@ mod tests {
     #[test]
     fn the_potential_is_the_load_s_whatever_is_wanted() {
         let experiment = experiment("kind = \"closed\"");
-        let requests = 20_000;
+        let requests = 12_000;
         let scan = |pace: Pace| {
             let pace = Pace { requests, ..pace };
             behind_clients(&experiment, Bytes::from_kib(8), pace)
         };
         // So that it gets far within these requests.
-        let pace = Pace { step_max: 0.5, gaps_max: PACE.gaps, ..PACE };
+        let pace = Pace { step_max: 0.3, gaps: 1500, gaps_max: 1500, ..PACE };
         let (whole, leaping) = (scan(NO_LEAPS), scan(pace));
         let all = |behind: &BackgroundScan, part: fn(&Burst) -> u64| {
             behind.scan.bursts.iter().map(part).sum::<u64>()

@@ -99,13 +99,14 @@ pub(super) struct Projection {
     /// How many times over the runs of a burst come again in a leap.
     times: f64,
     leaps: u64,
-    /// Gaps of all bursts, and blocks that leaps took away.
+    /// Gaps of all bursts, and blocks that leaps took away in runs.
     gaps: u64,
     leapt: u64,
     /// What had been spent when the last burst ended.
     before: Spending,
-    /// How far it has said that it is.
+    /// How far it has said that it is, and the work at its end as far as can be told.
     told: u64,
+    expected_ns: u64,
     bursts: Vec<Burst>,
     burst: Burst,
     /// Its pieces, and its sums when the last one ended.
@@ -146,6 +147,7 @@ impl Projection {
             leapt: 0,
             before: Spending::default(),
             told: 0,
+            expected_ns: pace.work_ns,
             bursts: Vec::new(),
             burst: Burst { from: blocks, ..Burst::default() },
             spread: Spread::default(),
@@ -239,16 +241,8 @@ impl Projection {
     /// How many times coarser than usual leaps must be for the rest of the work and of the load to do, if
     /// each burst takes as much as the last one, `took`: one if they do anyway.
     fn coarseness(&self, took: Spending) -> f64 {
-        let [first, .., last] = self.bursts.as_slice() else { return 1.0 };
-        let Pace { gaps, step_max, work_ns, requests, .. } = self.pace;
-        // Searches take longer as less is left.
-        let nodes = gaps.saturating_mul(self.scheduler.options().budget);
-        let dearest = Work { gaps, nodes, leapt: 0 }.ns();
-        let burst_ns = took.work_ns.midpoint(dearest.max(took.work_ns));
-        // Until the rate is that at which a scan ends, or hardly anything is left.
-        let fall = libm::log(curve::rate(last) / (RATE_MIN * curve::rate(first))) / STEADY;
-        let read = libm::log(self.left() as f64 / gaps as f64) / -libm::log(1.0 - step_max);
-        let bursts = BURSTS_FOR_EACH * fall.min(read).max(1.0);
+        let Some((bursts, burst_ns)) = self.to_come(took) else { return 1.0 };
+        let Pace { work_ns, requests, .. } = self.pace;
         let gap_use = self.gap_use();
         let part = |burst: u64, all: u64, gap_use: u64| {
             burst as f64 / all.saturating_sub(gap_use).max(1) as f64
@@ -256,6 +250,20 @@ impl Projection {
         let of_work = part(burst_ns, work_ns, gap_use.work_ns);
         let of_load = part(took.requests, requests, gap_use.requests);
         (bursts * of_work.max(of_load)).clamp(1.0, COARSEST)
+    }
+
+    /// Bursts to come with leaps as fine as usual, and the work of one. None before the second burst.
+    fn to_come(&self, took: Spending) -> Option<(f64, u64)> {
+        let [first, .., last] = self.bursts.as_slice() else { return None };
+        let Pace { gaps, step_max, .. } = self.pace;
+        // Searches take longer as less is left.
+        let nodes = gaps.saturating_mul(self.scheduler.options().budget);
+        let dearest = Work { gaps, nodes, leapt: 0 }.ns();
+        let burst_ns = took.work_ns.midpoint(dearest.max(took.work_ns));
+        // Until the rate is that at which a scan ends, or hardly anything is left.
+        let fall = libm::log(curve::rate(last) / (RATE_MIN * curve::rate(first))) / STEADY;
+        let read = libm::log(self.left() as f64 / gaps as f64) / -libm::log(1.0 - step_max);
+        Some((BURSTS_FOR_EACH * fall.min(read).max(1.0), burst_ns))
     }
 
     fn gap_use(&self) -> Spending {
@@ -270,7 +278,7 @@ impl Projection {
         let change = libm::fabs(libm::log(curve::rate(before) / curve::rate(after)));
         let aim = (STEADY * coarseness).max(by_chance);
         // A scan that must be followed coarsely is so from its beginning.
-        let longer = 2.0 * coarseness.min(2.0);
+        let longer = 2.0 * (coarseness * coarseness).min(LONGER);
         self.times = (self.times * (aim / change).clamp(0.5, longer)).max(1.0);
     }
 
@@ -313,18 +321,28 @@ impl Projection {
         let took =
             Spending { work_ns: gap_use.work_ns - work_ns, requests: gap_use.requests - requests };
         let coarseness = self.coarseness(took);
+        self.expect(took, coarseness);
         self.adapt(coarseness);
         let read = runs.iter().map(|run| (run.1 - run.0) as f64).sum::<f64>() / self.size as f64;
         let part = -libm::log(1.0 - self.pace.step_max) * coarseness;
         let most = part * self.left() as f64 / read;
         self.times = self.times.min(most);
-        let before = self.left();
         let Self { scheduler, layer, size, now, .. } = self;
-        let mut scan = Scan { scheduler, layer: *layer, size: *size, now: *now };
-        scan.go_on(&mut runs, self.times, &mut self.prng);
+        // Fine leaps end where their burst did; coarse ones go on where the next bursts would.
+        let reach = (coarseness * coarseness).round() as u64;
+        let mut scan = Scan { scheduler, layer: *layer, size: *size, now: *now, reach };
+        self.leapt += scan.go_on(&mut runs, self.times, &mut self.prng);
         scheduler.refresh();
         self.burst.from = self.left();
-        self.leapt += before - self.burst.from;
+    }
+
+    /// Works out anew what there will have been to do at the end: less than all that may be done where
+    /// leaps are as fine as usual.
+    fn expect(&mut self, took: Spending, coarseness: f64) {
+        let Some((bursts, burst_ns)) = self.to_come(took) else { return };
+        let done = self.work().ns();
+        let rest = (bursts * burst_ns as f64 / coarseness) as u64;
+        self.expected_ns = done.saturating_add(rest).min(self.pace.work_ns);
     }
 
     /// Whether the gaps of the burst give hardly any of the rate of the first one, and not
@@ -347,26 +365,10 @@ impl Projection {
         self.told += more;
     }
 
-    /// How far it is, in parts of [`WHOLE`]: bursts over those and the ones to follow if the rate stays,
-    /// so that leaps get longer, until the rest might be simulated. A burst is taken to have as many
-    /// gaps as the one before it.
+    /// How far it is, in parts of [`WHOLE`]: its work over that at its end.
     fn how_far(&self) -> u64 {
-        let Pace { gaps, leaps, step_max, .. } = self.pace;
-        let before = self.bursts.last().map_or(gaps, |burst| burst.gaps.max(gaps));
-        let part = (self.burst.gaps as f64 / before as f64).min(1.0);
-        let done = self.leaps as f64 + part;
-        let mut all = self.leaps as f64 + 1.0;
-        let read = self.bursts.last().map_or(1.0, |burst| burst.in_gaps as f64);
-        let (mut left, mut times) = (self.burst.from as f64, self.times);
-        for _ in self.leaps..leaps.min(self.leaps + LEAPS_AHEAD) {
-            left -= (times * read).min(step_max * left);
-            if left <= gaps as f64 {
-                break;
-            }
-            all += 1.0;
-            times *= 2.0;
-        }
-        (done / all * WHOLE as f64) as u64
+        let done = self.work().ns().min(self.expected_ns);
+        (u128::from(done) * u128::from(WHOLE) / u128::from(self.expected_ns.max(1))) as u64
     }
 }
 
@@ -390,8 +392,9 @@ const BURSTS_FOR_EACH: f64 = 5.0;
 /// tenths of the rest be taken. Assumed.
 const COARSEST: f64 = 5.0;
 
-/// This number of leaps over a tenth of the remaining blocks reads any drive.
-const LEAPS_AHEAD: u64 = 200;
+/// A leap is at most twice as long as the one before it, and this many times more where leaps are coarse.
+/// Assumed: from one burst to the length that a drive of today needs in four leaps.
+const LONGER: f64 = 8.0;
 
 /// Gaps from one time that a scan says how far it is to the next.
 const TELL_EVERY: u64 = 50;
