@@ -194,18 +194,6 @@ impl Tracks {
         (at, several[found - 1])
     }
 
-    /// Sector of a block that lies on the track at `at`.
-    #[inline]
-    pub fn sector_on(&self, at: Position, block: u64) -> u32 {
-        let mut sector = 0;
-        self.for_each_stretch(at, |stretch| {
-            if (stretch.first..stretch.end()).contains(&block) {
-                sector = stretch.sector + (block - stretch.first) as u32;
-            }
-        });
-        sector
-    }
-
     /// Where the track lies in the turn. None on a cylinder of no zone.
     #[inline]
     pub fn place(&self, at: Position) -> Option<TrackPlace<'_>> {
@@ -272,6 +260,14 @@ impl Tracks {
     #[inline]
     pub fn edge_ns(&self, place: &TrackPlace<'_>, sector: u32) -> u64 {
         self.drive.rotation().edge_ns(place.zone.sector_angle(place.start, sector))
+    }
+}
+
+impl Window {
+    /// Nanoseconds into the turn at its beginning.
+    #[inline]
+    pub fn phase(&self) -> u64 {
+        self.phase
     }
 }
 
