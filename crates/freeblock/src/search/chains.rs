@@ -29,9 +29,11 @@ use std::ops::Range;
 
 use freewheel_units::Op;
 
+use super::cylinder_range::CylinderRange;
+use super::field::Field;
 use super::reach::{DwellWindow, Reach};
 use super::tracks::{Tracks, Window};
-use super::wanted::{Item, Sum, Timed, Wanted};
+use super::wanted::{Item, Sum, Timed};
 use freewheel_model::drive::Position;
 
 /// A wanted block or piece with the time in which it passes, in ns from the beginning of the gap.
@@ -99,10 +101,13 @@ pub(crate) struct CylinderWorth {
     pub most: u32,
     /// The best track's.
     pub surface: u32,
+    /// Bound on the worth of a chain over several tracks.
+    pub switching: u64,
 }
 
 impl CylinderWorth {
-    pub fn new(tracks: &Tracks, wanted: &Wanted, reach: &Reach<'_>, cylinder: u32, op: Op) -> Self {
+    pub fn new(field: &Field<'_>, reach: &Reach<'_>, cylinder: u32, op: Op) -> Self {
+        let Field { tracks, wanted, .. } = field;
         let (mut within, mut visits) = (Self::default(), Visits::NONE);
         for surface in 0..tracks.surfaces() {
             let at = Position { cylinder, surface };
@@ -117,9 +122,23 @@ impl CylinderWorth {
                 (within.most, within.surface) = (value, surface);
             }
         }
+        within.switching = visits.switching(field, reach, cylinder, op);
         within
     }
+
+    /// The greatest worth of any chain, if it is sure to be that of the best track.
+    pub fn alone(&self, steps_max: u32) -> Option<u32> {
+        (self.items > steps_max || self.switching <= self.most.into()).then_some(self.most)
+    }
+
+    /// No chain is heavier.
+    pub fn bound(&self) -> u64 {
+        u64::from(self.sum).min(self.switching.max(self.most.into()))
+    }
 }
+
+/// By how much edges of sectors, rounded to whole nanoseconds, may let a part of a chain seem shorter.
+const ROUNDING_NS: u64 = 2;
 
 /// Stays on the tracks of one cylinder in one direction. They differ only by whether heads are switched on
 /// the way there and on the way back, so four are computed at most.
@@ -140,6 +159,20 @@ impl Visits {
             (length > 0).then(|| (stay, tracks.window(reach.time(stay.from), length)))
         })
     }
+
+    /// Bound on the worth of a chain that changes heads, within the stays so far: during a change no
+    /// sector is transferred.
+    fn switching(&self, field: &Field<'_>, reach: &Reach<'_>, cylinder: u32, op: Op) -> u64 {
+        let stays = || self.0.iter().flatten().flatten().map(|(stay, _)| stay);
+        let from = stays().map(|stay| stay.from).min().unwrap_or(0);
+        let to = stays().map(|stay| stay.to).max().unwrap_or(0);
+        let switch = reach.cross_ns(0, 0, op);
+        // Either part may seem shorter by the rounding of its edges. Each further change takes more time
+        // than the rounding of one more part gives.
+        let length = (to + ROUNDING_NS).saturating_sub(from + switch.max(ROUNDING_NS));
+        let sectors = field.tracks.sectors_max(CylinderRange::one(cylinder));
+        field.ceiling().of(reach.sectors_in(length, sectors))
+    }
 }
 
 /// Where steps are gathered.
@@ -156,20 +189,33 @@ impl Chains {
         Self { steps_max, ..Self::default() }
     }
 
-    /// The surfaces for a path: all, or with too many items the best one.
-    pub fn surfaces(&self, tracks: &Tracks, within: &CylinderWorth) -> Range<u32> {
-        let best = within.surface;
-        if within.items <= self.steps_max { 0..tracks.surfaces() } else { best..best + 1 }
+    /// The surfaces for a path on a cylinder: all, or with too many items the best one.
+    pub fn surfaces(
+        &self,
+        field: &Field<'_>,
+        reach: &Reach<'_>,
+        cylinder: u32,
+        op: Op,
+    ) -> Range<u32> {
+        let Field { tracks, wanted, .. } = field;
+        let sectors = tracks.sectors_max(CylinderRange::one(cylinder));
+        let most = wanted.items_max(tracks, sectors, op).saturating_mul(tracks.surfaces());
+        // Most cylinders have room for few items, and theirs need no count.
+        if most <= self.steps_max {
+            return 0..tracks.surfaces();
+        }
+        let CylinderWorth { items, surface, .. } = CylinderWorth::new(field, reach, cylinder, op);
+        if items <= self.steps_max { 0..tracks.surfaces() } else { surface..surface + 1 }
+    }
+
+    /// With more items on a cylinder, a chain stays on the best track.
+    pub fn steps_max(&self) -> u32 {
+        self.steps_max
     }
 
     /// Replaces the steps by all that passes there.
-    pub fn gather(
-        &mut self,
-        tracks: &Tracks,
-        wanted: &Wanted,
-        reach: &Reach<'_>,
-        source: StepSource,
-    ) {
+    pub fn gather(&mut self, field: &Field<'_>, reach: &Reach<'_>, source: StepSource) {
+        let Field { tracks, wanted, .. } = field;
         let StepSource { cylinder, surfaces, op, price } = source;
         self.steps.clear();
         let mut visits = Visits::NONE;

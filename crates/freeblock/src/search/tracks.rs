@@ -48,6 +48,8 @@ pub(crate) struct Tracks {
     only: RegularTracks,
     /// Tracks with several stretches: them in order of their sectors.
     several: BTreeMap<TrackId, Vec<TrackExtent>>,
+    /// Most extents of a track.
+    extents_max: u32,
     stretches: u32,
 }
 
@@ -63,6 +65,7 @@ impl Tracks {
             zone_of_cylinder: (0..cylinders).map(zone_of).collect(),
             only: RegularTracks::NONE,
             several: BTreeMap::new(),
+            extents_max: 1,
             stretches: tracks,
         };
         built.find_stretches();
@@ -99,6 +102,7 @@ impl Tracks {
         }
         for stretches in self.several.values_mut() {
             stretches.sort_unstable_by_key(|stretch| stretch.sector);
+            self.extents_max = self.extents_max.max(stretches.len() as u32);
         }
         self.only = RegularTracks::new(&only, self.surfaces());
     }
@@ -149,6 +153,11 @@ impl Tracks {
         let several = self.several.values().map(Vec::capacity).sum::<usize>();
         let zones = self.zone_of_cylinder.capacity() * size_of::<u16>();
         Bytes::new((several * size_of::<TrackExtent>() + zones) as u64) + self.only.memory()
+    }
+
+    /// Most extents of any track.
+    pub fn extents_max(&self) -> u32 {
+        self.extents_max
     }
 
     /// Above all numbers of stretches.

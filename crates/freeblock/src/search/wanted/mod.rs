@@ -371,6 +371,15 @@ impl Wanted {
         });
     }
 
+    /// No track of so many sectors has more items in direction `op`.
+    pub fn items_max(&self, tracks: &Tracks, sectors: u32, op: Op) -> u32 {
+        // A piece at either end of each extent.
+        let pieces = 2 * tracks.extents_max();
+        let layers = self.layers.iter().filter(|layer| layer.key.op == op);
+        let most = layers.map(|layer| (sectors / layer.key.size).saturating_add(pieces));
+        most.fold(0, u32::saturating_add)
+    }
+
     /// Shows what [`Self::value`] counts, in no order.
     #[inline]
     fn items(
