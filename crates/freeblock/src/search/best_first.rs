@@ -77,6 +77,11 @@ pub(crate) struct Search {
     budget: u64,
     /// The search ends when no bound exceeds the best by more than this part of it, as a power of two.
     slack_log2: Option<u32>,
+    /// Nodes after which a bound must be twice the best, or the search ends; None for no end before the best
+    /// is sure.
+    patience: Option<u64>,
+    /// Nodes of the decision when the search was started.
+    nodes_before: u64,
     pub cost: SearchCost,
     /// Cylinders that offered less than their tables say, in vain. Their tables are computed anew after
     /// the decision: for this one that would come too late.
@@ -84,8 +89,10 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    pub fn new(slack_log2: Option<u32>) -> Self {
+    pub fn new(slack_log2: Option<u32>, patience: Option<u64>) -> Self {
         Self {
+            patience,
+            nodes_before: 0,
             frontier: Frontier::default(),
             below: Vec::new(),
             stage: Stage::Over,
@@ -100,6 +107,7 @@ impl Search {
     /// Starts anew with a best to beat. The nodes of the decision may be `budget` in all.
     pub fn start(&mut self, best: Known, budget: u64) {
         (self.stage, self.best, self.budget) = (Stage::New, best, budget);
+        self.nodes_before = self.cost.nodes;
     }
 
     pub fn is_over(&self) -> bool {
@@ -110,6 +118,15 @@ impl Search {
     pub fn give_up(&mut self) {
         self.cost.exhausted |= !self.is_over();
         self.stage = Stage::Over;
+    }
+
+    /// What a node must be able to beat. The nodes looked at raise it, by the square of their part of the
+    /// patience: a little more is soon given up, much more is sought for long.
+    #[inline]
+    fn to_beat(&self, best: Known) -> Known {
+        let best = best.with_slack(self.slack_log2);
+        let looked = self.cost.nodes - self.nodes_before;
+        self.patience.map_or(best, |patience| best.raised(looked.pow(2), patience.pow(2)))
     }
 
     /// A node of the frontier, if it may hold something better than `best`.
@@ -125,7 +142,7 @@ impl Search {
     ) -> Option<Candidate> {
         let ReachableNode { node, arc, length } = reached;
         let wanted = u64::from(field.index.bound(node, arc));
-        let (best, cylinders) = (best.with_slack(self.slack_log2), field.index.cylinders(node));
+        let (best, cylinders) = (self.to_beat(best), field.index.cylinders(node));
         // The cheap bound first: most nodes end here.
         best.may_lose_to(wanted * price, length, cylinders.first).then_some(())?;
         // Both the wanted blocks and the sectors that pass in the time bound the worth.
@@ -142,7 +159,7 @@ impl Search {
     #[inline]
     fn is_end(&self, candidate: Candidate, best: Known) -> bool {
         // Candidates come in order of bounds and, where room counts, of room among equal ones.
-        let floor = best.with_slack(self.slack_log2).floor();
+        let floor = self.to_beat(best).floor();
         let is_equal = candidate.bound() == best.worth;
         candidate.bound() <= floor || is_equal && candidate.room_max() < best.room
     }
