@@ -25,8 +25,6 @@
 //! the last of them. A lighter chain that ends sooner may then be overlooked; without overlap the chain
 //! found is the heaviest.
 
-use std::ops::Range;
-
 use freewheel_units::Op;
 
 use super::cylinder_range::CylinderRange;
@@ -101,6 +99,8 @@ pub(crate) struct CylinderWorth {
     pub most: u32,
     /// The best track's.
     pub surface: u32,
+    /// Surfaces with items, the lowest bit for the first.
+    pub surfaces: u64,
     /// Bound on the worth of a chain over several tracks.
     pub switching: u64,
 }
@@ -117,6 +117,7 @@ impl CylinderWorth {
             let Sum { items, value } = wanted.value(tracks, at, &place, passing, op, 0);
             within.items += items;
             within.sum += value;
+            within.surfaces |= u64::from(items > 0) << surface;
             if value > within.most {
                 // The first of equal tracks.
                 (within.most, within.surface) = (value, surface);
@@ -178,7 +179,8 @@ impl Visits {
 /// Where steps are gathered.
 pub(crate) struct StepSource {
     pub cylinder: u32,
-    pub surfaces: Range<u32>,
+    /// One bit each, the lowest for the first.
+    pub surfaces: u64,
     pub op: Op,
     /// Of the cylinder's region.
     pub price: u64,
@@ -190,22 +192,16 @@ impl Chains {
     }
 
     /// The surfaces for a path on a cylinder: all, or with too many items the best one.
-    pub fn surfaces(
-        &self,
-        field: &Field<'_>,
-        reach: &Reach<'_>,
-        cylinder: u32,
-        op: Op,
-    ) -> Range<u32> {
+    pub fn surfaces(&self, field: &Field<'_>, reach: &Reach<'_>, cylinder: u32, op: Op) -> u64 {
         let Field { tracks, wanted, .. } = field;
         let sectors = tracks.sectors_max(CylinderRange::one(cylinder));
         let most = wanted.items_max(tracks, sectors, op).saturating_mul(tracks.surfaces());
         // Most cylinders have room for few items, and theirs need no count.
         if most <= self.steps_max {
-            return 0..tracks.surfaces();
+            return u64::MAX >> (u64::BITS - tracks.surfaces());
         }
-        let CylinderWorth { items, surface, .. } = CylinderWorth::new(field, reach, cylinder, op);
-        if items <= self.steps_max { 0..tracks.surfaces() } else { surface..surface + 1 }
+        let within = CylinderWorth::new(field, reach, cylinder, op);
+        if within.items <= self.steps_max { within.surfaces } else { 1 << within.surface }
     }
 
     /// With more items on a cylinder, a chain stays on the best track.
@@ -216,10 +212,12 @@ impl Chains {
     /// Replaces the steps by all that passes there.
     pub fn gather(&mut self, field: &Field<'_>, reach: &Reach<'_>, source: StepSource) {
         let Field { tracks, wanted, .. } = field;
-        let StepSource { cylinder, surfaces, op, price } = source;
+        let StepSource { cylinder, mut surfaces, op, price } = source;
         self.steps.clear();
         let mut visits = Visits::NONE;
-        for surface in surfaces {
+        while surfaces != 0 {
+            let surface = surfaces.trailing_zeros();
+            surfaces &= surfaces - 1;
             let on = Position { cylinder, surface };
             let Some((stay, window)) = visits.get(tracks, reach, on, op) else { continue };
             wanted.passages(tracks, on, op, stay, &window, &mut |Timed { at, item }, span| {

@@ -176,7 +176,7 @@ impl Paths {
             let here = match within.alone(at_third.steps_max()) {
                 Some(worth) => u64::from(worth) * price,
                 None => {
-                    let surfaces = 0..field.tracks.surfaces();
+                    let surfaces = within.surfaces;
                     at_third.gather(field, reach, StepSource { cylinder, surfaces, op, price });
                     // Steps were gathered for the stay between both seeks, so the path leaves time for
                     // them.
