@@ -22,7 +22,8 @@ pub struct FreeblockConfig {
     /// Whether, under the rule paths, regions of the disk that lag behind count for more.
     pub region_weights: bool,
     /// Most nodes of its search that one decision looks at; then the best found so far is taken, and
-    /// the decision counted as beyond its budget. Without it every decision is exact.
+    /// the decision counted as beyond its budget. Without it a search ends when the best is sure, and for
+    /// paths on a large drive also when a little more would take many more nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes_max: Option<u64>,
     /// Most wanted pieces on one cylinder among which a path over its tracks is sought, under the rule
