@@ -51,8 +51,10 @@ pub(crate) struct Chains {
     /// With more items on a cylinder, a chain stays on the best track.
     steps_max: u32,
     steps: Vec<Step>,
-    /// Beginnings of the steps above their numbers in `steps`: sorting numbers is faster than sorting steps.
-    begins: Vec<u128>,
+    /// Beginnings of the steps with their numbers in `steps`: sorting numbers is faster than sorting steps.
+    begins: Vec<(u64, u32)>,
+    /// By slice of the time: where its next beginning goes.
+    slices: Vec<u32>,
     /// By place in the order of beginnings: the heaviest chain that ends with that step.
     chains: Vec<Ended>,
     /// Ends of chains, and their places, ascending.
@@ -247,8 +249,7 @@ impl Chains {
         let (mut anywhere, mut best) = ((0, NONE), Chain::EMPTY);
         // Chains of `by_end` that a step may follow by now.
         let mut ended = 0;
-        for (place, begin) in (0..).zip(begins.iter()) {
-            let number = *begin as u32;
+        for (place, &(_, number)) in (0..).zip(begins.iter()) {
             let step = &steps[number as usize];
             // Chains that ended a change of heads ago may go on with this step. Steps come in order of
             // their beginnings, so they may go on with all later ones too.
@@ -283,12 +284,40 @@ impl Chains {
     /// Brings the steps into the order of their beginnings: in it every step that may come before another
     /// is done before it.
     fn sort(&mut self) {
-        self.begins.clear();
-        // Of steps that begin together the one gathered first: that of the lower surface.
-        let numbered = (0u32..).zip(&self.steps);
-        let keys = numbered.map(|(number, step)| u128::from(step.start) << 32 | u128::from(number));
-        self.begins.extend(keys);
-        self.begins.sort_unstable();
+        let Self { steps, begins, slices, .. } = self;
+        // Beginnings lie all over the stay. In as many slices of the time as there are steps few of them are
+        // together, and those are sorted by comparison.
+        let from = steps.iter().map(|step| step.start).min().unwrap_or(0);
+        let to = steps.iter().map(|step| step.start).max().unwrap_or(0);
+        let shift = (u64::BITS - (to - from).leading_zeros())
+            .saturating_sub(steps.len().next_power_of_two().ilog2());
+        let slice = |step: &Step| ((step.start - from) >> shift) as usize;
+        slices.clear();
+        slices.resize(((to - from) >> shift) as usize + 1, 0);
+        for step in steps.iter() {
+            slices[slice(step)] += 1;
+        }
+        let mut before = 0;
+        for count in slices.iter_mut() {
+            before += std::mem::replace(count, before);
+        }
+        begins.clear();
+        begins.resize(steps.len(), (0, 0));
+        for (number, step) in (0u32..).zip(steps.iter()) {
+            let at = &mut slices[slice(step)];
+            begins[*at as usize] = (step.start, number);
+            *at += 1;
+        }
+        // Each slice now ends where the next one's first beginning went. Of steps that begin together the
+        // one gathered first comes first: that of the lower surface.
+        let mut first = 0;
+        for &end in slices.iter() {
+            let end = end as usize;
+            if end > first + 1 {
+                begins[first..end].sort_unstable();
+            }
+            first = end;
+        }
     }
 
     /// Makes the chains ready for [`Self::ended_by`].
