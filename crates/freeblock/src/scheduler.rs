@@ -25,17 +25,17 @@ const REBUILD_SHARE: u64 = 16;
 pub const STEPS_MAX: u32 = 512;
 
 /// Patience on large drives, unless said otherwise.
-pub const PATIENCE_NODES: u64 = 192;
+pub const PATIENCE_NODES: u64 = 160;
 
 /// How long the search for a path goes on for a little more, where bounds are far above what there is.
-/// After a part of this number of nodes it ends when no path can be better by more than the square of
-/// that part.
+/// Its work is counted in nodes; 64 pieces of cylinders that are ordered into paths count as one more. After
+/// a part of this number it ends when no path can be better by more than the fourth power of that part.
 ///
 /// ```text
-///  patience of 192 nodes, best 1000      nodes    to be beaten    greatest bound left
-///                                            0            1000    1400
-///                                           48            1062    1300
-///                                           96            1250    1240: the search ends
+///  patience of 160 nodes, best 1000      work     to be beaten    greatest bound left
+///                                           0             1000    1400
+///                                          80             1062    1300
+///                                         120             1316    1240: the search ends
 /// ```
 ///
 /// A bound twice the best ends it after all of the nodes.
@@ -497,7 +497,8 @@ impl Scheduler {
             Rule::Greedy => self.greedy.take(&Field { tracks, wanted, index }, reach, items),
             Rule::Paths => self.paths.take(items),
         }
-        self.effort.add(search.cost.nodes, search.cost.exhausted);
+        let SearchCost { nodes, pieces, exhausted } = search.cost;
+        self.effort.add(nodes, pieces, exhausted);
         self.touched.append(&mut search.vain);
         // In the order they pass.
         items.sort_unstable_by_key(|timed| (timed.at, timed.item.first));

@@ -232,7 +232,7 @@ impl Greedy {
             reach,
             |_| 1,
             allowance,
-            |field, cylinder, _| self.consider(field, reach, cylinder, 0),
+            |field, cylinder, _| self.consider(field, reach, cylinder, 0).into(),
         );
     }
 

@@ -31,12 +31,12 @@ impl Known {
         })
     }
 
-    /// Raises the worth to beat by `part / whole` of it; all stays with no part of it.
-    pub fn raised(self, part: u64, whole: u64) -> Self {
+    /// Raises the worth to beat by a part of it in units of 2^-16; all stays with no part.
+    pub fn raised(self, part: u64) -> Self {
         if part == 0 {
             return self;
         }
-        let more = u128::from(self.worth) * u128::from(part) / u128::from(whole);
+        let more = u128::from(self.worth) * u128::from(part) >> 16;
         let worth = self.worth.saturating_add(u64::try_from(more).unwrap_or(u64::MAX));
         Self { worth, room: Self::FIRST, ..self }
     }

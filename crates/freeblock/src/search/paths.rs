@@ -22,7 +22,7 @@
 
 use freewheel_units::Op;
 
-use super::best_first::Search;
+use super::best_first::{Search, Visited};
 use super::chains::{Chain, Chains, CylinderWorth, StepSource};
 use super::field::Field;
 use super::known::Known;
@@ -171,23 +171,25 @@ impl Paths {
             let price = region_weights.of_cylinder(cylinder);
             let within = CylinderWorth::new(field, reach, cylinder, op);
             if within.bound() * price <= best.worth {
-                return best;
+                return best.into();
             }
-            let here = match within.alone(at_third.steps_max()) {
-                Some(worth) => u64::from(worth) * price,
+            let (here, pieces) = match within.alone(at_third.steps_max()) {
+                Some(worth) => (u64::from(worth) * price, 0),
                 None => {
                     let surfaces = within.surfaces;
                     at_third.gather(field, reach, StepSource { cylinder, surfaces, op, price });
                     // Steps were gathered for the stay between both seeks, so the path leaves time for
                     // them.
-                    at_third.solve(field.tracks.surfaces(), reach.cross_ns(0, 0, op)).worth
+                    let surfaces = field.tracks.surfaces();
+                    let chain = at_third.solve(surfaces, reach.cross_ns(0, 0, op));
+                    (chain.worth, within.items)
                 }
             };
             if here > best.worth {
                 direction.third = Some(cylinder);
                 direction.worth = here;
             }
-            Known { worth: best.worth.max(here), ..best }
+            Visited { best: Known { worth: best.worth.max(here), ..best }, pieces }
         };
         search.run(field, reach, price, allowance, visit);
     }
