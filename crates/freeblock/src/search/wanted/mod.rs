@@ -332,7 +332,10 @@ impl Wanted {
             // Pieces take much longer to find than whole blocks are counted. One lies at each end of the
             // extent at most, and is shorter than a block: if that cannot beat `known`, none is sought.
             let ends = u32::from(from <= stretch.first) + u32::from(to >= stretch.end());
-            most_in_pieces += ends * (size - 1) * weight;
+            // With nothing to beat every piece counts, so one look tells whether any is to be sought.
+            if known > 0 || ends > 0 && layer.pieces.has_of_pair(2 * u64::from(stretch.id)) {
+                most_in_pieces += ends * (size - 1) * weight;
+            }
         });
         if sum.value + most_in_pieces <= known || most_in_pieces == 0 {
             return sum;
