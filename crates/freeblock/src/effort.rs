@@ -12,6 +12,8 @@ pub struct Effort {
     pub decisions: u64,
     /// Nodes looked at.
     pub nodes: u64,
+    /// Pieces that were ordered into paths on cylinders that the search looked at.
+    pub pieces: u64,
     /// Decisions that stopped for their budget, or when they might not go on, so that something better
     /// may have been missed.
     pub exhausted: u64,
@@ -21,9 +23,10 @@ pub struct Effort {
 
 impl Effort {
     /// Counts a decision.
-    pub(super) fn add(&mut self, nodes: u64, is_exhausted: bool) {
+    pub(super) fn add(&mut self, nodes: u64, pieces: u64, is_exhausted: bool) {
         self.decisions += 1;
         self.nodes += nodes;
+        self.pieces += pieces;
         self.exhausted += u64::from(is_exhausted);
         self.by_nodes.add(nodes);
     }
@@ -97,7 +100,7 @@ mod tests {
             nodes in prop::collection::vec(0u64..5000, 1..200), part in 0.01f64..=1.0,
         ) {
             let mut effort = Effort::default();
-            nodes.iter().for_each(|&nodes| effort.add(nodes, false));
+            nodes.iter().for_each(|&nodes| effort.add(nodes, 0, false));
             for (most, decisions) in effort.by_nodes.up_to() {
                 let counted = nodes.iter().filter(|&&nodes| nodes <= most).count() as u64;
                 prop_assert_eq!(decisions, counted, "up to {}", most);
@@ -115,7 +118,7 @@ mod tests {
     fn any_number_of_nodes_has_its_class() {
         for nodes in [(1 << 23) + 1, 1 << 40, (1 << 40) + 1, 1 << 63] {
             let mut effort = Effort::default();
-            effort.add(nodes, false);
+            effort.add(nodes, 0, false);
             assert_eq!(effort.by_nodes.no_more_than(1.0), nodes.next_power_of_two());
         }
     }
@@ -123,9 +126,9 @@ mod tests {
     #[test]
     fn what_several_planners_decided_adds_up() {
         let (mut one, mut other) = (Effort::default(), Effort::default());
-        one.add(3, false);
-        other.add(4, false);
-        other.add(100, true);
+        one.add(3, 0, false);
+        other.add(4, 0, false);
+        other.add(100, 0, true);
         one.by_nodes.merge(&other.by_nodes);
         let counts: Vec<_> = one.by_nodes.up_to().collect();
         assert_eq!(counts[..4], [(1, 0), (2, 0), (4, 2), (8, 2)]);

@@ -27,7 +27,7 @@ pub use estimate::{Estimate, PredictionMark, TailModel};
 pub use foreground::{Foreground, PromotionId};
 pub use idle_timer::{Adapt, IdleTimer, Step};
 pub use opportunity::{Ends, Opportunity};
-pub use scheduler::{Delivery, Options, Rule, STEPS_MAX, Scheduler};
+pub use scheduler::{Delivery, Options, PATIENCE_NODES, Patience, Rule, STEPS_MAX, Scheduler};
 pub use search::{Delivered, Fineness, LayerKey, SearchProgress};
 pub use timed_planner::{TimedPlanner, Timer};
 

@@ -24,6 +24,33 @@ const REBUILD_SHARE: u64 = 16;
 /// are more the best track holds nearly as much as can be had in a gap.
 pub const STEPS_MAX: u32 = 512;
 
+/// Patience on large drives, unless said otherwise.
+pub const PATIENCE_NODES: u64 = 160;
+
+/// How long the search for a path goes on for a little more, where bounds are far above what there is.
+/// Its work is counted in nodes; 64 pieces of cylinders that are ordered into paths count as one more. After
+/// a part of this number it ends when no path can be better by more than the fourth power of that part.
+///
+/// ```text
+///  patience of 160 nodes, best 1000      work     to be beaten    greatest bound left
+///                                           0             1000    1400
+///                                          80             1062    1300
+///                                         120             1316    1240: the search ends
+/// ```
+///
+/// A bound twice the best ends it after all of the nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Patience {
+    /// [`PATIENCE_NODES`] from 131,073 cylinders on; without an end on smaller drives, whose searches are
+    /// short.
+    #[default]
+    BySize,
+    /// This number of nodes, at least one.
+    Nodes(u32),
+    /// Until the best is sure.
+    Endless,
+}
+
 /// How a gap is filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -55,6 +82,8 @@ pub struct Options {
     /// A search ends when no track can beat the best so far by more than this part of it, as a power of
     /// two: 3 is an eighth. None for the best there is.
     pub slack_log2: Option<u32>,
+    /// Under [`Rule::Paths`], how long a search goes on for a little more.
+    pub patience: Patience,
     /// Under [`Rule::Paths`], whether a new index has rough bounds, in a tenth of the time, and close
     /// ones only where searches look in vain.
     pub rough_at_first: bool,
@@ -71,6 +100,7 @@ impl Default for Options {
             held_max: Bytes::new(64 << 20),
             fineness: Fineness::default(),
             slack_log2: None,
+            patience: Patience::default(),
             rough_at_first: false,
         }
     }
@@ -80,6 +110,16 @@ impl Options {
     /// Whether what a block is worth depends on its region.
     fn is_priced(&self) -> bool {
         self.rule == Rule::Paths && self.region_weights
+    }
+
+    /// Nodes of the patience on a drive; None without an end.
+    pub fn patience_nodes(&self, drive: &Drive) -> Option<u64> {
+        let is_large = Fineness::BySize.is_fine(drive.seek().distance_max() + 1);
+        match (self.rule, self.patience) {
+            (Rule::Greedy, _) | (_, Patience::Endless) => None,
+            (_, Patience::Nodes(nodes)) => Some(nodes.max(1).into()),
+            (_, Patience::BySize) => is_large.then_some(PATIENCE_NODES),
+        }
     }
 }
 
@@ -133,7 +173,7 @@ impl Scheduler {
             tracks,
             wanted,
             index,
-            search: Search::new(options.slack_log2),
+            search: Search::new(options.slack_log2, options.patience_nodes(drive)),
             gap: None,
             touched: Vec::new(),
             is_stale: false,
@@ -457,7 +497,8 @@ impl Scheduler {
             Rule::Greedy => self.greedy.take(&Field { tracks, wanted, index }, reach, items),
             Rule::Paths => self.paths.take(items),
         }
-        self.effort.add(search.cost.nodes, search.cost.exhausted);
+        let SearchCost { nodes, pieces, exhausted } = search.cost;
+        self.effort.add(nodes, pieces, exhausted);
         self.touched.append(&mut search.vain);
         // In the order they pass.
         items.sort_unstable_by_key(|timed| (timed.at, timed.item.first));

@@ -53,8 +53,35 @@ impl SearchProgress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct SearchCost {
     pub nodes: u64,
+    /// Pieces on cylinders that were ordered into paths.
+    pub pieces: u64,
     /// Whether a search ended before its end: there may be something better.
     pub exhausted: bool,
+}
+
+/// Pieces that are ordered into paths in the time of a node: on 24 TB a node took 1.2 us, and a piece 18 ns.
+const PIECES_OF_A_NODE: u64 = 64;
+
+impl SearchCost {
+    /// In nodes.
+    fn work(&self) -> u64 {
+        self.nodes + self.pieces / PIECES_OF_A_NODE
+    }
+}
+
+/// What was found on a cylinder.
+pub(crate) struct Visited {
+    /// The best then.
+    pub best: Known,
+    /// Pieces that were ordered into paths.
+    pub pieces: u32,
+}
+
+impl From<Known> for Visited {
+    /// Without paths.
+    fn from(best: Known) -> Self {
+        Self { best, pieces: 0 }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,15 +104,31 @@ pub(crate) struct Search {
     budget: u64,
     /// The search ends when no bound exceeds the best by more than this part of it, as a power of two.
     slack_log2: Option<u32>,
+    /// Work in nodes after which a bound must be twice the best, or the search ends; None for no end before
+    /// the best is sure.
+    patience: Option<u64>,
+    /// Work of the decision when the search was started.
+    work_before: u64,
     pub cost: SearchCost,
     /// Cylinders that offered less than their tables say, in vain. Their tables are computed anew after
     /// the decision: for this one that would come too late.
     pub vain: Vec<u32>,
 }
 
+/// The fourth power of a part of the patience, in units of 2^-16, rounded down.
+#[inline]
+fn raise_by(done: u64, patience: u64) -> u64 {
+    // Beyond 256 times the patience no bound is that far above the best.
+    let part = ((done << 16) / patience).min(1 << 24);
+    let square = part * part >> 16;
+    square * square >> 16
+}
+
 impl Search {
-    pub fn new(slack_log2: Option<u32>) -> Self {
+    pub fn new(slack_log2: Option<u32>, patience: Option<u64>) -> Self {
         Self {
+            patience,
+            work_before: 0,
             frontier: Frontier::default(),
             below: Vec::new(),
             stage: Stage::Over,
@@ -100,6 +143,7 @@ impl Search {
     /// Starts anew with a best to beat. The nodes of the decision may be `budget` in all.
     pub fn start(&mut self, best: Known, budget: u64) {
         (self.stage, self.best, self.budget) = (Stage::New, best, budget);
+        self.work_before = self.cost.work();
     }
 
     pub fn is_over(&self) -> bool {
@@ -110,6 +154,15 @@ impl Search {
     pub fn give_up(&mut self) {
         self.cost.exhausted |= !self.is_over();
         self.stage = Stage::Over;
+    }
+
+    /// What a node must be able to beat. The work done raises it, by the fourth power of its part of the
+    /// patience: a little more is given up before much more is.
+    #[inline]
+    fn to_beat(&self, best: Known) -> Known {
+        let best = best.with_slack(self.slack_log2);
+        let done = self.cost.work() - self.work_before;
+        self.patience.map_or(best, |patience| best.raised(raise_by(done, patience)))
     }
 
     /// A node of the frontier, if it may hold something better than `best`.
@@ -125,7 +178,7 @@ impl Search {
     ) -> Option<Candidate> {
         let ReachableNode { node, arc, length } = reached;
         let wanted = u64::from(field.index.bound(node, arc));
-        let (best, cylinders) = (best.with_slack(self.slack_log2), field.index.cylinders(node));
+        let (best, cylinders) = (self.to_beat(best), field.index.cylinders(node));
         // The cheap bound first: most nodes end here.
         best.may_lose_to(wanted * price, length, cylinders.first).then_some(())?;
         // Both the wanted blocks and the sectors that pass in the time bound the worth.
@@ -142,13 +195,13 @@ impl Search {
     #[inline]
     fn is_end(&self, candidate: Candidate, best: Known) -> bool {
         // Candidates come in order of bounds and, where room counts, of room among equal ones.
-        let floor = best.with_slack(self.slack_log2).floor();
+        let floor = self.to_beat(best).floor();
         let is_equal = candidate.bound() == best.worth;
         candidate.bound() <= floor || is_equal && candidate.room_max() < best.room
     }
 
     /// Looks at nodes until `allowance` is used up, the budget is spent or the search is over. `visit` gets
-    /// a cylinder, never that of source or destination, with the best so far, and returns the best then.
+    /// a cylinder, never that of source or destination, with the best so far.
     /// A bound is worth times `price`, the greatest price under a node.
     pub fn run(
         &mut self,
@@ -156,7 +209,7 @@ impl Search {
         reach: &Reach<'_>,
         price: impl Fn(Node) -> u64,
         allowance: &mut u64,
-        mut visit: impl FnMut(&Field<'_>, u32, Known) -> Known,
+        mut visit: impl FnMut(&Field<'_>, u32, Known) -> Visited,
     ) {
         if self.is_over() {
             return;
@@ -200,9 +253,10 @@ impl Search {
             *allowance = allowance.saturating_sub(CYLINDER_NODES);
             // Those of source and destination are looked at before the search.
             if ![reach.gap.from, reach.gap.to].iter().any(|end| end.cylinder == node.number) {
-                let better = visit(field, node.number, best);
-                self.note_vain(field, node.number, better == best);
-                best = better;
+                let visited = visit(field, node.number, best);
+                self.note_vain(field, node.number, visited.best == best);
+                best = visited.best;
+                self.cost.pieces += u64::from(visited.pieces);
             }
         }
         (self.stage, self.best) = (Stage::Over, best);

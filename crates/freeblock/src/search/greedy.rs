@@ -232,7 +232,7 @@ impl Greedy {
             reach,
             |_| 1,
             allowance,
-            |field, cylinder, _| self.consider(field, reach, cylinder, 0),
+            |field, cylinder, _| self.consider(field, reach, cylinder, 0).into(),
         );
     }
 
@@ -380,7 +380,7 @@ mod tests {
             let index = &mut Index::new(tracks, wanted, Objective::Track, fineness);
             let reach = Reach::new(tracks.drive(), &gap, index.slots());
             let field = &Field { tracks, wanted, index };
-            let (mut greedy, mut search) = (Greedy::new(), Search::new(None));
+            let (mut greedy, mut search) = (Greedy::new(), Search::new(None, None));
             search.start(greedy.begin(field, &reach), u64::MAX);
             while !search.is_over() {
                 greedy.step(field, &reach, &mut search, &mut { prng.below(9) });

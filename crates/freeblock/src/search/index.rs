@@ -60,7 +60,7 @@ pub enum Fineness {
 
 impl Fineness {
     /// Whether tables of a drive with this number of cylinders tell thirty-seconds.
-    const fn is_fine(self, cylinders: u32) -> bool {
+    pub(crate) const fn is_fine(self, cylinders: u32) -> bool {
         match self {
             // A byte for each of the arcs.
             Self::BySize => cylinders as usize * COARSE * COARSE > CACHED,

@@ -31,6 +31,16 @@ impl Known {
         })
     }
 
+    /// Raises the worth to beat by a part of it in units of 2^-16; all stays with no part.
+    pub fn raised(self, part: u64) -> Self {
+        if part == 0 {
+            return self;
+        }
+        let more = u128::from(self.worth) * u128::from(part) >> 16;
+        let worth = self.worth.saturating_add(u64::try_from(more).unwrap_or(u64::MAX));
+        Self { worth, room: Self::FIRST, ..self }
+    }
+
     /// Whether a track of at most `worth` and `room`, on `cylinder` or above, may be better.
     #[inline]
     pub fn may_lose_to(self, worth: u64, room: u64, cylinder: u32) -> bool {

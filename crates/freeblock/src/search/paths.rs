@@ -22,14 +22,13 @@
 
 use freewheel_units::Op;
 
-use super::best_first::Search;
+use super::best_first::{Search, Visited};
 use super::chains::{Chain, Chains, CylinderWorth, StepSource};
 use super::field::Field;
 use super::known::Known;
 use super::reach::Reach;
 use super::region_weights::RegionWeights;
-use super::tracks::Tracks;
-use super::wanted::{Timed, Wanted};
+use super::wanted::Timed;
 use freewheel_model::drive::Position;
 
 /// The rule, with the best plan in the gap so far.
@@ -53,8 +52,8 @@ pub(crate) struct Paths {
 struct Direction {
     /// Chains on the cylinders of source and destination with one seek between them.
     split: (Chain, Chain),
-    /// A cylinder whose path is worth more, and its best track.
-    third: Option<Position>,
+    /// A cylinder whose path is worth more.
+    third: Option<u32>,
     /// Of the split, or of the path on the third cylinder.
     worth: u64,
 }
@@ -141,12 +140,11 @@ impl Paths {
     ) {
         let Some(&op) = self.ops.first() else { return };
         let Self { at_source, at_destination, .. } = self;
-        let Field { tracks, wanted, .. } = field;
-        let here = |at: Position| (at, region_weights.of_cylinder(at.cylinder));
+        let here = |at: Position| (at.cylinder, region_weights.of_cylinder(at.cylinder));
         let Reach { gap, .. } = reach;
-        gather_and_solve(at_source, tracks, wanted, reach, here(gap.from), op, None);
+        gather_and_solve(at_source, field, reach, here(gap.from), op, None);
         let length = Some(reach.length());
-        gather_and_solve(at_destination, tracks, wanted, reach, here(gap.to), op, length);
+        gather_and_solve(at_destination, field, reach, here(gap.to), op, length);
         let (worth, split) = split(at_source, at_destination, reach, op);
         self.direction = Direction { split, third: None, worth };
         // Each direction to come has an equal part of the rest of the budget.
@@ -169,23 +167,29 @@ impl Paths {
     ) {
         let Self { at_third, direction, .. } = self;
         let price = |node| region_weights.of_node(node);
-        let visit = |Field { tracks, wanted, .. }: &Field<'_>, cylinder, best: Known| {
+        let visit = |field: &Field<'_>, cylinder, best: Known| {
             let price = region_weights.of_cylinder(cylinder);
-            let within = CylinderWorth::new(tracks, wanted, reach, cylinder, op);
-            // No path takes more than all tracks offer together.
-            if u64::from(within.sum) * price <= best.worth {
-                return best;
+            let within = CylinderWorth::new(field, reach, cylinder, op);
+            if within.bound() * price <= best.worth {
+                return best.into();
             }
-            let surfaces = at_third.surfaces(tracks, &within);
-            let source = StepSource { cylinder, surfaces, op, price };
-            at_third.gather(tracks, wanted, reach, source);
-            // Steps were gathered for the stay between both seeks, so the path leaves time for them.
-            let here = at_third.solve(tracks.surfaces(), reach.cross_ns(0, 0, op)).worth;
+            let (here, pieces) = match within.alone(at_third.steps_max()) {
+                Some(worth) => (u64::from(worth) * price, 0),
+                None => {
+                    let surfaces = within.surfaces;
+                    at_third.gather(field, reach, StepSource { cylinder, surfaces, op, price });
+                    // Steps were gathered for the stay between both seeks, so the path leaves time for
+                    // them.
+                    let surfaces = field.tracks.surfaces();
+                    let chain = at_third.solve(surfaces, reach.cross_ns(0, 0, op));
+                    (chain.worth, within.items)
+                }
+            };
             if here > best.worth {
-                direction.third = Some(Position { cylinder, surface: within.surface });
+                direction.third = Some(cylinder);
                 direction.worth = here;
             }
-            Known { worth: best.worth.max(here), ..best }
+            Visited { best: Known { worth: best.worth.max(here), ..best }, pieces }
         };
         search.run(field, reach, price, allowance, visit);
     }
@@ -225,20 +229,19 @@ impl Paths {
         reach: &Reach<'_>,
         region_weights: &RegionWeights,
         op: Op,
-        third: Position,
+        third: u32,
     ) {
         let Self { at_source, at_destination, at_third, items, .. } = self;
-        let Field { tracks, wanted, .. } = field;
         let (from, to, length) = (reach.gap.from, reach.gap.to, reach.length());
         // Cylinders that were looked at later have replaced its steps.
-        let here = (third, region_weights.of_cylinder(third.cylinder));
-        let best = gather_and_solve(at_third, tracks, wanted, reach, here, op, None);
+        let here = (third, region_weights.of_cylinder(third));
+        let best = gather_and_solve(at_third, field, reach, here, op, None);
         take(at_third, best, items);
         // The path seldom fills the stay.
         let begins = items.iter().map(|timed| timed.at).min().unwrap_or(0);
         let ends = at_third.walk(best).map(|step| step.end).max().unwrap_or(length);
-        let leaves = begins.checked_sub(reach.cross_ns(from.cylinder, third.cylinder, op));
-        let arrives = ends + reach.cross_ns(third.cylinder, to.cylinder, op);
+        let leaves = begins.checked_sub(reach.cross_ns(from.cylinder, third, op));
+        let arrives = ends + reach.cross_ns(third, to.cylinder, op);
         let before = leaves.map_or(Chain::EMPTY, |leaves| at_source.ended_by(leaves));
         let after = length.checked_sub(arrives);
         let after = after.map_or(Chain::EMPTY, |left| at_destination.ended_by(left));
@@ -280,22 +283,19 @@ fn split(
 
 fn gather_and_solve(
     chains: &mut Chains,
-    tracks: &Tracks,
-    wanted: &Wanted,
+    field: &Field<'_>,
     reach: &Reach<'_>,
-    (at, price): (Position, u64),
+    (cylinder, price): (u32, u64),
     op: Op,
     reversed: Option<u64>,
 ) -> Chain {
-    let within = CylinderWorth::new(tracks, wanted, reach, at.cylinder, op);
-    let surfaces = chains.surfaces(tracks, &within);
-    let source = StepSource { cylinder: at.cylinder, surfaces, op, price };
-    chains.gather(tracks, wanted, reach, source);
+    let surfaces = chains.surfaces(field, reach, cylinder, op);
+    chains.gather(field, reach, StepSource { cylinder, surfaces, op, price });
     if let Some(length) = reversed {
         // Time from the end on: `ended_by` then finds chains that begin late enough.
         chains.reverse(length);
     }
-    let best = chains.solve(tracks.surfaces(), reach.cross_ns(0, 0, op));
+    let best = chains.solve(field.tracks.surfaces(), reach.cross_ns(0, 0, op));
     chains.order();
     best
 }

@@ -48,6 +48,8 @@ pub(crate) struct Tracks {
     only: RegularTracks,
     /// Tracks with several stretches: them in order of their sectors.
     several: BTreeMap<TrackId, Vec<TrackExtent>>,
+    /// Most extents of a track.
+    extents_max: u32,
     stretches: u32,
 }
 
@@ -63,6 +65,7 @@ impl Tracks {
             zone_of_cylinder: (0..cylinders).map(zone_of).collect(),
             only: RegularTracks::NONE,
             several: BTreeMap::new(),
+            extents_max: 1,
             stretches: tracks,
         };
         built.find_stretches();
@@ -99,6 +102,7 @@ impl Tracks {
         }
         for stretches in self.several.values_mut() {
             stretches.sort_unstable_by_key(|stretch| stretch.sector);
+            self.extents_max = self.extents_max.max(stretches.len() as u32);
         }
         self.only = RegularTracks::new(&only, self.surfaces());
     }
@@ -151,6 +155,11 @@ impl Tracks {
         Bytes::new((several * size_of::<TrackExtent>() + zones) as u64) + self.only.memory()
     }
 
+    /// Most extents of any track.
+    pub fn extents_max(&self) -> u32 {
+        self.extents_max
+    }
+
     /// Above all numbers of stretches.
     pub fn stretches(&self) -> u32 {
         self.stretches
@@ -192,18 +201,6 @@ impl Tracks {
         let several = &self.several[&track];
         let found = several.partition_point(|stretch| stretch.sector <= sector);
         (at, several[found - 1])
-    }
-
-    /// Sector of a block that lies on the track at `at`.
-    #[inline]
-    pub fn sector_on(&self, at: Position, block: u64) -> u32 {
-        let mut sector = 0;
-        self.for_each_stretch(at, |stretch| {
-            if (stretch.first..stretch.end()).contains(&block) {
-                sector = stretch.sector + (block - stretch.first) as u32;
-            }
-        });
-        sector
     }
 
     /// Where the track lies in the turn. None on a cylinder of no zone.
@@ -272,6 +269,14 @@ impl Tracks {
     #[inline]
     pub fn edge_ns(&self, place: &TrackPlace<'_>, sector: u32) -> u64 {
         self.drive.rotation().edge_ns(place.zone.sector_angle(place.start, sector))
+    }
+}
+
+impl Window {
+    /// Nanoseconds into the turn at its beginning.
+    #[inline]
+    pub fn phase(&self) -> u64 {
+        self.phase
     }
 }
 

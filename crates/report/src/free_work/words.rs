@@ -185,8 +185,8 @@ fn timeout(cost: &IdleCost) -> String {
 }
 
 fn decisions(work: &FreeWork) -> Vec<(&'static str, String)> {
-    let &FreeWork { decisions, nodes_mean, ref by_nodes, exhausted, memory_bytes, .. } = work;
-    let memory = Bytes::new(memory_bytes).human();
+    let &FreeWork { decisions, nodes_mean, patience_nodes, ref by_nodes, exhausted, .. } = work;
+    let memory = Bytes::new(work.memory_bytes).human();
     if decisions == 0 {
         return vec![("decisions", "none".into()), ("memory", memory)];
     }
@@ -196,15 +196,22 @@ fn decisions(work: &FreeWork) -> Vec<(&'static str, String)> {
          {half}, 99 % at no more than {most}"
     );
     let cut_short = match exhausted {
+        0 if patience_nodes.is_some() => "none by `nodes_max`".to_owned(),
         0 => "none: each was searched to its end".to_owned(),
         _ => format!(
             "{}, at `nodes_max` nodes: there may have been something better",
             grouped(exhausted)
         ),
     };
-    vec![
+    let mut rows = vec![
         ("decisions", format!("{}, looking at {nodes}", grouped(decisions))),
         ("cut short", cut_short),
-        ("memory", memory),
-    ]
+    ];
+    if let Some(patience) = patience_nodes {
+        let patience = grouped(patience);
+        let end = "a search for paths ends when a little more would take many more";
+        rows.push(("patience", format!("{patience} nodes: {end}")));
+    }
+    rows.push(("memory", memory));
+    rows
 }

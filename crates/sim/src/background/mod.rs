@@ -28,7 +28,7 @@ use self::uses::{BeginError, Use};
 use crate::digest::mix;
 use crate::source::{Request, Source, SourceError};
 
-pub use config::{CONSERVATISM_MAX, FreeblockConfig, IdleConfig};
+pub use config::{CONSERVATISM_MAX, FreeblockConfig, IdleConfig, PatienceConfig, PatienceWord};
 pub use freewheel_host::{PromoteTail, WriteBackResult};
 pub use result::{
     BackgroundResult, GapShares, Gaps, IdleStarts, Progress, PromotedWork, Round, TaskResult,
@@ -42,6 +42,7 @@ pub(crate) struct Background {
     /// In the experiment's order; at least one.
     running: Vec<Running>,
     unfinished: Option<Unfinished>,
+    patience_nodes: Option<u64>,
     idle: Option<IdleUse>,
     is_idle: bool,
     copies: CopyAccount,
@@ -90,8 +91,10 @@ impl Background {
             region_weights: config.region_weights,
             budget: config.nodes_max.unwrap_or(u64::MAX),
             steps_max: config.steps_max.unwrap_or(STEPS_MAX),
+            patience: config.patience.map(Into::into).unwrap_or_default(),
             ..Options::default()
         };
+        let patience_nodes = options.patience_nodes(drive);
         let mut tasks = Tasks::new(drive, options, CADENCE);
         let ahead = if policy == PolicySpec::Fcfs {
             PromotionAnchor::OfQueue
@@ -109,6 +112,7 @@ impl Background {
             tasks,
             running,
             unfinished,
+            patience_nodes,
             idle: config.idle.map(|config| IdleUse { timer: config.timer(), config }),
             is_idle: false,
             copies: CopyAccount::default(),
@@ -124,6 +128,7 @@ impl Background {
             tasks: self.running.into_iter().map(|running| running.result(end)).collect(),
             decisions: effort.decisions,
             nodes: effort.nodes,
+            patience_nodes: self.patience_nodes,
             by_nodes: effort.by_nodes,
             exhausted: effort.exhausted,
             memory_bytes: memory.get(),

@@ -16,6 +16,10 @@ pub struct BackgroundResult {
     pub decisions: u64,
     /// Search nodes of all decisions.
     pub nodes: u64,
+    /// Nodes after which a search for paths ends unless far more may be had; None where it ends when the
+    /// best is sure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patience_nodes: Option<u64>,
     /// Number of decisions by search nodes, in powers of two.
     pub by_nodes: ByNodes,
     /// Decisions that the node budget ended; a better plan may exist.

@@ -82,6 +82,34 @@ fn decisions_beyond_their_budget_of_nodes_are_counted() {
 }
 
 #[test]
+fn the_patience_of_an_experiment_is_the_planners_and_stands_in_the_result() {
+    let of = |key: &str| {
+        let result = run("fcfs", &format!("{key}\n[[freeblock.tasks]]\nblock_size = \"2KiB\"\n"));
+        result.background[0].clone()
+    };
+    let [usual, endless, short] = ["", "patience = \"endless\"", "patience = 4"].map(of);
+    // The drive of these tests is small.
+    assert_eq!(
+        [usual.patience_nodes, endless.patience_nodes, short.patience_nodes],
+        [None, None, Some(4)]
+    );
+    assert_eq!(usual.delivered_hash, endless.delivered_hash);
+    assert!(short.nodes < endless.nodes, "{} of {}", short.nodes, endless.nodes);
+}
+
+#[test]
+fn a_patience_of_nothing_or_of_another_word_is_refused() {
+    for wrong in ["0", "\"eternal\"", "1.5"] {
+        let text = format!("drive = \"atlas10k\"\n[freeblock]\npatience = {wrong}\n");
+        let error = SimConfig::parse(&text, "a file", &[]).unwrap_err().to_string();
+        assert!(
+            error.contains("a number of nodes, at least 1, or \"endless\" is needed"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn a_run_whose_decisions_are_watched_is_the_same_and_each_is_made_once() {
     let adapt = "{ step = { geometric = 2.0 }, tolerance = 0.05, least = \"1ms\", most = \"1s\" }";
     let idle = format!("idle = {{ after = \"5ms\", adapt = {adapt} }}");

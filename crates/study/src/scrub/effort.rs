@@ -6,7 +6,7 @@
 
 use std::ops::RangeInclusive;
 
-use freewheel_freeblock::{Options, Rule};
+use freewheel_freeblock::{Options, Patience, Rule};
 use freewheel_units::SimDuration;
 
 /// Processor time of an estimate's bursts and leaps, unless said otherwise.
@@ -59,7 +59,15 @@ pub(super) fn nodes_max(effort: SimDuration) -> u64 {
 /// those of 24 TB takes as long as the rest of an estimate.
 pub(super) fn decisions(rule: Rule, nodes_max: u64) -> Options {
     let slack_log2 = Some(nodes_max.ilog2() - 2);
-    Options { rule, budget: nodes_max, slack_log2, rough_at_first: true, ..Options::default() }
+    let patience = Patience::Endless;
+    Options {
+        rule,
+        budget: nodes_max,
+        slack_log2,
+        patience,
+        rough_at_first: true,
+        ..Options::default()
+    }
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use freewheel_units::{Blocks, Bytes, Op};
 use super::arcs::Collect;
 use super::reach::{DwellWindow, Reach};
 use super::track_extent::TrackExtent;
-use super::tracks::{Passing, TrackPlace, Tracks, blocks_in};
+use super::tracks::{Passing, TrackPlace, Tracks, Window, blocks_in};
 use crate::bitmap::{Bitmap, take_long_run};
 use begins::Begins;
 pub(crate) use begins::Ration;
@@ -257,7 +257,7 @@ impl Wanted {
         self.held_max - self.held
     }
 
-    /// Shows every wanted item in the part `from..to` of an extent.
+    /// Shows every wanted item in the part `from..to` of an extent, and its first sector.
     #[inline]
     fn items_in(
         layer: &Layer,
@@ -265,17 +265,19 @@ impl Wanted {
         from: u64,
         to: u64,
         allowance: &mut PieceAllowance,
-        show: &mut impl FnMut(Item),
+        show: &mut impl FnMut(Item, u32),
     ) {
         let LayerKey { op, size, weight, .. } = layer.key;
+        let sector = |block: u64| stretch.sector + (block - stretch.first) as u32;
         let (first, end) = layer.whole(from, to);
         layer.wanted.for_each(first, end, |block| {
             let first = layer.start(block);
-            show(Item { first, blocks: size, op, value: size * weight, holds: 0 });
+            let item = Item { first, blocks: size, op, value: size * weight, holds: 0 };
+            show(item, sector(first));
         });
         Self::pieces_in(layer, stretch, from, to, allowance, &mut |piece| {
-            let (blocks, holds) = (piece.blocks(), piece.holds);
-            show(Item { first: piece.from, blocks, op, value: blocks * weight, holds });
+            let (first, blocks, holds) = (piece.from, piece.blocks(), piece.holds);
+            show(Item { first, blocks, op, value: blocks * weight, holds }, sector(first));
         });
     }
 
@@ -330,7 +332,10 @@ impl Wanted {
             // Pieces take much longer to find than whole blocks are counted. One lies at each end of the
             // extent at most, and is shorter than a block: if that cannot beat `known`, none is sought.
             let ends = u32::from(from <= stretch.first) + u32::from(to >= stretch.end());
-            most_in_pieces += ends * (size - 1) * weight;
+            // With nothing to beat every piece counts, so one look tells whether any is to be sought.
+            if known > 0 || ends > 0 && layer.pieces.has_of_pair(2 * u64::from(stretch.id)) {
+                most_in_pieces += ends * (size - 1) * weight;
+            }
         });
         if sum.value + most_in_pieces <= known || most_in_pieces == 0 {
             return sum;
@@ -369,6 +374,15 @@ impl Wanted {
         });
     }
 
+    /// No track of so many sectors has more items in direction `op`.
+    pub fn items_max(&self, tracks: &Tracks, sectors: u32, op: Op) -> u32 {
+        // A piece at either end of each extent.
+        let pieces = 2 * tracks.extents_max();
+        let layers = self.layers.iter().filter(|layer| layer.key.op == op);
+        let most = layers.map(|layer| (sectors / layer.key.size).saturating_add(pieces));
+        most.fold(0, u32::saturating_add)
+    }
+
     /// Shows what [`Self::value`] counts, in no order.
     #[inline]
     fn items(
@@ -378,7 +392,7 @@ impl Wanted {
         place: &TrackPlace<'_>,
         passing: Passing,
         op: Op,
-        show: &mut impl FnMut(Item),
+        show: &mut impl FnMut(Item, u32),
     ) {
         let allowance = &mut self.allowance(at.cylinder);
         self.for_each_part(tracks, at, place, passing, op, &mut |layer, stretch, (from, to)| {
@@ -397,15 +411,40 @@ impl Wanted {
         stay: DwellWindow,
         show: &mut impl FnMut(Timed),
     ) {
-        let Some(place) = tracks.place(at).filter(|_| stay.length() > 0) else { return };
+        if stay.length() > 0 {
+            let window = tracks.window(reach.time(stay.from), stay.length());
+            self.passages(tracks, at, op, stay, &window, &mut |timed, _| show(timed));
+        }
+    }
+
+    /// Shows what is wanted on a track during a stay there that has a window, each with the time it begins
+    /// and how long it takes.
+    #[inline]
+    pub fn passages(
+        &self,
+        tracks: &Tracks,
+        at: Position,
+        op: Op,
+        stay: DwellWindow,
+        window: &Window,
+        show: &mut impl FnMut(Timed, u64),
+    ) {
+        let Some(place) = tracks.place(at) else { return };
         let rotation = tracks.drive().rotation();
-        let begin = reach.time(stay.from);
-        let phase = rotation.phase_ns(begin);
-        let passing = tracks.passing(&place, &tracks.window(begin, stay.length()));
-        self.items(tracks, at, &place, passing, op, &mut |item| {
+        let phase = window.phase();
+        let passing = tracks.passing(&place, window);
+        self.items(tracks, at, &place, passing, op, &mut |item, sector| {
             // The next time that the item's first sector passes after the stay began.
-            let edge = tracks.edge_ns(&place, tracks.sector_on(at, item.first));
-            show(Timed { at: stay.from + rotation.forward_ns(phase, edge), item });
+            let begin = tracks.edge_ns(&place, sector);
+            let at = stay.from + rotation.forward_ns(phase, begin);
+            // The end as an angle, from the beginning on: an item may run over the end of a turn.
+            let span =
+                match rotation.forward_ns(begin, tracks.edge_ns(&place, sector + item.blocks)) {
+                    // It ends where it begins: a whole track.
+                    0 => rotation.period_ns(),
+                    span => span,
+                };
+            show(Timed { at, item }, span);
         });
     }
 

@@ -8,6 +8,7 @@ mod changes;
 mod idle;
 mod memory;
 mod oracle;
+mod patience;
 mod rules;
 mod steps;
 mod upkeep;
