@@ -7,9 +7,8 @@ FREEWHEEL = $(CARGO) run --quiet --package freewheel-cli --
 ## The main job on a real trace: read out/demo/report.html afterwards.
 demo:
 	@echo "The first build takes two minutes, the study 20 seconds."
-	$(CARGO) build --profile demo --package freewheel-cli
-	$(CARGO) run --quiet --profile demo --package freewheel-cli -- \
-	  study data/recorded/pgbench-ext4.csv.zst --scale --out out/demo
+	$(CARGO) build --package freewheel-cli
+	$(FREEWHEEL) study data/recorded/pgbench-ext4.csv.zst --scale --out out/demo
 
 ## Formatting, clippy and all tests. `make bench` prints the seconds of each stage.
 SUITE = out/suite.txt

@@ -126,9 +126,9 @@ mod tests {
     #[test]
     fn what_several_planners_decided_adds_up() {
         let (mut one, mut other) = (Effort::default(), Effort::default());
-        one.add(3, false);
-        other.add(4, false);
-        other.add(100, true);
+        one.add(3, 0, false);
+        other.add(4, 0, false);
+        other.add(100, 0, true);
         one.by_nodes.merge(&other.by_nodes);
         let counts: Vec<_> = one.by_nodes.up_to().collect();
         assert_eq!(counts[..4], [(1, 0), (2, 0), (4, 2), (8, 2)]);

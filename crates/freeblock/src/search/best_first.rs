@@ -120,8 +120,8 @@ pub(crate) struct Search {
 fn raise_by(done: u64, patience: u64) -> u64 {
     // Beyond 256 times the patience no bound is that far above the best.
     let part = ((done << 16) / patience).min(1 << 24);
-    let square = part * part >> 16;
-    square * square >> 16
+    let square = (part * part) >> 16;
+    (square * square) >> 16
 }
 
 impl Search {

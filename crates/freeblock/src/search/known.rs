@@ -36,7 +36,7 @@ impl Known {
         if part == 0 {
             return self;
         }
-        let more = u128::from(self.worth) * u128::from(part) >> 16;
+        let more = (u128::from(self.worth) * u128::from(part)) >> 16;
         let worth = self.worth.saturating_add(u64::try_from(more).unwrap_or(u64::MAX));
         Self { worth, room: Self::FIRST, ..self }
     }

@@ -7,7 +7,7 @@ use freewheel_report::{Finding, StudyReport, Topic};
 use freewheel_sim::config::TraceWorkload;
 use freewheel_sim::source::Fit;
 use freewheel_study::{StudyOptions, study};
-use freewheel_units::Prng;
+use freewheel_units::{Prng, SimDuration};
 
 const HEADER: &str = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n";
 const MS: u64 = 1_000_000;

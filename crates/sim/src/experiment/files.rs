@@ -77,12 +77,12 @@ impl Experiment {
         let (mut tally, work) = match &workload.cooling {
             None => {
                 let source: &mut dyn Source = &mut *clients;
-                (self.drive_source(source, layout, planning, &mut observe, progress)?, None)
+                (self.drive_any(source, layout, planning, &mut observe, progress)?, None)
             }
             Some(cooling) => {
                 let mut cooled = cooled(&mut *clients, &map, setup, cooling);
                 let source: &mut dyn Source = &mut cooled;
-                let tally = self.drive_source(source, layout, planning, &mut observe, progress)?;
+                let tally = self.drive_any(source, layout, planning, &mut observe, progress)?;
                 (tally, Some(cooled.work()))
             }
         };
