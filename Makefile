@@ -12,14 +12,14 @@ demo:
 
 ## Formatting, clippy and all tests. `make bench` prints the seconds of each stage.
 SUITE = out/suite.txt
-stage = begun=$$(date +%s); $(2) && echo "$(1) $$(($$(date +%s) - begun)) s" >> $(SUITE)
+stage = begun=$$(date +%s); $(2) && echo "$(1) $$(($$(date +%s) - begun)) s" >> $(SUITE).part
 test:
 	mkdir -p out
-	git describe --always --dirty > $(SUITE) 2>/dev/null || echo unknown > $(SUITE)
+	git describe --always --dirty > $(SUITE).part 2>/dev/null || echo unknown > $(SUITE).part
 	$(call stage,lint,$(MAKE) lint)
 	$(call stage,build,$(CARGO) test --workspace --locked --no-run)
 	$(call stage,tests,$(CARGO) test --workspace --locked)
-	@tail -n +2 $(SUITE)
+	@mv $(SUITE).part $(SUITE) && tail -n +2 $(SUITE)
 
 ## Tests on traces and drive parameters that may not be redistributed. FREEWHEEL_DATA=DIR names their folder;
 ## a missing file is an error. Half a minute after `make test`.

@@ -2,9 +2,9 @@
 //! load on the machine does not change.
 //!
 //! Each case runs at two lengths, and the difference leaves out what is prepared once. An instruction belongs
-//! to the source file that it was compiled from, so that inlining moves none to another stage. Those of the
-//! standard library and of `units` belong to the stage of the code before them. So the build needs line tables
-//! (`make bench-instructions`).
+//! to the source file that it was compiled from, so that inlining moves none to another stage. Where the
+//! standard library or `units` is inlined, its instructions belong to the stage around them. So the build needs
+//! line tables (`make bench-instructions`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -88,7 +88,9 @@ pub fn run(part: &str) {
     println!("{:<58} {:>8}{stages}", "", "all");
     let mut seen = Vec::new();
     for case in suite::cases() {
-        if !case.name.contains(part) || seen.contains(&case.config) {
+        // A burst of another length is another queue.
+        let is_burst = case.requests == suite::BURST;
+        if is_burst || !case.name.contains(part) || seen.contains(&case.config) {
             continue;
         }
         let by_stage = measure(&case);
@@ -106,27 +108,35 @@ fn measure(case: &Case) -> BTreeMap<&'static str, f64> {
     let [less, more] = LENGTHS.map(|requests| {
         let out = folder.path(&format!("callgrind.{requests}"));
         let program = std::env::current_exe().expect("the path of this program");
-        let status = Command::new("valgrind")
-            .arg("--tool=callgrind")
+        let output = Command::new("valgrind")
+            .args(["--quiet", "--tool=callgrind"])
             .arg(format!("--callgrind-out-file={}", out.display()))
             .arg(program)
             .args([ONE_RUN, &case.config, &requests.to_string()])
-            .stderr(Stdio::null())
-            .status()
+            .stderr(Stdio::inherit())
+            .output()
             .unwrap_or_else(|error| panic!("valgrind (Debian's package of that name): {error}"));
-        assert!(status.success(), "{} under valgrind: {status}", case.name);
-        instructions(&out)
+        assert!(output.status.success(), "{} under valgrind: {}", case.name, output.status);
+        let ran =
+            String::from_utf8(output.stdout).ok().and_then(|text| text.trim().parse::<u64>().ok());
+        let by_stage = instructions(&out);
+        assert!(by_stage.contains_key("loop"), "no source files: build with line tables");
+        (ran.expect("the number of requests"), by_stage)
     });
-    let requests = (LENGTHS[1] - LENGTHS[0]) as f64;
-    let before = |stage| less.get(stage).copied().unwrap_or(0) as f64;
-    more.iter().map(|(&stage, &count)| (stage, (count as f64 - before(stage)) / requests)).collect()
+    let requests = (more.0 - less.0) as f64;
+    let before = |stage| less.1.get(stage).copied().unwrap_or(0) as f64;
+    more.1
+        .iter()
+        .map(|(&stage, &count)| (stage, (count as f64 - before(stage)) / requests))
+        .collect()
 }
 
-/// Runs an experiment of this many requests, for valgrind to count.
+/// Runs an experiment of this many requests a drive, for valgrind to count. Prints those of all drives.
 pub fn run_once(config: &str, requests: &str) {
     let change = format!("workload.requests={requests}");
     let config = SimConfig::parse(config, "benchmark", &[change]).expect("a valid benchmark");
-    Experiment::new(config).and_then(|it| it.run()).expect("a workload that fits the drive");
+    let result = Experiment::new(config).and_then(|it| it.run());
+    println!("{}", result.expect("a workload that fits the drive").requests);
 }
 
 /// Instructions by stage of callgrind's output.
@@ -168,10 +178,12 @@ fn stage_of(file: &str) -> Option<&'static str> {
     PLACES.iter().find(|(place, _)| file.contains(place)).map(|(_, stage)| *stage)
 }
 
+/// Whether a function of the C library copies or hands out memory. Rust's functions have paths.
 fn is_memory(function: &str) -> bool {
-    ["__mem", "mem", "malloc", "calloc", "realloc", "free", "cfree", "_int_"]
-        .iter()
-        .any(|start| function.starts_with(start))
+    !function.contains("::")
+        && ["__mem", "mem", "malloc", "calloc", "realloc", "free", "cfree", "_int_"]
+            .iter()
+            .any(|start| function.starts_with(start))
 }
 
 /// The names that a file of callgrind has numbered so far.

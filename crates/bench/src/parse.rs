@@ -40,7 +40,7 @@ pub struct Reading {
     pub rates: Vec<f64>,
     /// Bytes of the file.
     pub bytes: u64,
-    /// Hash of all records, equal in every run.
+    /// Hash of times, places and sizes of all records, equal in every run.
     pub hash: String,
 }
 
@@ -64,7 +64,7 @@ pub fn measure(format: Format) -> Reading {
     Reading { rates, bytes, hash: format!("{hash:016x}") }
 }
 
-/// Records a second, and a hash of them.
+/// Records a second, and a hash of their times, places and sizes.
 fn read(format: Format, path: &Path) -> (f64, u64) {
     let start = Instant::now();
     let options = OpenOptions { format: Some(format), ..OpenOptions::default() };

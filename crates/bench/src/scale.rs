@@ -75,7 +75,12 @@ impl Answer {
 /// Prints tables, and appends their numbers to `file`.
 pub fn run(file: Option<&str>) {
     let origin = Origin::here();
-    print_origin(&origin, &format!("median of {RUNS} runs, one above {REPEATED_MAX} requests"));
+    print_origin(
+        &origin,
+        &format!(
+            "median of {RUNS} runs, what is prepared included; one above {REPEATED_MAX} requests, and of decisions"
+        ),
+    );
     growth(file, &origin);
     formats(file, &origin);
 }
@@ -117,7 +122,7 @@ fn growth(file: Option<&str>, origin: &Origin) {
     depths().for_each(&mut report);
     wanted().for_each(&mut report);
     println!(
-        "growth: exponent of the cost of one against the row before; * more than n log n in all"
+        "growth: exponent of the cost of one against the row before; * over {TOLERANCE} times that of log n"
     );
 }
 

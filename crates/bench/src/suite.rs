@@ -117,11 +117,15 @@ fn with_a_scan() -> [Case; 4] {
     })
 }
 
-/// A queue that only grows: 20,000 requests arrive within 0.2 seconds.
+/// Requests that arrive within 0.2 seconds.
+pub const BURST: u64 = 20_000;
+
+/// A queue that only grows.
 fn overloaded(policy: &str) -> Case {
-    let burst = "\nworkload = { kind = \"open\", mean_gap = \"10us\", requests = 20000 }\n";
+    let burst =
+        format!("\nworkload = {{ kind = \"open\", mean_gap = \"10us\", requests = {BURST} }}\n");
     let name = format!("20,000 waiting at once, {policy}");
-    Case::new(name, 20_000, bare_atlas(policy) + burst)
+    Case::new(name, BURST, bare_atlas(policy) + &burst)
 }
 
 /// Whole drives: buffer, write cache, command queue, bus.

@@ -1,5 +1,6 @@
 //! The freeblock scheduler: what is wanted, where to look for it, and what to take.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use freewheel_units::{Bytes, Lbn, Op, SimTime};
@@ -24,12 +25,16 @@ const REBUILD_SHARE: u64 = 16;
 /// are more the best track holds nearly as much as can be had in a gap.
 pub const STEPS_MAX: u32 = 512;
 
-/// Patience on large drives, unless said otherwise.
+/// Cylinders of a drive whose searches for paths have no end before the best is sure, at most.
+const SMALL_CYLINDERS_MAX: u32 = 131_072;
+
+/// Patience on larger drives, unless said otherwise.
 pub const PATIENCE_NODES: u64 = 160;
 
 /// How long the search for a path goes on for a little more, where bounds are far above what there is.
 /// Its work is counted in nodes; 64 pieces of cylinders that are ordered into paths count as one more. After
-/// a part of this number it ends when no path can be better by more than the fourth power of that part.
+/// a part of this number it ends when no path can exceed the best by more than a share of it: the fourth
+/// power of that part.
 ///
 /// ```text
 ///  patience of 160 nodes, best 1000      work     to be beaten    greatest bound left
@@ -45,8 +50,8 @@ pub enum Patience {
     /// short.
     #[default]
     BySize,
-    /// This number of nodes, at least one.
-    Nodes(u32),
+    /// This number of nodes.
+    Nodes(NonZeroU32),
     /// Until the best is sure.
     Endless,
 }
@@ -114,10 +119,10 @@ impl Options {
 
     /// Nodes of the patience on a drive; None without an end.
     pub fn patience_nodes(&self, drive: &Drive) -> Option<u64> {
-        let is_large = Fineness::BySize.is_fine(drive.seek().distance_max() + 1);
+        let is_large = drive.seek().distance_max() >= SMALL_CYLINDERS_MAX;
         match (self.rule, self.patience) {
             (Rule::Greedy, _) | (_, Patience::Endless) => None,
-            (_, Patience::Nodes(nodes)) => Some(nodes.max(1).into()),
+            (_, Patience::Nodes(nodes)) => Some(nodes.get().into()),
             (_, Patience::BySize) => is_large.then_some(PATIENCE_NODES),
         }
     }

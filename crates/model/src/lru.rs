@@ -123,14 +123,23 @@ impl List {
     }
 
     /// Adds something that is in no list of these links behind all whose key is no higher. The list is in
-    /// ascending order of keys, and `item` belongs near its end.
+    /// ascending order of keys, and `item` belongs near one of its ends: the place is sought from both.
     #[inline]
     pub fn insert<K: Ord>(&mut self, links: &mut Links, item: u32, key: impl Fn(u32) -> K) {
-        let mut older = self.newest();
+        let (mut older, mut newer) = (self.newest(), self.oldest());
         while let Some(other) = older
             && key(other) > key(item)
         {
             older = links.older(other);
+            match newer {
+                Some(other) if key(other) <= key(item) => newer = links.newer(other),
+                // The first that is newer, from the other end.
+                Some(other) => {
+                    older = links.older(other);
+                    break;
+                }
+                None => unreachable!("one is newer"),
+            }
         }
         if older == self.newest() {
             return self.push(links, item);

@@ -118,8 +118,8 @@ pub(crate) struct Search {
 /// The fourth power of a part of the patience, in units of 2^-16, rounded down.
 #[inline]
 fn raise_by(done: u64, patience: u64) -> u64 {
-    // Beyond 256 times the patience no bound is that far above the best.
-    let part = ((done << 16) / patience).min(1 << 24);
+    // Just below 256 times the patience: no bound is that far above the best, and the result still fits.
+    let part = ((done << 16) / patience).min((1 << 24) - 1);
     let square = (part * part) >> 16;
     (square * square) >> 16
 }
@@ -306,6 +306,24 @@ impl Search {
     fn note_vain(&mut self, field: &Field<'_>, cylinder: u32, is_vain: bool) {
         if is_vain && field.index.is_stale(cylinder) {
             self.vain.push(cylinder);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::raise_by;
+
+    #[test]
+    fn raise_by_is_the_fourth_power_however_long_the_search() {
+        assert_eq!(
+            [raise_by(0, 160), raise_by(80, 160), raise_by(160, 160)],
+            [0, 1 << 12, 1 << 16]
+        );
+        for patience in [1, 160] {
+            let far =
+                [200, 255, 256, 257, 100_000].map(|times| raise_by(times * patience, patience));
+            assert!(far.is_sorted() && far[0] > 1 << 46, "{far:?}");
         }
     }
 }

@@ -140,7 +140,7 @@ impl CylinderWorth {
     }
 }
 
-/// By how much edges of sectors, rounded to whole nanoseconds, may let a part of a chain seem shorter.
+/// By how much edges of sectors, rounded to whole nanoseconds, may let two parts of a chain seem shorter.
 const ROUNDING_NS: u64 = 2;
 
 /// Stays on the tracks of one cylinder in one direction. They differ only by whether heads are switched on
@@ -170,9 +170,13 @@ impl Visits {
         let from = stays().map(|stay| stay.from).min().unwrap_or(0);
         let to = stays().map(|stay| stay.to).max().unwrap_or(0);
         let switch = reach.cross_ns(0, 0, op);
-        // Either part may seem shorter by the rounding of its edges. Each further change takes more time
-        // than the rounding of one more part gives.
-        let length = (to + ROUNDING_NS).saturating_sub(from + switch.max(ROUNDING_NS));
+        if switch < ROUNDING_NS {
+            // Many changes could gain by rounding.
+            return u64::MAX;
+        }
+        // Either part may seem shorter by the rounding of its edges. Each further change takes at least as
+        // long as one more part gains by rounding.
+        let length = (to + ROUNDING_NS).saturating_sub(from + switch);
         let sectors = field.tracks.sectors_max(CylinderRange::one(cylinder));
         field.ceiling().of(reach.sectors_in(length, sectors))
     }

@@ -177,7 +177,8 @@ impl Groups {
         let row = self.free.pop().unwrap_or_else(|| {
             self.rows.push(Row { number: 0, keys: 0 });
             self.slots.extend([NONE; GROUP as usize]);
-            u32::try_from(self.rows.len() - 1).expect("fewer groups than slots")
+            let row = u32::try_from(self.rows.len() - 1).ok().filter(|row| *row <= ROW_MAX);
+            row.expect("fewer than 2^29 groups of keys")
         });
         self.rows[row as usize].number = number;
         self.index.insert(number, row);
@@ -206,8 +207,10 @@ impl Groups {
     }
 }
 
-/// The place of a key whose group is in this row. There are fewer than 2^32 slots, and a row for each at
-/// most.
+/// The last row whose places have 32 bits.
+const ROW_MAX: u32 = u32::MAX / GROUP as u32;
+
+/// The place of a key whose group is in this row, which is [`ROW_MAX`] at most.
 #[inline]
 fn place(row: u32, key: u64) -> usize {
     row as usize * GROUP as usize + (key % GROUP) as usize

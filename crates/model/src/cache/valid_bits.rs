@@ -140,6 +140,7 @@ impl ValidBits {
 /// The bits of sectors of the first word, at least one.
 #[inline]
 fn one_word(sectors: &Range<u64>) -> u64 {
+    debug_assert!(!sectors.is_empty());
     // Shifts count modulo 64, so that minus a length is what 64 less it is.
     let without = sectors.start.wrapping_sub(sectors.end) as u32;
     u64::MAX.wrapping_shr(without).wrapping_shl(sectors.start as u32)

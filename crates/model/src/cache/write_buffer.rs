@@ -155,6 +155,7 @@ pub struct WriteBuffer {
 /// Bits `range` of a word, at least one.
 #[inline]
 fn mask(range: Range<u64>) -> u64 {
+    debug_assert!(!range.is_empty());
     u64::MAX >> (64 - (range.end - range.start)) << range.start
 }
 
@@ -215,6 +216,7 @@ impl WriteBuffer {
         let size = self.size.get();
         let (first, _) = self.size.divide(blocks.start);
         let (end, _) = self.size.divide(blocks.end + size - 1);
+        let end = if blocks.is_empty() { first } else { end };
         (first..end).map(move |number| {
             let first = number * size;
             let from = blocks.start.max(first) - first;

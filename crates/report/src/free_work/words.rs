@@ -209,7 +209,7 @@ fn decisions(work: &FreeWork) -> Vec<(&'static str, String)> {
     ];
     if let Some(patience) = patience_nodes {
         let patience = grouped(patience);
-        let end = "a search for paths ends when a little more would take many more";
+        let end = "a search for paths ends when a little more would take much more work";
         rows.push(("patience", format!("{patience} nodes: {end}")));
     }
     rows.push(("memory", memory));

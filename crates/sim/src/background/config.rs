@@ -88,7 +88,7 @@ pub enum PatienceWord {
 impl From<PatienceConfig> for Patience {
     fn from(config: PatienceConfig) -> Self {
         match config {
-            PatienceConfig::Nodes(nodes) => Self::Nodes(nodes.get()),
+            PatienceConfig::Nodes(nodes) => Self::Nodes(nodes),
             PatienceConfig::Word(PatienceWord::Endless) => Self::Endless,
         }
     }

@@ -90,7 +90,9 @@ impl FreeWork {
             copied_share: ratio(copied_ns as f64, result.arms_ns as f64),
             decisions,
             nodes_mean: ratio(nodes as f64, decisions as f64),
-            patience_nodes: arms[0].patience_nodes,
+            patience_nodes: arms[0]
+                .patience_nodes
+                .filter(|nodes| arms.iter().all(|arm| arm.patience_nodes == Some(*nodes))),
             by_nodes,
             exhausted: arms.iter().map(|arm| arm.exhausted).sum(),
             memory_bytes: arms.iter().map(|arm| arm.memory_bytes).sum(),

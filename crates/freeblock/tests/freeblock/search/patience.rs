@@ -1,5 +1,6 @@
 //! What searches for paths that end early lose.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use freewheel_freeblock::{LayerKey, Options, PATIENCE_NODES, Patience, Planner, Rule, Scheduler};
@@ -20,7 +21,7 @@ proptest! {
     ) {
         prop_assume!(drive.blocks() > Blocks::ZERO);
         let options = Options {
-            rule: Rule::Paths, region_weights: false, patience: Patience::Nodes(patience), ..unlimited()
+            rule: Rule::Paths, region_weights: false, patience: Patience::Nodes(NonZeroU32::new(patience).unwrap()), ..unlimited()
         };
         let mut case = Case::with(spec, seed, options, 1);
         for _ in 0..30 {
@@ -80,7 +81,8 @@ fn planned(rule: Rule, patience: Patience) -> Planned {
 fn the_usual_patience_takes_within_one_percent_of_the_best_paths_and_more_than_greedy() {
     let greedy = planned(Rule::Greedy, Patience::Endless);
     let best = planned(Rule::Paths, Patience::Endless);
-    let taken = planned(Rule::Paths, Patience::Nodes(PATIENCE_NODES as u32));
+    let taken =
+        planned(Rule::Paths, Patience::Nodes(NonZeroU32::new(PATIENCE_NODES as u32).unwrap()));
     assert!(taken.work * 4 < best.work * 3, "{} nodes instead of {}", taken.work, best.work);
     let (taken, best, greedy) = (taken.blocks, best.blocks, greedy.blocks);
     assert!(taken < best && taken * 100 >= best * 99, "{taken} of {best}");
@@ -90,7 +92,9 @@ fn the_usual_patience_takes_within_one_percent_of_the_best_paths_and_more_than_g
 #[test]
 fn the_longest_plan_works_no_longer_than_its_patience_where_no_path_can_be_twice_the_best() {
     let endless = planned(Rule::Paths, Patience::Endless).work_max;
-    let patient = planned(Rule::Paths, Patience::Nodes(PATIENCE_NODES as u32)).work_max;
+    let patient =
+        planned(Rule::Paths, Patience::Nodes(NonZeroU32::new(PATIENCE_NODES as u32).unwrap()))
+            .work_max;
     // The last cylinder is ordered as a whole, of 512 pieces at most.
     assert!(patient <= PATIENCE_NODES + 9 && endless > 2 * patient, "{patient} of {endless}");
 }
