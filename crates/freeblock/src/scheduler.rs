@@ -31,7 +31,7 @@ const SMALL_CYLINDERS_MAX: u32 = 131_072;
 /// Patience on larger drives, unless said otherwise.
 pub const PATIENCE_NODES: u64 = 160;
 
-/// How long the search for a path goes on for a little more, where bounds are far above what there is.
+/// The end of a search for a path where bounds are far above what a drive offers.
 /// Its work is counted in nodes; 64 pieces of cylinders that are ordered into paths count as one more. After
 /// a part of this number it ends when no path can exceed the best by more than a share of it: the fourth
 /// power of that part.

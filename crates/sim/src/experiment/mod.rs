@@ -510,8 +510,8 @@ impl Experiment {
         self.files.as_ref().map_or(&self.spec, |files| files.spec(arm))
     }
 
-    /// [`Self::drive_source`] for every source but closed clients. The engine is compiled for those and once
-    /// for all others: what each source had compiled of its own took two fifths of this crate's time.
+    /// [`Self::drive_source`] for every source but closed clients. The engine is compiled for those, and once
+    /// for all others: one for each source would cost every build many seconds.
     fn drive_any(
         &self,
         source: &mut dyn Source,
