@@ -27,9 +27,9 @@ pub struct FreeblockConfig {
     /// the decision counted as beyond its budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes_max: Option<u64>,
-    /// How long, under the rule paths, a search goes on for a little more, in nodes: the nearer it comes to
-    /// this number, the more must still be possible. When absent 160 nodes on drives of more than 131,072
-    /// cylinders; on others a search ends when the best is sure, as with "endless".
+    /// Nodes, under the rule paths, until a search gives up a little more. The nearer it comes to this
+    /// number, the more must still be possible. When absent, 160 on drives of more than 131,072 cylinders;
+    /// on others a search ends when the best is sure, as with "endless".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patience: Option<PatienceConfig>,
     /// Most wanted pieces on one cylinder among which a path over its tracks is sought, under the rule

@@ -31,8 +31,8 @@ pub struct FreeWork {
     pub decisions: u64,
     /// Nodes of the search that a decision looked at, on average.
     pub nodes_mean: f64,
-    /// Nodes after which a search for paths ends unless far more may be had; None where it ends when the
-    /// best is sure.
+    /// Nodes after which a search for paths ends unless far more may be had, the most of all arms; None
+    /// where each ends when the best is sure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patience_nodes: Option<u64>,
     /// Decisions by the most nodes that they looked at, cumulated over powers of two.
@@ -90,9 +90,7 @@ impl FreeWork {
             copied_share: ratio(copied_ns as f64, result.arms_ns as f64),
             decisions,
             nodes_mean: ratio(nodes as f64, decisions as f64),
-            patience_nodes: arms[0]
-                .patience_nodes
-                .filter(|nodes| arms.iter().all(|arm| arm.patience_nodes == Some(*nodes))),
+            patience_nodes: arms.iter().filter_map(|arm| arm.patience_nodes).max(),
             by_nodes,
             exhausted: arms.iter().map(|arm| arm.exhausted).sum(),
             memory_bytes: arms.iter().map(|arm| arm.memory_bytes).sum(),
