@@ -76,6 +76,22 @@ impl Bars {
         self.show(task, (done, total), rest, "");
     }
 
+    /// Reports a task of which nothing but its time is known. `left` is told how long it has taken, and says
+    /// how much longer it takes, if anything tells.
+    pub fn time(&self, task: &str, left: impl FnOnce(Duration) -> Option<Duration>) {
+        let taken = {
+            let tasks = self.by_task.lock().unwrap_or_else(PoisonError::into_inner);
+            tasks.get(task).map_or(Duration::ZERO, |task| task.bar.elapsed())
+        };
+        match left(taken) {
+            Some(left) => {
+                let (done, total) = (taken.as_millis() as u64, (taken + left).as_millis() as u64);
+                self.expect(task, done, total.max(done + 1), RemainingTime::Expected(left));
+            }
+            None => self.expect(task, 0, 1, RemainingTime::Unknown),
+        }
+    }
+
     /// The same as [`Self::set`], with a remark after the time left.
     pub fn remark(&self, task: &str, done: u64, total: u64, remark: &str) {
         self.show(task, (done, total), RemainingTime::ByMeanRate, remark);

@@ -15,6 +15,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::changes::relative;
+use crate::progress::WorkCounter;
 
 /// What becomes of a result when assumed values are others.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -256,17 +257,28 @@ fn row_of(key: &str) -> Option<&'static Row> {
     rows.max_by_key(|row| row.key.len())
 }
 
+/// Rows of these keys of assumed values.
+fn rows_of(keys: &[&str]) -> Vec<&'static Row> {
+    let is_wanted =
+        |row: &&Row| keys.iter().any(|key| row_of(key).is_some_and(|of| of.key == row.key));
+    ROWS.iter().filter(is_wanted).collect()
+}
+
+/// The most runs of [`move_values`].
+pub(crate) fn count_moves(spec: &DriveSpec, keys: &[&str]) -> usize {
+    let moves = |row: &Row| row.moves.iter().filter_map(|by| by(spec)).count();
+    rows_of(keys).into_iter().map(moves).sum()
+}
+
 /// Runs the experiment once for each move of its assumed values, on all cores. `keys` are those of assumed
 /// values, `mean_ns` is its mean response as it is.
 pub(crate) fn move_values(
     experiment: &Experiment,
     keys: &[&str],
     mean_ns: f64,
+    work: &WorkCounter<'_>,
 ) -> Result<AssumedValues, ConfigError> {
-    let is_wanted =
-        |row: &&Row| keys.iter().any(|key| row_of(key).is_some_and(|of| of.key == row.key));
-    let rows: Vec<&Row> = ROWS.iter().filter(is_wanted).collect();
-    let moved = rows.into_par_iter().map(|row| moved(experiment, row, mean_ns));
+    let moved = rows_of(keys).into_par_iter().map(|row| moved(experiment, row, mean_ns, work));
     let mut moved = moved.collect::<Result<Vec<MovedValue>, ConfigError>>()?;
     moved.sort_by(|a, b| b.most().total_cmp(&a.most()));
     let (moved, fixed): (Vec<_>, Vec<_>) =
@@ -276,12 +288,19 @@ pub(crate) fn move_values(
     Ok(AssumedValues { moved, not_moved })
 }
 
-fn moved(experiment: &Experiment, row: &Row, mean_ns: f64) -> Result<MovedValue, ConfigError> {
+fn moved(
+    experiment: &Experiment,
+    row: &Row,
+    mean_ns: f64,
+    work: &WorkCounter<'_>,
+) -> Result<MovedValue, ConfigError> {
     let mut changes = Vec::new();
     for spec in row.moves.iter().filter_map(|by| by(&experiment.spec)) {
+        let mut run = work.begin(1);
         // A smaller drive may be too small for the trace.
         let Ok(other) = experiment.on_drive(spec) else { continue };
-        changes.push(relative(mean_ns, other.run()?.response.mean_ns));
+        let result = other.run_observed(None, &mut |done, total| run.at(done, total))?;
+        changes.push(relative(mean_ns, result.response.mean_ns));
     }
     Ok(MovedValue { key: row.key, by: row.by, changes })
 }

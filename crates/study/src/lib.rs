@@ -10,6 +10,7 @@ mod free_work;
 mod head_use;
 mod place_time;
 pub mod plan;
+mod progress;
 mod ratio;
 mod runs;
 mod scrub;
@@ -28,9 +29,10 @@ pub use free_work::{
 };
 pub use head_use::HeadUse;
 pub use place_time::PlaceTime;
+pub use progress::{Amount, ProgressSink, RemainingWork, StudyProgress, StudyWork};
 pub use runs::{
-    DriveBeside, DriveSummary, Overload, PolicyRun, ProgressSink, REQUESTS_MIN, Study, StudyError,
-    StudyOptions, StudyProgress, study, study_watched,
+    DriveBeside, DriveSummary, Overload, PolicyRun, REQUESTS_MIN, Study, StudyError, StudyOptions,
+    study, study_watched,
 };
 pub use scrub::{
     ArmScrub, BackgroundScan, SCRUB_EFFORT, SCRUB_EFFORTS, ScrubEffort, ScrubEnd, ScrubEstimate,

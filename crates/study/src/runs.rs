@@ -13,14 +13,15 @@ use freewheel_sim::library;
 use freewheel_sim::source::{Fit, KeptRecords, RecordKeeper};
 use freewheel_sim::{Completion, OtherTimes, RunResult};
 use freewheel_trace::{Character, Characterizer, Record, TraceReader};
-use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, SimDuration};
+use freewheel_units::{BLOCK_BYTES, Blocks, SimDuration};
 use rayon::prelude::*;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::assumed_values::{AssumedValues, move_values};
-use crate::changes::{Changes, Setting, catalogue, try_changes};
+use crate::assumed_values::{AssumedValues, count_moves, move_values};
+use crate::changes::{Changes, Setting, catalogue, most_runs, try_changes};
 use crate::place_time::{PlaceTime, PlaceTimeCollector};
+use crate::progress::{Amount, ProgressSink, StudyProgress, WorkCounter};
 use crate::scrub::{SCRUB_EFFORT, SCRUB_EFFORTS, ScrubEstimate, estimate};
 use crate::trace_runs::{first_pass, is_long_queue, outlasts, trace_on_drive};
 
@@ -64,41 +65,6 @@ impl StudyOptions {
             seed: 1,
         }
     }
-}
-
-/// How far a study is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StudyProgress<'a> {
-    /// First pass over the trace, in bytes of the file.
-    Reading {
-        /// Read so far.
-        done: u64,
-        /// Bytes of the file.
-        total: u64,
-    },
-    /// One policy's run, in requests.
-    Running {
-        /// The policy's title.
-        policy: &'a str,
-        /// Issued so far.
-        done: u64,
-        /// Requests of the trace.
-        total: u64,
-    },
-    /// Changes of the system, in runs.
-    Changing {
-        /// Done so far.
-        done: u64,
-        /// Runs that are certain; the search for a combination adds some.
-        total: u64,
-    },
-    /// The estimate of a scrub, in no unit.
-    Scrubbing {
-        /// Done so far.
-        done: u64,
-        /// Units of the whole estimate.
-        total: u64,
-    },
 }
 
 /// Why a study failed.
@@ -235,9 +201,6 @@ impl PolicyRun {
 /// has no estimate and no advice: one request more might turn it round.
 pub const REQUESTS_MIN: u64 = 100;
 
-/// Progress may be reported from several threads.
-pub type ProgressSink<'a> = &'a (dyn Fn(StudyProgress<'_>) + Sync);
-
 /// Studies a trace. Policies run in parallel; the result does not depend on how many at once.
 pub fn study(options: &StudyOptions, progress: ProgressSink<'_>) -> Result<Study, StudyError> {
     study_watched(options, None, progress)
@@ -271,12 +234,16 @@ pub fn study_watched(
     if trace.info.reads + trace.info.writes == 0 {
         return Err(StudyError::Empty { file: options.trace.file.display().to_string() });
     }
-    let bench = Bench { options: &options, experiment: &experiment, own_queue, progress };
     let is_enough = trace.info.reads + trace.info.writes >= REQUESTS_MIN;
+    let has_scrub = options.scrub && is_enough;
+    let work = WorkCounter::new(has_scrub, progress);
+    let bench = Bench { options: &options, experiment: &experiment, own_queue, work: &work };
     let scrub = || {
-        let report = |done, total| progress(StudyProgress::Scrubbing { done, total });
+        let report = |done, total| work.scrub_at(done, total);
         let scrub = || estimate(experiment.clone(), &options.trace, effort, around, &report);
-        (options.scrub && is_enough).then(scrub).transpose()
+        let scrub = has_scrub.then(scrub).transpose();
+        work.scrub_at(1, 1);
+        scrub
     };
     // The estimate is one long simulation: every other run is made on the other cores meanwhile.
     let (scrub, study) = rayon::join(scrub, || bench.study(trace));
@@ -292,20 +259,20 @@ struct Bench<'a> {
     /// The baseline. Other runs are made out of it, so that they share its drive and its records.
     experiment: &'a Experiment,
     own_queue: Option<QueueSpec>,
-    progress: ProgressSink<'a>,
+    work: &'a WorkCounter<'a>,
 }
 
 impl Bench<'_> {
     /// The study without the estimate of a scrub. Runs that need no result of another are in parallel.
     fn study(&self, trace: Character) -> Result<Study, ConfigError> {
         let Self { options, experiment, .. } = *self;
+        self.work.expect(self.most_runs());
         let fidelity = || {
             let fidelity = || replay_fidelity(&options.trace, &trace.info, &mut |_, _| {});
             let is_recorded = experiment.is_dependent() && trace.info.tells_dependence();
             is_recorded.then(fidelity).transpose()
         };
-        let others =
-            || rayon::join(|| self.beside(), || experiment.run_other_times(&mut |_, _| {}));
+        let others = || rayon::join(|| self.beside(), || self.other_times());
         let (runs, (fidelity, (beside, other_times))) =
             rayon::join(|| self.orders(), || rayon::join(fidelity, others));
         let (runs, place_time) = runs?;
@@ -330,8 +297,29 @@ impl Bench<'_> {
             let (changes, values) =
                 rayon::join(|| self.changes(&study), || self.assumed_values(&study));
             (study.changes, study.assumed_values) = (Some(changes?), Some(values?));
+        } else if options.changes {
+            self.work.forgo(self.most_changes() + self.moves());
         }
         Ok(study)
+    }
+
+    /// Runs of a study that has them all.
+    fn most_runs(&self) -> usize {
+        let orders = self.options.policies.len() + usize::from(self.own_queue.is_some());
+        let other_times = usize::from(self.experiment.has_coarse_times());
+        let changes = if self.options.changes { self.most_changes() + self.moves() } else { 0 };
+        orders + self.options.beside.len() + other_times + changes
+    }
+
+    /// Runs of all changes that there may be.
+    fn most_changes(&self) -> usize {
+        most_runs(catalogue(&self.setting(false)).len())
+    }
+
+    /// Runs with moved values of the drive.
+    fn moves(&self) -> usize {
+        let assumed = assumed(&self.experiment.spec, self.experiment.has_electronics());
+        count_moves(&self.experiment.spec, &keys(&assumed))
     }
 
     /// Runs every policy, and last the drive's own queue. With them, where and when the requests of the
@@ -370,29 +358,38 @@ impl Bench<'_> {
                 (queue.scheduler, format!("drive's queue of {}", queue.depth))
             }
         };
-        let report =
-            |done, total| (self.progress)(StudyProgress::Running { policy: &title, done, total });
-        let result = experiment.run_observed(observer, &mut { report })?;
+        let mut run = self.work.begin(1);
+        let result = experiment.run_observed(observer, &mut |done, total| run.at(done, total))?;
         let own_queue = matches!(order, RequestOrder::Drive(_));
-        Ok(PolicyRun { policy, own_queue, title: title.clone(), result })
+        Ok(PolicyRun { policy, own_queue, title, result })
     }
 
     /// Tries what would help the baseline.
     fn changes(&self, study: &Study) -> Result<Changes, ConfigError> {
-        let report = |done, total| (self.progress)(StudyProgress::Changing { done, total });
-        let setting = Setting {
-            storage_used: Bytes::new(study.trace_space_bytes),
+        let all = catalogue(&self.setting(study.has_growing_queue()));
+        self.work.forgo(self.most_changes() - most_runs(all.len()));
+        try_changes(self.experiment, &all, self.work)
+    }
+
+    fn setting(&self, has_growing_queue: bool) -> Setting {
+        Setting {
+            storage_used: self.experiment.trace_space(),
             drive_queue: self.own_queue.map(|queue| queue.depth),
-            has_growing_queue: study.has_growing_queue(),
-        };
-        try_changes(self.experiment, &catalogue(&setting), &report)
+            has_growing_queue,
+        }
     }
 
     /// Moves the baseline's drive.
     fn assumed_values(&self, study: &Study) -> Result<AssumedValues, ConfigError> {
-        let keys = study.drive.assumed.iter().filter_map(|line| line.split(": ").next());
         let mean_ns = study.baseline().result.response.mean_ns;
-        move_values(self.experiment, &keys.collect::<Vec<_>>(), mean_ns)
+        move_values(self.experiment, &keys(&study.drive.assumed), mean_ns, self.work)
+    }
+
+    /// The baseline with the other arrivals that a coarse clock allows.
+    fn other_times(&self) -> Result<Option<OtherTimes>, ConfigError> {
+        let mut run = self.experiment.has_coarse_times().then(|| self.work.begin(1));
+        let mut report = |done, total| run.iter_mut().for_each(|run| run.at(done, total));
+        self.experiment.run_other_times(&mut report)
     }
 
     /// Runs the trace on the drives to compare with.
@@ -460,12 +457,12 @@ fn characterize(
     check_timing(reader.format(), None, &trace.file)?;
     let report = &mut |reader: &TraceReader| {
         let (done, total) = (reader.compressed_bytes_read(), reader.compressed_bytes_total());
-        progress(StudyProgress::Reading { done, total });
+        progress(StudyProgress::Reading(Amount { done, total }));
     };
     let format = reader.format();
     check_timing(format, Some(reader.survey(report)?), &trace.file)?;
     let mut characterizer = Characterizer::new(reader.format());
-    let report = |done, total| progress(StudyProgress::Reading { done, total });
+    let report = |done, total| progress(StudyProgress::Reading(Amount { done, total }));
     let mut keeper = RecordKeeper::default();
     let observe = |record: &Record| characterizer.observe(record);
     let reader = first_pass(trace, reader, observe, |record| keeper.observe(record), report)?;
@@ -500,6 +497,11 @@ fn summary(experiment: &Experiment) -> DriveSummary {
         zoned: spec.zoned.map(|zoned| zoned.kind),
         assumed: assumed(spec, experiment.has_electronics()),
     }
+}
+
+/// Keys of the values of such lines.
+fn keys(assumed: &[String]) -> Vec<&str> {
+    assumed.iter().filter_map(|line| line.split(": ").next()).collect()
 }
 
 /// Values that are assumed, of those that take part.

@@ -1,10 +1,11 @@
 //! `freewheel study`: the main job.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use clap::Args;
 use freewheel::drives::DEFAULT_DRIVE;
-use freewheel::experiments::{SCRUB_EFFORT, Stopwatch, StudyProgress};
+use freewheel::experiments::{RemainingWork, SCRUB_EFFORT, Stopwatch, StudyProgress};
 use freewheel::measures::{Distribution, SimDuration};
 use freewheel::{PolicySpec, StudyOptions, StudyReport};
 
@@ -74,14 +75,14 @@ impl StudyArgs {
 
     fn study(&self, trace: &Path, stopwatch: &Stopwatch) -> Result<StudyReport, Failure> {
         let bars = Bars::default();
-        let show = |progress: StudyProgress<'_>| match progress {
-            StudyProgress::Reading { done, total } => bars.set(READING, done, total),
-            StudyProgress::Running { policy, done, total } => {
+        let remaining = Mutex::new(RemainingWork::default());
+        let show = |progress: StudyProgress| match progress {
+            StudyProgress::Reading(bytes) => bars.set(READING, bytes.done, bytes.total),
+            StudyProgress::Working(work) => {
                 bars.finish(READING);
-                bars.set(policy, done, total);
+                let mut remaining = remaining.lock().unwrap_or_else(PoisonError::into_inner);
+                bars.time("study", |taken| remaining.after(taken, work));
             }
-            StudyProgress::Changing { done, total } => bars.set("changes", done, total),
-            StudyProgress::Scrubbing { done, total } => bars.set("scrub", done, total),
         };
         let mut report = freewheel::study(&self.options(trace), Some(stopwatch), &show)?;
         // A temporary file has another name each time, and results are the same each time.

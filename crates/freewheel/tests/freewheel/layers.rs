@@ -113,7 +113,7 @@ const SYNCHRONISED: &[(&str, &[&str])] = &[
     ("osdi00_cleaning.rs", &["atomic"]),
     ("osdi00_scan.rs", &["atomic"]),
     ("reproduce/src/tr03.rs", &["atomic"]),
-    ("changes/mod.rs", &["atomic"]),
+    ("study/src/progress.rs", &["atomic"]),
     ("scrub/estimate.rs", &["atomic"]),
     ("scrub/projection.rs", &["atomic"]),
 ];

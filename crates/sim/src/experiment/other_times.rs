@@ -7,6 +7,12 @@ use crate::config::{ConfigError, Progress, TraceWorkload, Workload};
 use crate::result::OtherTimes;
 
 impl Experiment {
+    /// Whether a trace has a clock so coarse that other arrivals are possible.
+    pub fn has_coarse_times(&self) -> bool {
+        let is_coarse = |trace: &TraceInfo| trace.survey.is_some_and(|survey| survey.is_coarse());
+        self.traces().any(is_coarse)
+    }
+
     /// Runs the experiment again with the requests of a coarse clock bunched where they were spread, or the
     /// other way round. `None` where no trace has a coarse clock.
     pub fn run_other_times(
@@ -14,8 +20,7 @@ impl Experiment {
         progress: Progress<'_>,
     ) -> Result<Option<OtherTimes>, ConfigError> {
         let Workload::Trace(workload) = &self.config.workload else { return Ok(None) };
-        let is_coarse = |trace: &TraceInfo| trace.survey.is_some_and(|survey| survey.is_coarse());
-        if !self.traces().any(is_coarse) {
+        if !self.has_coarse_times() {
             return Ok(None);
         }
         let coarse_times = workload.coarse_times.other();

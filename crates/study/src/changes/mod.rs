@@ -10,8 +10,6 @@
 mod change;
 mod measure;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use freewheel_sim::config::{ConfigError, Experiment, SimConfig};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -19,6 +17,7 @@ use serde::Serialize;
 pub use change::{Change, ChangeCost, PREFETCH_CACHE, Part, Setting, catalogue};
 pub use measure::{Effect, Measured, Responses, relative};
 
+use crate::progress::WorkCounter;
 use crate::trace_runs::WARM_UP;
 
 /// A change that was tried alone.
@@ -84,27 +83,41 @@ const SLICES: u32 = 5;
 /// Most changes of a combination.
 const STEPS_MAX: usize = 4;
 
+/// Parts of which a combination has at most one change each.
+const PARTS: [Part; STEPS_MAX] = [Part::Order, Part::ReadCache, Part::Prefetch, Part::WriteBuffer];
+
+/// Changes of each part that are tried on top of others.
+const OF_EACH_PART: usize = 3;
+
+/// Runs that the search for a combination takes if it goes on to the end: those of the second step choose
+/// among all parts but one, and so on.
+const COMBINING_RUNS: usize = OF_EACH_PART * STEPS_MAX * (STEPS_MAX - 1) / 2;
+
+/// How many other runs one of several changes takes as long as: between 1.5 and 2.5, measured on two traces.
+const COMBINED: usize = 2;
+
+/// The most runs of [`try_changes`] with this number of changes, in such of one change.
+pub(crate) fn most_runs(changes: usize) -> usize {
+    1 + changes + COMBINED * COMBINING_RUNS
+}
+
 /// Runs on the same trace from the same base.
 struct Runner<'a> {
     /// The system as it is, with warm-up and slices.
     base: SimConfig,
     experiment: &'a Experiment,
-    done: AtomicU64,
-    total: u64,
-    progress: &'a (dyn Fn(u64, u64) + Sync),
+    work: &'a WorkCounter<'a>,
 }
 
 /// Tries each of `all` on the system of `experiment`, whose workload is a trace, and looks for the best
-/// combination. `progress` is told done and total, in runs. The result does not depend on the number of
-/// threads.
-pub fn try_changes(
+/// combination. The result does not depend on the number of threads.
+pub(crate) fn try_changes(
     experiment: &Experiment,
     all: &[Change],
-    progress: &(dyn Fn(u64, u64) + Sync),
+    work: &WorkCounter<'_>,
 ) -> Result<Changes, ConfigError> {
-    let total = 1 + all.len() as u64;
     let base = SimConfig { warm_up: WARM_UP, slices: SLICES, ..experiment.config.clone() };
-    let runner = Runner { base, experiment, done: AtomicU64::new(0), total, progress };
+    let runner = Runner { base, experiment, work };
     let lists: Vec<Vec<Change>> =
         std::iter::once(vec![]).chain(all.iter().map(|&change| vec![change])).collect();
     let mut measured = runner.run_all(&lists)?.into_iter();
@@ -134,10 +147,9 @@ impl Runner<'_> {
         let mut config = self.base.clone();
         let actuators = self.experiment.striping.arms().into();
         changes.iter().for_each(|change| change.apply(&mut config, actuators));
-        let run = self.experiment.with_config(config)?.run_observed(None, &mut |_, _| {})?;
-        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
-        (self.progress)(done.min(self.total), self.total);
-        Ok(run.into())
+        let mut run = self.work.begin(if changes.len() > 1 { COMBINED } else { 1 });
+        let mut report = |done, total| run.at(done, total);
+        Ok(self.experiment.with_config(config)?.run_observed(None, &mut report)?.into())
     }
 
     /// Adds the change that helps most on top of those chosen, until none helps enough.
@@ -151,7 +163,11 @@ impl Runner<'_> {
     ) -> Result<Option<Combination>, ConfigError> {
         let helps =
             |tried: &&Tried| tried.change.part() != Part::Drives && tried.effect.mean <= STEP_MIN;
-        let Some(first) = tried.iter().find(helps) else { return Ok(None) };
+        let mut runs_left = COMBINING_RUNS;
+        let Some(first) = tried.iter().find(helps) else {
+            self.work.forgo(COMBINED * runs_left);
+            return Ok(None);
+        };
         let mut chosen = vec![first];
         let mut steps = vec![step(first, first.effect.mean)];
         let mut measured = first.measured.clone();
@@ -164,6 +180,7 @@ impl Runner<'_> {
                 chosen.iter().chain([other]).map(|tried| tried.change).collect::<Vec<Change>>()
             };
             let runs = self.run_all(&others.iter().map(with).collect::<Vec<_>>())?;
+            runs_left -= runs.len();
             let mean = |run: &Measured| run.response.mean_ns;
             let best =
                 others.into_iter().zip(runs).min_by(|a, b| mean(&a.1).total_cmp(&mean(&b.1)));
@@ -176,6 +193,7 @@ impl Runner<'_> {
             chosen.push(next);
             measured = run;
         }
+        self.work.forgo(COMBINED * runs_left);
         let left: f64 = steps.iter().map(|step| 1.0 + step.alone).product();
         let effect = measured.from(today);
         Ok(Some(Combination { steps, measured, effect, if_independent: left - 1.0 }))
@@ -190,9 +208,7 @@ fn step(tried: &Tried, on_top: f64) -> Step {
 /// Changes of each part of which a combination is made: the best three of each, whether they help alone or
 /// not.
 fn best_of_parts(tried: &[Tried]) -> impl Iterator<Item = &Tried> {
-    const OF_EACH: usize = 3;
-    let parts = [Part::Order, Part::ReadCache, Part::Prefetch, Part::WriteBuffer];
-    parts.into_iter().flat_map(move |part| {
-        tried.iter().filter(move |tried| tried.change.part() == part).take(OF_EACH)
+    PARTS.into_iter().flat_map(move |part| {
+        tried.iter().filter(move |tried| tried.change.part() == part).take(OF_EACH_PART)
     })
 }
