@@ -12,6 +12,7 @@ mod place_time;
 pub mod plan;
 mod progress;
 mod ratio;
+mod replays;
 mod runs;
 mod scrub;
 mod trace_runs;
@@ -30,6 +31,7 @@ pub use free_work::{
 pub use head_use::HeadUse;
 pub use place_time::PlaceTime;
 pub use progress::{Amount, ProgressSink, RemainingWork, StudyProgress, StudyWork};
+pub use replays::OtherReplay;
 pub use runs::{
     DriveBeside, DriveSummary, Overload, PolicyRun, REQUESTS_MIN, Study, StudyError, StudyOptions,
     study, study_watched,
@@ -38,3 +40,4 @@ pub use scrub::{
     ArmScrub, BackgroundScan, SCRUB_EFFORT, SCRUB_EFFORTS, ScrubEffort, ScrubEnd, ScrubEstimate,
     ScrubPart, ScrubPoint, ScrubProgress,
 };
+pub use trace_runs::CACHE_DEPTH;

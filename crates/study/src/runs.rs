@@ -4,6 +4,7 @@ use freewheel_freeblock::Timer;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::electronics::spec::QueueSpec;
 use freewheel_model::sched::{POLICIES, PolicySpec};
+use freewheel_model::stats::Summary;
 use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_sim::config::{
     ConfigError, Experiment, Observer, SimConfig, TraceWorkload, Workload, check_timing, open,
@@ -19,11 +20,12 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::assumed_values::{AssumedValues, count_moves, move_values};
-use crate::changes::{Changes, Setting, catalogue, most_runs, try_changes};
+use crate::changes::{Changes, ChangesBench, Setting, catalogue, most_runs, try_changes};
 use crate::place_time::{PlaceTime, PlaceTimeCollector};
 use crate::progress::{Amount, ProgressSink, StudyProgress, WorkCounter};
+use crate::replays::{OtherReplay, has_other, other, with_reference};
 use crate::scrub::{SCRUB_EFFORT, SCRUB_EFFORTS, ScrubEstimate, estimate};
-use crate::trace_runs::{first_pass, is_long_queue, outlasts, trace_on_drive};
+use crate::trace_runs::{CACHE_DEPTH, first_pass, is_long_queue, outlasts, trace_on_drive};
 
 /// What to study.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -45,6 +47,9 @@ pub struct StudyOptions {
     pub scrub_effort: SimDuration,
     /// Whether to try what would help: caches, prefetching, write buffers, queue depths, stripes.
     pub changes: bool,
+    /// Most requests in the storage system at once where a change has a cache before the drive; further ones
+    /// wait before the cache, and hits too.
+    pub cache_depth: u32,
     /// Seed of every random stream.
     pub seed: u64,
 }
@@ -62,6 +67,7 @@ impl StudyOptions {
             scrub: true,
             scrub_effort: SCRUB_EFFORT,
             changes: true,
+            cache_depth: CACHE_DEPTH,
             seed: 1,
         }
     }
@@ -104,6 +110,8 @@ pub struct Study {
     pub drive: DriveSummary,
     /// Whether requests were replayed a think time after the request they waited for.
     pub dependent_replay: bool,
+    /// The replay that [`Self::dependent_replay`] is compared with, where the trace can be replayed in both ways.
+    pub other_replay: Option<OtherReplay>,
     /// Size of the trace's address space.
     pub trace_space_bytes: u64,
     /// What the trace is like.
@@ -174,6 +182,8 @@ pub struct PolicyRun {
     pub title: String,
     /// How it did.
     pub result: RunResult,
+    /// Responses under the study's other replay.
+    pub other_replay: Option<Summary>,
 }
 
 impl PolicyRun {
@@ -226,6 +236,10 @@ pub fn study_watched(
         Experiment::check(&config(&options, RequestOrder::Policy(PolicySpec::Fcfs)))?;
     }
     let (trace, kept) = characterize(&options.trace, options.seed, progress)?;
+    let zoned =
+        library::spec(&options.drive).map_err(ConfigError::from)?.zoned.map(|zoned| zoned.kind);
+    let tells_dependence = trace.info.tells_dependence();
+    options.trace = with_reference(&options.trace, &options.drive, tells_dependence, zoned);
     let info = Some(trace.info.clone());
     let own_queue = own_queue(&options, &options.drive)?;
     let baseline = RequestOrder::of_today(own_queue);
@@ -273,14 +287,16 @@ impl Bench<'_> {
             is_recorded.then(fidelity).transpose()
         };
         let others = || rayon::join(|| self.beside(), || self.other_times());
-        let (runs, (fidelity, (beside, other_times))) =
-            rayon::join(|| self.orders(), || rayon::join(fidelity, others));
-        let (runs, place_time) = runs?;
+        let orders = || rayon::join(|| self.orders(), || other(experiment));
+        let ((runs, other), (fidelity, (beside, other_times))) =
+            rayon::join(orders, || rayon::join(fidelity, others));
+        let ((runs, place_time), other) = (runs?, other?);
         let mut study = Study {
             schema_version: 1,
             version: env!("CARGO_PKG_VERSION"),
             drive: summary(experiment),
             dependent_replay: experiment.is_dependent(),
+            other_replay: None,
             trace_space_bytes: experiment.trace_space().get(),
             options: options.clone(),
             fidelity: fidelity?,
@@ -293,22 +309,53 @@ impl Bench<'_> {
             beside: beside?,
             other_times: other_times?,
         };
-        if study.has_enough_responses() && options.changes {
-            let (changes, values) =
-                rayon::join(|| self.changes(&study), || self.assumed_values(&study));
-            (study.changes, study.assumed_values) = (Some(changes?), Some(values?));
-        } else if options.changes {
-            self.work.forgo(self.most_changes() + self.moves());
+        let has_changes = study.has_enough_responses() && options.changes;
+        if options.changes && !has_changes {
+            self.work.forgo(self.replays() * self.most_changes() + self.moves());
+        }
+        let changes = || has_changes.then(|| self.changes(&study, other.as_ref())).transpose();
+        let values = || has_changes.then(|| self.assumed_values(&study)).transpose();
+        let other_replay = || other.as_ref().map(|other| self.other_replay(other)).transpose();
+        let (other_replay, (changes, values)) =
+            rayon::join(other_replay, || rayon::join(changes, values));
+        (study.changes, study.assumed_values) = (changes?, values?);
+        if let Some((replay, responses)) = other_replay? {
+            study.other_replay = Some(replay);
+            for (run, response) in study.runs.iter_mut().zip(responses) {
+                run.other_replay = Some(response);
+            }
         }
         Ok(study)
     }
 
+    /// How often a run is made: once for each replay.
+    fn replays(&self) -> usize {
+        1 + usize::from(has_other(self.experiment))
+    }
+
+    /// The other replay, and the responses of every order under it.
+    fn other_replay(&self, other: &Experiment) -> Result<(OtherReplay, Vec<Summary>), ConfigError> {
+        let run = |&order: &RequestOrder| {
+            let SimConfig { scheduler, queue_depth, .. } = config(self.options, order);
+            let config = SimConfig { scheduler, queue_depth, ..other.config.clone() };
+            Ok(self.run(&other.with_config(config)?, order, None)?.result)
+        };
+        let orders = self.all_orders();
+        let runs = orders.par_iter().map(run).collect::<Result<Vec<RunResult>, ConfigError>>()?;
+        let inferred_completions = runs[0].inferred_completions.clone();
+        let replay = OtherReplay { dependent: other.is_dependent(), inferred_completions };
+        Ok((replay, runs.into_iter().map(|run| run.response).collect()))
+    }
+
     /// Runs of a study that has them all.
     fn most_runs(&self) -> usize {
-        let orders = self.options.policies.len() + usize::from(self.own_queue.is_some());
         let other_times = usize::from(self.experiment.has_coarse_times());
-        let changes = if self.options.changes { self.most_changes() + self.moves() } else { 0 };
-        orders + self.options.beside.len() + other_times + changes
+        let (changes, moves) = match self.options.changes {
+            true => (self.most_changes(), self.moves()),
+            false => (0, 0),
+        };
+        let replayed = self.replays() * (self.all_orders().len() + changes);
+        replayed + self.options.beside.len() + other_times + moves
     }
 
     /// Runs of all changes that there may be.
@@ -322,12 +369,16 @@ impl Bench<'_> {
         count_moves(&self.experiment.spec, &keys(&assumed))
     }
 
-    /// Runs every policy, and last the drive's own queue. With them, where and when the requests of the
+    /// Every policy, and last the drive's own queue.
+    fn all_orders(&self) -> Vec<RequestOrder> {
+        let policies = self.options.policies.iter().map(|&policy| RequestOrder::Policy(policy));
+        policies.chain(self.own_queue.map(RequestOrder::Drive)).collect()
+    }
+
+    /// Runs every order. With them, where and when the requests of the
     /// baseline arrive.
     fn orders(&self) -> Result<(Vec<PolicyRun>, PlaceTime), ConfigError> {
-        let policies = self.options.policies.iter().map(|&policy| RequestOrder::Policy(policy));
-        let orders: Vec<RequestOrder> =
-            policies.chain(self.own_queue.map(RequestOrder::Drive)).collect();
+        let orders = self.all_orders();
         let baseline = if self.own_queue.is_some() { orders.len() - 1 } else { 0 };
         let mut places = place_time_collector(self.experiment);
         let mut observe = |completion: &Completion| places.observe(completion);
@@ -361,14 +412,20 @@ impl Bench<'_> {
         let mut run = self.work.begin(1);
         let result = experiment.run_observed(observer, &mut |done, total| run.at(done, total))?;
         let own_queue = matches!(order, RequestOrder::Drive(_));
-        Ok(PolicyRun { policy, own_queue, title, result })
+        Ok(PolicyRun { policy, own_queue, title, result, other_replay: None })
     }
 
     /// Tries what would help the baseline.
-    fn changes(&self, study: &Study) -> Result<Changes, ConfigError> {
+    fn changes(&self, study: &Study, other: Option<&Experiment>) -> Result<Changes, ConfigError> {
         let all = catalogue(&self.setting(study.has_growing_queue()));
-        self.work.forgo(self.most_changes() - most_runs(all.len()));
-        try_changes(self.experiment, &all, self.work)
+        self.work.forgo(self.replays() * (self.most_changes() - most_runs(all.len())));
+        let bench = ChangesBench {
+            own: self.experiment,
+            other,
+            cache_depth: self.options.cache_depth,
+            work: self.work,
+        };
+        try_changes(&bench, &all)
     }
 
     fn setting(&self, has_growing_queue: bool) -> Setting {

@@ -4,13 +4,17 @@ use std::collections::BTreeSet;
 
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::config::{
-    ArrayConfig, ConfigError, ScaleConfig, SimConfig, TraceWorkload, Workload, open,
+    ArrayConfig, CacheConfig, ConfigError, ScaleConfig, SimConfig, TraceWorkload, Workload, open,
 };
 use freewheel_sim::source::{PlacementError, REPLAY_WINDOW};
 use freewheel_trace::{InfoCollector, Record, TraceInfo, TraceReader};
 
 /// Share of a trace that fills caches and is not measured: 3 of 7 days, as tr03 gave its shortest trace.
 pub(crate) const WARM_UP: f64 = 0.43;
+
+/// Requests in the storage system at once where a cache stands before the drive, unless another number is asked
+/// for: the most that a cache takes, so that a hit does not wait for the disk.
+pub const CACHE_DEPTH: u32 = CacheConfig::QUEUE_DEPTH_MAX;
 
 /// Shows `keep` the records of a trace, and `observe` those of the one device of it that was asked for, or all.
 /// `progress` is told bytes of the file, done and total.

@@ -8,7 +8,7 @@ use freewheel::caches::{
 };
 use freewheel::drives::DEFAULT_DRIVE;
 
-use super::trace_args::TraceArgs;
+use super::trace_args::{CacheDepth, TraceArgs};
 use crate::failure::Failure;
 use crate::progress::Bars;
 use crate::reading::READING;
@@ -46,6 +46,8 @@ pub struct CacheArgs {
     /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file
     #[arg(long, value_name = "NAME", default_value = DEFAULT_DRIVE)]
     drive: String,
+    #[command(flatten)]
+    depth: CacheDepth,
     /// Folder for cache.html and cache.json [default: out/<name of the trace>, and after a `-` that of the
     /// drive if one is given]
     #[arg(long, value_name = "DIR")]
@@ -122,6 +124,7 @@ impl CacheArgs {
         options.sizes = self.sizes.clone();
         options.sample = self.sample;
         options.warm_up = self.warm_up.unwrap_or(options.warm_up);
+        options.cache_depth = self.depth.cache_depth;
         options.responses = self.response.into();
         options.seed = self.replayed.seed;
         options

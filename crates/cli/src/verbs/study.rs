@@ -9,7 +9,7 @@ use freewheel::experiments::{RemainingWork, SCRUB_EFFORT, Stopwatch, StudyProgre
 use freewheel::measures::{Distribution, SimDuration};
 use freewheel::{PolicySpec, StudyOptions, StudyReport};
 
-use super::trace_args::TraceArgs;
+use super::trace_args::{CacheDepth, TraceArgs};
 use crate::failure::Failure;
 use crate::progress::Bars;
 use crate::reading::READING;
@@ -43,6 +43,8 @@ pub struct StudyArgs {
     /// Do not try what would help: caches, prefetching, write buffers, queue depths and stripes
     #[arg(long)]
     no_changes: bool,
+    #[command(flatten)]
+    depth: CacheDepth,
     /// Folder for report.html and report.json [default: out/<name of the trace>, and after a `-` that
     /// of the drive if one is given]
     #[arg(long, value_name = "DIR")]
@@ -98,6 +100,7 @@ impl StudyArgs {
         options.electronics = !self.replayed.no_electronics;
         options.scrub = !self.no_scrub;
         options.changes = !self.no_changes;
+        options.cache_depth = self.depth.cache_depth;
         options.scrub_effort = self.scrub_effort;
         if !self.policies.is_empty() {
             options.policies = self.policies.clone();

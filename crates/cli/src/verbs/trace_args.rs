@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use freewheel::caches::CACHE_DEPTH;
 use freewheel::drives::DEFAULT_DRIVE;
 use freewheel::experiments::{CoarseTimes, Fit, ReplayMode, TraceWorkload};
 
@@ -40,6 +41,15 @@ pub struct TraceArgs {
     /// Seed of every random stream
     #[arg(long, default_value_t = 1, value_parser = super::seed)]
     pub seed: u64,
+}
+
+/// What a cache before the drive takes at once.
+#[derive(Args)]
+pub struct CacheDepth {
+    /// Most requests in the storage system at once where a cache stands before the drive, 1 to 4096. Further
+    /// ones wait before the cache, and hits among them too
+    #[arg(long, value_name = "N", default_value_t = CACHE_DEPTH, value_parser = clap::value_parser!(u32).range(1..=i64::from(CACHE_DEPTH)))]
+    pub cache_depth: u32,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

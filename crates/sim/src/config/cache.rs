@@ -198,7 +198,6 @@ impl Default for WriteBufferConfig {
 
 /// Most blocks of 512 bytes in a cache block: the bits of a word.
 const CACHE_BLOCK_MAX: u64 = 64;
-const QUEUE_DEPTH_MAX: u32 = 4096;
 /// Most of one prefetch or destage. A disk reads it in several seconds.
 const AMOUNT_MAX: Bytes = Bytes::new(1 << 30);
 
@@ -207,6 +206,9 @@ fn blocks(bytes: Bytes) -> Blocks {
 }
 
 impl CacheConfig {
+    /// Largest [`Self::queue_depth`].
+    pub const QUEUE_DEPTH_MAX: u32 = 4096;
+
     /// tr03's system with few resources: 8 MB of cache, 32 KiB of read-ahead, opportunistic reading to
     /// 128 KiB, a write buffer of 4 MB.
     pub fn resource_poor() -> Self {
@@ -247,10 +249,11 @@ impl CacheConfig {
                 self.block_size
             ));
         }
-        if !(1..=QUEUE_DEPTH_MAX).contains(&self.queue_depth) {
+        if !(1..=Self::QUEUE_DEPTH_MAX).contains(&self.queue_depth) {
             let depth = self.queue_depth;
             return Err(format!(
-                "`queue_depth` is {depth}: 1 to {QUEUE_DEPTH_MAX} requests are allowed"
+                "`queue_depth` is {depth}: 1 to {} requests are allowed",
+                Self::QUEUE_DEPTH_MAX
             ));
         }
         let memories = [Some(self.size), self.prefetch_buffer, self.write_buffer.map(|w| w.size)];

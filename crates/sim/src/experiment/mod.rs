@@ -184,6 +184,18 @@ impl Experiment {
         self.build_beside(config, spec)
     }
 
+    /// The same trace under another replay. Both share the drive and kept records; completions are inferred anew
+    /// where the replay needs them.
+    pub fn replayed(&self, workload: TraceWorkload) -> Result<Self, ConfigError> {
+        let config = SimConfig { workload: Workload::Trace(workload), ..self.config.clone() };
+        let mut other = Self::build(config, self.spec.clone(), self.trace.clone(), None)?;
+        other.drive = Arc::clone(&self.drive);
+        for (stream, own) in other.streams.iter_mut().zip(&self.streams) {
+            stream.kept.clone_from(&own.kept);
+        }
+        Ok(other)
+    }
+
     /// Replays these records instead of reading the file of its trace for each run: all that the first pass
     /// over it gave, with the options of its workload. Experiments that are made out of this one do too.
     pub fn keep_records(&mut self, records: KeptRecords) {

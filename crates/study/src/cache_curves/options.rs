@@ -5,7 +5,7 @@ use freewheel_sim::config::TraceWorkload;
 use serde::Serialize;
 
 use super::sizes::{CacheSize, Share};
-use crate::trace_runs::WARM_UP;
+use crate::trace_runs::{CACHE_DEPTH, WARM_UP};
 
 /// Which policies run with a drive, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -39,6 +39,8 @@ pub struct CacheCurvesOptions {
     pub warm_up: f64,
     /// Which policies run with a drive, too.
     pub responses: ResponseRuns,
+    /// Most requests in the storage system at once in these runs; further ones wait before the cache.
+    pub cache_depth: u32,
     /// Seed of every random stream.
     pub seed: u64,
 }
@@ -56,6 +58,7 @@ impl CacheCurvesOptions {
             sample: None,
             warm_up: WARM_UP,
             responses: ResponseRuns::Best,
+            cache_depth: CACHE_DEPTH,
             seed: 1,
         }
     }

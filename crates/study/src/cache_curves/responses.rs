@@ -49,14 +49,11 @@ impl Setting {
     }
 }
 
-/// Requests in the storage system at once. So many that a hit never waits for the disk.
-const QUEUE_DEPTH: u32 = 4096;
-
 /// The trace on the drive as it is used today: the drive's own command queue decides about misses.
 fn config(options: &CacheCurvesOptions, cache: CacheConfig) -> SimConfig {
     let on_drive =
         trace_on_drive(&options.trace, &options.drive, options.electronics, options.seed);
-    let cache = Some(CacheConfig { queue_depth: QUEUE_DEPTH, ..cache });
+    let cache = Some(CacheConfig { queue_depth: options.cache_depth, ..cache });
     SimConfig { cache, warm_up: options.warm_up, ..on_drive }
 }
 
@@ -140,8 +137,9 @@ impl Bench<'_> {
     fn point(&self, run: Run) -> Result<ResponsePoint, ConfigError> {
         let mut experiment = self.experiment.clone();
         let size = Bytes::new(run.size_bytes / u64::from(experiment.striping.arms()));
-        let cache = CacheConfig { size, policy: run.policy, ..CacheConfig::default() };
-        experiment.config.cache = Some(CacheConfig { queue_depth: QUEUE_DEPTH, ..cache });
+        // The bench has a cache of its own, with the depth that was asked for.
+        let cache = experiment.config.cache.unwrap_or_default();
+        experiment.config.cache = Some(CacheConfig { size, policy: run.policy, ..cache });
         let name = run.name();
         let mut report =
             |done, total| (self.progress)(CacheProgress::Running { run: &name, done, total });

@@ -95,11 +95,17 @@ pub enum Change {
     },
 }
 
+/// Where caches are added.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    /// Actuators of the drive. Each has a cache, so memory is divided among them.
+    pub actuators: u64,
+    /// Most requests in the storage system at once; further ones wait before the cache.
+    pub cache_depth: u32,
+}
+
 /// Memory that prefetching needs at least: tr03's cache of a drive with few resources.
 pub const PREFETCH_CACHE: Bytes = Bytes::new(8 << 20);
-
-/// Requests in the storage system at once, where a cache is added. A dependent replay holds no more.
-const DEPTH: u32 = 64;
 
 /// Sizes of stripe units and write buffers in the list of changes, from tr03's tables 6 and 9.
 const STRIPE_UNIT: Bytes = Bytes::new(2 << 20);
@@ -129,10 +135,9 @@ impl Change {
         }
     }
 
-    /// Changes an experiment. Changes of different parts may follow each other in any order. Each of a
-    /// drive's actuators has a cache, so memory is divided among them.
-    pub fn apply(&self, config: &mut SimConfig, actuators: u64) {
-        let part = |size: Bytes| Bytes::new(size.get() / actuators);
+    /// Changes an experiment. Changes of different parts may follow each other in any order.
+    pub fn apply(&self, config: &mut SimConfig, place: Place) {
+        let part = |size: Bytes| Bytes::new(size.get() / place.actuators);
         match *self {
             Self::DriveQueue { depth } => {
                 config.scheduler = PolicySpec::Fcfs;
@@ -145,12 +150,12 @@ impl Change {
                 }
             }
             Self::ReadCache { size, policy } => {
-                let cache = cache(config);
+                let cache = cache(config, place);
                 cache.size = cache.size.max(part(size));
                 cache.policy = policy;
             }
             Self::Prefetch { with_misses, opportunistic } => {
-                let cache = cache(config);
+                let cache = cache(config, place);
                 cache.size = cache.size.max(part(PREFETCH_CACHE));
                 cache.prefetch = with_misses;
                 cache.opportunistic = opportunistic;
@@ -159,7 +164,7 @@ impl Change {
                 let max_age = Some(max_age);
                 let size = part(size);
                 let buffer = WriteBufferConfig { size, max_age, ..WriteBufferConfig::default() };
-                cache(config).write_buffer = Some(buffer);
+                cache(config, place).write_buffer = Some(buffer);
             }
             Self::Stripe { drives, unit } => {
                 config.array.drives = Some(drives);
@@ -190,9 +195,9 @@ impl Change {
 }
 
 /// The storage system's cache, and one that holds nothing where there was none.
-fn cache(config: &mut SimConfig) -> &mut CacheConfig {
-    let nothing =
-        || CacheConfig { size: Bytes::ZERO, queue_depth: DEPTH, ..CacheConfig::default() };
+fn cache(config: &mut SimConfig, place: Place) -> &mut CacheConfig {
+    let queue_depth = place.cache_depth;
+    let nothing = || CacheConfig { size: Bytes::ZERO, queue_depth, ..CacheConfig::default() };
     config.cache.get_or_insert_with(nothing)
 }
 

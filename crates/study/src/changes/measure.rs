@@ -98,7 +98,7 @@ pub struct Effect {
 }
 
 /// Changes of the mean response below which times count as equal.
-const NOTICEABLE: f64 = 0.02;
+pub(super) const NOTICEABLE: f64 = 0.02;
 
 impl Effect {
     /// Whether it is too small to notice.

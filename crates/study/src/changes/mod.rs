@@ -14,7 +14,8 @@ use freewheel_sim::config::{ConfigError, Experiment, SimConfig};
 use rayon::prelude::*;
 use serde::Serialize;
 
-pub use change::{Change, ChangeCost, PREFETCH_CACHE, Part, Setting, catalogue};
+pub use change::{Change, ChangeCost, PREFETCH_CACHE, Part, Place, Setting, catalogue};
+use measure::NOTICEABLE;
 pub use measure::{Effect, Measured, Responses, relative};
 
 use crate::progress::WorkCounter;
@@ -33,6 +34,8 @@ pub struct Tried {
     pub measured: Measured,
     /// Their difference to the system as it is.
     pub effect: Effect,
+    /// The same under the study's other replay.
+    pub other_replay: Option<Effect>,
 }
 
 /// A change of the best combination.
@@ -57,6 +60,8 @@ pub struct Combination {
     pub measured: Measured,
     /// Their difference to the system as it is.
     pub effect: Effect,
+    /// The same under the study's other replay.
+    pub other_replay: Option<Effect>,
     /// The change of the mean response if each step took its share of what the others leave.
     pub if_independent: f64,
 }
@@ -68,7 +73,9 @@ pub struct Changes {
     pub warm_up_requests: u64,
     /// Responses of the system as it is.
     pub today: Measured,
-    /// Every change alone, the best first.
+    /// The same under the study's other replay.
+    pub today_other_replay: Option<Measured>,
+    /// Every change alone, in order of the smaller gain of the two replays.
     pub tried: Vec<Tried>,
     /// The best of them together, without further drives; None where nothing helps.
     pub together: Option<Combination>,
@@ -101,76 +108,132 @@ pub(crate) fn most_runs(changes: usize) -> usize {
     1 + changes + COMBINED * COMBINING_RUNS
 }
 
-/// Runs on the same trace from the same base.
-struct Runner<'a> {
-    /// The system as it is, with warm-up and slices.
-    base: SimConfig,
-    experiment: &'a Experiment,
-    work: &'a WorkCounter<'a>,
+/// Where changes are tried.
+pub(crate) struct ChangesBench<'a> {
+    /// The system as it is, under the study's replay of its trace.
+    pub own: &'a Experiment,
+    /// The same under the other replay, if there is one.
+    pub other: Option<&'a Experiment>,
+    /// Most requests in the storage system where a cache is added.
+    pub cache_depth: u32,
+    pub work: &'a WorkCounter<'a>,
 }
 
-/// Tries each of `all` on the system of `experiment`, whose workload is a trace, and looks for the best
+/// A run under each replay.
+#[derive(Clone)]
+struct UnderReplays {
+    own: Measured,
+    other: Option<Measured>,
+}
+
+impl UnderReplays {
+    fn effects(&self, old: &Self) -> (Effect, Option<Effect>) {
+        let other = self.other.as_ref().zip(old.other.as_ref());
+        (self.own.from(&old.own), other.map(|(new, old)| new.from(old)))
+    }
+
+    /// The change of the mean response that is certain: that of the replay under which it is worse.
+    fn worse_mean(&self, old: &Self) -> f64 {
+        let (own, other) = self.effects(old);
+        worse_mean(&own, other.as_ref())
+    }
+}
+
+fn worse_mean(own: &Effect, other: Option<&Effect>) -> f64 {
+    other.map_or(own.mean, |other| own.mean.max(other.mean))
+}
+
+impl Tried {
+    /// The change of the mean response that is certain: that of the replay under which it is worse.
+    pub fn worse_mean(&self) -> f64 {
+        worse_mean(&self.effect, self.other_replay.as_ref())
+    }
+
+    /// Whether it helps noticeably under one replay, and harms noticeably under the other.
+    pub fn turns(&self) -> bool {
+        let means = self.other_replay.map(|other| [self.effect.mean, other.mean]);
+        means.is_some_and(|[a, b]| a.min(b) <= -NOTICEABLE && a.max(b) >= NOTICEABLE)
+    }
+}
+
+/// Tries each of `all` on the system of the bench, whose workload is a trace, and looks for the best
 /// combination. The result does not depend on the number of threads.
 pub(crate) fn try_changes(
-    experiment: &Experiment,
+    bench: &ChangesBench<'_>,
     all: &[Change],
-    work: &WorkCounter<'_>,
 ) -> Result<Changes, ConfigError> {
-    let base = SimConfig { warm_up: WARM_UP, slices: SLICES, ..experiment.config.clone() };
-    let runner = Runner { base, experiment, work };
     let lists: Vec<Vec<Change>> =
         std::iter::once(vec![]).chain(all.iter().map(|&change| vec![change])).collect();
-    let mut measured = runner.run_all(&lists)?.into_iter();
+    let mut measured = bench.run_all(&lists)?.into_iter();
     let today = measured.next().expect("the system as it is was run");
-    let mut tried: Vec<Tried> = all
-        .iter()
-        .zip(measured)
-        .map(|(change, measured)| Tried {
+    let tried = all.iter().zip(measured).map(|(change, measured)| {
+        let (effect, other_replay) = measured.effects(&today);
+        let (title, cost) = (change.title(), change.cost());
+        let tried = Tried {
             change: *change,
-            title: change.title(),
-            cost: change.cost(),
-            effect: measured.from(&today),
-            measured,
-        })
-        .collect();
-    tried.sort_by(|a, b| a.effect.mean.total_cmp(&b.effect.mean));
-    let together = runner.combine(&today, &tried)?;
-    Ok(Changes { warm_up_requests: today.warm_up_requests, today, tried, together })
+            title,
+            cost,
+            measured: measured.own.clone(),
+            effect,
+            other_replay,
+        };
+        (tried, measured)
+    });
+    let mut tried: Vec<(Tried, UnderReplays)> = tried.collect();
+    tried.sort_by(|(a, _), (b, _)| a.worse_mean().total_cmp(&b.worse_mean()));
+    let together = bench.combine(&today, &tried)?;
+    Ok(Changes {
+        warm_up_requests: today.own.warm_up_requests,
+        today: today.own,
+        today_other_replay: today.other,
+        tried: tried.into_iter().map(|(tried, _)| tried).collect(),
+        together,
+    })
 }
 
-impl Runner<'_> {
-    fn run_all(&self, lists: &[Vec<Change>]) -> Result<Vec<Measured>, ConfigError> {
+impl ChangesBench<'_> {
+    fn run_all(&self, lists: &[Vec<Change>]) -> Result<Vec<UnderReplays>, ConfigError> {
         lists.par_iter().map(|changes| self.run(changes)).collect()
     }
 
-    fn run(&self, changes: &[Change]) -> Result<Measured, ConfigError> {
-        let mut config = self.base.clone();
-        let actuators = self.experiment.striping.arms().into();
-        changes.iter().for_each(|change| change.apply(&mut config, actuators));
-        let mut run = self.work.begin(if changes.len() > 1 { COMBINED } else { 1 });
-        let mut report = |done, total| run.at(done, total);
-        Ok(self.experiment.with_config(config)?.run_observed(None, &mut report)?.into())
+    fn run(&self, changes: &[Change]) -> Result<UnderReplays, ConfigError> {
+        let other = || self.other.map(|other| self.run_on(other, changes)).transpose();
+        let (own, other) = rayon::join(|| self.run_on(self.own, changes), other);
+        Ok(UnderReplays { own: own?, other: other? })
     }
 
-    /// Adds the change that helps most on top of those chosen, until none helps enough.
+    fn run_on(&self, system: &Experiment, changes: &[Change]) -> Result<Measured, ConfigError> {
+        let mut config = SimConfig { warm_up: WARM_UP, slices: SLICES, ..system.config.clone() };
+        let place =
+            Place { actuators: system.striping.arms().into(), cache_depth: self.cache_depth };
+        changes.iter().for_each(|change| change.apply(&mut config, place));
+        let mut run = self.work.begin(if changes.len() > 1 { COMBINED } else { 1 });
+        let mut report = |done, total| run.at(done, total);
+        Ok(system.with_config(config)?.run_observed(None, &mut report)?.into())
+    }
+
+    /// Adds the change that helps most on top of those chosen, until none helps enough. It helps as much as
+    /// under the replay under which it helps less.
     ///
     /// Greedy is not exact: two changes that help only together are not found. tr03 finds the
     /// optimisations of different parts nearly independent, and then each step is the best one.
     fn combine(
         &self,
-        today: &Measured,
-        tried: &[Tried],
+        today: &UnderReplays,
+        tried: &[(Tried, UnderReplays)],
     ) -> Result<Option<Combination>, ConfigError> {
-        let helps =
-            |tried: &&Tried| tried.change.part() != Part::Drives && tried.effect.mean <= STEP_MIN;
+        let helps = |(tried, _): &&(Tried, UnderReplays)| {
+            tried.change.part() != Part::Drives && tried.worse_mean() <= STEP_MIN
+        };
+        let replays = if self.other.is_some() { 2 } else { 1 };
         let mut runs_left = COMBINING_RUNS;
-        let Some(first) = tried.iter().find(helps) else {
-            self.work.forgo(COMBINED * runs_left);
+        let Some((first, measured)) = tried.iter().find(helps) else {
+            self.work.forgo(replays * COMBINED * runs_left);
             return Ok(None);
         };
         let mut chosen = vec![first];
         let mut steps = vec![step(first, first.effect.mean)];
-        let mut measured = first.measured.clone();
+        let mut measured = measured.clone();
         while chosen.len() < STEPS_MAX {
             let parts: Vec<Part> = chosen.iter().map(|tried| tried.change.part()).collect();
             let others: Vec<&Tried> = best_of_parts(tried)
@@ -181,22 +244,23 @@ impl Runner<'_> {
             };
             let runs = self.run_all(&others.iter().map(with).collect::<Vec<_>>())?;
             runs_left -= runs.len();
-            let mean = |run: &Measured| run.response.mean_ns;
-            let best =
-                others.into_iter().zip(runs).min_by(|a, b| mean(&a.1).total_cmp(&mean(&b.1)));
+            let on_top = |run: &UnderReplays| run.worse_mean(&measured);
+            let best = others.into_iter().zip(runs);
+            let best = best.min_by(|(_, a), (_, b)| on_top(a).total_cmp(&on_top(b)));
             let Some((next, run)) = best else { break };
-            let on_top = relative(measured.response.mean_ns, run.response.mean_ns);
-            if on_top > STEP_MIN {
+            if on_top(&run) > STEP_MIN {
                 break;
             }
-            steps.push(step(next, on_top));
+            steps.push(step(next, run.own.from(&measured.own).mean));
             chosen.push(next);
             measured = run;
         }
-        self.work.forgo(COMBINED * runs_left);
+        self.work.forgo(replays * COMBINED * runs_left);
         let left: f64 = steps.iter().map(|step| 1.0 + step.alone).product();
-        let effect = measured.from(today);
-        Ok(Some(Combination { steps, measured, effect, if_independent: left - 1.0 }))
+        let (effect, other_replay) = measured.effects(today);
+        let measured = measured.own;
+        let if_independent = left - 1.0;
+        Ok(Some(Combination { steps, measured, effect, other_replay, if_independent }))
     }
 }
 
@@ -207,8 +271,9 @@ fn step(tried: &Tried, on_top: f64) -> Step {
 
 /// Changes of each part of which a combination is made: the best three of each, whether they help alone or
 /// not.
-fn best_of_parts(tried: &[Tried]) -> impl Iterator<Item = &Tried> {
+fn best_of_parts(tried: &[(Tried, UnderReplays)]) -> impl Iterator<Item = &Tried> {
+    let tried = || tried.iter().map(|(tried, _)| tried);
     PARTS.into_iter().flat_map(move |part| {
-        tried.iter().filter(move |tried| tried.change.part() == part).take(OF_EACH_PART)
+        tried().filter(move |tried| tried.change.part() == part).take(OF_EACH_PART)
     })
 }
