@@ -41,6 +41,7 @@ ol.ranking li { display: grid; grid-template-columns: 5fr 6fr 110px; gap: 14px; 
 ol.ranking li:first-child { border-top: 0; }
 ol.ranking .name { font-weight: 600; }
 ol.ranking small { display: block; font-weight: 400; font-size: 13px; color: var(--faint); }
+ol.ranking small.warning { color: var(--bad); }
 ol.ranking .bar { position: relative; height: 22px; }
 ol.ranking .bar * { position: absolute; display: block; }
 ol.ranking .bar i { top: 2px; height: 18px; border-radius: 3px; }

@@ -16,6 +16,16 @@ pub struct OtherReplay {
     pub inferred_completions: Vec<InferredCompletions>,
 }
 
+impl OtherReplay {
+    /// How requests come in it, in a few words.
+    pub fn words(&self) -> &'static str {
+        match self.dependent {
+            true => "if requests wait for each other",
+            false => "at the traced times",
+        }
+    }
+}
+
 /// Fills in what a study means by its replay: where completions must be inferred, they are those of its drive.
 pub(crate) fn with_reference(
     trace: &TraceWorkload,

@@ -20,7 +20,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::assumed_values::{AssumedValues, count_moves, move_values};
-use crate::changes::{Changes, ChangesBench, Setting, catalogue, most_runs, try_changes};
+use crate::changes::{Changes, ChangesBench, Setting, catalogue, most_runs, relative, try_changes};
 use crate::place_time::{PlaceTime, PlaceTimeCollector};
 use crate::progress::{Amount, ProgressSink, StudyProgress, WorkCounter};
 use crate::replays::{OtherReplay, has_other, other, with_reference};
@@ -587,6 +587,22 @@ impl Study {
         self.runs.iter().filter(|run| !run.own_queue)
     }
 
+    /// The change of the mean response from the baseline to a run, as (new - old) / old, under the study's own
+    /// replay and under the other one.
+    pub fn mean_changes(&self, run: &PolicyRun) -> (f64, Option<f64>) {
+        let baseline = self.baseline();
+        let change = |old: &Summary, new: &Summary| relative(old.mean_ns, new.mean_ns);
+        let others = baseline.other_replay.as_ref().zip(run.other_replay.as_ref());
+        let own = change(&baseline.result.response, &run.result.response);
+        (own, others.map(|(old, new)| change(old, new)))
+    }
+
+    /// The larger of the two: what is certain of a change.
+    pub fn worse_mean_change(&self, run: &PolicyRun) -> f64 {
+        let (own, other) = self.mean_changes(run);
+        other.map_or(own, |other| own.max(other))
+    }
+
     /// The run with the smallest mean response time, of equals the first.
     pub fn best(&self) -> &PolicyRun {
         let mean = |run: &&PolicyRun| run.result.response.mean_ns;
@@ -597,6 +613,12 @@ impl Study {
     pub fn best_policy(&self) -> &PolicyRun {
         let mean = |run: &&PolicyRun| run.result.response.mean_ns;
         self.policies().min_by(|a, b| mean(a).total_cmp(&mean(b))).expect("FCFS is always run")
+    }
+
+    /// The policy that helps most under the replay under which it helps less.
+    pub fn surest_policy(&self) -> &PolicyRun {
+        let change = |run: &&PolicyRun| self.worse_mean_change(run);
+        self.policies().min_by(|a, b| change(a).total_cmp(&change(b))).expect("FCFS is always run")
     }
 
     /// The one with the largest.

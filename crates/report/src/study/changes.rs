@@ -10,8 +10,8 @@ use crate::finding::{Confidence, Finding, Topic, Unit};
 use crate::numbers::{ms, percent};
 use crate::page::marked_table;
 
-/// Of a change that makes a slice better and another one worse.
-pub(super) const DISPUTED: &str = "slices disagree";
+/// Differences of the mean between replays from which both are said.
+const APART: f64 = 0.02;
 
 /// Rows of the ranking before the fold.
 const ROWS: usize = 8;
@@ -26,6 +26,7 @@ pub(super) fn finding(study: &Study) -> Option<Finding> {
     let finding = Finding::new(Topic::Changes, Confidence::Simulated, headline);
     let finding = match &changes.together {
         Some(together) => finding
+            .detail(tail(changes, together))
             .number(
                 "mean response with them",
                 together.measured.response.mean_ns,
@@ -37,11 +38,7 @@ pub(super) fn finding(study: &Study) -> Option<Finding> {
     };
     let stripes = best_of(changes, Part::Drives).filter(|tried| tried.effect.mean < 0.0);
     let stripes = stripes.map(|tried| {
-        format!(
-            "With more drives: {} changes the mean response by {}.",
-            tried.title,
-            signed(tried.effect.mean)
-        )
+        format!("With more drives: {} changes the mean response by {}.", tried.title, range(tried))
     });
     Some(finding.detail(stripes.unwrap_or_default()).detail(counted(study, changes)))
 }
@@ -51,9 +48,38 @@ fn headline_together(study: &Study, changes: &Changes, together: &Combination) -
     let names: Vec<&str> = together.steps.iter().map(|step| step.title.as_str()).collect();
     let overload = if study.overload().is_some() { "In this overload: " } else { "" };
     format!(
-        "{overload}{}: mean response {old} to {new} ms, {}.",
+        "{overload}{}: mean response {old} to {new} ms, {}{}.{}",
         names.join(" + "),
-        signed(together.effect.mean)
+        signed(together.effect.mean),
+        under_other_replay(study, together.other_replay.as_ref()),
+        longer_tail(changes, together)
+    )
+}
+
+/// What the mean does under the other replay, in brackets.
+fn under_other_replay(study: &Study, effect: Option<&Effect>) -> String {
+    let both = effect.zip(study.other_replay.as_ref());
+    let words =
+        both.map(|(effect, replay)| format!(" ({} {})", signed(effect.mean), replay.words()));
+    words.unwrap_or_default()
+}
+
+/// A shorter mean that is paid with longer waits is half of the truth.
+fn longer_tail(changes: &Changes, together: &Combination) -> String {
+    let is_paid = together.effect.is_paid_by_tail() || together.effect.longest >= APART;
+    match is_paid {
+        false => String::new(),
+        true => format!(" {}", tail(changes, together)),
+    }
+}
+
+fn tail(changes: &Changes, together: &Combination) -> String {
+    let (old, new) = (&changes.today, &together.measured);
+    let reads = [old, new].map(|run| ms(run.read_response.p99_ns as f64));
+    let longest = [old, new].map(|run| ms(run.response.max_ns as f64));
+    format!(
+        "The p99 of reads goes from {} to {} ms, the longest response from {} to {} ms.",
+        reads[0], reads[1], longest[0], longest[1]
     )
 }
 
@@ -112,33 +138,91 @@ fn best_of(changes: &Changes, part: Part) -> Option<&Tried> {
     changes.tried.iter().find(|tried| tried.change.part() == part)
 }
 
-/// The best change of each part, and then the next best, in order of effect.
+/// The best change of each part, and then the next best, cheapest kind first and then in order of what is
+/// certain of their effect.
 pub(super) fn shown(changes: &Changes) -> Vec<&Tried> {
     let all = &changes.tried;
     let parts = [Part::Order, Part::ReadCache, Part::Prefetch, Part::WriteBuffer, Part::Drives];
     let mut list: Vec<&Tried> = parts.iter().filter_map(|&part| best_of(changes, part)).collect();
     let others = all.iter().filter(|tried| {
-        !tried.effect.is_within_noise() && best_of(changes, tried.change.part()) != Some(tried)
+        !is_within_noise(tried) && best_of(changes, tried.change.part()) != Some(tried)
     });
     list.extend(others.take(ROWS.saturating_sub(list.len())));
-    list.sort_by(|a, b| a.effect.mean.total_cmp(&b.effect.mean));
+    list.sort_by(|a, b| {
+        let by_cost = class(&a.cost).cmp(&class(&b.cost));
+        by_cost.then(a.worse_mean().total_cmp(&b.worse_mean()))
+    });
     list
+}
+
+/// What kind of thing one pays with: nothing, a program, memory, memory that lasts, drives.
+fn class(cost: &ChangeCost) -> u32 {
+    match cost {
+        ChangeCost::Setting => 0,
+        ChangeCost::Software => 1,
+        ChangeCost::Memory { .. } => 2,
+        ChangeCost::NonVolatileMemory { .. } => 3,
+        ChangeCost::Drives { .. } => 4,
+    }
+}
+
+fn effects(tried: &Tried) -> impl Iterator<Item = &Effect> {
+    std::iter::once(&tried.effect).chain(&tried.other_replay)
+}
+
+fn is_within_noise(tried: &Tried) -> bool {
+    effects(tried).all(Effect::is_within_noise)
+}
+
+/// The change of the mean; of both replays where they differ.
+pub(super) fn range(tried: &Tried) -> String {
+    let means = || effects(tried).map(|effect| effect.mean);
+    let (least, most) =
+        (means().fold(f64::INFINITY, f64::min), means().fold(f64::NEG_INFINITY, f64::max));
+    match most - least < APART {
+        true => signed(tried.effect.mean),
+        false => format!("{} to {}", signed(least), signed(most)),
+    }
+}
+
+/// Why a change should be looked at twice.
+pub(super) fn warnings(tried: &Tried) -> Vec<String> {
+    let mut words = Vec::new();
+    if tried.turns() {
+        words.push("turns with the replay".to_owned());
+    }
+    if effects(tried).any(Effect::is_disputed) {
+        words.push("slices disagree".to_owned());
+    }
+    let paid = || effects(tried).filter(|effect| effect.is_paid_by_tail());
+    let most = |tail: fn(&Effect) -> f64| paid().map(tail).fold(0.0, f64::max);
+    let (all, reads) = (most(|effect| effect.p99), most(|effect| effect.reads_p99));
+    if paid().next().is_some() {
+        words.push(match reads > all {
+            true => format!("p99 of reads up to {}", signed(reads)),
+            false => format!("p99 up to {}", signed(all)),
+        });
+    }
+    words
 }
 
 /// The ranking, with all changes behind a fold.
 pub(super) fn card(study: &Study, changes: &Changes) -> Markup {
     let rows = shown(changes);
-    let scale = Scale::of(rows.iter().map(|tried| &tried.effect));
+    let scale = Scale::of(rows.iter().flat_map(|tried| effects(tried)));
     html! {
         p.lead {
-            "Change of the mean response by each change alone. The thin line is its spread over "
-            (changes.today.by_slice.len()) " slices of the trace. "
-            (measured_from(study, changes))
+            "Change of the mean response by each change alone, cheapest kind first. The thin line is its spread over "
+            (changes.today.by_slice.len()) " slices of the trace"
+            @if study.other_replay.is_some() { " and both ways to replay it; the bar ends at the smaller gain" }
+            ". " (measured_from(study, changes))
             @if let Some(together) = &changes.together {
                 " " strong {
                     "Best together without further drives: "
                     (together.steps.iter().map(|step| step.title.clone()).collect::<Vec<_>>().join(" + "))
-                    ": " (signed(together.effect.mean)) "."
+                    ": " (signed(together.effect.mean))
+                    (under_other_replay(study, together.other_replay.as_ref())) "."
+                    (longer_tail(changes, together))
                 }
             }
         }
@@ -180,39 +264,67 @@ impl Scale {
 }
 
 fn row(tried: &Tried, scale: Scale) -> Markup {
-    let effect = &tried.effect;
-    let (zero, end) = (scale.at(0.0), scale.at(effect.mean));
-    let kind = match (effect.is_within_noise(), effect.mean < 0.0) {
+    let worse = tried.worse_mean();
+    let (zero, end) = (scale.at(0.0), scale.at(worse));
+    let warnings = warnings(tried);
+    let kind = match (is_within_noise(tried), worse < 0.0) {
         (true, _) => "same",
         (false, true) => "better",
         (false, false) => "worse",
     };
-    let disputed = effect.is_disputed();
-    let spread = (scale.at(effect.least), scale.at(effect.most));
-    let words = if kind == "same" { "within noise".into() } else { signed(effect.mean) };
+    let least = effects(tried).map(|effect| effect.least).fold(f64::INFINITY, f64::min);
+    let most = effects(tried).map(|effect| effect.most).fold(f64::NEG_INFINITY, f64::max);
+    let spread = (scale.at(least), scale.at(most));
+    let words = if kind == "same" { "within noise".into() } else { range(tried) };
     html! {
         li {
-            span.name { (tried.title) small { (cost(&tried.cost)) } }
+            span.name { (tried.title) small { (cost(&tried.cost)) (against(tried)) } }
             span.bar aria-hidden="true" {
-                i.(kind).disputed[disputed] style=(format!("left:{:.1}%;width:{:.1}%", zero.min(end), (end - zero).abs())) {}
+                i.(kind).disputed[!warnings.is_empty()] style=(format!("left:{:.1}%;width:{:.1}%", zero.min(end), (end - zero).abs())) {}
                 u style=(format!("left:{:.1}%;width:{:.1}%", spread.0, spread.1 - spread.0)) {}
                 b style=(format!("left:{zero:.1}%")) {}
             }
             span.value {
                 (words)
-                small { "p99 " (signed(effect.p99)) }
-                @if disputed { small { (DISPUTED) } }
+                small { "p99 " (signed(tried.effect.p99)) }
+                @for warning in warnings { small.warning { (warning) } }
             }
         }
     }
 }
 
+/// What a change is compared with, where that is not the system as it is.
+pub(super) fn against(tried: &Tried) -> String {
+    let control = tried.control.as_ref();
+    control.map_or(String::new(), |control| format!(", against {control}"))
+}
+
 fn table(changes: &Changes) -> Markup {
-    let head = ["change", "cost", "mean, ms", "mean", "least", "most", "p99", "reads", "writes"];
+    let head = [
+        "change",
+        "cost",
+        "mean, ms",
+        "mean",
+        "other replay",
+        "least",
+        "most",
+        "p99",
+        "longest",
+        "reads",
+        "p99 of reads",
+        "writes",
+    ];
     let row = |tried: &Tried| {
-        let Effect { mean, least, most, p99, reads, writes } = tried.effect;
-        let shares = [mean, least, most, p99, reads, writes].map(signed);
-        let first = [tried.title.clone(), cost(&tried.cost), ms(tried.measured.response.mean_ns)];
+        let Effect { mean, least, most, p99, longest, reads, reads_p99, writes } = tried.effect;
+        let shares = [least, most, p99, longest, reads, reads_p99, writes].map(signed);
+        let other = tried.other_replay.map_or_else(|| "-".into(), |other| signed(other.mean));
+        let first = [
+            tried.title.clone() + &against(tried),
+            cost(&tried.cost),
+            ms(tried.measured.response.mean_ns),
+            signed(mean),
+            other,
+        ];
         first.into_iter().chain(shares).collect()
     };
     marked_table(&head, &changes.tried.iter().map(row).collect::<Vec<_>>(), "")
@@ -236,8 +348,7 @@ mod tests {
 
     #[test]
     fn a_bar_begins_at_zero_and_what_is_far_worse_is_cut() {
-        let effect =
-            Effect { mean: 3.0, least: -0.4, most: 9.0, p99: 0.0, reads: 0.0, writes: 0.0 };
+        let effect = Effect { mean: 3.0, least: -0.4, most: 9.0, ..Effect::default() };
         let scale = Scale::of([effect].iter());
         assert_eq!((scale.least, scale.most), (-0.4, Scale::WORST));
         assert_eq!([scale.at(-0.4), scale.at(9.0)], [0.0, 100.0]);

@@ -3,7 +3,7 @@
 //!
 //! The limits are far from any trace of a working host. Each is assumed, with its source beside it.
 
-use freewheel_sim::source::ReplayMode;
+use freewheel_sim::source::{InferredCompletions, ReplayMode};
 use freewheel_study::{REQUESTS_MIN, Study};
 use freewheel_trace::{Character, DurationSummary, MISSING_COMPLETIONS_ONE_IN};
 use freewheel_units::{Bytes, grouped};
@@ -40,6 +40,7 @@ pub(super) fn doubts(study: &Study) -> Vec<Finding> {
     let trace = &study.trace;
     let all = [
         missing_completions(study),
+        no_completions(study),
         overload::finding(study),
         long(trace),
         fast(trace),
@@ -122,6 +123,33 @@ fn missing_completions(study: &Study) -> Option<Finding> {
             .detail("The replay does not know which request waited for which. A slower drive gets a longer queue, and response times grow with it.")
             .detail("`--replay arrivals` asks for the traced times, without this warning."),
     })
+}
+
+/// None where a completion is recorded, and where the user said how to replay.
+fn no_completions(study: &Study) -> Option<Finding> {
+    let replay = study.other_replay.as_ref().filter(|replay| replay.dependent)?;
+    let asked = study.options.trace.replay != ReplayMode::Arrivals;
+    if study.trace.info.completions > 0 || !asked {
+        return None;
+    }
+    let headline = "The trace records no completions, so nobody knows which request waited for which. Changes are tried both ways.";
+    let of = |inferred: &InferredCompletions| {
+        format!(
+            "One way has the traced times. The other has completions of {}, which stand in: with responses half or twice as long, {} of the requests wait for another one.",
+            inferred.drive,
+            percent(inferred.parents.either)
+        )
+    };
+    let inferred = replay.inferred_completions.first().map(of).unwrap_or_default();
+    let finding = counted_in_trace(Topic::MissingCompletions, headline.to_owned());
+    Some(
+        finding
+            .action("Record completions, too: then one of the two is right.")
+            .detail(inferred)
+            .detail(
+                "`--replay arrivals` or `--replay dependent` says which of them the page shows.",
+            ),
+    )
 }
 
 /// None where the times may be true.

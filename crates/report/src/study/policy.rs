@@ -3,7 +3,7 @@
 use freewheel_study::figure::Figure;
 use freewheel_study::{PolicyRun, Study};
 
-use super::overload;
+use super::{overload, signed};
 use crate::finding::{Confidence, Cost, Finding, Topic, Unit};
 use crate::numbers::{ms, percent};
 
@@ -14,22 +14,48 @@ const MANIFOLD: f64 = 0.9;
 
 /// None when there is a single run.
 pub(super) fn policy(study: &Study) -> Option<Finding> {
-    let (baseline, best) = (study.baseline(), study.best_policy());
+    let (baseline, best) = (study.baseline(), study.surest_policy());
     if study.policies().count() < 2 && !baseline.own_queue || baseline.result.response.count == 0 {
         return None;
     }
     if study.overload().is_some() {
         return Some(overload::policy(study));
     }
-    let (before, after) = (baseline.result.response.mean_ns, best.result.response.mean_ns);
-    let finding = if baseline.own_queue && before < after {
-        own_queue_is_best(study, baseline, best)
-    } else if 1.0 - after / before < NOTICEABLE {
+    let change = study.worse_mean_change(best);
+    let finding = if baseline.own_queue && change > 0.0 {
+        own_queue_is_best(study, baseline, study.best_policy())
+    } else if change > -NOTICEABLE {
         none_helps(study, baseline)
     } else {
         one_helps(study, baseline, best)
     };
     Some(finding.figure(means(study)))
+}
+
+/// The policy that looks best under the study's replay, where it is not under the other one.
+fn turning(study: &Study) -> String {
+    let best = study.best_policy();
+    let ((own, Some(other)), Some(replay)) = (study.mean_changes(best), &study.other_replay) else {
+        return String::new();
+    };
+    match own <= -NOTICEABLE && other > -NOTICEABLE {
+        false => String::new(),
+        true => format!(
+            " {} changes it by {} here, but by {} {}.",
+            best.title,
+            signed(own),
+            signed(other),
+            replay.words()
+        ),
+    }
+}
+
+/// What a policy does under the other replay.
+fn under_other_replay(study: &Study, run: &PolicyRun) -> String {
+    let (Some(change), Some(replay)) = (study.mean_changes(run).1, &study.other_replay) else {
+        return String::new();
+    };
+    format!("The mean changes by {} {}.", signed(change), replay.words())
 }
 
 /// The mean response of every run.
@@ -75,6 +101,7 @@ fn one_helps(study: &Study, baseline: &PolicyRun, best: &PolicyRun) -> Finding {
     finding(headline)
         .number("shorter mean response", gain, Unit::Share)
         .cost(Cost::Setting)
+        .detail(under_other_replay(study, best))
         .detail(tails(study, baseline, best))
         .detail(others(study, &[baseline, best]))
         .detail(choice(baseline))
@@ -117,8 +144,9 @@ fn none_helps(study: &Study, baseline: &PolicyRun) -> Finding {
         }
     };
     let headline = format!(
-        "No policy that was compared lowers the mean response time of {} ms noticeably.{harm}{}",
+        "No policy that was compared lowers the mean response time of {} ms noticeably.{harm}{}{}",
         mean(baseline),
+        turning(study),
         reads_alone(study, baseline)
     );
     finding(headline)
@@ -130,9 +158,10 @@ fn none_helps(study: &Study, baseline: &PolicyRun) -> Finding {
 
 fn own_queue_is_best(study: &Study, own: &PolicyRun, best: &PolicyRun) -> Finding {
     let headline = format!(
-        "No policy outside the drive beats the {}, whose mean response time is {} ms.{}",
+        "No policy outside the drive beats the {}, whose mean response time is {} ms.{}{}",
         own.title,
         mean(own),
+        turning(study),
         reads_alone(study, own)
     );
     finding(headline)

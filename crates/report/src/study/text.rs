@@ -57,17 +57,16 @@ fn doubt(finding: &Finding) -> Vec<String> {
 
 /// The changes that the page ranks, and the best together.
 fn ranking<'a>(changes: &Changes, others: impl Iterator<Item = &'a Finding>) -> Vec<String> {
-    let title = "What would help (change of the mean response, its spread over slices, p99; cost)";
+    let title = "What would help (change of the mean response, under both replays where they differ; p99; cost)";
     let rows = changes::shown(changes).into_iter().map(|tried| {
-        let effect = &tried.effect;
-        let spread = format!("{} to {}", signed(effect.least), signed(effect.most));
-        let disputed = if effect.is_disputed() { changes::DISPUTED } else { "" };
+        let warnings = changes::warnings(tried).join(", ");
         let line = format!(
-            "{:>8}  {spread:<18} p99 {:<8} {} ({})  {disputed}",
-            signed(effect.mean),
-            signed(effect.p99),
+            "{:<18} p99 {:<8} {} ({}{})  {warnings}",
+            changes::range(tried),
+            signed(tried.effect.p99),
             tried.title,
-            changes::cost(&tried.cost)
+            changes::cost(&tried.cost),
+            changes::against(tried)
         );
         line.trim_end().to_owned()
     });

@@ -139,7 +139,9 @@ impl Bench<'_> {
         let size = Bytes::new(run.size_bytes / u64::from(experiment.striping.arms()));
         // The bench has a cache of its own, with the depth that was asked for.
         let cache = experiment.config.cache.unwrap_or_default();
-        experiment.config.cache = Some(CacheConfig { size, policy: run.policy, ..cache });
+        let cache = CacheConfig { size, policy: run.policy, ..cache };
+        // One that holds nothing would still read once for all requests that wait for the same block.
+        experiment.config.cache = (run.size_bytes > 0).then_some(cache);
         let name = run.name();
         let mut report =
             |done, total| (self.progress)(CacheProgress::Running { run: &name, done, total });

@@ -122,6 +122,17 @@ impl Change {
         }
     }
 
+    /// The system that it is compared with, where that is not the one of today: prefetching needs a cache, and
+    /// what the cache does alone is not its gain.
+    pub fn control(&self) -> Option<Self> {
+        match self {
+            Self::Prefetch { .. } => {
+                Some(Self::ReadCache { size: PREFETCH_CACHE, policy: CachePolicy::Lru })
+            }
+            _ => None,
+        }
+    }
+
     /// What it costs.
     pub fn cost(&self) -> ChangeCost {
         match *self {

@@ -74,14 +74,16 @@ impl Measured {
             least: changes.iter().copied().fold(mean, f64::min),
             most: changes.iter().copied().fold(mean, f64::max),
             p99: relative(old.response.p99_ns as f64, self.response.p99_ns as f64),
+            longest: relative(old.response.max_ns as f64, self.response.max_ns as f64),
             reads: relative(old.read_response.mean_ns, self.read_response.mean_ns),
+            reads_p99: relative(old.read_response.p99_ns as f64, self.read_response.p99_ns as f64),
             writes: relative(old.write_response.mean_ns, self.write_response.mean_ns),
         }
     }
 }
 
 /// Changes of responses as (new - old) / old: -0.4 is 40 % less.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Effect {
     /// Of the mean.
     pub mean: f64,
@@ -91,8 +93,12 @@ pub struct Effect {
     pub most: f64,
     /// Of the 99th percentile.
     pub p99: f64,
+    /// Of the longest response.
+    pub longest: f64,
     /// Of the mean of reads.
     pub reads: f64,
+    /// Of the 99th percentile of reads.
+    pub reads_p99: f64,
     /// Of the mean of writes.
     pub writes: f64,
 }
@@ -104,6 +110,12 @@ impl Effect {
     /// Whether it is too small to notice.
     pub fn is_within_noise(&self) -> bool {
         self.mean.abs() < NOTICEABLE
+    }
+
+    /// Whether the mean is noticeably shorter, and the longest hundredth of all requests or of reads noticeably
+    /// longer.
+    pub fn is_paid_by_tail(&self) -> bool {
+        self.mean <= -NOTICEABLE && self.p99.max(self.reads_p99) >= NOTICEABLE
     }
 
     /// Whether it is noticeable, and a slice shows a noticeable effect in the other direction.

@@ -30,9 +30,11 @@ pub struct Tried {
     pub title: String,
     /// What it costs.
     pub cost: ChangeCost,
+    /// What it is compared with, by name, where that is not the system as it is.
+    pub control: Option<String>,
     /// Responses with it.
     pub measured: Measured,
-    /// Their difference to the system as it is.
+    /// Their difference to the control, or to the system as it is.
     pub effect: Effect,
     /// The same under the study's other replay.
     pub other_replay: Option<Effect>,
@@ -166,18 +168,28 @@ pub(crate) fn try_changes(
         std::iter::once(vec![]).chain(all.iter().map(|&change| vec![change])).collect();
     let mut measured = bench.run_all(&lists)?.into_iter();
     let today = measured.next().expect("the system as it is was run");
-    let tried = all.iter().zip(measured).map(|(change, measured)| {
-        let (effect, other_replay) = measured.effects(&today);
+    let measured: Vec<UnderReplays> = measured.collect();
+    let control = |change: &Change| {
+        let control = change.control()?;
+        let place = all.iter().position(|other| *other == control);
+        Some((control.title(), &measured[place.expect("controls are tried, too")]))
+    };
+    let tried = all.iter().zip(&measured).map(|(change, measured)| {
+        let control = control(change);
+        let old = control.as_ref().map_or(&today, |&(_, measured)| measured);
+        let (effect, other_replay) = measured.effects(old);
+        let control = control.map(|(title, _)| title);
         let (title, cost) = (change.title(), change.cost());
         let tried = Tried {
             change: *change,
             title,
             cost,
+            control,
             measured: measured.own.clone(),
             effect,
             other_replay,
         };
-        (tried, measured)
+        (tried, measured.clone())
     });
     let mut tried: Vec<(Tried, UnderReplays)> = tried.collect();
     tried.sort_by(|(a, _), (b, _)| a.worse_mean().total_cmp(&b.worse_mean()));

@@ -2,10 +2,14 @@
 
 use std::io::Write;
 
+use freewheel_model::cache::CachePolicy;
 use freewheel_sim::Completion;
 use freewheel_sim::config::{Experiment, SimConfig, TraceWorkload, Workload};
-use freewheel_study::changes::{Changes, Part};
-use freewheel_study::{Study, StudyOptions, study};
+use freewheel_sim::source::ReplayMode;
+use freewheel_study::changes::{Change, Changes, PREFETCH_CACHE, Part, Tried};
+use freewheel_study::{
+    CACHE_DEPTH, CacheCurvesOptions, CacheSize, Responses, Study, StudyOptions, cache_curves, study,
+};
 use freewheel_units::{Op, Prng};
 
 /// 2,000 reads and writes of a region of 6 MiB, 20 ms apart: far less than the drive can serve.
@@ -42,8 +46,107 @@ fn a_cache_that_holds_all_data_and_a_write_buffer_help_and_together_they_help_mo
     assert!(together.steps.len() >= 2);
     let alone = changes.tried.iter().find(|tried| tried.change.part() != Part::Drives).unwrap();
     assert!(together.effect.mean < alone.effect.mean - 0.02);
-    let means: Vec<f64> = changes.tried.iter().map(|tried| tried.effect.mean).collect();
-    assert!(means.is_sorted(), "the best is first: {means:?}");
+    let means: Vec<f64> = changes.tried.iter().map(Tried::worse_mean).collect();
+    assert!(means.is_sorted(), "the surest is first: {means:?}");
+}
+
+/// 3,000 reads in bursts of 300, of which many wait: there, what a cache may take at once decides.
+fn bursts() -> tempfile::NamedTempFile {
+    let mut prng = Prng::new(1, "bursts");
+    let mut file = tempfile::Builder::new().suffix(".csv").tempfile().unwrap();
+    writeln!(file, "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns").unwrap();
+    for at in 0..3000_u64 {
+        let arrival = at / 300 * 6_000_000_000 + at % 300 * 1_000_000;
+        writeln!(file, "{arrival},R,{},4096,0,", prng.below(1536) * 4096).unwrap();
+    }
+    file
+}
+
+#[test]
+fn a_cache_is_worth_the_same_in_a_study_and_among_the_curves_of_caches() {
+    let file = bursts();
+    let trace = || TraceWorkload { file: file.path().into(), ..TraceWorkload::default() };
+    let both = |depth: u32| {
+        let options = StudyOptions {
+            scrub: false,
+            cache_depth: depth,
+            ..StudyOptions::new(trace(), "atlas10k")
+        };
+        let changes = study(&options, &|_| {}).unwrap().changes.unwrap();
+        let sized = changes.tried.iter().find_map(|tried| match tried.change {
+            Change::ReadCache { size, policy: CachePolicy::Lru } => Some((size, tried)),
+            _ => None,
+        });
+        let (size, tried) = sized.unwrap();
+        let curves = CacheCurvesOptions {
+            policies: vec![CachePolicy::Lru],
+            sizes: vec![CacheSize::Memory(size)],
+            cache_depth: depth,
+            ..CacheCurvesOptions::new(trace(), "atlas10k")
+        };
+        let curves = cache_curves(&curves, &|_| {}).unwrap();
+        let Responses::Simulated(simulated) = curves.responses else { panic!("no drive") };
+        let point = simulated.policies[0].points[0];
+        assert_eq!(
+            (point.all, point.reads),
+            (tried.measured.response, tried.measured.read_response)
+        );
+        assert_eq!(simulated.without_cache.all, changes.today.response, "depth {depth}");
+        tried.measured.response.mean_ns
+    };
+    let (usual, narrow) = (both(CACHE_DEPTH), both(8));
+    assert!(narrow > 1.5 * usual, "hits wait before a cache of 8: {narrow} and {usual} ns");
+}
+
+#[test]
+fn each_replay_is_the_other_of_the_other() {
+    let file = bursts();
+    let under = |replay| {
+        let trace = TraceWorkload { file: file.path().into(), replay, ..TraceWorkload::default() };
+        let options = StudyOptions { scrub: false, ..StudyOptions::new(trace, "atlas10k") };
+        study(&options, &|_| {}).unwrap()
+    };
+    let (arrivals, dependent) = (under(ReplayMode::Arrivals), under(ReplayMode::Dependent));
+    assert!(!arrivals.dependent_replay && dependent.dependent_replay);
+    let inferred = |study: &Study| study.other_replay.as_ref().unwrap().inferred_completions.len();
+    assert_eq!([inferred(&arrivals), inferred(&dependent)], [1, 0]);
+    let reference = &arrivals.other_replay.as_ref().unwrap().inferred_completions[0];
+    assert_eq!(reference.drive, "atlas10k", "the drive of the study stands in");
+    for (one, other) in arrivals.runs.iter().zip(&dependent.runs) {
+        assert_eq!(one.other_replay, Some(other.result.response));
+        assert_eq!(other.other_replay, Some(one.result.response));
+    }
+    let [one, other] = [&arrivals, &dependent].map(|study| study.changes.as_ref().unwrap());
+    let mut differ = 0;
+    for tried in &one.tried {
+        let same = other.tried.iter().find(|other| other.title == tried.title).unwrap();
+        assert_eq!(tried.other_replay, Some(same.effect), "{}", tried.title);
+        assert_eq!(same.other_replay, Some(tried.effect), "{}", tried.title);
+        differ += u32::from((tried.effect.mean - same.effect.mean).abs() > 0.1);
+    }
+    assert!(differ > 3, "the replays are not the same thing twice");
+}
+
+#[test]
+fn prefetching_is_compared_with_a_cache_of_the_same_memory() {
+    let changes = studied(&trace()).changes.unwrap();
+    let cache = PREFETCH_CACHE.human();
+    let find = |title: &str| changes.tried.iter().find(|tried| tried.title == title).unwrap();
+    let control = find(&format!("Read cache, {cache}, LRU"));
+    assert!(control.effect.mean < -0.3, "the cache itself helps a lot");
+    let prefetches: Vec<&Tried> =
+        changes.tried.iter().filter(|tried| tried.change.part() == Part::Prefetch).collect();
+    assert!(prefetches.len() > 3);
+    for tried in prefetches {
+        assert_eq!(tried.control.as_ref(), Some(&control.title));
+        let (old, new) = (control.measured.response.mean_ns, tried.measured.response.mean_ns);
+        assert_eq!(tried.effect.mean, (new - old) / old, "{}", tried.title);
+        // In idle time all of this region is read.
+        if !tried.title.contains("idle") {
+            let all = tried.measured.from(&changes.today).mean;
+            assert!(tried.effect.mean > all + 0.3, "it has the cache's gain: {}", tried.title);
+        }
+    }
 }
 
 #[test]
