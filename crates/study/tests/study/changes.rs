@@ -129,7 +129,16 @@ fn each_replay_is_the_other_of_the_other() {
 
 #[test]
 fn prefetching_is_compared_with_a_cache_of_the_same_memory() {
-    let changes = studied(&trace()).changes.unwrap();
+    // Each place of 8 GB is read twice, a hundred reads apart: too far for the drive's buffer.
+    let mut prng = Prng::new(1, "twice");
+    let mut file = tempfile::Builder::new().suffix(".csv").tempfile().unwrap();
+    writeln!(file, "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns").unwrap();
+    let places: Vec<u64> = (0..1000).map(|_| prng.below(1 << 17) * 65_536).collect();
+    let twice = places.chunks(100).flat_map(|some| some.iter().chain(some));
+    for (at, place) in (0_u64..).zip(twice) {
+        writeln!(file, "{},R,{place},4096,0,", at * 40_000_000).unwrap();
+    }
+    let changes = studied(&file).changes.unwrap();
     let cache = PREFETCH_CACHE.human();
     let find = |title: &str| changes.tried.iter().find(|tried| tried.title == title).unwrap();
     let control = find(&format!("Read cache, {cache}, LRU"));
@@ -141,11 +150,7 @@ fn prefetching_is_compared_with_a_cache_of_the_same_memory() {
         assert_eq!(tried.control.as_ref(), Some(&control.title));
         let (old, new) = (control.measured.response.mean_ns, tried.measured.response.mean_ns);
         assert_eq!(tried.effect.mean, (new - old) / old, "{}", tried.title);
-        // In idle time all of this region is read.
-        if !tried.title.contains("idle") {
-            let all = tried.measured.from(&changes.today).mean;
-            assert!(tried.effect.mean > all + 0.3, "it has the cache's gain: {}", tried.title);
-        }
+        assert!(tried.effect.mean > -0.02, "nothing follows on a read: {}", tried.title);
     }
 }
 
