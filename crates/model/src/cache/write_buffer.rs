@@ -639,10 +639,6 @@ impl WriteBuffer {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use freewheel_units::Prng;
-
     use super::*;
 
     fn spec(capacity: u32) -> WriteBufferSpec {
@@ -777,97 +773,5 @@ mod tests {
         assert_eq!(whole(&mut buffer).pop(), Some(8..16));
         let counts = buffer.counts(at(3));
         assert_eq!((counts.in_gaps_blocks, counts.destages, counts.at_risk_max), (8, 0, 20));
-    }
-
-    /// The obvious buffer: the newest version of each block in memory, and what the disk has.
-    #[derive(Default)]
-    struct Naive {
-        memory: BTreeMap<u64, u64>,
-        disk: BTreeMap<u64, u64>,
-        /// Blocks that are dirty and not on their way.
-        dirty: BTreeSet<u64>,
-        /// Since when each buffer block has dirty blocks.
-        since: BTreeMap<u64, SimTime>,
-    }
-
-    impl Naive {
-        fn is_dirty(&self, number: u64) -> bool {
-            self.dirty.iter().any(|block| block / 8 == number)
-        }
-
-        fn write(&mut self, block: u64, version: u64) {
-            if !self.is_dirty(block / 8) {
-                self.since.insert(block / 8, at(version));
-            }
-            self.memory.insert(block, version);
-            self.dirty.insert(block);
-        }
-
-        fn begin(&mut self, block: u64) {
-            self.dirty.remove(&block);
-            if !self.is_dirty(block / 8) {
-                self.since.remove(&(block / 8));
-            }
-        }
-    }
-
-    #[test]
-    fn no_version_is_lost_reordered_or_late_in_any_order_of_events() {
-        for seed in 0..20 {
-            let prng = &mut Prng::new(seed, "write buffer");
-            let order = [DestageOrder::LeastRecentlyWritten, DestageOrder::Wow][seed as usize % 2];
-            let age = SimDuration::from_ms(5 + prng.below(40));
-            let mut buffer =
-                WriteBuffer::new(WriteBufferSpec { order, max_age: Some(age), ..spec(12) });
-            let mut naive = Naive::default();
-            let mut under_way: Vec<(Range<u64>, Vec<u64>)> = Vec::new();
-            for step in 0..1_000 {
-                let now = at(step);
-                match prng.below(3) {
-                    0 => {
-                        let start = prng.below(150);
-                        let blocks = start..start + 1 + prng.below(20);
-                        if buffer.has_room(blocks.clone()) {
-                            buffer.write(blocks.clone(), now);
-                            blocks.for_each(|block| naive.write(block, step));
-                        }
-                    }
-                    1 => {
-                        let Some(blocks) = buffer.next_destage(now) else { continue };
-                        for (other, _) in &under_way {
-                            let apart = other.end <= blocks.start || blocks.end <= other.start;
-                            assert!(apart, "{other:?} and {blocks:?} are on their way together");
-                        }
-                        let versions = blocks.clone().map(|block| naive.memory[&block]).collect();
-                        blocks.clone().for_each(|block| naive.begin(block));
-                        under_way.push((blocks, versions));
-                    }
-                    _ if under_way.is_empty() => {}
-                    _ => {
-                        let at = prng.below(under_way.len() as u64) as usize;
-                        let (blocks, versions) = under_way.swap_remove(at);
-                        buffer.destaged(blocks.clone(), now);
-                        for (block, version) in blocks.zip(versions) {
-                            let before = naive.disk.insert(block, version);
-                            assert!(before.is_none_or(|before| before < version), "block {block}");
-                            if naive.memory[&block] == version {
-                                naive.memory.remove(&block);
-                            }
-                        }
-                    }
-                }
-                let held: BTreeSet<u64> = (0..180).filter(|&block| buffer.holds(block)).collect();
-                assert_eq!(held, naive.memory.keys().copied().collect(), "what only memory has");
-                let mut missing = Vec::new();
-                buffer.missing(0..180, |run| missing.extend(run));
-                assert_eq!(missing, (0..180).filter(|b| !held.contains(b)).collect::<Vec<_>>());
-                // A block of which a part is on its way comes due when that part has arrived.
-                let waits = |number: &u64| {
-                    !under_way.iter().any(|(blocks, _)| blocks.clone().any(|b| b / 8 == *number))
-                };
-                let oldest = naive.since.iter().filter(|(n, _)| waits(n)).map(|(_, &t)| t).min();
-                assert_eq!(buffer.next_due(), oldest.map(|since| since + age));
-            }
-        }
     }
 }

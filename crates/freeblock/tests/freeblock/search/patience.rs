@@ -1,40 +1,102 @@
 //! What searches for paths that end early lose.
 
+use std::cell::{Cell, RefCell};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use freewheel_freeblock::{LayerKey, Options, PATIENCE_NODES, Patience, Planner, Rule, Scheduler};
 use freewheel_model::drive::Drive;
 use freewheel_testkit::drives::any_drive;
-use freewheel_units::{Blocks, Op, Prng};
+use freewheel_units::{Blocks, Op, Prng, SimTime};
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 
 use super::case::{Case, any_gap, unlimited};
-use super::oracle::Oracle;
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, ..Default::default() })]
+/// Gaps that the patience made a difference to.
+#[derive(Debug, Default)]
+struct Rows {
+    /// Those in which an endless search did more work.
+    shortened: Cell<u64>,
+    /// Of these, those in which it took more.
+    lossy: Cell<u64>,
+    /// Of these, those in which less may be missed than was taken.
+    bounded: Cell<u64>,
+}
 
-    #[test]
-    fn a_plan_falls_short_of_the_best_path_by_no_more_than_its_work_allows(
-        (spec, drive) in any_drive(), seed: u64, patience in 1u32..40
-    ) {
-        prop_assume!(drive.blocks() > Blocks::ZERO);
-        let options = Options {
-            rule: Rule::Paths, region_weights: false, patience: Patience::Nodes(NonZeroU32::new(patience).unwrap()), ..unlimited()
-        };
-        let mut case = Case::with(spec, seed, options, 1);
-        for _ in 0..30 {
-            let before = work(&case.scheduler);
-            let (worth, best, in_time, runs) = case.gap_beside(Oracle::best_path);
-            prop_assert!(in_time, "{:?}", runs);
-            // Parts of a node before it may be one more together with those of this plan.
-            let work = u128::from(work(&case.scheduler) - before + 1);
-            let allowed = u128::from(worth) * work.pow(4) / u128::from(patience).pow(4);
-            prop_assert!(u128::from(worth) + allowed >= best.into(), "{} of {} after {}", worth, best, work);
-            prop_assert_eq!(worth > 0, best > 0, "something where there is something");
-        }
+impl Rows {
+    /// Adds a gap: what a search with patience took and did, and what one without took and did.
+    fn add(&self, patience: u64, (taken, work): (u64, u64), (best, endless): (u64, u64)) {
+        let add = |count: &Cell<u64>, is_one| count.set(count.get() + u64::from(is_one));
+        let allowed = allowed(patience, taken, work);
+        add(&self.shortened, work < endless);
+        add(&self.lossy, work < endless && taken < best);
+        add(&self.bounded, work < endless && allowed < taken.into());
+        assert!(
+            u128::from(taken) + allowed >= best.into(),
+            "{taken} of {best} after {work} of {patience}"
+        );
+        assert_eq!(taken > 0, best > 0, "something where there is something");
     }
+
+    /// Whether so many searches were shortened, so many of them lost something, and so many might not have
+    /// lost half of the best.
+    fn check_something(&self, shortened: u64, lossy: u64) -> bool {
+        let [all, lost, bounded] = [&self.shortened, &self.lossy, &self.bounded].map(Cell::get);
+        all >= shortened && lost >= lossy && bounded >= lossy
+    }
+}
+
+/// What a search may miss that took so much: the fourth power of the part of the patience that its
+/// work is.
+fn allowed(patience: u64, taken: u64, work: u64) -> u128 {
+    // Parts of a node before it may be one more together with those of this plan.
+    let power = u128::from(work + 1).pow(4);
+    u128::from(taken) * power / u128::from(patience).pow(4)
+}
+
+#[test]
+fn a_plan_falls_short_of_the_best_path_by_no_more_than_its_work_allows() {
+    let rows = Rows::default();
+    let mut runner = TestRunner::new(ProptestConfig {
+        cases: 200,
+        source_file: Some(file!()),
+        ..Default::default()
+    });
+    let any = (any_drive(), any::<u64>(), 1u32..40);
+    let result = runner.run(&any, |((spec, drive), seed, patience)| {
+        prop_assume!(drive.blocks() > Blocks::ZERO);
+        let options = |patience| Options {
+            rule: Rule::Paths,
+            region_weights: false,
+            patience,
+            ..unlimited()
+        };
+        let patient = options(Patience::Nodes(NonZeroU32::new(patience).unwrap()));
+        let mut case = Case::with(spec.clone(), seed, patient, 1);
+        // Gets the same gaps and blocks.
+        let endless = Case::with(spec, seed, options(Patience::Endless), 1).scheduler;
+        let endless = RefCell::new(endless);
+        for _ in 0..30 {
+            let before = [work(&case.scheduler), work(&endless.borrow())];
+            let (worth, best, in_time, runs) = case.gap_beside(|oracle, gap| {
+                endless.borrow_mut().plan(gap, &mut Vec::new());
+                oracle.best_path(gap)
+            });
+            prop_assert!(in_time, "{:?}", runs);
+            let endless = &mut *endless.borrow_mut();
+            let after = [work(&case.scheduler), work(endless)];
+            let [patient_work, endless_work] = [0, 1].map(|at| after[at] - before[at]);
+            rows.add(patience.into(), (worth, patient_work), (best, endless_work));
+            runs.iter().for_each(|run| endless.done(run, SimTime::ZERO));
+            endless.deliveries().for_each(drop);
+        }
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+    assert!(rows.check_something(20, 3), "{rows:?}");
 }
 
 /// Work of all plans so far, in nodes: 64 pieces that are ordered into paths count as one.
@@ -51,6 +113,8 @@ struct Planned {
     work: u64,
     /// Of the plan with the most work.
     work_max: u64,
+    /// Blocks and work of each.
+    plans: Vec<(u64, u64)>,
 }
 
 /// Of 300 plans, where half of an Atlas 10K is wanted in blocks of 4 KiB and nothing of it ever comes.
@@ -66,12 +130,16 @@ fn planned(rule: Rule, patience: Patience) -> Planned {
             scheduler.want(layer, block, block + 1);
         }
     }
-    let (mut planned, mut runs) = (Planned { blocks: 0, work: 0, work_max: 0 }, Vec::new());
+    let (mut planned, mut runs) =
+        (Planned { blocks: 0, work: 0, work_max: 0, plans: Vec::new() }, Vec::new());
     for _ in 0..300 {
         let before = work(&scheduler);
         scheduler.plan(&any_gap(prng, &drive), &mut runs);
-        planned.blocks += runs.iter().map(|run| u64::from(run.blocks)).sum::<u64>();
-        planned.work_max = planned.work_max.max(work(&scheduler) - before);
+        let blocks = runs.iter().map(|run| u64::from(run.blocks)).sum();
+        let work = work(&scheduler) - before;
+        planned.blocks += blocks;
+        planned.work_max = planned.work_max.max(work);
+        planned.plans.push((blocks, work));
     }
     planned.work = work(&scheduler);
     planned
@@ -87,6 +155,20 @@ fn the_usual_patience_takes_within_one_percent_of_the_best_paths_and_more_than_g
     let (taken, best, greedy) = (taken.blocks, best.blocks, greedy.blocks);
     assert!(taken < best && taken * 100 >= best * 99, "{taken} of {best}");
     assert!(taken > greedy, "{taken} of {greedy}");
+}
+
+#[test]
+fn each_plan_on_an_atlas_10k_falls_short_of_the_endless_one_by_no_more_than_its_work_allows() {
+    let endless = planned(Rule::Paths, Patience::Endless);
+    for patience in [10, 20, 40, 80, 160] {
+        let patient = Patience::Nodes(NonZeroU32::new(patience).unwrap());
+        let patient = planned(Rule::Paths, patient);
+        let rows = Rows::default();
+        for (&plan, &endless) in patient.plans.iter().zip(&endless.plans) {
+            rows.add(patience.into(), plan, endless);
+        }
+        assert!(rows.check_something(10, 1), "{patience} nodes: {rows:?}");
+    }
 }
 
 #[test]

@@ -6,3 +6,4 @@ mod policies;
 mod read_cache;
 mod storage;
 mod versions;
+mod write_buffer;
