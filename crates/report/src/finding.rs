@@ -62,6 +62,10 @@ pub enum Topic {
     PartialBlocks,
     /// Too few requests for a mean.
     FewRequests,
+    /// A mean that a part of the trace makes.
+    Burst,
+    /// Recorded responses beside the simulated ones.
+    RecordedResponses,
     /// A scrub in the rotational gaps.
     Scrub,
     /// What would help.

@@ -36,11 +36,13 @@ svg .axis { font: 12px system-ui, sans-serif; fill: var(--faint); }
 @media print { details { display: block; } body { background: none; } }
 p.lead strong { color: var(--ink); }
 ol.ranking { list-style: none; margin: 0 0 14px; padding: 0; }
-ol.ranking li { display: grid; grid-template-columns: 5fr 6fr 110px; gap: 14px; align-items: center;
+ol.ranking li { display: grid; grid-template-columns: 5fr 6fr 128px; gap: 14px; align-items: center;
   padding: 7px 0; border-top: 1px solid var(--line); }
 ol.ranking li:first-child { border-top: 0; }
 ol.ranking .name { font-weight: 600; }
 ol.ranking small { display: block; font-weight: 400; font-size: 13px; color: var(--faint); }
+ol.ranking .axis { padding: 0; }
+ol.ranking .axis + li { border-top: 0; }
 ol.ranking small.warning { color: var(--bad); }
 ol.ranking .bar { position: relative; height: 22px; }
 ol.ranking .bar * { position: absolute; display: block; }
@@ -52,10 +54,10 @@ ol.ranking .bar .same { background: var(--faint); }
 ol.ranking .bar .drive { background: var(--accent); }
 ol.ranking .bar u { top: 10px; height: 2px; background: var(--ink); box-shadow: 0 0 0 1px var(--paper); }
 ol.ranking .bar b { top: -4px; height: 30px; width: 1px; background: var(--faint); }
-ol.ranking .value { text-align: right; font-variant-numeric: tabular-nums; font-weight: 600; }
+ol.ranking .value { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; font-weight: 600; }
 @media (max-width: 640px) {
   section { padding: 16px 14px; }
-  ol.ranking li { grid-template-columns: 1fr 106px; gap: 4px 10px; }
+  ol.ranking li { grid-template-columns: 1fr 124px; gap: 4px 10px; }
   ol.ranking .bar { grid-column: 1 / 3; grid-row: 2; }
 }
 section { background: var(--paper); border: 1px solid var(--line); border-radius: 10px;

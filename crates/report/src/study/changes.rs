@@ -20,6 +20,7 @@ const ROWS: usize = 8;
 pub(super) fn finding(study: &Study) -> Option<Finding> {
     let changes = study.changes.as_ref()?;
     let headline = match &changes.together {
+        _ if is_idle(study) => headline_idle(study),
         Some(together) => headline_together(study, changes, together),
         None => headline_nothing(changes),
     };
@@ -41,6 +42,23 @@ pub(super) fn finding(study: &Study) -> Option<Finding> {
         format!("With more drives: {} changes the mean response by {}.", tried.title, range(tried))
     });
     Some(finding.detail(stripes.unwrap_or_default()).detail(counted(study, changes)))
+}
+
+/// Below this mean number of outstanding requests nobody waits for the drive worth mentioning.
+const IDLE: f64 = 0.01;
+
+/// Whether nothing is needed: as requests are outstanding in so small a part of the time, a system without
+/// any response time would save no more than that.
+pub(super) fn is_idle(study: &Study) -> bool {
+    study.baseline().result.outstanding_mean < IDLE
+}
+
+fn headline_idle(study: &Study) -> String {
+    let result = &study.baseline().result;
+    format!(
+        "Nothing is needed: requests are outstanding in at most {} of the time, and no change can save more than that.",
+        percent(result.outstanding_mean)
+    )
 }
 
 fn headline_together(study: &Study, changes: &Changes, together: &Combination) -> String {
@@ -181,7 +199,12 @@ pub(super) fn range(tried: &Tried) -> String {
         (means().fold(f64::INFINITY, f64::min), means().fold(f64::NEG_INFINITY, f64::max));
     match most - least < APART {
         true => signed(tried.effect.mean),
-        false => format!("{} to {}", signed(least), signed(most)),
+        false => {
+            let (least, most) = (signed(least), signed(most));
+            // One unit for both.
+            let least = if most.ends_with('%') { least.trim_end_matches(" %") } else { &least };
+            format!("{least} to {most}")
+        }
     }
 }
 
@@ -208,6 +231,19 @@ pub(super) fn warnings(tried: &Tried) -> Vec<String> {
 
 /// The ranking, with all changes behind a fold.
 pub(super) fn card(study: &Study, changes: &Changes) -> Markup {
+    if is_idle(study) {
+        return html! {
+            p.lead { strong { (headline_idle(study)) } }
+            details {
+                summary { "What changes would do all the same" }
+                (ranking(study, changes))
+            }
+        };
+    }
+    ranking(study, changes)
+}
+
+fn ranking(study: &Study, changes: &Changes) -> Markup {
     let rows = shown(changes);
     let scale = Scale::of(rows.iter().flat_map(|tried| effects(tried)));
     html! {
@@ -227,6 +263,7 @@ pub(super) fn card(study: &Study, changes: &Changes) -> Markup {
             }
         }
         ol.ranking {
+            (axis(scale))
             @for tried in rows { (row(tried, scale)) }
         }
         details {
@@ -263,6 +300,25 @@ impl Scale {
     }
 }
 
+/// Marks at no change, and at both ends of the bars.
+fn axis(scale: Scale) -> Markup {
+    let most = match scale.most >= Scale::WORST {
+        true => format!("{} and more", signed(scale.most)),
+        false => signed(scale.most),
+    };
+    html! {
+        li.axis aria-hidden="true" {
+            span {}
+            span.bar {
+                small style="left:0" { (signed(scale.least)) }
+                small style=(format!("left:{:.1}%;transform:translateX(-50%)", scale.at(0.0))) { "0" }
+                small style="right:0" { (most) }
+            }
+            span {}
+        }
+    }
+}
+
 fn row(tried: &Tried, scale: Scale) -> Markup {
     let worse = tried.worse_mean();
     let (zero, end) = (scale.at(0.0), scale.at(worse));
@@ -278,7 +334,10 @@ fn row(tried: &Tried, scale: Scale) -> Markup {
     let words = if kind == "same" { "within noise".into() } else { range(tried) };
     html! {
         li {
-            span.name { (tried.title) small { (cost(&tried.cost)) (against(tried)) } }
+            span.name {
+                (tried.title) small { (cost(&tried.cost)) (against(tried)) }
+                @if !warnings.is_empty() { small.warning { (warnings.join(", ")) } }
+            }
             span.bar aria-hidden="true" {
                 i.(kind).disputed[!warnings.is_empty()] style=(format!("left:{:.1}%;width:{:.1}%", zero.min(end), (end - zero).abs())) {}
                 u style=(format!("left:{:.1}%;width:{:.1}%", spread.0, spread.1 - spread.0)) {}
@@ -287,7 +346,6 @@ fn row(tried: &Tried, scale: Scale) -> Markup {
             span.value {
                 (words)
                 small { "p99 " (signed(tried.effect.p99)) }
-                @for warning in warnings { small.warning { (warning) } }
             }
         }
     }

@@ -41,6 +41,8 @@ pub(super) fn doubts(study: &Study) -> Vec<Finding> {
     let all = [
         missing_completions(study),
         no_completions(study),
+        recorded(study),
+        burst(study),
         overload::finding(study),
         long(trace),
         fast(trace),
@@ -59,9 +61,9 @@ pub(super) fn doubts(study: &Study) -> Vec<Finding> {
 /// Whether a finding says that the others may not be believed, or of what they hold.
 pub(super) fn is_doubt(finding: &Finding) -> bool {
     use Topic::{
-        CoarseTimes, FastResponses, FastTrace, FewRequests, LargeRequests, LongTrace,
-        MissingCompletions, Order, Overload, PartialBlocks, RefusedWrites, ShingledModel,
-        ShortTrace, SlowResponses, TraceFile,
+        Burst, CoarseTimes, FastResponses, FastTrace, FewRequests, LargeRequests, LongTrace,
+        MissingCompletions, Order, Overload, PartialBlocks, RecordedResponses, RefusedWrites,
+        ShingledModel, ShortTrace, SlowResponses, TraceFile,
     };
     matches!(
         finding.topic,
@@ -79,6 +81,8 @@ pub(super) fn is_doubt(finding: &Finding) -> bool {
             | FastResponses
             | PartialBlocks
             | FewRequests
+            | Burst
+            | RecordedResponses
             | TraceFile
     )
 }
@@ -150,6 +154,65 @@ fn no_completions(study: &Study) -> Option<Finding> {
                 "`--replay arrivals` or `--replay dependent` says which of them the page shows.",
             ),
     )
+}
+
+/// Recorded means within this factor of the simulated one are those of a drive like it.
+const ALIKE: f64 = 1.5;
+
+/// The mean of the recorded responses of reads and writes; None where none was recorded.
+pub(super) fn recorded_mean_ns(trace: &Character) -> Option<f64> {
+    let times = &trace.response;
+    let (count, sum_ns) = recorded_sum(&[times.read, times.write]);
+    (count > 0).then(|| sum_ns / count as f64)
+}
+
+fn recorded_sum(summaries: &[Option<DurationSummary>]) -> (u64, f64) {
+    summaries.iter().flatten().fold((0, 0.0), |(count, sum_ns), summary| {
+        (count + summary.count, sum_ns + summary.mean_ns * summary.count as f64)
+    })
+}
+
+/// None where the drive answers about as soon as the recorded system did, or nothing was recorded.
+fn recorded(study: &Study) -> Option<Finding> {
+    let response = &study.baseline().result.response;
+    let recorded = recorded_mean_ns(&study.trace)?;
+    let ratio = recorded / response.mean_ns;
+    if response.count < REQUESTS_MIN || (1.0 / ALIKE..ALIKE).contains(&ratio) {
+        return None;
+    }
+    let headline = format!(
+        "The recorded system answered in {} ms on average, {} in {} ms: what is called today here is not that system.",
+        ms(recorded),
+        study.drive.model,
+        ms(response.mean_ns)
+    );
+    let finding = counted_in_trace(Topic::RecordedResponses, headline)
+        .number("recorded mean response", recorded, Unit::Nanoseconds)
+        .action("Name the drive that was recorded with `--drive`, if it is there: `freewheel drive list`.")
+        .detail(format!("The recorded means are {}.", means(&study.trace)));
+    Some(finding)
+}
+
+/// A slice with more of the summed response than this makes the mean.
+const BURST: f64 = 0.75;
+
+/// None where no slice of the trace holds most of the summed response.
+fn burst(study: &Study) -> Option<Finding> {
+    let slices = &study.changes.as_ref()?.today.by_slice;
+    let sum_ns: u64 = slices.iter().map(|slice| slice.sum_ns).sum();
+    let most = slices.iter().map(|slice| slice.sum_ns).max()?;
+    let share = most as f64 / sum_ns.max(1) as f64;
+    let headline = format!(
+        "One of {} slices of the trace holds {} of the time that requests took: the mean is that of a burst, and the median is {} ms.",
+        slices.len(),
+        percent(share),
+        ms(study.baseline().result.response.p50_ns as f64)
+    );
+    (share > BURST).then(|| {
+        Finding::new(Topic::Burst, Confidence::Simulated, headline)
+            .number("share of the summed response", share, Unit::Share)
+            .detail("Changes of the mean are changes of this burst. The spread over slices shows the rest of the time.")
+    })
 }
 
 /// None where the times may be true.
@@ -281,10 +344,7 @@ fn slow(trace: &Character) -> Option<Finding> {
 /// None where no response was recorded, or they are those of a device.
 fn quick(trace: &Character) -> Option<Finding> {
     let times = &trace.response;
-    let recorded = [times.read, times.write].into_iter().flatten();
-    let (count, sum_ns) = recorded.fold((0, 0.0), |(count, sum_ns), summary| {
-        (count + summary.count, sum_ns + summary.mean_ns * summary.count as f64)
-    });
+    let (count, sum_ns) = recorded_sum(&[times.read, times.write]);
     let mean_ns = sum_ns / count as f64;
     let headline = || {
         format!(

@@ -264,12 +264,8 @@ fn limit(result: &RunResult) -> String {
 
 fn workload(study: &Study) -> Finding {
     let trace = &study.trace;
-    let kind = if trace.sequentiality.sequential_share > 0.5 { "sequential" } else { "random" };
-    let median = if trace.mix.read_request_share >= 0.5 {
-        trace.sizes.read.median_bytes
-    } else {
-        trace.sizes.write.median_bytes
-    };
+    let sequential = &trace.sequentiality;
+    let median = trace.sizes.all.median_bytes;
     let took = match study.has_growing_queue() {
         true => String::new(),
         false => {
@@ -282,12 +278,14 @@ fn workload(study: &Study) -> Finding {
         _ => format!("A flush follows every {:.1} writes{took}.", trace.flush.writes_per_flush),
     };
     let headline = format!(
-        "The workload is mostly {kind}: {} of requests are reads, and the typical request is {}.",
+        "{} of the requests are reads, and the median request is {}; {} of the reads and {} of the writes go on where one before ended.",
         percent(trace.mix.read_request_share),
-        Bytes::new(median).human()
+        Bytes::new(median).human(),
+        percent(sequential.read_sequential_share),
+        percent(sequential.write_sequential_share)
     );
     Finding::new(Topic::Workload, Confidence::Counted, headline)
-        .number("typical request", median as f64, Unit::Bytes)
+        .number("median request", median as f64, Unit::Bytes)
         .figure(figures::request_sizes(study))
         .detail(format!(
             "{} of requests start where the one before ended. {} of data is touched, and the hottest tenth of it gets {} of the requests.",

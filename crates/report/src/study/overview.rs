@@ -4,6 +4,7 @@ use freewheel_sim::{HeadTime, RunResult};
 use freewheel_study::{PlaceTime, Study};
 use maud::{Markup, html};
 
+use super::doubts::recorded_mean_ns;
 use super::findings::potential_bytes_per_second;
 use super::scrub;
 use crate::numbers::{ms, percent, rate, span};
@@ -16,10 +17,13 @@ pub(super) fn tiles(study: &Study) -> Markup {
         Some(text) => text,
         None => "in rotational latency before requests".into(),
     };
+    let recorded = recorded_mean_ns(&study.trace);
     let tail = format!(
-        "mean; p99 {} ms, worst {} ms",
+        "mean; median {} ms, p99 {} ms, worst {} ms{}",
+        ms(response.p50_ns as f64),
         ms(response.p99_ns as f64),
-        ms(response.max_ns as f64)
+        ms(response.max_ns as f64),
+        recorded.map_or(String::new(), |mean| format!("; recorded mean {} ms", ms(mean)))
     );
     let busiest =
         format!("busiest second {:.0} times the average", study.trace.burstiness.peak_to_mean_1s);

@@ -15,8 +15,13 @@ pub(super) fn text(study: &Study, findings: &[Finding]) -> String {
     let (first, others): (Vec<&Finding>, Vec<&Finding>) =
         findings.iter().partition(|finding| doubts::is_doubt(finding));
     lines.extend(paragraph(first.into_iter().flat_map(doubt)));
-    if let Some(changes) = &study.changes {
-        lines.extend(paragraph(ranking(changes, others.iter().copied())));
+    let others_of = |topic| others.iter().copied().filter(move |finding| finding.topic == topic);
+    match &study.changes {
+        Some(_) if changes::is_idle(study) => {
+            lines.extend(paragraph(others_of(Topic::Changes).map(|it| it.headline.clone())));
+        }
+        Some(changes) => lines.extend(paragraph(ranking(changes, others_of(Topic::Changes)))),
+        None => {}
     }
     lines.extend(paragraph(beside::lines(study)));
     let others = others.into_iter().filter(|finding| finding.topic != Topic::Changes);
@@ -56,7 +61,7 @@ fn doubt(finding: &Finding) -> Vec<String> {
 }
 
 /// The changes that the page ranks, and the best together.
-fn ranking<'a>(changes: &Changes, others: impl Iterator<Item = &'a Finding>) -> Vec<String> {
+fn ranking<'a>(changes: &Changes, together: impl Iterator<Item = &'a Finding>) -> Vec<String> {
     let title = "What would help (change of the mean response, under both replays where they differ; p99; cost)";
     let rows = changes::shown(changes).into_iter().map(|tried| {
         let warnings = changes::warnings(tried).join(", ");
@@ -70,8 +75,6 @@ fn ranking<'a>(changes: &Changes, others: impl Iterator<Item = &'a Finding>) -> 
         );
         line.trim_end().to_owned()
     });
-    let together = others
-        .filter(|finding| finding.topic == Topic::Changes)
-        .map(|finding| format!("Best together: {}", finding.headline));
+    let together = together.map(|finding| format!("Best together: {}", finding.headline));
     std::iter::once(title.to_owned()).chain(rows).chain(together).collect()
 }

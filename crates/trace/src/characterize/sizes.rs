@@ -28,6 +28,8 @@ impl Mix {
 /// Request sizes by operation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Sizes {
+    /// Of reads and writes.
+    pub all: SizeSummary,
     /// Of reads.
     pub read: SizeSummary,
     /// Of writes.
@@ -97,12 +99,16 @@ fn is_empty(bucket: &SizeBucket) -> bool {
 
 #[derive(Debug, Default)]
 pub(super) struct SizeCollector {
+    all: OpSizes,
     read: OpSizes,
     write: OpSizes,
 }
 
 impl SizeCollector {
     pub fn observe(&mut self, record: &Record) {
+        if matches!(record.op, Op::Read | Op::Write) {
+            self.all.observe(record.blocks.get());
+        }
         match record.op {
             Op::Read => self.read.observe(record.blocks.get()),
             Op::Write => self.write.observe(record.blocks.get()),
@@ -111,7 +117,8 @@ impl SizeCollector {
     }
 
     pub fn finish(self) -> Sizes {
-        Sizes { read: self.read.finish(), write: self.write.finish() }
+        let (all, read, write) = (self.all.finish(), self.read.finish(), self.write.finish());
+        Sizes { all, read, write }
     }
 }
 
