@@ -40,9 +40,6 @@ pub(super) fn doubts(study: &Study) -> Vec<Finding> {
     let trace = &study.trace;
     let all = [
         missing_completions(study),
-        no_completions(study),
-        recorded(study),
-        burst(study),
         overload::finding(study),
         long(trace),
         fast(trace),
@@ -51,6 +48,9 @@ pub(super) fn doubts(study: &Study) -> Vec<Finding> {
         slow(trace),
         quick(trace),
         unaligned(trace),
+        no_completions(study),
+        recorded(study),
+        burst(study),
     ];
     let result = &study.baseline().result;
     let traces = std::iter::once((study.options.trace.file.as_path(), &trace.info));
@@ -133,10 +133,11 @@ fn missing_completions(study: &Study) -> Option<Finding> {
 fn no_completions(study: &Study) -> Option<Finding> {
     let replay = study.other_replay.as_ref().filter(|replay| replay.dependent)?;
     let asked = study.options.trace.replay != ReplayMode::Arrivals;
-    if study.trace.info.completions > 0 || !asked {
+    let is_enough = study.baseline().result.response.count >= REQUESTS_MIN;
+    if study.trace.info.completions > 0 || !asked || !is_enough {
         return None;
     }
-    let headline = "The trace records no completions, so nobody knows which request waited for which. Changes are tried both ways.";
+    let headline = "The trace records no completions, so nobody knows which request waited for which: both ways to replay it were tried.";
     let of = |inferred: &InferredCompletions| {
         format!(
             "One way has the traced times. The other has completions of {}, which stand in: with responses half or twice as long, {} of the requests wait for another one.",
@@ -150,9 +151,7 @@ fn no_completions(study: &Study) -> Option<Finding> {
         finding
             .action("Record completions, too: then one of the two is right.")
             .detail(inferred)
-            .detail(
-                "`--replay arrivals` or `--replay dependent` says which of them the page shows.",
-            ),
+            .detail("`--replay` says which of them the page shows first."),
     )
 }
 
