@@ -49,7 +49,7 @@ ol.ranking .bar * { position: absolute; display: block; }
 ol.ranking .bar i { top: 2px; height: 18px; border-radius: 3px; }
 ol.ranking .bar .better { background: var(--good); }
 ol.ranking .bar .worse { background: var(--bad); }
-ol.ranking .bar .disputed { opacity: .45; }
+ol.ranking .bar .doubtful { opacity: .45; }
 ol.ranking .bar .same { background: var(--faint); }
 ol.ranking .bar .drive { background: var(--accent); }
 ol.ranking .bar u { top: 10px; height: 2px; background: var(--ink); box-shadow: 0 0 0 1px var(--paper); }

@@ -14,6 +14,9 @@ pub struct OtherReplay {
     pub dependent: bool,
     /// The drive whose completions stand in for those that the trace does not record.
     pub inferred_completions: Vec<InferredCompletions>,
+    /// Whether more requests wait with every second in it. Then responses are those of a queue, and nothing is
+    /// compared under it.
+    pub has_growing_queue: bool,
 }
 
 impl OtherReplay {

@@ -313,18 +313,23 @@ impl Bench<'_> {
         if options.changes && !has_changes {
             self.work.forgo(self.replays() * self.most_changes() + self.moves());
         }
+        if let Some(other) = &other {
+            let (replay, responses) = self.other_replay(other, study.trace.info.span_ns)?;
+            if !replay.has_growing_queue {
+                for (run, response) in study.runs.iter_mut().zip(responses) {
+                    run.other_replay = Some(response);
+                }
+            } else if has_changes {
+                self.work.forgo(self.most_changes());
+            }
+            study.other_replay = Some(replay);
+        }
+        let is_served = study.other_replay.as_ref().is_some_and(|other| !other.has_growing_queue);
+        let other = other.filter(|_| is_served);
         let changes = || has_changes.then(|| self.changes(&study, other.as_ref())).transpose();
         let values = || has_changes.then(|| self.assumed_values(&study)).transpose();
-        let other_replay = || other.as_ref().map(|other| self.other_replay(other)).transpose();
-        let (other_replay, (changes, values)) =
-            rayon::join(other_replay, || rayon::join(changes, values));
+        let (changes, values) = rayon::join(changes, values);
         (study.changes, study.assumed_values) = (changes?, values?);
-        if let Some((replay, responses)) = other_replay? {
-            study.other_replay = Some(replay);
-            for (run, response) in study.runs.iter_mut().zip(responses) {
-                run.other_replay = Some(response);
-            }
-        }
         Ok(study)
     }
 
@@ -334,7 +339,11 @@ impl Bench<'_> {
     }
 
     /// The other replay, and the responses of every order under it.
-    fn other_replay(&self, other: &Experiment) -> Result<(OtherReplay, Vec<Summary>), ConfigError> {
+    fn other_replay(
+        &self,
+        other: &Experiment,
+        span_ns: u64,
+    ) -> Result<(OtherReplay, Vec<Summary>), ConfigError> {
         let run = |&order: &RequestOrder| {
             let SimConfig { scheduler, queue_depth, .. } = config(self.options, order);
             let config = SimConfig { scheduler, queue_depth, ..other.config.clone() };
@@ -342,8 +351,13 @@ impl Bench<'_> {
         };
         let orders = self.all_orders();
         let runs = orders.par_iter().map(run).collect::<Result<Vec<RunResult>, ConfigError>>()?;
-        let inferred_completions = runs[0].inferred_completions.clone();
-        let replay = OtherReplay { dependent: other.is_dependent(), inferred_completions };
+        let baseline = &runs[if self.own_queue.is_some() { runs.len() - 1 } else { 0 }];
+        let inferred_completions = baseline.inferred_completions.clone();
+        let dependent = other.is_dependent();
+        let has_growing_queue = !dependent
+            && outlasts(baseline.elapsed_ns, span_ns)
+            && is_long_queue(baseline.outstanding_mean);
+        let replay = OtherReplay { dependent, inferred_completions, has_growing_queue };
         Ok((replay, runs.into_iter().map(|run| run.response).collect()))
     }
 
@@ -418,7 +432,8 @@ impl Bench<'_> {
     /// Tries what would help the baseline.
     fn changes(&self, study: &Study, other: Option<&Experiment>) -> Result<Changes, ConfigError> {
         let all = catalogue(&self.setting(study.has_growing_queue()));
-        self.work.forgo(self.replays() * (self.most_changes() - most_runs(all.len())));
+        let replays = 1 + usize::from(other.is_some());
+        self.work.forgo(replays * (self.most_changes() - most_runs(all.len())));
         let bench = ChangesBench {
             own: self.experiment,
             other,
@@ -603,10 +618,10 @@ impl Study {
         other.map_or(own, |other| own.max(other))
     }
 
-    /// The run with the smallest mean response time, of equals the first.
-    pub fn best(&self) -> &PolicyRun {
-        let mean = |run: &&PolicyRun| run.result.response.mean_ns;
-        self.runs.iter().min_by(|a, b| mean(a).total_cmp(&mean(b))).expect("FCFS is always run")
+    /// The policy that is surest to help, or the baseline where none is sure to.
+    pub fn surest_policy_or_today(&self) -> &PolicyRun {
+        let surest = self.surest_policy();
+        if self.worse_mean_change(surest) < 0.0 { surest } else { self.baseline() }
     }
 
     /// The policy with the smallest mean response time, the drive's own queue left aside.

@@ -1,7 +1,9 @@
 //! What would help: the finding, and the ranking of changes on the page.
 
 use freewheel_study::Study;
-use freewheel_study::changes::{ChangeCost, Changes, Combination, Effect, Part, Tried};
+use freewheel_study::changes::{
+    ChangeCost, Changes, Combination, Effect, Measured, NOTICEABLE, Part, Tried,
+};
 use freewheel_units::grouped;
 use maud::{Markup, html};
 
@@ -10,9 +12,6 @@ use crate::finding::{Confidence, Finding, Topic, Unit};
 use crate::numbers::{ms, percent};
 use crate::page::marked_table;
 
-/// Differences of the mean between replays from which both are said.
-const APART: f64 = 0.02;
-
 /// Rows of the ranking before the fold.
 const ROWS: usize = 8;
 
@@ -20,14 +19,15 @@ const ROWS: usize = 8;
 pub(super) fn finding(study: &Study) -> Option<Finding> {
     let changes = study.changes.as_ref()?;
     let headline = match &changes.together {
-        _ if is_idle(study) => headline_idle(study),
+        _ if is_idle(study) => {
+            return Some(Finding::new(Topic::Changes, Confidence::Simulated, headline_idle(study)));
+        }
         Some(together) => headline_together(study, changes, together),
         None => headline_nothing(changes),
     };
     let finding = Finding::new(Topic::Changes, Confidence::Simulated, headline);
     let finding = match &changes.together {
         Some(together) => finding
-            .detail(tail(changes, together))
             .number(
                 "mean response with them",
                 together.measured.response.mean_ns,
@@ -44,13 +44,16 @@ pub(super) fn finding(study: &Study) -> Option<Finding> {
     Some(finding.detail(stripes.unwrap_or_default()).detail(counted(study, changes)))
 }
 
-/// Below this mean number of outstanding requests nobody waits for the drive worth mentioning.
-const IDLE: f64 = 0.01;
+/// Below this mean number of outstanding requests nobody waits for the drive worth mentioning, where the
+/// longest hundredth of requests takes no more than so many turns: else there are bursts.
+const IDLE: (f64, u64) = (0.01, 5);
 
 /// Whether nothing is needed: as requests are outstanding in so small a part of the time, a system without
 /// any response time would save no more than that.
 pub(super) fn is_idle(study: &Study) -> bool {
-    study.baseline().result.outstanding_mean < IDLE
+    let result = &study.baseline().result;
+    result.outstanding_mean < IDLE.0
+        && result.response.p99_ns < IDLE.1 * study.drive.rotation_period_ns
 }
 
 fn headline_idle(study: &Study) -> String {
@@ -84,28 +87,30 @@ fn under_other_replay(study: &Study, effect: Option<&Effect>) -> String {
 
 /// A shorter mean that is paid with longer waits is half of the truth.
 fn longer_tail(changes: &Changes, together: &Combination) -> String {
-    let is_paid = together.effect.is_paid_by_tail() || together.effect.longest >= APART;
-    match is_paid {
-        false => String::new(),
-        true => format!(" {}", tail(changes, together)),
-    }
-}
-
-fn tail(changes: &Changes, together: &Combination) -> String {
-    let (old, new) = (&changes.today, &together.measured);
-    let reads = [old, new].map(|run| ms(run.read_response.p99_ns as f64));
-    let longest = [old, new].map(|run| ms(run.response.max_ns as f64));
-    format!(
-        "The p99 of reads goes from {} to {} ms, the longest response from {} to {} ms.",
-        reads[0], reads[1], longest[0], longest[1]
-    )
+    let (effect, old, new) = (&together.effect, &changes.today, &together.measured);
+    let from_to = |name: &str, change: f64, time: fn(&Measured) -> u64| {
+        let [old, new] = [old, new].map(|run| ms(time(run) as f64));
+        (change >= NOTICEABLE).then(|| format!("{name} goes from {old} to {new} ms"))
+    };
+    let worse = [
+        from_to("the p99", effect.p99, |run| run.response.p99_ns),
+        from_to("the p99 of reads", effect.reads_p99, |run| run.read_response.p99_ns),
+        from_to("the longest response", effect.longest, |run| run.response.max_ns),
+    ];
+    let worse: Vec<String> = worse.into_iter().flatten().collect();
+    if worse.is_empty() { String::new() } else { format!(" But {}.", worse.join(", ")) }
 }
 
 fn headline_nothing(changes: &Changes) -> String {
-    let tried = changes.tried.len();
+    let is_here = |tried: &&Tried| tried.change.part() != Part::Drives;
+    let tried = changes.tried.iter().filter(is_here).count();
+    let both = match changes.today_other_replay.is_some() {
+        true => ", under both replays",
+        false => "",
+    };
     let mean = ms(changes.today.response.mean_ns);
     format!(
-        "None of {tried} changes without further drives lowers the mean response of {mean} ms by 2 %."
+        "None of {tried} changes without further drives lowers the mean response of {mean} ms by 2 %{both}."
     )
 }
 
@@ -197,7 +202,8 @@ pub(super) fn range(tried: &Tried) -> String {
     let means = || effects(tried).map(|effect| effect.mean);
     let (least, most) =
         (means().fold(f64::INFINITY, f64::min), means().fold(f64::NEG_INFINITY, f64::max));
-    match most - least < APART {
+    match most - least < NOTICEABLE {
+        true if is_within_noise(tried) => "within noise".into(),
         true => signed(tried.effect.mean),
         false => {
             let (least, most) = (signed(least), signed(most));
@@ -206,6 +212,11 @@ pub(super) fn range(tried: &Tried) -> String {
             format!("{least} to {most}")
         }
     }
+}
+
+/// The change of the 99th percentile under the replay under which it is worse.
+pub(super) fn worse_p99(tried: &Tried) -> f64 {
+    effects(tried).map(|effect| effect.p99).fold(f64::NEG_INFINITY, f64::max)
 }
 
 /// Why a change should be looked at twice.
@@ -250,7 +261,7 @@ fn ranking(study: &Study, changes: &Changes) -> Markup {
         p.lead {
             "Change of the mean response by each change alone, cheapest kind first. The thin line is its spread over "
             (changes.today.by_slice.len()) " slices of the trace"
-            @if study.other_replay.is_some() { " and both ways to replay it; the bar ends at the smaller gain" }
+            @if changes.today_other_replay.is_some() { " and both ways to replay it; the bar ends at the smaller gain, and the p99 is the worse one" }
             ". " (measured_from(study, changes))
             @if let Some(together) = &changes.together {
                 " " strong {
@@ -269,7 +280,7 @@ fn ranking(study: &Study, changes: &Changes) -> Markup {
         details {
             summary { "All " (changes.tried.len()) " changes tried" }
             (table(changes))
-            p.note { "Changes of times as (new - old) / old, so -40 % is 40 % less. Least and most: over the slices. Each change replaces the system's own value of its part; the others stay as they are." }
+            p.note { "Changes of times as (new - old) / old, so -40 % is 40 % less. Least and most: over the slices. All but the column of the other replay are of the replay that this page shows. Each change replaces the system's own value of its part; the others stay as they are." }
         }
     }
 }
@@ -323,15 +334,16 @@ fn row(tried: &Tried, scale: Scale) -> Markup {
     let worse = tried.worse_mean();
     let (zero, end) = (scale.at(0.0), scale.at(worse));
     let warnings = warnings(tried);
-    let kind = match (is_within_noise(tried), worse < 0.0) {
-        (true, _) => "same",
-        (false, true) => "better",
-        (false, false) => "worse",
+    let kind = match worse {
+        _ if is_within_noise(tried) => "same",
+        worse if worse < 0.0 => "better",
+        worse if worse < NOTICEABLE => "same",
+        _ => "worse",
     };
     let least = effects(tried).map(|effect| effect.least).fold(f64::INFINITY, f64::min);
     let most = effects(tried).map(|effect| effect.most).fold(f64::NEG_INFINITY, f64::max);
     let spread = (scale.at(least), scale.at(most));
-    let words = if kind == "same" { "within noise".into() } else { range(tried) };
+    let words = range(tried);
     html! {
         li {
             span.name {
@@ -339,13 +351,13 @@ fn row(tried: &Tried, scale: Scale) -> Markup {
                 @if !warnings.is_empty() { small.warning { (warnings.join(", ")) } }
             }
             span.bar aria-hidden="true" {
-                i.(kind).disputed[!warnings.is_empty()] style=(format!("left:{:.1}%;width:{:.1}%", zero.min(end), (end - zero).abs())) {}
+                i.(kind).doubtful[!warnings.is_empty()] style=(format!("left:{:.1}%;width:{:.1}%", zero.min(end), (end - zero).abs())) {}
                 u style=(format!("left:{:.1}%;width:{:.1}%", spread.0, spread.1 - spread.0)) {}
                 b style=(format!("left:{zero:.1}%")) {}
             }
             span.value {
                 (words)
-                small { "p99 " (signed(tried.effect.p99)) }
+                small { "p99 " (signed(worse_p99(tried))) }
             }
         }
     }

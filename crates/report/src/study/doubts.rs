@@ -197,20 +197,21 @@ const BURST: f64 = 0.75;
 
 /// None where no slice of the trace holds most of the summed response.
 fn burst(study: &Study) -> Option<Finding> {
-    let slices = &study.changes.as_ref()?.today.by_slice;
-    let sum_ns: u64 = slices.iter().map(|slice| slice.sum_ns).sum();
+    let changes = study.changes.as_ref()?;
+    let slices = &changes.today.by_slice;
+    let sum_ns: u128 = slices.iter().map(|slice| slice.sum_ns).sum();
     let most = slices.iter().map(|slice| slice.sum_ns).max()?;
     let share = most as f64 / sum_ns.max(1) as f64;
     let headline = format!(
-        "One of {} slices of the trace holds {} of the time that requests took: the mean is that of a burst, and the median is {} ms.",
+        "Of {} slices of the trace one holds {} of the time that requests took: the mean is that of a burst, and the median is {} ms.",
         slices.len(),
         percent(share),
-        ms(study.baseline().result.response.p50_ns as f64)
+        ms(changes.today.response.p50_ns as f64)
     );
     (share > BURST).then(|| {
         Finding::new(Topic::Burst, Confidence::Simulated, headline)
             .number("share of the summed response", share, Unit::Share)
-            .detail("Changes of the mean are changes of this burst. The spread over slices shows the rest of the time.")
+            .detail("Changes of the mean are changes of this burst. The spread over slices shows the rest of the time. The slices begin after the requests that fill the caches.")
     })
 }
 

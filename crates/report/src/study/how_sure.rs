@@ -91,6 +91,12 @@ pub(super) fn card(study: &Study) -> Markup {
             p { (prose(&assumed_headline(drive, study.assumed_values.as_ref()))) }
         }
         p { (replay(study)) }
+        @if let Some(other) = study.other_replay.as_ref().filter(|other| other.has_growing_queue) {
+            p {
+                "Changes and policies were not tried " (other.words())
+                ": the drive cannot serve that load, and its queue grows with the length of the trace."
+            }
+        }
         @if let Some(changes) = &study.changes {
             p {
                 "Spreads of changes are over " (changes.today.by_slice.len())

@@ -50,12 +50,19 @@ fn turning(study: &Study) -> String {
     }
 }
 
-/// What a policy does under the other replay.
+/// What a policy does under the other replay, in brackets.
 fn under_other_replay(study: &Study, run: &PolicyRun) -> String {
-    let (Some(change), Some(replay)) = (study.mean_changes(run).1, &study.other_replay) else {
-        return String::new();
-    };
-    format!("The mean changes by {} {}.", signed(change), replay.words())
+    let both = study.mean_changes(run).1.zip(study.other_replay.as_ref());
+    let words = both.map(|(change, replay)| format!(" ({} {})", signed(change), replay.words()));
+    words.unwrap_or_default()
+}
+
+/// That a sentence holds for both replays, where there are two.
+fn under_both(study: &Study) -> &'static str {
+    match study.baseline().other_replay.is_some() {
+        true => " under both replays",
+        false => "",
+    }
 }
 
 /// The mean response of every run.
@@ -82,6 +89,7 @@ fn p99(run: &PolicyRun) -> String {
 fn one_helps(study: &Study, baseline: &PolicyRun, best: &PolicyRun) -> Finding {
     let (before, after) = (&baseline.result.response, &best.result.response);
     let gain = 1.0 - after.mean_ns / before.mean_ns;
+    let sure = -study.worse_mean_change(best);
     let does = if gain > MANIFOLD {
         format!(
             "{} would make the mean response time {:.0} times shorter",
@@ -92,16 +100,16 @@ fn one_helps(study: &Study, baseline: &PolicyRun, best: &PolicyRun) -> Finding {
         format!("{} would cut the mean response time by {}", best.title, percent(gain))
     };
     let headline = format!(
-        "{does}, from {} ms {} to {} ms.{}",
+        "{does}, from {} ms {} to {} ms{}.{}",
         mean(baseline),
         baseline.under(),
         mean(best),
+        under_other_replay(study, best),
         longer_tail(baseline, best)
     );
     finding(headline)
-        .number("shorter mean response", gain, Unit::Share)
+        .number("shorter mean response", sure, Unit::Share)
         .cost(Cost::Setting)
-        .detail(under_other_replay(study, best))
         .detail(tails(study, baseline, best))
         .detail(others(study, &[baseline, best]))
         .detail(choice(baseline))
@@ -144,8 +152,9 @@ fn none_helps(study: &Study, baseline: &PolicyRun) -> Finding {
         }
     };
     let headline = format!(
-        "No policy that was compared lowers the mean response time of {} ms noticeably.{harm}{}{}",
+        "No policy that was compared lowers the mean response time of {} ms noticeably{}.{harm}{}{}",
         mean(baseline),
+        under_both(study),
         turning(study),
         reads_alone(study, baseline)
     );
@@ -158,9 +167,10 @@ fn none_helps(study: &Study, baseline: &PolicyRun) -> Finding {
 
 fn own_queue_is_best(study: &Study, own: &PolicyRun, best: &PolicyRun) -> Finding {
     let headline = format!(
-        "No policy outside the drive beats the {}, whose mean response time is {} ms.{}{}",
+        "No policy outside the drive beats the {}, whose mean response time is {} ms{}.{}{}",
         own.title,
         mean(own),
+        under_both(study).replace(" under", ", under"),
         turning(study),
         reads_alone(study, own)
     );

@@ -38,7 +38,7 @@ fn of_changes(changes: &Changes) -> Vec<Line> {
 
 /// The baseline, and the best order where it is another.
 fn of_policies(study: &Study) -> Vec<Line> {
-    let (today, best) = (study.baseline(), study.best());
+    let (today, best) = (study.baseline(), study.surest_policy_or_today());
     let line = |run: &freewheel_study::PolicyRun| {
         Line::cumulative_ms(&run.title, &run.result.response_distribution)
     };

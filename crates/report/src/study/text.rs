@@ -68,7 +68,7 @@ fn ranking<'a>(changes: &Changes, together: impl Iterator<Item = &'a Finding>) -
         let line = format!(
             "{:<18} p99 {:<8} {} ({}{})  {warnings}",
             changes::range(tried),
-            signed(tried.effect.p99),
+            signed(changes::worse_p99(tried)),
             tried.title,
             changes::cost(&tried.cost),
             changes::against(tried)

@@ -77,6 +77,49 @@ fn a_sound_trace_is_not_doubted() {
 }
 
 #[test]
+fn what_the_recorded_system_did_is_said_where_the_drive_is_another() {
+    let after = |response| studied(&reads(700, 100 * MS, Some(response)), |_| {});
+    let slow = after(40 * MS);
+    let said = about(&slow, Topic::RecordedResponses).unwrap();
+    assert!(said.headline.starts_with("The recorded system answered in 40.0 ms on average, "));
+    assert!(slow.html().contains("; recorded mean 40.0 ms"));
+    let mean_ns = slow.study.baseline().result.response.mean_ns as u64;
+    assert_eq!(about(&after(mean_ns), Topic::RecordedResponses), None);
+}
+
+#[test]
+fn a_burst_that_makes_the_mean_is_said() {
+    let with = |burst: usize| {
+        let mut lines = reads(2000, 100 * MS, None);
+        // Requests that come together with the 1,500th one.
+        for at in 1500..1500 + burst {
+            lines[at] = format!("{},R,{},4096,0,\n", 1500 * 100 * MS, at * 7919 % 2_000_000 * 4096);
+        }
+        studied(&lines, |options| options.changes = true)
+    };
+    let said = with(200);
+    let burst = about(&said, Topic::Burst).unwrap();
+    assert!(burst.headline.contains("the mean is that of a burst"), "{}", burst.headline);
+    assert_eq!(about(&with(0), Topic::Burst), None);
+}
+
+#[test]
+fn a_drive_that_nobody_waits_for_needs_nothing() {
+    let changes = |gap_ns| {
+        let study = studied(&reads(300, gap_ns, None), |options| options.changes = true);
+        (about(&study, Topic::Changes).unwrap().headline.clone(), study.text(), study.html())
+    };
+    let (headline, text, page) = changes(5_000 * MS);
+    assert!(headline.starts_with("Nothing is needed: requests are outstanding in at most"));
+    assert!(
+        text.contains(&headline) && !text.contains("What would help (") && page.contains(&headline)
+    );
+    let (headline, text, _) = changes(20 * MS);
+    assert!(!headline.starts_with("Nothing is needed"), "{headline}");
+    assert!(text.contains("What would help ("));
+}
+
+#[test]
 fn a_trace_of_one_second_is_called_a_moment() {
     let headline = first(&reads(101, 10 * MS, None));
     assert_eq!(headline, "The trace lasts 1.0 s: it shows a moment, not a load.");

@@ -102,7 +102,7 @@ fn the_best_policy_has_the_smallest_mean_and_the_headline_names_it() {
         },
     );
     let study = studied(&text, |_| {});
-    let best = study.study.best();
+    let best = study.study.best_policy();
     assert!(
         study
             .study

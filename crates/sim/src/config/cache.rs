@@ -144,6 +144,10 @@ pub struct WriteBufferConfig {
     pub volatile: bool,
     /// Most of one destage, at least one block. A request waits for a destage that has begun.
     pub destage_maximum: Bytes,
+    /// Most destages at once, at least one: reads wait behind them where a write waits for room. As many as
+    /// the cache's `queue_depth` without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destages: Option<u32>,
     /// Whether blocks that pass under the head while it waits for a client's data are written, too.
     #[serde(skip_serializing_if = "is_false")]
     pub destage_in_gaps: bool,
@@ -191,6 +195,7 @@ impl Default for WriteBufferConfig {
             max_age: Some(SimDuration::from_secs(30)),
             volatile: false,
             destage_maximum: Bytes::new(1 << 20),
+            destages: None,
             destage_in_gaps: false,
         }
     }
@@ -312,7 +317,10 @@ impl CacheConfig {
             prefetch: self.prefetch.spec(),
             opportunistic,
             write: self.write_buffer.map(|buffer| buffer.spec(self.block_size)),
-            destages_max: self.queue_depth,
+            destages_max: self
+                .write_buffer
+                .and_then(|buffer| buffer.destages)
+                .unwrap_or(self.queue_depth),
         }
     }
 }
@@ -439,6 +447,9 @@ impl WriteBufferConfig {
             return Err(format!(
                 "`write_buffer.destage_maximum` is {destage_maximum}: at least `block_size`, {block_size}, is needed"
             ));
+        }
+        if self.destages == Some(0) {
+            return Err("`write_buffer.destages` is 0: at least 1 is needed".into());
         }
         check_amount("write_buffer.destage_maximum", *destage_maximum)
     }

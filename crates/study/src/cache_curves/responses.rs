@@ -137,8 +137,7 @@ impl Bench<'_> {
     fn point(&self, run: Run) -> Result<ResponsePoint, ConfigError> {
         let mut experiment = self.experiment.clone();
         let size = Bytes::new(run.size_bytes / u64::from(experiment.striping.arms()));
-        // The bench has a cache of its own, with the depth that was asked for.
-        let cache = experiment.config.cache.unwrap_or_default();
+        let cache = experiment.config.cache.expect("the bench has a cache");
         let cache = CacheConfig { size, policy: run.policy, ..cache };
         // One that holds nothing would still read once for all requests that wait for the same block.
         experiment.config.cache = (run.size_bytes > 0).then_some(cache);

@@ -102,6 +102,8 @@ pub struct Place {
     pub actuators: u64,
     /// Most requests in the storage system at once; further ones wait before the cache.
     pub cache_depth: u32,
+    /// Most destages of a write buffer at once.
+    pub destages: u32,
 }
 
 /// Memory that prefetching needs at least: tr03's cache of a drive with few resources.
@@ -174,7 +176,9 @@ impl Change {
             Self::WriteBuffer { size, max_age } => {
                 let max_age = Some(max_age);
                 let size = part(size);
-                let buffer = WriteBufferConfig { size, max_age, ..WriteBufferConfig::default() };
+                let destages = Some(place.destages);
+                let buffer =
+                    WriteBufferConfig { size, max_age, destages, ..WriteBufferConfig::default() };
                 cache(config, place).write_buffer = Some(buffer);
             }
             Self::Stripe { drives, unit } => {

@@ -8,7 +8,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Responses {
     /// Sum in nanoseconds.
-    pub sum_ns: u64,
+    pub sum_ns: u128,
     /// Number.
     pub count: u64,
 }
@@ -21,7 +21,7 @@ impl Responses {
 }
 
 /// The responses of a run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Measured {
     /// Of reads and writes.
     pub response: Summary,
@@ -42,7 +42,7 @@ pub struct Measured {
 impl From<RunResult> for Measured {
     fn from(run: RunResult) -> Self {
         let by_slice = run.slices.iter().map(|slice| Responses {
-            sum_ns: (slice.reads.response_ns_sum + slice.writes.response_ns_sum) as u64,
+            sum_ns: slice.reads.response_ns_sum + slice.writes.response_ns_sum,
             count: slice.reads.requests + slice.writes.requests,
         });
         Self {
@@ -104,7 +104,7 @@ pub struct Effect {
 }
 
 /// Changes of the mean response below which times count as equal.
-pub(super) const NOTICEABLE: f64 = 0.02;
+pub const NOTICEABLE: f64 = 0.02;
 
 impl Effect {
     /// Whether it is too small to notice.
@@ -131,7 +131,7 @@ mod tests {
 
     fn measured(means_ns: [u64; 2]) -> Measured {
         let by_slice: Vec<Responses> =
-            means_ns.map(|mean| Responses { sum_ns: 10 * mean, count: 10 }).into();
+            means_ns.map(|mean| Responses { sum_ns: 10 * u128::from(mean), count: 10 }).into();
         let mean_ns = means_ns.iter().sum::<u64>() as f64 / 2.0;
         let response = Summary { mean_ns, ..Summary::default() };
         let (read_response, write_response) = (response, response);

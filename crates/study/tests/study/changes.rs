@@ -174,7 +174,7 @@ fn responses_are_those_of_a_plain_run_without_the_warm_up() {
     Experiment::new(config).unwrap().run_observed(Some(&mut observe), &mut |_, _| {}).unwrap();
     all.retain(|&(tag, _)| tag >= changes.warm_up_requests);
     let sum: u64 = all.iter().map(|&(_, response)| response).sum();
-    let by_slice: u64 = changes.today.by_slice.iter().map(|slice| slice.sum_ns).sum();
-    assert_eq!((sum, all.len() as u64), (by_slice, changes.today.response.count));
+    let by_slice: u128 = changes.today.by_slice.iter().map(|slice| slice.sum_ns).sum();
+    assert_eq!((u128::from(sum), all.len() as u64), (by_slice, changes.today.response.count));
     assert_eq!(changes.today.response.mean_ns, sum as f64 / all.len() as f64);
 }
