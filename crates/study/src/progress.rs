@@ -13,7 +13,7 @@ pub struct Amount {
 }
 
 impl Amount {
-    /// How many times what was done is left; none before anything was.
+    /// The rest as a multiple of what is done; None at the beginning.
     fn left(self) -> Option<f64> {
         let left = self.total.saturating_sub(self.done);
         (self.done > 0).then(|| left as f64 / self.done as f64)
@@ -65,8 +65,8 @@ impl RemainingWork {
         Self { threads: threads.max(1) as f64, scrub_ended: None }
     }
 
-    /// What is left when so much of the work is done at `now`, counted from its beginning. None while
-    /// nothing tells: before the first runs, and on one thread before the scrub is over.
+    /// Time left at `now`, counted from the beginning of the work. None before the first runs, and on one thread
+    /// before the end of the scrub.
     pub fn after(&mut self, now: Duration, work: StudyWork) -> Option<Duration> {
         let scrubbed = match work.is_scrubbing() {
             true => now,
@@ -77,7 +77,7 @@ impl RemainingWork {
             }),
         };
         let (now, scrubbed) = (now.as_secs_f64(), scrubbed.as_secs_f64());
-        // Processor time that the runs have had so far, and what they will want at the same price.
+        // Processor time of the runs until now, and of those left at the same price.
         let runs_had = self.threads * now - scrubbed;
         let runs_left = runs_had * work.runs.left()?;
         let scrub_left = match work.scrub.filter(|_| work.is_scrubbing()) {
@@ -113,23 +113,23 @@ impl<'a> WorkCounter<'a> {
         Self { runs_done, runs_total, scrub, report }
     }
 
-    /// Counts so many runs to what is to be done.
+    /// Adds runs to those to come.
     pub fn expect(&self, runs: usize) {
         self.runs_total.fetch_add(runs as u64 * RUN, Ordering::Relaxed);
     }
 
-    /// So many of the runs that were expected are not made.
+    /// Takes runs away that were expected and are not made.
     pub fn forgo(&self, runs: usize) {
         self.runs_total.fetch_sub(runs as u64 * RUN, Ordering::Relaxed);
         self.report();
     }
 
-    /// Begins one of the runs that were expected, or what counts as this many.
+    /// Begins an expected run, which counts as this number of them.
     pub fn begin(&self, runs: usize) -> OneRun<'_> {
         OneRun { counter: self, whole: runs as u64 * RUN, reported: 0 }
     }
 
-    /// The scrub is so far, in any unit.
+    /// Reports the scrub, in any unit.
     pub fn scrub_at(&self, done: u64, total: u64) {
         if let Some([of_done, of_total]) = &self.scrub {
             of_done.store(done, Ordering::Relaxed);
@@ -157,7 +157,7 @@ pub(crate) struct OneRun<'a> {
 }
 
 impl OneRun<'_> {
-    /// The run is so far, in any unit.
+    /// Reports the run, in any unit.
     pub fn at(&mut self, done: u64, total: u64) {
         let thousandths =
             u128::from(done.min(total)) * u128::from(self.whole) / u128::from(total.max(1));
@@ -186,7 +186,7 @@ mod tests {
 
     use super::*;
 
-    /// Plays a study of `runs`, each of so many seconds, and a scrub beside them, on a clock of its own.
+    /// Plays a study on a clock of its own: runs with their lengths in seconds, and a scrub beside them.
     /// Checks every prediction after a tenth of the whole. Until eight tenths of the runs are done, `forgone`
     /// more are expected: then what is left may seem longer, but not shorter.
     fn play(threads: usize, scrub_s: Option<f64>, runs_s: &[f64], forgone: usize) {

@@ -44,8 +44,8 @@ pub(super) fn finding(study: &Study) -> Option<Finding> {
     Some(finding.detail(stripes.unwrap_or_default()).detail(counted(study, changes)))
 }
 
-/// Below this mean number of outstanding requests nobody waits for the drive worth mentioning, where the
-/// longest hundredth of requests takes no more than so many turns: else there are bursts.
+/// A drive is idle with a smaller mean number of outstanding requests, and a p99 below this number of turns. A
+/// longer p99 is that of bursts.
 const IDLE: (f64, u64) = (0.01, 5);
 
 /// Whether nothing is needed: as requests are outstanding in so small a part of the time, a system without

@@ -137,7 +137,7 @@ fn no_completions(study: &Study) -> Option<Finding> {
     if study.trace.info.completions > 0 || !asked || !is_enough {
         return None;
     }
-    let headline = "The trace records no completions, so nobody knows which request waited for which: both ways to replay it were tried.";
+    let headline = "The trace records no completions, so which request waited for which is not known: both ways to replay it were tried.";
     let of = |inferred: &InferredCompletions| {
         format!(
             "One way has the traced times. The other has completions of {}, which stand in: with responses half or twice as long, {} of the requests wait for another one.",

@@ -104,7 +104,7 @@ fn a_burst_that_makes_the_mean_is_said() {
 }
 
 #[test]
-fn a_drive_that_nobody_waits_for_needs_nothing() {
+fn an_idle_drive_needs_nothing() {
     let changes = |gap_ns| {
         let study = studied(&reads(300, gap_ns, None), |options| options.changes = true);
         (about(&study, Topic::Changes).unwrap().headline.clone(), study.text(), study.html())

@@ -104,7 +104,7 @@ const COMBINING_RUNS: usize = OF_EACH_PART * STEPS_MAX * (STEPS_MAX - 1) / 2;
 /// How many other runs one of several changes takes as long as: between 1.5 and 2.5, measured on two traces.
 const COMBINED: usize = 2;
 
-/// The most runs of [`try_changes`] with this number of changes, in such of one change.
+/// The most runs of [`try_changes`] with this number of changes, as a number of runs of one change.
 pub(crate) fn most_runs(changes: usize) -> usize {
     1 + changes + COMBINED * COMBINING_RUNS
 }

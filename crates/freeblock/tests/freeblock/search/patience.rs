@@ -39,7 +39,7 @@ impl Rows {
         assert_eq!(taken > 0, best > 0, "something where there is something");
     }
 
-    /// Whether so many searches were shortened, so many of them lost something, and so many might not have
+    /// Whether enough searches were shortened, enough of them lost something, and enough might not have
     /// lost half of the best.
     fn check_something(&self, shortened: u64, lossy: u64) -> bool {
         let [all, lost, bounded] = [&self.shortened, &self.lossy, &self.bounded].map(Cell::get);

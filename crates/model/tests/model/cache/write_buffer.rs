@@ -271,7 +271,7 @@ impl Model {
             self.events.forgotten += 1;
             self.events.forgotten_behind += u64::from(block.under_way.is_some());
             block.newest = block.under_way.unwrap_or(block.disk);
-            // Of what nobody wants any more nothing is owed.
+            // Data that were superseded or forgotten need not be written.
             let owed = self.flushes.iter_mut().flat_map(|flush| &mut flush.owed);
             owed.filter(|(of, _)| *of == at).for_each(|(_, version)| *version = 0);
         }
