@@ -92,8 +92,8 @@ fn a_burst_that_makes_the_mean_is_said() {
     let with = |burst: usize| {
         let mut lines = reads(2000, 100 * MS, None);
         // Requests that come together with the 1,500th one.
-        for at in 1500..1500 + burst {
-            lines[at] = format!("{},R,{},4096,0,\n", 1500 * 100 * MS, at * 7919 % 2_000_000 * 4096);
+        for (at, line) in lines.iter_mut().enumerate().skip(1500).take(burst) {
+            *line = format!("{},R,{},4096,0,\n", 1500 * 100 * MS, at * 7919 % 2_000_000 * 4096);
         }
         studied(&lines, |options| options.changes = true)
     };
