@@ -36,7 +36,7 @@ svg .axis { font: 12px system-ui, sans-serif; fill: var(--faint); }
 @media print { details { display: block; } body { background: none; } }
 p.lead strong { color: var(--ink); }
 ol.ranking { list-style: none; margin: 0 0 14px; padding: 0; }
-ol.ranking li { display: grid; grid-template-columns: 5fr 6fr 128px; gap: 14px; align-items: center;
+ol.ranking li { display: grid; grid-template-columns: 5fr 6fr 140px; gap: 14px; align-items: center;
   padding: 7px 0; border-top: 1px solid var(--line); }
 ol.ranking li:first-child { border-top: 0; }
 ol.ranking .name { font-weight: 600; }
@@ -57,7 +57,7 @@ ol.ranking .bar b { top: -4px; height: 30px; width: 1px; background: var(--faint
 ol.ranking .value { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; font-weight: 600; }
 @media (max-width: 640px) {
   section { padding: 16px 14px; }
-  ol.ranking li { grid-template-columns: 1fr 124px; gap: 4px 10px; }
+  ol.ranking li { grid-template-columns: 1fr 138px; gap: 4px 10px; }
   ol.ranking .bar { grid-column: 1 / 3; grid-row: 2; }
 }
 section { background: var(--paper); border: 1px solid var(--line); border-radius: 10px;

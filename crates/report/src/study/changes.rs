@@ -59,7 +59,7 @@ pub(super) fn is_idle(study: &Study) -> bool {
 fn headline_idle(study: &Study) -> String {
     let result = &study.baseline().result;
     format!(
-        "Nothing is needed: requests are outstanding in at most {} of the time, and no change can save more than that.",
+        "Nothing is needed: requests are outstanding in at most {} of the time, and no faster system could save more time than that.",
         percent(result.outstanding_mean)
     )
 }
@@ -317,13 +317,15 @@ fn axis(scale: Scale) -> Markup {
         true => format!("{} and more", signed(scale.most)),
         false => signed(scale.most),
     };
+    // Words are as wide as about a quarter of the axis.
+    let zero = scale.at(0.0);
     html! {
         li.axis aria-hidden="true" {
             span {}
             span.bar {
-                small style="left:0" { (signed(scale.least)) }
-                small style=(format!("left:{:.1}%;transform:translateX(-50%)", scale.at(0.0))) { "0" }
-                small style="right:0" { (most) }
+                @if zero > 25.0 { small style="left:0" { (signed(scale.least)) } }
+                small style=(format!("left:{zero:.1}%;transform:translateX(-50%)")) { "0" }
+                @if zero < 65.0 { small style="right:0" { (most) } }
             }
             span {}
         }

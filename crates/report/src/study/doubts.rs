@@ -4,7 +4,8 @@
 //! The limits are far from any trace of a working host. Each is assumed, with its source beside it.
 
 use freewheel_sim::source::{InferredCompletions, ReplayMode};
-use freewheel_study::{REQUESTS_MIN, Study};
+use freewheel_study::changes::Measured;
+use freewheel_study::{OtherReplay, REQUESTS_MIN, Study};
 use freewheel_trace::{Character, DurationSummary, MISSING_COMPLETIONS_ONE_IN};
 use freewheel_units::{Bytes, grouped};
 
@@ -195,24 +196,32 @@ fn recorded(study: &Study) -> Option<Finding> {
 /// A slice with more of the summed response than this makes the mean.
 const BURST: f64 = 0.75;
 
-/// None where no slice of the trace holds most of the summed response.
+/// None where no slice of the trace holds most of the summed response, under either replay.
 fn burst(study: &Study) -> Option<Finding> {
     let changes = study.changes.as_ref()?;
-    let slices = &changes.today.by_slice;
-    let sum_ns: u128 = slices.iter().map(|slice| slice.sum_ns).sum();
-    let most = slices.iter().map(|slice| slice.sum_ns).max()?;
-    let share = most as f64 / sum_ns.max(1) as f64;
+    let replay = study.other_replay.as_ref();
+    let other = changes.today_other_replay.as_ref().zip(replay.map(OtherReplay::words));
+    let all = std::iter::once((&changes.today, "")).chain(other);
+    let (today, words, share) = all
+        .map(|(today, words)| (today, words, share_of_a_slice(today)))
+        .find(|&(.., share)| share > BURST)?;
+    let when = if words.is_empty() { String::new() } else { format!(" {words}") };
     let headline = format!(
-        "Of {} slices of the trace one holds {} of the time that requests took: the mean is that of a burst, and the median is {} ms.",
-        slices.len(),
+        "Of {} slices of the trace one holds {} of the time that requests took{when}: the mean is that of a burst, and the median is {} ms.",
+        today.by_slice.len(),
         percent(share),
-        ms(changes.today.response.p50_ns as f64)
+        ms(today.response.p50_ns as f64)
     );
-    (share > BURST).then(|| {
-        Finding::new(Topic::Burst, Confidence::Simulated, headline)
-            .number("share of the summed response", share, Unit::Share)
-            .detail("Changes of the mean are changes of this burst. The spread over slices shows the rest of the time. The slices begin after the requests that fill the caches.")
-    })
+    let finding = Finding::new(Topic::Burst, Confidence::Simulated, headline)
+        .number("share of the summed response", share, Unit::Share)
+        .detail("Changes of the mean are changes of this burst. The spread over slices shows the rest of the time. The slices begin after the requests that fill the caches.");
+    Some(finding)
+}
+
+/// The largest share of the summed response that a slice has.
+fn share_of_a_slice(today: &Measured) -> f64 {
+    let sums_ns = || today.by_slice.iter().map(|slice| slice.sum_ns);
+    sums_ns().max().unwrap_or(0) as f64 / sums_ns().sum::<u128>().max(1) as f64
 }
 
 /// None where the times may be true.

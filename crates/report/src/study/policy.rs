@@ -167,7 +167,7 @@ fn none_helps(study: &Study, baseline: &PolicyRun) -> Finding {
 
 fn own_queue_is_best(study: &Study, own: &PolicyRun, best: &PolicyRun) -> Finding {
     let headline = format!(
-        "No policy outside the drive beats the {}, whose mean response time is {} ms{}.{}{}",
+        "No policy outside the drive that gives it one command at a time beats the {}, whose mean response time is {} ms{}.{}{}",
         own.title,
         mean(own),
         under_both(study).replace(" under", ", under"),

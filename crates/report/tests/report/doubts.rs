@@ -163,7 +163,7 @@ fn contradictions(study: &StudyReport) -> Vec<&str> {
     let words = [
         "would cut the mean",
         "would make the mean",
-        "No policy outside the drive beats",
+        "No policy outside the drive",
         "lowers the mean response time",
         "your load",
         "Response {",

@@ -59,11 +59,13 @@ pub enum Change {
         /// How many.
         depth: u32,
     },
-    /// A policy in front of the drive, which is given one command at a time; a scheduler of Linux gives it as
-    /// many as its queue takes.
+    /// A policy in front of the drive.
     Policy {
         /// Which.
         policy: PolicySpec,
+        /// Whether the drive is given as many commands as its queue takes, and orders them once more; else it is
+        /// given one at a time.
+        drive_queue: bool,
     },
     /// A read cache in front of the drive.
     ReadCache {
@@ -85,6 +87,8 @@ pub enum Change {
         size: Bytes,
         /// Age at which it destages data regardless of its marks.
         max_age: SimDuration,
+        /// Most destages at once. Reads wait behind them where a write waits for room.
+        destages: u32,
     },
     /// One volume over several drives.
     Stripe {
@@ -102,8 +106,6 @@ pub struct Place {
     pub actuators: u64,
     /// Most requests in the storage system at once; further ones wait before the cache.
     pub cache_depth: u32,
-    /// Most destages of a write buffer at once.
-    pub destages: u32,
 }
 
 /// Memory that prefetching needs at least: tr03's cache of a drive with few resources.
@@ -139,7 +141,7 @@ impl Change {
     pub fn cost(&self) -> ChangeCost {
         match *self {
             Self::DriveQueue { .. } => ChangeCost::Setting,
-            Self::Policy { policy } if policy.is_linux() => ChangeCost::Setting,
+            Self::Policy { policy, .. } if policy.is_linux() => ChangeCost::Setting,
             Self::Policy { .. } => ChangeCost::Software,
             Self::ReadCache { size, .. } => ChangeCost::Memory { bytes: size },
             Self::Prefetch { .. } => ChangeCost::Memory { bytes: PREFETCH_CACHE },
@@ -156,9 +158,9 @@ impl Change {
                 config.scheduler = PolicySpec::Fcfs;
                 config.queue_depth = Some(depth);
             }
-            Self::Policy { policy } => {
+            Self::Policy { policy, drive_queue } => {
                 config.scheduler = policy;
-                if !policy.is_linux() {
+                if !drive_queue {
                     config.queue_depth = Some(1);
                 }
             }
@@ -173,10 +175,9 @@ impl Change {
                 cache.prefetch = with_misses;
                 cache.opportunistic = opportunistic;
             }
-            Self::WriteBuffer { size, max_age } => {
-                let max_age = Some(max_age);
+            Self::WriteBuffer { size, max_age, destages } => {
+                let (max_age, destages) = (Some(max_age), Some(destages));
                 let size = part(size);
-                let destages = Some(place.destages);
                 let buffer =
                     WriteBufferConfig { size, max_age, destages, ..WriteBufferConfig::default() };
                 cache(config, place).write_buffer = Some(buffer);
@@ -193,15 +194,20 @@ impl Change {
         match self {
             Self::DriveQueue { depth: 1 } => "One command at the drive at a time".into(),
             Self::DriveQueue { depth } => format!("Drive queue of {depth}"),
-            Self::Policy { policy } if policy.is_linux() => policy.title(),
-            Self::Policy { policy } => format!("{} in the host", policy.title()),
+            Self::Policy { policy, .. } if policy.is_linux() => policy.title(),
+            Self::Policy { policy, drive_queue: true } => format!("{} in the host", policy.title()),
+            Self::Policy { policy, drive_queue: false } => {
+                format!("{} in the host, one command at the drive", policy.title())
+            }
             Self::ReadCache { size, policy } => {
                 format!("Read cache, {}, {}", size.human(), policy.row().title)
             }
             Self::Prefetch { with_misses, opportunistic } => {
                 prefetch_title(with_misses, opportunistic)
             }
-            Self::WriteBuffer { size, .. } => format!("Write buffer, {}", size.human()),
+            Self::WriteBuffer { size, destages, .. } => {
+                format!("Write buffer, {}, {destages} destages at once", size.human())
+            }
             Self::Stripe { drives, unit } => {
                 format!("Stripe over {drives} drives, unit {}", unit.human())
             }
@@ -218,7 +224,7 @@ fn cache(config: &mut SimConfig, place: Place) -> &mut CacheConfig {
 
 fn prefetch_title(with_misses: &PrefetchConfig, opportunistic: &OpportunisticConfig) -> String {
     let first = match with_misses {
-        PrefetchConfig::Off => "Prefetch in idle time".into(),
+        PrefetchConfig::Off => "Prefetch in idle and rotational time".into(),
         PrefetchConfig::LargeFetchUnit { unit } => format!("Fetch units of {}", unit.human()),
         PrefetchConfig::ReadAhead { amount } => format!("Read-ahead of {}", amount.human()),
         PrefetchConfig::Amp { .. } => "Adaptive prefetch (AMP)".into(),
@@ -227,7 +233,7 @@ fn prefetch_title(with_misses: &PrefetchConfig, opportunistic: &OpportunisticCon
         }
     };
     let is_both = *with_misses != PrefetchConfig::Off && opportunistic.read_ahead > Bytes::ZERO;
-    if is_both { format!("{first}, and in idle time") } else { first }
+    if is_both { format!("{first}, and in idle and rotational time") } else { first }
 }
 
 /// The system that the changes start from.
@@ -247,7 +253,7 @@ pub fn catalogue(setting: &Setting) -> Vec<Change> {
     let mut all = if setting.has_growing_queue { vec![] } else { orders(setting.drive_queue) };
     all.extend(read_caches(setting.storage_used));
     all.extend(prefetches());
-    all.extend(write_buffers(setting.storage_used));
+    all.extend(write_buffers(setting));
     all.extend([2, 4, 8].map(|drives| Change::Stripe { drives, unit: STRIPE_UNIT }));
     all
 }
@@ -258,6 +264,7 @@ fn orders(drive_queue: Option<u32>) -> Vec<Change> {
         others.map(|depth| Change::DriveQueue { depth })
     });
     let policies = [
+        PolicySpec::Look,
         PolicySpec::Clook,
         PolicySpec::Sstf,
         PolicySpec::Sptf,
@@ -266,8 +273,10 @@ fn orders(drive_queue: Option<u32>) -> Vec<Change> {
     // Linux's schedulers are made for a drive with a queue. Its `none` is the baseline.
     let linux = LINUX_SCHEDULERS.iter().map(|row| row.usual);
     let linux = linux.filter(|&policy| policy != PolicySpec::LinuxNone);
-    let policies = policies.into_iter().chain(linux.filter(|_| drive_queue.is_some()));
-    depths.chain(policies.map(|policy| Change::Policy { policy })).collect()
+    let with_queue = policies.into_iter().chain(linux.filter(|_| drive_queue.is_some()));
+    let one_at_a_time = policies.into_iter().filter(|_| drive_queue.is_some());
+    let of = |drive_queue| move |policy| Change::Policy { policy, drive_queue };
+    depths.chain(with_queue.map(of(true))).chain(one_at_a_time.map(of(false))).collect()
 }
 
 /// 8 MiB, and 0.1, 1 and 4 % of the storage used: the range of tr03's figure 4.
@@ -304,16 +313,18 @@ fn prefetches() -> Vec<Change> {
     all.map(|(with_misses, opportunistic)| Change::Prefetch { with_misses, opportunistic }).into()
 }
 
-/// 4 MiB and 30 s, as in tr03's system with few resources; 0.1 and 1 % of the storage used and an hour, as in
-/// the one with many.
-fn write_buffers(storage_used: Bytes) -> Vec<Change> {
+/// 4 MiB and 30 s, as in tr03's system with few resources; 64 MiB and 0.1 % of the storage used and an hour, as
+/// in the one with many. Eight destages at once, as there, and as many as the drive's queue takes.
+fn write_buffers(setting: &Setting) -> Vec<Change> {
+    const FEW: u32 = 8;
     let hour = SimDuration::from_secs(3600);
-    let all = [
-        (Bytes::new(4 << 20), SimDuration::from_secs(30)),
-        (Bytes::new(64 << 20), hour),
-        (share(storage_used, 1000), hour),
-    ];
-    distinct(all.into_iter().map(|(size, max_age)| Change::WriteBuffer { size, max_age }))
+    let many = setting.drive_queue.filter(|&depth| depth > FEW);
+    let large = [Bytes::new(64 << 20), share(setting.storage_used, 1000)];
+    let of = |size, max_age, destages| Change::WriteBuffer { size, max_age, destages };
+    let all = large.into_iter().flat_map(|size| {
+        std::iter::once(FEW).chain(many).map(move |destages| of(size, hour, destages))
+    });
+    distinct(std::iter::once(of(Bytes::new(4 << 20), SimDuration::from_secs(30), FEW)).chain(all))
 }
 
 /// A part of the storage used, at least 1 MiB, in whole MiB.

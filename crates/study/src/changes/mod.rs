@@ -215,12 +215,8 @@ impl ChangesBench<'_> {
 
     fn run_on(&self, system: &Experiment, changes: &[Change]) -> Result<Measured, ConfigError> {
         let mut config = SimConfig { warm_up: WARM_UP, slices: SLICES, ..system.config.clone() };
-        let place = Place {
-            actuators: system.striping.arms().into(),
-            cache_depth: self.cache_depth,
-            // What the drive can order; tr03's systems had 8.
-            destages: system.config.queue_depth.unwrap_or(1).max(8),
-        };
+        let place =
+            Place { actuators: system.striping.arms().into(), cache_depth: self.cache_depth };
         changes.iter().for_each(|change| change.apply(&mut config, place));
         let mut run = self.work.begin(if changes.len() > 1 { COMBINED } else { 1 });
         let mut report = |done, total| run.at(done, total);
