@@ -76,13 +76,14 @@ ol.findings p, div.caution p { margin: 0; }
 ol.findings p + p, div.caution p + p { margin-top: 4px; }
 div.caution { margin: 0 0 16px; }
 .scroll { overflow-x: auto; }
+.scroll th:first-child, .scroll td:first-child { position: sticky; left: 0; background: var(--paper); }
 .scroll + .scroll { margin-top: 18px; }
 table { border-collapse: collapse; width: 100%; font-size: 14px; font-variant-numeric: tabular-nums; }
 th, td { padding: 6px 8px; text-align: right; border-bottom: 1px solid var(--line);
   white-space: nowrap; }
 th { color: var(--faint); font-weight: 600; white-space: normal; vertical-align: bottom; }
 th:first-child, td:first-child { text-align: left; }
-tr.best td { background: var(--best); font-weight: 600; }
+tr.best td, .scroll tr.best td:first-child { background: var(--best); font-weight: 600; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 4px 16px; margin: 0; font-size: 14px; }
 dt { font-weight: 600; }
 dd { margin: 0; }

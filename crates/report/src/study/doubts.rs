@@ -59,33 +59,41 @@ pub(super) fn doubts(study: &Study) -> Vec<Finding> {
     cautions.into_iter().chain(all.into_iter().flatten()).collect()
 }
 
+/// Change of the mean response by an assumed value from which that is said first.
+const LARGE_ASSUMPTION: f64 = 0.3;
+
 /// Whether a finding says that the others may not be believed, or of what they hold.
 pub(super) fn is_doubt(finding: &Finding) -> bool {
     use Topic::{
-        Burst, CoarseTimes, FastResponses, FastTrace, FewRequests, LargeRequests, LongTrace,
-        MissingCompletions, Order, Overload, PartialBlocks, RecordedResponses, RefusedWrites,
-        ShingledModel, ShortTrace, SlowResponses, TraceFile,
+        AssumedValues, Burst, CoarseTimes, Devices, FastResponses, FastTrace, FewRequests,
+        LargeRequests, LongTrace, MissingCompletions, Order, Overload, PartialBlocks,
+        RecordedResponses, RefusedWrites, ShingledModel, ShortTrace, SlowResponses, TraceFile,
     };
-    matches!(
-        finding.topic,
-        RefusedWrites
-            | CoarseTimes
-            | Order
-            | ShingledModel
-            | MissingCompletions
-            | Overload
-            | LongTrace
-            | FastTrace
-            | ShortTrace
-            | LargeRequests
-            | SlowResponses
-            | FastResponses
-            | PartialBlocks
-            | FewRequests
-            | Burst
-            | RecordedResponses
-            | TraceFile
-    )
+    let number = finding.number.as_ref();
+    let moves_the_mean =
+        number.is_some_and(|it| it.unit == Unit::Share && it.value >= LARGE_ASSUMPTION);
+    finding.topic == AssumedValues && moves_the_mean
+        || matches!(
+            finding.topic,
+            RefusedWrites
+                | CoarseTimes
+                | Order
+                | ShingledModel
+                | MissingCompletions
+                | Overload
+                | LongTrace
+                | FastTrace
+                | ShortTrace
+                | LargeRequests
+                | SlowResponses
+                | FastResponses
+                | PartialBlocks
+                | FewRequests
+                | Burst
+                | RecordedResponses
+                | Devices
+                | TraceFile
+        )
 }
 
 fn counted_in_trace(topic: Topic, headline: String) -> Finding {
