@@ -25,7 +25,7 @@ use crate::place_time::{PlaceTime, PlaceTimeCollector};
 use crate::progress::{Amount, ProgressSink, StudyProgress, WorkCounter};
 use crate::replays::{OtherReplay, has_other, other, with_reference};
 use crate::scrub::{SCRUB_EFFORT, SCRUB_EFFORTS, ScrubEstimate, estimate};
-use crate::trace_runs::{CACHE_DEPTH, first_pass, is_long_queue, outlasts, trace_on_drive};
+use crate::trace_runs::{CACHE_DEPTH, first_pass, has_growing_queue, outlasts, trace_on_drive};
 
 /// What to study.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -354,9 +354,7 @@ impl Bench<'_> {
         let baseline = &runs[if self.own_queue.is_some() { runs.len() - 1 } else { 0 }];
         let inferred_completions = baseline.inferred_completions.clone();
         let dependent = other.is_dependent();
-        let has_growing_queue = !dependent
-            && outlasts(baseline.elapsed_ns, span_ns)
-            && is_long_queue(baseline.outstanding_mean);
+        let has_growing_queue = has_growing_queue(dependent, span_ns, baseline);
         let replay = OtherReplay { dependent, inferred_completions, has_growing_queue };
         Ok((replay, runs.into_iter().map(|run| run.response).collect()))
     }
@@ -676,12 +674,15 @@ impl Study {
     /// quiet trace has them, and the drive is done with it soon. By dependence a longer run is not enough: a
     /// drive that is somewhat slower than the traced one still has idle time at the recorded pace.
     pub fn overload_of(&self, run: &PolicyRun) -> Option<Overload> {
+        let (result, span_ns) = (&run.result, self.trace.info.span_ns);
         let (traced_s, run_s) = (self.traced_seconds(), run.seconds());
-        let (kind, is_too_much) = match self.dependent_replay {
-            true => (Overload::Pace, run.result.utilisation * run_s > traced_s),
-            false => (Overload::Queue, is_long_queue(run.result.outstanding_mean)),
-        };
-        (outlasts(run.result.elapsed_ns, self.trace.info.span_ns) && is_too_much).then_some(kind)
+        match self.dependent_replay {
+            true => {
+                let is_too_much = result.utilisation * run_s > traced_s;
+                (outlasts(result.elapsed_ns, span_ns) && is_too_much).then_some(Overload::Pace)
+            }
+            false => has_growing_queue(false, span_ns, result).then_some(Overload::Queue),
+        }
     }
 
     /// Span of the trace's arrivals.

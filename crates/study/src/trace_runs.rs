@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use freewheel_model::sched::PolicySpec;
+use freewheel_sim::RunResult;
 use freewheel_sim::config::{
     ArrayConfig, CacheConfig, ConfigError, ScaleConfig, SimConfig, TraceWorkload, Workload, open,
 };
@@ -89,6 +90,11 @@ pub(crate) fn outlasts(elapsed_ns: u64, span_ns: u64) -> bool {
 }
 
 /// Whether a queue of this mean length is longer than that of a replay which waits for the drive.
-pub(crate) fn is_long_queue(outstanding_mean: f64) -> bool {
+fn is_long_queue(outstanding_mean: f64) -> bool {
     outstanding_mean > REPLAY_WINDOW as f64
+}
+
+/// Whether more requests wait with every second of a replay. One by dependence waits for the drive instead.
+pub(crate) fn has_growing_queue(is_dependent: bool, span_ns: u64, result: &RunResult) -> bool {
+    !is_dependent && outlasts(result.elapsed_ns, span_ns) && is_long_queue(result.outstanding_mean)
 }

@@ -179,12 +179,12 @@ fn what_is_counted(curves: &CacheCurves) -> Markup {
             "The first " (grouped(curves.counted.warm_up_requests))
             " requests fill the caches. Neither misses nor responses count there."
         }
-        @if let Responses::Simulated(simulated) = &curves.responses { (drive_words(simulated)) }
+        @if let Responses::Simulated(simulated) = &curves.responses { (drive_words(simulated, curves.options.cache_depth)) }
         p.note { (prose("`freewheel sim` with a table `[cache]` adds prefetching and a write buffer.")) }
     }
 }
 
-fn drive_words(simulated: &SimulatedResponses) -> Markup {
+fn drive_words(simulated: &SimulatedResponses, cache_depth: u32) -> Markup {
     let replay = match simulated.dependent_replay {
         true => "a think time after the request that it waited for",
         false => "at its traced time",
@@ -192,7 +192,7 @@ fn drive_words(simulated: &SimulatedResponses) -> Markup {
     html! {
         p {
             "Responses are those of " (simulated.model) " (" (simulated.drive) "), whose own queue orders the misses. "
-            "A hit takes no time. Each request arrives " (replay) ". "
+            "A hit takes no time, and at most " (grouped(cache_depth)) " requests are in the storage system at once. Each request arrives " (replay) ". "
             @if simulated.arms > 1 {
                 "Each of the drive's " (simulated.arms) " arms has an equal part of the memory."
             }

@@ -1,5 +1,6 @@
 //! What would help: the finding, and the ranking of changes on the page.
 
+use freewheel_model::stats::Summary;
 use freewheel_study::Study;
 use freewheel_study::changes::{
     ChangeCost, Changes, Combination, Effect, Measured, NOTICEABLE, Part, Tried,
@@ -51,9 +52,12 @@ const IDLE: (f64, u64) = (0.01, 5);
 /// Whether nothing is needed: as requests are outstanding in so small a part of the time, a system without
 /// any response time would save no more than that.
 pub(super) fn is_idle(study: &Study) -> bool {
-    let result = &study.baseline().result;
-    result.outstanding_mean < IDLE.0
-        && result.response.p99_ns < IDLE.1 * study.drive.rotation_period_ns
+    let baseline = study.baseline();
+    let is_quick = |response: &Summary| response.p99_ns < IDLE.1 * study.drive.rotation_period_ns;
+    baseline.result.outstanding_mean < IDLE.0
+        && is_quick(&baseline.result.response)
+        && baseline.other_replay.as_ref().is_none_or(is_quick)
+        && study.other_replay.as_ref().is_none_or(|other| !other.has_growing_queue)
 }
 
 fn headline_idle(study: &Study) -> String {
@@ -280,7 +284,7 @@ fn ranking(study: &Study, changes: &Changes) -> Markup {
         details {
             summary { "All " (changes.tried.len()) " changes tried" }
             (table(changes))
-            p.note { "Changes of times as (new - old) / old, so -40 % is 40 % less. Least and most: over the slices. All but the column of the other replay are of the replay that this page shows. Each change replaces the system's own value of its part; the others stay as they are." }
+            p.note { "Changes of times as (new - old) / old, so -40 % is 40 % less. Least and most: over the slices. All but the column of the other replay are of the replay that this page shows. Each change replaces the system's own value of its part; the others stay as they are. A cache takes at most " (grouped(study.options.cache_depth)) " requests at once." }
         }
     }
 }

@@ -3,6 +3,7 @@
 use freewheel_model::stats::Summary;
 use freewheel_sim::source::{Fit, REPLAY_WINDOW};
 use freewheel_sim::{BusyShares, RunResult};
+use freewheel_study::changes::NOTICEABLE;
 use freewheel_study::figure::Figure;
 use freewheel_study::{REQUESTS_MIN, Study};
 use freewheel_units::{Bytes, grouped};
@@ -15,8 +16,6 @@ use crate::shingled::shingled_cautions;
 
 /// Share of the drive below which a workload's seeks are unusually short.
 const SLIVER: f64 = 0.05;
-/// Improvement of a mean response below which times count as equal.
-const NOTICEABLE: f64 = 0.02;
 /// Uncertainty of the mean response, as a share of it, from which results are hints.
 const UNCERTAIN: f64 = 0.1;
 

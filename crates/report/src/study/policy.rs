@@ -1,5 +1,6 @@
 //! Which scheduling policy serves the load best, and what the others do.
 
+use freewheel_study::changes::NOTICEABLE;
 use freewheel_study::figure::Figure;
 use freewheel_study::{PolicyRun, Study};
 
@@ -7,8 +8,6 @@ use super::{overload, signed};
 use crate::finding::{Confidence, Cost, Finding, Topic, Unit};
 use crate::numbers::{ms, percent};
 
-/// Change of a mean response or p99, as a share, below which policies count as equal.
-const NOTICEABLE: f64 = 0.02;
 /// Improvement from which it is clearer to say how many times shorter.
 const MANIFOLD: f64 = 0.9;
 

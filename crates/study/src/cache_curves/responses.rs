@@ -1,7 +1,6 @@
 //! Runs of the trace against a drive, with caches of each size in front.
 
 use freewheel_model::cache::CachePolicy;
-use freewheel_sim::RunResult;
 use freewheel_sim::config::{CacheConfig, ConfigError, Experiment, SimConfig, check_timing};
 use freewheel_trace::{Format, TraceInfo};
 use freewheel_units::Bytes;
@@ -14,7 +13,7 @@ use super::result::{
     Counted, MissRatio, PolicyCurve, PolicyResponses, ResponsePoint, Responses, SimulatedResponses,
 };
 use crate::ratio::mean;
-use crate::trace_runs::{is_long_queue, outlasts, trace_on_drive};
+use crate::trace_runs::{has_growing_queue, trace_on_drive};
 
 /// What serves the misses.
 pub(super) enum Setting {
@@ -150,7 +149,11 @@ impl Bench<'_> {
             reads: result.read_response,
             writes: result.write_response,
             all: result.response,
-            queue_grows: queue_grows(&experiment, self.counted, &result),
+            queue_grows: has_growing_queue(
+                experiment.is_dependent(),
+                self.counted.span_ns,
+                &result,
+            ),
         })
     }
 }
@@ -162,11 +165,4 @@ impl Run {
             size => format!("{}, {}", self.policy.row().title, Bytes::new(size)),
         }
     }
-}
-
-/// Requests that arrive at traced times do not wait for a drive that cannot keep up.
-fn queue_grows(experiment: &Experiment, counted: &Counted, result: &RunResult) -> bool {
-    !experiment.is_dependent()
-        && outlasts(result.elapsed_ns, counted.span_ns)
-        && is_long_queue(result.outstanding_mean)
 }

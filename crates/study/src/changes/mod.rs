@@ -83,7 +83,7 @@ pub struct Changes {
 }
 
 /// What the next step of a combination must bring: smaller ones are within the noise of most traces.
-const STEP_MIN: f64 = -0.02;
+const STEP_MIN: f64 = -NOTICEABLE;
 
 /// Parts of the trace after the warm-up, for a spread.
 const SLICES: u32 = 5;

@@ -26,7 +26,7 @@ use super::place::enough_requests;
 use super::progress::PlanProgressSink;
 use super::snapshot::Snapshot;
 use super::web::{Logged, of_web_log};
-use crate::trace_runs::{is_long_queue, outlasts, overview, trace_on_drive};
+use crate::trace_runs::{has_growing_queue, overview, trace_on_drive};
 
 /// What is to be striped.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -487,9 +487,7 @@ impl Striped {
         };
         let experiment = Experiment::new(config)?;
         let result = experiment.run()?;
-        let queue_grows = !experiment.is_dependent()
-            && outlasts(result.elapsed_ns, self.span_ns)
-            && is_long_queue(result.outstanding_mean);
+        let queue_grows = has_growing_queue(experiment.is_dependent(), self.span_ns, &result);
         Ok((!queue_grows).then_some(result.response.mean_ns / 1e9))
     }
 }
