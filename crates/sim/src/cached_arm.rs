@@ -1,11 +1,11 @@
 //! An arm behind a cache of the storage system.
 
-use freewheel_model::cache::StorageCache;
+use freewheel_model::cache::{StorageCache, StorageCacheSpec};
 use freewheel_model::drive::Sectors;
 use freewheel_model::sched::{Policy, PolicySpec};
 
 use crate::cached::{CacheQueue, CachedDevice};
-use crate::config::{CacheConfig, ConfigError};
+use crate::config::ConfigError;
 use crate::device::Device;
 use crate::engine::Arm;
 
@@ -13,13 +13,14 @@ use crate::engine::Arm;
 /// writes; in front of the cache is a plain queue.
 pub(crate) fn behind_cache<D: Device>(
     arm: Arm<D>,
-    config: &CacheConfig,
+    spec: StorageCacheSpec,
+    depth: u32,
     destages: Box<dyn Policy>,
     sectors: Sectors,
 ) -> Result<Arm<CachedDevice<D>>, ConfigError> {
     let Arm { drive, policy, device } = arm;
-    let cache = StorageCache::new(config.spec(), drive.blocks());
-    let queue = CacheQueue { depth: config.queue_depth, sectors, policies: [policy, destages] };
+    let cache = StorageCache::new(spec, drive.blocks());
+    let queue = CacheQueue { depth, sectors, policies: [policy, destages] };
     let device = CachedDevice::new(device, &drive, cache, queue);
     Ok(Arm { drive, policy: PolicySpec::Fcfs.build()?, device })
 }

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! The three kinds of disk work have an order. Fetches and writes that clients wait for wait in the
-//! disk's queue. Read-ahead follows its fetch at once, so that the head reads on without a pause.
+//! disk's queue. Read-ahead follows its fetch at once or is a part of it, so that the head reads on without a pause.
 //! Destages go when no client waits, or among the clients' requests as long as a write waits for room.
 //! Opportunistic read-ahead goes last, in small pieces, so that a request waits for one piece at most.
 
@@ -49,6 +49,9 @@ pub struct StorageCacheSpec {
     pub prefetch_buffer: Option<ReadCacheSpec>,
     /// Prefetching with reads that miss.
     pub prefetch: PrefetchSpec,
+    /// Read-ahead is a part of its fetch, whose reads wait for it; else it is a disk request of its own behind
+    /// the fetch. A disk that holds several requests would serve others between the two.
+    pub read_ahead_in_fetch: bool,
     /// Prefetching in time that is idle or lost.
     pub opportunistic: OpportunisticSpec,
     /// The write buffer; None writes through.
@@ -304,7 +307,10 @@ impl StorageCache {
     }
 
     fn fetch(&mut self, read: &CacheRequest, missing: Range<u64>, waiting: u32) {
-        let plan = self.prefetcher.plan(&read.range(), missing.clone());
+        let mut plan = self.prefetcher.plan(&read.range(), missing.clone());
+        if self.spec.read_ahead_in_fetch {
+            plan.fetch.end = plan.ahead_to;
+        }
         let (length, demand) = (plan.fetch.end - plan.fetch.start, missing.end - missing.start);
         self.counts.demand_blocks += demand;
         self.counts.prefetched_blocks += length - demand;

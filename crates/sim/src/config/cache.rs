@@ -304,8 +304,8 @@ impl CacheConfig {
         }
     }
 
-    /// The cache of one arm. Call [`Self::check`] first.
-    pub(crate) fn spec(&self) -> StorageCacheSpec {
+    /// The cache of one arm, whose drive may hold several requests at once. Call [`Self::check`] first.
+    pub(crate) fn spec(&self, drive_has_queue: bool) -> StorageCacheSpec {
         let opportunistic = OpportunisticSpec {
             read_ahead: blocks(self.opportunistic.read_ahead),
             free_blocks: self.opportunistic.free_blocks,
@@ -315,6 +315,7 @@ impl CacheConfig {
             read: self.read_cache(self.size),
             prefetch_buffer: self.prefetch_buffer.map(|size| self.read_cache(size)),
             prefetch: self.prefetch.spec(),
+            read_ahead_in_fetch: drive_has_queue,
             opportunistic,
             write: self.write_buffer.map(|buffer| buffer.spec(self.block_size)),
             destages_max: self

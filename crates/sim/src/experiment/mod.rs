@@ -770,7 +770,17 @@ impl Experiment {
         config: &CacheConfig,
     ) -> Result<Arm<CachedDevice<D>>, ConfigError> {
         let sectors = sector(&self.config, &self.spec).sectors();
-        behind_cache(arm, config, self.policy()?, sectors)
+        let spec = config.spec(self.is_reordered_behind_cache());
+        behind_cache(arm, spec, config.queue_depth, self.policy()?, sectors)
+    }
+
+    /// Whether what is behind the cache holds several requests and serves them in an order of its own: a drive
+    /// with a queue, or a scheduler outside it.
+    fn is_reordered_behind_cache(&self) -> bool {
+        let queue = self.spec.electronics.queue.filter(|_| self.has_electronics());
+        self.config.host.is_some()
+            || self.config.scheduler.is_linux()
+            || queue.is_some_and(|queue| queue.depth > 1)
     }
 
     /// Like a volume of whole drives, behind a scheduler outside each.

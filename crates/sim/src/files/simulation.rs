@@ -263,7 +263,10 @@ fn simulate_on<S: Source>(
     let Some(cache) = experiment.cache else {
         return simulate_devices(experiment, arms, source, observer);
     };
-    let behind = |arm| behind_cache(arm, cache, experiment.policy.build()?, Sectors::default());
+    let behind = |arm| {
+        let (spec, depth) = (cache.spec(false), cache.queue_depth);
+        behind_cache(arm, spec, depth, experiment.policy.build()?, Sectors::default())
+    };
     let arms = arms.into_iter().map(behind).collect::<Result<_, ConfigError>>()?;
     simulate_devices(experiment, arms, source, observer)
 }

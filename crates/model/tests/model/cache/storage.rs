@@ -25,6 +25,7 @@ fn bare() -> StorageCacheSpec {
         read: cache_of(0),
         prefetch_buffer: None,
         prefetch: PrefetchSpec::Off,
+        read_ahead_in_fetch: false,
         opportunistic: OpportunisticSpec::default(),
         write: None,
         destages_max: 8,
@@ -152,6 +153,23 @@ fn a_read_is_answered_before_its_read_ahead_and_the_next_one_finds_it() {
     assert_eq!(system.answered, [1, 2, 3]);
     let counts = system.counts();
     assert_eq!((counts.reads, counts.read_misses, counts.reads_of_blocks_in_flight), (3, 1, 1));
+}
+
+#[test]
+fn read_ahead_may_be_a_part_of_its_fetch_which_the_read_then_waits_for() {
+    let prefetch = PrefetchSpec::ReadAhead { amount: Blocks::new(64) };
+    let read_ahead_in_fetch = true;
+    let spec =
+        StorageCacheSpec { read: cache_of(100), prefetch, read_ahead_in_fetch, ..bare() };
+    let mut system = System::new(spec);
+    system.arrive(read(8, 8, 1));
+    assert!(system.answered.is_empty());
+    system.run();
+    system.arrive(read(60, 8, 2));
+    assert_eq!(system.done, [(Purpose::Fetch, 8, 72)]);
+    assert_eq!(system.answered, [1, 2]);
+    let counts = system.counts();
+    assert_eq!((counts.demand_blocks, counts.prefetched_blocks, counts.read_misses), (8, 64, 1));
 }
 
 #[test]
@@ -540,6 +558,7 @@ fn any(prng: &mut Prng) -> StorageCacheSpec {
         read: cache_of(prng.below(3) as u32 * 20),
         prefetch_buffer: prng.chance(0.5).then(|| cache_of(10)),
         prefetch,
+        read_ahead_in_fetch: prng.chance(0.5),
         opportunistic,
         write: prng.chance(0.7).then(|| buffer_of(1 + prng.below(20) as u32)),
         destages_max: 1 + prng.below(8) as u32,

@@ -407,6 +407,7 @@ fn any(prng: &mut Prng) -> StorageCacheSpec {
         read: read_cache(prng),
         prefetch_buffer: prng.chance(0.5).then(|| read_cache(prng)),
         prefetch,
+        read_ahead_in_fetch: prng.chance(0.5),
         opportunistic: OpportunisticSpec {
             read_ahead: Blocks::new(prng.below(2) * 100),
             ..OpportunisticSpec::default()
