@@ -14,6 +14,7 @@ pub use freewheel_model::sched::linux::LINUX_SCHEDULERS;
 pub use freewheel_sim::config::{CoarseTimes, TraceWorkload, key_and_value};
 pub use freewheel_sim::log::CompletionLog;
 pub use freewheel_sim::source::{Fit, ReplayMode};
+pub use freewheel_study::changes::Goal;
 pub use freewheel_study::{RemainingWork, SCRUB_EFFORT, StudyProgress};
 
 /// Runs an experiment and watches it: `log` receives every completion, `stopwatch` times the decisions

@@ -53,6 +53,7 @@ ol.ranking .bar .doubtful { opacity: .45; }
 ol.ranking .bar .same { background: var(--faint); }
 ol.ranking .bar .drive { background: var(--accent); }
 ol.ranking .bar u { top: 10px; height: 2px; background: var(--ink); box-shadow: 0 0 0 1px var(--paper); }
+ol.ranking .bar em { right: -10px; top: 0; font-style: normal; color: var(--ink); }
 ol.ranking .bar b { top: -4px; height: 30px; width: 1px; background: var(--faint); }
 ol.ranking .value { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; font-weight: 600; }
 @media (max-width: 640px) {

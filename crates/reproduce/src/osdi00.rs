@@ -62,6 +62,7 @@ fn experiment(context: &Context<'_>, setting: &Setting) -> Result<Experiment, Co
         electronics: false,
         queue_depth: None,
         keep_free_blocks_before: None,
+        write_cache: None,
         array: ArrayConfig::default(),
         freeblock: None,
         cache: None,

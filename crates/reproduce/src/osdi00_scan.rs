@@ -122,6 +122,7 @@ pub(super) fn transactions(mpl: u32, sizes: SizeDistribution, seed: u64) -> SimC
         electronics: false,
         queue_depth: None,
         keep_free_blocks_before: None,
+        write_cache: None,
         array: ArrayConfig::default(),
         freeblock: None,
         cache: None,

@@ -146,6 +146,7 @@ impl System {
             electronics: false,
             queue_depth: None,
             keep_free_blocks_before: None,
+            write_cache: None,
             array,
             cache: Some(self.cache_of_a_disk()),
             freeblock: None,

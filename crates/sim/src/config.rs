@@ -15,7 +15,7 @@ mod workload;
 use std::path::{Path, PathBuf};
 
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
-use freewheel_model::electronics::spec::{QUEUE_DEPTH_MAX, QueueSpec};
+use freewheel_model::electronics::spec::{QUEUE_DEPTH_MAX, QueueSpec, WriteCache};
 use freewheel_model::sched::PolicySpec;
 use freewheel_trace::read_text;
 use schemars::JsonSchema;
@@ -83,6 +83,11 @@ pub struct SimConfig {
     /// has no effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_free_blocks_before: Option<bool>,
+    /// Overrides when the drive reports a write done before it is on the media, as `hdparm -W` does: `off`,
+    /// `sequential` or `on`. With `off` a power cut loses no write that was reported done. Without a buffer or
+    /// electronics it has no effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_cache: Option<WriteCache>,
     /// Several drives, as one volume or side by side.
     #[serde(default, skip_serializing_if = "ArrayConfig::is_single")]
     pub array: ArrayConfig,
@@ -152,17 +157,25 @@ impl SimConfig {
         let text =
             read_text(path).map_err(|source| ConfigError::Read { path: path.into(), source })?;
         let mut config = Self::parse(&text, &path.display().to_string(), overrides)?;
-        let folder = path.parent().unwrap_or(Path::new("."));
+        config.start_all_at(path.parent().unwrap_or(Path::new(".")), overrides);
+        Ok(config)
+    }
+
+    /// Makes relative paths count from `folder`, so that the experiment can be written anywhere.
+    pub fn start_paths_at(&mut self, folder: &Path) {
+        self.start_all_at(folder, &[]);
+    }
+
+    fn start_all_at(&mut self, folder: &Path, overrides: &[String]) {
         if !overrides::bring(overrides, &["drive"]) {
-            config.drive = library::from_folder(&config.drive, folder);
+            self.drive = library::from_folder(&self.drive, folder);
         }
         let is_overridden = |key: &str| overrides::bring(overrides, &["workload", key]);
-        match &mut config.workload {
+        match &mut self.workload {
             Workload::Trace(trace) => trace.start_paths_at(folder, is_overridden),
             Workload::Files(files) => files.start_paths_at(folder, is_overridden),
             _ => {}
         }
-        Ok(config)
     }
 
     /// All traces that are replayed.
@@ -204,6 +217,10 @@ impl SimConfig {
             (self.keep_free_blocks_before, &mut spec.electronics.buffer)
         {
             buffer.keep_free_blocks_before = keep;
+        }
+        if let (Some(write_cache), Some(buffer)) = (self.write_cache, &mut spec.electronics.buffer)
+        {
+            buffer.write_cache = write_cache;
         }
         Ok(spec)
     }

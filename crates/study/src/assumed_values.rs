@@ -18,7 +18,7 @@ use crate::changes::relative;
 use crate::progress::WorkCounter;
 
 /// What becomes of a result when assumed values are others.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct AssumedValues {
     /// Values that were moved, the one that matters most first.
     pub moved: Vec<MovedValue>,
@@ -27,7 +27,7 @@ pub struct AssumedValues {
 }
 
 /// An assumed value that was moved.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct MovedValue {
     /// Its key, or the beginning of its keys, in the drive file.
     pub key: &'static str,
@@ -35,6 +35,9 @@ pub struct MovedValue {
     pub by: &'static str,
     /// Changes of the mean response as (new - old) / old, one for each move on which the trace fits.
     pub changes: Vec<f64>,
+    /// The move with the largest change.
+    #[serde(skip)]
+    pub(crate) largest: Option<Move>,
 }
 
 impl MovedValue {
@@ -49,10 +52,15 @@ impl AssumedValues {
     pub fn most(&self) -> f64 {
         self.moved.first().map_or(0.0, MovedValue::most)
     }
+
+    /// The values that matter most, moved as far as that is largest.
+    pub(crate) fn first(&self, count: usize) -> impl Iterator<Item = (&'static str, Move)> {
+        self.moved.iter().take(count).filter_map(|value| Some((value.key, value.largest?)))
+    }
 }
 
 /// A drive with another value; None where the value takes no part.
-type Move = fn(&DriveSpec) -> Option<DriveSpec>;
+pub(crate) type Move = fn(&DriveSpec) -> Option<DriveSpec>;
 
 /// A value and how well it is known.
 struct Row {
@@ -294,15 +302,20 @@ fn moved(
     mean_ns: f64,
     work: &WorkCounter<'_>,
 ) -> Result<MovedValue, ConfigError> {
-    let mut changes = Vec::new();
-    for spec in row.moves.iter().filter_map(|by| by(&experiment.spec)) {
-        let mut run = work.begin(1);
+    let mut changes: Vec<f64> = Vec::new();
+    let mut largest = None;
+    for (by, spec) in row.moves.iter().filter_map(|by| Some((*by, by(&experiment.spec)?))) {
+        let run = work.begin(1);
         // A smaller drive may be too small for the trace.
         let Ok(other) = experiment.on_drive(spec) else { continue };
         let result = other.run_observed(None, &mut |done, total| run.at(done, total))?;
-        changes.push(relative(mean_ns, result.response.mean_ns));
+        let change = relative(mean_ns, result.response.mean_ns);
+        if changes.iter().all(|other| other.abs() < change.abs()) {
+            largest = Some(by);
+        }
+        changes.push(change);
     }
-    Ok(MovedValue { key: row.key, by: row.by, changes })
+    Ok(MovedValue { key: row.key, by: row.by, changes, largest })
 }
 
 #[cfg(test)]

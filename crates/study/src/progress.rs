@@ -126,7 +126,7 @@ impl<'a> WorkCounter<'a> {
 
     /// Begins an expected run, which counts as this number of them.
     pub fn begin(&self, runs: usize) -> OneRun<'_> {
-        OneRun { counter: self, whole: runs as u64 * RUN, reported: 0 }
+        OneRun { counter: self, whole: runs as u64 * RUN, reported: AtomicU64::new(0) }
     }
 
     /// Reports the scrub, in any unit.
@@ -153,21 +153,21 @@ impl<'a> WorkCounter<'a> {
 pub(crate) struct OneRun<'a> {
     counter: &'a WorkCounter<'a>,
     whole: u64,
-    reported: u64,
+    reported: AtomicU64,
 }
 
 impl OneRun<'_> {
     /// Reports the run, in any unit.
-    pub fn at(&mut self, done: u64, total: u64) {
+    pub fn at(&self, done: u64, total: u64) {
         let thousandths =
             u128::from(done.min(total)) * u128::from(self.whole) / u128::from(total.max(1));
         self.count(thousandths as u64);
     }
 
-    fn count(&mut self, thousandths: u64) {
-        let more = thousandths.saturating_sub(self.reported);
+    fn count(&self, thousandths: u64) {
+        let before = self.reported.fetch_max(thousandths, Ordering::Relaxed);
+        let more = thousandths.saturating_sub(before);
         if more > 0 {
-            self.reported += more;
             self.counter.runs_done.fetch_add(more, Ordering::Relaxed);
             self.counter.report();
         }
@@ -276,7 +276,7 @@ mod tests {
         let report = |progress: StudyProgress| *last.lock().unwrap() = Some(progress);
         let counter = WorkCounter::new(false, &report);
         counter.expect(3);
-        let mut first = counter.begin(1);
+        let first = counter.begin(1);
         first.at(1, 4);
         drop(counter.begin(1));
         let runs = |done, total| {

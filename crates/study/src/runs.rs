@@ -2,7 +2,7 @@
 
 use freewheel_freeblock::Timer;
 use freewheel_model::drive::spec::DriveSpec;
-use freewheel_model::electronics::spec::QueueSpec;
+use freewheel_model::electronics::spec::{QueueSpec, WriteCache};
 use freewheel_model::sched::{POLICIES, PolicySpec};
 use freewheel_model::stats::Summary;
 use freewheel_model::zoned::spec::ZonedKind;
@@ -13,18 +13,24 @@ use freewheel_sim::fidelity::{ReplayFidelity, replay_fidelity};
 use freewheel_sim::library;
 use freewheel_sim::source::{Fit, KeptRecords, RecordKeeper};
 use freewheel_sim::{Completion, OtherTimes, RunResult};
-use freewheel_trace::{Character, Characterizer, Record, TraceReader};
-use freewheel_units::{BLOCK_BYTES, Blocks, SimDuration};
+use freewheel_trace::{Character, Characterizer, Record, TraceInfo, TraceReader};
+use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, SimDuration};
 use rayon::prelude::*;
 use serde::Serialize;
 use thiserror::Error;
 
 use crate::assumed_values::{AssumedValues, count_moves, move_values};
-use crate::changes::{Changes, ChangesBench, Setting, catalogue, most_runs, relative, try_changes};
+use crate::cache_curves::{Knee, knees};
+use crate::changes::{
+    Changes, ChangesBench, Goal, STARTS, Setting, VariantOfSystem, catalogue, most_changes, most_checks,
+    most_runs, relative, try_changes,
+};
 use crate::place_time::{PlaceTime, PlaceTimeCollector};
 use crate::progress::{Amount, ProgressSink, StudyProgress, WorkCounter};
 use crate::replays::{OtherReplay, has_other, other, with_reference};
-use crate::scrub::{SCRUB_EFFORT, SCRUB_EFFORTS, ScrubEstimate, estimate};
+use crate::scrub::{
+    IDLE_RUNS, IdleScrub, SCRUB_EFFORT, SCRUB_EFFORTS, ScrubEstimate, estimate, idle_scrub,
+};
 use crate::trace_runs::{CACHE_DEPTH, first_pass, has_growing_queue, outlasts, trace_on_drive};
 
 /// What to study.
@@ -47,6 +53,8 @@ pub struct StudyOptions {
     pub scrub_effort: SimDuration,
     /// Whether to try what would help: caches, prefetching, write buffers, queue depths, stripes.
     pub changes: bool,
+    /// What changes are ranked by.
+    pub goal: Goal,
     /// Most requests in the storage system at once where a change has a cache before the drive; further ones
     /// wait before the cache, and hits too.
     pub cache_depth: u32,
@@ -67,6 +75,7 @@ impl StudyOptions {
             scrub: true,
             scrub_effort: SCRUB_EFFORT,
             changes: true,
+            goal: Goal::default(),
             cache_depth: CACHE_DEPTH,
             seed: 1,
         }
@@ -121,6 +130,8 @@ pub struct Study {
     /// How long a scrub takes in the rotational gaps of [`Study::baseline`], if that was asked for and
     /// there are enough requests to say anything of.
     pub scrub: Option<ScrubEstimate>,
+    /// A scrub in the idle time of [`Study::baseline`], if an estimate was asked for and there are enough requests.
+    pub idle_scrub: Option<IdleScrub>,
     /// Where and when requests arrive in the baseline's run.
     pub place_time: PlaceTime,
     /// What would help, if that was asked for and there are enough requests to say anything of.
@@ -267,6 +278,15 @@ pub fn study_watched(
     Ok(Study { scrub, ..study })
 }
 
+/// How many runs counting the misses of all caches takes as long as.
+const KNEES: usize = 4;
+
+/// Assumed values of the drive with which the first changes run again.
+const VALUES_MOVED: usize = 2;
+
+/// The most circumstances in which they run again: another drive, assumed values, other starts.
+const VARIANTS_MAX: usize = 1 + VALUES_MOVED + STARTS.len();
+
 /// Every run of a study but the estimate of a scrub.
 struct Bench<'a> {
     options: &'a StudyOptions,
@@ -287,10 +307,11 @@ impl Bench<'_> {
             is_recorded.then(fidelity).transpose()
         };
         let others = || rayon::join(|| self.beside(), || self.other_times());
+        let others = || rayon::join(|| self.knees(&trace.info), others);
         let orders = || rayon::join(|| self.orders(), || other(experiment));
-        let ((runs, other), (fidelity, (beside, other_times))) =
+        let ((runs, other), (fidelity, (knees, (beside, other_times)))) =
             rayon::join(orders, || rayon::join(fidelity, others));
-        let ((runs, place_time), other) = (runs?, other?);
+        let ((runs, place_time), other, knees) = (runs?, other?, knees?);
         let mut study = Study {
             schema_version: 1,
             version: env!("CARGO_PKG_VERSION"),
@@ -303,6 +324,7 @@ impl Bench<'_> {
             trace,
             runs,
             scrub: None,
+            idle_scrub: None,
             place_time,
             changes: None,
             assumed_values: None,
@@ -311,7 +333,11 @@ impl Bench<'_> {
         };
         let has_changes = study.has_enough_responses() && options.changes;
         if options.changes && !has_changes {
-            self.work.forgo(self.replays() * self.most_changes() + self.moves());
+            self.work.forgo(self.replays() * self.most_changes() + self.moves() + self.checks());
+        }
+        let has_scrub = study.has_enough_responses() && options.scrub;
+        if options.scrub && !has_scrub {
+            self.work.forgo(IDLE_RUNS);
         }
         if let Some(other) = &other {
             let (replay, responses) = self.other_replay(other, study.trace.info.span_ns)?;
@@ -326,10 +352,18 @@ impl Bench<'_> {
         }
         let is_served = study.other_replay.as_ref().is_some_and(|other| !other.has_growing_queue);
         let other = other.filter(|_| is_served);
-        let changes = || has_changes.then(|| self.changes(&study, other.as_ref())).transpose();
+        let changes = || {
+            has_changes.then(|| self.changes(&study, other.as_ref(), knees)).transpose()
+        };
         let values = || has_changes.then(|| self.assumed_values(&study)).transpose();
-        let (changes, values) = rayon::join(changes, values);
-        (study.changes, study.assumed_values) = (changes?, values?);
+        let idle = || has_scrub.then(|| idle_scrub(experiment, self.work)).transpose();
+        let (changes, (values, idle)) = rayon::join(changes, || rayon::join(values, idle));
+        (study.changes, study.assumed_values, study.idle_scrub) = (changes?, values?, idle?);
+        if let (Some(changes), Some(values)) = (&mut study.changes, &study.assumed_values) {
+            let variants = self.variants(values)?;
+            self.work.forgo(self.checks() - most_checks(variants.len()));
+            self.bench(None).check(changes, &variants);
+        }
         Ok(study)
     }
 
@@ -362,17 +396,33 @@ impl Bench<'_> {
     /// Runs of a study that has them all.
     fn most_runs(&self) -> usize {
         let other_times = usize::from(self.experiment.has_coarse_times());
-        let (changes, moves) = match self.options.changes {
-            true => (self.most_changes(), self.moves()),
+        let (changes, others) = match self.options.changes {
+            true => (self.most_changes(), self.moves() + self.checks() + KNEES),
             false => (0, 0),
         };
         let replayed = self.replays() * (self.all_orders().len() + changes);
-        replayed + self.options.beside.len() + other_times + moves
+        let idle = if self.options.scrub { IDLE_RUNS } else { 0 };
+        replayed + self.options.beside.len() + other_times + others + idle
     }
 
     /// Runs of all changes that there may be.
     fn most_changes(&self) -> usize {
-        most_runs(catalogue(&self.setting(false)).len())
+        most_runs(most_changes(&self.setting(Vec::new(), 0, false)))
+    }
+
+    /// Runs of the first changes in all circumstances that there may be.
+    fn checks(&self) -> usize {
+        most_checks(VARIANTS_MAX)
+    }
+
+    /// What the miss curve of the trace says of sizes.
+    fn knees(&self, info: &TraceInfo) -> Result<Vec<Knee>, ConfigError> {
+        if !self.options.changes {
+            return Ok(Vec::new());
+        }
+        let run = self.work.begin(KNEES);
+        let report = |done, total| run.at(done, total);
+        knees(&self.options.trace, info, self.options.seed, &report)
     }
 
     /// Runs with moved values of the drive.
@@ -421,32 +471,56 @@ impl Bench<'_> {
                 (queue.scheduler, format!("drive's queue of {}", queue.depth))
             }
         };
-        let mut run = self.work.begin(1);
+        let run = self.work.begin(1);
         let result = experiment.run_observed(observer, &mut |done, total| run.at(done, total))?;
         let own_queue = matches!(order, RequestOrder::Drive(_));
         Ok(PolicyRun { policy, own_queue, title, result, other_replay: None })
     }
 
     /// Tries what would help the baseline.
-    fn changes(&self, study: &Study, other: Option<&Experiment>) -> Result<Changes, ConfigError> {
-        let all = catalogue(&self.setting(study.has_growing_queue()));
+    fn changes(
+        &self,
+        study: &Study,
+        other: Option<&Experiment>,
+        knees: Vec<Knee>,
+    ) -> Result<Changes, ConfigError> {
+        let written = study.trace.reuse.footprint_written_bytes;
+        let all = catalogue(&self.setting(knees, written, study.has_growing_queue()));
         let replays = 1 + usize::from(other.is_some());
         self.work.forgo(replays * (self.most_changes() - most_runs(all.len())));
-        let bench = ChangesBench {
-            own: self.experiment,
-            other,
-            cache_depth: self.options.cache_depth,
-            work: self.work,
-        };
-        try_changes(&bench, &all)
+        try_changes(&self.bench(other), &all)
     }
 
-    fn setting(&self, has_growing_queue: bool) -> Setting {
+    /// Where changes are tried.
+    fn bench<'b>(&'b self, other: Option<&'b Experiment>) -> ChangesBench<'b> {
+        ChangesBench {
+            own: self.experiment,
+            other,
+            goal: self.options.goal,
+            cache_depth: self.options.cache_depth,
+            work: self.work,
+        }
+    }
+
+    fn setting(&self, read_knees: Vec<Knee>, written: u64, has_growing_queue: bool) -> Setting {
+        let buffer = self.experiment.spec.electronics.buffer.as_ref();
+        let buffer = buffer.filter(|_| self.experiment.has_electronics());
         Setting {
-            storage_used: self.experiment.trace_space(),
+            read_knees,
+            written: Bytes::new(written),
+            has_write_cache: buffer.is_some_and(|buffer| buffer.write_cache != WriteCache::Off),
             drive_queue: self.own_queue.map(|queue| queue.depth),
             has_growing_queue,
         }
+    }
+
+    /// Circumstances in which the first changes run again: a similar drive, the assumed values that matter most, and
+    /// other starts.
+    fn variants(&self, values: &AssumedValues) -> Result<Vec<VariantOfSystem>, ConfigError> {
+        let moved = values.first(VALUES_MOVED);
+        let moved = moved.map(|(key, by)| VariantOfSystem::assumed_value(key, by));
+        let drive = VariantOfSystem::other_drive(self.experiment)?;
+        Ok(drive.into_iter().chain(moved).chain(VariantOfSystem::starts()).collect())
     }
 
     /// Moves the baseline's drive.
@@ -457,8 +531,8 @@ impl Bench<'_> {
 
     /// The baseline with the other arrivals that a coarse clock allows.
     fn other_times(&self) -> Result<Option<OtherTimes>, ConfigError> {
-        let mut run = self.experiment.has_coarse_times().then(|| self.work.begin(1));
-        let mut report = |done, total| run.iter_mut().for_each(|run| run.at(done, total));
+        let run = self.experiment.has_coarse_times().then(|| self.work.begin(1));
+        let mut report = |done, total| run.iter().for_each(|run| run.at(done, total));
         self.experiment.run_other_times(&mut report)
     }
 
@@ -588,6 +662,17 @@ impl Study {
     /// where it has one, else FCFS.
     pub fn baseline(&self) -> &PolicyRun {
         self.runs.iter().find(|run| run.own_queue).unwrap_or(&self.runs[0])
+    }
+
+    /// The experiments behind the changes, as `freewheel sim` runs them: the system as it is, each change in order of
+    /// gain, and the best together. None without changes.
+    pub fn experiments(&self) -> Vec<(String, SimConfig)> {
+        let Some(changes) = &self.changes else { return Vec::new() };
+        let today = ("today".to_owned(), changes.today_config.clone());
+        let tried = changes.tried.iter().map(|tried| (tried.title.clone(), tried.config.clone()));
+        let together = changes.together.iter();
+        let together = together.map(|of| ("best together".to_owned(), of.config.clone()));
+        std::iter::once(today).chain(tried).chain(together).collect()
     }
 
     /// Whether the baseline served enough requests to say anything of.

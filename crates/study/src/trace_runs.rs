@@ -71,6 +71,7 @@ pub(crate) fn trace_on_drive(
         electronics,
         queue_depth: None,
         keep_free_blocks_before: None,
+        write_cache: None,
         array: ArrayConfig::default(),
         freeblock: None,
         cache: None,

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use freewheel::drives::DEFAULT_DRIVE;
-use freewheel::experiments::{RemainingWork, SCRUB_EFFORT, Stopwatch, StudyProgress};
+use freewheel::experiments::{Goal, RemainingWork, SCRUB_EFFORT, Stopwatch, StudyProgress};
 use freewheel::measures::{Distribution, SimDuration};
 use freewheel::{PolicySpec, StudyOptions, StudyReport};
 
@@ -43,8 +43,14 @@ pub struct StudyArgs {
     /// Do not try what would help: caches, prefetching, write buffers, queue depths and stripes
     #[arg(long)]
     no_changes: bool,
+    /// What changes are ranked by
+    #[arg(long, value_enum, default_value_t = RankBy::Mean, conflicts_with = "no_changes")]
+    goal: RankBy,
     #[command(flatten)]
     depth: CacheDepth,
+    /// Write the experiment of today's system and of each change into this folder, for `freewheel sim`
+    #[arg(long, value_name = "DIR", conflicts_with = "no_changes")]
+    configs: Option<PathBuf>,
     /// Folder for report.html and report.json [default: out/<name of the trace>, and after a `-` that
     /// of the drive if one is given]
     #[arg(long, value_name = "DIR")]
@@ -54,12 +60,33 @@ pub struct StudyArgs {
     json: bool,
 }
 
+#[derive(Clone, Copy, ValueEnum)]
+enum RankBy {
+    /// The mean response of reads and writes
+    Mean,
+    /// The 99th percentile of the responses of reads
+    P99Reads,
+    /// The drive time a request: a drive that needs less serves more requests
+    Throughput,
+}
+
+impl From<RankBy> for Goal {
+    fn from(by: RankBy) -> Self {
+        match by {
+            RankBy::Mean => Self::Mean,
+            RankBy::P99Reads => Self::P99Reads,
+            RankBy::Throughput => Self::Throughput,
+        }
+    }
+}
+
 impl StudyArgs {
     pub fn run(self) -> Result<(), Failure> {
         self.replayed.check()?;
         let drives = &self.drives;
         let folder = self.out.clone().unwrap_or_else(|| self.replayed.default_folder(drives));
         file::ensure_writable_folder(&folder)?;
+        self.configs.iter().try_for_each(|folder| file::ensure_writable_folder(folder))?;
         let stopwatch = Stopwatch::default();
         let trace = GivenTrace::new(&self.replayed.trace)?;
         let study =
@@ -68,6 +95,12 @@ impl StudyArgs {
         let json = output::json(&study)?;
         let files = [(page.as_path(), &*study.html()), (&folder.join("report.json"), &*json)];
         file::in_new_folder(&folder, || file::write_together(&files))?;
+        if let Some(folder) = &self.configs {
+            let configs = configs(&study, folder)?;
+            let files: Vec<(&Path, &str)> =
+                configs.iter().map(|(path, text)| (path.as_path(), text.as_str())).collect();
+            file::in_new_folder(folder, || file::write_together(&files))?;
+        }
         if self.json {
             output::print(&json)
         } else {
@@ -100,6 +133,7 @@ impl StudyArgs {
         options.electronics = !self.replayed.no_electronics;
         options.scrub = !self.no_scrub;
         options.changes = !self.no_changes;
+        options.goal = self.goal.into();
         options.cache_depth = self.depth.cache_depth;
         options.scrub_effort = self.scrub_effort;
         if !self.policies.is_empty() {
@@ -107,6 +141,27 @@ impl StudyArgs {
         }
         options
     }
+}
+
+/// The experiments of a study as files: of the system as it is, of each change in order of gain, and of the best
+/// together.
+fn configs(report: &StudyReport, folder: &Path) -> Result<Vec<(PathBuf, String)>, Failure> {
+    let name = |number: usize, title: &str| {
+        let plain = |letter: char| if letter.is_alphanumeric() { letter } else { '-' };
+        let words: String = title.to_lowercase().chars().map(plain).collect();
+        let words: Vec<&str> = words.split('-').filter(|word| !word.is_empty()).collect();
+        folder.join(format!("{number:02}-{}.toml", words.join("-")))
+    };
+    let experiments = report.study.experiments();
+    let here = std::env::current_dir().map_err(Failure::failed)?;
+    let written = experiments.iter().enumerate().map(|(number, (title, config))| {
+        let mut config = config.clone();
+        config.start_paths_at(&here);
+        let text = toml::to_string(&config)
+            .map_err(|error| Failure::failed(format!("the experiment: {error}")))?;
+        Ok((name(number, title), format!("# {title}\n{text}")))
+    });
+    written.collect()
 }
 
 fn text(report: &StudyReport, decisions: &Distribution, page: &Path) -> String {

@@ -3,18 +3,18 @@
 use freewheel_model::stats::Summary;
 use freewheel_study::Study;
 use freewheel_study::changes::{
-    ChangeCost, Changes, Combination, Effect, Measured, NOTICEABLE, Part, Tried,
+    ChangeCost, Changes, Combination, Effect, Goal, NOTICEABLE, Part, Tried, Variant,
 };
-use freewheel_units::grouped;
+use freewheel_units::{Bytes, grouped};
 use maud::{Markup, html};
 
-use super::signed;
+use super::{bought, signed};
 use crate::finding::{Confidence, Finding, Topic, Unit};
-use crate::numbers::{ms, percent};
+use crate::numbers::percent;
 use crate::page::marked_table;
 
-/// Rows of the ranking before the fold.
-const ROWS: usize = 8;
+/// Rows of the ranking that ran again in other circumstances.
+const CHECKED_ROWS: &str = "five";
 
 /// None without changes that were tried.
 pub(super) fn finding(study: &Study) -> Option<Finding> {
@@ -24,7 +24,7 @@ pub(super) fn finding(study: &Study) -> Option<Finding> {
             return Some(Finding::new(Topic::Changes, Confidence::Simulated, headline_idle(study)));
         }
         Some(together) => headline_together(study, changes, together),
-        None => headline_nothing(changes),
+        None => headline_nothing(study, changes),
     };
     let finding = Finding::new(Topic::Changes, Confidence::Simulated, headline);
     let finding = match &changes.together {
@@ -35,12 +35,18 @@ pub(super) fn finding(study: &Study) -> Option<Finding> {
                 Unit::Nanoseconds,
             )
             .detail(steps(together))
-            .detail(independence(together)),
+            .detail(independence(changes.goal, together)),
         None => finding,
     };
-    let stripes = best_of(changes, Part::Drives).filter(|tried| tried.effect.mean < 0.0);
+    let goal = changes.goal;
+    let stripes = changes.best_of(Part::Drives).filter(|tried| tried.surest(goal) < 0.0);
     let stripes = stripes.map(|tried| {
-        format!("With more drives: {} changes the mean response by {}.", tried.title, range(tried))
+        format!(
+            "With more drives: {} changes the {} by {}.",
+            tried.title,
+            goal.quantity(),
+            range(tried, goal)
+        )
     });
     Some(finding.detail(stripes.unwrap_or_default()).detail(counted(study, changes)))
 }
@@ -69,52 +75,66 @@ fn headline_idle(study: &Study) -> String {
 }
 
 fn headline_together(study: &Study, changes: &Changes, together: &Combination) -> String {
-    let [old, new] = [&changes.today, &together.measured].map(|run| ms(run.response.mean_ns));
+    let goal = changes.goal;
     let names: Vec<&str> = together.steps.iter().map(|step| step.title.as_str()).collect();
     let overload = if study.overload().is_some() { "In this overload: " } else { "" };
     format!(
-        "{overload}{}: mean response {old} to {new} ms, {}{}.{}",
+        "{overload}{}: {} {}{}{}.{}",
         names.join(" + "),
-        signed(together.effect.mean),
-        under_other_replay(study, together.other_replay.as_ref()),
-        longer_tail(changes, together)
+        goal.quantity(),
+        signed(together.effect.of(goal)),
+        under_other_replay(study, goal, together.other_replay.as_ref()),
+        turning_together(changes, together),
+        longer_tail(goal, &together.effect)
     )
 }
 
-/// What the mean does under the other replay, in brackets.
-fn under_other_replay(study: &Study, effect: Option<&Effect>) -> String {
+/// What the goal does under the other replay, in brackets.
+fn under_other_replay(study: &Study, goal: Goal, effect: Option<&Effect>) -> String {
     let both = effect.zip(study.other_replay.as_ref());
     let words =
-        both.map(|(effect, replay)| format!(" ({} {})", signed(effect.mean), replay.words()));
+        both.map(|(effect, replay)| format!(" ({} {})", signed(effect.of(goal)), replay.words()));
     words.unwrap_or_default()
 }
 
-/// A shorter mean that is paid with longer waits is half of the truth.
-fn longer_tail(changes: &Changes, together: &Combination) -> String {
-    let (effect, old, new) = (&together.effect, &changes.today, &together.measured);
-    let from_to = |name: &str, change: f64, time: fn(&Measured) -> u64| {
-        let [old, new] = [old, new].map(|run| ms(time(run) as f64));
-        (change >= NOTICEABLE).then(|| format!("{name} goes from {old} to {new} ms"))
-    };
-    let worse = [
-        from_to("the p99", effect.p99, |run| run.response.p99_ns),
-        from_to("the p99 of reads", effect.reads_p99, |run| run.read_response.p99_ns),
-        from_to("the longest response", effect.longest, |run| run.response.max_ns),
-    ];
-    let worse: Vec<String> = worse.into_iter().flatten().collect();
-    if worse.is_empty() { String::new() } else { format!(" But {}.", worse.join(", ")) }
+/// Where the best together does not help.
+fn turning_together(changes: &Changes, together: &Combination) -> String {
+    let words: Vec<String> =
+        together.turning_variants(changes.goal).map(Variant::words).collect();
+    if words.is_empty() { String::new() } else { format!("; it harms {}", words.join(", ")) }
 }
 
-fn headline_nothing(changes: &Changes) -> String {
+/// A shorter mean that is paid with longer waits is half of the truth.
+fn longer_tail(goal: Goal, effect: &Effect) -> String {
+    let longer = |name: &str, change: f64| {
+        (change >= NOTICEABLE).then(|| format!("{name} {}", signed(change)))
+    };
+    let worse = [
+        longer("mean response", if goal == Goal::Mean { 0.0 } else { effect.mean }),
+        longer("p99", effect.p99),
+        longer("p99 of reads", if goal == Goal::P99Reads { 0.0 } else { effect.reads_p99 }),
+        longer("longest response", effect.longest),
+    ];
+    let worse: Vec<String> = worse.into_iter().flatten().collect();
+    if worse.is_empty() { String::new() } else { format!(" But: {}.", worse.join(", ")) }
+}
+
+fn headline_nothing(study: &Study, changes: &Changes) -> String {
     let is_here = |tried: &&Tried| tried.change.part() != Part::Drives;
     let tried = changes.tried.iter().filter(is_here).count();
     let both = match changes.today_other_replay.is_some() {
-        true => ", under both replays",
+        true => " under both replays",
         false => "",
     };
-    let mean = ms(changes.today.response.mean_ns);
+    let best = changes.ranking().into_iter().find(|tried| tried.change.part() != Part::Drives);
+    let best = best.filter(|tried| tried.surest(changes.goal) < 0.0).map(|tried| {
+        format!(" The most is {}, by {}.", range(tried, changes.goal), tried.title)
+    });
+    let overload = if study.overload().is_some() { "In this overload none" } else { "None" };
     format!(
-        "None of {tried} changes without further drives lowers the mean response of {mean} ms by 2 %{both}."
+        "{overload} of {tried} changes without further drives lowers the {} by 2 %{both}.{}",
+        changes.goal.quantity(),
+        best.unwrap_or_default()
     )
 }
 
@@ -131,25 +151,21 @@ fn steps(together: &Combination) -> String {
     format!("{}.", together.steps.iter().map(step).collect::<Vec<_>>().join("; "))
 }
 
-fn independence(together: &Combination) -> String {
+fn independence(goal: Goal, together: &Combination) -> String {
     if together.steps.len() < 2 {
         return String::new();
     }
     format!(
         "Independent changes would give {} together; these give {}.",
         signed(together.if_independent),
-        signed(together.effect.mean)
+        signed(together.effect.of(goal))
     )
 }
 
-/// Why the mean response here is not that of the whole trace.
+/// Why a response with a change is not to be compared with that of the whole trace.
 fn measured_from(study: &Study, changes: &Changes) -> String {
     let share = changes.warm_up_requests as f64 / study.trace.info.requests.max(1) as f64;
-    let mean = ms(changes.today.response.mean_ns);
-    format!(
-        "Today it is {mean} ms, without the first {} of the requests, which fill the caches.",
-        percent(share)
-    )
+    format!("The first {} of the requests fill the caches and do not count.", percent(share))
 }
 
 fn counted(study: &Study, changes: &Changes) -> String {
@@ -161,54 +177,22 @@ fn counted(study: &Study, changes: &Changes) -> String {
     )
 }
 
-fn best_of(changes: &Changes, part: Part) -> Option<&Tried> {
-    changes.tried.iter().find(|tried| tried.change.part() == part)
-}
-
-/// The best change of each part, and then the next best, cheapest kind first and then in order of what is
-/// certain of their effect.
-pub(super) fn shown(changes: &Changes) -> Vec<&Tried> {
-    let all = &changes.tried;
-    let parts = [Part::Order, Part::ReadCache, Part::Prefetch, Part::WriteBuffer, Part::Drives];
-    let mut list: Vec<&Tried> = parts.iter().filter_map(|&part| best_of(changes, part)).collect();
-    let others = all.iter().filter(|tried| {
-        !is_within_noise(tried) && best_of(changes, tried.change.part()) != Some(tried)
-    });
-    list.extend(others.take(ROWS.saturating_sub(list.len())));
-    list.sort_by(|a, b| {
-        let by_cost = class(&a.cost).cmp(&class(&b.cost));
-        by_cost.then(a.worse_mean().total_cmp(&b.worse_mean()))
-    });
-    list
-}
-
-/// What kind of thing one pays with: nothing, a program, memory, memory that lasts, drives.
-fn class(cost: &ChangeCost) -> u32 {
-    match cost {
-        ChangeCost::Setting => 0,
-        ChangeCost::Software => 1,
-        ChangeCost::Memory { .. } => 2,
-        ChangeCost::NonVolatileMemory { .. } => 3,
-        ChangeCost::Drives { .. } => 4,
-    }
-}
-
 fn effects(tried: &Tried) -> impl Iterator<Item = &Effect> {
     std::iter::once(&tried.effect).chain(&tried.other_replay)
 }
 
-fn is_within_noise(tried: &Tried) -> bool {
-    effects(tried).all(Effect::is_within_noise)
+fn is_within_noise(tried: &Tried, goal: Goal) -> bool {
+    effects(tried).all(|effect| effect.of(goal).abs() < NOTICEABLE)
 }
 
-/// The change of the mean; of both replays where they differ.
-pub(super) fn range(tried: &Tried) -> String {
-    let means = || effects(tried).map(|effect| effect.mean);
+/// The change of the goal; of both replays where they differ.
+pub(super) fn range(tried: &Tried, goal: Goal) -> String {
+    let values = || effects(tried).map(|effect| effect.of(goal));
     let (least, most) =
-        (means().fold(f64::INFINITY, f64::min), means().fold(f64::NEG_INFINITY, f64::max));
+        (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
     match most - least < NOTICEABLE {
-        true if is_within_noise(tried) => "within noise".into(),
-        true => signed(tried.effect.mean),
+        true if is_within_noise(tried, goal) => "within noise".into(),
+        true => signed(tried.effect.of(goal)),
         false => {
             let (least, most) = (signed(least), signed(most));
             // One unit for both.
@@ -223,16 +207,22 @@ pub(super) fn worse_p99(tried: &Tried) -> f64 {
     effects(tried).map(|effect| effect.p99).fold(f64::NEG_INFINITY, f64::max)
 }
 
+/// The change of the drive time a request under the replay under which it is worse.
+pub(super) fn worse_drive_time(tried: &Tried) -> f64 {
+    effects(tried).map(|effect| effect.drive_time).fold(f64::NEG_INFINITY, f64::max)
+}
+
 /// Why a change should be looked at twice.
-pub(super) fn warnings(tried: &Tried) -> Vec<String> {
+pub(super) fn warnings(tried: &Tried, goal: Goal) -> Vec<String> {
     let mut words = Vec::new();
-    if tried.turns() {
+    if tried.turns(goal) {
         words.push("turns with the replay".to_owned());
     }
-    if effects(tried).any(Effect::is_disputed) {
+    words.extend(tried.turning_variants(goal).map(|variant| format!("turns {}", variant.words())));
+    if effects(tried).any(|effect| effect.is_disputed(goal)) {
         words.push("slices disagree".to_owned());
     }
-    let paid = || effects(tried).filter(|effect| effect.is_paid_by_tail());
+    let paid = || effects(tried).filter(|effect| effect.is_paid_by_tail(goal));
     let most = |tail: fn(&Effect) -> f64| paid().map(tail).fold(0.0, f64::max);
     let (all, reads) = (most(|effect| effect.p99), most(|effect| effect.reads_p99));
     if paid().next().is_some() {
@@ -259,34 +249,66 @@ pub(super) fn card(study: &Study, changes: &Changes) -> Markup {
 }
 
 fn ranking(study: &Study, changes: &Changes) -> Markup {
-    let rows = shown(changes);
-    let scale = Scale::of(rows.iter().flat_map(|tried| effects(tried)));
+    let rows = changes.ranking();
+    let goal = changes.goal;
+    let scale = Scale::of(rows.iter().map(|tried| spread(tried, goal)));
     html! {
         p.lead {
-            "Change of the mean response by each change alone, cheapest kind first. The thin line is its spread over "
-            (changes.today.by_slice.len()) " slices of the trace"
-            @if changes.today_other_replay.is_some() { " and both ways to replay it; the bar ends at the smaller gain, and the p99 is the worse one" }
-            ". " (measured_from(study, changes))
+            "Change of the " (goal.quantity()) " by each change alone, cheapest kind first. "
+            (spread_words(changes))
+            " " (measured_from(study, changes))
             @if let Some(together) = &changes.together {
                 " " strong {
                     "Best together without further drives: "
                     (together.steps.iter().map(|step| step.title.clone()).collect::<Vec<_>>().join(" + "))
-                    ": " (signed(together.effect.mean))
-                    (under_other_replay(study, together.other_replay.as_ref())) "."
-                    (longer_tail(changes, together))
+                    ": " (signed(together.effect.of(goal)))
+                    (under_other_replay(study, goal, together.other_replay.as_ref()))
+                    (turning_together(changes, together)) "."
+                    (longer_tail(goal, &together.effect))
                 }
             }
         }
         ol.ranking {
             (axis(scale))
-            @for tried in rows { (row(tried, scale)) }
+            @for tried in rows { (row(tried, goal, scale)) }
         }
+        @if let Some(words) = without_help(changes) { p.note { (words) } }
+        (bought::card(changes))
         details {
             summary { "All " (changes.tried.len()) " changes tried" }
             (table(changes))
-            p.note { "Changes of times as (new - old) / old, so -40 % is 40 % less. Least and most: over the slices. All but the column of the other replay are of the replay that this page shows. Each change replaces the system's own value of its part; the others stay as they are. A cache takes at most " (grouped(study.options.cache_depth)) " requests at once." }
+            p.note { "Changes of times as (new - old) / old, so -40 % is 40 % less. Least and most: of the mean, over the slices. Drive time: of the heads for each read or write, writing back and reading ahead included. All but the column of the other replay are of the replay that this page shows. Each change replaces the system's own value of its part; the others stay as they are. A cache takes at most " (grouped(study.options.cache_depth)) " requests at once. `--configs FOLDER` writes each as an experiment for `freewheel sim`." }
         }
     }
+}
+
+/// What is of no use; None where something of every part helps.
+pub(super) fn without_help(changes: &Changes) -> Option<String> {
+    let words: Vec<String> = changes
+        .without_help()
+        .map(|tried| format!("{} ({})", tried.title, range(tried, changes.goal)))
+        .collect();
+    (!words.is_empty()).then(|| format!("The best of its kind, and no help: {}.", words.join(", ")))
+}
+
+/// What the thin lines span.
+fn spread_words(changes: &Changes) -> String {
+    let mut over = Vec::new();
+    if changes.goal == Goal::Mean {
+        over.push(format!("{} slices of the trace", changes.today.by_slice.len()));
+    }
+    if changes.today_other_replay.is_some() {
+        over.push("both ways to replay it".to_owned());
+    }
+    let variants: Vec<String> = changes.variants.iter().map(Variant::words).collect();
+    if !variants.is_empty() {
+        over.push(format!("for the first {CHECKED_ROWS} runs {}", variants.join(", ")));
+    }
+    let ends = match changes.today_other_replay.is_some() {
+        true => "; the bar ends at the smaller gain of the replays, and the p99 is the worse one",
+        false => "",
+    };
+    format!("The thin line is its spread over {}{ends}.", over.join(", "))
 }
 
 /// Where 0 % lies on a bar's width, and how wide a whole is.
@@ -300,11 +322,11 @@ impl Scale {
     /// Effects worse than this are drawn as this.
     const WORST: f64 = 0.5;
 
-    fn of<'a>(effects: impl Iterator<Item = &'a Effect>) -> Self {
+    fn of(spreads: impl Iterator<Item = (f64, f64)>) -> Self {
         let mut scale = Self { least: -0.1, most: 0.1 };
-        for effect in effects {
-            scale.least = scale.least.min(effect.least);
-            scale.most = scale.most.max(effect.most.min(Self::WORST));
+        for (least, most) in spreads {
+            scale.least = scale.least.min(least);
+            scale.most = scale.most.max(most.min(Self::WORST));
         }
         scale
     }
@@ -336,37 +358,62 @@ fn axis(scale: Scale) -> Markup {
     }
 }
 
-fn row(tried: &Tried, scale: Scale) -> Markup {
-    let worse = tried.worse_mean();
+/// The smallest and the largest change of the goal, in any slice, under any replay, in any circumstances.
+fn spread(tried: &Tried, goal: Goal) -> (f64, f64) {
+    let all = || {
+        let elsewhere = tried.variants.iter().map(|of| of.effect.of(goal));
+        let here = effects(tried).map(|effect| effect.spread(goal));
+        here.chain(elsewhere.map(|value| (value, value)))
+    };
+    (
+        all().map(|(least, _)| least).fold(f64::INFINITY, f64::min),
+        all().map(|(_, most)| most).fold(f64::NEG_INFINITY, f64::max),
+    )
+}
+
+fn row(tried: &Tried, goal: Goal, scale: Scale) -> Markup {
+    let worse = tried.surest(goal);
     let (zero, end) = (scale.at(0.0), scale.at(worse));
-    let warnings = warnings(tried);
+    let warnings = warnings(tried, goal);
     let kind = match worse {
-        _ if is_within_noise(tried) => "same",
+        _ if is_within_noise(tried, goal) => "same",
         worse if worse < 0.0 => "better",
         worse if worse < NOTICEABLE => "same",
         _ => "worse",
     };
-    let least = effects(tried).map(|effect| effect.least).fold(f64::INFINITY, f64::min);
-    let most = effects(tried).map(|effect| effect.most).fold(f64::NEG_INFINITY, f64::max);
-    let spread = (scale.at(least), scale.at(most));
-    let words = range(tried);
+    let (least, most) = spread(tried, goal);
+    let (from, to) = (scale.at(least), scale.at(most));
+    let words = range(tried, goal);
     html! {
         li {
             span.name {
-                (tried.title) small { (cost(&tried.cost)) (against(tried)) }
+                (tried.title) small { (cost(&tried.cost)) (against(tried)) (as_safe(tried, goal)) }
                 @if !warnings.is_empty() { small.warning { (warnings.join(", ")) } }
             }
             span.bar aria-hidden="true" {
                 i.(kind).doubtful[!warnings.is_empty()] style=(format!("left:{:.1}%;width:{:.1}%", zero.min(end), (end - zero).abs())) {}
-                u style=(format!("left:{:.1}%;width:{:.1}%", spread.0, spread.1 - spread.0)) {}
+                u style=(format!("left:{from:.1}%;width:{:.1}%", to - from)) {}
+                @if most > Scale::WORST { em { "›" } }
                 b style=(format!("left:{zero:.1}%")) {}
             }
             span.value {
                 (words)
                 small { "p99 " (signed(worse_p99(tried))) }
+                small { "drive time " (signed(worse_drive_time(tried))) }
             }
         }
     }
+}
+
+/// What a write buffer does against a system that loses as little in a power cut.
+fn as_safe(tried: &Tried, goal: Goal) -> String {
+    let words = tried.as_safe.as_ref().map(|effect| {
+        format!(
+            "; loses nothing in a power cut: {} against the drive without its write cache",
+            signed(effect.of(goal))
+        )
+    });
+    words.unwrap_or_default()
 }
 
 /// What a change is compared with, where that is not the system as it is.
@@ -379,7 +426,6 @@ fn table(changes: &Changes) -> Markup {
     let head = [
         "change",
         "cost",
-        "mean, ms",
         "mean",
         "other replay",
         "least",
@@ -389,21 +435,33 @@ fn table(changes: &Changes) -> Markup {
         "reads",
         "p99 of reads",
         "writes",
+        "drive time",
     ];
     let row = |tried: &Tried| {
-        let Effect { mean, least, most, p99, longest, reads, reads_p99, writes } = tried.effect;
-        let shares = [least, most, p99, longest, reads, reads_p99, writes].map(signed);
+        let Effect { mean, least, most, p99, longest, reads, reads_p99, writes, drive_time } =
+            tried.effect;
+        let shares =
+            [least, most, p99, longest, reads, reads_p99, writes, drive_time].map(signed);
         let other = tried.other_replay.map_or_else(|| "-".into(), |other| signed(other.mean));
         let first = [
             tried.title.clone() + &against(tried),
-            cost(&tried.cost),
-            ms(tried.measured.response.mean_ns),
+            cost_with_size(&tried.cost),
             signed(mean),
             other,
         ];
         first.into_iter().chain(shares).collect()
     };
     marked_table(&head, &changes.tried.iter().map(row).collect::<Vec<_>>(), "")
+}
+
+/// The cost in words, with how much of it.
+pub(super) fn cost_with_size(of: &ChangeCost) -> String {
+    match of {
+        ChangeCost::Memory { bytes } | ChangeCost::NonVolatileMemory { bytes } => {
+            format!("{} of {}", Bytes::human(*bytes), cost(of))
+        }
+        _ => cost(of),
+    }
 }
 
 /// The cost in words.
@@ -424,8 +482,7 @@ mod tests {
 
     #[test]
     fn a_bar_begins_at_zero_and_what_is_far_worse_is_cut() {
-        let effect = Effect { mean: 3.0, least: -0.4, most: 9.0, ..Effect::default() };
-        let scale = Scale::of([effect].iter());
+        let scale = Scale::of([(-0.4, 9.0)].into_iter());
         assert_eq!((scale.least, scale.most), (-0.4, Scale::WORST));
         assert_eq!([scale.at(-0.4), scale.at(9.0)], [0.0, 100.0]);
         assert!((scale.at(0.0) - 44.4).abs() < 0.1);

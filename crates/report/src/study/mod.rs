@@ -1,6 +1,7 @@
 //! A study's numbers with what follows from them.
 
 mod beside;
+mod bought;
 mod changes;
 mod doubts;
 mod figures;

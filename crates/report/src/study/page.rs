@@ -39,7 +39,7 @@ pub(super) fn html(study: &Study, findings: &[Finding]) -> String {
             }
             (section("Where and when", &overview::where_and_when(&study.place_time)))
             (section("Where a request's time goes", &overview::stages(study)))
-            @for finding in scrub { (section("A scrub in the gaps", &page::finding(finding))) }
+            @for finding in scrub { (section("A scrub", &page::finding(finding))) }
             @if let Some(drives) = beside::card(study) { (section("Drives beside each other", &drives)) }
             (section("Response times", &responses::card(study)))
             (section("How sure is this?", &how_sure::card(study)))

@@ -1,18 +1,20 @@
 //! How long a scrub takes, in words.
 
 use freewheel_study::figure::{Axes, Figure};
-use freewheel_study::{ArmScrub, ScrubEnd, ScrubEstimate, Study, line};
-use freewheel_units::grouped;
+use freewheel_study::{ArmScrub, PauseBeforeScrub, ScrubEnd, ScrubEstimate, Study, line};
+use freewheel_units::{Bytes, grouped};
 
 use crate::finding::{Confidence, Cost, Finding, Topic, Unit};
+use super::signed;
 use crate::numbers::{TIME_MAX_S, TOO_LONG, about, ms, percent, rate, rounds, span};
 
 /// None when no estimate was asked for.
 pub(super) fn finding(study: &Study) -> Option<Finding> {
     let estimate = study.scrub.as_ref()?;
-    let finding = Finding::new(Topic::Scrub, Confidence::Estimated, headline(study, estimate));
+    let headline = format!("{} {}", in_idle_time(study), in_gaps(study, estimate));
+    let finding = Finding::new(Topic::Scrub, Confidence::Estimated, headline.trim());
     let finding = match estimate.seconds() {
-        Some(seconds) => {
+        Some(seconds) if seconds <= TIME_MAX_S => {
             let (share, seconds) = reached(estimate, seconds);
             let quantity = match share {
                 1.0 => "time of a scrub".into(),
@@ -23,10 +25,11 @@ pub(super) fn finding(study: &Study) -> Option<Finding> {
                 .cost(cost(study, estimate))
                 .figure(progress(estimate))
         }
-        None => finding,
+        _ => finding,
     };
     Some(
         finding
+            .detail(other_pauses(study))
             .detail(course(estimate))
             .detail(idle(study, estimate))
             .detail(pace(study, estimate))
@@ -54,8 +57,56 @@ pub(super) fn in_short(estimate: &ScrubEstimate) -> Option<String> {
     Some(format!("a scrub reads {} in {}", percent(share), about(seconds)))
 }
 
+/// What hosts can do today; empty where no idle time is left.
+fn in_idle_time(study: &Study) -> String {
+    let best = study.idle_scrub.as_ref().and_then(|idle| idle.best());
+    let Some((best, seconds)) = best.and_then(|best| Some((best, best.seconds?))) else {
+        return String::new();
+    };
+    let time = if seconds > TIME_MAX_S { TOO_LONG.into() } else { about(seconds) };
+    let cost = match best.is_noticed() {
+        false => format!("requests do not notice it ({})", cost_of(best)),
+        true => format!("it costs requests: {}", cost_of(best)),
+    };
+    format!(
+        "A scrub in idle time, after pauses of {:.0} ms, takes {time}, and {cost}.",
+        best.pause_ns as f64 / 1e6
+    )
+}
+
+fn cost_of(pause: &PauseBeforeScrub) -> String {
+    let PauseBeforeScrub { mean, p99, reads_p99, .. } = *pause;
+    let [mean, p99, reads_p99] = [mean, p99, reads_p99].map(signed);
+    format!("mean {mean}, p99 {p99}, p99 of reads {reads_p99}")
+}
+
+/// The other pauses that were tried.
+fn other_pauses(study: &Study) -> String {
+    let Some(idle) = &study.idle_scrub else { return String::new() };
+    let best = idle.best().map(|best| best.pause_ns);
+    let others = idle.pauses.iter().filter(|pause| Some(pause.pause_ns) != best);
+    let words = others.map(|pause| {
+        let time = match pause.seconds {
+            Some(seconds) if seconds <= TIME_MAX_S => about(seconds),
+            Some(_) => TOO_LONG.into(),
+            None => "no idle time".into(),
+        };
+        format!("{:.0} ms: {time} ({})", pause.pause_ns as f64 / 1e6, cost_of(pause))
+    });
+    let least = idle.pauses.iter().min_by_key(|pause| pause.requests);
+    let measured = least.map_or(String::new(), |pause| {
+        let time = span(pause.measured_ns as f64 / 1e9);
+        format!(", measured on the first {} requests in {time}", grouped(pause.requests))
+    });
+    format!(
+        "In idle time it reads {} at once. Other pauses: {}. The times hold for this load all day{measured}, with the scrub half through.",
+        Bytes::new(idle.run_bytes).human(),
+        words.collect::<Vec<_>>().join("; ")
+    )
+}
+
 /// Of all actuators together.
-fn headline(study: &Study, estimate: &ScrubEstimate) -> String {
+fn in_gaps(study: &Study, estimate: &ScrubEstimate) -> String {
     let Some(seconds) = estimate.seconds() else {
         return "This load leaves no rotational gap in which a scrub could read.".into();
     };
@@ -64,12 +115,9 @@ fn headline(study: &Study, estimate: &ScrubEstimate) -> String {
         (_, true) => "your load at this drive's pace",
         (_, false) => "your load",
     };
-    let with_idle = estimate.seconds_with_idle_time().map_or(String::new(), |seconds| {
-        format!(" With idle time it finishes in {} at best.", about(seconds))
-    });
     if seconds > TIME_MAX_S {
         return format!(
-            "In the rotational gaps of {load} a scrub of this drive takes {TOO_LONG}: too long to estimate.{with_idle}"
+            "In the rotational gaps of {load} a scrub of this drive takes {TOO_LONG}: too long to estimate."
         );
     }
     let (share, until) = reached(estimate, seconds);
@@ -78,12 +126,12 @@ fn headline(study: &Study, estimate: &ScrubEstimate) -> String {
         (ScrubEnd::Complete, _) => {
             return format!("A scrub in the gaps finishes in {time} under {load}.");
         }
-        (_, [ArmScrub { faded: Some(_), .. }]) => "then stalls",
+        (_, [ArmScrub { faded: Some(_), .. }]) => "then less than a tenth as fast",
         (ScrubEnd::Unfinished | ScrubEnd::EffortSpent, _) => "and the estimate ends there",
         _ => "then hardly any gap reaches the rest",
     };
     format!(
-        "A scrub in the gaps reads {} of this drive in {time} under {load}, {rest}.{with_idle}",
+        "A scrub in the gaps reads {} of this drive in {time} under {load}, {rest}.",
         percent(share)
     )
 }

@@ -62,12 +62,16 @@ fn doubt(finding: &Finding) -> Vec<String> {
 
 /// The changes that the page ranks, and the best together.
 fn ranking<'a>(changes: &Changes, together: impl Iterator<Item = &'a Finding>) -> Vec<String> {
-    let title = "What would help (change of the mean response, under both replays where they differ; p99; cost)";
-    let rows = changes::shown(changes).into_iter().map(|tried| {
-        let warnings = changes::warnings(tried).join(", ");
+    let goal = changes.goal;
+    let title = format!(
+        "What would help (change of the {}, under both replays where they differ; p99; cost)",
+        goal.quantity()
+    );
+    let rows = changes.ranking().into_iter().map(|tried| {
+        let warnings = changes::warnings(tried, goal).join(", ");
         let line = format!(
             "{:<18} p99 {:<8} {} ({}{})  {warnings}",
-            changes::range(tried),
+            changes::range(tried, goal),
             signed(changes::worse_p99(tried)),
             tried.title,
             changes::cost(&tried.cost),
@@ -76,5 +80,6 @@ fn ranking<'a>(changes: &Changes, together: impl Iterator<Item = &'a Finding>) -
         line.trim_end().to_owned()
     });
     let together = together.map(|finding| format!("Best together: {}", finding.headline));
-    std::iter::once(title.to_owned()).chain(rows).chain(together).collect()
+    let without = changes::without_help(changes);
+    std::iter::once(title).chain(rows).chain(without).chain(together).collect()
 }

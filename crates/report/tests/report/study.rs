@@ -402,7 +402,7 @@ fn where_no_gap_reaches_is_not_said_to_be_scrubbed() {
     let arm = scrub_of(&study);
     let faded = arm.faded.unwrap();
     assert_eq!((arm.end, number(&study, Topic::Scrub)), (ScrubEnd::OutOfReach, faded.seconds));
-    assert!(says(&study, "then stalls") && arm.read_share < 0.5);
+    assert!(says(&study, "then less than a tenth as fast") && arm.read_share < 0.5);
 }
 
 #[test]

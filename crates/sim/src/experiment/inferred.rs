@@ -119,6 +119,7 @@ impl Reference {
             electronics: true,
             queue_depth: None,
             keep_free_blocks_before: None,
+            write_cache: None,
             array: Default::default(),
             cache: None,
             freeblock: None,

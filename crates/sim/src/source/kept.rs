@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use freewheel_trace::{Record, TraceError, TraceReader};
+use freewheel_units::{SimDuration, SimTime};
 
 /// Most records that are kept: 60 MB of them.
 const RECORDS_MAX: usize = 1 << 20;
@@ -12,6 +13,19 @@ const RECORDS_MAX: usize = 1 << 20;
 /// All records of a trace, in the order in which its reader gives them.
 #[derive(Debug, Clone)]
 pub struct KeptRecords(Arc<Vec<Record>>);
+
+impl KeptRecords {
+    /// The same with shorter pauses: the record with a number, and all after it, come earlier by what `cut` says.
+    pub fn with_cuts(&self, mut cut: impl FnMut(usize, &Record) -> SimDuration) -> Self {
+        let mut earlier = SimDuration::ZERO;
+        let shift = |(number, record): (usize, &Record)| {
+            earlier += cut(number, record);
+            let at = |time: SimTime| SimTime::from_ns(time.ns().saturating_sub(earlier.ns()));
+            Record { arrival: at(record.arrival), completion: record.completion.map(at), ..*record }
+        };
+        Self(Arc::new(self.0.iter().enumerate().map(shift).collect()))
+    }
+}
 
 /// Takes the records of a first pass over a trace.
 #[derive(Debug)]
@@ -118,6 +132,19 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(of(kept.clone().into()), read);
         }
+    }
+
+    #[test]
+    fn what_comes_after_a_shorter_pause_comes_earlier_with_its_completion() {
+        let kept = kept_up_to(4).unwrap();
+        let cut = |number, record: &Record| {
+            assert_eq!(record.arrival.ns(), [0, 5, 5, 9][number]);
+            SimDuration::from_ns([0, 3, 0, 4][number])
+        };
+        let records = Records::from(kept.with_cuts(cut)).map(Result::unwrap);
+        let times = records.map(|of| (of.arrival.ns(), of.completion.map(SimTime::ns)));
+        let expected = [(0, Some(10)), (2, None), (2, Some(37)), (2, None)];
+        assert_eq!(times.collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -92,8 +92,7 @@ impl Advice {
     }
 
     fn of(measure: Measure, without: f64, sizes: &[u64], candidates: &[Candidate]) -> Self {
-        let choice = |(at, &size_bytes): (usize, &u64)| best(candidates, at, size_bytes);
-        let choices: Vec<Choice> = sizes.iter().enumerate().map(choice).collect();
+        let choices = choices(sizes, candidates);
         let lru = candidates.iter().find(|candidate| candidate.policy == CachePolicy::Lru);
         let (enough, largest) = (enough(&choices), choices[choices.len() - 1]);
         let last_gain = choices.windows(2).last().map(|pair| gain(pair[0], pair[1]));
@@ -109,6 +108,19 @@ impl Advice {
             is_still_falling: last_gain.is_some_and(|gain| gain >= DOUBLING_GAIN_MIN),
         }
     }
+}
+
+/// The best policy at each size.
+fn choices(sizes: &[u64], candidates: &[Candidate]) -> Vec<Choice> {
+    let choice = |(at, &size_bytes): (usize, &u64)| best(candidates, at, size_bytes);
+    sizes.iter().enumerate().map(choice).collect()
+}
+
+/// The policy that misses least at each size of these curves, which all have the same sizes.
+pub(super) fn choices_by_miss_ratio(curves: &[PolicyCurve]) -> Vec<Choice> {
+    let sizes_of = |curve: &PolicyCurve| curve.miss_ratios.iter().map(|at| at.size_bytes).collect();
+    let sizes: Vec<u64> = curves.first().map(sizes_of).unwrap_or_default();
+    choices(&sizes, &by_miss_ratio(curves))
 }
 
 /// The size at which LRU is worse by the largest share.

@@ -67,7 +67,7 @@ fn file(options: &CacheCurvesOptions) -> String {
     options.trace.file.display().to_string()
 }
 
-fn footprint(trace: &TraceInfo) -> u64 {
+pub(super) fn footprint(trace: &TraceInfo) -> u64 {
     trace.footprint_bytes.unwrap_or(0)
 }
 
@@ -76,7 +76,7 @@ fn bytes(capacity: u32) -> u64 {
 }
 
 /// The requests that count, and the curve of each policy. LRU's has the sizes of its chart, too.
-fn count_misses(
+pub(super) fn count_misses(
     options: &CacheCurvesOptions,
     trace: &TraceInfo,
     capacities: &[u32],
@@ -139,7 +139,7 @@ fn with_between(capacities: &[u32]) -> Vec<u32> {
 }
 
 /// Takes the sizes of its chart out of LRU's curve.
-fn split_lru(curves: &mut [PolicyCurve], capacities: &[u32]) -> Vec<MissRatio> {
+pub(super) fn split_lru(curves: &mut [PolicyCurve], capacities: &[u32]) -> Vec<MissRatio> {
     let lru = curves.iter_mut().find(|curve| curve.policy == CachePolicy::Lru);
     let Some(lru) = lru else { return Vec::new() };
     let is_asked_for = |miss_ratio: &MissRatio| {

@@ -1,6 +1,7 @@
 //! Changes of a storage system: what each is called, costs, and does to an experiment.
 
 use freewheel_model::cache::{AmpSpec, CachePolicy};
+use freewheel_model::electronics::spec::WriteCache;
 use freewheel_model::sched::PolicySpec;
 use freewheel_model::sched::linux::LINUX_SCHEDULERS;
 use freewheel_sim::config::{
@@ -9,12 +10,16 @@ use freewheel_sim::config::{
 use freewheel_units::{Bytes, SimDuration};
 use serde::Serialize;
 
+use crate::cache_curves::{KNEES_MAX, Knee};
+
 /// A part of the system. A combination has at most one change of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Part {
     /// The order in which requests are served.
     Order,
+    /// The drive's own write cache.
+    DriveWriteCache,
     /// The read cache.
     ReadCache,
     /// Prefetching.
@@ -25,8 +30,8 @@ pub enum Part {
     Drives,
 }
 
-/// What a change costs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// What a change costs, from the cheapest on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(tag = "class", rename_all = "kebab-case")]
 pub enum ChangeCost {
     /// Another value of something that is there.
@@ -59,6 +64,8 @@ pub enum Change {
         /// How many.
         depth: u32,
     },
+    /// The drive reports no write done before it is on the media.
+    DriveWriteCacheOff,
     /// A policy in front of the drive.
     Policy {
         /// Which.
@@ -111,7 +118,7 @@ pub struct Place {
 /// Memory that prefetching needs at least: tr03's cache of a drive with few resources.
 pub const PREFETCH_CACHE: Bytes = Bytes::new(8 << 20);
 
-/// Sizes of stripe units and write buffers in the list of changes, from tr03's tables 6 and 9.
+/// Unit of stripes, from tr03's table 9.
 const STRIPE_UNIT: Bytes = Bytes::new(2 << 20);
 
 impl Change {
@@ -119,6 +126,7 @@ impl Change {
     pub fn part(&self) -> Part {
         match self {
             Self::DriveQueue { .. } | Self::Policy { .. } => Part::Order,
+            Self::DriveWriteCacheOff => Part::DriveWriteCache,
             Self::ReadCache { .. } => Part::ReadCache,
             Self::Prefetch { .. } => Part::Prefetch,
             Self::WriteBuffer { .. } => Part::WriteBuffer,
@@ -140,7 +148,7 @@ impl Change {
     /// What it costs.
     pub fn cost(&self) -> ChangeCost {
         match *self {
-            Self::DriveQueue { .. } => ChangeCost::Setting,
+            Self::DriveQueue { .. } | Self::DriveWriteCacheOff => ChangeCost::Setting,
             Self::Policy { policy, .. } if policy.is_linux() => ChangeCost::Setting,
             Self::Policy { .. } => ChangeCost::Software,
             Self::ReadCache { size, .. } => ChangeCost::Memory { bytes: size },
@@ -158,6 +166,7 @@ impl Change {
                 config.scheduler = PolicySpec::Fcfs;
                 config.queue_depth = Some(depth);
             }
+            Self::DriveWriteCacheOff => config.write_cache = Some(WriteCache::Off),
             Self::Policy { policy, drive_queue } => {
                 config.scheduler = policy;
                 if !drive_queue {
@@ -194,6 +203,7 @@ impl Change {
         match self {
             Self::DriveQueue { depth: 1 } => "One command at the drive at a time".into(),
             Self::DriveQueue { depth } => format!("Drive queue of {depth}"),
+            Self::DriveWriteCacheOff => "The drive's write cache off".into(),
             Self::Policy { policy, .. } if policy.is_linux() => policy.title(),
             Self::Policy { policy, drive_queue: true } => format!("{} in the host", policy.title()),
             Self::Policy { policy, drive_queue: false } => {
@@ -237,10 +247,14 @@ fn prefetch_title(with_misses: &PrefetchConfig, opportunistic: &OpportunisticCon
 }
 
 /// The system that the changes start from.
-#[derive(Debug, Clone, Copy)]
-pub struct Setting {
-    /// Bytes of the trace's address space.
-    pub storage_used: Bytes,
+#[derive(Debug, Clone)]
+pub(crate) struct Setting {
+    /// Sizes of a read cache that the miss curve of the trace suggests.
+    pub read_knees: Vec<Knee>,
+    /// Distinct bytes that are written.
+    pub written: Bytes,
+    /// Whether the drive reports writes done before they are on the media.
+    pub has_write_cache: bool,
     /// Commands that the drive may have in its queue now; none without a queue of its own.
     pub drive_queue: Option<u32>,
     /// Whether more requests wait with every second. Then their order hardly matters, and a policy in front
@@ -249,13 +263,20 @@ pub struct Setting {
 }
 
 /// The changes to try on a system, by part.
-pub fn catalogue(setting: &Setting) -> Vec<Change> {
+pub(crate) fn catalogue(setting: &Setting) -> Vec<Change> {
     let mut all = if setting.has_growing_queue { vec![] } else { orders(setting.drive_queue) };
-    all.extend(read_caches(setting.storage_used));
+    all.extend(setting.has_write_cache.then_some(Change::DriveWriteCacheOff));
+    all.extend(read_caches(&setting.read_knees));
     all.extend(prefetches());
     all.extend(write_buffers(setting));
     all.extend([2, 4, 8].map(|drives| Change::Stripe { drives, unit: STRIPE_UNIT }));
     all
+}
+
+/// The most changes of a catalogue, whatever the knees of the miss curve will be.
+pub(crate) fn most_changes(setting: &Setting) -> usize {
+    let without = Setting { read_knees: Vec::new(), ..setting.clone() };
+    catalogue(&without).len() + 2 * KNEES_MAX
 }
 
 fn orders(drive_queue: Option<u32>) -> Vec<Change> {
@@ -279,16 +300,14 @@ fn orders(drive_queue: Option<u32>) -> Vec<Change> {
     depths.chain(with_queue.map(of(true))).chain(one_at_a_time.map(of(false))).collect()
 }
 
-/// 8 MiB, and 0.1, 1 and 4 % of the storage used: the range of tr03's figure 4.
-fn read_caches(storage_used: Bytes) -> Vec<Change> {
-    let sizes = [PREFETCH_CACHE, share(storage_used, 1000), share(storage_used, 100)];
-    let lru = sizes.map(|size| (size, CachePolicy::Lru));
-    let all = lru.into_iter().chain([
-        (share(storage_used, 25), CachePolicy::Lru),
-        (share(storage_used, 100), CachePolicy::Sieve),
-        (share(storage_used, 100), CachePolicy::Arc),
-    ]);
-    distinct(all.map(|(size, policy)| Change::ReadCache { size, policy }))
+/// 8 MiB, which prefetching is compared with, and the knees of the miss curve under the policy that misses least
+/// there and under LRU.
+fn read_caches(knees: &[Knee]) -> Vec<Change> {
+    let of = |size, policy| Change::ReadCache { size, policy };
+    let at_knee = |knee: &Knee| [of(knee.size, CachePolicy::Lru), of(knee.size, knee.policy)];
+    distinct(
+        std::iter::once(of(PREFETCH_CACHE, CachePolicy::Lru)).chain(knees.iter().flat_map(at_knee)),
+    )
 }
 
 fn prefetches() -> Vec<Change> {
@@ -313,24 +332,22 @@ fn prefetches() -> Vec<Change> {
     all.map(|(with_misses, opportunistic)| Change::Prefetch { with_misses, opportunistic }).into()
 }
 
-/// 4 MiB and 30 s, as in tr03's system with few resources; 64 MiB and 0.1 % of the storage used and an hour, as
-/// in the one with many. Eight destages at once, as there, and as many as the drive's queue takes.
+/// 4 MiB and 30 s, as in tr03's system with few resources. Then up to 256 MiB and an hour, as in the one with many,
+/// and no more than is written: the smallest that does nearly as much as the best is what a user needs. Eight
+/// destages at once, as there. The first that holds all, or the largest, also with as many as the drive's queue takes.
 fn write_buffers(setting: &Setting) -> Vec<Change> {
     const FEW: u32 = 8;
-    let hour = SimDuration::from_secs(3600);
-    let many = setting.drive_queue.filter(|&depth| depth > FEW);
-    let large = [Bytes::new(64 << 20), share(setting.storage_used, 1000)];
-    let of = |size, max_age, destages| Change::WriteBuffer { size, max_age, destages };
-    let all = large.into_iter().flat_map(|size| {
-        std::iter::once(FEW).chain(many).map(move |destages| of(size, hour, destages))
-    });
-    distinct(std::iter::once(of(Bytes::new(4 << 20), SimDuration::from_secs(30), FEW)).chain(all))
-}
-
-/// A part of the storage used, at least 1 MiB, in whole MiB.
-fn share(storage_used: Bytes, part: u64) -> Bytes {
     const MIB: u64 = 1 << 20;
-    Bytes::new((storage_used.get() / part).next_multiple_of(MIB).max(MIB))
+    let hour = SimDuration::from_secs(3600);
+    let of = |size, max_age, destages| Change::WriteBuffer { size, max_age, destages };
+    let sizes = [4, 16, 64, 256].map(|mib| Bytes::new(mib * MIB));
+    let holds_all = sizes.iter().position(|&size| size >= setting.written);
+    let sizes = &sizes[..=holds_all.unwrap_or(sizes.len() - 1)];
+    let few = sizes.iter().map(|&size| of(size, hour, FEW));
+    let many = setting.drive_queue.filter(|&depth| depth > FEW);
+    let many = many.map(|depth| of(sizes[sizes.len() - 1], hour, depth));
+    let small = of(sizes[0], SimDuration::from_secs(30), FEW);
+    std::iter::once(small).chain(few.skip(1)).chain(many).collect()
 }
 
 /// Each once, in order of their first.

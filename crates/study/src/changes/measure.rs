@@ -2,7 +2,31 @@
 
 use freewheel_model::stats::{Distribution, Summary};
 use freewheel_sim::RunResult;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+/// The quantity that changes are ranked by. Less is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Goal {
+    /// Mean response of reads and writes.
+    #[default]
+    Mean,
+    /// 99th percentile of the responses of reads.
+    P99Reads,
+    /// Drive time a request: a drive that needs less for each serves more of them.
+    Throughput,
+}
+
+impl Goal {
+    /// The quantity in words.
+    pub fn quantity(self) -> &'static str {
+        match self {
+            Self::Mean => "mean response",
+            Self::P99Reads => "p99 of reads",
+            Self::Throughput => "drive time a request",
+        }
+    }
+}
 
 /// Sum and number of responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -31,6 +55,8 @@ pub struct Measured {
     pub write_response: Summary,
     /// Of reads and writes, by slice.
     pub by_slice: Vec<Responses>,
+    /// Head time of all drives for a read or write, destages and reading ahead included.
+    pub drive_time_ns: f64,
     /// Of reads and writes.
     #[serde(skip)]
     pub distribution: Distribution,
@@ -45,7 +71,9 @@ impl From<RunResult> for Measured {
             sum_ns: slice.reads.response_ns_sum + slice.writes.response_ns_sum,
             count: slice.reads.requests + slice.writes.requests,
         });
+        let requests = run.response.count.max(1) as f64;
         Self {
+            drive_time_ns: run.head_time.total_ns() as f64 / requests,
             response: run.response,
             read_response: run.read_response,
             write_response: run.write_response,
@@ -78,6 +106,7 @@ impl Measured {
             reads: relative(old.read_response.mean_ns, self.read_response.mean_ns),
             reads_p99: relative(old.read_response.p99_ns as f64, self.read_response.p99_ns as f64),
             writes: relative(old.write_response.mean_ns, self.write_response.mean_ns),
+            drive_time: relative(old.drive_time_ns, self.drive_time_ns),
         }
     }
 }
@@ -101,27 +130,42 @@ pub struct Effect {
     pub reads_p99: f64,
     /// Of the mean of writes.
     pub writes: f64,
+    /// Of the drive time a request.
+    pub drive_time: f64,
 }
 
-/// Changes of the mean response below which times count as equal.
+/// Changes of a time below which it counts as equal.
 pub const NOTICEABLE: f64 = 0.02;
 
 impl Effect {
-    /// Whether it is too small to notice.
-    pub fn is_within_noise(&self) -> bool {
-        self.mean.abs() < NOTICEABLE
+    /// The change of a goal's quantity.
+    pub fn of(&self, goal: Goal) -> f64 {
+        match goal {
+            Goal::Mean => self.mean,
+            Goal::P99Reads => self.reads_p99,
+            Goal::Throughput => self.drive_time,
+        }
     }
 
-    /// Whether the mean is noticeably shorter, and the longest hundredth of all requests or of reads noticeably
-    /// longer.
-    pub fn is_paid_by_tail(&self) -> bool {
-        self.mean <= -NOTICEABLE && self.p99.max(self.reads_p99) >= NOTICEABLE
+    /// The smallest and the largest change of it. Only means are known by slice.
+    pub fn spread(&self, goal: Goal) -> (f64, f64) {
+        match goal {
+            Goal::Mean => (self.least, self.most),
+            Goal::P99Reads | Goal::Throughput => (self.of(goal), self.of(goal)),
+        }
+    }
+
+    /// Whether it reaches the goal noticeably, and makes the longest hundredth of all requests or of reads
+    /// noticeably longer.
+    pub fn is_paid_by_tail(&self, goal: Goal) -> bool {
+        self.of(goal) <= -NOTICEABLE && self.p99.max(self.reads_p99) >= NOTICEABLE
     }
 
     /// Whether it is noticeable, and a slice shows a noticeable effect in the other direction.
-    pub fn is_disputed(&self) -> bool {
-        let against = if self.mean < 0.0 { self.most } else { -self.least };
-        !self.is_within_noise() && against >= NOTICEABLE
+    pub fn is_disputed(&self, goal: Goal) -> bool {
+        let (value, (least, most)) = (self.of(goal), self.spread(goal));
+        let against = if value < 0.0 { most } else { -least };
+        value.abs() >= NOTICEABLE && against >= NOTICEABLE
     }
 }
 
@@ -140,6 +184,7 @@ mod tests {
             read_response,
             write_response,
             by_slice,
+            drive_time_ns: 0.0,
             distribution: Distribution::default(),
             warm_up_requests: 0,
         }
@@ -150,12 +195,12 @@ mod tests {
         let old = measured([100, 200]);
         let better = measured([50, 150]).from(&old);
         assert_eq!((better.mean, better.least, better.most), (-1.0 / 3.0, -0.5, -0.25));
-        assert!(!better.is_within_noise() && !better.is_disputed());
+        assert!(!better.is_disputed(Goal::Mean));
         let mixed = measured([50, 220]).from(&old);
-        assert!(mixed.mean < -0.05 && !mixed.is_within_noise() && mixed.is_disputed());
+        assert!(mixed.mean < -0.05 && mixed.is_disputed(Goal::Mean));
         let worse = measured([90, 400]).from(&old);
-        assert!(worse.mean > 0.5 && worse.is_disputed());
-        assert!(!measured([50, 202]).from(&old).is_disputed(), "the second slice is 1 % worse");
-        assert!(measured([99, 199]).from(&old).is_within_noise(), "less than 2 %");
+        assert!(worse.mean > 0.5 && worse.is_disputed(Goal::Mean));
+        assert!(!measured([50, 202]).from(&old).is_disputed(Goal::Mean), "the second slice is 1 % worse");
+        assert!(!measured([99, 199]).from(&old).is_disputed(Goal::Mean), "less than 2 %");
     }
 }

@@ -2,21 +2,32 @@
 //!
 //! tr03's perturbation study on a trace of the user's: the system as it is runs once, and once more with
 //! each change. Five slices of the trace say how far a result holds. A greedy search then adds change
-//! after change to the best one; it reports what each brings alone and on top of the others.
+//! after change to the best one; it reports what each brings alone and on top of the others. What heads the list
+//! runs again on another drive, with other assumed values and from other starts.
 //!
 //! Non-goals: changes that need the user's data (compression, deduplication), and more than one value
 //! of a parameter together with all values of every other.
 
 mod change;
+mod combine;
+mod frontier;
 mod measure;
+mod ranking;
+mod variant;
 
 use freewheel_sim::config::{ConfigError, Experiment, SimConfig};
 use rayon::prelude::*;
 use serde::Serialize;
 
-pub use change::{Change, ChangeCost, PREFETCH_CACHE, Part, Place, Setting, catalogue};
-pub use measure::{Effect, Measured, NOTICEABLE, Responses, relative};
+pub use change::{Change, ChangeCost, PREFETCH_CACHE, Part, Place};
+pub(crate) use change::{Setting, catalogue, most_changes};
+pub use combine::{Combination, Step};
+pub use frontier::FrontierPoint;
+pub use measure::{Effect, Goal, Measured, NOTICEABLE, Responses, relative};
+pub(crate) use variant::{STARTS, VariantOfSystem, most_checks};
+pub use variant::{Variant, VariantEffect};
 
+use self::ranking::Gains;
 use crate::progress::WorkCounter;
 use crate::trace_runs::WARM_UP;
 
@@ -37,49 +48,36 @@ pub struct Tried {
     pub effect: Effect,
     /// The same under the study's other replay.
     pub other_replay: Option<Effect>,
-}
-
-/// A change of the best combination.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Step {
-    /// Its name.
-    pub title: String,
-    /// What it costs.
-    pub cost: ChangeCost,
-    /// Change of the mean response by it alone.
-    pub alone: f64,
-    /// Change of the mean response on top of the steps before it.
-    pub on_top: f64,
-}
-
-/// The best changes together.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Combination {
-    /// Its changes, the one that helps most first.
-    pub steps: Vec<Step>,
-    /// Responses with all of them.
-    pub measured: Measured,
-    /// Their difference to the system as it is.
-    pub effect: Effect,
-    /// The same under the study's other replay.
-    pub other_replay: Option<Effect>,
-    /// The change of the mean response if each step took its share of what the others leave.
-    pub if_independent: f64,
+    /// Of a write buffer, the difference to the system as it is with the drive's write cache off: that loses no
+    /// more in a power cut. None where the drive has none.
+    pub as_safe: Option<Effect>,
+    /// The same difference in other circumstances; none where it was not among the first changes of the ranking.
+    pub variants: Vec<VariantEffect>,
+    /// The experiment, as `freewheel sim` runs it.
+    pub config: SimConfig,
 }
 
 /// What would help.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Changes {
+    /// What the changes are ranked by.
+    pub goal: Goal,
     /// Requests that fill caches, and do not count.
     pub warm_up_requests: u64,
     /// Responses of the system as it is.
     pub today: Measured,
     /// The same under the study's other replay.
     pub today_other_replay: Option<Measured>,
+    /// The experiment of the system as it is, as `freewheel sim` runs it.
+    pub today_config: SimConfig,
     /// Every change alone, in order of the smaller gain of the two replays.
     pub tried: Vec<Tried>,
     /// The best of them together, without further drives; None where nothing helps.
     pub together: Option<Combination>,
+    /// The systems of which none that was tried needs no more and is better, the cheapest first.
+    pub frontier: Vec<FrontierPoint>,
+    /// Circumstances in which the first changes ran again.
+    pub variants: Vec<Variant>,
 }
 
 /// What the next step of a combination must bring: smaller ones are within the noise of most traces.
@@ -88,36 +86,22 @@ const STEP_MIN: f64 = -NOTICEABLE;
 /// Parts of the trace after the warm-up, for a spread.
 const SLICES: u32 = 5;
 
-/// Most changes of a combination.
-const STEPS_MAX: usize = 4;
-
-/// Parts of which a combination has at most one change each.
-const PARTS: [Part; STEPS_MAX] = [Part::Order, Part::ReadCache, Part::Prefetch, Part::WriteBuffer];
-
-/// Changes of each part that are tried on top of others.
-const OF_EACH_PART: usize = 3;
-
-/// Runs that the search for a combination takes if it goes on to the end: those of the second step choose
-/// among all parts but one, and so on.
-const COMBINING_RUNS: usize = OF_EACH_PART * STEPS_MAX * (STEPS_MAX - 1) / 2;
-
-/// How many other runs one of several changes takes as long as: between 1.5 and 2.5, measured on two traces.
-const COMBINED: usize = 2;
-
-/// The most runs of [`try_changes`] with this number of changes, as a number of runs of one change.
-pub(crate) fn most_runs(changes: usize) -> usize {
-    1 + changes + COMBINED * COMBINING_RUNS
-}
-
 /// Where changes are tried.
 pub(crate) struct ChangesBench<'a> {
     /// The system as it is, under the study's replay of its trace.
     pub own: &'a Experiment,
     /// The same under the other replay, if there is one.
     pub other: Option<&'a Experiment>,
+    /// What changes are ranked by.
+    pub goal: Goal,
     /// Most requests in the storage system where a cache is added.
     pub cache_depth: u32,
     pub work: &'a WorkCounter<'a>,
+}
+
+/// The most runs of [`try_changes`] with this number of changes, as a number of runs of one change.
+pub(crate) fn most_runs(changes: usize) -> usize {
+    1 + changes + combine::MOST_RUNS
 }
 
 /// A run under each replay.
@@ -133,28 +117,50 @@ impl UnderReplays {
         (self.own.from(&old.own), other.map(|(new, old)| new.from(old)))
     }
 
-    /// The change of the mean response that is certain: that of the replay under which it is worse.
-    fn worse_mean(&self, old: &Self) -> f64 {
+    /// The change of the goal under each replay.
+    fn gains(&self, old: &Self, goal: Goal) -> Gains {
         let (own, other) = self.effects(old);
-        worse_mean(&own, other.as_ref())
+        gains(&own, other.as_ref(), goal)
+    }
+
+    /// The change of the goal that is certain: that of the replay under which it is worse.
+    fn surest(&self, old: &Self, goal: Goal) -> f64 {
+        let [own, other] = self.gains(old, goal);
+        own.max(other)
     }
 }
 
-fn worse_mean(own: &Effect, other: Option<&Effect>) -> f64 {
-    other.map_or(own.mean, |other| own.mean.max(other.mean))
+fn gains(own: &Effect, other: Option<&Effect>, goal: Goal) -> Gains {
+    [own.of(goal), other.unwrap_or(own).of(goal)]
 }
 
 impl Tried {
-    /// The change of the mean response that is certain: that of the replay under which it is worse.
-    pub fn worse_mean(&self) -> f64 {
-        worse_mean(&self.effect, self.other_replay.as_ref())
+    /// The change of the goal that is certain: that of the replay under which it is worse.
+    pub fn surest(&self, goal: Goal) -> f64 {
+        let [own, other] = self.gains(goal);
+        own.max(other)
+    }
+
+    fn gains(&self, goal: Goal) -> Gains {
+        gains(&self.effect, self.other_replay.as_ref(), goal)
     }
 
     /// Whether it helps noticeably under one replay, and harms noticeably under the other.
-    pub fn turns(&self) -> bool {
-        let means = self.other_replay.map(|other| [self.effect.mean, other.mean]);
-        means.is_some_and(|[a, b]| a.min(b) <= -NOTICEABLE && a.max(b) >= NOTICEABLE)
+    pub fn turns(&self, goal: Goal) -> bool {
+        let [own, other] = self.gains(goal);
+        own.min(other) <= -NOTICEABLE && own.max(other) >= NOTICEABLE
     }
+
+    /// Circumstances in which it harms noticeably where it helps here, or helps where it harms here.
+    pub fn turning_variants(&self, goal: Goal) -> impl Iterator<Item = &Variant> {
+        variant::turning(self.effect.of(goal), &self.variants, goal)
+    }
+}
+
+/// A change with its runs, while others are looked for.
+struct Candidate {
+    tried: Tried,
+    run: UnderReplays,
 }
 
 /// Tries each of `all` on the system of the bench, whose workload is a trace, and looks for the best
@@ -163,42 +169,49 @@ pub(crate) fn try_changes(
     bench: &ChangesBench<'_>,
     all: &[Change],
 ) -> Result<Changes, ConfigError> {
+    let goal = bench.goal;
     let lists: Vec<Vec<Change>> =
         std::iter::once(vec![]).chain(all.iter().map(|&change| vec![change])).collect();
     let mut measured = bench.run_all(&lists)?.into_iter();
     let today = measured.next().expect("the system as it is was run");
     let measured: Vec<UnderReplays> = measured.collect();
-    let control = |change: &Change| {
-        let control = change.control()?;
-        let place = all.iter().position(|other| *other == control);
-        Some((control.title(), &measured[place.expect("controls are tried, too")]))
+    let run_of = |wanted: Change| {
+        all.iter().zip(&measured).find(|(change, _)| **change == wanted).map(|(_, run)| run)
     };
-    let tried = all.iter().zip(&measured).map(|(change, measured)| {
-        let control = control(change);
-        let old = control.as_ref().map_or(&today, |&(_, measured)| measured);
-        let (effect, other_replay) = measured.effects(old);
-        let control = control.map(|(title, _)| title);
-        let (title, cost) = (change.title(), change.cost());
+    let candidate = |(&change, run): (&Change, &UnderReplays)| {
+        let control = change.control();
+        let old = control.map_or(&today, |control| run_of(control).expect("controls are tried"));
+        let safe = run_of(Change::DriveWriteCacheOff).filter(|_| change.part() == Part::WriteBuffer);
+        let (effect, other_replay) = run.effects(old);
         let tried = Tried {
-            change: *change,
-            title,
-            cost,
-            control,
-            measured: measured.own.clone(),
+            change,
+            title: change.title(),
+            cost: change.cost(),
+            control: control.map(|control| control.title()),
+            measured: run.own.clone(),
             effect,
             other_replay,
+            as_safe: safe.map(|safe| run.own.from(&safe.own)),
+            variants: Vec::new(),
+            config: bench.config(bench.own, &[change]),
         };
-        (tried, measured.clone())
-    });
-    let mut tried: Vec<(Tried, UnderReplays)> = tried.collect();
-    tried.sort_by(|(a, _), (b, _)| a.worse_mean().total_cmp(&b.worse_mean()));
-    let together = bench.combine(&today, &tried)?;
+        Candidate { tried, run: run.clone() }
+    };
+    let mut candidates: Vec<Candidate> = all.iter().zip(&measured).map(candidate).collect();
+    let surest = |candidate: &Candidate| candidate.tried.surest(goal);
+    candidates.sort_by(|a, b| surest(a).total_cmp(&surest(b)));
+    let together = bench.combine(&today, &candidates)?;
+    let frontier = frontier::frontier(&today, &candidates, together.as_ref(), goal);
     Ok(Changes {
+        goal,
         warm_up_requests: today.own.warm_up_requests,
         today: today.own,
         today_other_replay: today.other,
-        tried: tried.into_iter().map(|(tried, _)| tried).collect(),
-        together,
+        today_config: bench.config(bench.own, &[]),
+        tried: candidates.into_iter().map(|candidate| candidate.tried).collect(),
+        together: together.map(|(combination, _)| combination),
+        frontier,
+        variants: Vec::new(),
     })
 }
 
@@ -208,110 +221,47 @@ impl ChangesBench<'_> {
     }
 
     fn run(&self, changes: &[Change]) -> Result<UnderReplays, ConfigError> {
-        let other = || self.other.map(|other| self.run_on(other, changes)).transpose();
-        let (own, other) = rayon::join(|| self.run_on(self.own, changes), other);
+        let other = || self.other.map(|other| self.run_on(other, changes, None)).transpose();
+        let (own, other) = rayon::join(|| self.run_on(self.own, changes, None), other);
         Ok(UnderReplays { own: own?, other: other? })
     }
 
-    fn run_on(&self, system: &Experiment, changes: &[Change]) -> Result<Measured, ConfigError> {
+    /// The experiment with these changes.
+    fn config(&self, system: &Experiment, changes: &[Change]) -> SimConfig {
         let mut config = SimConfig { warm_up: WARM_UP, slices: SLICES, ..system.config.clone() };
         let place =
             Place { actuators: system.striping.arms().into(), cache_depth: self.cache_depth };
         changes.iter().for_each(|change| change.apply(&mut config, place));
-        let mut run = self.work.begin(if changes.len() > 1 { COMBINED } else { 1 });
-        let mut report = |done, total| run.at(done, total);
-        Ok(system.with_config(config)?.run_observed(None, &mut report)?.into())
+        config
     }
 
-    /// Adds the change that helps most on top of those chosen, until none helps enough. It helps as much as
-    /// under the replay under which it helps less.
-    ///
-    /// Greedy is not exact: two changes that help only together are not found. tr03 finds the
-    /// optimisations of different parts nearly independent, and then each step is the best one.
-    fn combine(
+    fn run_on(
         &self,
-        today: &UnderReplays,
-        tried: &[(Tried, UnderReplays)],
-    ) -> Result<Option<Combination>, ConfigError> {
-        // Prefetching competes with the cache that it brings, against the system as it is.
-        let total = |(_, run): &&(Tried, UnderReplays)| run.worse_mean(today);
-        let first = tried.iter().filter(|(tried, _)| tried.change.part() != Part::Drives);
-        let first = first.min_by(|a, b| total(a).total_cmp(&total(b)));
-        let first = first.filter(|first| total(first) <= STEP_MIN);
-        let replays = if self.other.is_some() { 2 } else { 1 };
-        let mut runs_left = COMBINING_RUNS;
-        let Some((first, measured)) = first else {
-            self.work.forgo(replays * COMBINED * runs_left);
-            return Ok(None);
+        system: &Experiment,
+        changes: &[Change],
+        variant: Option<&VariantOfSystem>,
+    ) -> Result<Measured, ConfigError> {
+        let run = self.work.begin(if changes.len() > 1 { combine::COMBINED } else { 1 });
+        let mut report = |done, total| run.at(done, total);
+        let config = self.config(system, changes);
+        let experiment = match variant {
+            None => system.with_config(config)?,
+            Some(variant) => variant.of(system, config)?,
         };
-        let control = |of: &Tried| {
-            let control = of.change.control()?;
-            tried.iter().map(|(tried, _)| tried).find(|tried| tried.change == control)
-        };
-        let mut chosen: Vec<&Tried> = control(first).into_iter().chain([first]).collect();
-        let mut steps: Vec<Step> =
-            chosen.iter().map(|tried| step(tried, tried.effect.mean)).collect();
-        let mut measured = measured.clone();
-        while chosen.len() < STEPS_MAX {
-            let parts: Vec<Part> = chosen.iter().map(|tried| tried.change.part()).collect();
-            let others: Vec<&Tried> = best_of_parts(tried)
-                .filter(|other| !parts.contains(&other.change.part()))
-                .collect();
-            let with = |other: &&Tried| {
-                chosen.iter().chain([other]).map(|tried| tried.change).collect::<Vec<Change>>()
-            };
-            let runs = self.run_all(&others.iter().map(with).collect::<Vec<_>>())?;
-            runs_left -= runs.len();
-            let on_top = |run: &UnderReplays| run.worse_mean(&measured);
-            let best = others.into_iter().zip(runs);
-            let best = best.min_by(|(_, a), (_, b)| on_top(a).total_cmp(&on_top(b)));
-            let Some((next, run)) = best else { break };
-            if on_top(&run) > STEP_MIN {
-                break;
-            }
-            // A cache that prefetching brings is a step of its own.
-            let has_cache = parts.contains(&Part::ReadCache);
-            if let Some(control) = control(next).filter(|_| !has_cache) {
-                self.work.expect(replays * COMBINED);
-                let with_control = self.run(&with(&control))?;
-                steps.push(step(control, with_control.own.from(&measured.own).mean));
-                chosen.push(control);
-                measured = with_control;
-            }
-            steps.push(step(next, run.own.from(&measured.own).mean));
-            chosen.push(next);
-            measured = run;
-        }
-        self.work.forgo(replays * COMBINED * runs_left);
-        let left: f64 = steps.iter().map(|step| 1.0 + step.alone).product();
-        let (effect, other_replay) = measured.effects(today);
-        let measured = measured.own;
-        let if_independent = left - 1.0;
-        Ok(Some(Combination { steps, measured, effect, other_replay, if_independent }))
+        Ok(experiment.run_observed(None, &mut report)?.into())
     }
-}
-
-fn step(tried: &Tried, on_top: f64) -> Step {
-    let alone = tried.effect.mean;
-    Step { title: tried.title.clone(), cost: tried.cost, alone, on_top }
-}
-
-/// Changes of each part of which a combination is made: the best three of each, whether they help alone or
-/// not.
-fn best_of_parts(tried: &[(Tried, UnderReplays)]) -> impl Iterator<Item = &Tried> {
-    let tried = || tried.iter().map(|(tried, _)| tried);
-    PARTS.into_iter().flat_map(move |part| {
-        tried().filter(move |tried| tried.change.part() == part).take(OF_EACH_PART)
-    })
 }
 
 #[cfg(test)]
 mod tests {
+    use freewheel_sim::config::SimConfig;
+
     use super::*;
 
     fn tried(own: f64, other: Option<f64>) -> Tried {
         let effect = |mean| Effect { mean, ..Effect::default() };
         let change = Change::DriveQueue { depth: 1 };
+        let config = "[workload]\nkind = \"closed\"\n";
         Tried {
             change,
             title: change.title(),
@@ -320,17 +270,20 @@ mod tests {
             measured: Measured::default(),
             effect: effect(own),
             other_replay: other.map(effect),
+            as_safe: None,
+            variants: Vec::new(),
+            config: SimConfig::parse(config, "test", &[]).unwrap(),
         }
     }
 
     #[test]
     fn what_counts_is_the_smaller_gain_and_a_change_of_sign_is_seen() {
-        let worse = |own, other| tried(own, other).worse_mean();
+        let worse = |own, other| tried(own, other).surest(Goal::Mean);
         assert_eq!(
             [worse(-0.5, None), worse(-0.5, Some(-0.1)), worse(-0.5, Some(0.3))],
             [-0.5, -0.1, 0.3]
         );
-        let turns = |own, other| tried(own, other).turns();
+        let turns = |own, other| tried(own, other).turns(Goal::Mean);
         assert!(turns(-0.5, Some(0.02)) && turns(0.02, Some(-0.5)));
         assert!(!turns(-0.5, None) && !turns(-0.5, Some(0.01)) && !turns(0.5, Some(0.1)));
     }
@@ -338,7 +291,7 @@ mod tests {
     #[test]
     fn a_shorter_mean_may_be_paid_by_the_tail_of_reads_alone() {
         let paid = |mean, p99, reads_p99| {
-            Effect { mean, p99, reads_p99, ..Effect::default() }.is_paid_by_tail()
+            Effect { mean, p99, reads_p99, ..Effect::default() }.is_paid_by_tail(Goal::Mean)
         };
         assert!(paid(-0.1, 0.05, -0.2) && paid(-0.1, -0.2, 0.05));
         assert!(!paid(-0.1, 0.01, 0.01) && !paid(0.1, 0.5, 0.5) && !paid(-0.01, 0.5, 0.5));

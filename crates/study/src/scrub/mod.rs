@@ -11,6 +11,7 @@ mod curve;
 mod depletion;
 mod effort;
 mod estimate;
+mod idle;
 mod projection;
 mod sample;
 mod spread;
@@ -21,3 +22,5 @@ pub use estimate::{
     ArmScrub, BackgroundScan, ScrubEffort, ScrubEnd, ScrubEstimate, ScrubPart, ScrubPoint,
     ScrubProgress,
 };
+pub use idle::{IdleScrub, PauseBeforeScrub};
+pub(crate) use idle::{IDLE_RUNS, idle_scrub};

@@ -6,7 +6,8 @@ use freewheel_model::cache::CachePolicy;
 use freewheel_sim::Completion;
 use freewheel_sim::config::{Experiment, SimConfig, TraceWorkload, Workload};
 use freewheel_sim::source::ReplayMode;
-use freewheel_study::changes::{Change, Changes, PREFETCH_CACHE, Part, Tried};
+use freewheel_model::drive::spec::Turn;
+use freewheel_study::changes::{Change, Changes, Goal, PREFETCH_CACHE, Part, Tried, Variant};
 use freewheel_study::{
     CACHE_DEPTH, CacheCurvesOptions, CacheSize, Responses, Study, StudyOptions, cache_curves, study,
 };
@@ -44,9 +45,15 @@ fn a_cache_that_holds_all_data_and_a_write_buffer_help_and_together_they_help_mo
     assert!(best_of(&changes, Part::WriteBuffer) < -0.1);
     let together = changes.together.as_ref().unwrap();
     assert!(together.steps.len() >= 2);
+    // 6 MiB are touched: no cache is larger than what holds them, but for the one of prefetching.
+    let sizes = changes.tried.iter().filter_map(|tried| match tried.change {
+        Change::ReadCache { size, .. } => Some(size),
+        _ => None,
+    });
+    assert!(sizes.clone().count() >= 2 && sizes.clone().all(|size| size <= PREFETCH_CACHE));
     let alone = changes.tried.iter().find(|tried| tried.change.part() != Part::Drives).unwrap();
     assert!(together.effect.mean < alone.effect.mean - 0.02);
-    let means: Vec<f64> = changes.tried.iter().map(Tried::worse_mean).collect();
+    let means: Vec<f64> = changes.tried.iter().map(|tried| tried.surest(Goal::Mean)).collect();
     assert!(means.is_sorted(), "the surest is first: {means:?}");
 }
 
@@ -177,4 +184,68 @@ fn responses_are_those_of_a_plain_run_without_the_warm_up() {
     let by_slice: u128 = changes.today.by_slice.iter().map(|slice| slice.sum_ns).sum();
     assert_eq!((u128::from(sum), all.len() as u64), (by_slice, changes.today.response.count));
     assert_eq!(changes.today.response.mean_ns, sum as f64 / all.len() as f64);
+}
+
+#[test]
+fn the_first_changes_run_again_from_another_start_as_own_runs_do() {
+    let file = trace();
+    let changes = studied(&file).changes.unwrap();
+    let start = Variant::Start { percent: 50 };
+    assert!(changes.variants.contains(&start), "{:?}", changes.variants);
+    let first = changes.ranking()[0];
+    let checked = changes.tried.iter().filter(|tried| !tried.variants.is_empty()).count();
+    assert_eq!(checked, changes.ranking().len().min(5));
+    let mean = |config: &SimConfig| {
+        let experiment = Experiment::new(config.clone()).unwrap();
+        let mut spec = experiment.spec.clone();
+        for zone in &mut spec.zones {
+            let (numerator, denominator) = zone.first_block.ratio();
+            let half = (2 * numerator + denominator) % (2 * denominator);
+            zone.first_block = Turn::from_ratio(half, 2 * denominator).unwrap();
+        }
+        experiment.on_drive(spec).unwrap().run().unwrap().response.mean_ns
+    };
+    let (old, new) = (mean(&changes.today_config), mean(&first.config));
+    let there = first.variants.iter().find(|of| of.variant == start).unwrap();
+    assert_eq!(there.effect.mean, (new - old) / old);
+    assert_ne!(there.effect.mean, first.effect.mean, "another angle gives another result");
+}
+
+#[test]
+fn every_change_of_a_shipped_trace_is_what_its_experiment_gives_when_it_runs_alone() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/recorded/sqlite-ext4.csv.zst");
+    let trace = TraceWorkload { file: file.into(), ..TraceWorkload::default() };
+    let options = StudyOptions { scrub: false, ..StudyOptions::new(trace, "exos-x24-24tb") };
+    let study = study(&StudyOptions { policies: Vec::new(), ..options }, &|_| {}).unwrap();
+    let changes = study.changes.as_ref().unwrap();
+    let ranking = changes.ranking();
+    let recommended = [ranking[0], ranking[ranking.len() - 1]];
+    let together = changes.together.as_ref().unwrap();
+    let all = recommended.map(|tried| (&tried.config, &tried.measured)).into_iter();
+    let today = (&changes.today_config, &changes.today);
+    for (config, measured) in all.chain([today, (&together.config, &together.measured)]) {
+        // Through the text of a file, as a user runs it.
+        let text = toml::to_string(config).unwrap();
+        let config = SimConfig::parse(&text, "test", &[]).unwrap();
+        let run = Experiment::new(config).unwrap().run().unwrap();
+        assert_eq!(run.response, measured.response, "{text}");
+        assert_eq!(run.read_response, measured.read_response, "{text}");
+    }
+}
+
+#[test]
+fn a_goal_ranks_by_its_own_quantity() {
+    let file = trace();
+    let trace = TraceWorkload { file: file.path().into(), ..TraceWorkload::default() };
+    for goal in [Goal::P99Reads, Goal::Throughput] {
+        let options = StudyOptions { scrub: false, goal, ..StudyOptions::new(trace.clone(), "atlas10k") };
+        let changes = study(&options, &|_| {}).unwrap().changes.unwrap();
+        let value = |tried: &Tried| match goal {
+            Goal::P99Reads => tried.effect.reads_p99,
+            _ => tried.effect.drive_time,
+        };
+        assert!(changes.tried.iter().all(|tried| tried.effect.of(goal) == value(tried)));
+        let surest: Vec<f64> = changes.tried.iter().map(|tried| tried.surest(goal)).collect();
+        assert!(surest.is_sorted(), "{surest:?}");
+    }
 }

@@ -1,0 +1,170 @@
+//! The best changes together, by a greedy search.
+
+use freewheel_sim::config::{ConfigError, SimConfig};
+use serde::Serialize;
+
+use super::ranking::cheapest_of_best;
+use super::variant::turning;
+use super::{
+    Candidate, Change, ChangeCost, ChangesBench, Effect, Goal, Measured, Part, STEP_MIN, Tried,
+    UnderReplays, Variant, VariantEffect,
+};
+
+/// A change of the best combination.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Step {
+    /// What was changed.
+    pub change: Change,
+    /// Its name.
+    pub title: String,
+    /// What it costs.
+    pub cost: ChangeCost,
+    /// Change of the goal by it alone.
+    pub alone: f64,
+    /// Change of the goal on top of the steps before it.
+    pub on_top: f64,
+}
+
+/// The best changes together.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Combination {
+    /// Its changes, the one that helps most first.
+    pub steps: Vec<Step>,
+    /// Responses with all of them.
+    pub measured: Measured,
+    /// Their difference to the system as it is.
+    pub effect: Effect,
+    /// The same under the study's other replay.
+    pub other_replay: Option<Effect>,
+    /// The same in other circumstances.
+    pub variants: Vec<VariantEffect>,
+    /// The change of the goal if each step took its share of what the others leave.
+    pub if_independent: f64,
+    /// The experiment, as `freewheel sim` runs it.
+    pub config: SimConfig,
+}
+
+impl Combination {
+    /// Its changes.
+    pub(super) fn changes(&self) -> Vec<Change> {
+        self.steps.iter().map(|step| step.change).collect()
+    }
+
+    /// Circumstances in which it harms noticeably.
+    pub fn turning_variants(&self, goal: Goal) -> impl Iterator<Item = &Variant> {
+        turning(self.effect.of(goal), &self.variants, goal)
+    }
+}
+
+/// Most changes of a combination.
+const STEPS_MAX: usize = 4;
+
+/// Parts of which a combination has at most one change each.
+const PARTS: [Part; STEPS_MAX] = [Part::Order, Part::ReadCache, Part::Prefetch, Part::WriteBuffer];
+
+/// Changes of each part that are tried on top of others.
+const OF_EACH_PART: usize = 3;
+
+/// Runs that the search takes if it goes on to the end: those of the second step choose among all parts but one,
+/// and so on.
+const RUNS: usize = OF_EACH_PART * STEPS_MAX * (STEPS_MAX - 1) / 2;
+
+/// How many other runs one of several changes takes as long as: between 1.5 and 2.5, measured on two traces.
+pub(super) const COMBINED: usize = 2;
+
+/// The most runs of the search, as a number of runs of one change.
+pub(super) const MOST_RUNS: usize = COMBINED * RUNS;
+
+impl ChangesBench<'_> {
+    /// Adds the change that helps most on top of those chosen, until none helps enough. It helps as much as
+    /// under the replay under which it helps less. Of those that help about as much, the cheapest is taken.
+    ///
+    /// Greedy is not exact: two changes that help only together are not found. tr03 finds the
+    /// optimisations of different parts nearly independent, and then each step is the best one.
+    pub(super) fn combine(
+        &self,
+        today: &UnderReplays,
+        candidates: &[Candidate],
+    ) -> Result<Option<(Combination, UnderReplays)>, ConfigError> {
+        let goal = self.goal;
+        // Prefetching competes with the cache that it brings, against the system as it is.
+        let total = |candidate: &Candidate| candidate.run.gains(today, goal);
+        let first = candidates.iter().filter(|of| PARTS.contains(&of.tried.change.part()));
+        let first = first.map(|of| (of, total(of)));
+        let first = cheapest_of_best(first, |of| of.tried.cost);
+        let replays = if self.other.is_some() { 2 } else { 1 };
+        let mut runs_left = RUNS;
+        let Some((Candidate { tried: first, run: measured }, _)) =
+            first.filter(|&(_, gain)| gain <= STEP_MIN)
+        else {
+            self.work.forgo(replays * COMBINED * runs_left);
+            return Ok(None);
+        };
+        let control = |of: &Tried| {
+            let control = of.change.control()?;
+            candidates.iter().map(|of| &of.tried).find(|tried| tried.change == control)
+        };
+        let mut chosen: Vec<&Tried> = control(first).into_iter().chain([first]).collect();
+        let alone = |tried: &&Tried| self.step(tried, tried.effect.of(goal));
+        let mut steps: Vec<Step> = chosen.iter().map(alone).collect();
+        let mut measured = measured.clone();
+        while chosen.len() < STEPS_MAX {
+            let parts: Vec<Part> = chosen.iter().map(|tried| tried.change.part()).collect();
+            let others: Vec<&Tried> = best_of_parts(candidates)
+                .filter(|other| !parts.contains(&other.change.part()))
+                .collect();
+            let with = |other: &&Tried| {
+                chosen.iter().chain([other]).map(|tried| tried.change).collect::<Vec<Change>>()
+            };
+            let runs = self.run_all(&others.iter().map(with).collect::<Vec<_>>())?;
+            runs_left -= runs.len();
+            let on_top = others.into_iter().zip(runs).map(|(tried, run)| {
+                let gains = run.gains(&measured, goal);
+                ((tried, run), gains)
+            });
+            let best = cheapest_of_best(on_top, |(tried, _)| tried.cost);
+            let Some(((next, run), _)) = best.filter(|&(_, gain)| gain <= STEP_MIN) else { break };
+            // A cache that prefetching brings is a step of its own.
+            let has_cache = parts.contains(&Part::ReadCache);
+            if let Some(control) = control(next).filter(|_| !has_cache) {
+                self.work.expect(replays * COMBINED);
+                let with_control = self.run(&with(&control))?;
+                steps.push(self.step(control, with_control.own.from(&measured.own).of(goal)));
+                chosen.push(control);
+                measured = with_control;
+            }
+            steps.push(self.step(next, run.own.from(&measured.own).of(goal)));
+            chosen.push(next);
+            measured = run;
+        }
+        self.work.forgo(replays * COMBINED * runs_left);
+        let left: f64 = steps.iter().map(|step| 1.0 + step.alone).product();
+        let (effect, other_replay) = measured.effects(today);
+        let changes: Vec<Change> = steps.iter().map(|step| step.change).collect();
+        let combination = Combination {
+            config: self.config(self.own, &changes),
+            steps,
+            measured: measured.own.clone(),
+            effect,
+            other_replay,
+            variants: Vec::new(),
+            if_independent: left - 1.0,
+        };
+        Ok(Some((combination, measured)))
+    }
+
+    fn step(&self, tried: &Tried, on_top: f64) -> Step {
+        let Tried { change, cost, .. } = *tried;
+        let alone = tried.effect.of(self.goal);
+        Step { change, title: tried.title.clone(), cost, alone, on_top }
+    }
+}
+
+/// Changes of each part of which a combination is made: the best three of each, whether they help alone or
+/// not.
+fn best_of_parts(candidates: &[Candidate]) -> impl Iterator<Item = &Tried> {
+    let tried = || candidates.iter().map(|candidate| &candidate.tried);
+    PARTS.into_iter().flat_map(move |part| {
+        tried().filter(move |tried| tried.change.part() == part).take(OF_EACH_PART)
+    })
+}

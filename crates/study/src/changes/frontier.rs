@@ -1,0 +1,145 @@
+//! What memory and drives buy: of the systems that were tried, those that no other one beats.
+
+use freewheel_units::Bytes;
+use serde::Serialize;
+
+use super::{Candidate, ChangeCost, Combination, Goal, NOTICEABLE, UnderReplays};
+
+/// A system of which none that was tried needs no more memory and drives and is noticeably better.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FrontierPoint {
+    /// Its changes, by name.
+    pub titles: Vec<String>,
+    /// Memory for copies of data that the drive has.
+    pub memory: Bytes,
+    /// Memory that keeps its data without power.
+    pub non_volatile: Bytes,
+    /// Further drives.
+    pub drives: u32,
+    /// Change of the goal against the system as it is, under the replay under which it is worse.
+    pub change: f64,
+}
+
+impl FrontierPoint {
+    fn new(titles: Vec<String>, costs: impl Iterator<Item = ChangeCost>, change: f64) -> Self {
+        let (memory, non_volatile) = (Bytes::ZERO, Bytes::ZERO);
+        let mut point = Self { titles, memory, non_volatile, drives: 0, change };
+        for cost in costs {
+            match cost {
+                ChangeCost::Setting | ChangeCost::Software => {}
+                // Prefetching brings the memory of its control, and no more.
+                ChangeCost::Memory { bytes } => point.memory = point.memory.max(bytes),
+                ChangeCost::NonVolatileMemory { bytes } => point.non_volatile = bytes,
+                ChangeCost::Drives { more } => point.drives = more,
+            }
+        }
+        point
+    }
+
+    fn needs_no_more_than(&self, other: &Self) -> bool {
+        self.memory <= other.memory
+            && self.non_volatile <= other.non_volatile
+            && self.drives <= other.drives
+    }
+
+    fn all_memory(&self) -> Bytes {
+        self.memory + self.non_volatile
+    }
+
+    /// What a GiB of memory takes off the goal, as a share of today's, where there is memory and no drive.
+    pub fn gain_per_gib(&self) -> Option<f64> {
+        let gib = self.all_memory().get() as f64 / (1 << 30) as f64;
+        (gib > 0.0 && self.drives == 0).then(|| -self.change / gib)
+    }
+
+    /// What a drive takes off the goal, as a share of today's, where there are drives and no memory.
+    pub fn gain_per_drive(&self) -> Option<f64> {
+        let has_drives_alone = self.drives > 0 && self.all_memory() == Bytes::ZERO;
+        has_drives_alone.then(|| -self.change / f64::from(self.drives))
+    }
+}
+
+/// The points that no other one beats, the cheapest first. One that is hardly better than a cheaper one is beaten.
+pub(super) fn frontier(
+    today: &UnderReplays,
+    candidates: &[Candidate],
+    together: Option<&(Combination, UnderReplays)>,
+    goal: Goal,
+) -> Vec<FrontierPoint> {
+    let alone = candidates.iter().map(|Candidate { tried, run }| {
+        let cost = std::iter::once(tried.cost);
+        FrontierPoint::new(vec![tried.title.clone()], cost, run.surest(today, goal))
+    });
+    let together = together.map(|(combination, run)| {
+        let titles = combination.steps.iter().map(|step| step.title.clone()).collect();
+        let costs = combination.steps.iter().map(|step| step.cost);
+        FrontierPoint::new(titles, costs, run.surest(today, goal))
+    });
+    let mut points: Vec<FrontierPoint> =
+        alone.chain(together).filter(|point| point.change <= -NOTICEABLE).collect();
+    // Cheapest first, and of one price the best first, so that every point is compared with those that may beat it.
+    points.sort_by(|a, b| {
+        let price = |of: &FrontierPoint| (of.drives, of.all_memory(), of.non_volatile);
+        price(a).cmp(&price(b)).then(a.change.total_cmp(&b.change))
+    });
+    let mut frontier: Vec<FrontierPoint> = Vec::new();
+    for point in points {
+        let beats = |other: &FrontierPoint| {
+            other.needs_no_more_than(&point) && other.change < point.change + NOTICEABLE
+        };
+        if !frontier.iter().any(beats) {
+            frontier.push(point);
+        }
+    }
+    frontier
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Change, Effect, Measured, Responses, Tried};
+    use super::*;
+
+    fn run(mean_ns: f64) -> UnderReplays {
+        let mut own = Measured::default();
+        own.response.mean_ns = mean_ns;
+        own.by_slice = vec![Responses { sum_ns: mean_ns as u128, count: 1 }];
+        UnderReplays { own, other: None }
+    }
+
+    fn candidate(title: &str, cost: ChangeCost, mean_ns: f64) -> Candidate {
+        let change = Change::DriveQueue { depth: 1 };
+        let config = freewheel_sim::config::SimConfig::parse("[workload]\nkind = \"closed\"\n", "test", &[]);
+        let tried = Tried {
+            change,
+            title: title.into(),
+            cost,
+            control: None,
+            measured: Measured::default(),
+            effect: Effect::default(),
+            other_replay: None,
+            as_safe: None,
+            variants: Vec::new(),
+            config: config.unwrap(),
+        };
+        Candidate { tried, run: run(mean_ns) }
+    }
+
+    #[test]
+    fn what_needs_more_and_is_hardly_better_is_beaten() {
+        let memory = |mib: u64| ChangeCost::Memory { bytes: Bytes::new(mib << 20) };
+        let all = [
+            candidate("queue", ChangeCost::Setting, 90.0),
+            candidate("8 MiB", memory(8), 91.0),
+            candidate("64 MiB", memory(64), 50.0),
+            candidate("512 MiB", memory(512), 49.0),
+            candidate("2 drives", ChangeCost::Drives { more: 1 }, 20.0),
+            candidate("4 drives", ChangeCost::Drives { more: 3 }, 19.0),
+            candidate("nothing", ChangeCost::Setting, 99.0),
+        ];
+        let frontier = frontier(&run(100.0), &all, None, Goal::Mean);
+        let titles: Vec<&str> = frontier.iter().map(|point| point.titles[0].as_str()).collect();
+        assert_eq!(titles, ["queue", "64 MiB", "2 drives"]);
+        assert_eq!(frontier[1].gain_per_gib(), Some(8.0));
+        assert_eq!((frontier[2].gain_per_drive(), frontier[0].gain_per_gib()), (Some(0.8), None));
+    }
+}

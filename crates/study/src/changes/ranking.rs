@@ -1,0 +1,125 @@
+//! Which changes are shown first.
+
+use super::{ChangeCost, Changes, NOTICEABLE, Part, Tried};
+
+/// Parts with a row each, where something helps.
+const PARTS: [Part; 5] =
+    [Part::Order, Part::ReadCache, Part::Prefetch, Part::WriteBuffer, Part::Drives];
+
+/// Most changes of a ranking.
+const ROWS: usize = 8;
+
+/// A change of the goal under each replay; twice the same where there is one.
+pub(super) type Gains = [f64; 2];
+
+/// The one under which it is worse.
+fn surest(gains: Gains) -> f64 {
+    gains[0].max(gains[1])
+}
+
+/// Whether a change gains about as much as another one under both replays.
+fn is_about_as_good(gains: Gains, best: Gains) -> bool {
+    (0..2).all(|replay| gains[replay] < best[replay] + NOTICEABLE)
+}
+
+/// Of choices with their gains, the cheapest of those that are about as good as the best.
+pub(super) fn cheapest_of_best<T>(
+    choices: impl Iterator<Item = (T, Gains)>,
+    cost: impl Fn(&T) -> ChangeCost,
+) -> Option<(T, f64)> {
+    let choices: Vec<(T, Gains)> = choices.collect();
+    let all = choices.iter().map(|&(_, gains)| gains);
+    let best = all.min_by(|&a, &b| surest(a).total_cmp(&surest(b)))?;
+    let choices = choices.into_iter().filter(|&(_, gains)| is_about_as_good(gains, best));
+    // Of equal costs the best counts.
+    let by_cost = |(a, x): &(T, Gains), (b, y): &(T, Gains)| {
+        cost(a).cmp(&cost(b)).then(surest(*x).total_cmp(&surest(*y)))
+    };
+    choices.min_by(by_cost).map(|(choice, gains)| (choice, surest(gains)))
+}
+
+impl Changes {
+    /// The best change of a part: of those that help about as much, the cheapest.
+    pub fn best_of(&self, part: Part) -> Option<&Tried> {
+        let all = self.tried.iter().filter(|tried| tried.change.part() == part);
+        let all = all.map(|tried| (tried, tried.gains(self.goal)));
+        cheapest_of_best(all, |tried| tried.cost).map(|(tried, _)| tried)
+    }
+
+    /// The best change of each part, as far as it may help, and then the next best that need less than these or
+    /// bring more; at most eight. The cheapest kind comes first, and within a kind what is surest to help.
+    pub fn ranking(&self) -> Vec<&Tried> {
+        let best = PARTS.iter().filter_map(|&part| self.best_of(part));
+        let mut list: Vec<&Tried> = best.filter(|tried| self.may_help(tried)).collect();
+        let is_new = |tried: &&Tried| list.iter().all(|other| other.title != tried.title);
+        let others: Vec<&Tried> =
+            self.tried.iter().filter(is_new).filter(|tried| self.is_worth_a_row(tried)).collect();
+        list.extend(others.into_iter().take(ROWS.saturating_sub(list.len())));
+        list.sort_by(|a, b| {
+            let by_class = a.cost.class().cmp(&b.cost.class());
+            by_class.then(a.surest(self.goal).total_cmp(&b.surest(self.goal)))
+        });
+        list
+    }
+
+    /// The best change of each part of which none helps.
+    pub fn without_help(&self) -> impl Iterator<Item = &Tried> {
+        let best = PARTS.iter().filter_map(|&part| self.best_of(part));
+        best.filter(|tried| !self.may_help(tried))
+    }
+
+    /// Whether a change helps noticeably under one replay at least.
+    fn may_help(&self, tried: &Tried) -> bool {
+        let [own, other] = tried.gains(self.goal);
+        own.min(other) <= -NOTICEABLE
+    }
+
+    /// Whether a change may help, and no cheaper one of its part does about as much.
+    fn is_worth_a_row(&self, tried: &Tried) -> bool {
+        let goal = self.goal;
+        let replaces = |other: &Tried| {
+            other.change.part() == tried.change.part()
+                && other.cost < tried.cost
+                && is_about_as_good(other.gains(goal), tried.gains(goal))
+        };
+        self.may_help(tried) && !self.tried.iter().any(replaces)
+    }
+}
+
+impl ChangeCost {
+    /// What kind of thing one pays with: nothing, a program, memory, memory that lasts, drives.
+    pub fn class(&self) -> u32 {
+        match self {
+            Self::Setting => 0,
+            Self::Software => 1,
+            Self::Memory { .. } => 2,
+            Self::NonVolatileMemory { .. } => 3,
+            Self::Drives { .. } => 4,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use freewheel_units::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn of_effects_that_are_about_equal_the_cheapest_counts() {
+        let memory = |mib: u64| ChangeCost::Memory { bytes: Bytes::new(mib << 20) };
+        let best = |list: &[(ChangeCost, f64)]| {
+            let gains = list.iter().map(|&(cost, gain)| (cost, [gain, gain]));
+            cheapest_of_best(gains, |&cost| cost).map(|(cost, _)| cost)
+        };
+        let sizes = [(memory(512), -0.50), (memory(256), -0.49), (memory(64), -0.30)];
+        assert_eq!(best(&sizes), Some(memory(256)));
+        let kinds = [(ChangeCost::Drives { more: 1 }, -0.5), (ChangeCost::Software, -0.485)];
+        assert_eq!(best(&kinds), Some(ChangeCost::Software));
+        assert_eq!(best(&[]), None);
+        // Equal under one replay is not equal.
+        let sizes = [(memory(256), [-0.25, -0.01]), (memory(8), [0.0, 0.0])];
+        let (cheapest, gain) = cheapest_of_best(sizes.into_iter(), |&cost| cost).unwrap();
+        assert_eq!((cheapest, gain), (memory(256), -0.01));
+    }
+}

@@ -1,0 +1,252 @@
+//! A scrub in idle time, as hosts do it today: after a pause without requests it reads on until one arrives.
+
+use std::collections::BTreeMap;
+
+use freewheel_freeblock::tasks::TaskKind;
+use freewheel_model::stats::{Distribution, Summary};
+use freewheel_sim::background::{FreeblockConfig, IdleConfig, TaskConfig};
+use freewheel_sim::config::{ConfigError, Experiment, SimConfig};
+use freewheel_sim::source::{KeptRecords, Request};
+use freewheel_sim::{Completion, RunResult};
+use freewheel_units::{Bytes, Op, SimDuration, SimTime};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::changes::{NOTICEABLE, relative};
+use crate::progress::WorkCounter;
+
+/// A scrub in idle time, with pauses of different lengths.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct IdleScrub {
+    /// What it reads at once; a request that arrives waits for the end of that.
+    pub run_bytes: u64,
+    /// One for each pause, the shortest first.
+    pub pauses: Vec<PauseBeforeScrub>,
+}
+
+/// A scrub that begins after this long without requests.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PauseBeforeScrub {
+    /// The pause.
+    pub pause_ns: u64,
+    /// Requests that were simulated, from the beginning of the trace on.
+    pub requests: u64,
+    /// The time in which they come.
+    pub measured_ns: u64,
+    /// What it reads a second meanwhile.
+    pub bytes_per_second: f64,
+    /// How long it takes for the whole drive at this rate; None where it reads nothing.
+    pub seconds: Option<f64>,
+    /// Change of the mean response as (new - old) / old.
+    pub mean: f64,
+    /// Of the 99th percentile.
+    pub p99: f64,
+    /// Of the 99th percentile of reads.
+    pub reads_p99: f64,
+}
+
+impl PauseBeforeScrub {
+    /// Whether requests notice the scrub.
+    pub fn is_noticed(&self) -> bool {
+        self.mean.max(self.p99).max(self.reads_p99) >= NOTICEABLE
+    }
+}
+
+impl IdleScrub {
+    /// The shortest pause whose scrub no request notices; the longest where requests notice each.
+    pub fn best(&self) -> Option<&PauseBeforeScrub> {
+        self.pauses.iter().find(|pause| !pause.is_noticed()).or(self.pauses.last())
+    }
+}
+
+/// Pauses that are tried: shorter ones find the next request of a burst, longer ones leave idle time unused.
+const PAUSES: [SimDuration; 3] =
+    [SimDuration::from_ms(5), SimDuration::from_ms(20), SimDuration::from_ms(100)];
+
+/// Runs of [`idle_scrub`].
+pub(crate) const IDLE_RUNS: usize = 2 + PAUSES.len();
+
+/// What is read at once: about a millisecond of a drive of today.
+const RUN: Bytes = Bytes::from_kib(256);
+
+/// Each of these reads is simulated, so after this many the rest of a trace is left out.
+const READS_MAX: u64 = 200_000;
+
+/// Idle time of which no more is simulated at a stretch. By then the longest pause is over, the scrub reads at its steady
+/// rate, and the drive has written back; the rest of the stretch is worth what the scrub reads at that rate.
+const STRETCH: SimDuration = SimDuration::from_ms(400);
+
+/// No gap is wider than this margin, so only idle time is used.
+const NO_GAPS: SimDuration = SimDuration::from_ms(100);
+
+/// Measures a scrub in the idle time of an experiment.
+pub(crate) fn idle_scrub(
+    experiment: &Experiment,
+    work: &WorkCounter<'_>,
+) -> Result<IdleScrub, ConfigError> {
+    let cuts = Cuts::of(&alone(experiment, work)?);
+    let mut experiment = experiment.clone();
+    if let Some(records) = experiment.kept_records().map(|records| cuts.shorten(records)) {
+        experiment.keep_records(records);
+    }
+    let alone = alone(&experiment, work)?;
+    let run = |&pause: &SimDuration| {
+        let run = work.begin(1);
+        let with = experiment.with_config(with_scrub(&experiment, pause))?;
+        let with = with.run_observed(None, &mut |done, total| run.at(done, total))?;
+        Ok(measured(&experiment, &alone, &cuts, &with, pause))
+    };
+    let pauses = PAUSES.par_iter().map(run).collect::<Result<_, ConfigError>>()?;
+    Ok(IdleScrub { run_bytes: RUN.get(), pauses })
+}
+
+/// A request without the scrub.
+struct Alone {
+    /// Its number in the trace.
+    tag: u64,
+    op: Op,
+    arrival: SimTime,
+    end: SimTime,
+}
+
+/// The requests of a run without the scrub, in order of the trace.
+fn alone(experiment: &Experiment, work: &WorkCounter<'_>) -> Result<Vec<Alone>, ConfigError> {
+    let run = work.begin(1);
+    let mut alone: Vec<Alone> = Vec::new();
+    let mut observe = |completion: &Completion| {
+        let &Completion { request: Request { op, tag, .. }, arrival, end, .. } = completion;
+        alone.push(Alone { tag, op, arrival, end });
+    };
+    experiment.run_observed(Some(&mut observe), &mut |done, total| run.at(done, total))?;
+    alone.sort_unstable_by_key(|request| request.tag);
+    Ok(alone)
+}
+
+/// What is left out of long stretches of idle time, by the number of the request that ends each.
+#[derive(Default)]
+struct Cuts(BTreeMap<u64, SimDuration>);
+
+impl Cuts {
+    fn of(alone: &[Alone]) -> Self {
+        let mut cuts = Self::default();
+        let mut busy_until = SimTime::ZERO;
+        for request in alone {
+            let idle = request.arrival.saturating_since(busy_until);
+            if idle > STRETCH {
+                cuts.0.insert(request.tag, idle - STRETCH);
+            }
+            busy_until = busy_until.max(request.end);
+        }
+        cuts
+    }
+
+    /// The records with these cuts, as far as they themselves are so far apart.
+    fn shorten(&self, records: &KeptRecords) -> KeptRecords {
+        let mut before = SimTime::ZERO;
+        records.with_cuts(|number, record| {
+            let pause = record.arrival.saturating_since(before);
+            before = before.max(record.arrival);
+            let cut = self.0.get(&(number as u64)).copied().unwrap_or_default();
+            cut.min(pause.saturating_sub(STRETCH))
+        })
+    }
+
+    /// All that is left out before a request.
+    fn before(&self, tag: u64) -> SimDuration {
+        let cuts = self.0.range(..tag).map(|(_, cut)| cut.ns());
+        SimDuration::from_ns(cuts.sum())
+    }
+}
+
+/// The experiment with a scrub that is half through, until it has read as much as is simulated.
+fn with_scrub(experiment: &Experiment, pause: SimDuration) -> SimConfig {
+    let half = experiment.drive.blocks().bytes().get() / 2 / RUN.get() * RUN.get();
+    let task = TaskConfig {
+        kind: TaskKind::Scrub,
+        block_size: RUN,
+        start: Bytes::new(half),
+        length: Some(Bytes::new(half.min(READS_MAX * RUN.get()))),
+        rounds: Some(1),
+        ..TaskConfig::default()
+    };
+    let idle = Some(IdleConfig { after: pause, adapt: None, run_max: RUN });
+    let (tasks, conservatism) = (vec![task], NO_GAPS);
+    let freeblock = FreeblockConfig { tasks, conservatism, idle, ..FreeblockConfig::default() };
+    SimConfig { freeblock: Some(freeblock), ..experiment.config.clone() }
+}
+
+/// Compares the requests of the run with the scrub with the same ones without it.
+fn measured(
+    experiment: &Experiment,
+    alone: &[Alone],
+    cuts: &Cuts,
+    with: &RunResult,
+    pause: SimDuration,
+) -> PauseBeforeScrub {
+    let [mut all, mut reads] = [Distribution::default(), Distribution::default()];
+    for request in alone.iter().filter(|request| request.tag < with.requests) {
+        let response = request.end - request.arrival;
+        if matches!(request.op, Op::Read | Op::Write) {
+            all.record(response);
+        }
+        if request.op == Op::Read {
+            reads.record(response);
+        }
+    }
+    let [all, reads] = [all, reads].map(|of| of.summary());
+    let (read, head_ns) = with.idle.map_or((0, 0), |idle| (idle.read_bytes, idle.head_ns));
+    let left_out = match experiment.kept_records() {
+        Some(_) => cuts.before(with.requests),
+        None => SimDuration::ZERO,
+    };
+    let steady = read as f64 / head_ns.max(1) as f64;
+    let measured_ns = with.elapsed_ns + left_out.ns();
+    let bytes = read as f64 + steady * left_out.ns() as f64;
+    let bytes_per_second = bytes * 1e9 / measured_ns.max(1) as f64;
+    let capacity = experiment.drive.total_blocks().bytes().get() as f64;
+    let p99 = |old: &Summary, new: &Summary| relative(old.p99_ns as f64, new.p99_ns as f64);
+    PauseBeforeScrub {
+        pause_ns: pause.ns(),
+        requests: with.requests,
+        measured_ns,
+        bytes_per_second,
+        seconds: (read > 0).then(|| capacity / bytes_per_second),
+        mean: relative(all.mean_ns, with.response.mean_ns),
+        p99: p99(&all, &with.response),
+        reads_p99: p99(&reads, &with.read_response),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_stretches_of_idle_time_are_cut_and_what_comes_in_busy_ones_is_not() {
+        let ms = |ms: u64| SimTime::from_ns(ms * 1_000_000);
+        let of = |tag, arrival, end| Alone { tag, op: Op::Read, arrival: ms(arrival), end: ms(end) };
+        let cuts = Cuts::of(&[of(0, 0, 5_000), of(1, 10, 20), of(2, 5_300, 5_310), of(3, 6_310, 6_320)]);
+        assert_eq!(cuts.before(3), SimDuration::ZERO);
+        assert_eq!(cuts.before(4), SimDuration::from_ms(600));
+    }
+
+    #[test]
+    fn the_shortest_pause_that_no_request_notices_is_the_best() {
+        let of = |pause_ns, p99| PauseBeforeScrub {
+            pause_ns,
+            requests: 1,
+            measured_ns: 1,
+            bytes_per_second: 1.0,
+            seconds: None,
+            mean: 0.0,
+            p99,
+            reads_p99: 0.0,
+        };
+        let best = |list: &[PauseBeforeScrub]| {
+            IdleScrub { run_bytes: 1, pauses: list.into() }.best().map(|pause| pause.pause_ns)
+        };
+        assert_eq!(best(&[of(1, 0.05), of(2, 0.01), of(3, 0.0)]), Some(2));
+        assert_eq!(best(&[of(1, 0.05), of(2, 0.04)]), Some(2));
+        assert_eq!(best(&[]), None);
+    }
+}
