@@ -276,6 +276,21 @@ const LEGEND_LEFT: i32 = 64;
 
 /// Lines over a common pair of axes. Empty without points.
 pub(crate) fn lines(lines: &[Line], axes: &Axes) -> String {
+    lines_labelled(lines, axes, &|y| short(*y))
+}
+
+/// The same with powers of ten along y, so that small shares are seen. What is 0 is left out.
+pub(crate) fn lines_over_log_y(lines: &[Line], axes: &Axes) -> String {
+    let logarithms = |line: &Line| {
+        let positive = line.points.iter().filter(|point| point.1 > 0.0);
+        let points = positive.map(|&(x, y)| (x, libm::log10(y))).collect();
+        Line { points, ..line.clone() }
+    };
+    let lines: Vec<Line> = lines.iter().map(logarithms).collect();
+    lines_labelled(&lines, axes, &|y| short(10f64.powf(*y)))
+}
+
+fn lines_labelled(lines: &[Line], axes: &Axes, y_label: &dyn Fn(&f64) -> String) -> String {
     let points = || lines.iter().flat_map(|line| line.points.iter());
     let usable = |x: f64| !axes.log_x || x > 0.0;
     // What is nowhere drawn is not named either.
@@ -302,7 +317,7 @@ pub(crate) fn lines(lines: &[Line], axes: &Axes) -> String {
             let high = high.max(low * 1.01);
             let range = (low..high).log_scale().with_key_points(log_ticks(low, high));
             let mut chart = builder.build_cartesian_2d(range, bottom..top)?;
-            mesh(chart.configure_mesh(), axes)?;
+            mesh(chart.configure_mesh(), axes, y_label)?;
             drawn.iter().try_for_each(|(line, colour)| {
                 let points = line.points.iter().copied().filter(|p| usable(p.0)).collect();
                 draw_line(&mut chart, points, line.dots, *colour)
@@ -310,7 +325,7 @@ pub(crate) fn lines(lines: &[Line], axes: &Axes) -> String {
         } else {
             let range = low.min(0.0)..high.max(low + f64::MIN_POSITIVE);
             let mut chart = builder.build_cartesian_2d(range, bottom..top)?;
-            mesh(chart.configure_mesh(), axes)?;
+            mesh(chart.configure_mesh(), axes, y_label)?;
             drawn.iter().try_for_each(|(line, colour)| {
                 draw_line(&mut chart, line.points.clone(), line.dots, *colour)
             })
@@ -352,7 +367,11 @@ type Chart<'a, X> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, F64>>;
 type Mesh<'a, 'b, X> = plotters::chart::MeshStyle<'a, 'b, X, F64, SVGBackend<'a>>;
 type F64 = plotters::coord::types::RangedCoordf64;
 
-fn mesh<'a, X>(mut mesh: Mesh<'a, '_, X>, axes: &Axes) -> Drawn
+fn mesh<'a, 'b, X>(
+    mut mesh: Mesh<'a, 'b, X>,
+    axes: &Axes,
+    y_label: &'b dyn Fn(&f64) -> String,
+) -> Drawn
 where
     X: plotters::coord::ranged1d::Ranged<ValueType = f64>
         + plotters::coord::ranged1d::ValueFormatter<f64>,
@@ -362,7 +381,7 @@ where
         .axis_desc_style((FONT, 14).into_font().color(&INK))
         .label_style((FONT, 13).into_font().color(&FAINT))
         .x_label_formatter(&|x| short(*x))
-        .y_label_formatter(&|y| short(*y))
+        .y_label_formatter(y_label)
         .axis_style(FAINT)
         .bold_line_style(GRID)
         .light_line_style(TRANSPARENT)

@@ -15,6 +15,15 @@ pub(crate) fn ms(ns: f64) -> String {
     format!("{ms:.decimals$}")
 }
 
+/// A response with its unit: milliseconds, and from a minute on what people would say.
+pub(crate) fn response(ns: f64) -> String {
+    match ns >= 60e9 {
+        true if ns < 120e9 => format!("{:.0} s", ns / 1e9),
+        true => span(ns / 1e9),
+        false => format!("{} ms", ms(ns)),
+    }
+}
+
 /// Longer times are no statement about a drive: it is replaced before.
 pub(crate) const TIME_MAX_S: f64 = 5.0 * 365.25 * 86_400.0;
 
@@ -119,6 +128,12 @@ mod tests {
         let days = [989.1, 9.96, 15.7, 2.34].map(|days| about(days * 86_400.0));
         assert_eq!(days, ["about 990 days", "about 10 days", "about 16 days", "about 2.3 days"]);
         assert_eq!([about(7_500.0), about(0.0)], ["about 2.1 hours", "about 0.0 s"]);
+    }
+
+    #[test]
+    fn a_response_of_minutes_is_not_told_in_milliseconds() {
+        let texts = [4.61e6, 217_693e6, 61e9, 59.9e9].map(response);
+        assert_eq!(texts, ["4.61 ms", "3.6 minutes", "61 s", "59900 ms"]);
     }
 
     #[test]

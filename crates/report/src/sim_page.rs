@@ -124,14 +124,14 @@ fn caches(result: &RunResult) -> Markup {
 
 fn responses(result: &RunResult) -> Markup {
     let line = |name: &str, distribution: &freewheel_model::stats::Distribution| {
-        Line::cumulative_ms(name, distribution)
+        Line::longer_ms(name, distribution)
     };
     let lines = [
         line("all", &result.response_distribution),
         line("reads", &result.read_distribution),
         line("writes", &result.write_distribution),
     ];
-    let axes = Axes { x: "response time, ms", y: "share of requests, %", log_x: true };
+    let axes = Axes { x: "response time, ms", y: "requests that take longer, %", log_x: true };
     let row = |name: &str, s: &Summary| {
         let times = [s.p50_ns, s.p95_ns, s.p99_ns, s.p999_ns, s.p9999_ns, s.max_ns];
         let mut cells = vec![name.to_string(), grouped(s.count), ms(s.mean_ns)];
@@ -150,7 +150,7 @@ fn responses(result: &RunResult) -> Markup {
     let rows: Vec<Vec<String>> = happened.map(|(name, summary)| row(name, summary)).collect();
     let head = ["", "count", "mean", "p50", "p95", "p99", "p99.9", "p99.99", "max", "variation"];
     html! {
-        (page::chart(&chart::lines(&lines, &axes)))
+        (page::chart(&chart::lines_over_log_y(&lines, &axes)))
         (table(&head, &rows))
         p.note {
             "Times in ms. Variation: standard deviation over mean."

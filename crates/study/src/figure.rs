@@ -115,6 +115,18 @@ impl Line {
     }
 }
 
+impl Line {
+    /// Response times in ms against the share of requests in % that take longer, the tail of which falls to a single
+    /// request.
+    pub fn longer_ms(name: &str, distribution: &Distribution) -> Self {
+        let cumulative = Self::cumulative_ms(name, distribution);
+        let longer = cumulative.points.iter().map(|&(ms, share)| (ms, 100.0 - share));
+        // What remains of the last share is rounding.
+        let points = longer.filter(|&(_, share)| share > 1e-9).collect();
+        Self { points, ..cumulative }
+    }
+}
+
 /// Names of the axes of a line chart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Axes {

@@ -37,7 +37,7 @@ pub use runs::{
     study, study_watched,
 };
 pub use scrub::{
-    ArmScrub, BackgroundScan, IdleScrub, PauseBeforeScrub, SCRUB_EFFORT, SCRUB_EFFORTS, ScrubEffort, ScrubEnd, ScrubEstimate,
-    ScrubPart, ScrubPoint, ScrubProgress,
+    ArmScrub, BackgroundScan, IdleScrub, PauseBeforeScrub, SCRUB_EFFORT, SCRUB_EFFORTS,
+    ScrubEffort, ScrubEnd, ScrubEstimate, ScrubPart, ScrubPoint, ScrubProgress,
 };
 pub use trace_runs::CACHE_DEPTH;

@@ -17,6 +17,8 @@ const FIRST_BIN_NS: u64 = 1 << 20;
 /// Reads and writes by place and time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlaceTime {
+    /// Size of the address space.
+    pub space_bytes: u64,
     /// Width of a column of time.
     pub bin_ns: u64,
     /// Requests by row, the start of the address space first, in each column.
@@ -77,6 +79,7 @@ impl PlaceTimeCollector {
 
     pub fn finish(self) -> PlaceTime {
         PlaceTime {
+            space_bytes: Blocks::new(self.blocks).bytes().get(),
             bin_ns: self.bin_ns,
             p99_ns: self.columns.iter().map(|c| c.responses.quantile_ns(0.99)).collect(),
             counts: self.columns.into_iter().map(|column| column.counts).collect(),

@@ -22,8 +22,8 @@ use thiserror::Error;
 use crate::assumed_values::{AssumedValues, count_moves, move_values};
 use crate::cache_curves::{Knee, knees};
 use crate::changes::{
-    Changes, ChangesBench, Goal, STARTS, Setting, VariantOfSystem, catalogue, most_changes, most_checks,
-    most_runs, relative, try_changes,
+    Changes, ChangesBench, Goal, STARTS, Setting, VariantOfSystem, catalogue, most_changes,
+    most_checks, most_runs, relative, try_changes,
 };
 use crate::place_time::{PlaceTime, PlaceTimeCollector};
 use crate::progress::{Amount, ProgressSink, StudyProgress, WorkCounter};
@@ -352,9 +352,8 @@ impl Bench<'_> {
         }
         let is_served = study.other_replay.as_ref().is_some_and(|other| !other.has_growing_queue);
         let other = other.filter(|_| is_served);
-        let changes = || {
-            has_changes.then(|| self.changes(&study, other.as_ref(), knees)).transpose()
-        };
+        let changes =
+            || has_changes.then(|| self.changes(&study, other.as_ref(), knees)).transpose();
         let values = || has_changes.then(|| self.assumed_values(&study)).transpose();
         let idle = || has_scrub.then(|| idle_scrub(experiment, self.work)).transpose();
         let (changes, (values, idle)) = rayon::join(changes, || rayon::join(values, idle));

@@ -55,8 +55,7 @@ fn picture(changes: &Changes) -> Markup {
         size_bytes: (point.memory + point.non_volatile).get(),
         value: 100.0 * (1.0 + point.change),
     };
-    let points: Vec<SizePoint> =
-        changes.frontier.iter().filter(with_memory).map(point).collect();
+    let points: Vec<SizePoint> = changes.frontier.iter().filter(with_memory).map(point).collect();
     if points.len() < 2 {
         return html! {};
     }

@@ -11,10 +11,7 @@ use maud::{Markup, html};
 use super::{bought, signed};
 use crate::finding::{Confidence, Finding, Topic, Unit};
 use crate::numbers::percent;
-use crate::page::marked_table;
-
-/// Rows of the ranking that ran again in other circumstances.
-const CHECKED_ROWS: &str = "five";
+use crate::page::{marked_table, prose};
 
 /// None without changes that were tried.
 pub(super) fn finding(study: &Study) -> Option<Finding> {
@@ -99,8 +96,7 @@ fn under_other_replay(study: &Study, goal: Goal, effect: Option<&Effect>) -> Str
 
 /// Where the best together does not help.
 fn turning_together(changes: &Changes, together: &Combination) -> String {
-    let words: Vec<String> =
-        together.turning_variants(changes.goal).map(Variant::words).collect();
+    let words: Vec<String> = together.turning_variants(changes.goal).map(Variant::words).collect();
     if words.is_empty() { String::new() } else { format!("; it harms {}", words.join(", ")) }
 }
 
@@ -127,9 +123,9 @@ fn headline_nothing(study: &Study, changes: &Changes) -> String {
         false => "",
     };
     let best = changes.ranking().into_iter().find(|tried| tried.change.part() != Part::Drives);
-    let best = best.filter(|tried| tried.surest(changes.goal) < 0.0).map(|tried| {
-        format!(" The most is {}, by {}.", range(tried, changes.goal), tried.title)
-    });
+    let best = best
+        .filter(|tried| tried.surest(changes.goal) < 0.0)
+        .map(|tried| format!(" The most is {}, by {}.", range(tried, changes.goal), tried.title));
     let overload = if study.overload().is_some() { "In this overload none" } else { "None" };
     format!(
         "{overload} of {tried} changes without further drives lowers the {} by 2 %{both}.{}",
@@ -255,8 +251,7 @@ fn ranking(study: &Study, changes: &Changes) -> Markup {
     html! {
         p.lead {
             "Change of the " (goal.quantity()) " by each change alone, cheapest kind first. "
-            (spread_words(changes))
-            " " (measured_from(study, changes))
+            (measured_from(study, changes))
             @if let Some(together) = &changes.together {
                 " " strong {
                     "Best together without further drives: "
@@ -272,7 +267,7 @@ fn ranking(study: &Study, changes: &Changes) -> Markup {
             (axis(scale))
             @for tried in rows { (row(tried, goal, scale)) }
         }
-        @if let Some(words) = without_help(changes) { p.note { (words) } }
+        p.note { (prose(&spread_words(changes))) @if let Some(words) = without_help(changes) { " " (words) } }
         (bought::card(changes))
         details {
             summary { "All " (changes.tried.len()) " changes tried" }
@@ -300,15 +295,14 @@ fn spread_words(changes: &Changes) -> String {
     if changes.today_other_replay.is_some() {
         over.push("both ways to replay it".to_owned());
     }
-    let variants: Vec<String> = changes.variants.iter().map(Variant::words).collect();
-    if !variants.is_empty() {
-        over.push(format!("for the first {CHECKED_ROWS} runs {}", variants.join(", ")));
+    if !changes.variants.is_empty() {
+        over.push("other circumstances of the first five (\"How sure is this?\")".to_owned());
     }
     let ends = match changes.today_other_replay.is_some() {
-        true => "; the bar ends at the smaller gain of the replays, and the p99 is the worse one",
+        true => " Bars end at the smaller gain of the two replays, and the p99 is the worse one.",
         false => "",
     };
-    format!("The thin line is its spread over {}{ends}.", over.join(", "))
+    format!("Thin lines span {}.{ends}", over.join(", "))
 }
 
 /// Where 0 % lies on a bar's width, and how wide a whole is.
@@ -341,7 +335,7 @@ impl Scale {
 fn axis(scale: Scale) -> Markup {
     let most = match scale.most >= Scale::WORST {
         true => format!("{} and more", signed(scale.most)),
-        false => signed(scale.most),
+        false => format!("+{:.0} %", 100.0 * scale.most),
     };
     // Words are as wide as about a quarter of the axis.
     let zero = scale.at(0.0);
@@ -349,7 +343,7 @@ fn axis(scale: Scale) -> Markup {
         li.axis aria-hidden="true" {
             span {}
             span.bar {
-                @if zero > 25.0 { small style="left:0" { (signed(scale.least)) } }
+                @if zero > 25.0 { small style="left:0" { (format!("{:.0} %", 100.0 * scale.least)) } }
                 small style=(format!("left:{zero:.1}%;transform:translateX(-50%)")) { "0" }
                 @if zero < 65.0 { small style="right:0" { (most) } }
             }
@@ -399,7 +393,7 @@ fn row(tried: &Tried, goal: Goal, scale: Scale) -> Markup {
             span.value {
                 (words)
                 small { "p99 " (signed(worse_p99(tried))) }
-                small { "drive time " (signed(worse_drive_time(tried))) }
+                small title="head time for each read or write" { "drive time " (signed(worse_drive_time(tried))) }
             }
         }
     }
@@ -408,10 +402,8 @@ fn row(tried: &Tried, goal: Goal, scale: Scale) -> Markup {
 /// What a write buffer does against a system that loses as little in a power cut.
 fn as_safe(tried: &Tried, goal: Goal) -> String {
     let words = tried.as_safe.as_ref().map(|effect| {
-        format!(
-            "; loses nothing in a power cut: {} against the drive without its write cache",
-            signed(effect.of(goal))
-        )
+        let change = signed(effect.of(goal));
+        format!(", safe in a power cut ({change} against the drive's write cache off)")
     });
     words.unwrap_or_default()
 }
@@ -440,8 +432,7 @@ fn table(changes: &Changes) -> Markup {
     let row = |tried: &Tried| {
         let Effect { mean, least, most, p99, longest, reads, reads_p99, writes, drive_time } =
             tried.effect;
-        let shares =
-            [least, most, p99, longest, reads, reads_p99, writes, drive_time].map(signed);
+        let shares = [least, most, p99, longest, reads, reads_p99, writes, drive_time].map(signed);
         let other = tried.other_replay.map_or_else(|| "-".into(), |other| signed(other.mean));
         let first = [
             tried.title.clone() + &against(tried),

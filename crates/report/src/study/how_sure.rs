@@ -2,6 +2,7 @@
 
 use freewheel_sim::fidelity::ReplayFidelity;
 use freewheel_sim::source::InferredCompletions;
+use freewheel_study::changes::{Changes, Variant};
 use freewheel_study::{AssumedValues, MovedValue};
 use freewheel_study::{DriveSummary, Study};
 use freewheel_units::grouped;
@@ -97,6 +98,7 @@ pub(super) fn card(study: &Study) -> Markup {
                 ": the drive cannot serve that load, and its queue grows with the length of the trace."
             }
         }
+        @if let Some(words) = study.changes.as_ref().and_then(elsewhere) { p { (prose(&words)) } }
         @if let Some(changes) = &study.changes {
             p {
                 "Spreads of changes are over " (changes.today.by_slice.len())
@@ -117,6 +119,34 @@ pub(super) fn card(study: &Study) -> Markup {
             }
         }
     }
+}
+
+/// What became of the first changes in other circumstances; None where they were not tried.
+fn elsewhere(changes: &Changes) -> Option<String> {
+    let words: Vec<String> = changes.variants.iter().map(Variant::words).collect();
+    if words.is_empty() {
+        return None;
+    }
+    let turns = |title: &str, of: &mut dyn Iterator<Item = &Variant>| {
+        let where_it_turns: Vec<String> = of.map(Variant::words).collect();
+        (!where_it_turns.is_empty()).then(|| format!("{title} turns {}", where_it_turns.join(", ")))
+    };
+    let goal = changes.goal;
+    let tried = changes.tried.iter();
+    let mut turning: Vec<String> =
+        tried.filter_map(|of| turns(&of.title, &mut of.turning_variants(goal))).collect();
+    let together = changes.together.iter();
+    turning.extend(
+        together.filter_map(|of| turns("the best together", &mut of.turning_variants(goal))),
+    );
+    let result = match turning.is_empty() {
+        true => "each keeps its sign".to_owned(),
+        false => turning.join("; "),
+    };
+    Some(format!(
+        "The first changes of the ranking and the best together ran again {}: {result}.",
+        words.join(", ")
+    ))
 }
 
 fn replay(study: &Study) -> String {

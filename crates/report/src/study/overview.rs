@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::doubts::recorded_mean_ns;
 use super::findings::potential_bytes_per_second;
 use super::scrub;
-use crate::numbers::{ms, percent, rate, span};
+use crate::numbers::{percent, rate, response as time, size, span};
 
 /// Response, business, head time and free work, a tile each.
 pub(super) fn tiles(study: &Study) -> Markup {
@@ -19,17 +19,17 @@ pub(super) fn tiles(study: &Study) -> Markup {
     };
     let recorded = recorded_mean_ns(&study.trace);
     let tail = format!(
-        "mean; median {} ms, p99 {} ms, worst {} ms{}",
-        ms(response.p50_ns as f64),
-        ms(response.p99_ns as f64),
-        ms(response.max_ns as f64),
-        recorded.map_or(String::new(), |mean| format!("; recorded mean {} ms", ms(mean)))
+        "mean; median {}, p99 {}, worst {}{}",
+        time(response.p50_ns as f64),
+        time(response.p99_ns as f64),
+        time(response.max_ns as f64),
+        recorded.map_or(String::new(), |mean| format!("; recorded mean {}", time(mean)))
     );
     let busiest =
         format!("busiest second {:.0} times the average", study.trace.burstiness.peak_to_mean_1s);
     html! {
         div.tiles {
-            (tile("Response", &format!("{} ms", ms(response.mean_ns)), &tail))
+            (tile("Response", &time(response.mean_ns), &tail))
             (tile("Drive busy", &percent(result.utilisation), &busiest))
             div.tile {
                 span.label { "Head time" }
@@ -126,13 +126,13 @@ pub(super) fn stages(study: &Study) -> Markup {
     let count = result.response.count.max(1) as f64;
     html! {
         p.lead {
-            "Stages of the mean response of " (ms(result.response.mean_ns))
-            " ms. All of them are what btt calls Q2C; all but the host queue, D2C."
+            "Stages of the mean response of " (time(result.response.mean_ns))
+            ". All of them are what btt calls Q2C; all but the host queue, D2C."
         }
         (parts(&all.iter().map(part).collect::<Vec<_>>()))
         dl.stages {
             @for stage in &all {
-                dt { (stage.name) ", " (ms(stage.ns as f64 / count)) " ms, " (percent(share_of(stage, &all))) }
+                dt { (stage.name) ", " (time(stage.ns as f64 / count)) ", " (percent(share_of(stage, &all))) }
                 dd { (stage.meaning) }
             }
         }
@@ -168,8 +168,8 @@ pub(super) fn where_and_when(place_time: &PlaceTime) -> Markup {
     let height = p99_end + 24.0;
     html! {
         p.lead {
-            "Requests by place on the drive over time; a stronger colour is more. Below, the 99th percentile of their responses, which reaches "
-            (ms(worst as f64)) " ms."
+            "Requests by place on the drive over time; a stronger colour is more. Below, the 99th percentile of their responses. "
+            (when_worst(place_time, worst)) " " (where_most(place_time))
         }
         div.scroll {
             svg viewBox=(format!("0 0 960 {height}")) role="img" {
@@ -181,15 +181,49 @@ pub(super) fn where_and_when(place_time: &PlaceTime) -> Markup {
                             opacity=(format!("{:.2}", opacity(count, most))) {}
                     }
                 }
-                text x="0" y="22" class="axis" { "start" }
-                text x="0" y=(map_end - 2.0) class="axis" { "end" }
-                text x="0" y=(map_end + 32.0) class="axis" { (ms(worst as f64)) " ms" }
+                text x="0" y="22" class="axis" { "0" }
+                text x="0" y=(map_end - 2.0) class="axis" { (size(place_time.space_bytes)) }
+                text x="0" y=(map_end + 32.0) class="axis" { (time(worst as f64)) }
                 text x="0" y=(p99_end) class="axis" { "0" }
                 line x1=(LEFT) x2=(LEFT + WIDTH) y1=(p99_end) y2=(p99_end) stroke="var(--line)" {}
                 polyline points=(line.join(" ")) fill="none" stroke="var(--rotate)" stroke-width="2" {}
                 text x=(LEFT) y=(height - 4.0) class="axis" { "0" }
                 text x=(LEFT + WIDTH) y=(height - 4.0) text-anchor="end" class="axis" { (span(seconds)) }
             }
+        }
+    }
+}
+
+/// When the 99th percentile is highest, and whether more requests than usual come then.
+fn when_worst(place_time: &PlaceTime, worst: u64) -> String {
+    let Some(at) = place_time.p99_ns.iter().position(|&p99| p99 == worst) else {
+        return String::new();
+    };
+    let count = |column: &[u64]| column.iter().sum::<u64>();
+    let all: u64 = place_time.counts.iter().map(|column| count(column)).sum();
+    let mean = all as f64 / place_time.counts.len() as f64;
+    let times = count(&place_time.counts[at]) as f64 / mean.max(f64::MIN_POSITIVE);
+    let why = match times {
+        times if times >= 2.0 => format!("in a burst: {times:.0} times as many requests come as on average"),
+        times if times >= 0.5 => "with about as many requests as on average".into(),
+        _ => "with fewer requests than on average: they are far apart or large, or wait for a burst before".into(),
+    };
+    let from = at as f64 * place_time.bin_ns as f64 / 1e9;
+    format!("It reaches {} after {}, {why}.", time(worst as f64), span(from))
+}
+
+/// How much of the load the busiest part of the space has.
+fn where_most(place_time: &PlaceTime) -> String {
+    let rows = place_time.counts[0].len();
+    let row = |row: usize| place_time.counts.iter().map(|column| column[row]).sum::<u64>();
+    let by_row: Vec<u64> = (0..rows).map(row).collect();
+    let (all, most) = (by_row.iter().sum::<u64>(), by_row.iter().max().copied().unwrap_or(0));
+    let share = most as f64 / all.max(1) as f64;
+    match share >= 0.5 {
+        true => format!("One sixteenth of the space gets {} of the requests.", percent(share)),
+        false => {
+            let used = by_row.iter().filter(|&&count| count * 100 > all).count();
+            format!("{used} of 16 parts of the space get more than 1 % of the requests each.")
         }
     }
 }

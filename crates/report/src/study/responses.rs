@@ -15,23 +15,23 @@ pub(super) fn card(study: &Study) -> Markup {
         None => of_policies(study),
     };
     let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
-    let axes = Axes { x: "response time, ms", y: "share of requests, %", log_x: true };
+    let axes = Axes { x: "response time, ms", y: "requests that take longer, %", log_x: true };
     html! {
-        p.lead { "Share of requests that are done within a time: " (names.join("; ")) "." }
-        (page::chart(&chart::lines(&lines, &axes)))
+        p.lead { "Share of requests that take longer than a time: " (names.join("; ")) ". Lower is better; 1 % is the p99." }
+        (page::chart(&chart::lines_over_log_y(&lines, &axes)))
     }
 }
 
 /// Today, the best change alone, and the best changes together where they are several.
 fn of_changes(changes: &Changes) -> Vec<Line> {
-    let mut lines = vec![Line::cumulative_ms("today", &changes.today.distribution)];
+    let mut lines = vec![Line::longer_ms("today", &changes.today.distribution)];
     let Some(together) = &changes.together else { return lines };
     let first = &together.steps[0].title;
     if let Some(alone) = changes.tried.iter().find(|tried| tried.title == *first) {
-        lines.push(Line::cumulative_ms(first, &alone.measured.distribution));
+        lines.push(Line::longer_ms(first, &alone.measured.distribution));
     }
     if together.steps.len() > 1 {
-        lines.push(Line::cumulative_ms("best together", &together.measured.distribution));
+        lines.push(Line::longer_ms("best together", &together.measured.distribution));
     }
     lines
 }
@@ -40,7 +40,7 @@ fn of_changes(changes: &Changes) -> Vec<Line> {
 fn of_policies(study: &Study) -> Vec<Line> {
     let (today, best) = (study.baseline(), study.surest_policy_or_today());
     let line = |run: &freewheel_study::PolicyRun| {
-        Line::cumulative_ms(&run.title, &run.result.response_distribution)
+        Line::longer_ms(&run.title, &run.result.response_distribution)
     };
     match best.title == today.title {
         true => vec![line(today)],

@@ -4,8 +4,8 @@ use freewheel_study::figure::{Axes, Figure};
 use freewheel_study::{ArmScrub, PauseBeforeScrub, ScrubEnd, ScrubEstimate, Study, line};
 use freewheel_units::{Bytes, grouped};
 
-use crate::finding::{Confidence, Cost, Finding, Topic, Unit};
 use super::signed;
+use crate::finding::{Confidence, Cost, Finding, Topic, Unit};
 use crate::numbers::{TIME_MAX_S, TOO_LONG, about, ms, percent, rate, rounds, span};
 
 /// None when no estimate was asked for.

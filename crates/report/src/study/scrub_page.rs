@@ -9,7 +9,7 @@ use super::scrub::time_axis;
 use crate::free_work::{
     POTENTIAL_IS, bandwidth_chart, efficiency_chart, nodes_chart, shares_chart, titled,
 };
-use crate::numbers::{percent, rate, rounds, span};
+use crate::numbers::{TIME_MAX_S, percent, rate, rounds, span};
 use crate::page;
 use freewheel_study::figure::{Axes, Line};
 
@@ -96,7 +96,10 @@ fn charts(estimate: &ScrubEstimate) -> Markup {
     let efficiency = each(estimate, |at| Some((percent_read(at), 100.0 * at.efficiency?)));
     let read = "read, %";
     html! {
-        (titled("Progress", "", &progress, &Axes { x: time, y: read, log_x: false }))
+        // Beyond what a drive lives a course says nothing.
+        @if estimate.seconds().is_some_and(|seconds| seconds <= TIME_MAX_S) {
+            (titled("Progress", "", &progress, &Axes { x: time, y: read, log_x: false }))
+        }
         (bandwidth_chart(&bandwidth(estimate, &shown), read))
         p.note {
             "In gaps is what the gaps give, without what requests read anyway; " (POTENTIAL_IS)

@@ -207,7 +207,9 @@ impl Experiment {
     /// The records that it replays instead of reading the file, where they are kept, are those of one trace with all
     /// its devices, and need no completions of a reference drive.
     pub fn kept_records(&self) -> Option<&KeptRecords> {
-        let [Stream { workload, kept, inferred: None, .. }] = &self.streams[..] else { return None };
+        let [Stream { workload, kept, inferred: None, .. }] = &self.streams[..] else {
+            return None;
+        };
         kept.as_ref().filter(|_| workload.device.is_none())
     }
 

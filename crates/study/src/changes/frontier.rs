@@ -108,7 +108,8 @@ mod tests {
 
     fn candidate(title: &str, cost: ChangeCost, mean_ns: f64) -> Candidate {
         let change = Change::DriveQueue { depth: 1 };
-        let config = freewheel_sim::config::SimConfig::parse("[workload]\nkind = \"closed\"\n", "test", &[]);
+        let config =
+            freewheel_sim::config::SimConfig::parse("[workload]\nkind = \"closed\"\n", "test", &[]);
         let tried = Tried {
             change,
             title: title.into(),

@@ -200,7 +200,10 @@ mod tests {
         assert!(mixed.mean < -0.05 && mixed.is_disputed(Goal::Mean));
         let worse = measured([90, 400]).from(&old);
         assert!(worse.mean > 0.5 && worse.is_disputed(Goal::Mean));
-        assert!(!measured([50, 202]).from(&old).is_disputed(Goal::Mean), "the second slice is 1 % worse");
+        assert!(
+            !measured([50, 202]).from(&old).is_disputed(Goal::Mean),
+            "the second slice is 1 % worse"
+        );
         assert!(!measured([99, 199]).from(&old).is_disputed(Goal::Mean), "less than 2 %");
     }
 }

@@ -181,7 +181,8 @@ pub(crate) fn try_changes(
     let candidate = |(&change, run): (&Change, &UnderReplays)| {
         let control = change.control();
         let old = control.map_or(&today, |control| run_of(control).expect("controls are tried"));
-        let safe = run_of(Change::DriveWriteCacheOff).filter(|_| change.part() == Part::WriteBuffer);
+        let safe =
+            run_of(Change::DriveWriteCacheOff).filter(|_| change.part() == Part::WriteBuffer);
         let (effect, other_replay) = run.effects(old);
         let tried = Tried {
             change,

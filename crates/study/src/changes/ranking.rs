@@ -74,12 +74,14 @@ impl Changes {
         own.min(other) <= -NOTICEABLE
     }
 
-    /// Whether a change may help, and no cheaper one of its part does about as much.
+    /// Whether a change may help, and none of its part that costs no more does about as much.
     fn is_worth_a_row(&self, tried: &Tried) -> bool {
         let goal = self.goal;
+        let price = |of: &Tried| (of.cost, of.surest(goal));
         let replaces = |other: &Tried| {
+            let ((cost, gain), (its_cost, its_gain)) = (price(tried), price(other));
             other.change.part() == tried.change.part()
-                && other.cost < tried.cost
+                && (its_cost < cost || its_cost == cost && its_gain < gain)
                 && is_about_as_good(other.gains(goal), tried.gains(goal))
         };
         self.may_help(tried) && !self.tried.iter().any(replaces)

@@ -62,9 +62,8 @@ pub(super) fn turning(
     variants: &[VariantEffect],
     goal: Goal,
 ) -> impl Iterator<Item = &Variant> {
-    let is_against = move |there: f64| {
-        here.min(there) <= -NOTICEABLE && here.max(there) >= NOTICEABLE
-    };
+    let is_against =
+        move |there: f64| here.min(there) <= -NOTICEABLE && here.max(there) >= NOTICEABLE;
     let turns = move |of: &&VariantEffect| is_against(of.effect.of(goal));
     variants.iter().filter(turns).map(|of| &of.variant)
 }
@@ -137,7 +136,8 @@ fn turned(spec: &DriveSpec, percent: u32) -> DriveSpec {
     let mut spec = spec.clone();
     for zone in &mut spec.zones {
         let (numerator, denominator) = zone.first_block.ratio();
-        let (whole, moved) = (denominator * 100, numerator * 100 + denominator * u64::from(percent));
+        let (whole, moved) =
+            (denominator * 100, numerator * 100 + denominator * u64::from(percent));
         zone.first_block = Turn::from_ratio(moved % whole, whole).unwrap_or(zone.first_block);
     }
     spec
@@ -163,8 +163,9 @@ fn similar_drive(experiment: &Experiment) -> Result<Option<(String, DriveSpec)>,
         }
         let (large, small) = (here.max(capacity(&drive)), here.min(capacity(&drive)));
         // Ratios are compared without division.
-        let is_nearer =
-            best.as_ref().is_none_or(|(its_large, its_small, ..)| large * its_small < its_large * small);
+        let is_nearer = best
+            .as_ref()
+            .is_none_or(|(its_large, its_small, ..)| large * its_small < its_large * small);
         if is_nearer {
             best = Some((large, small, name.to_owned(), spec));
         }
@@ -254,10 +255,16 @@ mod tests {
     #[test]
     fn a_drive_that_is_turned_by_a_whole_turn_is_the_same() {
         let spec = library::spec("atlas10k").unwrap();
-        assert_eq!(turned(&spec, 100).zones[0].first_block.angle(), spec.zones[0].first_block.angle());
+        assert_eq!(
+            turned(&spec, 100).zones[0].first_block.angle(),
+            spec.zones[0].first_block.angle()
+        );
         let half = turned(&spec, 50);
         assert_ne!(half.zones, spec.zones);
-        assert_eq!(turned(&half, 50).zones[3].first_block.angle(), spec.zones[3].first_block.angle());
+        assert_eq!(
+            turned(&half, 50).zones[3].first_block.angle(),
+            spec.zones[3].first_block.angle()
+        );
     }
 
     #[test]

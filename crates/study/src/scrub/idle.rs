@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use freewheel_freeblock::tasks::TaskKind;
+use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::stats::{Distribution, Summary};
 use freewheel_sim::background::{FreeblockConfig, IdleConfig, TaskConfig};
 use freewheel_sim::config::{ConfigError, Experiment, SimConfig};
@@ -72,9 +73,16 @@ const RUN: Bytes = Bytes::from_kib(256);
 /// Each of these reads is simulated, so after this many the rest of a trace is left out.
 const READS_MAX: u64 = 200_000;
 
-/// Idle time of which no more is simulated at a stretch. By then the longest pause is over, the scrub reads at its steady
-/// rate, and the drive has written back; the rest of the stretch is worth what the scrub reads at that rate.
-const STRETCH: SimDuration = SimDuration::from_ms(400);
+/// Idle time of which no more is simulated at a stretch. By then the drive has written back, the longest pause is over,
+/// and the scrub reads at its steady rate; the rest of the stretch is worth what it reads at that rate.
+fn stretch(spec: &DriveSpec) -> SimDuration {
+    let buffer = spec.electronics.buffer.as_ref();
+    // A random write takes a seek and half a turn, which two turns are enough for.
+    let write_back = buffer.map_or(SimDuration::ZERO, |buffer| {
+        buffer.destage_after_idle + spec.rotation_period * (2 * u64::from(buffer.write_segments))
+    });
+    PAUSES[PAUSES.len() - 1] + write_back + SimDuration::from_ms(200)
+}
 
 /// No gap is wider than this margin, so only idle time is used.
 const NO_GAPS: SimDuration = SimDuration::from_ms(100);
@@ -84,7 +92,7 @@ pub(crate) fn idle_scrub(
     experiment: &Experiment,
     work: &WorkCounter<'_>,
 ) -> Result<IdleScrub, ConfigError> {
-    let cuts = Cuts::of(&alone(experiment, work)?);
+    let cuts = Cuts::of(&alone(experiment, work)?, stretch(&experiment.spec));
     let mut experiment = experiment.clone();
     if let Some(records) = experiment.kept_records().map(|records| cuts.shorten(records)) {
         experiment.keep_records(records);
@@ -123,17 +131,20 @@ fn alone(experiment: &Experiment, work: &WorkCounter<'_>) -> Result<Vec<Alone>, 
 }
 
 /// What is left out of long stretches of idle time, by the number of the request that ends each.
-#[derive(Default)]
-struct Cuts(BTreeMap<u64, SimDuration>);
+struct Cuts {
+    /// What is left of each.
+    stretch: SimDuration,
+    by_tag: BTreeMap<u64, SimDuration>,
+}
 
 impl Cuts {
-    fn of(alone: &[Alone]) -> Self {
-        let mut cuts = Self::default();
+    fn of(alone: &[Alone], stretch: SimDuration) -> Self {
+        let mut cuts = Self { stretch, by_tag: BTreeMap::new() };
         let mut busy_until = SimTime::ZERO;
         for request in alone {
             let idle = request.arrival.saturating_since(busy_until);
-            if idle > STRETCH {
-                cuts.0.insert(request.tag, idle - STRETCH);
+            if idle > stretch {
+                cuts.by_tag.insert(request.tag, idle - stretch);
             }
             busy_until = busy_until.max(request.end);
         }
@@ -146,14 +157,14 @@ impl Cuts {
         records.with_cuts(|number, record| {
             let pause = record.arrival.saturating_since(before);
             before = before.max(record.arrival);
-            let cut = self.0.get(&(number as u64)).copied().unwrap_or_default();
-            cut.min(pause.saturating_sub(STRETCH))
+            let cut = self.by_tag.get(&(number as u64)).copied().unwrap_or_default();
+            cut.min(pause.saturating_sub(self.stretch))
         })
     }
 
     /// All that is left out before a request.
     fn before(&self, tag: u64) -> SimDuration {
-        let cuts = self.0.range(..tag).map(|(_, cut)| cut.ns());
+        let cuts = self.by_tag.range(..tag).map(|(_, cut)| cut.ns());
         SimDuration::from_ns(cuts.sum())
     }
 }
@@ -224,8 +235,10 @@ mod tests {
     #[test]
     fn long_stretches_of_idle_time_are_cut_and_what_comes_in_busy_ones_is_not() {
         let ms = |ms: u64| SimTime::from_ns(ms * 1_000_000);
-        let of = |tag, arrival, end| Alone { tag, op: Op::Read, arrival: ms(arrival), end: ms(end) };
-        let cuts = Cuts::of(&[of(0, 0, 5_000), of(1, 10, 20), of(2, 5_300, 5_310), of(3, 6_310, 6_320)]);
+        let of =
+            |tag, arrival, end| Alone { tag, op: Op::Read, arrival: ms(arrival), end: ms(end) };
+        let all = [of(0, 0, 5_000), of(1, 10, 20), of(2, 5_300, 5_310), of(3, 6_310, 6_320)];
+        let cuts = Cuts::of(&all, SimDuration::from_ms(400));
         assert_eq!(cuts.before(3), SimDuration::ZERO);
         assert_eq!(cuts.before(4), SimDuration::from_ms(600));
     }

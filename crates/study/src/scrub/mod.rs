@@ -22,5 +22,5 @@ pub use estimate::{
     ArmScrub, BackgroundScan, ScrubEffort, ScrubEnd, ScrubEstimate, ScrubPart, ScrubPoint,
     ScrubProgress,
 };
-pub use idle::{IdleScrub, PauseBeforeScrub};
 pub(crate) use idle::{IDLE_RUNS, idle_scrub};
+pub use idle::{IdleScrub, PauseBeforeScrub};

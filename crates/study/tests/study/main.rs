@@ -3,3 +3,4 @@
 
 mod cache_curves;
 mod changes;
+mod idle_scrub;

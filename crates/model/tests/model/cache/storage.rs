@@ -159,8 +159,7 @@ fn a_read_is_answered_before_its_read_ahead_and_the_next_one_finds_it() {
 fn read_ahead_may_be_a_part_of_its_fetch_which_the_read_then_waits_for() {
     let prefetch = PrefetchSpec::ReadAhead { amount: Blocks::new(64) };
     let read_ahead_in_fetch = true;
-    let spec =
-        StorageCacheSpec { read: cache_of(100), prefetch, read_ahead_in_fetch, ..bare() };
+    let spec = StorageCacheSpec { read: cache_of(100), prefetch, read_ahead_in_fetch, ..bare() };
     let mut system = System::new(spec);
     system.arrive(read(8, 8, 1));
     assert!(system.answered.is_empty());
