@@ -273,10 +273,11 @@ pub(crate) fn catalogue(setting: &Setting) -> Vec<Change> {
     all
 }
 
-/// The most changes of a catalogue, whatever the knees of the miss curve will be.
+/// The most changes of a catalogue, whatever the trace will show of sizes.
 pub(crate) fn most_changes(setting: &Setting) -> usize {
-    let without = Setting { read_knees: Vec::new(), ..setting.clone() };
-    catalogue(&without).len() + 2 * KNEES_MAX
+    let written = Bytes::new(u64::MAX);
+    let all = Setting { read_knees: Vec::new(), written, ..setting.clone() };
+    catalogue(&all).len() + 2 * KNEES_MAX
 }
 
 fn orders(drive_queue: Option<u32>) -> Vec<Change> {
@@ -359,4 +360,48 @@ fn distinct(changes: impl Iterator<Item = Change>) -> Vec<Change> {
         }
     }
     list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_trace_has_more_changes_than_are_expected() {
+        let knee = |mib: u64, policy| Knee { size: Bytes::new(mib << 20), policy };
+        let setting = |written: u64, has_growing_queue| Setting {
+            read_knees: [16, 64, 256].map(|mib| knee(mib, CachePolicy::Arc)).into(),
+            written: Bytes::new(written),
+            has_write_cache: true,
+            drive_queue: Some(32),
+            has_growing_queue,
+        };
+        let most = most_changes(&setting(0, false));
+        for written in [0, 1 << 20, 20 << 20, 1 << 40] {
+            assert!(catalogue(&setting(written, false)).len() <= most);
+            assert!(catalogue(&setting(written, true)).len() < most);
+        }
+        assert_eq!(catalogue(&setting(1 << 40, false)).len(), most);
+    }
+
+    #[test]
+    fn write_buffers_end_with_the_first_that_holds_all_that_is_written() {
+        let sizes = |written: u64| {
+            let setting = Setting {
+                read_knees: Vec::new(),
+                written: Bytes::new(written),
+                has_write_cache: false,
+                drive_queue: None,
+                has_growing_queue: false,
+            };
+            let all = write_buffers(&setting).into_iter();
+            let size = |change| match change {
+                Change::WriteBuffer { size, .. } => size.get() >> 20,
+                _ => unreachable!("these are write buffers"),
+            };
+            all.map(size).collect::<Vec<_>>()
+        };
+        assert_eq!([sizes(0), sizes(5 << 20)], [vec![4], vec![4, 16]]);
+        assert_eq!(sizes(1 << 40), [4, 16, 64, 256]);
+    }
 }

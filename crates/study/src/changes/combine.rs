@@ -76,8 +76,9 @@ pub(super) const COMBINED: usize = 2;
 pub(super) const MOST_RUNS: usize = COMBINED * RUNS;
 
 impl ChangesBench<'_> {
-    /// Adds the change that helps most on top of those chosen, until none helps enough. It helps as much as
-    /// under the replay under which it helps less. Of those that help about as much, the cheapest is taken.
+    /// Adds the change that helps most on top of those chosen, until none takes 2 % of today's value off any more. It
+    /// helps as much as under the replay under which it helps less. Of those that help about as much, the cheapest is
+    /// taken.
     ///
     /// Greedy is not exact: two changes that help only together are not found. tr03 finds the
     /// optimisations of different parts nearly independent, and then each step is the best one.
@@ -119,8 +120,8 @@ impl ChangesBench<'_> {
             let runs = self.run_all(&others.iter().map(with).collect::<Vec<_>>())?;
             runs_left -= runs.len();
             let on_top = others.into_iter().zip(runs).map(|(tried, run)| {
-                let gains = run.gains(&measured, goal);
-                ((tried, run), gains)
+                let (now, before) = (run.gains(today, goal), measured.gains(today, goal));
+                ((tried, run), [now[0] - before[0], now[1] - before[1]])
             });
             let best = cheapest_of_best(on_top, |(tried, _)| tried.cost);
             let Some(((next, run), _)) = best.filter(|&(_, gain)| gain <= STEP_MIN) else { break };

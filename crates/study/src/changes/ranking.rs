@@ -77,14 +77,16 @@ impl Changes {
     /// Whether a change may help, and none of its part that costs no more does about as much.
     fn is_worth_a_row(&self, tried: &Tried) -> bool {
         let goal = self.goal;
-        let price = |of: &Tried| (of.cost, of.surest(goal));
         let replaces = |other: &Tried| {
-            let ((cost, gain), (its_cost, its_gain)) = (price(tried), price(other));
             other.change.part() == tried.change.part()
-                && (its_cost < cost || its_cost == cost && its_gain < gain)
                 && is_about_as_good(other.gains(goal), tried.gains(goal))
         };
-        self.may_help(tried) && !self.tried.iter().any(replaces)
+        // Of equal costs the first is better, or as good.
+        let place = self.tried.iter().position(|other| other.title == tried.title).unwrap_or(0);
+        let (before, behind) = self.tried.split_at(place);
+        let is_replaced = before.iter().filter(|other| other.cost <= tried.cost).any(replaces)
+            || behind.iter().filter(|other| other.cost < tried.cost).any(replaces);
+        self.may_help(tried) && !is_replaced
     }
 }
 
