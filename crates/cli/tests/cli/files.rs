@@ -140,6 +140,43 @@ fn a_study_writes_the_page_and_the_document_that_it_prints() {
 }
 
 #[test]
+fn the_experiments_of_a_study_give_its_numbers_when_they_run_alone() {
+    let line = |at: u64| format!("{},R,{},4096,0,\n", at * 20_000_000, at * 7_919 % 500 * 8192);
+    let rows: String = (0..400).map(line).collect();
+    let bench =
+        Bench::new(&format!("arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n{rows}"));
+    let (trace, out, configs) = (bench.at("trace.csv"), bench.at("out"), bench.at("configs"));
+    let study = document(&[
+        "study",
+        &trace,
+        "--drive",
+        "atlas10k",
+        "--no-scrub",
+        "--goal",
+        "p99-reads",
+        "--json",
+        "--out",
+        &out,
+        "--configs",
+        &configs,
+    ]);
+    let changes = &study["changes"];
+    assert_eq!(changes["goal"], "p99-reads");
+    let mut files: Vec<_> =
+        std::fs::read_dir(&configs).unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    let tried = changes["tried"].as_array().unwrap();
+    let together = usize::from(!changes["together"].is_null());
+    assert_eq!(files.len(), 1 + tried.len() + together);
+    for (file, measured) in files.iter().zip([&changes["today"], &tried[0]["measured"]]) {
+        let run = document(&["sim", &file.display().to_string(), "--json"]);
+        assert_eq!(run["result"]["response"], measured["response"], "{}", file.display());
+    }
+    let wrong = run(&["study", &trace, "--goal", "p98"]);
+    assert!(wrong.code == 2 && wrong.stderr.contains("p99-reads"), "{}", wrong.stderr);
+}
+
+#[test]
 fn a_converted_trace_holds_what_the_original_did() {
     let bench = Bench::new(SMALL_TRACE);
     let copy = bench.at("copy.parquet");
