@@ -39,7 +39,7 @@ pub struct CacheWork {
     pub read_service_ns: u64,
     /// The same of destages and of writes that were not buffered.
     pub write_service_ns: u64,
-    /// The same of reading on in idle time.
+    /// The same of reading on in idle time and before seeks that are just in time.
     pub opportunistic_ns: u64,
     /// Parts of `read_service_ns`.
     pub read_head: ServiceParts,

@@ -118,8 +118,8 @@ pub struct OpportunisticConfig {
     pub read_ahead: Bytes,
     /// Blocks that pass the head on the track before the wanted ones enter the cache.
     pub free_blocks: bool,
-    /// The head leaves its track as late as it can and reads on until then. It has no time for
-    /// `free_blocks` then.
+    /// The head leaves its track as late as it can and reads on until then, where there is something to read
+    /// on. Such an access has no time for `free_blocks`; others have.
     pub just_in_time_seek: bool,
 }
 
@@ -414,12 +414,6 @@ impl OpportunisticConfig {
     }
 
     fn check(&self) -> Result<(), String> {
-        if self.free_blocks && self.just_in_time_seek {
-            return Err(
-                "`opportunistic.free_blocks` and `opportunistic.just_in_time_seek` exclude each other: a head that leaves late has no time on the other track; leave one of them out"
-                    .into(),
-            );
-        }
         match self.read_ahead {
             Bytes::ZERO => Ok(()),
             amount => check_amount("opportunistic.read_ahead", amount),

@@ -320,7 +320,9 @@ impl Model {
             _ => self.brought(its),
         }
         passed.iter().for_each(|part| self.brought(part.start as usize..part.end as usize));
-        self.cache.ended(&job.request, passed, at(self.now));
+        let passed: Vec<_> =
+            passed.iter().map(|part| (PrefetchKind::FreeBlocks, part.clone())).collect();
+        self.cache.ended(&job.request, &passed, at(self.now));
         self.collect();
     }
 
