@@ -56,6 +56,8 @@ impl Service {
 #[derive(Debug, Clone, Copy, Default)]
 struct ServiceTimes {
     read: Service,
+    /// Part of it that reads wait for.
+    fetch: Service,
     write: Service,
     opportunistic: Service,
     /// Reading on before seeks that are just in time.
@@ -404,6 +406,9 @@ impl<D: Device> CachedDevice<D> {
             Purpose::Opportunistic => &mut self.service.opportunistic,
         }
         .add(&served);
+        if request.purpose == Purpose::Fetch {
+            self.service.fetch.add(&served);
+        }
         self.service.prefetch += match request.purpose {
             Purpose::ReadAhead => spent,
             Purpose::Fetch => {
@@ -578,6 +583,7 @@ impl<D: Device> Device for CachedDevice<D> {
             write_service_ns: self.service.write.time.ns(),
             opportunistic_ns: (self.service.opportunistic.time + self.service.before_seeks).ns(),
             read_head: self.service.read.parts,
+            fetch_head: self.service.fetch.parts,
             write_head: self.service.write.parts,
         };
         Work { cache: Some(cache), ..self.inner.work(now) }
