@@ -32,7 +32,6 @@ mod tr03_arms;
 mod tr03_buffers;
 mod tr03_caches;
 mod tr03_deviations;
-mod tr03_fits;
 mod tr03_measure;
 mod tr03_prefetch;
 mod tr03_replay;

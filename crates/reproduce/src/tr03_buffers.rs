@@ -1,13 +1,13 @@
 //! Write buffers of tr03: bursts (figure 9), repeated writes (10), marks and age (11 to 13, A-18).
 
 use freewheel_sim::config::{ConfigError, WriteBufferConfig};
+use freewheel_study::fit::{Form, fit};
 use freewheel_units::{Bytes, SimDuration};
 
 use super::tr03::{
     Bench, Expected, Runs, Variant, dots, gains, line, lines, lines_log, values, with_traces,
 };
 use super::tr03_caches::{power_row, sampled, share};
-use super::tr03_fits::{Form, fit};
 use super::tr03_measure::{WRITE_MISSES, WRITE_RESPONSE, WRITE_SERVICE};
 use super::tr03_system::{Base, System};
 use super::{Context, Outcome, Row};

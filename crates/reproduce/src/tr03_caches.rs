@@ -1,10 +1,10 @@
 //! Read caches of tr03 by size and block size (figures 4, 8 and A-1).
 
 use freewheel_sim::config::ConfigError;
+use freewheel_study::fit::{Fit, Form, fit};
 use freewheel_units::Bytes;
 
 use super::tr03::{Bench, Expected, Runs, Variant, dots, line, lines_log, values, with_traces};
-use super::tr03_fits::{Fit, Form, fit};
 use super::tr03_measure::READ_MISSES;
 use super::tr03_system::{Base, System};
 use super::tr03_traces::TraceHere;

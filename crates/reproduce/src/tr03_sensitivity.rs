@@ -99,6 +99,13 @@ pub(super) fn fig5(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     })
 }
 
+/// Improvements by amount.
+fn said(amounts: &[impl std::fmt::Display], gains: &[f64], unit: &str) -> String {
+    let pairs = amounts.iter().zip(gains);
+    let each = pairs.map(|(amount, gain)| format!("{amount}{unit} {gain:.1} %"));
+    each.collect::<Vec<String>>().join(", ")
+}
+
 /// Cuts the first `count` runs off.
 fn take<'a>(runs: &mut &'a [Runs], count: usize) -> &'a [Runs] {
     let (first, rest) = runs.split_at(count);
@@ -145,20 +152,16 @@ impl<'a> Swept<'a> {
         format!("{}: {what}", self.base.name())
     }
 
-    /// The amount with the best read response, within a factor of two of the paper's.
+    /// The amount with the best read response, within a factor of two of the paper's; None without traces of
+    /// the class.
     fn best(&self, what: &str, amounts: &[u64], gains: &[f64], paper: f64) -> Option<Row> {
         if gains.iter().any(|gain| gain.is_nan()) {
             return None;
         }
         let best = (0..gains.len()).max_by(|&a, &b| gains[a].total_cmp(&gains[b]))?;
-        let each: Vec<String> = amounts
-            .iter()
-            .zip(gains)
-            .map(|(amount, gain)| format!("{amount} KiB {gain:.1} %"))
-            .collect();
-        let expected = Expected::near(paper);
+        let expected = Expected { paper: [paper; 2], band: [paper / 2.0, 2.0 * paper] };
         let row = self.bench.single_in(&self.named(what), "KiB", expected, amounts[best] as f64);
-        Some(row.also(&each.join(", ")))
+        Some(row.also(&said(amounts, gains, " KiB")))
     }
 
     fn rows(&self) -> Vec<Row> {
@@ -166,9 +169,14 @@ impl<'a> Swept<'a> {
         let of = |is_personal, runs: &[Runs]| {
             runs.iter().map(|runs| self.gain_of(is_personal, runs)).collect::<Vec<f64>>()
         };
+        let servers = |amounts: &[u64], runs: &[Runs]| {
+            format!("servers alone {}", said(amounts, &of(false, runs), " KiB"))
+        };
         let best = [
-            self.best("best fetch unit", &UNITS, &all(self.units), 64.0),
-            self.best("best read-ahead", &READ_AHEADS, &all(self.ahead), 32.0),
+            self.best("best fetch unit", &UNITS, &all(self.units), 64.0)
+                .map(|row| row.also(&servers(&UNITS, self.units))),
+            self.best("best read-ahead", &READ_AHEADS, &all(self.ahead), 32.0)
+                .map(|row| row.also(&servers(&READ_AHEADS, self.ahead))),
             self.best(
                 "personal computers: best segment",
                 &SEGMENTS,
@@ -184,17 +192,15 @@ impl<'a> Swept<'a> {
     fn conditional_rows(&self) -> [Row; 2] {
         let triggers: Vec<f64> = self.triggers.iter().map(|runs| self.gain(runs)).collect();
         let falls = triggers.windows(2).all(|pair| pair[0] > pair[1]);
-        let words: Vec<String> = TRIGGERS
-            .iter()
-            .zip(&triggers)
-            .map(|(trigger, gain)| format!("{trigger}: {gain:.1} %"))
-            .collect();
+        let of_servers: Vec<f64> =
+            self.triggers.iter().map(|runs| self.gain_of(false, runs)).collect();
         let forward = &self.triggers[0];
         let more: Vec<f64> = gains(forward, self.backward, READ_RESPONSE);
         [
             self.bench
                 .holds(&self.named("the lower the trigger, the better"), falls)
-                .noted(words.join(", ")),
+                .noted(said(&TRIGGERS, &triggers, ""))
+                .also(&format!("servers alone {}", said(&TRIGGERS, &of_servers, ""))),
             self.bench.at_most(&self.named("backward prefetching on top"), 2.0, &more),
         ]
     }
@@ -202,21 +208,18 @@ impl<'a> Swept<'a> {
     fn preemptible_rows(&self) -> [Row; 3] {
         let amounts: Vec<f64> = self.preemptible.iter().map(|runs| self.gain(runs)).collect();
         let never_falls = amounts.windows(2).all(|pair| pair[1] >= pair[0] + NO_WORSE);
-        let words: Vec<String> = PREEMPTIBLE
-            .iter()
-            .zip(&amounts)
-            .map(|(amount, gain)| format!("{amount} KiB {gain:.1} %"))
-            .collect();
         let best = |runs: &[Runs]| {
             runs.iter().map(|runs| self.gain(runs)).fold(f64::NEG_INFINITY, f64::max)
         };
         let (alone, with_misses) = (best(self.preemptible), best(self.ahead));
         let hybrid = &self.hybrid[PREEMPTIBLE_CHOSEN];
-        let least = best(self.hybrid) - self.gain(hybrid);
+        let below = best(self.hybrid) - self.gain(hybrid);
+        let largest = self.bench.each(&self.each(&self.hybrid[PREEMPTIBLE.len() - 1]));
+        let chosen = self.bench.each(&self.each(hybrid));
         [
             self.bench
                 .holds(&self.named("more preemptible read-ahead never hurts"), never_falls)
-                .noted(words.join(", ")),
+                .noted(said(&PREEMPTIBLE, &amounts, " KiB")),
             self.bench
                 .holds(
                     &self.named("preemptible read-ahead alone is weaker than that with misses"),
@@ -227,11 +230,9 @@ impl<'a> Swept<'a> {
                     self.bench.each(&self.each(&self.preemptible[PREEMPTIBLE_CHOSEN])),
                     self.bench.each(&self.each(&self.ahead[AHEAD_CHOSEN]))
                 )),
-            self.bench.single_at_most(
-                &self.named("with both, 128 KB below the best limit"),
-                5.0,
-                least,
-            ),
+            self.bench
+                .single_at_most(&self.named("with both, 128 KB below the best limit"), 5.0, below)
+                .also(&format!("at 128 KiB {chosen}; at 512 KiB {largest}")),
         ]
     }
 

@@ -2,12 +2,12 @@
 
 use freewheel_model::drive::scale::{Scaling, YearlyRates};
 use freewheel_sim::config::ConfigError;
+use freewheel_study::fit::{Fit, Form, fit};
 
 use super::tr03::{
     Bench, Compared, Expected, Runs, Variant, dots, gains, gains_by_new, line, lines, values,
     with_server_traces, with_traces,
 };
-use super::tr03_fits::{Fit, Form, fit};
 use super::tr03_measure::{Measure, READ_SERVICE, RESPONSE, SERVICE, WRITE_SERVICE};
 use super::tr03_system::Base;
 use super::{Context, Outcome, Row};

@@ -11,6 +11,7 @@ mod counting;
 mod curves;
 mod document;
 mod error;
+mod miss_fit;
 mod options;
 mod progress;
 mod responses;
@@ -21,6 +22,7 @@ pub use advice::{Advice, Choice, DOUBLING_GAIN_MIN, Measure, PolicyGap};
 pub use curves::cache_curves;
 pub use document::CacheCurves;
 pub use error::CacheCurvesError;
+pub use miss_fit::{MissFit, PowerLaw};
 pub use options::{CacheCurvesOptions, ResponseRuns};
 pub use progress::{CacheProgress, CacheProgressSink};
 pub use result::{
