@@ -13,8 +13,8 @@ use std::ops::Range;
 
 use freewheel_model::cache::{
     AmpSpec, BlockRange, CacheRequest, ConditionalSpec, DestageOrder, DiskRequest, FlushPoint,
-    OpportunisticSpec, PrefetchSpec, Purpose, ReadCacheSpec, StorageCache, StorageCacheSpec,
-    WriteBufferSpec,
+    OpportunisticSpec, PrefetchKind, PrefetchSpec, Purpose, ReadCacheSpec, StorageCache,
+    StorageCacheSpec, WriteBufferSpec,
 };
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 
