@@ -13,9 +13,11 @@ use freewheel_units::four_digits;
 use rayon::prelude::*;
 
 use super::tr03_deviations::with_known_deviation;
-use super::tr03_measure::{Measure, Measured, improvement, improvement_by_new, mean};
+use super::tr03_measure::{Measure, Measured, improvement, improvement_by_new};
 use super::tr03_system::{Base, System};
-use super::tr03_traces::{Class, QUICK, TraceHere, standing_in, traces};
+use super::tr03_traces::{
+    Class, QUICK, TraceHere, class_means, mean_over_classes, standing_in, traces,
+};
 use super::{Context, HOLDS, Outcome, Row};
 
 /// A change of a system in front of a trace.
@@ -164,24 +166,18 @@ impl Bench<'_> {
 
     /// The mean over the classes of their means over traces. Values that are no numbers do not count.
     pub fn mean(&self, values: &[f64]) -> f64 {
-        mean(&self.by_class(values).map(|(_, mean)| mean).collect::<Vec<f64>>())
+        mean_over_classes(&class_means(&self.classes(), values))
     }
 
-    /// The classes that have traces, with the mean over each one's.
-    fn by_class<'v>(&'v self, values: &'v [f64]) -> impl Iterator<Item = (Class, f64)> + 'v {
-        let of = move |class: Class| {
-            let pairs = self.traces.iter().zip(values).filter(|(trace, _)| trace.class == class);
-            let values: Vec<f64> = pairs.map(|(_, &value)| value).collect();
-            (!values.is_empty()).then(|| (class, mean(&values)))
-        };
-        Class::ALL.into_iter().filter_map(of)
+    /// The class of each trace.
+    fn classes(&self) -> Vec<Class> {
+        self.traces.iter().map(|trace| trace.class).collect()
     }
 
     /// What a trace counts in [`Self::mean`].
     pub fn weights(&self) -> Vec<f64> {
-        let of = |class: Class| self.traces.iter().filter(|trace| trace.class == class).count();
-        let classes = Class::ALL.into_iter().filter(|&class| of(class) > 0).count() as f64;
-        self.traces.iter().map(|trace| 1.0 / classes / of(trace.class) as f64).collect()
+        let one = |at: usize| (0..self.traces.len()).map(move |it| f64::from(u8::from(it == at)));
+        (0..self.traces.len()).map(|at| self.mean(&one(at).collect::<Vec<f64>>())).collect()
     }
 
     /// The mean over the classes, with all traces in its note.
@@ -257,8 +253,9 @@ impl Bench<'_> {
         let each = self.traces.iter().zip(values);
         let each = each.map(|(trace, &value)| said(&trace.label(), value));
         let each = each.collect::<Vec<String>>().join(", ");
+        let means = class_means(&self.classes(), values);
         let classes: Vec<String> =
-            self.by_class(values).map(|(class, value)| said(class.name(), value)).collect();
+            means.into_iter().map(|(class, value)| said(class.name(), value)).collect();
         // A class with one trace has its number.
         match classes.len() {
             0 | 1 => each,

@@ -11,6 +11,7 @@ use freewheel_trace::TraceInfo;
 use freewheel_units::Bytes;
 
 use super::public_traces::{DISKSIM_ASCII, HPLAJW, PublicFile, PublicTrace, VSCSI};
+use super::tr03_measure::mean;
 use super::{Context, HOLDS, Outcome, Row};
 
 /// A class of the paper's workloads (its section 3.2).
@@ -43,6 +44,21 @@ impl Class {
     pub fn is_personal(self) -> bool {
         matches!(self, Self::Personal | Self::SpedUp)
     }
+}
+
+/// The classes that have traces, each with the mean over its traces' values that are numbers.
+pub(super) fn class_means(classes: &[Class], values: &[f64]) -> Vec<(Class, f64)> {
+    let of = |class: Class| {
+        let pairs = classes.iter().zip(values).filter(|(of, _)| **of == class);
+        let values: Vec<f64> = pairs.map(|(_, &value)| value).collect();
+        (!values.is_empty()).then(|| (class, mean(&values)))
+    };
+    Class::ALL.into_iter().filter_map(of).collect()
+}
+
+/// The mean over classes, as in the paper's table 10.
+pub(super) fn mean_over_classes(means: &[(Class, f64)]) -> f64 {
+    mean(&means.iter().map(|(_, mean)| *mean).collect::<Vec<f64>>())
 }
 
 /// Where the file of a stand-in is.
@@ -283,4 +299,22 @@ pub(super) fn traces(
         return Ok(Ok(here));
     }
     Ok(Err(Outcome { rows: missing, figures: Vec::new() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mean_is_over_classes_and_a_class_over_its_traces() {
+        use Class::{MergedServers, Personal, Server, SpedUp};
+        let classes = [Personal, Server, Server, Server, SpedUp, MergedServers];
+        let values = [10.0, 1.0, 2.0, 6.0, 20.0, f64::NAN];
+        let means = class_means(&classes, &values);
+        assert_eq!(means[..3], [(Personal, 10.0), (Server, 3.0), (SpedUp, 20.0)]);
+        assert!(means[3].1.is_nan());
+        // What cannot improve does not count.
+        assert_eq!(mean_over_classes(&means), 11.0);
+        assert_eq!(mean_over_classes(&class_means(&classes[1..4], &values[1..4])), 3.0);
+    }
 }
