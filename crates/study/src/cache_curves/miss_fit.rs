@@ -45,8 +45,8 @@ impl MissFit {
     /// Largest error of the exponent, as a share of it.
     const ERROR_MAX: f64 = 0.5;
 
-    /// Fits LRU's misses; None without LRU. A cache that holds the whole footprint misses what was never
-    /// read before, whatever its size, and says nothing of the slope.
+    /// Fits LRU's misses; None without LRU. Caches that hold the whole footprint are left out: all of them
+    /// miss the same first reads.
     pub(super) fn of(curves: &[PolicyCurve], footprint_bytes: u64) -> Option<Self> {
         let lru = curves.iter().find(|curve| curve.policy == CachePolicy::Lru)?;
         let is_below = |at: &&MissRatio| at.size_bytes < footprint_bytes;
