@@ -32,9 +32,10 @@ mod tr03_arms;
 mod tr03_buffers;
 mod tr03_caches;
 mod tr03_deviations;
-mod tr03_fits;
 mod tr03_measure;
 mod tr03_prefetch;
+mod tr03_replay;
+mod tr03_sensitivity;
 mod tr03_summary;
 mod tr03_system;
 mod tr03_tables;
@@ -244,6 +245,12 @@ pub const CLAIMS: &[Claim] = &[
         run: beyond_ends::ends,
     },
     Claim {
+        id: "tr03.replay",
+        title: "Replay by dependence on the last completed request",
+        setting: "each trace with recorded completions; every request takes its recorded time, window of 64, think times kept",
+        run: tr03_replay::replay,
+    },
+    Claim {
         id: "tr03.tab2",
         title: "Read caching",
         setting: "two systems, Ultrastar 73LZX; 8 MB a disk, and 1 % of the storage used, against 512 KB; prefetching off",
@@ -306,7 +313,7 @@ pub const CLAIMS: &[Claim] = &[
     Claim {
         id: "tr03.tabA3",
         title: "Larger disks",
-        setting: "two systems, Ultrastar 73LZX; 2 to 8 times the surfaces, data on the outer cylinders",
+        setting: "two systems, Ultrastar 73LZX; up to 5 times the surfaces, data on the outer cylinders",
         run: tr03_years::tab_a3,
     },
     Claim {
@@ -320,6 +327,12 @@ pub const CLAIMS: &[Claim] = &[
         title: "Read misses by cache size",
         setting: "two systems, Ultrastar 73LZX; 512 KB to 32 MB, 0.06 to 8 % of the storage used, blocks of 512 B to 16 KB; prefetching off",
         run: tr03_caches::fig4,
+    },
+    Claim {
+        id: "tr03.fig5",
+        title: "How much prefetching is best (figures 5 to 7, A-2 to A-15)",
+        setting: "two systems, Ultrastar 73LZX; fetch units and read-ahead of 8 to 256 KB, segments of 4 to 64 KB, triggers of 1 to 3, backward, preemptible read-ahead of 32 to 512 KB; against none",
+        run: tr03_sensitivity::fig5,
     },
     Claim {
         id: "tr03.fig8",

@@ -1,16 +1,15 @@
 //! Write buffers of tr03: bursts (figure 9), repeated writes (10), marks and age (11 to 13, A-18).
 
 use freewheel_sim::config::{ConfigError, WriteBufferConfig};
+use freewheel_study::fit::{Form, fit};
 use freewheel_units::{Bytes, SimDuration};
 
 use super::tr03::{
     Bench, Expected, Runs, Variant, dots, gains, line, lines, lines_log, values, with_traces,
 };
 use super::tr03_caches::{power_row, sampled, share};
-use super::tr03_fits::{Form, fit};
-use super::tr03_measure::{WRITE_MISSES, WRITE_RESPONSE, WRITE_SERVICE, mean};
+use super::tr03_measure::{WRITE_MISSES, WRITE_RESPONSE, WRITE_SERVICE};
 use super::tr03_system::{Base, System};
-use super::tr03_traces::Class;
 use super::{Context, Outcome, Row};
 
 fn buffer(system: &mut System, change: impl Fn(&mut WriteBufferConfig)) {
@@ -49,12 +48,12 @@ pub(super) fn fig9(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         let (through, runs) = runs.split_at(2);
         let (absolute, relative) = runs.split_at(KIBIBYTES.len());
         let mut rows = Vec::new();
-        for (class, name, kib, percent) in [
-            (Class::Personal, "personal computers", [1024.0; 2], [0.01; 2]),
-            (Class::Server, "servers", [4096.0, 8192.0], [0.05, 0.1]),
+        for (is_personal, name, kib, percent) in [
+            (true, "personal computers", [1024.0; 2], [0.01; 2]),
+            (false, "servers", [4096.0, 8192.0], [0.05, 0.1]),
         ] {
-            let by_size = absorbing(bench, class, &through[0], absolute, &KIBIBYTES);
-            let by_share = absorbing(bench, class, &through[1], relative, &PERCENTAGES);
+            let by_size = absorbing(bench, is_personal, &through[0], absolute, &KIBIBYTES);
+            let by_share = absorbing(bench, is_personal, &through[1], relative, &PERCENTAGES);
             rows.extend(burst_row(
                 bench,
                 &format!("{name}: buffer that absorbs bursts"),
@@ -66,7 +65,7 @@ pub(super) fn fig9(context: &Context<'_>) -> Result<Outcome, ConfigError> {
             rows.extend(burst_row(bench, &quantity, "%", percent, &by_share));
         }
         let ours = |through: &Runs, sizes: &[f64], runs: &[Runs]| {
-            let mean = |runs: &Runs| mean(&gains(through, runs, WRITE_RESPONSE));
+            let mean = |runs: &Runs| bench.mean(&gains(through, runs, WRITE_RESPONSE));
             line("ours", sizes.iter().zip(runs).map(|(&size, runs)| (size, mean(runs))).collect())
         };
         let y = "improvement of write response, %";
@@ -82,17 +81,18 @@ pub(super) fn fig9(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     })
 }
 
-/// The smallest buffer of each trace of a class that absorbs its bursts.
+/// The smallest buffer of each trace of personal computers, or of the others, that absorbs its bursts.
 fn absorbing(
     bench: &Bench<'_>,
-    class: Class,
+    is_personal: bool,
     through: &Runs,
     runs: &[Runs],
     sizes: &[f64],
 ) -> Vec<f64> {
     let by_size: Vec<Vec<f64>> =
         runs.iter().map(|runs| gains(through, runs, WRITE_RESPONSE)).collect();
-    let of_class = (0..bench.traces.len()).filter(|&trace| bench.traces[trace].class == class);
+    let is_wanted = |trace: &usize| bench.traces[*trace].class.is_personal() == is_personal;
+    let of_class = (0..bench.traces.len()).filter(is_wanted);
     let smallest = |trace: usize| {
         let best = by_size[sizes.len() - 1][trace];
         let absorbs = |gains: &Vec<f64>| gains[trace] >= best - ABSORBED;
@@ -141,7 +141,7 @@ pub(super) fn fig10(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         let misses: Vec<(f64, f64)> = REPEATED
             .iter()
             .zip(&runs)
-            .map(|(&size, runs)| (size, 100.0 * mean(&values(runs, WRITE_MISSES))))
+            .map(|(&size, runs)| (size, 100.0 * bench.mean(&values(runs, WRITE_MISSES))))
             .collect();
         let curve = fit(Form::Power, &misses);
         rows.extend(
@@ -178,33 +178,31 @@ pub(super) fn fig11(context: &Context<'_>) -> Result<Outcome, ConfigError> {
             gains(from, to, of).into_iter().map(|gain| -gain).collect()
         };
         let rows = vec![
-            bench.row(
+            bench.at_most(
                 "fewer writes miss with highMark 0.9 than with 0.6",
-                "%",
-                Expected { paper: [0.0, 5.0], band: [-2.0, 10.0] },
+                10.0,
                 &gains(m06, m09, WRITE_MISSES),
             ),
             bench
                 .holds(
                     "write response rises from highMark 0.8 to 1",
-                    mean(&worse(m08, m10, WRITE_RESPONSE)) > 0.0,
+                    bench.mean(&worse(m08, m10, WRITE_RESPONSE)) > 0.0,
                 )
                 .noted(bench.each(&worse(m08, m10, WRITE_RESPONSE))),
             bench
                 .holds(
                     "without hysteresis write service rises",
-                    mean(&worse(m08, level, WRITE_SERVICE)) > 0.0,
+                    bench.mean(&worse(m08, level, WRITE_SERVICE)) > 0.0,
                 )
                 .noted(bench.each(&worse(m08, level, WRITE_SERVICE))),
-            bench.row(
+            bench.at_most(
                 "writes that miss at an age of 1 h, above those without a limit",
-                "%",
-                Expected { paper: [0.0, 5.0], band: [-1.0, 10.0] },
+                10.0,
                 &worse(&ages[3], &ages[2], WRITE_MISSES),
             ),
         ];
         let by_mark = |of| {
-            let mean = |runs: &Runs| mean(&values(runs, of));
+            let mean = |runs: &Runs| bench.mean(&values(runs, of));
             HIGH_MARKS.iter().zip(&runs).map(|(&mark, runs)| (mark, mean(runs))).collect()
         };
         let figures = vec![

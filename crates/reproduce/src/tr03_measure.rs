@@ -44,7 +44,6 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Reading on behind a request is service, and not in its response: the rest is less by that.
     fn of(head: ServiceParts, total_ns: f64) -> Self {
         let percent = |ns: u64| 100.0 * ns as f64 / total_ns.max(1.0);
         let [seek, rotate, transfer] =
@@ -93,7 +92,8 @@ impl Measured {
             reads_by_slice: by_slice(|slice| &slice.reads),
             writes_by_slice: by_slice(|slice| &slice.writes),
             access: Access::of(&cache),
-            read_parts: Parts::of(cache.read_head, read.mean_ns * read.count as f64),
+            // What reads on behind a fetch is service, and no read waits for it.
+            read_parts: Parts::of(cache.fetch_head, read.mean_ns * read.count as f64),
             write_parts: Parts::of(cache.write_head, cache.write_service_ns as f64),
         }
     }

@@ -3,8 +3,8 @@
 use freewheel_model::drive::scale::Scaling;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::config::{
-    ArrayConfig, CacheConfig, ConfigError, Experiment, Layout, OpportunisticConfig, PrefetchConfig,
-    ScaleConfig, SimConfig, Workload,
+    ArrayConfig, CacheConfig, Layout, OpportunisticConfig, PrefetchConfig, ScaleConfig, SimConfig,
+    Workload,
 };
 use freewheel_units::Bytes;
 
@@ -100,10 +100,7 @@ impl System {
 
     /// Conditional sequential prefetch: segments of 16 KB for personal computers, of 8 KB for servers.
     pub fn conditional(class: Class) -> PrefetchConfig {
-        PrefetchConfig::conditional(Bytes::from_kib(match class {
-            Class::Personal => 16,
-            Class::Server => 8,
-        }))
+        PrefetchConfig::conditional(Bytes::from_kib(if class.is_personal() { 16 } else { 8 }))
     }
 
     /// Prefetches nothing.
@@ -130,14 +127,14 @@ impl System {
 
     /// The system with this trace in front. The drive's own electronics are off, so that every optimisation
     /// exists once (tr03 section 3.3).
-    pub fn experiment(&self, trace: &TraceHere, seed: u64) -> Result<Experiment, ConfigError> {
+    pub fn config(&self, trace: &TraceHere, seed: u64) -> SimConfig {
         let array = ArrayConfig {
             layout: Layout::Striped,
             drives: Some(self.drives),
             stripe_unit: self.stripe_unit,
             ..ArrayConfig::default()
         };
-        let config = SimConfig {
+        SimConfig {
             seed,
             drive: DRIVE.into(),
             scale: self.scale(trace),
@@ -154,8 +151,7 @@ impl System {
             warm_up: WARM_UP,
             slices: self.slices,
             workload: Workload::Trace(trace.workload.clone()),
-        };
-        Experiment::with_trace_info(config, Some(trace.info.clone()))
+        }
     }
 
     /// The smallest member of the family with room for the trace, scaled.

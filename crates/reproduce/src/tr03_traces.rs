@@ -1,24 +1,64 @@
 //! The traces that stand in for those of tr03: whose place each takes, its drive, the storage in use.
 //!
-//! tr03's own traces were never all published. Every mean over its classes is a mean over these here.
+//! tr03's own traces were never all published. Its means are over classes of workloads, and so are ours: a
+//! class is the mean over its traces. Of the paper's five classes, merged personal computers have no stand-in.
 
 use std::path::PathBuf;
 
 use freewheel_sim::config::{ConfigError, TraceWorkload, open};
-use freewheel_sim::source::ReplayMode;
+use freewheel_sim::source::{ReplayMode, TracedThinkTime};
 use freewheel_trace::TraceInfo;
 use freewheel_units::Bytes;
 
 use super::public_traces::{DISKSIM_ASCII, HPLAJW, PublicFile, PublicTrace, VSCSI};
+use super::tr03_measure::mean;
 use super::{Context, HOLDS, Outcome, Row};
 
-/// What a trace stands for, which decides the segments of sequential prefetching.
+/// A class of the paper's workloads (its section 3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
-    /// A personal computer or workstation.
+    /// P-Avg.: personal computers or workstations.
     Personal,
-    /// A server.
+    /// S-Avg.: servers.
     Server,
+    /// Ps-Avg.: personal computers with an infinitely fast processor.
+    SpedUp,
+    /// Sm: servers, merged.
+    MergedServers,
+}
+
+impl Class {
+    pub const ALL: [Self; 4] = [Self::Personal, Self::Server, Self::SpedUp, Self::MergedServers];
+
+    /// The paper's designation.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Personal => "P",
+            Self::Server => "S",
+            Self::SpedUp => "Ps",
+            Self::MergedServers => "Sm",
+        }
+    }
+
+    /// Whether it is one of the paper's "PC workloads", which decides the segments of sequential prefetching.
+    pub fn is_personal(self) -> bool {
+        matches!(self, Self::Personal | Self::SpedUp)
+    }
+}
+
+/// The classes that have traces, each with the mean over its traces' values that are numbers.
+pub(super) fn class_means(classes: &[Class], values: &[f64]) -> Vec<(Class, f64)> {
+    let of = |class: Class| {
+        let pairs = classes.iter().zip(values).filter(|(of, _)| **of == class);
+        let values: Vec<f64> = pairs.map(|(_, &value)| value).collect();
+        (!values.is_empty()).then(|| (class, mean(&values)))
+    };
+    Class::ALL.into_iter().filter_map(of).collect()
+}
+
+/// The mean over classes, as in the paper's table 10.
+pub(super) fn mean_over_classes(means: &[(Class, f64)]) -> f64 {
+    mean(&means.iter().map(|(_, mean)| *mean).collect::<Vec<f64>>())
 }
 
 /// Where the file of a stand-in is.
@@ -28,6 +68,8 @@ enum Origin {
     Recorded,
     /// A public trace.
     Public(&'static PublicTrace),
+    /// All recordings of this project as independent streams.
+    Merged,
 }
 
 /// How much storage is in use.
@@ -52,42 +94,36 @@ struct StandIn {
 /// say nothing of what was allocated.
 const FOOTPRINT_SHARE: f64 = 0.3;
 
+const fn server(name: &'static str, origin: Origin) -> StandIn {
+    StandIn { name, origin, class: Class::Server, storage_used: StorageUsed::FromFootprint }
+}
+
+/// The recordings of this project.
+const RECORDINGS: [&str; 3] = ["pgbench", "fileserver", QUICK];
+
 /// In the order of the notes of rows.
-static STAND_INS: [StandIn; 6] = [
+static STAND_INS: [StandIn; 8] = [
     StandIn {
         name: "hplajw",
         origin: Origin::Public(&HPLAJW),
         class: Class::Personal,
         storage_used: StorageUsed::Reached,
     },
+    server("pgbench", Origin::Recorded),
+    server("fileserver", Origin::Recorded),
+    server(QUICK, Origin::Recorded),
+    server("vscsi", Origin::Public(&VSCSI)),
+    server("disksim-ascii", Origin::Public(&DISKSIM_ASCII)),
     StandIn {
-        name: "pgbench",
-        origin: Origin::Recorded,
-        class: Class::Server,
-        storage_used: StorageUsed::FromFootprint,
+        name: "hplajw sped up",
+        origin: Origin::Public(&HPLAJW),
+        class: Class::SpedUp,
+        storage_used: StorageUsed::Reached,
     },
     StandIn {
-        name: "fileserver",
-        origin: Origin::Recorded,
-        class: Class::Server,
-        storage_used: StorageUsed::FromFootprint,
-    },
-    StandIn {
-        name: QUICK,
-        origin: Origin::Recorded,
-        class: Class::Server,
-        storage_used: StorageUsed::FromFootprint,
-    },
-    StandIn {
-        name: "vscsi",
-        origin: Origin::Public(&VSCSI),
-        class: Class::Server,
-        storage_used: StorageUsed::FromFootprint,
-    },
-    StandIn {
-        name: "disksim-ascii",
-        origin: Origin::Public(&DISKSIM_ASCII),
-        class: Class::Server,
+        name: "recordings merged",
+        origin: Origin::Merged,
+        class: Class::MergedServers,
         storage_used: StorageUsed::FromFootprint,
     },
 ];
@@ -95,13 +131,20 @@ static STAND_INS: [StandIn; 6] = [
 /// The only trace of a short run.
 pub(super) const QUICK: &str = "sqlite";
 
+/// The trace that records no completions and would saturate its disk without feedback.
+const WITHOUT_COMPLETIONS: &str = "vscsi";
+
+/// The drive on which it is simulated at its recorded arrivals first, for completions: the library's largest,
+/// which keeps up with it.
+const REFERENCE_DRIVE: &str = "exos-x24-24tb";
+
 /// Who stands in for whom.
-const STANDING_IN: &str = "hplajw (a workstation of 1992) for the personal computers; pgbench, fileserver, sqlite (recorded), vscsi (a virtual machine's disk) and disksim-ascii (14 volumes) for the servers; no trace for the merged and the sped-up ones. The mean is over the traces";
+const STANDING_IN: &str = "P: hplajw (a workstation of 1992); S: pgbench, fileserver, sqlite (recorded), vscsi (a virtual machine's disk, its completions inferred on exos-x24-24tb) and disksim-ascii (14 volumes, by arrival); Ps: hplajw with n infinite; Sm: the three recordings merged; no trace for Pm. The mean is over the classes";
 
 /// A trace that is there.
 #[derive(Debug, Clone)]
 pub(super) struct TraceHere {
-    name: &'static str,
+    pub name: &'static str,
     /// Whose place it takes.
     pub class: Class,
     /// How it is replayed.
@@ -133,48 +176,104 @@ impl TraceHere {
 pub(super) fn standing_in(traces: &[TraceHere]) -> String {
     let public =
         |trace: &TraceHere| Some(format!(". {}: {}", trace.name, trace.public.as_ref()?.words));
-    let all: String = traces.iter().filter_map(public).collect();
+    let is_first = |trace: &&TraceHere| trace.class != Class::SpedUp;
+    let all: String = traces.iter().filter(is_first).filter_map(public).collect();
     format!("{STANDING_IN}{all}")
 }
 
 /// Counts and spans do not depend on where in a step of its clock a request lies.
 const ANY_SEED: u64 = 1;
 
+/// What is known of the files of a trace.
+struct Scanned {
+    /// Of the first file.
+    info: TraceInfo,
+    reached: u64,
+    footprint: u64,
+}
+
+impl Scanned {
+    /// Passes over these files.
+    fn of(files: &[PathBuf]) -> Result<Self, ConfigError> {
+        let mut infos = Vec::new();
+        for file in files {
+            let workload = TraceWorkload { file: file.clone(), ..TraceWorkload::default() };
+            infos.push(TraceInfo::scan(&mut open(&workload, ANY_SEED)?)?);
+        }
+        let footprint = |info: &TraceInfo| info.footprint_bytes.unwrap_or_else(|| reached(info));
+        Ok(Self {
+            reached: infos.iter().map(reached).sum(),
+            footprint: infos.iter().map(footprint).sum(),
+            info: infos.swap_remove(0),
+        })
+    }
+}
+
+/// Addresses that a trace reaches.
+fn reached(info: &TraceInfo) -> u64 {
+    info.devices.values().map(|device| device.end_block * 512).sum()
+}
+
 impl StandIn {
     /// The trace; the inner Err says why its recording is missing.
     fn find(&self, context: &Context<'_>) -> Result<Result<TraceHere, String>, ConfigError> {
-        match self.origin {
+        let recording = |name: &str| context.recording(&format!("{name}-ext4"));
+        let files = match self.origin {
             Origin::Public(trace) => {
                 let public = trace.open(context)?;
-                Ok(Ok(self.scan(public.path().into(), Some(public))?))
+                return Ok(Ok(self.scan(vec![public.path().into()], Some(public))?));
             }
-            Origin::Recorded => match context.recording(&format!("{}-ext4", self.name)) {
-                Ok(path) => Ok(Ok(self.scan(path, None)?)),
-                Err(why) => Ok(Err(why)),
-            },
-        }
+            Origin::Recorded => recording(self.name).map(|file| vec![file]),
+            Origin::Merged => RECORDINGS.into_iter().map(recording).collect(),
+        };
+        Ok(match files {
+            Ok(files) => Ok(self.scan(files, None)?),
+            Err(why) => Err(why),
+        })
     }
 
-    fn scan(&self, file: PathBuf, public: Option<PublicFile>) -> Result<TraceHere, ConfigError> {
-        let workload = TraceWorkload { file, ..TraceWorkload::default() };
-        let info = TraceInfo::scan(&mut open(&workload, ANY_SEED)?)?;
-        let is_dependent = info.tells_dependence();
-        let reached: u64 = info.devices.values().map(|device| device.end_block * 512).sum();
-        let footprint = info.footprint_bytes.unwrap_or(reached) as f64;
+    fn scan(
+        &self,
+        mut files: Vec<PathBuf>,
+        public: Option<PublicFile>,
+    ) -> Result<TraceHere, ConfigError> {
+        let Scanned { info, reached, footprint } = Scanned::of(&files)?;
         let storage_used = match self.storage_used {
             StorageUsed::Reached => reached,
-            StorageUsed::FromFootprint => (footprint / FOOTPRINT_SHARE) as u64,
+            StorageUsed::FromFootprint => (footprint as f64 / FOOTPRINT_SHARE) as u64,
         };
-        let replay = if is_dependent { ReplayMode::Dependent } else { ReplayMode::Arrivals };
+        let merge = files.split_off(1);
         Ok(TraceHere {
             name: self.name,
             class: self.class,
-            workload: TraceWorkload { replay, ..workload },
+            workload: self.workload(files.remove(0), merge, &info),
             info,
             storage_used: Bytes::new(storage_used),
             reached: Bytes::new(reached),
             public,
         })
+    }
+
+    /// The replay: with the paper's feedback, but for disksim-ascii, whose 14 volumes are no single stream.
+    fn workload(&self, file: PathBuf, merge: Vec<PathBuf>, info: &TraceInfo) -> TraceWorkload {
+        let lacks_completions = self.name == WITHOUT_COMPLETIONS;
+        let replay = match info.tells_dependence() || lacks_completions {
+            true => ReplayMode::Dependent,
+            false => ReplayMode::Arrivals,
+        };
+        let think_time = match self.class {
+            Class::SpedUp => TracedThinkTime::Speedup(f64::INFINITY),
+            _ => TracedThinkTime::Kept,
+        };
+        let reference_drive = lacks_completions.then(|| REFERENCE_DRIVE.into());
+        TraceWorkload {
+            file,
+            merge,
+            replay,
+            think_time,
+            reference_drive,
+            ..TraceWorkload::default()
+        }
     }
 }
 
@@ -200,4 +299,22 @@ pub(super) fn traces(
         return Ok(Ok(here));
     }
     Ok(Err(Outcome { rows: missing, figures: Vec::new() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mean_is_over_classes_and_a_class_over_its_traces() {
+        use Class::{MergedServers, Personal, Server, SpedUp};
+        let classes = [Personal, Server, Server, Server, SpedUp, MergedServers];
+        let values = [10.0, 1.0, 2.0, 6.0, 20.0, f64::NAN];
+        let means = class_means(&classes, &values);
+        assert_eq!(means[..3], [(Personal, 10.0), (Server, 3.0), (SpedUp, 20.0)]);
+        assert!(means[3].1.is_nan());
+        // What cannot improve does not count.
+        assert_eq!(mean_over_classes(&means), 11.0);
+        assert_eq!(mean_over_classes(&class_means(&classes[1..4], &values[1..4])), 3.0);
+    }
 }

@@ -2,13 +2,13 @@
 
 use freewheel_model::drive::scale::{Scaling, YearlyRates};
 use freewheel_sim::config::ConfigError;
+use freewheel_study::fit::{Fit, Form, fit};
 
 use super::tr03::{
     Bench, Compared, Expected, Runs, Variant, dots, gains, gains_by_new, line, lines, values,
     with_server_traces, with_traces,
 };
-use super::tr03_fits::{Fit, Form, fit};
-use super::tr03_measure::{Measure, READ_SERVICE, RESPONSE, SERVICE, WRITE_SERVICE, mean};
+use super::tr03_measure::{Measure, READ_SERVICE, RESPONSE, SERVICE, WRITE_SERVICE};
 use super::tr03_system::Base;
 use super::{Context, Outcome, Row};
 
@@ -167,7 +167,7 @@ pub(super) fn tab_a3(context: &Context<'_>) -> Result<Outcome, ConfigError> {
                 widened(write),
             ));
             let ours = |of: Measure| {
-                let at = |runs: &Runs| mean(&gains(compared.without, runs, of));
+                let at = |runs: &Runs| bench.mean(&gains(compared.without, runs, of));
                 CAPACITIES
                     .iter()
                     .zip(runs)
@@ -242,7 +242,7 @@ pub(super) fn fits(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         let (now, later) = runs.split_first().expect("the base was run");
         let (mut rows, mut figures) = (Vec::new(), Vec::new());
         for (dimension, runs) in FIGURES.into_iter().zip(later.chunks_exact(YEARS.len())) {
-            let at = |runs: &Runs| mean(&gains(now, runs, SERVICE));
+            let at = |runs: &Runs| bench.mean(&gains(now, runs, SERVICE));
             let points: Vec<(f64, f64)> =
                 YEARS.iter().zip(runs).map(|(&years, runs)| (years, at(runs))).collect();
             let form = if dimension.name == "seeks" { Form::Linear } else { Form::Saturating };

@@ -39,10 +39,12 @@ pub struct CacheWork {
     pub read_service_ns: u64,
     /// The same of destages and of writes that were not buffered.
     pub write_service_ns: u64,
-    /// The same of reading on in idle time.
+    /// The same of reading on in idle time and before seeks that are just in time.
     pub opportunistic_ns: u64,
     /// Parts of `read_service_ns`.
     pub read_head: ServiceParts,
+    /// Those of fetches alone, for which reads wait; the rest is read-ahead behind them.
+    pub fetch_head: ServiceParts,
     /// Parts of `write_service_ns`.
     pub write_head: ServiceParts,
 }
@@ -99,6 +101,7 @@ impl CacheWork {
             write_service_ns: self.write_service_ns + other.write_service_ns,
             opportunistic_ns: self.opportunistic_ns + other.opportunistic_ns,
             read_head: self.read_head.and(other.read_head),
+            fetch_head: self.fetch_head.and(other.fetch_head),
             write_head: self.write_head.and(other.write_head),
         }
     }
@@ -126,6 +129,7 @@ impl CacheWork {
             write_service_ns: self.write_service_ns - before.write_service_ns,
             opportunistic_ns: self.opportunistic_ns - before.opportunistic_ns,
             read_head: self.read_head.since(&before.read_head),
+            fetch_head: self.fetch_head.since(&before.fetch_head),
             write_head: self.write_head.since(&before.write_head),
         }
     }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use freewheel_freeblock::Planner;
 use freewheel_model::cache::{
-    BlockRange, CacheRequest, DiskRequest, FlushPoint, Purpose, StorageCache,
+    BlockRange, CacheRequest, DiskRequest, FlushPoint, PrefetchKind, Purpose, StorageCache,
 };
 use freewheel_model::drive::{Drive, Position, Sectors, Target};
 use freewheel_model::electronics::{Done, NextEvent, Served};
@@ -56,8 +56,12 @@ impl Service {
 #[derive(Debug, Clone, Copy, Default)]
 struct ServiceTimes {
     read: Service,
+    /// Part of it that reads wait for.
+    fetch: Service,
     write: Service,
     opportunistic: Service,
+    /// Reading on before seeks that are just in time.
+    before_seeks: SimDuration,
     /// Part of the time of reads.
     prefetch: SimDuration,
 }
@@ -69,16 +73,36 @@ struct ClientsRequest {
     arrival: SimTime,
 }
 
-/// Up to two parts of a track.
-type Passed = [Range<u64>; 2];
+/// Blocks that pass the head before the first data of a fetch.
+#[derive(Clone)]
+struct Passed {
+    /// What the head reads them for.
+    kind: PrefetchKind,
+    /// Up to two parts of a track; empty ones are none.
+    parts: [Range<u64>; 2],
+    /// Part of the rotational latency in which the head stays where it is and reads on.
+    reading_on: SimDuration,
+}
 
-const NONE_PASSED: Passed = [0..0, 0..0];
+const NONE_PASSED: Passed =
+    Passed { kind: PrefetchKind::FreeBlocks, parts: [0..0, 0..0], reading_on: SimDuration::ZERO };
+
+/// The disk request that the device was given last.
+#[derive(Clone, Copy)]
+struct LastRequest {
+    /// Its last block plus one.
+    end: u64,
+    sequence: u64,
+    is_read: bool,
+    /// When it was done; None as long as it is under way.
+    done: Option<SimTime>,
+}
 
 /// A disk request in a queue or on the device.
 #[derive(Clone)]
 struct UnderWay {
     request: DiskRequest,
-    /// Blocks that pass the head on its way; empty parts are none.
+    /// Blocks that pass the head on its way.
     passed: Passed,
     /// Blocks of the write buffer that the head writes on its way.
     in_gap: Vec<Range<u64>>,
@@ -126,8 +150,8 @@ pub struct CachedDevice<D> {
     answers: VecDeque<Done>,
     /// In order of arrival, so that their points rise.
     flushes: VecDeque<WaitingFlush>,
-    /// The last block that the head passed.
-    last_end: u64,
+    /// None before the first.
+    last: Option<LastRequest>,
     service: ServiceTimes,
     /// Something has changed since the device was last offered work.
     must_pick: bool,
@@ -151,7 +175,7 @@ impl<D: Device> CachedDevice<D> {
             submitted: 0,
             answers: VecDeque::new(),
             flushes: VecDeque::new(),
-            last_end: 0,
+            last: None,
             service: ServiceTimes::default(),
             must_pick: false,
             now: SimTime::ZERO,
@@ -260,7 +284,12 @@ impl<D: Device> CachedDevice<D> {
                 NONE_PASSED
             }
         };
-        self.last_end = (request.start + request.blocks).get();
+        self.last = Some(LastRequest {
+            end: (request.start + request.blocks).get(),
+            sequence: waiting.sequence,
+            is_read: request.op() == Op::Read,
+            done: None,
+        });
         self.submitted += 1;
         *self.under_way(waiting.sequence) = Some(UnderWay { passed, ..UnderWay::new(request) });
         self.inner.submit(self.now, waiting);
@@ -280,7 +309,8 @@ impl<D: Device> CachedDevice<D> {
         }
     }
 
-    /// Blocks that pass the head before the first data of a fetch.
+    /// Blocks that pass the head before the first data of a fetch. A head that reads on behind its last
+    /// block arrives only just in time, and has no blocks before its target: an access has one or the other.
     fn passed(&self, waiting: &Waiting) -> Passed {
         let spec = self.cache.spec().opportunistic;
         if !spec.free_blocks && !spec.just_in_time_seek {
@@ -290,22 +320,47 @@ impl<D: Device> CachedDevice<D> {
         // The head waits for the whole sector that the target begins in.
         let first = self.sectors.first(&self.drive, &waiting.target);
         let rotate = self.drive.positioning(at, head, &first).rotate;
-        if spec.just_in_time_seek {
-            return [self.passed_at_source(head, rotate).unwrap_or(0..0), 0..0];
+        let reads_on = match spec.just_in_time_seek {
+            true => self.passed_at_source(at, head, rotate),
+            false => None,
+        };
+        match reads_on {
+            Some(passed) => passed,
+            None if spec.free_blocks => self.passed_at_target(waiting.target.start, rotate),
+            None => NONE_PASSED,
         }
-        self.passed_at_target(waiting.target.start, rotate)
     }
 
-    /// The head stays where it is for the whole latency, and reads on behind its last block.
-    fn passed_at_source(&self, head: Position, latency: SimDuration) -> Option<Range<u64>> {
-        let last = Lbn::new(self.last_end.checked_sub(1)?);
-        let at = self.drive.layout().locate(last);
-        let is_there = (at.cylinder, at.surface) == (head.cylinder, head.surface);
-        let Passing { track, blocks } = self.passing(last, latency);
+    /// The head stays where it is as long as it can, and reads on behind its last block. None where nothing
+    /// is to be read there: that block was written, another block has passed since, the track has ended, or
+    /// memory holds what would pass.
+    fn passed_at_source(
+        &self,
+        at: SimTime,
+        head: Position,
+        latency: SimDuration,
+    ) -> Option<Passed> {
+        let last =
+            self.last.filter(|last| last.is_read && last.done.is_none_or(|done| done == at))?;
+        let block = Lbn::new(last.end.checked_sub(1)?);
+        let place = self.drive.layout().locate(block);
+        if (place.cylinder, place.surface) != (head.cylinder, head.surface) {
+            return None;
+        }
+        let Passing { track, blocks } = self.passing(block, latency);
         // The sector of the last block is behind the head already.
-        let start = self.last_end.next_multiple_of(self.sectors.blocks().into());
+        let start = last.end.next_multiple_of(self.sectors.blocks().into());
         let end = (start + blocks).min(track.end);
-        (is_there && end > start).then_some(self.last_end..end)
+        if end <= start || self.cache.holds_all(last.end..end) {
+            return None;
+        }
+        let turn_ns = self.drive.rotation().period_ns();
+        let reading_on_ns = turn_ns * (end - start) / (track.end - track.start);
+        Some(Passed {
+            kind: PrefetchKind::JustInTimeSeek,
+            parts: [last.end..end, 0..0],
+            reading_on: SimDuration::from_ns(reading_on_ns),
+        })
     }
 
     /// The head is on the target's track for the whole latency. Blocks pass in the order of the track,
@@ -317,7 +372,8 @@ impl<D: Device> CachedDevice<D> {
         let before = first.saturating_sub(track.start);
         let wrapped = blocks.saturating_sub(before).min(track.end - first);
         let from = (track.end - wrapped).next_multiple_of(sector);
-        [from..track.end, first - blocks.min(before)..target.get()]
+        let parts = [from..track.end, first - blocks.min(before)..target.get()];
+        Passed { parts, ..NONE_PASSED }
     }
 
     /// What passes a head on the track of `block`, in whole sectors.
@@ -336,13 +392,23 @@ impl<D: Device> CachedDevice<D> {
         let under_way = self.under_way(done.sequence).take();
         let UnderWay { request, passed, in_gap } = under_way.expect("it was submitted");
         in_gap.into_iter().for_each(|blocks| self.cache.written_in_gap(blocks, self.now));
+        if let Some(last) = self.last.as_mut().filter(|last| last.sequence == done.sequence) {
+            last.done = Some(self.now);
+        }
         let spent = done.served.overhead + done.served.head();
+        // While the head reads on, it does nothing for the request that waits (tr03 section 3.4).
+        let reading_on = passed.reading_on.min(done.served.rotate);
+        self.service.before_seeks += reading_on;
+        let served = Served { rotate: done.served.rotate - reading_on, ..done.served };
         match request.purpose {
             Purpose::Fetch | Purpose::ReadAhead => &mut self.service.read,
             Purpose::WriteThrough | Purpose::Destage => &mut self.service.write,
             Purpose::Opportunistic => &mut self.service.opportunistic,
         }
-        .add(&done.served);
+        .add(&served);
+        if request.purpose == Purpose::Fetch {
+            self.service.fetch.add(&served);
+        }
         self.service.prefetch += match request.purpose {
             Purpose::ReadAhead => spent,
             Purpose::Fetch => {
@@ -350,7 +416,8 @@ impl<D: Device> CachedDevice<D> {
             }
             _ => SimDuration::ZERO,
         };
-        self.cache.ended(&request, &passed, self.now);
+        let Passed { kind, parts, .. } = passed;
+        self.cache.ended(&request, &parts.map(|part| (kind, part)), self.now);
         let served = match request.purpose {
             Purpose::Fetch | Purpose::WriteThrough => done.served,
             _ => hit(self.now),
@@ -514,8 +581,9 @@ impl<D: Device> Device for CachedDevice<D> {
             at_risk_byte_ns: buffered.at_risk_ns * u128::from(freewheel_units::BLOCK_BYTES),
             read_service_ns: self.service.read.time.ns(),
             write_service_ns: self.service.write.time.ns(),
-            opportunistic_ns: self.service.opportunistic.time.ns(),
+            opportunistic_ns: (self.service.opportunistic.time + self.service.before_seeks).ns(),
             read_head: self.service.read.parts,
+            fetch_head: self.service.fetch.parts,
             write_head: self.service.write.parts,
         };
         Work { cache: Some(cache), ..self.inner.work(now) }

@@ -2,6 +2,7 @@
 
 mod array;
 mod cache;
+mod cache_preset;
 mod error;
 mod files;
 mod host;
@@ -28,7 +29,8 @@ use crate::library;
 pub use array::{ArrayConfig, Layout};
 pub(crate) use array::{DRIVES_MAX, striping};
 pub use cache::{
-    CacheConfig, DestageOrderConfig, OpportunisticConfig, PrefetchConfig, WriteBufferConfig,
+    CacheConfig, CachePreset, DestageOrderConfig, OpportunisticConfig, PrefetchConfig,
+    WriteBufferConfig,
 };
 pub use error::ConfigError;
 pub use files::{

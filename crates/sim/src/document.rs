@@ -58,12 +58,13 @@ fn hint(text: &str, says: &str) -> &'static str {
 
 /// Reads a document from its text; faults have lines.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
-    understood(&parse(text)?).map_err(|(says, path)| Fault { line: line(text, &path), says })
+    interpret(&parse(text)?, Some(text))
 }
 
-/// Reads a document without a text; faults have no lines.
-pub(crate) fn interpret<T: DeserializeOwned>(root: &Value) -> Result<T, Fault> {
-    understood(root).map_err(|(says, _)| Fault { line: None, says })
+/// Reads a parsed document; with its text, faults have lines.
+pub(crate) fn interpret<T: DeserializeOwned>(root: &Value, text: Option<&str>) -> Result<T, Fault> {
+    let line = |path: &[Step]| text.and_then(|text| line(text, path));
+    understood(root).map_err(|(says, path)| Fault { line: line(&path), says })
 }
 
 /// A table whose type one of its keys tells.
@@ -231,6 +232,12 @@ fn line(text: &str, path: &[Step]) -> Option<usize> {
         Step::Entry(number) => value.get_ref().get(number),
     })?;
     Some(1 + text[..at.span().start].matches('\n').count())
+}
+
+/// The fault of a key of a table; with the document's text it has a line.
+pub(crate) fn fault_of_key(table: &str, key: &str, text: Option<&str>, says: String) -> Fault {
+    let path = [Step::Key(table.into()), Step::Key(key.into())];
+    Fault { line: text.and_then(|text| line(text, &path)), says }
 }
 
 /// The line of a key in an entry of a list of tables, or of the entry where it lacks the key.

@@ -6,6 +6,7 @@ mod assumed_values;
 mod cache_curves;
 pub mod changes;
 pub mod figure;
+pub mod fit;
 mod free_work;
 mod head_use;
 mod place_time;
@@ -20,9 +21,9 @@ mod trace_runs;
 pub use assumed_values::{AssumedValues, MovedValue};
 pub use cache_curves::{
     Advice, CacheCurves, CacheCurvesError, CacheCurvesOptions, CacheProgress, CacheProgressSink,
-    CacheSize, Choice, Counted, DOUBLING_GAIN_MIN, Measure, MissRatio, ParseCacheSizeError,
-    PolicyCurve, PolicyGap, PolicyResponses, ResponsePoint, ResponseRuns, Responses, Share,
-    SimulatedResponses, cache_curves,
+    CacheSize, Choice, Counted, DOUBLING_GAIN_MIN, Measure, MissFit, MissRatio,
+    ParseCacheSizeError, PolicyCurve, PolicyGap, PolicyResponses, PowerLaw, ResponsePoint,
+    ResponseRuns, Responses, Share, SimulatedResponses, cache_curves,
 };
 pub use free_work::{
     Course, DeadlineWork, Delivered, FreeWork, IdleCost, TaskWork, latency_lines, line,

@@ -36,7 +36,8 @@ pub struct OpportunisticSpec {
     pub read_ahead: Blocks,
     /// Blocks that pass the head on the target's track before the target enter the cache.
     pub free_blocks: bool,
-    /// The head leaves its track as late as it can, and reads on until then.
+    /// The head leaves its track as late as it can, and reads on until then. An access before which it read
+    /// on has no `free_blocks`.
     pub just_in_time_seek: bool,
 }
 
@@ -413,8 +414,13 @@ impl StorageCache {
     }
 
     /// A disk request has ended. `passed` are blocks that passed the head on its way, as
-    /// [`OpportunisticSpec`] allows.
-    pub fn ended(&mut self, request: &DiskRequest, passed: &[Range<u64>], now: SimTime) {
+    /// [`OpportunisticSpec`] allows, with what the head read them for.
+    pub fn ended(
+        &mut self,
+        request: &DiskRequest,
+        passed: &[(PrefetchKind, Range<u64>)],
+        now: SimTime,
+    ) {
         self.slots.remove(DiskRequest::slot(request.id));
         match request.purpose {
             Purpose::Fetch | Purpose::ReadAhead | Purpose::Opportunistic => {
@@ -428,13 +434,9 @@ impl StorageCache {
                 self.take_writes(now);
             }
         }
-        let kind = match self.spec.opportunistic.just_in_time_seek {
-            true => PrefetchKind::JustInTimeSeek,
-            false => PrefetchKind::FreeBlocks,
-        };
-        for blocks in passed.iter().filter(|blocks| !blocks.is_empty()) {
+        for (kind, blocks) in passed.iter().filter(|(_, blocks)| !blocks.is_empty()) {
             self.counts.opportunistic_blocks += blocks.end - blocks.start;
-            self.keep_opportunistic(blocks, kind, &[]);
+            self.keep_opportunistic(blocks, *kind, &[]);
         }
     }
 
@@ -569,11 +571,16 @@ impl StorageCache {
             // Pieces end where sectors of any size do, so that no sector is read twice.
             let end = (start + 1).next_multiple_of(PIECE_BLOCKS).min(self.read_on.end);
             self.read_on.start = end;
-            if !(start..end).all(|block| self.holds(block)) {
+            if !self.holds_all(start..end) {
                 return Some(start..end);
             }
         }
         None
+    }
+
+    /// Whether memory has every one of these blocks, so that a disk has nothing to read there.
+    pub fn holds_all(&self, mut blocks: Range<u64>) -> bool {
+        blocks.all(|block| self.holds(block))
     }
 
     /// Whether some memory has a block.

@@ -2,8 +2,8 @@
 
 use freewheel_model::cache::CachePolicy;
 use freewheel_study::{
-    Advice, CacheCurves, Choice, DOUBLING_GAIN_MIN, Measure, PolicyGap, ResponsePoint, Responses,
-    SimulatedResponses,
+    Advice, CacheCurves, Choice, DOUBLING_GAIN_MIN, Measure, MissFit, PolicyGap, PowerLaw,
+    ResponsePoint, Responses, SimulatedResponses,
 };
 use freewheel_trace::{Format, Timing};
 use freewheel_units::grouped;
@@ -158,12 +158,31 @@ fn details(curves: &CacheCurves) -> Vec<String> {
             "The policy matters most at {size}: {best} under {policy}, {lru} under LRU."
         ));
     }
+    details.extend(curves.lru_fit.map(power_law));
     match &curves.responses {
         Responses::Simulated(simulated) => details.extend(tails(advice, simulated)),
         Responses::NoTiming { format } => details.push(no_timing(*format)),
         Responses::NotAsked => {}
     }
     details
+}
+
+/// How fast LRU's misses fall, or why no number says it.
+fn power_law(fit: MissFit) -> String {
+    match fit {
+        MissFit::PowerLaw(PowerLaw { exponent, exponent_error, .. }) => format!(
+            "LRU's misses follow a power law of the size: exponent {exponent:.3} \u{b1} {exponent_error:.3}."
+        ),
+        MissFit::NoPowerLaw => "LRU's misses follow no power law of the size.".into(),
+        MissFit::Flat => format!(
+            "LRU's misses have no exponent: they fall by less than {} point over all sizes.",
+            MissFit::SPREAD_MIN
+        ),
+        MissFit::TooFewSizes => format!(
+            "LRU's misses have no exponent: that takes {} sizes below the footprint.",
+            MissFit::SIZES_MIN
+        ),
+    }
 }
 
 /// 99th percentile of reads, and the mean with writes, at the advised size.

@@ -4,7 +4,9 @@ use std::io::Write;
 
 use freewheel_report::CacheReport;
 use freewheel_sim::config::TraceWorkload;
-use freewheel_study::{CacheCurvesOptions, CacheSize, ResponseRuns, cache_curves};
+use freewheel_study::{
+    CacheCurvesOptions, CacheSize, MissFit, PowerLaw, ResponseRuns, cache_curves,
+};
 use freewheel_units::{Bytes, Prng};
 
 fn report(options: &CacheCurvesOptions) -> CacheReport {
@@ -53,6 +55,31 @@ fn of_a_recorded_load() {
     let text = report(&options(PGBENCH)).text();
     assert!(text.lines().count() < 25, "{text}");
     insta::assert_snapshot!("caches", text);
+}
+
+#[test]
+fn text_page_and_document_state_the_exponent_of_lru_or_that_there_is_none() {
+    let law = PowerLaw {
+        factor: 80.0,
+        offset_mib: -2.0,
+        exponent: -0.3187,
+        exponent_error: 0.0021,
+        distance: 0.4,
+    };
+    let mut curves = of_reads((0..400).map(|at| at % 50), |_| {}).curves;
+    // A loop misses everything below its length.
+    assert_eq!(curves.lru_fit, Some(MissFit::Flat));
+    let said = |curves| {
+        let report = CacheReport::new(curves);
+        [report.text(), report.html(), serde_json::to_string(&report).unwrap()]
+    };
+    curves.lru_fit = Some(MissFit::PowerLaw(law));
+    let law = said(curves);
+    let sentence = "LRU's misses follow a power law of the size: exponent -0.319 \u{b1} 0.002.";
+    assert!(law.iter().all(|said| said.contains(sentence)), "{law:?}");
+    assert!(law[2].contains("\"exponent\":-0.3187"), "{}", law[2]);
+    let flat = said(of_reads((0..400).map(|at| at % 50), |_| {}).curves);
+    assert!(flat.iter().all(|said| said.contains("they fall by less than 1 point")), "{flat:?}");
 }
 
 #[test]

@@ -16,6 +16,13 @@ use crate::document::check_whole;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CacheConfig {
+    /// A system of tr03, tr03-poor or tr03-rich, whose values stand for the keys that are not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preset: Option<CachePreset>,
+    /// Storage in use on the drive, of which tr03-rich takes 1 % for the read cache and 0.1 % for the write
+    /// buffer. Without it, tr03-rich needs both sizes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub storage_used: Option<Bytes>,
     /// Memory of the read cache: at least one block, or zero for none.
     pub size: Bytes,
     /// Which block a full read cache evicts: lru, arc, lirs, 2q, s3-fifo, sieve or w-tinylfu.
@@ -36,6 +43,17 @@ pub struct CacheConfig {
     /// The write buffer. Without it, writes go to the drive at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_buffer: Option<WriteBufferConfig>,
+}
+
+/// A storage system of tr03 (figure 2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum CachePreset {
+    /// Disks and low-end adaptors alone.
+    #[serde(rename = "tr03-poor")]
+    Tr03Poor,
+    /// A large controller in front.
+    #[serde(rename = "tr03-rich")]
+    Tr03Rich,
 }
 
 /// What is prefetched with a read that misses.
@@ -118,8 +136,8 @@ pub struct OpportunisticConfig {
     pub read_ahead: Bytes,
     /// Blocks that pass the head on the track before the wanted ones enter the cache.
     pub free_blocks: bool,
-    /// The head leaves its track as late as it can and reads on until then. It has no time for
-    /// `free_blocks` then.
+    /// The head leaves its track as late as it can and reads on until then, where there is something to read
+    /// on. Such an access has no time for `free_blocks`; others have.
     pub just_in_time_seek: bool,
 }
 
@@ -172,6 +190,8 @@ impl Default for CacheConfig {
     /// tr03's system with few resources, without prefetching and write buffer.
     fn default() -> Self {
         Self {
+            preset: None,
+            storage_used: None,
             size: Bytes::new(8 << 20),
             policy: CachePolicy::Lru,
             block_size: Bytes::new(4096),
@@ -247,6 +267,11 @@ impl CacheConfig {
 
     /// Err names key, value, and what is allowed.
     pub(crate) fn check(&self) -> Result<(), String> {
+        if let (Some(used), None | Some(CachePreset::Tr03Poor)) = (self.storage_used, self.preset) {
+            return Err(format!(
+                "`storage_used` is {used}, and only `preset = \"tr03-rich\"` takes shares of it: leave it out"
+            ));
+        }
         let unit = self.block_size.get();
         if unit == 0 || !unit.is_multiple_of(BLOCK_BYTES) || unit > CACHE_BLOCK_MAX * BLOCK_BYTES {
             return Err(format!(
@@ -415,12 +440,6 @@ impl OpportunisticConfig {
     }
 
     fn check(&self) -> Result<(), String> {
-        if self.free_blocks && self.just_in_time_seek {
-            return Err(
-                "`opportunistic.free_blocks` and `opportunistic.just_in_time_seek` exclude each other: a head that leaves late has no time on the other track; leave one of them out"
-                    .into(),
-            );
-        }
         match self.read_ahead {
             Bytes::ZERO => Ok(()),
             amount => check_amount("opportunistic.read_ahead", amount),

@@ -2,7 +2,7 @@
 
 use freewheel_model::sched::{PARAMETERS, PolicySpec};
 
-use super::{ConfigError, FilesWorkload, SimConfig};
+use super::{ConfigError, FilesWorkload, SimConfig, cache_preset};
 use crate::document::{self, Fault, TaggedTable};
 
 /// The key and the value of an override; Err says how one is written.
@@ -19,16 +19,6 @@ pub(crate) fn read(
     text: &str,
     overrides: &[String],
 ) -> Result<Result<SimConfig, Fault>, ConfigError> {
-    // From the text, errors have lines.
-    if overrides.is_empty() {
-        let fault_of_files = |fault| {
-            let root = document::parse(text).ok();
-            let found = root
-                .and_then(|root| document::fault_of::<FilesWorkload>(&root, Some(text), &FILES));
-            found.unwrap_or(fault)
-        };
-        return Ok(document::read(text).map_err(fault_of_files));
-    }
     let mut root = match document::parse(text) {
         Ok(root) => root,
         Err(fault) => return Ok(Err(fault)),
@@ -37,9 +27,14 @@ pub(crate) fn read(
         apply(&mut root, text, overrides)
             .map_err(|message| ConfigError::Override { text: text.clone(), message })?;
     }
+    // From the text alone, errors have lines.
+    let text = overrides.is_empty().then_some(text);
+    if let Err(fault) = cache_preset::fill_in(&mut root, text) {
+        return Ok(Err(fault));
+    }
     let of_files =
-        |fault| document::fault_of::<FilesWorkload>(&root, None, &FILES).unwrap_or(fault);
-    Ok(document::interpret(&root).map_err(of_files))
+        |fault| document::fault_of::<FilesWorkload>(&root, text, &FILES).unwrap_or(fault);
+    Ok(document::interpret(&root, text).map_err(of_files))
 }
 
 /// Takes those parameters out of the file's scheduler that another policy does not have, and no

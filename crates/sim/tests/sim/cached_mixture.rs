@@ -84,15 +84,18 @@ const DRIVES: [&[&str]; 3] = [
     &["electronics=false", "cache.write_buffer.destage_in_gaps=true"],
 ];
 
+const BOTH: &str = "{ free_blocks = true, just_in_time_seek = true }";
+
 /// A cache of any kind.
 fn any_cache(prng: &mut Prng, is_volatile: bool) -> Vec<String> {
     let of =
         |prng: &mut Prng, list: &[&str]| String::from(list[prng.below(list.len() as u64) as usize]);
+    let passing = ["{ free_blocks = true }", "{ just_in_time_seek = true }", BOTH];
     let mut all = vec![
         format!("cache.prefetch={}", of(prng, &PREFETCH)),
         format!("cache.size={}", of(prng, &["0B", "256KiB"])),
         format!("cache.queue_depth={}", 1 + prng.below(20)),
-        format!("cache.opportunistic.{}=true", of(prng, &["free_blocks", "just_in_time_seek"])),
+        format!("cache.opportunistic={}", of(prng, &passing)),
         format!("cache.opportunistic.read_ahead={}", of(prng, &["0B", "64KiB"])),
         format!("cache.write_buffer.size={}", of(prng, &["16KiB", "256KiB", "4MiB"])),
         format!("cache.write_buffer.order={}", of(prng, &["lrw", "wow"])),

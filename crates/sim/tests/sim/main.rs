@@ -18,6 +18,7 @@ mod free_cleaning;
 mod free_writes;
 mod fua;
 mod gap_destages;
+mod late_seeks;
 mod limited_in_firmware;
 mod linux;
 mod measured;

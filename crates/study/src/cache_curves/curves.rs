@@ -8,6 +8,7 @@ use super::counters::{CountedCache, Counter, ExactLru, SampledLru, SampledPolicy
 use super::counting::count;
 use super::document::CacheCurves;
 use super::error::CacheCurvesError;
+use super::miss_fit::MissFit;
 use super::options::CacheCurvesOptions;
 use super::progress::{CacheProgress, CacheProgressSink};
 use super::responses::{Setting, responses};
@@ -40,6 +41,7 @@ pub fn cache_curves(
         schema_version: 1,
         version: env!("CARGO_PKG_VERSION"),
         advice: Advice::new(&sizes_bytes, &curves, &responses),
+        lru_fit: MissFit::of(&curves, footprint(&trace)),
         options: options.clone(),
         trace,
         counted,

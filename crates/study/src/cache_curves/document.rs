@@ -4,6 +4,7 @@ use freewheel_trace::TraceInfo;
 use serde::Serialize;
 
 use super::advice::Advice;
+use super::miss_fit::MissFit;
 use super::options::CacheCurvesOptions;
 use super::result::{Counted, MissRatio, PolicyCurve, Responses};
 
@@ -28,6 +29,9 @@ pub struct CacheCurves {
     pub curves: Vec<PolicyCurve>,
     /// LRU at further sizes, for a chart; empty without LRU.
     pub lru: Vec<MissRatio>,
+    /// How LRU's misses fall with the size; absent without LRU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lru_fit: Option<MissFit>,
     /// Response times with a drive.
     pub responses: Responses,
     /// How much memory is enough.

@@ -12,6 +12,7 @@ mod curves;
 mod document;
 mod error;
 mod knees;
+mod miss_fit;
 mod options;
 mod progress;
 mod responses;
@@ -23,6 +24,7 @@ pub use curves::cache_curves;
 pub use document::CacheCurves;
 pub use error::CacheCurvesError;
 pub(crate) use knees::{KNEES_MAX, Knee, knees};
+pub use miss_fit::{MissFit, PowerLaw};
 pub use options::{CacheCurvesOptions, ResponseRuns};
 pub use progress::{CacheProgress, CacheProgressSink};
 pub use result::{

@@ -464,20 +464,11 @@ fn a_stream_that_pauses_goes_on_with_a_smaller_set() {
 
 #[test]
 fn blocks_that_pass_count_as_what_they_were_read_for() {
-    for (just_in_time_seek, kind) in
-        [(false, PrefetchKind::FreeBlocks), (true, PrefetchKind::JustInTimeSeek)]
-    {
-        let opportunistic = OpportunisticSpec {
-            free_blocks: true,
-            just_in_time_seek,
-            ..OpportunisticSpec::default()
-        };
-        let spec = StorageCacheSpec { read: cache_of(8), opportunistic, ..bare() };
-        let mut system = System::new(spec);
+    for kind in [PrefetchKind::FreeBlocks, PrefetchKind::JustInTimeSeek] {
+        let mut system = System::new(StorageCacheSpec { read: cache_of(8), ..bare() });
         system.arrive(read(16, 8, 1));
         let fetch = system.next().unwrap();
-        let free = 8..16;
-        system.cache.ended(&fetch, std::slice::from_ref(&free), at(1));
+        system.cache.ended(&fetch, &[(kind, 8..16), (kind, 0..0)], at(1));
         system.collect();
         system.arrive(read(12, 8, 2));
         let counts = system.counts();

@@ -13,8 +13,8 @@ use std::ops::Range;
 
 use freewheel_model::cache::{
     AmpSpec, BlockRange, CacheRequest, ConditionalSpec, DestageOrder, DiskRequest, FlushPoint,
-    OpportunisticSpec, PrefetchSpec, Purpose, ReadCacheSpec, StorageCache, StorageCacheSpec,
-    WriteBufferSpec,
+    OpportunisticSpec, PrefetchKind, PrefetchSpec, Purpose, ReadCacheSpec, StorageCache,
+    StorageCacheSpec, WriteBufferSpec,
 };
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 
@@ -320,7 +320,9 @@ impl Model {
             _ => self.brought(its),
         }
         passed.iter().for_each(|part| self.brought(part.start as usize..part.end as usize));
-        self.cache.ended(&job.request, passed, at(self.now));
+        let passed: Vec<_> =
+            passed.iter().map(|part| (PrefetchKind::FreeBlocks, part.clone())).collect();
+        self.cache.ended(&job.request, &passed, at(self.now));
         self.collect();
     }
 

@@ -5,7 +5,7 @@ use rmpfit::{MPFitter, MPPar, MPResult};
 
 /// A family of curves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub enum Form {
     /// a (x - b)^c, with b below every x (figures 4 and 10).
     Power,
     /// a (1 - e^(-b x)) (figures 19 to 23).
@@ -16,8 +16,9 @@ pub(super) enum Form {
 
 /// A curve, and how well it is known.
 #[derive(Debug, Clone)]
-pub(super) struct Fit {
+pub struct Fit {
     form: Form,
+    /// a, b and c of its form, as far as it has them.
     pub parameters: Vec<f64>,
     /// Standard errors of the parameters, from the covariance and the scatter of the points.
     pub errors: Vec<f64>,
@@ -74,7 +75,7 @@ impl MPFitter for Points<'_> {
 
 /// Fits a curve to points with x above zero. None where the search ends nowhere, or where no point is left
 /// to judge the fit by.
-pub(super) fn fit(form: Form, points: &[(f64, f64)]) -> Option<Fit> {
+pub fn fit(form: Form, points: &[(f64, f64)]) -> Option<Fit> {
     let mut parameters = form.start(points);
     let free = points.len().checked_sub(parameters.len()).filter(|free| *free > 0)?;
     let mut limits: Vec<MPPar> = parameters.iter().map(|_| MPPar::new()).collect();
@@ -96,6 +97,7 @@ pub(super) fn fit(form: Form, points: &[(f64, f64)]) -> Option<Fit> {
 }
 
 impl Fit {
+    /// The curve at `x`.
     pub fn at(&self, x: f64) -> f64 {
         self.form.at(&self.parameters, x)
     }
