@@ -343,33 +343,72 @@ fn logs_of_iis_and_with_json_lines_are_planned_and_what_they_lack_is_named() {
     refused(1, &["place", &other, "--disks", "2"], &["is no web log: it should be in Common"]);
 }
 
-#[test]
-fn devices_that_were_recorded_in_very_different_times_are_named_with_theirs() {
-    let bench = Bench::new("");
-    let line = |ms: u64, device: u32, block: u64| format!("{ms}.000000\t{device}\t{block}\t8\t1\n");
-    let long = (0..2000).map(|number| line(number * 36_000, 3, number * 8));
-    let short = (0..100).map(|number| line(number * 4, 19, number * 8));
-    let trace = |lines: Vec<String>| write(&bench, "fleet.trace", &lines.concat());
-    let plan = |trace: &str| {
-        let args = ["plan", "place", trace, "--drive", "atlas10k", "--requests", "1000"];
-        stdout(&[&args[..], &["--out", &bench.at("out")]].concat())
-    };
-    let mut lines: Vec<(u64, String)> =
-        (0..2000u64).map(|number| number * 36_000).zip(long).collect();
-    lines.extend((0..100u64).map(|number| number * 4).zip(short));
+/// A trace of devices, each with its number, requests, first arrival and time between them in ms.
+fn of_devices(bench: &Bench, devices: &[(u32, u64, u64, u64)]) -> String {
+    let mut lines: Vec<(u64, String)> = Vec::new();
+    for &(device, requests, first_ms, step_ms) in devices {
+        let at = |number: u64| first_ms + number * step_ms;
+        let line = |number: u64| format!("{}.000000\t{device}\t{}\t8\t1\n", at(number), number * 8);
+        lines.extend((0..requests).map(|number| (at(number), line(number))));
+    }
     lines.sort_by_key(|(at, _)| *at);
-    let said = plan(&trace(lines.into_iter().map(|(_, line)| line).collect()));
+    let text: String = lines.into_iter().map(|(_, line)| line).collect();
+    write(bench, "fleet.trace", &text)
+}
+
+#[test]
+fn loads_are_those_of_the_time_that_all_devices_have_in_common() {
+    let bench = Bench::new("");
+    let out = bench.at("out");
+    // One in 36 s over 20 hours, and one in 15 ms over 1.5 s: that one is half busy.
+    let fleet = of_devices(&bench, &[(3, 2000, 0, 36_000), (19, 100, 500, 15)]);
+    let plan = |more: &[&str]| {
+        let args = ["plan", "place", &fleet, "--drive", "atlas10k", "--requests", "1000"];
+        let args = [&args[..], &["--out", &out], more].concat();
+        (document(&[&args[..], &["--json"]].concat()), stdout(&args))
+    };
+    let busy = |json: &serde_json::Value| {
+        let disks = json["before"]["disks"].as_array().unwrap().iter();
+        disks.map(|disk| disk["busy"].as_f64().unwrap()).collect::<Vec<_>>()
+    };
+    let (alone, said) = plan(&["--device", "19"]);
+    assert!(busy(&alone)[0] > 0.3 && !said.contains("Loads are means"), "{said}");
+    let (common, said) = plan(&[]);
+    assert_eq!(busy(&common)[1], busy(&alone)[0], "{said}");
+    assert_eq!(common["load_times"]["common_s"], serde_json::json!([0.5, 1.485]));
     for words in [
-        "different times of the 20.0 hours in all",
-        "device 19 within 0.4 s",
-        "--device",
+        "Loads are means over the 1.5 s that all devices have in common, 0.002 % of the 20.0 hours",
+        "Fewer than 20 requests in that time tell no load: device 3.",
         "requests within",
     ] {
         assert!(said.contains(words), "{words}: {said}");
     }
-    let even = (0..2000u64).map(|number| line(number * 36_000, (number % 2) as u32, number * 8));
-    let said = plan(&trace(even.collect()));
-    assert!(!said.contains("different times") && !said.contains("requests within"), "{said}");
+    let (own, said) = plan(&["--load-time", "own"]);
+    assert!(said.contains("own time, 1.5 s to 20.0 hours"), "{said}");
+    assert_eq!(busy(&own)[1], busy(&alone)[0]);
+    let (whole, said) = plan(&["--load-time", "whole"]);
+    assert!(busy(&whole)[1] < 1e-3 * busy(&alone)[0], "{said}");
+    assert!(said.contains("before its first request and after its last"), "{said}");
+    refused(2, &["place", JBOD, "--load-time", "own"], &["--load-time has no effect here"]);
+}
+
+#[test]
+fn devices_without_a_common_time_are_refused_and_equal_times_are_not_mentioned() {
+    let bench = Bench::new("");
+    let place = |trace: &str| {
+        let args = ["place", trace, "--drive", "atlas10k", "--requests", "1000"];
+        [&args[..], &["--out", &bench.at("out")]].concat().iter().map(|it| it.to_string()).collect()
+    };
+    let apart = of_devices(&bench, &[(3, 200, 0, 10), (19, 100, 9000, 10)]);
+    let args: Vec<String> = place(&apart);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let says = ["device 3 has its last request after 1.99 s", "device 19 its first after 9 s"];
+    refused(1, &args, &[&says[..], &["50 %", "--device", "--load-time own"]].concat());
+    let even = of_devices(&bench, &[(0, 200, 0, 100), (1, 200, 50, 100)]);
+    let args: Vec<String> = place(&even);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let said = stdout(&[&["plan"], &args[..]].concat());
+    assert!(!said.contains("Loads are means") && !said.contains("requests within"), "{said}");
 }
 
 /// The emptiest disk has room for the file that would even out most, but not in one piece.

@@ -6,6 +6,7 @@
 
 mod error;
 mod jbod;
+mod load_time;
 mod outcome;
 mod place;
 mod progress;
@@ -16,6 +17,7 @@ mod traced;
 mod web;
 
 pub use error::PlanError;
+pub use load_time::{COMMON_SHARE, DiskTime, LoadTime, LoadTimes, REQUESTS_TELL};
 pub use outcome::{DiskOutcome, Outcome, SimulatedOutcome};
 pub use place::{
     PlaceOptions, PlacePlan, PlaceSource, PlacedFile, PlannedDisk, PlannedMove, Stopped,

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use freewheel::drives::DEFAULT_DRIVE;
 use freewheel::experiments::TraceWorkload;
 use freewheel::files::FileKind;
 use freewheel::measures::{Bytes, SimDuration};
-use freewheel::plans::{PlaceOptions, PlaceReport, PlaceSource, Snapshot};
+use freewheel::plans::{LoadTime, PlaceOptions, PlaceReport, PlaceSource, Snapshot};
 use freewheel::{Error, ErrorKind};
 
 use super::{Input, written};
@@ -44,6 +44,9 @@ pub struct PlaceArgs {
     /// Size of a trace's fragments [default: 64MiB]
     #[arg(long, value_name = "SIZE")]
     fragment: Option<Bytes>,
+    /// The time over which the loads of a trace's devices are means [default: common]
+    #[arg(long, value_enum)]
+    load_time: Option<LoadTimeArg>,
     #[command(flatten)]
     read: ReadArgs,
     /// Only this device of a trace
@@ -92,6 +95,27 @@ pub struct PlaceArgs {
     schema: bool,
 }
 
+/// A time over which loads are means.
+#[derive(Clone, Copy, ValueEnum)]
+enum LoadTimeArg {
+    /// From the latest first request of a device to the earliest last one
+    Common,
+    /// For each device from its first request to its last
+    Own,
+    /// From the first request of all to the last; devices are idle before and after their own
+    Whole,
+}
+
+impl From<LoadTimeArg> for LoadTime {
+    fn from(time: LoadTimeArg) -> Self {
+        match time {
+            LoadTimeArg::Common => Self::Common,
+            LoadTimeArg::Own => Self::Own,
+            LoadTimeArg::Whole => Self::Whole,
+        }
+    }
+}
+
 /// The usual size of a trace's fragments.
 const FRAGMENT: Bytes = Bytes::from_kib(64 * 1024);
 
@@ -110,6 +134,9 @@ impl PlaceArgs {
         };
         file::ensure_utf_8(snapshot)?;
         let source = self.source(snapshot)?;
+        if matches!(source, PlaceSource::Trace { .. }) {
+            file::check_rereadable(snapshot).map_err(Failure::failed)?;
+        }
         let drive = self.drive.clone().unwrap_or_else(|| DEFAULT_DRIVE.into());
         let folder = self.out.clone().unwrap_or_else(|| default_folder(snapshot, &[drive]));
         file::ensure_writable_folder(&folder)?;
@@ -149,6 +176,7 @@ impl PlaceArgs {
             ("--disks", self.disks.is_some(), input != Input::WebLog),
             ("--fragment", self.fragment.is_some(), input != Input::Trace),
             ("--device", self.device.is_some(), input != Input::Trace),
+            ("--load-time", self.load_time.is_some(), input != Input::Trace),
         ];
         let of_trace =
             self.read.given().map(|(option, given)| (option, given, input != Input::Trace));
@@ -177,6 +205,7 @@ impl PlaceArgs {
                 }),
                 drive: drive(),
                 fragment: self.fragment.unwrap_or(FRAGMENT),
+                load_time: self.load_time.map(LoadTime::from).unwrap_or_default(),
             },
         })
     }
