@@ -195,6 +195,55 @@ fn stripes_are_planned_for_files_and_for_a_trace() {
     assert!(std::fs::read_to_string(bench.at("out/stripes.html")).unwrap().contains("polyline"));
     let heavy = stdout(&[&files[..], &["--load", "9", "--out", &out]].concat());
     assert!(heavy.contains("Add disks"), "{heavy}");
+    // Six disks that are 64 % busy serve no load twice as high.
+    assert!(text.contains("No unit serves 2 times the load: add disks for that."), "{text}");
+    assert!(text.contains("no unit serves 1.68 times"), "{text}");
+}
+
+/// What a plan recommends for a recording on eight disks, and its document.
+fn taken(bench: &Bench, trace: &str, more: &[&str]) -> (String, serde_json::Value) {
+    let out = bench.at("out");
+    let args = ["plan", "stripe", trace, "--disks", "8", "--json", "--out", &out];
+    let json = document(&[&args[..], more].concat());
+    (json["take"]["unit"].as_str().unwrap_or("none").to_owned(), json)
+}
+
+/// Units of 4 KiB have the shortest response on this recording, and eight disks work on every request.
+#[test]
+fn a_stripe_unit_keeps_its_headroom_and_says_at_which_load_another_is_better() {
+    let bench = Bench::new("");
+    let trace = "data/recorded/fileserver-ext4.csv.zst";
+    let (unit, json) = taken(&bench, trace, &[]);
+    assert_eq!((&json["best"], &*unit), (&"4KiB".into(), "8KiB"), "{json}");
+    let load = &json["higher_loads"][0];
+    assert_eq!(load["factor"], 2.0);
+    let busy = |unit: usize| load["busy_at_worst"][unit].as_f64().unwrap();
+    assert!(busy(0) >= 0.95 && busy(1) < 0.95, "{load}");
+    // Where the advice turns, a plan with that headroom takes what it turns to.
+    let turns = &json["take"]["turns"];
+    assert_eq!((&json["take"]["holds_up_to"], &turns["at"]), (&2.0.into(), &3.0.into()));
+    assert_eq!(taken(&bench, trace, &["--headroom", "3"]).0, turns["to"].as_str().unwrap());
+    assert_eq!(taken(&bench, trace, &["--headroom", "1"]).0, "4KiB");
+    // Another replay and another seed say the same.
+    for more in [["--replay", "arrivals"], ["--replay", "dependent"], ["--seed", "7"]] {
+        assert_eq!(taken(&bench, trace, &more).0, unit, "{more:?}");
+    }
+    let args = ["plan", "stripe", trace, "--disks", "8", "--out", &bench.at("out")];
+    let said = stdout(&args);
+    for words in [
+        "Take stripe units of 8 KiB",
+        "with 2 times the load",
+        "With 4 KiB it would be",
+        "8 KiB holds up to 2 times this load; from 3 times on take 16 KiB.",
+        "busy then at worst",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    refused(
+        2,
+        &["stripe", trace, "--disks", "8", "--headroom", "0.5"],
+        &["--headroom", "1 to 1000"],
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! A plan is a dry run. It takes a snapshot of disks and files, works out moves by the queueing model, and
 //! holds the model's answer beside a simulation of the same requests on the same drives.
 
+mod confidence;
 mod error;
 mod jbod;
 mod load_time;
@@ -25,4 +26,7 @@ pub use place::{
 };
 pub use progress::PlanProgressSink;
 pub use snapshot::{DiskEntry, FileEntry, Snapshot, relative};
-pub use stripe::{StripeOptions, StripePlan, StripeSource, StripeUnit, StripedFile, plan_stripe};
+pub use stripe::{
+    StripeChoice, StripeLoad, StripeOptions, StripePlan, StripeSource, StripeTurn, StripeUnit,
+    StripedFile, plan_stripe,
+};
