@@ -69,15 +69,15 @@ fn beside(plan: &StripePlan, take: &StripeUnit, best: &StripeUnit) -> Option<Str
         ));
     }
     let (unit, now) = (size(best.unit.get()), response(best.simulated_s));
+    let (best_then, take_then) = (headroom_s(plan, best), headroom_s(plan, take));
+    // Where the simulation tells why, it has the word.
+    let is_longer_then = best_then.is_none_or(|best| take_then.is_some_and(|take| best > take));
     Some(match busy_then(plan, best) {
-        Some(busy) if busy >= 1.0 => format!(
+        Some(busy) if busy >= 1.0 && !is_longer_then => format!(
             " With {unit} it would be {now}, as long as buffers help and requests follow each other: else {unit} does not serve {} the load.",
             times(plan.options.headroom)
         ),
-        _ => format!(
-            " With {unit} it would be {now} now, and {} then.",
-            response(headroom_s(plan, best))
-        ),
+        _ => format!(" With {unit} it would be {now} now, and {} then.", response(best_then)),
     })
 }
 

@@ -93,11 +93,13 @@ fn as_good(now: &AtLoad, with_headroom: &AtLoad) -> Vec<bool> {
     now.good(&with_headroom.good(&with_headroom.serving()))
 }
 
-/// The unit to take, the best with the headroom of those that may be taken, and the others. None where no unit
-/// serves that load.
+/// The unit to take, the best with the headroom of those that may be taken, and the others. Of several that are
+/// the same the largest, which costs the fewest seeks. None where no unit serves that load.
 pub(super) fn unit_to_take(now: &AtLoad, with_headroom: &AtLoad) -> Option<(usize, Vec<usize>)> {
     let good = as_good(now, with_headroom);
-    let take = with_headroom.best(&good)?;
+    let most_s = (1.0 + SAME) * with_headroom.mean_s(with_headroom.best(&good)?)?;
+    let is_same = |unit: usize| with_headroom.mean_s(unit).is_some_and(|mean_s| mean_s <= most_s);
+    let take = (0..good.len()).rfind(|&unit| good[unit] && is_same(unit))?;
     Some((take, (0..good.len()).filter(|&unit| good[unit] && unit != take).collect()))
 }
 
@@ -168,12 +170,12 @@ mod tests {
 
     #[test]
     fn units_that_are_as_good_now_and_with_the_headroom_are_named() {
-        let with_headroom = at(2.0, &[2.0, 2.01, 2.01, 2.01]);
+        let with_headroom = at(2.0, &[2.0, 2.01, 2.02, 2.03]);
         let now = at(1.0, &[1.0, 1.5, 1.51, 2.0]);
         assert_eq!(unit_to_take(&now, &with_headroom), Some((0, vec![])));
         let now = at(1.0, &[2.0, 1.5, 1.51, 2.0]);
-        assert_eq!(unit_to_take(&now, &with_headroom), Some((1, vec![2])));
-        assert_eq!(unit_to_take(&at(1.0, &[1.0; 4]), &with_headroom), Some((0, vec![1, 2, 3])));
+        assert_eq!(unit_to_take(&now, &with_headroom), Some((2, vec![1])));
+        assert_eq!(unit_to_take(&at(1.0, &[1.0; 4]), &with_headroom), Some((3, vec![0, 1, 2])));
     }
 
     #[test]
