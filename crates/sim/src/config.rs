@@ -2,6 +2,7 @@
 
 mod array;
 mod cache;
+mod effect;
 mod error;
 mod files;
 mod host;
@@ -30,6 +31,8 @@ pub(crate) use array::{DRIVES_MAX, striping};
 pub use cache::{
     CacheConfig, DestageOrderConfig, OpportunisticConfig, PrefetchConfig, WriteBufferConfig,
 };
+pub use effect::WithoutEffect;
+pub(crate) use effect::check_effect;
 pub use error::ConfigError;
 pub use files::{
     CoolingConfig, CoolingRuleConfig, FileClass, FilePlacement, FileSizes, FileStripes,
@@ -73,14 +76,14 @@ pub struct SimConfig {
     /// describes them. Without them, requests meet the bare mechanics.
     #[serde(default = "yes")]
     pub electronics: bool,
-    /// Overrides the depth of the drive's command queue. At 1 the policy above decides alone. Without
-    /// electronics it has no effect.
+    /// Overrides the depth of the drive's command queue. At 1 the policy above decides alone. It needs
+    /// electronics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_depth: Option<u32>,
     /// Overrides whether the drive keeps the blocks that pass before those of a read. A head that keeps
     /// them stays on the track, so these reads leave no rotational gap. With `false` free work gets
-    /// that latency, and later reads of such blocks go to the media. Without a buffer or electronics it
-    /// has no effect.
+    /// that latency, and later reads of such blocks go to the media. `true` needs electronics with a
+    /// buffer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_free_blocks_before: Option<bool>,
     /// Several drives, as one volume or side by side.

@@ -18,6 +18,8 @@ mod free_cleaning;
 mod free_writes;
 mod fua;
 mod gap_destages;
+mod key_table;
+mod keys;
 mod limited_in_firmware;
 mod linux;
 mod measured;
