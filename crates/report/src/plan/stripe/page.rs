@@ -82,7 +82,7 @@ fn method(plan: &StripePlan) -> Markup {
                 "The simulation replays the trace on the striped volume, with the drives' buffers and queues."
             },
         }
-        p { "Every unit is simulated again with " (times(plan.options.headroom)) " the load. The plan takes the unit with the shortest response there, of those that are as good as any at this load, too. At worst the drives have to be less than 95 % busy then: in a simulation of the mechanics alone, as if their buffers did not help, and by the model, as if no request followed another." }
+        p { "Every unit is simulated again with " (times(plan.options.headroom)) " the load. The plan takes the unit with the shortest response there, of those that are as good as any at this load, too; of several within 2 % the largest. At worst the drives have to be less than 95 % busy then: in a simulation of the mechanics alone, as if their buffers did not help, and by the model, as if no request followed another." }
         p { "As good: a mean response that is at most 2 % longer, or 10 % where another run may turn the difference round (95 %, from ten parts of the run)." }
     }
 }
