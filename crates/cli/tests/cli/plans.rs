@@ -1,6 +1,6 @@
 //! `freewheel plan` as a person runs it.
 
-use super::run::{Bench, document, run, stdout};
+use super::run::{Bench, document, finish, run, stdout};
 
 const JBOD: &str = "examples/jbod.toml";
 
@@ -446,6 +446,17 @@ fn loads_are_those_of_the_time_that_all_devices_have_in_common() {
     assert!(busy(&whole)[1] < 1e-3 * busy(&alone)[0], "{said}");
     assert!(said.contains("before its first request and after its last"), "{said}");
     refused(2, &["place", JBOD, "--load-time", "own"], &["--load-time has no effect here"]);
+    // The common time is known at the end alone, and a pipe is read once.
+    let piped = |more: &str| {
+        let shell = format!(
+            "cat '{fleet}' | \"$0\" plan place /dev/stdin --drive atlas10k --requests 1000 --out '{out}' {more}"
+        );
+        let mut command = std::process::Command::new("sh");
+        finish(command.args(["-c", &shell, env!("CARGO_BIN_EXE_freewheel")]).output().unwrap())
+    };
+    let refused = piped("");
+    assert!(refused.stderr.contains("is a pipe") && refused.stderr.contains("--load-time whole"));
+    assert_eq!(piped("--load-time whole").code, 0);
 }
 
 #[test]

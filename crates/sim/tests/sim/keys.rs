@@ -63,6 +63,11 @@ fn write_inputs(folder: &Path) {
     put("descending.csv", csv((0..300).map(descending).collect()));
     let writes = |number: u64| format!("{},W,{},65536,0,\n", number * 9_000_000, number * 65_536);
     put("writes.csv", csv((0..60).map(writes).collect()));
+    write_others(folder, &put);
+}
+
+/// Logs, objects of a cache simulator, and a trace that names hits of a cache.
+fn write_others(folder: &Path, put: &dyn Fn(&str, String)) {
     for (name, bytes) in [("web.log", 9000), ("other.log", 99_000)] {
         let line = |number: u32| {
             let (second, path) = (number / 4, number % 10);

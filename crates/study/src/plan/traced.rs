@@ -1,6 +1,7 @@
 //! A trace as a snapshot: each device is a disk, and its fragments are the files.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use freewheel_sim::config::{TraceWorkload, open};
 use freewheel_sim::library;
@@ -90,6 +91,7 @@ pub(super) fn of_trace(
     })?;
     if times.leaves_requests_out() {
         // Which time is common is known only when everything was read.
+        check_rereadable(&trace.file)?;
         devices.values_mut().for_each(|device| device.fragments.clear());
         read(trace, &progress, |record| {
             if times.counts(record.arrival.ns()) {
@@ -109,6 +111,17 @@ pub(super) fn of_trace(
         snapshot.disks.push(DiskEntry { name, drive, size: None, path: None });
     }
     Ok(Traced { snapshot, times })
+}
+
+/// Err for what cannot be read twice.
+fn check_rereadable(file: &Path) -> Result<(), PlanError> {
+    match file.metadata() {
+        Ok(there) if !there.is_file() && !there.is_dir() => wrong(format!(
+            "{}: is a pipe or a device, and loads over the time that its devices have in common need it twice: save it as a file first, or give --load-time whole",
+            file.display()
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Shows each read and write of a trace to `observe`.

@@ -134,9 +134,6 @@ impl PlaceArgs {
         };
         file::ensure_utf_8(snapshot)?;
         let source = self.source(snapshot)?;
-        if matches!(source, PlaceSource::Trace { .. }) {
-            file::check_rereadable(snapshot).map_err(Failure::failed)?;
-        }
         let drive = self.drive.clone().unwrap_or_else(|| DEFAULT_DRIVE.into());
         let folder = self.out.clone().unwrap_or_else(|| default_folder(snapshot, &[drive]));
         file::ensure_writable_folder(&folder)?;
