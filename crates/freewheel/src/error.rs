@@ -325,6 +325,7 @@ fn config(error: &ConfigError) -> ErrorKind {
         | ConfigError::PredictiveScheduler { .. }
         | ConfigError::QueueDepth { .. }
         | ConfigError::Scale { .. }
+        | ConfigError::WithoutEffect { .. }
         | ConfigError::Workload { .. } => ErrorKind::ExperimentValue,
         ConfigError::NoTiming { format, .. } if format.may_hold_objects() => ErrorKind::ObjectsOnly,
         ConfigError::NoTiming { .. } => ErrorKind::NoTiming,

@@ -3,14 +3,14 @@
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::stats::Summary;
 use freewheel_sim::RunResult;
-use freewheel_sim::config::{Experiment, SimConfig, Workload};
+use freewheel_sim::config::{Experiment, SimConfig, WithoutEffect, Workload};
 use freewheel_units::grouped;
 use maud::{Markup, html};
 
 use crate::cache_work::cache_rows;
 use crate::chart;
 use crate::files_run;
-use crate::finding::Finding;
+use crate::finding::{Confidence, Finding, Topic};
 use crate::free_work::{self, write_back_cautions};
 use crate::numbers::{ms, percent, rate, span};
 use crate::page::{self, section, table, trace_name};
@@ -31,7 +31,13 @@ pub fn cautions(experiment: &Experiment, result: &RunResult) -> Vec<Finding> {
     all.extend(postmark_cautions(config, spec, result));
     all.extend(write_back_cautions(result));
     all.extend(files_run::overload(config, result));
+    all.extend(experiment.without_effect(result).into_iter().map(without_effect));
     all
+}
+
+fn without_effect(WithoutEffect { key, why }: WithoutEffect) -> Finding {
+    let says = format!("Without effect: `{key}`, as {why}.");
+    Finding::new(Topic::WithoutEffect, Confidence::Given, says)
 }
 
 /// The page of `freewheel sim --report`.

@@ -1,7 +1,7 @@
 //! A run's result with what follows from it.
 
 use freewheel_sim::RunResult;
-use freewheel_sim::config::Experiment;
+use freewheel_sim::config::{Experiment, WithoutEffect};
 use freewheel_study::FreeWork;
 use serde::Serialize;
 
@@ -22,6 +22,9 @@ pub struct SimReport<'a> {
     result: &'a RunResult,
     #[serde(skip_serializing_if = "Option::is_none")]
     free_work: Option<FreeWork>,
+    /// Keys that are given and changed nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    without_effect: Vec<WithoutEffect>,
 }
 
 impl<'a> SimReport<'a> {
@@ -30,7 +33,8 @@ impl<'a> SimReport<'a> {
 
     /// Works out what the sums of the run say.
     pub fn new(experiment: &'a Experiment, result: &'a RunResult) -> Self {
-        Self { experiment, result, free_work: FreeWork::new(result) }
+        let without_effect = experiment.without_effect(result);
+        Self { experiment, result, free_work: FreeWork::new(result), without_effect }
     }
 
     /// What a reader must know before believing the result.

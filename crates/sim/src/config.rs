@@ -3,6 +3,7 @@
 mod array;
 mod cache;
 mod cache_preset;
+mod effect;
 mod error;
 mod files;
 mod host;
@@ -32,6 +33,8 @@ pub use cache::{
     CacheConfig, CachePreset, DestageOrderConfig, OpportunisticConfig, PrefetchConfig,
     WriteBufferConfig,
 };
+pub use effect::WithoutEffect;
+pub(crate) use effect::check_effect;
 pub use error::ConfigError;
 pub use files::{
     CoolingConfig, CoolingRuleConfig, FileClass, FilePlacement, FileSizes, FileStripes,
@@ -75,19 +78,19 @@ pub struct SimConfig {
     /// describes them. Without them, requests meet the bare mechanics.
     #[serde(default = "yes")]
     pub electronics: bool,
-    /// Overrides the depth of the drive's command queue. At 1 the policy above decides alone. Without
-    /// electronics it has no effect.
+    /// Overrides the depth of the drive's command queue. At 1 the policy above decides alone. It needs
+    /// electronics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_depth: Option<u32>,
     /// Overrides whether the drive keeps the blocks that pass before those of a read. A head that keeps
     /// them stays on the track, so these reads leave no rotational gap. With `false` free work gets
-    /// that latency, and later reads of such blocks go to the media. Without a buffer or electronics it
-    /// has no effect.
+    /// that latency, and later reads of such blocks go to the media. `true` needs electronics with a
+    /// buffer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_free_blocks_before: Option<bool>,
     /// Overrides when the drive reports a write done before it is on the media, as `hdparm -W` does: `off`,
-    /// `sequential` or `on`. With `off` a power cut loses no write that was reported done. Without a buffer or
-    /// electronics it has no effect.
+    /// `sequential` or `on`. With `off` a power cut loses no write that was reported done. `on` and
+    /// `sequential` need electronics with a buffer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_cache: Option<WriteCache>,
     /// Several drives, as one volume or side by side.

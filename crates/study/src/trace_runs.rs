@@ -43,15 +43,16 @@ pub(crate) fn first_pass(
     }
 }
 
-/// What a trace holds, or the one device of it that was asked for.
+/// What a trace holds, or the one device of it that was asked for. Shows `keep` all its records.
 pub(crate) fn overview(
     trace: &TraceWorkload,
     seed: u64,
+    keep: impl FnMut(&Record),
     progress: impl Fn(u64, u64),
 ) -> Result<TraceInfo, ConfigError> {
     let reader = open(trace, seed)?;
     let mut collector = InfoCollector::new(reader.format());
-    let reader = first_pass(trace, reader, |record| collector.observe(record), |_| {}, progress)?;
+    let reader = first_pass(trace, reader, |record| collector.observe(record), keep, progress)?;
     Ok(collector.finish().as_read_by(&reader))
 }
 

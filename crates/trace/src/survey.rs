@@ -80,6 +80,12 @@ pub struct NumbersFound {
     pub name: Numbers,
     /// What tells so.
     pub because: NumbersReason,
+    /// What speaks for objects where the person said addresses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub against: Option<NumbersReason>,
+    /// Share of the numbers that reach over another one less than a page behind, as numbers of objects do and
+    /// few requests to a disk.
+    pub reached_over: f64,
 }
 
 /// What tells the meaning of numbers.
@@ -328,31 +334,44 @@ impl Numbered {
     }
 
     fn found(&self) -> NumbersFound {
-        let objects = |because| NumbersFound { name: Numbers::Objects, because };
+        let reached_over = self.reached_over();
+        let (told, because) = self.told(reached_over);
+        let open = NumbersFound { name: told, because, against: None, reached_over };
         match self.question {
-            NumbersQuestion::Answered(name) => NumbersFound { name, because: NumbersReason::Asked },
-            NumbersQuestion::Open if self.largest > ADDRESSES_MAX => {
-                objects(NumbersReason::BeyondDisks)
-            }
-            NumbersQuestion::Open if self.odd * 2 > self.requests => {
-                objects(NumbersReason::OddSizes)
-            }
-            NumbersQuestion::Open if self.overlap() => objects(NumbersReason::Overlap),
-            NumbersQuestion::Open if self.begin_anywhere() => objects(NumbersReason::Unaligned),
-            NumbersQuestion::Open => {
-                NumbersFound { name: Numbers::Addresses, because: NumbersReason::Aligned }
-            }
+            NumbersQuestion::Open => open,
+            NumbersQuestion::Answered(name) => NumbersFound {
+                name,
+                because: NumbersReason::Asked,
+                against: (name != told && told == Numbers::Objects).then_some(because),
+                ..open
+            },
         }
     }
 
-    /// Whether numbers within a page of each other are reached over: requests to a disk that overlap do so
-    /// by pages.
-    fn overlap(&self) -> bool {
+    /// What numbers name as far as they tell.
+    fn told(&self, reached_over: f64) -> (Numbers, NumbersReason) {
+        let because = if self.largest > ADDRESSES_MAX {
+            NumbersReason::BeyondDisks
+        } else if self.odd * 2 > self.requests {
+            NumbersReason::OddSizes
+        } else if reached_over > OVERLAP_SHARE {
+            NumbersReason::Overlap
+        } else if self.begin_anywhere() {
+            NumbersReason::Unaligned
+        } else {
+            return (Numbers::Addresses, NumbersReason::Aligned);
+        };
+        (Numbers::Objects, because)
+    }
+
+    /// Share of the numbers that reach over one within a page of them: requests to a disk that overlap do so by
+    /// pages.
+    fn reached_over(&self) -> f64 {
         let pairs = self.blocks.iter().zip(self.blocks.keys().skip(1));
         let reached = pairs.filter(|(((device, number), blocks), (next_device, next))| {
             device == next_device && next - number < PAGE_BLOCKS && number + *blocks > *next
         });
-        reached.count() as f64 > OVERLAP_SHARE * self.blocks.len() as f64
+        reached.count() as f64 / self.blocks.len().max(1) as f64
     }
 
     /// Whether nearly all objects are whole pages that begin anywhere in a page, as no file system has them.
@@ -455,6 +474,21 @@ mod tests {
         // Two bursts tell of no clock, and no clock has steps of five minutes.
         assert_eq!(granule(&[0, 0, 0, second, second]), None);
         assert_eq!(granule(&[0, 0, 300 * second, 600 * second, 900 * second]), None);
+    }
+
+    #[test]
+    fn an_answer_against_what_numbers_tell_is_found_out() {
+        let pages: Vec<(u64, u64)> = (0..100).map(|number| (number, 8)).collect();
+        let found = |answer| {
+            let records = pages.iter().map(|&(number, blocks)| record(0, number, blocks));
+            let question = Some(NumbersQuestion::Answered(answer));
+            survey(records.collect(), Clock::FromStart, question).numbers.unwrap()
+        };
+        let addresses = found(Numbers::Addresses);
+        assert_eq!(addresses.because, NumbersReason::Asked);
+        assert_eq!(addresses.against, Some(NumbersReason::Overlap));
+        assert_eq!(addresses.reached_over, 0.99);
+        assert_eq!(found(Numbers::Objects).against, None);
     }
 
     #[test]

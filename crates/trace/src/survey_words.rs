@@ -61,15 +61,43 @@ impl NumbersFound {
             Numbers::Objects => "objects, each with a place of its own",
             Numbers::Addresses => "blocks of 512 bytes",
         };
-        let because = match self.because {
-            NumbersReason::Asked => "as asked",
-            NumbersReason::Overlap => "as they reach over the numbers that follow",
-            NumbersReason::Unaligned => "as whole pages begin at any number",
-            NumbersReason::OddSizes => "as most sizes are no whole blocks of 512 bytes",
-            NumbersReason::BeyondDisks => "as some lie beyond the end of any disk",
-            NumbersReason::Aligned => "as nothing speaks for objects (`--objects` decides)",
-        };
-        format!("{name}, {because}")
+        format!("{name}, {}", self.because.in_words())
+    }
+
+    /// Why numbers that count as addresses may be those of objects, with the way out; none where little speaks
+    /// for it.
+    pub fn doubt_in_words(&self) -> Option<String> {
+        if self.name != Numbers::Addresses {
+            return None;
+        }
+        if let Some(against) = self.against {
+            return Some(format!(
+                "Numbers count as addresses of blocks, as asked, and look like numbers of objects, {}. As addresses, objects share memory, and too few reads miss: leave `--addresses` out, or give `--objects`.",
+                against.in_words()
+            ));
+        }
+        (self.reached_over >= DOUBTFUL).then(|| {
+            format!(
+                "{:.1} % of the numbers reach over another one less than 4 KiB behind, as few requests to a disk do. They count as addresses of blocks; if they name objects, give `--objects`.",
+                100.0 * self.reached_over
+            )
+        })
+    }
+}
+
+/// From this share of numbers that reach over others on, they may be those of objects.
+const DOUBTFUL: f64 = 0.01;
+
+impl NumbersReason {
+    fn in_words(self) -> &'static str {
+        match self {
+            Self::Asked => "as asked",
+            Self::Overlap => "as they reach over the numbers that follow",
+            Self::Unaligned => "as whole pages begin at any number",
+            Self::OddSizes => "as most sizes are no whole blocks of 512 bytes",
+            Self::BeyondDisks => "as some lie beyond the end of any disk",
+            Self::Aligned => "as nothing speaks for objects (`--objects` decides)",
+        }
     }
 }
 

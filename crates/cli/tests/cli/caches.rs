@@ -108,3 +108,41 @@ fn the_same_bytes_come_of_one_thread_and_of_two_and_of_standard_input() {
     assert!(one == cache("2", SQLITE), "the documents differ");
     assert!(one.replace(SQLITE, "stdin") == cache("2", "-"), "the documents differ");
 }
+
+/// A trace of libCacheSim in which each number is read twice with 4 KiB.
+fn of_numbers(bench: &Bench, name: &str, number: impl Fn(u64) -> u64) -> String {
+    let record = |at: u64| {
+        let [time, size] = [at as u32, 4096].map(u32::to_le_bytes);
+        let number = number(at % 200).to_le_bytes();
+        [&time[..], &number, &size, &(-1i64).to_le_bytes()].concat()
+    };
+    let bytes: Vec<u8> = (0..400).flat_map(record).collect();
+    std::fs::write(bench.at(name), bytes).unwrap();
+    bench.at(name)
+}
+
+#[test]
+fn numbers_that_count_as_addresses_and_look_like_those_of_objects_are_cautioned_of() {
+    let bench = Bench::new("");
+    let out = bench.at("out");
+    let cache = |trace: &str, more: &[&str]| {
+        let args = ["cache", trace, "--response", "none", "--out", &out];
+        stdout(&[&args[..], more].concat())
+    };
+    let dense = of_numbers(&bench, "dense.oracleGeneral.bin", |number| number);
+    let said = cache(&dense, &["--addresses"]);
+    let caution = "look like numbers of objects, as they reach over the numbers that follow";
+    assert!(said.contains(caution) && said.contains("give `--objects`"), "{said}");
+    let page = std::fs::read_to_string(bench.at("out/cache.html")).unwrap();
+    assert!(page.contains(caution));
+    let json = document(&["cache", &dense, "--addresses", "--json", "--out", &out]);
+    assert!(json["cautions"].to_string().contains(caution), "{json}");
+    assert_eq!(json["trace"]["survey"]["numbers"]["against"], "overlap");
+    assert!(!cache(&dense, &[]).contains("--objects"), "they are taken for objects");
+    // Pages of a disk, of which one in 50 begins within another.
+    let disk = |number: u64| number * 8 + if number % 50 == 1 { 4 } else { 0 };
+    let said = cache(&of_numbers(&bench, "disk.oracleGeneral.bin", disk), &[]);
+    assert!(said.contains("2.0 % of the numbers reach over another one"), "{said}");
+    let pages = of_numbers(&bench, "pages.oracleGeneral.bin", |number| number * 8);
+    assert!(!cache(&pages, &[]).contains("--objects"));
+}

@@ -1,6 +1,6 @@
 //! `freewheel plan` as a person runs it.
 
-use super::run::{Bench, document, run, stdout};
+use super::run::{Bench, document, finish, run, stdout};
 
 const JBOD: &str = "examples/jbod.toml";
 
@@ -195,6 +195,62 @@ fn stripes_are_planned_for_files_and_for_a_trace() {
     assert!(std::fs::read_to_string(bench.at("out/stripes.html")).unwrap().contains("polyline"));
     let heavy = stdout(&[&files[..], &["--load", "9", "--out", &out]].concat());
     assert!(heavy.contains("Add disks"), "{heavy}");
+    // Six disks that are 64 % busy serve no load twice as high.
+    assert!(text.contains("No unit serves 2 times the load: add disks for that."), "{text}");
+    assert!(text.contains("no unit serves 1.68 times"), "{text}");
+}
+
+/// What a plan recommends for a recording on eight disks, and its document.
+fn taken(bench: &Bench, trace: &str, more: &[&str]) -> (String, serde_json::Value) {
+    let out = bench.at("out");
+    let args = ["plan", "stripe", trace, "--disks", "8", "--json", "--out", &out];
+    let json = document(&[&args[..], more].concat());
+    (json["take"]["unit"].as_str().unwrap_or("none").to_owned(), json)
+}
+
+/// Two sequential streams of large requests. With units of 4 KiB all disks work on every request, which is the
+/// fastest at this load, and they are 59 % busy.
+fn two_streams(bench: &Bench) -> String {
+    let line = |number: u64| {
+        let (stream, op) = (number % 2, if number.is_multiple_of(2) { "W" } else { "R" });
+        let offset = (number / 2) * 262_144 + stream * 10_240_000_000;
+        format!("{},{op},{offset},262144,0,\n", number * 9_000_000)
+    };
+    let head = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n".to_owned();
+    write(bench, "streams.csv", &(head + &(0..800).map(line).collect::<String>()))
+}
+
+#[test]
+fn a_stripe_unit_keeps_its_headroom_and_the_plan_says_at_which_load_another_is_better() {
+    let bench = Bench::new("");
+    let trace = two_streams(&bench);
+    let (unit, json) = taken(&bench, &trace, &[]);
+    assert_eq!((&json["best"], &*unit), (&"4KiB".into(), "128KiB"), "{json}");
+    let load = &json["higher_loads"][0];
+    assert_eq!(load["factor"], 2.0);
+    let number = |list: &str, unit: usize| load[list][unit].as_f64().unwrap();
+    assert!(number("simulated_s", 0) > 3.0 * number("simulated_s", 5), "{load}");
+    assert!(number("busy_at_worst", 0) > 0.95 && number("busy_at_worst", 5) < 0.6, "{load}");
+    assert_eq!(taken(&bench, &trace, &["--headroom", "1"]).0, "32KiB");
+    // Where the advice turns, a plan with that headroom takes what it turns to.
+    let (_, json) = taken(&bench, &trace, &["--headroom", "1.5"]);
+    let turns = &json["take"]["turns"];
+    let at = turns["at"].as_f64().unwrap().to_string();
+    assert_eq!(taken(&bench, &trace, &["--headroom", &at]).0, turns["to"].as_str().unwrap());
+    for more in [["--replay", "arrivals"], ["--seed", "7"]] {
+        assert_eq!(taken(&bench, &trace, &more).0, unit, "{more:?}");
+    }
+    let said = stdout(&["plan", "stripe", &trace, "--disks", "8", "--out", &bench.at("out")]);
+    for words in [
+        "Take stripe units of 128 KiB",
+        "With 4 KiB it would be 0.21 ms now, and 4.23 ms then.",
+        "128 KiB holds up to",
+        "busy then at worst",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let wrong = ["stripe", &trace, "--disks", "8", "--headroom", "0.5"];
+    refused(2, &wrong, &["--headroom", "1 to 1000"]);
 }
 
 #[test]
@@ -343,33 +399,83 @@ fn logs_of_iis_and_with_json_lines_are_planned_and_what_they_lack_is_named() {
     refused(1, &["place", &other, "--disks", "2"], &["is no web log: it should be in Common"]);
 }
 
-#[test]
-fn devices_that_were_recorded_in_very_different_times_are_named_with_theirs() {
-    let bench = Bench::new("");
-    let line = |ms: u64, device: u32, block: u64| format!("{ms}.000000\t{device}\t{block}\t8\t1\n");
-    let long = (0..2000).map(|number| line(number * 36_000, 3, number * 8));
-    let short = (0..100).map(|number| line(number * 4, 19, number * 8));
-    let trace = |lines: Vec<String>| write(&bench, "fleet.trace", &lines.concat());
-    let plan = |trace: &str| {
-        let args = ["plan", "place", trace, "--drive", "atlas10k", "--requests", "1000"];
-        stdout(&[&args[..], &["--out", &bench.at("out")]].concat())
-    };
-    let mut lines: Vec<(u64, String)> =
-        (0..2000u64).map(|number| number * 36_000).zip(long).collect();
-    lines.extend((0..100u64).map(|number| number * 4).zip(short));
+/// A trace of devices, each with its number, requests, first arrival and time between them in ms.
+fn of_devices(bench: &Bench, devices: &[(u32, u64, u64, u64)]) -> String {
+    let mut lines: Vec<(u64, String)> = Vec::new();
+    for &(device, requests, first_ms, step_ms) in devices {
+        let at = |number: u64| first_ms + number * step_ms;
+        let line = |number: u64| format!("{}.000000\t{device}\t{}\t8\t1\n", at(number), number * 8);
+        lines.extend((0..requests).map(|number| (at(number), line(number))));
+    }
     lines.sort_by_key(|(at, _)| *at);
-    let said = plan(&trace(lines.into_iter().map(|(_, line)| line).collect()));
+    let text: String = lines.into_iter().map(|(_, line)| line).collect();
+    write(bench, "fleet.trace", &text)
+}
+
+#[test]
+fn loads_are_those_of_the_time_that_all_devices_have_in_common() {
+    let bench = Bench::new("");
+    let out = bench.at("out");
+    // One in 36 s over 20 hours, and one in 15 ms over 1.5 s: that one is half busy.
+    let fleet = of_devices(&bench, &[(3, 2000, 0, 36_000), (19, 100, 500, 15)]);
+    let plan = |more: &[&str]| {
+        let args = ["plan", "place", &fleet, "--drive", "atlas10k", "--requests", "1000"];
+        let args = [&args[..], &["--out", &out], more].concat();
+        (document(&[&args[..], &["--json"]].concat()), stdout(&args))
+    };
+    let busy = |json: &serde_json::Value| {
+        let disks = json["before"]["disks"].as_array().unwrap().iter();
+        disks.map(|disk| disk["busy"].as_f64().unwrap()).collect::<Vec<_>>()
+    };
+    let (alone, said) = plan(&["--device", "19"]);
+    assert!(busy(&alone)[0] > 0.3 && !said.contains("Loads are means"), "{said}");
+    let (common, said) = plan(&[]);
+    assert_eq!(busy(&common)[1], busy(&alone)[0], "{said}");
+    assert_eq!(common["load_times"]["common_s"], serde_json::json!([0.5, 1.485]));
     for words in [
-        "different times of the 20.0 hours in all",
-        "device 19 within 0.4 s",
-        "--device",
+        "Loads are means over the 1.5 s that all devices have in common, 0.002 % of the 20.0 hours",
+        "Fewer than 20 requests in that time tell no load: device 3.",
         "requests within",
     ] {
         assert!(said.contains(words), "{words}: {said}");
     }
-    let even = (0..2000u64).map(|number| line(number * 36_000, (number % 2) as u32, number * 8));
-    let said = plan(&trace(even.collect()));
-    assert!(!said.contains("different times") && !said.contains("requests within"), "{said}");
+    let (own, said) = plan(&["--load-time", "own"]);
+    assert!(said.contains("own time, 1.5 s to 20.0 hours"), "{said}");
+    assert_eq!(busy(&own)[1], busy(&alone)[0]);
+    let (whole, said) = plan(&["--load-time", "whole"]);
+    assert!(busy(&whole)[1] < 1e-3 * busy(&alone)[0], "{said}");
+    assert!(said.contains("before its first request and after its last"), "{said}");
+    refused(2, &["place", JBOD, "--load-time", "own"], &["--load-time has no effect here"]);
+    // The common time is known at the end alone, and a pipe is read once.
+    let piped = |more: &str| {
+        let shell = format!(
+            "cat '{fleet}' | \"$0\" plan place /dev/stdin --drive atlas10k --requests 1000 --out '{out}' {more}"
+        );
+        let mut command = std::process::Command::new("sh");
+        finish(command.args(["-c", &shell, env!("CARGO_BIN_EXE_freewheel")]).output().unwrap())
+    };
+    let refused = piped("");
+    assert!(refused.stderr.contains("is a pipe") && refused.stderr.contains("--load-time whole"));
+    assert_eq!(piped("--load-time whole").code, 0);
+}
+
+#[test]
+fn devices_without_a_common_time_are_refused_and_equal_times_are_not_mentioned() {
+    let bench = Bench::new("");
+    let place = |trace: &str| {
+        let args = ["place", trace, "--drive", "atlas10k", "--requests", "1000"];
+        [&args[..], &["--out", &bench.at("out")]].concat().iter().map(|it| it.to_string()).collect()
+    };
+    let apart = of_devices(&bench, &[(3, 200, 0, 10), (19, 100, 9000, 10)]);
+    let args: Vec<String> = place(&apart);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let says = ["device 3 has its last request after 1.99 s", "device 19 its first after 9 s"];
+    refused(1, &args, &[&says[..], &["50 %", "--device", "--load-time own"]].concat());
+    let even = of_devices(&bench, &[(0, 200, 0, 100), (1, 200, 50, 100)]);
+    let args: Vec<String> = place(&even);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let said = stdout(&[&["plan"], &args[..]].concat());
+    assert!(!said.contains("Loads are means") && !said.contains("requests within"), "{said}");
 }
 
 /// The emptiest disk has room for the file that would even out most, but not in one piece.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-use super::run::{Bench, Ran, SMALL_TRACE, command, finish, run};
+use super::run::{Bench, Ran, SMALL_TRACE, command, finish, run, stdout};
 
 /// A sample of the fuzz corpus.
 fn sample(name: &str) -> Vec<u8> {
@@ -228,4 +228,40 @@ fn an_error_of_standard_input_does_not_name_a_temporary_file() {
         assert_eq!(ran.code, 1);
         assert!(ran.stderr.contains("standard input: line 6 (record 5, "), "{}", ran.stderr);
     }
+}
+
+#[test]
+fn of_many_devices_the_busiest_are_shown_with_their_share_and_the_others_counted() {
+    let bench = Bench::new("");
+    // Device 0 has one request, device 1 two, and so on.
+    let line = |ms: usize, device: usize| format!("{ms}.000 {device} {} 8 1\n", ms * 8);
+    let trace = |devices: usize| {
+        let lines = (0..devices).flat_map(|ms| (ms..devices).map(move |device| line(ms, device)));
+        let name = format!("{devices}.trace");
+        bench.put(&name, &lines.collect::<String>());
+        bench.at(&name)
+    };
+    let info = |trace: &str| stdout(&["trace", "info", trace, "--time-unit", "ms"]);
+    let many = trace(30);
+    let said = info(&many);
+    for words in [
+        "The busiest 20 of 30 devices:",
+        "\n    29        30  6.5 %",
+        "10 others have 11.8 % of the requests",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    assert!(!said.contains("\n     9        10 "), "{said}");
+    let few = info(&trace(20));
+    assert!(!few.contains("others") && few.contains("\n     0         1  0.5 %"), "{few}");
+    // A message and a plan name no more.
+    let refused = run(&["trace", "convert", &many, "-", "--time-unit", "ms", "--device", "99"]);
+    assert_ne!(refused.code, 0);
+    let place = ["plan", "place", &many, "--time-unit", "ms", "--device", "99"];
+    let refused = run(&place);
+    assert!(refused.stderr.contains("18, 19 and 10 others"), "{}", refused.stderr);
+    let place = ["plan", "place", &many, "--time-unit", "ms", "--drive", "atlas10k"];
+    let more = ["--load-time", "whole", "--requests", "1000", "--out", &bench.at("out")];
+    let said = stdout(&[&place[..], &more].concat());
+    assert!(said.contains("\n10 others, at most "), "{said}");
 }

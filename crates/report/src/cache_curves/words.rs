@@ -224,6 +224,8 @@ fn cautions(curves: &CacheCurves) -> Vec<String> {
     if let Some(damage) = &trace.damage {
         cautions.push(format!("Of the trace, {damage}; {}.", damage.consequence()));
     }
+    let numbers = trace.survey.as_ref().and_then(|survey| survey.numbers);
+    cautions.extend(numbers.and_then(|numbers| numbers.doubt_in_words()));
     if let Responses::Simulated(simulated) = &curves.responses
         && simulated.without_cache.queue_grows
     {

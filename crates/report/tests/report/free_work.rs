@@ -10,8 +10,12 @@ fn experiment(freeblock: &str) -> Experiment {
 }
 
 fn experiment_of(requests: u64, freeblock: &str) -> Experiment {
+    built(requests, false, freeblock)
+}
+
+fn built(requests: u64, electronics: bool, freeblock: &str) -> Experiment {
     let text = format!(
-        "drive = \"atlas10k\"\nelectronics = false\n{freeblock}\n[workload]\nkind = \"closed\"\noutstanding = 2\nthink_time = \
+        "drive = \"atlas10k\"\nelectronics = {electronics}\n{freeblock}\n[workload]\nkind = \"closed\"\noutstanding = 2\nthink_time = \
          \"50ms\"\nrequests = {requests}\npattern = {{ size = \"8KiB\" }}\n"
     );
     Experiment::new(SimConfig::parse(&text, "test", &[]).unwrap()).unwrap()
@@ -189,11 +193,7 @@ fn a_fixed_timeout_judges_no_start_and_an_adaptive_one_does() {
 
 #[test]
 fn a_drive_that_keeps_its_gaps_is_said_to_and_the_way_out_too() {
-    let run = |keep: &str| {
-        let mut experiment = experiment(&format!("{keep}\n[freeblock]"));
-        experiment.config.electronics = true;
-        experiment.run().unwrap()
-    };
+    let run = |keep: &str| built(3000, true, &format!("{keep}\n[freeblock]")).run().unwrap();
     let said = words(&run(""));
     assert!(said.contains("gaps: none") && said.contains("`electronics = false`"), "{said}");
     assert!(!said.contains(":\n") && !said.contains(": \n"), "{said}");

@@ -76,6 +76,12 @@ pub enum ConfigError {
         /// As given.
         depth: u32,
     },
+    /// A key asks for what the experiment does not have.
+    #[error("{message}")]
+    WithoutEffect {
+        /// Key, value, why it changes nothing, and the way out.
+        message: String,
+    },
     /// The drive cannot be scaled so.
     #[error("scale: {message}")]
     Scale {

@@ -36,8 +36,9 @@ use crate::cached_arm::behind_cache;
 use crate::completion::Completion;
 use crate::config::{
     ArrayConfig, CacheConfig, ConfigError, DRIVES_MAX, HostConfig, Layout, PostmarkCleaner,
-    PostmarkWorkload, SimConfig, ThinkTimeDistribution, TraceWorkload, Workload, check_measured,
-    check_sectors, check_workload, cleaning_options, open, overrides, reopen, sector, striping,
+    PostmarkWorkload, SimConfig, ThinkTimeDistribution, TraceWorkload, WithoutEffect, Workload,
+    check_effect, check_measured, check_sectors, check_workload, cleaning_options, open, overrides,
+    reopen, sector, striping,
 };
 use crate::device::{Device, Mechanics, WholeDrive};
 use crate::engine::{self, Arm, RunParts, VolumeLayout, VolumeZones};
@@ -147,6 +148,7 @@ impl Experiment {
     fn check_on(config: &SimConfig, spec: &DriveSpec, drive: &Drive) -> Result<(), ConfigError> {
         let striping = striping(&config.array, drive)?;
         check_scheduler(config)?;
+        check_effect(config, spec)?;
         check_freeblock(config, spec, drive, &striping)?;
         check_external(config)?;
         check_cache(config, spec)?;
@@ -230,6 +232,7 @@ impl Experiment {
         };
         let striping = striping(&config.array, &drive)?;
         check_scheduler(&config)?;
+        check_effect(&config, &spec)?;
         check_freeblock(&config, &spec, &drive, &striping)?;
         check_external(&config)?;
         check_cache(&config, &spec)?;
@@ -817,6 +820,11 @@ impl Experiment {
         }
         let zones = VolumeZones::new(spec.zoned.as_ref(), &self.drive, &self.striping);
         Ok(engine::tally(self.striped(), zones, &mut arms, source, RunParts::whole(), observer)?)
+    }
+
+    /// Keys that are given and changed nothing in this run of it.
+    pub fn without_effect(&self, result: &RunResult) -> Vec<WithoutEffect> {
+        self.config.without_effect(&self.spec, self.arm_count(), result.outstanding_max)
     }
 
     /// Whether the drive's electronics take part.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use freewheel_model::drive::Sectors;
 use freewheel_trace::Record;
-use freewheel_units::{Blocks, Bytes, VolumeBlock};
+use freewheel_units::{Blocks, Bytes, VolumeBlock, grouped};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -71,11 +71,19 @@ pub enum PlacementError {
     },
 }
 
+/// Devices that a message names.
+const DEVICES_NAMED: usize = 20;
+
 impl PlacementError {
     /// The trace has only these devices, and not the one asked for.
     pub fn no_device(device: u32, there_are: impl IntoIterator<Item = u32>) -> Self {
-        let devices: Vec<String> = there_are.into_iter().map(|id| id.to_string()).collect();
-        Self::NoDevice { device, devices: devices.join(", ") }
+        let all: Vec<String> = there_are.into_iter().map(|id| id.to_string()).collect();
+        let named = all[..all.len().min(DEVICES_NAMED)].join(", ");
+        let devices = match all.len().saturating_sub(DEVICES_NAMED) {
+            0 => named,
+            others => format!("{named} and {} others", grouped(others as u64)),
+        };
+        Self::NoDevice { device, devices }
     }
 }
 

@@ -9,7 +9,6 @@ use freewheel_units::{Blocks, Op, Prng, SimTime, VolumeBlock};
 
 const STRIPED: &str = r#"
     drive = "atlas10k"
-    queue_depth = 4
     array = { drives = 2, stripe_unit = "8KiB" }
     workload = { kind = "closed", requests = 1, outstanding = 1, pattern = { size = "4KiB" } }
 "#;
@@ -79,7 +78,7 @@ const PREFETCH: [&str; 5] = [
 ];
 
 const DRIVES: [&[&str]; 3] = [
-    &["electronics=true"],
+    &["electronics=true", "queue_depth=4"],
     &["electronics=false"],
     &["electronics=false", "cache.write_buffer.destage_in_gaps=true"],
 ];

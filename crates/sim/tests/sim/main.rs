@@ -18,6 +18,8 @@ mod free_cleaning;
 mod free_writes;
 mod fua;
 mod gap_destages;
+mod key_table;
+mod keys;
 mod late_seeks;
 mod limited_in_firmware;
 mod linux;

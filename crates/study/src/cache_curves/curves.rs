@@ -23,7 +23,7 @@ pub fn cache_curves(
 ) -> Result<CacheCurves, CacheCurvesError> {
     check(options)?;
     let report = |done, total| progress(CacheProgress::Reading { done, total });
-    let trace = overview(&options.trace, options.seed, report)?;
+    let trace = overview(&options.trace, options.seed, |_| {}, report)?;
     if trace.reads == 0 {
         return Err(CacheCurvesError::NoReads { file: file(options) });
     }

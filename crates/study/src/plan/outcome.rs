@@ -10,6 +10,7 @@ use freewheel_sim::files::{
 use freewheel_units::{Blocks, Bytes};
 use serde::Serialize;
 
+use super::confidence::{PARTS, half_interval};
 use super::jbod::Jbod;
 use super::progress::PlanProgressSink;
 
@@ -179,39 +180,30 @@ impl Simulated {
 
 /// Share of the requests that fill the queues and count in no response.
 const WARM_UP: f64 = 0.1;
-/// Parts of a run.
-const BATCHES: usize = 10;
-/// Student's t for as many means less one, two-sided 95 %.
-const T_95: f64 = 2.262;
-
 /// Means of equal parts of a run, in the order of completion. Their spread says how far the mean of all of
 /// them is to be trusted, also where responses hang on those before.
 struct Batches {
     each: u64,
     count: u64,
-    sums: [f64; BATCHES],
+    sums: [f64; PARTS],
 }
 
 impl Batches {
     fn new(requests: u64) -> Self {
-        Self { each: requests.div_ceil(BATCHES as u64).max(1), count: 0, sums: [0.0; BATCHES] }
+        Self { each: requests.div_ceil(PARTS as u64).max(1), count: 0, sums: [0.0; PARTS] }
     }
 
     /// Counts a response, and returns how many there are.
     fn add(&mut self, response_s: f64) -> u64 {
         let batch = (self.count / self.each) as usize;
-        self.sums[batch.min(BATCHES - 1)] += response_s;
+        self.sums[batch.min(PARTS - 1)] += response_s;
         self.count += 1;
         self.count
     }
 
     /// Half of the interval that holds the mean with 95 % confidence.
     fn uncertain_s(&self) -> f64 {
-        let count = BATCHES as f64;
-        let means = self.sums.map(|sum| sum / self.each as f64);
-        let mean = means.iter().sum::<f64>() / count;
-        let squares: f64 = means.iter().map(|batch| (batch - mean) * (batch - mean)).sum();
-        T_95 * libm::sqrt(squares / (count - 1.0) / count)
+        half_interval(&self.sums.map(|sum| sum / self.each as f64))
     }
 }
 
@@ -247,7 +239,7 @@ mod tests {
             // Parts of four; means 0, 1, ..., 9: their deviation is 3.0277.
             assert_eq!(batches.add(f64::from(number / 4)), u64::from(number as u32) + 1);
         }
-        let expected = T_95 * 3.027_650_354 / 10f64.sqrt();
+        let expected = half_interval(&std::array::from_fn(|part| part as f64));
         assert!((batches.uncertain_s() / expected - 1.0).abs() < 1e-6);
     }
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::error::{PlanError, wrong};
 use super::jbod::Jbod;
+use super::load_time::{LoadTime, LoadTimes};
 use super::outcome::{Effort, Outcome, Simulated};
 use super::progress::PlanProgressSink;
 use super::snapshot::{DiskEntry, FileEntry, Snapshot, relative};
@@ -32,6 +33,8 @@ pub enum PlaceSource {
         drive: String,
         /// Bytes of a fragment.
         fragment: Bytes,
+        /// The time over which loads are means.
+        load_time: LoadTime,
     },
     /// The log of a web server: its files are new, and the disks are empty.
     WebLog {
@@ -58,12 +61,11 @@ impl PlaceSource {
     fn load(&self, progress: PlanProgressSink<'_>) -> Result<Loaded, PlanError> {
         match self {
             Self::Snapshot(path) => Ok(Loaded::new(Snapshot::load(path)?)),
-            Self::Trace { trace, drive, fragment } => {
-                let Traced { snapshot, span_s, spans_s } =
-                    of_trace(trace, drive, *fragment, |done, total| {
-                        progress("reading the trace", done, total);
-                    })?;
-                Ok(Loaded { span_s: Some(span_s), spans_s, ..Loaded::new(snapshot) })
+            Self::Trace { trace, drive, fragment, load_time } => {
+                let show = |done, total| progress("reading the trace", done, total);
+                let Traced { snapshot, times } =
+                    of_trace(trace, drive, *fragment, *load_time, show)?;
+                Ok(Loaded { times: Some(times), ..Loaded::new(snapshot) })
             }
             Self::WebLog { file, drive, disks } => {
                 let Logged { snapshot, left_out, parts, sites } = of_web_log(file, drive, *disks)?;
@@ -88,21 +90,12 @@ struct Loaded {
     left_out: Option<LeftOut>,
     parts: Option<PartAnswers>,
     sites: Vec<String>,
-    /// From the first request of a trace to its last, in seconds; of all disks, and of each.
-    span_s: Option<f64>,
-    spans_s: Vec<f64>,
+    times: Option<LoadTimes>,
 }
 
 impl Loaded {
     fn new(snapshot: Snapshot) -> Self {
-        Self {
-            snapshot,
-            left_out: None,
-            parts: None,
-            sites: Vec::new(),
-            span_s: None,
-            spans_s: Vec::new(),
-        }
+        Self { snapshot, left_out: None, parts: None, sites: Vec::new(), times: None }
     }
 }
 
@@ -196,9 +189,9 @@ pub struct PlacePlan {
     /// The sites that a web server's log tells apart, if it has several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sites: Vec<String>,
-    /// From the first request of a trace to its last, in seconds.
+    /// Over which time the loads of a trace's devices are means.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub span_s: Option<f64>,
+    pub load_times: Option<LoadTimes>,
     /// The disks, in the order of the snapshot.
     pub disks: Vec<PlannedDisk>,
     /// Disks for files that had none.
@@ -256,9 +249,6 @@ pub struct PlannedDisk {
     /// Where it is mounted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
-    /// From its first request in a trace to its last, in seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub span_s: Option<f64>,
 }
 
 /// Why a plan has no further move.
@@ -344,8 +334,7 @@ pub fn plan_place(
     if options.copy_rate == Some(Bytes::ZERO) {
         return wrong("--copy-rate is 0: leave it out for copies as fast as the disks allow");
     }
-    let Loaded { mut snapshot, left_out, parts, sites, span_s, spans_s } =
-        options.source.load(progress)?;
+    let Loaded { mut snapshot, left_out, parts, sites, times } = options.source.load(progress)?;
     snapshot.files.iter_mut().for_each(|file| file.rate *= options.load);
     let jbod = Jbod::new(&snapshot, options.source.origin())?;
     let rate: f64 = jbod.files.iter().map(|file| file.rate).sum();
@@ -379,8 +368,8 @@ pub fn plan_place(
         left_out,
         part_answers: parts,
         sites,
-        span_s,
-        disks: disks(&snapshot, &jbod, &spans_s),
+        load_times: times,
+        disks: disks(&snapshot, &jbod),
         placed,
         moves,
         stopped,
@@ -415,7 +404,7 @@ pub(super) fn enough_requests(file: &Path, rate: f64) -> Result<(), PlanError> {
     }
 }
 
-fn disks(snapshot: &Snapshot, jbod: &Jbod, spans_s: &[f64]) -> Vec<PlannedDisk> {
+fn disks(snapshot: &Snapshot, jbod: &Jbod) -> Vec<PlannedDisk> {
     let mut used = vec![Blocks::ZERO; jbod.disks.len()];
     for file in &jbod.files {
         if let Some(disk) = file.disk {
@@ -430,7 +419,6 @@ fn disks(snapshot: &Snapshot, jbod: &Jbod, spans_s: &[f64]) -> Vec<PlannedDisk> 
         actuators: jbod.drives[number].actuators(),
         is_shingled: jbod.shingled[number],
         path: entry.path.clone(),
-        span_s: spans_s.get(number).copied(),
     };
     snapshot.disks.iter().enumerate().map(disk).collect()
 }

@@ -1,6 +1,7 @@
 //! A trace as a snapshot: each device is a disk, and its fragments are the files.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use freewheel_sim::config::{TraceWorkload, open};
 use freewheel_sim::library;
@@ -8,6 +9,7 @@ use freewheel_trace::Record;
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Op};
 
 use super::error::{PlanError, wrong};
+use super::load_time::{DeviceTime, LoadTime, LoadTimes};
 use super::snapshot::{DiskEntry, FileEntry, Snapshot};
 use crate::trace_runs::first_pass;
 
@@ -32,28 +34,30 @@ struct Device {
     fragments: BTreeMap<u64, Use>,
     /// The end of the last block that is used.
     end: u64,
-    first_ns: u64,
-    last_ns: u64,
+    time: DeviceTime,
 }
 
 impl Device {
     fn new() -> Self {
-        Self { fragments: BTreeMap::new(), end: 0, first_ns: u64::MAX, last_ns: 0 }
+        Self { fragments: BTreeMap::new(), end: 0, time: DeviceTime::default() }
     }
 
-    /// From its first request to its last.
-    fn span_s(&self) -> f64 {
-        self.last_ns.saturating_sub(self.first_ns) as f64 / 1e9
+    fn count(&mut self, record: &Record, each: u64) {
+        let used = self.fragments.entry(record.start.get() / each).or_default();
+        used.requests += 1;
+        used.reads += u64::from(record.op == Op::Read);
+        used.blocks += record.blocks.get();
+    }
+
+    fn requests(&self) -> u64 {
+        self.fragments.values().map(|used| used.requests).sum()
     }
 }
 
 /// A trace as a snapshot.
 pub(super) struct Traced {
     pub snapshot: Snapshot,
-    /// From its first request to its last, in seconds.
-    pub span_s: f64,
-    /// From the first request of each disk to its last, in seconds.
-    pub spans_s: Vec<f64>,
+    pub times: LoadTimes,
 }
 
 /// Reads a trace. A request counts for the fragment in which it begins. Fragments that nobody uses are
@@ -62,6 +66,7 @@ pub(super) fn of_trace(
     trace: &TraceWorkload,
     drive: &str,
     fragment: Bytes,
+    load_time: LoadTime,
     progress: impl Fn(u64, u64),
 ) -> Result<Traced, PlanError> {
     if fragment < FRAGMENT_MIN {
@@ -71,53 +76,90 @@ pub(super) fn of_trace(
     let capacity = library::drive(drive)?.1.blocks();
     let each = fragment.get() / BLOCK_BYTES;
     let mut devices: BTreeMap<u32, Device> = BTreeMap::new();
-    let observe = |record: &Record| {
-        if !matches!(record.op, Op::Read | Op::Write) {
-            return;
-        }
+    read(trace, &progress, |record| {
         let device = devices.entry(record.device).or_insert_with(Device::new);
-        device.first_ns = device.first_ns.min(record.arrival.ns());
-        device.last_ns = device.last_ns.max(record.arrival.ns());
+        device.time.observe(record.arrival.ns());
         device.end = device.end.max(record.start.get() + record.blocks.get().max(1));
-        let used = device.fragments.entry(record.start.get() / each).or_default();
-        used.requests += 1;
-        used.reads += u64::from(record.op == Op::Read);
-        used.blocks += record.blocks.get();
-    };
-    first_pass(trace, open(trace, ANY_SEED)?, observe, |_| {}, progress)?;
-    let first_ns = devices.values().map(|device| device.first_ns).min().unwrap_or_default();
-    let last_ns = devices.values().map(|device| device.last_ns).max().unwrap_or_default();
-    let span_s = last_ns.saturating_sub(first_ns) as f64 / 1e9;
-    let file = trace.file.display();
-    if span_s <= 0.0 {
-        return wrong(format!(
-            "{file}: its reads and writes have no two times, which tell no rate"
-        ));
-    }
+        device.count(record, each);
+    })?;
     check_fit(trace, &devices, drive, capacity, fragment)?;
-    let spans_s = devices.values().map(Device::span_s).collect();
-    let mut snapshot = Snapshot { disks: Vec::new(), files: Vec::new(), files_csv: None };
-    for (number, device) in devices {
-        let disk = format!("device {number}");
-        for fragment in 0..device.end.div_ceil(each) {
-            let used = device.fragments.get(&fragment).copied().unwrap_or_default();
-            let mean =
-                (used.blocks * BLOCK_BYTES).checked_div(used.requests).unwrap_or(BLOCK_BYTES);
-            let start = fragment * each;
-            let size = Blocks::new(each.min(capacity.get() - start)).bytes();
-            snapshot.files.push(FileEntry {
-                name: format!("{disk}, fragment {fragment}"),
-                size,
-                rate: used.requests as f64 / span_s,
-                request: Some(Bytes::new(mean.max(BLOCK_BYTES))),
-                reads: used.reads as f64 / used.requests.max(1) as f64,
-                disk: Some(disk.clone()),
-            });
-        }
-        let drive = drive.to_owned();
-        snapshot.disks.push(DiskEntry { name: disk, drive, size: None, path: None });
+    let known: Vec<(u32, DeviceTime)> =
+        devices.iter().map(|(&number, device)| (number, device.time)).collect();
+    let mut times = LoadTimes::new(&known, load_time).or_else(|why| {
+        let file = trace.file.display();
+        wrong(format!("{file}: {why}"))
+    })?;
+    if times.leaves_requests_out() {
+        // Which time is common is known only when everything was read.
+        check_rereadable(&trace.file)?;
+        devices.values_mut().for_each(|device| device.fragments.clear());
+        read(trace, &progress, |record| {
+            if times.counts(record.arrival.ns()) {
+                let device = devices.get_mut(&record.device).expect("seen in the first pass");
+                device.count(record, each);
+            }
+        })?;
     }
-    Ok(Traced { snapshot, span_s, spans_s })
+    for (of_disk, device) in times.disks.iter_mut().zip(devices.values()) {
+        of_disk.requests = device.requests();
+    }
+    let mut snapshot = Snapshot { disks: Vec::new(), files: Vec::new(), files_csv: None };
+    for ((number, device), time) in devices.iter().zip(&times.disks) {
+        add(&mut snapshot, &format!("device {number}"), device, time.load_span_s, (each, capacity));
+        let drive = drive.to_owned();
+        let name = format!("device {number}");
+        snapshot.disks.push(DiskEntry { name, drive, size: None, path: None });
+    }
+    Ok(Traced { snapshot, times })
+}
+
+/// Err for what cannot be read twice.
+fn check_rereadable(file: &Path) -> Result<(), PlanError> {
+    match file.metadata() {
+        Ok(there) if !there.is_file() && !there.is_dir() => wrong(format!(
+            "{}: is a pipe or a device, and loads over the time that its devices have in common need it twice: save it as a file first, or give --load-time whole",
+            file.display()
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Shows each read and write of a trace to `observe`.
+fn read(
+    trace: &TraceWorkload,
+    progress: &impl Fn(u64, u64),
+    mut observe: impl FnMut(&Record),
+) -> Result<(), PlanError> {
+    let reads_and_writes = |record: &Record| {
+        if matches!(record.op, Op::Read | Op::Write) {
+            observe(record);
+        }
+    };
+    first_pass(trace, open(trace, ANY_SEED)?, reads_and_writes, |_| {}, progress)?;
+    Ok(())
+}
+
+/// Adds the fragments of a device, with their rates over this time.
+fn add(
+    snapshot: &mut Snapshot,
+    disk: &str,
+    device: &Device,
+    span_s: f64,
+    (each, capacity): (u64, Blocks),
+) {
+    for fragment in 0..device.end.div_ceil(each) {
+        let used = device.fragments.get(&fragment).copied().unwrap_or_default();
+        let mean = (used.blocks * BLOCK_BYTES).checked_div(used.requests).unwrap_or(BLOCK_BYTES);
+        let start = fragment * each;
+        snapshot.files.push(FileEntry {
+            name: format!("{disk}, fragment {fragment}"),
+            size: Blocks::new(each.min(capacity.get() - start)).bytes(),
+            rate: used.requests as f64 / span_s,
+            request: Some(Bytes::new(mean.max(BLOCK_BYTES))),
+            reads: used.reads as f64 / used.requests.max(1) as f64,
+            disk: Some(disk.to_owned()),
+        });
+    }
 }
 
 /// Err for a device that is larger than the drive, and for too many fragments.
@@ -160,13 +202,17 @@ mod tests {
         (folder, TraceWorkload { file, ..TraceWorkload::default() })
     }
 
+    fn planned(trace: &TraceWorkload, fragment: u64) -> Result<Traced, PlanError> {
+        of_trace(trace, "tr96", Bytes::new(fragment), LoadTime::Common, |_, _| {})
+    }
+
     #[test]
     fn a_request_counts_where_it_begins_and_unused_fragments_take_room() {
         let (_folder, trace) = trace(
             "0,R,0,4096,0,1\n1000000000,W,4096,8192,0,1000000001\n\
             2000000000,R,3145728,4096,0,2000000001\n",
         );
-        let snapshot = of_trace(&trace, "tr96", Bytes::new(1 << 20), |_, _| {}).unwrap().snapshot;
+        let snapshot = planned(&trace, 1 << 20).unwrap().snapshot;
         assert_eq!(snapshot.disks.len(), 1);
         let of = |at: usize| {
             let file = &snapshot.files[at];
@@ -187,11 +233,11 @@ mod tests {
             trace(&(line(0) + &line(1)))
         };
         let (_folder, within) = at(end - 512);
-        let snapshot = of_trace(&within, "tr96", Bytes::new(1 << 30), |_, _| {}).unwrap().snapshot;
+        let snapshot = planned(&within, 1 << 30).unwrap().snapshot;
         let sum: u64 = snapshot.files.iter().map(|file| file.size.get()).sum();
         assert_eq!(sum, end);
         let says = |trace: &TraceWorkload, fragment: u64| {
-            of_trace(trace, "tr96", Bytes::new(fragment), |_, _| {}).err().unwrap().to_string()
+            planned(trace, fragment).err().unwrap().to_string()
         };
         let (_folder, beyond) = at(end);
         assert!(says(&beyond, 1 << 20).contains("name a larger --drive"));

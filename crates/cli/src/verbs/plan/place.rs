@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use freewheel::drives::DEFAULT_DRIVE;
 use freewheel::experiments::TraceWorkload;
 use freewheel::files::FileKind;
 use freewheel::measures::{Bytes, SimDuration};
-use freewheel::plans::{PlaceOptions, PlaceReport, PlaceSource, Snapshot};
+use freewheel::plans::{LoadTime, PlaceOptions, PlaceReport, PlaceSource, Snapshot};
 use freewheel::{Error, ErrorKind};
 
 use super::{Input, written};
@@ -44,6 +44,9 @@ pub struct PlaceArgs {
     /// Size of a trace's fragments [default: 64MiB]
     #[arg(long, value_name = "SIZE")]
     fragment: Option<Bytes>,
+    /// The time over which the loads of a trace's devices are means [default: common]
+    #[arg(long, value_enum)]
+    load_time: Option<LoadTimeArg>,
     #[command(flatten)]
     read: ReadArgs,
     /// Only this device of a trace
@@ -90,6 +93,27 @@ pub struct PlaceArgs {
     /// Print the JSON schema of snapshots
     #[arg(long)]
     schema: bool,
+}
+
+/// A time over which loads are means.
+#[derive(Clone, Copy, ValueEnum)]
+enum LoadTimeArg {
+    /// From the latest first request of a device to the earliest last one
+    Common,
+    /// For each device from its first request to its last
+    Own,
+    /// From the first request of all to the last; devices are idle before and after their own
+    Whole,
+}
+
+impl From<LoadTimeArg> for LoadTime {
+    fn from(time: LoadTimeArg) -> Self {
+        match time {
+            LoadTimeArg::Common => Self::Common,
+            LoadTimeArg::Own => Self::Own,
+            LoadTimeArg::Whole => Self::Whole,
+        }
+    }
 }
 
 /// The usual size of a trace's fragments.
@@ -149,6 +173,7 @@ impl PlaceArgs {
             ("--disks", self.disks.is_some(), input != Input::WebLog),
             ("--fragment", self.fragment.is_some(), input != Input::Trace),
             ("--device", self.device.is_some(), input != Input::Trace),
+            ("--load-time", self.load_time.is_some(), input != Input::Trace),
         ];
         let of_trace =
             self.read.given().map(|(option, given)| (option, given, input != Input::Trace));
@@ -177,6 +202,7 @@ impl PlaceArgs {
                 }),
                 drive: drive(),
                 fragment: self.fragment.unwrap_or(FRAGMENT),
+                load_time: self.load_time.map(LoadTime::from).unwrap_or_default(),
             },
         })
     }

@@ -36,6 +36,9 @@ pub struct StripeArgs {
     /// What if this many times as many requests came in the same time, as 1.5
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = super::factor, allow_negative_numbers = true)]
     load: f64,
+    /// How many times as high the load may become: the unit still has to be the best then
+    #[arg(long, value_name = "FACTOR", default_value_t = 2.0, value_parser = headroom, allow_negative_numbers = true)]
+    headroom: f64,
     /// Requests of each simulation of files, 1000 at least; a trace is replayed as a whole
     /// [default: 50000]
     #[arg(long, value_name = "N", value_parser = super::requests)]
@@ -46,6 +49,17 @@ pub struct StripeArgs {
     /// Print the JSON document instead of the tables
     #[arg(long)]
     json: bool,
+}
+
+/// Highest headroom.
+const HEADROOM_MAX: f64 = 1000.0;
+
+fn headroom(text: &str) -> Result<f64, String> {
+    let factor = crate::verbs::decimal(text)?;
+    match (1.0..=HEADROOM_MAX).contains(&factor) {
+        true => Ok(factor),
+        false => Err(format!("write a factor of 1 to {HEADROOM_MAX}, as 2: 1 for this load alone")),
+    }
 }
 
 impl StripeArgs {
@@ -90,6 +104,7 @@ impl StripeArgs {
             drive: self.drive.clone().or(usual),
             disks: self.disks,
             load: self.load,
+            headroom: self.headroom,
             requests: self.requests.unwrap_or(usual_requests),
             electronics: !self.replayed.no_electronics,
             seed: self.replayed.seed,

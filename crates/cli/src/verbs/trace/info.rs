@@ -1,5 +1,7 @@
 //! `freewheel trace info`.
 
+use std::cmp::Reverse;
+
 use clap::Args;
 use freewheel::TraceInfo;
 use freewheel::measures::{Blocks, Bytes, grouped};
@@ -106,16 +108,38 @@ fn completions(info: &TraceInfo) -> String {
     }
 }
 
+/// Devices in the text.
+const DEVICES_SHOWN: usize = 20;
+
+/// All devices by number, or of many the busiest with their share, and how many others there are.
 fn devices(info: &TraceInfo) -> String {
-    let mut table = Table::new("rrrr");
-    table.row(["device", "requests", "bytes", "reaches"]);
-    for (id, device) in &info.devices {
+    let mut shown: Vec<_> = info.devices.iter().collect();
+    let others = shown.len().saturating_sub(DEVICES_SHOWN);
+    if others > 0 {
+        shown.sort_by_key(|(id, device)| (Reverse(device.requests), **id));
+        shown.truncate(DEVICES_SHOWN);
+    }
+    let all: u64 = info.devices.values().map(|device| device.requests).sum();
+    let share = |requests: u64| number::percent(requests as f64 / all.max(1) as f64);
+    let mut table = Table::new("rrrrr");
+    table.row(["device", "requests", "share", "bytes", "reaches"]);
+    for (id, device) in &shown {
         table.row([
             id.to_string(),
             grouped(device.requests),
+            share(device.requests),
             Bytes::new(device.bytes).human(),
             Blocks::new(device.end_block).bytes().human(),
         ]);
     }
-    table.to_string()
+    if others == 0 {
+        return table.to_string();
+    }
+    let of_shown: u64 = shown.iter().map(|(_, device)| device.requests).sum();
+    format!(
+        "The busiest {DEVICES_SHOWN} of {} devices:\n{table}{} others have {} of the requests; `--json` has all devices.\n",
+        grouped(info.devices.len() as u64),
+        grouped(others as u64),
+        share(all - of_shown)
+    )
 }

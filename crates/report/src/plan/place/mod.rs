@@ -5,6 +5,7 @@ mod page;
 mod picture;
 mod rows;
 mod text;
+mod times;
 mod words;
 
 use freewheel_study::plan::PlacePlan;

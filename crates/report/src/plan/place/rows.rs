@@ -3,7 +3,8 @@
 use freewheel_study::plan::{Outcome, PlacePlan, PlannedMove, SimulatedOutcome};
 use freewheel_units::{Bytes, four_digits, grouped};
 
-use super::words::{self, response, size};
+use super::times;
+use super::words::{response, size};
 use crate::numbers::{about, percent, span};
 use crate::rows::Rows;
 
@@ -82,13 +83,16 @@ pub(super) fn outcomes(plan: &PlacePlan) -> Rows {
     Rows::new(head, all.map(row))
 }
 
-/// The disks before and after, and in what time each has its requests where traces of disks differ in that.
+/// The disks before and after. Where disks of a trace differ in their time: in what time each has its
+/// requests, and how many count.
 pub(super) fn disks(plan: &PlacePlan) -> Rows {
     let mut rows = disks_by_load(plan);
-    if words::different_spans(plan).is_some() {
-        rows.head.push("requests within".into());
-        for (row, disk) in rows.rows.iter_mut().zip(&plan.disks) {
-            row.push(disk.span_s.map_or_else(String::new, span));
+    if let Some(times) = &plan.load_times
+        && times::differ(times)
+    {
+        rows.head.extend(["requests within".into(), "counted".into()]);
+        for (row, disk) in rows.rows.iter_mut().zip(&times.disks) {
+            row.extend([span(disk.span_s), grouped(disk.requests)]);
         }
     }
     rows

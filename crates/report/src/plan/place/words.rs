@@ -1,11 +1,12 @@
 //! Conclusions from a plan, in sentences.
 
-use freewheel_study::plan::{Outcome, PlacePlan, PlannedDisk, PlannedMove, Stopped, WhatIfPlan};
+use freewheel_study::plan::{Outcome, PlacePlan, PlannedMove, Stopped, WhatIfPlan};
 use freewheel_units::{Bytes, four_digits, grouped};
 use serde::Serialize;
 
 use super::super::left_out::left_out;
-use crate::numbers::{about, capital, ms, percent, span};
+use super::times::load_times;
+use crate::numbers::{about, capital, ms, percent};
 
 /// Conclusions from a plan.
 #[derive(Debug, Serialize)]
@@ -314,34 +315,6 @@ fn first_move(plan: &PlacePlan, first: &PlannedMove) -> String {
     )
 }
 
-/// A disk whose requests lie within less than this share of a trace's time is worth a word.
-const SPAN_SHARE: f64 = 0.5;
-/// Disks that such a word names.
-const SPANS_NAMED: usize = 3;
-
-/// That the devices of a trace have their requests in very different times, if so.
-pub(super) fn different_spans(plan: &PlacePlan) -> Option<String> {
-    let whole_s = plan.span_s?;
-    let short = |disk: &&PlannedDisk| disk.span_s.is_some_and(|of| of < SPAN_SHARE * whole_s);
-    let mut short: Vec<&PlannedDisk> = plan.disks.iter().filter(short).collect();
-    short.sort_by(|a, b| a.span_s.unwrap_or_default().total_cmp(&b.span_s.unwrap_or_default()));
-    let first = short.iter().take(SPANS_NAMED);
-    let named =
-        first.map(|disk| format!("{} within {}", disk.name, span(disk.span_s.unwrap_or_default())));
-    let named: Vec<String> = named.collect();
-    let others = match short.len().saturating_sub(SPANS_NAMED) {
-        0 => String::new(),
-        count => format!(", and {count} others within less than half of that"),
-    };
-    (!short.is_empty()).then(|| {
-        format!(
-            "Devices cover different times of the {} in all: {}{others}. Rates are means over all of that, so such a device looks idle. Plan it alone with --device, or record all devices at the same time.",
-            span(whole_s),
-            named.join(", ")
-        )
-    })
-}
-
 /// Model and simulation further apart than this are worth a word.
 const APART: f64 = 0.15;
 
@@ -350,7 +323,7 @@ const UNCERTAIN: f64 = 0.15;
 
 fn cautions(plan: &PlacePlan) -> Vec<String> {
     let mut cautions = left_out(plan.left_out, plan.part_answers, &plan.sites);
-    cautions.extend(different_spans(plan));
+    cautions.extend(load_times(plan));
     let shingled: Vec<&str> =
         plan.disks.iter().filter(|disk| disk.is_shingled).map(|disk| &*disk.name).collect();
     if let Some(first) = shingled.first() {

@@ -1,16 +1,21 @@
 //! The tables of a plan for striping.
 
-use freewheel_study::plan::{StripePlan, StripeUnit, StripedFile};
+use freewheel_study::plan::{StripePlan, StripeSource, StripeUnit, StripedFile};
 use freewheel_units::four_digits;
 
-use super::words::response;
+use super::words::{busy_then, headroom_s, response, times};
 use crate::numbers::{percent, size};
 use crate::rows::Rows;
 
 /// The units that were tried.
 pub(super) fn units(plan: &StripePlan) -> Rows {
+    let taken = plan.take.as_ref().map(|choice| choice.unit);
+    let simulated = |tried: &StripeUnit, seconds: Option<f64>| match tried.fits {
+        true => response(seconds),
+        false => "no room".into(),
+    };
     let row = |tried: &StripeUnit| {
-        let marks = [(plan.best, "best"), (plan.chosen, "model's")];
+        let marks = [(taken, "take"), (plan.best, "shortest now"), (plan.chosen, "model's")];
         let marks = marks.into_iter().filter(|(unit, _)| *unit == Some(tried.unit));
         let marks: Vec<&str> = marks.map(|(_, mark)| mark).collect();
         [
@@ -19,12 +24,28 @@ pub(super) fn units(plan: &StripePlan) -> Rows {
             percent(tried.busy),
             four_digits(tried.saturation),
             response(tried.response_s),
-            if tried.fits { response(tried.simulated_s) } else { "no room".into() },
+            simulated(tried, tried.simulated_s),
+            simulated(tried, headroom_s(plan, tried)),
+            busy_then(plan, tried).map_or_else(String::new, percent),
             marks.join(", "),
         ]
     };
-    let head =
-        ["stripe unit", "disks a request", "busy", "requests/s at most", "model", "simulated", ""];
+    let with_headroom = format!("at {} the load", times(plan.options.headroom));
+    let busy = match plan.options.source {
+        StripeSource::Trace(_) => "busy then at worst",
+        StripeSource::Files(_) | StripeSource::WebLog(_) => "busy then",
+    };
+    let head = [
+        "stripe unit",
+        "disks a request",
+        "busy",
+        "requests/s at most",
+        "model",
+        "simulated",
+        &with_headroom,
+        busy,
+        "",
+    ];
     Rows::new(head, plan.units.iter().map(row))
 }
 

@@ -1,6 +1,6 @@
 //! Conclusions from a plan for striping, in sentences.
 
-use freewheel_study::plan::{StripePlan, StripeSource, StripeUnit};
+use freewheel_study::plan::{StripeChoice, StripePlan, StripeSource, StripeTurn, StripeUnit};
 use freewheel_units::{Bytes, four_digits, grouped};
 use serde::Serialize;
 
@@ -34,17 +34,107 @@ fn of_unit(plan: &StripePlan, unit: Option<Bytes>) -> Option<&StripeUnit> {
 
 fn headline(plan: &StripePlan) -> String {
     let Some(best) = of_unit(plan, plan.best) else { return no_unit(plan) };
-    let all = plan.units.iter().filter(|tried| tried.unit != best.unit);
-    let worst = all.filter_map(|tried| Some((tried.unit, tried.simulated_s?)));
-    let worst = worst.max_by(|a, b| a.1.total_cmp(&b.1));
-    let beside = worst.map_or_else(String::new, |(unit, seconds)| {
-        format!(" With {} it would be {}.", size(unit.get()), response(Some(seconds)))
-    });
+    let Some(choice) = &plan.take else { return only_at_best(plan, best) };
+    let take = of_unit(plan, Some(choice.unit)).expect("a unit that was tried");
+    let with = headroom_s(plan, take);
+    let (has_headroom, times) =
+        (choice.holds_up_to >= plan.options.headroom, times(plan.options.headroom));
+    let then = match (has_headroom, plan.options.headroom == 1.0) {
+        (_, true) => ".".to_owned(),
+        (true, false) => format!(", and {} with {times} the load.", response(with)),
+        (false, false) => format!(". No unit serves {times} the load: add disks for that."),
+    };
     format!(
-        "Take stripe units of {}: the mean response is {}.{beside}",
+        "Take stripe units of {}: the mean response is {}{then}{}",
+        size(take.unit.get()),
+        response(take.simulated_s),
+        beside(plan, take, best).unwrap_or_default()
+    )
+}
+
+/// A response that is shorter by this share is worth a word.
+const SHORTER: f64 = 0.02;
+
+/// The unit with the shortest response now and why it is not taken, or what the longest response would be.
+fn beside(plan: &StripePlan, take: &StripeUnit, best: &StripeUnit) -> Option<String> {
+    let take_s = take.simulated_s?;
+    if best.simulated_s? >= take_s * (1.0 - SHORTER) {
+        let others = plan.units.iter().filter(|tried| tried.unit != take.unit);
+        let known = others.filter_map(|tried| Some((tried.unit, tried.simulated_s?)));
+        let (unit, seconds) = known.max_by(|a, b| a.1.total_cmp(&b.1))?;
+        return Some(format!(
+            " With {} it would be {}.",
+            size(unit.get()),
+            response(Some(seconds))
+        ));
+    }
+    let (unit, now) = (size(best.unit.get()), response(best.simulated_s));
+    let (best_then, take_then) = (headroom_s(plan, best), headroom_s(plan, take));
+    // Where the simulation tells why, it has the word.
+    let is_longer_then = best_then.is_none_or(|best| take_then.is_some_and(|take| best > take));
+    Some(match busy_then(plan, best) {
+        Some(busy) if busy >= 1.0 && !is_longer_then => format!(
+            " With {unit} it would be {now}, as long as buffers help and requests follow each other: else {unit} does not serve {} the load.",
+            times(plan.options.headroom)
+        ),
+        _ => format!(" With {unit} it would be {now} now, and {} then.", response(best_then)),
+    })
+}
+
+/// Where no unit serves the load at worst.
+fn only_at_best(plan: &StripePlan, best: &StripeUnit) -> String {
+    format!(
+        "Add disks: with any stripe unit {} serve this load only as long as buffers help and requests follow each other. Units of {} then have the shortest mean response, {}.",
+        disks(plan.disks),
         size(best.unit.get()),
         response(best.simulated_s)
     )
+}
+
+/// "2 times".
+pub(super) fn times(factor: f64) -> String {
+    format!("{} times", (factor * 100.0).round() / 100.0)
+}
+
+/// The simulated response of a unit at the load with its headroom.
+pub(super) fn headroom_s(plan: &StripePlan, unit: &StripeUnit) -> Option<f64> {
+    let number = plan.units.iter().position(|tried| tried.unit == unit.unit)?;
+    plan.higher_loads.first()?.simulated_s[number]
+}
+
+/// How busy drives are at the load with its headroom, at worst.
+pub(super) fn busy_then(plan: &StripePlan, unit: &StripeUnit) -> Option<f64> {
+    let number = plan.units.iter().position(|tried| tried.unit == unit.unit)?;
+    plan.higher_loads.first().map(|load| load.busy_at_worst[number])
+}
+
+/// Units that are as good as the one to take.
+fn as_good(choice: &StripeChoice) -> Option<String> {
+    let units: Vec<String> = choice.as_good.iter().map(|unit| size(unit.get())).collect();
+    (!units.is_empty()).then(|| {
+        format!(
+            "As good, so that another seed or another day may turn them round: {}.",
+            units.join(", ")
+        )
+    })
+}
+
+/// Up to which load the unit to take holds, and what comes then.
+fn holds(choice: &StripeChoice) -> String {
+    let up_to = format!("{} holds up to", size(choice.unit.get()));
+    let load = match choice.holds_up_to == 1.0 {
+        true => "this load".to_owned(),
+        false => format!("{} this load", times(choice.holds_up_to)),
+    };
+    match choice.turns {
+        None => format!("{up_to} {load} at least: no higher one was tried."),
+        Some(StripeTurn { at, to: Some(unit) }) => {
+            format!("{up_to} {load}; from {} on take {}.", times(at), size(unit.get()))
+        }
+        Some(StripeTurn { at, to: None }) => {
+            format!("{up_to} {load}; no unit serves {}.", times(at))
+        }
+    }
 }
 
 /// Why there is no unit to take.
@@ -74,7 +164,11 @@ const APART: f64 = 0.05;
 
 fn details(plan: &StripePlan) -> Vec<String> {
     let mut details = Vec::new();
-    if let Some(best) = of_unit(plan, plan.best) {
+    let choice = plan.take.as_ref();
+    let taken = choice.map(|choice| choice.unit);
+    details.extend(choice.map(holds));
+    details.extend(choice.and_then(as_good));
+    if let Some(best) = of_unit(plan, taken.or(plan.best)) {
         details.push(format!(
             "A request works {:.1} of {} on average. By the model each disk is {} busy, and the disks end at {} requests a second.",
             best.disks,
@@ -91,6 +185,12 @@ fn details(plan: &StripePlan) -> Vec<String> {
         details
             .push(format!("A request that is alone is served soonest by {}.", disks(plan.alone)));
     }
+    if plan.dependent_replay {
+        details.push(
+            "At this load requests wait for each other as in the trace; at higher ones they come at their traced times, sped up."
+                .into(),
+        );
+    }
     let of = |unit| of_unit(plan, unit).and_then(|tried| tried.simulated_s);
     if let (Some(chosen_s), Some(best_s)) = (of(plan.chosen), of(plan.best)) {
         let above = chosen_s / best_s - 1.0;
@@ -102,7 +202,7 @@ fn details(plan: &StripePlan) -> Vec<String> {
         }
     }
     if let Some(own) = plan.files_response_s {
-        let advice = match of(plan.best) {
+        let advice = match of(taken.or(plan.best)) {
             Some(best_s) if own > best_s * (1.0 + APART) => "One unit for all is better.",
             Some(best_s) if own < best_s * (1.0 - APART) => "That is better than one unit for all.",
             _ => "One unit for all is as good.",
@@ -128,7 +228,7 @@ fn disks(count: u32) -> String {
 const DOUBTFUL: f64 = 0.25;
 
 fn cautions(plan: &StripePlan) -> Vec<String> {
-    let best = of_unit(plan, plan.best);
+    let best = of_unit(plan, plan.take.as_ref().map(|choice| choice.unit).or(plan.best));
     let both = best.and_then(|best| Some((best.response_s, best.simulated_s?)));
     let why = match plan.options.source {
         StripeSource::Trace(_) => {

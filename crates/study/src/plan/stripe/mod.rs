@@ -1,32 +1,36 @@
 //! The plan for equal disks that share files or a volume: how finely to stripe.
 
+mod blocks;
+mod headroom;
+mod runs;
+mod simulation;
+
 use std::path::{Path, PathBuf};
 
-use freewheel_model::array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
 use freewheel_model::array::partition::{
     ArrayModel, DiskModel, DiskQueue, DiskUse, FileProfile, ForkJoin, Load, LoadLimit, Normalised,
     Rules, ServiceEstimate, Starts, Stripes, effective_parallelism, stripes, stripes_of_unit,
 };
-use freewheel_model::sched::PolicySpec;
-use freewheel_sim::config::{
-    ArrayConfig, ConfigError, Experiment, Layout, SimConfig, TraceWorkload, Workload,
-};
-use freewheel_sim::files::{
-    Arrivals, FileLoad, FileOnDisks, FilesExperiment, place, simulate, unsynchronised,
-};
+use freewheel_sim::config::TraceWorkload;
 use freewheel_sim::library;
-use freewheel_sim::source::Fit;
+use freewheel_sim::source::{Fit, RecordKeeper, ReplayMode};
 use freewheel_trace::{LeftOut, PartAnswers};
-use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, grouped};
+use freewheel_units::{BLOCK_BYTES, Bytes, grouped};
 use rayon::prelude::*;
 use serde::Serialize;
 
+use self::blocks::{BLOCK, bytes, in_blocks};
+use self::headroom::{AtLoad, BEYOND, Mean, holds, unit_to_take};
+use self::runs::Runs;
+use self::simulation::{FilesOnDisks, StripeFile, TraceOnVolume};
 use super::error::{PlanError, wrong};
 use super::place::enough_requests;
 use super::progress::PlanProgressSink;
 use super::snapshot::Snapshot;
 use super::web::{Logged, of_web_log};
-use crate::trace_runs::{has_growing_queue, overview, trace_on_drive};
+use crate::trace_runs::overview;
+
+pub use self::headroom::{StripeChoice, StripeTurn};
 
 /// What is to be striped.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -61,6 +65,8 @@ pub struct StripeOptions {
     pub disks: Option<u32>,
     /// What if this many times as many requests came in the same time.
     pub load: f64,
+    /// How many times as high the load may become: the unit to take still has to be the best then.
+    pub headroom: f64,
     /// Requests of each simulation of files. A trace is replayed as a whole.
     pub requests: u64,
     /// Simulates the drives' electronics in the replay of a trace.
@@ -77,6 +83,7 @@ impl StripeOptions {
             drive: None,
             disks: None,
             load: 1.0,
+            headroom: 2.0,
             requests: 50_000,
             electronics: true,
             seed: 1,
@@ -95,6 +102,9 @@ pub struct StripePlan {
     pub disks: u32,
     /// Requests a second.
     pub rate: f64,
+    /// Whether requests of a trace wait for each other at this load. At higher ones they come at their traced
+    /// times.
+    pub dependent_replay: bool,
     /// Lines of a web server's log that count as no request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<LeftOut>,
@@ -110,10 +120,14 @@ pub struct StripePlan {
     pub alone: u32,
     /// The unit with the shortest response by the model; none where the disks cannot serve the load.
     pub chosen: Option<Bytes>,
-    /// The unit with the shortest response in the simulation.
+    /// The unit with the shortest response in the simulation, at this load.
     pub best: Option<Bytes>,
+    /// The unit to take; none where no unit serves the load with its headroom.
+    pub take: Option<StripeChoice>,
     /// The units that were tried, ascending.
     pub units: Vec<StripeUnit>,
+    /// The higher loads that were tried, ascending; the first is the headroom.
+    pub higher_loads: Vec<StripeLoad>,
     /// A unit and a width for each file.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<StripedFile>,
@@ -141,6 +155,19 @@ pub struct StripeUnit {
     pub fits: bool,
 }
 
+/// What units do under a higher load.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StripeLoad {
+    /// The load, in multiples of the plan's.
+    pub factor: f64,
+    /// Mean response with each unit, simulated, in seconds; none where the disks cannot serve the load or have
+    /// no room.
+    pub simulated_s: Vec<Option<f64>>,
+    /// Share of the time in which the drives are busy with each unit at worst: where their buffers do not help,
+    /// or requests do not follow each other; 1 where they cannot serve the load.
+    pub busy_at_worst: Vec<f64>,
+}
+
 /// How a file is striped.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StripedFile {
@@ -152,12 +179,12 @@ pub struct StripedFile {
     pub width: u32,
 }
 
-/// The block in which units and requests are counted.
-const BLOCK: Bytes = Bytes::from_kib(4);
 /// The largest unit that is tried holds about this many requests, so that few cross its end.
 const REQUESTS_IN_UNIT: f64 = 16.0;
 /// Least of the largest units that are tried, in blocks: 1 MiB.
 const UNIT_LARGE: u64 = 256;
+/// Loads to try where no unit keeps the headroom, as its powers.
+const LESS: [f64; 4] = [0.75, 0.5, 0.25, 0.0];
 /// Our correction for fork and join: equation 25 of tr96 is 24 % off on average.
 const RULES: Rules = Rules {
     fork_join: ForkJoin::SharedWaits,
@@ -206,29 +233,8 @@ struct Striped {
     array: ArrayModel,
     load: Load,
     files: Vec<StripeFile>,
-    /// Time from the first request of a trace to its last.
-    span_ns: u64,
-}
-
-/// A file in blocks of the model.
-struct StripeFile {
-    name: String,
-    blocks: u64,
-    request: f64,
-    rate: f64,
-    reads: f64,
-}
-
-fn in_blocks(bytes: Bytes) -> u64 {
-    bytes.get().div_ceil(BLOCK.get())
-}
-
-fn sectors(blocks: u64) -> Blocks {
-    Blocks::new(blocks * (BLOCK.get() / BLOCK_BYTES))
-}
-
-fn bytes(blocks: u64) -> Bytes {
-    Bytes::new(blocks * BLOCK.get())
+    /// The replay of a trace.
+    trace: Option<TraceOnVolume>,
 }
 
 impl Striped {
@@ -249,8 +255,9 @@ impl Striped {
             request: in_blocks(entry.request.unwrap_or(entry.size).min(entry.size)) as f64,
             rate: options.load * entry.rate,
             reads: entry.reads,
+            heat: 0.0,
         };
-        let files: Vec<StripeFile> = snapshot.files.iter().map(file).collect();
+        let mut files: Vec<StripeFile> = snapshot.files.iter().map(file).collect();
         let rate: f64 = files.iter().map(|file| file.rate).sum();
         enough_requests(options.source.file(), rate)?;
         let mean = |of: &dyn Fn(&StripeFile) -> f64| {
@@ -266,8 +273,11 @@ impl Striped {
             ));
         }
         let array = array(&drive, disks, (used, mean(&|file| file.reads)))?;
+        for file in &mut files {
+            file.heat = file.rate * array.disk.service(file.request).mean;
+        }
         let load = Load { rate, request };
-        Ok(Self { drive, disks, array, load, files, span_ns: 0 })
+        Ok(Self { drive, disks, array, load, files, trace: None })
     }
 
     fn of_trace(
@@ -276,9 +286,9 @@ impl Striped {
         progress: PlanProgressSink<'_>,
     ) -> Result<Self, PlanError> {
         let (drive, disks) = drive_and_disks(options)?;
-        let info = overview(trace, options.seed, |done, total| {
-            progress("reading the trace", done, total)
-        })?;
+        let mut keeper = RecordKeeper::default();
+        let report = |done, total| progress("reading the trace", done, total);
+        let info = overview(trace, options.seed, |record| keeper.observe(record), report)?;
         let requests = info.reads + info.writes;
         if requests < 2 || info.span_ns == 0 {
             return wrong(format!(
@@ -299,8 +309,12 @@ impl Striped {
         let read_share = info.reads as f64 / requests as f64;
         let array = array(drive, disks, (used, read_share))?;
         let load = Load { rate, request };
-        let span_ns = (info.span_ns as f64 / options.load) as u64;
-        Ok(Self { drive: drive.to_owned(), disks, array, load, files: Vec::new(), span_ns })
+        let known = (info, keeper.finish());
+        let StripeOptions { electronics, seed, .. } = *options;
+        let replay = at_load(trace, options.load);
+        let trace = TraceOnVolume::new(replay, (drive, disks), electronics, seed, known)?;
+        let (drive, trace) = (drive.to_owned(), Some(trace));
+        Ok(Self { drive, disks, array, load, files: Vec::new(), trace })
     }
 
     fn plan(
@@ -311,7 +325,14 @@ impl Striped {
         let limit = LoadLimit::of(&self.array, &self.load, &RULES);
         let disk = &self.array.disk;
         let alone = disk.optimal_parallelism(self.load.request, self.disks, RULES.service);
-        let units = self.units(options, progress)?;
+        let tried = self.tried();
+        let mut units: Vec<StripeUnit> = tried.iter().map(|&unit| self.unit(unit)).collect();
+        let Simulated { now, higher, take } = self.simulate(options, &tried, progress)?;
+        for (number, unit) in units.iter_mut().enumerate() {
+            unit.simulated_s = now.mean_s(number);
+            unit.fits =
+                self.trace.is_some() || unit.response_s.is_none() || unit.simulated_s.is_some();
+        }
         let least = |of: fn(&StripeUnit) -> Option<f64>| {
             let known = units.iter().filter_map(|unit| Some((unit.unit, of(unit)?)));
             known.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(unit, _)| unit)
@@ -319,7 +340,7 @@ impl Striped {
         let (chosen, best) = (least(|unit| unit.response_s), least(|unit| unit.simulated_s));
         let own: Vec<Stripes> = self.files.iter().map(|file| self.stripes(file, &limit)).collect();
         let files_response_s = match (own.is_empty(), &limit) {
-            (false, Some(_)) => self.simulate_files(options, &own)?,
+            (false, Some(_)) => self.on_disks(options).mean(&own, 1.0)?.map(|mean| mean.mean_s),
             _ => None,
         };
         let file = |(file, own): (&StripeFile, &Stripes)| StripedFile {
@@ -331,6 +352,7 @@ impl Striped {
             options: options.clone(),
             disks: self.disks,
             rate: self.load.rate,
+            dependent_replay: self.trace.as_ref().is_some_and(TraceOnVolume::is_dependent),
             left_out: None,
             part_answers: None,
             sites: Vec::new(),
@@ -338,30 +360,145 @@ impl Striped {
             alone,
             chosen,
             best,
+            take,
             units,
+            higher_loads: higher.iter().map(|at| of_load(at, tried.len())).collect(),
             files: self.files.iter().zip(&own).map(file).collect(),
             files_response_s,
             drive: self.drive,
         })
     }
 
-    /// Tries powers of two of the block, as many at a time as there are cores.
-    fn units(
+    /// Powers of two of the block.
+    fn tried(&self) -> Vec<u64> {
+        let largest = ((REQUESTS_IN_UNIT * self.load.request) as u64).max(UNIT_LARGE);
+        (0..=largest.next_power_of_two().trailing_zeros()).map(|power| 1 << power).collect()
+    }
+
+    /// Simulates the load, the load with its headroom, and higher ones until another unit is better.
+    fn simulate(
         &self,
         options: &StripeOptions,
+        tried: &[u64],
         progress: PlanProgressSink<'_>,
-    ) -> Result<Vec<StripeUnit>, PlanError> {
-        let largest = ((REQUESTS_IN_UNIT * self.load.request) as u64).max(UNIT_LARGE);
-        let tried: Vec<u64> =
-            (0..=largest.next_power_of_two().trailing_zeros()).map(|power| 1 << power).collect();
-        let all = tried.len() as u64;
-        let mut units = Vec::new();
-        for some in tried.chunks(rayon::current_num_threads().max(1)) {
-            progress("simulating stripe units", units.len() as u64, all);
-            let unit = |&unit: &u64| self.unit(options, unit);
-            units.extend(some.par_iter().map(unit).collect::<Result<Vec<_>, _>>()?);
+    ) -> Result<Simulated, PlanError> {
+        let load = |factor: f64| self.at_load(options, factor, tried, progress);
+        let units = |numbers: &[usize]| numbers.iter().map(|&unit| bytes(tried[unit])).collect();
+        let now = load(1.0)?;
+        let with_headroom = match options.headroom == 1.0 {
+            true => now.clone(),
+            false => load(options.headroom)?,
+        };
+        let Some((taken, as_good)) = unit_to_take(&now, &with_headroom) else {
+            let take = self.with_less_headroom(options.headroom, &now, tried, &load)?;
+            return Ok(Simulated { now, higher: vec![with_headroom], take });
+        };
+        let mut take = StripeChoice {
+            unit: bytes(tried[taken]),
+            as_good: units(&as_good),
+            holds_up_to: options.headroom,
+            turns: None,
+        };
+        let mut higher = vec![with_headroom];
+        for at in BEYOND.map(|times| times * options.headroom) {
+            let load = load(at)?;
+            if holds(taken, &load) {
+                take.holds_up_to = at;
+            } else {
+                let to = unit_to_take(&now, &load).map(|(unit, _)| bytes(tried[unit]));
+                take.turns = Some(StripeTurn { at, to });
+            }
+            higher.push(load);
+            if take.turns.is_some() {
+                break;
+            }
         }
-        Ok(units)
+        Ok(Simulated { now, higher, take: Some(take) })
+    }
+
+    /// The unit that keeps the most headroom where none keeps all of it; none where none serves the load itself.
+    fn with_less_headroom(
+        &self,
+        headroom: f64,
+        now: &AtLoad,
+        tried: &[u64],
+        load: &dyn Fn(f64) -> Result<AtLoad, PlanError>,
+    ) -> Result<Option<StripeChoice>, PlanError> {
+        let mut fails = headroom;
+        for power in LESS {
+            let factor = libm::pow(headroom, power);
+            let at = if power == 0.0 { now.clone() } else { load(factor)? };
+            if let Some((unit, as_good)) = unit_to_take(now, &at) {
+                return Ok(Some(StripeChoice {
+                    unit: bytes(tried[unit]),
+                    as_good: as_good.iter().map(|&unit| bytes(tried[unit])).collect(),
+                    holds_up_to: factor,
+                    turns: Some(StripeTurn { at: fails, to: None }),
+                }));
+            }
+            fails = factor;
+        }
+        Ok(None)
+    }
+
+    /// Simulates all units under this many times the load, as many at a time as there are cores.
+    fn at_load(
+        &self,
+        options: &StripeOptions,
+        factor: f64,
+        tried: &[u64],
+        progress: PlanProgressSink<'_>,
+    ) -> Result<AtLoad, PlanError> {
+        let all = tried.len() as u64;
+        let task = match factor == 1.0 {
+            true => "simulating stripe units".to_owned(),
+            false => format!("simulating stripe units at {factor:.2} times the load"),
+        };
+        let replays = match &self.trace {
+            Some(trace) => Some(trace.at_load(options.load, factor)?),
+            None => None,
+        };
+        let one = |&unit: &u64| {
+            // By the model, which knows no requests that follow each other.
+            let busy = f64::min(factor * self.unit(unit).busy, 1.0);
+            match &replays {
+                Some(replays) => {
+                    let without_buffers = replays.busy_without_buffers(unit)?;
+                    Ok((replays.mean(unit)?, busy.max(without_buffers)))
+                }
+                None => Ok((self.files_mean(options, unit, factor, busy)?, busy)),
+            }
+        };
+        let mut both = Vec::new();
+        for some in tried.chunks(rayon::current_num_threads().max(1)) {
+            progress(&task, both.len() as u64, all);
+            both.extend(some.par_iter().map(one).collect::<Result<Vec<_>, PlanError>>()?);
+        }
+        let (means, busy) = both.into_iter().unzip();
+        Ok(AtLoad { factor, means, busy })
+    }
+
+    /// Mean response of files with one unit for all. None where the disks cannot serve them by the model, or
+    /// have no room.
+    fn files_mean(
+        &self,
+        options: &StripeOptions,
+        unit: u64,
+        factor: f64,
+        busy: f64,
+    ) -> Result<Option<Mean>, PlanError> {
+        if busy >= 1.0 {
+            return Ok(None);
+        }
+        let of = |file: &StripeFile| stripes_of_unit(file.blocks, unit, self.disks);
+        let all: Vec<Stripes> = self.files.iter().map(of).collect();
+        self.on_disks(options).mean(&all, factor)
+    }
+
+    fn on_disks(&self, options: &StripeOptions) -> FilesOnDisks<'_> {
+        let StripeOptions { requests, seed, .. } = *options;
+        let Self { drive, disks, files, .. } = self;
+        FilesOnDisks { drive, disks: *disks, files, requests, seed }
     }
 
     /// A file's own unit and width.
@@ -372,7 +509,8 @@ impl Striped {
         stripes(&profile, parallelism, self.disks)
     }
 
-    fn unit(&self, options: &StripeOptions, unit: u64) -> Result<StripeUnit, PlanError> {
+    /// A unit by the model.
+    fn unit(&self, unit: u64) -> StripeUnit {
         let all = self.runs(unit);
         let mean =
             |of: &dyn Fn(&Runs) -> f64| all.iter().map(|(share, runs)| share * of(runs)).sum();
@@ -385,27 +523,15 @@ impl Striped {
             let by_runs: Vec<f64> = (1..=self.disks).map(of).collect();
             mean(&|runs| runs.mix(|runs| by_runs[runs as usize - 1]))
         });
-        let mut fits = true;
-        let simulated_s = match (&options.source, response_s) {
-            (StripeSource::Trace(trace), _) => self.replay(options, trace, unit)?,
-            (_, Some(_)) => {
-                let of = |file: &StripeFile| stripes_of_unit(file.blocks, unit, self.disks);
-                let all: Vec<Stripes> = self.files.iter().map(of).collect();
-                let simulated_s = self.simulate_files(options, &all)?;
-                fits = simulated_s.is_some();
-                simulated_s
-            }
-            (_, None) => None,
-        };
-        Ok(StripeUnit {
+        StripeUnit {
             unit: bytes(unit),
             disks: runs,
             busy: self.load.rate / saturation,
             saturation,
             response_s,
-            simulated_s,
-            fits,
-        })
+            simulated_s: None,
+            fits: true,
+        }
     }
 
     /// How many disks the requests to each file work with a unit, with the file's share of all requests; a
@@ -421,75 +547,27 @@ impl Striped {
         };
         used.map(of).collect()
     }
+}
 
-    /// Mean response of Poisson arrivals at the files' rates. None where a part of a file has no room.
-    fn simulate_files(
-        &self,
-        options: &StripeOptions,
-        all: &[Stripes],
-    ) -> Result<Option<f64>, PlanError> {
-        let spec = library::spec(&self.drive)?;
-        let on_disks = |(file, own): (&StripeFile, &Stripes)| FileOnDisks {
-            blocks: sectors(file.blocks),
-            unit: sectors(own.unit),
-            width: own.width,
-            boundary: sectors(1),
-            heat: file.rate * self.array.disk.service(file.request).mean,
-        };
-        let files: Vec<FileOnDisks> = self.files.iter().zip(all).map(on_disks).collect();
-        let mut order: Vec<usize> = (0..files.len()).collect();
-        order.sort_by(|&a, &b| files[b].heat.total_cmp(&files[a].heat));
-        let disks = unsynchronised(&spec, self.disks)
-            .map_err(|source| library::DriveError::Build { origin: self.drive.clone(), source })?;
-        let capacities: Vec<Blocks> = disks.iter().map(|disk| disk.blocks()).collect();
-        let mut allocator = Allocator::new(DiskOrder::Coolest, Passes::ByStatus, NewHeat::AtOnce);
-        let Ok(placed) = place(&files, order, &capacities, &mut allocator) else {
-            return Ok(None);
-        };
-        let load = |file: &StripeFile| FileLoad {
-            blocks: sectors(file.blocks),
-            request: sectors(file.request as u64),
-            rate: file.rate,
-            reads: file.reads,
-        };
-        let loads: Vec<FileLoad> = self.files.iter().map(load).collect();
-        let experiment = FilesExperiment {
-            disks: &disks,
-            map: &placed.map,
-            arrivals: Arrivals::Poisson { loads: &loads, requests: options.requests },
-            policy: PolicySpec::Fcfs,
-            cache: None,
-            warm_up: 0.1,
-            seed: options.seed,
-        };
-        Ok(Some(simulate(&experiment, &mut |_| {})?.response.mean_ns / 1e9))
-    }
+/// What simulations say of the units, and which one to take.
+struct Simulated {
+    now: AtLoad,
+    higher: Vec<AtLoad>,
+    take: Option<StripeChoice>,
+}
 
-    /// Mean response of the trace on a striped volume. None where its queue grows to the end: then the mean
-    /// says how long the trace is.
-    fn replay(
-        &self,
-        options: &StripeOptions,
-        trace: &TraceWorkload,
-        unit: u64,
-    ) -> Result<Option<f64>, ConfigError> {
-        let array = ArrayConfig {
-            layout: Layout::Striped,
-            drives: Some(self.disks),
-            stripe_unit: bytes(unit),
-            ..ArrayConfig::default()
-        };
-        let trace = TraceWorkload { arrival_speedup: options.load, ..trace.clone() };
-        let config = SimConfig {
-            array,
-            workload: Workload::Trace(trace.clone()),
-            ..trace_on_drive(&trace, &self.drive, options.electronics, options.seed)
-        };
-        let experiment = Experiment::new(config)?;
-        let result = experiment.run()?;
-        let queue_grows = has_growing_queue(experiment.is_dependent(), self.span_ns, &result);
-        Ok((!queue_grows).then_some(result.response.mean_ns / 1e9))
-    }
+fn of_load(at: &AtLoad, units: usize) -> StripeLoad {
+    let simulated_s = (0..units).map(|unit| at.mean_s(unit)).collect();
+    StripeLoad { factor: at.factor, simulated_s, busy_at_worst: at.busy.clone() }
+}
+
+/// The replay of a trace under a load of its own. A load other than the traced one needs times of arrival.
+fn at_load(trace: &TraceWorkload, load: f64) -> TraceWorkload {
+    let replay = match trace.replay {
+        ReplayMode::Auto if load != 1.0 => ReplayMode::Arrivals,
+        replay => replay,
+    };
+    TraceWorkload { replay, arrival_speedup: load, ..trace.clone() }
 }
 
 /// The model of an array of which `used` blocks in all hold data.
@@ -499,52 +577,4 @@ fn array(drive: &str, disks: u32, (used, read_share): (u64, f64)) -> Result<Arra
     let filled_share = (used as f64 / all as f64).clamp(0.001, 1.0);
     let usage = DiskUse { filled_share, read_share, block: BLOCK };
     Ok(ArrayModel { disk: DiskModel::of(&drive, &usage), disks })
-}
-
-/// How many runs a request touches that begins at any block: one of two neighbouring numbers.
-struct Runs {
-    fewer: u32,
-    /// Chance of one more.
-    more: f64,
-}
-
-impl Runs {
-    /// `request` blocks begin k blocks before the end of a run, each k with the same chance. So they
-    /// touch floor((R-1)/U) runs beside the first, and with the chance of the remainder one more.
-    fn of(request: f64, unit: u64, disks: u32) -> Self {
-        let exact = (request - 1.0).max(0.0) / unit as f64;
-        let whole = libm::floor(exact);
-        match 1.0 + whole < f64::from(disks) {
-            true => Self { fewer: 1 + whole as u32, more: exact - whole },
-            // Then it works every disk, with several runs on each.
-            false => Self { fewer: disks, more: 0.0 },
-        }
-    }
-
-    fn mean(&self) -> f64 {
-        f64::from(self.fewer) + self.more
-    }
-
-    /// The mean of a quantity over the number of runs.
-    fn mix(&self, of: impl Fn(u32) -> f64) -> f64 {
-        let more = if self.more > 0.0 { self.more * of(self.fewer + 1) } else { 0.0 };
-        (1.0 - self.more) * of(self.fewer) + more
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_request_touches_the_runs_that_counting_finds() {
-        for (request, unit, disks) in [(5, 4, 9), (5, 5, 9), (1, 3, 9), (17, 4, 9), (40, 4, 6)] {
-            let touched = |start: u64| u32::min(((start + request - 1) / unit + 1) as u32, disks);
-            let counted: u32 = (0..unit).map(touched).sum();
-            let runs = Runs::of(request as f64, unit, disks);
-            let mean = f64::from(counted) / unit as f64;
-            assert!((runs.mean() - mean).abs() < 1e-12, "{request} {unit}: {} {mean}", runs.mean());
-            assert!((runs.mix(f64::from) - mean).abs() < 1e-12);
-        }
-    }
 }
