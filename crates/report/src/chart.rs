@@ -276,7 +276,7 @@ const LEGEND_LEFT: i32 = 64;
 
 /// Lines over a common pair of axes. Empty without points.
 pub(crate) fn lines(lines: &[Line], axes: &Axes) -> String {
-    lines_labelled(lines, axes, &|y| short(*y))
+    lines_labelled(lines, axes, &|y| short(*y), 10)
 }
 
 /// The same with powers of ten along y, so that small shares are seen. What is 0 is left out.
@@ -287,10 +287,20 @@ pub(crate) fn lines_over_log_y(lines: &[Line], axes: &Axes) -> String {
         Line { points, ..line.clone() }
     };
     let lines: Vec<Line> = lines.iter().map(logarithms).collect();
-    lines_labelled(&lines, axes, &|y| short(10f64.powf(*y)))
+    // A label for each power of ten.
+    let all = || lines.iter().flat_map(|line| line.points.iter().map(|point| point.1));
+    let (least, most) =
+        (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
+    let powers = if most > least { (most - least).ceil() as usize + 1 } else { 1 };
+    lines_labelled(&lines, axes, &|y| short(10f64.powf(*y)), powers)
 }
 
-fn lines_labelled(lines: &[Line], axes: &Axes, y_label: &dyn Fn(&f64) -> String) -> String {
+fn lines_labelled(
+    lines: &[Line],
+    axes: &Axes,
+    y_label: &dyn Fn(&f64) -> String,
+    y_labels: usize,
+) -> String {
     let points = || lines.iter().flat_map(|line| line.points.iter());
     let usable = |x: f64| !axes.log_x || x > 0.0;
     // What is nowhere drawn is not named either.
@@ -317,7 +327,7 @@ fn lines_labelled(lines: &[Line], axes: &Axes, y_label: &dyn Fn(&f64) -> String)
             let high = high.max(low * 1.01);
             let range = (low..high).log_scale().with_key_points(log_ticks(low, high));
             let mut chart = builder.build_cartesian_2d(range, bottom..top)?;
-            mesh(chart.configure_mesh(), axes, y_label)?;
+            mesh(chart.configure_mesh(), axes, y_label, y_labels)?;
             drawn.iter().try_for_each(|(line, colour)| {
                 let points = line.points.iter().copied().filter(|p| usable(p.0)).collect();
                 draw_line(&mut chart, points, line.dots, *colour)
@@ -325,7 +335,7 @@ fn lines_labelled(lines: &[Line], axes: &Axes, y_label: &dyn Fn(&f64) -> String)
         } else {
             let range = low.min(0.0)..high.max(low + f64::MIN_POSITIVE);
             let mut chart = builder.build_cartesian_2d(range, bottom..top)?;
-            mesh(chart.configure_mesh(), axes, y_label)?;
+            mesh(chart.configure_mesh(), axes, y_label, y_labels)?;
             drawn.iter().try_for_each(|(line, colour)| {
                 draw_line(&mut chart, line.points.clone(), line.dots, *colour)
             })
@@ -371,6 +381,7 @@ fn mesh<'a, 'b, X>(
     mut mesh: Mesh<'a, 'b, X>,
     axes: &Axes,
     y_label: &'b dyn Fn(&f64) -> String,
+    y_labels: usize,
 ) -> Drawn
 where
     X: plotters::coord::ranged1d::Ranged<ValueType = f64>
@@ -382,6 +393,7 @@ where
         .label_style((FONT, 13).into_font().color(&FAINT))
         .x_label_formatter(&|x| short(*x))
         .y_label_formatter(y_label)
+        .y_labels(y_labels)
         .axis_style(FAINT)
         .bold_line_style(GRID)
         .light_line_style(TRANSPARENT)

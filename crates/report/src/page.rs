@@ -79,6 +79,11 @@ div.caution { margin: 0 0 16px; }
 .scroll { overflow-x: auto; }
 .scroll th:first-child, .scroll td:first-child { position: sticky; left: 0; background: var(--paper); }
 .scroll + .scroll { margin-top: 18px; }
+.scroll td:first-child { min-width: 150px; max-width: 300px; white-space: normal; }
+@media (max-width: 640px) {
+  .scroll::before { content: 'scroll sideways'; display: block; position: sticky; left: 0; font-size: 12px; color: var(--faint); }
+  .scroll td:first-child { max-width: 150px; }
+}
 table { border-collapse: collapse; width: 100%; font-size: 14px; font-variant-numeric: tabular-nums; }
 th, td { padding: 6px 8px; text-align: right; border-bottom: 1px solid var(--line);
   white-space: nowrap; }

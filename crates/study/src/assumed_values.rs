@@ -14,7 +14,7 @@ use freewheel_units::SimDuration;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::changes::relative;
+use crate::changes::{Move, relative};
 use crate::progress::WorkCounter;
 
 /// What becomes of a result when assumed values are others.
@@ -58,9 +58,6 @@ impl AssumedValues {
         self.moved.iter().take(count).filter_map(|value| Some((value.key, value.largest?)))
     }
 }
-
-/// A drive with another value; None where the value takes no part.
-pub(crate) type Move = fn(&DriveSpec) -> Option<DriveSpec>;
 
 /// A value and how well it is known.
 struct Row {

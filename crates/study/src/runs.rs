@@ -361,7 +361,7 @@ impl Bench<'_> {
         if let (Some(changes), Some(values)) = (&mut study.changes, &study.assumed_values) {
             let variants = self.variants(values)?;
             self.work.forgo(self.checks() - most_checks(variants.len()));
-            self.bench(None).check(changes, &variants);
+            self.bench(None).check(changes, &variants)?;
         }
         Ok(study)
     }
@@ -508,18 +508,24 @@ impl Bench<'_> {
             read_knees,
             written: Bytes::new(written),
             has_write_cache: buffer.is_some_and(|buffer| buffer.write_cache != WriteCache::Off),
+            is_host_managed: self
+                .experiment
+                .spec
+                .zoned
+                .is_some_and(|zoned| zoned.kind == ZonedKind::HostManaged),
             drive_queue: self.own_queue.map(|queue| queue.depth),
             has_growing_queue,
         }
     }
 
     /// Circumstances in which the first changes run again: a similar drive, the assumed values that matter most, and
-    /// other starts.
+    /// other starts. A replay by dependence shifts with its start as a whole, so there they are none.
     fn variants(&self, values: &AssumedValues) -> Result<Vec<VariantOfSystem>, ConfigError> {
         let moved = values.first(VALUES_MOVED);
         let moved = moved.map(|(key, by)| VariantOfSystem::assumed_value(key, by));
         let drive = VariantOfSystem::other_drive(self.experiment)?;
-        Ok(drive.into_iter().chain(moved).chain(VariantOfSystem::starts()).collect())
+        let starts = VariantOfSystem::starts().filter(|_| !self.experiment.is_dependent());
+        Ok(drive.into_iter().chain(moved).chain(starts).collect())
     }
 
     /// Moves the baseline's drive.

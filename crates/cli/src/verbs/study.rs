@@ -83,6 +83,12 @@ impl From<RankBy> for Goal {
 impl StudyArgs {
     pub fn run(self) -> Result<(), Failure> {
         self.replayed.check()?;
+        if self.configs.is_some() && standard_input::is_meant(&self.replayed.trace) {
+            return Err(Failure::wrong_use(
+                "--configs does not go with a trace from standard input",
+            )
+            .with_help("write the trace to a file, which the experiments can name"));
+        }
         let drives = &self.drives;
         let folder = self.out.clone().unwrap_or_else(|| self.replayed.default_folder(drives));
         file::ensure_writable_folder(&folder)?;
@@ -95,7 +101,10 @@ impl StudyArgs {
         let json = output::json(&study)?;
         let files = [(page.as_path(), &*study.html()), (&folder.join("report.json"), &*json)];
         file::in_new_folder(&folder, || file::write_together(&files))?;
-        if let Some(folder) = &self.configs {
+        if let Some(folder) = self.configs.as_ref().filter(|_| study.study.changes.is_none()) {
+            let folder = folder.display();
+            output::aside(&format!("no experiment was written to {folder}: no change was tried"));
+        } else if let Some(folder) = &self.configs {
             let configs = configs(&study, folder)?;
             let files: Vec<(&Path, &str)> =
                 configs.iter().map(|(path, text)| (path.as_path(), text.as_str())).collect();

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::signed;
 use crate::numbers::percent;
 use crate::page::table;
-use crate::size_chart::{SizeChart, SizeLine, SizePoint, draw};
+use crate::size_chart::{SizeChart, SizeLine, SizePoint, draw, legend};
 
 /// A table of what each step costs and brings, with a picture where memory has several sizes.
 pub(super) fn card(changes: &Changes) -> Markup {
@@ -22,46 +22,61 @@ pub(super) fn card(changes: &Changes) -> Markup {
             summary { "What memory and drives buy" }
             (picture(changes))
             (table(&head, &rows))
-            p.note { "The systems of which none that was tried needs no more and is better by 2 %. Gain: what a GiB or a drive takes off, as a share of today's " (changes.goal.quantity()) "." }
+            p.note { "The systems of which none that was tried needs no more and is better by 2 %. Gain: what it takes off today's " (changes.goal.quantity()) " beyond the best row that needs no more, and what that costs." }
         }
     }
 }
 
 fn row(point: &FrontierPoint) -> Vec<String> {
     let size = |bytes: Bytes| if bytes == Bytes::ZERO { "-".into() } else { bytes.human() };
-    let gain = point.gain_per_gib().map(|gain| format!("{} a GiB", share(gain)));
-    let gain = gain.or(point.gain_per_drive().map(|gain| format!("{} a drive", share(gain))));
+    let price = match (point.more_memory, point.more_drives) {
+        (Bytes::ZERO, 0) => "nothing more".into(),
+        (memory, 0) => memory.human(),
+        (Bytes::ZERO, 1) => "a drive".into(),
+        (Bytes::ZERO, drives) => format!("{drives} drives"),
+        (memory, drives) => format!("{} and {drives} drives", memory.human()),
+    };
     vec![
         point.titles.join(" + "),
         size(point.memory),
         size(point.non_volatile),
         if point.drives == 0 { "-".into() } else { point.drives.to_string() },
         signed(point.change),
-        gain.unwrap_or_else(|| "-".into()),
+        format!("{} for {price}", percent(point.gain)),
     ]
 }
 
-/// A gain a GiB may be many times the whole, as memory comes in smaller pieces.
-fn share(gain: f64) -> String {
-    if gain > 10.0 { format!("{gain:.0} times") } else { percent(gain) }
-}
-
-/// The goal by memory of both kinds; none of a single size.
+/// The goal by memory: a line for each kind that has several sizes.
 fn picture(changes: &Changes) -> Markup {
-    let with_memory = |point: &&FrontierPoint| {
-        point.drives == 0 && point.memory + point.non_volatile > Bytes::ZERO
+    let kinds: [(&str, fn(&FrontierPoint) -> bool); 3] = [
+        ("memory", |of| of.non_volatile == Bytes::ZERO),
+        ("non-volatile memory", |of| of.memory == Bytes::ZERO),
+        ("both", |of| of.memory > Bytes::ZERO && of.non_volatile > Bytes::ZERO),
+    ];
+    let line = |(colour, (name, is_of)): (usize, (&str, fn(&FrontierPoint) -> bool))| {
+        let all = changes.frontier.iter().filter(|of| of.drives == 0 && is_of(of));
+        let all = all.map(|of| (of.memory + of.non_volatile, of.change));
+        let points: Vec<SizePoint> = all
+            .filter(|&(size, _)| size > Bytes::ZERO)
+            .map(|(size, change)| SizePoint {
+                size_bytes: size.get(),
+                value: 100.0 * (1.0 + change),
+            })
+            .collect();
+        (points.len() > 1).then(|| SizeLine {
+            name: name.into(),
+            colour,
+            dots: points.clone(),
+            points,
+        })
     };
-    let point = |point: &FrontierPoint| SizePoint {
-        size_bytes: (point.memory + point.non_volatile).get(),
-        value: 100.0 * (1.0 + point.change),
-    };
-    let points: Vec<SizePoint> = changes.frontier.iter().filter(with_memory).map(point).collect();
-    if points.len() < 2 {
+    let lines: Vec<SizeLine> = kinds.into_iter().enumerate().filter_map(line).collect();
+    if lines.is_empty() {
         return html! {};
     }
-    let name = changes.goal.quantity().to_owned();
-    let line = SizeLine { name, colour: 0, points: points.clone(), dots: points };
     let title = format!("{}, % of today's", changes.goal.quantity());
-    let axis = "memory, volatile and non-volatile";
-    draw(&SizeChart { title: &title, axis, lines: &[line], without_cache: Some(100.0) })
+    html! {
+        (legend(&lines, false))
+        (draw(&SizeChart { title: &title, axis: "memory", lines: &lines, without_cache: Some(100.0) }))
+    }
 }

@@ -3,14 +3,14 @@
 use freewheel_model::stats::Summary;
 use freewheel_study::Study;
 use freewheel_study::changes::{
-    ChangeCost, Changes, Combination, Effect, Goal, NOTICEABLE, Part, Tried, Variant,
+    ChangeCost, Changes, Combination, Effect, Goal, Measured, NOTICEABLE, Part, Tried, Variant,
 };
 use freewheel_units::{Bytes, grouped};
 use maud::{Markup, html};
 
 use super::{bought, signed};
 use crate::finding::{Confidence, Finding, Topic, Unit};
-use crate::numbers::percent;
+use crate::numbers::{percent, response as time};
 use crate::page::{marked_table, prose};
 
 /// None without changes that were tried.
@@ -82,7 +82,7 @@ fn headline_together(study: &Study, changes: &Changes, together: &Combination) -
         signed(together.effect.of(goal)),
         under_other_replay(study, goal, together.other_replay.as_ref()),
         turning_together(changes, together),
-        longer_tail(goal, &together.effect)
+        longer_tail(goal, together)
     )
 }
 
@@ -101,15 +101,17 @@ fn turning_together(changes: &Changes, together: &Combination) -> String {
 }
 
 /// A shorter mean that is paid with longer waits is half of the truth.
-fn longer_tail(goal: Goal, effect: &Effect) -> String {
-    let longer = |name: &str, change: f64| {
+fn longer_tail(goal: Goal, together: &Combination) -> String {
+    let longer = |name: &str, of: fn(&Effect) -> f64| {
+        let effects = std::iter::once(&together.effect).chain(&together.other_replay);
+        let change = effects.map(of).fold(f64::NEG_INFINITY, f64::max);
         (change >= NOTICEABLE).then(|| format!("{name} {}", signed(change)))
     };
     let worse = [
-        longer("mean response", if goal == Goal::Mean { 0.0 } else { effect.mean }),
-        longer("p99", effect.p99),
-        longer("p99 of reads", if goal == Goal::P99Reads { 0.0 } else { effect.reads_p99 }),
-        longer("longest response", effect.longest),
+        longer("mean response", |effect| effect.mean).filter(|_| goal != Goal::Mean),
+        longer("p99", |effect| effect.p99),
+        longer("p99 of reads", |effect| effect.reads_p99).filter(|_| goal != Goal::P99Reads),
+        longer("longest response", |effect| effect.longest),
     ];
     let worse: Vec<String> = worse.into_iter().flatten().collect();
     if worse.is_empty() { String::new() } else { format!(" But: {}.", worse.join(", ")) }
@@ -164,6 +166,24 @@ fn measured_from(study: &Study, changes: &Changes) -> String {
     format!("The first {} of the requests fill the caches and do not count.", percent(share))
 }
 
+/// What changes are compared with.
+fn compared_with(study: &Study, changes: &Changes) -> String {
+    let words = |of: &Measured| {
+        format!(
+            "a mean of {} and a p99 of {}",
+            time(of.response.mean_ns),
+            time(of.response.p99_ns as f64)
+        )
+    };
+    let other = changes.today_other_replay.as_ref().zip(study.other_replay.as_ref());
+    let other = other.map(|(of, replay)| format!(", {} with {}", replay.words(), words(of)));
+    format!(
+        "All are compared with the system as it is on the requests that count: {}{}.",
+        words(&changes.today),
+        other.unwrap_or_default()
+    )
+}
+
 fn counted(study: &Study, changes: &Changes) -> String {
     format!(
         "The first {} of {} requests fill the caches and do not count. The rest is cut into {} slices, which give the spread.",
@@ -215,8 +235,17 @@ pub(super) fn warnings(tried: &Tried, goal: Goal) -> Vec<String> {
         words.push("turns with the replay".to_owned());
     }
     words.extend(tried.turning_variants(goal).map(|variant| format!("turns {}", variant.words())));
-    if effects(tried).any(|effect| effect.is_disputed(goal)) {
-        words.push("slices disagree".to_owned());
+    let disputed = effects(tried).filter(|effect| effect.is_disputed(goal));
+    let against = disputed.map(|effect| match effect.of(goal) < 0.0 {
+        true => effect.spread(goal).1,
+        false => effect.spread(goal).0,
+    });
+    if let Some(worst) = against.max_by(|a, b| a.abs().total_cmp(&b.abs())) {
+        words.push(format!("slices disagree, up to {}", signed(worst)));
+    }
+    let mean = effects(tried).map(|effect| effect.mean).fold(f64::NEG_INFINITY, f64::max);
+    if goal != Goal::Mean && mean >= NOTICEABLE {
+        words.push(format!("mean up to {}", signed(mean)));
     }
     let paid = || effects(tried).filter(|effect| effect.is_paid_by_tail(goal));
     let most = |tail: fn(&Effect) -> f64| paid().map(tail).fold(0.0, f64::max);
@@ -259,7 +288,7 @@ fn ranking(study: &Study, changes: &Changes) -> Markup {
                     ": " (signed(together.effect.of(goal)))
                     (under_other_replay(study, goal, together.other_replay.as_ref()))
                     (turning_together(changes, together)) "."
-                    (longer_tail(goal, &together.effect))
+                    (longer_tail(goal, together))
                 }
             }
         }
@@ -272,7 +301,8 @@ fn ranking(study: &Study, changes: &Changes) -> Markup {
         details {
             summary { "All " (changes.tried.len()) " changes tried" }
             (table(changes))
-            p.note { "Changes of times as (new - old) / old, so -40 % is 40 % less. Least and most: of the mean, over the slices. Drive time: of the heads for each read or write, writing back and reading ahead included. All but the column of the other replay are of the replay that this page shows. Each change replaces the system's own value of its part; the others stay as they are. A cache takes at most " (grouped(study.options.cache_depth)) " requests at once. `--configs FOLDER` writes each as an experiment for `freewheel sim`." }
+            p.note { (compared_with(study, changes)) }
+            p.note { "Changes of times as (new - old) / old, so -40 % is 40 % less. Least and most: of the mean, over the slices. Drive time: head time of a drive for each read or write of the load, writing back and reading ahead included, but not what a write buffer still holds at the end. The other replay's column is of the goal. All but the column of the other replay are of the replay that this page shows. Each change replaces the system's own value of its part; the others stay as they are. A cache takes at most " (grouped(study.options.cache_depth)) " requests at once. `--configs FOLDER` writes each as an experiment for `freewheel sim`." }
         }
     }
 }
@@ -296,7 +326,7 @@ fn spread_words(changes: &Changes) -> String {
         over.push("both ways to replay it".to_owned());
     }
     if !changes.variants.is_empty() {
-        over.push("other circumstances of the first five (\"How sure is this?\")".to_owned());
+        over.push("other circumstances of five (\"How sure is this?\")".to_owned());
     }
     let ends = match changes.today_other_replay.is_some() {
         true => " Bars end at the smaller gain of the two replays, and the p99 is the worse one.",
@@ -415,6 +445,7 @@ pub(super) fn against(tried: &Tried) -> String {
 }
 
 fn table(changes: &Changes) -> Markup {
+    let goal = changes.goal;
     let head = [
         "change",
         "cost",
@@ -433,7 +464,7 @@ fn table(changes: &Changes) -> Markup {
         let Effect { mean, least, most, p99, longest, reads, reads_p99, writes, drive_time } =
             tried.effect;
         let shares = [least, most, p99, longest, reads, reads_p99, writes, drive_time].map(signed);
-        let other = tried.other_replay.map_or_else(|| "-".into(), |other| signed(other.mean));
+        let other = tried.other_replay.map_or_else(|| "-".into(), |other| signed(other.of(goal)));
         let first = [
             tried.title.clone() + &against(tried),
             cost_with_size(&tried.cost),

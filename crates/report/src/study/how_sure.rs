@@ -127,24 +127,33 @@ fn elsewhere(changes: &Changes) -> Option<String> {
     if words.is_empty() {
         return None;
     }
-    let turns = |title: &str, of: &mut dyn Iterator<Item = &Variant>| {
-        let where_it_turns: Vec<String> = of.map(Variant::words).collect();
-        (!where_it_turns.is_empty()).then(|| format!("{title} turns {}", where_it_turns.join(", ")))
+    let some = |title: &str, does: &str, of: &mut dyn Iterator<Item = &Variant>| {
+        let places: Vec<String> = of.map(Variant::words).collect();
+        (!places.is_empty()).then(|| format!("{title} {does} {}", places.join(", ")))
     };
     let goal = changes.goal;
-    let tried = changes.tried.iter();
-    let mut turning: Vec<String> =
-        tried.filter_map(|of| turns(&of.title, &mut of.turning_variants(goal))).collect();
-    let together = changes.together.iter();
-    turning.extend(
-        together.filter_map(|of| turns("the best together", &mut of.turning_variants(goal))),
-    );
-    let result = match turning.is_empty() {
-        true => "each keeps its sign".to_owned(),
-        false => turning.join("; "),
+    let mut results: Vec<String> = Vec::new();
+    for of in &changes.tried {
+        results.extend(some(&of.title, "turns", &mut of.turning_variants(goal)));
+        results.extend(some(&of.title, "is below 2 %", &mut of.fading_variants(goal)));
+    }
+    if let Some(of) = &changes.together {
+        results.extend(some("the best together", "turns", &mut of.turning_variants(goal)));
+    }
+    let result = match results.is_empty() {
+        true => "each keeps its sign and stays above 2 %".to_owned(),
+        false => results.join("; "),
+    };
+    let has_drive = changes.variants.iter().any(|of| matches!(of, Variant::OtherDrive { .. }));
+    let no_drive = if has_drive { "" } else { " No other shipped drive is like this one." };
+    let no_start = match changes.variants.iter().any(|of| matches!(of, Variant::Start { .. })) {
+        true => "",
+        false => {
+            " A replay in which requests wait for each other shifts with its start as a whole, so no other start was tried."
+        }
     };
     Some(format!(
-        "The first changes of the ranking and the best together ran again {}: {result}.",
+        "The best changes of each kind, five in all, and the best together ran again {}: {result}.{no_drive}{no_start}",
         words.join(", ")
     ))
 }

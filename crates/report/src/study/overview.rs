@@ -36,7 +36,7 @@ pub(super) fn tiles(study: &Study) -> Markup {
                 (head_bar(&result.head_time))
                 span.words { (percent(result.head_time.transfer_share())) " moves data" }
             }
-            (tile("Free in the gaps", &rate(potential_bytes_per_second(study)), &scrub))
+            (tile("Potential of the gaps", &rate(potential_bytes_per_second(study)), &scrub))
         }
     }
 }

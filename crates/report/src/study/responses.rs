@@ -26,7 +26,8 @@ pub(super) fn card(study: &Study) -> Markup {
 fn of_changes(changes: &Changes) -> Vec<Line> {
     let mut lines = vec![Line::longer_ms("today", &changes.today.distribution)];
     let Some(together) = &changes.together else { return lines };
-    let first = &together.steps[0].title;
+    let most = together.steps.iter().min_by(|a, b| a.alone.total_cmp(&b.alone));
+    let Some(first) = most.map(|step| &step.title) else { return lines };
     if let Some(alone) = changes.tried.iter().find(|tried| tried.title == *first) {
         lines.push(Line::longer_ms(first, &alone.measured.distribution));
     }

@@ -1,5 +1,6 @@
 //! How long a scrub takes, in words.
 
+use freewheel_study::changes::{NOTICEABLE, relative};
 use freewheel_study::figure::{Axes, Figure};
 use freewheel_study::{ArmScrub, PauseBeforeScrub, ScrubEnd, ScrubEstimate, Study, line};
 use freewheel_units::{Bytes, grouped};
@@ -68,8 +69,12 @@ fn in_idle_time(study: &Study) -> String {
         false => format!("requests do not notice it ({})", cost_of(best)),
         true => format!("it costs requests: {}", cost_of(best)),
     };
+    let of = match best.requests < study.trace.info.requests {
+        true => format!("; of the first {} requests", grouped(best.requests)),
+        false => String::new(),
+    };
     format!(
-        "A scrub in idle time, after pauses of {:.0} ms, takes {time}, and {cost}.",
+        "A scrub in idle time, after pauses of {:.0} ms, takes {time}, and {cost}{of}.",
         best.pause_ns as f64 / 1e6
     )
 }
@@ -91,10 +96,14 @@ fn other_pauses(study: &Study) -> String {
             Some(_) => TOO_LONG.into(),
             None => "no idle time".into(),
         };
-        format!("{:.0} ms: {time} ({})", pause.pause_ns as f64 / 1e6, cost_of(pause))
+        format!(
+            "{:.0} ms: {time} ({}, of {} requests)",
+            pause.pause_ns as f64 / 1e6,
+            cost_of(pause),
+            grouped(pause.requests)
+        )
     });
-    let least = idle.pauses.iter().min_by_key(|pause| pause.requests);
-    let measured = least.map_or(String::new(), |pause| {
+    let measured = idle.best().map_or(String::new(), |pause| {
         let time = span(pause.measured_ns as f64 / 1e9);
         format!(", measured on the first {} requests in {time}", grouped(pause.requests))
     });
@@ -131,9 +140,21 @@ fn in_gaps(study: &Study, estimate: &ScrubEstimate) -> String {
         _ => "then hardly any gap reaches the rest",
     };
     format!(
-        "A scrub in the gaps reads {} of this drive in {time} under {load}, {rest}.",
-        percent(share)
+        "A scrub in the gaps reads {} of this drive in {time} under {load}, {rest}.{}",
+        percent(share),
+        price_of_gaps(study, estimate)
     )
+}
+
+/// What requests pay for a drive that gives its gaps away; empty where they hardly do.
+fn price_of_gaps(study: &Study, estimate: &ScrubEstimate) -> String {
+    let before = study.baseline().result.response.mean_ns;
+    let share = relative(before, estimate.response_ns_mean);
+    let is_known = estimate.free_blocks_before_switched_off && !study.has_growing_queue();
+    match is_known && share >= NOTICEABLE {
+        true => format!(" Giving the gaps away makes the mean response {} longer.", percent(share)),
+        false => String::new(),
+    }
 }
 
 /// The load pays for gaps that the drive gives away, never for the scrub itself.
@@ -325,7 +346,7 @@ fn idle(study: &Study, estimate: &ScrubEstimate) -> String {
         _ => format!("{alone} at best"),
     };
     format!(
-        "The drive is idle {} of the time. With all of that (`freewheel scrub --idle-after`, `examples/idle.toml`) a scrub reads the whole drive in {best}. A request that comes during such work waits for the head.",
+        "The drive is idle {} of the time. At the media rate in all of that, without pauses and seeks (`freewheel scrub --idle-after`, `examples/idle.toml`), a scrub reads the whole drive in {best}.",
         percent(estimate.idle_share)
     )
 }

@@ -255,6 +255,8 @@ pub(crate) struct Setting {
     pub written: Bytes,
     /// Whether the drive reports writes done before they are on the media.
     pub has_write_cache: bool,
+    /// Whether the host sees to it that the zones of a shingled drive are written in order, which a buffer would not.
+    pub is_host_managed: bool,
     /// Commands that the drive may have in its queue now; none without a queue of its own.
     pub drive_queue: Option<u32>,
     /// Whether more requests wait with every second. Then their order hardly matters, and a policy in front
@@ -268,7 +270,9 @@ pub(crate) fn catalogue(setting: &Setting) -> Vec<Change> {
     all.extend(setting.has_write_cache.then_some(Change::DriveWriteCacheOff));
     all.extend(read_caches(&setting.read_knees));
     all.extend(prefetches());
-    all.extend(write_buffers(setting));
+    if !setting.is_host_managed {
+        all.extend(write_buffers(setting));
+    }
     all.extend([2, 4, 8].map(|drives| Change::Stripe { drives, unit: STRIPE_UNIT }));
     all
 }
@@ -373,6 +377,7 @@ mod tests {
             read_knees: [16, 64, 256].map(|mib| knee(mib, CachePolicy::Arc)).into(),
             written: Bytes::new(written),
             has_write_cache: true,
+            is_host_managed: false,
             drive_queue: Some(32),
             has_growing_queue,
         };
@@ -391,6 +396,7 @@ mod tests {
                 read_knees: Vec::new(),
                 written: Bytes::new(written),
                 has_write_cache: false,
+                is_host_managed: false,
                 drive_queue: None,
                 has_growing_queue: false,
             };

@@ -60,14 +60,15 @@ impl Combination {
 const STEPS_MAX: usize = 4;
 
 /// Parts of which a combination has at most one change each.
-const PARTS: [Part; STEPS_MAX] = [Part::Order, Part::ReadCache, Part::Prefetch, Part::WriteBuffer];
+const PARTS: [Part; 5] =
+    [Part::Order, Part::DriveWriteCache, Part::ReadCache, Part::Prefetch, Part::WriteBuffer];
 
 /// Changes of each part that are tried on top of others.
 const OF_EACH_PART: usize = 3;
 
-/// Runs that the search takes if it goes on to the end: those of the second step choose among all parts but one,
-/// and so on.
-const RUNS: usize = OF_EACH_PART * STEPS_MAX * (STEPS_MAX - 1) / 2;
+/// The most runs of the search: each of three further steps chooses among the changes of the parts that are left, one
+/// of which has a single change.
+const RUNS: usize = (STEPS_MAX - 1) * (OF_EACH_PART * (PARTS.len() - 2) + 1);
 
 /// How many other runs one of several changes takes as long as: between 1.5 and 2.5, measured on two traces.
 pub(super) const COMBINED: usize = 2;
@@ -105,14 +106,19 @@ impl ChangesBench<'_> {
             let control = of.change.control()?;
             candidates.iter().map(|of| &of.tried).find(|tried| tried.change == control)
         };
-        let mut chosen: Vec<&Tried> = control(first).into_iter().chain([first]).collect();
+        // The cache that prefetching brings, until one that was chosen takes its place.
+        let mut brought = control(first);
+        let mut chosen: Vec<&Tried> = brought.into_iter().chain([first]).collect();
         let alone = |tried: &&Tried| self.step(tried, tried.effect.of(goal));
         let mut steps: Vec<Step> = chosen.iter().map(alone).collect();
         let mut measured = measured.clone();
         while chosen.len() < STEPS_MAX {
-            let parts: Vec<Part> = chosen.iter().map(|tried| tried.change.part()).collect();
+            let own =
+                chosen.iter().filter(|tried| Some(tried.change) != brought.map(|of| of.change));
+            let parts: Vec<Part> = own.map(|tried| tried.change.part()).collect();
             let others: Vec<&Tried> = best_of_parts(candidates)
                 .filter(|other| !parts.contains(&other.change.part()))
+                .filter(|other| Some(other.change) != brought.map(|of| of.change))
                 .collect();
             let with = |other: &&Tried| {
                 chosen.iter().chain([other]).map(|tried| tried.change).collect::<Vec<Change>>()
@@ -132,7 +138,14 @@ impl ChangesBench<'_> {
                 let with_control = self.run(&with(&control))?;
                 steps.push(self.step(control, with_control.own.from(&measured.own).of(goal)));
                 chosen.push(control);
+                brought = Some(control);
                 measured = with_control;
+            }
+            if next.change.part() == Part::ReadCache
+                && let Some(smaller) = brought.take()
+            {
+                chosen.retain(|tried| tried.change != smaller.change);
+                steps.retain(|step| step.change != smaller.change);
             }
             steps.push(self.step(next, run.own.from(&measured.own).of(goal)));
             chosen.push(next);

@@ -18,12 +18,27 @@ pub struct FrontierPoint {
     pub drives: u32,
     /// Change of the goal against the system as it is, under the replay under which it is worse.
     pub change: f64,
+    /// What it takes off today's goal beyond the best point that needs no more, as a share of today's.
+    pub gain: f64,
+    /// Memory of both kinds that it needs beyond that point.
+    pub more_memory: Bytes,
+    /// Drives that it needs beyond that point.
+    pub more_drives: u32,
 }
 
 impl FrontierPoint {
     fn new(titles: Vec<String>, costs: impl Iterator<Item = ChangeCost>, change: f64) -> Self {
         let (memory, non_volatile) = (Bytes::ZERO, Bytes::ZERO);
-        let mut point = Self { titles, memory, non_volatile, drives: 0, change };
+        let mut point = Self {
+            titles,
+            memory,
+            non_volatile,
+            drives: 0,
+            change,
+            gain: -change,
+            more_memory: Bytes::ZERO,
+            more_drives: 0,
+        };
         for cost in costs {
             match cost {
                 ChangeCost::Setting | ChangeCost::Software => {}
@@ -46,16 +61,15 @@ impl FrontierPoint {
         self.memory + self.non_volatile
     }
 
-    /// What a GiB of memory takes off the goal, as a share of today's, where there is memory and no drive.
-    pub fn gain_per_gib(&self) -> Option<f64> {
-        let gib = self.all_memory().get() as f64 / (1 << 30) as f64;
-        (gib > 0.0 && self.drives == 0).then(|| -self.change / gib)
-    }
-
-    /// What a drive takes off the goal, as a share of today's, where there are drives and no memory.
-    pub fn gain_per_drive(&self) -> Option<f64> {
-        let has_drives_alone = self.drives > 0 && self.all_memory() == Bytes::ZERO;
-        has_drives_alone.then(|| -self.change / f64::from(self.drives))
+    /// Compares it with the best of the points that need no more.
+    fn beyond(&mut self, cheaper: &[Self]) {
+        let base = cheaper.iter().filter(|other| other.needs_no_more_than(self));
+        let base = base.min_by(|a, b| a.change.total_cmp(&b.change));
+        let (change, memory, drives) = base
+            .map_or((0.0, Bytes::ZERO, 0), |base| (base.change, base.all_memory(), base.drives));
+        self.gain = change - self.change;
+        self.more_memory = Bytes::new(self.all_memory().get() - memory.get());
+        self.more_drives = self.drives - drives;
     }
 }
 
@@ -90,6 +104,10 @@ pub(super) fn frontier(
         if !frontier.iter().any(beats) {
             frontier.push(point);
         }
+    }
+    for place in 0..frontier.len() {
+        let (cheaper, rest) = frontier.split_at_mut(place);
+        rest[0].beyond(cheaper);
     }
     frontier
 }
@@ -140,7 +158,9 @@ mod tests {
         let frontier = frontier(&run(100.0), &all, None, Goal::Mean);
         let titles: Vec<&str> = frontier.iter().map(|point| point.titles[0].as_str()).collect();
         assert_eq!(titles, ["queue", "64 MiB", "2 drives"]);
-        assert_eq!(frontier[1].gain_per_gib(), Some(8.0));
-        assert_eq!((frontier[2].gain_per_drive(), frontier[0].gain_per_gib()), (Some(0.8), None));
+        let steps = frontier.iter().map(|of| (of.more_memory.get() >> 20, of.more_drives));
+        assert_eq!(steps.collect::<Vec<_>>(), [(0, 0), (64, 0), (0, 1)]);
+        let gains: Vec<f64> = frontier.iter().map(|point| (point.gain * 100.0).round()).collect();
+        assert_eq!(gains, [10.0, 40.0, 70.0], "each beyond the setting");
     }
 }

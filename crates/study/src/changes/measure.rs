@@ -55,7 +55,8 @@ pub struct Measured {
     pub write_response: Summary,
     /// Of reads and writes, by slice.
     pub by_slice: Vec<Responses>,
-    /// Head time of all drives for a read or write, destages and reading ahead included.
+    /// Head time of a drive, on average over all drives, for a read or write of the whole load: destages and reading
+    /// ahead included, but not what a write buffer still holds at the end.
     pub drive_time_ns: f64,
     /// Of reads and writes.
     #[serde(skip)]
@@ -72,8 +73,9 @@ impl From<RunResult> for Measured {
             count: slice.reads.requests + slice.writes.requests,
         });
         let requests = run.response.count.max(1) as f64;
+        let arms = run.arms_ns as f64 / run.elapsed_ns.max(1) as f64;
         Self {
-            drive_time_ns: run.head_time.total_ns() as f64 / requests,
+            drive_time_ns: run.head_time.total_ns() as f64 / requests / arms.max(1.0),
             response: run.response,
             read_response: run.read_response,
             write_response: run.write_response,

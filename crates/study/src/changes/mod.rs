@@ -9,6 +9,7 @@
 //! of a parameter together with all values of every other.
 
 mod change;
+mod check;
 mod combine;
 mod frontier;
 mod measure;
@@ -21,10 +22,11 @@ use serde::Serialize;
 
 pub use change::{Change, ChangeCost, PREFETCH_CACHE, Part, Place};
 pub(crate) use change::{Setting, catalogue, most_changes};
+pub(crate) use check::most_checks;
 pub use combine::{Combination, Step};
 pub use frontier::FrontierPoint;
 pub use measure::{Effect, Goal, Measured, NOTICEABLE, Responses, relative};
-pub(crate) use variant::{STARTS, VariantOfSystem, most_checks};
+pub(crate) use variant::{Move, STARTS, VariantOfSystem};
 pub use variant::{Variant, VariantEffect};
 
 use self::ranking::Gains;
@@ -51,7 +53,7 @@ pub struct Tried {
     /// Of a write buffer, the difference to the system as it is with the drive's write cache off: that loses no
     /// more in a power cut. None where the drive has none.
     pub as_safe: Option<Effect>,
-    /// The same difference in other circumstances; none where it was not among the first changes of the ranking.
+    /// The same difference in other circumstances; none where it was not among the five that ran again.
     pub variants: Vec<VariantEffect>,
     /// The experiment, as `freewheel sim` runs it.
     pub config: SimConfig,
@@ -76,7 +78,7 @@ pub struct Changes {
     pub together: Option<Combination>,
     /// The systems of which none that was tried needs no more and is better, the cheapest first.
     pub frontier: Vec<FrontierPoint>,
-    /// Circumstances in which the first changes ran again.
+    /// Circumstances in which the best changes ran again.
     pub variants: Vec<Variant>,
 }
 
@@ -149,6 +151,11 @@ impl Tried {
     pub fn turns(&self, goal: Goal) -> bool {
         let [own, other] = self.gains(goal);
         own.min(other) <= -NOTICEABLE && own.max(other) >= NOTICEABLE
+    }
+
+    /// Circumstances in which it is not noticeable, and is here.
+    pub fn fading_variants(&self, goal: Goal) -> impl Iterator<Item = &Variant> {
+        variant::fading(self.effect.of(goal), &self.variants, goal)
     }
 
     /// Circumstances in which it harms noticeably where it helps here, or helps where it harms here.

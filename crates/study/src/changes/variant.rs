@@ -1,19 +1,16 @@
-//! The first changes again in other circumstances: an advice that turns there is none.
+//! Other circumstances for a system: an advice that turns there is none.
 
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{DriveSpec, Turn};
 use freewheel_sim::config::{ConfigError, Experiment, SimConfig};
 use freewheel_sim::library;
 use freewheel_units::Blocks;
-use rayon::prelude::*;
 use serde::Serialize;
 
-use super::combine::{COMBINED, Combination};
-use super::{Change, Changes, ChangesBench, Effect, Goal, Measured, NOTICEABLE};
-use crate::assumed_values::Move;
+use super::{Effect, Goal, NOTICEABLE};
 
-/// Changes of the ranking that run again; the best together do, too.
-const CHECKED: usize = 5;
+/// A drive with another value; None where the value takes no part.
+pub(crate) type Move = fn(&DriveSpec) -> Option<DriveSpec>;
 
 /// What is different.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -31,7 +28,7 @@ pub enum Variant {
     },
     /// Another angle of the spindle at the beginning of the trace.
     Start {
-        /// How much later in the turn it begins, in percent of a turn.
+        /// How far the tracks are turned meanwhile, in percent of a turn.
         percent: u32,
     },
 }
@@ -42,7 +39,7 @@ impl Variant {
         match self {
             Self::OtherDrive { name } => format!("on {name}"),
             Self::AssumedValue { key } => format!("with another `{key}`"),
-            Self::Start { percent } => format!("started {percent} % of a turn later"),
+            Self::Start { percent } => format!("from a start {percent} % of a turn away"),
         }
     }
 }
@@ -54,6 +51,18 @@ pub struct VariantEffect {
     pub variant: Variant,
     /// The difference to the control, or to the system as it is, in the same circumstances.
     pub effect: Effect,
+}
+
+/// Circumstances in which an effect that is noticeable here is not.
+pub(super) fn fading(
+    here: f64,
+    variants: &[VariantEffect],
+    goal: Goal,
+) -> impl Iterator<Item = &Variant> {
+    let fades = move |of: &&VariantEffect| {
+        here.abs() >= NOTICEABLE && of.effect.of(goal).abs() < NOTICEABLE
+    };
+    variants.iter().filter(fades).map(|of| &of.variant)
 }
 
 /// Circumstances in which an effect is noticeable and against that of here.
@@ -80,18 +89,19 @@ enum Makes {
     Drive { name: String, queue_depth: u32 },
     /// Another drive file.
     Spec(Move),
-    /// A spindle that is so far on at the beginning.
+    /// Tracks that are turned so far.
     Start { percent: u32 },
 }
 
-/// How much later in the turn the trace begins, in percent: a little, and about as far as it can be.
+/// How far away in the turn the trace begins, in percent: a little, and as far as it can be.
 pub(crate) const STARTS: [u32; 2] = [1, 50];
 
 impl VariantOfSystem {
     /// The same on another drive; None where none that ships is like it and holds the trace.
     pub fn other_drive(experiment: &Experiment) -> Result<Option<Self>, ConfigError> {
         let Some((name, spec)) = similar_drive(experiment)? else { return Ok(None) };
-        let queue_depth = spec.electronics.queue.map_or(1, |queue| queue.depth);
+        let queue = spec.electronics.queue.filter(|_| experiment.has_electronics());
+        let queue_depth = queue.map_or(1, |queue| queue.depth);
         let makes = Makes::Drive { name: name.clone(), queue_depth };
         Ok(Some(Self { variant: Variant::OtherDrive { name }, makes }))
     }
@@ -131,7 +141,7 @@ impl VariantOfSystem {
     }
 }
 
-/// A drive whose tracks begin this part of a turn later: as if the trace began earlier in the turn.
+/// A drive whose tracks begin this part of a turn later: as if the trace began so much earlier.
 fn turned(spec: &DriveSpec, percent: u32) -> DriveSpec {
     let mut spec = spec.clone();
     for zone in &mut spec.zones {
@@ -173,81 +183,6 @@ fn similar_drive(experiment: &Experiment) -> Result<Option<(String, DriveSpec)>,
     Ok(best.map(|(_, _, name, spec)| (name, spec)))
 }
 
-impl ChangesBench<'_> {
-    /// Runs the first changes of the ranking and the best together in other circumstances, under the study's own
-    /// replay. Circumstances under which the system does not run at all, as the trace does not fit, are left out.
-    pub(crate) fn check(&self, changes: &mut Changes, variants: &[VariantOfSystem]) {
-        let first: Vec<Change> =
-            changes.ranking().into_iter().take(CHECKED).map(|tried| tried.change).collect();
-        let plan = CheckPlan::new(&first, changes.together.as_ref());
-        let all: Vec<(&VariantOfSystem, &Vec<Change>)> =
-            variants.iter().flat_map(|of| plan.lists.iter().map(move |list| (of, list))).collect();
-        let left = most_checks(variants.len()) - variants.len() * plan.runs();
-        self.work.forgo(left);
-        let run = |&(of, list): &(&VariantOfSystem, &Vec<Change>)| {
-            self.run_on(self.own, list, Some(of)).ok()
-        };
-        let runs: Vec<Option<Measured>> = all.par_iter().map(run).collect();
-        for (of, runs) in variants.iter().zip(runs.chunks(plan.lists.len())) {
-            if runs[0].is_none() {
-                continue;
-            }
-            changes.variants.push(of.variant.clone());
-            let effect = |new: usize, old: usize| {
-                let effect = runs[new].as_ref()?.from(runs[old].as_ref()?);
-                Some(VariantEffect { variant: of.variant.clone(), effect })
-            };
-            for &(change, new, old) in &plan.pairs {
-                let tried = changes.tried.iter_mut().find(|tried| tried.change == change);
-                tried.into_iter().for_each(|tried| tried.variants.extend(effect(new, old)));
-            }
-            if let Some((together, at)) = changes.together.as_mut().zip(plan.together) {
-                together.variants.extend(effect(at, 0));
-            }
-        }
-    }
-}
-
-/// The systems that run in each of the circumstances, the one of today first.
-struct CheckPlan {
-    lists: Vec<Vec<Change>>,
-    /// Each change, and the places of its system and of its control.
-    pairs: Vec<(Change, usize, usize)>,
-    /// The place of the best together.
-    together: Option<usize>,
-}
-
-impl CheckPlan {
-    fn new(first: &[Change], together: Option<&Combination>) -> Self {
-        let mut plan = Self { lists: vec![vec![]], pairs: Vec::new(), together: None };
-        for &change in first {
-            let new = plan.place_of(vec![change]);
-            let old = plan.place_of(change.control().into_iter().collect());
-            plan.pairs.push((change, new, old));
-        }
-        plan.together = together.map(|together| plan.place_of(together.changes()));
-        plan
-    }
-
-    fn place_of(&mut self, list: Vec<Change>) -> usize {
-        let place = self.lists.iter().position(|other| *other == list);
-        place.unwrap_or_else(|| {
-            self.lists.push(list);
-            self.lists.len() - 1
-        })
-    }
-
-    /// As a number of runs of one change.
-    fn runs(&self) -> usize {
-        self.lists.iter().map(|list| if list.len() > 1 { COMBINED } else { 1 }).sum()
-    }
-}
-
-/// The most runs of [`ChangesBench::check`], as a number of runs of one change.
-pub(crate) fn most_checks(variants: usize) -> usize {
-    variants * (2 + CHECKED + COMBINED)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -268,14 +203,6 @@ mod tests {
     }
 
     #[test]
-    fn each_system_runs_once_in_each_of_the_circumstances() {
-        let one = Change::DriveQueue { depth: 1 };
-        let plan = CheckPlan::new(&[one, Change::DriveWriteCacheOff], None);
-        assert_eq!(plan.pairs, [(one, 1, 0), (Change::DriveWriteCacheOff, 2, 0)]);
-        assert_eq!((plan.lists.len(), plan.runs()), (3, 3));
-    }
-
-    #[test]
     fn circumstances_in_which_the_sign_is_another_are_named() {
         let of = |mean, percent| VariantEffect {
             variant: Variant::Start { percent },
@@ -286,5 +213,8 @@ mod tests {
         assert_eq!(turns(-0.2), [Variant::Start { percent: 3 }]);
         assert_eq!(turns(0.2), [Variant::Start { percent: 1 }]);
         assert_eq!(turns(0.0), []);
+        let fades = |here| fading(here, &all, Goal::Mean).cloned().collect::<Vec<_>>();
+        assert_eq!(fades(-0.2), [Variant::Start { percent: 2 }]);
+        assert_eq!(fades(0.01), []);
     }
 }

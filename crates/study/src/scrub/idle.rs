@@ -210,7 +210,8 @@ fn measured(
         Some(_) => cuts.before(with.requests),
         None => SimDuration::ZERO,
     };
-    let steady = read as f64 / head_ns.max(1) as f64;
+    // Each arm reads at this rate, all at once.
+    let steady = f64::from(experiment.striping.arms()) * read as f64 / head_ns.max(1) as f64;
     let measured_ns = with.elapsed_ns + left_out.ns();
     let bytes = read as f64 + steady * left_out.ns() as f64;
     let bytes_per_second = bytes * 1e9 / measured_ns.max(1) as f64;

@@ -253,3 +253,37 @@ fn a_goal_ranks_by_its_own_quantity() {
         assert!(surest.is_sorted(), "{surest:?}");
     }
 }
+
+#[test]
+fn a_host_managed_drive_is_studied_without_write_buffers() {
+    let mut file = tempfile::Builder::new().suffix(".csv").tempfile().unwrap();
+    writeln!(file, "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns").unwrap();
+    let mut prng = Prng::new(1, "zones");
+    for at in 0..300_u64 {
+        writeln!(file, "{},R,{},4096,0,", at * 20_000_000, prng.below(1 << 20) * 4096).unwrap();
+    }
+    let trace = TraceWorkload { file: file.path().into(), ..TraceWorkload::default() };
+    let options = StudyOptions { scrub: false, ..StudyOptions::new(trace, "ultrastar-hc620-14tb") };
+    let changes = study(&options, &|_| {}).unwrap().changes.unwrap();
+    assert!(changes.tried.iter().all(|tried| tried.change.part() != Part::WriteBuffer));
+    assert!(changes.tried.len() > 10);
+}
+
+#[test]
+fn bare_mechanics_are_compared_with_another_drive_and_stripes_share_the_work() {
+    let file = trace();
+    let trace = TraceWorkload { file: file.path().into(), ..TraceWorkload::default() };
+    let options = StudyOptions {
+        scrub: false,
+        electronics: false,
+        goal: Goal::Throughput,
+        ..StudyOptions::new(trace, "exos-x24-24tb")
+    };
+    let changes = study(&options, &|_| {}).unwrap().changes.unwrap();
+    assert!(matches!(changes.variants[0], Variant::OtherDrive { .. }), "{:?}", changes.variants);
+    let drive_time = |drives: u32| {
+        let is_it = |tried: &&Tried| matches!(tried.change, Change::Stripe { drives: of, .. } if of == drives);
+        changes.tried.iter().find(is_it).unwrap().effect.drive_time
+    };
+    assert!(drive_time(2) < -0.4 && drive_time(8) < -0.8, "{} {}", drive_time(2), drive_time(8));
+}
