@@ -84,7 +84,7 @@ fn merged_requests_end_at_one_instant_and_each_is_counted() {
         assert_eq!(result.requests, 2000);
         list.windows(2).filter(|pair| pair[0].end == pair[1].end).count()
     };
-    let (merged, apart) = (ends("mq-deadline"), ends("none"));
+    let (merged, apart) = (ends("mq-deadline"), ends("fcfs"));
     assert!(merged > 10 * (apart + 1), "{merged} against {apart} ends at one instant");
 }
 
