@@ -98,6 +98,8 @@ pub enum Topic {
     Order,
     /// A trace whose clock has long steps.
     CoarseTimes,
+    /// A trace of a system that merged requests.
+    Merged,
     /// PostMark with cleaning subtracted.
     IdealCleaner,
     /// PostMark's cleaning without gaps.

@@ -16,12 +16,12 @@ use crate::error::{Damaged, Origin, TraceError, path_text};
 use crate::fault::{Fault, printable};
 use crate::format::blktrace::{open_processors, other_processors};
 use crate::format::parquet::{ParquetSource, is_parquet};
-use crate::format::{Clock, How, Numbers, Question, Timing, UnitFound};
+use crate::format::{Clock, How, Layer, Numbers, Question, Timing, UnitFound};
 use crate::input::{Damage, DamageMet, Input, Progress};
 use crate::no_trace::{self, NoTrace};
 use crate::read_error::{IN_UTF_16, plain};
 use crate::scan::TimeUnit;
-use crate::source::{LeftOutRows, Ordered, Position, Recordings, Source, Stop, TimeOrder};
+use crate::source::{Deliver, LeftOutRows, Ordered, Position, Recordings, Source, Stop, TimeOrder};
 use crate::spread::Spread;
 use crate::survey::{self, NumbersQuestion, RecordOrder, Survey};
 use crate::timed::Timed;
@@ -51,6 +51,8 @@ pub struct OpenOptions {
     pub numbers: Option<Numbers>,
     /// Whether requests count that a cache in front of the traced disk served.
     pub cache_hits: bool,
+    /// Which requests of a trace of a block layer are read; other formats have one layer only.
+    pub layer: Layer,
     /// Spreads requests evenly over the granule of a coarse clock, with this seed; `None` leaves them where
     /// the trace has them.
     pub spread: Option<u64>,
@@ -190,12 +192,23 @@ impl TraceReader {
                 let again = self.pass(report)?;
                 self.survey = Some(Survey { events_need_merge: true, ..again });
             }
+            // Its times are those of the requests that are read.
+            let survey = self.survey.unwrap_or(survey);
+            if survey.reads_issued() && self.how.deliver != Deliver::Issued {
+                let of_issued = self.pass(report)?;
+                let events_need_merge = survey.events_need_merge;
+                self.survey = Some(Survey { events_need_merge, ..of_issued });
+            }
         }
         Ok(())
     }
 
     fn pass(&mut self, report: Report<'_>) -> Result<Survey, TraceError> {
-        let how = self.survey.map_or(self.how, |survey| survey.instruct(self.how));
+        let mut how = self.survey.map_or(self.how, |survey| survey.instruct(self.how));
+        // Where the queued requests are read, those merged and issued are counted beside them.
+        if how.deliver == Deliver::Queued {
+            how.deliver = Deliver::QueuedCounted;
+        }
         let Reading { mut source, progress, .. } = self.source(&how)?;
         self.surveyed = Some(progress);
         let numbers =
@@ -490,6 +503,11 @@ fn how(origin: &Origin, head: &[u8], options: &OpenOptions) -> Result<How, Trace
         known_step_ns: (row.timing == Timing::Seconds).then_some(SECOND_NS),
         needs_merge: false,
         cache_hits: options.cache_hits,
+        layer: options.layer,
+        deliver: match options.layer {
+            Layer::Issued => Deliver::Issued,
+            Layer::Auto | Layer::Queued => Deliver::QueuedCounted,
+        },
         objects: None,
     })
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | Does the clock start again? Are records in order, nearly, or far from it? | a record far behind would have been delivered before |
 //! | How fine is the clock? | requests of one granule are spread over it |
+//! | Did the block layer merge requests? | then those are read that it sent to the drive |
 //! | Do numbers name blocks or objects? | objects get places of their own |
 //!
 //! Goals: one answer for all readers of a trace; memory is bounded: a window of records, and 2^20 numbers of
@@ -16,8 +17,10 @@ use freewheel_units::{Op, SimDuration, SimTime};
 use serde::Serialize;
 
 use crate::Record;
-use crate::format::{Clock, How, Numbers, ObjectPlaces, PAGE_BLOCKS};
-use crate::source::{ClockRuns, EventTimes, Found, Position, Source, Stop, Window};
+use crate::format::{Clock, How, Layer, Numbers, ObjectPlaces, PAGE_BLOCKS};
+use crate::source::{
+    ClockRuns, Deliver, EventTimes, Found, LayerCounts, Position, Source, Stop, Window,
+};
 
 /// Records that wait for one that arrived before them: about 400 KiB.
 pub(crate) const WINDOW_RECORDS: usize = 4096;
@@ -39,6 +42,10 @@ const ADDRESSES_MAX: u64 = 1 << 40;
 const OVERLAP_SHARE: f64 = 0.1;
 /// Numbers name objects where no place within a page has more than this share of whole pages.
 const ALIGNED_SHARE: f64 = 0.25;
+
+/// The requests are read that were issued where one queued in this many was merged. Fewer change nothing that
+/// could be told from the spread of a replay.
+const MERGED_ONE_IN: u64 = 100;
 
 /// What a first pass found out about a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -65,12 +72,43 @@ pub struct Survey {
     /// What numbers name, in formats of cache simulators.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub numbers: Option<NumbersFound>,
+    /// What a block layer queued, merged and issued, in formats of its events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layers: Option<LayersFound>,
     #[serde(skip)]
     pub(crate) order: RecordOrder,
     #[serde(skip)]
     pub(crate) events_need_merge: bool,
     #[serde(skip)]
     pub(crate) objects: Option<ObjectPlaces>,
+}
+
+/// Requests on their way through a block layer, and which of them are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct LayersFound {
+    /// How many there are.
+    #[serde(flatten)]
+    pub counts: LayerCounts,
+    /// Those read: the queued or the issued ones.
+    pub read: Layer,
+}
+
+impl LayersFound {
+    fn new(counts: LayerCounts, asked: Layer) -> Self {
+        let found = Self { counts, read: asked };
+        let read = match asked {
+            Layer::Auto if counts.issued > 0 && found.are_merged() => Layer::Issued,
+            Layer::Auto => Layer::Queued,
+            asked => asked,
+        };
+        Self { read, ..found }
+    }
+
+    /// Whether the recorded system merged enough requests to matter.
+    pub fn are_merged(&self) -> bool {
+        self.counts.merged > 0
+            && self.counts.merged.saturating_mul(MERGED_ONE_IN) >= self.counts.queued
+    }
 }
 
 /// What the numbers of a trace name, and what tells so.
@@ -181,6 +219,7 @@ impl Survey {
             granule_ns: recorded.granule_ns(how.known_step_ns),
             shared_times: recorded.shared,
             numbers: found,
+            layers: source.layers().map(|counts| LayersFound::new(counts, how.layer)),
             order: order.finish(),
             events_need_merge: times.needs_merge,
             objects,
@@ -196,7 +235,13 @@ impl Survey {
     pub(crate) fn instruct(&self, how: How) -> How {
         let granule = SimDuration::from_ns(self.granule_ns.unwrap_or_default());
         let needs_merge = self.events_need_merge;
-        How { needs_merge, granule, objects: self.objects, ..how }
+        let deliver = if self.reads_issued() { Deliver::Issued } else { Deliver::Queued };
+        How { needs_merge, granule, deliver, objects: self.objects, ..how }
+    }
+
+    /// Whether the requests are read that a block layer issued.
+    pub(crate) fn reads_issued(&self) -> bool {
+        self.layers.is_some_and(|layers| layers.read == Layer::Issued)
     }
 }
 
@@ -417,6 +462,8 @@ mod tests {
             known_step_ns: None,
             needs_merge: false,
             cache_hits: false,
+            layer: Layer::Auto,
+            deliver: Deliver::Queued,
             objects: None,
         };
         Survey::of(&mut List(records.into_iter()), &how, false, numbers, || {})

@@ -2,10 +2,10 @@
 
 use freewheel_units::grouped;
 
-use crate::format::Numbers;
+use crate::format::{Layer, Numbers};
 use crate::scan::TimeUnit;
 use crate::source::LeftOutRows;
-use crate::survey::{NumbersFound, NumbersReason, Survey};
+use crate::survey::{LayersFound, NumbersFound, NumbersReason, Survey};
 
 impl Survey {
     /// How recordings follow one another, where there are several.
@@ -98,6 +98,21 @@ impl NumbersReason {
             Self::BeyondDisks => "as some lie beyond the end of any disk",
             Self::Aligned => "as nothing speaks for objects (`--objects` decides)",
         }
+    }
+}
+
+impl LayersFound {
+    /// How many requests came how far, and which are read.
+    pub fn in_words(&self) -> String {
+        let [queued, merged, issued] =
+            [self.counts.queued, self.counts.merged, self.counts.issued].map(grouped);
+        let read = match self.read {
+            Layer::Issued => "read as issued (`--layer queued` reads them as queued)",
+            Layer::Auto | Layer::Queued => "read as queued (`--layer issued` reads them as issued)",
+        };
+        format!(
+            "{queued} queued, {merged} merged into others, {issued} issued to the drive; {read}"
+        )
     }
 }
 

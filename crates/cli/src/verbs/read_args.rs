@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use freewheel::experiments::TraceWorkload;
-use freewheel::traces::{Clock, Format, Numbers, OpenOptions, TimeUnit};
+use freewheel::traces::{Clock, Format, Layer, Numbers, OpenOptions, TimeUnit};
 
 /// How a trace is to be read.
 #[derive(Args)]
@@ -27,6 +27,18 @@ pub struct ReadArgs {
     /// Numbers of a cache simulator's trace name blocks of 512 bytes
     #[arg(long, conflicts_with = "objects")]
     addresses: bool,
+    /// Requests of a block layer's trace (blkparse, blktrace, ftrace): as issued if one in a hundred was merged,
+    /// else as queued, if not given
+    #[arg(long, value_enum)]
+    layer: Option<LayerArg>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum LayerArg {
+    /// As the file system asked for them
+    Queued,
+    /// As the drive got them, each with all that was merged into it
+    Issued,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -45,6 +57,7 @@ impl ReadArgs {
             time_unit: self.time_unit,
             clock: self.clock(),
             numbers: self.numbers(),
+            layer: self.layer(),
             ..OpenOptions::default()
         }
     }
@@ -57,12 +70,13 @@ impl ReadArgs {
             time_unit: self.time_unit,
             clock: self.clock(),
             numbers: self.numbers(),
+            layer: self.layer(),
             ..workload
         }
     }
 
     /// Each option, and whether it was given.
-    pub fn given(&self) -> [(&'static str, bool); 6] {
+    pub fn given(&self) -> [(&'static str, bool); 7] {
         [
             ("--format", self.format.is_some()),
             ("--lenient", self.lenient),
@@ -70,6 +84,7 @@ impl ReadArgs {
             ("--clock", self.clock.is_some()),
             ("--objects", self.objects),
             ("--addresses", self.addresses),
+            ("--layer", self.layer.is_some()),
         ]
     }
 
@@ -78,6 +93,14 @@ impl ReadArgs {
             ClockArg::FromStart => Clock::FromStart,
             ClockArg::Absolute => Clock::Absolute,
         })
+    }
+
+    fn layer(&self) -> Layer {
+        match self.layer {
+            None => Layer::Auto,
+            Some(LayerArg::Queued) => Layer::Queued,
+            Some(LayerArg::Issued) => Layer::Issued,
+        }
     }
 
     fn numbers(&self) -> Option<Numbers> {

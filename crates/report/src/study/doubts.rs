@@ -6,7 +6,7 @@
 use freewheel_sim::source::{InferredCompletions, ReplayMode};
 use freewheel_study::changes::Measured;
 use freewheel_study::{OtherReplay, REQUESTS_MIN, Study};
-use freewheel_trace::{Character, DurationSummary, MISSING_COMPLETIONS_ONE_IN};
+use freewheel_trace::{Character, DurationSummary, Layer, MISSING_COMPLETIONS_ONE_IN};
 use freewheel_units::{Bytes, grouped};
 
 use super::overload;
@@ -40,6 +40,7 @@ const CHECK_UNIT: &str = "Check the format (`freewheel trace formats`): convert 
 pub(super) fn doubts(study: &Study) -> Vec<Finding> {
     let trace = &study.trace;
     let all = [
+        merged(trace),
         missing_completions(study),
         overload::finding(study),
         long(trace),
@@ -66,7 +67,7 @@ const LARGE_ASSUMPTION: f64 = 0.3;
 pub(super) fn is_doubt(finding: &Finding) -> bool {
     use Topic::{
         AssumedValues, Burst, CoarseTimes, Devices, FastResponses, FastTrace, FewRequests,
-        LargeRequests, LongTrace, MissingCompletions, Order, Overload, PartialBlocks,
+        LargeRequests, LongTrace, Merged, MissingCompletions, Order, Overload, PartialBlocks,
         RecordedResponses, RefusedWrites, ShingledModel, ShortTrace, SlowResponses, TraceFile,
     };
     let number = finding.number.as_ref();
@@ -78,6 +79,7 @@ pub(super) fn is_doubt(finding: &Finding) -> bool {
             RefusedWrites
                 | CoarseTimes
                 | Order
+                | Merged
                 | ShingledModel
                 | MissingCompletions
                 | Overload
@@ -102,6 +104,25 @@ fn counted_in_trace(topic: Topic, headline: String) -> Finding {
 
 fn seconds(trace: &Character) -> f64 {
     trace.info.span_ns as f64 / 1e9
+}
+
+/// None where the recorded system merged hardly any requests.
+fn merged(trace: &Character) -> Option<Finding> {
+    let layers = trace.info.survey?.layers.filter(|layers| layers.are_merged())?;
+    let (merged, queued) = (grouped(layers.counts.merged), grouped(layers.counts.queued));
+    let headline = match layers.read {
+        Layer::Issued => format!(
+            "The recorded system merged {merged} of {queued} requests before the drive. They are replayed as merged, so schedulers of the host find little left to merge."
+        ),
+        Layer::Auto | Layer::Queued => format!(
+            "The recorded system merged {merged} of {queued} requests. They are replayed as queued, and today's system merges none of them: what schedulers of the host gain by merging, the recorded system had."
+        ),
+    };
+    let finding = counted_in_trace(Topic::Merged, headline)
+        .number("requests merged", layers.counts.merged as f64, Unit::Count)
+        .detail(format!("Block layer: {}.", layers.in_words()))
+        .detail("In an experiment: `layer`.");
+    Some(finding)
 }
 
 /// None where every request has its completion, none has one, or `--replay arrivals` is set.

@@ -7,6 +7,7 @@ use freewheel_report::{Finding, StudyReport, Topic};
 use freewheel_sim::config::TraceWorkload;
 use freewheel_sim::source::{Fit, ReplayMode};
 use freewheel_study::{StudyOptions, study};
+use freewheel_trace::Layer;
 use freewheel_units::{Prng, SimDuration};
 
 const HEADER: &str = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n";
@@ -31,8 +32,12 @@ fn sound() -> Vec<String> {
 }
 
 fn studied(lines: &[String], change: impl FnOnce(&mut StudyOptions)) -> StudyReport {
-    let mut file = tempfile::Builder::new().suffix(".csv").tempfile().unwrap();
-    file.write_all((HEADER.to_owned() + &lines.concat()).as_bytes()).unwrap();
+    studied_text(&(HEADER.to_owned() + &lines.concat()), change)
+}
+
+fn studied_text(text: &str, change: impl FnOnce(&mut StudyOptions)) -> StudyReport {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
     let trace = TraceWorkload { file: file.path().into(), ..TraceWorkload::default() };
     let mut options = StudyOptions { changes: false, ..StudyOptions::new(trace, "atlas10k") };
     (options.policies, options.scrub) = (vec![PolicySpec::Fcfs], false);
@@ -85,6 +90,44 @@ fn what_the_recorded_system_did_is_said_where_the_drive_is_another() {
     assert!(slow.html().contains("; recorded mean 40.0 ms"));
     let mean_ns = slow.study.baseline().result.response.mean_ns as u64;
     assert_eq!(about(&after(mean_ns), Topic::RecordedResponses), None);
+}
+
+/// Reads as blkparse prints them, each in `parts` pieces that were merged.
+fn blkparse(count: u64, parts: u64) -> String {
+    let event = |i: u64, us: u64, what: &str, first: u64, blocks: u64| {
+        let (s, ns) = (i / 10, i % 10 * 100 * MS + us * 1000);
+        format!("  8,16   1 {i} {s}.{ns:09} 77  {what}   R {first} + {blocks} [dd]\n")
+    };
+    let of = |i: u64| {
+        let first = i * 7919 % 30_000 * 512;
+        let part = |n: u64| {
+            let merged = if n > 0 { event(i, n, "M", first + 8 * n, 8) } else { String::new() };
+            event(i, n, "Q", first + 8 * n, 8) + &merged
+        };
+        let queued: String = (0..parts).map(part).collect();
+        queued + &event(i, 50, "D", first, 8 * parts) + &event(i, 9000, "C", first, 8 * parts)
+    };
+    (0..count).map(of).collect()
+}
+
+#[test]
+fn what_the_recorded_system_merged_is_said_first() {
+    let said = |parts, layer| {
+        let study = studied_text(&blkparse(700, parts), |options| options.trace.layer = layer);
+        let headline = study.findings[0].headline.clone();
+        (about(&study, Topic::Merged).map(|_| headline), study.study.trace.info.requests)
+    };
+    let (issued, requests) = said(2, Layer::Auto);
+    let issued = issued.unwrap();
+    assert!(
+        issued.starts_with("The recorded system merged 700 of 1,400 requests before the drive.")
+    );
+    assert!(issued.contains("find little left to merge") && requests == 700, "{issued}");
+    let (queued, requests) = said(2, Layer::Queued);
+    let queued = queued.unwrap();
+    assert!(queued.contains("today's system merges none of them"), "{queued}");
+    assert_eq!(requests, 1400);
+    assert_eq!(said(1, Layer::Auto), (None, 700));
 }
 
 #[test]

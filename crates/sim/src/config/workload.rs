@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use freewheel_trace::{
-    Clock, Format, Numbers, NumbersFound, OpenOptions, Survey, TimeUnit, Timing, TraceInfo,
+    Clock, Format, Layer, Numbers, NumbersFound, OpenOptions, Survey, TimeUnit, Timing, TraceInfo,
     TraceReader,
 };
 use freewheel_units::{Blocks, SimDuration};
@@ -89,6 +89,11 @@ pub struct TraceWorkload {
     /// Whether requests count that a cache in front of the traced disk served, where the trace tells.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cache_hits: bool,
+    /// Which requests of a block layer's trace are replayed (blkparse, blktrace, ftrace): those that were queued, or
+    /// those that were issued to the drive, each with all that was merged into it. `auto` takes the issued ones
+    /// where at least one queued request in a hundred was merged.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub layer: Layer,
     /// What becomes of requests whose clock has steps of 1 ms or more.
     #[serde(default, skip_serializing_if = "is_default")]
     pub coarse_times: CoarseTimes,
@@ -127,6 +132,7 @@ impl Default for TraceWorkload {
             clock: None,
             numbers: None,
             cache_hits: false,
+            layer: Layer::default(),
             coarse_times: CoarseTimes::default(),
             device: None,
             fit: Fit::default(),
@@ -341,6 +347,7 @@ fn options(workload: &TraceWorkload, seed: u64) -> Result<OpenOptions, ConfigErr
         clock: workload.clock,
         numbers: workload.numbers,
         cache_hits: workload.cache_hits,
+        layer: workload.layer,
         spread: (workload.coarse_times == CoarseTimes::Spread).then_some(seed),
     })
 }

@@ -170,6 +170,12 @@ pub const ACTING: &[(&str, &[&str])] = &[
         &["cache.prefetch_buffer=\"64KiB\"", "cache.opportunistic.just_in_time_seek=true"],
     ),
     (
+        "drive = \"atlas10k\"\nelectronics = false\ncache = { preset = \"tr03-rich\", storage_used = \"10MiB\" }\n\
+         workload = { kind = \"open\", mean_gap = \"40ms\", requests = 300, \
+         pattern = { read_share = 0.6, local_share = 0.98, local_sd = \"64KiB\" } }",
+        &["cache.preset: cache={size=\"0B\"}", "cache.storage_used=\"400MiB\""],
+    ),
+    (
         "drive = \"tr96\"\ncache = { size = \"256KiB\", prefetch = { kind = \"large-fetch-unit\", unit = \"32KiB\" } }\n\
          workload = { kind = \"closed\", requests = 100 }",
         &[
@@ -439,6 +445,11 @@ pub const IDLE: &[(&str, &str, &str)] = &[
         "drive = \"atlas10k\"\nelectronics = false\nworkload = { kind = \"closed\", outstanding = 8, requests = 100 }",
         "write_cache=\"off\"",
         "mechanics alone have no write cache: it acts with a buffer",
+    ),
+    (
+        "drive = \"atlas10k\"\nworkload = { kind = \"trace\", file = \"IN/full.csv\" }",
+        "workload.layer=\"queued\"",
+        "a CSV file has one layer: it acts on traces of the block layer",
     ),
     (PLAIN, "array.stripe_unit=\"4KiB\"", "one drive is not striped: it acts with array.drives"),
     (

@@ -4,7 +4,8 @@
 //! since the trace began, process, action, kind, first block and blocks of 512 bytes. Source: the manual page of
 //! blkparse, sections "Trace actions", "RWBS" and "Default output".
 //!
-//! Read are `Q` (queued: the arrival), `D` (issued) and `C` (completed); `pairing` says how they become
+//! Read are `Q` (queued: the arrival), `M` and `F` (merged with a waiting request behind or before it), `I`
+//! (inserted into the scheduler), `D` (issued) and `C` (completed); `pairing` and `merging` say how they become
 //! requests. The process's name is not needed. The kind has `R`, `W` or `D` (trim), an `F` before it for a flush and after it for FUA. Events
 //! of other kinds (`N`), and commands without a place, are no requests. The summary at the end is passed over;
 //! where events follow, another recording begins.
@@ -24,7 +25,7 @@ use freewheel_units::VolumeBlock;
 pub(super) const ROW: Row = Row {
     format: Format::Blkparse,
     name: "blkparse",
-    description: "text of blkparse: device, CPU, number, s, process, Q D or C, kind, block + blocks (512 B)",
+    description: "text of blkparse: device, CPU, number, s, process, Q M D or C, kind, block + blocks (512 B)",
     rebased: false,
     clock: Clock::FromStart,
     timing: Timing::Recorded,
@@ -135,10 +136,13 @@ fn parse(line: &[u8]) -> Result<Option<BlockEvent>, Fault> {
     Ok(block_event((time, device), stage, &kind, extent))
 }
 
-/// `None` for an action that tells nothing about arrival or completion.
+/// `None` for an action that tells nothing about the way of a request.
 fn stage(action: Token) -> Result<Option<Stage>, Fault> {
     match action.text {
         b"Q" => Ok(Some(Stage::Queued)),
+        b"M" => Ok(Some(Stage::MergedBehind)),
+        b"F" => Ok(Some(Stage::MergedBefore)),
+        b"I" => Ok(Some(Stage::Inserted)),
         b"D" => Ok(Some(Stage::Issued)),
         b"C" => Ok(Some(Stage::Completed)),
         [letter] if letter.is_ascii_alphabetic() => Ok(None),

@@ -11,7 +11,8 @@
 //! | 46..48 | 50..52 | pdu_len | bytes that follow the event |
 //!
 //! An event has 48 bytes in version 7 and 64 in version 8. Source: `include/uapi/linux/blktrace_api.h` of
-//! Linux. Read are queueing, issue and completion; `pairing` says how they become requests. Commands of
+//! Linux. Read are queueing, merging, insertion, issue and
+//! completion; `pairing` and `merging` say how they become requests. Commands of
 //! pass-through, and messages, are no requests.
 //!
 //! Each processor has a file, `sda.blktrace.0` and so on. Opening one of them opens all that lie beside
@@ -176,8 +177,11 @@ fn stage(action: u64) -> Option<Stage> {
     match action & NUMBER {
         _ if action & (PASS_THROUGH | NOTIFY) != 0 => None,
         1 => Some(Stage::Queued),
+        2 => Some(Stage::MergedBehind),
+        3 => Some(Stage::MergedBefore),
         7 => Some(Stage::Issued),
         8 => Some(Stage::Completed),
+        12 => Some(Stage::Inserted),
         _ => None,
     }
 }

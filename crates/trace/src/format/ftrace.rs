@@ -6,8 +6,9 @@
 //! `include/trace/events/block.h` and `Documentation/trace/ftrace.rst`; the manual pages of trace-cmd. Since
 //! Linux 6.5 the priority stands behind the blocks (`none,0,0`).
 //!
-//! Read are `block_bio_queue` (queued: the arrival), `block_rq_insert` and `block_rq_issue` (the arrival of
-//! what was not seen being queued), and `block_rq_complete`. `pairing` says how they become requests. The kind
+//! Read are `block_bio_queue` (queued: the arrival), `block_bio_backmerge` and `block_bio_frontmerge`,
+//! `block_rq_insert` and `block_rq_issue` (the arrival of what was not seen being queued), and
+//! `block_rq_complete`. `pairing` and `merging` say how they become requests. The kind
 //! has `R`, `W` or `D` (trim), an `F` before it for a flush and after it for FUA; other kinds (`N`) are no
 //! requests. Other events are passed over. The device is its major number times 2^20 plus its minor number.
 //! Times are made relative to the first record.
@@ -141,11 +142,14 @@ fn no_event(line: &[u8]) -> Fault {
     Fault::new("line", line, reason)
 }
 
-/// `None` for an event that tells nothing about arrival or completion.
+/// `None` for an event that tells nothing about the way of a request.
 fn stage(event: &[u8]) -> Option<Stage> {
     match event {
         b"bio_queue" => Some(Stage::Queued),
-        b"rq_insert" | b"rq_issue" => Some(Stage::Issued),
+        b"bio_backmerge" => Some(Stage::MergedBehind),
+        b"bio_frontmerge" => Some(Stage::MergedBefore),
+        b"rq_insert" => Some(Stage::Inserted),
+        b"rq_issue" => Some(Stage::Issued),
         b"rq_complete" => Some(Stage::Completed),
         _ => None,
     }

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::scan::TimeUnit;
-use crate::source::{EventOrder, RunOptions};
+use crate::source::{Deliver, EventOrder, RunOptions};
 
 /// What the times of a trace count from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -27,6 +27,19 @@ pub enum Numbers {
     Addresses,
 }
 
+/// Which requests are read of a trace of a block layer, which joins adjoining requests while they wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layer {
+    /// Those issued where at least one queued request in a hundred was merged, else those queued.
+    #[default]
+    Auto,
+    /// Those queued: what the file system asked for.
+    Queued,
+    /// Those issued to the drive, each with all that was merged into it.
+    Issued,
+}
+
 /// How a source reads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct How {
@@ -43,6 +56,10 @@ pub(crate) struct How {
     pub needs_merge: bool,
     /// Whether requests count that a cache in front of the disk served.
     pub cache_hits: bool,
+    /// Which requests of a block layer the person asked for.
+    pub layer: Layer,
+    /// Which are delivered.
+    pub deliver: Deliver,
     /// Places of objects; `None` where numbers are addresses.
     pub objects: Option<ObjectPlaces>,
 }
@@ -56,7 +73,7 @@ impl How {
     /// For events, which their source puts in order.
     pub fn event_order(&self) -> EventOrder {
         let recordings = (self.clock == Clock::FromStart).then(|| self.clock_runs());
-        EventOrder { recordings, needs_merge: self.needs_merge }
+        EventOrder { recordings, needs_merge: self.needs_merge, deliver: self.deliver }
     }
 }
 

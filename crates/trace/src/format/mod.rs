@@ -62,7 +62,7 @@ use crate::source::{Source, Stop, whole_lines};
 
 pub(crate) use five_columns::UnitFound;
 pub use five_columns::UnitRate;
-pub use how::{Clock, Numbers};
+pub use how::{Clock, Layer, Numbers};
 pub(crate) use how::{How, ObjectPlaces, PAGE_BLOCKS};
 
 /// A format of block-I/O traces.

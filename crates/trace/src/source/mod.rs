@@ -6,23 +6,29 @@
 //! Non-goals: time bases, lenience and counting, which belong to the reader.
 
 mod binary;
+mod block_event;
+mod event_source;
 mod lines;
+mod merging;
 mod order;
 mod pairing;
 mod recordings;
 mod reorder;
 mod runs;
+mod spans;
 
 use std::io;
 
 use serde::Serialize;
 
 pub(crate) use binary::{BinaryDecoder, BinarySource};
+pub(crate) use block_event::{BlockEvent, Stage, Transfer};
+pub(crate) use event_source::{Deliver, EventOrder, EventSource, EventStream};
 pub(crate) use lines::{
     LineDecoder, LineSource, Lines, first_line, most_lines_parse, parsed_lines, whole_lines,
 };
+pub use merging::LayerCounts;
 pub(crate) use order::{Ordered, TimeOrder, Window};
-pub(crate) use pairing::{BlockEvent, EventOrder, EventSource, EventStream, Stage, Transfer};
 pub(crate) use recordings::Recordings;
 pub(crate) use runs::{ClockRuns, Found, RunOptions};
 
@@ -88,6 +94,11 @@ pub(crate) trait Source: Send {
         None
     }
 
+    /// How many requests went through a block layer so far, where the source counts them.
+    fn layers(&self) -> Option<LayerCounts> {
+        None
+    }
+
     /// Words for what is there instead, where no request comes.
     fn holds(&self) -> Option<String> {
         None
@@ -113,6 +124,10 @@ impl Source for Box<dyn Source> {
 
     fn event_times(&self) -> Option<EventTimes> {
         (**self).event_times()
+    }
+
+    fn layers(&self) -> Option<LayerCounts> {
+        (**self).layers()
     }
 
     fn holds(&self) -> Option<String> {

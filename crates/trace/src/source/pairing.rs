@@ -23,123 +23,16 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use freewheel_units::{Blocks, Op, SimTime, VolumeBlock, grouped};
+use freewheel_units::{Blocks, Op, SimTime};
 
-use super::{ClockRuns, EventTimes, Found, Position, RunOptions, Source, Stop, TimeOrder};
+use super::Position;
+use super::block_event::{BlockEvent, Stage, Transfer};
+use super::spans::{Place, Span, Spans};
 use crate::Record;
-use crate::record::{Extent, op_code, op_of};
-use crate::timed::{Spill, Timed};
+use crate::record::Extent;
 
 /// Requests that wait for their completion. The oldest one above that is delivered without.
 const OUTSTANDING_MAX: usize = 1 << 16;
-/// Events that wait for an earlier one. Processors hand over what they recorded in turns, in pieces of
-/// at most 512 KiB, which is about 11,000 events.
-const WINDOW_EVENTS: usize = 1 << 16;
-
-/// What an event says of its request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
-    Queued,
-    Issued,
-    Completed,
-    /// The end of a request of several commands: it has a place and no blocks.
-    Ended,
-}
-
-/// An event of a block layer that is about a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BlockEvent {
-    pub time: SimTime,
-    pub device: u32,
-    pub stage: Stage,
-    /// What is read, written or trimmed; `None` for a flush alone.
-    pub data: Option<Transfer>,
-    /// Whether the drive's cache is flushed before.
-    pub flushes: bool,
-}
-
-/// The part of a request that has a place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Transfer {
-    pub op: Op,
-    pub extent: Extent,
-    pub fua: bool,
-}
-
-/// A stream of such events.
-pub(crate) trait EventStream: Send {
-    /// The next event; `None` at the end.
-    fn next(&mut self) -> Result<Option<BlockEvent>, Stop>;
-
-    /// Where that was.
-    fn position(&self) -> Position;
-
-    /// Whether the end of another recording stands in front of it.
-    fn begins_run(&self) -> bool {
-        false
-    }
-}
-
-impl Timed for BlockEvent {
-    fn time(&self) -> SimTime {
-        self.time
-    }
-
-    fn end(&self) -> Option<SimTime> {
-        None
-    }
-
-    fn device(&self) -> u32 {
-        self.device
-    }
-
-    fn shifted(self, shift: impl Fn(SimTime) -> SimTime) -> Self {
-        Self { time: shift(self.time), ..self }
-    }
-}
-
-impl Spill for BlockEvent {
-    fn to_words(&self) -> [u64; 5] {
-        let (stage, flushes) = (self.stage as u64, u64::from(self.flushes));
-        let flags = stage << 8 | flushes << 10 | u64::from(self.data.is_some()) << 11;
-        let Some(Transfer { op, extent, fua }) = self.data else {
-            return [self.time.ns(), u64::from(self.device), 0, 0, flags];
-        };
-        let of_data = op_code(op) | u64::from(fua) << 2 | u64::from(extent.widened) << 3;
-        let (start, blocks) = (extent.start.get(), extent.blocks.get());
-        [self.time.ns(), u64::from(self.device), start, blocks, flags | of_data]
-    }
-
-    fn from_words([time, device, start, blocks, flags]: [u64; 5]) -> Self {
-        use Stage::{Completed, Ended, Issued, Queued};
-        let is_set = |bit: u32| flags >> bit & 1 == 1;
-        let (start, blocks) = (VolumeBlock::new(start), Blocks::new(blocks));
-        let extent = Extent { start, blocks, widened: is_set(3) };
-        Self {
-            time: SimTime::from_ns(time),
-            device: device as u32,
-            stage: [Queued, Issued, Completed, Ended][(flags >> 8 & 3) as usize],
-            data: is_set(11).then(|| Transfer { op: op_of(flags), extent, fua: is_set(2) }),
-            flushes: is_set(10),
-        }
-    }
-}
-
-/// Place and number of a request that is under way, in the order in which a completion is compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    device: u32,
-    op: u8,
-    start: u64,
-    number: u64,
-}
-
-impl Place {
-    fn new(device: u32, op: Op, start: u64, number: u64) -> Self {
-        Self { device, op: op as u8, start, number }
-    }
-}
-
 /// A request that was not delivered yet.
 #[derive(Debug)]
 struct Waiting {
@@ -194,11 +87,9 @@ pub(crate) struct Pairing {
     waiting: VecDeque<Waiting>,
     /// Number of the first of `waiting`.
     first: u64,
-    /// Ends of the requests under way.
-    under_way: BTreeMap<Place, u64>,
+    /// The requests under way.
+    under_way: Spans,
     flushes: BTreeMap<u32, Flushes>,
-    /// Blocks of the longest request so far: how far before a completion its requests may begin.
-    longest: u64,
     unmatched: Unmatched,
 }
 
@@ -207,7 +98,9 @@ impl Pairing {
     pub fn observe(&mut self, event: &BlockEvent, at: Position) {
         match event.stage {
             Stage::Queued => self.queue(event, at),
-            Stage::Issued => self.issue(event, at),
+            // Requests were seen being queued before they joined others.
+            Stage::MergedBehind | Stage::MergedBefore => {}
+            Stage::Inserted | Stage::Issued => self.issue(event, at),
             Stage::Completed => self.complete(event),
             Stage::Ended => self.end(event),
         }
@@ -271,7 +164,6 @@ impl Pairing {
         let record = Record { fua, ..extent.request(event.time, op, event.device) };
         let place = Place::new(event.device, op, extent.start.get(), self.next_number());
         self.under_way.insert(place, record.end().get());
-        self.longest = self.longest.max(extent.blocks.get());
         self.waiting.push_back(Waiting { record, at, blocks_left: extent.blocks, is_done: false });
     }
 
@@ -298,7 +190,7 @@ impl Pairing {
             self.complete_flushes(event);
         }
         let Some(data) = event.data else { return };
-        let (mut covered, end) = (data.extent.start.get(), end(data.extent));
+        let (mut covered, end) = (data.start(), data.end());
         let requests = self.overlapping(event.device, data);
         self.unmatched.completions += u64::from(requests.is_empty());
         for (place, place_end) in requests {
@@ -331,10 +223,10 @@ impl Pairing {
     /// The end of a request whose commands were all seen before.
     fn end(&mut self, event: &BlockEvent) {
         let Some(Transfer { op, extent, .. }) = event.data else { return };
-        let place = |number| Place::new(event.device, op, extent.start.get(), number);
-        let here = self.under_way.range(place(0)..=place(u64::MAX));
-        let is_written = |place: &&Place| self.waiting_at(place.number).blocks_left == Blocks::ZERO;
-        let Some(place) = here.map(|(place, _)| place).find(is_written).copied() else {
+        let is_written = |place: &Place| self.waiting_at(place.number).blocks_left == Blocks::ZERO;
+        let here = self.under_way.beginning_at(event.device, op, extent.start.get());
+        let written = { here }.find(|(place, _)| is_written(place));
+        let Some((place, _)) = written else {
             // A flush alone has a kind with a write in it, and ends so where no command is seen.
             let known = self.flushes.get(&event.device);
             if event.flushes && known.is_some_and(|known| !known.are_issued) {
@@ -352,19 +244,10 @@ impl Pairing {
     }
 
     /// Requests under way that share blocks with `data`: the one that has just its blocks, or all.
-    fn overlapping(&self, device: u32, data: Transfer) -> Vec<(Place, u64)> {
-        let (start, end) = (data.extent.start.get(), end(data.extent));
-        let place = |start| Place::new(device, data.op, start, 0);
+    fn overlapping(&self, device: u32, data: Transfer) -> Vec<Span> {
         // A write whose blocks are done waits for its flush only.
         let has_blocks = |place: &Place| self.waiting_at(place.number).blocks_left > Blocks::ZERO;
-        let mut same = self.under_way.range(place(start)..place(start + 1));
-        if let Some((place, end)) = same.find(|&(at, &other)| other == end && has_blocks(at)) {
-            return vec![(*place, *end)];
-        }
-        let reach = start.saturating_sub(self.longest);
-        let near = self.under_way.range(place(reach)..place(end));
-        let near = near.filter(|&(at, &end)| end > start && has_blocks(at));
-        near.map(|(place, end)| (*place, *end)).collect()
+        self.under_way.sharing(device, data, has_blocks)
     }
 
     /// Takes these blocks as done. `fua` says whether the command had it.
@@ -391,10 +274,6 @@ pub(crate) struct Unmatched {
     pub completions: u64,
 }
 
-fn end(extent: Extent) -> u64 {
-    (extent.start + extent.blocks).get()
-}
-
 /// Notes the time, which a later event may move.
 fn note_completion(waiting: &mut Waiting, time: SimTime) {
     // Clocks of processors may differ by some nanoseconds.
@@ -406,108 +285,12 @@ fn finish(waiting: &mut Waiting, time: SimTime) {
     waiting.is_done = true;
 }
 
-/// How the events of a source are put in order.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct EventOrder {
-    /// How recordings are told apart that begin their clock again; `None` where one clock holds for all.
-    pub recordings: Option<RunOptions>,
-    /// Whether events lie farther out of order than a window reaches.
-    pub needs_merge: bool,
-}
-
-/// The requests of a stream of events.
-pub(crate) struct EventSource<E> {
-    events: E,
-    runs: Option<ClockRuns<BlockEvent>>,
-    order: TimeOrder<BlockEvent>,
-    pairing: Pairing,
-    has_ended: bool,
-    at: Position,
-}
-
-impl<E: EventStream> EventSource<E> {
-    pub fn new(events: E, order: EventOrder) -> Self {
-        let runs = order.recordings.map(ClockRuns::new);
-        let order = match order.needs_merge {
-            true => TimeOrder::merge(),
-            false => TimeOrder::window(WINDOW_EVENTS),
-        };
-        let (at, pairing) = (events.position(), Pairing::default());
-        Self { events, runs, order, pairing, has_ended: false, at }
-    }
-
-    /// The next event on the clock of all recordings.
-    fn read(&mut self) -> Result<Option<(BlockEvent, Position)>, Stop> {
-        let events = &mut self.events;
-        let mut found = || {
-            let event = events.next()?;
-            let (at, begins) = (events.position(), events.begins_run());
-            Ok(event.map(|item| Found { item, at, begins }))
-        };
-        match &mut self.runs {
-            Some(runs) => runs.next(found),
-            None => Ok(found()?.map(|found| (found.item, found.at))),
-        }
-    }
-
-    /// Reads an event, or takes one out of those that wait for an earlier one.
-    fn step(&mut self) -> Result<(), Stop> {
-        if !self.has_ended && self.order.wants_more() {
-            match self.read()? {
-                Some(event) => self.order.push(event)?,
-                None => self.has_ended = true,
-            }
-        } else if let Some((event, at)) = self.order.pop()? {
-            self.pairing.observe(&event, at);
-        }
-        Ok(())
-    }
-}
-
-impl<E: EventStream> Source for EventSource<E> {
-    fn next(&mut self) -> Result<Option<Record>, Stop> {
-        loop {
-            let is_over = self.has_ended && self.order.is_empty();
-            if let Some((record, at)) = self.pairing.pop(is_over) {
-                self.at = at;
-                return Ok(Some(record.checked()?));
-            }
-            let step = if is_over { Ok(()) } else { self.step() };
-            // An error, and the end, are where the trace was read.
-            self.at = self.events.position();
-            if is_over {
-                return Ok(None);
-            }
-            step?;
-        }
-    }
-
-    fn position(&self) -> Position {
-        self.at
-    }
-
-    fn event_times(&self) -> Option<EventTimes> {
-        let (runs, second) =
-            self.runs.as_ref().map_or((1, None), |runs| (runs.runs(), runs.second()));
-        Some(EventTimes { runs, second, needs_merge: self.order.is_too_short() })
-    }
-
-    fn holds(&self) -> Option<String> {
-        let completions = self.pairing.unmatched().completions;
-        (completions > 0).then(|| {
-            let s = if completions == 1 { "" } else { "s" };
-            format!(
-                "it holds {} completion{s}, and of no request the queueing or the issue",
-                grouped(completions)
-            )
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::scan::Number;
+    use crate::timed::Spill;
+    use freewheel_units::VolumeBlock;
     use proptest::prelude::*;
 
     fn event(stage: Stage, time: u64, op: Op, start: u64, blocks: u64) -> BlockEvent {
@@ -702,7 +485,7 @@ mod tests {
         let mut requests: Vec<(u64, u64, Option<u64>, Vec<u64>)> = Vec::new();
         for event in events {
             let data = event.data.unwrap();
-            let blocks = data.extent.start.get()..end(data.extent);
+            let blocks = data.start()..data.end();
             let time = event.time.ns();
             if event.stage == Queued {
                 requests.push((time, blocks.start, None, blocks.collect()));

@@ -5,7 +5,9 @@ use std::io::Cursor;
 use std::path::Path;
 
 use crate::common::{completed, lenient, malformed, record, records};
-use freewheel_trace::{Format, OpenOptions, Record, TraceError, TraceReader};
+use freewheel_trace::{
+    Format, Layer, LayerCounts, OpenOptions, Record, TraceError, TraceInfo, TraceReader,
+};
 use freewheel_units::Op;
 use proptest::prelude::*;
 
@@ -21,7 +23,7 @@ fn corpus(sample: &str) -> Vec<u8> {
 #[derive(Debug, Clone)]
 struct Event {
     ns: u64,
-    /// Q, D or C.
+    /// Q, M, F, I, D or C.
     action: char,
     /// R, W, D, and `F` before or after.
     kind: String,
@@ -49,6 +51,9 @@ impl Event {
     fn action_word(&self) -> u64 {
         let act = match self.action {
             'Q' => 1 | 1 << 20,
+            'M' => 2 | 1 << 20,
+            'F' => 3 | 1 << 20,
+            'I' => 12 | 1 << 20,
             'D' => 7 | 1 << 22,
             _ => 8 | 1 << 23,
         };
@@ -239,6 +244,117 @@ fn a_stream_in_which_processors_take_turns_is_put_in_order() {
 }
 
 /// Requests in slots, so that one completion may cover several.
+/// A line of ftrace.
+fn of_ftrace(event: &Event, _: usize) -> Vec<u8> {
+    let Event { ns, action, kind, start, blocks } = event;
+    let us = ns / 1_000;
+    let name = match action {
+        'Q' => "bio_queue",
+        'M' => "bio_backmerge",
+        'F' => "bio_frontmerge",
+        'I' => "rq_insert",
+        'D' => "rq_issue",
+        _ => "rq_complete",
+    };
+    let command = if action == &'D' || action == &'I' { "4096 () " } else { "" };
+    let end = if action == &'C' { "[0]" } else { "[dd]" };
+    let time = format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
+    let what = format!("block_{name}: 8,16 {kind} {command}{start} + {blocks} {end}");
+    format!("dd-77 [001] d..1 {time}: {what}\n").into_bytes()
+}
+
+fn read_layer(bytes: &[u8], format: Format, layer: Layer) -> (Vec<Record>, TraceInfo) {
+    let options = OpenOptions { format: Some(format), layer, ..OpenOptions::default() };
+    let open = || TraceReader::from_reader("t", Cursor::new(bytes.to_vec()), &options).unwrap();
+    let records = open().collect::<Result<Vec<Record>, TraceError>>().unwrap();
+    (records, TraceInfo::scan(&mut open()).unwrap())
+}
+
+/// Three writes that become one command, and a read beside them.
+fn merged_events() -> Vec<Event> {
+    vec![
+        event(0, 'Q', "W", 1008, 8),
+        event(1_000, 'Q', "W", 1016, 8),
+        event(1_000, 'M', "W", 1016, 8),
+        event(2_000, 'Q', "R", 5000, 8),
+        event(3_000, 'I', "W", 1008, 16),
+        event(4_000, 'Q', "W", 1000, 8),
+        event(4_000, 'F', "W", 1000, 8),
+        event(5_000, 'D', "W", 1000, 24),
+        event(6_000, 'D', "R", 5000, 8),
+        event(9_000, 'C', "W", 1000, 24),
+        event(10_000, 'C', "R", 5000, 8),
+    ]
+}
+
+#[test]
+fn all_formats_of_the_block_layer_give_the_requests_as_issued_or_as_queued() {
+    let events = merged_events();
+    let write_of =
+        |at, start, blocks, end| completed(record(at, Op::Write, SDB, start, blocks), end);
+    let read = completed(record(2_000, Op::Read, SDB, 5000, 8), 10_000);
+    let issued = vec![write_of(0, 1000, 24, 9_000), read];
+    let queued = vec![
+        write_of(0, 1008, 8, 9_000),
+        write_of(1_000, 1016, 8, 9_000),
+        read,
+        write_of(4_000, 1000, 8, 9_000),
+    ];
+    let counts = LayerCounts { queued: 4, merged: 2, issued: 2 };
+    let text = write(&events, |event, sequence| event.text(sequence).into_bytes());
+    for (bytes, format) in [
+        (text, Format::Blkparse),
+        (write(&events, Event::v7), Format::Blktrace),
+        (write(&events, Event::v8), Format::Blktrace),
+        (write(&events, of_ftrace), Format::Ftrace),
+    ] {
+        for (asked, read, records) in [
+            (Layer::Auto, Layer::Issued, &issued),
+            (Layer::Issued, Layer::Issued, &issued),
+            (Layer::Queued, Layer::Queued, &queued),
+        ] {
+            let (found, info) = read_layer(&bytes, format, asked);
+            assert_eq!(&found, records, "{format} {asked:?}");
+            let layers = info.survey.unwrap().layers.unwrap();
+            assert_eq!((layers.counts, layers.read), (counts, read), "{format} {asked:?}");
+            assert_eq!(info.requests, records.len() as u64);
+        }
+    }
+}
+
+#[test]
+fn requests_are_read_as_queued_where_fewer_than_one_in_a_hundred_was_merged() {
+    for (alone, read) in [(98, Layer::Issued), (99, Layer::Queued)] {
+        let mut events = Vec::new();
+        for at in 0..alone {
+            events.push(event(10_000 * at, 'Q', "R", 100_000 + 100 * at, 8));
+            events.push(event(10_000 * at + 1_000, 'D', "R", 100_000 + 100 * at, 8));
+            events.push(event(10_000 * at + 5_000, 'C', "R", 100_000 + 100 * at, 8));
+        }
+        let late = 10_000 * alone;
+        events.push(event(late, 'Q', "W", 0, 8));
+        events.push(event(late, 'Q', "W", 8, 8));
+        events.push(event(late, 'M', "W", 8, 8));
+        events.push(event(late + 5_000, 'D', "W", 0, 16));
+        let text = write(&events, |event, sequence| event.text(sequence).into_bytes());
+        let (records, info) = read_layer(&text, Format::Blkparse, Layer::Auto);
+        let layers = info.survey.unwrap().layers.unwrap();
+        assert_eq!((layers.counts.queued, layers.counts.merged), (alone + 2, 1));
+        // 1 of 100, and 1 of 101.
+        assert_eq!(layers.read, read);
+        let count = if read == Layer::Issued { alone + 1 } else { alone + 2 };
+        assert_eq!(records.len() as u64, count);
+    }
+}
+
+#[test]
+fn other_formats_have_no_layers() {
+    let csv = b"arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n0,R,4096,512,0,\n";
+    let (records, info) = read_layer(csv, Format::FreewheelCsv, Layer::Issued);
+    assert_eq!(records.len(), 1);
+    assert!(info.survey.unwrap().layers.is_none());
+}
+
 fn events() -> impl Strategy<Value = Vec<Event>> {
     let kinds = prop::sample::select(vec!["R", "W", "WF", "DS", "FWF", "F"]);
     let one = (prop::sample::select(vec!['Q', 'D', 'C']), kinds, 0u64..6, 1u64..4, 0u64..1000);

@@ -88,6 +88,9 @@ fn text(done: &Done) -> String {
     if let Some(recordings) = survey.and_then(|survey| survey.recordings_in_words()) {
         text += &format!("; recordings: {recordings}");
     }
+    if let Some(layers) = survey.and_then(|survey| survey.layers) {
+        text += &format!("; block layer: {}", layers.in_words());
+    }
     if let Some(sorted) = survey.and_then(|survey| survey.sorted_in_words()) {
         text += &format!("; {sorted}");
     }

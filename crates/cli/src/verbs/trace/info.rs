@@ -73,6 +73,9 @@ fn times(info: &TraceInfo, table: &mut Table) {
         let says = "requests have the time of the one in front of them; replays spread them";
         table.row(["step of the clock", &format!("{granule}: {shared} {says}")]);
     }
+    if let Some(layers) = &survey.layers {
+        table.row(["block layer", &layers.in_words()]);
+    }
     if let Some(numbers) = &survey.numbers {
         table.row(["numbers name", &numbers.in_words()]);
     }

@@ -222,6 +222,13 @@ impl IoScheduler for Bfq {
         Some(merged)
     }
 
+    fn merge_late(&mut self, request: &IoRequest) -> Option<Merged> {
+        let queue = &mut self.queues[queue_of(request)];
+        let merged = queue.waiting.merge_late(request)?;
+        queue.merged(merged.into, false, self.head);
+        Some(merged)
+    }
+
     fn insert(&mut self, now: SimTime, request: IoRequest) {
         self.catch_up(now);
         let queue = &mut self.queues[queue_of(&request)];

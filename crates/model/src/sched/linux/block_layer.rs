@@ -8,7 +8,7 @@ use super::bfq::Bfq;
 use super::kyber::Kyber;
 use super::mq_deadline::MqDeadline;
 use super::none::NoScheduler;
-use super::{IoRequest, IoScheduler};
+use super::{IoRequest, IoScheduler, Merged};
 use crate::spec::policy::{ParsePolicyError, PolicySpec};
 
 /// Tags of a drive, at least and at most, of which the kernel makes twice as many requests: an AHCI
@@ -69,8 +69,9 @@ impl BlockLayer {
         };
         let (scheduler, limits): (Box<dyn IoScheduler>, Limits) = match *spec {
             PolicySpec::LinuxNone => {
-                // Requests without a tag wait in order of arrival, and so does this queue.
-                let limits = Limits { requests: u64::MAX, asynchronous: u64::MAX };
+                // The tags are those of the adapter, which has no fewer than the drive's queue.
+                let requests = u64::from(depth.max(TAGS[0]));
+                let limits = Limits { requests, asynchronous: requests };
                 (Box::new(NoScheduler::default()), limits)
             }
             PolicySpec::MqDeadline(spec) => {
@@ -105,19 +106,21 @@ impl BlockLayer {
         if self.merges
             && let Some(merged) = self.scheduler.merge(&request)
         {
-            let absorbed = merged.absorbed.map(|other| self.absorb(other)).unwrap_or_default();
-            let into = self.in_flight.get_mut(&merged.into).expect("it waits");
-            into.parts.push(request.sequence);
-            into.parts.extend(absorbed);
+            self.join(&request, &merged);
             return self.give_tags(now);
         }
         self.without_tag[usize::from(!request.is_sync())].push_back(request);
         self.give_tags(now);
     }
 
-    /// Takes out a request that has become part of another. Returns its parts.
-    fn absorb(&mut self, sequence: u64) -> Vec<u64> {
-        self.remove(sequence).parts
+    /// A request, and those that it has joined to the same, become part of that.
+    fn join(&mut self, request: &IoRequest, merged: &Merged) {
+        let mut parts = vec![request.sequence];
+        for &other in &merged.absorbed {
+            parts.extend(self.remove(other).parts);
+        }
+        let into = self.in_flight.get_mut(&merged.into).expect("it waits");
+        into.parts.extend(parts);
     }
 
     fn remove(&mut self, sequence: u64) -> InFlight {
@@ -140,7 +143,12 @@ impl BlockLayer {
             };
             let queue = if is_async { asynchronous } else { sync };
             let request = queue.pop_front().expect("it has an age");
-            self.give_tag(now, IoRequest { queued: now, ..request });
+            let request = IoRequest { queued: now, ..request };
+            let merged = if self.merges { self.scheduler.merge_late(&request) } else { None };
+            match merged {
+                Some(merged) => self.join(&request, &merged),
+                None => self.give_tag(now, request),
+            }
         }
     }
 

@@ -9,6 +9,9 @@
 //!   p90 of the time in the drive is bad, of any kind:  the drive is congested
 //!   then, or when the p99 of a kind's whole time is bad:  its tokens become tokens * bucket(p99) / 4
 //! ```
+//! A request for which there is a token takes all of its kind out of the software queue, and none joins those
+//! after that (`kyber_flush_busy_kcqs` in `block/kyber-iosched.c`).
+//!
 //! So a kind with short latencies gives way to a kind with long ones, and a kind with long latencies gets
 //! more tokens.
 
@@ -16,8 +19,8 @@ use std::collections::VecDeque;
 
 use freewheel_units::{Op, SimDuration, SimTime};
 
+use super::software_queue::SoftwareQueue;
 use super::{IoRequest, IoScheduler, Merged};
-use crate::sched::linux::sorted::MERGED_BLOCKS_MAX;
 use crate::spec::linux::KyberSpec;
 
 /// Buckets to a target.
@@ -29,8 +32,6 @@ const SAMPLES_ENOUGH: u64 = 500;
 const SAMPLES_WAIT: SimDuration = SimDuration::from_secs(1);
 /// From a completion to the next look at latencies.
 const LOOK_AFTER: SimDuration = SimDuration::from_ms(100);
-/// Requests, latest first, that a new one may join.
-const MERGE_TRIES: usize = 8;
 
 /// Latencies by bucket.
 type Histogram = [u64; BUCKETS];
@@ -38,7 +39,10 @@ type Histogram = [u64; BUCKETS];
 /// A kind of request, with what the kernel fixes for it.
 #[derive(Debug)]
 struct Domain {
-    queue: VecDeque<IoRequest>,
+    /// Where requests arrive, and may be joined.
+    queue: SoftwareQueue,
+    /// Those that were taken from there together: no request joins them.
+    ready: VecDeque<IoRequest>,
     target: SimDuration,
     /// Most requests sent in a row while the other kind waits.
     batch: u32,
@@ -58,7 +62,8 @@ struct Domain {
 impl Domain {
     fn new(target: SimDuration, batch: u32, tokens_max: u64) -> Self {
         Self {
-            queue: VecDeque::new(),
+            queue: SoftwareQueue::default(),
+            ready: VecDeque::new(),
             target,
             batch,
             tokens_max,
@@ -75,7 +80,10 @@ impl Domain {
         if self.at_drive >= self.tokens {
             return None;
         }
-        let request = self.queue.pop_front()?;
+        if self.ready.is_empty() {
+            self.ready = self.queue.take();
+        }
+        let request = self.ready.pop_front()?;
         self.at_drive += 1;
         Some(request)
     }
@@ -178,23 +186,12 @@ impl Kyber {
 
 impl IoScheduler for Kyber {
     fn merge(&mut self, request: &IoRequest) -> Option<Merged> {
-        let queue = &mut self.domains[domain_of(request.op)].queue;
-        let latest = queue.iter_mut().rev().take(MERGE_TRIES);
-        for waiting in latest {
-            let fits = waiting.blocks.saturating_add(request.blocks) <= MERGED_BLOCKS_MAX;
-            let adjoins = waiting.end() == request.start || request.end() == waiting.start;
-            if adjoins && fits && !waiting.fua && !request.fua {
-                waiting.start = waiting.start.min(request.start);
-                waiting.blocks += request.blocks;
-                return Some(Merged { into: waiting.sequence, absorbed: None });
-            }
-        }
-        None
+        self.domains[domain_of(request.op)].queue.merge(request)
     }
 
     fn insert(&mut self, now: SimTime, request: IoRequest) {
         self.catch_up(now);
-        self.domains[domain_of(request.op)].queue.push_back(request);
+        self.domains[domain_of(request.op)].queue.push(request);
     }
 
     fn dispatch(&mut self, now: SimTime) -> Option<IoRequest> {

@@ -9,10 +9,23 @@
 //!                ^                                                                   |
 //!                '------------------------- completion ------------------------------'
 //! ```
+//! Merging happens at three places, as in Linux (`block/blk-merge.c`, `block/elevator.c`):
+//!
+//! | | a new request joins | one that has waited for a tag |
+//! |---|---|---|
+//! | none | one of the latest eight with a tag that wait for room at the drive | |
+//! | kyber | one of the latest eight of its kind in the software queue | |
+//! | mq-deadline | any that waits, behind or before it | any that waits, behind it |
+//! | bfq | any that waits of its own queue, behind or before it | any of its own queue, behind it |
+//!
+//! So a scheduler merges nothing whose drive takes all that has a tag: none where the drive's queue has as many
+//! entries as its adapter has tags, and bfq with asynchronous writes where half of its tags fill the drive.
+//!
 //! [`BlockLayer`] is the whole of it. A trace names neither processes nor priorities. So every read is
 //! synchronous, a write with FUA as well, and every other write is asynchronous.
 //!
-//! Non-goals: the time that the host's processor takes, plugging, several hardware queues, write-back
+//! Non-goals: the time that the host's processor takes, plugging (a process that sends several requests at once
+//! merges them before anything here), several hardware queues, write-back
 //! throttling, I/O priorities, groups, and discards and flushes, which pass the schedulers.
 //!
 //! To add a scheduler: write `sched/linux/<name>.rs` with a type that implements [`IoScheduler`]; add a
@@ -25,6 +38,7 @@ mod block_layer;
 mod kyber;
 mod mq_deadline;
 mod none;
+mod software_queue;
 mod sorted;
 
 use freewheel_units::{Blocks, Lbn, Op, SimTime};
@@ -64,18 +78,23 @@ impl IoRequest {
 }
 
 /// A request that has joined waiting ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Merged {
     /// Sequence of the request that all are now.
     pub into: u64,
-    /// A second waiting request that the new one has joined to it.
-    pub absorbed: Option<u64>,
+    /// Other waiting requests that are part of it now.
+    pub absorbed: Vec<u64>,
 }
 
 /// A scheduler with its waiting requests.
 pub trait IoScheduler: Send {
     /// Joins a new request with a waiting one, if the scheduler's rules allow it.
     fn merge(&mut self, request: &IoRequest) -> Option<Merged>;
+
+    /// Joins a request that has waited for a tag, as it is about to be taken.
+    fn merge_late(&mut self, _: &IoRequest) -> Option<Merged> {
+        None
+    }
 
     /// Takes a request that has not joined another.
     fn insert(&mut self, now: SimTime, request: IoRequest);

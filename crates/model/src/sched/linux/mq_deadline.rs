@@ -103,6 +103,10 @@ impl IoScheduler for MqDeadline {
         self.direction(request.op).waiting.merge(request, front)
     }
 
+    fn merge_late(&mut self, request: &IoRequest) -> Option<Merged> {
+        self.direction(request.op).waiting.merge_late(request)
+    }
+
     fn insert(&mut self, _: SimTime, request: IoRequest) {
         self.direction(request.op).waiting.insert(request);
     }

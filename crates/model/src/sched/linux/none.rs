@@ -1,29 +1,29 @@
 //! none: no scheduler.
 
-use std::collections::VecDeque;
-
 use freewheel_units::SimTime;
 
+use super::software_queue::SoftwareQueue;
 use super::{IoRequest, IoScheduler, Merged};
 
-/// Requests go to the drive in order of arrival while it has room. A request has no place to wait in
-/// which another could join it.
+/// Requests go to the drive in order of arrival while it has room. Without a scheduler a request needs one of
+/// the adapter's tags, and waits in the software queue where the drive's own queue is shorter: there another may
+/// join it. A busy drive's requests are taken out one by one (`blk_mq_do_dispatch_ctx`).
 #[derive(Debug, Default)]
 pub(super) struct NoScheduler {
-    queue: VecDeque<IoRequest>,
+    queue: SoftwareQueue,
 }
 
 impl IoScheduler for NoScheduler {
-    fn merge(&mut self, _: &IoRequest) -> Option<Merged> {
-        None
+    fn merge(&mut self, request: &IoRequest) -> Option<Merged> {
+        self.queue.merge(request)
     }
 
     fn insert(&mut self, _: SimTime, request: IoRequest) {
-        self.queue.push_back(request);
+        self.queue.push(request);
     }
 
     fn dispatch(&mut self, _: SimTime) -> Option<IoRequest> {
-        self.queue.pop_front()
+        self.queue.pop()
     }
 
     fn completed(&mut self, _: SimTime, _: &IoRequest, _: SimTime) {}

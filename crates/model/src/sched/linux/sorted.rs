@@ -96,8 +96,25 @@ impl SortedRequests {
             joined = join(&joined, third);
         }
         self.insert(joined);
-        let absorbed = third.map(|third| third.sequence.max(waiting.sequence));
+        let absorbed =
+            third.map(|third| third.sequence.max(waiting.sequence)).into_iter().collect();
         Some(Merged { into: joined.sequence, absorbed })
+    }
+
+    /// Joins a request with the one that ends where it begins, and both with one that ends where they begin, and
+    /// so on: `elv_attempt_insert_merge` of Linux.
+    pub fn merge_late(&mut self, new: &IoRequest) -> Option<Merged> {
+        let mut joined = *new;
+        let mut parts = Vec::new();
+        while let Some(before) = self.ending_at(joined.start).filter(|it| may_join(it, &joined)) {
+            self.remove(&before);
+            parts.push(before.sequence);
+            joined = join(&before, &joined);
+        }
+        let into = parts.iter().copied().min()?;
+        parts.retain(|&part| part != into);
+        self.insert(joined);
+        Some(Merged { into, absorbed: parts })
     }
 }
 

@@ -5,8 +5,8 @@ use freewheel_model::sched::{BfqSpec, PolicySpec};
 use freewheel_units::{Op, SimDuration, SimTime};
 use proptest::prelude::*;
 
-use super::load::{Load, Oracle, at_ms, follows, layer, request, with};
-use super::naive;
+use super::load::{Load, at_ms, follows, layer, request, with};
+use super::naive::{self, Rules, Tagged};
 
 /// A queue as a list.
 #[derive(Default)]
@@ -175,7 +175,7 @@ impl NaiveBfq {
         self.in_service
     }
 
-    fn take(&mut self, number: usize, now: SimTime) -> IoRequest {
+    fn send(&mut self, number: usize, now: SimTime) -> IoRequest {
         let busy = self.busy();
         let queue = &mut self.queues[number];
         let taken = queue.next.and_then(|next| queue.find(next)).unwrap();
@@ -204,22 +204,44 @@ impl NaiveBfq {
     }
 }
 
-impl Oracle for NaiveBfq {
-    fn arrive(&mut self, now: SimTime, request: IoRequest) {
+impl NaiveBfq {
+    /// The requests of a queue have become these, of which `joined` is one with `request` in it: the sequence of
+    /// the next request may be gone, and its start may have moved.
+    fn merged(&mut self, number: usize, waiting: Vec<IoRequest>, request: &IoRequest) {
+        let joined = *waiting.last().unwrap();
+        let (head, queue) = (self.head, &mut self.queues[number]);
+        queue.waiting = waiting;
+        let next = queue.next.and_then(|next| queue.find(next)).unwrap_or(joined);
+        let moved = joined.start == request.start && is_nearer(&next, &joined, head);
+        queue.next = Some(if moved { joined.sequence } else { next.sequence });
+    }
+}
+
+impl Rules for NaiveBfq {
+    fn join(&mut self, request: &IoRequest) -> bool {
+        let number = usize::from(!request.is_sync());
+        let mut waiting = self.queues[number].waiting.clone();
+        naive::arrive(&mut waiting, *request, true);
+        let is_new = waiting.contains(request);
+        if !is_new {
+            self.merged(number, waiting, request);
+        }
+        !is_new
+    }
+
+    fn waiting(&self, asynchronous: bool) -> usize {
+        let count = |queue: &NaiveQueue| queue.waiting.len();
+        count(&self.queues[1]) + if asynchronous { 0 } else { count(&self.queues[0]) }
+    }
+
+    fn take(&mut self, now: SimTime, request: IoRequest) {
         let number = usize::from(!request.is_sync());
         let idle_ns = self.spec.slice_idle.ns();
         let mut waiting = self.queues[number].waiting.clone();
         let before: Vec<u64> = waiting.iter().map(|request| request.sequence).collect();
-        naive::arrive(&mut waiting, request, true);
-        let joined = *waiting.last().unwrap();
+        naive::arrive_late(&mut waiting, request);
         if !waiting.contains(&request) {
-            // Merged: the sequence of the next request may be gone, and its start may have moved.
-            let (head, queue) = (self.head, &mut self.queues[number]);
-            queue.waiting = waiting;
-            let next = queue.next.and_then(|next| queue.find(next)).unwrap_or(joined);
-            let moved = joined.start == request.start && is_nearer(&next, &joined, head);
-            queue.next = Some(if moved { joined.sequence } else { next.sequence });
-            return;
+            return self.merged(number, waiting, &request);
         }
         self.catch_up(now);
         let (head, queue) = (self.head, &mut self.queues[number]);
@@ -262,7 +284,7 @@ impl Oracle for NaiveBfq {
             } else if Self::charge(number, &queue.find(queue.next?)?) > queue.left {
                 self.end(number, now, "budget");
             } else {
-                return Some(self.take(number, now));
+                return Some(self.send(number, now));
             }
         }
     }
@@ -295,19 +317,21 @@ proptest! {
     fn it_sends_what_its_rules_say(
         slice_idle_us in 0u64..12_000, timeout_ms in 1u64..200, max_budget in 32u32..20_000,
         has_tags: bool, seed: u64, step_us in 100u64..20_000, depth in 1usize..12,
-        places in 20u64..40_000
+        places in 20u64..40_000, nr_requests in prop_oneof![8u32..40, Just(65_536)]
     ) {
         let spec = BfqSpec {
             slice_idle: SimDuration::from_us(slice_idle_us),
             timeout_sync: SimDuration::from_ms(timeout_ms),
             max_budget,
-            // Half of them for asynchronous writes: more than arrive.
-            nr_requests: Some(65_536),
+            nr_requests: Some(nr_requests),
         };
+        // Half of them for asynchronous writes.
+        let limits = [nr_requests as usize, nr_requests as usize / 2];
         let tags = if has_tags { 32 } else { 1 };
         let layer = BlockLayer::new(&PolicySpec::Bfq(spec), tags).unwrap().unwrap();
         let load = Load { step: SimDuration::from_us(step_us), depth, places };
-        follows(layer, &mut NaiveBfq::new(spec, has_tags), seed, load);
+        let oracle = &mut Tagged::new(NaiveBfq::new(spec, has_tags), limits);
+        follows(layer, oracle, seed, load);
     }
 }
 

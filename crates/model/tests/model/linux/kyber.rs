@@ -6,10 +6,13 @@ use freewheel_units::{Op, SimDuration, SimTime};
 use proptest::prelude::*;
 
 use super::load::{Load, Oracle, at_ms, follows, layer, request, with};
+use super::naive::joins_latest;
 
 /// A kind of request with its latencies as they were.
 struct NaiveDomain {
     queue: Vec<IoRequest>,
+    /// Those that none joins any more.
+    ready: Vec<IoRequest>,
     target_ns: u64,
     batch: u32,
     tokens_max: u64,
@@ -25,6 +28,7 @@ impl NaiveDomain {
     fn new(target: SimDuration, batch: u32, tokens_max: u64) -> Self {
         Self {
             queue: Vec::new(),
+            ready: Vec::new(),
             target_ns: target.ns(),
             batch,
             tokens_max,
@@ -99,19 +103,8 @@ impl Oracle for NaiveKyber {
     fn arrive(&mut self, now: SimTime, request: IoRequest) {
         self.look(now);
         let queue = &mut self.domains[usize::from(request.op == Op::Write)].queue;
-        let tries = queue.len().saturating_sub(8)..queue.len();
-        let adjoins = |other: &IoRequest| {
-            (other.end() == request.start || request.end() == other.start)
-                && !other.fua
-                && !request.fua
-                && other.blocks + request.blocks <= 2560
-        };
-        match tries.rev().find(|&index| adjoins(&queue[index])) {
-            Some(index) => {
-                queue[index].start = queue[index].start.min(request.start);
-                queue[index].blocks += request.blocks;
-            }
-            None => queue.push(request),
+        if !joins_latest(queue, &request) {
+            queue.push(request);
         }
     }
 
@@ -127,10 +120,13 @@ impl Oracle for NaiveKyber {
                 self.batched = 0;
             }
             let domain = &mut self.domains[kind];
-            if domain.at_drive < domain.tokens && !domain.queue.is_empty() {
+            if domain.ready.is_empty() && domain.at_drive < domain.tokens {
+                domain.ready = std::mem::take(&mut domain.queue);
+            }
+            if domain.at_drive < domain.tokens && !domain.ready.is_empty() {
                 domain.at_drive += 1;
                 (self.current, self.batched) = (kind, self.batched + 1);
-                return Some(domain.queue.remove(0));
+                return Some(domain.ready.remove(0));
             }
         }
         None

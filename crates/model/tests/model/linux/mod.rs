@@ -5,4 +5,5 @@ mod kyber;
 mod load;
 mod mq_deadline;
 mod naive;
+mod none;
 mod tags;

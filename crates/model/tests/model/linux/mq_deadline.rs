@@ -5,8 +5,8 @@ use freewheel_model::sched::{MqDeadlineSpec, PolicySpec};
 use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 use proptest::prelude::*;
 
-use super::load::{Load, Oracle, at_ms, follows, layer, request, with};
-use super::naive;
+use super::load::{Load, at_ms, follows, layer, request, with};
+use super::naive::{self, Rules, Tagged};
 
 /// The rules of the documentation, applied to a list.
 struct NaiveDeadline {
@@ -57,9 +57,23 @@ impl NaiveDeadline {
     }
 }
 
-impl Oracle for NaiveDeadline {
-    fn arrive(&mut self, _: SimTime, request: IoRequest) {
-        naive::arrive(&mut self.waiting, request, self.spec.front_merges);
+impl Rules for NaiveDeadline {
+    fn join(&mut self, request: &IoRequest) -> bool {
+        let before = self.waiting.clone();
+        naive::arrive(&mut self.waiting, *request, self.spec.front_merges);
+        let is_new = self.waiting.contains(request);
+        if is_new {
+            self.waiting = before;
+        }
+        !is_new
+    }
+
+    fn take(&mut self, _: SimTime, request: IoRequest) {
+        naive::arrive_late(&mut self.waiting, request);
+    }
+
+    fn waiting(&self, asynchronous: bool) -> usize {
+        self.waiting.iter().filter(|request| !asynchronous || !request.is_sync()).count()
     }
 
     fn dispatch(&mut self, now: SimTime) -> Option<IoRequest> {
@@ -76,16 +90,21 @@ impl Oracle for NaiveDeadline {
 }
 
 fn any_spec() -> impl Strategy<Value = MqDeadlineSpec> {
-    (0u64..200, 0u64..200, 0u32..20, 0u32..4, any::<bool>()).prop_map(
-        |(read_ms, write_ms, fifo_batch, writes_starved, front_merges)| MqDeadlineSpec {
+    (0u64..200, 0u64..200, 0u32..20, 0u32..4, any::<bool>(), any_tags()).prop_map(
+        |(read_ms, write_ms, fifo_batch, writes_starved, front_merges, tags)| MqDeadlineSpec {
             read_expire: SimDuration::from_ms(read_ms),
             write_expire: SimDuration::from_ms(write_ms),
             fifo_batch,
             writes_starved,
             front_merges,
-            nr_requests: Some(65_536),
+            nr_requests: Some(tags),
         },
     )
+}
+
+/// Few, so that requests wait for them, or more than arrive.
+fn any_tags() -> impl Strategy<Value = u32> {
+    prop_oneof![4u32..20, Just(65_536)]
 }
 
 proptest! {
@@ -94,7 +113,9 @@ proptest! {
         spec in any_spec(), seed: u64, depth in 1usize..8, places in 20u64..2000
     ) {
         let load = Load { step: SimDuration::from_ms(5), depth, places };
-        follows(with(&PolicySpec::MqDeadline(spec)), &mut NaiveDeadline::new(spec), seed, load);
+        let tags = spec.nr_requests.unwrap() as usize;
+        let oracle = &mut Tagged::new(NaiveDeadline::new(spec), [tags, tags]);
+        follows(with(&PolicySpec::MqDeadline(spec)), oracle, seed, load);
     }
 }
 

@@ -15,14 +15,14 @@ fn sent(layer: &mut BlockLayer, count: u64, op: Op, fua: bool) -> usize {
 }
 
 #[test]
-fn a_scheduler_has_twice_the_drive_s_tags_and_none_has_no_limit() {
+fn a_scheduler_has_twice_the_drive_s_tags_and_none_those_of_the_adapter() {
     let count = |depth, text: &str| {
         let mut layer = BlockLayer::new(&text.parse().unwrap(), depth).unwrap().unwrap();
         sent(&mut layer, 1000, Op::Read, false)
     };
     assert_eq!([count(1, "mq-deadline"), count(32, "mq-deadline")], [64, 64]);
     assert_eq!([count(100, "mq-deadline"), count(1000, "mq-deadline")], [200, 256]);
-    assert_eq!(count(32, "none"), 1000);
+    assert_eq!([count(1, "none"), count(32, "none"), count(100, "none")], [32, 32, 100]);
 }
 
 #[test]
@@ -45,15 +45,49 @@ fn a_read_passes_writes_that_wait_for_a_tag_and_a_completion_gives_one_back() {
     assert_eq!((next.sequence, next.queued), (48, at_ms(3)));
 }
 
-#[test]
-fn none_keeps_the_order_of_arrival_and_merges_nothing() {
-    let mut layer = layer("none");
-    for (sequence, start) in [(0, 80), (1, 88), (2, 0)] {
-        layer.arrive(at_ms(0), request(sequence, Op::Write, start, 8, at_ms(0)));
+/// Requests of 8 blocks that a scheduler sends after two are done: 64 have tags, and those from `first` on, one
+/// behind the other, have waited for one.
+fn late(text: &str, op: Op, first: u64) -> Vec<(u64, u32)> {
+    let mut layer = layer(text);
+    let place = |n: u64| if n < first { 10_000 + 100 * n } else { 8 * (n - first) };
+    for n in 0..200 {
+        layer.arrive(at_ms(0), request(n, op, place(n), 8, at_ms(0)));
     }
-    let order: Vec<u64> =
-        std::iter::from_fn(|| layer.dispatch(at_ms(0))).map(|r| r.sequence).collect();
-    assert_eq!(order, [0, 1, 2]);
+    let at_drive: Vec<IoRequest> = (0..32).filter_map(|_| layer.dispatch(at_ms(0))).collect();
+    at_drive[..2].iter().for_each(|sent| drop(layer.completed(at_ms(1), sent.sequence)));
+    let sent = std::iter::from_fn(|| layer.dispatch(at_ms(1)));
+    sent.map(|request| (request.start.get(), request.blocks)).collect()
+}
+
+#[test]
+fn a_request_that_waited_for_a_tag_joins_one_that_waits_in_the_scheduler() {
+    // The first of the row gets a tag, the next another until it has joined it, and so do the rest.
+    let sent = late("mq-deadline", Op::Write, 64);
+    assert!(sent.contains(&(0, 8 * (200 - 64))), "{sent:?}");
+    let sent = late("bfq", Op::Read, 64);
+    assert!(sent.contains(&(0, 8 * (200 - 64))), "{sent:?}");
+    let sent = late("kyber", Op::Read, 64);
+    assert!(sent.contains(&(0, 8)), "{sent:?}");
+}
+
+#[test]
+fn bfq_merges_no_asynchronous_writes_where_half_of_its_tags_fill_the_drive() {
+    let mut layer = layer("bfq");
+    let mut at_drive = Vec::new();
+    let mut sizes = Vec::new();
+    for n in 0..500 {
+        layer.arrive(at_ms(n), request(n, Op::Write, 8 * n, 8, at_ms(n)));
+        if at_drive.len() == 32 && n % 2 == 0 {
+            layer.completed(at_ms(n), at_drive.remove(0));
+        }
+        if at_drive.len() < 32
+            && let Some(sent) = layer.dispatch(at_ms(n))
+        {
+            at_drive.push(sent.sequence);
+            sizes.push(sent.blocks);
+        }
+    }
+    assert!(sizes.len() > 200 && sizes.iter().all(|&blocks| blocks == 8), "{sizes:?}");
 }
 
 #[test]
