@@ -46,14 +46,21 @@ fn row(point: &FrontierPoint) -> Vec<String> {
     ]
 }
 
+/// A kind of memory, and which points need it alone.
+struct Kind {
+    name: &'static str,
+    is_of: fn(&FrontierPoint) -> bool,
+}
+
+const KINDS: [Kind; 3] = [
+    Kind { name: "memory", is_of: |of| of.non_volatile == Bytes::ZERO },
+    Kind { name: "non-volatile memory", is_of: |of| of.memory == Bytes::ZERO },
+    Kind { name: "both", is_of: |of| of.memory > Bytes::ZERO && of.non_volatile > Bytes::ZERO },
+];
+
 /// The goal by memory: a line for each kind that has several sizes.
 fn picture(changes: &Changes) -> Markup {
-    let kinds: [(&str, fn(&FrontierPoint) -> bool); 3] = [
-        ("memory", |of| of.non_volatile == Bytes::ZERO),
-        ("non-volatile memory", |of| of.memory == Bytes::ZERO),
-        ("both", |of| of.memory > Bytes::ZERO && of.non_volatile > Bytes::ZERO),
-    ];
-    let line = |(colour, (name, is_of)): (usize, (&str, fn(&FrontierPoint) -> bool))| {
+    let line = |(colour, Kind { name, is_of }): (usize, &Kind)| {
         let all = changes.frontier.iter().filter(|of| of.drives == 0 && is_of(of));
         let all = all.map(|of| (of.memory + of.non_volatile, of.change));
         let points: Vec<SizePoint> = all
@@ -64,13 +71,13 @@ fn picture(changes: &Changes) -> Markup {
             })
             .collect();
         (points.len() > 1).then(|| SizeLine {
-            name: name.into(),
+            name: (*name).into(),
             colour,
             dots: points.clone(),
             points,
         })
     };
-    let lines: Vec<SizeLine> = kinds.into_iter().enumerate().filter_map(line).collect();
+    let lines: Vec<SizeLine> = KINDS.iter().enumerate().filter_map(line).collect();
     if lines.is_empty() {
         return html! {};
     }
