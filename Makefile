@@ -6,7 +6,7 @@ FREEWHEEL = $(CARGO) run --quiet --package freewheel-cli --
 
 ## The main job on a real trace: read out/demo/report.html afterwards.
 demo:
-	@echo "The first build takes two minutes and a quarter, the study 13 seconds."
+	@echo "The first build takes two minutes and a quarter, the study 21 seconds."
 	$(CARGO) build --package freewheel-cli
 	$(FREEWHEEL) study data/recorded/pgbench-ext4.csv.zst --scale --out out/demo
 
