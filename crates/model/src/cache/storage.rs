@@ -50,8 +50,8 @@ pub struct StorageCacheSpec {
     pub prefetch_buffer: Option<ReadCacheSpec>,
     /// Prefetching with reads that miss.
     pub prefetch: PrefetchSpec,
-    /// Read-ahead is a part of its fetch, whose reads wait for it; else it is a disk request of its own behind
-    /// the fetch. A disk that holds several requests would serve others between the two.
+    /// Fetch and read-ahead are one disk request, and reads wait for both; else the read-ahead is a second request.
+    /// A disk that holds several requests would serve others between the two.
     pub read_ahead_in_fetch: bool,
     /// Prefetching in time that is idle or lost.
     pub opportunistic: OpportunisticSpec,

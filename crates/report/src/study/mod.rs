@@ -53,7 +53,7 @@ impl StudyReport {
 /// A change as (new - old) / old with its sign.
 fn signed(share: f64) -> String {
     match share {
-        // Nothing is told from so little.
+        // Smaller changes are rounding.
         share if share.abs() < 1e-5 => percent(0.0),
         share if share > 10.0 => format!("{:.0} times", share + 1.0),
         share if share > 0.0 => format!("+{}", percent(share)),

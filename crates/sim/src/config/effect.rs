@@ -91,7 +91,7 @@ fn has_buffer(config: &SimConfig, spec: &DriveSpec) -> bool {
 }
 
 impl SimConfig {
-    /// Its keys that are given and changed nothing in a run on `arms` arms with so many requests outstanding at
+    /// The given keys that changed nothing in a run on `arms` arms with so many requests outstanding at
     /// most. A key with its default value counts as not given.
     pub(crate) fn without_effect(
         &self,

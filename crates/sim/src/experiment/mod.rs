@@ -786,8 +786,7 @@ impl Experiment {
         behind_cache(arm, spec, config.queue_depth, self.policy()?, sectors)
     }
 
-    /// Whether what is behind the cache holds several requests and serves them in an order of its own: a drive
-    /// with a queue, or a scheduler outside it.
+    /// Whether requests behind the cache are reordered: by a drive with a queue, or a scheduler before it.
     fn is_reordered_behind_cache(&self) -> bool {
         let queue = self.spec.electronics.queue.filter(|_| self.has_electronics());
         self.config.host.is_some()

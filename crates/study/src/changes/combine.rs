@@ -76,6 +76,40 @@ pub(super) const COMBINED: usize = 2;
 /// The most runs of the search, as a number of runs of one change.
 pub(super) const MOST_RUNS: usize = COMBINED * RUNS;
 
+/// A combination that grows.
+struct Chosen<'c> {
+    chosen: Vec<&'c Tried>,
+    /// The cache among them that prefetching brings, until one that is chosen takes its place.
+    brought: Option<&'c Tried>,
+    steps: Vec<Step>,
+    measured: UnderReplays,
+}
+
+impl<'c> Chosen<'c> {
+    fn is_brought(&self, change: Change) -> bool {
+        self.brought.is_some_and(|brought| brought.change == change)
+    }
+
+    /// Parts that have their change.
+    fn parts(&self) -> impl Iterator<Item = Part> {
+        let own = self.chosen.iter().filter(|tried| !self.is_brought(tried.change));
+        own.map(|tried| tried.change.part())
+    }
+
+    /// What may be added.
+    fn others(&self, candidates: &'c [Candidate]) -> Vec<&'c Tried> {
+        let is_open = |other: &&Tried| {
+            !self.is_brought(other.change) && self.parts().all(|part| part != other.change.part())
+        };
+        best_of_parts(candidates).filter(is_open).collect()
+    }
+
+    fn with(&self, other: &Tried) -> Vec<Change> {
+        let chosen = self.chosen.iter().map(|tried| tried.change);
+        chosen.chain([other.change]).collect()
+    }
+}
+
 impl ChangesBench<'_> {
     /// Adds the change that helps most on top of those chosen, until none takes 2 % of today's value off any more. It
     /// helps as much as under the replay under which it helps less. Of those that help about as much, the cheapest is
@@ -102,56 +136,27 @@ impl ChangesBench<'_> {
             self.work.forgo(replays * COMBINED * runs_left);
             return Ok(None);
         };
-        let control = |of: &Tried| {
-            let control = of.change.control()?;
-            candidates.iter().map(|of| &of.tried).find(|tried| tried.change == control)
-        };
-        // The cache that prefetching brings, until one that was chosen takes its place.
-        let mut brought = control(first);
-        let mut chosen: Vec<&Tried> = brought.into_iter().chain([first]).collect();
+        let brought = self.brought_by(first, candidates);
+        let chosen: Vec<&Tried> = brought.into_iter().chain([first]).collect();
         let alone = |tried: &&Tried| self.step(tried, tried.effect.of(goal));
-        let mut steps: Vec<Step> = chosen.iter().map(alone).collect();
-        let mut measured = measured.clone();
-        while chosen.len() < STEPS_MAX {
-            let own =
-                chosen.iter().filter(|tried| Some(tried.change) != brought.map(|of| of.change));
-            let parts: Vec<Part> = own.map(|tried| tried.change.part()).collect();
-            let others: Vec<&Tried> = best_of_parts(candidates)
-                .filter(|other| !parts.contains(&other.change.part()))
-                .filter(|other| Some(other.change) != brought.map(|of| of.change))
-                .collect();
-            let with = |other: &&Tried| {
-                chosen.iter().chain([other]).map(|tried| tried.change).collect::<Vec<Change>>()
-            };
-            let runs = self.run_all(&others.iter().map(with).collect::<Vec<_>>())?;
+        let steps = chosen.iter().map(alone).collect();
+        let mut system = Chosen { chosen, brought, steps, measured: measured.clone() };
+        while system.chosen.len() < STEPS_MAX {
+            let others = system.others(candidates);
+            let lists: Vec<Vec<Change>> = others.iter().map(|other| system.with(other)).collect();
+            let runs = self.run_all(&lists)?;
             runs_left -= runs.len();
             let on_top = others.into_iter().zip(runs).map(|(tried, run)| {
-                let (now, before) = (run.gains(today, goal), measured.gains(today, goal));
+                let (now, before) = (run.gains(today, goal), system.measured.gains(today, goal));
                 ((tried, run), [now[0] - before[0], now[1] - before[1]])
             });
             let best = cheapest_of_best(on_top, |(tried, _)| tried.cost);
             let Some(((next, run), _)) = best.filter(|&(_, gain)| gain <= STEP_MIN) else { break };
-            // A cache that prefetching brings is a step of its own.
-            let has_cache = parts.contains(&Part::ReadCache);
-            if let Some(control) = control(next).filter(|_| !has_cache) {
-                self.work.expect(replays * COMBINED);
-                let with_control = self.run(&with(&control))?;
-                steps.push(self.step(control, with_control.own.from(&measured.own).of(goal)));
-                chosen.push(control);
-                brought = Some(control);
-                measured = with_control;
-            }
-            if next.change.part() == Part::ReadCache
-                && let Some(smaller) = brought.take()
-            {
-                chosen.retain(|tried| tried.change != smaller.change);
-                steps.retain(|step| step.change != smaller.change);
-            }
-            steps.push(self.step(next, run.own.from(&measured.own).of(goal)));
-            chosen.push(next);
-            measured = run;
+            self.make_way(&mut system, next, candidates)?;
+            self.choose(&mut system, next, run);
         }
         self.work.forgo(replays * COMBINED * runs_left);
+        let Chosen { steps, measured, .. } = system;
         let left: f64 = steps.iter().map(|step| 1.0 + step.alone).product();
         let (effect, other_replay) = measured.effects(today);
         let changes: Vec<Change> = steps.iter().map(|step| step.change).collect();
@@ -165,6 +170,43 @@ impl ChangesBench<'_> {
             if_independent: left - 1.0,
         };
         Ok(Some((combination, measured)))
+    }
+
+    /// The cache that a change brings, as a change of its own.
+    fn brought_by<'c>(&self, change: &Tried, candidates: &'c [Candidate]) -> Option<&'c Tried> {
+        let control = change.change.control()?;
+        candidates.iter().map(|of| &of.tried).find(|tried| tried.change == control)
+    }
+
+    /// Prefetching brings a cache, which is a step of its own; a cache that is chosen takes the place of one that was
+    /// brought.
+    fn make_way<'c>(
+        &self,
+        system: &mut Chosen<'c>,
+        next: &Tried,
+        candidates: &'c [Candidate],
+    ) -> Result<(), ConfigError> {
+        let has_cache = system.parts().any(|part| part == Part::ReadCache);
+        if let Some(control) = self.brought_by(next, candidates).filter(|_| !has_cache) {
+            self.work.expect(if self.other.is_some() { 2 } else { 1 } * COMBINED);
+            let with_control = self.run(&system.with(control))?;
+            self.choose(system, control, with_control);
+            system.brought = Some(control);
+        }
+        if next.change.part() == Part::ReadCache
+            && let Some(smaller) = system.brought.take()
+        {
+            system.chosen.retain(|tried| tried.change != smaller.change);
+            system.steps.retain(|step| step.change != smaller.change);
+        }
+        Ok(())
+    }
+
+    fn choose<'c>(&self, system: &mut Chosen<'c>, next: &'c Tried, run: UnderReplays) {
+        let on_top = run.own.from(&system.measured.own).of(self.goal);
+        system.steps.push(self.step(next, on_top));
+        system.chosen.push(next);
+        system.measured = run;
     }
 
     fn step(&self, tried: &Tried, on_top: f64) -> Step {

@@ -92,10 +92,12 @@ pub(crate) fn idle_scrub(
     experiment: &Experiment,
     work: &WorkCounter<'_>,
 ) -> Result<IdleScrub, ConfigError> {
-    let cuts = Cuts::of(&alone(experiment, work)?, stretch(&experiment.spec));
+    let mut cuts = Cuts::of(&alone(experiment, work)?, stretch(&experiment.spec));
     let mut experiment = experiment.clone();
-    if let Some(records) = experiment.kept_records().map(|records| cuts.shorten(records)) {
-        experiment.keep_records(records);
+    match experiment.kept_records().map(|records| cuts.shorten(records)) {
+        Some(records) => experiment.keep_records(records),
+        // A trace that is read from its file is simulated whole.
+        None => cuts.by_tag.clear(),
     }
     let alone = alone(&experiment, work)?;
     let run = |&pause: &SimDuration| {
@@ -151,14 +153,17 @@ impl Cuts {
         cuts
     }
 
-    /// The records with these cuts, as far as they themselves are so far apart.
-    fn shorten(&self, records: &KeptRecords) -> KeptRecords {
+    /// The records with these cuts. A drive may be idle for longer than the records are apart: then the cut is no
+    /// more than they allow.
+    fn shorten(&mut self, records: &KeptRecords) -> KeptRecords {
+        let Self { stretch, by_tag } = self;
         let mut before = SimTime::ZERO;
         records.with_cuts(|number, record| {
             let pause = record.arrival.saturating_since(before);
             before = before.max(record.arrival);
-            let cut = self.by_tag.get(&(number as u64)).copied().unwrap_or_default();
-            cut.min(pause.saturating_sub(self.stretch))
+            let Some(cut) = by_tag.get_mut(&(number as u64)) else { return SimDuration::ZERO };
+            *cut = (*cut).min(pause.saturating_sub(*stretch));
+            *cut
         })
     }
 
@@ -206,10 +211,7 @@ fn measured(
     }
     let [all, reads] = [all, reads].map(|of| of.summary());
     let (read, head_ns) = with.idle.map_or((0, 0), |idle| (idle.read_bytes, idle.head_ns));
-    let left_out = match experiment.kept_records() {
-        Some(_) => cuts.before(with.requests),
-        None => SimDuration::ZERO,
-    };
+    let left_out = cuts.before(with.requests);
     // Each arm reads at this rate, all at once.
     let steady = f64::from(experiment.striping.arms()) * read as f64 / head_ns.max(1) as f64;
     let measured_ns = with.elapsed_ns + left_out.ns();

@@ -1,4 +1,4 @@
-//! A scrub in idle time: what is left out of long stretches must not change what it says.
+//! A scrub in idle time gives the same results with the long idle stretches cut as with them whole.
 
 use std::io::Write;
 

@@ -340,7 +340,7 @@ mod tests {
     fn a_request_that_was_split_becomes_its_commands() {
         let events = [event(Queued, 1, 0, 16), event(Issued, 2, 8, 8), event(Issued, 3, 0, 8)];
         assert_eq!(requests(&events).0, [(1, 8, 16), (1, 0, 8)]);
-        // What is left of it at the end is one of its own.
+        // A part that was never issued is a request, too.
         assert_eq!(requests(&events[..2]).0, [(1, 8, 16), (1, 0, 8)]);
     }
 
