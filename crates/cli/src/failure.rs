@@ -256,6 +256,9 @@ fn simple_help(kind: &ErrorKind) -> Option<&'static str> {
         }
         ErrorKind::ScrubEffort => "`--no-scrub` leaves the estimate out",
         ErrorKind::NoCountedReads => "`--warm-up 0%` counts all reads",
+        ErrorKind::TooFewResponses => {
+            "leave out --fit, or take a trace that records when requests completed"
+        }
         ErrorKind::NoRequests => {
             "give a trace with reads or writes: `freewheel trace info` says what is in one"
         }

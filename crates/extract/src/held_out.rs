@@ -7,6 +7,7 @@
 
 use freewheel_model::drive::spec::{DriveSpec, HeldOut};
 use freewheel_model::electronics::spec::{ElectronicsSpec, SectorFormat, WriteCache};
+use freewheel_model::stats::demerit;
 use freewheel_sim::black_box::{
     BadBlocks, Behaviour, BlackBox, Command, EmulatedDrive, VirtualDrive,
 };
@@ -16,7 +17,6 @@ use super::clock::{Clock, fold};
 use super::host::Host;
 use super::sectors::InSectors;
 use super::{ExtractError, readable};
-use crate::validate::demerit;
 
 /// Batches, and the requests of one that count.
 const BATCHES: usize = 100;

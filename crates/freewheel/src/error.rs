@@ -175,6 +175,8 @@ pub enum ErrorKind {
     NoTiming,
     /// A trace has no read and no write, or no read for a cache.
     NoRequests,
+    /// The trace records too few responses to fit a drive to them.
+    TooFewResponses,
     /// The estimate of a scrub was to take too little or too much.
     ScrubEffort,
     /// A cache is too large.
@@ -342,6 +344,7 @@ fn study(error: &StudyError) -> ErrorKind {
     match error {
         StudyError::Config(error) => config(error),
         StudyError::ScrubEffort { .. } => ErrorKind::ScrubEffort,
+        StudyError::TooFewResponses { .. } => ErrorKind::TooFewResponses,
         StudyError::Empty { .. } => ErrorKind::NoRequests,
     }
 }

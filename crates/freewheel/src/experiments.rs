@@ -15,7 +15,7 @@ pub use freewheel_sim::config::{CoarseTimes, TraceWorkload, key_and_value};
 pub use freewheel_sim::log::CompletionLog;
 pub use freewheel_sim::source::{Fit, ReplayMode};
 pub use freewheel_study::changes::Goal;
-pub use freewheel_study::{RemainingWork, SCRUB_EFFORT, StudyProgress};
+pub use freewheel_study::{DriveFit, RemainingWork, SCRUB_EFFORT, StudyProgress};
 
 /// Runs an experiment and watches it: `log` receives every completion, `stopwatch` times the decisions
 /// about free work, `progress` is told done and total. [`Experiment::run`] watches nothing.
@@ -33,6 +33,14 @@ pub fn run_watched(
         |decide: &mut dyn FnMut()| stopwatch.into_iter().for_each(|s| s.time(&mut *decide));
     let around = stopwatch.is_some().then_some(&around as Timer<'_>);
     Ok(experiment.run_watched(observer, around, progress)?)
+}
+
+/// Fits the drive of a study to the responses that its trace records. The study then takes the fit in
+/// [`StudyOptions::fitted`], and the fitted drive by the path of its file.
+///
+/// Errors: a trace that records too few responses, and what [`study`] fails by.
+pub fn fit_drive(options: &StudyOptions, progress: ProgressSink<'_>) -> Result<DriveFit, Error> {
+    Ok(freewheel_study::fit_drive(options, progress)?)
 }
 
 /// Studies a trace on a drive: each scheduling policy, and a scrub in the rotational gaps.

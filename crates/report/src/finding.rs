@@ -66,6 +66,8 @@ pub enum Topic {
     Burst,
     /// Recorded responses beside the simulated ones.
     RecordedResponses,
+    /// A drive that was fitted to the recorded responses.
+    FittedDrive,
     /// A scrub in the rotational gaps.
     Scrub,
     /// What would help.

@@ -5,10 +5,12 @@
 mod assumed_values;
 mod cache_curves;
 pub mod changes;
+mod drive_fit;
 pub mod figure;
 pub mod fit;
 mod free_work;
 mod head_use;
+mod options;
 mod place_time;
 pub mod plan;
 mod progress;
@@ -25,20 +27,21 @@ pub use cache_curves::{
     ParseCacheSizeError, PolicyCurve, PolicyGap, PolicyResponses, PowerLaw, ResponsePoint,
     ResponseRuns, Responses, Share, SimulatedResponses, cache_curves,
 };
+pub use drive_fit::{DriveFit, FittedValues, GOOD_SHARE, HalfFit, HalfResponses};
 pub use free_work::{
     Course, DeadlineWork, Delivered, FreeWork, IdleCost, TaskWork, latency_lines, line,
     over_the_run,
 };
 pub use head_use::HeadUse;
+pub use options::{StudyError, StudyOptions};
 pub use place_time::PlaceTime;
 pub use progress::{Amount, ProgressSink, RemainingWork, StudyProgress, StudyWork};
 pub use replays::OtherReplay;
 pub use runs::{
-    DriveBeside, DriveSummary, Overload, PolicyRun, REQUESTS_MIN, Study, StudyError, StudyOptions,
-    study, study_watched,
+    DriveBeside, DriveSummary, Overload, PolicyRun, Study, fit_drive, study, study_watched,
 };
 pub use scrub::{
     ArmScrub, BackgroundScan, IdleScrub, PauseBeforeScrub, SCRUB_EFFORT, SCRUB_EFFORTS,
     ScrubEffort, ScrubEnd, ScrubEstimate, ScrubPart, ScrubPoint, ScrubProgress,
 };
-pub use trace_runs::CACHE_DEPTH;
+pub use trace_runs::{CACHE_DEPTH, REQUESTS_MIN};

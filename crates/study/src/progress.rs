@@ -25,6 +25,8 @@ impl Amount {
 pub enum StudyProgress {
     /// First pass over the trace, in bytes of the file.
     Reading(Amount),
+    /// Fitting the drive, in drives tried of the most that may be.
+    Fitting(Amount),
     /// What follows.
     Working(StudyWork),
 }

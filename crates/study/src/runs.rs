@@ -3,7 +3,7 @@
 use freewheel_freeblock::Timer;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::electronics::spec::{QueueSpec, WriteCache};
-use freewheel_model::sched::{POLICIES, PolicySpec};
+use freewheel_model::sched::PolicySpec;
 use freewheel_model::stats::Summary;
 use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_sim::config::{
@@ -14,97 +14,25 @@ use freewheel_sim::library;
 use freewheel_sim::source::{Fit, KeptRecords, RecordKeeper};
 use freewheel_sim::{Completion, OtherTimes, RunResult};
 use freewheel_trace::{Character, Characterizer, Record, TraceInfo, TraceReader};
-use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, SimDuration};
+use freewheel_units::{BLOCK_BYTES, Blocks, Bytes};
 use rayon::prelude::*;
 use serde::Serialize;
-use thiserror::Error;
 
 use crate::assumed_values::{AssumedValues, count_moves, move_values};
 use crate::cache_curves::{Knee, knees};
 use crate::changes::{
-    Changes, ChangesBench, Goal, STARTS, Setting, VariantOfSystem, catalogue, most_changes,
-    most_checks, most_runs, relative, try_changes,
+    Changes, ChangesBench, STARTS, Setting, VariantOfSystem, catalogue, most_changes, most_checks,
+    most_runs, relative, try_changes,
 };
+use crate::drive_fit::{self, DriveFit};
+use crate::options::{StudyError, StudyOptions};
 use crate::place_time::{PlaceTime, PlaceTimeCollector};
 use crate::progress::{Amount, ProgressSink, StudyProgress, WorkCounter};
 use crate::replays::{OtherReplay, has_other, other, with_reference};
-use crate::scrub::{
-    IDLE_RUNS, IdleScrub, SCRUB_EFFORT, SCRUB_EFFORTS, ScrubEstimate, estimate, idle_scrub,
+use crate::scrub::{IDLE_RUNS, IdleScrub, SCRUB_EFFORTS, ScrubEstimate, estimate, idle_scrub};
+use crate::trace_runs::{
+    REQUESTS_MIN, first_pass, has_growing_queue, outlasts, overview, trace_on_drive,
 };
-use crate::trace_runs::{CACHE_DEPTH, first_pass, has_growing_queue, outlasts, trace_on_drive};
-
-/// What to study.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct StudyOptions {
-    /// The trace and how to play it.
-    pub trace: TraceWorkload,
-    /// Name of a shipped drive, or path of a drive file.
-    pub drive: String,
-    /// Drives to compare it with, likewise.
-    pub beside: Vec<String>,
-    /// Policies to compare; FCFS is always among them.
-    pub policies: Vec<PolicySpec>,
-    /// Whether the drive's electronics take part, as far as its file describes them.
-    pub electronics: bool,
-    /// Whether to estimate how long a scrub takes in the rotational gaps.
-    pub scrub: bool,
-    /// Processor time that this may take on a core of a server of the 2020s. It is counted as work, so
-    /// the estimate is the same on every machine.
-    pub scrub_effort: SimDuration,
-    /// Whether to try what would help: caches, prefetching, write buffers, queue depths, stripes.
-    pub changes: bool,
-    /// What changes are ranked by.
-    pub goal: Goal,
-    /// Most requests in the storage system at once where a change has a cache before the drive; further ones
-    /// wait before the cache, and hits too.
-    pub cache_depth: u32,
-    /// Seed of every random stream.
-    pub seed: u64,
-}
-
-impl StudyOptions {
-    /// A trace on a drive, under every policy there is.
-    pub fn new(trace: TraceWorkload, drive: &str) -> Self {
-        let policies = POLICIES.iter().map(|row| row.usual).collect();
-        Self {
-            trace,
-            drive: drive.into(),
-            beside: Vec::new(),
-            policies,
-            electronics: true,
-            scrub: true,
-            scrub_effort: SCRUB_EFFORT,
-            changes: true,
-            goal: Goal::default(),
-            cache_depth: CACHE_DEPTH,
-            seed: 1,
-        }
-    }
-}
-
-/// Why a study failed.
-#[derive(Debug, Error)]
-pub enum StudyError {
-    /// Drive, policy, trace, or both together.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The estimate of a scrub was to take too little or too much.
-    #[error(
-        "a scrub cannot be estimated with {effort} of processor time: {} to {} are allowed",
-        SCRUB_EFFORTS.start(),
-        SCRUB_EFFORTS.end()
-    )]
-    ScrubEffort {
-        /// What was asked for.
-        effort: SimDuration,
-    },
-    /// The trace has no read and no write.
-    #[error("{file}: the trace has no read and no write")]
-    Empty {
-        /// Path of the trace.
-        file: String,
-    },
-}
 
 /// A study: its options, the character of the trace, and the run of each policy.
 #[derive(Debug, Serialize)]
@@ -218,10 +146,6 @@ impl PolicyRun {
     }
 }
 
-/// Requests from which a 99th percentile is not simply the longest response. A study of fewer
-/// has no estimate and no advice: one request more might turn it round.
-pub const REQUESTS_MIN: u64 = 100;
-
 /// Studies a trace. Policies run in parallel; the result does not depend on how many at once.
 pub fn study(options: &StudyOptions, progress: ProgressSink<'_>) -> Result<Study, StudyError> {
     study_watched(options, None, progress)
@@ -276,6 +200,23 @@ pub fn study_watched(
     // A shingled drive may have refused most of the requests.
     let scrub = scrub.filter(|_| study.has_enough_responses());
     Ok(Study { scrub, ..study })
+}
+
+/// Fits the drive of a study to the responses that its trace records. [`StudyOptions::fitted`] takes the result, and
+/// [`StudyOptions::drive`] the file of the fitted drive.
+pub fn fit_drive(
+    options: &StudyOptions,
+    progress: ProgressSink<'_>,
+) -> Result<DriveFit, StudyError> {
+    let order = RequestOrder::of_today(own_queue(options, &options.drive)?);
+    let config = config(options, order);
+    Experiment::check(&config)?;
+    let report = |done, total| progress(StudyProgress::Reading(Amount { done, total }));
+    let info = overview(&options.trace, options.seed, |_| {}, report)?;
+    let experiment = Experiment::with_trace_info(config, Some(info))?;
+    let fit = drive_fit::fit(&experiment, &options.trace, progress)?;
+    let file = options.trace.file.display().to_string();
+    fit.ok_or(StudyError::TooFewResponses { file })
 }
 
 /// How many runs counting the misses of all caches takes as long as.

@@ -13,6 +13,10 @@ use freewheel_trace::{InfoCollector, Record, TraceInfo, TraceReader};
 /// Share of a trace that fills caches and is not measured: 3 of 7 days, as tr03 gave its shortest trace.
 pub(crate) const WARM_UP: f64 = 0.43;
 
+/// Requests from which a 99th percentile is not simply the longest response. A study of fewer
+/// has no estimate and no advice: one request more might turn it round.
+pub const REQUESTS_MIN: u64 = 100;
+
 /// Requests in the storage system at once where a cache stands before the drive, unless another number is asked
 /// for: the most that a cache takes, so that a hit does not wait for the disk.
 pub const CACHE_DEPTH: u32 = CacheConfig::QUEUE_DEPTH_MAX;

@@ -5,7 +5,9 @@ use std::sync::{Mutex, PoisonError};
 
 use clap::{Args, ValueEnum};
 use freewheel::drives::DEFAULT_DRIVE;
-use freewheel::experiments::{Goal, RemainingWork, SCRUB_EFFORT, Stopwatch, StudyProgress};
+use freewheel::experiments::{
+    DriveFit, Goal, RemainingWork, SCRUB_EFFORT, Stopwatch, StudyProgress, fit_drive,
+};
 use freewheel::measures::{Distribution, SimDuration};
 use freewheel::{PolicySpec, StudyOptions, StudyReport};
 
@@ -48,6 +50,11 @@ pub struct StudyArgs {
     goal: RankBy,
     #[command(flatten)]
     depth: CacheDepth,
+    /// Fit the drive to the responses that the trace records first: seek times, speed, command overhead and
+    /// write cache. Half of the requests is fitted, the other says how good it is. The drive file is written
+    /// beside the report
+    #[arg(long)]
+    fit: bool,
     /// Write the experiment of today's system and of each change into this folder, for `freewheel sim`
     #[arg(long, value_name = "DIR", conflicts_with = "no_changes")]
     configs: Option<PathBuf>,
@@ -95,8 +102,9 @@ impl StudyArgs {
         self.configs.iter().try_for_each(|folder| file::ensure_writable_folder(folder))?;
         let stopwatch = Stopwatch::default();
         let trace = GivenTrace::new(&self.replayed.trace)?;
-        let study =
-            self.study(trace.path(), &stopwatch).map_err(|failure| trace.naming(failure))?;
+        let study = self
+            .study(trace.path(), &folder, &stopwatch)
+            .map_err(|failure| trace.naming(failure))?;
         let page = folder.join("report.html");
         let json = output::json(&study)?;
         let files = [(page.as_path(), &*study.html()), (&folder.join("report.json"), &*json)];
@@ -117,18 +125,34 @@ impl StudyArgs {
         }
     }
 
-    fn study(&self, trace: &Path, stopwatch: &Stopwatch) -> Result<StudyReport, Failure> {
+    fn study(
+        &self,
+        trace: &Path,
+        folder: &Path,
+        stopwatch: &Stopwatch,
+    ) -> Result<StudyReport, Failure> {
         let bars = Bars::default();
         let remaining = Mutex::new(RemainingWork::default());
         let show = |progress: StudyProgress| match progress {
             StudyProgress::Reading(bytes) => bars.set(READING, bytes.done, bytes.total),
+            StudyProgress::Fitting(drives) => {
+                bars.set("fit of the drive", drives.done, drives.total)
+            }
             StudyProgress::Working(work) => {
                 bars.finish(READING);
                 let mut remaining = remaining.lock().unwrap_or_else(PoisonError::into_inner);
                 bars.time("study", |taken| remaining.after(taken, work));
             }
         };
-        let mut report = freewheel::study(&self.options(trace), Some(stopwatch), &show)?;
+        let mut options = self.options(trace);
+        if self.fit {
+            let fit = fit_drive(&options, &show)?;
+            if fit.is_nearer() {
+                options.drive = drive_file(&fit, folder)?;
+            }
+            options.fitted = Some(fit);
+        }
+        let mut report = freewheel::study(&options, Some(stopwatch), &show)?;
         // A temporary file has another name each time, and results are the same each time.
         report.study.options.trace.file = standard_input::path_for_results(&self.replayed.trace);
         Ok(report)
@@ -150,6 +174,15 @@ impl StudyArgs {
         }
         options
     }
+}
+
+/// Writes the fitted drive into the folder of the report.
+fn drive_file(fit: &DriveFit, folder: &Path) -> Result<String, Failure> {
+    let toml = toml::to_string(&fit.spec)
+        .map_err(|error| Failure::failed(format!("the fitted drive: {error}")))?;
+    let path = folder.join("drive.toml");
+    file::in_new_folder(folder, || file::write_together(&[(&path, &toml)]))?;
+    Ok(path.display().to_string())
 }
 
 /// The experiments of a study as files: of the system as it is, of each change in order of gain, and of the best

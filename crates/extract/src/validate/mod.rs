@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::electronics::Unit;
+use freewheel_model::stats::demerit;
 use freewheel_sim::config::{ConfigError, TraceWorkload, open};
 use freewheel_sim::library;
 use freewheel_trace::Record;
@@ -222,13 +223,6 @@ fn compare(spec: &DriveSpec, trace: String, pairs: &[Pair], phase: PhaseAnalysis
         phase,
         curves: [curve(&measured), curve(&simulated)],
     }
-}
-
-/// Root mean square of the horizontal distance between two distributions of equally many values, both in
-/// ascending order (Ruemmler and Wilkes 1994).
-pub(crate) fn demerit(measured: &[f64], simulated: &[f64]) -> f64 {
-    let squares = measured.iter().zip(simulated).map(|(m, s)| (m - s) * (m - s));
-    (squares.sum::<f64>() / measured.len() as f64).sqrt()
 }
 
 fn means(pairs: &[&Pair]) -> (f64, f64) {

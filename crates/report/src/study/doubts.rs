@@ -9,7 +9,7 @@ use freewheel_study::{OtherReplay, REQUESTS_MIN, Study};
 use freewheel_trace::{Character, DurationSummary, Layer, MISSING_COMPLETIONS_ONE_IN};
 use freewheel_units::{Bytes, grouped};
 
-use super::overload;
+use super::{fitted, overload};
 use crate::finding::{Confidence, Finding, Topic, Unit};
 use crate::numbers::{ms, percent, span};
 use crate::trace_order::trace_cautions;
@@ -51,6 +51,7 @@ pub(super) fn doubts(study: &Study) -> Vec<Finding> {
         quick(trace),
         unaligned(trace),
         no_completions(study),
+        study.options.fitted.as_ref().map(fitted::finding),
         recorded(study),
         burst(study),
     ];
@@ -201,8 +202,11 @@ fn recorded_sum(summaries: &[Option<DurationSummary>]) -> (u64, f64) {
     })
 }
 
-/// None where the drive answers about as soon as the recorded system did, or nothing was recorded.
+/// None where the drive answers about as soon as the recorded system did, nothing was recorded, or a fit says it.
 fn recorded(study: &Study) -> Option<Finding> {
+    if study.options.fitted.as_ref().is_some_and(|fit| !fit.is_good()) {
+        return None;
+    }
     let response = &study.baseline().result.response;
     let recorded = recorded_mean_ns(&study.trace)?;
     let ratio = recorded / response.mean_ns;
@@ -217,7 +221,7 @@ fn recorded(study: &Study) -> Option<Finding> {
     );
     let finding = counted_in_trace(Topic::RecordedResponses, headline)
         .number("recorded mean response", recorded, Unit::Nanoseconds)
-        .action("Name the drive that was recorded with `--drive`, if it is there: `freewheel drive list`.")
+        .action("Fit the drive to the recorded responses with `--fit`, or name the drive that was recorded with `--drive`.")
         .detail(format!("The recorded means are {}.", means(&study.trace)));
     Some(finding)
 }

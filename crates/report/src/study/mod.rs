@@ -6,6 +6,7 @@ mod changes;
 mod doubts;
 mod figures;
 mod findings;
+mod fitted;
 mod how_sure;
 mod overload;
 mod overview;

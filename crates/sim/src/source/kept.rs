@@ -23,7 +23,13 @@ impl KeptRecords {
             let at = |time: SimTime| SimTime::from_ns(time.ns().saturating_sub(earlier.ns()));
             Record { arrival: at(record.arrival), completion: record.completion.map(at), ..*record }
         };
-        Self(Arc::new(self.0.iter().enumerate().map(shift).collect()))
+        Self::from(self.0.iter().enumerate().map(shift).collect::<Vec<Record>>())
+    }
+}
+
+impl From<Vec<Record>> for KeptRecords {
+    fn from(records: Vec<Record>) -> Self {
+        Self(Arc::new(records))
     }
 }
 
@@ -58,7 +64,7 @@ impl RecordKeeper {
 
     /// The records at the end of the trace. None of a trace with more than 2^20 records.
     pub fn finish(self) -> Option<KeptRecords> {
-        Some(KeptRecords(Arc::new(self.records?)))
+        Some(KeptRecords::from(self.records?))
     }
 }
 

@@ -3,4 +3,5 @@
 
 mod cache_curves;
 mod changes;
+mod drive_fit;
 mod idle_scrub;

@@ -1,0 +1,157 @@
+//! Recorded and simulated responses of the two halves of a trace.
+
+use freewheel_model::stats::demerit;
+use freewheel_trace::Record;
+use freewheel_units::Op;
+use serde::Serialize;
+
+/// Responses of half a trace, recorded and simulated.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct HalfFit {
+    /// Reads and writes whose response was recorded.
+    pub requests: u64,
+    /// The responses as recorded.
+    pub recorded: HalfResponses,
+    /// Those of the drive.
+    pub simulated: HalfResponses,
+    /// Root mean square of the distance between the distributions, reads and writes each for themselves (Ruemmler and
+    /// Wilkes 1994).
+    pub demerit_ns: f64,
+}
+
+impl HalfFit {
+    /// The demerit as a share of the recorded mean.
+    pub fn demerit_share(&self) -> f64 {
+        self.demerit_ns / self.recorded.mean_ns.max(1.0)
+    }
+}
+
+/// Mean and quantiles of responses.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct HalfResponses {
+    /// Mean.
+    pub mean_ns: f64,
+    /// Median.
+    pub p50_ns: f64,
+    /// 99th percentile.
+    pub p99_ns: f64,
+}
+
+impl HalfResponses {
+    fn of(sorted: &[f64]) -> Self {
+        let at = |share: f64| {
+            let index = (share * (sorted.len() - 1) as f64).round() as usize;
+            sorted[index]
+        };
+        let mean_ns = sorted.iter().sum::<f64>() / sorted.len() as f64;
+        Self { mean_ns, p50_ns: at(0.5), p99_ns: at(0.99) }
+    }
+}
+
+/// Recorded responses by number of the request; None of a flush, a trim, and one without completion.
+pub(super) struct Recorded {
+    by_tag: Vec<Option<(Op, f64)>>,
+    /// The first request of the second half.
+    middle: usize,
+}
+
+impl Recorded {
+    /// Of the records that take part in a replay, in their order. None where a half has fewer than `least` responses.
+    pub fn of<'a>(records: impl Iterator<Item = &'a Record>, least: usize) -> Option<Self> {
+        let response = |record: &Record| {
+            let completion = record.completion.filter(|_| is_data(record.op))?;
+            Some((record.op, completion.saturating_since(record.arrival).ns() as f64))
+        };
+        let by_tag: Vec<Option<(Op, f64)>> = records.map(response).collect();
+        let known = by_tag.iter().enumerate().filter(|(_, response)| response.is_some());
+        let known: Vec<usize> = known.map(|(tag, _)| tag).collect();
+        (known.len() >= 2 * least).then(|| Self { middle: known[known.len() / 2], by_tag })
+    }
+
+    /// Requests with and without a response.
+    pub fn requests(&self) -> usize {
+        self.by_tag.len()
+    }
+
+    /// Compares with the simulated responses of the same requests, first half and second.
+    pub fn compare(&self, simulated: &[Option<f64>]) -> [HalfFit; 2] {
+        let (first, second) = self.by_tag.split_at(self.middle);
+        let (of_first, of_second) = simulated.split_at(self.middle);
+        [half(first, of_first), half(second, of_second)]
+    }
+}
+
+/// Reads and writes; a flush waits for others.
+pub(super) fn is_data(op: Op) -> bool {
+    matches!(op, Op::Read | Op::Write)
+}
+
+fn half(recorded: &[Option<(Op, f64)>], simulated: &[Option<f64>]) -> HalfFit {
+    let pairs = recorded.iter().zip(simulated);
+    let pairs = pairs.filter_map(|(recorded, simulated)| Some(((*recorded)?, (*simulated)?)));
+    let pairs: Vec<(Op, f64, f64)> =
+        pairs.map(|((op, recorded), simulated)| (op, recorded, simulated)).collect();
+    let sorted = |ops: &[Op]| {
+        let of_ops = pairs.iter().filter(|(op, ..)| ops.contains(op));
+        let (mut recorded, mut simulated): (Vec<f64>, Vec<f64>) =
+            of_ops.map(|&(_, recorded, simulated)| (recorded, simulated)).unzip();
+        recorded.sort_unstable_by(f64::total_cmp);
+        simulated.sort_unstable_by(f64::total_cmp);
+        (recorded, simulated)
+    };
+    // Reads and writes each for themselves: a cache that answers writes at once must not stand for fast reads.
+    let squares = [Op::Read, Op::Write].map(|op| {
+        let (recorded, simulated) = sorted(&[op]);
+        let count = recorded.len() as f64;
+        if count > 0.0 { count * demerit(&recorded, &simulated).powi(2) } else { 0.0 }
+    });
+    let (recorded, simulated) = sorted(&[Op::Read, Op::Write]);
+    HalfFit {
+        requests: recorded.len() as u64,
+        recorded: HalfResponses::of(&recorded),
+        simulated: HalfResponses::of(&simulated),
+        demerit_ns: (squares.iter().sum::<f64>() / recorded.len() as f64).sqrt(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use freewheel_units::{Blocks, SimDuration, SimTime, VolumeBlock};
+
+    use super::*;
+
+    fn record(op: Op, response_ns: Option<u64>) -> Record {
+        let arrival = SimTime::from_ns(50);
+        Record {
+            arrival,
+            op,
+            device: 0,
+            start: VolumeBlock::ZERO,
+            blocks: Blocks::new(8),
+            widened: false,
+            completion: response_ns.map(|ns| arrival + SimDuration::from_ns(ns)),
+            fua: false,
+        }
+    }
+
+    #[test]
+    fn a_half_counts_reads_and_writes_with_a_recorded_response() {
+        let all = [
+            record(Op::Read, Some(10)),
+            record(Op::Flush, Some(90)),
+            record(Op::Write, Some(30)),
+            record(Op::Read, None),
+            record(Op::Read, Some(20)),
+            record(Op::Read, Some(40)),
+        ];
+        assert!(Recorded::of(all.iter(), 3).is_none());
+        let recorded = Recorded::of(all.iter(), 2).unwrap();
+        let simulated = [12.0, 1.0, 26.0, 1.0, 40.0, 20.0].map(Some);
+        let [first, second] = recorded.compare(&simulated);
+        assert_eq!((first.requests, second.requests), (2, 2));
+        assert_eq!((first.recorded.mean_ns, first.simulated.mean_ns), (20.0, 19.0));
+        assert!((first.demerit_ns - 10f64.sqrt()).abs() < 1e-12, "of 2 and 4");
+        assert!((first.demerit_share() - 10f64.sqrt() / 20.0).abs() < 1e-12);
+        assert_eq!(second.demerit_ns, 0.0, "the same two, in another order");
+    }
+}
