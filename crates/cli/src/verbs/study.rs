@@ -147,7 +147,7 @@ impl StudyArgs {
         let mut options = self.options(trace);
         if self.fit {
             let fit = fit_drive(&options, &show)?;
-            if fit.is_nearer() {
+            if fit.is_used() {
                 options.drive = drive_file(&fit, folder)?;
             }
             options.fitted = Some(fit);

@@ -70,3 +70,27 @@ fn merged_traces_are_named_in_the_document_and_never_written_over() {
     assert_eq!(ran.code, 1, "{}", ran.stderr);
     assert_eq!(std::fs::read_to_string(report).unwrap(), SMALL_TRACE);
 }
+
+/// The recorded drive takes 14 to 20 ms for each read.
+#[test]
+fn a_drive_is_fitted_to_recorded_responses_and_its_file_runs_elsewhere() {
+    let bench = Bench::new(SMALL_TRACE);
+    let line = |n: u64| {
+        let (at, offset) = (n * 100_000_000, n * 7919 % 4000 * 4096);
+        format!("{at},R,{offset},4096,0,{}\n", at + 14_000_000 + n % 7 * 1_000_000)
+    };
+    let header = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n";
+    bench.put("slow.csv", &(header.to_owned() + &(0..400).map(line).collect::<String>()));
+    let (trace, out) = (bench.at("slow.csv"), bench.at("out"));
+    let study = ["study", &trace, "--drive", "tr96", "--no-scrub", "--no-changes", "--out", &out];
+    let text = stdout(&[&study[..], &["--fit"]].concat());
+    assert!(
+        text.contains("Fitted to half of the trace, the drive answers the other half"),
+        "{text}"
+    );
+    let drive = bench.at("out/drive.toml");
+    let report = document(&[&study[..], &["--json", "--drive", &drive]].concat());
+    assert_eq!(report["beside"][0]["drive"]["name"], "tr96-fitted", "{report}");
+    let ran = run(&["study", &bench.at("trace.csv"), "--drive", "tr96", "--wrap", "--fit"]);
+    assert!(ran.stderr.contains("leave out --fit"), "{}", ran.stderr);
+}

@@ -10,19 +10,19 @@ use crate::numbers::{ms, percent};
 pub(super) fn finding(fit: &DriveFit) -> Finding {
     let judged = fit.judged();
     let off = percent(judged.demerit_share());
-    let before = percent(fit.before[1].demerit_share());
-    let headline = match (fit.is_good(), fit.is_nearer()) {
+    let [before, after] = [&fit.before[1], &fit.after[1]].map(|half| percent(half.demerit_share()));
+    let headline = match (fit.is_good(), fit.is_used()) {
         (true, true) => format!(
             "Fitted to half of the trace, the drive answers the other half like the recorded one: off by {off} of the mean, before by {before}."
         ),
         (true, false) => format!(
-            "The drive answers like the recorded one as it is: off by {off} of the mean. No fit is nearer."
+            "The drive answers like the recorded one as it is: off by {off} of the mean, and fitted by {after}."
         ),
         (false, true) => format!(
             "No drive that was tried answers like the recorded one. The best, fitted to half of the trace, is off by {off} of the mean on the other half, before by {before}."
         ),
         (false, false) => format!(
-            "No drive that was tried answers like the recorded one: as its file says, this one is off by {off} of the mean. On the half that the fit has not seen, none is nearer."
+            "No drive that was tried answers like the recorded one: this one is off by {off} of the mean, the best fit by {after}. The study uses the drive's file."
         ),
     };
     let topic = if fit.is_good() { Topic::FittedDrive } else { Topic::RecordedResponses };
@@ -43,7 +43,7 @@ fn details(fit: &DriveFit) -> Vec<String> {
     let values = fit.values;
     let cache =
         if values.write_cache_off { "its write cache off" } else { "its write cache as it is" };
-    let is_used = if fit.is_nearer() { "It is used" } else { "It is not used" };
+    let is_used = if fit.is_used() { "It is used" } else { "It is not used" };
     let drive = format!(
         "The best of {} drives that were tried is {} with seek times x{:.2}, {:.0} turns a minute, {} ms more for each command, and {cache}. {is_used}.",
         grouped(fit.drives_tried),
@@ -71,7 +71,7 @@ fn details(fit: &DriveFit) -> Vec<String> {
         half("As its file says, on the other half", &fit.before[1]),
         half("Fitted, on the other half", &fit.after[1]),
         format!(
-            "Requests come as in the study. Up to {} of the mean counts as alike. The demerit is the root mean square of the distance between the distributions, reads and writes each for themselves.",
+            "The half that is fitted is every other twentieth of the trace, of its first 60,000 requests if it has more. Up to {} of the mean counts as alike. The demerit is the root mean square of the distance between the distributions without their longest thousandth, reads and writes each for themselves.",
             percent(GOOD_SHARE)
         ),
     ]

@@ -6,7 +6,7 @@ use freewheel_model::sched::PolicySpec;
 use freewheel_report::{Finding, StudyReport, Topic};
 use freewheel_sim::config::TraceWorkload;
 use freewheel_sim::source::{Fit, ReplayMode};
-use freewheel_study::{StudyOptions, study};
+use freewheel_study::{StudyOptions, fit_drive, study};
 use freewheel_trace::Layer;
 use freewheel_units::{Prng, SimDuration};
 
@@ -90,6 +90,36 @@ fn what_the_recorded_system_did_is_said_where_the_drive_is_another() {
     assert!(slow.html().contains("; recorded mean 40.0 ms"));
     let mean_ns = slow.study.baseline().result.response.mean_ns as u64;
     assert_eq!(about(&after(mean_ns), Topic::RecordedResponses), None);
+}
+
+/// A study of reads that were answered after `response_ns`, on a drive that was fitted to them.
+fn fitted(response_ns: u64) -> StudyReport {
+    studied(&reads(700, 100 * MS, Some(response_ns)), |options| {
+        options.fitted = Some(fit_drive(options, &|_| {}).unwrap());
+    })
+}
+
+#[test]
+fn a_fit_says_how_far_the_drive_is_from_the_recorded_one_and_stands_at_the_top_where_it_is_far() {
+    let far = fitted(90 * MS);
+    let said = about(&far, Topic::RecordedResponses).unwrap();
+    assert!(said.headline.starts_with("No drive that was tried answers like the recorded one"));
+    assert!(said.details[0].contains("drives that were tried is atlas10k with seek times x"));
+    assert!(said.details[1].contains("350 requests, in ms: recorded mean 90.0, median 90.0"));
+    assert_eq!(about(&far, Topic::FittedDrive), None);
+    assert!(far.text().contains("! No drive that was tried"), "{}", far.text());
+    let mut near = far.study.options.fitted.clone().unwrap();
+    for half in near.before.iter_mut().chain(&mut near.after) {
+        half.demerit_ns = 0.1 * half.recorded.mean_ns;
+    }
+    near.after[1].demerit_ns /= 2.0;
+    let near = studied(&sound(), |options| options.fitted = Some(near));
+    let said = about(&near, Topic::FittedDrive).unwrap();
+    assert_eq!(
+        said.headline,
+        "Fitted to half of the trace, the drive answers the other half like the recorded one: off by 5.0 % of the mean, before by 10 %."
+    );
+    assert!(!near.text().contains("! Fitted"));
 }
 
 /// Reads as blkparse prints them, each in `parts` pieces that were merged.

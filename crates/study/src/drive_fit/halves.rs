@@ -1,4 +1,5 @@
-//! Recorded and simulated responses of the two halves of a trace.
+//! Recorded and simulated responses of the two halves of a trace: of every other slice, and of the slices between.
+//! So both have requests of each phase of the load.
 
 use freewheel_model::stats::demerit;
 use freewheel_trace::Record;
@@ -14,8 +15,8 @@ pub struct HalfFit {
     pub recorded: HalfResponses,
     /// Those of the drive.
     pub simulated: HalfResponses,
-    /// Root mean square of the distance between the distributions, reads and writes each for themselves (Ruemmler and
-    /// Wilkes 1994).
+    /// Root mean square of the distance between the distributions without the longest thousandth, reads and writes
+    /// each for themselves (Ruemmler and Wilkes 1994).
     pub demerit_ns: f64,
 }
 
@@ -51,9 +52,16 @@ impl HalfResponses {
 /// Recorded responses by number of the request; None of a flush, a trim, and one without completion.
 pub(super) struct Recorded {
     by_tag: Vec<Option<(Op, f64)>>,
-    /// The first request of the second half.
-    middle: usize,
+    /// Requests of a slice.
+    slice: usize,
 }
+
+/// The longest responses that a demerit leaves out, as a share: one stall of the recorded host would outweigh all
+/// that the drive did.
+const LEFT_OUT: f64 = 0.001;
+
+/// Slices of a trace.
+const SLICES: usize = 20;
 
 impl Recorded {
     /// Of the records that take part in a replay, in their order. None where a half has fewer than `least` responses.
@@ -63,9 +71,10 @@ impl Recorded {
             Some((record.op, completion.saturating_since(record.arrival).ns() as f64))
         };
         let by_tag: Vec<Option<(Op, f64)>> = records.map(response).collect();
-        let known = by_tag.iter().enumerate().filter(|(_, response)| response.is_some());
-        let known: Vec<usize> = known.map(|(tag, _)| tag).collect();
-        (known.len() >= 2 * least).then(|| Self { middle: known[known.len() / 2], by_tag })
+        let slice = by_tag.len().div_ceil(SLICES).max(1);
+        let recorded = Self { by_tag, slice };
+        let is_enough = |first| recorded.half(first).flatten().count() >= least;
+        (is_enough(0) && is_enough(1)).then_some(recorded)
     }
 
     /// Requests with and without a response.
@@ -73,12 +82,22 @@ impl Recorded {
         self.by_tag.len()
     }
 
-    /// Compares with the simulated responses of the same requests, first half and second.
+    /// Compares with the simulated responses of the same requests, the half from the first slice on and the other.
     pub fn compare(&self, simulated: &[Option<f64>]) -> [HalfFit; 2] {
-        let (first, second) = self.by_tag.split_at(self.middle);
-        let (of_first, of_second) = simulated.split_at(self.middle);
-        [half(first, of_first), half(second, of_second)]
+        [0, 1].map(|first| {
+            let pairs = self.half(first).zip(every_other(simulated, self.slice, first));
+            compared(pairs.filter_map(|(recorded, simulated)| Some(((*recorded)?, (*simulated)?))))
+        })
     }
+
+    fn half(&self, first: usize) -> impl Iterator<Item = &Option<(Op, f64)>> {
+        every_other(&self.by_tag, self.slice, first)
+    }
+}
+
+/// What lies in every other slice, from this one on.
+fn every_other<T>(all: &[T], slice: usize, first: usize) -> impl Iterator<Item = &T> {
+    all.chunks(slice).skip(first).step_by(2).flatten()
 }
 
 /// Reads and writes; a flush waits for others.
@@ -86,9 +105,7 @@ pub(super) fn is_data(op: Op) -> bool {
     matches!(op, Op::Read | Op::Write)
 }
 
-fn half(recorded: &[Option<(Op, f64)>], simulated: &[Option<f64>]) -> HalfFit {
-    let pairs = recorded.iter().zip(simulated);
-    let pairs = pairs.filter_map(|(recorded, simulated)| Some(((*recorded)?, (*simulated)?)));
+fn compared(pairs: impl Iterator<Item = ((Op, f64), f64)>) -> HalfFit {
     let pairs: Vec<(Op, f64, f64)> =
         pairs.map(|((op, recorded), simulated)| (op, recorded, simulated)).collect();
     let sorted = |ops: &[Op]| {
@@ -102,8 +119,9 @@ fn half(recorded: &[Option<(Op, f64)>], simulated: &[Option<f64>]) -> HalfFit {
     // Reads and writes each for themselves: a cache that answers writes at once must not stand for fast reads.
     let squares = [Op::Read, Op::Write].map(|op| {
         let (recorded, simulated) = sorted(&[op]);
-        let count = recorded.len() as f64;
-        if count > 0.0 { count * demerit(&recorded, &simulated).powi(2) } else { 0.0 }
+        let kept = recorded.len() - (LEFT_OUT * recorded.len() as f64) as usize;
+        let demerit = demerit(&recorded[..kept], &simulated[..kept]);
+        if kept > 0 { recorded.len() as f64 * demerit * demerit } else { 0.0 }
     });
     let (recorded, simulated) = sorted(&[Op::Read, Op::Write]);
     HalfFit {
@@ -138,20 +156,24 @@ mod tests {
     fn a_half_counts_reads_and_writes_with_a_recorded_response() {
         let all = [
             record(Op::Read, Some(10)),
-            record(Op::Flush, Some(90)),
+            record(Op::Read, Some(30)),
             record(Op::Write, Some(30)),
-            record(Op::Read, None),
+            record(Op::Flush, Some(90)),
             record(Op::Read, Some(20)),
-            record(Op::Read, Some(40)),
+            record(Op::Read, Some(50)),
+            record(Op::Write, None),
         ];
+        // Seven requests are seven slices, every other of which is in the first half.
         assert!(Recorded::of(all.iter(), 3).is_none());
         let recorded = Recorded::of(all.iter(), 2).unwrap();
-        let simulated = [12.0, 1.0, 26.0, 1.0, 40.0, 20.0].map(Some);
+        let simulated = [12.0, 50.0, 26.0, 1.0, 20.0, 30.0, 1.0].map(Some);
         let [first, second] = recorded.compare(&simulated);
-        assert_eq!((first.requests, second.requests), (2, 2));
-        assert_eq!((first.recorded.mean_ns, first.simulated.mean_ns), (20.0, 19.0));
-        assert!((first.demerit_ns - 10f64.sqrt()).abs() < 1e-12, "of 2 and 4");
-        assert!((first.demerit_share() - 10f64.sqrt() / 20.0).abs() < 1e-12);
+        assert_eq!((first.requests, second.requests), (3, 2));
+        assert_eq!((first.recorded.mean_ns, second.recorded.mean_ns), (20.0, 40.0));
+        // Reads of 10 and 20 in 12 and 20, a write of 30 in 26.
+        let expected = (20f64 / 3.0).sqrt();
+        assert!((first.demerit_ns - expected).abs() < 1e-12, "{}", first.demerit_ns);
+        assert!((first.demerit_share() - expected / 20.0).abs() < 1e-12);
         assert_eq!(second.demerit_ns, 0.0, "the same two, in another order");
     }
 }

@@ -1,8 +1,10 @@
 //! A drive fitted to the responses that a trace records.
 //!
 //! Requests come as the study replays them. Seek times, speed, command overhead and write cache are searched
-//! on the first half of the requests for the smallest demerit; the second half, which the search never sees, says how
-//! good the drive is. The drive file stays as it is where that half does not get nearer.
+//! on every other slice of the requests for the smallest demerit; the slices between, which the search never sees, say
+//! how good the drive is. The drive file stays as it is where they do not get much nearer.
+//!
+//! What is found answers like the recorded drive, but need not be it: longer seeks answer much like a slower spindle.
 //!
 //! Non-goals: the layout, the buffer and the order of the queue; they show too little in responses alone. For those
 //! there is `extract`, which asks the drive itself.
@@ -23,14 +25,17 @@ pub use halves::{HalfFit, HalfResponses};
 pub use values::FittedValues;
 
 use self::halves::{Recorded, is_data};
-use self::search::search;
+use self::search::{ROUNDS_MAX, search};
 use crate::progress::{Amount, ProgressSink, StudyProgress};
 use crate::trace_runs::REQUESTS_MIN;
 
 /// Requests that a fit looks at, from the beginning of the trace on.
 const REQUESTS_MAX: usize = 60_000;
-/// The second half has to get this much nearer, as a share of its demerit, or the drive stays as it is.
-const GAIN_MIN: f64 = 0.02;
+/// Drives that are tried at once, and of those before them, mechanics that are kept: each takes tens of megabytes.
+const AT_ONCE: usize = 12;
+/// The half that is not fitted has to come within this share of its demerit, or the drive stays as it is: assumed. A
+/// drive that no data sheet knows is not worth a little less.
+const USED_WITHIN: f64 = 0.5;
 /// A demerit up to this share of the recorded mean is that of a drive like the recorded one: assumed.
 pub const GOOD_SHARE: f64 = 0.3;
 
@@ -53,14 +58,14 @@ pub struct DriveFit {
 }
 
 impl DriveFit {
-    /// Whether the half that the search has not seen got nearer: only then the drive is used.
-    pub fn is_nearer(&self) -> bool {
-        self.after[1].demerit_ns < (1.0 - GAIN_MIN) * self.before[1].demerit_ns
+    /// Whether the fitted drive is used: only where the half that the search has not seen came much nearer.
+    pub fn is_used(&self) -> bool {
+        self.after[1].demerit_ns <= USED_WITHIN * self.before[1].demerit_ns
     }
 
     /// The other half with the drive that is used.
     pub fn judged(&self) -> &HalfFit {
-        if self.is_nearer() { &self.after[1] } else { &self.before[1] }
+        if self.is_used() { &self.after[1] } else { &self.before[1] }
     }
 
     /// Whether the drive that is used answers like the recorded one.
@@ -75,34 +80,37 @@ pub(crate) fn fit(
     workload: &TraceWorkload,
     progress: ProgressSink<'_>,
 ) -> Result<Option<DriveFit>, ConfigError> {
-    let Some(bench) = FitBench::new(experiment, workload)? else { return Ok(None) };
+    let Some(mut bench) = FitBench::new(experiment, workload)? else { return Ok(None) };
     let (spec, electronics) = (&experiment.spec, experiment.has_electronics());
     let own = FittedValues::of(spec);
     let neighbours = |values: &FittedValues, step| values.neighbours(spec, electronics, step);
     let grid = FittedValues::grid(spec, electronics);
-    let most = search::most_costs(&grid, |values| values.rpm, neighbours(&own, 1.0).len()) as u64;
-    let mut tried: Vec<(FittedValues, Option<[HalfFit; 2]>)> = Vec::new();
+    let valleys = FittedValues::speeds(spec).count();
+    let most = grid.len() + valleys * ROUNDS_MAX * neighbours(&own, 1.0).len();
+    let report = |done: usize| {
+        progress(StudyProgress::Fitting(Amount { done: done as u64, total: most as u64 }));
+    };
     let costs = |all: &[FittedValues]| {
-        let runs = all.par_iter().map(|values| bench.try_values(values));
-        let runs = runs.collect::<Result<Vec<_>, ConfigError>>()?;
-        tried.extend(all.iter().copied().zip(runs.iter().copied()));
-        progress(StudyProgress::Fitting(Amount { done: tried.len() as u64, total: most }));
-        let cost = |run: &Option<[HalfFit; 2]>| run.map_or(f64::INFINITY, |run| run[0].demerit_ns);
-        Ok::<_, ConfigError>(runs.iter().map(cost).collect())
+        let mut costs = Vec::new();
+        for some in all.chunks(AT_ONCE) {
+            costs.extend(bench.try_values(some)?);
+            report(bench.tried.len());
+        }
+        Ok::<_, ConfigError>(costs)
     };
     let best = search(&grid, |values| values.rpm, neighbours, costs)?;
-    progress(StudyProgress::Fitting(Amount { done: most, total: most }));
+    report(most);
     let of = |values: &FittedValues| {
-        let run = tried.iter().find(|(other, _)| other == values);
+        let run = bench.tried.iter().find(|(other, _)| other == values);
         run.and_then(|(_, halves)| *halves).expect("the search starts on it or has chosen it")
     };
     Ok(Some(DriveFit {
         drive: experiment.config.drive.clone(),
         values: best,
-        drives_tried: tried.len() as u64,
+        drives_tried: bench.tried.len() as u64,
         before: of(&own),
         after: of(&best),
-        spec: bench.drive(&best).expect("it has run"),
+        spec: best.apply(spec, &bench.trace).expect("it has run"),
     }))
 }
 
@@ -111,6 +119,10 @@ struct FitBench {
     experiment: Experiment,
     recorded: Recorded,
     trace: String,
+    /// Every drive so far with both halves; None of one that cannot be.
+    tried: Vec<(FittedValues, Option<[HalfFit; 2]>)>,
+    /// The last ones with their mechanics. Drives that differ in the electronics alone share them.
+    mechanics: Vec<([f64; 2], Option<Experiment>)>,
 }
 
 impl FitBench {
@@ -129,17 +141,45 @@ impl FitBench {
         let mut experiment = experiment.clone();
         experiment.keep_records(KeptRecords::from(records));
         let name = workload.file.file_name().unwrap_or(workload.file.as_os_str());
-        Ok(Some(Self { experiment, recorded, trace: name.display().to_string() }))
+        let trace = name.display().to_string();
+        Ok(Some(Self { experiment, recorded, trace, tried: Vec::new(), mechanics: Vec::new() }))
     }
 
-    fn drive(&self, values: &FittedValues) -> Option<DriveSpec> {
-        values.apply(&self.experiment.spec, &self.trace)
+    /// Runs drives with these values, and says what each costs: the demerit of the half that is fitted.
+    fn try_values(&mut self, all: &[FittedValues]) -> Result<Vec<f64>, ConfigError> {
+        self.build_mechanics(all)?;
+        let run = |values: &FittedValues| self.halves(values);
+        let runs: Vec<Option<[HalfFit; 2]>> =
+            all.par_iter().map(run).collect::<Result<_, ConfigError>>()?;
+        self.tried.extend(all.iter().copied().zip(runs.iter().copied()));
+        let cost = |run: &Option<[HalfFit; 2]>| run.map_or(f64::INFINITY, |run| run[0].demerit_ns);
+        Ok(runs.iter().map(cost).collect())
     }
 
-    /// Both halves on the drive with these values; None where it cannot be.
-    fn try_values(&self, values: &FittedValues) -> Result<Option<[HalfFit; 2]>, ConfigError> {
-        let Some(spec) = self.drive(values) else { return Ok(None) };
-        let experiment = self.experiment.on_drive(spec)?;
+    fn build_mechanics(&mut self, all: &[FittedValues]) -> Result<(), ConfigError> {
+        self.mechanics.drain(..self.mechanics.len().saturating_sub(AT_ONCE));
+        let mut missing: Vec<FittedValues> = Vec::new();
+        for values in all {
+            let of = values.mechanics();
+            let is_known = self.mechanics.iter().any(|(other, _)| *other == of)
+                || missing.iter().any(|other| other.mechanics() == of);
+            missing.extend(Some(*values).filter(|_| !is_known));
+        }
+        let build = |values: &FittedValues| {
+            let spec = values.with_mechanics(&self.experiment.spec);
+            let experiment = spec.map(|spec| self.experiment.on_drive(spec)).transpose()?;
+            Ok((values.mechanics(), experiment))
+        };
+        let built = missing.par_iter().map(build).collect::<Result<Vec<_>, ConfigError>>()?;
+        self.mechanics.extend(built);
+        Ok(())
+    }
+
+    /// Both halves on the drive with these values, whose mechanics are built; None where it cannot be.
+    fn halves(&self, values: &FittedValues) -> Result<Option<[HalfFit; 2]>, ConfigError> {
+        let mechanics = self.mechanics.iter().find(|(of, _)| *of == values.mechanics());
+        let Some((_, Some(mechanics))) = mechanics else { return Ok(None) };
+        let experiment = mechanics.on_drive(values.with_electronics(mechanics.spec.clone()))?;
         let mut simulated = vec![None; self.recorded.requests()];
         let mut observe = |completion: &Completion| {
             if is_data(completion.request.op) {

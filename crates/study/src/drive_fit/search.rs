@@ -5,16 +5,11 @@ use std::cmp::Ordering;
 /// The first step, in the unit of the neighbours: half of the grid's.
 const STEP_MAX: f64 = 0.25;
 /// The search ends with steps shorter than this.
-const STEP_MIN: f64 = 0.03;
+const STEP_MIN: f64 = 0.06;
 /// A neighbour has to be this much better, as a share, or the step is halved: the rest is noise of the trace.
-const GAIN_MIN: f64 = 0.005;
+const GAIN_MIN: f64 = 0.01;
 /// Most rounds in a valley.
-const ROUNDS_MAX: usize = 10;
-
-/// The most values that [`search`] asks for, where each has so many neighbours.
-pub(super) fn most_costs<V>(grid: &[V], valley: impl Fn(&V) -> f64, neighbours: usize) -> usize {
-    grid.len() + valleys(grid, valley).len() * ROUNDS_MAX * neighbours
-}
+pub(super) const ROUNDS_MAX: usize = 10;
 
 /// The value that costs least. `grid` is where the search begins, `valley` says which of its values belong together,
 /// `neighbours` gives those of a value at a step, and `costs` what each of a list costs; infinity stands for one that
@@ -26,27 +21,23 @@ pub(super) fn search<V: Clone + PartialEq, E>(
     neighbours: impl Fn(&V, f64) -> Vec<V>,
     mut costs: impl FnMut(&[V]) -> Result<Vec<f64>, E>,
 ) -> Result<V, E> {
-    let known: Vec<(V, f64)> = grid.iter().cloned().zip(costs(grid)?).collect();
-    let mut all = Vec::new();
-    for of in valleys(grid, &valley) {
-        let within = known.iter().filter(|(value, _)| valley(value) == of);
-        let start = within.min_by(cheaper).expect("it is of the grid").clone();
-        all.push(descend(start, &known, &neighbours, &mut costs)?);
-    }
-    // Of equal ones the first, which is the drive's own.
-    let (best, _) = all.into_iter().reduce(|a, b| if b.1 < a.1 { b } else { a }).expect("a grid");
-    Ok(best)
-}
-
-/// What tells the valleys of a grid apart, each once.
-fn valleys<V>(grid: &[V], valley: impl Fn(&V) -> f64) -> Vec<f64> {
-    let mut all: Vec<f64> = Vec::new();
-    for of in grid.iter().map(valley) {
-        if !all.contains(&of) {
-            all.push(of);
+    let mut known: Vec<(V, f64)> = grid.iter().cloned().zip(costs(grid)?).collect();
+    // The sort is stable: of equal ones the first, which is the drive's own, stays in front.
+    known.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let mut starts: Vec<(V, f64)> = Vec::new();
+    for value in &known {
+        if starts.iter().all(|start| valley(&start.0) != valley(&value.0)) {
+            starts.push(value.clone());
         }
     }
-    all
+    let mut best = starts[0].clone();
+    for start in starts {
+        let found = descend(start, &known, &neighbours, &mut costs)?;
+        if found.1 < best.1 {
+            best = found;
+        }
+    }
+    Ok(best.0)
 }
 
 /// From a value to the best neighbour, until short steps lead no further.
@@ -104,7 +95,7 @@ mod tests {
         let grid = [(1.0, false), (9.0, false)];
         let (x, is_on) = search(&grid, |&(x, _)| x, neighbours, costs).unwrap();
         assert!((x - 2.3).abs() <= 0.07 && is_on, "{x} {is_on}");
-        assert!(runs <= most_costs(&grid, |&(x, _)| x, 3), "{runs}");
+        assert!(runs <= 2 + 2 * ROUNDS_MAX * 3, "{runs}");
     }
 
     #[test]

@@ -36,6 +36,13 @@ impl FittedValues {
         Self { seek: 1.0, rpm: rpm(spec), overhead_ns: 0, write_cache_off: false }
     }
 
+    /// The drive's own speed, and those of others.
+    pub(super) fn speeds(spec: &DriveSpec) -> impl Iterator<Item = f64> {
+        let own = rpm(spec);
+        let others = SPEEDS.into_iter().filter(move |rpm| (rpm / own - 1.0).abs() > 0.01);
+        std::iter::once(own).chain(others)
+    }
+
     /// Where a search begins: each speed with seeks of several lengths, and the write cache as it is and off. The
     /// first are the drive's own.
     pub(super) fn grid(spec: &DriveSpec, electronics: bool) -> Vec<Self> {
@@ -46,7 +53,7 @@ impl FittedValues {
         };
         let mut all = vec![own];
         for &write_cache_off in caches {
-            for rpm in speeds(spec) {
+            for rpm in Self::speeds(spec) {
                 all.extend(SEEKS.map(|seek| Self { seek, rpm, write_cache_off, ..own }));
             }
         }
@@ -79,10 +86,19 @@ impl FittedValues {
         all
     }
 
-    /// The drive with these values; None where it cannot be built. Its values say that they are fitted to `trace`.
-    pub(super) fn apply(&self, spec: &DriveSpec, trace: &str) -> Option<DriveSpec> {
+    /// What moves the head, for drives that share it.
+    pub(super) fn mechanics(&self) -> [f64; 2] {
+        [self.seek, self.rpm]
+    }
+
+    /// The drive with these seeks and this speed; None where it cannot be built.
+    pub(super) fn with_mechanics(&self, spec: &DriveSpec) -> Option<DriveSpec> {
         let scaling = Scaling { seek: self.seek, rpm: self.rpm / rpm(spec), ..Scaling::default() };
-        let mut fitted = scaling.apply(spec).ok()?;
+        scaling.apply(spec).ok()
+    }
+
+    /// A drive with [`Self::with_mechanics`] and this overhead and write cache.
+    pub(super) fn with_electronics(&self, mut fitted: DriveSpec) -> DriveSpec {
         if self.overhead_ns > 0 {
             let none = ByOp { read: SimDuration::ZERO, write: SimDuration::ZERO };
             fitted.electronics = fitted.electronics.with_processing(none);
@@ -92,6 +108,12 @@ impl FittedValues {
         if let Some(buffer) = fitted.electronics.buffer.as_mut().filter(|_| self.write_cache_off) {
             buffer.write_cache = WriteCache::Off;
         }
+        fitted
+    }
+
+    /// The drive with all of them; None where it cannot be built. Its values say that they are fitted to `trace`.
+    pub(super) fn apply(&self, spec: &DriveSpec, trace: &str) -> Option<DriveSpec> {
+        let mut fitted = self.with_electronics(self.with_mechanics(spec)?);
         fitted.name = format!("{}-fitted", spec.name);
         fitted.model = format!("{}, fitted", spec.model);
         self.name_sources(&mut fitted, spec, trace);
@@ -118,12 +140,6 @@ impl FittedValues {
 
 fn rpm(spec: &DriveSpec) -> f64 {
     60e9 / spec.rotation_period.ns() as f64
-}
-
-/// The drive's own speed, and those of others.
-fn speeds(spec: &DriveSpec) -> impl Iterator<Item = f64> {
-    let own = rpm(spec);
-    std::iter::once(own).chain(SPEEDS.into_iter().filter(move |rpm| (rpm / own - 1.0).abs() > 0.01))
 }
 
 fn has_write_cache(spec: &DriveSpec) -> bool {

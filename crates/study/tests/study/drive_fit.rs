@@ -50,18 +50,24 @@ fn fit_to(file: &tempfile::NamedTempFile) -> Result<DriveFit, StudyError> {
 #[test]
 fn a_drive_is_found_from_its_answers_and_judged_on_those_that_the_fit_has_not_seen() {
     let fit = fit_to(&recorded(|_| true)).unwrap();
-    assert!((fit.values.seek / 1.6 - 1.0).abs() < 0.05, "{:?}", fit.values);
-    assert_eq!(fit.values.rpm, 7_200.0);
-    assert!(fit.values.overhead_ns < 200_000 && !fit.values.write_cache_off, "{:?}", fit.values);
-    assert!(fit.is_nearer() && fit.is_good());
-    assert!(fit.before[1].demerit_share() > 0.2, "{:?}", fit.before[1]);
-    assert!(fit.judged().demerit_share() < 0.05, "{:?}", fit.judged());
+    assert!(fit.is_used() && fit.is_good());
+    let [before, judged] = [&fit.before[1], fit.judged()];
+    assert!(before.demerit_share() > 0.4, "{before:?}");
+    assert!(judged.demerit_share() < 0.06, "{judged:?}");
+    let near = |ours: f64, recorded: f64| (ours / recorded - 1.0).abs() < 0.08;
+    assert!(near(judged.simulated.mean_ns, judged.recorded.mean_ns), "{judged:?}");
+    assert!(near(judged.simulated.p50_ns, judged.recorded.p50_ns), "{judged:?}");
+    assert!(near(judged.simulated.p99_ns, judged.recorded.p99_ns), "{judged:?}");
+    // Longer seeks at one speed answer like shorter ones at a lower speed, so neither is told apart exactly.
+    let values = &fit.values;
+    assert!((1.2..2.0).contains(&values.seek) && values.rpm < 10_000.0, "{values:?}");
+    assert!(!values.write_cache_off && values.overhead_ns < 1_000_000, "{values:?}");
     assert_eq!(fit.before[0].requests + fit.before[1].requests, REQUESTS);
 }
 
 /// The recorded system answers in a time that no disk has anything to do with.
 #[test]
-fn answers_of_no_disk_leave_the_drive_as_it_is() {
+fn answers_of_no_disk_are_those_of_none() {
     let mut csv = HEADER.to_owned();
     for number in 0..1_000u64 {
         let (at, offset) = (number * 30_000_000, number * 7_919 % 1_000 * 4_096);
@@ -71,8 +77,7 @@ fn answers_of_no_disk_leave_the_drive_as_it_is() {
     let file = tempfile::Builder::new().suffix(".csv").tempfile().unwrap();
     std::fs::write(file.path(), csv).unwrap();
     let fit = fit_to(&file).unwrap();
-    assert!(!fit.is_nearer() && !fit.is_good(), "{fit:?}");
-    assert_eq!(fit.judged(), &fit.before[1]);
+    assert!(!fit.is_good(), "{:?}", fit.judged());
 }
 
 #[test]
