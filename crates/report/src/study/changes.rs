@@ -420,11 +420,8 @@ fn row(tried: &Tried, goal: Goal, scale: Scale) -> Markup {
                 @if most > Scale::WORST { em { "›" } }
                 b style=(format!("left:{zero:.1}%")) {}
             }
-            span.value {
-                (words)
-                small { "p99 " (signed(worse_p99(tried))) }
-                small title="head time for each read or write" { "drive time " (signed(worse_drive_time(tried))) }
-            }
+            span.value { (words) }
+            span.value { small { "p99 " (signed(worse_p99(tried))) } small title="head time for each read or write" { "drive time " (signed(worse_drive_time(tried))) } }
         }
     }
 }
