@@ -148,18 +148,21 @@ fn bars(kinds: &[Kind], all: &[Bar]) -> Markup {
 
 fn part_of(bar: &Bar, part: usize, kind: &Kind) -> Part {
     /// Smaller parts have no room for words.
-    const WORDS_FROM: f64 = 0.06;
+    const WORDS_FROM: f64 = 0.07;
     let share = bar.shares[part];
-    let words = match share >= WORDS_FROM && bar.whole.is_finite() {
-        true => format!("{:.0} %", share / bar.whole * 100.0),
-        false => String::new(),
+    let of_whole = share / bar.whole;
+    let (says, words) = match bar.whole.is_finite() {
+        true if share >= WORDS_FROM => (percent(of_whole), format!("{:.0} %", of_whole * 100.0)),
+        true => (percent(of_whole), String::new()),
+        false => (bar.note.clone(), String::new()),
     };
-    Part { name: kind.name, colour: kind.colour, share, words }
+    Part { says: format!("{} {says}", kind.name), colour: kind.colour, share, words }
 }
 
 /// A part of a bar.
 pub(crate) struct Part {
-    pub name: &'static str,
+    /// What it is and how much, for a pointer and for those who see no colours.
+    pub says: String,
     /// Class of its colour.
     pub colour: &'static str,
     /// Its part of the width.
@@ -170,12 +173,11 @@ pub(crate) struct Part {
 
 /// A bar, with a line at the share that is marked.
 pub(crate) fn one(parts: &[Part], mark: Option<f64>) -> Markup {
-    let name = |part: &Part| format!("{} {}", part.name, percent(part.share));
-    let names = parts.iter().map(name).collect::<Vec<_>>().join(", ");
+    let all = parts.iter().map(|part| part.says.as_str()).collect::<Vec<_>>().join(", ");
     html! {
-        div.parts role="img" aria-label=(names) {
+        div.parts role="img" aria-label=(all) {
             @for part in parts.iter().filter(|part| part.share > 0.0) {
-                span.(part.colour) style=(format!("width:{:.2}%", part.share * 100.0)) title=(name(part)) {
+                span.(part.colour) style=(format!("width:{:.2}%", part.share * 100.0)) title=(part.says) {
                     (part.words)
                 }
             }
@@ -192,7 +194,8 @@ mod tests {
     fn values_are_as_long_as_their_share_of_the_largest_and_have_no_share_in_words() {
         let html = values("ms", &[("a".into(), 5.0), ("b".into(), 10.0)]).into_string();
         assert!(html.contains("width:50.00%") && html.contains("width:100.00%"), "{html}");
-        assert!(html.contains(">10.00<") && !html.contains("%<"), "{html}");
+        assert!(html.contains("title=\"ms 5\"") && html.contains(">10<"), "{html}");
+        assert!(!html.contains(" %"), "{html}");
     }
 
     #[test]

@@ -46,7 +46,7 @@ struct Place {
 
 const PLACES: [Place; 2] = [
     Place { class: "wide", width: 860, height: 370, names: 12 },
-    Place { class: "narrow", width: 440, height: 270, names: 6 },
+    Place { class: "narrow", width: 400, height: 260, names: 6 },
 ];
 
 pub(crate) fn draw(figure: &Figure) -> Markup {
@@ -71,9 +71,8 @@ fn for_every_place(keys: &[Key<'_>], svg: impl Fn(&Place) -> String) -> Markup {
 
 /// Groups of columns, a group for each label and a column in it for each series; heights in %.
 pub(crate) fn columns(labels: &[String], series: &[Series]) -> Markup {
-    let key = |(one, number): (&Series, &usize)| {
-        legend::area(one.name, &legend::line_colour(*number))
-    };
+    let key =
+        |(one, number): (&Series, &usize)| legend::area(one.name, &legend::line_colour(*number));
     let keys: Vec<Key<'_>> = series.iter().zip(&COLUMN_LINES).map(key).collect();
     for_every_place(&keys, |place| columns_in(place, labels, series))
 }
@@ -279,8 +278,10 @@ fn svg(width: i32, height: i32, content: impl FnOnce(&Area<'_>) -> Drawn) -> Str
         content(&area).and_then(|()| area.present()).expect("drawing into memory");
     }
     let size = format!("width=\"{width}\" height=\"{height}\" ");
-    let named = [(INK, "ink"), (FAINT, "faint"), (GRID, "line")].map(|(of, name)| (of, name.into()));
-    let lines = LINES.iter().enumerate().skip(1).map(|(number, &of)| (of, legend::line_colour(number)));
+    let named =
+        [(INK, "ink"), (FAINT, "faint"), (GRID, "line")].map(|(of, name)| (of, name.into()));
+    let lines =
+        LINES.iter().enumerate().skip(1).map(|(number, &of)| (of, legend::line_colour(number)));
     named.into_iter().chain(lines).fold(svg.replacen(&size, "", 1), |svg, (colour, name)| {
         svg.replace(&hex(colour), &format!("var(--{name})"))
     })
@@ -340,7 +341,8 @@ mod tests {
 
     #[test]
     fn names_of_columns_stand_apart() {
-        let labels: Vec<String> = (0..20).map(|bin| format!("{:.2}", f64::from(bin) / 20.0)).collect();
+        let labels: Vec<String> =
+            (0..20).map(|bin| format!("{:.2}", f64::from(bin) / 20.0)).collect();
         let series = [Series { name: "reads", shares: vec![0.05; 20] }];
         let names = |place| columns_in(place, &labels, &series).matches("\n0.").count();
         assert_eq!([names(&PLACES[0]), names(&PLACES[1])], [20, 10]);

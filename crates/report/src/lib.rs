@@ -19,6 +19,7 @@ mod free_work;
 mod legend;
 mod numbers;
 mod page;
+mod paint;
 mod plan;
 mod postmark;
 mod rows;

@@ -91,14 +91,14 @@ ol.ranking .bar em { right: -10px; top: 0; font-style: normal; color: var(--ink)
 ol.ranking .bar b { top: -4px; height: 30px; width: 1px; background: var(--faint); }
 ol.ranking .value { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; font-weight: 600; }
 ol.findings { padding: 0; margin: 0; list-style: none; counter-reset: finding; }
-ol.findings li { counter-increment: finding; padding: 8px 0 8px 40px; position: relative;
+ol.findings > li { counter-increment: finding; padding: 8px 0 8px 40px; position: relative;
   border-top: 1px solid var(--line); }
-ol.findings li:first-child { border-top: 0; padding-top: 0; }
-ol.findings li:last-child { padding-bottom: 0; }
-ol.findings li::before { content: counter(finding); position: absolute; left: 0; top: 8px;
+ol.findings > li:first-child { border-top: 0; padding-top: 0; }
+ol.findings > li:last-child { padding-bottom: 0; }
+ol.findings > li::before { content: counter(finding); position: absolute; left: 0; top: 8px;
   width: 26px; height: 26px; border-radius: 50%; background: var(--accent); color: var(--paper);
   text-align: center; line-height: 26px; font-size: 14px; }
-ol.findings li:first-child::before { top: 0; }
+ol.findings > li:first-child::before { top: 0; }
 ol.findings strong { display: block; }
 ol.findings p, div.caution p { margin: 0; }
 ol.findings p + p, div.caution p + p { margin-top: 4px; }
@@ -106,7 +106,7 @@ div.caution { margin: 0 0 16px; }
 .scroll { overflow-x: auto; }
 .scroll th:first-child, .scroll td:first-child { position: sticky; left: 0; background: var(--paper); }
 .scroll + .scroll { margin-top: 18px; }
-.scroll td:first-child { min-width: 150px; max-width: 300px; white-space: normal; }
+.scroll td:first-child { min-width: 220px; max-width: 300px; white-space: normal; }
 table { border-collapse: collapse; width: 100%; font-size: 14px; font-variant-numeric: tabular-nums; }
 th, td { padding: 5px 8px; text-align: right; border-bottom: 1px solid var(--line);
   white-space: nowrap; }
@@ -123,6 +123,7 @@ td.words { white-space: normal; text-align: left; }
 section > p { margin: 0 0 8px; }
 .note { color: var(--faint); font-size: 13.5px; margin: 6px 0 0; }
 section > p.note { margin: 6px 0 4px; }
+main > p.note { margin-bottom: 14px; }
 details summary { cursor: pointer; color: var(--accent); }
 summary h2 { display: inline; font-size: 16px; margin: 0; }
 details > summary + * { margin-top: 8px; }
@@ -144,7 +145,7 @@ svg.sizes .without { stroke: var(--faint); stroke-width: 1.5; stroke-dasharray: 
 @container (max-width: 660px) {
   .chart .wide { display: none; }
   .chart .narrow { display: block; }
-  ol.ranking li { grid-template-columns: 1fr 130px; gap: 0 10px; }
+  ol.ranking li { grid-template: auto 1fr auto / 1fr 130px; gap: 0 10px; align-items: start; }
   ol.ranking li > .bar { grid-column: 1 / 3; grid-row: 3; }
   ol.ranking li > .name { grid-row: 1 / 3; }
   ol.ranking .axis { display: none; }
@@ -155,7 +156,7 @@ svg.sizes .without { stroke: var(--faint); stroke-width: 1.5; stroke-dasharray: 
 }
 @container (max-width: 480px) {
   .scroll::before { content: 'scroll sideways'; display: block; position: sticky; left: 0; font-size: 12px; color: var(--faint); }
-  .scroll td:first-child { max-width: 150px; }
+  .scroll td:first-child { min-width: 130px; max-width: 150px; }
   dl { display: block; }
   table.stages small { display: none; }
 }

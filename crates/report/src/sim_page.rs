@@ -13,7 +13,7 @@ use crate::chart;
 use crate::files_run;
 use crate::finding::{Confidence, Finding, Topic};
 use crate::free_work::{self, write_back_cautions};
-use crate::numbers::{ms, percent, rate, span};
+use crate::numbers::{average, ms, percent, rate, span};
 use crate::page::{self, section, table, trace_name};
 use crate::postmark::{passes, postmark_cautions};
 use crate::shingled::shingled_cautions;
@@ -113,7 +113,7 @@ fn head_time(result: &RunResult) -> Markup {
         (table(&stages.head, &rows))
         p.note {
             (format!("{:.1} requests/s, ", result.requests_per_second)) (rate(result.bytes_per_second))
-            (format!("; {:.1} requests outstanding on average, {} at most; ", result.outstanding_mean, grouped(result.outstanding_max)))
+            (format!("; {} requests outstanding on average, {} at most; ", average(result.outstanding_mean), grouped(result.outstanding_max)))
             "longest wait for the head " (ms(result.queue_ns_max as f64)) " ms."
         }
     }

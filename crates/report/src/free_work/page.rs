@@ -7,9 +7,9 @@ use maud::{Markup, html};
 use super::task_words::round_is;
 use super::words::free_work_parts;
 use super::write_back;
-use crate::{bars, chart};
 use crate::numbers::{percent, span};
 use crate::page::{self, section};
+use crate::{bars, chart};
 use freewheel_study::figure::{Axes, HeadUseBar, Line};
 use freewheel_study::{Course, FreeWork, TaskWork, line, over_the_run};
 

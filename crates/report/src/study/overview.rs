@@ -1,6 +1,6 @@
 //! The first screen of a study's page: four tiles, places and times, and where a request's time goes.
 
-use freewheel_sim::{HeadTime, RunResult};
+use freewheel_sim::{HeadTime, Stages};
 use freewheel_study::{PlaceTime, Study};
 use maud::{Markup, html};
 
@@ -63,10 +63,10 @@ fn head_bar(time: &HeadTime) -> Markup {
 }
 
 /// A part with its name in it, if there is room.
-fn part_with_name(name: &'static str, colour: &'static str, share: f64) -> Part {
+fn part_with_name(name: &str, colour: &'static str, share: f64) -> Part {
     const NAME_FROM: f64 = 0.2;
     let words = if share >= NAME_FROM { name.into() } else { String::new() };
-    Part { name, colour, share, words }
+    Part { says: format!("{name} {}", percent(share)), colour, share, words }
 }
 
 /// A stage of requests.
@@ -78,8 +78,7 @@ struct Stage {
 }
 
 /// The stages in the order in which a request goes through them.
-fn stages_of(result: &RunResult) -> Vec<Stage> {
-    let stages = &result.stages;
+fn stages_of(stages: &Stages) -> Vec<Stage> {
     let stage = |name, meaning, ns, colour| Stage { name, meaning, ns, colour };
     vec![
         stage("host queue", "before the drive has the command", stages.host_queue_ns(), "queue"),
@@ -99,7 +98,7 @@ fn share_of(stage: &Stage, all: &[Stage]) -> f64 {
 
 /// The stages of the mean response with their shares, in a line.
 pub(super) fn stages_in_line(study: &Study) -> String {
-    let all = stages_of(&study.baseline().result);
+    let all = stages_of(&study.baseline().result.stages);
     let words = |stage: &Stage| format!("{} {}", stage.name, percent(share_of(stage, &all)));
     all.iter().filter(|stage| stage.ns > 0).map(words).collect::<Vec<_>>().join(", ")
 }
@@ -107,7 +106,7 @@ pub(super) fn stages_in_line(study: &Study) -> String {
 /// The stages of the mean response.
 pub(super) fn stages(study: &Study) -> Markup {
     let result = &study.baseline().result;
-    let all = stages_of(result);
+    let all = stages_of(&result.stages);
     let part = |stage: &Stage| part_with_name(stage.name, stage.colour, share_of(stage, &all));
     let count = result.response.count.max(1) as f64;
     html! {
@@ -218,4 +217,18 @@ fn where_most(place_time: &PlaceTime) -> String {
 /// The root shows few requests beside many.
 fn opacity(count: u64, most: u64) -> f64 {
     0.06 + 0.94 * libm::sqrt(count as f64 / most as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_stage_has_a_colour_of_its_own() {
+        let stages = stages_of(&Stages::default());
+        let colours: BTreeSet<&str> = stages.iter().map(|stage| stage.colour).collect();
+        assert_eq!(colours.len(), stages.len());
+    }
 }

@@ -9,10 +9,10 @@ use maud::{Markup, html};
 use freewheel_study::{PolicyRun, Study};
 
 use super::{beside, changes, doubts, figures, how_sure, overview, responses, scrub_page};
-use crate::{bars, chart};
 use crate::finding::{Finding, Topic};
 use crate::numbers::{ms, percent, rate, span};
 use crate::page::{self, fold, folds, section, table, trace_name};
+use crate::{bars, chart};
 use freewheel_study::figure::HeadTimeBar;
 
 pub(super) fn html(study: &Study, findings: &[Finding]) -> String {
