@@ -31,6 +31,8 @@ div.tile .label { display: block; font-size: 12px; text-transform: uppercase; le
 div.tile strong { display: block; font-size: 22px; line-height: 1.3; }
 div.tile .words { display: block; font-size: 13px; line-height: 1.4; color: var(--faint); }
 .panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); gap: 0 14px; }
+main > .panels { grid-template-columns: repeat(auto-fit, minmax(min(100%, 400px), 1fr)); }
+main > .panels > section:last-child:nth-child(odd) { grid-column: 1 / -1; }
 div.parts { position: relative; display: flex; height: 24px; margin: 6px 0; border-radius: 3px;
   overflow: hidden; gap: 1px; }
 div.parts span { color: #101820; background: var(--part); font-size: 12px; line-height: 24px;

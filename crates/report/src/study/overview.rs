@@ -9,7 +9,7 @@ use super::findings::potential_bytes_per_second;
 use super::scrub;
 use crate::bars::{self, Part};
 use crate::legend;
-use crate::numbers::{percent, rate, response as time, size, span};
+use crate::numbers::{average, percent, rate, response as time, size, span};
 
 /// Response, business, head time and free work, a tile each.
 pub(super) fn tiles(study: &Study) -> Markup {
@@ -27,8 +27,10 @@ pub(super) fn tiles(study: &Study) -> Markup {
         time(response.max_ns as f64),
         recorded.map_or(String::new(), |mean| format!("; recorded mean {}", time(mean)))
     );
-    let busiest =
-        format!("busiest second {:.0} times the average", study.trace.burstiness.peak_to_mean_1s);
+    let busiest = format!(
+        "busiest second {} times the average",
+        average(study.trace.burstiness.peak_to_mean_1s)
+    );
     html! {
         div.tiles {
             (tile("Response", &time(response.mean_ns), &tail))
@@ -194,8 +196,11 @@ fn when_worst(place_time: &PlaceTime, worst: u64) -> String {
         times if times >= 0.5 => "with about as many requests as on average".into(),
         _ => "with fewer requests than on average: they are far apart or large, or wait for a burst before".into(),
     };
-    let from = at as f64 * place_time.bin_ns as f64 / 1e9;
-    format!("It reaches {} after {}, {why}.", time(worst as f64), span(from))
+    let when = match at {
+        0 => "at the beginning".into(),
+        at => format!("after {}", span(at as f64 * place_time.bin_ns as f64 / 1e9)),
+    };
+    format!("It reaches {} {when}, {why}.", time(worst as f64))
 }
 
 /// How much of the load the busiest part of the space has.

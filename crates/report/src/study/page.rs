@@ -40,13 +40,11 @@ pub(super) fn html(study: &Study, findings: &[Finding]) -> String {
             div.panels {
                 (section("Where and when", &overview::where_and_when(&study.place_time)))
                 (section("Where a request's time goes", &overview::stages(study)))
-            }
-            div.panels {
                 @for finding in scrub { (section("A scrub", &page::finding(finding))) }
                 (section("Response times", &responses::card(study)))
+                (section("How sure is this?", &how_sure::card(study)))
             }
             @if let Some(drives) = beside::card(study) { (section("Drives beside each other", &drives)) }
-            (section("How sure is this?", &how_sure::card(study)))
             (folds(&html! {
                 (fold("Findings", &list(&others)))
                 (fold("Head time by policy", &head_time(study)))
