@@ -4,5 +4,5 @@ set -eu
 profile=$(mktemp -d)
 trap 'rm -rf "$profile"' EXIT
 chromium --headless --no-sandbox --disable-gpu --disable-background-networking \
-  --user-data-dir="$profile" --hide-scrollbars --window-size=1040,1290 \
+  --user-data-dir="$profile" --hide-scrollbars --window-size=1160,1500 \
   --screenshot="$2" "file://$(realpath "$1")" 2>/dev/null

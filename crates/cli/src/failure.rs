@@ -5,7 +5,7 @@
 //! which something is wrong, be it in its file or in what overrides that.
 
 use std::fmt::Display;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -14,6 +14,7 @@ use freewheel::traces::Format;
 use freewheel::{Error, ErrorKind};
 use miette::{GraphicalReportHandler, GraphicalTheme, MietteDiagnostic};
 
+use crate::terminal;
 use crate::wrong_file_kind::{self, WrongFileKind};
 
 const FAILED: u8 = 1;
@@ -76,9 +77,11 @@ impl Failure {
 
 /// `error:` instead of a symbol, as clap prints it; colours for terminals only.
 fn theme() -> GraphicalTheme {
-    let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    let mut theme =
-        if colours { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+    let mut theme = if terminal::has_colours(&io::stderr()) {
+        GraphicalTheme::unicode()
+    } else {
+        GraphicalTheme::unicode_nocolor()
+    };
     theme.characters.error = "error:".into();
     theme
 }

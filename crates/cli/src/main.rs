@@ -18,6 +18,7 @@ mod progress;
 mod reading;
 mod standard_input;
 mod table;
+mod terminal;
 mod verbs;
 mod wrong_file_kind;
 

@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Write};
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::terminal;
 
 /// A verb's JSON with what all of them begin with.
 #[derive(Serialize)]
@@ -47,6 +48,11 @@ pub fn print(text: &str) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
+}
+
+/// Prints sentences and tables for people, within the width of a terminal.
+pub fn print_prose(text: &str) -> Result<(), Failure> {
+    print(&terminal::prose(text))
 }
 
 /// A remark besides the result, on stderr; dropped when stderr is closed.

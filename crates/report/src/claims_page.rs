@@ -109,7 +109,7 @@ fn part(reproduction: &Reproduction) -> Markup {
         &format!("{}: {}", claim.id, claim.title),
         &html! {
             p.note { (claim.setting) }
-            @for figure in &reproduction.figures { (page::chart(&chart::draw(figure))) }
+            @for figure in &reproduction.figures { (chart::draw(figure)) }
             (table(&reproduction.rows))
         },
     )

@@ -5,6 +5,7 @@
 //! draw by themselves take the numbers without a drawing library, and no circle is left between results
 //! and their pages.
 
+mod bars;
 mod cache_curves;
 mod cache_work;
 mod chart;
@@ -15,8 +16,10 @@ mod drive_sheet;
 mod files_run;
 mod finding;
 mod free_work;
+mod legend;
 mod numbers;
 mod page;
+mod paint;
 mod plan;
 mod postmark;
 mod rows;

@@ -71,6 +71,17 @@ pub(crate) fn rounds(a_day: f64) -> String {
     format!("{a_day:.decimals$}")
 }
 
+/// A mean number of things, with a digit that says something.
+pub(crate) fn average(count: f64) -> String {
+    let decimals = match count {
+        count if count >= 0.095 => 1,
+        count if count >= 0.0095 => 2,
+        count if count >= 0.00095 => 3,
+        _ => return "hardly any".into(),
+    };
+    format!("{count:.decimals$}")
+}
+
 /// A share in per cent. One that is not all is not rounded up to all.
 pub(crate) fn percent(share: f64) -> String {
     let value = share * 100.0;
@@ -134,6 +145,12 @@ mod tests {
     fn a_response_of_minutes_is_not_told_in_milliseconds() {
         let texts = [4.61e6, 217_693e6, 61e9, 59.9e9].map(response);
         assert_eq!(texts, ["4.61 ms", "3.6 minutes", "61 s", "59900 ms"]);
+    }
+
+    #[test]
+    fn a_small_mean_is_not_zero() {
+        let texts = [12.34, 0.4, 0.04, 0.0042, 0.0002, 0.0].map(average);
+        assert_eq!(texts, ["12.3", "0.4", "0.04", "0.004", "hardly any", "hardly any"]);
     }
 
     #[test]

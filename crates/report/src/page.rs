@@ -9,38 +9,74 @@ use crate::chart;
 use crate::finding::Finding;
 
 const STYLE: &str = "
-:root { --ink: #1f2933; --faint: #6b7785; --line: #e3e8ee; --paper: #ffffff; --ground: #f4f6f8;
-  --accent: #0b6e99; --rotate: #e2922f; --good: #1b7f5c; --bad: #b3361e; --known: #96630b; --best: #e8f5ef; }
+:root { --ink: #1f2933; --faint: #5f6b79; --line: #e3e8ee; --paper: #ffffff; --ground: #f4f6f8;
+  --accent: #0b6e99; --good: #1b7f5c; --bad: #b3361e; --known: #96630b; --best: #e8f5ef;
+  --c0: var(--ink); --c1: #e69f00; --c2: #56b4e9; --c3: #009e73; --c4: #d55e00; --c5: #0072b2;
+  --c6: #cc79a7; --c7: #999999; --c8: #8c564b; }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--ground); color: var(--ink);
-  font: 16px/1.55 system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif; }
-main { max-width: 960px; margin: 0 auto; padding: 28px 18px 60px; }
-h1 { font-size: 28px; line-height: 1.25; margin: 0 0 4px; }
-h2 { font-size: 20px; margin: 0 0 10px; }
-h3 { font-size: 16px; margin: 18px 0 4px; }
-p.lead { color: var(--faint); margin: 0 0 22px; }
-div.tiles { display: grid; grid-template-columns: repeat(4, 1fr); gap: 14px; margin: 0 0 18px; }
-div.tile { background: var(--paper); border: 1px solid var(--line); border-radius: 10px; padding: 14px 16px; }
+  font: 15px/1.45 system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif; }
+main { max-width: 1120px; margin: 0 auto; padding: 20px 18px 32px; }
+h1 { font-size: 26px; line-height: 1.25; margin: 0 0 2px; }
+h2 { font-size: 18px; line-height: 1.3; margin: 0 0 6px; }
+h3 { font-size: 15px; margin: 16px 0 4px; }
+p.lead { color: var(--faint); margin: 0 0 12px; }
+p.lead strong { color: var(--ink); }
+section { container-type: inline-size; background: var(--paper); border: 1px solid var(--line);
+  border-radius: 10px; padding: 14px 20px; margin: 0 0 14px; }
+div.tiles { display: grid; grid-template-columns: repeat(4, 1fr); gap: 14px; margin: 0 0 14px; }
+div.tile { background: var(--paper); border: 1px solid var(--line); border-radius: 10px; padding: 10px 14px; }
 div.tile .label { display: block; font-size: 12px; text-transform: uppercase; letter-spacing: .05em;
   color: var(--faint); }
-div.tile strong { display: block; font-size: 24px; line-height: 1.3; }
-div.tile .words { font-size: 13px; color: var(--faint); }
-div.parts { display: flex; height: 24px; margin: 6px 0; border-radius: 3px; overflow: hidden; gap: 1px; }
-div.parts span { color: #101820; font-size: 12px; line-height: 24px; text-align: center; overflow: hidden; }
-.parts .seek { background: #6b8fc7; } .parts .rotate { background: #e89c31; }
-.parts .transfer { background: #2a9d7c; } .parts .queue { background: #a7b2c0; }
-.parts .waiting { background: #cdd4dc; }
-.parts .overhead { background: #cc79a7; }
-svg .axis { font: 12px system-ui, sans-serif; fill: var(--faint); }
-@media (max-width: 800px) { div.tiles { grid-template-columns: 1fr 1fr; } dl.stages { display: block; } }
-@media print { details { display: block; } body { background: none; } }
-p.lead strong { color: var(--ink); }
-ol.ranking { list-style: none; margin: 0 0 14px; padding: 0; }
-ol.ranking li { display: grid; grid-template-columns: 5fr 6fr 140px; gap: 14px; align-items: center;
-  padding: 7px 0; border-top: 1px solid var(--line); }
+div.tile strong { display: block; font-size: 22px; line-height: 1.3; }
+div.tile .words { display: block; font-size: 13px; line-height: 1.4; color: var(--faint); }
+.panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); gap: 0 14px; }
+main > .panels { grid-template-columns: repeat(auto-fit, minmax(min(100%, 400px), 1fr)); }
+main > .panels > section:last-child:nth-child(odd) { grid-column: 1 / -1; }
+div.parts { position: relative; display: flex; height: 24px; margin: 6px 0; border-radius: 3px;
+  overflow: hidden; gap: 1px; }
+div.parts span { color: #101820; background: var(--part); font-size: 12px; line-height: 24px;
+  text-align: center; overflow: hidden; white-space: nowrap; }
+div.parts span.queue { color: #ffffff; }
+div.parts i { position: absolute; top: 0; bottom: 0; width: 2px; background: #101820; }
+.queue { --part: #56616e; } .waiting { --part: #cdd4dc; } .seek { --part: #5b8fd6; }
+.seek-extra { --part: #b9cde8; } .rotate { --part: #e69f00; } .rotate-back { --part: #f6d9ae; }
+.transfer { --part: #009e73; } .transfer-free { --part: #8fd3bb; } .idle-work { --part: #cc79a7; }
+.processing { --part: #cc79a7; } .bus { --part: #f0e442; }
+.c0 { --c: var(--c0); --part: var(--c0); } .c1 { --c: var(--c1); --part: var(--c1); }
+.c2 { --c: var(--c2); --part: var(--c2); } .c3 { --c: var(--c3); } .c4 { --c: var(--c4); }
+.c5 { --c: var(--c5); } .c6 { --c: var(--c6); } .c7 { --c: var(--c7); } .c8 { --c: var(--c8); }
+ul.legend { display: flex; flex-wrap: wrap; gap: 2px 16px; list-style: none; padding: 0; margin: 0 0 8px;
+  font-size: 13px; }
+.key { display: inline-block; width: 12px; height: 12px; border-radius: 2px; margin: 0 7px -1px 0;
+  background: var(--part); }
+.swatch { display: inline-block; width: 18px; height: 0; border-top: 3px solid var(--c); margin: 0 6px 4px 0; }
+.swatch.without { border-top: 2px dashed var(--faint); }
+svg { width: 100%; height: auto; display: block; }
+.chart .wide svg { max-width: 920px; }
+.chart .narrow { display: none; }
+div.bars { display: grid; grid-template-columns: fit-content(200px) 1fr fit-content(180px); gap: 0 12px;
+  align-items: center; font-size: 14px; }
+div.bars > div { display: contents; }
+div.bars .name { text-align: right; }
+div.bars .note { margin: 0; font-size: 13px; }
+div.map { display: grid; grid-template-columns: max-content 1fr; gap: 6px 8px; line-height: 1.2; font-size: 12px; color: var(--faint); }
+div.map .names { display: flex; flex-direction: column; justify-content: space-between; text-align: right; }
+div.map .times { display: flex; justify-content: space-between; }
+div.map svg { height: 160px; }
+div.map svg.places { fill: var(--accent); border: 1px solid var(--line); }
+div.map svg.tails { height: 64px; border-bottom: 1px solid var(--line); overflow: visible; }
+div.map polyline { fill: none; stroke: var(--c4); stroke-width: 2; vector-effect: non-scaling-stroke; }
+table.stages { font-size: 14px; }
+table.stages td { padding: 3px 8px; }
+table.stages td:first-child { padding-left: 0; white-space: normal; }
+table.stages small { color: var(--faint); font-size: 13px; margin-left: 8px; }
+ol.ranking { list-style: none; margin: 0 0 8px; padding: 0; }
+ol.ranking li { display: grid; grid-template-columns: 7fr 5fr 124px 118px; gap: 0 14px; align-items: center;
+  padding: 4px 0; border-top: 1px solid var(--line); }
 ol.ranking li:first-child { border-top: 0; }
-ol.ranking .name { font-weight: 600; }
-ol.ranking small { display: block; font-weight: 400; font-size: 13px; color: var(--faint); }
+ol.ranking .name { font-weight: 600; line-height: 1.35; }
+ol.ranking small { display: block; font-weight: 400; font-size: 12.5px; line-height: 1.35; color: var(--faint); }
 ol.ranking .axis { padding: 0; }
 ol.ranking .axis + li { border-top: 0; }
 ol.ranking small.warning { color: var(--bad); }
@@ -56,22 +92,15 @@ ol.ranking .bar u { top: 10px; height: 2px; background: var(--ink); box-shadow: 
 ol.ranking .bar em { right: -10px; top: 0; font-style: normal; color: var(--ink); }
 ol.ranking .bar b { top: -4px; height: 30px; width: 1px; background: var(--faint); }
 ol.ranking .value { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; font-weight: 600; }
-@media (max-width: 640px) {
-  section { padding: 16px 14px; }
-  ol.ranking li { grid-template-columns: 1fr 138px; gap: 4px 10px; }
-  ol.ranking .bar { grid-column: 1 / 3; grid-row: 2; }
-}
-section { background: var(--paper); border: 1px solid var(--line); border-radius: 10px;
-  padding: 20px 24px; margin: 0 0 18px; }
-svg { width: 100%; min-width: 620px; height: auto; display: block; }
 ol.findings { padding: 0; margin: 0; list-style: none; counter-reset: finding; }
-ol.findings li { counter-increment: finding; padding: 10px 0 10px 44px; position: relative;
+ol.findings > li { counter-increment: finding; padding: 8px 0 8px 40px; position: relative;
   border-top: 1px solid var(--line); }
-ol.findings li:first-child { border-top: 0; padding-top: 0; }
-ol.findings li::before { content: counter(finding); position: absolute; left: 0; top: 10px;
-  width: 28px; height: 28px; border-radius: 50%; background: var(--accent); color: var(--paper);
-  text-align: center; line-height: 28px; font-size: 14px; }
-ol.findings li:first-child::before { top: 0; }
+ol.findings > li:first-child { border-top: 0; padding-top: 0; }
+ol.findings > li:last-child { padding-bottom: 0; }
+ol.findings > li::before { content: counter(finding); position: absolute; left: 0; top: 8px;
+  width: 26px; height: 26px; border-radius: 50%; background: var(--accent); color: var(--paper);
+  text-align: center; line-height: 26px; font-size: 14px; }
+ol.findings > li:first-child::before { top: 0; }
 ol.findings strong { display: block; }
 ol.findings p, div.caution p { margin: 0; }
 ol.findings p + p, div.caution p + p { margin-top: 4px; }
@@ -79,13 +108,9 @@ div.caution { margin: 0 0 16px; }
 .scroll { overflow-x: auto; }
 .scroll th:first-child, .scroll td:first-child { position: sticky; left: 0; background: var(--paper); }
 .scroll + .scroll { margin-top: 18px; }
-.scroll td:first-child { min-width: 150px; max-width: 300px; white-space: normal; }
-@media (max-width: 640px) {
-  .scroll::before { content: 'scroll sideways'; display: block; position: sticky; left: 0; font-size: 12px; color: var(--faint); }
-  .scroll td:first-child { max-width: 150px; }
-}
+.scroll td:first-child { min-width: 220px; max-width: 300px; white-space: normal; }
 table { border-collapse: collapse; width: 100%; font-size: 14px; font-variant-numeric: tabular-nums; }
-th, td { padding: 6px 8px; text-align: right; border-bottom: 1px solid var(--line);
+th, td { padding: 5px 8px; text-align: right; border-bottom: 1px solid var(--line);
   white-space: nowrap; }
 th { color: var(--faint); font-weight: 600; white-space: normal; vertical-align: bottom; }
 th:first-child, td:first-child { text-align: left; }
@@ -97,40 +122,58 @@ td.words { white-space: normal; text-align: left; }
 .inside { color: var(--good); font-weight: 600; }
 .known { color: var(--known); font-weight: 600; }
 .outside { color: var(--bad); font-weight: 600; }
-.note { color: var(--faint); font-size: 14px; margin: 8px 0 0; }
+section > p { margin: 0 0 8px; }
+.note { color: var(--faint); font-size: 13.5px; margin: 6px 0 0; }
+section > p.note { margin: 6px 0 4px; }
+main > p.note { margin-bottom: 14px; }
 details summary { cursor: pointer; color: var(--accent); }
-summary h2 { display: inline; margin: 0; }
-details > summary + * { margin-top: 10px; }
-p.facts { color: var(--faint); font-size: 14px; }
+summary h2 { display: inline; font-size: 16px; margin: 0; }
+details > summary + * { margin-top: 8px; }
+section.folds { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 320px), 1fr)); gap: 6px 20px; }
+section.folds > details { min-width: 0; container-type: inline-size; }
+section.folds > details[open] { grid-column: 1 / -1; padding-bottom: 12px; }
+p.facts { color: var(--faint); font-size: 13.5px; margin: 2px 0 6px; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 13px; background: var(--ground);
   padding: 10px; border-radius: 6px; }
-p.headline { font-size: 19px; font-weight: 600; line-height: 1.4; margin: 0 0 10px; }
-.panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); gap: 20px; }
-figure { margin: 0; }
+p.headline { font-size: 18px; font-weight: 600; line-height: 1.4; margin: 0 0 10px; }
+figure { margin: 0 0 10px; }
 figcaption { font-size: 14px; font-weight: 600; margin: 0 0 4px; }
-ul.legend { display: flex; flex-wrap: wrap; gap: 4px 16px; list-style: none; padding: 0; margin: 0 0 12px;
-  font-size: 14px; }
-.swatch { display: inline-block; width: 18px; height: 0; border-top: 3px solid var(--c); margin: 0 6px 4px 0; }
-.swatch.without { border-top: 2px dashed var(--faint); }
-svg.sizes { min-width: 0; max-width: 600px; font-size: 12.5px; fill: var(--faint); }
+svg.sizes { max-width: 600px; font-size: 12.5px; fill: var(--faint); }
 svg.sizes polyline { fill: none; stroke: var(--c); stroke-width: 2; stroke-linejoin: round; }
 svg.sizes circle { fill: var(--c); }
 svg.sizes .grid { stroke: var(--line); }
 svg.sizes .tick { stroke: var(--faint); }
 svg.sizes .without { stroke: var(--faint); stroke-width: 1.5; stroke-dasharray: 5 4; }
-.c0 { --c: var(--ink); } .c1 { --c: #e69f00; } .c2 { --c: #56b4e9; } .c3 { --c: #009e73; }
-.c4 { --c: #d55e00; } .c5 { --c: #0072b2; } .c6 { --c: #cc79a7; }
+@container (max-width: 660px) {
+  .chart .wide { display: none; }
+  .chart .narrow { display: block; }
+  ol.ranking li { grid-template: auto 1fr auto / 1fr 130px; gap: 0 10px; align-items: start; }
+  ol.ranking li > .bar { grid-column: 1 / 3; grid-row: 3; }
+  ol.ranking li > .name { grid-row: 1 / 3; }
+  ol.ranking .axis { display: none; }
+  div.bars { display: block; }
+  div.bars > div { display: grid; grid-template-columns: 1fr max-content; }
+  div.bars .name { text-align: left; }
+  div.bars .parts { grid-column: 1 / 3; grid-row: 2; margin: 2px 0 8px; }
+}
+@container (max-width: 480px) {
+  .scroll::before { content: 'scroll sideways'; display: block; position: sticky; left: 0; font-size: 12px; color: var(--faint); }
+  .scroll td:first-child { min-width: 130px; max-width: 150px; }
+  dl { display: block; }
+  table.stages small { display: none; }
+}
+@media (max-width: 800px) { div.tiles { grid-template-columns: 1fr 1fr; } }
 @media (max-width: 600px) {
-  main { padding: 18px 10px 40px; }
-  section { padding: 16px 14px; }
-  h1 { font-size: 23px; overflow-wrap: anywhere; }
+  main { padding: 16px 10px 32px; }
+  section { padding: 12px 14px; }
+  h1 { font-size: 22px; overflow-wrap: anywhere; }
   p.headline { font-size: 17px; }
 }
+@media print { details { display: block; } body { background: none; } }
 @media (prefers-color-scheme: dark) {
   :root { color-scheme: dark; --ink: #e3e8ee; --faint: #9aa7b5; --line: #34404c; --paper: #1b232c;
     --ground: #12181f; --accent: #5bb3dc; --good: #5cc79d; --bad: #f0806a; --known: #d9a441;
-    --best: #1d3b31; }
-  .c5 { --c: #4a9be0; }
+    --best: #1d3b31; --c5: #4a9be0; --c8: #b98476; }
 }
 ";
 
@@ -163,9 +206,14 @@ pub(crate) fn section(title: &str, content: &Markup) -> Markup {
     html! { section { h2 { (title) } (content) } }
 }
 
-/// A titled part of a page that opens on a click.
-pub(crate) fn folded(title: &str, content: &Markup) -> Markup {
-    html! { section { details { summary { h2 { (title) } } (content) } } }
+/// Parts of a page that open on a click, beside each other.
+pub(crate) fn folds(all: &Markup) -> Markup {
+    html! { section.folds { (all) } }
+}
+
+/// A titled part that opens on a click, for [`folds`].
+pub(crate) fn fold(title: &str, content: &Markup) -> Markup {
+    html! { details { summary { h2 { (title) } } (content) } }
 }
 
 /// A finding or caution: a line, its number, what to do, its picture; the rest folded away.
@@ -174,7 +222,7 @@ pub(crate) fn finding(finding: &Finding) -> Markup {
         strong { (prose(&finding.headline)) }
         p.facts { (finding.facts()) }
         @if let Some(action) = &finding.action { p { (prose(action)) } }
-        @if let Some(figure) = &finding.figure { (chart(&chart::draw(figure))) }
+        @if let Some(figure) = &finding.figure { (chart::draw(figure)) }
         @if !finding.details.is_empty() {
             details {
                 summary { "Details" }
@@ -196,11 +244,6 @@ pub(crate) fn prose(text: &str) -> Markup {
             @else { (part) }
         }
     }
-}
-
-/// A chart made by [`crate::chart`].
-pub(crate) fn chart(svg: &str) -> Markup {
-    html! { div.scroll { (PreEscaped(svg)) } }
 }
 
 /// A table whose first column is on the left.

@@ -7,11 +7,10 @@ use freewheel_sim::config::{PassResult, PostmarkCleaner, PostmarkResult, SimConf
 use freewheel_units::grouped;
 use maud::{Markup, html};
 
-use crate::chart;
-use crate::chart::PassBar;
+use crate::bars::{self, PassBar};
 use crate::finding::{Confidence, Cost, Finding, Topic, Unit};
 use crate::numbers::percent;
-use crate::page::{self, section, table};
+use crate::page::{section, table};
 
 /// The cautions that its result calls for.
 pub(crate) fn postmark_cautions(
@@ -136,7 +135,7 @@ pub(crate) fn passes(result: &RunResult) -> Markup {
     section(
         "PostMark",
         &html! {
-            (page::chart(&chart::passes(&bars)))
+            (bars::passes(&bars))
             @for (head, rows) in pass_tables(came) { (table(&head, &rows)) }
             p.note {
                 (grouped(came.files)) " files before the first transaction; the last pass counts. " (cleans(came.cleaner))

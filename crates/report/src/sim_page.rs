@@ -7,12 +7,13 @@ use freewheel_sim::config::{Experiment, SimConfig, WithoutEffect, Workload};
 use freewheel_units::grouped;
 use maud::{Markup, html};
 
+use crate::bars;
 use crate::cache_work::cache_rows;
 use crate::chart;
 use crate::files_run;
 use crate::finding::{Confidence, Finding, Topic};
 use crate::free_work::{self, write_back_cautions};
-use crate::numbers::{ms, percent, rate, span};
+use crate::numbers::{average, ms, percent, rate, span};
 use crate::page::{self, section, table, trace_name};
 use crate::postmark::{passes, postmark_cautions};
 use crate::shingled::shingled_cautions;
@@ -108,11 +109,11 @@ fn head_time(result: &RunResult) -> Markup {
         note: format!("busy {} of the time", percent(result.utilisation)),
     };
     html! {
-        (page::chart(&chart::head_time(&[bar])))
+        (bars::head_time(&[bar]))
         (table(&stages.head, &rows))
         p.note {
             (format!("{:.1} requests/s, ", result.requests_per_second)) (rate(result.bytes_per_second))
-            (format!("; {:.1} requests outstanding on average, {} at most; ", result.outstanding_mean, grouped(result.outstanding_max)))
+            (format!("; {} requests outstanding on average, {} at most; ", average(result.outstanding_mean), grouped(result.outstanding_max)))
             "longest wait for the head " (ms(result.queue_ns_max as f64)) " ms."
         }
     }
@@ -156,7 +157,7 @@ fn responses(result: &RunResult) -> Markup {
     let rows: Vec<Vec<String>> = happened.map(|(name, summary)| row(name, summary)).collect();
     let head = ["", "count", "mean", "p50", "p95", "p99", "p99.9", "p99.99", "max", "variation"];
     html! {
-        (page::chart(&chart::lines_over_log_y(&lines, &axes)))
+        (chart::lines_over_log_y(&lines, &axes))
         (table(&head, &rows))
         p.note {
             "Times in ms. Variation: standard deviation over mean."

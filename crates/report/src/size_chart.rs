@@ -4,6 +4,7 @@
 
 use maud::{Markup, html};
 
+use crate::legend::{self, Key};
 use crate::numbers::size;
 
 /// A line of a chart.
@@ -156,14 +157,14 @@ fn polyline(scale: &Scale, line: &SizeLine) -> Markup {
     let point =
         |point: &SizePoint| format!("{:.1},{:.1}", scale.x(point.size_bytes), scale.y(point.value));
     let points: Vec<String> = line.points.iter().map(point).collect();
-    html! { polyline class={ "c" (line.colour) } points=(points.join(" ")) {} }
+    html! { polyline class=(legend::line_colour(line.colour)) points=(points.join(" ")) {} }
 }
 
 /// Dots name line, size and value to a pointer.
 fn dots(scale: &Scale, line: &SizeLine) -> Markup {
     html! {
         @for point in &line.dots {
-            circle class={ "c" (line.colour) } r="2.5"
+            circle class=(legend::line_colour(line.colour)) r="2.5"
                 cx=(at(scale.x(point.size_bytes))) cy=(at(scale.y(point.value))) {
                 title { (line.name) ", " (size(point.size_bytes)) ": " (short(point.value)) }
             }
@@ -173,14 +174,9 @@ fn dots(scale: &Scale, line: &SizeLine) -> Markup {
 
 /// Names of lines, each with its colour.
 pub(crate) fn legend(lines: &[SizeLine], without_cache: bool) -> Markup {
-    html! {
-        ul.legend {
-            @for line in lines {
-                li { span class={ "swatch c" (line.colour) } {} (line.name) }
-            }
-            @if without_cache { li { span.swatch.without {} "no cache" } }
-        }
-    }
+    let names = lines.iter().map(|line| legend::line(&line.name, line.colour));
+    let without = without_cache.then(|| Key { name: "no cache", mark: "swatch without".into() });
+    legend::legend(&names.chain(without).collect::<Vec<_>>())
 }
 
 #[cfg(test)]

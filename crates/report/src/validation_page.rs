@@ -39,7 +39,7 @@ pub fn validation_html(validation: &Validation) -> String {
         &title,
         &lead,
         &html! {
-            (section("Response times", &page::chart(&chart::lines(&lines, &axes))))
+            (section("Response times", &chart::lines(&lines, &axes)))
             (section("By what our model did", &html! {
                 (table(&head, &parts))
                 p.note { "Times in ms. The demerit figure is the root mean square of the horizontal distance between the two curves (Ruemmler and Wilkes 1994)." }
@@ -66,7 +66,7 @@ fn phase(phase: &PhaseAnalysis) -> Markup {
     html! {
         p { (phase.verdict) }
         h3 { "Differences of phase between visits to the media" }
-        (page::chart(&chart::columns(&labels, &series)))
+        (chart::columns(&labels, &series))
         p.note { "Share of the pairs in % by difference in turns: the time from one visit's end to the next's, less the angle between their last sectors. One peak: the phase is known. All alike: it is not. Pairs: " (phase.main_distance.name()) "." }
         h3 { "By where the visit before was" }
         (table(&DISTANCE_HEAD, &distances))

@@ -91,7 +91,7 @@ impl CacheArgs {
         if self.json {
             output::print(&json)
         } else {
-            output::print(&format!("{}page: {}\n", report.text(), page.display()))
+            output::print_prose(&format!("{}page: {}\n", report.text(), page.display()))
         }
     }
 

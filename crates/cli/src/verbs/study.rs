@@ -1,5 +1,6 @@
 //! `freewheel study`: the main job.
 
+use std::io::stdout;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -16,7 +17,7 @@ use crate::failure::Failure;
 use crate::progress::Bars;
 use crate::reading::READING;
 use crate::standard_input::{self, GivenTrace};
-use crate::{file, number, output};
+use crate::{file, number, output, terminal};
 
 /// Say what each optimisation would do for a trace on a drive, in one HTML report
 #[derive(Args)]
@@ -121,7 +122,7 @@ impl StudyArgs {
         if self.json {
             output::print(&json)
         } else {
-            output::print(&text(&study, &stopwatch.times(), &page))
+            output::print_prose(&text(&study, &stopwatch.times(), &page))
         }
     }
 
@@ -207,7 +208,10 @@ fn configs(report: &StudyReport, folder: &Path) -> Result<Vec<(PathBuf, String)>
 }
 
 fn text(report: &StudyReport, decisions: &Distribution, page: &Path) -> String {
-    let findings = report.text();
+    let findings = match terminal::has_colours(&stdout()) {
+        true => report.coloured_text(),
+        false => report.text(),
+    };
     let scrub = report.study.scrub.as_ref();
     let decisions = scrub.and_then(|_| number::decisions(" about a gap of the scrub", decisions));
     let decisions = decisions.map_or(String::new(), |line| line + "\n");

@@ -15,10 +15,9 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::getuid;
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use super::nbd::{Client, Running};
-use super::run::{command, repository, run};
+use super::run::{command, repository, run, terminal};
 use super::serve::disk;
 
 /// No read of a good client may take this long, also on a busy machine.
@@ -142,16 +141,6 @@ fn a_log_that_nobody_reads_holds_up_no_client_and_no_stop() {
     drop(server);
     reader.read_to_end(&mut log).unwrap();
     assert!(log.len() < 128 << 10, "{} bytes", log.len());
-}
-
-/// A terminal: what a person types goes in here.
-fn terminal() -> (File, File) {
-    let control = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&control).unwrap();
-    unlockpt(&control).unwrap();
-    let name = ptsname(&control, Vec::new()).unwrap();
-    let terminal = OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
-    (File::from(control), terminal)
 }
 
 /// Waits for a process that is to end in time.

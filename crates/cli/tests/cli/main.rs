@@ -30,6 +30,7 @@ mod scaled_drives;
 mod schemas;
 mod serve;
 mod shingled;
+mod terminals;
 mod traces;
 mod trials;
 mod ways_out;

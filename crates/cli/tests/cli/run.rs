@@ -1,8 +1,10 @@
 //! Running the program, and small inputs for it.
 
+use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
 
 /// What a run left on its streams.
@@ -76,6 +78,16 @@ pub fn document(args: &[&str]) -> Value {
         serde_json::from_str(&stdout(args)).unwrap_or_else(|e| panic!("{args:?}: {e}"));
     assert_eq!(value["schema_version"], 1, "{args:?}");
     value
+}
+
+/// A terminal: what a person types goes into the first, and what a program prints comes out of it.
+pub fn terminal() -> (File, File) {
+    let control = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&control).unwrap();
+    unlockpt(&control).unwrap();
+    let name = ptsname(&control, Vec::new()).unwrap();
+    let terminal = OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    (File::from(control), terminal)
 }
 
 pub fn repository() -> PathBuf {

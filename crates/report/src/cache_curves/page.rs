@@ -10,7 +10,7 @@ use maud::{Markup, html};
 
 use super::rows::{self, Unit};
 use super::words::{Conclusions, columns, counted};
-use crate::page::{self, folded, prose, section, table, trace_name};
+use crate::page::{self, fold, folds, prose, section, table, trace_name};
 use crate::rows::Rows;
 use crate::size_chart::{SizeChart, SizeLine, SizePoint, draw, legend};
 
@@ -25,15 +25,17 @@ pub(super) fn html(curves: &CacheCurves, conclusions: &Conclusions) -> String {
                 (section("Response of reads", &responses(simulated)))
             }
             (section("By size", &by_size(curves)))
-            @if let Responses::Simulated(simulated) = &curves.responses {
-                (folded("Reads, writes and both", &all_responses(simulated)))
-            }
-            @if curves.options.sample.is_none() {
-                (folded("Misses by byte", &by_byte(curves)))
-            }
-            (folded("What is counted", &what_is_counted(curves)))
-            (folded("Policies", &policies(curves)))
-            (folded("Options", &options(curves)))
+            (folds(&html! {
+                @if let Responses::Simulated(simulated) = &curves.responses {
+                    (fold("Reads, writes and both", &all_responses(simulated)))
+                }
+                @if curves.options.sample.is_none() {
+                    (fold("Misses by byte", &by_byte(curves)))
+                }
+                (fold("What is counted", &what_is_counted(curves)))
+                (fold("Policies", &policies(curves)))
+                (fold("Options", &options(curves)))
+            }))
         },
     )
 }

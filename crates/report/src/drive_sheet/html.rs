@@ -96,7 +96,7 @@ impl DriveSheet {
         let axes = Axes { x, y: "time, ms", log_x: false };
         let rows: Vec<Vec<String>> = self.seeks.iter().map(seek_cells).collect();
         html! {
-            (page::chart(&chart::lines(&lines, &axes)))
+            (chart::lines(&lines, &axes))
             (table(&["cylinders", "read, ms", "write, ms"], &rows))
             p.note {
                 "Mean over random pairs of cylinders: " (ms(self.mean_seek_read_ns)) " ms before a read, "
@@ -111,7 +111,7 @@ impl DriveSheet {
         let line = Line { name: "sustained rate".into(), points: self.rate_steps(), dots: false };
         let axes = Axes { x: "share of the capacity, %", y: "rate, MB/s", log_x: false };
         html! {
-            (page::chart(&chart::lines(&[line], &axes)))
+            (chart::lines(&[line], &axes))
             p.note {
                 (self.zones.len()) (if self.zones.len() == 1 { " zone" } else { " zones" })
                 "; the rate of each includes every change of heads and cylinders."

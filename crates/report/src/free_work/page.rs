@@ -7,9 +7,9 @@ use maud::{Markup, html};
 use super::task_words::round_is;
 use super::words::free_work_parts;
 use super::write_back;
-use crate::chart;
 use crate::numbers::{percent, span};
 use crate::page::{self, section};
+use crate::{bars, chart};
 use freewheel_study::figure::{Axes, HeadUseBar, Line};
 use freewheel_study::{Course, FreeWork, TaskWork, line, over_the_run};
 
@@ -43,7 +43,7 @@ fn head_use(work: &FreeWork) -> Markup {
         percent(head.transfer + free)
     };
     html! {
-        (page::chart(&chart::head_use(&[bar("requests alone", false), bar("with free work", true)])))
+        (bars::head_use(&[bar("requests alone", false), bar("with free work", true)]))
         p.note {
             "Data pass under the head " (moves(false)) " of the time for requests, " (moves(true))
             " with free work in the gaps."
@@ -69,7 +69,7 @@ fn all_courses(result: &RunResult, work: &FreeWork) -> Markup {
         @if !is_one && !lines.is_empty() {
             (section("How the tasks go on", &html! {
                 p.note { "Each from the beginning of a round to its end, and again" (of_arm) "." }
-                (page::chart(&chart::lines(&lines, &PROGRESS_AXES)))
+                (chart::lines(&lines, &PROGRESS_AXES))
             }))
         }
         @for (number, (task, words)) in with_rounds.enumerate() {
@@ -167,6 +167,6 @@ pub(crate) fn nodes_chart(by_nodes: &ByNodes) -> Markup {
 pub(crate) fn titled(title: &str, whose: &str, lines: &[Line], axes: &Axes) -> Markup {
     html! {
         h3 { (title) (whose) }
-        (page::chart(&chart::lines(lines, axes)))
+        (chart::lines(lines, axes))
     }
 }

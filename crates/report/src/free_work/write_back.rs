@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use crate::chart;
 use crate::finding::{Confidence, Cost, Finding, Topic, Unit};
 use crate::numbers::ms;
-use crate::page::{self, section};
+use crate::page::section;
 use freewheel_study::figure::{Axes, Line};
 
 /// That write-back has taken no write, or that the foreground is better off without.
@@ -113,5 +113,5 @@ pub(super) fn chart(result: &RunResult) -> Markup {
         Line::cumulative_ms("no memory", &no_memory.read_distribution),
     ];
     let axes = Axes { x: "response time of reads, ms", y: "share of reads, %", log_x: true };
-    section("Reads with write-back", &html! { (page::chart(&chart::lines(&lines, &axes))) })
+    section("Reads with write-back", &html! { (chart::lines(&lines, &axes)) })
 }

@@ -201,6 +201,22 @@ fn is_within_noise(tried: &Tried, goal: Goal) -> bool {
     effects(tried).all(|effect| effect.of(goal).abs() < NOTICEABLE)
 }
 
+/// What a change does to the goal, by the replay under which it does less good.
+pub(super) enum Verdict {
+    Better,
+    Same,
+    Worse,
+}
+
+pub(super) fn verdict(tried: &Tried, goal: Goal) -> Verdict {
+    match tried.surest(goal) {
+        _ if is_within_noise(tried, goal) => Verdict::Same,
+        change if change < 0.0 => Verdict::Better,
+        change if change < NOTICEABLE => Verdict::Same,
+        _ => Verdict::Worse,
+    }
+}
+
 /// The change of the goal; of both replays where they differ.
 pub(super) fn range(tried: &Tried, goal: Goal) -> String {
     let values = || effects(tried).map(|effect| effect.of(goal));
@@ -211,9 +227,7 @@ pub(super) fn range(tried: &Tried, goal: Goal) -> String {
         true => signed(tried.effect.of(goal)),
         false => {
             let (least, most) = (signed(least), signed(most));
-            // One unit for both.
-            let least = if most.ends_with('%') { least.trim_end_matches(" %") } else { &least };
-            format!("{least} to {most}")
+            format!("{} to {most}", least.trim_end_matches(" %"))
         }
     }
 }
@@ -399,11 +413,10 @@ fn row(tried: &Tried, goal: Goal, scale: Scale) -> Markup {
     let worse = tried.surest(goal);
     let (zero, end) = (scale.at(0.0), scale.at(worse));
     let warnings = warnings(tried, goal);
-    let kind = match worse {
-        _ if is_within_noise(tried, goal) => "same",
-        worse if worse < 0.0 => "better",
-        worse if worse < NOTICEABLE => "same",
-        _ => "worse",
+    let kind = match verdict(tried, goal) {
+        Verdict::Same => "same",
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
     };
     let (least, most) = spread(tried, goal);
     let (from, to) = (scale.at(least), scale.at(most));
@@ -420,11 +433,8 @@ fn row(tried: &Tried, goal: Goal, scale: Scale) -> Markup {
                 @if most > Scale::WORST { em { "›" } }
                 b style=(format!("left:{zero:.1}%")) {}
             }
-            span.value {
-                (words)
-                small { "p99 " (signed(worse_p99(tried))) }
-                small title="head time for each read or write" { "drive time " (signed(worse_drive_time(tried))) }
-            }
+            span.value { (words) }
+            span.value { small { "p99 " (signed(worse_p99(tried))) } small title="head time for each read or write" { "drive time " (signed(worse_drive_time(tried))) } }
         }
     }
 }

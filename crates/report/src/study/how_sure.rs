@@ -91,7 +91,6 @@ pub(super) fn card(study: &Study) -> Markup {
         } @else {
             p { (prose(&assumed_headline(drive, study.assumed_values.as_ref()))) }
         }
-        p { (replay(study)) }
         @if let Some(other) = study.other_replay.as_ref().filter(|other| other.has_growing_queue) {
             p {
                 "Changes and policies were not tried " (other.words())
@@ -99,6 +98,17 @@ pub(super) fn card(study: &Study) -> Markup {
             }
         }
         @if let Some(words) = study.changes.as_ref().and_then(elsewhere) { p { (prose(&words)) } }
+        details {
+            summary { "Replay, slices and assumed values" }
+            (grounds(study))
+        }
+    }
+}
+
+/// What the results rest on.
+fn grounds(study: &Study) -> Markup {
+    html! {
+        p { (replay(study)) }
         @if let Some(changes) = &study.changes {
             p {
                 "Spreads of changes are over " (changes.today.by_slice.len())
@@ -106,17 +116,13 @@ pub(super) fn card(study: &Study) -> Markup {
             }
         }
         @if let Some(values) = &study.assumed_values {
-            details {
-                summary { "Each assumed value moved" }
-                (table(&["value", "moved", "mean response"], &moved_rows(values)))
-                p.note { (prose(&not_moved(values))) }
-            }
+            h3 { "Each assumed value moved" }
+            (table(&["value", "moved", "mean response"], &moved_rows(values)))
+            p.note { (prose(&not_moved(values))) }
         }
-        @if !drive.assumed.is_empty() {
-            details {
-                summary { "Sources of the assumed values" }
-                ul { @for line in &drive.assumed { li { (prose(line)) } } }
-            }
+        @if !study.drive.assumed.is_empty() {
+            h3 { "Sources of the assumed values" }
+            ul { @for line in &study.drive.assumed { li { (prose(line)) } } }
         }
     }
 }

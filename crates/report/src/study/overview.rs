@@ -1,13 +1,15 @@
 //! The first screen of a study's page: four tiles, places and times, and where a request's time goes.
 
-use freewheel_sim::{HeadTime, RunResult};
+use freewheel_sim::{HeadTime, Stages};
 use freewheel_study::{PlaceTime, Study};
 use maud::{Markup, html};
 
 use super::doubts::recorded_mean_ns;
 use super::findings::potential_bytes_per_second;
 use super::scrub;
-use crate::numbers::{percent, rate, response as time, size, span};
+use crate::bars::{self, Part};
+use crate::legend;
+use crate::numbers::{average, percent, rate, response as time, size, span};
 
 /// Response, business, head time and free work, a tile each.
 pub(super) fn tiles(study: &Study) -> Markup {
@@ -25,8 +27,10 @@ pub(super) fn tiles(study: &Study) -> Markup {
         time(response.max_ns as f64),
         recorded.map_or(String::new(), |mean| format!("; recorded mean {}", time(mean)))
     );
-    let busiest =
-        format!("busiest second {:.0} times the average", study.trace.burstiness.peak_to_mean_1s);
+    let busiest = format!(
+        "busiest second {} times the average",
+        average(study.trace.burstiness.peak_to_mean_1s)
+    );
     html! {
         div.tiles {
             (tile("Response", &time(response.mean_ns), &tail))
@@ -52,34 +56,19 @@ fn tile(label: &str, value: &str, words: &str) -> Markup {
 }
 
 fn head_bar(time: &HeadTime) -> Markup {
-    parts(&[
-        Part { name: "seek", share: time.seek_share(), class: "seek" },
-        Part { name: "rotation", share: time.rotate_share(), class: "rotate" },
-        Part { name: "transfer", share: time.transfer_share(), class: "transfer" },
-    ])
+    let parts = [
+        part_with_name("seek", "seek", time.seek_share()),
+        part_with_name("rotation", "rotate", time.rotate_share()),
+        part_with_name("transfer", "transfer", time.transfer_share()),
+    ];
+    bars::one(&parts, None)
 }
 
-/// A part of a bar.
-struct Part {
-    name: &'static str,
-    share: f64,
-    class: &'static str,
-}
-
-/// A bar of parts of a whole. Small parts have no words in it.
-fn parts(all: &[Part]) -> Markup {
-    const WORDS_FROM: f64 = 0.2;
-    let words = |part: &Part| format!("{} {}", part.name, percent(part.share));
-    let all_words = all.iter().map(words).collect::<Vec<_>>().join(", ");
-    html! {
-        div.parts role="img" aria-label=(all_words) {
-            @for part in all {
-                span.(part.class) style=(format!("width:{:.2}%", part.share * 100.0)) title=(words(part)) {
-                    @if part.share >= WORDS_FROM { (part.name) }
-                }
-            }
-        }
-    }
+/// A part with its name in it, if there is room.
+fn part_with_name(name: &str, colour: &'static str, share: f64) -> Part {
+    const NAME_FROM: f64 = 0.2;
+    let words = if share >= NAME_FROM { name.into() } else { String::new() };
+    Part { says: format!("{name} {}", percent(share)), colour, share, words }
 }
 
 /// A stage of requests.
@@ -87,21 +76,20 @@ struct Stage {
     name: &'static str,
     meaning: &'static str,
     ns: u128,
-    class: &'static str,
+    colour: &'static str,
 }
 
 /// The stages in the order in which a request goes through them.
-fn stages_of(result: &RunResult) -> Vec<Stage> {
-    let stages = &result.stages;
-    let stage = |name, meaning, ns, class| Stage { name, meaning, ns, class };
+fn stages_of(stages: &Stages) -> Vec<Stage> {
+    let stage = |name, meaning, ns, colour| Stage { name, meaning, ns, colour };
     vec![
         stage("host queue", "before the drive has the command", stages.host_queue_ns(), "queue"),
         stage("drive queue", "other commands of the drive first", stages.drive_queue_ns, "waiting"),
         stage("seek", "moving the arm, changing heads", stages.seek_ns, "seek"),
         stage("rotation", "waiting for the sector", stages.rotate_ns, "rotate"),
         stage("transfer", "sectors under the head", stages.transfer_ns, "transfer"),
-        stage("processing", "command processing", stages.overhead_ns, "overhead"),
-        stage("bus", "data to or from the host", stages.bus_ns, "overhead"),
+        stage("processing", "command processing", stages.overhead_ns, "processing"),
+        stage("bus", "data to or from the host", stages.bus_ns, "bus"),
     ]
 }
 
@@ -112,7 +100,7 @@ fn share_of(stage: &Stage, all: &[Stage]) -> f64 {
 
 /// The stages of the mean response with their shares, in a line.
 pub(super) fn stages_in_line(study: &Study) -> String {
-    let all = stages_of(&study.baseline().result);
+    let all = stages_of(&study.baseline().result.stages);
     let words = |stage: &Stage| format!("{} {}", stage.name, percent(share_of(stage, &all)));
     all.iter().filter(|stage| stage.ns > 0).map(words).collect::<Vec<_>>().join(", ")
 }
@@ -120,78 +108,78 @@ pub(super) fn stages_in_line(study: &Study) -> String {
 /// The stages of the mean response.
 pub(super) fn stages(study: &Study) -> Markup {
     let result = &study.baseline().result;
-    let all = stages_of(result);
-    let part =
-        |stage: &Stage| Part { name: stage.name, share: share_of(stage, &all), class: stage.class };
+    let all = stages_of(&result.stages);
+    let part = |stage: &Stage| part_with_name(stage.name, stage.colour, share_of(stage, &all));
     let count = result.response.count.max(1) as f64;
     html! {
         p.lead {
             "Stages of the mean response of " (time(result.response.mean_ns))
             ". All of them are what btt calls Q2C; all but the host queue, D2C."
         }
-        (parts(&all.iter().map(part).collect::<Vec<_>>()))
-        dl.stages {
+        (bars::one(&all.iter().map(part).collect::<Vec<_>>(), None))
+        table.stages {
             @for stage in &all {
-                dt { (stage.name) ", " (time(stage.ns as f64 / count)) ", " (percent(share_of(stage, &all))) }
-                dd { (stage.meaning) }
+                tr {
+                    td { (legend::mark(&legend::area(stage.name, stage.colour))) (stage.name) small { (stage.meaning) } }
+                    td { (time(stage.ns as f64 / count)) }
+                    td { (percent(share_of(stage, &all))) }
+                }
             }
         }
     }
 }
 
-const LEFT: f64 = 64.0;
-const WIDTH: f64 = 880.0;
-const ROW_HEIGHT: f64 = 11.0;
-const P99_HEIGHT: f64 = 60.0;
-
-/// Requests by place and time, and their 99th percentile below.
+/// Requests by place and time, and their 99th percentile below. The pictures are stretched to the place that
+/// there is, and words beside them keep their size.
 pub(super) fn where_and_when(place_time: &PlaceTime) -> Markup {
     let columns = place_time.counts.len();
     if columns == 0 {
         return html! {};
     }
     let rows = place_time.counts[0].len();
-    let most = place_time.counts.iter().flatten().copied().max().unwrap_or(0).max(1);
-    let width = WIDTH / columns as f64;
-    let map_end = 10.0 + ROW_HEIGHT * rows as f64;
-    let p99_end = map_end + 20.0 + P99_HEIGHT;
     let worst = place_time.p99_ns.iter().copied().max().unwrap_or(0).max(1);
-    let y = |p99: u64| p99_end - P99_HEIGHT * p99 as f64 / worst as f64;
-    let x = |column: usize| LEFT + width * (column as f64 + 0.5);
-    let line: Vec<String> = place_time
-        .p99_ns
-        .iter()
-        .enumerate()
-        .map(|(column, &p99)| format!("{:.1},{:.1}", x(column), y(p99)))
-        .collect();
     let seconds = columns as f64 * place_time.bin_ns as f64 / 1e9;
-    let height = p99_end + 24.0;
     html! {
         p.lead {
             "Requests by place on the drive over time; a stronger colour is more. Below, the 99th percentile of their responses. "
             (when_worst(place_time, worst)) " " (where_most(place_time))
         }
-        div.scroll {
-            svg viewBox=(format!("0 0 960 {height}")) role="img" {
-                title { "Requests by place and time, and the 99th percentile of their responses" }
-                @for (column, counts) in place_time.counts.iter().enumerate() {
-                    @for (row, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-                        rect x=(format!("{:.1}", LEFT + width * column as f64)) y=(format!("{:.1}", 10.0 + ROW_HEIGHT * row as f64))
-                            width=(format!("{:.1}", width + 0.2)) height=(ROW_HEIGHT + 0.2) fill="var(--accent)"
-                            opacity=(format!("{:.2}", opacity(count, most))) {}
-                    }
-                }
-                text x="0" y="22" class="axis" { "0" }
-                text x="0" y=(map_end - 2.0) class="axis" { (size(place_time.space_bytes)) }
-                text x="0" y=(map_end + 32.0) class="axis" { (time(worst as f64)) }
-                text x="0" y=(p99_end) class="axis" { "0" }
-                line x1=(LEFT) x2=(LEFT + WIDTH) y1=(p99_end) y2=(p99_end) stroke="var(--line)" {}
-                polyline points=(line.join(" ")) fill="none" stroke="var(--rotate)" stroke-width="2" {}
-                text x=(LEFT) y=(height - 4.0) class="axis" { "0" }
-                text x=(LEFT + WIDTH) y=(height - 4.0) text-anchor="end" class="axis" { (span(seconds)) }
+        div.map {
+            div.names { span { "0" } span { (size(place_time.space_bytes)) } }
+            svg.places viewBox=(format!("0 0 {columns} {rows}")) preserveAspectRatio="none" role="img"
+                aria-label="Requests by place and time" { (places(place_time)) }
+            div.names { span { (time(worst as f64)) } span { "0" } }
+            svg.tails viewBox=(format!("0 0 {columns} {TAIL_UNITS}")) preserveAspectRatio="none" role="img"
+                aria-label="The 99th percentile of responses over time" {
+                polyline points=(tails(place_time, worst)) {}
+            }
+            span {}
+            div.times { span { "0" } span { (span(seconds)) } }
+        }
+    }
+}
+
+/// A square for each part of the space and of the time with requests.
+fn places(place_time: &PlaceTime) -> Markup {
+    let most = place_time.counts.iter().flatten().copied().max().unwrap_or(0).max(1);
+    // Squares overlap a little, so that no gap is seen between them.
+    html! {
+        @for (column, counts) in place_time.counts.iter().enumerate() {
+            @for (row, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+                rect x=(column) y=(row) width="1.02" height="1.02" opacity=(format!("{:.2}", opacity(count, most))) {}
             }
         }
     }
+}
+
+/// Units of the height of the line of 99th percentiles.
+const TAIL_UNITS: f64 = 100.0;
+
+/// Points of the line of 99th percentiles; the worst is at the top.
+fn tails(place_time: &PlaceTime, worst: u64) -> String {
+    let y = |p99: u64| TAIL_UNITS * (1.0 - p99 as f64 / worst as f64);
+    let point = |(column, &p99): (usize, &u64)| format!("{:.1},{:.1}", column as f64 + 0.5, y(p99));
+    place_time.p99_ns.iter().enumerate().map(point).collect::<Vec<_>>().join(" ")
 }
 
 /// When the 99th percentile is highest, and whether more requests than usual come then.
@@ -208,8 +196,11 @@ fn when_worst(place_time: &PlaceTime, worst: u64) -> String {
         times if times >= 0.5 => "with about as many requests as on average".into(),
         _ => "with fewer requests than on average: they are far apart or large, or wait for a burst before".into(),
     };
-    let from = at as f64 * place_time.bin_ns as f64 / 1e9;
-    format!("It reaches {} after {}, {why}.", time(worst as f64), span(from))
+    let when = match at {
+        0 => "at the beginning".into(),
+        at => format!("after {}", span(at as f64 * place_time.bin_ns as f64 / 1e9)),
+    };
+    format!("It reaches {} {when}, {why}.", time(worst as f64))
 }
 
 /// How much of the load the busiest part of the space has.
@@ -231,4 +222,18 @@ fn where_most(place_time: &PlaceTime) -> String {
 /// The root shows few requests beside many.
 fn opacity(count: u64, most: u64) -> f64 {
     0.06 + 0.94 * libm::sqrt(count as f64 / most as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_stage_has_a_colour_of_its_own() {
+        let stages = stages_of(&Stages::default());
+        let colours: BTreeSet<&str> = stages.iter().map(|stage| stage.colour).collect();
+        assert_eq!(colours.len(), stages.len());
+    }
 }

@@ -9,10 +9,10 @@ use maud::{Markup, html};
 use freewheel_study::{PolicyRun, Study};
 
 use super::{beside, changes, doubts, figures, how_sure, overview, responses, scrub_page};
-use crate::chart;
 use crate::finding::{Finding, Topic};
 use crate::numbers::{ms, percent, rate, span};
-use crate::page::{self, folded, section, table, trace_name};
+use crate::page::{self, fold, folds, section, table, trace_name};
+use crate::{bars, chart};
 use freewheel_study::figure::HeadTimeBar;
 
 pub(super) fn html(study: &Study, findings: &[Finding]) -> String {
@@ -37,22 +37,26 @@ pub(super) fn html(study: &Study, findings: &[Finding]) -> String {
             @if let Some(changes) = &study.changes {
                 (section("What would help", &changes::card(study, changes)))
             }
-            (section("Where and when", &overview::where_and_when(&study.place_time)))
-            (section("Where a request's time goes", &overview::stages(study)))
-            @for finding in scrub { (section("A scrub", &page::finding(finding))) }
-            @if let Some(drives) = beside::card(study) { (section("Drives beside each other", &drives)) }
-            (section("Response times", &responses::card(study)))
-            (section("How sure is this?", &how_sure::card(study)))
-            (folded("Findings", &list(&others)))
-            (folded("Head time by policy", &head_time(study)))
-            (folded("Response times by policy", &policy_table(study, &study.surest_policy_or_today().title)))
-            @if let Some(estimate) = &study.scrub {
-                (folded("The estimate of the scrub", &scrub_page::section(study, estimate)))
+            div.panels {
+                (section("Where and when", &overview::where_and_when(&study.place_time)))
+                (section("Where a request's time goes", &overview::stages(study)))
+                @for finding in scrub { (section("A scrub", &page::finding(finding))) }
+                (section("Response times", &responses::card(study)))
+                (section("How sure is this?", &how_sure::card(study)))
             }
-            (folded("Load over time", &load(study)))
-            (folded("The workload", &workload(study)))
-            (folded("Drive, replay and options", &setting(study)))
-            (folded("Words", &words()))
+            @if let Some(drives) = beside::card(study) { (section("Drives beside each other", &drives)) }
+            (folds(&html! {
+                (fold("Findings", &list(&others)))
+                (fold("Head time by policy", &head_time(study)))
+                (fold("Response times by policy", &policy_table(study, &study.surest_policy_or_today().title)))
+                @if let Some(estimate) = &study.scrub {
+                    (fold("The estimate of the scrub", &scrub_page::section(study, estimate)))
+                }
+                (fold("Load over time", &load(study)))
+                (fold("The workload", &workload(study)))
+                (fold("Drive, replay and options", &setting(study)))
+                (fold("Words", &words()))
+            }))
         },
     )
 }
@@ -70,7 +74,7 @@ fn list(findings: &[&Finding]) -> Markup {
 fn head_time(study: &Study) -> Markup {
     let bars: Vec<HeadTimeBar> = study.runs.iter().map(figures::head_time_bar).collect();
     html! {
-        (page::chart(&chart::head_time(&bars)))
+        (bars::head_time(&bars))
         (busy_table(study))
         p.note { "Shares of head time a policy; below, shares of all time. The drive is busy while a command is in it or it writes back, each of its parts while it works; the busiest part is what limits the drive under more load. Latency while the drive writes back from its buffer is not given away." }
     }
@@ -135,7 +139,7 @@ fn policy_table(study: &Study, best: &str) -> Markup {
 fn load(study: &Study) -> Markup {
     let burst = &study.trace.burstiness;
     html! {
-        (page::chart(&chart::draw(&figures::byte_rate(study))))
+        (chart::draw(&figures::byte_rate(study)))
         p.note {
             "Busiest second, ten seconds and minute: " (format!("{:.1}, {:.1} and {:.1}", burst.peak_to_mean_1s, burst.peak_to_mean_10s, burst.peak_to_mean_60s))
             " times the mean. Index of dispersion of counts in a second: " (format!("{:.1}", burst.dispersion_1s))

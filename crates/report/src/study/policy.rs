@@ -6,10 +6,7 @@ use freewheel_study::{PolicyRun, Study};
 
 use super::{overload, signed};
 use crate::finding::{Confidence, Cost, Finding, Topic, Unit};
-use crate::numbers::{ms, percent};
-
-/// Improvement from which it is clearer to say how many times shorter.
-const MANIFOLD: f64 = 0.9;
+use crate::numbers::{average, ms, percent};
 
 /// None when there is a single run.
 pub(super) fn policy(study: &Study) -> Option<Finding> {
@@ -89,17 +86,10 @@ fn one_helps(study: &Study, baseline: &PolicyRun, best: &PolicyRun) -> Finding {
     let (before, after) = (&baseline.result.response, &best.result.response);
     let gain = 1.0 - after.mean_ns / before.mean_ns;
     let sure = -study.worse_mean_change(best);
-    let does = if gain > MANIFOLD {
-        format!(
-            "{} would make the mean response time {:.0} times shorter",
-            best.title,
-            before.mean_ns / after.mean_ns
-        )
-    } else {
-        format!("{} would cut the mean response time by {}", best.title, percent(gain))
-    };
     let headline = format!(
-        "{does}, from {} ms {} to {} ms{}.{}",
+        "{} would cut the mean response time by {}, from {} ms {} to {} ms{}.{}",
+        best.title,
+        percent(gain),
         mean(baseline),
         baseline.under(),
         mean(best),
@@ -227,8 +217,8 @@ fn others(study: &Study, told: &[&PolicyRun]) -> String {
 /// How much a policy has to choose from.
 fn choice(baseline: &PolicyRun) -> String {
     format!(
-        "On average {:.1} requests are outstanding {}: a policy can choose only among those that wait.",
-        baseline.result.outstanding_mean,
+        "On average {} requests are outstanding {}: a policy can choose only among those that wait.",
+        average(baseline.result.outstanding_mean),
         baseline.under()
     )
 }

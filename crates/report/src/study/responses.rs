@@ -6,7 +6,6 @@ use freewheel_study::figure::{Axes, Line};
 use maud::{Markup, html};
 
 use crate::chart;
-use crate::page;
 
 /// The card of the page.
 pub(super) fn card(study: &Study) -> Markup {
@@ -18,7 +17,7 @@ pub(super) fn card(study: &Study) -> Markup {
     let axes = Axes { x: "response time, ms", y: "requests that take longer, %", log_x: true };
     html! {
         p.lead { "Share of requests that take longer than a time: " (names.join("; ")) ". Lower is better; 1 % is the p99." }
-        (page::chart(&chart::lines_over_log_y(&lines, &axes)))
+        (chart::lines_over_log_y(&lines, &axes))
     }
 }
 

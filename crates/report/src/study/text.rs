@@ -1,26 +1,30 @@
 //! The study on a terminal: what the page shows, in about 25 lines.
 
 use freewheel_study::Study;
-use freewheel_study::changes::Changes;
+use freewheel_study::changes::{Changes, NOTICEABLE, Tried};
 use freewheel_units::grouped;
 
+use super::changes::Verdict;
 use super::{beside, changes, doubts, overview, signed};
 use crate::finding::{Finding, Topic};
 use crate::numbers::{ms, percent, span};
 use crate::page::trace_name;
+use crate::paint::Paint;
 
 /// Title, first numbers, doubts, the ranking of changes, and a line a finding.
-pub(super) fn text(study: &Study, findings: &[Finding]) -> String {
+pub(super) fn text(study: &Study, findings: &[Finding], paint: Paint) -> String {
     let mut lines = head(study);
     let (first, others): (Vec<&Finding>, Vec<&Finding>) =
         findings.iter().partition(|finding| doubts::is_doubt(finding));
-    lines.extend(paragraph(first.into_iter().flat_map(doubt)));
+    lines.extend(paragraph(first.into_iter().flat_map(|finding| doubt(finding, paint))));
     let others_of = |topic| others.iter().copied().filter(move |finding| finding.topic == topic);
     match &study.changes {
         Some(_) if changes::is_idle(study) => {
             lines.extend(paragraph(others_of(Topic::Changes).map(|it| it.headline.clone())));
         }
-        Some(changes) => lines.extend(paragraph(ranking(changes, others_of(Topic::Changes)))),
+        Some(changes) => {
+            lines.extend(paragraph(ranking(changes, others_of(Topic::Changes), paint)))
+        }
         None => {}
     }
     lines.extend(paragraph(beside::lines(study)));
@@ -54,32 +58,47 @@ fn head(study: &Study) -> Vec<String> {
 }
 
 /// A doubt with what to do about it.
-fn doubt(finding: &Finding) -> Vec<String> {
-    let headline = format!("! {}", finding.headline);
+fn doubt(finding: &Finding, paint: Paint) -> Vec<String> {
+    let headline = format!("! {}", paint.doubt(&finding.headline));
     let action = finding.action.iter().map(|action| format!("  {action}"));
     std::iter::once(headline).chain(action).collect()
 }
 
 /// The changes that the page ranks, and the best together.
-fn ranking<'a>(changes: &Changes, together: impl Iterator<Item = &'a Finding>) -> Vec<String> {
-    let goal = changes.goal;
+fn ranking<'a>(
+    changes: &Changes,
+    together: impl Iterator<Item = &'a Finding>,
+    paint: Paint,
+) -> Vec<String> {
     let title = format!(
         "What would help (change of the {}, under both replays where they differ; p99; cost)",
-        goal.quantity()
+        changes.goal.quantity()
     );
-    let rows = changes.ranking().into_iter().map(|tried| {
-        let warnings = changes::warnings(tried, goal).join(", ");
-        let line = format!(
-            "{:<18} p99 {:<8} {} ({}{})  {warnings}",
-            changes::range(tried, goal),
-            signed(changes::worse_p99(tried)),
-            tried.title,
-            changes::cost(&tried.cost),
-            changes::against(tried)
-        );
-        line.trim_end().to_owned()
-    });
+    let rows = changes.ranking().into_iter().map(|tried| row(changes, tried, paint));
     let together = together.map(|finding| format!("Best together: {}", finding.headline));
     let without = changes::without_help(changes);
     std::iter::once(title).chain(rows).chain(without).chain(together).collect()
+}
+
+fn row(changes: &Changes, tried: &Tried, paint: Paint) -> String {
+    let goal = changes.goal;
+    let (range, worse_p99) = (changes::range(tried, goal), changes::worse_p99(tried));
+    let p99 = signed(worse_p99);
+    let spaces = |words: &str, columns: usize| " ".repeat(columns.saturating_sub(words.len()));
+    let (after_range, after_p99) = (spaces(&range, 18), spaces(&p99, 8));
+    let range = match changes::verdict(tried, goal) {
+        Verdict::Better => paint.help(&range),
+        Verdict::Same => range,
+        Verdict::Worse => paint.harm(&range),
+    };
+    let p99 = if worse_p99 >= NOTICEABLE { paint.harm(&p99) } else { p99 };
+    let warnings = changes::warnings(tried, goal).join(", ");
+    let line = format!(
+        "{range}{after_range} p99 {p99}{after_p99} {} ({}{})  {}",
+        tried.title,
+        changes::cost(&tried.cost),
+        changes::against(tried),
+        paint.doubt(&warnings)
+    );
+    line.trim_end().to_owned()
 }

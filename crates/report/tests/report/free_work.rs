@@ -108,7 +108,9 @@ fn the_page_has_the_charts_of_what_there_is() {
         let experiment = experiment(freeblock);
         sim_html(&experiment, &experiment.run().unwrap())
     };
-    let charts = |page: &str| page.matches("<svg").count();
+    let charts = |page: &str| {
+        page.matches("class=\"chart\"").count() + page.matches("class=\"bars\"").count()
+    };
     let (without, with) = (page(""), page(SAMPLE));
     // Head time and response times; with free work use of the head, what decisions look at, and four of
     // a scan's course.

@@ -154,7 +154,7 @@ impl PlaceArgs {
         }
         let page = format!("page: {}\n", page.display());
         let commands = script.map(|_| format!("commands: {}\n", commands.display()));
-        output::print(&(report.text() + &page + &commands.unwrap_or_default()))
+        output::print_prose(&(report.text() + &page + &commands.unwrap_or_default()))
     }
 
     /// What the file is. What would be a trace and is of no kind is meant as a log where disks are counted.

@@ -77,7 +77,7 @@ impl StripeArgs {
         if self.json {
             return output::print(&document);
         }
-        output::print(&format!("{}page: {}\n", report.text(), page.display()))
+        output::print_prose(&format!("{}page: {}\n", report.text(), page.display()))
     }
 
     /// What is to be striped. Err for an option that does not go with it.

@@ -9,7 +9,7 @@ use super::picture;
 use super::rows;
 use super::words::PlaceConclusions;
 use crate::numbers::{percent, span};
-use crate::page::{self, folded, section};
+use crate::page::{self, fold, folds, section};
 
 pub(super) fn html(plan: &PlacePlan, conclusions: &PlaceConclusions) -> String {
     let name = plan.options.source.file().file_name().unwrap_or_default().to_string_lossy();
@@ -26,9 +26,11 @@ pub(super) fn html(plan: &PlacePlan, conclusions: &PlaceConclusions) -> String {
             @if !plan.moves.is_empty() { (section("Moves", &rows::moves(plan).html())) }
             @if !plan.placed.is_empty() { (section("New files", &rows::placed(plan).html())) }
             (section("What clients see", &outcomes(plan)))
-            (folded("Disks", &rows::disks(plan).html()))
-            @if let Some(commands) = commands(plan) { (folded("Commands", &html! { pre { (commands) } })) }
-            (folded("How it was worked out", &method(plan)))
+            (folds(&html! {
+                (fold("Disks", &rows::disks(plan).html()))
+                @if let Some(commands) = commands(plan) { (fold("Commands", &html! { pre { (commands) } })) }
+                (fold("How it was worked out", &method(plan)))
+            }))
         },
     )
 }

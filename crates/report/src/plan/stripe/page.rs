@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::rows;
 use super::words::{StripeConclusions, headroom_s, times};
 use crate::numbers::size;
-use crate::page::{self, folded, section};
+use crate::page::{self, fold, folds, section};
 use crate::size_chart::{SizeChart, SizeLine, SizePoint, draw, legend};
 
 pub(super) fn html(plan: &StripePlan, conclusions: &StripeConclusions) -> String {
@@ -25,10 +25,12 @@ pub(super) fn html(plan: &StripePlan, conclusions: &StripeConclusions) -> String
         &html! {
             (section("Which stripe unit?", &conclusion(plan, conclusions)))
             (section("Units that were tried", &rows::units(plan).html()))
-            @if !plan.files.is_empty() {
-                (folded("A unit for each file", &rows::files(plan).html()))
-            }
-            (folded("How it was worked out", &method(plan)))
+            (folds(&html! {
+                @if !plan.files.is_empty() {
+                    (fold("A unit for each file", &rows::files(plan).html()))
+                }
+                (fold("How it was worked out", &method(plan)))
+            }))
         },
     )
 }

@@ -1,0 +1,214 @@
+//! Horizontal bars of parts of a whole. They are HTML, so that words keep their size at any width.
+
+use freewheel_study::figure::{HeadTimeBar, HeadUseBar};
+use freewheel_units::four_digits;
+use maud::{Markup, html};
+
+use crate::legend::{area, legend};
+use crate::numbers::percent;
+
+/// A kind of part, with the class of its colour.
+struct Kind {
+    name: &'static str,
+    colour: &'static str,
+}
+
+/// The parts of head time. What is wasted comes first, so that it is easy to compare.
+const HEAD_TIME: [Kind; 4] = [
+    Kind { name: "rotational latency", colour: "rotate" },
+    Kind { name: "latency while writing back", colour: "rotate-back" },
+    Kind { name: "seek", colour: "seek" },
+    Kind { name: "transfer", colour: "transfer" },
+];
+/// The parts of all time: latency first again, then the other needs of requests, then free work.
+const HEAD_USE: [Kind; 6] = [
+    Kind { name: "rotational latency", colour: "rotate" },
+    Kind { name: "seek", colour: "seek" },
+    Kind { name: "extra seek", colour: "seek-extra" },
+    Kind { name: "transfer", colour: "transfer" },
+    Kind { name: "free transfer", colour: "transfer-free" },
+    Kind { name: "work in idle time", colour: "idle-work" },
+];
+const PASSES: [Kind; 3] = [
+    Kind { name: "transactions", colour: "seek" },
+    Kind { name: "reads of cleaning", colour: "rotate" },
+    Kind { name: "copies of cleaning", colour: "bus" },
+];
+
+/// Shares of head time: osdi00's figure 2 and its kin.
+pub(crate) fn head_time(all: &[HeadTimeBar]) -> Markup {
+    let bar = |bar: &HeadTimeBar| {
+        let time = &bar.head_time;
+        let unusable = bar.writing_back_rotate_ns as f64 / time.total_ns().max(1) as f64;
+        let usable = time.rotate_share() - unusable;
+        Bar {
+            label: bar.label.clone(),
+            shares: vec![usable, unusable, time.seek_share(), time.transfer_share()],
+            whole: 1.0,
+            mark: bar.rotate_share_elsewhere,
+            note: bar.note.clone(),
+        }
+    };
+    bars(&HEAD_TIME, &all.iter().map(bar).collect::<Vec<_>>())
+}
+
+/// Shares of all time: osdi00's figures 8 (a) and (c).
+pub(crate) fn head_use(all: &[HeadUseBar]) -> Markup {
+    let bar = |bar: &HeadUseBar| {
+        let head = &bar.head_use;
+        let (left, extra, free, idle_work) = if bar.with {
+            (head.rotate_left(), head.extra_seek, head.free_transfer, head.idle_work)
+        } else {
+            (head.rotate, 0.0, 0.0, 0.0)
+        };
+        let shares = vec![left, head.seek, extra, head.transfer, free, idle_work];
+        let idle = 1.0 - shares.iter().sum::<f64>();
+        let note = format!("not busy {:.0} %", idle * 100.0);
+        Bar { label: bar.label.clone(), shares, whole: 1.0, mark: None, note }
+    };
+    bars(&HEAD_USE, &all.iter().map(bar).collect::<Vec<_>>())
+}
+
+/// Where the time of one pass of PostMark's transactions went, in seconds.
+pub(crate) struct PassBar {
+    pub label: String,
+    /// Transactions without cleaning.
+    pub work: f64,
+    pub reading: f64,
+    pub copying: f64,
+    /// Text to the right of the bar.
+    pub note: String,
+}
+
+/// Times, of which the longest has the whole width.
+pub(crate) fn passes(all: &[PassBar]) -> Markup {
+    let times = |bar: &PassBar| [bar.work, bar.reading, bar.copying];
+    let totals: Vec<f64> = all.iter().map(|bar| times(bar).iter().sum()).collect();
+    let longest = totals.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    let bar = |(bar, total): (&PassBar, &f64)| Bar {
+        label: bar.label.clone(),
+        shares: times(bar).iter().map(|time| time / longest).collect(),
+        whole: total / longest,
+        mark: None,
+        note: bar.note.clone(),
+    };
+    bars(&PASSES, &all.iter().zip(&totals).map(bar).collect::<Vec<_>>())
+}
+
+/// Values, of which the largest has the whole width.
+pub(crate) fn values(quantity: &'static str, all: &[(String, f64)]) -> Markup {
+    let longest = all.iter().map(|(_, value)| *value).fold(f64::MIN_POSITIVE, f64::max);
+    let bar = |(label, value): &(String, f64)| Bar {
+        label: label.clone(),
+        shares: vec![value / longest],
+        // Shares would repeat the lengths: the value itself is to the right.
+        whole: f64::INFINITY,
+        mark: None,
+        note: four_digits(*value),
+    };
+    let kind = Kind { name: quantity, colour: "seek" };
+    bars(&[kind], &all.iter().map(bar).collect::<Vec<_>>())
+}
+
+/// A horizontal bar of shares of a whole.
+struct Bar {
+    label: String,
+    /// Parts of the width.
+    shares: Vec<f64>,
+    /// The part of the width that labels are shares of.
+    whole: f64,
+    /// A share that is marked.
+    mark: Option<f64>,
+    /// Text to the right of the bar.
+    note: String,
+}
+
+/// Bars under their legend. What does not happen in any of them has no name either.
+fn bars(kinds: &[Kind], all: &[Bar]) -> Markup {
+    let happens = |part: usize| all.iter().any(|bar| bar.shares[part] != 0.0);
+    let happening: Vec<usize> = (0..kinds.len()).filter(|&part| happens(part)).collect();
+    let keys: Vec<_> =
+        happening.iter().map(|&part| area(kinds[part].name, kinds[part].colour)).collect();
+    let parts_of = |bar: &Bar| -> Vec<Part> {
+        happening.iter().map(|&part| part_of(bar, part, &kinds[part])).collect()
+    };
+    html! {
+        (legend(&keys))
+        div.bars {
+            @for bar in all {
+                div {
+                    span.name { (bar.label) }
+                    (one(&parts_of(bar), bar.mark))
+                    span.note { (bar.note) }
+                }
+            }
+        }
+    }
+}
+
+fn part_of(bar: &Bar, part: usize, kind: &Kind) -> Part {
+    /// Smaller parts have no room for words.
+    const WORDS_FROM: f64 = 0.07;
+    let share = bar.shares[part];
+    let of_whole = share / bar.whole;
+    let (says, words) = match bar.whole.is_finite() {
+        true if share >= WORDS_FROM => (percent(of_whole), format!("{:.0} %", of_whole * 100.0)),
+        true => (percent(of_whole), String::new()),
+        false => (bar.note.clone(), String::new()),
+    };
+    Part { says: format!("{} {says}", kind.name), colour: kind.colour, share, words }
+}
+
+/// A part of a bar.
+pub(crate) struct Part {
+    /// What it is and how much, for a pointer and for those who see no colours.
+    pub says: String,
+    /// Class of its colour.
+    pub colour: &'static str,
+    /// Its part of the width.
+    pub share: f64,
+    /// Words in it.
+    pub words: String,
+}
+
+/// A bar, with a line at the share that is marked.
+pub(crate) fn one(parts: &[Part], mark: Option<f64>) -> Markup {
+    let all = parts.iter().map(|part| part.says.as_str()).collect::<Vec<_>>().join(", ");
+    html! {
+        div.parts role="img" aria-label=(all) {
+            @for part in parts.iter().filter(|part| part.share > 0.0) {
+                span.(part.colour) style=(format!("width:{:.2}%", part.share * 100.0)) title=(part.says) {
+                    (part.words)
+                }
+            }
+            @if let Some(share) = mark { i style=(format!("left:{:.2}%", share * 100.0)) {} }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_as_long_as_their_share_of_the_largest_and_have_no_share_in_words() {
+        let html = values("ms", &[("a".into(), 5.0), ("b".into(), 10.0)]).into_string();
+        assert!(html.contains("width:50.00%") && html.contains("width:100.00%"), "{html}");
+        assert!(html.contains("title=\"ms 5\"") && html.contains(">10<"), "{html}");
+        assert!(!html.contains(" %"), "{html}");
+    }
+
+    #[test]
+    fn a_part_that_is_in_no_bar_has_no_name() {
+        let pass = PassBar {
+            label: "pass 1".into(),
+            work: 3.0,
+            reading: 1.0,
+            copying: 0.0,
+            note: String::new(),
+        };
+        let html = passes(&[pass]).into_string();
+        assert!(html.contains("reads of cleaning") && !html.contains("copies of cleaning"));
+        assert!(html.contains(">75 %<") && html.contains(">25 %<"), "{html}");
+    }
+}
