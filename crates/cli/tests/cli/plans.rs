@@ -416,8 +416,8 @@ fn of_devices(bench: &Bench, devices: &[(u32, u64, u64, u64)]) -> String {
 fn loads_are_those_of_the_time_that_all_devices_have_in_common() {
     let bench = Bench::new("");
     let out = bench.at("out");
-    // One in 36 s over 20 hours, and one in 15 ms over 1.5 s: that one is half busy.
-    let fleet = of_devices(&bench, &[(3, 2000, 0, 36_000), (19, 100, 500, 15)]);
+    // One in 300 ms over 11.7 s, and one in 15 ms over 1.5 s: that one is half busy.
+    let fleet = of_devices(&bench, &[(3, 40, 0, 300), (19, 100, 500, 15)]);
     let plan = |more: &[&str]| {
         let args = ["plan", "place", &fleet, "--drive", "atlas10k", "--requests", "1000"];
         let args = [&args[..], &["--out", &out], more].concat();
@@ -433,17 +433,17 @@ fn loads_are_those_of_the_time_that_all_devices_have_in_common() {
     assert_eq!(busy(&common)[1], busy(&alone)[0], "{said}");
     assert_eq!(common["load_times"]["common_s"], serde_json::json!([0.5, 1.485]));
     for words in [
-        "Loads are means over the 1.5 s that all devices have in common, 0.002 % of the 20.0 hours",
+        "Loads are means over the 1.5 s that all devices have in common, 13 % of the 11.7 s",
         "Fewer than 20 requests in that time tell no load: device 3.",
         "requests within",
     ] {
         assert!(said.contains(words), "{words}: {said}");
     }
     let (own, said) = plan(&["--load-time", "own"]);
-    assert!(said.contains("own time, 1.5 s to 20.0 hours"), "{said}");
+    assert!(said.contains("own time, 1.5 s to 11.7 s"), "{said}");
     assert_eq!(busy(&own)[1], busy(&alone)[0]);
     let (whole, said) = plan(&["--load-time", "whole"]);
-    assert!(busy(&whole)[1] < 1e-3 * busy(&alone)[0], "{said}");
+    assert!(busy(&whole)[1] < 0.2 * busy(&alone)[0], "{said}");
     assert!(said.contains("before its first request and after its last"), "{said}");
     refused(2, &["place", JBOD, "--load-time", "own"], &["--load-time has no effect here"]);
     // The common time is known at the end alone, and a pipe is read once.

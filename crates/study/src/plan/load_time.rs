@@ -12,6 +12,10 @@ pub const REQUESTS_TELL: u64 = 20;
 /// A common time that is shorter than this share of the shortest device's own time is none.
 pub const COMMON_SHARE: f64 = 0.5;
 
+/// A common time that is shorter than this share of the longest device's own time is none: a few seconds of one device
+/// do not say how hours of another compare.
+const COMMON_OF_LONGEST: f64 = 0.1;
+
 /// The time over which the loads of a trace's devices are means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -163,22 +167,34 @@ fn common(devices: &[&(u32, DeviceTime)]) -> Result<Option<(u64, u64)>, String> 
         return Ok(None);
     };
     let (from, to) = (begins.1.first_ns, ends.1.last_ns);
-    let needed_ns = COMMON_SHARE * shortest.1.span_ns() as f64;
+    let longest_ns = devices.iter().map(|(_, device)| device.span_ns()).max().unwrap_or_default();
+    let of_shortest_ns = COMMON_SHARE * shortest.1.span_ns() as f64;
+    let needed_ns = of_shortest_ns.max(COMMON_OF_LONGEST * longest_ns as f64);
     if to > from && (to - from) as f64 >= needed_ns {
         return Ok(Some((from, to)));
     }
     let begin = devices.iter().map(|(_, device)| device.first_ns).min().unwrap_or_default();
     let after = |ns: u64| format!("{} s", seconds(ns - begin));
+    let times = match begins.0 == ends.0 {
+        true => {
+            format!("device {} has its requests between {} and {}", ends.0, after(from), after(to))
+        }
+        false => format!(
+            "device {} has its last request after {}, and device {} its first after {}",
+            ends.0,
+            after(to),
+            begins.0,
+            after(from)
+        ),
+    };
     Err(format!(
-        "its devices cannot be compared: device {} has its last request after {}, and device {} its first after {}. They have to share at least {:.0} % of the {} s of device {}, which has the shortest time. \
+        "its devices cannot be compared: {times}. They have to share at least {:.0} % of the {} s of device {}, which has the shortest time, and {:.0} % of the {} s of the longest. \
          Plan one with --device, or give --load-time own (each load is the mean over the device's own time) or --load-time whole (all were recorded all the time)",
-        ends.0,
-        after(to),
-        begins.0,
-        after(from),
         100.0 * COMMON_SHARE,
         seconds(shortest.1.span_ns()),
         shortest.0,
+        100.0 * COMMON_OF_LONGEST,
+        seconds(longest_ns),
     ))
 }
 
@@ -199,13 +215,13 @@ mod tests {
 
     #[test]
     fn loads_are_means_over_the_time_that_all_devices_share() {
-        let devices = [device(0, 0, 100), device(1, 10, 14), device(2, 11, 90)];
+        let devices = [device(0, 0, 100), device(1, 10, 24), device(2, 11, 90)];
         let common = LoadTimes::new(&devices, LoadTime::Common).unwrap();
-        assert_eq!(common.common_s, Some((11.0, 3.0)));
-        assert!(common.counts(11_000_000_000) && common.counts(14_000_000_000));
-        assert!(!common.counts(10_999_999_999) && !common.counts(14_000_000_001));
-        assert_eq!(spans(&devices, LoadTime::Common), (LoadTime::Common, vec![3.0; 3]));
-        assert_eq!(spans(&devices, LoadTime::Own), (LoadTime::Own, vec![100.0, 4.0, 79.0]));
+        assert_eq!(common.common_s, Some((11.0, 13.0)));
+        assert!(common.counts(11_000_000_000) && common.counts(24_000_000_000));
+        assert!(!common.counts(10_999_999_999) && !common.counts(24_000_000_001));
+        assert_eq!(spans(&devices, LoadTime::Common), (LoadTime::Common, vec![13.0; 3]));
+        assert_eq!(spans(&devices, LoadTime::Own), (LoadTime::Own, vec![100.0, 14.0, 79.0]));
         assert_eq!(spans(&devices, LoadTime::Whole), (LoadTime::Whole, vec![100.0; 3]));
     }
 
@@ -223,11 +239,10 @@ mod tests {
 
     #[test]
     fn devices_that_share_less_than_half_of_the_shortest_time_are_refused_with_their_times() {
-        let just = [device(3, 0, 100), device(5, 98, 102)];
-        assert_eq!(spans(&just, LoadTime::Common).1, [2.0; 2]);
-        for devices in
-            [[device(3, 0, 99), device(5, 98, 102)], [device(3, 0, 9), device(5, 98, 99)]]
-        {
+        let just = [device(3, 0, 110), device(5, 98, 122)];
+        assert_eq!(spans(&just, LoadTime::Common).1, [12.0; 2]);
+        let all = [[device(3, 0, 109), device(5, 98, 122)], [device(3, 0, 9), device(5, 98, 99)]];
+        for devices in all {
             let says = LoadTimes::new(&devices, LoadTime::Common).unwrap_err();
             for words in [
                 "device 3 has its last request after",
@@ -239,5 +254,10 @@ mod tests {
             }
             assert_eq!(spans(&devices, LoadTime::Own).0, LoadTime::Own);
         }
+        // Within the longest, of which it is less than a tenth.
+        let within = [device(3, 0, 120), device(5, 98, 102)];
+        let says = LoadTimes::new(&within, LoadTime::Common).unwrap_err();
+        assert!(says.contains("device 5 has its requests between 98 s and 102 s"), "{says}");
+        assert!(says.contains("10 % of the 120 s of the longest"), "{says}");
     }
 }

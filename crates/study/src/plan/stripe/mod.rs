@@ -181,8 +181,8 @@ pub struct StripedFile {
 
 /// The largest unit that is tried holds about this many requests, so that few cross its end.
 const REQUESTS_IN_UNIT: f64 = 16.0;
-/// Least of the largest units that are tried, in blocks: 1 MiB.
-const UNIT_LARGE: u64 = 256;
+/// Least of the largest units that are tried, in blocks: 2 MiB, the largest that a study stripes by.
+const UNIT_LARGE: u64 = 512;
 /// Loads to try where no unit keeps the headroom, as its powers.
 const LESS: [f64; 4] = [0.75, 0.5, 0.25, 0.0];
 /// Our correction for fork and join: equation 25 of tr96 is 24 % off on average.
