@@ -7,7 +7,7 @@ use freewheel_testkit::data;
 
 fn measured(drive: &str, name: &str) -> Validation {
     let file = data::file(&format!("validate/{name}.trace.zst"));
-    validate(drive, &TraceWorkload { file, ..TraceWorkload::default() }).unwrap()
+    validate(drive, &TraceWorkload { file, ..TraceWorkload::default() }, None).unwrap()
 }
 
 #[test]

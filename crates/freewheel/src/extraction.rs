@@ -3,11 +3,13 @@
 use std::collections::VecDeque;
 
 use freewheel_extract::validate::Validation;
+
 use freewheel_extract::{ExtractProgress, Extraction};
 use freewheel_sim::config::TraceWorkload;
 
 use crate::Error;
 
+pub use freewheel_extract::validate::GapReading;
 pub use freewheel_extract::{ExtractOptions, Journal, JournalEntry, JournalHead};
 pub use freewheel_live::black_box::RealDrive;
 pub use freewheel_report::validation_html;
@@ -42,7 +44,12 @@ pub fn read_journal(text: &str, head: &JournalHead) -> Result<VecDeque<JournalEn
 }
 
 /// Sends the requests of a measured trace to a drive, each as long after the completion of the one
-/// before as in the trace, and compares the response times.
-pub fn validate(drive: &str, trace: &TraceWorkload) -> Result<Validation, Error> {
-    Ok(freewheel_extract::validate::validate(drive, trace)?)
+/// before as in the trace, and compares the response times. `gaps` says to which request each gap belongs; None leaves
+/// that to the spindle's phase.
+pub fn validate(
+    drive: &str,
+    trace: &TraceWorkload,
+    gaps: Option<GapReading>,
+) -> Result<Validation, Error> {
+    Ok(freewheel_extract::validate::validate(drive, trace, gaps)?)
 }

@@ -52,6 +52,8 @@ pub enum Topic {
     FastTrace,
     /// A trace of less than a minute.
     ShortTrace,
+    /// Requests that the replay delays.
+    LateArrivals,
     /// Requests of an unlikely size.
     LargeRequests,
     /// Recorded responses that no drive takes.

@@ -39,7 +39,10 @@ pub fn validation_html(validation: &Validation) -> String {
         &title,
         &lead,
         &html! {
-            (section("Response times", &chart::lines(&lines, &axes)))
+            (section("Response times", &html! {
+                (chart::lines(&lines, &axes))
+                p.note { (validation.gaps_in_words()) }
+            }))
             (section("By what our model did", &html! {
                 (table(&head, &parts))
                 p.note { "Times in ms. The demerit figure is the root mean square of the horizontal distance between the two curves (Ruemmler and Wilkes 1994)." }

@@ -27,7 +27,10 @@ pub use cache_curves::{
     ParseCacheSizeError, PolicyCurve, PolicyGap, PolicyResponses, PowerLaw, ResponsePoint,
     ResponseRuns, Responses, Share, SimulatedResponses, cache_curves,
 };
-pub use drive_fit::{DriveFit, FittedValues, GOOD_SHARE, HalfFit, HalfResponses};
+pub use drive_fit::{
+    DriveFit, FittedValues, GOOD_SHARE, HalfFit, HalfResponses, LEFT_OUT,
+    REQUESTS_MAX as FIT_REQUESTS_MAX, SLICES as FIT_SLICES,
+};
 pub use free_work::{
     Course, DeadlineWork, Delivered, FreeWork, IdleCost, TaskWork, latency_lines, line,
     over_the_run,

@@ -22,10 +22,15 @@ pub struct OtherReplay {
 impl OtherReplay {
     /// How requests come in it, in a few words.
     pub fn words(&self) -> &'static str {
-        match self.dependent {
-            true => "if requests wait for each other",
-            false => "at the traced times",
-        }
+        words_of_replay(self.dependent)
+    }
+}
+
+/// How requests come in a replay, in a few words.
+pub(crate) fn words_of_replay(dependent: bool) -> &'static str {
+    match dependent {
+        true => "if requests wait for each other",
+        false => "at the traced times",
     }
 }
 

@@ -225,8 +225,8 @@ const KNEES: usize = 4;
 /// Assumed values of the drive with which the first changes run again.
 const VALUES_MOVED: usize = 2;
 
-/// The most circumstances in which they run again: another drive, assumed values, other starts.
-const VARIANTS_MAX: usize = 1 + VALUES_MOVED + STARTS.len();
+/// The most circumstances in which they run again: another drive, the other replay, assumed values, other starts.
+const VARIANTS_MAX: usize = 2 + VALUES_MOVED + STARTS.len();
 
 /// Every run of a study but the estimate of a scrub.
 struct Bench<'a> {
@@ -244,8 +244,7 @@ impl Bench<'_> {
         self.work.expect(self.most_runs());
         let fidelity = || {
             let fidelity = || replay_fidelity(&options.trace, &trace.info, &mut |_, _| {});
-            let is_recorded = experiment.is_dependent() && trace.info.tells_dependence();
-            is_recorded.then(fidelity).transpose()
+            self.replays_as_recorded(&trace.info).then(fidelity).transpose()
         };
         let others = || rayon::join(|| self.beside(), || self.other_times());
         let others = || rayon::join(|| self.knees(&trace.info), others);
@@ -293,18 +292,28 @@ impl Bench<'_> {
         }
         let is_served = study.other_replay.as_ref().is_some_and(|other| !other.has_growing_queue);
         let other = other.filter(|_| is_served);
-        let changes =
-            || has_changes.then(|| self.changes(&study, other.as_ref(), knees)).transpose();
+        // Where completions are recorded, the other replay is known to be wrong: no change is ranked by it.
+        let as_recorded = self.replays_as_recorded(&study.trace.info);
+        let ranked = other.as_ref().filter(|_| !as_recorded);
+        if has_changes && as_recorded && is_served {
+            self.work.forgo(self.most_changes());
+        }
+        let changes = || has_changes.then(|| self.changes(&study, ranked, knees)).transpose();
         let values = || has_changes.then(|| self.assumed_values(&study)).transpose();
         let idle = || has_scrub.then(|| idle_scrub(experiment, self.work)).transpose();
         let (changes, (values, idle)) = rayon::join(changes, || rayon::join(values, idle));
         (study.changes, study.assumed_values, study.idle_scrub) = (changes?, values?, idle?);
         if let (Some(changes), Some(values)) = (&mut study.changes, &study.assumed_values) {
-            let variants = self.variants(values)?;
+            let variants = self.variants(values, other.as_ref().filter(|_| as_recorded))?;
             self.work.forgo(self.checks() - most_checks(variants.len()));
             self.bench(None).check(changes, &variants)?;
         }
         Ok(study)
+    }
+
+    /// Whether requests wait for each other as the trace records.
+    fn replays_as_recorded(&self, info: &TraceInfo) -> bool {
+        self.experiment.is_dependent() && info.tells_dependence()
     }
 
     /// How often a run is made: once for each replay.
@@ -459,14 +468,19 @@ impl Bench<'_> {
         }
     }
 
-    /// Circumstances in which the first changes run again: a similar drive, the assumed values that matter most, and
-    /// other starts. A replay by dependence shifts with its start as a whole, so there they are none.
-    fn variants(&self, values: &AssumedValues) -> Result<Vec<VariantOfSystem>, ConfigError> {
+    /// Circumstances in which the first changes run again: a similar drive, the other replay where no change is ranked
+    /// by it, the assumed values that matter most, and other starts. A replay by dependence shifts with its start as a whole, so there they are none.
+    fn variants(
+        &self,
+        values: &AssumedValues,
+        other: Option<&Experiment>,
+    ) -> Result<Vec<VariantOfSystem>, ConfigError> {
         let moved = values.first(VALUES_MOVED);
         let moved = moved.map(|(key, by)| VariantOfSystem::assumed_value(key, by));
         let drive = VariantOfSystem::other_drive(self.experiment)?;
         let starts = VariantOfSystem::starts().filter(|_| !self.experiment.is_dependent());
-        Ok(drive.into_iter().chain(moved).chain(starts).collect())
+        let other = other.map(VariantOfSystem::other_replay);
+        Ok(drive.into_iter().chain(other).chain(moved).chain(starts).collect())
     }
 
     /// Moves the baseline's drive.

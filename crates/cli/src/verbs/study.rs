@@ -52,8 +52,8 @@ pub struct StudyArgs {
     #[command(flatten)]
     depth: CacheDepth,
     /// Fit the drive to the responses that the trace records first: seek times, speed, command overhead and
-    /// write cache. Half of the requests is fitted, the other says how good it is. The drive file is written
-    /// beside the report
+    /// whether the write cache is off. Half of the first 60,000 requests is fitted, the other half says how good
+    /// it is. Where the fit is used, its file is fitted-drive.toml beside the report
     #[arg(long)]
     fit: bool,
     /// Write the experiment of today's system and of each change into this folder, for `freewheel sim`
@@ -101,6 +101,13 @@ impl StudyArgs {
         let folder = self.out.clone().unwrap_or_else(|| self.replayed.default_folder(drives));
         file::ensure_writable_folder(&folder)?;
         self.configs.iter().try_for_each(|folder| file::ensure_writable_folder(folder))?;
+        if self.fit {
+            let fitted = folder.join(FITTED_DRIVE);
+            let read = drives.iter().map(Path::new).chain([self.replayed.trace.as_path()]);
+            read.into_iter().try_for_each(|read| file::ensure_not_read(&fitted, read))?;
+            // That of an earlier study must not lie beside a report that does not use it.
+            file::remove_if_there(&fitted)?;
+        }
         let stopwatch = Stopwatch::default();
         let trace = GivenTrace::new(&self.replayed.trace)?;
         let study = self
@@ -153,7 +160,11 @@ impl StudyArgs {
             }
             options.fitted = Some(fit);
         }
-        let mut report = freewheel::study(&options, Some(stopwatch), &show)?;
+        let study = freewheel::study(&options, Some(stopwatch), &show);
+        if study.is_err() {
+            file::remove_if_there(&folder.join(FITTED_DRIVE))?;
+        }
+        let mut report = study?;
         // A temporary file has another name each time, and results are the same each time.
         report.study.options.trace.file = standard_input::path_for_results(&self.replayed.trace);
         Ok(report)
@@ -177,11 +188,14 @@ impl StudyArgs {
     }
 }
 
+/// The file of a fitted drive, in the folder of the report.
+const FITTED_DRIVE: &str = "fitted-drive.toml";
+
 /// Writes the fitted drive into the folder of the report.
 fn drive_file(fit: &DriveFit, folder: &Path) -> Result<String, Failure> {
     let toml = toml::to_string(&fit.spec)
         .map_err(|error| Failure::failed(format!("the fitted drive: {error}")))?;
-    let path = folder.join("drive.toml");
+    let path = folder.join(FITTED_DRIVE);
     file::in_new_folder(folder, || file::write_together(&[(&path, &toml)]))?;
     Ok(path.display().to_string())
 }

@@ -88,7 +88,7 @@ fn a_drive_is_fitted_to_recorded_responses_and_its_file_runs_elsewhere() {
         text.contains("Fitted to half of the trace, the drive answers the other half"),
         "{text}"
     );
-    let drive = bench.at("out/drive.toml");
+    let drive = bench.at("out/fitted-drive.toml");
     let report = document(&[&study[..], &["--json", "--drive", &drive]].concat());
     assert_eq!(report["beside"][0]["drive"]["name"], "tr96-fitted", "{report}");
     let ran = run(&["study", &bench.at("trace.csv"), "--drive", "tr96", "--wrap", "--fit"]);

@@ -54,3 +54,39 @@ pub(super) fn replay(mut unit: Unit, requests: &[Request]) -> Vec<Exchange> {
     }
     exchanges
 }
+
+/// The same requests with every gap taken for the one behind its request, that is, before the next one. Before the
+/// second request there is none: it would be in a record before the first.
+pub(super) fn with_gaps_one_later(requests: &[Request]) -> Vec<Request> {
+    let mut later: Vec<Request> = requests.iter().take(1).copied().collect();
+    let mut before = SimDuration::ZERO;
+    for pair in requests.windows(2) {
+        let arrival = later[later.len() - 1].completion + before;
+        later.push(Request { arrival, completion: arrival + pair[1].measured(), ..pair[1] });
+        before = pair[1].arrival - pair[0].completion;
+    }
+    later
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_move_to_the_next_request_and_responses_stay() {
+        let request = |arrival, completion| Request {
+            op: Op::Read,
+            start: Lbn::new(0),
+            blocks: 1,
+            fua: false,
+            arrival: SimTime::from_ns(arrival),
+            completion: SimTime::from_ns(completion),
+        };
+        let all = [request(0, 10), request(15, 18), request(25, 29), request(40, 41)];
+        let later = with_gaps_one_later(&all);
+        let times = later.iter().map(|of| (of.arrival.ns(), of.completion.ns()));
+        // Gaps of 5, 7 and 11 ns: none, 5 and 7.
+        assert_eq!(times.collect::<Vec<_>>(), [(0, 10), (10, 13), (18, 22), (29, 30)]);
+        assert!(with_gaps_one_later(&[]).is_empty());
+    }
+}

@@ -18,7 +18,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 pub use circular::Coherence;
-use exchange::{Exchange, Request, replay};
+use exchange::{Exchange, Request, replay, with_gaps_one_later};
 pub use phase::{
     GapReading, PhaseAnalysis, PhaseClass, PhaseDistance, PhaseHistogram, PhaseLag, PhaseOperations,
 };
@@ -39,9 +39,15 @@ pub struct Validation {
     pub simulated_mean_ms: f64,
     /// How far our mean is off, as a share of the measured.
     pub mean_error_share: f64,
+    /// To which request each gap was taken to belong.
+    pub gaps: GapReading,
+    /// Why it was taken so.
+    pub gaps_because: GapsBecause,
     /// Root mean square of the horizontal distance between the two distributions (Ruemmler and
     /// Wilkes 1994).
     pub demerit_ms: f64,
+    /// The same with the gaps read the other way.
+    pub demerit_other_gaps_ms: f64,
     /// The same as a share of the measured mean.
     pub demerit_share: f64,
     /// Standard deviation of ours less measured, request by request.
@@ -55,6 +61,39 @@ pub struct Validation {
     /// Response time in ms against the share of requests in %: measured and ours.
     #[serde(skip)]
     pub curves: [Vec<(f64, f64)>; 2],
+}
+
+/// Why the gaps of a trace were read in one way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GapsBecause {
+    /// It was asked for.
+    Asked,
+    /// So read, the trace keeps the spindle's phase.
+    Phase,
+    /// The phase tells nothing, and the format says so.
+    Format,
+}
+
+impl Validation {
+    /// How the gaps were read and why, and the demerit if they are read the other way, in a sentence.
+    pub fn gaps_in_words(&self) -> String {
+        let because = match self.gaps_because {
+            GapsBecause::Asked => "as asked for",
+            GapsBecause::Phase => "as the spindle's phase tells",
+            GapsBecause::Format => "as the format says: the spindle's phase does not tell",
+        };
+        let other = match self.gaps {
+            GapReading::AsRecorded => GapReading::OneLater,
+            GapReading::OneLater => GapReading::AsRecorded,
+        };
+        format!(
+            "Each delay is taken for the one {} its request, {because}. Taken for the one {}, the demerit is {:.3} ms.",
+            self.gaps.side(),
+            other.side(),
+            self.demerit_other_gaps_ms
+        )
+    }
 }
 
 /// The requests that our model serves alike.
@@ -132,8 +171,13 @@ const PARTS: [&str; 4] = [
 ];
 
 /// Sends the requests of a trace to a drive, each as long after our completion of the one before
-/// as in the trace, and compares the response times.
-pub fn validate(drive: &str, trace: &TraceWorkload) -> Result<Validation, ValidateError> {
+/// as in the trace, and compares the response times. `gaps` says to which request each gap of the trace belongs; None
+/// leaves that to the spindle's phase.
+pub fn validate(
+    drive: &str,
+    trace: &TraceWorkload,
+    gaps: Option<GapReading>,
+) -> Result<Validation, ValidateError> {
     let (spec, built) = library::drive(drive).map_err(ConfigError::from)?;
     // The trace was recorded over the bus of that host.
     let unit =
@@ -143,10 +187,21 @@ pub fn validate(drive: &str, trace: &TraceWorkload) -> Result<Validation, Valida
     if requests.is_empty() {
         return Err(ValidateError::Empty { trace: file });
     }
-    let exchanges = replay(unit.restarted(), &requests);
-    let phase = phase::analyse(&unit, &exchanges, &PARTS, part_number);
-    let pairs: Vec<Pair> = exchanges.iter().map(Pair::of).collect();
-    Ok(compare(&spec, file, &pairs, phase))
+    let recorded = replay(unit.restarted(), &requests);
+    let later = replay(unit.restarted(), &with_gaps_one_later(&requests));
+    let readings = phase::Readings::new(unit.drive(), &recorded);
+    let (taken, because) = match (gaps, readings.tell()) {
+        (Some(asked), _) => (asked, GapsBecause::Asked),
+        (None, Some(told)) => (told, GapsBecause::Phase),
+        (None, None) => (GapReading::AsRecorded, GapsBecause::Format),
+    };
+    let (exchanges, others) = match taken {
+        GapReading::AsRecorded => (&recorded, &later),
+        GapReading::OneLater => (&later, &recorded),
+    };
+    let phase = readings.analyse(&unit, exchanges, &PARTS, part_number);
+    let [pairs, others] = [exchanges, others].map(|all| all.iter().map(Pair::of).collect());
+    Ok(compare(&spec, file, [&pairs, &others], (taken, because), phase))
 }
 
 /// The traces are of one request at a time, which no step of a clock brings together.
@@ -198,14 +253,23 @@ fn check(record: &Record, before: Option<SimTime>, unit: &Unit) -> Result<SimTim
     record.completion.ok_or("its response time was not recorded")
 }
 
-fn compare(spec: &DriveSpec, trace: String, pairs: &[Pair], phase: PhaseAnalysis) -> Validation {
+/// `others` are the same requests with the gaps read the other way.
+fn compare(
+    spec: &DriveSpec,
+    trace: String,
+    [pairs, others]: [&Vec<Pair>; 2],
+    (gaps, gaps_because): (GapReading, GapsBecause),
+    phase: PhaseAnalysis,
+) -> Validation {
     let all: Vec<&Pair> = pairs.iter().collect();
-    let sorted = |value: &dyn Fn(&Pair) -> f64| {
+    let sorted = |pairs: &[Pair], value: &dyn Fn(&Pair) -> f64| {
         let mut list: Vec<f64> = pairs.iter().map(value).collect();
         list.sort_by(f64::total_cmp);
         list
     };
-    let (measured, simulated) = (sorted(&|p| p.measured_ms), sorted(&|p| p.simulated_ms));
+    let measured = sorted(pairs, &|pair| pair.measured_ms);
+    let [simulated, simulated_others] =
+        [pairs, others].map(|pairs| sorted(pairs, &|pair| pair.simulated_ms));
     let demerit_ms = demerit(&measured, &simulated);
     let (measured_mean_ms, simulated_mean_ms) = means(&all);
     Validation {
@@ -215,7 +279,10 @@ fn compare(spec: &DriveSpec, trace: String, pairs: &[Pair], phase: PhaseAnalysis
         measured_mean_ms,
         simulated_mean_ms,
         mean_error_share: simulated_mean_ms / measured_mean_ms - 1.0,
+        gaps,
+        gaps_because,
         demerit_ms,
+        demerit_other_gaps_ms: demerit(&measured, &simulated_others),
         demerit_share: demerit_ms / measured_mean_ms,
         per_request_error_sd_ms: error_sd(&all),
         parts: (0..PARTS.len()).filter_map(|part| part_of(pairs, part)).collect(),

@@ -10,7 +10,7 @@ use freewheel_units::{Op, SimDuration, SimTime};
 use serde::Serialize;
 
 use super::circular::Coherence;
-use super::exchange::{Exchange, Request};
+use super::exchange::{Exchange, Request, with_gaps_one_later};
 use super::spindle::{
     Distance, Pair, Period, coherence_of, measured_period, pairs, variance,
     variance_over_phases_ms2, visits,
@@ -185,59 +185,79 @@ fn is_recoverable(coherence: &Coherence) -> bool {
     coherence.p_value < CHANCE && coherence.resultant_length >= RECOVERABLE
 }
 
-/// Looks for the spindle's phase in a trace. `unit` is our drive as it was before the first
-/// request; `classes` names what our model did, in the order of `class_of`.
-pub(super) fn analyse(
-    unit: &Unit,
-    exchanges: &[Exchange],
-    classes: &[&'static str],
-    class_of: impl Fn(&Exchange) -> usize,
-) -> PhaseAnalysis {
-    let drive = unit.drive();
-    let recorded = Reading::new(drive, GapReading::AsRecorded, exchanges.to_vec());
-    let later = Reading::new(drive, GapReading::OneLater, one_later(exchanges));
-    let best = better(&recorded, &later);
-    let resynchronised = best.is_coherent().then(|| {
-        resynchronise(unit.restarted(), &best.exchanges, best.period_ns() / best.nominal_ns)
-    });
-    let variances: Vec<f64> = exchanges.iter().map(|e| floor_variance_ms2(drive, e)).collect();
-    let errors = Errors {
-        achieved: exchanges.iter().map(Exchange::error_ms).collect(),
-        resynchronised,
-        floor_variances: variances,
-    };
-    let main = best.period.map_or(Distance::SameTrack, |period| period.distance);
-    let distances = distances(&recorded, &later, &errors);
-    let all = errors.of(0..exchanges.len());
-    let deviation_ppm = (best.period_ns() / best.nominal_ns - 1.0) * 1e6;
-    PhaseAnalysis {
-        verdict: verdict(best, &distances),
-        gaps: best.gaps,
-        period_deviation_ppm: best.is_coherent().then_some(deviation_ppm),
-        floor_sd_ms: all.floor,
-        achieved_sd_ms: all.achieved,
-        resynchronised_sd_ms: all.resynchronised,
-        classes: by_class(exchanges, classes, class_of, &errors),
-        distances,
-        main_distance: main,
-        operations: operations(best, main),
-        lags: lags(drive, best, main),
-        histogram: PhaseHistogram {
-            as_recorded: recorded.histogram(main),
-            one_later: later.histogram(main),
-        },
+/// A trace under both readings of its gaps.
+pub(super) struct Readings {
+    recorded: Reading,
+    later: Reading,
+}
+
+impl Readings {
+    /// `recorded` are the requests as the format says.
+    pub fn new(drive: &Drive, recorded: &[Exchange]) -> Self {
+        let later = Reading::new(drive, GapReading::OneLater, one_later(recorded));
+        let recorded = Reading::new(drive, GapReading::AsRecorded, recorded.to_vec());
+        Self { recorded, later }
+    }
+
+    fn better(&self) -> &Reading {
+        better(&self.recorded, &self.later)
+    }
+
+    /// The reading under which the trace keeps the spindle's phase; None where neither does.
+    pub fn tell(&self) -> Option<GapReading> {
+        let better = self.better();
+        better.is_coherent().then_some(better.gaps)
+    }
+
+    /// What the spindle's phase says of `exchanges`, which are those of one of the readings. `unit` is our drive as it
+    /// was before the first request; `classes` names what our model did, in the order of `class_of`.
+    pub fn analyse(
+        &self,
+        unit: &Unit,
+        exchanges: &[Exchange],
+        classes: &[&'static str],
+        class_of: impl Fn(&Exchange) -> usize,
+    ) -> PhaseAnalysis {
+        let drive = unit.drive();
+        let best = self.better();
+        let resynchronised = best.is_coherent().then(|| {
+            resynchronise(unit.restarted(), &best.exchanges, best.period_ns() / best.nominal_ns)
+        });
+        let variances: Vec<f64> = exchanges.iter().map(|e| floor_variance_ms2(drive, e)).collect();
+        let errors = Errors {
+            achieved: exchanges.iter().map(Exchange::error_ms).collect(),
+            resynchronised,
+            floor_variances: variances,
+        };
+        let main = best.period.map_or(Distance::SameTrack, |period| period.distance);
+        let distances = distances(&self.recorded, &self.later, &errors);
+        let all = errors.of(0..exchanges.len());
+        let deviation_ppm = (best.period_ns() / best.nominal_ns - 1.0) * 1e6;
+        PhaseAnalysis {
+            verdict: verdict(best, &distances),
+            gaps: best.gaps,
+            period_deviation_ppm: best.is_coherent().then_some(deviation_ppm),
+            floor_sd_ms: all.floor,
+            achieved_sd_ms: all.achieved,
+            resynchronised_sd_ms: all.resynchronised,
+            classes: by_class(exchanges, classes, class_of, &errors),
+            distances,
+            main_distance: main,
+            operations: operations(best, main),
+            lags: lags(drive, best, main),
+            histogram: PhaseHistogram {
+                as_recorded: self.recorded.histogram(main),
+                one_later: self.later.histogram(main),
+            },
+        }
     }
 }
 
-/// The same requests with every gap taken for the one behind its request, that is, before the next
-/// one. Before the second request there is none: it would be in a record before the first.
+/// The same requests with every gap taken for the one behind its request.
 fn one_later(exchanges: &[Exchange]) -> Vec<Exchange> {
-    let moved = |pair: &[Exchange]| {
-        let arrival = pair[0].request.completion;
-        let completion = arrival + pair[1].request.measured();
-        Exchange { request: Request { arrival, completion, ..pair[1].request }, ..pair[1] }
-    };
-    exchanges.iter().take(1).copied().chain(exchanges.windows(2).map(moved)).collect()
+    let requests: Vec<Request> = exchanges.iter().map(|exchange| exchange.request).collect();
+    let later = with_gaps_one_later(&requests).into_iter();
+    later.zip(exchanges).map(|(request, exchange)| Exchange { request, ..*exchange }).collect()
 }
 
 /// The reading that is less likely by chance; the recorded one where they do not differ.
@@ -415,6 +435,14 @@ impl GapReading {
             Self::OneLater => "gaps one request later",
         }
     }
+
+    /// Where the gap lies that a record gives, in a word.
+    pub fn side(self) -> &'static str {
+        match self {
+            Self::AsRecorded => "before",
+            Self::OneLater => "after",
+        }
+    }
 }
 
 impl PhaseDistance {
@@ -515,7 +543,8 @@ mod tests {
     fn analysed(requests: &[Request]) -> PhaseAnalysis {
         let unit = unit();
         let exchanges = replay(unit.restarted(), requests);
-        analyse(&unit, &exchanges, &["hits", "misses"], |e| usize::from(!e.served.hit))
+        let readings = Readings::new(unit.drive(), &exchanges);
+        readings.analyse(&unit, &exchanges, &["hits", "misses"], |e| usize::from(!e.served.hit))
     }
 
     /// The gap before every request recorded with the request in front of it, as if a format had

@@ -2,18 +2,31 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
-use freewheel_extract::validate::{ValidateError, Validation, validate};
+use freewheel_extract::validate::{GapReading, GapsBecause, ValidateError, Validation, validate};
+use freewheel_model::electronics::Unit;
+use freewheel_model::electronics::spec::ElectronicsSpec;
 use freewheel_sim::config::TraceWorkload;
+use freewheel_sim::library;
+use freewheel_units::{Lbn, Op, Prng, SimDuration, SimTime};
 
 fn trace(file: &Path) -> TraceWorkload {
     TraceWorkload { file: file.into(), ..TraceWorkload::default() }
 }
 
 fn validated(drive: &str, text: &str) -> Result<Validation, ValidateError> {
+    validated_with(drive, text, None)
+}
+
+fn validated_with(
+    drive: &str,
+    text: &str,
+    gaps: Option<GapReading>,
+) -> Result<Validation, ValidateError> {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(text.as_bytes()).unwrap();
-    validate(drive, &trace(file.path()))
+    validate(drive, &trace(file.path()), gaps)
 }
 
 #[test]
@@ -45,4 +58,50 @@ fn what_cannot_be_compared_is_refused_with_its_record() {
     assert!(message.contains("record 2") && message.contains("one request at a time"), "{message}");
     let unknown = validated("tr96", &format!("{header}0,R,0,512,0,\n")).unwrap_err().to_string();
     assert!(unknown.contains("was not recorded"), "{unknown}");
+}
+
+/// Reads of a drive of ours, that jump to a track and back on it, as DiskSim writes them: with the pause behind each
+/// read in its own line, or in the line of the next.
+fn measured_here(delay_is_after: bool) -> String {
+    let (_, drive) = library::drive("tr96").unwrap();
+    let mut unit = Unit::new(&Arc::new(drive), &ElectronicsSpec::default()).unwrap();
+    let (mut random, mut now, mut pause) = (Prng::new(7, "delays"), SimTime::ZERO, 0);
+    let mut lines = Vec::new();
+    for _ in 0..200 {
+        let track = random.below(unit.drive().blocks().get() / 70 - 1) * 70;
+        for within in [40, 20, 5] {
+            let before = pause;
+            pause = 20_000 + random.below(40_000);
+            let served = unit.serve(now, Op::Read, Lbn::new(track + within), 4);
+            let us = (served.end - now).ns() as f64 / 1e3;
+            let delay = if delay_is_after { pause } else { before };
+            lines.push(format!("R Miss {} 4 {us:.3} {delay}\n", track + within));
+            now = served.end + SimDuration::from_us(pause);
+        }
+    }
+    lines.concat()
+}
+
+#[test]
+fn the_phase_tells_to_which_request_a_delay_belongs() {
+    for (delay_is_after, gaps) in [(false, GapReading::AsRecorded), (true, GapReading::OneLater)] {
+        let text = measured_here(delay_is_after);
+        let found = validated("tr96", &text).unwrap();
+        assert_eq!((found.gaps, found.gaps_because), (gaps, GapsBecause::Phase), "{found:?}");
+        assert!(found.demerit_ms < 0.05, "{}", found.demerit_ms);
+        assert!(found.per_request_error_sd_ms < 0.1, "{}", found.per_request_error_sd_ms);
+        // Read the other way, each response has another angle.
+        let other = match gaps {
+            GapReading::AsRecorded => GapReading::OneLater,
+            GapReading::OneLater => GapReading::AsRecorded,
+        };
+        let asked = validated_with("tr96", &text, Some(other)).unwrap();
+        assert_eq!((asked.gaps, asked.gaps_because), (other, GapsBecause::Asked));
+        assert!(asked.per_request_error_sd_ms > 1.0, "{}", asked.per_request_error_sd_ms);
+        assert_eq!(asked.demerit_other_gaps_ms, found.demerit_ms);
+        assert_eq!(found.demerit_other_gaps_ms, asked.demerit_ms);
+    }
+    let one = validated("tr96", "R Hit 0 1 300 1000\n").unwrap();
+    assert_eq!((one.gaps, one.gaps_because), (GapReading::AsRecorded, GapsBecause::Format));
+    assert!(one.gaps_in_words().contains("the spindle's phase does not tell"));
 }

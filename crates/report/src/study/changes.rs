@@ -8,6 +8,7 @@ use freewheel_study::changes::{
 use freewheel_units::{Bytes, grouped};
 use maud::{Markup, html};
 
+use super::doubts::is_unlike_recorded;
 use super::{bought, signed};
 use crate::finding::{Confidence, Finding, Topic, Unit};
 use crate::numbers::{percent, response as time};
@@ -65,8 +66,10 @@ pub(super) fn is_idle(study: &Study) -> bool {
 
 fn headline_idle(study: &Study) -> String {
     let result = &study.baseline().result;
+    // What the recorded system waited for is not in the drive that is simulated.
+    let here = if is_unlike_recorded(study) { "On this drive nothing" } else { "Nothing" };
     format!(
-        "Nothing is needed: requests are outstanding in at most {} of the time, and no faster system could save more time than that.",
+        "{here} is needed: requests are outstanding in at most {} of the time, and no faster system could save more time than that.",
         percent(result.outstanding_mean)
     )
 }
@@ -82,7 +85,7 @@ fn headline_together(study: &Study, changes: &Changes, together: &Combination) -
         signed(together.effect.of(goal)),
         under_other_replay(study, goal, together.other_replay.as_ref()),
         turning_together(changes, together),
-        longer_tail(goal, together)
+        longer_tail(study, goal, together)
     )
 }
 
@@ -100,12 +103,19 @@ fn turning_together(changes: &Changes, together: &Combination) -> String {
     if words.is_empty() { String::new() } else { format!("; it harms {}", words.join(", ")) }
 }
 
-/// A shorter mean that is paid with longer waits is half of the truth.
-fn longer_tail(goal: Goal, together: &Combination) -> String {
+/// A shorter mean that is paid with longer waits is half of the truth. What becomes longer under the other replay alone
+/// says so.
+fn longer_tail(study: &Study, goal: Goal, together: &Combination) -> String {
+    let other = together.other_replay.as_ref().zip(study.other_replay.as_ref());
     let longer = |name: &str, of: fn(&Effect) -> f64| {
-        let effects = std::iter::once(&together.effect).chain(&together.other_replay);
-        let change = effects.map(of).fold(f64::NEG_INFINITY, f64::max);
-        (change >= NOTICEABLE).then(|| format!("{name} {}", signed(change)))
+        let own = of(&together.effect);
+        let other = other.map(|(effect, replay)| (of(effect), replay.words()));
+        match other.filter(|(other, _)| *other >= NOTICEABLE && own < NOTICEABLE) {
+            Some((other, words)) => {
+                Some(format!("{name} {} ({} {words})", signed(own), signed(other)))
+            }
+            None => (own >= NOTICEABLE).then(|| format!("{name} {}", signed(own))),
+        }
     };
     let worse = [
         longer("mean response", |effect| effect.mean).filter(|_| goal != Goal::Mean),
@@ -193,7 +203,7 @@ fn counted(study: &Study, changes: &Changes) -> String {
     )
 }
 
-fn effects(tried: &Tried) -> impl Iterator<Item = &Effect> {
+pub(super) fn effects(tried: &Tried) -> impl Iterator<Item = &Effect> {
     std::iter::once(&tried.effect).chain(&tried.other_replay)
 }
 
@@ -219,27 +229,24 @@ pub(super) fn verdict(tried: &Tried, goal: Goal) -> Verdict {
 
 /// The change of the goal; of both replays where they differ.
 pub(super) fn range(tried: &Tried, goal: Goal) -> String {
-    let values = || effects(tried).map(|effect| effect.of(goal));
+    match is_within_noise(tried, goal) {
+        true => "within noise".into(),
+        false => range_of(tried, |effect| effect.of(goal)),
+    }
+}
+
+/// The change of a quantity; of both replays where they differ.
+pub(super) fn range_of(tried: &Tried, of: impl Fn(&Effect) -> f64) -> String {
+    let values = || effects(tried).map(&of);
     let (least, most) =
         (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
     match most - least < NOTICEABLE {
-        true if is_within_noise(tried, goal) => "within noise".into(),
-        true => signed(tried.effect.of(goal)),
+        true => signed(of(&tried.effect)),
         false => {
             let (least, most) = (signed(least), signed(most));
             format!("{} to {most}", least.trim_end_matches(" %"))
         }
     }
-}
-
-/// The change of the 99th percentile under the replay under which it is worse.
-pub(super) fn worse_p99(tried: &Tried) -> f64 {
-    effects(tried).map(|effect| effect.p99).fold(f64::NEG_INFINITY, f64::max)
-}
-
-/// The change of the drive time a request under the replay under which it is worse.
-pub(super) fn worse_drive_time(tried: &Tried) -> f64 {
-    effects(tried).map(|effect| effect.drive_time).fold(f64::NEG_INFINITY, f64::max)
 }
 
 /// Why a change should be looked at twice.
@@ -302,7 +309,7 @@ fn ranking(study: &Study, changes: &Changes) -> Markup {
                     ": " (signed(together.effect.of(goal)))
                     (under_other_replay(study, goal, together.other_replay.as_ref()))
                     (turning_together(changes, together)) "."
-                    (longer_tail(goal, together))
+                    (longer_tail(study, goal, together))
                 }
             }
         }
@@ -340,10 +347,12 @@ fn spread_words(changes: &Changes) -> String {
         over.push("both ways to replay it".to_owned());
     }
     if !changes.variants.is_empty() {
-        over.push("other circumstances of five (\"How sure is this?\")".to_owned());
+        over.push("for five of them other circumstances (\"How sure is this?\")".to_owned());
     }
     let ends = match changes.today_other_replay.is_some() {
-        true => " Bars end at the smaller gain of the two replays, and the p99 is the worse one.",
+        true => {
+            " Bars end at the smaller gain of the two replays; p99 and drive time are of both where they differ."
+        }
         false => "",
     };
     format!("Thin lines span {}.{ends}", over.join(", "))
@@ -434,7 +443,7 @@ fn row(tried: &Tried, goal: Goal, scale: Scale) -> Markup {
                 b style=(format!("left:{zero:.1}%")) {}
             }
             span.value { (words) }
-            span.value { small { "p99 " (signed(worse_p99(tried))) } small title="head time for each read or write" { "drive time " (signed(worse_drive_time(tried))) } }
+            span.value { small { "p99 " (range_of(tried, |effect| effect.p99)) } small title="head time for each read or write" { "drive time " (range_of(tried, |effect| effect.drive_time)) } }
         }
     }
 }
@@ -443,7 +452,8 @@ fn row(tried: &Tried, goal: Goal, scale: Scale) -> Markup {
 fn as_safe(tried: &Tried, goal: Goal) -> String {
     let words = tried.as_safe.as_ref().map(|effect| {
         let change = signed(effect.of(goal));
-        format!(", safe in a power cut ({change} against the drive's write cache off)")
+        let quantity = goal.quantity();
+        format!(", safe in a power cut ({quantity} {change} against the drive's write cache off)")
     });
     words.unwrap_or_default()
 }

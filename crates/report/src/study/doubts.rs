@@ -51,7 +51,8 @@ pub(super) fn doubts(study: &Study) -> Vec<Finding> {
         quick(trace),
         unaligned(trace),
         no_completions(study),
-        study.options.fitted.as_ref().map(fitted::finding),
+        study.options.fitted.as_ref().map(|fit| fitted::finding(study, fit)),
+        late(study),
         recorded(study),
         burst(study),
     ];
@@ -68,8 +69,9 @@ const LARGE_ASSUMPTION: f64 = 0.3;
 pub(super) fn is_doubt(finding: &Finding) -> bool {
     use Topic::{
         AssumedValues, Burst, CoarseTimes, Devices, FastResponses, FastTrace, FewRequests,
-        LargeRequests, LongTrace, Merged, MissingCompletions, Order, Overload, PartialBlocks,
-        RecordedResponses, RefusedWrites, ShingledModel, ShortTrace, SlowResponses, TraceFile,
+        LargeRequests, LateArrivals, LongTrace, Merged, MissingCompletions, Order, Overload,
+        PartialBlocks, RecordedResponses, RefusedWrites, ShingledModel, ShortTrace, SlowResponses,
+        TraceFile,
     };
     let number = finding.number.as_ref();
     let moves_the_mean =
@@ -88,6 +90,7 @@ pub(super) fn is_doubt(finding: &Finding) -> bool {
                 | FastTrace
                 | ShortTrace
                 | LargeRequests
+                | LateArrivals
                 | SlowResponses
                 | FastResponses
                 | PartialBlocks
@@ -196,6 +199,14 @@ pub(super) fn recorded_mean_ns(trace: &Character) -> Option<f64> {
     (count > 0).then(|| sum_ns / count as f64)
 }
 
+/// Whether the recorded system answered much later or sooner than the drive does here.
+pub(super) fn is_unlike_recorded(study: &Study) -> bool {
+    let response = &study.baseline().result.response;
+    let ratio = recorded_mean_ns(&study.trace).map(|recorded| recorded / response.mean_ns);
+    response.count >= REQUESTS_MIN
+        && ratio.is_some_and(|ratio| !(1.0 / ALIKE..ALIKE).contains(&ratio))
+}
+
 fn recorded_sum(summaries: &[Option<DurationSummary>]) -> (u64, f64) {
     summaries.iter().flatten().fold((0, 0.0), |(count, sum_ns), summary| {
         (count + summary.count, sum_ns + summary.mean_ns * summary.count as f64)
@@ -207,12 +218,11 @@ fn recorded(study: &Study) -> Option<Finding> {
     if study.options.fitted.as_ref().is_some_and(|fit| !fit.is_good()) {
         return None;
     }
-    let response = &study.baseline().result.response;
-    let recorded = recorded_mean_ns(&study.trace)?;
-    let ratio = recorded / response.mean_ns;
-    if response.count < REQUESTS_MIN || (1.0 / ALIKE..ALIKE).contains(&ratio) {
+    if !is_unlike_recorded(study) {
         return None;
     }
+    let response = &study.baseline().result.response;
+    let recorded = recorded_mean_ns(&study.trace)?;
     let headline = format!(
         "The recorded system answered in {} ms on average, {} in {} ms: what is called today here is not that system.",
         ms(recorded),
@@ -221,9 +231,34 @@ fn recorded(study: &Study) -> Option<Finding> {
     );
     let finding = counted_in_trace(Topic::RecordedResponses, headline)
         .number("recorded mean response", recorded, Unit::Nanoseconds)
-        .action("Fit the drive to the recorded responses with `--fit`, or name the drive that was recorded with `--drive`.")
+        .action(match study.options.fitted {
+            None => "Fit the drive to the recorded responses with `--fit`, or name the drive that was recorded with `--drive`.",
+            Some(_) => "Name the drive that was recorded with `--drive`, if it is there: `freewheel drive list`.",
+        })
         .detail(format!("The recorded means are {}.", means(&study.trace)));
     Some(finding)
+}
+
+/// A replay that delays more than this share of the requests is not the recorded load.
+const LATE: f64 = 0.1;
+
+/// None where the replay's window delays few requests, or the replay is at the traced times.
+fn late(study: &Study) -> Option<Finding> {
+    let fidelity = study.fidelity?;
+    let delayed = fidelity.delayed_by_window;
+    let share = delayed.requests as f64 / fidelity.requests.max(1) as f64;
+    let headline = || {
+        format!(
+            "In this replay {} of the requests come later than recorded, by {} ms on average: at most 64 are outstanding in it.",
+            percent(share),
+            ms(delayed.mean_ns as f64)
+        )
+    };
+    (share > LATE).then(|| {
+        counted_in_trace(Topic::LateArrivals, headline())
+            .number("requests that come later", share, Unit::Share)
+            .action("Look at `--replay arrivals` too, which keeps the recorded times.")
+    })
 }
 
 /// A slice with more of the summed response than this makes the mean.

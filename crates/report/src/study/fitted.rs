@@ -1,34 +1,51 @@
 //! What a fit to the recorded responses says of the drive.
 
-use freewheel_study::{DriveFit, GOOD_SHARE, HalfFit, HalfResponses};
+use freewheel_study::{
+    DriveFit, FIT_REQUESTS_MAX, FIT_SLICES, GOOD_SHARE, HalfFit, HalfResponses, LEFT_OUT, Study,
+};
 use freewheel_units::grouped;
 
+use super::doubts::recorded_mean_ns;
 use crate::finding::{Confidence, Finding, Topic, Unit};
 use crate::numbers::{ms, percent};
 
 /// How near the drive is to the recorded one, on the half of the trace that the fit has not seen.
-pub(super) fn finding(fit: &DriveFit) -> Finding {
+pub(super) fn finding(study: &Study, fit: &DriveFit) -> Finding {
     let judged = fit.judged();
-    let off = percent(judged.demerit_share());
-    let [before, after] = [&fit.before[1], &fit.after[1]].map(|half| percent(half.demerit_share()));
+    let means = match recorded_mean_ns(&study.trace) {
+        Some(recorded) => format!(
+            "The recorded system answered in {} ms on average, this drive in {} ms.",
+            ms(recorded),
+            ms(study.baseline().result.response.mean_ns)
+        ),
+        None => String::new(),
+    };
+    let all = study.trace.info.reads + study.trace.info.writes;
+    let taken = fit.before.iter().map(|half| half.requests).sum::<u64>();
+    let half = match taken < all {
+        true => format!("half of {} of the requests", percent(taken as f64 / all as f64)),
+        false => "half of the requests".into(),
+    };
+    let off = percent(judged.demerit_share);
+    let [before, after] = [&fit.before[1], &fit.after[1]].map(|half| percent(half.demerit_share));
     let headline = match (fit.is_good(), fit.is_used()) {
         (true, true) => format!(
-            "Fitted to half of the trace, the drive answers the other half like the recorded one: off by {off} of the mean, before by {before}."
+            "Fitted to {half}, the drive has response times distributed like the recorded ones: on the other half off by {off} of the mean, before by {before}."
         ),
         (true, false) => format!(
-            "The drive answers like the recorded one as it is: off by {off} of the mean, and fitted by {after}."
+            "The drive has response times distributed like the recorded ones as it is: off by {off} of the mean, and fitted by {after}."
         ),
         (false, true) => format!(
-            "No drive that was tried answers like the recorded one. The best, fitted to half of the trace, is off by {off} of the mean on the other half, before by {before}."
+            "{means} The best drive of the search, fitted to {half}, is off by {off} of the mean on the other half, before by {before}: it is not the recorded one."
         ),
         (false, false) => format!(
-            "No drive that was tried answers like the recorded one: this one is off by {off} of the mean, the best fit by {after}. The study uses the drive's file."
+            "{means} The drive is off by {off} of the mean, and the best of the search by {after}: neither is the recorded one. The study uses the drive's file."
         ),
     };
     let topic = if fit.is_good() { Topic::FittedDrive } else { Topic::RecordedResponses };
     let mut finding = Finding::new(topic, Confidence::Simulated, headline).number(
         "demerit as a share of the recorded mean",
-        judged.demerit_share(),
+        judged.demerit_share,
         Unit::Share,
     );
     if !fit.is_good() {
@@ -43,9 +60,13 @@ fn details(fit: &DriveFit) -> Vec<String> {
     let values = fit.values;
     let cache =
         if values.write_cache_off { "its write cache off" } else { "its write cache as it is" };
+    let limit = match values.is_at_a_limit() {
+        true => " It lies at a limit of the search.",
+        false => "",
+    };
     let is_used = if fit.is_used() { "It is used" } else { "It is not used" };
     let drive = format!(
-        "The best of {} drives that were tried is {} with seek times x{:.2}, {:.0} turns a minute, {} ms more for each command, and {cache}. {is_used}.",
+        "The best of {} drives that were tried is {} with seek times x{:.2}, {:.0} turns a minute, {} ms more for each command, and {cache}. {is_used}.{limit}",
         grouped(fit.drives_tried),
         fit.drive,
         values.seek,
@@ -71,8 +92,10 @@ fn details(fit: &DriveFit) -> Vec<String> {
         half("As its file says, on the other half", &fit.before[1]),
         half("Fitted, on the other half", &fit.after[1]),
         format!(
-            "The half that is fitted is every other twentieth of the trace, of its first 60,000 requests if it has more. Up to {} of the mean counts as alike. The demerit is the root mean square of the distance between the distributions without their longest thousandth, reads and writes each for themselves.",
-            percent(GOOD_SHARE)
+            "Fitted is every other of {FIT_SLICES} slices of the trace, of its first {} requests if it has more. Up to {} of the mean counts as alike, in both halves. The demerit is the root mean square of the distance between the distributions without their longest {}, reads and writes each for themselves: it does not say whether each request is answered alike.",
+            grouped(FIT_REQUESTS_MAX as u64),
+            percent(GOOD_SHARE),
+            percent(LEFT_OUT)
         ),
     ]
 }

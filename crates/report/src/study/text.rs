@@ -5,7 +5,7 @@ use freewheel_study::changes::{Changes, NOTICEABLE, Tried};
 use freewheel_units::grouped;
 
 use super::changes::Verdict;
-use super::{beside, changes, doubts, overview, signed};
+use super::{beside, changes, doubts, overview};
 use crate::finding::{Finding, Topic};
 use crate::numbers::{ms, percent, span};
 use crate::page::trace_name;
@@ -82,16 +82,17 @@ fn ranking<'a>(
 
 fn row(changes: &Changes, tried: &Tried, paint: Paint) -> String {
     let goal = changes.goal;
-    let (range, worse_p99) = (changes::range(tried, goal), changes::worse_p99(tried));
-    let p99 = signed(worse_p99);
+    let range = changes::range(tried, goal);
+    let p99 = changes::range_of(tried, |effect| effect.p99);
     let spaces = |words: &str, columns: usize| " ".repeat(columns.saturating_sub(words.len()));
-    let (after_range, after_p99) = (spaces(&range, 18), spaces(&p99, 8));
+    let (after_range, after_p99) = (spaces(&range, 18), spaces(&p99, 16));
     let range = match changes::verdict(tried, goal) {
         Verdict::Better => paint.help(&range),
         Verdict::Same => range,
         Verdict::Worse => paint.harm(&range),
     };
-    let p99 = if worse_p99 >= NOTICEABLE { paint.harm(&p99) } else { p99 };
+    let is_longer = changes::effects(tried).any(|effect| effect.p99 >= NOTICEABLE);
+    let p99 = if is_longer { paint.harm(&p99) } else { p99 };
     let warnings = changes::warnings(tried, goal).join(", ");
     let line = format!(
         "{range}{after_range} p99 {p99}{after_p99} {} ({}{})  {}",

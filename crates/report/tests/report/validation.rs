@@ -11,7 +11,7 @@ fn the_page_shows_both_distributions() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(b"R Hit 0 1 300 1000\nW Hit 7 1 20000 1000\n").unwrap();
     let trace = TraceWorkload { file: file.path().into(), ..TraceWorkload::default() };
-    let page = validation_html(&validate("tr96", &trace).unwrap());
+    let page = validation_html(&validate("tr96", &trace, None).unwrap());
     assert!(page.contains("<svg") && page.contains("writes to the media"));
     assert!(page.contains("Is the rotational phase recoverable?"));
 }

@@ -8,6 +8,8 @@ use freewheel_units::Blocks;
 use serde::Serialize;
 
 use super::{Effect, Goal, NOTICEABLE};
+use crate::drive_fit::FITTED;
+use crate::replays::words_of_replay;
 
 /// A drive with another value; None where the value takes no part.
 pub(crate) type Move = fn(&DriveSpec) -> Option<DriveSpec>;
@@ -26,6 +28,11 @@ pub enum Variant {
         /// Its key, or the beginning of its keys.
         key: &'static str,
     },
+    /// The study's other replay.
+    OtherReplay {
+        /// Whether requests are replayed a think time after the request they waited for.
+        dependent: bool,
+    },
     /// Another angle of the spindle at the beginning of the trace.
     Start {
         /// How far the tracks are turned meanwhile, in percent of a turn.
@@ -39,6 +46,7 @@ impl Variant {
         match self {
             Self::OtherDrive { name } => format!("on {name}"),
             Self::AssumedValue { key } => format!("with another `{key}`"),
+            Self::OtherReplay { dependent } => words_of_replay(*dependent).to_owned(),
             Self::Start { percent } => format!("from a start {percent} % of a turn away"),
         }
     }
@@ -89,6 +97,8 @@ enum Makes {
     Drive { name: String, queue_depth: u32 },
     /// Another drive file.
     Spec(Move),
+    /// The workload of this experiment, which is the same trace.
+    Replay(Box<Experiment>),
     /// Tracks that are turned so far.
     Start { percent: u32 },
 }
@@ -104,6 +114,12 @@ impl VariantOfSystem {
         let queue_depth = queue.map_or(1, |queue| queue.depth);
         let makes = Makes::Drive { name: name.clone(), queue_depth };
         Ok(Some(Self { variant: Variant::OtherDrive { name }, makes }))
+    }
+
+    /// The same under the other replay.
+    pub fn other_replay(other: &Experiment) -> Self {
+        let variant = Variant::OtherReplay { dependent: other.is_dependent() };
+        Self { variant, makes: Makes::Replay(Box::new(other.clone())) }
     }
 
     /// Another value of an assumed one.
@@ -131,6 +147,9 @@ impl VariantOfSystem {
                 let experiment = system.with_config(config)?;
                 let spec = moved(&experiment.spec).unwrap_or_else(|| experiment.spec.clone());
                 experiment.on_drive(spec)
+            }
+            Makes::Replay(other) => {
+                other.with_config(SimConfig { workload: other.config.workload.clone(), ..config })
             }
             Makes::Start { percent } => {
                 let experiment = system.with_config(config)?;
@@ -163,7 +182,8 @@ fn similar_drive(experiment: &Experiment) -> Result<Option<(String, DriveSpec)>,
     let mut best: Option<(u128, u128, String, DriveSpec)> = None;
     for name in library::names() {
         let (spec, drive) = library::drive(name).map_err(ConfigError::from)?;
-        let is_like = spec.model != own.model
+        // A fitted drive is not another one than that which was fitted.
+        let is_like = spec.model != own.model.trim_end_matches(FITTED)
             && spec.actuators == own.actuators
             && spec.zoned.is_none()
             && spec.electronics.is_empty() == own.electronics.is_empty()

@@ -18,13 +18,8 @@ pub struct HalfFit {
     /// Root mean square of the distance between the distributions without the longest thousandth, reads and writes
     /// each for themselves (Ruemmler and Wilkes 1994).
     pub demerit_ns: f64,
-}
-
-impl HalfFit {
-    /// The demerit as a share of the recorded mean.
-    pub fn demerit_share(&self) -> f64 {
-        self.demerit_ns / self.recorded.mean_ns.max(1.0)
-    }
+    /// The same as a share of the mean of the recorded responses that it is about.
+    pub demerit_share: f64,
 }
 
 /// Mean and quantiles of responses.
@@ -58,10 +53,10 @@ pub(super) struct Recorded {
 
 /// The longest responses that a demerit leaves out, as a share: one stall of the recorded host would outweigh all
 /// that the drive did.
-const LEFT_OUT: f64 = 0.001;
+pub const LEFT_OUT: f64 = 0.001;
 
 /// Slices of a trace.
-const SLICES: usize = 20;
+pub const SLICES: usize = 20;
 
 impl Recorded {
     /// Of the records that take part in a replay, in their order. None where a half has fewer than `least` responses.
@@ -117,18 +112,25 @@ fn compared(pairs: impl Iterator<Item = ((Op, f64), f64)>) -> HalfFit {
         (recorded, simulated)
     };
     // Reads and writes each for themselves: a cache that answers writes at once must not stand for fast reads.
-    let squares = [Op::Read, Op::Write].map(|op| {
+    let (mut squares, mut sum, mut count) = (0.0, 0.0, 0.0);
+    for op in [Op::Read, Op::Write] {
         let (recorded, simulated) = sorted(&[op]);
         let kept = recorded.len() - (LEFT_OUT * recorded.len() as f64) as usize;
-        let demerit = demerit(&recorded[..kept], &simulated[..kept]);
-        if kept > 0 { recorded.len() as f64 * demerit * demerit } else { 0.0 }
-    });
+        if kept > 0 {
+            let of_op = demerit(&recorded[..kept], &simulated[..kept]);
+            squares += kept as f64 * of_op * of_op;
+            sum += recorded[..kept].iter().sum::<f64>();
+            count += kept as f64;
+        }
+    }
+    let demerit_ns = (squares / count).sqrt();
     let (recorded, simulated) = sorted(&[Op::Read, Op::Write]);
     HalfFit {
         requests: recorded.len() as u64,
         recorded: HalfResponses::of(&recorded),
         simulated: HalfResponses::of(&simulated),
-        demerit_ns: (squares.iter().sum::<f64>() / recorded.len() as f64).sqrt(),
+        demerit_ns,
+        demerit_share: demerit_ns / (sum / count).max(1.0),
     }
 }
 
@@ -153,6 +155,20 @@ mod tests {
     }
 
     #[test]
+    fn a_stall_counts_neither_for_the_drive_nor_against_it() {
+        let all = |stall_ms: u64| {
+            let response = |n: u64| if n % 1000 == 7 { stall_ms } else { 1 } * 1_000_000;
+            (0..4000).map(|n| record(Op::Read, Some(response(n)))).collect::<Vec<Record>>()
+        };
+        let simulated = vec![Some(3e6); 4000];
+        let [short, long] = [1, 300_000].map(|stall_ms| {
+            Recorded::of(all(stall_ms).iter(), 100).unwrap().compare(&simulated)[0]
+        });
+        assert!((short.demerit_share - 2.0).abs() < 1e-9, "{short:?}");
+        assert!((long.demerit_share - 2.0).abs() < 1e-9, "{long:?}");
+    }
+
+    #[test]
     fn a_half_counts_reads_and_writes_with_a_recorded_response() {
         let all = [
             record(Op::Read, Some(10)),
@@ -173,7 +189,7 @@ mod tests {
         // Reads of 10 and 20 in 12 and 20, a write of 30 in 26.
         let expected = (20f64 / 3.0).sqrt();
         assert!((first.demerit_ns - expected).abs() < 1e-12, "{}", first.demerit_ns);
-        assert!((first.demerit_share() - expected / 20.0).abs() < 1e-12);
+        assert!((first.demerit_share - expected / 20.0).abs() < 1e-12);
         assert_eq!(second.demerit_ns, 0.0, "the same two, in another order");
     }
 }

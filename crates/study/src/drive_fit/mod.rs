@@ -2,7 +2,7 @@
 //!
 //! Requests come as the study replays them. Seek times, speed, command overhead and write cache are searched
 //! on every other slice of the requests for the smallest demerit; the slices between, which the search never sees, say
-//! how good the drive is. The drive file stays as it is where they do not get much nearer.
+//! how good the drive is. The drive file stays as it is where the fit is not much nearer.
 //!
 //! What is found answers like the recorded drive, but need not be it: longer seeks answer much like a slower spindle.
 //!
@@ -21,8 +21,8 @@ use freewheel_trace::Record;
 use rayon::prelude::*;
 use serde::Serialize;
 
-pub use halves::{HalfFit, HalfResponses};
-pub use values::FittedValues;
+pub use halves::{HalfFit, HalfResponses, LEFT_OUT, SLICES};
+pub use values::{FITTED, FittedValues};
 
 use self::halves::{Recorded, is_data};
 use self::search::{ROUNDS_MAX, search};
@@ -30,11 +30,11 @@ use crate::progress::{Amount, ProgressSink, StudyProgress};
 use crate::trace_runs::REQUESTS_MIN;
 
 /// Requests that a fit looks at, from the beginning of the trace on.
-const REQUESTS_MAX: usize = 60_000;
+pub const REQUESTS_MAX: usize = 60_000;
 /// Drives that are tried at once, and of those before them, mechanics that are kept: each takes tens of megabytes.
 const AT_ONCE: usize = 12;
-/// The half that is not fitted has to come within this share of its demerit, or the drive stays as it is: assumed. A
-/// drive that no data sheet knows is not worth a little less.
+/// The half that is fitted has to come within this share of its demerit, or become alike, or the drive stays as it is:
+/// assumed. A drive that no data sheet knows is not worth a little less.
 const USED_WITHIN: f64 = 0.5;
 /// A demerit up to this share of the recorded mean is that of a drive like the recorded one: assumed.
 pub const GOOD_SHARE: f64 = 0.3;
@@ -58,19 +58,27 @@ pub struct DriveFit {
 }
 
 impl DriveFit {
-    /// Whether the fitted drive is used: only where the half that the search has not seen came much nearer.
+    /// Whether the fitted drive is used. The half that is fitted decides: so nothing but the number hangs on the other.
     pub fn is_used(&self) -> bool {
-        self.after[1].demerit_ns <= USED_WITHIN * self.before[1].demerit_ns
+        let [own, fitted] = [&self.before[0], &self.after[0]];
+        let is_much_nearer = fitted.demerit_ns <= USED_WITHIN * own.demerit_ns;
+        let becomes_alike = own.demerit_share > GOOD_SHARE && fitted.demerit_share <= GOOD_SHARE;
+        fitted.demerit_ns < own.demerit_ns && (is_much_nearer || becomes_alike)
     }
 
-    /// The other half with the drive that is used.
+    /// Both halves with the drive that is used.
+    pub fn used(&self) -> &[HalfFit; 2] {
+        if self.is_used() { &self.after } else { &self.before }
+    }
+
+    /// The half that is not fitted with the drive that is used.
     pub fn judged(&self) -> &HalfFit {
-        if self.is_used() { &self.after[1] } else { &self.before[1] }
+        &self.used()[1]
     }
 
-    /// Whether the drive that is used answers like the recorded one.
+    /// Whether the drive that is used answers like the recorded one, in both halves.
     pub fn is_good(&self) -> bool {
-        self.judged().demerit_share() <= GOOD_SHARE
+        self.used().iter().all(|half| half.demerit_share <= GOOD_SHARE)
     }
 }
 
@@ -131,9 +139,12 @@ impl FitBench {
         let is_wanted =
             |record: &Record| workload.device.is_none_or(|device| device == record.device);
         let mut records = Vec::new();
-        for record in open(workload, experiment.config.seed)?.take(REQUESTS_MAX) {
+        for record in open(workload, experiment.config.seed)? {
             let record = record?;
             records.extend(Some(record).filter(is_wanted));
+            if records.len() == REQUESTS_MAX {
+                break;
+            }
         }
         let Some(recorded) = Recorded::of(records.iter(), REQUESTS_MIN as usize) else {
             return Ok(None);
@@ -147,7 +158,7 @@ impl FitBench {
 
     /// Runs drives with these values, and says what each costs: the demerit of the half that is fitted.
     fn try_values(&mut self, all: &[FittedValues]) -> Result<Vec<f64>, ConfigError> {
-        self.build_mechanics(all)?;
+        self.build_mechanics(all);
         let run = |values: &FittedValues| self.halves(values);
         let runs: Vec<Option<[HalfFit; 2]>> =
             all.par_iter().map(run).collect::<Result<_, ConfigError>>()?;
@@ -156,7 +167,7 @@ impl FitBench {
         Ok(runs.iter().map(cost).collect())
     }
 
-    fn build_mechanics(&mut self, all: &[FittedValues]) -> Result<(), ConfigError> {
+    fn build_mechanics(&mut self, all: &[FittedValues]) {
         self.mechanics.drain(..self.mechanics.len().saturating_sub(AT_ONCE));
         let mut missing: Vec<FittedValues> = Vec::new();
         for values in all {
@@ -167,12 +178,10 @@ impl FitBench {
         }
         let build = |values: &FittedValues| {
             let spec = values.with_mechanics(&self.experiment.spec);
-            let experiment = spec.map(|spec| self.experiment.on_drive(spec)).transpose()?;
-            Ok((values.mechanics(), experiment))
+            (values.mechanics(), spec.and_then(|spec| self.experiment.on_drive(spec).ok()))
         };
-        let built = missing.par_iter().map(build).collect::<Result<Vec<_>, ConfigError>>()?;
+        let built: Vec<_> = missing.par_iter().map(build).collect();
         self.mechanics.extend(built);
-        Ok(())
     }
 
     /// Both halves on the drive with these values, whose mechanics are built; None where it cannot be.
@@ -184,7 +193,9 @@ impl FitBench {
         let mut observe = |completion: &Completion| {
             if is_data(completion.request.op) {
                 let response = completion.response().ns() as f64;
-                simulated[completion.request.tag as usize] = Some(response);
+                if let Some(of_request) = simulated.get_mut(completion.request.tag as usize) {
+                    *of_request = Some(response);
+                }
             }
         };
         experiment.run_observed(Some(&mut observe), &mut |_, _| {})?;

@@ -1,7 +1,7 @@
 //! The values of a drive that a fit moves, and the drive with them.
 
 use freewheel_model::drive::scale::Scaling;
-use freewheel_model::drive::spec::{ByOp, DriveSpec};
+use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::electronics::spec::{AfterOp, OverheadSpec, WriteCache};
 use freewheel_units::SimDuration;
 use serde::Serialize;
@@ -16,6 +16,9 @@ const SEEK_DOUBLINGS_MAX: f64 = 3.0;
 const OVERHEAD_MAX: SimDuration = SimDuration::from_ms(20);
 /// How much is added to a command in a whole step.
 const OVERHEAD_STEP: SimDuration = SimDuration::from_us(1_000);
+
+/// What follows the maker's name of a drive that was fitted.
+pub const FITTED: &str = ", fitted";
 
 /// What a fit makes of a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -66,6 +69,15 @@ impl FittedValues {
         kept
     }
 
+    /// Whether the search ended at one of its limits.
+    pub fn is_at_a_limit(&self) -> bool {
+        let is_edge = |rpm: &f64| (self.rpm / rpm - 1.0).abs() < 0.01;
+        let doublings = libm::log2(self.seek).abs();
+        [SPEEDS[0], SPEEDS[SPEEDS.len() - 1]].iter().any(is_edge)
+            || doublings > SEEK_DOUBLINGS_MAX - 0.1
+            || self.overhead_ns >= OVERHEAD_MAX.ns()
+    }
+
     /// Values of the same speed that differ in one of the others: seeks by `step` doublings, overheads by as many
     /// milliseconds, and the write cache. The electronics' values only where they take part.
     pub(super) fn neighbours(&self, spec: &DriveSpec, electronics: bool, step: f64) -> Vec<Self> {
@@ -100,8 +112,8 @@ impl FittedValues {
     /// A drive with [`Self::with_mechanics`] and this overhead and write cache.
     pub(super) fn with_electronics(&self, mut fitted: DriveSpec) -> DriveSpec {
         if self.overhead_ns > 0 {
-            let none = ByOp { read: SimDuration::ZERO, write: SimDuration::ZERO };
-            fitted.electronics = fitted.electronics.with_processing(none);
+            // A file without overheads has its commands' times under `overhead`.
+            fitted.electronics = fitted.electronics.with_processing(fitted.overhead);
             let more = SimDuration::from_ns(self.overhead_ns);
             fitted.electronics.overheads = fitted.electronics.overheads.map(|of| longer(of, more));
         }
@@ -115,7 +127,7 @@ impl FittedValues {
     pub(super) fn apply(&self, spec: &DriveSpec, trace: &str) -> Option<DriveSpec> {
         let mut fitted = self.with_electronics(self.with_mechanics(spec)?);
         fitted.name = format!("{}-fitted", spec.name);
-        fitted.model = format!("{}, fitted", spec.model);
+        fitted.model = format!("{}{FITTED}", spec.model);
         self.name_sources(&mut fitted, spec, trace);
         Some(fitted)
     }
@@ -132,7 +144,8 @@ impl FittedValues {
         for (key, _) in changed.into_iter().filter(|(_, is_changed)| *is_changed) {
             let below = format!("{key}.");
             fitted.sources.retain(|of, _| of != key && !of.starts_with(&below));
-            let text = format!("derived: {}'s, fitted to the responses of {trace}", spec.name);
+            // Another drive would answer alike, so these are as open as any assumed value.
+            let text = format!("assumed: {}'s, fitted to the responses of {trace}", spec.name);
             fitted.sources.insert(key.into(), text);
         }
     }
@@ -192,8 +205,24 @@ mod tests {
             library::build(&fitted, "fitted").unwrap();
             assert!(fitted.sources.values().any(|text| text.ends_with("responses of a trace")));
         }
+        assert!(!own.is_at_a_limit());
+        assert!(FittedValues { rpm: 3_600.0, ..own }.is_at_a_limit());
+        assert!(FittedValues { seek: 7.9, ..own }.is_at_a_limit());
         assert_eq!(FittedValues::grid(&spec, true).len(), 2 * 6 * SEEKS.len());
         assert_eq!(FittedValues::grid(&spec, false)[0], own);
         assert!(own.neighbours(&spec, false, 1.0).iter().all(|of| of.overhead_ns == 0));
+    }
+
+    #[test]
+    fn an_overhead_is_added_to_what_the_drive_has() {
+        let read_miss = AfterOp::both(SimDuration::from_us(300));
+        for overheads in [None, Some(OverheadSpec { read_miss, ..OverheadSpec::default() })] {
+            let mut spec = library::spec("atlas10k").unwrap();
+            spec.overhead.read = SimDuration::from_us(300);
+            spec.electronics.overheads = overheads;
+            let values = FittedValues { overhead_ns: 125_000, ..FittedValues::of(&spec) };
+            let fitted = values.with_electronics(spec).electronics.overheads.unwrap();
+            assert_eq!(fitted.read_miss.after_read, SimDuration::from_us(425));
+        }
     }
 }

@@ -52,8 +52,8 @@ fn a_drive_is_found_from_its_answers_and_judged_on_those_that_the_fit_has_not_se
     let fit = fit_to(&recorded(|_| true)).unwrap();
     assert!(fit.is_used() && fit.is_good());
     let [before, judged] = [&fit.before[1], fit.judged()];
-    assert!(before.demerit_share() > 0.4, "{before:?}");
-    assert!(judged.demerit_share() < 0.06, "{judged:?}");
+    assert!(before.demerit_share > 0.4, "{before:?}");
+    assert!(judged.demerit_share < 0.06, "{judged:?}");
     let near = |ours: f64, recorded: f64| (ours / recorded - 1.0).abs() < 0.08;
     assert!(near(judged.simulated.mean_ns, judged.recorded.mean_ns), "{judged:?}");
     assert!(near(judged.simulated.p50_ns, judged.recorded.p50_ns), "{judged:?}");

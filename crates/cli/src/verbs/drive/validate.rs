@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use freewheel::experiments::TraceWorkload;
-use freewheel::extraction::validation_html;
+use freewheel::extraction::{GapReading, validation_html};
 use freewheel::measures::grouped;
 use freewheel::traces::Format;
 use freewheel::{Error, ErrorKind, Validation, validate};
@@ -29,12 +29,33 @@ pub struct ValidateArgs {
     /// Format of the trace, where its contents do not tell
     #[arg(long)]
     format: Option<Format>,
+    /// Which side of its request the delay of a record lies on; as the spindle's phase tells if not given, and before
+    /// it where that tells nothing
+    #[arg(long, value_enum)]
+    delays: Option<Delays>,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
     /// Write a page with both distributions
     #[arg(long, value_name = "F.html")]
     report: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Delays {
+    /// Between the request before and it
+    Before,
+    /// Between it and the next request
+    After,
+}
+
+impl From<Delays> for GapReading {
+    fn from(delays: Delays) -> Self {
+        match delays {
+            Delays::Before => Self::AsRecorded,
+            Delays::After => Self::OneLater,
+        }
+    }
 }
 
 impl ValidateArgs {
@@ -50,7 +71,8 @@ impl ValidateArgs {
             format: self.format.map(|format| format.name().to_owned()),
             ..TraceWorkload::default()
         };
-        let validation = validate(&self.drive, &trace).map_err(explain)?;
+        let validation =
+            validate(&self.drive, &trace, self.delays.map(GapReading::from)).map_err(explain)?;
         if let Some(path) = &self.report {
             file::write_together(&[(path, &validation_html(&validation))])?;
         }
@@ -104,7 +126,8 @@ fn text(v: &Validation) -> String {
         quantiles.row([format!("{:.0} %", q.share * 100.0), ms(q.measured_ms), ms(q.simulated_ms)]);
     }
     let phase = phase(v);
-    format!("{} against {}\n\n{sums}\n{parts}\n{quantiles}\n{phase}", v.drive, v.trace)
+    let gaps = v.gaps_in_words();
+    format!("{} against {}\n\n{sums}\n{gaps}\n\n{parts}\n{quantiles}\n{phase}", v.drive, v.trace)
 }
 
 /// Whether the spindle's phase is in the trace, and what that leaves of the error.
