@@ -8,7 +8,7 @@ use freewheel_study::changes::{
 use freewheel_units::{Bytes, grouped};
 use maud::{Markup, html};
 
-use super::doubts::is_unlike_recorded;
+use super::recorded::is_unlike_recorded;
 use super::{bought, signed};
 use crate::finding::{Confidence, Finding, Topic, Unit};
 use crate::numbers::{percent, response as time};

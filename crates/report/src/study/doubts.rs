@@ -9,6 +9,7 @@ use freewheel_study::{OtherReplay, REQUESTS_MIN, Study};
 use freewheel_trace::{Character, DurationSummary, Layer, MISSING_COMPLETIONS_ONE_IN};
 use freewheel_units::{Bytes, grouped};
 
+use super::recorded::{is_unlike_recorded, recorded_mean_ns, recorded_sum};
 use super::{fitted, overload};
 use crate::finding::{Confidence, Finding, Topic, Unit};
 use crate::numbers::{ms, percent, span};
@@ -187,30 +188,6 @@ fn no_completions(study: &Study) -> Option<Finding> {
             .detail(inferred)
             .detail("`--replay` says which of them the page shows first."),
     )
-}
-
-/// Recorded means within this factor of the simulated one are those of a drive like it.
-const ALIKE: f64 = 1.5;
-
-/// The mean of the recorded responses of reads and writes; None where none was recorded.
-pub(super) fn recorded_mean_ns(trace: &Character) -> Option<f64> {
-    let times = &trace.response;
-    let (count, sum_ns) = recorded_sum(&[times.read, times.write]);
-    (count > 0).then(|| sum_ns / count as f64)
-}
-
-/// Whether the recorded system answered much later or sooner than the drive does here.
-pub(super) fn is_unlike_recorded(study: &Study) -> bool {
-    let response = &study.baseline().result.response;
-    let ratio = recorded_mean_ns(&study.trace).map(|recorded| recorded / response.mean_ns);
-    response.count >= REQUESTS_MIN
-        && ratio.is_some_and(|ratio| !(1.0 / ALIKE..ALIKE).contains(&ratio))
-}
-
-fn recorded_sum(summaries: &[Option<DurationSummary>]) -> (u64, f64) {
-    summaries.iter().flatten().fold((0, 0.0), |(count, sum_ns), summary| {
-        (count + summary.count, sum_ns + summary.mean_ns * summary.count as f64)
-    })
 }
 
 /// None where the drive answers about as soon as the recorded system did, nothing was recorded, or a fit says it.

@@ -5,7 +5,7 @@ use freewheel_study::{
 };
 use freewheel_units::grouped;
 
-use super::doubts::recorded_mean_ns;
+use super::recorded::recorded_mean_ns;
 use crate::finding::{Confidence, Finding, Topic, Unit};
 use crate::numbers::{ms, percent};
 

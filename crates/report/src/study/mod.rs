@@ -12,6 +12,7 @@ mod overload;
 mod overview;
 mod page;
 mod policy;
+mod recorded;
 mod responses;
 mod scrub;
 mod scrub_page;

@@ -4,8 +4,8 @@ use freewheel_sim::{HeadTime, Stages};
 use freewheel_study::{PlaceTime, Study};
 use maud::{Markup, html};
 
-use super::doubts::recorded_mean_ns;
 use super::findings::potential_bytes_per_second;
+use super::recorded::recorded_mean_ns;
 use super::scrub;
 use crate::bars::{self, Part};
 use crate::legend;

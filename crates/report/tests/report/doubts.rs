@@ -103,22 +103,17 @@ fn fitted(response_ns: u64) -> StudyReport {
 fn a_fit_says_how_far_the_drive_is_from_the_recorded_one_and_stands_at_the_top_where_it_is_far() {
     let far = fitted(90 * MS);
     let said = about(&far, Topic::RecordedResponses).unwrap();
-    assert!(said.headline.starts_with("No drive that was tried answers like the recorded one"));
+    assert!(said.headline.starts_with("The recorded system answered in 90.0 ms on average, this"));
     assert!(said.details[0].contains("drives that were tried is atlas10k with seek times x"));
+    assert!(said.details[0].ends_with("It lies at a limit of the search."), "{:?}", said.details);
     assert!(said.details[1].contains("350 requests, in ms: recorded mean 90.0, median 90.0"));
     assert_eq!(about(&far, Topic::FittedDrive), None);
-    assert!(far.text().contains("! No drive that was tried"), "{}", far.text());
-    let mut near = far.study.options.fitted.clone().unwrap();
-    for half in near.before.iter_mut().chain(&mut near.after) {
-        half.demerit_ns = 0.1 * half.recorded.mean_ns;
-    }
-    near.after[1].demerit_ns /= 2.0;
-    let near = studied(&sound(), |options| options.fitted = Some(near));
+    assert!(far.text().contains("! The recorded system answered in 90.0"), "{}", far.text());
+    // 12 ms for each, which the drive takes on average where it turns slower.
+    let near = fitted(12 * MS);
     let said = about(&near, Topic::FittedDrive).unwrap();
-    assert_eq!(
-        said.headline,
-        "Fitted to half of the trace, the drive answers the other half like the recorded one: off by 5.0 % of the mean, before by 10 %."
-    );
+    let words = "Fitted to half of the requests, the drive has response times distributed like the";
+    assert!(said.headline.starts_with(words), "{}", said.headline);
     assert!(!near.text().contains("! Fitted"));
 }
 
