@@ -85,7 +85,7 @@ fn a_drive_is_fitted_to_recorded_responses_and_its_file_runs_elsewhere() {
     let study = ["study", &trace, "--drive", "tr96", "--no-scrub", "--no-changes", "--out", &out];
     let text = stdout(&[&study[..], &["--fit"]].concat());
     assert!(
-        text.contains("Fitted to half of the trace, the drive answers the other half"),
+        text.contains("Fitted to half of the requests, the drive has response times"),
         "{text}"
     );
     let drive = bench.at("out/fitted-drive.toml");
