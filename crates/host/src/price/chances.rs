@@ -36,35 +36,46 @@ impl Share {
 pub(super) struct HitChances {
     /// Without free work in the gap before the read, and with.
     shares: [[[Share; AGES]; PLACES]; 2],
+    /// Of all ages.
+    places: [[Share; PLACES]; 2],
+    /// The chances that follow.
+    chances: [[[f64; AGES]; PLACES]; 2],
 }
 
 impl Default for HitChances {
     fn default() -> Self {
-        Self { shares: [[[Share::default(); AGES]; PLACES]; 2] }
+        Self {
+            shares: [[[Share::default(); AGES]; PLACES]; 2],
+            places: [[Share::default(); PLACES]; 2],
+            chances: [[[PRIOR; AGES]; PLACES]; 2],
+        }
     }
 }
 
 impl HitChances {
     /// The chance of a read at a place in a trail of this age.
     pub fn of(&self, place: usize, age: usize) -> f64 {
-        self.chance(0, place, age)
+        self.chances[0][place][age]
     }
 
     /// The same for a read behind free work.
     pub fn behind_free(&self, found: &Found) -> f64 {
         let (place, age) = found.class();
-        if found.is_kept() { self.chance(1, place, age) } else { 0.0 }
-    }
-
-    /// A class of age believes what its neighbour shows, which is younger, and that believes its own.
-    fn chance(&self, of: usize, place: usize, age: usize) -> f64 {
-        let shares = &self.shares[of][place];
-        let younger = age.checked_sub(1).map_or(PRIOR, |age| shares[age].chance(PRIOR));
-        shares[age].chance(younger)
+        if found.is_kept() { self.chances[1][place][age] } else { 0.0 }
     }
 
     pub fn learn(&mut self, found: &Found, is_behind_free: bool, is_hit: bool) {
         let (place, age) = found.class();
-        self.shares[usize::from(is_behind_free)][place][age].add(is_hit);
+        let of = usize::from(is_behind_free);
+        let shares = &mut self.shares[of][place];
+        shares[age].add(is_hit);
+        self.places[of][place].add(is_hit);
+        // An age that knows little itself believes what the next younger one shows, and the youngest what
+        // all ages show.
+        let mut younger = self.places[of][place].chance(PRIOR);
+        for (chance, share) in self.chances[of][place].iter_mut().zip(shares) {
+            *chance = share.chance(younger);
+            younger = *chance;
+        }
     }
 }

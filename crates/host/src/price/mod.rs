@@ -151,8 +151,8 @@ impl GapPrices {
             // It would have been one without free work too, and did not wait for the media.
             f64::from(u8::from(end.is_behind_free))
         } else {
-            // A miss may have been one anyway: with the chance `with` it was a hit nevertheless.
-            ((alone - with) / (1.0 - with)).clamp(0.0, 1.0)
+            // A share `with` of such reads are hits nevertheless, so each of the others stands for more.
+            ((alone - with).max(0.0) / (1.0 - with).max(f64::EPSILON)).min(1.0)
         };
         let lost_ns = lost * end.later_than_hit.ns() as f64;
         if is_known && !end.is_behind_free {

@@ -12,10 +12,6 @@ const MEMORY: f64 = 65_536.0;
 /// As if from how many reads a region believes what all show.
 const OTHERS: f64 = 16.0;
 
-/// What is believed before anything is known: hits, of reads. Assumed.
-const PRIOR_HITS: f64 = 0.25;
-const PRIOR_READS: f64 = 2.0;
-
 /// Reads, and the hits that the blocks before them brought.
 #[derive(Debug, Clone, Copy, Default)]
 struct Rate {
@@ -55,7 +51,8 @@ impl Yields {
     /// Hits that the blocks before a read are expected to bring.
     pub fn of(&self, start: Lbn, is_near: bool) -> f64 {
         let Rate { reads, hits } = self.all[usize::from(is_near)];
-        let of_all = (hits + PRIOR_HITS) / (reads + PRIOR_READS);
+        // Nothing is lost until something is known: the budget bounds what that costs.
+        let of_all = hits / reads.max(1.0);
         let Rate { reads, hits } = self.regions[self.region(start)][usize::from(is_near)];
         (hits + of_all * OTHERS) / (reads + OTHERS)
     }
