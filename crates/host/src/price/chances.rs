@@ -1,6 +1,12 @@
 //! How often reads in a trail are hits.
 
-use super::trails::{AGES, Found, PLACES};
+/// Places in a trail that are told apart.
+pub(super) const PLACES: usize = 4;
+
+/// Classes of age, by the commands since that read: up to eight each its own, then four in each doubling.
+/// A buffer gives up its oldest segment, so chances fall at once where so many reads were done as it has
+/// segments.
+pub(super) const AGES: usize = 40;
 
 /// Reads that an average remembers.
 const MEMORY: f64 = 1024.0;
@@ -59,13 +65,12 @@ impl HitChances {
     }
 
     /// The same for a read behind free work.
-    pub fn behind_free(&self, found: &Found) -> f64 {
-        let (place, age) = found.class();
-        if found.is_kept() { self.chances[1][place][age] } else { 0.0 }
+    pub fn behind_free(&self, (place, age): (usize, usize)) -> f64 {
+        self.chances[1][place][age]
     }
 
-    pub fn learn(&mut self, found: &Found, is_behind_free: bool, is_hit: bool) {
-        let (place, age) = found.class();
+    /// Learns from a read at a place in a trail of this age.
+    pub fn learn(&mut self, (place, age): (usize, usize), is_behind_free: bool, is_hit: bool) {
         let of = usize::from(is_behind_free);
         let shares = &mut self.shares[of][place];
         shares[age].add(is_hit);

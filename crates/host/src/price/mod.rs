@@ -136,13 +136,14 @@ impl GapPrices {
             self.loss_ns.add(end.later_than_hit.ns() as f64);
         }
         let Some(found) = found else { return LostHits::default() };
+        let is_known = found.is_kept();
         let with = match end.is_behind_free {
-            true => self.chances.behind_free(&found),
+            true if is_known => self.chances.behind_free(found.class()),
+            true => 0.0,
             false => now,
         };
-        let is_known = found.is_kept();
         if is_known {
-            self.chances.learn(&found, end.is_behind_free, end.is_hit);
+            self.chances.learn(found.class(), end.is_behind_free, end.is_hit);
         }
         if let Some((region, is_near)) = brought_by {
             self.yields.brought(region, is_near, alone);

@@ -5,22 +5,16 @@ use std::collections::VecDeque;
 use freewheel_model::drive::Drive;
 use freewheel_units::{Lbn, SimDuration};
 
-use super::chances::HitChances;
+use super::chances::{AGES, HitChances, PLACES};
 
 /// Reads that are remembered. Assumed: several times the segments of a drive's buffer.
 const TRAILS_MAX: usize = 512;
 
 /// Places in a trail: its own blocks, right behind them, further behind, before them.
-pub(super) const PLACES: usize = 4;
 const OWN: usize = 0;
 const NEXT: usize = 1;
 const BEHIND: usize = 2;
-const BEFORE: usize = 3;
-
-/// Classes of age, by the commands since that read: up to eight each its own, then four in each doubling.
-/// A buffer gives up its oldest segment, so chances fall at once where so many reads were done as it has
-/// segments.
-pub(super) const AGES: usize = 40;
+const BEFORE: usize = PLACES - 1;
 
 /// Blocks around a client's read that the drive may have read.
 #[derive(Debug, Clone)]
