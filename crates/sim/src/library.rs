@@ -141,7 +141,7 @@ mod tests {
     use std::sync::Arc;
 
     use freewheel_model::drive::Quantity;
-    use freewheel_model::electronics::Unit;
+    use freewheel_model::electronics::{Unit, random_checks};
     use freewheel_model::electronics::spec::SectorFormat;
     use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimDuration, SimTime};
 
@@ -222,7 +222,8 @@ mod tests {
         let mut missed = Vec::new();
         for name in names() {
             let (spec, drive) = drive(name).unwrap();
-            let checks = drive.self_check(&spec.advertised);
+            let mut checks = drive.self_check(&spec.advertised);
+            checks.extend(random_checks(&spec, &drive).unwrap());
             for check in checks.iter().filter(|check| check.passes() == Some(false)) {
                 let miss = (name, check.quantity);
                 let known = MISSES.iter().find(|known| (known.0, known.1) == miss);
