@@ -211,7 +211,8 @@ fn with_segments(spec: &DriveSpec, factor: u32, divisor: u32) -> Option<DriveSpe
             if let Some(dirty) = &mut buffer.dirty {
                 buffer.write_segments = 1;
                 dirty.extents = dirty.extents * factor / divisor;
-                dirty.bytes = Bytes::new(dirty.bytes.get() * u64::from(factor) / u64::from(divisor));
+                dirty.bytes =
+                    Bytes::new(dirty.bytes.get() * u64::from(factor) / u64::from(divisor));
             }
         }
     })

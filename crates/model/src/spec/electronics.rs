@@ -154,7 +154,8 @@ pub struct BufferSpec {
     /// How long the drive must be idle before it destages.
     #[serde(default)]
     pub destage_after_idle: SimDuration,
-    /// Written data stand in extents of their own length; else each run of them takes a segment.
+    /// Written data stand in extents of their own length; else each run of them takes a segment. Without
+    /// effect unless the write cache is on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dirty: Option<DirtySpec>,
 }
@@ -187,19 +188,16 @@ impl DirtySpec {
         let all = segment * (u64::from(buffer.segments) - 1);
         if !(segment..=all).contains(&self.blocks_max()) {
             let [least, most] = [segment, all].map(|blocks| blocks * BLOCK_BYTES);
-            let rule = format!(
-                "{least} to {most} bytes are allowed: a segment, and all segments but one"
-            );
+            let rule =
+                format!("{least} to {most} bytes are allowed: a segment, and all segments but one");
             return Err(("electronics.buffer.dirty.bytes", self.bytes.get().to_string(), rule));
         }
         if self.age_limit > IDLE_MAX {
             let rule = format!("at most {IDLE_MAX} is allowed");
             return Err(("electronics.buffer.dirty.age_limit", self.age_limit.to_string(), rule));
         }
-        let by_segments = buffer.write_segments != one() || buffer.separate_write_segments;
-        if by_segments || buffer.write_cache != WriteCache::On {
-            let rule = "extents need `write_cache = \"on\"`, and take the place of \
-                        `write_segments` and `separate_write_segments`";
+        if buffer.write_segments != one() || buffer.separate_write_segments {
+            let rule = "extents take the place of `write_segments` and `separate_write_segments`";
             return Err(("electronics.buffer.dirty", "given".into(), rule.into()));
         }
         Ok(())

@@ -257,10 +257,16 @@ fn among_thousands_a_search_looks_at_few() {
         extents.write(start, start + Blocks::new(8), at(0), at(0), target);
     }
     let looks = std::cell::Cell::new(0);
-    let next = extents.cheapest(at(1), u64::MAX, 100, |_| 0, |id, _, _| {
-        looks.set(looks.get() + 1);
-        Some(id)
-    });
+    let next = extents.cheapest(
+        at(1),
+        u64::MAX,
+        100,
+        |_| 0,
+        |id, _, _| {
+            looks.set(looks.get() + 1);
+            Some(id)
+        },
+    );
     assert!(next.is_some());
     assert_eq!(looks.get(), CHOICE_MAX);
 }

@@ -190,7 +190,10 @@ impl Unit {
     /// refuse the electronics. Units of drives that state no time share the drive.
     pub fn new(drive: &Arc<Drive>, spec: &ElectronicsSpec) -> Result<Self, ParsePolicyError> {
         let queue = spec.queue.unwrap_or_default();
-        let extents = |buffer: &BufferSpec| Some(Box::new(Extents::new(buffer, &buffer.dirty?)));
+        let extents = |buffer: &BufferSpec| {
+            let dirty = buffer.dirty.filter(|_| buffer.write_cache == WriteCache::On)?;
+            Some(Box::new(Extents::new(buffer, &dirty)))
+        };
         spec.check().unwrap_or_else(|(key, value, rule)| panic!("{key} is {value}: {rule}"));
         Ok(Self {
             drive: without_overhead(drive),
@@ -350,11 +353,7 @@ impl Unit {
         if self.nothing_is_dirty() && self.media.destaged <= now {
             return false;
         }
-        self.flushes.push_back(Flush {
-            sequence,
-            submitted: now,
-            newest: self.newest_write(),
-        });
+        self.flushes.push_back(Flush { sequence, submitted: now, newest: self.newest_write() });
         self.end_flushes();
         true
     }

@@ -12,7 +12,8 @@ use crate::spec::electronics::WriteCache;
 impl Unit {
     /// Blocks written to the buffer that are not on the media, nor on the way there.
     pub fn dirty_blocks(&self) -> Blocks {
-        let in_extents = self.extents.as_ref().map_or(Blocks::ZERO, |extents| extents.dirty_blocks());
+        let in_extents =
+            self.extents.as_ref().map_or(Blocks::ZERO, |extents| extents.dirty_blocks());
         self.buffer.as_ref().map_or(Blocks::ZERO, Buffer::dirty_blocks) + in_extents
     }
 
@@ -62,7 +63,8 @@ impl Unit {
     pub(super) fn has_room_for_write(&self, write: &Waiting, at: SimTime) -> bool {
         let Some(buffer) = &self.buffer else { return false };
         if let Some(extents) = &self.extents {
-            let (start, end) = (write.target.start, behind(write.target.start, write.target.blocks));
+            let (start, end) =
+                (write.target.start, behind(write.target.start, write.target.blocks));
             let segments = extents.room_for(start, end, at);
             return segments.is_some_and(|more| more == 0 || more <= buffer.clean_segments(at));
         }
@@ -116,7 +118,12 @@ impl Unit {
     }
 
     /// The extent that goes to the media next if that is at `begin`, of those up to `newest`.
-    pub(super) fn next_extent(&self, extents: &Extents, begin: SimTime, newest: u64) -> Option<u64> {
+    pub(super) fn next_extent(
+        &self,
+        extents: &Extents,
+        begin: SimTime,
+        newest: u64,
+    ) -> Option<u64> {
         if self.queue.scheduler == PolicySpec::Fcfs {
             return extents.oldest().map(|oldest| oldest.id);
         }

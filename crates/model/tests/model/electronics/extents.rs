@@ -69,10 +69,12 @@ fn the_extent_that_the_head_reaches_first_is_written_first() {
     let mut unit = unit_with(&with_extents(40, LONG)).with_destage_shares();
     let wishes = [writes(0, 0, 1), writes(0, 310, 1), writes(0, 350, 1), flushes(500)];
     run(&mut unit, &wishes);
-    let order: Vec<u64> = std::iter::from_fn(|| unit.destage_share()).map(|share| share.0).collect();
+    let order: Vec<u64> =
+        std::iter::from_fn(|| unit.destage_share()).map(|share| share.0).collect();
     let drive = drive();
     let reach = |start: u64| {
-        let target = |block| drive.target(freewheel_units::Lbn::new(block), Blocks::new(1), Op::Write);
+        let target =
+            |block| drive.target(freewheel_units::Lbn::new(block), Blocks::new(1), Op::Write);
         let first = drive.media_access(at(40), Default::default(), &target(0));
         let now = at(40) + first.total();
         drive.positioning(now, first.end, &target(start)).total()
@@ -99,23 +101,22 @@ fn reads_do_not_keep_an_extent_beyond_the_age_limit_from_the_media() {
         let mut unit = unit_with(&with_extents(40, age_limit)).with_destage_shares();
         // Reads wait all the time, from before the write on.
         let mut wishes: Vec<Wish> = (0..40).map(|k| reads(0, (k * 737) % 9000, 8)).collect();
-        wishes.insert(10, writes(0, 5000, 8));
-        let mut at = None;
-        let mut sequence = 0;
+        wishes.insert(10, writes(0, 5100, 8));
+        let (mut at, mut now, mut sequence) = (None, SimTime::ZERO, 0);
         loop {
-            let now = unit.next_event().map_or(SimTime::ZERO, NextEvent::time);
             if at.is_none() && unit.destage_share().is_some() {
                 at = Some(unit.media_free());
             }
             match wishes.get(sequence) {
                 Some(wish) if unit.has_room() => {
-                    submit(&mut unit, SimTime::ZERO, wish, sequence as u64);
+                    submit(&mut unit, now, wish, sequence as u64);
                     sequence += 1;
                 }
-                _ if unit.next_event().is_some() => {
+                _ => {
+                    let Some(next) = unit.next_event() else { return at };
+                    now = next.time();
                     unit.advance(now, &mut Exact);
                 }
-                _ => return at,
             }
         }
     };
