@@ -29,7 +29,7 @@ pub use cache_curves::{
 };
 pub use drive_fit::{
     DriveFit, FittedValues, GOOD_SHARE, HalfFit, HalfResponses, LEFT_OUT,
-    REQUESTS_MAX as FIT_REQUESTS_MAX, SLICES as FIT_SLICES,
+    REQUESTS_MAX as FIT_REQUESTS_MAX, SLICES as FIT_SLICES, USED_WITHIN as FIT_USED_WITHIN,
 };
 pub use free_work::{
     Course, DeadlineWork, Delivered, FreeWork, IdleCost, TaskWork, latency_lines, line,

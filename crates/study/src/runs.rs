@@ -157,19 +157,10 @@ pub fn study_watched(
     around: Option<Timer<'_>>,
     progress: ProgressSink<'_>,
 ) -> Result<Study, StudyError> {
+    check(options)?;
     let effort = options.scrub_effort;
-    if options.scrub && !SCRUB_EFFORTS.contains(&effort) {
-        return Err(StudyError::ScrubEffort { effort });
-    }
     let mut options = options.clone();
     options.policies = distinct_after_fcfs(&options.policies);
-    // A wrong name is known before the long part begins.
-    let under = |&policy: &PolicySpec| config(&options, RequestOrder::Policy(policy));
-    Experiment::check_each(options.policies.iter().map(under))?;
-    for drive in &options.beside {
-        let options = StudyOptions { drive: drive.clone(), ..options.clone() };
-        Experiment::check(&config(&options, RequestOrder::Policy(PolicySpec::Fcfs)))?;
-    }
     let (trace, kept) = characterize(&options.trace, options.seed, progress)?;
     let zoned =
         library::spec(&options.drive).map_err(ConfigError::from)?.zoned.map(|zoned| zoned.kind);
@@ -202,15 +193,31 @@ pub fn study_watched(
     Ok(Study { scrub, ..study })
 }
 
+/// A wrong name is known before the long part begins.
+fn check(options: &StudyOptions) -> Result<(), StudyError> {
+    let effort = options.scrub_effort;
+    if options.scrub && !SCRUB_EFFORTS.contains(&effort) {
+        return Err(StudyError::ScrubEffort { effort });
+    }
+    let policies = distinct_after_fcfs(&options.policies);
+    let under = |&policy: &PolicySpec| config(options, RequestOrder::Policy(policy));
+    Experiment::check_each(policies.iter().map(under))?;
+    for drive in &options.beside {
+        let options = StudyOptions { drive: drive.clone(), ..options.clone() };
+        Experiment::check(&config(&options, RequestOrder::Policy(PolicySpec::Fcfs)))?;
+    }
+    Ok(())
+}
+
 /// Fits the drive of a study to the responses that its trace records. [`StudyOptions::fitted`] takes the result, and
 /// [`StudyOptions::drive`] the file of the fitted drive.
 pub fn fit_drive(
     options: &StudyOptions,
     progress: ProgressSink<'_>,
 ) -> Result<DriveFit, StudyError> {
+    check(options)?;
     let order = RequestOrder::of_today(own_queue(options, &options.drive)?);
     let config = config(options, order);
-    Experiment::check(&config)?;
     let report = |done, total| progress(StudyProgress::Reading(Amount { done, total }));
     let info = overview(&options.trace, options.seed, |_| {}, report)?;
     let experiment = Experiment::with_trace_info(config, Some(info))?;
@@ -292,7 +299,7 @@ impl Bench<'_> {
         }
         let is_served = study.other_replay.as_ref().is_some_and(|other| !other.has_growing_queue);
         let other = other.filter(|_| is_served);
-        // Where completions are recorded, the other replay is known to be wrong: no change is ranked by it.
+        // Recorded completions say how requests waited for each other, so no change is ranked by the other replay.
         let as_recorded = self.replays_as_recorded(&study.trace.info);
         let ranked = other.as_ref().filter(|_| !as_recorded);
         if has_changes && as_recorded && is_served {
@@ -469,7 +476,8 @@ impl Bench<'_> {
     }
 
     /// Circumstances in which the first changes run again: a similar drive, the other replay where no change is ranked
-    /// by it, the assumed values that matter most, and other starts. A replay by dependence shifts with its start as a whole, so there they are none.
+    /// by it, the assumed values that matter most, and other starts. A replay by dependence shifts with its start as a
+    /// whole, so there they are none.
     fn variants(
         &self,
         values: &AssumedValues,

@@ -1,7 +1,8 @@
 //! What a fit to the recorded responses says of the drive.
 
 use freewheel_study::{
-    DriveFit, FIT_REQUESTS_MAX, FIT_SLICES, GOOD_SHARE, HalfFit, HalfResponses, LEFT_OUT, Study,
+    DriveFit, FIT_REQUESTS_MAX, FIT_SLICES, FIT_USED_WITHIN, GOOD_SHARE, HalfFit, HalfResponses,
+    LEFT_OUT, Study,
 };
 use freewheel_units::grouped;
 
@@ -92,9 +93,10 @@ fn details(fit: &DriveFit) -> Vec<String> {
         half("As its file says, on the other half", &fit.before[1]),
         half("Fitted, on the other half", &fit.after[1]),
         format!(
-            "Fitted is every other of {FIT_SLICES} slices of the trace, of its first {} requests if it has more. Up to {} of the mean counts as alike, in both halves. The demerit is the root mean square of the distance between the distributions without their longest {}, reads and writes each for themselves: it does not say whether each request is answered alike.",
+            "Fitted is every other of {FIT_SLICES} slices of the trace, of its first {} requests if it has more. Up to {} of the mean counts as alike, in both halves. A fit is used where it takes the demerit of the fitted half down to that, or to {} of what it was. The demerit is the root mean square of the distance between the distributions without their longest {}, reads and writes each for themselves: it does not say whether each request is answered alike.",
             grouped(FIT_REQUESTS_MAX as u64),
             percent(GOOD_SHARE),
+            percent(FIT_USED_WITHIN),
             percent(LEFT_OUT)
         ),
     ]

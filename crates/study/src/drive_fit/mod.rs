@@ -35,7 +35,7 @@ pub const REQUESTS_MAX: usize = 60_000;
 const AT_ONCE: usize = 12;
 /// The half that is fitted has to come within this share of its demerit, or become alike, or the drive stays as it is:
 /// assumed. A drive that no data sheet knows is not worth a little less.
-const USED_WITHIN: f64 = 0.5;
+pub const USED_WITHIN: f64 = 0.5;
 /// A demerit up to this share of the recorded mean is that of a drive like the recorded one: assumed.
 pub const GOOD_SHARE: f64 = 0.3;
 
