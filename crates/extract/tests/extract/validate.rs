@@ -89,7 +89,12 @@ fn the_phase_tells_to_which_request_a_delay_belongs() {
         let found = validated("tr96", &text).unwrap();
         assert_eq!((found.gaps, found.gaps_because), (gaps, GapsBecause::Phase), "{found:?}");
         assert!(found.demerit_ms < 0.05, "{}", found.demerit_ms);
-        assert!(found.per_request_error_sd_ms < 0.1, "{}", found.per_request_error_sd_ms);
+        // With gaps one later no record holds that before the second request: its response is up to a turn off.
+        let turn_ms = 60e3 / 4400.0;
+        let unknown = usize::from(gaps == GapReading::OneLater) as f64;
+        let bound = 0.1 + unknown * turn_ms / f64::from(found.requests as u32).sqrt();
+        let sd = found.per_request_error_sd_ms;
+        assert!(sd < bound, "{sd} of {bound}");
         // Read the other way, each response has another angle.
         let other = match gaps {
             GapReading::AsRecorded => GapReading::OneLater,
@@ -97,7 +102,7 @@ fn the_phase_tells_to_which_request_a_delay_belongs() {
         };
         let asked = validated_with("tr96", &text, Some(other)).unwrap();
         assert_eq!((asked.gaps, asked.gaps_because), (other, GapsBecause::Asked));
-        assert!(asked.per_request_error_sd_ms > 1.0, "{}", asked.per_request_error_sd_ms);
+        assert!(asked.per_request_error_sd_ms > 2.0, "{}", asked.per_request_error_sd_ms);
         assert_eq!(asked.demerit_other_gaps_ms, found.demerit_ms);
         assert_eq!(found.demerit_other_gaps_ms, asked.demerit_ms);
     }
