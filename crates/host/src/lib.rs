@@ -7,6 +7,8 @@
 //!       FairQueue         shares of clients                                        fair_queue
 //!       Prediction        when and where a command ends; the spindle's angle          predict
 //!       Learner           margins of free work, for a budget of delays                margins
+//!       GapPrices         buffer hits that free work takes from clients                 price
+//!       OffSlots          what free work costs, measured in slots without it          off_slots
 //!   DecisionDeadline      how long before the drive needs a command a decision begins deadline
 //! ```
 //! The engine that owns time drives them: `freewheel-sim` in virtual time, `freewheel-live` in real time.
@@ -19,7 +21,9 @@ pub mod deadline;
 pub mod device;
 mod fair_queue;
 mod margins;
+mod off_slots;
 mod predict;
+mod price;
 mod promote_tail;
 mod runs;
 pub mod scheduler;
@@ -30,6 +34,7 @@ pub use copy_before_write::{Backup, ClaimBy, Copies, CopyRead};
 pub use deadline::Deciding;
 pub use fair_queue::Client;
 pub use margins::MarginInUse;
+pub use off_slots::{CostSums, FreeCost};
 pub use predict::{
     Account, Conservatism, PoorPrediction, PredictionMonitor, PredictionSpec, SameTrack,
 };

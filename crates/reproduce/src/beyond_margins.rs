@@ -66,6 +66,7 @@ impl Hidden {
             conservatism,
             budget: BUDGET / 1e3,
             same_track: SameTrack::Distinct,
+            off_share: 0.0,
             ..PredictionSpec::default()
         };
         let (_, policy) = POLICIES[1];

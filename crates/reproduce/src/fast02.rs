@@ -79,6 +79,8 @@ impl Setting {
             scheduler: PredictionSpec {
                 conservatism: Conservatism::Constant(conservatism),
                 lead_time: AT_ONCE,
+                // The paper's scheduler measures itself with no slots without free work.
+                off_share: 0.0,
                 ..PredictionSpec::default()
             },
             jitter: ATLAS_JITTER,

@@ -36,7 +36,7 @@ pub(super) fn cpu(context: &Context<'_>) -> Result<Outcome, ConfigError> {
             requests: if context.options.quick { 4_000 } else { 20_000 },
             jitter: SimDuration::ZERO,
             electronics: false,
-            scheduler: PredictionSpec::default(),
+            scheduler: PredictionSpec { off_share: 0.0, ..PredictionSpec::default() },
             ..Setting::paper(context, PolicySpec::Sptf, SimDuration::ZERO)
         };
         let experiment = setting.experiment(context.options.seed)?;

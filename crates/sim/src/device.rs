@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use freewheel_freeblock::{Planner, PromotionId};
-use freewheel_host::{Account, MarginInUse};
+use freewheel_host::{Account, CostSums, MarginInUse};
 use freewheel_model::cache::BlockRange;
 use freewheel_model::drive::{
     Access, Actuator, Departure, Drive, HeadTime, Latency, Position, Target,
@@ -57,7 +57,7 @@ pub trait Device {
 }
 
 /// Sums over a run of one arm.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Work {
     /// Time during which a command was in the drive or the drive wrote back.
     pub busy: SimDuration,
@@ -83,6 +83,8 @@ pub struct Work {
     pub host: Option<Account>,
     /// Margins that the host scheduler has learned.
     pub margins: Vec<MarginInUse>,
+    /// What free work costs clients, as the host scheduler has measured it.
+    pub cost: Option<CostSums>,
 }
 
 impl Work {
@@ -360,6 +362,7 @@ impl Device for WholeDrive<'_> {
             cache: None,
             host: None,
             margins: Vec::new(),
+            cost: None,
         }
     }
 }

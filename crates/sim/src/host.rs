@@ -217,6 +217,7 @@ impl Device for HostDevice<'_> {
             cache: None,
             host: Some(*account),
             margins: self.scheduler.margins(),
+            cost: self.scheduler.cost_sums().filter(|_| self.planner.is_some()),
         }
     }
 }

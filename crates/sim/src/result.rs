@@ -7,7 +7,7 @@ mod slices;
 mod time;
 mod write_back;
 
-use freewheel_host::{Account, MarginInUse};
+use freewheel_host::{Account, CostSums, FreeCost, MarginInUse};
 use freewheel_model::array::Piece;
 use freewheel_model::stats::{Distribution, Level, Summary};
 use freewheel_units::{Op, SimDuration, SimTime};
@@ -96,6 +96,7 @@ struct Ended {
     cache: Option<CacheWork>,
     host: Option<Account>,
     margins: Vec<MarginInUse>,
+    cost: Option<CostSums>,
     disks: Vec<DiskUse>,
     /// Mean media rate of the drives.
     media_bytes_per_second: u64,
@@ -155,6 +156,9 @@ pub struct RunResult {
     /// a movement.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub margins: Vec<MarginInUse>,
+    /// What free work behind a host scheduler costs clients, measured in slots without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub free_cost: Option<FreeCost>,
     /// The reference drives of the traces whose completions are inferred, if there are any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inferred_completions: Vec<InferredCompletions>,
@@ -435,6 +439,7 @@ impl Tally {
             cache: work.iter().filter_map(|work| work.cache).reduce(CacheWork::and),
             host: work.iter().filter_map(|work| work.host).reduce(Account::and),
             margins: margins_of(work),
+            cost: work.iter().filter_map(|work| work.cost).reduce(CostSums::and),
             media_bytes_per_second,
         };
     }
@@ -506,6 +511,7 @@ impl Tally {
             cache: self.ended.cache,
             host: self.ended.host,
             margins: self.ended.margins,
+            free_cost: self.ended.cost.map(|sums| sums.cost()),
             disks: self.ended.disks,
             slices: self.slices.results(),
             background: self.background,
@@ -611,6 +617,7 @@ impl Ended {
         self.cache = self.cache.into_iter().chain(other.cache).reduce(CacheWork::and);
         self.host = self.host.into_iter().chain(other.host).reduce(Account::and);
         MarginInUse::add(&mut self.margins, &other.margins);
+        self.cost = self.cost.into_iter().chain(other.cost).reduce(CostSums::and);
         self.media_bytes_per_second = self.media_bytes_per_second.max(other.media_bytes_per_second);
     }
 }

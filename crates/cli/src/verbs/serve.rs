@@ -436,6 +436,16 @@ fn text(report: &ServerReport) -> String {
         "gaps",
         &format!("{}, of them {} used", grouped(seen.gaps), grouped(seen.gaps_used)),
     ]);
+    if seen.gaps_used > 0 {
+        let charged = format!(
+            "{} of delays, {} of {} lost buffer hits; {} gaps left to the drive",
+            ms(seen.delay_ns as u64),
+            ms(seen.lost_hit_ns as u64),
+            grouped(seen.lost_hits),
+            grouped(seen.gaps_left)
+        );
+        table.row(["charged", &charged]);
+    }
     if report.decisions.count > 0 {
         table.row(["decisions", &control::decisions(&report.decisions)]);
     }
@@ -452,6 +462,9 @@ fn text(report: &ServerReport) -> String {
             grouped(task.rounds)
         );
         table.row([&format!("{kind} {}", task.id), &row]);
+    }
+    if let Some(cost) = report.free_cost.filter(|_| seen.gaps_used > 0) {
+        table.row(["measured", &cost.to_string()]);
     }
     table.to_string()
 }

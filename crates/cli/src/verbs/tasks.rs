@@ -155,6 +155,13 @@ fn text(status: &ServerStatus) -> String {
     let [all, used] = [seen.gaps, seen.gaps_used].map(grouped);
     let gaps = format!("{all}, of them {used} used for {}", blocks(seen.free_blocks));
     table.row(["gaps", &gaps]);
+    table.row(["left to the drive", &grouped(seen.gaps_left)]);
+    let [delay, lost] = [seen.delay_ns, seen.lost_hit_ns].map(|ns| ms(ns as f64));
+    let hits = grouped(seen.lost_hits);
+    table.row(["charged", &format!("{delay} of delays, {lost} of {hits} lost buffer hits")]);
+    if let Some(cost) = &status.free_cost {
+        table.row(["measured", &cost.to_string()]);
+    }
     if status.decisions.count > 0 {
         table.row(["decisions", &decisions(&status.decisions)]);
     }

@@ -31,7 +31,7 @@ mod lateness;
 
 use freewheel_units::{Op, SimDuration};
 
-use self::delay_budget::DelayBudget;
+use self::delay_budget::{DelayBudget, TURN_PRICE};
 use self::in_use::Counts;
 use self::lateness::{BINS, BINS_A_TURN, Curve, Lateness};
 use crate::predict::{Conservatism, PredictionSpec};
@@ -143,6 +143,17 @@ impl Learner {
     pub fn delayed(&mut self, delay: SimDuration) {
         self.delay_budget.spend(delay);
         self.until_look = 0;
+    }
+
+    /// Free work has taken this time from clients by way of the drive's buffer.
+    pub fn took(&mut self, time: SimDuration) {
+        self.delay_budget.spend(time);
+    }
+
+    /// Whether a gap of this length is worth what free work in it is expected to cost clients.
+    pub fn is_worth(&self, gap: SimDuration, expected_ns: f64) -> bool {
+        let price = f64::from(self.delay_budget.price()) / f64::from(TURN_PRICE);
+        expected_ns * price <= gap.ns() as f64
     }
 
     /// Whether there may be free work at all.

@@ -46,6 +46,12 @@ pub struct Account {
     pub delay_ns: u128,
     /// Those that took whole turns less.
     pub early: u64,
+    /// Reads of clients that free work has taken buffer hits from, by their chances.
+    pub lost_hits: u64,
+    /// How much longer they took together, and hits that waited for free work.
+    pub lost_hit_ns: u128,
+    /// Gaps that were left to the drive, as free work in them cost more than the budget allows.
+    pub gaps_left: u64,
     /// Writes of parts of sectors, where these are known: each takes a read and a turn more.
     #[serde(skip_serializing_if = "is_zero")]
     pub part_sector_writes: u64,
@@ -77,6 +83,9 @@ impl Account {
             delayed: self.delayed + other.delayed,
             delay_ns: self.delay_ns + other.delay_ns,
             early: self.early + other.early,
+            lost_hits: self.lost_hits + other.lost_hits,
+            lost_hit_ns: self.lost_hit_ns + other.lost_hit_ns,
+            gaps_left: self.gaps_left + other.gaps_left,
             part_sector_writes: self.part_sector_writes + other.part_sector_writes,
         }
     }

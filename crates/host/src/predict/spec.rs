@@ -7,6 +7,7 @@ use freewheel_units::{Lbn, Op, ParseQuantityError, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::off_slots::OFF_SHARE_MAX;
 use freewheel_freeblock::Ends;
 use freewheel_model::drive::spec::ByOp;
 use freewheel_model::drive::{Drive, SeekMargins};
@@ -30,11 +31,18 @@ pub struct PredictionSpec {
     /// before the choice take part in it. The choice is earlier where decisions take longer. With a
     /// time longer than any command, the choice is made as soon as the drive takes the command.
     pub lead_time: SimDuration,
+    /// Share of slots in which free work in gaps is switched off, at random places, to measure what free
+    /// work costs clients. 0 to 0.25; with 0 nothing is measured.
+    pub off_share: f64,
+    /// How long such a slot is. Its first quarter is not measured.
+    pub off_slot: SimDuration,
 }
 
 impl Default for PredictionSpec {
     /// Two commands, as in fast02. Half a per cent is what `beyond.fast02` allows the foreground to lose.
     /// The time before the drive needs a command is assumed, and the least: see [`crate::Deciding`].
+    /// Slots without free work are assumed: several times the time in which a busy drive replaces its
+    /// buffer, and a hundredth of the free bandwidth.
     fn default() -> Self {
         Self {
             queue_depth: 2,
@@ -42,6 +50,8 @@ impl Default for PredictionSpec {
             budget: 0.005,
             same_track: SameTrack::default(),
             lead_time: SimDuration::from_us(300),
+            off_share: 0.01,
+            off_slot: SimDuration::from_secs(1),
         }
     }
 }
@@ -68,9 +78,25 @@ impl PredictionSpec {
              head's time, and without tasks it delays none",
         )
     }
+
+    /// Err with key, value and what is allowed, for slots without free work that cannot be.
+    pub fn check_off_slots(&self) -> Result<(), (&'static str, String, &'static str)> {
+        let Self { off_share, off_slot, .. } = *self;
+        if !(0.0..=OFF_SHARE_MAX).contains(&off_share) {
+            return Err(("off_share", off_share.to_string(), "0 to 0.25 is allowed"));
+        }
+        if !(OFF_SLOT_MIN..=OFF_SLOT_MAX).contains(&off_slot) {
+            return Err(("off_slot", off_slot.to_string(), "1ms to 1h is allowed"));
+        }
+        Ok(())
+    }
 }
 
 const MILLION: f64 = 1e6;
+
+/// Shorter slots hold no request, and longer ones hold phases of a load.
+const OFF_SLOT_MIN: SimDuration = SimDuration::from_ms(1);
+const OFF_SLOT_MAX: SimDuration = SimDuration::from_secs(3600);
 
 /// How long margins of seeks to and from free work are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

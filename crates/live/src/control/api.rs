@@ -1,5 +1,7 @@
 //! The messages of the control interface, for both ends. Blocks have 512 bytes, times are nanoseconds.
 
+use std::fmt;
+
 use freewheel_freeblock::Effort;
 use freewheel_freeblock::tasks::{BLOCK_SIZE_MAX, Extent, Priority, TaskKind};
 use freewheel_host::{Account, MarginInUse, PromoteTail};
@@ -436,6 +438,18 @@ pub struct Scheduling {
     pub late_commands: u64,
     /// Commands whose end the media cannot explain: buffer hits, or activity of the drive's own.
     pub surprises: u64,
+    /// Reads of clients that free work has taken buffer hits from, by their chances.
+    #[serde(default)]
+    pub lost_hits: u64,
+    /// How much longer they took together, and hits that waited for free work.
+    #[serde(default)]
+    pub lost_hit_ns: u64,
+    /// Gaps that were left to the drive, as free work in them cost more than the budget allows.
+    #[serde(default)]
+    pub gaps_left: u64,
+    /// By how much free work delayed requests of clients otherwise.
+    #[serde(default)]
+    pub delay_ns: u64,
     /// Writes of parts of physical sectors: the drive takes a read and a turn more for each.
     #[serde(default)]
     pub part_sector_writes: u64,
@@ -454,8 +468,49 @@ impl From<Account> for Scheduling {
             predicted_commands: account.predicted,
             late_commands: account.late,
             surprises: account.surprises,
+            lost_hits: account.lost_hits,
+            lost_hit_ns: account.lost_hit_ns as u64,
+            gaps_left: account.gaps_left,
+            delay_ns: account.delay_ns as u64,
             part_sector_writes: account.part_sector_writes,
         }
+    }
+}
+
+/// What free work in gaps costs clients, by slots in which it is switched off.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct FreeCost {
+    /// Slots without free work that have counterparts with it.
+    pub slots: u64,
+    /// Requests of clients in them.
+    pub requests_without: u64,
+    /// Requests of clients in the slots beside them.
+    pub requests_with: u64,
+    /// By how much longer the mean response is with free work, as a share; null when too few requests
+    /// tell.
+    pub cost: Option<f64>,
+    /// Standard error of the cost.
+    pub standard_error: Option<f64>,
+}
+
+impl From<freewheel_host::FreeCost> for FreeCost {
+    fn from(measured: freewheel_host::FreeCost) -> Self {
+        let freewheel_host::FreeCost { slots, requests_without, requests_with, .. } = measured;
+        let freewheel_host::FreeCost { cost, standard_error, .. } = measured;
+        Self { slots, requests_without, requests_with, cost, standard_error }
+    }
+}
+
+impl From<FreeCost> for freewheel_host::FreeCost {
+    fn from(measured: FreeCost) -> Self {
+        let FreeCost { slots, requests_without, requests_with, cost, standard_error } = measured;
+        Self { slots, requests_without, requests_with, cost, standard_error }
+    }
+}
+
+impl fmt::Display for FreeCost {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        freewheel_host::FreeCost::from(*self).fmt(out)
     }
 }
 
@@ -538,6 +593,9 @@ pub struct ServerStatus {
     /// The learned margins; empty with --conservatism TIME.
     #[serde(default)]
     pub margins: Vec<Margin>,
+    /// What free work costs clients, as measured in slots without it.
+    #[serde(default)]
+    pub free_cost: Option<FreeCost>,
     /// Cost of the decisions about gaps.
     #[serde(default)]
     pub decisions: Decisions,

@@ -3,7 +3,7 @@
 use std::fmt::{Display, Write};
 
 use super::api::{
-    Durations, Margin, MovementDirection, MovementEnd, ServerStatus, Task, TaskState,
+    Durations, FreeCost, Margin, MovementDirection, MovementEnd, ServerStatus, Task, TaskState,
 };
 
 /// Media type of Prometheus' text format.
@@ -35,6 +35,8 @@ pub(super) fn text(status: &ServerStatus) -> String {
         ("decisions_exhausted_total", "Decisions that ran out of time.", decided.exhausted),
         ("decision_nodes_total", "Nodes that the searches of decisions visited.", decided.nodes),
         ("surprises_total", "Commands whose end the media cannot explain.", seen.surprises),
+        ("lost_hits_total", "Buffer hits that free work has taken, by chance.", seen.lost_hits),
+        ("gaps_left_total", "Gaps left to the drive because of their price.", seen.gaps_left),
         (
             "part_sector_writes_total",
             "Writes of parts of physical sectors.",
@@ -45,6 +47,11 @@ pub(super) fn text(status: &ServerStatus) -> String {
     }
     let potential = "Rotational latency in gaps.";
     text.counter("freewheel_potential_seconds_total", potential, seconds(seen.potential_ns));
+    let lost = "Time that lost buffer hits took longer.";
+    text.counter("freewheel_lost_hit_seconds_total", lost, seconds(seen.lost_hit_ns));
+    let delay = "Delays of requests by free work.";
+    text.counter("freewheel_delay_seconds_total", delay, seconds(seen.delay_ns));
+    free_cost(&mut text, status.free_cost.as_ref());
     let transfer = "Time of wanted blocks under the head in gaps.";
     text.counter("freewheel_transfer_seconds_total", transfer, seconds(seen.transfer_ns));
     text.summary("freewheel_response_seconds", "Response times of requests.", &status.responses);
@@ -58,6 +65,17 @@ pub(super) fn text(status: &ServerStatus) -> String {
     margins(&mut text, &status.margins);
     tasks(&mut text, &status.tasks);
     text.0
+}
+
+/// What free work costs clients; nothing while too few requests tell.
+fn free_cost(text: &mut Text, measured: Option<&FreeCost>) {
+    let Some(FreeCost { cost: Some(cost), standard_error: Some(error), .. }) = measured else {
+        return;
+    };
+    let help = "Share by which free work lengthens the mean response, as measured.";
+    text.gauge("freewheel_free_cost_ratio", help, *cost);
+    let help = "Standard error of freewheel_free_cost_ratio.";
+    text.gauge("freewheel_free_cost_standard_error", help, *error);
 }
 
 fn margins(text: &mut Text, margins: &[Margin]) {

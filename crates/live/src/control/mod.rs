@@ -207,6 +207,7 @@ impl Controlled {
             idle_ns: status.idle.map(SimDuration::ns),
             scheduling: status.account.into(),
             margins: status.margins.into_iter().map(Margin::from).collect(),
+            free_cost: status.free_cost.map(api::FreeCost::from),
             decisions: Decisions::new(&status.decisions),
             responses: Durations::new(&status.responses),
             prediction_errors: Durations::new(&status.errors),

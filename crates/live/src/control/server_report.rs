@@ -1,6 +1,6 @@
 //! What a server did, in numbers for people and programs.
 
-use freewheel_host::{Account, MarginInUse};
+use freewheel_host::{Account, FreeCost, MarginInUse};
 use freewheel_model::stats::Summary;
 use freewheel_units::SimTime;
 use serde::Serialize;
@@ -20,6 +20,9 @@ pub struct ServerReport {
     pub host: Account,
     /// Learned margins of free work.
     pub margins: Vec<MarginInUse>,
+    /// What free work costs clients, as measured in slots without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub free_cost: Option<FreeCost>,
     /// Cost of the decisions about gaps.
     pub decisions: Decisions,
     /// How far commands ended from where they were predicted to, either way.
@@ -40,6 +43,7 @@ impl ServerReport {
             responses: report.responses.summary(),
             host: report.account,
             margins: report.margins.clone(),
+            free_cost: report.free_cost,
             decisions: Decisions::new(&report.decisions),
             prediction_errors: report.errors.summary(),
             tasks: report.tasks.iter().map(|task| Task::new(task, end)).collect(),

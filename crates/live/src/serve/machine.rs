@@ -16,7 +16,7 @@ use freewheel_freeblock::tasks::Extent;
 use freewheel_host::deadline::{DecisionDeadline, DecisionTiming, Search};
 use freewheel_host::scheduler::{Answer, OWN_COMMANDS, Request};
 use freewheel_host::tasks::{ServedTaskError, ServedTaskOutput, ServedTaskReport, ServedTaskSpec};
-use freewheel_host::{Account, Client, DecisionStart, HostScheduler, MarginInUse};
+use freewheel_host::{Account, Client, DecisionStart, FreeCost, HostScheduler, MarginInUse};
 use freewheel_model::stats::Distribution;
 use freewheel_nbd::Errno;
 use freewheel_units::{Blocks, Op, SimDuration, SimTime};
@@ -112,6 +112,8 @@ pub struct Status {
     pub account: Account,
     /// The margins of free work that it has learned, where it has.
     pub margins: Vec<MarginInUse>,
+    /// What free work costs clients, as measured in slots without it.
+    pub free_cost: Option<FreeCost>,
     /// What its decisions about gaps have cost.
     pub decisions: Decisions,
     /// Response times of clients' requests.
@@ -460,10 +462,15 @@ impl<S: Surroundings> ServerMachine<S> {
         Decisions { effort, times, before: self.scheduler.decides_before() }
     }
 
+    fn free_cost(&self) -> Option<FreeCost> {
+        self.scheduler.cost_sums().map(|sums| sums.cost())
+    }
+
     fn report(&self, tasks: Vec<ServedTaskReport>) -> Report {
         Report {
             account: *self.scheduler.account(),
             margins: self.scheduler.margins(),
+            free_cost: self.free_cost(),
             decisions: self.decisions(),
             responses: self.scheduler.responses().clone(),
             errors: self.scheduler.errors().clone(),
@@ -486,6 +493,7 @@ impl<S: Surroundings> ServerMachine<S> {
             idle: self.scheduler.idle_since().map(|since| now.saturating_since(since)),
             account: *self.scheduler.account(),
             margins: self.scheduler.margins(),
+            free_cost: self.free_cost(),
             decisions: self.decisions(),
             responses: self.scheduler.responses().clone(),
             errors: self.scheduler.errors().clone(),

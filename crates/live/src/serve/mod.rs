@@ -27,7 +27,7 @@ use freewheel_freeblock::tasks::{CADENCE, Extent, Tasks};
 use freewheel_freeblock::{Effort, Options as PlannerOptions, Rule};
 use freewheel_host::scheduler::{Erase, Request};
 use freewheel_host::tasks::ServedTasks;
-use freewheel_host::{Account, HostScheduler, MarginInUse, PredictiveScheduler};
+use freewheel_host::{Account, FreeCost, HostScheduler, MarginInUse, PredictiveScheduler};
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::drive::{Drive, Sectors};
 use freewheel_model::stats::Distribution;
@@ -209,6 +209,8 @@ pub struct Report {
     pub account: Account,
     /// The margins of free work that it has learned, where it has.
     pub margins: Vec<MarginInUse>,
+    /// What free work costs clients, as measured in slots without it.
+    pub free_cost: Option<FreeCost>,
     /// What its decisions about gaps have cost.
     pub decisions: Decisions,
     /// Response times of foreground requests.

@@ -197,11 +197,14 @@ impl SimConfig {
 
 fn of_host(host: &HostConfig, spec: &DriveSpec, has_free_work: bool) -> Vec<WithoutEffect> {
     let usual = PredictionSpec::default();
-    let PredictionSpec { budget, conservatism, lead_time, .. } = host.scheduler;
+    let PredictionSpec { budget, conservatism, lead_time, off_share, off_slot, .. } =
+        host.scheduler;
     let of_free_work = [
         ("host.scheduler.budget", budget != usual.budget),
         ("host.scheduler.conservatism", conservatism != usual.conservatism),
         ("host.scheduler.lead_time", lead_time != usual.lead_time),
+        ("host.scheduler.off_share", off_share != usual.off_share),
+        ("host.scheduler.off_slot", off_slot != usual.off_slot),
     ];
     let given = of_free_work.into_iter().filter(|(_, is_given)| *is_given && !has_free_work);
     let why = "it is for free work in gaps, and there is no `freeblock`";

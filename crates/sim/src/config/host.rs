@@ -50,6 +50,9 @@ impl HostConfig {
         }
         let wrong = |rule| format!("`scheduler.budget` is {budget}: {rule}");
         self.scheduler.check_budget().map_err(wrong)?;
+        self.scheduler
+            .check_off_slots()
+            .map_err(|(key, value, rule)| format!("`scheduler.{key}` is {value}: {rule}"))?;
         let wrong = |error: BehaviourError| {
             format!("`behaviour.{}` is {}: {}", error.key, error.value, error.rule)
         };

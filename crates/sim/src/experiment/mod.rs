@@ -811,6 +811,7 @@ impl Experiment {
         let mut arms = Vec::new();
         for arm in 0..self.arm_count() {
             let scheduler = host.scheduler(&spec, &self.drive, *policy)?;
+            let scheduler = scheduler.with_seed(seed + u64::from(arm));
             // Each drive has a separate seed for its behaviour.
             let drive = host.emulated(&spec, name, seed + u64::from(arm))?;
             let device = HostDevice::new(scheduler, drive, planners.next());

@@ -18,6 +18,7 @@ mod free_cleaning;
 mod free_writes;
 mod fua;
 mod gap_destages;
+mod gap_price;
 mod key_table;
 mod keys;
 mod late_seeks;

@@ -30,6 +30,7 @@ pub(super) fn text(
     sections.extend(report.files_text());
     sections.extend(passes(&report));
     sections.extend(host(result).map(|table| table.to_string()));
+    sections.extend(result.free_cost.map(|cost| format!("{cost}\n")));
     sections.extend((!result.margins.is_empty()).then(|| margins(result).to_string()));
     sections.extend(free_work(&report));
     sections.extend(number::decisions("", decisions));
@@ -211,6 +212,12 @@ fn host(result: &RunResult) -> Option<Table> {
     table.row(["behind free work", &share(seen.late_behind_free)]);
     table.row(["turns shorter", &share(seen.early)]);
     table.row(["surprises", &grouped(seen.surprises)]);
+    if result.free.is_some() {
+        table.row(["gaps left to the drive", &grouped(seen.gaps_left)]);
+        table.row(["delays", &number::ms(seen.delay_ns as f64)]);
+        table.row(["lost buffer hits", &grouped(seen.lost_hits)]);
+        table.row(["their time", &number::ms(seen.lost_hit_ns as f64)]);
+    }
     Some(table)
 }
 

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::device::DeviceErrorKind;
 use crate::{
-    Account, Client, Command, Deciding, DecisionStart, Finished, MarginInUse, Part,
+    Account, Client, Command, CostSums, Deciding, DecisionStart, Finished, MarginInUse, Part,
     PredictiveScheduler,
 };
 use freewheel_freeblock::{Effort, Foreground, SearchProgress};
@@ -177,7 +177,7 @@ impl HostScheduler {
     /// A scheduler for a device with these abilities.
     pub fn new(scheduler: PredictiveScheduler, tasks: ServedTasks, abilities: Abilities) -> Self {
         Self {
-            scheduler,
+            scheduler: scheduler.with_named_clients(),
             abilities,
             gone: None,
             tasks,
@@ -215,6 +215,11 @@ impl HostScheduler {
     /// The learned margins of free work.
     pub fn margins(&self) -> Vec<MarginInUse> {
         self.scheduler.margins()
+    }
+
+    /// What free work costs clients, as measured in slots without it; None where there are no such slots.
+    pub fn cost_sums(&self) -> Option<CostSums> {
+        self.scheduler.cost_sums()
     }
 
     /// Cost of the decisions about gaps.

@@ -47,7 +47,7 @@ impl PredictiveScheduler {
             planner.plan(gap.opportunity(), &mut self.runs);
             self.fill(&gap, planner)
         });
-        self.next = Some(Next { part, op, filling });
+        self.next = Some(self.next_of(part, op, filling));
         true
     }
 
@@ -56,7 +56,7 @@ impl PredictiveScheduler {
     pub fn begin_decision(&mut self, now: SimTime, planner: &mut dyn Planner) -> DecisionStart {
         let Some((part, op)) = self.choose(now) else { return DecisionStart::NotDue };
         let Some(gap) = self.open_gap(now, (part.start, part.blocks, op), planner) else {
-            self.next = Some(Next { part, op, filling: Filling::default() });
+            self.next = Some(self.next_of(part, op, Filling::default()));
             return DecisionStart::Decided;
         };
         planner.prepare(gap.opportunity());
@@ -95,7 +95,11 @@ impl PredictiveScheduler {
             None => planner.plan(gap.opportunity(), &mut self.runs),
         }
         let filling = self.fill(&gap, planner);
-        self.next = Some(Next { part, op, filling });
+        self.next = Some(self.next_of(part, op, filling));
+    }
+
+    fn next_of(&self, part: Part, op: Op, filling: Filling) -> Next {
+        Next { part, op, filling, latency: self.latency }
     }
 
     /// The drive has come back with something while free work was looked for, before it was expected to:

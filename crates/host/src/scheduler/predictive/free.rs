@@ -77,6 +77,8 @@ pub(super) struct GapToFill {
     gap: Gap,
     /// When the command must leave for the drive, in the host's time.
     pub by: SimTime,
+    /// When the decision began.
+    now: SimTime,
     /// When the plan takes it to leave.
     leaves: SimTime,
 }
@@ -96,6 +98,7 @@ impl PredictiveScheduler {
         planner: &mut dyn Planner,
     ) -> Option<GapToFill> {
         let at_once = self.tail(now, op);
+        self.latency = None;
         if !at_once.is_known {
             return None;
         }
@@ -103,8 +106,16 @@ impl PredictiveScheduler {
         let first = self.sectors.first(&self.drive, &target);
         let mut gap = self.gap_before(at_once, &first, (start, op));
         self.account.gaps += 1;
-        self.account.potential_ns += u128::from(gap.opportunity.latency().ns());
-        if gap.opportunity.latency() == SimDuration::ZERO || !self.may_risk() {
+        let latency = gap.opportunity.latency();
+        self.latency = Some(latency);
+        self.account.potential_ns += u128::from(latency.ns());
+        let is_off = self.off_slots.as_ref().is_some_and(|slots| slots.is_off(now));
+        if latency == SimDuration::ZERO || is_off || !self.may_risk() {
+            return None;
+        }
+        let until_due = gap.opportunity.due.saturating_since(at_once.at);
+        if !self.is_worth_its_price(latency, (op == Op::Read).then_some((start, until_due))) {
+            self.account.gaps_left += 1;
             return None;
         }
         let (by, leaves) = self.leaves(now);
@@ -118,12 +129,12 @@ impl PredictiveScheduler {
             }
         }
         self.follow_margins(planner);
-        Some(GapToFill { gap, by, leaves })
+        Some(GapToFill { gap, by, now, leaves })
     }
 
     /// Makes commands of the planned runs, as far as the request is in time behind them.
     pub(super) fn fill(&mut self, to_fill: &GapToFill, planner: &mut dyn Planner) -> Filling {
-        let GapToFill { gap, leaves, .. } = to_fill;
+        let GapToFill { gap, leaves, now, .. } = to_fill;
         self.has_work = !self.runs.is_empty();
         let runs = std::mem::take(&mut self.runs);
         let mut commands = self.commands(gap, &runs);
@@ -137,6 +148,12 @@ impl PredictiveScheduler {
         };
         planner.filled(&gap.opportunity, &gap_use);
         self.account.gaps_used += u64::from(!commands.is_empty());
+        if !commands.is_empty() {
+            self.prices.taken();
+            if let Some(slots) = &mut self.off_slots {
+                slots.worked(*now);
+            }
+        }
         self.account.transfer_ns += u128::from(gap_use.transfer.ns());
         self.account.extra_seek_ns += i128::from(gap_use.extra_seek_ns);
         let merged = commands.pop_if(|last| last.is_merged);

@@ -19,6 +19,7 @@
 
 mod decision;
 mod free;
+mod hits;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -28,11 +29,14 @@ use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 pub use self::decision::DecisionStart;
 use self::decision::DecisionUnderWay;
 use self::free::{Filling, FreeCommand};
+use self::hits::{ReadAtDrive, ReadReply};
 use super::command::{Command, Finished, Part};
 use crate::deadline::Deciding;
 use crate::fair_queue::{Client, FairQueue, Limit};
 use crate::margins::{Learner, MarginInUse, Movement};
+use crate::off_slots::{CostSums, OffSlots};
 use crate::predict::{Account, Clock, Head, Observed, PLAUSIBLE, Prediction, PredictionSpec};
+use crate::price::GapPrices;
 use freewheel_freeblock::{Foreground, ForegroundEvent, FreeRun, Planner};
 use freewheel_model::drive::spec::ByOp;
 use freewheel_model::drive::{Departure, Drive, RemainingAccess, Sectors, Target};
@@ -51,6 +55,8 @@ struct InFlight {
     prediction: Prediction,
     /// A foreground request with free work before it.
     is_behind_free: bool,
+    /// Of a client's read.
+    read: Option<ReadAtDrive>,
 }
 
 /// The part of a foreground request that comes next, with what goes before it.
@@ -58,6 +64,8 @@ struct Next {
     part: Part,
     op: Op,
     filling: Filling,
+    /// How long blocks pass before it without free work, where that is known.
+    latency: Option<SimDuration>,
 }
 
 /// A gap in which free work has come back.
@@ -92,6 +100,15 @@ pub struct PredictiveScheduler {
     cautious: Arc<Drive>,
     /// Of margins that are not constant.
     learner: Option<Learner>,
+    prices: GapPrices,
+    /// Slots without free work, where its cost is measured.
+    off_slots: Option<OffSlots>,
+    /// Only requests with a client are measured: the others are not of clients.
+    measures_named: bool,
+    /// Chances of lost hits that do not make a whole one yet.
+    lost_hits: f64,
+    /// Rotational latency before the request that was decided on last, if it is known.
+    latency: Option<SimDuration>,
     /// From sending a command to an idle drive until the head moves.
     turnaround: ByOp<SimDuration>,
     read_write_switch: SimDuration,
@@ -143,6 +160,11 @@ impl PredictiveScheduler {
         let period = drive.rotation().period();
         Ok(Self {
             learner: Learner::for_spec(&spec, period),
+            prices: GapPrices::new(drive),
+            off_slots: OffSlots::new(0, spec.off_slot, spec.off_share),
+            measures_named: false,
+            lost_hits: 0.0,
+            latency: None,
             cautious: Arc::new(spec.planners_drive(drive)),
             turnaround: drive.overheads(),
             clock: Clock::new(period),
@@ -188,6 +210,23 @@ impl PredictiveScheduler {
     pub fn with_media_sectors(self, sectors: Sectors) -> Self {
         let is_whole = self.drive.blocks().get().is_multiple_of(sectors.blocks().into());
         Self { sectors: if is_whole { sectors } else { self.sectors }, ..self }
+    }
+
+    /// The same with random slots without free work from this seed.
+    #[must_use]
+    pub fn with_seed(self, seed: u64) -> Self {
+        Self { off_slots: self.off_slots.map(|slots| slots.seeded(seed)), ..self }
+    }
+
+    /// The same, where requests without a client are of tasks.
+    #[must_use]
+    pub(crate) fn with_named_clients(self) -> Self {
+        Self { measures_named: true, ..self }
+    }
+
+    /// What free work costs clients, as measured in slots without it; None where there are no such slots.
+    pub fn cost_sums(&self) -> Option<CostSums> {
+        self.off_slots.as_ref().map(OffSlots::sums)
     }
 
     /// Sectors of the media, as far as they are known.
@@ -291,7 +330,7 @@ impl PredictiveScheduler {
             self.account.commands += 1;
             return Some(self.send(free, None, false, now));
         }
-        let Next { part, op, filling } = self.next.take().expect("it has been chosen");
+        let Next { part, op, filling, latency } = self.next.take().expect("it has been chosen");
         let merged = filling.merged.filter(|_| self.head.is_known);
         let is_behind_free = filling.has_sent || merged.is_some();
         let command = match merged {
@@ -307,7 +346,10 @@ impl PredictiveScheduler {
                 is_merged: false,
             },
         };
-        Some(self.send(command, Some(part), is_behind_free, now))
+        let read = self.read_sent(&part, op, latency, is_behind_free);
+        let sent = self.send(command, Some(part), is_behind_free, now);
+        self.in_flight.back_mut().expect("it has just been sent").read = read;
+        Some(sent)
     }
 
     /// When [`Self::decide`] has to be called, if no request arrives and no command ends before.
@@ -369,7 +411,11 @@ impl PredictiveScheduler {
             taken_up,
             prediction,
             is_behind_free,
+            read: None,
         });
+        if op == Op::Read {
+            self.prices.sent(foreground.is_some());
+        }
         command
     }
 
@@ -498,7 +544,7 @@ impl PredictiveScheduler {
         let ended = ended.max(self.ended);
         let place = self.in_flight.iter().position(|sent| sent.command.id == id);
         let place = place.expect("it has been sent");
-        let InFlight { command, sent, taken_up, prediction, is_behind_free } =
+        let InFlight { command, sent, taken_up, prediction, is_behind_free, read } =
             self.in_flight.remove(place).expect("it is there");
         let was_known = self.head.is_known;
         let is_own = self.is_promoted(&command);
@@ -509,6 +555,12 @@ impl PredictiveScheduler {
         }
         let period = self.drive.rotation().period();
         let late_ns = observed.turns * period.ns() as i64;
+        let may_be_media = match was_known {
+            true => prediction.may_end(&observed, period),
+            false => observed.is_plausible,
+        };
+        let begin = self.gap_begin(sent);
+        let mut delay = SimDuration::ZERO;
         // One that has overtaken others did not begin where the head is.
         if place > 0 {
             self.gap = None;
@@ -518,12 +570,20 @@ impl PredictiveScheduler {
             }
             let is_interrupted = was_known && observed.turns > 1;
             let here = OpenGap { head: self.head, taken_up, is_interrupted };
-            self.count_delay(&command, here, ended);
+            delay = self.count_delay(&command, here, ended);
         }
-        let may_be_media = match was_known {
-            true => prediction.may_end(&observed, period),
-            false => observed.is_plausible,
-        };
+        if let Some(read) = read {
+            let is_early = late_ns + observed.phase_ns < -((period / PLAUSIBLE).ns() as i64);
+            let reply = ReadReply {
+                is_hit: place > 0
+                    || is_early && (was_known && !may_be_media || self.is_fast(&read, head)),
+                is_behind_free,
+                begin,
+                ended,
+                delay,
+            };
+            self.read_came_back(&read, &reply);
+        }
         if place == 0 && may_be_media {
             self.head = prediction.end.later(late_ns);
             self.head.is_known = self.clock.is_known();
@@ -576,21 +636,21 @@ impl PredictiveScheduler {
     }
 
     /// Compares the end of a foreground command after free work, at `now`, with the predicted end without
-    /// free work. `here` is the gap if this command is alone in it.
-    fn count_delay(&mut self, command: &Command, here: OpenGap, now: SimTime) {
+    /// free work, and returns the delay. `here` is the gap if this command is alone in it.
+    fn count_delay(&mut self, command: &Command, here: OpenGap, now: SimTime) -> SimDuration {
         let is_free = !command.runs.is_empty();
         let before = self.gap.take();
         let is_interrupted = here.is_interrupted || before.is_some_and(|gap| gap.is_interrupted);
         let Some(part) = command.foreground else {
             self.gap = Some(OpenGap { is_interrupted, ..before.unwrap_or(here) });
-            return;
+            return SimDuration::ZERO;
         };
         let Some(OpenGap { head: mut from, taken_up, .. }) = before.or(is_free.then_some(here))
         else {
-            return;
+            return SimDuration::ZERO;
         };
         if !from.is_known {
-            return;
+            return SimDuration::ZERO;
         }
         from.at = from.at.max(self.clock.model(taken_up) + self.turnaround.of(command.op));
         let extent = (command.op, part.start, part.blocks);
@@ -598,13 +658,14 @@ impl PredictiveScheduler {
             Prediction::new(&self.drive, self.sectors, &from, self.read_write_switch, extent);
         let delay = self.clock.model(now).saturating_since(alone.end.at);
         if delay <= self.drive.rotation().period() / PLAUSIBLE {
-            return;
+            return SimDuration::ZERO;
         }
         self.account.delayed += 1;
         self.account.delay_ns += u128::from(delay.ns());
         if let Some(learner) = self.learner.as_mut().filter(|_| !is_interrupted) {
             learner.delayed(delay);
         }
+        delay
     }
 
     /// A command ended where the media could not have ended it. The head is where it was, or elsewhere; the
@@ -652,7 +713,11 @@ impl PredictiveScheduler {
         if pending.left > 0 {
             return None;
         }
-        let Pending { request, .. } = self.waiting.remove(&part.sequence)?;
+        let Pending { request, client, arrival, .. } = self.waiting.remove(&part.sequence)?;
+        let is_clients = request.promotion.is_none() && (client.is_some() || !self.measures_named);
+        if let Some(slots) = self.off_slots.as_mut().filter(|_| is_clients) {
+            slots.record(arrival, now.saturating_since(arrival));
+        }
         planner.foreground(ForegroundEvent::Done { request: &request, at: now });
         Some(request)
     }
