@@ -322,6 +322,7 @@ fn buffer(fields: &mut Fields<'_>, report: &mut Report) -> Result<Option<BufferS
         combine_sequential_writes: fields.flag("Combine seq writes", report)?,
         write_stops_read_ahead: fields.flag("Write hit stop prefetch", report)?,
         destage_after_idle: SimDuration::ZERO,
+        dirty: None,
     }))
 }
 

@@ -141,8 +141,8 @@ mod tests {
     use std::sync::Arc;
 
     use freewheel_model::drive::Quantity;
-    use freewheel_model::electronics::Unit;
     use freewheel_model::electronics::spec::SectorFormat;
+    use freewheel_model::electronics::{Unit, random_checks};
     use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimDuration, SimTime};
 
     #[test]
@@ -211,6 +211,8 @@ mod tests {
         ("atlas10k", Quantity::Capacity, 0.012),
         ("atlas10k", Quantity::MeanSeekRead, 0.13),
         ("cheetah4lp", Quantity::Capacity, 0.012),
+        ("exos-2x18-18tb", Quantity::RandomWrites, 0.70),
+        ("exos-x24-24tb", Quantity::RandomWrites, 0.25),
         ("ultrastar73lzx", Quantity::Capacity, 0.022),
         ("ultrastar73lzx", Quantity::OuterRate, 0.13),
         ("ultrastar73lzx", Quantity::InnerRate, 0.20),
@@ -222,7 +224,8 @@ mod tests {
         let mut missed = Vec::new();
         for name in names() {
             let (spec, drive) = drive(name).unwrap();
-            let checks = drive.self_check(&spec.advertised);
+            let mut checks = drive.self_check(&spec.advertised);
+            checks.extend(random_checks(&spec, &drive).unwrap());
             for check in checks.iter().filter(|check| check.passes() == Some(false)) {
                 let miss = (name, check.quantity);
                 let known = MISSES.iter().find(|known| (known.0, known.1) == miss);

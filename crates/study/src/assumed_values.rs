@@ -10,7 +10,7 @@ use freewheel_model::drive::spec::{ByOp, DriveSpec, Mapping, Turn, ZoneSpec};
 use freewheel_model::electronics::spec::{AfterOp, OverheadSpec};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::config::{ConfigError, Experiment};
-use freewheel_units::SimDuration;
+use freewheel_units::{Bytes, SimDuration};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -208,6 +208,12 @@ fn with_segments(spec: &DriveSpec, factor: u32, divisor: u32) -> Option<DriveSpe
             let most = buffer.segments - u32::from(buffer.separate_write_segments);
             buffer.write_segments =
                 (buffer.write_segments * factor / divisor).clamp(1, most.max(1));
+            if let Some(dirty) = &mut buffer.dirty {
+                buffer.write_segments = 1;
+                dirty.extents = dirty.extents * factor / divisor;
+                dirty.bytes =
+                    Bytes::new(dirty.bytes.get() * u64::from(factor) / u64::from(divisor));
+            }
         }
     })
 }

@@ -71,6 +71,7 @@ pub fn any_buffer(prng: &mut Prng) -> BufferSpec {
         combine_sequential_writes: prng.chance(0.5),
         write_stops_read_ahead: prng.chance(0.5),
         destage_after_idle: up_to_us(prng, 20_000),
+        dirty: None,
     }
 }
 

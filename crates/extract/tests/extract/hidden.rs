@@ -69,7 +69,7 @@ pub fn hidden(base: &str, seed: u64) -> Hidden {
     spec.seek.write = None;
     if let Some(buffer) = &mut spec.electronics.buffer {
         buffer.segments = between(4, 24) as u32;
-        buffer.write_segments = 1;
+        (buffer.write_segments, buffer.dirty) = (1, None);
     }
     let behaviour = Behaviour {
         seek_jitter: Some(SimDuration::from_us(between(0, 40))),

@@ -307,8 +307,7 @@ fn export(spec: &DriveSpec, size: Bytes, sector: SectorFormat) -> Export {
 fn volatile_room(spec: &DriveSpec, behaviour: &Behaviour) -> Option<u64> {
     let buffer = spec.electronics.buffer.as_ref()?;
     let is_on = behaviour.write_cache.unwrap_or(buffer.write_cache) != WriteCache::Off;
-    let blocks = u64::from(buffer.write_segments) * u64::from(buffer.segment_blocks);
-    is_on.then(|| (blocks * BLOCK_BYTES).min(VOLATILE_BYTES_MAX))
+    is_on.then(|| buffer.written_bytes_max().get().min(VOLATILE_BYTES_MAX))
 }
 
 /// Blocks of a span, which is aligned.

@@ -51,17 +51,17 @@ impl Drive {
             .then_some(BusLimit { bus_bytes_per_second, media_bytes_per_second })
     }
 
-    /// Every quantity that makers advertise beside what this drive does.
+    /// What makers advertise of the mechanics beside what this drive does.
     pub fn self_check(&self, advertised: &Advertised) -> Vec<Check> {
-        let check = |quantity: Quantity| Check {
-            quantity,
-            modelled: self.quantity(quantity),
-            advertised: quantity.advertised(advertised),
+        let check = |&quantity: &Quantity| {
+            let modelled = self.quantity(quantity)?;
+            Some(Check { quantity, modelled, advertised: quantity.advertised(advertised) })
         };
-        Quantity::ALL.map(check).to_vec()
+        Quantity::OF_MECHANICS.iter().filter_map(check).collect()
     }
 
-    fn quantity(&self, quantity: Quantity) -> u64 {
+    /// None of what does not follow from the mechanics.
+    fn quantity(&self, quantity: Quantity) -> Option<u64> {
         let single = |op| {
             let distance = self.seek().distance_max().min(1);
             self.seek().time_ns(op, distance, false)
@@ -72,7 +72,7 @@ impl Drive {
         let outermost = (0..zones.len()).find(with_data).unwrap_or(0);
         let innermost = (0..zones.len()).rfind(with_data).unwrap_or(0);
         let rate = |zone| self.sustained_rate_bytes_per_second(zone) * u64::from(self.actuators());
-        match quantity {
+        Some(match quantity {
             Quantity::Capacity => self.total_blocks().bytes().get(),
             Quantity::MeanSeekRead => self.mean_seek(Op::Read).ns(),
             Quantity::MeanSeekWrite => self.mean_seek(Op::Write).ns(),
@@ -80,7 +80,8 @@ impl Drive {
             Quantity::TrackToTrackWrite => single(Op::Write),
             Quantity::OuterRate => rate(outermost),
             Quantity::InnerRate => rate(innermost),
-        }
+            Quantity::RandomReads | Quantity::RandomWrites => return None,
+        })
     }
 }
 

@@ -258,6 +258,30 @@ impl Buffer {
         self.destaged.insert(rank, place);
     }
 
+    /// Segments that may be given up at `now`.
+    pub(super) fn clean_segments(&self, now: SimTime) -> usize {
+        let clean = self.clean.iter().map(|clean| &self.segments[clean.segment as usize]);
+        clean.filter(|segment| segment.media_until <= now).count()
+    }
+
+    /// Lends the memory of the least recently used segment that may be given up: it is none of the
+    /// buffer's until it is returned.
+    pub(super) fn lend(&mut self, now: SimTime) -> Option<usize> {
+        let rank = self.next_to_go(now, true)?;
+        let index = self.clean.remove(rank).segment as usize;
+        let start = self.segments[index].start;
+        self.set_blocks(index, start, start);
+        Some(index)
+    }
+
+    /// Takes back the memory of a segment that it has lent.
+    pub(super) fn take_back(&mut self, index: usize) {
+        self.segments[index] = Segment::default();
+        let clean = Clean { last_use: 0, segment: index as u32 };
+        let rank = self.clean_rank(clean);
+        self.clean.insert(rank, clean);
+    }
+
     pub(super) fn dirty_blocks(&self) -> Blocks {
         let dirty = self.segments.iter().filter(|segment| segment.dirty);
         Blocks::new(dirty.map(|segment| segment.end.get() - segment.start.get()).sum())

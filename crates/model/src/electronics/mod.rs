@@ -5,10 +5,13 @@ mod buffer;
 mod bus;
 mod busy;
 mod by_start;
+mod extents;
+mod random_rate;
 mod read_ahead;
 mod shares;
 mod unit;
 mod write_back;
 
 pub use crate::spec::electronics as spec;
+pub use random_rate::random_checks;
 pub use unit::{Done, NextEvent, Served, Unit};

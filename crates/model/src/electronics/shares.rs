@@ -21,6 +21,12 @@ impl DestageShares {
         self.waiting.entry(destage).or_default().push((sequence, blocks));
     }
 
+    /// What this destage would have brought comes with another one.
+    pub fn merged(&mut self, destage: u64, into: u64) {
+        let writes = self.waiting.remove(&destage).unwrap_or_default();
+        self.waiting.entry(into).or_default().extend(writes);
+    }
+
     /// The destage has this much of the head, none of which is lost in shares.
     pub fn destaged(&mut self, destage: u64, head: SimDuration) {
         let writes = self.waiting.remove(&destage).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! What the maker promises of a drive, quantity by quantity.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use freewheel_units::{Bytes, SimDuration};
 use schemars::JsonSchema;
@@ -31,6 +32,9 @@ pub struct Advertised {
     /// Sustained rate at the inner edge, bytes a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inner_rate_per_second: Option<Bytes>,
+    /// Requests a second at random places.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub random: Option<RandomRates>,
     /// Why the model misses one of these values: the value's name, and the reason.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub known_misses: BTreeMap<Quantity, String>,
@@ -43,9 +47,29 @@ impl Advertised {
     }
 }
 
-/// A quantity that makers advertise, in bytes, nanoseconds or bytes a second.
+/// Requests a second at random places of the whole drive, and how they are measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RandomRates {
+    /// Reads alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reads_per_second: Option<u32>,
+    /// Writes alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writes_per_second: Option<u32>,
+    /// Size of a request.
+    pub blocks: NonZeroU32,
+    /// Requests that wait or are served at any time.
+    pub outstanding: NonZeroU32,
+    /// Further conditions, as published.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub conditions: String,
+}
+
+/// A quantity that makers advertise, in bytes, nanoseconds, bytes a second or requests a second.
 ///
-/// In a drive file a quantity has the name of its key in `advertised`.
+/// In a drive file a quantity has the name of its key in `advertised`; of a key of `random`, with that
+/// name before it.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -69,6 +93,12 @@ pub enum Quantity {
     /// Sustained rate of the innermost zone, all actuators working.
     #[serde(rename = "inner_rate_per_second")]
     InnerRate,
+    /// Reads at random places, all actuators working.
+    #[serde(rename = "random_reads_per_second")]
+    RandomReads,
+    /// Writes at random places, all actuators working.
+    #[serde(rename = "random_writes_per_second")]
+    RandomWrites,
 }
 
 /// The unit of a quantity.
@@ -80,11 +110,13 @@ pub enum QuantityUnit {
     Nanoseconds,
     /// Bytes a second.
     BytesPerSecond,
+    /// Requests a second.
+    RequestsPerSecond,
 }
 
 impl Quantity {
-    /// Every one, in the order of data sheets.
-    pub const ALL: [Self; 7] = [
+    /// Every one that follows from the mechanics, in the order of data sheets.
+    pub const OF_MECHANICS: [Self; 7] = [
         Self::Capacity,
         Self::OuterRate,
         Self::InnerRate,
@@ -93,6 +125,9 @@ impl Quantity {
         Self::TrackToTrackRead,
         Self::TrackToTrackWrite,
     ];
+
+    /// Those that the electronics have a part in.
+    pub const OF_ELECTRONICS: [Self; 2] = [Self::RandomReads, Self::RandomWrites];
 
     /// Its name in documents, with its unit.
     pub fn name(self) -> &'static str {
@@ -104,6 +139,8 @@ impl Quantity {
             Self::TrackToTrackWrite => "track_to_track_write_ns",
             Self::OuterRate => "outer_rate_bytes_per_second",
             Self::InnerRate => "inner_rate_bytes_per_second",
+            Self::RandomReads => "random_reads_per_second",
+            Self::RandomWrites => "random_writes_per_second",
         }
     }
 
@@ -117,6 +154,8 @@ impl Quantity {
             Self::TrackToTrackWrite => "track to track, write",
             Self::OuterRate => "sustained rate, outermost zone",
             Self::InnerRate => "sustained rate, innermost zone",
+            Self::RandomReads => "random reads",
+            Self::RandomWrites => "random writes",
         }
     }
 
@@ -125,20 +164,29 @@ impl Quantity {
         match self {
             Self::Capacity => QuantityUnit::Bytes,
             Self::OuterRate | Self::InnerRate => QuantityUnit::BytesPerSecond,
+            Self::RandomReads | Self::RandomWrites => QuantityUnit::RequestsPerSecond,
             _ => QuantityUnit::Nanoseconds,
         }
     }
 
     /// Greatest deviation from the advertised value with which a model passes, as a share of it.
-    /// Seeks are promised as typical values of a population of drives, the rest is exact.
+    /// Seeks are promised as typical values of a population of drives. Requests a second depend on
+    /// firmware, which is not published. The rest is exact.
     pub fn tolerance(self) -> f64 {
-        if self.unit() == QuantityUnit::Nanoseconds { 0.05 } else { 0.01 }
+        match self.unit() {
+            QuantityUnit::Nanoseconds => 0.05,
+            QuantityUnit::RequestsPerSecond => 0.15,
+            QuantityUnit::Bytes | QuantityUnit::BytesPerSecond => 0.01,
+        }
     }
 
     /// What the maker promises of it.
     pub(crate) fn advertised(self, by: &Advertised) -> Option<u64> {
         let time = |time: Option<SimDuration>| time.map(SimDuration::ns);
         let bytes = |bytes: Option<Bytes>| bytes.map(Bytes::get);
+        let random = |rate: fn(&RandomRates) -> Option<u32>| {
+            by.random.as_ref().and_then(rate).map(u64::from)
+        };
         match self {
             Self::Capacity => bytes(by.capacity),
             Self::MeanSeekRead => time(by.average_seek_read),
@@ -147,6 +195,8 @@ impl Quantity {
             Self::TrackToTrackWrite => time(by.track_to_track_write),
             Self::OuterRate => bytes(by.outer_rate_per_second),
             Self::InnerRate => bytes(by.inner_rate_per_second),
+            Self::RandomReads => random(|rates| rates.reads_per_second),
+            Self::RandomWrites => random(|rates| rates.writes_per_second),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use freewheel_units::{Op, SimDuration};
+use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Op, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -92,6 +92,12 @@ fn at_most_a_second(key: &'static str, time: SimDuration) -> Result<(), Impossib
 /// Most segments of a buffer: they are searched one by one.
 pub const SEGMENTS_MAX: u32 = 4096;
 
+/// Most extents of written data: a gigabyte of blocks of 4 KiB.
+pub const EXTENTS_MAX: u32 = 262_144;
+
+/// Longest time for which written data wait without need.
+const IDLE_MAX: SimDuration = SimDuration::from_secs(3600);
+
 /// Deepest queue of commands. NVMe's limit, far beyond the 32 of SATA and the 256 of SAS drives.
 pub const QUEUE_DEPTH_MAX: u32 = 65_536;
 
@@ -148,9 +154,63 @@ pub struct BufferSpec {
     /// How long the drive must be idle before it destages.
     #[serde(default)]
     pub destage_after_idle: SimDuration,
+    /// Written data stand in extents of their own length; else each run of them takes a segment. Without
+    /// effect unless the write cache is on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dirty: Option<DirtySpec>,
+}
+
+/// Written data in extents: runs of blocks of any length, as many as a table holds. They share the
+/// memory of the buffer with the segments, which make way for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DirtySpec {
+    /// Most extents at once.
+    pub extents: u32,
+    /// Most memory for them.
+    pub bytes: Bytes,
+    /// An extent that has waited so long for the media goes before all younger ones.
+    pub age_limit: SimDuration,
+}
+
+impl DirtySpec {
+    /// Most blocks in extents.
+    pub(crate) fn blocks_max(&self) -> u64 {
+        self.bytes.get() / BLOCK_BYTES
+    }
+
+    fn check(&self, buffer: &BufferSpec) -> Result<(), Impossible> {
+        if !(1..=EXTENTS_MAX).contains(&self.extents) {
+            let rule = format!("1 to {EXTENTS_MAX} are allowed");
+            return Err(("electronics.buffer.dirty.extents", self.extents.to_string(), rule));
+        }
+        let segment = u64::from(buffer.segment_blocks);
+        let all = segment * (u64::from(buffer.segments) - 1);
+        if !(segment..=all).contains(&self.blocks_max()) {
+            let [least, most] = [segment, all].map(|blocks| blocks * BLOCK_BYTES);
+            let rule =
+                format!("{least} to {most} bytes are allowed: a segment, and all segments but one");
+            return Err(("electronics.buffer.dirty.bytes", self.bytes.get().to_string(), rule));
+        }
+        if self.age_limit > IDLE_MAX {
+            let rule = format!("at most {IDLE_MAX} is allowed");
+            return Err(("electronics.buffer.dirty.age_limit", self.age_limit.to_string(), rule));
+        }
+        if buffer.write_segments != one() || buffer.separate_write_segments {
+            let rule = "extents take the place of `write_segments` and `separate_write_segments`";
+            return Err(("electronics.buffer.dirty", "given".into(), rule.into()));
+        }
+        Ok(())
+    }
 }
 
 impl BufferSpec {
+    /// Most memory that written data take.
+    pub fn written_bytes_max(&self) -> Bytes {
+        let blocks = u64::from(self.write_segments) * u64::from(self.segment_blocks);
+        self.dirty.map_or(Blocks::new(blocks).bytes(), |dirty| dirty.bytes)
+    }
+
     fn check(&self) -> Result<(), Impossible> {
         let Self { segments, segment_blocks, write_segments, .. } = *self;
         if !(1..=SEGMENTS_MAX).contains(&segments) {
@@ -166,13 +226,12 @@ impl BufferSpec {
             let rule = format!("of these {segments} segments 1 to {most} can hold writes");
             return Err(("electronics.buffer.write_segments", write_segments.to_string(), rule));
         }
-        let longest = SimDuration::from_secs(3600);
-        if self.destage_after_idle > longest {
-            let rule = format!("at most {longest} is allowed");
+        if self.destage_after_idle > IDLE_MAX {
+            let rule = format!("at most {IDLE_MAX} is allowed");
             let value = self.destage_after_idle.to_string();
             return Err(("electronics.buffer.destage_after_idle", value, rule));
         }
-        Ok(())
+        self.dirty.map_or(Ok(()), |dirty| dirty.check(self))
     }
 }
 

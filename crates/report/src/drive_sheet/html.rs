@@ -170,6 +170,7 @@ fn in_unit(value: u64, unit: QuantityUnit) -> String {
         QuantityUnit::Bytes => format!("{:.3} GB", value as f64 / 1e9),
         QuantityUnit::BytesPerSecond => rate(value as f64),
         QuantityUnit::Nanoseconds => format!("{} ms", ms(value)),
+        QuantityUnit::RequestsPerSecond => format!("{value} /s"),
     }
 }
 

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 use freewheel_model::drive::spec::{Advertised, CurveSpec, DriveSpec, HeldOut, MeasuringHost};
 use freewheel_model::drive::{Check, Drive, QuantityUnit};
+use freewheel_model::electronics::random_checks;
 use freewheel_model::electronics::spec::ElectronicsSpec;
 use freewheel_model::zoned::spec::ZonedSpec;
 use freewheel_units::{Op, grouped};
@@ -132,7 +133,8 @@ const CURVE_POINTS: u64 = 160;
 impl DriveSheet {
     /// Works out everything that is shown of a drive.
     pub fn new(spec: &DriveSpec, drive: &Drive) -> Self {
-        let checks = drive.self_check(&spec.advertised);
+        let mut checks = drive.self_check(&spec.advertised);
+        checks.extend(random_checks(spec, drive).unwrap_or_default());
         Self {
             advertised: spec.advertised.clone(),
             self_check: checks.iter().map(|check| CheckRow::new(check, spec)).collect(),

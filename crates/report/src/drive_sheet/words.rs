@@ -75,12 +75,20 @@ impl DriveSheet {
 fn buffer(spec: &BufferSpec) -> [Words; 3] {
     let size = |blocks: u64| Blocks::new(blocks).bytes().human();
     let segment = u64::from(spec.segment_blocks);
+    let written = match &spec.dirty {
+        Some(dirty) => format!(
+            "at most {} for written data, in at most {} extents, the oldest of {} first",
+            dirty.bytes.human(),
+            grouped(u64::from(dirty.extents)),
+            dirty.age_limit
+        ),
+        None => format!("at most {} of them for written data", spec.write_segments),
+    };
     let segments = format!(
-        "{} in {} segments of {}, at most {} of them for written data",
+        "{} in {} segments of {}, {written}",
         size(segment * u64::from(spec.segments)),
         spec.segments,
         size(segment),
-        spec.write_segments
     );
     let ahead = match spec.read_ahead {
         ReadAhead::None => "no",

@@ -77,9 +77,11 @@ const READS_MAX: u64 = 200_000;
 /// and the scrub reads at its steady rate; the rest of the stretch is worth what it reads at that rate.
 fn stretch(spec: &DriveSpec) -> SimDuration {
     let buffer = spec.electronics.buffer.as_ref();
-    // A random write takes a seek and half a turn, which two turns are enough for.
+    // A random write takes a seek and half a turn, which two turns are enough for. Extents by the thousand
+    // are written back in order of position, and a trace seldom fills them.
     let write_back = buffer.map_or(SimDuration::ZERO, |buffer| {
-        buffer.destage_after_idle + spec.rotation_period * (2 * u64::from(buffer.write_segments))
+        let all = spec.rotation_period * (2 * u64::from(buffer.write_segments));
+        buffer.destage_after_idle + buffer.dirty.map_or(all, |dirty| dirty.age_limit)
     });
     PAUSES[PAUSES.len() - 1] + write_back + SimDuration::from_ms(200)
 }

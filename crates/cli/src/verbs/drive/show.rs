@@ -134,6 +134,7 @@ fn in_unit(value: u64, unit: QuantityUnit) -> String {
         QuantityUnit::Bytes => number::capacity(value),
         QuantityUnit::BytesPerSecond => number::rate(value as f64),
         QuantityUnit::Nanoseconds => number::ms(value as f64),
+        QuantityUnit::RequestsPerSecond => format!("{value} /s"),
     }
 }
 

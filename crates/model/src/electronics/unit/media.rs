@@ -20,8 +20,8 @@ impl Unit {
     }
 
     pub(super) fn destage_in_idle_time(&mut self) {
-        while let Some(oldest) = self.write_back.oldest() {
-            let begin = oldest.ready.max(self.media.free).max(self.destage_from());
+        while let Some(ready) = self.oldest_ready() {
+            let begin = ready.max(self.media.free).max(self.destage_from());
             if begin >= self.now {
                 break;
             }
@@ -63,6 +63,12 @@ impl Unit {
         let Some(buffer) = &self.buffer else { return };
         // A flush waits for earlier writes only.
         let newest = self.flushes.front().map_or(u64::MAX, |flush| flush.newest);
+        if let Some(extents) = &self.extents {
+            if let Some(id) = self.next_extent(extents, begin, newest) {
+                self.destage_extent(id, begin);
+            }
+            return;
+        }
         let oldest = self.write_back.oldest().map(|destage| destage.segment);
         let next = if self.queue.scheduler == PolicySpec::Fcfs {
             oldest
@@ -85,14 +91,7 @@ impl Unit {
     pub(super) fn destage(&mut self, segment: usize, begin: SimTime) {
         self.stop_reading_on(begin);
         let destage = self.write_back.take(segment);
-        let begin = begin.max(destage.ready);
-        let access = self.visit_media(begin, &destage.target, Latency::Used, &mut Exact);
-        self.media.destaged = self.media.free;
-        self.media.destaging += access.total();
-        self.busy.own_work(begin, self.media.free);
-        if let Some(shares) = &mut self.shares {
-            shares.destaged(destage.id, access.total());
-        }
+        self.write_out(begin.max(destage.ready), destage.id, &destage.target);
         if let Some(buffer) = &mut self.buffer {
             if !self.buffer_spec.read_hits_on_written {
                 // What was read of these blocks meanwhile is older.
@@ -104,6 +103,17 @@ impl Unit {
         self.end_flushes();
     }
 
+    /// The media take written data from `begin` on.
+    pub(super) fn write_out(&mut self, begin: SimTime, destage: u64, target: &Target) {
+        let access = self.visit_media(begin, target, Latency::Used, &mut Exact);
+        self.media.destaged = self.media.free;
+        self.media.destaging += access.total();
+        self.busy.own_work(begin, self.media.free);
+        if let Some(shares) = &mut self.shares {
+            shares.destaged(destage, access.total());
+        }
+    }
+
     /// Whether at `now` the drive is idle, without work on its own account either: no command is
     /// inside, all that was written is on the media, and reading ahead has come to its limit.
     pub fn is_idle(&mut self, now: SimTime) -> bool {
@@ -113,7 +123,7 @@ impl Unit {
         self.now = now;
         self.catch_up();
         let is_reading = self.media.reading_on.is_some_and(|ahead| !ahead.is_over());
-        self.write_back.is_empty() && !is_reading && self.media.free <= now
+        self.nothing_is_dirty() && !is_reading && self.media.free <= now
     }
 
     /// Whether it has begun to read ahead since [`Self::lend_head`] and the last command that needed

@@ -7,6 +7,7 @@
 
 mod media;
 mod serve;
+mod written;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 use super::buffer::{Buffer, behind};
 use super::bus::Bus;
 use super::busy::Busy;
+use super::extents::Extents;
 use super::read_ahead::ReadAheadState;
 use super::shares::DestageShares;
 use super::write_back::WriteBack;
@@ -40,6 +42,8 @@ pub struct Unit {
     bus: Bus,
     media: Media,
     write_back: WriteBack,
+    /// Of a buffer whose written data stand in extents; then nothing is in `write_back`.
+    extents: Option<Box<Extents>>,
     /// Where somebody asks what writing back takes for each write.
     shares: Option<Box<DestageShares>>,
     /// Commands that need the media and whose processing is over.
@@ -174,6 +178,8 @@ enum Held {
         segment: usize,
         to: Lbn,
     },
+    /// All of it, in extents.
+    Written,
     Nothing,
 }
 
@@ -184,6 +190,10 @@ impl Unit {
     /// refuse the electronics. Units of drives that state no time share the drive.
     pub fn new(drive: &Arc<Drive>, spec: &ElectronicsSpec) -> Result<Self, ParsePolicyError> {
         let queue = spec.queue.unwrap_or_default();
+        let extents = |buffer: &BufferSpec| {
+            let dirty = buffer.dirty.filter(|_| buffer.write_cache == WriteCache::On)?;
+            Some(Box::new(Extents::new(buffer, &dirty)))
+        };
         spec.check().unwrap_or_else(|(key, value, rule)| panic!("{key} is {value}: {rule}"));
         Ok(Self {
             drive: without_overhead(drive),
@@ -203,6 +213,7 @@ impl Unit {
                 head_time: HeadTime::default(),
             },
             write_back: WriteBack::default(),
+            extents: spec.buffer.as_ref().and_then(extents),
             shares: None,
             policy: queue.scheduler.build()?,
             queue,
@@ -285,22 +296,6 @@ impl Unit {
         self.media.free
     }
 
-    /// Blocks written to the buffer that are not on the media, nor on the way there.
-    pub fn dirty_blocks(&self) -> Blocks {
-        self.buffer.as_ref().map_or(Blocks::ZERO, Buffer::dirty_blocks)
-    }
-
-    /// Number of the last write that the buffer has taken.
-    pub fn newest_write(&self) -> u64 {
-        self.write_back.newest_id()
-    }
-
-    /// Whether everything up to a write that the buffer has taken is known to be on the media at
-    /// `now`. What the drive has done since its last command is not known.
-    pub fn is_written(&self, write: u64, now: SimTime) -> bool {
-        !self.write_back.waits_up_to(write) && self.media.destaged <= now
-    }
-
     /// What the head did for commands and destages so far, and the transfer of blocks that were read
     /// ahead and asked for; reading ahead in vain is left out.
     pub fn head_time(&self) -> HeadTime {
@@ -355,14 +350,10 @@ impl Unit {
     /// is done then carries `sequence`. A flush takes no place in the queue.
     pub fn flush(&mut self, now: SimTime, sequence: u64) -> bool {
         self.begin(now);
-        if self.write_back.is_empty() && self.media.destaged <= now {
+        if self.nothing_is_dirty() && self.media.destaged <= now {
             return false;
         }
-        self.flushes.push_back(Flush {
-            sequence,
-            submitted: now,
-            newest: self.write_back.newest_id(),
-        });
+        self.flushes.push_back(Flush { sequence, submitted: now, newest: self.newest_write() });
         self.end_flushes();
         true
     }
@@ -443,7 +434,7 @@ impl Unit {
 
     #[inline]
     fn flush_needs_media(&self) -> bool {
-        !self.flushes.is_empty() && !self.write_back.is_empty()
+        !self.flushes.is_empty() && !self.nothing_is_dirty()
     }
 
     /// Gives the media their next work.
@@ -459,9 +450,9 @@ impl Unit {
             self.blocked.pop_front();
             self.write_to_buffer(&command, self.now, joins);
         }
-        let wanted = self.flush_needs_media() || !self.blocked.is_empty();
-        let may = wanted && !self.write_back.is_empty();
-        // Destages that a write waits for and commands take turns; those that a flush waits for go
+        let wanted = self.flush_needs_media() || !self.blocked.is_empty() || self.has_aged();
+        let may = wanted && !self.nothing_is_dirty();
+        // Destages that a write waits for, or that are due, and commands take turns; those that a flush waits for go
         // first: they are at most those that the buffer held when it came.
         if may && (self.destage_is_next || self.waiting.is_empty() || !self.flushes.is_empty()) {
             self.destage_is_next = false;
@@ -510,6 +501,11 @@ impl Unit {
                     self.serve_from_buffer(&command, segment, there, actuator);
                     return None;
                 }
+                Held::Written => {
+                    let command = self.process(waiting, true);
+                    self.serve_from_extents(&command);
+                    return None;
+                }
                 Held::Part { .. } => {}
                 Held::Nothing => misses = self.queue.depth == 1 && !self.may_be_read_on_to(start),
             }
@@ -535,7 +531,7 @@ impl Unit {
         }
         let command = self.process(waiting, true);
         let joins = self.join(&command);
-        let has_room = joins.is_some() || self.has_room_for_write(command.ready);
+        let has_room = joins.is_some() || self.has_room_for_write(waiting, command.ready);
         if has_room && self.blocked.is_empty() {
             self.write_to_buffer(&command, command.ready, joins);
         } else {
@@ -563,15 +559,8 @@ impl Unit {
             return None;
         }
         let joins = self.join(command);
-        (joins.is_some() || self.has_room_for_write(self.now)).then_some(joins)
-    }
-
-    fn has_room_for_write(&self, at: SimTime) -> bool {
-        let most = match self.buffer_spec.write_cache {
-            WriteCache::Sequential => 1,
-            _ => self.buffer_spec.write_segments as usize,
-        };
-        self.buffer.as_ref().is_some_and(|buffer| buffer.has_room_for_write(at, most))
+        let has_room = joins.is_some() || self.has_room_for_write(&command.waiting, self.now);
+        has_room.then_some(joins)
     }
 
     fn join(&self, command: &Command) -> Option<usize> {
@@ -627,7 +616,7 @@ impl Unit {
     /// Flushes for which the last destage has begun are done when it ends.
     fn end_flushes(&mut self) {
         while let Some(flush) = self.flushes.front() {
-            if self.write_back.waits_up_to(flush.newest) {
+            if self.waits_up_to(flush.newest) {
                 break;
             }
             let end = self.media.destaged.max(self.now);

@@ -12,8 +12,16 @@ impl Unit {
     pub(super) fn held(&self, start: Lbn, blocks: u32, may_promise: bool) -> Held {
         let Some(buffer) = &self.buffer else { return Held::Nothing };
         let written_too = self.buffer_spec.read_hits_on_written;
-        let Some(segment) = buffer.holding(start, written_too) else { return Held::Nothing };
         let end = behind(start, blocks);
+        if let Some(extents) = &self.extents {
+            if written_too && extents.hold(start, end) {
+                return Held::Written;
+            }
+            if extents.in_the_way(start, end).is_some() {
+                return Held::Nothing;
+            }
+        }
+        let Some(segment) = buffer.holding(start, written_too) else { return Held::Nothing };
         if !written_too && self.write_back.in_the_way(buffer, start, end).is_some() {
             return Held::Nothing;
         }
@@ -133,6 +141,7 @@ impl Unit {
             Held::Whole { segment, there } if there <= self.now => {
                 self.serve_from_buffer(command, segment, there, actuator);
             }
+            Held::Written => self.serve_from_extents(command),
             Held::Part { segment, to } => {
                 self.read_from_media(command, Some((segment, to)), actuator);
             }
@@ -216,6 +225,9 @@ impl Unit {
     ) {
         let track = self.drive.layout().plain_track_bounds(start);
         let first = self.first_free_block(start, track, access, actuator);
+        if held.is_none() {
+            self.return_segments();
+        }
         let Some(buffer) = &mut self.buffer else { return };
         let segment = match held {
             Some((segment, to)) => {
@@ -308,7 +320,9 @@ impl Unit {
             self.media.reading_on = None;
         }
         buffer.forget(start, end, joins);
-        let destage = if let Some(segment) = joins {
+        let destage = if self.extents.is_some() {
+            self.write_to_extents(&command.waiting, room, in_buffer)
+        } else if let Some(segment) = joins {
             buffer.join(segment, start, end);
             let held = buffer.segment(segment);
             let blocks = Blocks::new(held.end.get() - held.start.get());
@@ -335,6 +349,9 @@ impl Unit {
         if let Some(buffer) = &mut self.buffer {
             buffer.forget(target.start, end, None);
         }
+        if let Some(extents) = &mut self.extents {
+            extents.forget(target.start, end);
+        }
         // Data come over the bus while the arm moves; what does not fit into that is left.
         let transfer = self.bus_spec.transfer(target.blocks);
         let length = if self.bus_spec.hold { transfer.max(access.total()) } else { transfer };
@@ -352,6 +369,12 @@ impl Unit {
             && let Some(segment) = self.write_back.in_the_way(buffer, start, end)
         {
             self.destage(segment, begin);
+            begin = self.media.free;
+        }
+        while let Some(id) =
+            self.extents.as_ref().and_then(|extents| extents.in_the_way(start, end))
+        {
+            self.destage_extent(id, begin);
             begin = self.media.free;
         }
         begin

@@ -4,6 +4,7 @@ mod any;
 mod basics;
 mod buffer;
 mod bus;
+mod extents;
 mod flush;
 mod fua;
 mod hand;
