@@ -55,7 +55,8 @@ impl World {
         let socket = folder.path().join("socket");
         let args =
             ["serve", &backend(drive), "--drive", drive, "--socket", socket.to_str().unwrap()];
-        let server = Running::start(&args);
+        // With the default a new server leaves most gaps for half a minute of work, until it knows their price.
+        let server = Running::start(&[&args[..], &["--budget", "0.5"]].concat());
         Self { server, blocks, folder }
     }
 

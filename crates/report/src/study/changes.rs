@@ -3,7 +3,7 @@
 use freewheel_model::stats::Summary;
 use freewheel_study::Study;
 use freewheel_study::changes::{
-    ChangeCost, Changes, Combination, Effect, Goal, Measured, NOTICEABLE, Part, Tried, Variant,
+    ChangeCost, Changes, Combination, Effect, Goal, NOTICEABLE, Part, Tried, Variant,
 };
 use freewheel_units::{Bytes, grouped};
 use maud::{Markup, html};
@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use super::recorded::is_unlike_recorded;
 use super::{bought, signed};
 use crate::finding::{Confidence, Finding, Topic, Unit};
-use crate::numbers::{percent, response as time};
+use crate::numbers::percent;
 use crate::page::{marked_table, prose};
 
 /// None without changes that were tried.
@@ -27,11 +27,7 @@ pub(super) fn finding(study: &Study) -> Option<Finding> {
     let finding = Finding::new(Topic::Changes, Confidence::Simulated, headline);
     let finding = match &changes.together {
         Some(together) => finding
-            .number(
-                "mean response with them",
-                together.measured.response.mean_ns,
-                Unit::Nanoseconds,
-            )
+            .number("saved of the mean response", -together.effect.mean, Unit::Share)
             .detail(steps(together))
             .detail(independence(changes.goal, together)),
         None => finding,
@@ -170,28 +166,10 @@ fn independence(goal: Goal, together: &Combination) -> String {
     )
 }
 
-/// Why a response with a change is not to be compared with that of the whole trace.
-fn measured_from(study: &Study, changes: &Changes) -> String {
+/// The requests that changes are measured on: their responses are not to be compared with those of the whole trace.
+pub(super) fn measured_from(study: &Study, changes: &Changes) -> String {
     let share = changes.warm_up_requests as f64 / study.trace.info.requests.max(1) as f64;
     format!("The first {} of the requests fill the caches and do not count.", percent(share))
-}
-
-/// What changes are compared with.
-fn compared_with(study: &Study, changes: &Changes) -> String {
-    let words = |of: &Measured| {
-        format!(
-            "a mean of {} and a p99 of {}",
-            time(of.response.mean_ns),
-            time(of.response.p99_ns as f64)
-        )
-    };
-    let other = changes.today_other_replay.as_ref().zip(study.other_replay.as_ref());
-    let other = other.map(|(of, replay)| format!(", {} with {}", replay.words(), words(of)));
-    format!(
-        "All are compared with the system as it is on the requests that count: {}{}.",
-        words(&changes.today),
-        other.unwrap_or_default()
-    )
 }
 
 fn counted(study: &Study, changes: &Changes) -> String {
@@ -322,7 +300,7 @@ fn ranking(study: &Study, changes: &Changes) -> Markup {
         details {
             summary { "All " (changes.tried.len()) " changes tried" }
             (table(changes))
-            p.note { (compared_with(study, changes)) }
+            p.note { "Each is compared with the system as it is, on the same requests." }
             p.note { "Changes of times as (new - old) / old, so -40 % is 40 % less. Least and most: of the mean, over the slices. Drive time: head time of a drive for each read or write of the load, writing back and reading ahead included, but not what a write buffer still holds at the end. The other replay's column is of the goal. All but the column of the other replay are of the replay that this page shows. Each change replaces the system's own value of its part; the others stay as they are. A cache takes at most " (grouped(study.options.cache_depth)) " requests at once. `--configs FOLDER` writes each as an experiment for `freewheel sim`." }
         }
     }
