@@ -6,7 +6,7 @@
 //! Non-goals: two values moved together, and values that only a measurement could bound.
 
 use freewheel_model::drive::scale::Scaling;
-use freewheel_model::drive::spec::{ByOp, DriveSpec, Mapping, Turn, ZoneSpec};
+use freewheel_model::drive::spec::{ByOp, Direction, DriveSpec, Mapping, Turn, ZoneSpec};
 use freewheel_model::electronics::spec::{AfterOp, OverheadSpec};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::config::{ConfigError, Experiment};
@@ -96,11 +96,8 @@ const ROWS: &[Row] = &[
     },
     Row {
         key: "mapping",
-        by: "by cylinder, and serpentine",
-        moves: [
-            |spec| with(spec, |spec| spec.mapping = Mapping::Cylinder),
-            |spec| with(spec, |spec| spec.mapping = Mapping::Serpentine),
-        ],
+        by: "serpentine, and by cylinder or in bands four times as wide",
+        moves: [|spec| without_bands(spec, Mapping::Serpentine), with_wide_bands],
     },
     Row {
         key: "zero_latency",
@@ -176,6 +173,27 @@ fn with(spec: &DriveSpec, change: impl FnOnce(&mut DriveSpec)) -> Option<DriveSp
     let mut changed = spec.clone();
     change(&mut changed);
     (changed != *spec).then_some(changed)
+}
+
+/// Cylinders need no skews from band to band.
+fn without_bands(spec: &DriveSpec, mapping: Mapping) -> Option<DriveSpec> {
+    with(spec, |spec| {
+        spec.mapping = mapping;
+        spec.zones.iter_mut().for_each(|zone| zone.band_skews.clear());
+    })
+}
+
+/// Bands four times as wide, each surface from the same cylinder on; by cylinder where there are none.
+fn with_wide_bands(spec: &DriveSpec) -> Option<DriveSpec> {
+    let Mapping::Band { cylinders, .. } = spec.mapping else {
+        return without_bands(spec, Mapping::Cylinder);
+    };
+    let mapping = Mapping::Band {
+        cylinders: cylinders * 4,
+        cylinder_order: Direction::Forward,
+        surface_order: Direction::Forward,
+    };
+    with(spec, |spec| spec.mapping = mapping)
 }
 
 fn times(time: SimDuration, factor: u64, divisor: u64) -> SimDuration {
