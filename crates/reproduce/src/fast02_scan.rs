@@ -116,9 +116,12 @@ fn beyond_rows(context: &Context<'_>, sizes: SizeDistribution) -> Result<Vec<Row
         };
         let alone = Setting { free: None, ..ours };
         let outside = context.run_all(&[ours, alone], |setting| setting.run(seed))?;
-        let firmware = ours.run_in_firmware(seed)?;
+        let part_of = |outside: &RunResult, setting: &Setting| -> Result<f64, ConfigError> {
+            let firmware = setting.run_in_firmware(seed)?;
+            Ok(100.0 * free_mb_per_second(outside) / free_mb_per_second(&firmware))
+        };
         let [with, without] = &outside[..] else { unreachable!("two runs") };
-        let part = 100.0 * free_mb_per_second(with) / free_mb_per_second(&firmware);
+        let part = part_of(with, &ours)?;
         let cost = 100.0 * (mean_ms(with) / mean_ms(without) - 1.0);
         // The paper had 65 % (section 7).
         rows.push(context.row_in(
@@ -128,6 +131,19 @@ fn beyond_rows(context: &Context<'_>, sizes: SizeDistribution) -> Result<Vec<Row
             part,
         ));
         rows.push(context.row_in(&format!("{name}: response above"), "%", [-10.0, 0.5], cost));
+        if !context.options.quick {
+            let as_paper = Setting {
+                free: Some(Rule::Paths),
+                scheduler: PredictionSpec { off_share: 0.0, ..PredictionSpec::default() },
+                sizes,
+                ..paper
+            };
+            let quantity = format!(
+                "{name}, errors and commands as the paper's: free bandwidth of that in firmware"
+            );
+            let part = part_of(&as_paper.run(seed)?, &as_paper)?;
+            rows.push(context.row(&quantity, "%", 65.0, 6.5, part));
+        }
     }
     let what = "an emulated Atlas 10K with its reading ahead, whose seeks vary by 50 us either way";
     Ok(rows.into_iter().map(|row| row.standing_in(what)).collect())
