@@ -24,7 +24,7 @@ const LEFTOVERS: &[Leftover] = &[
     off("Allow write prebuffering", "waiting writes do not fill the buffer out of turn"),
     off("Preseeking level", "the arm does not set out before the request before is complete"),
     off("Low (write) water mark", "writes fill the buffer without waiting for the media"),
-    off("Set watermark by reqsize", "there are no water marks"),
+    off("Set watermark by reqsize", "of writes there is no water mark"),
     off("Stop prefetch in sector", "reading ahead stops between sectors"),
     off("Disconnect write if seek", "a write lets go of the bus when its data are across"),
     off("Data preparation overhead", NO_TIME),
@@ -65,8 +65,11 @@ const fn off(key: &'static str, why: &'static str) -> Leftover {
 }
 
 /// Adds the electronics of a `disksim_disk` block to the drive.
+///
+/// `hosts` is the slowest bus around the disk: reads, and writes.
 pub(crate) fn add(
     source: &Block,
+    hosts: ByOp<SimDuration>,
     drive: &mut DriveSpec,
     report: &mut Report,
 ) -> Result<(), ImportError> {
@@ -81,7 +84,7 @@ pub(crate) fn add(
     };
     drive.electronics = ElectronicsSpec {
         overheads: Some(overheads(&mut fields, scale, each, report)?),
-        bus: Some(bus(&mut fields, scale, report)?),
+        bus: Some(bus(&mut fields, hosts, scale, report)?),
         buffer: buffer(&mut fields, report)?,
         queue: queue(&mut fields, report)?,
         ..ElectronicsSpec::default()
@@ -107,7 +110,8 @@ pub(crate) fn separate_host_bus(
 ) {
     let Some(bus) = spec.electronics.bus else { return };
     let Some(limit) = drive.limit_of_bus(bus) else { return };
-    spec.electronics.bus = Some(BusSpec { block_time: SimDuration::ZERO, ..bus });
+    spec.electronics.bus =
+        Some(BusSpec { block_time: SimDuration::ZERO, write_block_time: None, ..bus });
     let almost_hits = spec.electronics.buffer.as_mut().and_then(assume_almost_hits);
     spec.measured_on = Some(MeasuringHost { bus, almost_hits });
     let sources = [
@@ -169,8 +173,21 @@ fn overheads(
     })
 }
 
+/// Times of a block on the buses of the files, the longest of each kind: a block crosses all of them at once.
+pub(crate) fn buses(blocks: &[Block], report: &mut Report) -> Result<ByOp<SimDuration>, ImportError> {
+    let mut longest = ByOp::<SimDuration>::default();
+    for block in blocks.iter().filter(|block| block.kind == "disksim_bus") {
+        let mut fields = Fields::new(block);
+        let [read, write] = ["Read block transfer time", "Write block transfer time"]
+            .map(|key| fields.time(key, Decimal::ONE, report));
+        longest = ByOp { read: longest.read.max(read?), write: longest.write.max(write?) };
+    }
+    Ok(longest)
+}
+
 fn bus(
     fields: &mut Fields<'_>,
+    hosts: ByOp<SimDuration>,
     scale: Decimal,
     report: &mut Report,
 ) -> Result<BusSpec, ImportError> {
@@ -180,8 +197,12 @@ fn bus(
     {
         report.lost(param, "the data of a read are across at once: it reselects only once");
     }
+    // A block takes as long as on the slowest.
+    let own = fields.time("Bulk sector transfer time", Decimal::ONE, report)?;
+    let (block_time, written) = (own.max(hosts.read), own.max(hosts.write));
     Ok(BusSpec {
-        block_time: fields.time("Bulk sector transfer time", Decimal::ONE, report)?,
+        block_time,
+        write_block_time: (written != block_time).then_some(written),
         arbitration: SimDuration::ZERO,
         reconnect,
         read_disconnect: AfterOp {
@@ -189,22 +210,19 @@ fn bus(
             after_write: fields.time("Read disconnect afterwrite", scale, report)?,
         },
         write_disconnect: fields.time("Write disconnect overhead", scale, report)?,
-        store_and_forward: waits_for_all(fields, report)?,
+        read_water_mark: read_water_mark(fields, report)?,
         hold: fields.flag("Never disconnect", report)?,
     })
 }
 
-/// Whether a read takes the bus only when all of it is in the buffer: a high water mark of 1 by
-/// the request's size.
-fn waits_for_all(fields: &mut Fields<'_>, report: &mut Report) -> Result<bool, ImportError> {
-    let Some((mark, param)) = fields.number("High (read) water mark")? else { return Ok(false) };
-    let by_request = fields.flag("Set watermark by reqsize", report)?;
-    let all = mark.f64() == 1.0 && by_request;
-    if !mark.is_zero() && !all {
-        report
-            .lost(param, "a read takes the bus with its first block or with its last, not between");
+/// The high water mark by the request's size; as DiskSim has it, of a segment otherwise.
+fn read_water_mark(fields: &mut Fields<'_>, report: &mut Report) -> Result<u32, ImportError> {
+    let Some((mark, param)) = fields.number("High (read) water mark")? else { return Ok(0) };
+    if !fields.flag("Set watermark by reqsize", report)? && !mark.is_zero() {
+        report.lost(param, "a read takes the bus with a part of its own blocks, not of a segment's");
+        return Ok(0);
     }
-    Ok(all)
+    Ok((mark.f64() * 100.0).clamp(0.0, 100.0).round() as u32)
 }
 
 /// The commands that the drive holds; None where that is one.

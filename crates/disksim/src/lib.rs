@@ -94,7 +94,10 @@ fn import_one(
     };
     let (mut spec, stated) = mechanics::drive(&model, &mut texts, &mut report)?;
     match &disk {
-        Some(disk) => electronics::add(disk, &mut spec, &mut report)?,
+        Some(disk) => {
+            let hosts = electronics::buses(&document.blocks, &mut report)?;
+            electronics::add(disk, hosts, &mut spec, &mut report)?;
+        }
         None => report.note("no `disksim_disk` block: the drive has no electronics"),
     }
     note_unused(&document, &model, &texts, &mut report);

@@ -77,7 +77,7 @@ impl Choice {
 /// All that is chosen.
 pub(super) const KEYS: [&str; 10] = [
     "zero_latency",
-    "electronics.bus.store_and_forward",
+    "electronics.bus.read_water_mark",
     "electronics.buffer.read_ahead",
     "electronics.buffer.segment_blocks",
     "electronics.buffer.read_ahead_max_blocks",
@@ -94,7 +94,7 @@ pub(super) fn value(spec: &DriveSpec, key: &str) -> Option<String> {
     let buffer = spec.electronics.buffer.as_ref();
     Some(match key {
         "zero_latency" => yes(spec.zero_latency.read),
-        "electronics.bus.store_and_forward" => yes(spec.electronics.bus?.store_and_forward),
+        "electronics.bus.read_water_mark" => spec.electronics.bus?.read_water_mark.to_string(),
         "electronics.buffer.read_ahead" => format!("{:?}", buffer?.read_ahead),
         "electronics.buffer.segment_blocks" => buffer?.segment_blocks.to_string(),
         "electronics.buffer.read_ahead_max_blocks" => buffer?.read_ahead_max_blocks.to_string(),
@@ -133,10 +133,10 @@ const YES_OR_NO: [(&str, Change); 2] = [
         let on = !spec.zero_latency.read;
         (spec.zero_latency.read, spec.zero_latency.write) = (on, on);
     }),
-    ("electronics.bus.store_and_forward", |spec| {
+    ("electronics.bus.read_water_mark", |spec| {
         let bus = spec.electronics.bus.unwrap_or_default();
-        let store_and_forward = !bus.store_and_forward;
-        spec.electronics.bus = Some(BusSpec { store_and_forward, ..bus });
+        let read_water_mark = if bus.read_water_mark > 0 { 0 } else { 100 };
+        spec.electronics.bus = Some(BusSpec { read_water_mark, ..bus });
     }),
 ];
 
@@ -148,12 +148,13 @@ const OF_BUFFER: [(&str, ChangeBuffer); 5] = [
     ("electronics.buffer.read_ahead_on_hit", |buffer| buffer.read_ahead_on_hit ^= true),
 ];
 
-const READ_AHEAD: [ReadAhead; 5] = [
+const READ_AHEAD: [ReadAhead; 6] = [
     ReadAhead::None,
     ReadAhead::Track,
     ReadAhead::Cylinder,
     ReadAhead::Segment,
     ReadAhead::Adaptive,
+    ReadAhead::AfterTouching,
 ];
 
 /// Sizes of segments that are tried first.
@@ -230,7 +231,7 @@ impl Fit<'_> {
 
     fn round(&mut self) {
         for (key, change) in YES_OR_NO {
-            if key != "electronics.bus.store_and_forward" || self.spec.electronics.bus.is_some() {
+            if key != "electronics.bus.read_water_mark" || self.spec.electronics.bus.is_some() {
                 self.choose(key, vec![Box::new(change)]);
             }
         }

@@ -49,6 +49,7 @@ pub fn any_buffer(prng: &mut Prng) -> BufferSpec {
         ReadAhead::Cylinder,
         ReadAhead::Segment,
         ReadAhead::Adaptive,
+        ReadAhead::AfterTouching,
     ];
     let caches = [WriteCache::Off, WriteCache::Sequential, WriteCache::On];
     let separate = prng.chance(0.3);
@@ -58,7 +59,7 @@ pub fn any_buffer(prng: &mut Prng) -> BufferSpec {
         segment_blocks: 1 + prng.below(120) as u32,
         write_segments: 1 + prng.below(u64::from(segments - u32::from(separate))) as u32,
         separate_write_segments: separate,
-        read_ahead: kinds[prng.below(5) as usize],
+        read_ahead: kinds[prng.below(6) as usize],
         read_ahead_max_blocks: if prng.chance(0.3) { prng.below(60) as u32 } else { 0 },
         read_ahead_min_blocks: if prng.chance(0.3) { prng.below(40) as u32 } else { 0 },
         keep_requested: prng.chance(0.5),
@@ -93,7 +94,8 @@ pub fn any_bus(prng: &mut Prng) -> BusSpec {
         reconnect: up_to_us(prng, 100),
         read_disconnect: any_after(prng),
         write_disconnect: up_to_us(prng, 100),
-        store_and_forward: prng.chance(0.3),
+        write_block_time: prng.chance(0.3).then(|| up_to_us(prng, 120)),
+        read_water_mark: if prng.chance(0.3) { prng.below(101) as u32 } else { 0 },
         hold: prng.chance(0.3),
     }
 }

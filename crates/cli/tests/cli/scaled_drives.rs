@@ -109,11 +109,27 @@ fn a_scaling_that_says_nothing_or_nonsense_is_wrong_use() {
         &["tr96", "--years", "1", "--seek-rate", "3"],
         &["tr96", "--rpm", "15000"],
         &["tr96", "--seek", "0"],
+        &["tr96", "--capacity", "1GB", "--track-density", "2"],
+        &["tr96", "--capacity", "1KB"],
         &["nosuch", "--years", "1"],
     ] {
         let ran = run(&[&["drive", "scale"], wrong].concat());
         assert_eq!((ran.code, &*ran.stdout), (2, ""), "{wrong:?}: {}", ran.stderr);
     }
+}
+
+#[test]
+fn a_capacity_is_reached_by_the_density_of_tracks_alone() {
+    let member = scaled(&["exos-x24-24tb", "--capacity", "18TB"]);
+    let bytes = member["scaled"]["drive"]["capacity_bytes"].as_f64().unwrap();
+    assert_close(bytes, 18e12, 1e-4);
+    for (value, kept) in [("/drive/surfaces", 0.0), ("/mean_seek_read_ns", 0.005)] {
+        assert_close(ratio(&member, value), 1.0, kept);
+    }
+    assert_close(ratio(&member, "/drive/cylinders"), 0.75, 1e-3);
+    assert_close(ratio(&member, "/outer_sustained_bytes_per_second"), 1.0, 0.005);
+    let ran = run(&["drive", "scale", "tr96", "--capacity", "1KB"]);
+    assert!(ran.stderr.contains("give --capacity a value"), "{}", ran.stderr);
 }
 
 /// tr03 section 3.3: members of 9.1, 18.3, 36.7 and 73.4 GB differ in their platters. The shipped one holds

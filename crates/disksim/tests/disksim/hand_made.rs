@@ -499,7 +499,7 @@ fn electronics_are_scaled_and_what_they_cannot_say_is_listed() {
     let overheads = electronics.overheads.unwrap();
     // 0.1 ms of every request and 0.3 ms of this kind, both twice.
     assert_eq!(overheads.read_hit.after_write, SimDuration::from_us(800));
-    assert!(electronics.bus.unwrap().store_and_forward);
+    assert_eq!(electronics.bus.unwrap().read_water_mark, 100);
     assert_eq!(electronics.queue.unwrap().scheduler, PolicySpec::Sstf);
     let lost: Vec<&str> = imported.not_represented.iter().map(|lost| lost.name.as_str()).collect();
     for name in [

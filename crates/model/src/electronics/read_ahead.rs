@@ -148,16 +148,21 @@ struct ReadAheadRun {
     head: Position,
 }
 
-/// The end of the blocks that a drive reads on to after a read of `start..end` whose segment begins at
-/// `segment_start`. `track` has the bounds of the plain track of `start`, where they are known.
-pub(super) fn limit(
-    drive: &Drive,
-    spec: &BufferSpec,
-    track: Option<(Lbn, Lbn)>,
-    segment_start: Lbn,
-    start: Lbn,
-    end: Lbn,
-) -> Lbn {
+/// A read of `start..end` behind which a drive may read on.
+pub(super) struct ReadForAhead {
+    pub start: Lbn,
+    pub end: Lbn,
+    /// Bounds of the plain track of `start`, where they are known.
+    pub track: Option<(Lbn, Lbn)>,
+    /// Where its segment begins.
+    pub segment_start: Lbn,
+    /// It begins where the read before it ended.
+    pub touches: bool,
+}
+
+/// The end of the blocks that a drive reads on to.
+pub(super) fn limit(drive: &Drive, spec: &BufferSpec, read: &ReadForAhead) -> Lbn {
+    let &ReadForAhead { start, end, track, segment_start, touches } = read;
     let capacity = Lbn::ZERO + drive.blocks();
     if end >= capacity {
         return capacity;
@@ -173,7 +178,9 @@ pub(super) fn limit(
         ReadAhead::Track => drive.layout().track_bounds(last).1,
         ReadAhead::Cylinder => drive.layout().cylinder_end(last),
         ReadAhead::Segment => longest,
-        ReadAhead::Adaptive => adaptive(drive, track, segment_start, end),
+        ReadAhead::Adaptive => adaptive(drive, track, Some(segment_start), end),
+        ReadAhead::AfterTouching if touches => adaptive(drive, track, None, end),
+        ReadAhead::AfterTouching => end,
     };
     let reach = reach.min(longest).max(least(spec, end));
     let room = start + Blocks::new(u64::from(spec.segment_blocks));
@@ -186,13 +193,13 @@ pub(super) fn least(spec: &BufferSpec, end: Lbn) -> Lbn {
     end + Blocks::new(u64::from(spec.read_ahead_min_blocks))
 }
 
-/// To the end of the track that comes next; when the segment holds the track before, too, one
-/// track more.
-fn adaptive(drive: &Drive, track: Option<(Lbn, Lbn)>, segment_start: Lbn, end: Lbn) -> Lbn {
+/// To the end of the track that comes next; when the segment holds the track before, too, or is not
+/// asked, one track more.
+fn adaptive(drive: &Drive, track: Option<(Lbn, Lbn)>, segment_start: Option<Lbn>, end: Lbn) -> Lbn {
     let layout = drive.layout();
     let same = track.filter(|&(first, behind)| first <= end && end < behind);
     let (track_first, track_end) = same.unwrap_or_else(|| layout.track_bounds(end));
-    let sequential = segment_start < track_first;
+    let sequential = segment_start.is_none_or(|start| start < track_first);
     if sequential && track_end < Lbn::ZERO + drive.blocks() {
         layout.track_bounds(track_end).1
     } else {

@@ -310,6 +310,8 @@ pub enum ReadAhead {
     Segment,
     /// To the end of the next track after sequential reads, else to the end of this one.
     Adaptive,
+    /// Only after a read that begins where the command before, a read, ended: to the end of the next track.
+    AfterTouching,
 }
 
 /// When a write is reported done before it is on the media.
@@ -403,6 +405,9 @@ pub struct AfterOp {
 pub struct BusSpec {
     /// Time of a block of 512 bytes.
     pub block_time: SimDuration,
+    /// Of a block that is written, where that is another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_block_time: Option<SimDuration>,
     /// Time to get hold of the bus.
     pub arbitration: SimDuration,
     /// Before the data of a read that had let go of the bus.
@@ -411,8 +416,9 @@ pub struct BusSpec {
     pub read_disconnect: AfterOp,
     /// When a write lets go of the bus to visit the media.
     pub write_disconnect: SimDuration,
-    /// The bus moves a block of a read only when the whole request is in the buffer.
-    pub store_and_forward: bool,
+    /// Percent of a read's blocks that must be in the buffer before it takes the bus: 0 for the first block,
+    /// 100 for all.
+    pub read_water_mark: u32,
     /// A command keeps the bus as long as the media work on it.
     pub hold: bool,
 }
@@ -421,10 +427,20 @@ impl BusSpec {
     fn check(&self) -> Result<(), Impossible> {
         let disconnect = self.read_disconnect.after_read.max(self.read_disconnect.after_write);
         at_most_a_second("electronics.bus.block_time", self.block_time)?;
+        at_most_a_second("electronics.bus.write_block_time", self.of_block(Op::Write))?;
         at_most_a_second("electronics.bus.arbitration", self.arbitration)?;
         at_most_a_second("electronics.bus.reconnect", self.reconnect)?;
         at_most_a_second("electronics.bus.read_disconnect", disconnect)?;
-        at_most_a_second("electronics.bus.write_disconnect", self.write_disconnect)
+        at_most_a_second("electronics.bus.write_disconnect", self.write_disconnect)?;
+        if self.read_water_mark > 100 {
+            let value = self.read_water_mark.to_string();
+            return Err(("electronics.bus.read_water_mark", value, "0 to 100 % are allowed".into()));
+        }
+        Ok(())
+    }
+
+    fn of_block(&self, op: Op) -> SimDuration {
+        self.write_block_time.filter(|_| op == Op::Write).unwrap_or(self.block_time)
     }
 
     /// Time to let go of the bus, where it is let go.
@@ -437,8 +453,8 @@ impl BusSpec {
     }
 
     /// Time to get hold of the bus and to move so many blocks.
-    pub(crate) fn transfer(&self, blocks: u32) -> SimDuration {
-        self.arbitration + self.block_time * u64::from(blocks)
+    pub(crate) fn transfer(&self, op: Op, blocks: u32) -> SimDuration {
+        self.arbitration + self.of_block(op) * u64::from(blocks)
     }
 }
 

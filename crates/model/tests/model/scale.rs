@@ -504,6 +504,23 @@ fn a_scaled_value_says_where_it_comes_from_and_the_others_keep_their_source() {
 }
 
 #[test]
+fn tracks_become_as_dense_as_a_capacity_takes_beside_the_other_factors() {
+    let spec = plain_spec();
+    let bytes = |spec: &DriveSpec| build(spec).total_blocks().bytes().get() as f64;
+    for factor in [0.4, 1.0, 2.5] {
+        let wanted = Bytes::new((bytes(&spec) * factor) as u64);
+        let other = Scaling { seek: 0.8, linear_density: 1.5, track_density: 7.0, ..NONE };
+        let scaling = other.to_capacity(&spec, wanted).unwrap();
+        assert_eq!((scaling.seek, scaling.linear_density), (0.8, 1.5));
+        assert!(close(scaling.track_density, factor / 1.5, 0.02), "{scaling:?}");
+        let made = bytes(&scaling.apply(&spec).unwrap());
+        assert!(close(made, wanted.get() as f64, 0.01), "{made}, not {wanted:?}");
+    }
+    let error = NONE.to_capacity(&spec, Bytes::new(512)).unwrap_err();
+    assert!(error.to_string().contains("`track-density`"), "{error}");
+}
+
+#[test]
 fn more_surfaces_bring_spares_of_their_own_and_say_so() {
     let mut spec = plain_spec();
     spec.surfaces = 3;

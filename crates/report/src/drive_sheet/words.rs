@@ -98,6 +98,9 @@ fn buffer(spec: &BufferSpec) -> [Words; 3] {
         ReadAhead::Adaptive => {
             "to the end of the next track after sequential reads, else of this one"
         }
+        ReadAhead::AfterTouching => {
+            "to the end of the next track, only after reads that touch the one before"
+        }
     };
     let cache = match spec.write_cache {
         WriteCache::Off => "off",

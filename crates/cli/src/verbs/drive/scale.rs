@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use clap::{ArgGroup, Args};
 use freewheel::drives::{self, DriveIdentity, FACTOR_MAX, YearlyRates};
-use freewheel::measures::{Op, four_digits, grouped};
+use freewheel::measures::{Bytes, Op, four_digits, grouped};
 use freewheel::{Drive, DriveSpec, Error, ErrorKind, Scaling};
 use serde::Serialize;
 
@@ -18,17 +18,19 @@ use crate::{file, number, output};
 /// Seek times, speed of rotation, linear density and track density each by a factor, or all of them
 /// by years of change at the rates of IBM's server disks up to 2003. A factor that is given takes
 /// the place of the one that the years make. With other surfaces the drive becomes a larger or smaller
-/// one of its family. Skews are chosen anew so that no revolution is lost; electronics stay as they are.
-/// The drive file goes to stdout or to a file, what has changed to stderr.
+/// one of its family; a capacity is reached by the density of its tracks alone. Skews are chosen anew so
+/// that no revolution is lost; electronics stay as they are. The drive file goes to stdout or to a file,
+/// what has changed to stderr.
 #[derive(Args)]
 #[command(group = ArgGroup::new("dimension").required(true).multiple(true).args(
-    ["years", "seek", "rpm", "linear_density", "track_density", "surfaces"],
+    ["years", "seek", "rpm", "linear_density", "track_density", "capacity", "surfaces"],
 ))]
 #[command(after_help = "\
 Examples:
   freewheel drive scale atlas10k --years 5 -o atlas10k+5y.toml
   freewheel drive scale atlas10k --rpm 15000rpm --seek 0.8 --name fast -o fast.toml
   freewheel drive scale ultrastar73lzx --surfaces 2 --name ultrastar73lzx-73gb
+  freewheel drive scale exos-x24-24tb --capacity 18TB --name exos-18tb
   freewheel drive scale atlas10k --years 5 --seek 1 --rpm 1 --json")]
 pub struct ScaleArgs {
     /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file
@@ -60,6 +62,9 @@ pub struct ScaleArgs {
     /// Tracks on the same breadth, times this
     #[arg(long, value_name = "FACTOR", value_parser = crate::verbs::decimal)]
     track_density: Option<f64>,
+    /// Capacity to reach, in place of a factor of the tracks on the same breadth
+    #[arg(long, value_name = "SIZE", conflicts_with_all = ["track_density", "track_density_rate"])]
+    capacity: Option<Bytes>,
     /// Surfaces, times this; a part of a surface ends the data before the innermost cylinders
     #[arg(long, value_name = "FACTOR", value_parser = crate::verbs::decimal)]
     surfaces: Option<f64>,
@@ -136,7 +141,7 @@ impl ScaleArgs {
     pub fn run(self) -> Result<(), Failure> {
         self.output.as_deref().map_or(Ok(()), file::ensure_new)?;
         let (spec, drive) = drives::load(&self.drive)?;
-        let scaling = self.scaling(&spec);
+        let scaling = self.scaling(&spec).map_err(|error| self.explain(error))?;
         let mut scaled = scaling.apply(&spec).map_err(|error| self.explain(error.into()))?;
         if let Some(name) = self.new_name(&spec) {
             scaled.name = name;
@@ -161,7 +166,7 @@ impl ScaleArgs {
         Ok(())
     }
 
-    fn scaling(&self, spec: &DriveSpec) -> Scaling {
+    fn scaling(&self, spec: &DriveSpec) -> Result<Scaling, Error> {
         let or = |given: Option<Percent>, historical| given.map_or(historical, |rate| rate.0);
         let historical = YearlyRates::HISTORICAL;
         let rates = YearlyRates {
@@ -175,24 +180,32 @@ impl ScaleArgs {
             Speed::Factor(factor) => factor,
             Speed::Rpm(rpm) => rpm * spec.rotation_period.as_secs_f64() / 60.0,
         });
-        Scaling {
+        let scaling = Scaling {
             seek: self.seek.unwrap_or(years.seek),
             rpm: rpm.unwrap_or(years.rpm),
             linear_density: self.linear_density.unwrap_or(years.linear_density),
             track_density: self.track_density.unwrap_or(years.track_density),
             surfaces: self.surfaces.unwrap_or(years.surfaces),
+        };
+        match self.capacity {
+            Some(capacity) => Ok(scaling.to_capacity(spec, capacity)?),
+            None => Ok(scaling),
         }
     }
 
     /// The way out is in the option that the factor comes from.
     fn explain(&self, error: Error) -> Failure {
         let ErrorKind::ScaleFactor { name } = error.kind() else { return error.into() };
-        let option = name.replace('_', "-");
+        let option = match name.replace('_', "-") {
+            density if density == "track-density" && self.capacity.is_some() => "capacity".into(),
+            option => option,
+        };
         let own = match &*option {
             "seek" => self.seek.is_some(),
             "rpm" => self.rpm.is_some(),
             "linear-density" => self.linear_density.is_some(),
             "surfaces" => self.surfaces.is_some(),
+            "capacity" => true,
             _ => self.track_density.is_some(),
         };
         let help = match own {
@@ -208,6 +221,7 @@ impl ScaleArgs {
         let rates =
             [self.seek_rate, self.rpm_rate, self.linear_density_rate, self.track_density_rate];
         let only_years = self.rpm.is_none()
+            && self.capacity.is_none()
             && factors.iter().all(Option::is_none)
             && rates.iter().all(Option::is_none);
         let by_years = self.years.filter(|_| only_years);

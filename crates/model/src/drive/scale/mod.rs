@@ -38,7 +38,7 @@ mod sources;
 mod surfaces;
 mod zones;
 
-use freewheel_units::SimDuration;
+use freewheel_units::{Bytes, SimDuration};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -136,6 +136,24 @@ impl Scaling {
             track_density: factor(rates.track_density),
             surfaces: 1.0,
         }
+    }
+
+    /// The same with the track density that makes the scaled drive hold this much, to the whole cylinders
+    /// of its zones.
+    ///
+    /// Errors: those of [`Self::apply`]; the factor `track-density` is out of range where the capacity is too
+    /// small or too large.
+    pub fn to_capacity(mut self, spec: &DriveSpec, capacity: Bytes) -> Result<Self, ScaleError> {
+        self.track_density = 1.0;
+        // What is set aside does not grow exactly with the tracks: the second factor is the small rest.
+        for _ in 0..2 {
+            let scaled = self.apply(spec)?;
+            let built = Drive::build(&scaled).map_err(ScaleError::Scaled)?;
+            let made = built.total_blocks().bytes();
+            self.track_density *= capacity.get() as f64 / made.get() as f64;
+        }
+        self.check()?;
+        Ok(self)
     }
 
     /// The scaled drive. It is called after the original and the factors, as in

@@ -60,6 +60,8 @@ pub struct Unit {
     /// Commands inside that are not done.
     inside: u32,
     now: SimTime,
+    /// The end of the last command, if that was a read.
+    read_end: Option<Lbn>,
     last_op: Op,
     /// When the electronics have processed all commands that have arrived.
     processed: SimTime,
@@ -225,6 +227,7 @@ impl Unit {
             done: Vec::new(),
             inside: 0,
             now: SimTime::ZERO,
+            read_end: None,
             last_op: Op::Read,
             processed: SimTime::ZERO,
             idle_from: SimTime::ZERO,
@@ -595,6 +598,8 @@ impl Unit {
             bus,
             end,
         };
+        let target = &command.waiting.target;
+        self.read_end = (op == Op::Read).then(|| behind(target.start, target.blocks));
         if op == Op::Write || !hit {
             self.idle_from = self.idle_from.max(end);
         }

@@ -57,7 +57,7 @@ impl Unit {
         let target = &command.waiting.target;
         let ready = command.ready.max(self.now);
         let wait = there.saturating_since(ready);
-        let all = self.bus_spec.transfer(target.blocks);
+        let all = self.bus_spec.transfer(target.op, target.blocks);
         // What was in the buffer went over the bus while the rest came in.
         let tail = if wait > SimDuration::ZERO {
             all.saturating_sub(wait).max(self.bus_spec.block_time)
@@ -189,11 +189,16 @@ impl Unit {
         blocks: u32,
         from_media: u32,
     ) -> SimDuration {
-        let all = self.bus_spec.reconnect + self.bus_spec.transfer(blocks);
-        if self.bus_spec.store_and_forward {
-            return all;
+        let all = self.bus_spec.reconnect + self.bus_spec.transfer(Op::Read, blocks);
+        let marked = u64::from(blocks) * u64::from(self.bus_spec.read_water_mark);
+        let marked = marked.div_ceil(100).saturating_sub((blocks - from_media).into());
+        if marked > 0 {
+            // It takes the bus when so many blocks have come from the media, and then does not wait for them.
+            let left = u64::from(from_media) - marked;
+            let until_end = access.transfer * left / u64::from(from_media);
+            return all.saturating_sub(until_end).max(self.bus_spec.block_time);
         }
-        let new = self.bus_spec.reconnect + self.bus_spec.transfer(from_media);
+        let new = self.bus_spec.reconnect + self.bus_spec.transfer(Op::Read, from_media);
         let behind_new = new.saturating_sub(access.transfer);
         behind_new.max(all.saturating_sub(access.total())).max(self.bus_spec.block_time)
     }
@@ -207,7 +212,7 @@ impl Unit {
         end: SimTime,
         blocks: u32,
     ) -> SimDuration {
-        let all = self.bus_spec.reconnect + self.bus_spec.transfer(blocks);
+        let all = self.bus_spec.reconnect + self.bus_spec.transfer(Op::Read, blocks);
         let longest = end - begin;
         let length = if self.bus_spec.hold { longest } else { all.min(longest) };
         self.take_bus(SimTime::from_ns(end.ns() - length.ns()), length)
@@ -245,7 +250,8 @@ impl Unit {
         buffer.deliver(segment, end, 0);
         buffer.engage(segment, media_end);
         let held_from = buffer.segment(segment).start;
-        let limit = read_ahead::limit(&self.drive, &self.buffer_spec, track, held_from, start, end);
+        let read = ReadForAhead { track, segment_start: held_from, start, end, touches: self.read_end == Some(start) };
+        let limit = read_ahead::limit(&self.drive, &self.buffer_spec, &read);
         let limit = actuator.unreadable(end, limit).unwrap_or(limit);
         if limit <= end {
             return;
@@ -290,7 +296,7 @@ impl Unit {
         room: SimTime,
         joins: Option<usize>,
     ) {
-        let bus = self.bus_spec.transfer(command.waiting.target.blocks);
+        let bus = self.bus_spec.transfer(Op::Write, command.waiting.target.blocks);
         let late = self.take_bus(room, bus);
         let in_buffer = room + late + bus;
         if self.buffer_spec.write_stops_read_ahead
@@ -353,7 +359,7 @@ impl Unit {
             extents.forget(target.start, end);
         }
         // Data come over the bus while the arm moves; what does not fit into that is left.
-        let transfer = self.bus_spec.transfer(target.blocks);
+        let transfer = self.bus_spec.transfer(target.op, target.blocks);
         let length = if self.bus_spec.hold { transfer.max(access.total()) } else { transfer };
         let late = self.take_bus(begin, length);
         let tail = (late + length).saturating_sub(access.total());

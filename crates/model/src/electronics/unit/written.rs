@@ -111,7 +111,7 @@ impl Unit {
 
     /// All of a read is in extents.
     pub(super) fn serve_from_extents(&mut self, command: &Command) {
-        let bus = self.bus_spec.transfer(command.waiting.target.blocks);
+        let bus = self.bus_spec.transfer(Op::Read, command.waiting.target.blocks);
         let ready = command.ready.max(self.now);
         let late = self.take_bus(ready, bus);
         self.finish(command, true, &Access::default(), bus, ready + late + bus);

@@ -211,7 +211,7 @@ proptest! {
     fn without_a_buffer_and_in_order_commands_follow_a_plain_recurrence((_, drive) in any_drive(), seed: u64) {
         let prng = &mut Prng::new(seed, "recurrence");
         let depth = 1 + prng.below(6) as u32;
-        let bus = BusSpec { hold: false, store_and_forward: false, ..any_bus(prng) };
+        let bus = BusSpec { hold: false, read_water_mark: 0, ..any_bus(prng) };
         let overheads = any_overheads(prng);
         let spec = ElectronicsSpec {
             overheads: Some(overheads),

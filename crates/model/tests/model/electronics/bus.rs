@@ -54,15 +54,30 @@ fn data_of_a_read_that_let_go_of_the_bus_cross_it_after_a_reconnect() {
 }
 
 #[test]
-fn store_and_forward_moves_data_when_all_of_it_is_in_the_buffer() {
-    let bus = BusSpec {
-        block_time: us(10),
-        reconnect: us(100),
-        store_and_forward: true,
-        ..BusSpec::default()
+fn a_read_takes_the_bus_when_the_water_mark_is_reached() {
+    let served = |read_water_mark| {
+        let (block_time, reconnect) = (us(10), us(100));
+        let bus = BusSpec { block_time, reconnect, read_water_mark, ..BusSpec::default() };
+        let served = read(&mut unit_with(&with_bus(bus)), SimTime::ZERO, 10, 8);
+        (served.end, served.bus)
     };
-    let served = read(&mut unit_with(&with_bus(bus)), SimTime::ZERO, 10, 8);
-    assert_eq!((served.end, served.bus), (at(1800 + 100 + 80), us(180)));
+    // Media from 1.0 to 1.8 ms; the data and the reconnect take 180 us.
+    assert_eq!(served(100), (at(1800 + 100 + 80), us(180)));
+    // Seven blocks are there at 1.7 ms, six at 1.6 ms: the last block crosses behind the media's part.
+    assert_eq!([served(87), served(75)], [(at(1700 + 180), us(80)), (at(1800 + 10), us(10))]);
+    assert_eq!(served(0), served(75));
+}
+
+#[test]
+fn written_blocks_may_take_another_time_on_the_bus() {
+    let bus = BusSpec { write_block_time: Some(us(30)), block_time: us(10), ..BusSpec::default() };
+    let mut unit = unit_with(&with_bus(bus));
+    let waiting = |op, now| {
+        let target = unit.drive().target(Lbn::new(10), Blocks::new(8), op);
+        Waiting { target, arrival: now, sequence: 0, fua: false }
+    };
+    let write = waiting(Op::Write, SimTime::ZERO);
+    assert_eq!(unit.serve_alone(&write).bus, us(240));
 }
 
 /// When a read from the buffer ends that comes at 40.2 ms, while the media are at block 500 from
