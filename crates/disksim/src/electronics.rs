@@ -174,7 +174,10 @@ fn overheads(
 }
 
 /// Times of a block on the buses of the files, the longest of each kind: a block crosses all of them at once.
-pub(crate) fn buses(blocks: &[Block], report: &mut Report) -> Result<ByOp<SimDuration>, ImportError> {
+pub(crate) fn buses(
+    blocks: &[Block],
+    report: &mut Report,
+) -> Result<ByOp<SimDuration>, ImportError> {
     let mut longest = ByOp::<SimDuration>::default();
     for block in blocks.iter().filter(|block| block.kind == "disksim_bus") {
         let mut fields = Fields::new(block);
@@ -219,7 +222,8 @@ fn bus(
 fn read_water_mark(fields: &mut Fields<'_>, report: &mut Report) -> Result<u32, ImportError> {
     let Some((mark, param)) = fields.number("High (read) water mark")? else { return Ok(0) };
     if !fields.flag("Set watermark by reqsize", report)? && !mark.is_zero() {
-        report.lost(param, "a read takes the bus with a part of its own blocks, not of a segment's");
+        report
+            .lost(param, "a read takes the bus with a part of its own blocks, not of a segment's");
         return Ok(0);
     }
     Ok((mark.f64() * 100.0).clamp(0.0, 100.0).round() as u32)

@@ -434,7 +434,11 @@ impl BusSpec {
         at_most_a_second("electronics.bus.write_disconnect", self.write_disconnect)?;
         if self.read_water_mark > 100 {
             let value = self.read_water_mark.to_string();
-            return Err(("electronics.bus.read_water_mark", value, "0 to 100 % are allowed".into()));
+            return Err((
+                "electronics.bus.read_water_mark",
+                value,
+                "0 to 100 % are allowed".into(),
+            ));
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 use super::{Command, Held, Unit, is_from_media};
 use crate::drive::{Access, Actuator, Drive, Latency};
 use crate::electronics::buffer::behind;
-use crate::electronics::read_ahead::{self, ReadAheadState};
+use crate::electronics::read_ahead::{self, ReadAheadState, ReadForAhead};
 
 impl Unit {
     /// What the buffer has of a read; with `may_promise` also what is being read ahead.
@@ -107,7 +107,9 @@ impl Unit {
         buffer.use_segment(segment);
         let held = *buffer.segment(segment);
         let end = behind(start, blocks);
-        let limit = read_ahead::limit(&self.drive, &self.buffer_spec, None, held.start, start, end);
+        let (track, segment_start, touches) = (None, held.start, self.read_end == Some(start));
+        let read = ReadForAhead { track, segment_start, start, end, touches };
+        let limit = read_ahead::limit(&self.drive, &self.buffer_spec, &read);
         let limit = actuator.unreadable(end, limit).unwrap_or(limit);
         if let Some(ahead) = &mut self.media.reading_on
             && ahead.segment == segment
@@ -249,8 +251,9 @@ impl Unit {
         buffer.extend(segment, end);
         buffer.deliver(segment, end, 0);
         buffer.engage(segment, media_end);
-        let held_from = buffer.segment(segment).start;
-        let read = ReadForAhead { track, segment_start: held_from, start, end, touches: self.read_end == Some(start) };
+        let segment_start = buffer.segment(segment).start;
+        let touches = self.read_end == Some(start);
+        let read = ReadForAhead { track, segment_start, start, end, touches };
         let limit = read_ahead::limit(&self.drive, &self.buffer_spec, &read);
         let limit = actuator.unreadable(end, limit).unwrap_or(limit);
         if limit <= end {

@@ -97,7 +97,9 @@ impl Sequential<'_> {
 
     /// When the last data are across.
     fn end_ns(&mut self, wish: &Wish, begin: u64, media_end: u64, transfer: u64) -> u64 {
-        let moving = (self.bus.arbitration + self.bus.block_time * u64::from(wish.blocks)).ns();
+        let of_write = self.bus.write_block_time.filter(|_| wish.op == Op::Write);
+        let of_block = of_write.unwrap_or(self.bus.block_time);
+        let moving = (self.bus.arbitration + of_block * u64::from(wish.blocks)).ns();
         if wish.op == Op::Write {
             let over = self.bus_from(begin, moving) + moving;
             return media_end.max(over) + self.overheads.write_completion.ns();

@@ -72,6 +72,18 @@ fn the_least_reading_on_delays_the_next_command() {
 }
 
 #[test]
+fn reading_ahead_after_touching_reads_needs_two_of_them_in_a_row() {
+    let mut unit = unit_with(&buffered(|buffer| buffer.read_ahead = ReadAhead::AfterTouching));
+    let mut is_hit = |ms, start| read(&mut unit, at_ms(ms), start, 8).hit;
+    assert!(!is_hit(0, 10) && !is_hit(40, 18), "one read alone is none");
+    assert!(is_hit(80, 26) && is_hit(120, 34));
+    assert!(!is_hit(160, 500) && !is_hit(200, 520), "the second does not touch the first");
+    write(&mut unit, at_ms(240), 800, 8);
+    assert!(!read(&mut unit, at_ms(280), 528, 8).hit);
+    assert!(!read(&mut unit, at_ms(320), 536, 8).hit, "the write came between");
+}
+
+#[test]
 fn blocks_read_ahead_spare_those_asked_for_where_the_drive_keeps_them() {
     for keep_requested in [false, true] {
         let spec = buffered(|buffer| {

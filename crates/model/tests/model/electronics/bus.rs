@@ -72,12 +72,8 @@ fn a_read_takes_the_bus_when_the_water_mark_is_reached() {
 fn written_blocks_may_take_another_time_on_the_bus() {
     let bus = BusSpec { write_block_time: Some(us(30)), block_time: us(10), ..BusSpec::default() };
     let mut unit = unit_with(&with_bus(bus));
-    let waiting = |op, now| {
-        let target = unit.drive().target(Lbn::new(10), Blocks::new(8), op);
-        Waiting { target, arrival: now, sequence: 0, fua: false }
-    };
-    let write = waiting(Op::Write, SimTime::ZERO);
-    assert_eq!(unit.serve_alone(&write).bus, us(240));
+    assert_eq!(write(&mut unit, SimTime::ZERO, 500, 8).end, at(30 + 240));
+    assert_eq!(read(&mut unit, at_ms(40), 10, 8).bus, us(10));
 }
 
 /// When a read from the buffer ends that comes at 40.2 ms, while the media are at block 500 from
