@@ -57,8 +57,7 @@ pub const DEFAULT_DRIVE: &str = "exos-x24-24tb";
 pub enum DriveError {
     /// Neither a shipped drive nor a file.
     #[error(
-        "no drive is called `{name}`: there are {}, or give the path of a drive file{}",
-        names().join(", "),
+        "no drive is called `{name}`: give one that ships, or the path of a drive file{}",
         did_you_mean(name, names())
     )]
     Unknown {

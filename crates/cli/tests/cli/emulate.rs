@@ -386,7 +386,7 @@ fn what_cannot_be_is_refused_with_the_way_out() {
     let socket = at("socket");
     std::fs::write(at("small"), [0; 512]).unwrap();
     refused(&["atlas10k"], 2, &["--socket"]);
-    refused(&["nosuch", "--socket", &socket], 2, &["atlas10k, cheetah18lp"]);
+    refused(&["nosuch", "--socket", &socket], 2, &["`freewheel drive list` shows them"]);
     let there = ["atlas10k", "--socket", &socket];
     let with = |more: &[&'static str]| [&there[..], more].concat();
     refused(&with(&["--bad", "17967353"]), 2, &["--bad 17967353", "the last block", "17967"]);

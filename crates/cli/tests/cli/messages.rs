@@ -11,7 +11,9 @@ fn message(args: &[&str]) -> String {
 fn a_wrong_name_is_answered_with_the_names_there_are() {
     let bench = Bench::new(SMALL_TRACE);
     let drive = message(&["drive", "show", "atlas"]);
-    assert!(drive.contains("`atlas`") && drive.contains("atlas10k, cheetah18lp"), "{drive}");
+    let lists = "`freewheel drive list` shows them";
+    assert!(drive.contains("`atlas`") && drive.contains(lists), "{drive}");
+    assert!(drive.contains("did you mean `atlas10k`?"), "{drive}");
     let policy = message(&["study", &bench.at("trace.csv"), "--policy", "sptff"]);
     assert!(policy.contains("`sptff`") && policy.contains("sptf, sptf-sw, asatf"), "{policy}");
     let format = message(&["trace", "info", &bench.at("trace.csv"), "--format", "blktraces"]);
@@ -72,7 +74,7 @@ fn what_is_wrong_with_an_experiment_reads_the_same_from_its_file_and_from_an_ove
     let workload = "workload = { kind = \"closed\", requests = 10 }\n";
     bench.put("good.toml", workload);
     for (key, value, says) in [
-        ("drive", "\"nosuch\"", "drive: no drive is called `nosuch`: there are atlas10k"),
+        ("drive", "\"nosuch\"", "drive: no drive is called `nosuch`: give one that ships"),
         ("queue_depth", "0", "`queue_depth` is 0: 1 to 65536"),
         ("array.drives", "0", "array: `drives` is 0: 1 to "),
         (

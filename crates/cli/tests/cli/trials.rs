@@ -10,9 +10,13 @@ fn trial(name: &str) -> String {
 
 /// A study of the trace alone; mean and 99th percentile of the responses of the drive's own queue, in ms.
 fn study(name: &str, options: &[&str]) -> (Value, f64, f64) {
+    study_of(&trial(name), options)
+}
+
+fn study_of(trace: &str, options: &[&str]) -> (Value, f64, f64) {
     let bench = Bench::new("");
-    let (trace, out) = (trial(name), bench.at("out"));
-    let args = ["study", &trace, "--no-scrub", "--no-changes", "--json", "--out", &out];
+    let out = bench.at("out");
+    let args = ["study", trace, "--no-scrub", "--no-changes", "--json", "--out", &out];
     let json = document(&[&args[..], options].concat());
     let run = json["runs"].as_array().unwrap().last().unwrap();
     let response = &run["result"]["response"];
@@ -21,14 +25,9 @@ fn study(name: &str, options: &[&str]) -> (Value, f64, f64) {
     (json, mean, p99)
 }
 
-fn near(found: f64, right: f64) -> bool {
-    (found - right).abs() <= right * 0.01
-}
-
 #[test]
 fn a_log_of_two_runs_has_the_responses_of_two_runs() {
     let (json, mean, _) = study("fio-appended.iolog", &[]);
-    assert!(near(mean, 5.89), "{mean}");
     assert_eq!(mean, study("fio-appended-right.iolog", &[]).1);
     let says = json["findings"].to_string();
     assert!(says.contains("holds 2 recordings"), "{says}");
@@ -36,15 +35,22 @@ fn a_log_of_two_runs_has_the_responses_of_two_runs() {
 
 #[test]
 fn volumes_joined_have_the_responses_of_volumes_merged() {
-    let (_, mean, p99) = study("msr-two-volumes.csv", &["--replay", "arrivals"]);
-    assert!(near(mean, 11.5) && near(p99, 19.1), "{mean} {p99}");
+    let bench = Bench::new("");
+    let joined = std::fs::read_to_string(trial("msr-two-volumes.csv")).unwrap();
+    let mut lines: Vec<&str> = joined.lines().collect();
+    lines.sort_by_key(|line| line.split(',').next().unwrap().parse::<u64>().unwrap());
+    bench.put("merged.csv", &(lines.join("\n") + "\n"));
+    let by_arrival = ["--replay", "arrivals"];
+    let (_, mean, p99) = study_of(&trial("msr-two-volumes.csv"), &by_arrival);
+    let (_, of_merged, p99_of_merged) = study_of(&bench.at("merged.csv"), &by_arrival);
+    assert_eq!((mean, p99), (of_merged, p99_of_merged));
 }
 
 #[test]
 fn requests_of_whole_seconds_are_spread_and_the_page_says_what_bunched_ones_would_mean() {
     let (json, spread, _) = study("tencent-seconds.csv", &[]);
     let (bunched_json, bunched, _) = study("tencent-seconds.csv", &["--coarse-times", "bunched"]);
-    assert!(near(bunched, 13.2) && spread < 9.0, "{bunched} {spread}");
+    assert!(spread < 0.7 * bunched, "{bunched} {spread}");
     // Each study has the other's mean beside its own.
     let other = |json: &Value| json["other_times"]["response"]["mean_ns"].as_f64().unwrap() / 1e6;
     assert_eq!((other(&json), other(&bunched_json)), (bunched, spread));
@@ -52,7 +58,7 @@ fn requests_of_whole_seconds_are_spread_and_the_page_says_what_bunched_ones_woul
     assert!(first.contains("steps of 1 s") && first.contains("bunched"), "{first}");
     // Another seed moves requests within their parts, and the mean by less than the spread does.
     let other_seed = study("tencent-seconds.csv", &["--seed", "2"]).1;
-    assert!(other_seed != spread && other_seed < 9.0, "{other_seed}");
+    assert!(other_seed != spread && other_seed < 0.7 * bunched, "{other_seed}");
 }
 
 #[test]
