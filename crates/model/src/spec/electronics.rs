@@ -451,7 +451,8 @@ impl BusSpec {
         Ok(())
     }
 
-    fn of_block(&self, op: Op) -> SimDuration {
+    /// Time of a block.
+    pub(crate) fn of_block(&self, op: Op) -> SimDuration {
         self.write_block_time.filter(|_| op == Op::Write).unwrap_or(self.block_time)
     }
 
