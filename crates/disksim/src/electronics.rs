@@ -237,9 +237,8 @@ fn queue(fields: &mut Fields<'_>, report: &mut Report) -> Result<Option<QueueSpe
         Some(param) => scheduler(block(&param.value, "Scheduler")?, report)?,
         None => PolicySpec::Fcfs,
     };
-    let queue = QueueSpec { depth, scheduler, hits_out_of_turn };
-    let usual = QueueSpec { depth: 1, scheduler: PolicySpec::Fcfs, hits_out_of_turn: false };
-    Ok((queue != usual).then_some(queue))
+    let queue = QueueSpec { depth, scheduler, hits_out_of_turn, streams_first: None };
+    Ok((queue != QueueSpec::default()).then_some(queue))
 }
 
 const SCHEDULER: &str = "the drive's own scheduling has no such rule";

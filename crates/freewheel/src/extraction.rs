@@ -9,7 +9,7 @@ use freewheel_sim::config::TraceWorkload;
 
 use crate::Error;
 
-pub use freewheel_extract::validate::GapReading;
+pub use freewheel_extract::validate::{FittedValue, GapReading, ValidationFit};
 pub use freewheel_extract::{ExtractOptions, Journal, JournalEntry, JournalHead};
 pub use freewheel_live::black_box::RealDrive;
 pub use freewheel_report::validation_html;
@@ -52,4 +52,14 @@ pub fn validate(
     gaps: Option<GapReading>,
 ) -> Result<Validation, Error> {
     Ok(freewheel_extract::validate::validate(drive, trace, gaps)?)
+}
+
+/// Looks for values of the drive with which the first half of a measured trace comes nearer, and judges them on the
+/// second half.
+pub fn fit_to_measured(
+    drive: &str,
+    trace: &TraceWorkload,
+    gaps: Option<GapReading>,
+) -> Result<ValidationFit, Error> {
+    Ok(freewheel_extract::validate::fit(drive, trace, gaps)?)
 }

@@ -2,6 +2,7 @@
 
 mod circular;
 mod exchange;
+mod fit;
 mod phase;
 mod spindle;
 
@@ -19,6 +20,7 @@ use thiserror::Error;
 
 pub use circular::Coherence;
 use exchange::{Exchange, Request, replay, with_gaps_one_later};
+pub use fit::{FittedValue, ValidationFit};
 pub use phase::{
     GapReading, PhaseAnalysis, PhaseClass, PhaseDistance, PhaseHistogram, PhaseLag, PhaseOperations,
 };
@@ -178,8 +180,43 @@ pub fn validate(
     trace: &TraceWorkload,
     gaps: Option<GapReading>,
 ) -> Result<Validation, ValidateError> {
+    let (spec, unit, requests) = measured(drive, trace)?;
+    let recorded = replay(unit.restarted(), &requests);
+    let later = replay(unit.restarted(), &with_gaps_one_later(&requests));
+    let readings = phase::Readings::new(unit.drive(), &recorded);
+    let (taken, because) = reading(gaps, &readings);
+    let (exchanges, others) = match taken {
+        GapReading::AsRecorded => (&recorded, &later),
+        GapReading::OneLater => (&later, &recorded),
+    };
+    let phase = readings.analyse(&unit, exchanges, &PARTS, part_number);
+    let [pairs, others] = [exchanges, others].map(|all| all.iter().map(Pair::of).collect());
+    let file = trace.file.display().to_string();
+    Ok(compare(&spec, file, [&pairs, &others], (taken, because), phase))
+}
+
+/// Looks for values of the drive with which the first half of a trace comes nearer, and judges them on the second.
+/// `gaps` is as in [`validate`].
+pub fn fit(
+    drive: &str,
+    trace: &TraceWorkload,
+    gaps: Option<GapReading>,
+) -> Result<ValidationFit, ValidateError> {
+    let (spec, unit, requests) = measured(drive, trace)?;
+    let recorded = replay(unit.restarted(), &requests);
+    let (taken, _) = reading(gaps, &phase::Readings::new(unit.drive(), &recorded));
+    Ok(match taken {
+        GapReading::AsRecorded => fit::fit(&spec, &requests),
+        GapReading::OneLater => fit::fit(&spec, &with_gaps_one_later(&requests)),
+    })
+}
+
+/// A drive on the bus of the host that measured, and the requests of a trace.
+fn measured(
+    drive: &str,
+    trace: &TraceWorkload,
+) -> Result<(DriveSpec, Unit, Vec<Request>), ValidateError> {
     let (spec, built) = library::drive(drive).map_err(ConfigError::from)?;
-    // The trace was recorded over the bus of that host.
     let unit =
         Unit::new(&Arc::new(built), &spec.onboard_as_measured()).map_err(ConfigError::from)?;
     let file = trace.file.display().to_string();
@@ -187,21 +224,16 @@ pub fn validate(
     if requests.is_empty() {
         return Err(ValidateError::Empty { trace: file });
     }
-    let recorded = replay(unit.restarted(), &requests);
-    let later = replay(unit.restarted(), &with_gaps_one_later(&requests));
-    let readings = phase::Readings::new(unit.drive(), &recorded);
-    let (taken, because) = match (gaps, readings.tell()) {
+    Ok((spec, unit, requests))
+}
+
+/// Which side of a request its gap lies on, and why it is taken so.
+fn reading(gaps: Option<GapReading>, readings: &phase::Readings) -> (GapReading, GapsBecause) {
+    match (gaps, readings.tell()) {
         (Some(asked), _) => (asked, GapsBecause::Asked),
         (None, Some(told)) => (told, GapsBecause::Phase),
         (None, None) => (GapReading::AsRecorded, GapsBecause::Format),
-    };
-    let (exchanges, others) = match taken {
-        GapReading::AsRecorded => (&recorded, &later),
-        GapReading::OneLater => (&later, &recorded),
-    };
-    let phase = readings.analyse(&unit, exchanges, &PARTS, part_number);
-    let [pairs, others] = [exchanges, others].map(|all| all.iter().map(Pair::of).collect());
-    Ok(compare(&spec, file, [&pairs, &others], (taken, because), phase))
+    }
 }
 
 /// The traces are of one request at a time, which no step of a clock brings together.

@@ -4,9 +4,11 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use freewheel_extract::validate::{GapReading, GapsBecause, ValidateError, Validation, validate};
+use freewheel_extract::validate::{
+    GapReading, GapsBecause, ValidateError, Validation, fit, validate,
+};
 use freewheel_model::electronics::Unit;
-use freewheel_model::electronics::spec::ElectronicsSpec;
+use freewheel_model::electronics::spec::{ElectronicsSpec, ReadAhead};
 use freewheel_sim::config::TraceWorkload;
 use freewheel_sim::library;
 use freewheel_units::{Lbn, Op, Prng, SimDuration, SimTime};
@@ -109,4 +111,37 @@ fn the_phase_tells_to_which_request_a_delay_belongs() {
     let one = validated("tr96", "R Hit 0 1 300 1000\n").unwrap();
     assert_eq!((one.gaps, one.gaps_because), (GapReading::AsRecorded, GapsBecause::Format));
     assert!(one.gaps_in_words().contains("the spindle's phase does not tell"));
+}
+
+/// What a drive of ours that reads ahead after touching reads alone answers is explained by that.
+#[test]
+fn a_fit_finds_hidden_values_on_one_half_and_holds_on_the_other() {
+    let (mut spec, drive) = library::drive("atlas10k").unwrap();
+    spec.electronics.buffer.as_mut().unwrap().read_ahead = ReadAhead::AfterTouching;
+    let mut unit = Unit::new(&Arc::new(drive), &spec.onboard_as_measured()).unwrap();
+    let (mut random, mut now, mut lines) = (Prng::new(3, "hidden"), SimTime::ZERO, String::new());
+    for _ in 0..250 {
+        let start = random.below(unit.drive().blocks().get() - 64);
+        for (step, blocks) in [(0, 8), (8, 8), (16, 4)] {
+            let served = unit.serve(now, Op::Read, Lbn::new(start + step), blocks);
+            let us = (served.end - now).ns() as f64 / 1e3;
+            lines += &format!("R Miss {} {blocks} {us:.3} 40000\n", start + step);
+            now = served.end + SimDuration::from_ms(40);
+        }
+    }
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(lines.as_bytes()).unwrap();
+    let found = fit("atlas10k", &trace(file.path()), None).unwrap();
+    let keys: Vec<&str> = found.changes.iter().map(|change| change.key).collect();
+    assert_eq!(keys.first(), Some(&"electronics.buffer.read_ahead"), "{found:?}");
+    assert_eq!(found.changes[0].to, "AfterTouching");
+    assert!(found.holds() && found.judged_ms[1] * 10.0 < found.judged_ms[0], "{found:?}");
+    let own = fit("tr96", &trace(tr96_alone().path()), None).unwrap();
+    assert!(own.changes.is_empty(), "{own:?}");
+}
+
+fn tr96_alone() -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(measured_here(false).as_bytes()).unwrap();
+    file
 }

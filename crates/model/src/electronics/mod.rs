@@ -9,6 +9,7 @@ mod extents;
 mod random_rate;
 mod read_ahead;
 mod shares;
+mod streams;
 mod unit;
 mod write_back;
 

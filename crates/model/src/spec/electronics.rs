@@ -74,6 +74,11 @@ impl ElectronicsSpec {
             let rule = format!("1 to {QUEUE_DEPTH_MAX} commands can be held");
             return Err(("electronics.queue.depth", depth.to_string(), rule));
         }
+        let streams_first = self.queue.and_then(|queue| queue.streams_first);
+        if let Some(limit) = streams_first.filter(|limit| *limit > IDLE_MAX) {
+            let rule = format!("at most {IDLE_MAX} is allowed");
+            return Err(("electronics.queue.streams_first", limit.to_string(), rule));
+        }
         Ok(())
     }
 }
@@ -247,12 +252,15 @@ pub struct QueueSpec {
     /// Reads that the buffer can serve do not wait behind those that need the media.
     #[serde(default)]
     pub hits_out_of_turn: bool,
+    /// Commands that begin where a recent one ended go first, until another has waited for this long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams_first: Option<SimDuration>,
 }
 
 impl Default for QueueSpec {
     /// One command.
     fn default() -> Self {
-        Self { depth: 1, scheduler: PolicySpec::Fcfs, hits_out_of_turn: false }
+        Self { depth: 1, scheduler: PolicySpec::Fcfs, hits_out_of_turn: false, streams_first: None }
     }
 }
 
@@ -443,7 +451,8 @@ impl BusSpec {
         Ok(())
     }
 
-    fn of_block(&self, op: Op) -> SimDuration {
+    /// Time of a block.
+    pub(crate) fn of_block(&self, op: Op) -> SimDuration {
         self.write_block_time.filter(|_| op == Op::Write).unwrap_or(self.block_time)
     }
 

@@ -165,5 +165,9 @@ fn bus(spec: &BusSpec) -> Words {
 
 fn queue(spec: &QueueSpec) -> Words {
     let hits = if spec.hits_out_of_turn { "; reads from the buffer out of turn" } else { "" };
-    ("command queue", format!("{} commands, {}{hits}", spec.depth, spec.scheduler.title()))
+    let streams = spec.streams_first.map_or_else(String::new, |limit| {
+        format!("; sequential streams first, until another command has waited for {limit}")
+    });
+    let order = spec.scheduler.title();
+    ("command queue", format!("{} commands, {order}{hits}{streams}", spec.depth))
 }

@@ -20,6 +20,7 @@ use super::busy::Busy;
 use super::extents::Extents;
 use super::read_ahead::ReadAheadState;
 use super::shares::DestageShares;
+use super::streams::StreamsFirst;
 use super::write_back::WriteBack;
 use crate::drive::{Access, Actuator, Drive, Exact, HeadTime, Position, Target};
 use crate::sched::{Moment, ParsePolicyError, Policy, Waiting};
@@ -217,7 +218,10 @@ impl Unit {
             write_back: WriteBack::default(),
             extents: spec.buffer.as_ref().and_then(extents),
             shares: None,
-            policy: queue.scheduler.build()?,
+            policy: match queue.streams_first {
+                Some(age_limit) => Box::new(StreamsFirst::new(queue.scheduler.build()?, age_limit)),
+                None => queue.scheduler.build()?,
+            },
             queue,
             sector: spec.sector,
             processing: VecDeque::new(),

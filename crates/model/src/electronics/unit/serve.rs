@@ -361,12 +361,38 @@ impl Unit {
         if let Some(extents) = &mut self.extents {
             extents.forget(target.start, end);
         }
-        // Data come over the bus while the arm moves; what does not fit into that is left.
+        // Data come over the bus while the arm moves.
         let transfer = self.bus_spec.transfer(target.op, target.blocks);
         let length = if self.bus_spec.hold { transfer.max(access.total()) } else { transfer };
         let late = self.take_bus(begin, length);
+        let waited = self.wait_for_data(&access, target.blocks, late + transfer);
+        let access = Access { rotate: access.rotate + waited, ..access };
         let tail = (late + length).saturating_sub(access.total());
         self.finish(command, false, &access, tail, self.media.free + tail);
+    }
+
+    /// A block that is not in the buffer when its place passes is written a turn later. `until_all` is how long
+    /// after the beginning of the access all are there: the first and the last are those that may be late, as
+    /// both media and bus take the same time for each.
+    fn wait_for_data(
+        &mut self,
+        access: &Access,
+        blocks: u32,
+        until_all: SimDuration,
+    ) -> SimDuration {
+        let others = u64::from(blocks.max(1) - 1);
+        let until_first = until_all.saturating_sub(self.bus_spec.of_block(Op::Write) * others);
+        let passes = access.total().saturating_sub(access.transfer);
+        let last_passes = passes + access.transfer * others / u64::from(blocks.max(1));
+        let late = until_first.saturating_sub(passes).max(until_all.saturating_sub(last_passes));
+        if late == SimDuration::ZERO {
+            return late;
+        }
+        let turn = self.drive.rotation().period();
+        let waited = turn * late.ns().div_ceil(turn.ns());
+        self.media.head_time.add(&Access { rotate: waited, ..Access::default() });
+        self.media.free += waited;
+        waited
     }
 
     /// Ends reading on, and writes out what waits in the buffer of the blocks `start..end`: when

@@ -78,7 +78,12 @@ impl Sequential<'_> {
             let begin = ready.max(media_end);
             let access = self.drive.media_access(SimTime::from_ns(begin), head, &target);
             media_end = begin + access.total().ns();
-            ends.push(self.end_ns(wish, begin, media_end, access.transfer.ns()));
+            if wish.op == Op::Write {
+                media_end += self.turns_lost_ns(wish, begin, media_end, access.transfer.ns());
+                ends.push(media_end + self.overheads.write_completion.ns());
+            } else {
+                ends.push(self.end_of_read_ns(wish, begin, media_end, access.transfer.ns()));
+            }
             (head, before) = (access.end, wish.op);
         }
         ends
@@ -95,15 +100,23 @@ impl Sequential<'_> {
         (after(by) + after(disconnect)).ns()
     }
 
+    /// Turns until every block of a write is there when it passes: tried one after the other.
+    fn turns_lost_ns(&mut self, wish: &Wish, begin: u64, media_end: u64, transfer: u64) -> u64 {
+        let of_block = self.bus.write_block_time.unwrap_or(self.bus.block_time).ns();
+        let blocks = u64::from(wish.blocks);
+        let moving = self.bus.arbitration.ns() + of_block * blocks;
+        let first = self.bus_from(begin, moving) + moving - of_block * (blocks - 1);
+        let passes = media_end - transfer;
+        let period = self.drive.rotation().period().ns();
+        let is_there = |lost: u64| {
+            (0..blocks).all(|at| first + at * of_block <= passes + lost + transfer * at / blocks)
+        };
+        (0..).map(|turns| turns * period).find(|&lost| is_there(lost)).unwrap()
+    }
+
     /// When the last data are across.
-    fn end_ns(&mut self, wish: &Wish, begin: u64, media_end: u64, transfer: u64) -> u64 {
-        let of_write = self.bus.write_block_time.filter(|_| wish.op == Op::Write);
-        let of_block = of_write.unwrap_or(self.bus.block_time);
-        let moving = (self.bus.arbitration + of_block * u64::from(wish.blocks)).ns();
-        if wish.op == Op::Write {
-            let over = self.bus_from(begin, moving) + moving;
-            return media_end.max(over) + self.overheads.write_completion.ns();
-        }
+    fn end_of_read_ns(&mut self, wish: &Wish, begin: u64, media_end: u64, transfer: u64) -> u64 {
+        let moving = (self.bus.arbitration + self.bus.block_time * u64::from(wish.blocks)).ns();
         // Busy from the first block on, or with the last alone.
         let all = moving + self.bus.reconnect.ns();
         let end = media_end + all.saturating_sub(transfer).max(self.bus.block_time.ns());

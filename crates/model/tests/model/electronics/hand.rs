@@ -125,7 +125,7 @@ pub fn queued(depth: u32, scheduler: PolicySpec) -> ElectronicsSpec {
 }
 
 pub fn queue(depth: u32, scheduler: PolicySpec) -> QueueSpec {
-    QueueSpec { depth, scheduler, hits_out_of_turn: false }
+    QueueSpec { depth, scheduler, ..QueueSpec::default() }
 }
 
 /// Something that the host wants of a drive.

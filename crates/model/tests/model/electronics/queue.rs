@@ -2,6 +2,7 @@
 
 use freewheel_model::electronics::spec::{BusSpec, ElectronicsSpec};
 use freewheel_model::sched::PolicySpec;
+use freewheel_units::{Prng, SimDuration};
 
 use super::hand::*;
 
@@ -107,4 +108,57 @@ fn a_read_queued_behind_another_of_the_same_blocks_is_served_from_the_buffer() {
     // The first is on the bus until 1.81 ms.
     assert_eq!(ends_us(&outcomes), [1810, 1890]);
     assert!(!outcomes[0].served.hit && outcomes[1].served.hit);
+}
+
+/// When a read elsewhere ends that comes at 1 ms, beside a stream of reads of which this many are at the drive at
+/// once.
+fn end_beside_a_stream(depth: u32, streams_first: Option<SimDuration>) -> u64 {
+    let mut spec = queued(depth, PolicySpec::Fcfs);
+    spec.queue.as_mut().unwrap().streams_first = streams_first;
+    // A host with so many in flight sends one for each that is done: here all are there from the start.
+    let stream = (0..60).map(|at| reads(0, at * 8, 8));
+    let mut wishes: Vec<Wish> = stream.collect();
+    wishes.insert(8, reads(0, 1500, 1));
+    ends_us(&run_with(&spec, &wishes))[8]
+}
+
+#[test]
+fn a_stream_goes_first_until_another_command_has_waited_for_the_age_limit() {
+    let in_order = end_beside_a_stream(32, None);
+    let starved = end_beside_a_stream(32, Some(SimDuration::from_secs(4)));
+    let limited = end_beside_a_stream(32, Some(SimDuration::from_ms(60)));
+    let alone = end_beside_a_stream(1, Some(SimDuration::from_secs(4)));
+    assert!(starved > 3 * in_order, "{starved} us, {in_order} in order");
+    assert!(in_order < limited && limited < starved, "{limited} of {starved}");
+    assert!((60_000..80_000).contains(&limited), "{limited}");
+    assert_eq!(alone, end_beside_a_stream(1, None), "one command at the drive has no order");
+}
+
+/// The oracle: all that wait, in the order of arrival, with whether they continued an earlier command.
+#[test]
+fn streams_keep_their_order_and_leave_nothing_behind() {
+    let mut prng = Prng::new(1, "streams");
+    for _ in 0..200 {
+        let mut spec = queued(8, PolicySpec::Fcfs);
+        spec.queue.as_mut().unwrap().streams_first = Some(us(prng.below(50_000)));
+        let mut next = [0u64, 700];
+        let wishes: Vec<Wish> = (0..40)
+            .map(|_| match prng.below(3) {
+                2 => reads(0, prng.below(1600), 1),
+                stream => {
+                    let start = next[stream as usize];
+                    next[stream as usize] += 4;
+                    reads(0, start, 4)
+                }
+            })
+            .collect();
+        let ends = ends_us(&run_with(&spec, &wishes));
+        for stream in [0, 700] {
+            let of_stream = |at: &usize| {
+                wishes[*at].blocks == 4 && (wishes[*at].start >= 700) == (stream >= 700)
+            };
+            let ends: Vec<u64> = (0..wishes.len()).filter(of_stream).map(|at| ends[at]).collect();
+            assert!(ends[1..].is_sorted(), "{ends:?}");
+        }
+    }
 }
