@@ -155,12 +155,13 @@ impl SelectionArgs {
         }
         let extents = Extents::new(ranges);
         match extents.ranges().last() {
-            None => Err(of_option(Failure::failed("the files have no blocks to read"))),
-            Some(last) if last.end() > room => Err(of_option(
-                Failure::failed("the files lie behind the end of the served drive").with_help(
-                    "are they on this drive? `findmnt -T FILE` says on which device a file is",
-                ),
-            )),
+            None => Err(Failure::failed("--files: the files have no blocks to read")),
+            Some(last) if last.end() > room => {
+                Err(Failure::failed("--files: the files lie behind the end of the served drive")
+                    .with_help(
+                        "are they on this drive? `findmnt -T FILE` says on which device a file is",
+                    ))
+            }
             Some(_) => Ok(extents),
         }
     }

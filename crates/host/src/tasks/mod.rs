@@ -311,7 +311,7 @@ impl ServedTasks {
     fn begin_round(&mut self, id: u64, now: SimTime) -> Result<(), TaskError> {
         let Some(task) = self.tasks.get_mut(&id) else { return Ok(()) };
         let (rows, rest) = task.spec.cut();
-        rows.into_iter().for_each(|row| task.ahead.insert(row));
+        task.ahead = Runs::from_ascending(rows);
         let first = task.next_portion();
         let planner_task = self.planner.register(now, task.spec.planner_spec(first))?;
         self.by_planner_task.insert(planner_task, id);
