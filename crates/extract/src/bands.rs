@@ -99,7 +99,12 @@ pub(super) fn order(
 ) -> Result<(), ExtractError> {
     let found = in_bands(host, clock, zones)?;
     let width = zones.iter().filter_map(width).max().unwrap_or(1);
-    if let Some(other) = zones.iter().find(|zone| !is_whole(zone, width, found.surfaces)) {
+    let last = zones.len().saturating_sub(1);
+    // Behind the drive's last block its last band may have surfaces without data.
+    let is_as_wide = |(at, zone): &(usize, &ZoneMap)| {
+        is_whole(zone, width, found.surfaces) || (*at == last && self::width(zone) == Some(width))
+    };
+    if let Some((_, other)) = zones.iter().enumerate().find(|zone| !is_as_wide(zone)) {
         return Err(ExtractError::NarrowerBand { block: other.first, cylinders: width });
     }
     let mut first_cylinder = 0;

@@ -56,7 +56,10 @@ impl Surveyor<'_, '_> {
         // What holds for one zone holds for all.
         let per_track = match before {
             Some(before) if !before.has_spares_on_tracks() => data,
-            _ => self.sectors(first, data)?,
+            _ => {
+                self.goes_on_with("sectors of a track");
+                self.sectors(first, data)?
+            }
         };
         // Spares of cylinders show in two of them.
         let is_spared = before.is_some_and(|before| before.spared().is_some());

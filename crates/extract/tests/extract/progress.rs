@@ -82,8 +82,15 @@ fn tracks_and_zones_go_on_within_a_zone_and_say_what_is_measured() {
         .map(|same| &same[0])
         .collect();
     let longest = changes.windows(2).map(|pair| pair[1].commands - pair[0].commands).max().unwrap();
-    assert!(longest * 10 < commands, "{longest} of {commands}");
-    for part in ["zone 1: track ", "zone 1: tracks", "zone 2: skews", "zone 3: "] {
+    // The sectors of the first track take the longest: by the drive 3 to 43 % of the commands (seeds 3 to 13).
+    assert!(longest * 2 < commands, "{longest} of {commands}");
+    for part in [
+        "zone 1: sectors of a track",
+        "zone 1: track ",
+        "zone 1: tracks",
+        "zone 2: skews",
+        "zone 3: ",
+    ] {
         assert!(zones.iter().any(|told| told.part.starts_with(part)), "{part}");
     }
 }
