@@ -73,11 +73,17 @@ fn in_idle_time(study: &Study) -> String {
         true => format!("; of the first {} requests", grouped(best.requests)),
         false => String::new(),
     };
-    format!(
-        "A scrub in idle time, after pauses of {:.0} ms, takes {time}, and {cost}{of}.",
-        best.pause_ns as f64 / 1e6
-    )
+    let how = match best.pause_ns {
+        0 => format!("{}, takes", capital(BY_PRIORITY)),
+        pause_ns => {
+            format!("A scrub in idle time, after pauses of {:.0} ms, takes", pause_ns as f64 / 1e6)
+        }
+    };
+    format!("{how} {time}, and {cost}{of}.")
 }
+
+/// A scrub without a pause.
+const BY_PRIORITY: &str = "a scrub by commands of low priority at the drive (NCQ priority)";
 
 fn cost_of(pause: &PauseBeforeScrub) -> String {
     let PauseBeforeScrub { mean, p99, reads_p99, .. } = *pause;
@@ -96,12 +102,11 @@ fn other_pauses(study: &Study) -> String {
             Some(_) => TOO_LONG.into(),
             None => "no idle time".into(),
         };
-        format!(
-            "{:.0} ms: {time} ({}, of {} requests)",
-            pause.pause_ns as f64 / 1e6,
-            cost_of(pause),
-            grouped(pause.requests)
-        )
+        let name = match pause.pause_ns {
+            0 => "none, as by NCQ priority".to_owned(),
+            pause_ns => format!("{:.0} ms", pause_ns as f64 / 1e6),
+        };
+        format!("{name}: {time} ({}, of {} requests)", cost_of(pause), grouped(pause.requests))
     });
     let measured = idle.best().map_or(String::new(), |pause| {
         let time = span(pause.measured_ns as f64 / 1e9);

@@ -60,9 +60,16 @@ impl IdleScrub {
     }
 }
 
-/// Pauses that are tried: shorter ones find the next request of a burst, longer ones leave idle time unused.
-const PAUSES: [SimDuration; 3] =
-    [SimDuration::from_ms(5), SimDuration::from_ms(20), SimDuration::from_ms(100)];
+/// Pauses that are tried: shorter ones find the next request of a burst, longer ones leave idle time unused. None at
+/// all is what a read of low priority has that waits at the drive (NCQ priority, or a duration limit that its command
+/// alone lacks): it goes as soon as no other waits, and an arriving request waits for its end.
+const PAUSES: [SimDuration; 5] = [
+    SimDuration::ZERO,
+    SimDuration::from_ms(5),
+    SimDuration::from_ms(20),
+    SimDuration::from_ms(50),
+    SimDuration::from_ms(100),
+];
 
 /// Runs of [`idle_scrub`].
 pub(crate) const IDLE_RUNS: usize = 2 + PAUSES.len();

@@ -29,7 +29,8 @@ fn is_that_of_a_run_without_cuts(drive: &str, queue_depth: u32, count: u64) {
         ..StudyOptions::new(trace, drive)
     };
     let study = study(&options, &|_| {}).unwrap();
-    let pause = study.idle_scrub.as_ref().unwrap().pauses[1];
+    let mut pauses = study.idle_scrub.unwrap().pauses.into_iter();
+    let pause = pauses.find(|pause| pause.pause_ns == 20_000_000).unwrap();
     let plain = format!(
         "drive = \"{drive}\"\nqueue_depth = {queue_depth}\n\
          [workload]\nkind = \"trace\"\nfile = \"{}\"\n",
