@@ -7,7 +7,7 @@ use freewheel_units::{Bytes, grouped};
 
 use super::signed;
 use crate::finding::{Confidence, Cost, Finding, Topic, Unit};
-use crate::numbers::{TIME_MAX_S, TOO_LONG, about, ms, percent, rate, rounds, span};
+use crate::numbers::{TIME_MAX_S, TOO_LONG, about, capital, ms, percent, rate, rounds, span};
 
 /// None when no estimate was asked for.
 pub(super) fn finding(study: &Study) -> Option<Finding> {
