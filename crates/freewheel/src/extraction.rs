@@ -9,7 +9,9 @@ use freewheel_sim::config::TraceWorkload;
 
 use crate::Error;
 
-pub use freewheel_extract::validate::{FittedValue, GapReading, ValidationFit};
+pub use freewheel_extract::validate::{
+    FioFigures, FioRow, FioValidation, FittedValue, GapReading, ValidationFit, is_fio,
+};
 pub use freewheel_extract::{ExtractOptions, Journal, JournalEntry, JournalHead};
 pub use freewheel_live::black_box::RealDrive;
 pub use freewheel_report::validation_html;
@@ -62,4 +64,9 @@ pub fn fit_to_measured(
     gaps: Option<GapReading>,
 ) -> Result<ValidationFit, Error> {
     Ok(freewheel_extract::validate::fit(drive, trace, gaps)?)
+}
+
+/// Runs the random jobs of fio's JSON output, whose text is given, on a drive, and says where both part.
+pub fn validate_fio(drive: &str, file: &str, text: &str) -> Result<FioValidation, Error> {
+    Ok(freewheel_extract::validate::validate_fio(drive, file, text)?)
 }

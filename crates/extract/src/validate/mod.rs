@@ -2,6 +2,7 @@
 
 mod circular;
 mod exchange;
+mod fio;
 mod fit;
 mod phase;
 mod spindle;
@@ -20,6 +21,7 @@ use thiserror::Error;
 
 pub use circular::Coherence;
 use exchange::{Exchange, Request, replay, with_gaps_one_later};
+pub use fio::{FioFigures, FioRow, FioValidation, is_fio, validate_fio};
 pub use fit::{FittedValue, ValidationFit};
 pub use phase::{
     GapReading, PhaseAnalysis, PhaseClass, PhaseDistance, PhaseHistogram, PhaseLag, PhaseOperations,
@@ -139,6 +141,14 @@ pub enum ValidateError {
         record: u64,
         /// What is wrong with it, and what is needed.
         reason: &'static str,
+    },
+    /// fio's output cannot be compared.
+    #[error("{file}: {reason}")]
+    Fio {
+        /// Its path.
+        file: String,
+        /// Why.
+        reason: String,
     },
     /// The trace has no request.
     #[error("{trace}: it has no requests")]

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use freewheel_extract::validate::{
-    GapReading, GapsBecause, ValidateError, Validation, fit, validate,
+    FioRow, GapReading, GapsBecause, ValidateError, Validation, fit, is_fio, validate, validate_fio,
 };
 use freewheel_model::electronics::Unit;
 use freewheel_model::electronics::spec::{ElectronicsSpec, ReadAhead};
@@ -144,4 +144,55 @@ fn tr96_alone() -> tempfile::NamedTempFile {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(measured_here(false).as_bytes()).unwrap();
     file
+}
+
+/// fio's output, with these numbers of its job: total, rate, mean and p99 in ms.
+fn fio(jobs: &[(&str, u32, [f64; 4])]) -> String {
+    let job = |&(rw, depth, [total, rate, mean, p99]): &(&str, u32, [f64; 4])| {
+        let (read, write) = if rw == "randread" { (total, 0.0) } else { (0.0, total) };
+        let ns = |ms: f64| ms * 1e6;
+        let times = format!(
+            "\"iops\": {rate}, \"clat_ns\": {{ \"mean\": {:.1}, \"percentile\": {{ \"50.000000\": {}, \
+             \"99.000000\": {}, \"99.900000\": {} }} }}",
+            ns(mean),
+            ns(mean),
+            ns(p99),
+            ns(p99)
+        );
+        format!(
+            "{{ \"jobname\": \"{rw}-{depth}\", \"job options\": {{ \"rw\": \"{rw}\", \"iodepth\": \"{depth}\" }}, \
+             \"read\": {{ \"total_ios\": {read}, {times} }}, \"write\": {{ \"total_ios\": {write}, {times} }} }}"
+        )
+    };
+    let jobs: Vec<String> = jobs.iter().map(job).collect();
+    format!(
+        "{{ \"fio version\": \"fio-3.36\", \"global options\": {{ \"bs\": \"4k\" }}, \"jobs\": [{}] }}",
+        jobs.join(", ")
+    )
+}
+
+#[test]
+fn fios_jobs_run_again_and_where_both_part_the_key_is_named() {
+    let reads = |rate: f64, mean: f64| [3000.0, rate, mean, 30.0];
+    let text = fio(&[
+        ("randread", 1, reads(57.0, 17.5)),
+        ("randread", 16, reads(60.0, 266.0)),
+        ("read", 1, reads(1.0, 1.0)),
+    ]);
+    assert!(is_fio(&text) && !is_fio("{}") && !is_fio("R Hit 0 1 2 3"));
+    let found = validate_fio("atlas10k", "fio.json", &text).unwrap();
+    assert_eq!((found.rows.len(), found.left_out.len()), (2, 1));
+    let [alone, deep] = &found.rows[..] else { unreachable!("two rows") };
+    assert!((7.0..9.0).contains(&alone.simulated.mean_ms), "{alone:?}");
+    assert!(deep.simulated.requests_per_second > alone.simulated.requests_per_second);
+    let says = found.advice.join(" ");
+    assert!(says.contains("`seek`") && says.contains("reorders"), "{says}");
+    // What the drive does in simulation is what it says of itself.
+    let figures = |row: &FioRow| {
+        [3000.0, row.simulated.requests_per_second, row.simulated.mean_ms, row.simulated.p99_ms]
+    };
+    let own = fio(&[("randread", 1, figures(alone)), ("randread", 16, figures(deep))]);
+    assert!(validate_fio("atlas10k", "fio.json", &own).unwrap().advice.is_empty());
+    let none = validate_fio("atlas10k", "fio.json", &fio(&[("read", 1, reads(1.0, 1.0))]));
+    assert!(none.unwrap_err().to_string().contains("`rw=read` is not random"));
 }

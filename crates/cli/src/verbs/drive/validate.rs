@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use freewheel::experiments::TraceWorkload;
-use freewheel::extraction::{GapReading, ValidationFit, fit_to_measured, validation_html};
+use freewheel::extraction::{
+    FioValidation, GapReading, ValidationFit, fit_to_measured, is_fio, validate_fio,
+    validation_html,
+};
 use freewheel::measures::grouped;
 use freewheel::traces::Format;
 use freewheel::{Error, ErrorKind, Validation, validate};
@@ -16,15 +19,19 @@ use crate::{file, output};
 /// Hold a drive against a trace measured on the real one
 ///
 /// The trace has one request at a time, with its response time. Each is sent as long after our
-/// completion of the one before as in the trace.
+/// completion of the one before as in the trace. Of fio's output in JSON the random jobs run again,
+/// and their rates and percentiles stand beside those of fio.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
-  freewheel drive validate atlas10k atlas10k.trace --report atlas10k.html")]
+  freewheel drive validate atlas10k atlas10k.trace --report atlas10k.html
+  fio --name=a --filename=/dev/sdx --readonly --direct=1 --rw=randread --bs=4k --iodepth=1 \
+      --runtime=60 --time_based --output-format=json --output=fio.json
+  freewheel drive validate barracuda-st2000dm006-2tb fio.json")]
 pub struct ValidateArgs {
     /// Name of a shipped drive, or path of a drive file
     drive: String,
-    /// The trace
+    /// The trace, or fio's output in JSON
     trace: PathBuf,
     /// Format of the trace, where its contents do not tell
     #[arg(long)]
@@ -77,6 +84,14 @@ impl ValidateArgs {
             format: self.format.map(|format| format.name().to_owned()),
             ..TraceWorkload::default()
         };
+        if let Some(text) = self.fio()? {
+            let file = self.trace.display().to_string();
+            let validation = validate_fio(&self.drive, &file, &text).map_err(Failure::from)?;
+            return match self.json {
+                true => output::print_document(&validation),
+                false => output::print(&text_of_fio(&validation)),
+            };
+        }
         if self.fit {
             return self.fit(&trace);
         }
@@ -89,6 +104,18 @@ impl ValidateArgs {
             return output::print_document(&validation);
         }
         output::print(&text(&validation))
+    }
+
+    /// The text of the file, if it is fio's.
+    fn fio(&self) -> Result<Option<String>, Failure> {
+        let Ok(text) = std::fs::read_to_string(&self.trace) else { return Ok(None) };
+        let is_fio = is_fio(&text);
+        if is_fio && (self.fit || self.report.is_some() || self.delays.is_some()) {
+            let message =
+                "fio's output has no single requests: leave out --fit, --report and --delays";
+            return Err(Failure::usage(message));
+        }
+        Ok(is_fio.then_some(text))
     }
 
     fn fit(&self, trace: &TraceWorkload) -> Result<(), Failure> {
@@ -105,6 +132,33 @@ impl ValidateArgs {
         }
         output::print(&text_of_fit(&fit))
     }
+}
+
+fn text_of_fio(validation: &FioValidation) -> String {
+    let mut table = Table::new("lrrrrrr");
+    table.row(["job", "", "requests/s", "mean", "p50", "p99", "p99.9"]);
+    for row in &validation.rows {
+        let size = freewheel::measures::Bytes::new(row.bytes).human();
+        let name = format!("{}: {} of {size}, {} at once", row.job, row.op, row.depth);
+        for (name, by, of) in [(name, "fio", row.measured), (String::new(), "file", row.simulated)]
+        {
+            let ms = [of.mean_ms, of.p50_ms, of.p99_ms, of.p999_ms];
+            let [mean, p50, p99, p999] = ms.map(|ms| format!("{ms:.2} ms"));
+            let rate = format!("{:.0}", of.requests_per_second);
+            table.row([name, by.to_owned(), rate, mean, p50, p99, p999]);
+        }
+    }
+    let advice = match validation.advice.is_empty() {
+        true => "File and measurement agree.".to_owned(),
+        false => validation.advice.join("\n"),
+    };
+    let left_out = validation.left_out.iter().map(|why| format!("\nleft out: {why}"));
+    format!(
+        "{} against {}\n\n{table}\n{advice}{}\n",
+        validation.drive,
+        validation.file,
+        left_out.collect::<String>()
+    )
 }
 
 fn text_of_fit(fit: &ValidationFit) -> String {
