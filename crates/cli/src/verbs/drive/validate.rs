@@ -113,7 +113,7 @@ impl ValidateArgs {
         if is_fio && (self.fit || self.report.is_some() || self.delays.is_some()) {
             let message =
                 "fio's output has no single requests: leave out --fit, --report and --delays";
-            return Err(Failure::usage(message));
+            return Err(Failure::wrong_use(message));
         }
         Ok(is_fio.then_some(text))
     }
