@@ -5,6 +5,7 @@
 mod beyond_ends;
 mod beyond_margins;
 mod beyond_migration;
+mod beyond_price;
 mod beyond_scrub;
 mod beyond_tasks;
 mod beyond_uses;
@@ -213,6 +214,12 @@ pub const CLAIMS: &[Claim] = &[
         title: "Margins of free work learned outside the drive, against one constant",
         setting: "as beyond.fast02, SPTF-SW60%; three drives; a budget of 5 ms a second of the head's time",
         run: beyond_margins::margins,
+    },
+    Claim {
+        id: "beyond.price",
+        title: "What a scan outside the drive costs clients under recorded loads",
+        setting: "6 TB, loads scaled to it, SPTF-SW, greedy rule, blocks of 64 KiB, jitter of 50 us; a budget of 0.5 % of the head's time, against constant margins of 60 us; medians of three seeds",
+        run: beyond_price::price,
     },
     Claim {
         id: "beyond.scrub",
