@@ -13,6 +13,20 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
+    /// The blocks of extents in ascending order, of which none overlap: at once, for there may be half a
+    /// million while clients wait.
+    pub fn from_ascending(extents: Vec<Extent>) -> Self {
+        let mut joined: Vec<(u64, u64)> = Vec::with_capacity(extents.len());
+        for (from, to) in extents.into_iter().map(bounds) {
+            match joined.last_mut().filter(|last| last.1 == from) {
+                Some(last) => last.1 = to,
+                None => joined.push((from, to)),
+            }
+        }
+        let blocks = joined.iter().map(|(from, to)| to - from).sum();
+        Self { runs: joined.into_iter().collect(), blocks }
+    }
+
     /// How many blocks.
     pub fn blocks(&self) -> u64 {
         self.blocks
@@ -89,6 +103,14 @@ mod tests {
 
     use super::*;
 
+    /// The same blocks as one or two extents.
+    fn halves(extent: Extent) -> impl Iterator<Item = Extent> {
+        let (from, to) = bounds(extent);
+        let middle = from + (to - from) / 2;
+        let halves = [(from, middle), (middle, to)].into_iter().filter(|(from, to)| from < to);
+        halves.map(|(from, to)| Extent::new(from, to - from))
+    }
+
     proptest! {
         #[test]
         fn runs_are_the_set_that_was_put_in_and_taken_out(
@@ -114,6 +136,8 @@ mod tests {
                     runs.iter().flat_map(|run| run.start.get()..bounds(run).1).collect();
                 prop_assert_eq!(&there, &set);
                 prop_assert_eq!(runs.blocks(), set.len() as u64);
+                let there = runs.iter().flat_map(halves).collect();
+                prop_assert_eq!(Runs::from_ascending(there), runs.clone());
                 let ends: Vec<(u64, u64)> = runs.iter().map(bounds).collect();
                 prop_assert!(ends.windows(2).all(|pair| pair[0].1 < pair[1].0), "{:?}", ends);
             }

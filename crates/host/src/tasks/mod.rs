@@ -160,7 +160,7 @@ fn prepare(planner: &mut Tasks, usual_block: u32) {
     let usual =
         ServedTaskSpec::new(TaskKind::Scan, Extent::new(0, usual_block.into()), usual_block);
     // A drive smaller than that needs no time.
-    if let Ok(planner_task) = planner.register(SimTime::ZERO, usual.planner_spec(Some(usual.range)))
+    if let Ok(planner_task) = planner.register(SimTime::ZERO, usual.planner_spec(vec![usual.range]))
     {
         planner.refresh();
         let _ = planner.abort(SimTime::ZERO, planner_task, BlockSelection::All);
@@ -311,8 +311,8 @@ impl ServedTasks {
     fn begin_round(&mut self, id: u64, now: SimTime) -> Result<(), TaskError> {
         let Some(task) = self.tasks.get_mut(&id) else { return Ok(()) };
         let (rows, rest) = task.spec.cut();
-        rows.into_iter().for_each(|row| task.ahead.insert(row));
-        let first = task.ahead.take_first(task.portion());
+        task.ahead = Runs::from_ascending(rows);
+        let first = task.next_portion();
         let planner_task = self.planner.register(now, task.spec.planner_spec(first))?;
         self.by_planner_task.insert(planner_task, id);
         task.planner_task = Some(planner_task);
@@ -335,9 +335,12 @@ impl ServedTasks {
     pub fn give_more(&mut self, now: SimTime) {
         for (&planner_task, id) in &self.by_planner_task {
             let Some(task) = self.tasks.get_mut(id) else { continue };
-            let Some(portion) = task.ahead.take_first(task.portion()) else { continue };
-            if self.planner.extend(now, planner_task, &[portion]).is_err() {
-                task.read_later(portion);
+            let portion = task.next_portion();
+            if portion.is_empty() {
+                continue;
+            }
+            if self.planner.extend(now, planner_task, &portion).is_err() {
+                portion.into_iter().for_each(|extent| task.read_later(extent));
             }
             if let Ok(wear) = self.planner.wear(planner_task) {
                 task.estimate.wears(wear);
@@ -427,7 +430,7 @@ impl ServedTasks {
         task.again.clear();
         task.again_blocks = 0;
         task.ahead = Runs::default();
-        task.spec.skip = Vec::new();
+        task.spec = task.spec.without_parts();
         self.outputs.push(ServedTaskOutput::Over { task: id, at: now });
     }
 

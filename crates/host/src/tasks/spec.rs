@@ -19,6 +19,9 @@ pub struct ServedTaskSpec {
     pub kind: TaskKind,
     /// Which blocks.
     pub range: Extent,
+    /// Parts of it that are wanted: whole blocks of the task, in ascending order and apart from each
+    /// other. Empty for all of it.
+    pub wanted: Vec<Extent>,
     /// Parts of it that are not read: whole blocks of the task, in ascending order and apart from
     /// each other.
     pub skip: Vec<Extent>,
@@ -47,6 +50,7 @@ impl ServedTaskSpec {
         Self {
             kind,
             range,
+            wanted: Vec::new(),
             skip: Vec::new(),
             skip_since: SimTime::ZERO,
             block_size,
@@ -59,19 +63,34 @@ impl ServedTaskSpec {
         }
     }
 
+    /// What a round reads, in ascending order: what is wanted and not skipped.
+    fn parts(&self) -> Vec<Extent> {
+        let all = [self.range];
+        let wanted = if self.wanted.is_empty() { &all[..] } else { &self.wanted[..] };
+        let mut skipped = self.skip.iter().map(|extent| bounds(*extent)).peekable();
+        let mut parts = Vec::new();
+        for (mut from, end) in wanted.iter().map(|extent| bounds(*extent)) {
+            while let Some(&(start, to)) = skipped.peek().filter(|(start, _)| *start < end) {
+                if from < start {
+                    parts.push(Extent::new(from, start - from));
+                }
+                from = from.max(to);
+                if to > end {
+                    // It may cover more of what is wanted.
+                    break;
+                }
+                skipped.next();
+            }
+            if from < end {
+                parts.push(Extent::new(from, end - from));
+            }
+        }
+        parts
+    }
+
     /// Rows of whole blocks; and the rest at the end, which is read separately.
     pub(crate) fn cut(&self) -> (Vec<Extent>, Option<Extent>) {
-        let (mut from, size) = (self.range.start.get(), u64::from(self.block_size));
-        let end = from + self.range.blocks.get();
-        let mut rows = Vec::new();
-        let ends = (end, end);
-        let skipped = self.skip.iter().map(|extent| bounds(*extent)).chain([ends]);
-        for (to, next) in skipped {
-            if from < to {
-                rows.push(Extent::new(from, to - from));
-            }
-            from = next;
-        }
+        let (mut rows, size) = (self.parts(), u64::from(self.block_size));
         let rest = rows.last_mut().and_then(|last| {
             let (start, blocks) = (last.start.get(), last.blocks.get());
             let rest = blocks % size;
@@ -82,9 +101,10 @@ impl ServedTaskSpec {
         (rows, rest)
     }
 
-    /// The same without the parts that are not read, of which there may be very many.
-    pub(crate) fn without_skip(&self) -> Self {
+    /// The same without the lists of parts, which may be very long.
+    pub(crate) fn without_parts(&self) -> Self {
         Self {
+            wanted: Vec::new(),
             skip: Vec::new(),
             kind: self.kind,
             range: self.range,
@@ -101,8 +121,7 @@ impl ServedTaskSpec {
 
     /// How many blocks a round has.
     pub(crate) fn blocks(&self) -> u64 {
-        let skipped: u64 = self.skip.iter().map(|extent| extent.blocks.get()).sum();
-        self.range.blocks.get() - skipped
+        self.parts().iter().map(|extent| extent.blocks.get()).sum()
     }
 
     /// Takes what a client has written out of what is not read: regions, in ascending order and apart
@@ -122,7 +141,7 @@ impl ServedTaskSpec {
     }
 
     /// What the planner is asked for, of these blocks first.
-    pub(crate) fn planner_spec(&self, first: Option<Extent>) -> TaskSpec {
+    pub(crate) fn planner_spec(&self, first: Vec<Extent>) -> TaskSpec {
         TaskSpec {
             priority: self.priority,
             pace: self.deadline.map_or(Pace::ByPriority, Pace::Deadline),
@@ -131,7 +150,7 @@ impl ServedTaskSpec {
             holds_pieces: self.has_reader,
             // Blocks may be wanted again, so only the task knows its end.
             until: Until::Standing,
-            ..TaskSpec::new(Op::Read, self.block_size, first.into_iter().collect())
+            ..TaskSpec::new(Op::Read, self.block_size, first)
         }
     }
 
@@ -145,14 +164,16 @@ impl ServedTaskSpec {
         if end.is_none_or(|end| end > capacity.get()) {
             return Err(TaskError::PastEnd { extent, capacity });
         }
-        self.check_skip()
+        self.check_parts(&self.wanted)?;
+        self.check_parts(&self.skip)?;
+        if self.blocks() == 0 { Err(TaskError::Empty) } else { Ok(()) }
     }
 
-    fn check_skip(&self) -> Result<(), TaskError> {
+    fn check_parts(&self, parts: &[Extent]) -> Result<(), TaskError> {
         let (first, size) = (self.range.start.get(), u64::from(self.block_size));
         let end = first + self.range.blocks.get();
         let mut from = first;
-        for &extent in &self.skip {
+        for &extent in parts {
             let (start, to) = bounds(extent);
             let is_whole = |at: u64| (at - first).is_multiple_of(size) || at == end;
             if start < from || to > end || to <= start {
@@ -163,7 +184,7 @@ impl ServedTaskSpec {
             }
             from = to;
         }
-        if self.blocks() == 0 { Err(TaskError::Empty) } else { Ok(()) }
+        Ok(())
     }
 }
 
@@ -173,6 +194,10 @@ fn bounds(extent: Extent) -> (u64, u64) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     fn spec(skip: &[(u64, u64)]) -> ServedTaskSpec {
@@ -189,6 +214,53 @@ mod tests {
         assert_eq!((some, rest), (vec![row(108, 8), row(132, 48)], Some(row(180, 3))));
         assert_eq!(rows(&[(108, 75)]), (vec![row(100, 8)], None), "to its end");
         assert_eq!(spec(&[(108, 72)]).blocks(), 11);
+    }
+
+    #[test]
+    fn wanted_extents_are_read_but_for_what_is_skipped() {
+        let row = Extent::new;
+        let some = ServedTaskSpec {
+            wanted: vec![row(108, 16), row(140, 8), row(172, 11)],
+            ..spec(&[(116, 24), (140, 8)])
+        };
+        assert_eq!(some.cut(), (vec![row(108, 8), row(172, 8)], Some(row(180, 3))));
+        assert_eq!(some.blocks(), 19);
+        assert_eq!(some.check(Blocks::new(1000)), Ok(()));
+        let refused = |wanted: Vec<Extent>, skip: &[(u64, u64)]| {
+            ServedTaskSpec { wanted, ..spec(skip) }.check(Blocks::new(1000)).unwrap_err()
+        };
+        assert!(matches!(refused(vec![row(109, 8)], &[]), TaskError::PartBlock { .. }));
+        assert!(matches!(refused(vec![row(180, 8)], &[]), TaskError::Overlap { .. }));
+        assert!(matches!(refused(vec![row(108, 8)], &[(100, 24)]), TaskError::Empty));
+    }
+
+    proptest! {
+        #[test]
+        fn parts_are_what_is_wanted_without_what_is_skipped(
+            wanted in prop::collection::vec((0u64..5, 1u64..6), 0..8),
+            skip in prop::collection::vec((0u64..5, 1u64..6), 0..8),
+        ) {
+            let ascending = |steps: &[(u64, u64)]| {
+                let mut at = 0;
+                let next = |&(gap, blocks): &(u64, u64)| {
+                    let extent = Extent::new(at + gap, blocks);
+                    at += gap + blocks;
+                    extent
+                };
+                steps.iter().map(next).collect::<Vec<_>>()
+            };
+            let set = |extents: &[Extent]| -> BTreeSet<u64> {
+                extents.iter().flat_map(|extent| bounds(*extent).0..bounds(*extent).1).collect()
+            };
+            let (wanted, skip) = (ascending(&wanted), ascending(&skip));
+            let all = Extent::new(0, 100);
+            let is_limited = !wanted.is_empty();
+            let expected = set(if is_limited { &wanted } else { std::slice::from_ref(&all) });
+            let expected: BTreeSet<u64> = expected.difference(&set(&skip)).copied().collect();
+            let spec = ServedTaskSpec { wanted, skip, ..ServedTaskSpec::new(TaskKind::Scan, all, 1) };
+            prop_assert_eq!(set(&spec.parts()), expected.clone());
+            prop_assert_eq!(spec.blocks(), expected.len() as u64);
+        }
     }
 
     #[test]

@@ -41,6 +41,9 @@ const PROMOTED_READS: u32 = 2;
 /// All blocks of a drive of today take it seconds. In tests drives are small.
 const PORTION: u64 = if cfg!(test) { 1 << 10 } else { 1 << 18 };
 
+/// Runs that the planner is given at once: extents of a file system may be short.
+const PORTION_RUNS: usize = 256;
+
 /// Most unreadable ranges that a report lists.
 const LISTED_MAX: usize = 1000;
 
@@ -137,10 +140,18 @@ impl ServedTask {
         }
     }
 
-    /// Blocks of 512 B that the planner is given at once.
-    pub fn portion(&self) -> u64 {
+    /// Takes the extents that the planner is given next; none if it has been given all.
+    pub fn next_portion(&mut self) -> Vec<Extent> {
         let size = u64::from(self.spec.block_size);
-        (PORTION / size).max(1) * size
+        let (mut room, mut portion) = ((PORTION / size).max(1) * size, Vec::new());
+        while room > 0
+            && portion.len() < PORTION_RUNS
+            && let Some(run) = self.ahead.take_first(room)
+        {
+            room -= run.blocks.get();
+            portion.push(run);
+        }
+        portion
     }
 
     /// Reads this separately, after the extents that wait already.
@@ -273,7 +284,7 @@ impl ServedTask {
         let is_running = self.state == ServedTaskState::Running;
         ServedTaskReport {
             id,
-            spec: self.spec.without_skip(),
+            spec: self.spec.without_parts(),
             blocks: Blocks::new(self.blocks),
             state: self.state,
             is_promoted: self.is_promoted,
@@ -306,7 +317,7 @@ pub(crate) fn split(extent: Extent, blocks: u64) -> (Extent, Extent) {
 pub struct ServedTaskReport {
     /// Its number.
     pub id: u64,
-    /// Its specification, without the list of skipped extents, which may be long.
+    /// Its specification, without the lists of wanted and of skipped extents, which may be long.
     pub spec: ServedTaskSpec,
     /// How many blocks a round has.
     pub blocks: Blocks,

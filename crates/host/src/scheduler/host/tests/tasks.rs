@@ -96,6 +96,39 @@ fn a_scan_hands_on_every_block_once_with_what_was_on_the_media() {
 }
 
 #[test]
+fn a_task_of_extents_hands_on_each_of_their_blocks_once_and_no_other() {
+    for (kind, writes) in [(TaskKind::Scan, 0.0), (TaskKind::Backup, 0.5)] {
+        let mut world = TestHost::without_tasks(&[], SameTrack::Distinct);
+        world.fill();
+        let before = world.media.clone();
+        let last = world.blocks() / 8 * 8 - 8;
+        let many = (0..200).map(|number| Extent::new(1000 + number * 48, 24));
+        let tail = Extent::new(last, world.blocks() - last);
+        let wanted: Vec<Extent> =
+            [Extent::new(40, 8)].into_iter().chain(many).chain([tail]).collect();
+        let blocks = |extents: &[Extent]| -> BTreeSet<u64> {
+            let block =
+                |extent: &Extent| extent.start.get()..extent.start.get() + extent.blocks.get();
+            extents.iter().flat_map(block).collect()
+        };
+        let expected = blocks(&wanted);
+        let spec = ServedTaskSpec { has_reader: true, wanted, ..world.whole(kind) };
+        let id = world.create(ServedTaskSpec { block_size: 8, ..spec });
+        assert_eq!(world.task(id).blocks.get(), expected.len() as u64);
+        assert_eq!(world.task(id).left.get(), expected.len() as u64);
+        world.load_until_over(id, 7, writes);
+        let (image, there) = image(&world.heard(), before.len());
+        assert_eq!(there, expected, "and the last blocks, which are no whole one");
+        for at in there.iter().map(|block| (block * BLOCK_BYTES) as usize) {
+            assert!(image[at..at + 512] == before[at..at + 512]);
+        }
+        let report = world.task(id);
+        assert_eq!((report.left.get(), report.delivered.get()), (0, expected.len() as u64));
+        assert_eq!(report.spec.wanted, [], "a report is short");
+    }
+}
+
+#[test]
 fn a_backup_has_the_data_of_its_beginning_under_any_writes() {
     for seed in 1..4 {
         let mut world = TestHost::without_tasks(&[], SameTrack::Distinct);
