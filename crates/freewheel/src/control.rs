@@ -15,3 +15,4 @@ pub use freewheel_live::control::{
     BlockRange, BlockStream, ControlClient, Decisions, Record, ServerStatus, Task, TaskRequest,
     TaskState, openapi,
 };
+pub use freewheel_live::extents::{Allocated, ByteRange, Extents, FileExtents, Parts};

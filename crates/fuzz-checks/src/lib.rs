@@ -6,6 +6,7 @@ pub mod damage;
 pub mod disksim;
 pub mod drive;
 pub mod experiment;
+pub mod extents;
 pub mod journal;
 pub mod manifest;
 pub mod nbd;

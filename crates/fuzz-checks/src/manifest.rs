@@ -30,12 +30,14 @@ pub fn check_manifest(manifest: &Manifest) {
     assert_eq!(Manifest::parse(&written).as_ref(), Ok(manifest), "written again: {written}");
     assert_eq!(manifest.differs(manifest), Ok(Vec::new()));
     assert_eq!(manifest.changes(manifest, None), Ok(Vec::new()));
-    assert!(manifest.blocks() <= manifest.range.blocks);
+    assert!(manifest.blocks() <= manifest.wanted_blocks());
+    assert!(manifest.wanted_blocks() <= manifest.range.blocks);
     let complete = manifest.complete();
     let mut kept = manifest.clone();
     kept.keep_complete();
     assert_eq!(kept.complete(), complete);
-    assert_eq!(kept.blocks(), complete.iter().map(|range| range.blocks).sum::<u64>());
+    let wanted = manifest.wanted_in(&complete);
+    assert_eq!(kept.blocks(), wanted.iter().map(|range| range.blocks).sum::<u64>());
     // Of what has been forgotten it is not known whether it has changed.
     let changes = kept.changes(manifest, Some(&[])).expect("of the same range");
     let (first, end) =

@@ -12,6 +12,7 @@ pub mod backup;
 pub mod black_box;
 pub mod control;
 pub mod emulate;
+pub mod extents;
 mod free_space;
 mod memory_limits;
 mod missing_folder;

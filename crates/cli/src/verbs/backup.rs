@@ -4,22 +4,23 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use freewheel::control::{
-    Backup, BlockRange, ControlClient, Manifest, REGION_BLOCKS, Record, ServerStatus, Task,
-    TaskKind, TaskState,
+    Backup, BlockRange, ControlClient, Manifest, REGION_BLOCKS, Record, Task, TaskKind, TaskState,
 };
 use freewheel::measures::BLOCK_BYTES;
 use serde::Serialize;
 
 use super::control::{ControlArgs, PaceArgs, Watch, blocks, ensure_done, summary};
 use super::free_space;
+use super::selection::{Selection, SelectionArgs};
 use crate::failure::Failure;
 use crate::{file, number, output};
 
 /// Copy a served drive to a file in its gaps, as of the moment at which it begins
 #[derive(Args)]
 #[command(after_help = "\
-Example:
+Examples:
   freewheel backup /backups/disk.img --control /tmp/disk.control
+  freewheel backup /backups/disk.img --control /tmp/disk.control --allocated
 
 What a client is about to write over is read first, and the write waits for that: the copy is
 what was on the drive when the command began; of requests that were under way at that moment
@@ -37,7 +38,10 @@ a bad choice: each write copies a MiB, and a backup that does not take 64 MiB of
 fails. OUT.partial is continued only if it is this user's alone. What is there is put on
 record every 2 s, or after 16 times what that takes where that is longer, and when the command
 fails: one that is killed loses what came after the last record. Blocks that cannot be read are
-zeros in the copy, and make the exit code 1.")]
+zeros in the copy, and make the exit code 1.
+
+With --extents, --files or --allocated the copy is as large as the drive, and zeros elsewhere; it
+goes on with the same extents only.")]
 pub struct BackupArgs {
     /// File to make
     out: PathBuf,
@@ -45,6 +49,8 @@ pub struct BackupArgs {
     control: ControlArgs,
     #[command(flatten)]
     pace: PaceArgs,
+    #[command(flatten)]
+    selection: SelectionArgs,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -60,7 +66,7 @@ struct Document<'a> {
 
 impl BackupArgs {
     pub fn run(self) -> Result<(), Failure> {
-        let asked = self.pace.request(TaskKind::Backup);
+        let mut asked = self.pace.request(TaskKind::Backup);
         let fits = |bytes: u64| (REGION_BLOCKS * BLOCK_BYTES).is_multiple_of(bytes.max(1));
         if !asked.block_size_bytes.is_none_or(fits) {
             return Err(Failure::wrong_use(
@@ -69,10 +75,10 @@ impl BackupArgs {
         }
         let client = self.control.client()?;
         file::ensure_new(&self.out)?;
-        let status = client.status()?;
-        let ServerStatus { drive, blocks, instance, uptime_ns, .. } = &status;
-        let range = BlockRange { first_block: 0, blocks: *blocks };
-        let mut backup = Backup::open(&self.out, drive, range, (instance, *uptime_ns))?;
+        let selection = self.selection.limit(&client, &mut asked)?;
+        let empty = selection.manifest(&client.status()?);
+        let (instance, wanted) = (empty.instance.clone(), empty.wanted_blocks());
+        let mut backup = Backup::open(&self.out, empty)?;
         free_space::note(backup.room(), "the copy is to be", "what is zeros takes none");
         if backup.foreign() > 0 {
             output::note(&begins_anew(backup.foreign()));
@@ -86,10 +92,10 @@ impl BackupArgs {
             }
         };
         self.control.abort_on_signals(id)?;
-        let task = match self.copy(&client, id, &mut backup, *blocks) {
+        let task = match self.copy(&client, id, &mut backup, (&selection, wanted)) {
             Ok(task) => task,
             Err(error) => {
-                let is_there = client.status().is_ok_and(|now| now.instance == *instance);
+                let is_there = client.status().is_ok_and(|now| now.instance == instance);
                 let has_lost = |task: Task| task.state == TaskState::Lost;
                 let is_lost = client.task(id).is_ok_and(has_lost);
                 return Err(keep(backup, error, is_there && !is_lost));
@@ -97,19 +103,20 @@ impl BackupArgs {
         };
         let manifest = backup.finish()?;
         // Of what was there, clients may have written over some.
-        self.print(&task, range.blocks - task.blocks, &manifest)
+        self.print(&task, wanted - task.blocks, &manifest)
     }
 
-    /// Takes what a task of the drive's `all` blocks reads, to its end.
+    /// Takes what a task of `all` selected blocks reads, to its end.
     fn copy(
         &self,
         client: &ControlClient,
         id: u64,
         backup: &mut Backup,
-        all: u64,
+        (selection, all): (&Selection, u64),
     ) -> Result<Task, Failure> {
         let mut watch = Watch::new(client, id);
         let mut data = client.data(id)?;
+        selection.ensure_current(client)?;
         if backup.kept() > 0 {
             // Since it began, the task knows what clients have written of what was there.
             output::note(&goes_on(all - client.task(id)?.blocks, all));

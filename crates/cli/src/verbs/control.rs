@@ -101,10 +101,10 @@ pub struct PaceArgs {
 #[derive(Args)]
 pub struct RangeArgs {
     /// Begin at this distance from the drive's beginning, as 1GiB
-    #[arg(long, value_name = "SIZE", default_value = "0B")]
+    #[arg(long, value_name = "SIZE", default_value = "0B", conflicts_with = "selection")]
     start: Bytes,
     /// Read this amount from there on, instead of all to the drive's end
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", conflicts_with = "selection")]
     length: Option<Bytes>,
 }
 

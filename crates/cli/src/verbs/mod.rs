@@ -15,6 +15,7 @@ mod replies;
 mod reproduce;
 mod scan;
 mod scrub;
+mod selection;
 mod serve;
 mod sim;
 mod study;

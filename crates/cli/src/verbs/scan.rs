@@ -7,6 +7,7 @@ use clap::Args;
 use freewheel::control::{ControlClient, Record, Task, TaskKind};
 
 use super::control::{ControlArgs, DetachArgs, PaceArgs, RangeArgs, Watch, ensure_done, summary};
+use super::selection::SelectionArgs;
 use crate::failure::Failure;
 use crate::output;
 use crate::verbs::tasks;
@@ -17,6 +18,7 @@ use crate::verbs::tasks;
 Examples:
   freewheel scan --control /tmp/disk.control --exec 'my-virus-scanner'
   freewheel scan --control /tmp/disk.control --detach --repeat
+  freewheel scan --control /tmp/disk.control --exec 'my-virus-scanner' --files /mnt/home
 
 The command's standard input is a line `freewheel-blocks 1`, and then records as they come, in
 any order: `data FIRST BLOCKS NS` with BLOCKS x 512 bytes behind it, `unreadable FIRST BLOCKS`,
@@ -32,6 +34,8 @@ pub struct ScanArgs {
     pace: PaceArgs,
     #[command(flatten)]
     range: RangeArgs,
+    #[command(flatten)]
+    selection: SelectionArgs,
     /// Command that the blocks are fed to, by sh -c
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["detach", "repeat"])]
     exec: Option<String>,
@@ -47,6 +51,7 @@ impl ScanArgs {
         let client = self.control.client()?;
         let mut request = self.pace.request(TaskKind::Scan);
         self.range.limit(&mut request)?;
+        self.selection.limit(&client, &mut request)?;
         request.repeat = self.wait.repeat;
         request.stream = self.exec.is_some();
         let task = self.pace.begin(&client, &request)?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use freewheel::control::{
-    BlockRange, ChangesByCause, ControlClient, Manifest, Record, ServerStatus, Task, TaskKind,
+    BlockRange, ChangesByCause, ControlClient, Manifest, Record, Task, TaskKind,
 };
 use freewheel::files::read_text_up_to;
 use freewheel::measures::Bytes;
@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::control::{
     ControlArgs, DetachArgs, PaceArgs, RangeArgs, Watch, blocks, ensure_done, summary, which,
 };
+use super::selection::{Selection, SelectionArgs};
 use crate::failure::Failure;
 use crate::number::counted;
 use crate::verbs::{scan, tasks};
@@ -30,12 +31,13 @@ Examples:
   freewheel scrub --control /tmp/disk.control --manifest today --against yesterday
   freewheel scrub --control /tmp/disk.control --detach --repeat
   freewheel scrub --control /tmp/disk.control --start 1TiB --length 10GiB
+  freewheel scrub --control /tmp/disk.control --allocated --offset 1MiB
 
 A manifest has a checksum for each MiB. --against says which of them are other than they were,
 and whether clients have written there since: the server knows of writes as long as it runs, in
 regions of a MiB. A region in which nobody has written and which has changed all the same has
 changed silently; blocks that cannot be read or have changed silently make the exit code 1. A
-MiB of which other blocks could be read then than now is not comparable, and said to be so.")]
+MiB of which other blocks were read then than now is not comparable, and said to be so.")]
 pub struct ScrubArgs {
     #[command(flatten)]
     control: ControlArgs,
@@ -43,6 +45,8 @@ pub struct ScrubArgs {
     pace: PaceArgs,
     #[command(flatten)]
     range: RangeArgs,
+    #[command(flatten)]
+    selection: SelectionArgs,
     /// Write checksums of what was read to this file, when all of it was: not of a scrub that begins anew
     #[arg(long, value_name = "FILE", conflicts_with_all = ["detach", "repeat", "start", "length"])]
     manifest: Option<PathBuf>,
@@ -78,8 +82,7 @@ fn changes_in_words(changed: &ChangesByCause) -> String {
     }
     if !changed.not_comparable.is_empty() {
         let (sum, list) = (sum(&changed.not_comparable), list(&changed.not_comparable));
-        text +=
-            &format!("not comparable (other blocks could be read then than now): {sum}\n{list}");
+        text += &format!("not comparable (other blocks were read then than now): {sum}\n{list}");
     }
     text
 }
@@ -93,6 +96,7 @@ impl ScrubArgs {
         }
         let mut request = self.pace.request(TaskKind::Scrub);
         self.range.limit(&mut request)?;
+        let selection = self.selection.limit(&client, &mut request)?;
         request.repeat = self.wait.repeat;
         request.stream = self.manifest.is_some() || old.is_some();
         let task = self.pace.begin(&client, &request)?;
@@ -106,7 +110,7 @@ impl ScrubArgs {
             ensure_done(&task)?;
             return verdict(&task, None);
         }
-        let new = sum_up(&client, task.id)?;
+        let new = sum_up(&client, task.id, &selection)?;
         let changed = old.map(|old| changes(&client, &new, &old)).transpose()?;
         let task = Watch::new(&client, task.id).look()?;
         ensure_done(&task)?;
@@ -149,10 +153,8 @@ fn read(path: &Path) -> Result<Manifest, Failure> {
 }
 
 /// Checksums of what a task reads.
-fn sum_up(client: &ControlClient, id: u64) -> Result<Manifest, Failure> {
-    let ServerStatus { drive, blocks, instance, uptime_ns, .. } = client.status()?;
-    let range = BlockRange { first_block: 0, blocks };
-    let mut manifest = Manifest::new(&drive, range, &instance, uptime_ns);
+fn sum_up(client: &ControlClient, id: u64, selection: &Selection) -> Result<Manifest, Failure> {
+    let mut manifest = selection.manifest(&client.status()?);
     let mut watch = Watch::new(client, id);
     let mut data = client.data(id)?;
     loop {

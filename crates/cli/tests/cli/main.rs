@@ -10,6 +10,7 @@ mod drives;
 mod emulate;
 mod examples;
 mod exit_codes;
+mod extents;
 mod extract;
 mod files;
 mod help;

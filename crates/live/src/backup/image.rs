@@ -55,22 +55,18 @@ pub struct Backup {
 }
 
 impl Backup {
-    /// Begins a copy of `range` at `out`, or continues one. `now_ns` is the server's time.
-    pub fn open(
-        out: &Path,
-        drive: &str,
-        range: BlockRange,
-        (instance, now_ns): (&str, u64),
-    ) -> Result<Self, BackupError> {
+    /// Begins a copy at `out` of a range of a drive, or of parts of it, or continues one. `empty` is its
+    /// manifest without blocks, begun now.
+    pub fn open(out: &Path, empty: Manifest) -> Result<Self, BackupError> {
         ensure_free(out)?;
         let (file, is_new) = open_partial(&partial(out))?;
         let mut backup = Self {
             out: out.into(),
             file,
-            manifest: Manifest::new(drive, range, instance, now_ns),
             kept: Vec::new(),
             foreign: 0,
-            began_ns: now_ns,
+            began_ns: empty.began_ns,
+            manifest: empty,
             is_fresh: true,
             recorded: Instant::now(),
             pause: RECORD_EVERY,
@@ -110,7 +106,7 @@ impl Backup {
 
     /// What its file system has for what is still to come, if it says so.
     pub fn room(&self) -> Option<FreeSpace> {
-        let missing = self.manifest.range.blocks - self.kept();
+        let missing = self.manifest.wanted_blocks() - self.kept();
         FreeSpace::for_more(&self.file, Blocks::new(missing).bytes())
     }
 
@@ -141,14 +137,21 @@ impl Backup {
     /// Keeps what is complete on record and in the file.
     fn keep(&mut self, mut old: Manifest) -> Result<(), BackupError> {
         old.keep_complete();
-        let there = self.read_back_but(&old.complete(), &[])?;
+        if old.blocks() > 0 {
+            let same = self.manifest.ensure_same_parts(&old);
+            let path = record(&self.out);
+            same.map_err(|source| BackupError::Manifest { path, source })?;
+        }
+        let there = self.read_back_but(&old.wanted_in(&old.complete()), &[])?;
         for range in differing(&there, &old, &self.out)? {
             let end = range.first_block + range.blocks;
             (range.first_block..end).step_by(REGION_BLOCKS as usize).for_each(|at| old.forget(at));
         }
-        if old.blocks() == old.range.blocks {
+        if old.blocks() == old.wanted_blocks()
+            && let Some(last) = old.wanted_in(&[old.range]).last()
+        {
             // A task has something to read, and its server then says what has been written.
-            old.forget(old.range.first_block + old.range.blocks - 1);
+            old.forget(last.first_block + last.blocks - 1);
         }
         self.kept = old.complete();
         self.is_fresh = self.kept.is_empty();
@@ -160,7 +163,7 @@ impl Backup {
 
     /// Blocks that are there from before, unless clients have written there since.
     pub fn kept(&self) -> u64 {
-        self.kept.iter().map(|range| range.blocks).sum()
+        self.manifest.wanted_in(&self.kept).iter().map(|range| range.blocks).sum()
     }
 
     /// Blocks of the file that are read again because another server sent them, or this one before a
@@ -270,7 +273,8 @@ impl Backup {
     /// Reads the copy back and gives it its name. What could not be read is zeros in it.
     pub fn finish(mut self) -> Result<Manifest, BackupError> {
         self.ensure_all()?;
-        let read = self.read_back_but(&[self.manifest.range], &self.manifest.unreadable)?;
+        let wanted = self.manifest.wanted_in(&[self.manifest.range]);
+        let read = self.read_back_but(&wanted, &self.manifest.unreadable)?;
         let differing = differing(&read, &self.manifest, &self.out)?;
         if let [first, ..] = differing[..] {
             let count = differing.len();
@@ -286,9 +290,9 @@ impl Backup {
         Ok(self.manifest)
     }
 
-    /// That every block has come once, or cannot be read.
+    /// That every wanted block has come once, or cannot be read.
     fn ensure_all(&self) -> Result<(), BackupError> {
-        let blocks = self.manifest.range.blocks;
+        let blocks = self.manifest.wanted_blocks();
         let unreadable: u64 = self.manifest.unreadable.iter().map(|range| range.blocks).sum();
         let there = self.manifest.blocks() + unreadable;
         let path = partial(&self.out);
@@ -379,7 +383,7 @@ mod tests {
     }
 
     fn open_at(out: &Path, instance: &str, now_s: u64) -> Result<Backup, BackupError> {
-        Backup::open(out, "atlas10k", RANGE, (instance, now_s * 1_000_000_000))
+        Backup::open(out, Manifest::new("atlas10k", RANGE, instance, now_s * 1_000_000_000))
     }
 
     /// A copy of which all but the last region was there when it was cut off.
@@ -412,6 +416,45 @@ mod tests {
         let names: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
         assert_eq!(names.len(), 2, "nothing else stays behind");
         assert!(matches!(open(&out, "1"), Err(BackupError::Exists { .. })));
+    }
+
+    #[test]
+    fn a_copy_of_extents_continues_with_the_same_ones_and_has_zeros_elsewhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("out");
+        let part = |first_block, blocks| BlockRange { first_block, blocks };
+        let open = |parts: &[BlockRange]| {
+            let empty = Manifest::new("atlas10k", RANGE, "1", 3_000_000_000);
+            Backup::open(&out, empty.of_parts(parts.to_vec()))
+        };
+        let parts = [part(2100, 10), part(4200, 10), part(6500, 4)];
+        let mut backup = open(&parts).unwrap();
+        backup.take(&data(2100, 10, 0)).unwrap();
+        backup.take(&data(4200, 3, 0)).unwrap();
+        assert!(backup.take(&data(2110, 1, 0)).is_err(), "it was not asked for");
+        backup.put_on_record().unwrap();
+        drop(backup);
+        let error = open(&parts[..2]).err().unwrap().to_string();
+        assert!(error.contains("24 of the range, and 20 are wanted now"), "{error}");
+        let mut backup = open(&parts).unwrap();
+        assert_eq!(backup.kept(), 10);
+        let request = backup.request(&request());
+        assert_eq!(request.skip, [part(2048, 2048)], "whole regions");
+        backup.take(&data(4200, 10, 1)).unwrap();
+        assert!(matches!(backup.ensure_all(), Err(BackupError::Missing { missing: 4, .. })));
+        backup.take(&data(6500, 4, 1)).unwrap();
+        let manifest = backup.finish().unwrap();
+        assert_eq!(manifest.wanted_blocks(), 24);
+        let bytes = fs::read(&out).unwrap();
+        assert_eq!(bytes.len(), 5000 * 512, "as large as the range");
+        for (block, bytes) in (2048..7048u64).zip(bytes.chunks(512)) {
+            let salt = if block < 4096 { 0 } else { 1 };
+            let inside = |part: &BlockRange| {
+                (part.first_block..part.first_block + part.blocks).contains(&block)
+            };
+            let byte = if parts.iter().any(inside) { block as u8 ^ salt } else { 0 };
+            assert!(bytes.iter().all(|&there| there == byte), "{block}");
+        }
     }
 
     #[test]
@@ -511,7 +554,7 @@ mod tests {
         std::os::unix::fs::symlink("nowhere", &out).unwrap();
         refused(&out);
         begin(&out);
-        let another = Backup::open(&out, "cheetah9lp", RANGE, ("1", 0)).err().unwrap();
+        let another = Backup::open(&out, Manifest::new("cheetah9lp", RANGE, "1", 0)).err().unwrap();
         assert!(another.to_string().contains("of atlas10k"), "{another}");
         assert_eq!(open(&out, "1").unwrap().kept(), 4096);
     }

@@ -8,6 +8,7 @@
 //! region-blocks 2048
 //! instance I                       the server that read, see its status
 //! began-ns N                       when it began to read, since the server began
+//! wanted FIRST BLOCKS              ascending; none where all blocks of the range are wanted
 //! region FIRST BLOCKS CHECKSUM     ascending, one line for each of which blocks have been read
 //! unreadable FIRST BLOCKS          ascending
 //! end CHECKSUM                     XXH3-128 of the text before this line
@@ -52,6 +53,14 @@ pub enum ManifestError {
     /// It is other than it was written.
     #[error("its text has another checksum than its last line says: it has been changed since")]
     Altered,
+    /// It is of other blocks of the same range.
+    #[error("it is of {found} of the range, and {wanted} are wanted now, or others of them")]
+    OtherBlocks {
+        /// How many the manifest wanted.
+        found: u64,
+        /// How many are wanted now.
+        wanted: u64,
+    },
     /// Checksums of something else.
     #[error("it is of {found}, and this is {wanted}")]
     Other {
@@ -95,6 +104,8 @@ pub struct Manifest {
     pub instance: String,
     /// When it began to, since it began itself.
     pub began_ns: u64,
+    /// What is wanted of the range, in ascending order and apart from each other; empty for all of it.
+    wanted: Vec<BlockRange>,
     /// Those of which blocks are in, by their places on the drive.
     regions: BTreeMap<u64, Region>,
     /// What could not be read.
@@ -145,9 +156,45 @@ impl Manifest {
             range,
             instance: in_a_line(instance),
             began_ns,
+            wanted: Vec::new(),
             regions: BTreeMap::new(),
             unreadable: Vec::new(),
         }
+    }
+
+    /// The same of these parts of the range, in ascending order and apart from each other.
+    pub fn of_parts(self, wanted: Vec<BlockRange>) -> Self {
+        Self { wanted, ..self }
+    }
+
+    /// How many blocks are wanted.
+    pub fn wanted_blocks(&self) -> u64 {
+        match self.wanted[..] {
+            [] => self.range.blocks,
+            _ => count(&self.wanted),
+        }
+    }
+
+    /// The wanted parts of ranges, which are in ascending order and apart from each other.
+    pub fn wanted_in(&self, ranges: &[BlockRange]) -> Vec<BlockRange> {
+        if self.wanted.is_empty() {
+            return ranges.to_vec();
+        }
+        ranges.iter().flat_map(|range| within(&self.wanted, *range)).collect()
+    }
+
+    /// How many blocks of a region are wanted.
+    fn wanted_of(&self, region: u64) -> u64 {
+        count(&self.wanted_in(&[self.bounds(region)]))
+    }
+
+    /// That the same blocks are wanted in another manifest of the range.
+    pub(super) fn ensure_same_parts(&self, other: &Self) -> Result<(), ManifestError> {
+        let [parts, others] = [self, other].map(|of| of.wanted_in(&[self.range]));
+        if parts == others {
+            return Ok(());
+        }
+        Err(ManifestError::OtherBlocks { found: count(&others), wanted: count(&parts) })
     }
 
     /// Writes since then may have changed what is here: an answer of a second before it may have
@@ -166,27 +213,24 @@ impl Manifest {
 
     /// What could not be read of a region.
     fn unreadable_in(&self, region: u64) -> Vec<BlockRange> {
-        let BlockRange { first_block, blocks } = self.bounds(region);
-        let end = first_block + blocks;
-        let from = self.unreadable.partition_point(|r| r.first_block + r.blocks <= first_block);
-        let ranges = self.unreadable[from..].iter().take_while(|range| range.first_block < end);
-        let parts = ranges.map(|range| {
-            let from = range.first_block.max(first_block);
-            let to = (range.first_block + range.blocks).min(end);
-            (BlockRange { first_block: from, blocks: to - from }, ())
-        });
-        join(parts).into_iter().map(|(range, ())| range).collect()
+        let parts = within(&self.unreadable, self.bounds(region)).into_iter();
+        join(parts.map(|range| (range, ()))).into_iter().map(|(range, ())| range).collect()
     }
 
-    /// Whether a region of both has the same blocks: all, but for those that neither could read.
+    /// Whether a region of both has the same blocks: all that are wanted, but for those that neither could
+    /// read.
     fn is_comparable(&self, other: &Self, region: u64) -> bool {
         let unreadable = self.unreadable_in(region);
-        let missing: u64 = unreadable.iter().map(|range| range.blocks).sum();
+        let missing = count(&unreadable);
+        let bounds = [self.bounds(region)];
         let is_whole = |of: &Self| {
             let there = of.regions.get(&region).map_or(0, |region| region.blocks);
-            u64::from(there) + missing == of.bounds(region).blocks
+            u64::from(there) + missing == of.wanted_of(region)
         };
-        unreadable == other.unreadable_in(region) && is_whole(self) && is_whole(other)
+        self.wanted_in(&bounds) == other.wanted_in(&bounds)
+            && unreadable == other.unreadable_in(region)
+            && is_whole(self)
+            && is_whole(other)
     }
 
     /// Takes blocks that have been read, each once.
@@ -229,12 +273,14 @@ impl Manifest {
         Ok(())
     }
 
-    /// Err for a record of blocks that are not of the range.
+    /// Err for a record of blocks that are not wanted.
     pub(super) fn ensure_asked(&self, record: &Record) -> Result<(), UnexpectedField> {
         let Some(range) = record.range() else { return Ok(()) };
         let end = self.range.first_block + self.range.blocks;
         let ends = range.first_block.checked_add(range.blocks);
-        if self.range.first_block <= range.first_block && ends.is_some_and(|ends| ends <= end) {
+        let is_inside =
+            self.range.first_block <= range.first_block && ends.is_some_and(|ends| ends <= end);
+        if is_inside && count(&self.wanted_in(&[range])) == range.blocks {
             return Ok(());
         }
         Err(UnexpectedField { range, why: "which it was not asked for" })
@@ -248,7 +294,7 @@ impl Manifest {
             let there = self.regions.get(&region).map_or(0, |region| region.blocks.into());
             let from = range.first_block.max(region * REGION_BLOCKS);
             let to = end.min((region + 1) * REGION_BLOCKS);
-            there + (to - from) > self.bounds(region).blocks
+            there + (to - from) > self.wanted_of(region)
         })
     }
 
@@ -257,7 +303,7 @@ impl Manifest {
         self.regions.values().map(|region| u64::from(region.blocks)).sum()
     }
 
-    /// Regions of which all blocks are in, as ranges.
+    /// Regions of which all wanted blocks are in, as ranges of whole regions.
     pub fn complete(&self) -> Vec<BlockRange> {
         let complete = self.regions.keys().filter(|region| self.is_complete(**region));
         let complete = join(complete.map(|region| (self.bounds(*region), ())));
@@ -265,7 +311,7 @@ impl Manifest {
     }
 
     fn is_complete(&self, region: u64) -> bool {
-        u64::from(self.regions[&region].blocks) == self.bounds(region).blocks
+        u64::from(self.regions[&region].blocks) == self.wanted_of(region)
     }
 
     /// Forgets the region that has this block.
@@ -359,9 +405,12 @@ impl Manifest {
              {REGION_BLOCKS}\ninstance {}\nbegan-ns {}\n",
             self.drive, self.instance, self.began_ns
         );
+        for BlockRange { first_block, blocks } in &self.wanted {
+            // A string takes all that is written to it.
+            let _ = writeln!(text, "wanted {first_block} {blocks}");
+        }
         for (region, Region { sum, blocks }) in &self.regions {
             let first = self.bounds(*region).first_block;
-            // A string takes all that is written to it.
             let _ = writeln!(text, "region {first} {blocks} {sum:032x}");
         }
         for BlockRange { first_block, blocks } in &self.unreadable {
@@ -387,6 +436,11 @@ impl Manifest {
         let began_ns = lines.number("began-ns", "began-ns N")?;
         let range = BlockRange { first_block, blocks };
         let mut manifest = Self::new(&drive, range, &instance, began_ns);
+        while lines.has("wanted") {
+            let next = |line: &str| manifest.next_range(line, "wanted", &manifest.wanted);
+            let range = lines.expect(next, "wanted FIRST BLOCKS, ascending, of the range")?;
+            manifest.wanted.push(range);
+        }
         while lines.has("region") {
             let next = |line: &str| manifest.next_region(line);
             let (region, sum) =
@@ -394,13 +448,13 @@ impl Manifest {
             manifest.regions.insert(region, sum);
         }
         while lines.has("unreadable") {
-            let next = |line: &str| manifest.next_unreadable(line);
+            let next = |line: &str| manifest.next_range(line, "unreadable", &manifest.unreadable);
             let range = lines.expect(next, "unreadable FIRST BLOCKS, ascending, of the range")?;
             manifest.unreadable.push(range);
         }
         match lines.lines.peek() {
             None => Ok(manifest),
-            Some(_) => lines.expect(|_| None, "region, unreadable or end"),
+            Some(_) => lines.expect(|_| None, "wanted, region, unreadable or end"),
         }
     }
 
@@ -415,17 +469,17 @@ impl Manifest {
         let region = first / REGION_BLOCKS;
         let fits = (first_block..first_block + all).contains(&first) && {
             let bounds = self.bounds(region);
-            first == bounds.first_block && (1..=bounds.blocks).contains(&blocks.into())
+            first == bounds.first_block && (1..=self.wanted_of(region)).contains(&blocks.into())
         };
         let is_next = self.regions.last_key_value().is_none_or(|(last, _)| *last < region);
         (fits && is_next && words.next().is_none()).then_some((region, Region { sum, blocks }))
     }
 
-    /// Reads a line of unreadable blocks that come after those that are there.
-    fn next_unreadable(&self, line: &str) -> Option<BlockRange> {
-        let (first, blocks) = word(line, "unreadable")?.split_once(' ')?;
+    /// Reads a line of blocks that come after those that are there.
+    fn next_range(&self, line: &str, key: &str, there: &[BlockRange]) -> Option<BlockRange> {
+        let (first, blocks) = word(line, key)?.split_once(' ')?;
         let (first_block, blocks): (u64, u64) = (first.parse().ok()?, blocks.parse().ok()?);
-        let last = self.unreadable.last();
+        let last = there.last();
         let from = last.map_or(self.range.first_block, |range| range.first_block + range.blocks);
         let end = first_block.checked_add(blocks)?;
         let fits = from <= first_block && end <= self.range.first_block + self.range.blocks;
@@ -503,6 +557,24 @@ fn cause(written: &[BlockRange], block: u64) -> Cause {
         Some(_) => Cause::Written,
         None => Cause::Silent,
     }
+}
+
+/// How many blocks ranges have that are apart from each other.
+fn count(ranges: &[BlockRange]) -> u64 {
+    ranges.iter().map(|range| range.blocks).sum()
+}
+
+/// The parts of ranges, in ascending order, that are in another range.
+fn within(ranges: &[BlockRange], part: BlockRange) -> Vec<BlockRange> {
+    let end = part.first_block + part.blocks;
+    let from = ranges.partition_point(|range| range.first_block + range.blocks <= part.first_block);
+    let ranges = ranges[from..].iter().take_while(|range| range.first_block < end);
+    let inside = ranges.map(|range| {
+        let first_block = range.first_block.max(part.first_block);
+        let to = (range.first_block + range.blocks).min(end);
+        BlockRange { first_block, blocks: to - first_block }
+    });
+    inside.collect()
 }
 
 /// Joins ranges that touch, if their values are equal.
@@ -621,6 +693,11 @@ mod tests {
         ] {
             refused("unreadable 1500 2", unreadable, 11);
         }
+        for wanted in ["wanted 99 2", "wanted 6099 2", "wanted 200 0", "wanted 200 2\nwanted 201 9"]
+        {
+            let line = 7 + wanted.lines().count();
+            refused("began-ns 5\n", &format!("began-ns 5\n{wanted}\n"), line);
+        }
         refused("unreadable 1500 2", "unreadable 1500 2\nunreadable 1501 9", 12);
         refused("unreadable 1500 2", "unreadable 1500 2\nend\nmore", 12);
     }
@@ -664,6 +741,52 @@ mod tests {
         assert_eq!(causes(&one, &without(3000, None), Some(&[])), [], "the same cannot be read");
         let changed = without(3000, Some(3500));
         assert_eq!(causes(&changed, &one, Some(&[])), [(2048, Cause::Silent)]);
+    }
+
+    #[test]
+    fn a_manifest_of_extents_takes_and_counts_their_blocks_alone() {
+        let parts = vec![range(200, 100), range(2000, 96), range(5000, 8)];
+        let new = || Manifest::new("atlas10k", RANGE, "7", 5).of_parts(parts.clone());
+        let data = |first_block, blocks: usize| Record::Data {
+            first_block,
+            at_ns: 0,
+            data: vec![7; blocks * 512],
+        };
+        let mut manifest = new();
+        assert_eq!(manifest.wanted_blocks(), 204);
+        for record in [data(199, 2), data(299, 2), data(5008, 1), data(2000, 97)] {
+            let error = manifest.take(&record).unwrap_err().to_string();
+            assert!(error.contains("not asked for"), "{record:?}: {error}");
+        }
+        manifest.take(&data(2000, 96)).unwrap();
+        assert!(manifest.take(&data(2048, 48)).is_err(), "sent before");
+        assert_eq!(manifest.complete(), [range(2048, 2048)], "its 48 wanted blocks are there");
+        manifest.take(&data(200, 100)).unwrap();
+        manifest.take(&Record::Unreadable { first_block: 5000, blocks: 1 }).unwrap();
+        manifest.take(&data(5001, 7)).unwrap();
+        assert_eq!(manifest.complete(), [range(100, 3996)]);
+        assert_eq!(manifest.wanted_in(&manifest.complete()), parts[..2]);
+        assert_eq!(Manifest::parse(&manifest.text()), Ok(manifest.clone()));
+
+        let mut other = Manifest::new("atlas10k", RANGE, "7", 5).of_parts(vec![
+            range(200, 100),
+            range(2000, 97),
+            range(5000, 8),
+        ]);
+        for (first, blocks) in [(200, 100), (2000, 97), (5001, 7)] {
+            other.take(&data(first, blocks)).unwrap();
+        }
+        other.take(&Record::Unreadable { first_block: 5000, blocks: 1 }).unwrap();
+        let changes = manifest.changes(&other, Some(&[])).unwrap();
+        let not_comparable = Change { range: range(2048, 2048), cause: Cause::NotComparable };
+        assert_eq!(changes, [not_comparable], "other blocks of that region were wanted");
+        assert!(matches!(
+            manifest.ensure_same_parts(&other),
+            Err(ManifestError::OtherBlocks { found: 205, wanted: 204 })
+        ));
+        assert_eq!(manifest.ensure_same_parts(&new()), Ok(()));
+        let all = Manifest::new("atlas10k", RANGE, "7", 5);
+        assert_eq!(all.ensure_same_parts(&all.clone().of_parts(vec![RANGE])), Ok(()));
     }
 
     #[test]

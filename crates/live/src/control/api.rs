@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::names::{KindSchema, PrioritySchema, served_kind};
+use crate::extents::{ByteRange, Extents};
 use crate::serve::{
     self, PredictionMark, SectorSizes, ServedTaskReport, ServedTaskSpec, ServedTaskState,
 };
@@ -54,6 +55,11 @@ pub struct TaskRequest {
     /// Number of its blocks; to the end of the drive when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<u64>,
+    /// The wanted parts of this range, in bytes from the beginning of the drive: at most 500,000, in any
+    /// order. Each is widened to whole blocks of the task, and those that overlap are merged. All of the
+    /// range when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extents: Option<Vec<ByteRange>>,
     /// Ranges to skip: whole blocks of the task, in ascending order and apart from each other.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skip: Vec<BlockRange>,
@@ -95,6 +101,7 @@ impl TaskRequest {
             kind,
             first_block: 0,
             blocks: None,
+            extents: None,
             skip: Vec::new(),
             skip_since_ns: 0,
             block_size_bytes: None,
@@ -124,11 +131,14 @@ impl TaskRequest {
                 .into());
         }
         let blocks = self.blocks.unwrap_or(capacity.get().saturating_sub(self.first_block));
+        let range = Extent::new(self.first_block, blocks);
         let skip = self.skip.iter();
         if !self.stream && !self.skip.is_empty() {
             return Err("skip: only for a task with `stream`".into());
         }
+        let wanted = self.extents.as_deref().map(|extents| wanted(extents, range, size));
         Ok(ServedTaskSpec {
+            wanted: wanted.transpose()?.unwrap_or_default(),
             skip: skip.map(|range| Extent::new(range.first_block, range.blocks)).collect(),
             skip_since: SimTime::from_ns(self.skip_since_ns),
             priority: self.priority,
@@ -137,9 +147,45 @@ impl TaskRequest {
             promote_tail: self.promote_tail_cost.map(|cost| tail(cost, size)).transpose()?,
             repeats: self.repeat,
             has_reader: self.stream,
-            ..ServedTaskSpec::new(self.kind, Extent::new(self.first_block, blocks), size)
+            ..ServedTaskSpec::new(self.kind, range, size)
         })
     }
+}
+
+/// The blocks of a range of the drive in which extents are, in whole blocks of `size` x 512 B.
+fn wanted(extents: &[ByteRange], range: Extent, size: u32) -> Result<Vec<Extent>, String> {
+    let allowed = match extents.len() {
+        0 => Err("extents: an empty list: leave it out for all blocks".to_owned()),
+        1..=Extents::MAX => Ok(()),
+        all => Err(format!(
+            "extents: {all} ranges: at most {} are allowed; join those that are close together",
+            Extents::MAX
+        )),
+    };
+    allowed?;
+    let [first, blocks] = [range.start.get(), range.blocks.get()].map(|blocks| {
+        let bytes = blocks.checked_mul(BLOCK_BYTES);
+        bytes.ok_or_else(|| format!("{blocks} blocks are more than any drive has"))
+    });
+    let within = ByteRange::new(first?, blocks?);
+    for (number, &ByteRange { offset_bytes, length_bytes }) in extents.iter().enumerate() {
+        let end = offset_bytes.checked_add(length_bytes);
+        let is_inside =
+            offset_bytes >= within.offset_bytes && end.is_some_and(|end| end <= within.end());
+        if !is_inside || length_bytes == 0 {
+            return Err(format!(
+                "extents[{number}]: {length_bytes} bytes from {offset_bytes} on: at least one is allowed, of \
+                 bytes {} to {} of the task",
+                within.offset_bytes,
+                within.end()
+            ));
+        }
+    }
+    let whole = Extents::new(extents.to_vec()).widened(u64::from(size) * BLOCK_BYTES, within);
+    let in_blocks = |range: &ByteRange| {
+        Extent::new(range.offset_bytes / BLOCK_BYTES, range.length_bytes / BLOCK_BYTES)
+    };
+    Ok(whole.ranges().iter().map(in_blocks).collect())
 }
 
 /// A size of a task's blocks, in blocks of 512 B.
@@ -220,7 +266,7 @@ pub struct Task {
     pub promoted: bool,
     /// Its first block.
     pub first_block: u64,
-    /// Blocks of a round, without skipped ones.
+    /// Wanted blocks of a round, without skipped ones.
     pub blocks: u64,
     /// Least size of a read.
     pub block_size_bytes: u64,
@@ -581,6 +627,9 @@ pub struct ServerStatus {
     /// Bytes of its shortest track: longer blocks of a task lie on several tracks and come in pieces.
     #[serde(default)]
     pub track_bytes_min: u64,
+    /// Size of a task's blocks that names none.
+    #[serde(default)]
+    pub block_size_bytes: u64,
     /// Its sectors.
     #[serde(default)]
     pub sectors: Sectors,
@@ -676,6 +725,34 @@ mod tests {
         assert!(refused(deadline).starts_with("deadline_ns is "));
         let most = TaskRequest { deadline_ns: Some(TIME_MAX.ns()), ..scrub };
         assert!(most.spec(Blocks::new(1 << 20), 8).is_ok());
+    }
+
+    #[test]
+    fn extents_are_merged_and_widened_to_whole_blocks_of_the_task() {
+        let bytes = ByteRange::new;
+        let spec = |first_block: u64, extents: Vec<ByteRange>| {
+            TaskRequest {
+                first_block,
+                extents: Some(extents),
+                block_size_bytes: Some(4096),
+                ..TaskRequest::new(TaskKind::Scan)
+            }
+            .spec(Blocks::new(1003), 8)
+        };
+        let wanted = spec(3, vec![bytes(9000, 1), bytes(1003 * 512 - 1, 1), bytes(2000, 4000)]);
+        let wanted = wanted.unwrap();
+        assert_eq!(wanted.wanted, [Extent::new(3, 16), Extent::new(995, 8)]);
+        let cut = spec(0, vec![bytes(1002 * 512, 512)]).unwrap();
+        assert_eq!(cut.wanted, [Extent::new(1000, 3)], "at the end of the drive");
+        let refused = |extents| spec(3, extents).unwrap_err();
+        assert!(refused(vec![]).contains("leave it out for all blocks"));
+        let many = vec![bytes(4096, 1); Extents::MAX + 1];
+        assert!(refused(many).starts_with("extents: 500001 ranges: at most 500000 are allowed"));
+        for extent in [bytes(1535, 1), bytes(4096, 0), bytes(1003 * 512, 1), bytes(u64::MAX, 2)] {
+            let error = refused(vec![bytes(4096, 1), extent]);
+            assert!(error.starts_with("extents[1]: "), "{error}");
+            assert!(error.ends_with("of bytes 1536 to 513536 of the task"), "{error}");
+        }
     }
 
     #[test]

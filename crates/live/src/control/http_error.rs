@@ -124,6 +124,7 @@ fn cut(value: &str) -> String {
 /// What is expected, in words that no programmer's type is part of.
 fn listed(expected: &str) -> &str {
     match expected {
+        "struct ByteRange" => "an object with `offset_bytes` and `length_bytes`",
         "struct BlockRange" => "an object with `first_block` and `blocks`",
         "struct TaskRequest" => "an object",
         // JSON has larger ones than TOML.
@@ -166,6 +167,10 @@ mod tests {
                 "repeat: \"yes\": true or false is expected",
             ),
             (json!({"kind": "scan", "skip": {"a": 1}}), "skip: an object: a list is expected"),
+            (
+                json!({"kind": "scan", "extents": [{"offset_bytes": 1, "length_bytes": 2}, 7]}),
+                "extents[1]: 7: an object with `offset_bytes` and `length_bytes` is expected",
+            ),
             (
                 json!({"kind": "scan", "skip": [{"first_block": 0, "blocks": 8}, {"blocks": 8}]}),
                 "skip[1]: the field `first_block` is missing",

@@ -55,7 +55,7 @@ pub use stream::{NotARecord, Record, Records};
 /// Questions to the scheduler's thread at once; others wait here.
 const QUESTIONS_MAX: usize = 8;
 
-/// Bytes of the largest request: a task that skips half a million ranges.
+/// Bytes of the largest request: a task of half a million extents, or one that skips as many.
 const REQUEST_MAX: usize = 32 << 20;
 
 /// Bytes of the largest body that may come beside any number of others.
@@ -202,6 +202,7 @@ impl Controlled {
             drive: self.drive.clone(),
             blocks: self.blocks.get(),
             track_bytes_min: u64::from(shortest_track(self.serving.drive())) * BLOCK_BYTES,
+            block_size_bytes: u64::from(self.serving.usual_block()) * BLOCK_BYTES,
             sectors: self.serving.sectors().into(),
             uptime_ns: status.elapsed.ns(),
             idle_ns: status.idle.map(SimDuration::ns),

@@ -1,5 +1,5 @@
-//! The system's ring: its requests, and the memory that it borrows for them. The one place with
-//! unsafe code.
+//! The system's ring: its requests, and the memory that it borrows for them. With `extents/fiemap.rs`
+//! the only place with unsafe code.
 //!
 //! The system reads and writes memory of this process while it has a request. The memory of a request
 //! therefore belongs to its slot from before the push until its completion has been taken from the ring;
