@@ -45,8 +45,9 @@ pub fn check_file_system(bytes: &[u8]) {
 fn check_extents(extents: &Extents) {
     let ends = extents.ranges().iter().map(|range| range.end());
     let starts = extents.ranges().iter().skip(1).map(|range| range.offset_bytes);
-    assert!(ends.clone().zip(starts).all(|(end, start)| end < start), "{extents:?}");
-    assert!(ends.last().unwrap_or(0) <= DRIVE_BYTES, "{extents:?}");
+    assert!(ends.zip(starts).all(|(end, start)| end < start), "{extents:?}");
+    let end = extents.ranges().last().map_or(0, |last| last.end());
+    assert!(end <= DRIVE_BYTES, "{extents:?}");
     let whole = extents.widened(4096, ByteRange::new(0, DRIVE_BYTES));
     assert!(whole.bytes() >= extents.bytes());
     assert_eq!(whole.widened(4096, ByteRange::new(0, DRIVE_BYTES)), whole);

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use freewheel_live::control::{Record, Records, TaskState};
 
@@ -15,13 +17,24 @@ const IMAGE: &[u8] = include_bytes!("../../../live/tests/ext4/files.zst");
 /// What `dumpe2fs` says is free in it: first and last blocks.
 const FREE: [(u64, u64); 2] = [(738, 1030), (1990, 6143)];
 
-/// Name, size and extents of its files, as `debugfs -R 'stat NAME'` says them: first and last blocks.
-const FILES: [(&str, usize, &[(u64, u64)]); 5] = [
-    ("small", 700, &[(1031, 1031)]),
-    ("page", 4096, &[(734, 737)]),
-    ("big", 900_000, &[(1033, 1911)]),
-    ("last", 50_001, &[(1912, 1960)]),
-    ("frag", 320_000, &[(64, 65), (67, 81), (467, 733), (1961, 1989)]),
+/// A file of it.
+struct ImageFile {
+    name: &'static str,
+    bytes: usize,
+    /// First and last blocks, as `debugfs -R 'stat NAME'` says them.
+    extents: &'static [(u64, u64)],
+}
+
+const FILES: [ImageFile; 5] = [
+    ImageFile { name: "small", bytes: 700, extents: &[(1031, 1031)] },
+    ImageFile { name: "page", bytes: 4096, extents: &[(734, 737)] },
+    ImageFile { name: "big", bytes: 900_000, extents: &[(1033, 1911)] },
+    ImageFile { name: "last", bytes: 50_001, extents: &[(1912, 1960)] },
+    ImageFile {
+        name: "frag",
+        bytes: 320_000,
+        extents: &[(64, 65), (67, 81), (467, 733), (1961, 1989)],
+    },
 ];
 
 /// Where the file system begins on the drive.
@@ -165,7 +178,7 @@ fn a_scan_of_what_is_allocated_has_all_files_and_no_free_block() {
     let (there, ran) = scanned(&world, &options, &disk);
     assert_eq!(there, in_use());
     assert!(ran.stderr.contains("note: reading "), "{}", ran.stderr);
-    for (name, size, extents) in FILES {
+    for ImageFile { name, bytes: size, extents } in FILES {
         let mut file = Vec::new();
         for &(first, last) in extents {
             let blocks = OFFSET / 512 + first * 2..OFFSET / 512 + (last + 1) * 2;
@@ -224,6 +237,29 @@ fn a_mounted_file_system_is_scanned_with_a_word_and_not_backed_up() {
     let ran = run(&[&["backup", text(&out), "--control", text(&control)][..], &options].concat());
     assert!(ran.code == 1 && ran.stderr.contains("fsfreeze -f"), "{}", ran.stderr);
     assert!(!world.path("copy.partial").exists());
+}
+
+#[test]
+fn a_backup_ends_when_the_file_system_is_written_while_its_bitmaps_are_read() {
+    let (world, disk) = with_file_system(|_| {});
+    let superblock = &disk[OFFSET as usize + 1024..][..1024];
+    let (is_over, mut client) = (AtomicBool::new(false), world.client());
+    let (out, control) = (world.path("copy"), world.control());
+    let args = ["backup", text(&out), "--control", text(&control), "--promote"];
+    let options = ["--allocated", "--offset", "64KiB"];
+    let ran = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                client.write(OFFSET + 1024, superblock);
+            }
+        });
+        let ran = run(&[&args[..], &options].concat());
+        is_over.store(true, Ordering::Relaxed);
+        ran
+    });
+    let says = "clients wrote to the file system's bitmaps while they were read";
+    assert!(ran.code == 1 && ran.stderr.contains(says), "{}", ran.stderr);
+    assert_eq!(run(&[&args[..], &options].concat()).code, 0, "the same command, in peace");
 }
 
 #[test]

@@ -10,7 +10,8 @@ use std::io;
 use std::os::linux::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{fstatfs, major, minor};
+use rustix::fs::{FsWord, fstatfs, major, minor};
+use rustix::io::Errno;
 use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, ioctl, opcode};
 use thiserror::Error;
 
@@ -41,8 +42,11 @@ const NOT_AS_THEY_ARE: [(u32, &str); 6] = [
     (NOT_ALIGNED, "they share blocks with metadata"),
 ];
 
-/// The file system's own addresses are none of the device.
-const BTRFS_MAGIC: i64 = 0x9123_683e;
+/// Why a file system's places are none of one device.
+const OWN_ADDRESSES: &str = "its file system is not on one block device, or has addresses of its own, as \
+                             Btrfs, overlays and those in memory or behind a network";
+
+const BTRFS_MAGIC: FsWord = 0x9123_683e;
 
 /// Why extents of a file are not known.
 #[derive(Debug, Error)]
@@ -148,57 +152,48 @@ fn extents_from(file: &File, start: u64) -> io::Result<Vec<Extent>> {
 impl FileExtents {
     /// Where a file lies, on the device of its file system.
     pub fn of(path: &Path) -> Result<Self, FilesError> {
-        file_extents(path)
+        let system = |source: io::Error| FilesError::System { path: path.into(), source };
+        let no_places = |why| FilesError::NoPlaces { path: path.into(), why };
+        // A pipe would be waited for when it is opened.
+        let metadata = fs::metadata(path).map_err(system)?;
+        if !metadata.is_file() {
+            return Err(no_places("it is no file with data: give files, or folders of files"));
+        }
+        let file = File::open(path).map_err(system)?;
+        let device = (major(metadata.st_dev()), minor(metadata.st_dev()));
+        let magic = fstatfs(&file).map_err(|error| system(error.into()))?.f_type;
+        if device.0 == 0 || magic == BTRFS_MAGIC {
+            return Err(no_places(OWN_ADDRESSES));
+        }
+        let offset = partition_start(device).map_err(no_places)?;
+        let (mut ranges, mut left_out, mut start) = (Vec::new(), None, 0);
+        loop {
+            let extents = extents_from(&file, start).map_err(|error| match is_unknown(&error) {
+                true => no_places("its file system does not say where files lie"),
+                false => system(error),
+            })?;
+            for extent in &extents {
+                match place(extent) {
+                    Ok(range) => ranges.extend(range),
+                    Err(why) => left_out = Some(why),
+                }
+            }
+            match extents.last() {
+                Some(last) if last.flags & LAST == 0 => {
+                    start = last.logical.saturating_add(last.length);
+                }
+                _ => {
+                    let extents = Extents::new(ranges).moved(offset);
+                    return Ok(Self { extents, left_out, device });
+                }
+            }
+        }
     }
 }
 
-fn file_extents(path: &Path) -> Result<FileExtents, FilesError> {
-    let system = |source: io::Error| FilesError::System { path: path.into(), source };
-    let no_places = |why| FilesError::NoPlaces { path: path.into(), why };
-    // A pipe would be waited for when it is opened.
-    let metadata = fs::metadata(path).map_err(system)?;
-    if !metadata.is_file() {
-        return Err(no_places("it is no file with data: give files, or folders of files"));
-    }
-    let file = File::open(path).map_err(system)?;
-    let device = (major(metadata.st_dev()), minor(metadata.st_dev()));
-    let magic = fstatfs(&file).map_err(|error| system(error.into()))?.f_type;
-    if device.0 == 0 || i64::from(magic) == BTRFS_MAGIC {
-        return Err(no_places(
-            "its file system is not on one block device, or has addresses of its own, as Btrfs, overlays \
-             and those in memory or behind a network",
-        ));
-    }
-    let offset = partition_start(device).map_err(no_places)?;
-    let (mut ranges, mut left_out, mut start) = (Vec::new(), None, 0);
-    loop {
-        let extents = extents_from(&file, start).map_err(|error| match error.raw_os_error() {
-            Some(code)
-                if rustix::io::Errno::from_raw_os_error(code) == rustix::io::Errno::OPNOTSUPP =>
-            {
-                no_places("its file system does not say where files lie")
-            }
-            _ => system(error),
-        })?;
-        for extent in &extents {
-            match place(extent) {
-                Ok(range) => ranges.extend(range.map(|range| ByteRange {
-                    offset_bytes: range.offset_bytes.saturating_add(offset),
-                    ..range
-                })),
-                Err(why) => left_out = Some(why),
-            }
-        }
-        match extents.last() {
-            Some(last) if last.flags & LAST == 0 => {
-                start = last.logical.saturating_add(last.length)
-            }
-            _ => {
-                let extents = Extents::new(ranges);
-                return Ok(FileExtents { extents, left_out, device });
-            }
-        }
-    }
+/// Whether a file system says with this that it has no such call.
+fn is_unknown(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::OPNOTSUPP | Errno::NOTTY))
 }
 
 /// Where an extent lies; nowhere if its blocks have never been written, or why that is of no use.
@@ -253,7 +248,7 @@ mod tests {
     fn a_file_here_has_extents_for_all_its_data_or_its_file_system_says_none() {
         let mut file = tempfile::NamedTempFile::new_in(".").unwrap();
         file.write_all(&[7; 300_000]).unwrap();
-        match file_extents(file.path()) {
+        match FileExtents::of(file.path()) {
             Ok(FileExtents { extents, left_out: None, .. }) => {
                 assert!((300_000..400_000).contains(&extents.bytes()), "{extents:?}");
             }
@@ -266,9 +261,9 @@ mod tests {
 
     #[test]
     fn what_is_no_file_is_refused() {
-        let error = file_extents(Path::new("/dev/null")).unwrap_err().to_string();
+        let error = FileExtents::of(Path::new("/dev/null")).unwrap_err().to_string();
         assert!(error.starts_with("/dev/null: it is no file with data"), "{error}");
-        let error = file_extents(Path::new("/no/such/file")).unwrap_err();
+        let error = FileExtents::of(Path::new("/no/such/file")).unwrap_err();
         assert!(matches!(error, FilesError::System { .. }));
     }
 }

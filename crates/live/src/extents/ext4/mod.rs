@@ -115,55 +115,48 @@ impl Allocated {
     /// Finds what is allocated on `size_bytes` of a drive, with what `read` reads of it.
     pub fn find<E: From<Ext4Error>>(
         size_bytes: u64,
-        read: impl FnMut(&Extents) -> Result<Parts, E>,
+        mut read: impl FnMut(&Extents) -> Result<Parts, E>,
     ) -> Result<Self, E> {
-        allocated(size_bytes, read)
-    }
-}
-
-fn allocated<E: From<Ext4Error>>(
-    size_bytes: u64,
-    mut read: impl FnMut(&Extents) -> Result<Parts, E>,
-) -> Result<Allocated, E> {
-    let head = ByteRange::new(0, HEAD.length_bytes.min(size_bytes));
-    let layout = Layout::new(&take(&read(&Extents::new(vec![head]))?, head)?, size_bytes)?;
-    let table = layout.descriptor_blocks();
-    let parts = read(&table)?;
-    let groups = layout.groups(&parts)?;
-    let mut metadata = vec![head];
-    metadata.extend(table.ranges());
-    let (mut ranges, mut used) = (Vec::new(), Vec::new());
-    for (first, some) in (0..).step_by(BITMAPS_AT_ONCE).zip(groups.chunks(BITMAPS_AT_ONCE)) {
-        let bitmaps = some.iter().filter(|group| !group.is_uninit);
-        let bitmaps: Vec<ByteRange> = bitmaps.map(|group| layout.range(group.bitmap, 1)).collect();
-        let wanted = Extents::new(bitmaps);
-        let parts = read(&wanted)?;
-        metadata.extend(wanted.ranges());
-        for (number, group) in (first..).zip(some) {
-            if group.is_uninit {
-                layout.own_metadata(number, &mut ranges);
-            } else {
-                let bitmap = take(&parts, layout.range(group.bitmap, 1))?;
-                layout.used(number, &bitmap, &mut used);
+        let head = ByteRange::new(0, HEAD.length_bytes.min(size_bytes));
+        let layout = Layout::new(&take(&read(&Extents::new(vec![head]))?, head)?, size_bytes)?;
+        let table = layout.descriptor_blocks();
+        let groups = layout.groups(&read(&table)?)?;
+        let mut metadata = vec![head];
+        metadata.extend(table.ranges());
+        let (mut ranges, mut used) = (Vec::new(), Vec::new());
+        for (first, some) in (0..).step_by(BITMAPS_AT_ONCE).zip(groups.chunks(BITMAPS_AT_ONCE)) {
+            let bitmaps = some.iter().filter(|group| !group.is_uninit);
+            let bitmaps = bitmaps.map(|group| layout.range(group.bitmap, 1));
+            let bitmaps = Extents::new(bitmaps.collect());
+            let parts = read(&bitmaps)?;
+            metadata.extend(bitmaps.ranges());
+            for (number, group) in (first..).zip(some) {
+                if group.is_uninit {
+                    layout.own_metadata(number, &mut ranges);
+                } else {
+                    let bitmap = take(&parts, layout.range(group.bitmap, 1))?;
+                    layout.used(number, &bitmap, &mut used);
+                }
+                layout.tables(group, &mut ranges);
             }
-            layout.tables(group, &mut ranges);
         }
-    }
-    ranges.append(&mut used);
-    // Before the first block there may be a boot sector.
-    ranges.push(ByteRange::new(0, layout.first_data_block * layout.block_bytes));
-    let all = layout.range(0, layout.blocks);
-    let allocated = Allocated {
+        ranges.append(&mut used);
+        // Before the first block there may be a boot sector.
+        ranges.push(layout.range(0, layout.first_data_block));
+        let all = layout.range(0, layout.blocks);
         // A cluster is in use as a whole.
-        extents: Extents::new(ranges).widened(layout.cluster * layout.block_bytes, all),
-        size_bytes: layout.blocks * layout.block_bytes,
-        is_clean: layout.is_clean,
-        metadata: Extents::new(metadata),
-    };
-    if layout.is_clean {
-        layout.ensure_free(&groups, allocated.extents.ranges())?;
+        let cluster_bytes = layout.cluster * layout.block_bytes;
+        let extents = Extents::new(ranges).widened(cluster_bytes, all);
+        if layout.is_clean {
+            layout.ensure_free(&groups, extents.ranges())?;
+        }
+        Ok(Self {
+            extents,
+            size_bytes: all.length_bytes,
+            is_clean: layout.is_clean,
+            metadata: Extents::new(metadata),
+        })
     }
-    Ok(allocated)
 }
 
 fn take(parts: &Parts, range: ByteRange) -> Result<Vec<u8>, Ext4Error> {

@@ -27,7 +27,7 @@ impl Image {
     }
 
     fn allocated(&self) -> Result<Allocated, Ext4Error> {
-        allocated(self.size_bytes, |ranges: &Extents| {
+        Allocated::find(self.size_bytes, |ranges: &Extents| {
             let mut parts = Parts::default();
             for range in ranges.ranges() {
                 let data = self.bytes.get(range.offset_bytes as usize..range.end() as usize);
