@@ -180,10 +180,10 @@ fn fios_jobs_run_again_and_where_both_part_the_key_is_named() {
         ("read", 1, reads(1.0, 1.0)),
     ]);
     assert!(is_fio(&text) && !is_fio("{}") && !is_fio("R Hit 0 1 2 3"));
-    let found = validate_fio("atlas10k", "fio.json", &text).unwrap();
+    let found = validate_fio("exos-x24-24tb", "fio.json", &text).unwrap();
     assert_eq!((found.rows.len(), found.left_out.len()), (2, 1));
     let [alone, deep] = &found.rows[..] else { unreachable!("two rows") };
-    assert!((7.0..9.0).contains(&alone.simulated.mean_ms), "{alone:?}");
+    assert!((11.0..12.5).contains(&alone.simulated.mean_ms), "{alone:?}");
     assert!(deep.simulated.requests_per_second > alone.simulated.requests_per_second);
     let says = found.advice.join(" ");
     assert!(says.contains("`seek`") && says.contains("reorders"), "{says}");
@@ -192,7 +192,7 @@ fn fios_jobs_run_again_and_where_both_part_the_key_is_named() {
         [3000.0, row.simulated.requests_per_second, row.simulated.mean_ms, row.simulated.p99_ms]
     };
     let own = fio(&[("randread", 1, figures(alone)), ("randread", 16, figures(deep))]);
-    assert!(validate_fio("atlas10k", "fio.json", &own).unwrap().advice.is_empty());
-    let none = validate_fio("atlas10k", "fio.json", &fio(&[("read", 1, reads(1.0, 1.0))]));
+    assert!(validate_fio("exos-x24-24tb", "fio.json", &own).unwrap().advice.is_empty());
+    let none = validate_fio("exos-x24-24tb", "fio.json", &fio(&[("read", 1, reads(1.0, 1.0))]));
     assert!(none.unwrap_err().to_string().contains("`rw=read` is not random"));
 }
