@@ -9,7 +9,7 @@
 
 use std::io::{self, Read};
 
-use freewheel::serving::{Record, Records};
+use freewheel::control::{Record, Records};
 
 const PAGE: usize = 8192;
 /// Files begin at blocks of the file system.

@@ -32,7 +32,7 @@ use crate::Error;
 
 pub use freewheel_freeblock::tasks::BLOCK_SIZE_MAX;
 pub use freewheel_host::{Conservatism, PredictionSpec, SameTrack};
-pub use freewheel_live::control::{ControlServer, NotARecord, Record, Records, ServerReport};
+pub use freewheel_live::control::{ControlServer, ServerReport};
 pub use freewheel_live::nbd::{Access, Address, Served, Server, ServerTls, Service, Stop};
 pub use freewheel_live::serve::backend::{
     Backend, Claim, EmulatedBackend, FileBackend, Io, NbdBackend,

@@ -231,7 +231,7 @@ fn a_stripe_unit_keeps_its_headroom_and_the_plan_says_at_which_load_another_is_b
     let number = |list: &str, unit: usize| load[list][unit].as_f64().unwrap();
     assert!(number("simulated_s", 0) > 3.0 * number("simulated_s", 5), "{load}");
     assert!(number("busy_at_worst", 0) > 0.95 && number("busy_at_worst", 5) < 0.6, "{load}");
-    assert_eq!(taken(&bench, &trace, &["--headroom", "1"]).0, "32KiB");
+    assert_eq!(taken(&bench, &trace, &["--headroom", "1"]).0, "16KiB");
     // Where the advice turns, a plan with that headroom takes what it turns to.
     let (_, json) = taken(&bench, &trace, &["--headroom", "1.5"]);
     let turns = &json["take"]["turns"];

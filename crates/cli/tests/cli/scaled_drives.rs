@@ -97,7 +97,7 @@ fn a_drive_too_large_to_model_is_refused_and_leaves_no_file() {
     let file = bench.at("huge.toml");
     let ran = run(&["drive", "scale", "exos-x24-24tb", "--track-density", "10", "-o", &file]);
     assert_eq!(ran.code, 1);
-    assert!(ran.stderr.contains("`cylinders` is 6554160"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("`cylinders` is 6548480"), "{}", ran.stderr);
     assert!(!std::path::Path::new(&*file).exists());
 }
 

@@ -365,23 +365,28 @@ impl Unit {
         let transfer = self.bus_spec.transfer(target.op, target.blocks);
         let length = if self.bus_spec.hold { transfer.max(access.total()) } else { transfer };
         let late = self.take_bus(begin, length);
-        let waited = self.wait_for_data(&access, target.blocks, late + transfer);
+        // A command that waited for the media had its data sent meanwhile.
+        let ahead = begin.saturating_since(command.ready);
+        let waited = self.wait_for_data(&access, target.blocks, late + transfer, ahead);
         let access = Access { rotate: access.rotate + waited, ..access };
         let tail = (late + length).saturating_sub(access.total());
         self.finish(command, false, &access, tail, self.media.free + tail);
     }
 
     /// A block that is not in the buffer when its place passes is written a turn later. `until_all` is how long
-    /// after the beginning of the access all are there: the first and the last are those that may be late, as
-    /// both media and bus take the same time for each.
+    /// all take that begin to come with the access; they have begun `ahead` of it. The first and the last are
+    /// those that may be late, as both media and bus take the same time for each.
     fn wait_for_data(
         &mut self,
         access: &Access,
         blocks: u32,
         until_all: SimDuration,
+        ahead: SimDuration,
     ) -> SimDuration {
         let others = u64::from(blocks.max(1) - 1);
         let until_first = until_all.saturating_sub(self.bus_spec.of_block(Op::Write) * others);
+        let [until_all, until_first] =
+            [until_all, until_first].map(|time| time.saturating_sub(ahead));
         let passes = access.total().saturating_sub(access.transfer);
         let last_passes = passes + access.transfer * others / u64::from(blocks.max(1));
         let late = until_first.saturating_sub(passes).max(until_all.saturating_sub(last_passes));

@@ -79,7 +79,8 @@ impl Sequential<'_> {
             let access = self.drive.media_access(SimTime::from_ns(begin), head, &target);
             media_end = begin + access.total().ns();
             if wish.op == Op::Write {
-                media_end += self.turns_lost_ns(wish, begin, media_end, access.transfer.ns());
+                media_end +=
+                    self.turns_lost_ns(wish, [ready, begin, media_end], access.transfer.ns());
                 ends.push(media_end + self.overheads.write_completion.ns());
             } else {
                 ends.push(self.end_of_read_ns(wish, begin, media_end, access.transfer.ns()));
@@ -101,7 +102,12 @@ impl Sequential<'_> {
     }
 
     /// Turns until every block of a write is there when it passes: tried one after the other.
-    fn turns_lost_ns(&mut self, wish: &Wish, begin: u64, media_end: u64, transfer: u64) -> u64 {
+    fn turns_lost_ns(
+        &mut self,
+        wish: &Wish,
+        [ready, begin, media_end]: [u64; 3],
+        transfer: u64,
+    ) -> u64 {
         let of_block = self.bus.write_block_time.unwrap_or(self.bus.block_time).ns();
         let blocks = u64::from(wish.blocks);
         let moving = self.bus.arbitration.ns() + of_block * blocks;
@@ -109,7 +115,11 @@ impl Sequential<'_> {
         let passes = media_end - transfer;
         let period = self.drive.rotation().period().ns();
         let is_there = |lost: u64| {
-            (0..blocks).all(|at| first + at * of_block <= passes + lost + transfer * at / blocks)
+            (0..blocks).all(|at| {
+                // They begin to come when the command is ready.
+                let there = (first + at * of_block).saturating_sub(begin - ready).max(begin);
+                there <= passes + lost + transfer * at / blocks
+            })
         };
         (0..).map(|turns| turns * period).find(|&lost| is_there(lost)).unwrap()
     }
