@@ -1,7 +1,9 @@
 //! Drives against traces measured on the real ones, which may not be redistributed.
 #![allow(missing_docs)]
 
-use freewheel_extract::validate::{GapReading, Validation, validate};
+use std::io::Write;
+
+use freewheel_extract::validate::{GapReading, Validation, fit, validate};
 use freewheel_sim::config::TraceWorkload;
 use freewheel_testkit::data;
 
@@ -24,6 +26,53 @@ fn demerit_figures_of_four_measured_drives_are_below_those_that_disksim_states()
         println!("{drive}: demerit {:.3} ms", v.demerit_ms);
         assert!(v.demerit_ms * 1000.0 < disksim_us, "{drive}: demerit of {} ms", v.demerit_ms);
     }
+}
+
+/// A drive of DiskSim's parameters, as a file, and the trace measured on it.
+fn imported(name: &str, others: [&str; 2]) -> (tempfile::NamedTempFile, TraceWorkload) {
+    let files = [format!("{name}.diskspecs"), format!("{name}.parv")];
+    let names: Vec<String> = files
+        .into_iter()
+        .chain(others.into_iter().filter(|it| !it.is_empty()).map(Into::into))
+        .collect();
+    let read =
+        |name: &String| std::fs::read_to_string(data::file(&format!("validate/{name}"))).unwrap();
+    let texts: Vec<String> = names.iter().map(read).collect();
+    let files: Vec<(&str, &str)> =
+        names.iter().map(String::as_str).zip(texts.iter().map(String::as_str)).collect();
+    let imported = freewheel_disksim::import(&files, &|_| None).unwrap();
+    let mut file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+    file.write_all(toml::to_string(&imported.spec).unwrap().as_bytes()).unwrap();
+    let trace = data::file(&format!("validate/{name}.trace.zst"));
+    (file, TraceWorkload { file: trace, ..TraceWorkload::default() })
+}
+
+/// On a host's bus that is slower than the media: its times are in the `.parv` file. Found when they were first
+/// represented, beside 1.765 and 1.237 ms before.
+#[test]
+fn drives_on_a_slow_bus_are_as_near_as_those_on_a_fast_one() {
+    for (name, others, found_ms) in [
+        ("hp_c2247a", ["hp_c2247a_validate.model", ""], 0.234),
+        ("hp_c2490a", ["hp_c2490a_validate.model", "hp_c2490a_validate.seek"], 0.284),
+    ] {
+        let (drive, trace) = imported(name, others);
+        let v = validate(drive.path().to_str().unwrap(), &trace, None).unwrap();
+        println!("{name}: demerit {:.3} ms", v.demerit_ms);
+        assert!((v.demerit_ms - found_ms).abs() < 0.01, "{name}: demerit of {} ms", v.demerit_ms);
+        assert!(v.mean_error_share.abs() < 0.01, "{name}: {}", v.mean_error_share);
+    }
+}
+
+/// Its parameters say that it reads ahead as an Atlas 10K does.
+#[test]
+fn a_fit_finds_that_an_atlas_iii_reads_ahead_after_touching_reads_only() {
+    let (drive, trace) = imported("atlas_III", ["atlas_III.model", "atlas_III.seek"]);
+    let found = fit(drive.path().to_str().unwrap(), &trace, None).unwrap();
+    assert_eq!(found.changes[0].key, "electronics.buffer.read_ahead");
+    assert_eq!(found.changes[0].to, "AfterTouching");
+    let [before, after] = found.judged_ms;
+    println!("atlas_III: distance {before:.3} ms, fitted {after:.3} ms");
+    assert!(after < 0.2 && after * 5.0 < before, "{before} to {after} ms");
 }
 
 #[test]
