@@ -66,7 +66,8 @@ fn a_drive_that_a_slow_bus_limits_is_busy_and_the_bus_is_named() {
     assert_eq!(shares.busiest, Resource::Bus);
     // 5.2 MB/s of media of 28.
     assert!(slow.utilisation > 0.99 && shares.bus > 0.9, "{} {shares:?}", slow.utilisation);
-    assert!(shares.head < 0.5, "{shares:?}");
+    // The head waits turns for data of writes that are longer than the buffer.
+    assert!(shares.head < shares.bus, "{shares:?}");
     assert!((4.5e6..5.3e6).contains(&slow.bytes_per_second), "{}", slow.bytes_per_second);
     // The drive's own interface leaves the media as the limit.
     let (own, _) = run(large, |_| {});

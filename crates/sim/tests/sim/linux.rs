@@ -57,7 +57,8 @@ proptest! {
 
     #[test]
     fn none_is_first_come_first_served_in_front_of_the_drive_where_no_requests_adjoin(
-        drive in prop::sample::select(library::names()),
+        // On the smallest drive some requests adjoin by chance.
+        drive in prop::sample::select(library::names().into_iter().filter(|name| *name != "tr96").collect::<Vec<_>>()),
         more in prop::sample::select(&SYSTEMS[..3]),
         outstanding in 1u32..60, seed in 0u64..1 << 63
     ) {
