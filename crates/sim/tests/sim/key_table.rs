@@ -81,7 +81,7 @@ pub const ACTING: &[(&str, &[&str])] = &[
         &["scheduler.front_merges=false"],
     ),
     (
-        "scheduler = { policy = \"kyber\" }\nwrite_cache = \"off\"\n\
+        "drive = \"atlas10k\"\nscheduler = { policy = \"kyber\" }\n\
          workload = { kind = \"closed\", outstanding = 100, requests = 1500, pattern = { read_share = 0.2 } }",
         &["scheduler.write_latency=\"2s\""],
     ),
