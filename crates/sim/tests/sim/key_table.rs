@@ -81,8 +81,8 @@ pub const ACTING: &[(&str, &[&str])] = &[
         &["scheduler.front_merges=false"],
     ),
     (
-        "drive = \"atlas10k\"\nscheduler = { policy = \"kyber\" }\n\
-         workload = { kind = \"closed\", outstanding = 100, requests = 1500, pattern = { read_share = 0.2 } }",
+        "write_cache = \"off\"\nscheduler = { policy = \"kyber\" }\n\
+         workload = { kind = \"closed\", outstanding = 100, requests = 6000, pattern = { read_share = 0.2 } }",
         &["scheduler.write_latency=\"2s\""],
     ),
     (
