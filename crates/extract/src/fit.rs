@@ -148,15 +148,6 @@ const OF_BUFFER: [(&str, ChangeBuffer); 5] = [
     ("electronics.buffer.read_ahead_on_hit", |buffer| buffer.read_ahead_on_hit ^= true),
 ];
 
-const READ_AHEAD: [ReadAhead; 6] = [
-    ReadAhead::None,
-    ReadAhead::Track,
-    ReadAhead::Cylinder,
-    ReadAhead::Segment,
-    ReadAhead::Adaptive,
-    ReadAhead::AfterTouching,
-];
-
 /// Sizes of segments that are tried first.
 const SIZES: [u32; 9] = [32, 64, 128, 256, 512, 1024, 2048, 4096, 8192];
 
@@ -239,7 +230,7 @@ impl Fit<'_> {
         if self.spec.electronics.buffer.is_none() {
             return;
         }
-        let read_ahead = READ_AHEAD.map(|kind| of_buffer(move |b| b.read_ahead = kind));
+        let read_ahead = ReadAhead::ALL.map(|kind| of_buffer(move |b| b.read_ahead = kind));
         self.choose("electronics.buffer.read_ahead", read_ahead.into());
         let sizes = SIZES.map(|size| of_buffer(move |b| b.segment_blocks = size));
         self.choose("electronics.buffer.segment_blocks", sizes.into());

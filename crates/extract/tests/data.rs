@@ -69,7 +69,7 @@ fn a_fit_finds_that_an_atlas_iii_reads_ahead_after_touching_reads_only() {
     let (drive, trace) = imported("atlas_III", ["atlas_III.model", "atlas_III.seek"]);
     let found = fit(drive.path().to_str().unwrap(), &trace, None).unwrap();
     assert_eq!(found.changes[0].key, "electronics.buffer.read_ahead");
-    assert_eq!(found.changes[0].to, "AfterTouching");
+    assert_eq!(found.changes[0].to, "after-touching");
     let [before, after] = found.judged_ms;
     println!("atlas_III: distance {before:.3} ms, fitted {after:.3} ms");
     assert!(after < 0.2 && after * 5.0 < before, "{before} to {after} ms");

@@ -4,7 +4,7 @@ use freewheel_sim::RunResult;
 use freewheel_sim::config::{ConfigError, Experiment, SimConfig};
 use rayon::prelude::*;
 
-use super::{Context, Outcome, Row};
+use super::{Context, Outcome, Row, median};
 
 /// Loads, scaled to the drive.
 const LOADS: [(&str, &str); 2] = [("pgbench", "pgbench-ext4"), ("sqlite", "sqlite-ext4")];
@@ -58,11 +58,6 @@ impl Runs {
 
 fn free_mb_per_second(result: &RunResult) -> f64 {
     result.free.map_or(0.0, |free| free.bytes_per_second / 1e6)
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 pub(super) fn price(context: &Context<'_>) -> Result<Outcome, ConfigError> {

@@ -44,14 +44,6 @@ pub fn any_electronics(prng: &mut Prng) -> ElectronicsSpec {
 }
 
 pub fn any_buffer(prng: &mut Prng) -> BufferSpec {
-    let kinds = [
-        ReadAhead::None,
-        ReadAhead::Track,
-        ReadAhead::Cylinder,
-        ReadAhead::Segment,
-        ReadAhead::Adaptive,
-        ReadAhead::AfterTouching,
-    ];
     let caches = [WriteCache::Off, WriteCache::Sequential, WriteCache::On];
     let separate = prng.chance(0.3);
     let segments = 1 + u32::from(separate) + prng.below(5) as u32;
@@ -60,7 +52,7 @@ pub fn any_buffer(prng: &mut Prng) -> BufferSpec {
         segment_blocks: 1 + prng.below(120) as u32,
         write_segments: 1 + prng.below(u64::from(segments - u32::from(separate))) as u32,
         separate_write_segments: separate,
-        read_ahead: kinds[prng.below(6) as usize],
+        read_ahead: ReadAhead::ALL[prng.below(6) as usize],
         read_ahead_max_blocks: if prng.chance(0.3) { prng.below(60) as u32 } else { 0 },
         read_ahead_min_blocks: if prng.chance(0.3) { prng.below(40) as u32 } else { 0 },
         keep_requested: prng.chance(0.5),

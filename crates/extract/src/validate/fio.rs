@@ -56,12 +56,12 @@ pub struct FioFigures {
     pub requests_per_second: f64,
     /// Mean time.
     pub mean_ms: f64,
-    /// Median.
-    pub p50_ms: f64,
+    /// Median; None where fio does not list it, and so the others.
+    pub p50_ms: Option<f64>,
     /// 99 % are no longer.
-    pub p99_ms: f64,
+    pub p99_ms: Option<f64>,
     /// 99.9 % are no longer.
-    pub p999_ms: f64,
+    pub p999_ms: Option<f64>,
 }
 
 /// Whether a text is fio's output in JSON.
@@ -128,7 +128,9 @@ impl Job {
         if all == 0 {
             return Err(format!("{name}: it has no requests"));
         }
-        let measured = [0, 1].map(|at| (totals[at] > 0).then(|| measured(ops[at])));
+        let untimed = || format!("{name}: it has no mean time, as with `--gtod_reduce=1`");
+        let times = |at: usize| (totals[at] > 0).then(|| measured(ops[at]).ok_or_else(untimed));
+        let measured = [times(0).transpose()?, times(1).transpose()?];
         let read_share = totals[0] as f64 / all as f64;
         let requests = all.clamp(*REQUESTS.start(), *REQUESTS.end());
         Ok(Self { name, bytes, depth, read_share, requests, measured })
@@ -158,23 +160,22 @@ impl Job {
     }
 }
 
-fn measured(op: &Value) -> FioFigures {
-    let times = [&op["clat_ns"], &op["lat_ns"]].into_iter().find(|times| times["mean"].is_f64());
-    let percentile = |share: &str| {
-        let ns = times.and_then(|times| times["percentile"][share].as_f64());
-        ns.unwrap_or(0.0) / 1e6
-    };
-    FioFigures {
-        requests_per_second: op["iops"].as_f64().unwrap_or(0.0),
-        mean_ms: times.and_then(|times| times["mean"].as_f64()).unwrap_or(0.0) / 1e6,
+/// None without a mean time or a rate.
+fn measured(op: &Value) -> Option<FioFigures> {
+    let mut times = [&op["clat_ns"], &op["lat_ns"]].into_iter();
+    let times = times.find(|times| times["mean"].as_f64().is_some_and(|mean| mean > 0.0))?;
+    let percentile = |share: &str| times["percentile"][share].as_f64().map(|ns| ns / 1e6);
+    Some(FioFigures {
+        requests_per_second: op["iops"].as_f64().filter(|rate| *rate > 0.0)?,
+        mean_ms: times["mean"].as_f64()? / 1e6,
         p50_ms: percentile("50.000000"),
         p99_ms: percentile("99.000000"),
         p999_ms: percentile("99.900000"),
-    }
+    })
 }
 
 fn simulated(response: &Summary, seconds: f64) -> FioFigures {
-    let ms = |ns: u64| ns as f64 / 1e6;
+    let ms = |ns: u64| Some(ns as f64 / 1e6);
     FioFigures {
         requests_per_second: response.count as f64 / seconds.max(f64::MIN_POSITIVE),
         mean_ms: response.mean_ns / 1e6,
@@ -197,55 +198,70 @@ fn size(text: &str) -> Option<u64> {
     number.checked_mul(unit)
 }
 
-/// Differences that are looked at: of means, and of rates, which hang on more.
+/// Mean times and rates that differ by no more count as equal; rates hang on more.
 const NEAR: [f64; 2] = [0.05, 0.15];
 
+fn is_off(simulated: f64, measured: f64, near: f64) -> bool {
+    (simulated / measured - 1.0).abs() > near
+}
+
+/// Each row that is off has a sentence, by the part of the file that explains it best.
 fn advice(rows: &[FioRow]) -> Vec<String> {
-    let off = |row: &FioRow| row.simulated.mean_ms / row.measured.mean_ms - 1.0;
-    let mut advice = Vec::new();
     let alone = rows.iter().find(|row| row.op == "read" && row.depth == 1);
-    if let Some(row) = alone.filter(|row| off(row).abs() > NEAR[0]) {
+    rows.iter()
+        .flat_map(|row| match (row.op, row.depth) {
+            ("write", _) => of_writes(row).into_iter().collect::<Vec<_>>(),
+            (_, 1) => of_single_reads(row),
+            _ => of_deep_reads(row, alone).into_iter().collect(),
+        })
+        .collect()
+}
+
+fn of_single_reads(row: &FioRow) -> Vec<String> {
+    let FioRow { measured, simulated, .. } = row;
+    let mut advice = Vec::new();
+    if is_off(simulated.mean_ms, measured.mean_ms, NEAR[0]) {
         advice.push(format!(
             "One read at a time takes {:.1} ms on the drive and {:.1} ms by the file: look at `seek` and `rotation_period`, and whether fio read the whole drive.",
-            row.measured.mean_ms, row.simulated.mean_ms
+            measured.mean_ms, simulated.mean_ms
         ));
     }
-    if let Some(row) = alone.filter(|row| row.measured.p999_ms > 2.0 * row.simulated.p999_ms) {
+    if let (Some(there), Some(here)) = (measured.p999_ms, simulated.p999_ms)
+        && there > 2.0 * here
+    {
         advice.push(format!(
-            "One read in a thousand takes {:.0} ms or more, and {:.0} ms by the file: retries or the drive's own work, which no drive file has (`freewheel emulate --activity`).",
-            row.measured.p999_ms, row.simulated.p999_ms
+            "One read in a thousand takes {there:.0} ms or more, and {here:.0} ms by the file: retries or the drive's own work, which no drive file has (`freewheel emulate --activity`)."
         ));
-    }
-    let gain = |row: &FioRow, alone: &FioRow| {
-        [
-            row.measured.requests_per_second / alone.measured.requests_per_second,
-            row.simulated.requests_per_second / alone.simulated.requests_per_second,
-        ]
-    };
-    let deep = rows.iter().filter(|row| row.op == "read" && row.depth > 1);
-    if let (Some(alone), Some(row)) = (alone, deep.max_by_key(|row| row.depth)) {
-        let [measured, simulated] = gain(row, alone);
-        if (simulated / measured - 1.0).abs() > NEAR[1] {
-            let (does, key) = match simulated > measured {
-                true => ("less", "`scheduler = { policy = \"fcfs\" }` is no reordering"),
-                false => ("more", "`scheduler = { policy = \"sptf\" }` is most"),
-            };
-            advice.push(format!(
-                "{} reads at once are {measured:.1} times as many a second as one, and {simulated:.1} times by the file: the drive reorders {does} than `electronics.queue` says ({key}).",
-                row.depth
-            ));
-        }
-    }
-    for row in rows.iter().filter(|row| row.op == "write") {
-        let ratio = row.simulated.requests_per_second / row.measured.requests_per_second;
-        if (ratio - 1.0).abs() > NEAR[1] {
-            advice.push(format!(
-                "{} writes at once: {:.0} a second on the drive, {:.0} by the file: look at `electronics.buffer.write_cache` and `electronics.buffer.dirty`.",
-                row.depth, row.measured.requests_per_second, row.simulated.requests_per_second
-            ));
-        }
     }
     advice
+}
+
+/// Against one read at a time where that was measured too: a slower drive is not one that reorders less.
+fn of_deep_reads(row: &FioRow, alone: Option<&FioRow>) -> Option<String> {
+    let FioRow { depth, .. } = row;
+    let [there, here] = [row.measured, row.simulated].map(|of| of.requests_per_second);
+    let Some(alone) = alone else {
+        return is_off(here, there, NEAR[1]).then(|| format!(
+            "{depth} reads at once: {there:.0} a second on the drive, {here:.0} by the file: measure `--iodepth=1` too, which tells seeks from reordering."
+        ));
+    };
+    let there = there / alone.measured.requests_per_second;
+    let here = here / alone.simulated.requests_per_second;
+    let (does, key) = match here > there {
+        true => ("less", "`scheduler = { policy = \"fcfs\" }` is no reordering"),
+        false => ("more", "`scheduler = { policy = \"sptf\" }` is most"),
+    };
+    is_off(here, there, NEAR[1]).then(|| format!(
+        "{depth} reads at once are {there:.1} times as many a second as one, and {here:.1} times by the file: the drive reorders {does} than `electronics.queue` says ({key})."
+    ))
+}
+
+fn of_writes(row: &FioRow) -> Option<String> {
+    let [there, here] = [row.measured, row.simulated].map(|of| of.requests_per_second);
+    is_off(here, there, NEAR[1]).then(|| format!(
+        "{} writes at once: {there:.0} a second on the drive, {here:.0} by the file: look at `electronics.buffer.write_cache` and `electronics.buffer.dirty`.",
+        row.depth
+    ))
 }
 
 #[cfg(test)]

@@ -76,6 +76,9 @@ pub(super) fn fit(spec: &DriveSpec, requests: &[Request]) -> ValidationFit {
         for Move { key, change } in moves(&best) {
             let mut other = best.clone();
             change(&mut other);
+            if other == best {
+                continue;
+            }
             let Some(there) = distances(&other) else { continue };
             let least = found.as_ref().map_or(now[0] * (1.0 - GAIN), |(.., found)| found[0]);
             if there[0] < least {
@@ -123,7 +126,18 @@ fn distance(exchanges: &[Exchange]) -> f64 {
     ((of(Op::Read) + of(Op::Write)) / exchanges.len().max(1) as f64).sqrt()
 }
 
-/// The bus over which the trace was measured.
+/// Key of a value of the bus over which the trace was measured, by that of a file without `measured_on`.
+fn key_of_bus(spec: &DriveSpec, own: &'static str) -> &'static str {
+    match (&spec.measured_on, own) {
+        (None, _) => own,
+        (_, "electronics.bus.block_time") => "measured_on.bus.block_time",
+        (_, "electronics.bus.read_water_mark") => "measured_on.bus.read_water_mark",
+        (Some(host), _) if host.almost_hits.is_some() => "measured_on.almost_hits",
+        _ => own,
+    }
+}
+
+/// That bus.
 fn bus(spec: &mut DriveSpec) -> &mut BusSpec {
     match &mut spec.measured_on {
         Some(host) => &mut host.bus,
@@ -144,14 +158,18 @@ fn value(spec: &DriveSpec, key: &str) -> String {
     let buffer = spec.electronics.buffer.clone().unwrap_or_default();
     let overheads = spec.electronics.overheads.unwrap_or_default();
     match key {
-        "electronics.buffer.read_ahead" => format!("{:?}", buffer.read_ahead),
-        "electronics.buffer.almost_hits" => {
+        "electronics.buffer.read_ahead" => buffer.read_ahead.to_string(),
+        "electronics.buffer.almost_hits" | "measured_on.almost_hits" => {
             almost_hits(&mut spec).is_some_and(|is| *is).to_string()
         }
         "electronics.buffer.partial_hits" => buffer.partial_hits.to_string(),
         "electronics.buffer.keep_free_blocks_before" => buffer.keep_free_blocks_before.to_string(),
-        "electronics.bus.read_water_mark" => format!("{} %", bus(&mut spec).read_water_mark),
-        "electronics.bus.block_time" => bus(&mut spec).block_time.to_string(),
+        "electronics.bus.read_water_mark" | "measured_on.bus.read_water_mark" => {
+            format!("{} %", bus(&mut spec).read_water_mark)
+        }
+        "electronics.bus.block_time" | "measured_on.bus.block_time" => {
+            bus(&mut spec).block_time.to_string()
+        }
         "electronics.overheads.read_hit" => after(overheads.read_hit),
         "electronics.overheads.read_miss" => after(overheads.read_miss),
         "electronics.overheads.write_hit" => after(overheads.write_hit),
@@ -165,8 +183,9 @@ fn value(spec: &DriveSpec, key: &str) -> String {
 fn moves(spec: &DriveSpec) -> Vec<Move> {
     let mut moves: Vec<Move> = Vec::new();
     let mut push = |key, change: Box<dyn Fn(&mut DriveSpec)>| moves.push(Move { key, change });
+    let of_bus = |own| key_of_bus(spec, own);
     if spec.electronics.buffer.is_some() {
-        for read_ahead in READ_AHEAD {
+        for read_ahead in ReadAhead::ALL {
             push(
                 "electronics.buffer.read_ahead",
                 with_buffer(move |buffer| buffer.read_ahead = read_ahead),
@@ -178,20 +197,20 @@ fn moves(spec: &DriveSpec) -> Vec<Move> {
             with_buffer(|buffer| buffer.keep_free_blocks_before ^= true),
         );
         push(
-            "electronics.buffer.almost_hits",
+            of_bus("electronics.buffer.almost_hits"),
             Box::new(|spec| almost_hits(spec).into_iter().for_each(|is| *is ^= true)),
         );
     }
     for mark in [0, 25, 50, 75, 100] {
         push(
-            "electronics.bus.read_water_mark",
+            of_bus("electronics.bus.read_water_mark"),
             Box::new(move |spec| bus(spec).read_water_mark = mark),
         );
     }
     for percent in PERCENTS {
         let scaled = move |time: SimDuration| SimDuration::from_ns(time.ns() * percent / 100);
         push(
-            "electronics.bus.block_time",
+            of_bus("electronics.bus.block_time"),
             Box::new(move |spec| {
                 let bus = bus(spec);
                 bus.block_time = scaled(bus.block_time);
@@ -225,15 +244,6 @@ fn moves(spec: &DriveSpec) -> Vec<Move> {
     }
     moves
 }
-
-const READ_AHEAD: [ReadAhead; 6] = [
-    ReadAhead::None,
-    ReadAhead::Track,
-    ReadAhead::Cylinder,
-    ReadAhead::Segment,
-    ReadAhead::Adaptive,
-    ReadAhead::AfterTouching,
-];
 
 /// Factors of a value, in percent.
 const PERCENTS: [u64; 6] = [0, 50, 90, 110, 150, 200];

@@ -322,6 +322,32 @@ pub enum ReadAhead {
     AfterTouching,
 }
 
+impl ReadAhead {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::None,
+        Self::Track,
+        Self::Cylinder,
+        Self::Segment,
+        Self::Adaptive,
+        Self::AfterTouching,
+    ];
+}
+
+impl fmt::Display for ReadAhead {
+    /// As in a drive file.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(match self {
+            Self::None => "none",
+            Self::Track => "track",
+            Self::Cylinder => "cylinder",
+            Self::Segment => "segment",
+            Self::Adaptive => "adaptive",
+            Self::AfterTouching => "after-touching",
+        })
+    }
+}
+
 /// When a write is reported done before it is on the media.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -25,7 +25,7 @@ use rayon::prelude::*;
 use super::workload::DISKS;
 use crate::public_traces::DISKSIM_ASCII;
 use crate::tr03::{line, lines};
-use crate::{Context, HOLDS, Outcome, Row};
+use crate::{Context, HOLDS, Outcome, Row, median};
 
 /// A gain above this is no gain but a fault.
 const MOST: f64 = 1000.0;
@@ -72,11 +72,6 @@ fn mean_ms(result: &FilesResult) -> f64 {
 
 fn hottest(result: &FilesResult) -> f64 {
     result.disks.iter().map(|disk| disk.utilisation).fold(0.0, f64::max)
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 /// Heat in head time on the disks of `drive`.

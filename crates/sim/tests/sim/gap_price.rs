@@ -16,7 +16,7 @@ fn run(text: &str, overrides: &[&str]) -> RunResult {
     Experiment::new(config).unwrap().run().unwrap()
 }
 
-/// Nobody reads what passes, so nothing is dear.
+/// Blocks that pass are not read again, so a gap has hardly a price.
 #[test]
 fn random_loads_leave_hardly_a_gap_to_the_drive() {
     let load =

@@ -360,7 +360,7 @@ impl Layout {
 
     fn descriptor_blocks(&self) -> Extents {
         let blocks = (0..self.table_blocks()).map(|number| self.descriptor_block(number));
-        // Those that a damaged superblock places behind the end are said to be unread.
+        // A damaged superblock may place some behind the end: `groups` reports them as unread.
         let blocks = blocks.filter(|block| *block < self.blocks);
         Extents::new(blocks.map(|block| self.range(block, 1)).collect())
     }

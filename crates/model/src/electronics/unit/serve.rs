@@ -369,7 +369,11 @@ impl Unit {
         let ahead = begin.saturating_since(command.ready);
         let waited = self.wait_for_data(&access, target.blocks, late + transfer, ahead);
         let access = Access { rotate: access.rotate + waited, ..access };
-        let tail = (late + length).saturating_sub(access.total());
+        // All data were there when the last block passed; a command that keeps the bus has waited for it.
+        let tail = match self.bus_spec.hold {
+            true => (late + length).saturating_sub(access.total()),
+            false => SimDuration::ZERO,
+        };
         self.finish(command, false, &access, tail, self.media.free + tail);
     }
 
