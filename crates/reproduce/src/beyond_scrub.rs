@@ -1,7 +1,7 @@
 //! The estimate of a scrub's time against whole scans, simulated gap by gap.
 //!
 //! A whole scan of a drive of today takes weeks of simulated time and hours of a processor's. The Atlas
-//! 10K is the largest drive here of which one takes seconds; of 24 TB the first 15 % are simulated, in
+//! 10K is the largest drive here of which one takes seconds; of 24 TB the first 6 % are simulated, in
 //! minutes.
 
 use std::path::{Path, PathBuf};
@@ -244,8 +244,8 @@ fn not_there(context: &Context<'_>, name: &str, why: String) -> Row {
 const LARGE: &str = "pgbench-ext4";
 
 /// Parts of 24 TB at which the times are compared, and requests that reach them with some to spare.
-const LARGE_PARTS: [f64; 3] = [0.05, 0.1, 0.15];
-const LARGE_REQUESTS: u64 = 7_000_000;
+const LARGE_PARTS: [f64; 2] = [0.03, 0.06];
+const LARGE_REQUESTS: u64 = 2_800_000;
 const LARGE_PARTS_QUICK: [f64; 1] = [0.01];
 const LARGE_REQUESTS_QUICK: u64 = 400_000;
 
