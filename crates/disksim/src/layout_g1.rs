@@ -134,6 +134,8 @@ impl ZoneReader {
                 .unwrap_or(0),
             track_skew,
             cylinder_skew,
+            surface_blocks_per_track: Vec::new(),
+            holes: Vec::new(),
             band_skews: Vec::new(),
             spares: 0,
             slips: Vec::new(),

@@ -70,6 +70,7 @@ pub(crate) fn drive(
         cylinders,
         rotation_period: mechanics.rotation_period,
         mapping,
+        surface_offsets: Vec::new(),
         sparing,
         head_switch: mechanics.head_switch,
         seek: mechanics.seek,

@@ -83,6 +83,7 @@ pub(super) fn spec(found: &Found, options: &ExtractOptions) -> DriveSpec {
         cylinders: last as u32,
         rotation_period: duration(found.period_ns),
         mapping: found.mapping.unwrap_or_default(),
+        surface_offsets: Vec::new(),
         sparing: layout::sparing(&found.zones),
         head_switch: duration(found.head_switch_ns.unwrap_or_default()),
         seek: SeekSpec {

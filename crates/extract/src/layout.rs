@@ -133,6 +133,8 @@ fn zone_spec(zone: &ZoneMap, before: f64, within: f64, unit: SpareUnit) -> ZoneS
         reserved_blocks: 0,
         track_skew,
         cylinder_skew,
+        surface_blocks_per_track: Vec::new(),
+        holes: Vec::new(),
         band_skews,
         spares,
         slips: slips(zone),

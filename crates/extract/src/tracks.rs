@@ -77,7 +77,7 @@ impl Surveyor<'_, '_> {
 
     /// Blocks of the track that begins with `first`, of unknown size, and turns from one
     /// to the next.
-    fn first_track(&mut self, first: u64) -> Result<(u64, f64), ExtractError> {
+    pub(super) fn first_track(&mut self, first: u64) -> Result<(u64, f64), ExtractError> {
         let blocks = self.host.blocks();
         let begin = self.angle_of_first(first)?;
         let mut turns = 0.0;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use freewheel_extract::validate::Validation;
 
-use freewheel_extract::{ExtractProgress, Extraction};
+use freewheel_extract::Extraction;
 use freewheel_sim::config::TraceWorkload;
 
 use crate::Error;
@@ -12,9 +12,11 @@ use crate::Error;
 pub use freewheel_extract::validate::{
     FioFigures, FioRow, FioValidation, FittedValue, GapReading, ValidationFit, is_fio,
 };
-pub use freewheel_extract::{ExtractOptions, Journal, JournalEntry, JournalHead};
+pub use freewheel_extract::{
+    ExtractOptions, ExtractProgress, Journal, JournalEntry, JournalHead, TrackMap, TrackStretch,
+};
 pub use freewheel_live::black_box::RealDrive;
-pub use freewheel_report::validation_html;
+pub use freewheel_report::{tracks_html, validation_html};
 pub use freewheel_sim::black_box::{BlackBox, VirtualDrive};
 
 /// Finds the parameters of a drive by timing reads of it. The drive should be idle otherwise: tens of
@@ -38,6 +40,17 @@ pub fn extract(
     progress: ExtractProgress<'_>,
 ) -> Result<Extraction, Error> {
     Ok(freewheel_extract::extract(drive, options, journal, progress)?)
+}
+
+/// Finds the tracks of a drive and nothing else, also where its surfaces differ in density. The drive should be idle
+/// otherwise.
+pub fn track_map(
+    drive: &mut dyn BlackBox,
+    options: &ExtractOptions,
+    journal: Journal<'_>,
+    progress: ExtractProgress<'_>,
+) -> Result<TrackMap, Error> {
+    Ok(freewheel_extract::track_map(drive, options, journal, progress)?)
 }
 
 /// The commands and answers in the text of a journal that begins with this head.

@@ -30,6 +30,7 @@ mod size_chart;
 mod stages;
 mod study;
 mod trace_order;
+mod tracks_page;
 mod validation_page;
 
 pub use cache_curves::{CacheReport, Conclusions};
@@ -45,4 +46,5 @@ pub use sim_page::{PRICES_ARE, cautions, sim_html};
 pub use sim_report::SimReport;
 pub use stages::{StageRow, StageTable, stage_table};
 pub use study::StudyReport;
+pub use tracks_page::tracks_html;
 pub use validation_page::validation_html;

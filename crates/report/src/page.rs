@@ -141,6 +141,9 @@ figcaption { font-size: 14px; font-weight: 600; margin: 0 0 4px; }
 svg.sizes { max-width: 600px; font-size: 12.5px; fill: var(--faint); }
 svg.sizes polyline { fill: none; stroke: var(--c); stroke-width: 2; stroke-linejoin: round; }
 svg.sizes circle { fill: var(--c); }
+svg.tracks { max-width: 600px; }
+svg.tracks circle { fill: var(--c); }
+svg.tracks .edge { fill: none; stroke: var(--line); }
 svg.sizes .grid { stroke: var(--line); }
 svg.sizes .tick { stroke: var(--faint); }
 svg.sizes .without { stroke: var(--faint); stroke-width: 1.5; stroke-dasharray: 5 4; }

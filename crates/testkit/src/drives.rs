@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use freewheel_model::drive::spec::{
-    Advertised, ByOp, CurveSpec, Direction, DriveSpec, Mapping, SeekSpec, SpareUnit, Sparing, Turn,
-    ZoneSpec,
+    Advertised, ByOp, CurveSpec, Direction, DriveSpec, Hole, Mapping, SeekSpec, SpareUnit, Sparing,
+    Turn, ZoneSpec,
 };
 use freewheel_model::drive::{Departure, Drive, Position, Target};
 use freewheel_units::{Angle, Blocks, Lbn, Op, Prng, SimDuration, SimTime};
@@ -71,6 +71,8 @@ fn zone(
         reserved_blocks: prng.below(total.min(5)),
         track_skew: turn(prng, per_track),
         cylinder_skew: turn(prng, per_track),
+        surface_blocks_per_track: Vec::new(),
+        holes: Vec::new(),
         band_skews: (0..bands).map(|_| turn(prng, per_track)).collect(),
         spares,
         slips: if spares > 0 || sparing.slip_to_zone_end { slips } else { Vec::new() },
@@ -108,6 +110,7 @@ pub fn random_spec(seed: u64) -> DriveSpec {
         rotation_period: SimDuration::from_ns(3_000_000 + prng.below(9_000_000)),
         mapping,
         sparing,
+        surface_offsets: Vec::new(),
         head_switch: us(prng, 2000),
         seek: SeekSpec {
             read: random_curve(prng),
@@ -276,10 +279,46 @@ pub fn sectors_turned(spec: &DriveSpec, zone: &ZoneSpec, track: u64) -> u64 {
     slips.iter().filter(|&slip| slip / unit < track * per_track / unit).count() as u64
 }
 
-/// Drives that build, with a few remaps.
+/// The same drive in bands whose surfaces differ in density and place and have holes; other drives as they
+/// are.
+pub fn with_surface_zones(mut spec: DriveSpec, seed: u64) -> DriveSpec {
+    if !matches!(spec.mapping, Mapping::Band { .. }) {
+        return spec;
+    }
+    let prng = &mut Prng::new(seed, "surfaces that differ");
+    let surfaces = spec.surfaces as usize;
+    spec.sparing = Sparing::default();
+    spec.surface_offsets = (0..surfaces).map(|_| prng.below(4) as u32).collect();
+    spec.cylinders += 4;
+    for zone in &mut spec.zones {
+        (zone.reserved_blocks, zone.slips, zone.spares) = (0, Vec::new(), prng.below(6));
+        let density = |_| zone.blocks_per_track + prng.below(5) as u32;
+        zone.surface_blocks_per_track = (0..surfaces).map(density).collect();
+        zone.holes = (0..prng.below(4)).map(|_| hole(prng, zone, spec.surfaces)).collect();
+    }
+    spec
+}
+
+fn hole(prng: &mut Prng, zone: &ZoneSpec, surfaces: u32) -> Hole {
+    let surface = prng.below(surfaces.into()) as u32;
+    let cylinders = u64::from(zone.cylinders());
+    let mut edges = [0; 2].map(|_| zone.first_cylinder + prng.below(cylinders) as u32);
+    edges.sort_unstable();
+    let sectors = zone.blocks_per_track_on(surface);
+    let first_block = if prng.chance(0.5) { 0 } else { prng.below(sectors.into()) as u32 };
+    let rest = u64::from(sectors - first_block);
+    let blocks = prng.chance(0.5).then(|| 1 + prng.below(rest) as u32);
+    Hole { surface, first_cylinder: edges[0], last_cylinder: edges[1], first_block, blocks }
+}
+
+/// Drives that build, with a few remaps; every fourth that is in bands has surfaces that differ.
 pub fn any_drive() -> impl Strategy<Value = (DriveSpec, Drive)> {
     any::<u64>().prop_filter_map("spec does not build", |seed| {
-        let spec = with_remaps(random_spec(seed), (seed % 3) as usize, seed);
+        let spec = if seed % 4 == 1 {
+            with_surface_zones(random_spec(seed), seed)
+        } else {
+            with_remaps(random_spec(seed), (seed % 3) as usize, seed)
+        };
         Drive::build(&spec).ok().map(|drive| (spec, drive))
     })
 }
@@ -287,7 +326,7 @@ pub fn any_drive() -> impl Strategy<Value = (DriveSpec, Drive)> {
 /// When the sector of `lbn` next begins to pass at or after `now`, and when it has passed.
 pub fn passage(drive: &Drive, lbn: Lbn, now: SimTime) -> (SimTime, SimTime) {
     let place = drive.layout().locate(lbn);
-    let zone = drive.layout().zone_at(place.cylinder).unwrap();
+    let zone = drive.layout().zone_at(place.cylinder, place.surface).unwrap();
     let sectors = u64::from(drive.layout().zones()[zone].blocks_per_track());
     let start = drive.layout().track_start(place.cylinder, place.surface).unwrap();
     let angle = |sector: u64| start + Angle::from_ratio(sector, sectors);

@@ -1,6 +1,7 @@
 //! `freewheel extract`: what a drive is, found out by timing reads of it.
 
 mod journal;
+mod tracks;
 
 use std::path::{Path, PathBuf};
 use std::{process, thread};
@@ -9,7 +10,8 @@ use clap::Args;
 use freewheel::drives::{self, DriveIdentity};
 use freewheel::emulation::{Behaviour, WriteCache};
 use freewheel::extraction::{
-    BlackBox, ExtractOptions, Journal, JournalEntry, JournalHead, RealDrive, VirtualDrive,
+    BlackBox, ExtractOptions, ExtractProgress, Journal, JournalEntry, JournalHead, RealDrive,
+    VirtualDrive,
 };
 use freewheel::measures::grouped;
 use freewheel::serving::{Claim, Uri};
@@ -40,6 +42,7 @@ Examples:
   freewheel extract /dev/sdX -o my-drive.toml
   freewheel extract 'nbd+unix:///?socket=/tmp/disk' -o my-drive.toml
   freewheel extract /dev/sdX -o my-drive.toml --resume
+  freewheel extract /dev/sdX --tracks tracks.csv --page tracks.html
   freewheel drive show ./my-drive.toml
 
 TARGET is a block device, an NBD export, or a drive of this program in virtual time by its name or
@@ -53,8 +56,14 @@ pub struct ExtractArgs {
     #[arg(value_name = "TARGET")]
     target: Target,
     /// The drive file to write
-    #[arg(short, long, value_name = "F.toml")]
-    output: PathBuf,
+    #[arg(short, long, value_name = "F.toml", required_unless_present = "tracks")]
+    output: Option<PathBuf>,
+    /// Find the tracks alone, also of a drive whose surfaces differ in density, and write them to this table
+    #[arg(long, value_name = "F.csv", conflicts_with_all = ["output", "write", "name"])]
+    tracks: Option<PathBuf>,
+    /// With --tracks: a page that draws the angle of each track
+    #[arg(long, value_name = "F.html", requires = "tracks")]
+    page: Option<PathBuf>,
     /// Name of the drive in its file; that of the file if not given
     #[arg(long)]
     name: Option<String>,
@@ -101,26 +110,52 @@ struct Document<'a> {
 
 impl ExtractArgs {
     pub fn run(self) -> Result<(), Failure> {
-        file::ensure_new(&self.output)?;
-        let found = match &self.target {
-            Target::Emulated(target) => self.emulated(target)?,
-            Target::Export(uri) => self.real(connect(uri, self.write)?)?,
-            Target::Device(path) => self.real(self.open(path)?)?,
-        };
+        file::ensure_new(self.file())?;
+        match &self.tracks {
+            Some(table) => tracks::run(&self, table),
+            None => self.drive_file(),
+        }
+    }
+
+    /// Writes the drive's file.
+    fn drive_file(self) -> Result<(), Failure> {
+        let found = self.measured(|Measured { drive, journal, progress }| {
+            extract(drive, &self.options(), journal, progress)
+        })?;
         let text = toml::to_string(&found.spec)
             .map_err(|error| Failure::failed(format!("the drive: {error}")))?;
         let identity = identity(&found.spec)?;
-        file::write_together(&[(&self.output, &text)])?;
-        if self.target.is_real() {
-            journal::remove(&self.output)?;
-        }
+        file::write_together(&[(self.file(), &text)])?;
+        self.forget_journal()?;
         if self.json {
-            let document = Document { file: &self.output, drive: identity, extraction: &found };
+            let document = Document { file: self.file(), drive: identity, extraction: &found };
             output::print_document(&document)?;
         } else {
             output::print(&self.text(&found))?;
         }
         self.is_right(&found)
+    }
+
+    /// What is written: the drive file, or the table of tracks.
+    fn file(&self) -> &Path {
+        let file = self.output.as_ref().or(self.tracks.as_ref());
+        file.expect("one of them is required")
+    }
+
+    fn forget_journal(&self) -> Result<(), Failure> {
+        if self.target.is_real() { journal::remove(self.file()) } else { Ok(()) }
+    }
+
+    /// What `measure` finds out about the target.
+    fn measured<T>(
+        &self,
+        measure: impl Fn(Measured<'_, '_>) -> Result<T, Error>,
+    ) -> Result<T, Failure> {
+        match &self.target {
+            Target::Emulated(target) => self.emulated(target, measure),
+            Target::Export(uri) => self.real(connect(uri, self.write)?, measure),
+            Target::Device(path) => self.real(self.open(path)?, measure),
+        }
     }
 
     fn open(&self, path: &Path) -> Result<RealDrive, Failure> {
@@ -148,7 +183,7 @@ impl ExtractArgs {
         let what = format!(
             "{}: of {} blocks read afterwards {} lie elsewhere than the file says, block {} by {:.0} us: \
              the drive lays them out in a way that is not understood",
-            self.output.display(),
+            self.file().display(),
             found.verified,
             found.misplaced.len(),
             first.block,
@@ -162,7 +197,11 @@ impl ExtractArgs {
         ExtractOptions { name: self.drive_name(), seed: self.seed, writes: self.write }
     }
 
-    fn emulated(&self, target: &Emulated) -> Result<Extraction, Failure> {
+    fn emulated<T>(
+        &self,
+        target: &Emulated,
+        measure: impl Fn(Measured<'_, '_>) -> Result<T, Error>,
+    ) -> Result<T, Failure> {
         if self.resume {
             return Err(Failure::wrong_use(
                 "--resume: a drive in virtual time takes seconds; begin anew without it",
@@ -188,27 +227,34 @@ impl ExtractArgs {
         let write_cache = self.write.then_some(WriteCache::Off).or(behaviour.write_cache);
         let behaviour = Behaviour { write_cache, ..behaviour };
         let mut drive = VirtualDrive::emulating(&truth, name, &behaviour, bad, seed)?;
-        self.extract(&mut drive, Journal::default()).map_err(Failure::from)
+        Ok(watched(|progress| {
+            measure(Measured { drive: &mut drive, journal: Journal::default(), progress })
+        })?)
     }
 
-    fn real(&self, drive: RealDrive) -> Result<Extraction, Failure> {
+    fn real<T>(
+        &self,
+        drive: RealDrive,
+        measure: impl Fn(Measured<'_, '_>) -> Result<T, Error>,
+    ) -> Result<T, Failure> {
         let mut drive = match self.sector {
             Some(sector) => drive.with_sector(sector.into())?,
             None => drive,
         };
         let head =
             JournalHead { blocks: drive.blocks().get(), seed: self.seed, writes: self.write };
-        let mut file = JournalFile::open(&self.output, &head, self.resume)?;
+        let mut file = JournalFile::open(self.file(), &head, self.resume)?;
         self.tell_when_interrupted()?;
         let past = std::mem::take(&mut file.past);
         let keep = Box::new(|entry: &JournalEntry| file.keep(entry));
-        let found = self.extract(&mut drive, Journal { past, keep });
+        let journal = Journal { past, keep };
+        let found = watched(|progress| measure(Measured { drive: &mut drive, journal, progress }));
         found.map_err(|error| self.failed(error))
     }
 
     /// On a signal, says how to continue before the verb ends.
     fn tell_when_interrupted(&self) -> Result<(), Failure> {
-        let (stop, journal) = (listen::stop()?, journal::path(&self.output));
+        let (stop, journal) = (listen::stop()?, journal::path(self.file()));
         thread::spawn(move || {
             stop.wait();
             // When the drive's file is there, it is not.
@@ -222,7 +268,7 @@ impl ExtractArgs {
 
     /// Keeps the journal where there is sense in it: it may be hours of answers.
     fn failed(&self, error: Error) -> Failure {
-        let path = journal::path(&self.output);
+        let path = journal::path(self.file());
         if *error.kind() == ErrorKind::Interrupted {
             return Failure::from(error).with_help(goes_on(&path));
         }
@@ -238,23 +284,12 @@ impl ExtractArgs {
             ErrorKind::NoRotation => NO_DISK,
             _ => "begin anew when drive and host are idle, or with another --seed",
         };
-        journal::remove(&self.output)
+        journal::remove(self.file())
             .map_or_else(|failure| failure, |()| Failure::from(error).with_help(help))
     }
 
-    fn extract(&self, drive: &mut dyn BlackBox, journal: Journal<'_>) -> Result<Extraction, Error> {
-        let bars = Bars::default();
-        extract(drive, &self.options(), journal, &|step| {
-            // What the step is at, and what all steps have taken until now.
-            let part = if step.part.is_empty() { "" } else { &format!("{}, ", step.part) };
-            let (commands, time) = (grouped(step.commands), number::about(step.drive_time.ns()));
-            let sent = format!("{part}{commands} commands in {time} of the drive");
-            bars.remark(step.name, step.done, step.total, &sent);
-        })
-    }
-
     fn drive_name(&self) -> String {
-        let stem = || self.output.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let stem = || self.file().file_stem().unwrap_or_default().to_string_lossy().into_owned();
         self.name.clone().unwrap_or_else(stem)
     }
 
@@ -277,9 +312,28 @@ impl ExtractArgs {
             grouped(found.commands),
             grouped(found.writes),
             found.drive_ns as f64 / 1e9,
-            self.output.display()
+            self.file().display()
         )
     }
+}
+
+/// A drive to be measured.
+struct Measured<'a, 'j> {
+    drive: &'a mut dyn BlackBox,
+    journal: Journal<'j>,
+    progress: ExtractProgress<'a>,
+}
+
+/// Shows how far the measuring is.
+fn watched<T>(measure: impl FnOnce(ExtractProgress<'_>) -> Result<T, Error>) -> Result<T, Error> {
+    let bars = Bars::default();
+    measure(&|step| {
+        // What the step is at, and what all steps have taken until now.
+        let part = if step.part.is_empty() { "" } else { &format!("{}, ", step.part) };
+        let (commands, time) = (grouped(step.commands), number::about(step.drive_time.ns()));
+        let sent = format!("{part}{commands} commands in {time} of the drive");
+        bars.remark(step.name, step.done, step.total, &sent);
+    })
 }
 
 fn goes_on(journal: &Path) -> String {

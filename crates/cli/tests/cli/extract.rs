@@ -410,3 +410,28 @@ fn fraction(text: &str) -> f64 {
     let (over, under) = text.trim_matches('"').split_once('/').unwrap();
     over.parse::<f64>().unwrap() / under.parse::<f64>().unwrap()
 }
+
+#[test]
+fn the_tracks_of_a_drive_whose_surfaces_differ_are_a_table_and_a_picture() {
+    let bench = Bench::new(SMALL_TRACE);
+    // Two bands of twelve cylinders on surfaces of 250, 240 and 225 blocks a track.
+    let differing = SMALL
+        .replace("cylinders = 80", "cylinders = 84\nmapping.band.cylinders = 12\nsurface_offsets = [0, 4, 2]")
+        .replace("last_cylinder = 49, blocks_per_track = 250", "last_cylinder = 23, blocks_per_track = 250, surface_blocks_per_track = [250, 240, 225]");
+    let second = differing.find("    { first_cylinder = 50").unwrap();
+    let end = differing[second..].find('\n').unwrap();
+    let differing = format!("{}{}", &differing[..second], &differing[second + end + 1..]);
+    bench.put("differing.toml", &differing);
+    let (target, table) = (format!("emulated:{}", bench.at("differing.toml")), bench.at("t.csv"));
+    let page = bench.at("t.html");
+    let found = document(&["extract", &target, "--tracks", &table, "--page", &page, "--json"]);
+    assert_eq!(found["blocks"], 24 * (250 + 240 + 225));
+    let text = std::fs::read_to_string(&table).unwrap();
+    let rows: Vec<Vec<&str>> = text.lines().skip(1).map(|row| row.split(',').collect()).collect();
+    let tracks: Vec<[&str; 2]> = rows.iter().map(|row| [row[1], row[2]]).collect();
+    let band = [["12", "250"], ["12", "240"], ["12", "225"]];
+    assert_eq!(tracks, [band, band].concat());
+    assert!(std::fs::read_to_string(&page).unwrap().contains("72 tracks of 225 to 250 blocks"));
+    let shown = stdout(&["drive", "show", &bench.at("differing.toml")]);
+    assert!(shown.contains("225-250 by surface"), "{shown}");
+}

@@ -116,6 +116,8 @@ fn zone(media: &Media<'_>, group: &Group<'_>, skews: &Skews, unused: ZoneUnused)
         reserved_blocks: 0,
         track_skew: turn(skews.head),
         cylinder_skew: turn(skews.cylinder),
+        surface_blocks_per_track: Vec::new(),
+        holes: Vec::new(),
         band_skews: skews.bands.iter().copied().map(turn).collect(),
         spares: unused.spares,
         slips: unused.slips,

@@ -50,6 +50,8 @@ pub fn hidden(base: &str, seed: u64) -> Hidden {
                 reserved_blocks: 0,
                 track_skew: Turn::from_ratio(track, per_track).unwrap(),
                 cylinder_skew: Turn::from_ratio(cylinder % per_track, per_track).unwrap(),
+                surface_blocks_per_track: Vec::new(),
+                holes: Vec::new(),
                 band_skews: Vec::new(),
                 spares: slips.len() as u64 + between(1, per_track),
                 slips,

@@ -9,5 +9,6 @@ mod library;
 mod no_disk;
 mod progress;
 mod spindle;
+mod track_map;
 mod trouble;
 mod validate;

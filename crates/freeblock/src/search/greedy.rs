@@ -80,7 +80,6 @@ impl Visits {
         limits: &Limits,
         at: Position,
         op: Op,
-        sectors: u32,
     ) -> Visit {
         let [from, to] = [reach.gap.from, reach.gap.to].map(|there| there.surface == at.surface);
         let known =
@@ -88,6 +87,8 @@ impl Visits {
         *known.get_or_insert_with(|| {
             let stay = reach.stay(at, op);
             let length = stay.length();
+            // Surfaces share a visit, and each may have a density of its own.
+            let sectors = tracks.sectors_max(CylinderRange::one(at.cylinder));
             let most = limits.ceiling.of(reach.sectors_in(length, sectors));
             let window = tracks.window(reach.time(stay.from), length);
             Visit { window, most: if length > 0 { most } else { 0 } }
@@ -139,7 +140,7 @@ fn better_on(
     let mut better = None;
     let mut known = best;
     for &op in limits.ops {
-        let visit = visits.get(tracks, reach, limits, at, op, place.sectors());
+        let visit = visits.get(tracks, reach, limits, at, op);
         // The cheap bound first.
         if visit.most > known.into() {
             let passing = tracks.passing(&place, &visit.window);

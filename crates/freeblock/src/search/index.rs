@@ -626,10 +626,10 @@ fn best_path(
             let total = into.total();
             // A surface without blocks takes no part in a path: its place is used again.
             used += usize::from(total > 0);
-            sectors = place.sectors();
+            // Where surfaces differ, the shortest sectors give the least time between blocks.
+            sectors = sectors.max(place.sectors());
         }
         if used > 0 {
-            // All tracks of a cylinder have the same number of sectors.
             let apart = apart(tracks, wanted, sectors);
             let arcs = Arcs::of_paths(&surfaces[..used], apart, shift);
             let rows = most.0.iter_mut().zip(&arcs.0);

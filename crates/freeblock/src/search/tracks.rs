@@ -9,7 +9,7 @@ use prefetch_index::prefetch_index;
 use super::cylinder_range::CylinderRange;
 use super::regular_tracks::RegularTracks;
 use super::track_extent::{TrackExtent, TrackId};
-use freewheel_model::drive::{Drive, Physical, Position, Zone};
+use freewheel_model::drive::{Drive, Layout, Physical, Position, Zone};
 
 /// Consecutive sectors that pass wholly in a window of time; they may run on past the end of the
 /// track into its beginning, but not further than they began.
@@ -37,13 +37,63 @@ pub(crate) struct TrackPlace<'a> {
     start: Angle,
 }
 
+/// The zone of every track.
+#[derive(Debug, Clone)]
+struct ZonesOfTracks {
+    /// `u16::MAX` where there is none.
+    of_track: Vec<u16>,
+    /// Entries a cylinder: one where its tracks lie in the same zone, else one a surface.
+    entries: u32,
+    cylinders: u32,
+}
+
+impl ZonesOfTracks {
+    fn new(layout: &Layout, cylinders: u32) -> Self {
+        let entries = if layout.has_surface_zones() { layout.surfaces() } else { 1 };
+        let zone_of = |cylinder, surface| {
+            layout.zone_at(cylinder, surface).map_or(u16::MAX, |zone| zone as u16)
+        };
+        let of_cylinder = |cylinder| (0..entries).map(move |surface| zone_of(cylinder, surface));
+        Self { of_track: (0..cylinders).flat_map(of_cylinder).collect(), entries, cylinders }
+    }
+
+    #[inline]
+    fn index(&self, cylinder: u32, surface: u32) -> usize {
+        let surface = if self.entries == 1 { 0 } else { surface };
+        (cylinder * self.entries + surface) as usize
+    }
+
+    #[inline]
+    fn of(&self, cylinder: u32, surface: u32) -> usize {
+        self.of_track[self.index(cylinder, surface)].into()
+    }
+
+    /// The first and the last zone that may have tracks on these cylinders.
+    #[inline]
+    fn between(&self, cylinders: CylinderRange) -> (usize, usize) {
+        if self.entries == 1 {
+            return (self.of(cylinders.first, 0), self.of(cylinders.last, 0));
+        }
+        let of_cylinder = |cylinder: u32| {
+            let first = self.index(cylinder, 0);
+            self.of_track[first..first + self.entries as usize].iter()
+        };
+        let first = of_cylinder(cylinders.first).min().copied().unwrap_or(u16::MAX);
+        let last = of_cylinder(cylinders.last).max().copied().unwrap_or(u16::MAX);
+        // All of a zone of the file: a surface that begins further inwards has none here yet.
+        let of_file = |zone: u16| usize::from(zone) / self.entries as usize;
+        let entries = self.entries as usize;
+        (of_file(first) * entries, of_file(last) * entries + entries - 1)
+    }
+}
+
 /// All tracks of a drive with the blocks on them.
 #[derive(Debug, Clone)]
 pub(crate) struct Tracks {
     drive: Arc<Drive>,
     /// With the shortest seeks that it may ever have: bounds that are kept hold for them.
     fastest: Arc<Drive>,
-    zone_of_cylinder: Vec<u16>,
+    zones: ZonesOfTracks,
     /// Of tracks with one.
     only: RegularTracks,
     /// Tracks with several stretches: them in order of their sectors.
@@ -57,12 +107,11 @@ impl Tracks {
     pub fn new(drive: &Arc<Drive>) -> Self {
         let layout = drive.layout();
         let cylinders = drive.seek().distance_max() + 1;
-        let zone_of = |cylinder| layout.zone_at(cylinder).map_or(u16::MAX, |zone| zone as u16);
         let tracks = cylinders.checked_mul(layout.surfaces()).expect("below 2^32 tracks");
         let mut built = Self {
             drive: Arc::clone(drive),
             fastest: Arc::clone(drive),
-            zone_of_cylinder: (0..cylinders).map(zone_of).collect(),
+            zones: ZonesOfTracks::new(layout, cylinders),
             only: RegularTracks::NONE,
             several: BTreeMap::new(),
             extents_max: 1,
@@ -141,7 +190,7 @@ impl Tracks {
     }
 
     pub fn cylinders(&self) -> u32 {
-        self.zone_of_cylinder.len() as u32
+        self.zones.cylinders
     }
 
     pub fn all_cylinders(&self) -> CylinderRange {
@@ -151,7 +200,7 @@ impl Tracks {
     /// Memory they take.
     pub fn memory(&self) -> Bytes {
         let several = self.several.values().map(Vec::capacity).sum::<usize>();
-        let zones = self.zone_of_cylinder.capacity() * size_of::<u16>();
+        let zones = self.zones.of_track.capacity() * size_of::<u16>();
         Bytes::new((several * size_of::<TrackExtent>() + zones) as u64) + self.only.memory()
     }
 
@@ -173,7 +222,7 @@ impl Tracks {
     /// Asks for the memory that says where a cylinder's tracks lie.
     #[inline]
     pub fn prefetch(&self, cylinder: u32) {
-        prefetch_index(&self.zone_of_cylinder, cylinder as usize);
+        prefetch_index(&self.zones.of_track, self.zones.index(cylinder, 0));
         self.only.prefetch(cylinder);
     }
 
@@ -207,17 +256,15 @@ impl Tracks {
     #[inline]
     pub fn place(&self, at: Position) -> Option<TrackPlace<'_>> {
         let Position { cylinder, surface } = at;
-        let zone = self.zone_of_cylinder[cylinder as usize];
-        let zone = self.drive.layout().zones().get(usize::from(zone))?;
+        let zone = self.drive.layout().zones().get(self.zones.of(cylinder, surface))?;
         Some(TrackPlace { zone, start: zone.track_start(cylinder, surface) })
     }
 
     /// Most sectors of any track on these cylinders.
     #[inline]
     pub fn sectors_max(&self, cylinders: CylinderRange) -> u32 {
-        let zone = |cylinder: u32| usize::from(self.zone_of_cylinder[cylinder as usize]);
         let zones = self.drive.layout().zones();
-        let (first, last) = (zone(cylinders.first), zone(cylinders.last));
+        let (first, last) = self.zones.between(cylinders);
         if first == last
             && let Some(zone) = zones.get(first)
         {

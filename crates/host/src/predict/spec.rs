@@ -187,7 +187,7 @@ impl SameTrack {
 fn track_before(drive: &Drive, block: Lbn) -> SimDuration {
     let layout = drive.layout();
     let at = layout.locate(block);
-    let zone = layout.zone_at(at.cylinder).expect("a block lies in a zone");
+    let zone = layout.run(block, 1).zone;
     let sectors = u64::from(layout.zones()[zone].blocks_per_track());
     let before = u64::from(at.sector) - first_sector(drive, block).min(u64::from(at.sector));
     SimDuration::from_ns((before * drive.rotation().period().ns()).div_ceil(sectors))

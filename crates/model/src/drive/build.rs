@@ -1,11 +1,11 @@
 //! From what a drive file says to a drive that answers: every check of a spec is made here, once.
 
 use super::error::{BuildDriveError, invalid};
-use super::layout::{Layout, Zone};
+use super::layout::Layout;
 use super::mechanics::Drive;
 use super::rotation::Rotation;
 use super::seek::SeekCurve;
-use crate::spec::drive::{CurveSpec, DriveSpec, SeekSpec};
+use crate::spec::drive::{CurveSpec, DriveSpec, Hole, SeekSpec, ZoneSpec};
 use freewheel_units::{Blocks, Op, SimDuration};
 
 const ACTUATORS_MAX: u32 = 8;
@@ -17,11 +17,7 @@ impl Drive {
     /// Checks a spec and builds the drive it describes.
     pub fn build(spec: &DriveSpec) -> Result<Self, BuildDriveError> {
         check_numbers(spec)?;
-        let mut zones: Vec<Zone> = Vec::with_capacity(spec.zones.len());
-        for (index, zone) in spec.zones.iter().enumerate() {
-            zones.push(Zone::build(spec, zone, &format!("zones[{index}]"), zones.last())?);
-        }
-        let layout = Layout::new(zones, spec.surfaces);
+        let layout = Layout::build(spec)?;
         if layout.blocks().get() == 0 {
             return Err(invalid("zones", "without a data block", "a drive holds at least one"));
         }
@@ -85,13 +81,13 @@ fn check_measuring_host(spec: &DriveSpec) -> Result<(), BuildDriveError> {
 /// That sectors of several blocks each lie on one track, with blocks from a multiple of their size on.
 fn check_sectors(spec: &DriveSpec, layout: &Layout) -> Result<(), BuildDriveError> {
     let sector = u64::from(spec.electronics.sector.physical_blocks());
-    for (index, (said, zone)) in spec.zones.iter().zip(layout.zones()).enumerate() {
+    for (said, (_, zone)) in spec.zones.iter().zip(layout.file_zones()) {
         let refuse = |key: &str, value: u64| {
             let rule = format!(
                 "with `electronics.sector = \"{}\"` sectors hold {sector} blocks, and a zone has whole ones",
                 spec.electronics.sector
             );
-            Err(invalid(format!("zones[{index}].{key}"), value, rule))
+            Err(invalid(format!("zones[{}].{key}", zone.index), value, rule))
         };
         for (key, value) in [
             ("blocks_per_track", said.blocks_per_track.into()),
@@ -108,11 +104,24 @@ fn check_sectors(spec: &DriveSpec, layout: &Layout) -> Result<(), BuildDriveErro
                 return refuse(key, amid);
             }
         }
-        if !zone.blocks().get().is_multiple_of(sector) {
+        if let Some(amid) = amid_sectors(said, sector) {
+            return refuse(amid.0, amid.1);
+        }
+        if !zone.blocks.get().is_multiple_of(sector) {
             return refuse("last_cylinder", said.last_cylinder.into());
         }
     }
     Ok(())
+}
+
+/// A number of one surface that is not of whole sectors, with its key.
+fn amid_sectors(zone: &ZoneSpec, sector: u64) -> Option<(&'static str, u64)> {
+    let densities = zone.surface_blocks_per_track.iter();
+    let densities = densities.map(|&blocks| ("surface_blocks_per_track", blocks));
+    let edges = |hole: &Hole| [hole.first_block, hole.blocks.unwrap_or(0)];
+    let holes = zone.holes.iter().flat_map(edges).map(|blocks| ("holes", blocks));
+    let numbers = densities.chain(holes).map(|(key, blocks)| (key, u64::from(blocks)));
+    numbers.into_iter().find(|(_, blocks)| !blocks.is_multiple_of(sector))
 }
 
 /// The first of these defects, unless they are one whole sector that another stands in for.

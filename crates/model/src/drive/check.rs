@@ -3,6 +3,7 @@
 use freewheel_units::{BLOCK_BYTES, Blocks, Op};
 
 use super::mechanics::Drive;
+use super::zone::FileZone;
 use crate::spec::advertised::{Advertised, Quantity};
 use crate::spec::electronics::BusSpec;
 
@@ -67,10 +68,9 @@ impl Drive {
             self.seek().time_ns(op, distance, false)
         };
         // Zones without data have no rate.
-        let zones = self.layout().zones();
-        let with_data = |index: &usize| zones[*index].blocks() > Blocks::ZERO;
-        let outermost = (0..zones.len()).find(with_data).unwrap_or(0);
-        let innermost = (0..zones.len()).rfind(with_data).unwrap_or(0);
+        let with_data = |zone: &(usize, FileZone)| zone.1.blocks > Blocks::ZERO;
+        let outermost = self.layout().file_zones().find(with_data).map_or(0, |zone| zone.0);
+        let innermost = self.layout().file_zones().rfind(with_data).map_or(0, |zone| zone.0);
         let rate = |zone| self.sustained_rate_bytes_per_second(zone) * u64::from(self.actuators());
         Some(match quantity {
             Quantity::Capacity => self.total_blocks().bytes().get(),

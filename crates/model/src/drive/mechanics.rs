@@ -11,6 +11,7 @@ use super::layout::{Layout, Run};
 use super::margins::SeekMargins;
 use super::rotation::Rotation;
 use super::seek::SeekCurve;
+use super::zone::FileZone;
 use crate::spec::by_op::ByOp;
 use crate::spec::drive::DriveSpec;
 
@@ -511,18 +512,19 @@ impl Drive {
         last_end.map(|end| self.rotation.period_ns() - passed + end)
     }
 
-    /// Sustained rate of a zone in bytes a second: its data over the time to read it through, with
-    /// every head and cylinder switch. Zero for a zone without data.
+    /// Sustained rate of a zone of the file in bytes a second, given one that it consists of: its data
+    /// over the time to read it through, with every head and cylinder switch. Zero for a zone without data.
     pub fn sustained_rate_bytes_per_second(&self, zone: usize) -> u64 {
-        let zone = &self.layout.zones()[zone];
-        if zone.blocks() == Blocks::ZERO {
+        let FileZone { first_lbn, blocks, period_blocks, .. } = self.layout.zones()[zone].of_file();
+        if blocks == Blocks::ZERO {
             return 0;
         }
+        let zone = &self.layout.zones()[zone];
         // Some cylinders, but a whole band at least: the rate is the same throughout.
-        let tracks = zone.track_period().max(u64::from(self.layout.surfaces()) * 4);
-        let wanted = tracks * u64::from(zone.blocks_per_track());
-        let wanted = wanted.min(zone.blocks().get()).min(u32::MAX.into());
-        let target = self.target(zone.first_lbn(), Blocks::new(wanted), Op::Read);
+        let tracks = u64::from(self.layout.surfaces()) * 4;
+        let wanted = period_blocks.max(tracks * u64::from(zone.blocks_per_track()));
+        let wanted = wanted.min(blocks.get()).min(u32::MAX.into());
+        let target = self.target(first_lbn, Blocks::new(wanted), Op::Read);
         let access = self.access(SimTime::ZERO, target.at, &target);
         let first = self.positioning(SimTime::ZERO, target.at, &target);
         let ns = (access.total() - first.total() - access.overhead).ns().max(1);

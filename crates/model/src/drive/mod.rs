@@ -31,14 +31,16 @@ mod rotation;
 pub mod scale;
 mod sectors;
 mod seek;
+mod surface_zones;
 mod track_order;
+mod zone;
 
 pub use access::{Access, Departure, HeadTime, Position, Positioning};
 pub use actuator::{Actuator, Exact, Latency};
 pub use check::{BusLimit, Check};
 pub use divide::Divisor;
 pub use error::BuildDriveError;
-pub use layout::{Layout, Physical, Run, Zone};
+pub use layout::{Layout, Run};
 pub use legs::{Leg, RemainingAccess};
 pub use margins::{
     SEEK_CLASSES, SEEK_DISTANCES, SeekDirection, SeekMargins, seek_class, seek_class_cylinders,
@@ -49,6 +51,7 @@ pub use positionings::{Positionings, RunStart};
 pub use rotation::Rotation;
 pub use sectors::Sectors;
 pub use seek::SeekCurve;
+pub use zone::{FileZone, Physical, Zone};
 
 pub use crate::spec::advertised::{Quantity, QuantityUnit};
 pub use crate::spec::drive as spec;

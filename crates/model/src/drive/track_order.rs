@@ -3,6 +3,8 @@
 //! Cylinders are counted from the first of the zone. Turns are in units of 2^-64 and wrap: skews
 //! multiplied by track numbers stay exact to far below a sector.
 
+use std::ops::Range;
+
 use super::divide::Divisor;
 use super::error::{BuildDriveError, invalid};
 use crate::spec::drive::{Direction, DriveSpec, Mapping, ZoneSpec};
@@ -14,6 +16,7 @@ pub(super) enum TrackOrder {
     /// These are elsewhere, so that other zones stay small: look-ups go from zone to zone at random.
     Bands(Box<Bands>),
     Turned(Box<Turned>),
+    Surface(Box<SurfaceOrder>),
 }
 
 /// 2^64 / sectors, rounded up: the width of a sector.
@@ -62,6 +65,7 @@ impl TrackOrder {
             Self::Cylinders(order) => order.track(number),
             Self::Bands(order) => order.track(number),
             Self::Turned(turned) => turned.order.track(number),
+            Self::Surface(order) => order.track(number),
         }
     }
 
@@ -71,6 +75,7 @@ impl TrackOrder {
             Self::Cylinders(order) => order.number(cylinder, surface),
             Self::Bands(order) => order.number(cylinder, surface),
             Self::Turned(turned) => turned.order.number(cylinder, surface),
+            Self::Surface(order) => order.number(cylinder, surface),
         }
     }
 
@@ -81,6 +86,7 @@ impl TrackOrder {
             Self::Cylinders(order) => order.turned64(cylinder, surface),
             Self::Bands(order) => order.turned64(cylinder, surface),
             Self::Turned(turned) => turned.turned64(cylinder, surface),
+            Self::Surface(order) => order.bands.turned64(cylinder, surface),
         }
     }
 
@@ -90,7 +96,70 @@ impl TrackOrder {
             Self::Cylinders(order) => order.surfaces.get(),
             Self::Bands(order) => order.tracks.get(),
             Self::Turned(turned) => turned.order.period(),
+            Self::Surface(order) => order.bands.tracks.get(),
         }
+    }
+
+    /// The tracks of one surface alone. Only for bands.
+    pub fn on_surface(self, surface: u32) -> Self {
+        match self {
+            Self::Bands(bands) => Self::Surface(Box::new(SurfaceOrder { bands: *bands, surface })),
+            Self::Cylinders(_) | Self::Turned(_) | Self::Surface(_) => {
+                unreachable!("surfaces that differ are in bands")
+            }
+        }
+    }
+
+    /// The order of a surface's tracks, if it is one.
+    pub fn of_surface(&self) -> Option<&SurfaceOrder> {
+        match self {
+            Self::Surface(order) => Some(order),
+            Self::Cylinders(_) | Self::Bands(_) | Self::Turned(_) => None,
+        }
+    }
+}
+
+/// The tracks of one surface, band by band.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct SurfaceOrder {
+    bands: Bands,
+    surface: u32,
+}
+
+impl SurfaceOrder {
+    /// Bands of the zone, the narrower one at its end counted in.
+    pub fn bands(&self) -> u64 {
+        self.bands.whole + u64::from(self.bands.has_rest)
+    }
+
+    /// The surface that comes `order`-th in a band.
+    pub fn surface_at(&self, band: u64, order: u32) -> u32 {
+        self.bands.surface_turnaround.mirrored(band as u32, order, self.bands.surfaces)
+    }
+
+    /// Numbers of a band's tracks on this surface.
+    pub fn tracks_of(&self, band: u64) -> Range<u64> {
+        let first = band * self.bands.cylinders.get();
+        first..first + self.bands.width(band).get()
+    }
+
+    // Both ways are the same but for the place of a track in its band, which a mirror gives.
+    fn in_band(&self, band: u64, step: u64) -> u64 {
+        let order = self.surface_at(band, self.surface);
+        let width = self.bands.width(band).get() as u32;
+        self.bands.cylinder_turnaround.mirrored(order, step as u32, width).into()
+    }
+
+    #[inline(never)]
+    fn track(&self, number: u64) -> (u32, u32) {
+        let (band, step) = self.bands.cylinders.divide(number);
+        let cylinder = band * self.bands.cylinders.get() + self.in_band(band, step);
+        (cylinder as u32, self.surface)
+    }
+
+    fn number(&self, cylinder: u32, surface: u32) -> u64 {
+        debug_assert_eq!(surface, self.surface, "a track of the zone");
+        self.track(cylinder.into()).0.into()
     }
 }
 
@@ -199,6 +268,7 @@ pub(super) struct Bands {
     tracks: Divisor,
     /// Whole bands; what remains of the zone behind them is a narrower one.
     whole: u64,
+    has_rest: bool,
     /// Cylinders of the narrower band, one if there is none.
     rest: Divisor,
     cylinder_turnaround: Turnaround,
@@ -268,6 +338,7 @@ impl Bands {
             cylinders: Divisor::new(cylinders.into()),
             tracks: Divisor::new(u64::from(cylinders) * u64::from(drive.surfaces)),
             whole: u64::from(in_zone / cylinders),
+            has_rest: in_zone % cylinders > 0,
             rest: Divisor::new(u64::from(in_zone % cylinders).max(1)),
             cylinder_turnaround,
             surface_turnaround,

@@ -47,6 +47,10 @@ pub struct DriveSpec {
     /// How spare sectors are set aside in every zone.
     #[serde(default)]
     pub sparing: Sparing,
+    /// Cylinders by which the tracks of each surface lie further inwards than their zones and bands say,
+    /// in bands: servo patterns of two surfaces are not aligned. Empty where they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub surface_offsets: Vec<u32>,
     /// Time to change heads within a cylinder.
     pub head_switch: SimDuration,
     /// Seek curves.
@@ -165,6 +169,10 @@ pub struct ZoneSpec {
     pub last_cylinder: u32,
     /// Blocks of 512 bytes on each track.
     pub blocks_per_track: u32,
+    /// Blocks on each track of the first surface, the second and so on, in bands, where they differ; used
+    /// in place of `blocks_per_track`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub surface_blocks_per_track: Vec<u32>,
     /// Angle of the zone's first block.
     #[serde(default)]
     pub first_block: Turn,
@@ -191,6 +199,45 @@ pub struct ZoneSpec {
     /// Defective blocks and the blocks that stand in for them, counted likewise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remaps: Vec<(u64, u64)>,
+    /// Defective stretches of tracks that LBNs pass over, in bands.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holes: Vec<Hole>,
+}
+
+/// The same sectors on consecutive tracks of a surface, without data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Hole {
+    /// Head.
+    pub surface: u32,
+    /// First cylinder, as the cylinders of zones are counted: before `surface_offsets`.
+    pub first_cylinder: u32,
+    /// Last cylinder.
+    pub last_cylinder: u32,
+    /// First block on each track.
+    #[serde(default)]
+    pub first_block: u32,
+    /// Blocks on each track; the rest of the track if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<u32>,
+}
+
+impl ZoneSpec {
+    /// Blocks on each track of a surface.
+    pub fn blocks_per_track_on(&self, surface: u32) -> u32 {
+        let of_surface = self.surface_blocks_per_track.get(surface as usize);
+        of_surface.copied().unwrap_or(self.blocks_per_track)
+    }
+
+    /// Blocks of a cylinder: a track on each of the drive's surfaces.
+    pub fn blocks_per_cylinder(&self, surfaces: u32) -> u64 {
+        (0..surfaces).map(|surface| u64::from(self.blocks_per_track_on(surface))).sum()
+    }
+
+    /// Cylinders in the zone.
+    pub fn cylinders(&self) -> u32 {
+        self.last_cylinder - self.first_cylinder + 1
+    }
 }
 
 /// Seek curves of a drive.
@@ -396,6 +443,13 @@ fn is_one(count: &u32) -> bool {
 }
 
 impl DriveSpec {
+    /// Whether surfaces differ in density, place or holes, so that each has zones of its own.
+    pub fn has_surface_zones(&self) -> bool {
+        let differs =
+            |zone: &ZoneSpec| !zone.surface_blocks_per_track.is_empty() || !zone.holes.is_empty();
+        !self.surface_offsets.is_empty() || self.zones.iter().any(differs)
+    }
+
     /// The source given for `key`: the entry with the longest beginning of it, at a dot.
     pub fn source_of(&self, key: &str) -> Option<&str> {
         let covers = |entry: &str| {

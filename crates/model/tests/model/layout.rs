@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use freewheel_model::drive::spec::{Direction, DriveSpec, Mapping, SpareUnit, ZoneSpec};
+use freewheel_model::drive::spec::{Direction, DriveSpec, Hole, Mapping, SpareUnit, ZoneSpec};
 use freewheel_model::drive::{Drive, Layout, Physical};
 use freewheel_testkit::drives::{
-    SkewKind, any_drive, place_of, sectors_turned, tracks_of, unit_sectors,
+    SkewKind, Track, any_drive, place_of, sectors_turned, tracks_of, unit_sectors,
 };
 use freewheel_units::{Angle, Blocks, Lbn, Op, SimTime};
 use proptest::prelude::*;
@@ -37,8 +37,34 @@ fn data_positions(spec: &DriveSpec, zone: &ZoneSpec) -> Vec<u64> {
     data
 }
 
+/// Sectors of a zone whose surfaces differ, in LBN order: track after track, without the holes, and in the
+/// end without the spares.
+fn surface_places(spec: &DriveSpec, zone: &ZoneSpec) -> Vec<Physical> {
+    let in_hole = |track: &Track, sector: u32| {
+        zone.holes.iter().any(|hole| {
+            let end = hole.blocks.map_or(u32::MAX, |blocks| hole.first_block + blocks);
+            hole.surface == track.surface
+                && (hole.first_cylinder..=hole.last_cylinder).contains(&track.cylinder)
+                && (hole.first_block..end).contains(&sector)
+        })
+    };
+    let mut places = Vec::new();
+    for track in tracks_of(&spec.mapping, spec.surfaces, zone) {
+        let Track { cylinder, surface, .. } = track;
+        let sectors = zone.surface_blocks_per_track[surface as usize];
+        let data = (0..sectors).filter(|&sector| !in_hole(&track, sector));
+        let cylinder = cylinder + spec.surface_offsets[surface as usize];
+        places.extend(data.map(|sector| Physical { cylinder, surface, sector }));
+    }
+    places.truncate(places.len() - zone.spares as usize);
+    places
+}
+
 /// Every sector of the drive that holds a block, in LBN order.
 fn oracle(spec: &DriveSpec) -> Vec<Physical> {
+    if spec.has_surface_zones() {
+        return spec.zones.iter().flat_map(|zone| surface_places(spec, zone)).collect();
+    }
     let mut places = Vec::new();
     for zone in &spec.zones {
         let stand_ins: BTreeMap<u64, u64> = zone.remaps.iter().copied().collect();
@@ -79,7 +105,7 @@ fn check_run(spec: &DriveSpec, layout: &Layout, places: &[Physical], start: usiz
         assert_eq!(places[start + k as usize], expected, "block {k} of the run at {start}");
     }
     let zone = &layout.zones()[run.zone];
-    if is_plain(&spec.zones[run.zone]) {
+    if !spec.has_surface_zones() && is_plain(&spec.zones[run.zone]) {
         let to_track_end = u64::from(zone.blocks_per_track() - run.at.sector);
         let to_zone_end = (zone.first_lbn() + zone.blocks()).get() - start as u64;
         let longest = u64::from(wanted).min(to_track_end).min(to_zone_end);
@@ -109,7 +135,9 @@ proptest! {
         for zone in &spec.zones {
             let tracks = tracks_of(&spec.mapping, spec.surfaces, zone);
             for (track, start) in tracks.iter().zip(track_starts(&spec, zone)) {
-                let ours = drive.layout().track_start(track.cylinder, track.surface).unwrap();
+                let offset = spec.surface_offsets.get(track.surface as usize).unwrap_or(&0);
+                let cylinder = track.cylinder + offset;
+                let ours = drive.layout().track_start(cylinder, track.surface).unwrap();
                 // Each skew of the sum is rounded down by less than a step.
                 prop_assert!(apart(ours, start) as usize <= tracks.len(), "{:?}", ours - start);
             }
@@ -141,9 +169,9 @@ proptest! {
         let layout = drive.layout();
         let mut found = 0;
         for cylinder in 0..spec.cylinders {
-            let sectors =
-                layout.zone_at(cylinder).map_or(0, |z| layout.zones()[z].blocks_per_track());
             for surface in 0..spec.surfaces {
+                let zone = layout.zone_at(cylinder, surface);
+                let sectors = zone.map_or(0, |zone| layout.zones()[zone].blocks_per_track());
                 for sector in 0..sectors {
                     let place = Physical { cylinder, surface, sector };
                     if let Some(lbn) = layout.lbn_at(place) {
@@ -303,4 +331,73 @@ fn bands_that_cannot_be_are_refused_with_their_key() {
     assert!(with(|spec| spec.sparing.unit = SpareUnit::CylinderRange(6)).contains("6 cylinders"));
     let skews = with(|spec| spec.mapping = Mapping::Serpentine);
     assert!(skews.contains("`zones[0].band_skews`"), "{skews}");
+}
+
+/// The bands above with tracks of 100 and 80 blocks, the second surface two cylinders further inwards and
+/// with a hole in its first band.
+fn two_densities() -> DriveSpec {
+    let mut spec = bands();
+    spec.cylinders = 14;
+    spec.surface_offsets = vec![0, 2];
+    spec.zones[0].surface_blocks_per_track = vec![100, 80];
+    let hole =
+        Hole { surface: 1, first_cylinder: 2, last_cylinder: 3, first_block: 0, blocks: None };
+    spec.zones[0].holes =
+        vec![hole, Hole { first_cylinder: 1, first_block: 10, blocks: Some(5), ..hole }];
+    spec
+}
+
+#[test]
+fn surfaces_that_differ_are_written_band_by_band() {
+    let drive = Drive::build(&two_densities()).unwrap();
+    let layout = drive.layout();
+    let place = |lbn: u64| {
+        let Physical { cylinder, surface, sector } = layout.locate(Lbn::new(lbn));
+        (cylinder, surface, sector)
+    };
+    // Four tracks of 100 on the first surface; of those of 80 on the second, outwards, the first two are a
+    // hole, and a third lacks five blocks.
+    assert_eq!([0, 399].map(place), [(0, 0, 0), (3, 0, 99)]);
+    assert_eq!([400, 409, 410, 474].map(place), [(3, 1, 0), (3, 1, 9), (3, 1, 15), (3, 1, 79)]);
+    assert_eq!([475, 554].map(place), [(2, 1, 0), (2, 1, 79)]);
+    // The second band begins on the second surface.
+    assert_eq!([555, 555 + 4 * 80].map(place), [(6, 1, 0), (7, 0, 0)]);
+    assert_eq!(layout.track_bounds(Lbn::new(450)), (Lbn::new(400), Lbn::new(475)));
+    assert_eq!(drive.blocks().get(), 3 * 4 * 180 - 160 - 5);
+    // No block where the hole is, nor beside the second surface's first cylinder.
+    let none = [(5, 1, 0), (4, 1, 79), (3, 1, 12), (0, 1, 0)];
+    for (cylinder, surface, sector) in none {
+        assert_eq!(layout.lbn_at(Physical { cylinder, surface, sector }), None);
+    }
+    let zone = layout.file_zones().next().unwrap().1;
+    assert_eq!((zone.blocks, zone.period_blocks), (drive.blocks(), 4 * 180));
+}
+
+#[test]
+fn a_change_of_surfaces_out_of_line_comes_with_a_seek() {
+    let mut spec = two_densities();
+    spec.zones[0].holes.clear();
+    let drive = Drive::build(&spec).unwrap();
+    // From the first surface's last track, cylinder 3, to the second's on cylinder 5, two further inwards.
+    let target = drive.target(Lbn::new(399), Blocks::new(2), Op::Read);
+    let access = drive.access(SimTime::ZERO, target.at, &target);
+    // 2 ms for one cylinder and 3 ms for four, straight between.
+    assert_eq!(access.seek.ns(), 2_333_333);
+}
+
+#[test]
+fn surfaces_that_cannot_be_are_refused_with_their_key() {
+    let with = |change: fn(&mut DriveSpec)| {
+        let mut spec = two_densities();
+        change(&mut spec);
+        refusal(&spec)
+    };
+    assert!(with(|spec| spec.mapping = Mapping::Serpentine).contains("`mapping`"));
+    assert!(with(|spec| spec.surface_offsets.truncate(1)).contains("`surface_offsets`"));
+    assert!(with(|spec| spec.cylinders = 13).contains("`zones[0].last_cylinder`"));
+    assert!(with(|spec| spec.zones[0].surface_blocks_per_track[1] = 1).contains("65536"));
+    assert!(with(|spec| spec.zones[0].slips = vec![1]).contains("`zones[0].slips`"));
+    assert!(with(|spec| spec.zones[0].holes[0].blocks = Some(81)).contains("`zones[0].holes`"));
+    assert!(with(|spec| spec.zones[0].spares = 5000).contains("`zones[0].spares`"));
+    assert!(with(|spec| spec.sparing.unit = SpareUnit::Track).contains("`sparing`"));
 }

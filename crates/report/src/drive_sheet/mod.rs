@@ -10,8 +10,10 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use freewheel_model::drive::spec::{Advertised, CurveSpec, DriveSpec, HeldOut, MeasuringHost};
-use freewheel_model::drive::{Check, Drive, QuantityUnit};
+use freewheel_model::drive::spec::{
+    Advertised, CurveSpec, DriveSpec, HeldOut, Hole, MeasuringHost,
+};
+use freewheel_model::drive::{Check, Drive, FileZone, QuantityUnit};
 use freewheel_model::electronics::random_checks;
 use freewheel_model::electronics::spec::ElectronicsSpec;
 use freewheel_model::zoned::spec::ZonedSpec;
@@ -44,6 +46,9 @@ pub struct DriveSheet {
     pub cautions: Vec<String>,
     /// Zones of shingled recording.
     pub zoned: Option<ZonedSpec>,
+    /// Cylinders by which each surface's tracks lie further inwards than their zones say, where they do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub surface_offsets: Vec<u32>,
     /// Zones of equal track size, from the outermost inwards.
     pub zones: Vec<ZoneSheet>,
     /// Seek times of short distances, a third of the drive, the longest in the drive file's table, and the
@@ -108,6 +113,12 @@ pub struct ZoneSheet {
     pub blocks: u64,
     /// Blocks of 512 bytes on each track.
     pub blocks_per_track: u32,
+    /// Blocks on each track of the first surface, the second and so on, where they differ.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub surface_blocks_per_track: Vec<u32>,
+    /// Defective stretches that LBNs pass over.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub holes: Vec<Hole>,
     /// With every head and cylinder switch.
     pub sustained_bytes_per_second: u64,
     /// As a fraction of a turn.
@@ -135,6 +146,7 @@ impl DriveSheet {
     pub fn new(spec: &DriveSpec, drive: &Drive) -> Self {
         let mut checks = drive.self_check(&spec.advertised);
         checks.extend(random_checks(spec, drive).unwrap_or_default());
+        let zones = drive.layout().file_zones();
         Self {
             advertised: spec.advertised.clone(),
             self_check: checks.iter().map(|check| CheckRow::new(check, spec)).collect(),
@@ -145,7 +157,8 @@ impl DriveSheet {
             measured_on: spec.measured_on,
             cautions: cautions(spec, drive),
             zoned: spec.zoned,
-            zones: (0..spec.zones.len()).map(|zone| ZoneSheet::new(spec, drive, zone)).collect(),
+            surface_offsets: spec.surface_offsets.clone(),
+            zones: zones.map(|zone| ZoneSheet::new(spec, drive, zone)).collect(),
             seeks: seeks(drive, named_distances(spec, drive)),
             seek_table_cylinders_max: seek_table_cylinders_max(spec, drive),
             seek_curve: seeks(drive, curve_distances(drive)),
@@ -214,13 +227,30 @@ fn slow_bus(spec: &DriveSpec, drive: &Drive) -> Option<String> {
 }
 
 impl ZoneSheet {
-    fn new(spec: &DriveSpec, drive: &Drive, index: usize) -> Self {
-        let zone = &spec.zones[index];
+    /// Blocks on each track, with the range where surfaces differ, and the number of holes.
+    pub fn track_words(&self) -> String {
+        let densities = &self.surface_blocks_per_track;
+        let tracks = match (densities.iter().min(), densities.iter().max()) {
+            (Some(least), Some(most)) => format!("{least}-{most} by surface"),
+            _ => self.blocks_per_track.to_string(),
+        };
+        match self.holes.len() {
+            0 => tracks,
+            1 => format!("{tracks}, 1 hole"),
+            holes => format!("{tracks}, {holes} holes"),
+        }
+    }
+
+    /// `index` is that of a zone of the layout that it consists of.
+    fn new(spec: &DriveSpec, drive: &Drive, (index, of_file): (usize, FileZone)) -> Self {
+        let zone = &spec.zones[of_file.index];
         Self {
             first_cylinder: zone.first_cylinder,
             last_cylinder: zone.last_cylinder,
-            blocks: drive.layout().zones()[index].blocks().get(),
+            blocks: of_file.blocks.get(),
             blocks_per_track: zone.blocks_per_track,
+            surface_blocks_per_track: zone.surface_blocks_per_track.clone(),
+            holes: zone.holes.clone(),
             sustained_bytes_per_second: drive.sustained_rate_bytes_per_second(index),
             track_skew: zone.track_skew.to_string(),
             cylinder_skew: zone.cylinder_skew.to_string(),

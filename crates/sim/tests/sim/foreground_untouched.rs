@@ -258,6 +258,8 @@ fn in_line(head_switch: SimDuration) -> Setting {
         reserved_blocks: 0,
         track_skew: Turn::default(),
         cylinder_skew: Turn::default(),
+        surface_blocks_per_track: Vec::new(),
+        holes: Vec::new(),
         band_skews: Vec::new(),
         spares: 0,
         slips: Vec::new(),
@@ -268,6 +270,7 @@ fn in_line(head_switch: SimDuration) -> Setting {
         cylinders: 4,
         rotation_period: SimDuration::from_ms(8),
         mapping: Mapping::Cylinder,
+        surface_offsets: Vec::new(),
         sparing: Default::default(),
         head_switch,
         seek: SeekSpec {

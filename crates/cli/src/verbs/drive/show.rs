@@ -145,7 +145,7 @@ fn zones(sheet: &DriveSheet) -> String {
         table.row([
             number.to_string(),
             format!("{}-{}", zone.first_cylinder, zone.last_cylinder),
-            zone.blocks_per_track.to_string(),
+            zone.track_words(),
             number::rate(zone.sustained_bytes_per_second as f64),
             zone.track_skew.clone(),
             zone.cylinder_skew.clone(),

@@ -52,6 +52,7 @@ pub fn spec_of(cylinders: u32, surfaces: u32, blocks_per_track: u32) -> DriveSpe
         cylinders,
         rotation_period: SimDuration::from_ms(10),
         mapping: Mapping::Cylinder,
+        surface_offsets: Vec::new(),
         sparing: Sparing {
             unit: SpareUnit::Zone,
             at_front: false,
@@ -75,6 +76,8 @@ pub fn spec_of(cylinders: u32, surfaces: u32, blocks_per_track: u32) -> DriveSpe
             reserved_blocks: 0,
             track_skew: skew(8),
             cylinder_skew: skew(8),
+            surface_blocks_per_track: Vec::new(),
+            holes: Vec::new(),
             band_skews: Vec::new(),
             spares: 0,
             slips: Vec::new(),

@@ -5,7 +5,7 @@ use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Lbn, Op, SimTime};
 use super::density::{Cumulative, Density};
 use super::distances::{CylinderRange, pairs_by_distance};
 use super::moments::{Moments, Weighted};
-use crate::drive::{Drive, Position, Zone};
+use crate::drive::{Drive, FileZone, Position, Zone};
 
 /// What part of a drive holds data, and how it is used.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -163,20 +163,23 @@ struct UsedZone<'a> {
 /// Zones from the outermost on that hold the first `share` of the blocks. The last one is used in
 /// proportion, whichever order its tracks are numbered in.
 fn used_zones(drive: &Drive, share: f64) -> Vec<UsedZone<'_>> {
-    let mut left = libm::ceil(drive.blocks().get() as f64 * share) as u64;
+    let wanted = libm::ceil(drive.blocks().get() as f64 * share) as u64;
     let mut used = Vec::new();
     for zone in drive.layout().zones().iter().filter(|zone| zone.blocks() > Blocks::ZERO) {
-        let blocks = zone.blocks().get().min(left);
-        if blocks == 0 {
+        let FileZone { first_lbn, blocks: all, .. } = zone.of_file();
+        let left = wanted.saturating_sub(first_lbn.get()).min(all.get());
+        if left == 0 {
             break;
         }
+        // The zones of surfaces that differ are filled together.
+        let part = u128::from(zone.blocks().get()) * u128::from(left);
+        let blocks = part.div_ceil(u128::from(all.get())) as u64;
         let part = u128::from(zone.cylinders()) * u128::from(blocks);
         let cylinders = part.div_ceil(u128::from(zone.blocks().get())) as u32;
         let first = zone.first_cylinder();
         let weight = zone.blocks().get() / u64::from(zone.cylinders()).max(1);
         let range = CylinderRange { first, end: first + cylinders, weight: weight.max(1) };
         used.push(UsedZone { zone, cylinders: range, blocks });
-        left -= blocks;
     }
     used
 }
@@ -195,8 +198,8 @@ impl TrackEnds {
     /// Looks at the first tracks of a zone: whole cylinders, or a whole band.
     fn of(drive: &Drive, zone: &Zone) -> Self {
         let mut ends = Self::default();
-        let mut at = zone.first_lbn();
-        let zone_end = at + zone.blocks();
+        let FileZone { first_lbn: mut at, blocks, .. } = zone.of_file();
+        let zone_end = at + blocks;
         let tracks = zone.track_period().max(4 * u64::from(drive.layout().surfaces()));
         for _ in 0..tracks.min(TRACKS_MAX) {
             let next = drive.layout().track_bounds(at).1;

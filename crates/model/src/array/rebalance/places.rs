@@ -98,8 +98,8 @@ impl DriveModel {
     /// The zone in which most of a range of blocks lies, about.
     pub(super) fn zone(&self, start: Lbn, blocks: Blocks) -> usize {
         let middle = start + Blocks::new(blocks.get() / 2);
-        let cylinder = self.drive.layout().locate(middle).cylinder;
-        self.drive.layout().zone_at(cylinder).unwrap_or(0)
+        let layout = self.drive.layout();
+        layout.run(middle, 1).zone
     }
 
     /// Time of a turn in seconds.

@@ -22,23 +22,20 @@ fn keep_outer(spec: &DriveSpec, used_share: f64) -> DriveSpec {
     if used_share == 1.0 {
         return spec.clone();
     }
-    let blocks = |zone: &ZoneSpec| cylinders(zone) as f64 * f64::from(zone.blocks_per_track);
+    let per_cylinder = |zone: &ZoneSpec| zone.blocks_per_cylinder(spec.surfaces) as f64;
+    let blocks = |zone: &ZoneSpec| f64::from(zone.cylinders()) * per_cylinder(zone);
     let mut left = used_share * spec.zones.iter().map(blocks).sum::<f64>();
     let mut kept = DriveSpec { zones: Vec::new(), ..spec.clone() };
     for zone in &spec.zones {
-        let wanted = (left / f64::from(zone.blocks_per_track)).round() as u64;
-        let inside = wanted.min(cylinders(zone)) as u32;
+        let wanted = (left / per_cylinder(zone)).round() as u64;
+        let inside = wanted.min(zone.cylinders().into()) as u32;
         if inside == 0 {
             break;
         }
-        left -= f64::from(inside) * f64::from(zone.blocks_per_track);
+        left -= f64::from(inside) * per_cylinder(zone);
         kept.zones.push(cut(spec, zone, inside));
     }
     kept
-}
-
-fn cylinders(zone: &ZoneSpec) -> u64 {
-    u64::from(zone.last_cylinder - zone.first_cylinder + 1)
 }
 
 /// The outermost cylinders of a zone, with their share of what it sets aside.
@@ -73,13 +70,17 @@ fn edges(zone: &ZoneSpec, scaling: &Scaling) -> [u32; 2] {
 
 fn scale_zone(spec: &DriveSpec, zone: &ZoneSpec, scaling: &Scaling) -> ZoneSpec {
     let [first_cylinder, end] = edges(zone, scaling);
+    let surfaces = Surfaces::of(spec.surfaces, scaling.surfaces).count;
+    let density = |blocks: u32| scale_count(blocks, scaling.linear_density);
+    // Further surfaces are like the first ones.
+    let densities = zone.surface_blocks_per_track.iter().cycle().map(|&blocks| density(blocks));
     let scaled = ZoneSpec {
         first_cylinder,
         last_cylinder: end - 1,
-        blocks_per_track: scale_count(zone.blocks_per_track, scaling.linear_density),
+        blocks_per_track: density(zone.blocks_per_track),
+        surface_blocks_per_track: densities.take(surfaces as usize).collect(),
         ..zone.clone()
     };
-    let surfaces = Surfaces::of(spec.surfaces, scaling.surfaces).count;
     with_shares(spec, zone, surfaces, scaled)
 }
 
@@ -95,12 +96,13 @@ fn with_shares(spec: &DriveSpec, zone: &ZoneSpec, surfaces: u32, mut scaled: Zon
     let reserved = share(zone.reserved_blocks, &zone_blocks);
     (scaled.spares, scaled.reserved_blocks) = (spares, reserved);
     (scaled.slips, scaled.remaps) = (Vec::new(), Vec::new());
+    scaled.holes.clear();
     scaled
 }
 
 /// Blocks on a zone, spares and all.
 fn zone_blocks(zone: &ZoneSpec, surfaces: u32) -> u64 {
-    cylinders(zone) * u64::from(surfaces) * u64::from(zone.blocks_per_track)
+    u64::from(zone.cylinders()) * zone.blocks_per_cylinder(surfaces)
 }
 
 /// In proportion to the blocks of a sparing unit; units keep their number of cylinders.
@@ -108,8 +110,6 @@ fn unit_blocks(unit: SpareUnit, zone: &ZoneSpec, surfaces: u32) -> u64 {
     match unit {
         SpareUnit::Zone => zone_blocks(zone, surfaces),
         SpareUnit::Track => zone.blocks_per_track.into(),
-        SpareUnit::Cylinder | SpareUnit::CylinderRange(_) => {
-            u64::from(zone.blocks_per_track) * u64::from(surfaces)
-        }
+        SpareUnit::Cylinder | SpareUnit::CylinderRange(_) => zone.blocks_per_cylinder(surfaces),
     }
 }

@@ -431,8 +431,8 @@ fn passing(drive: &Drive, start: Lbn, end: Lbn) -> SimDuration {
     let (mut at, mut ns) = (start, 0);
     while at < end {
         let behind_run = layout.track_bounds(at).1.min(end);
-        let zone = layout.zone_at(layout.locate(at).cylinder).map(|zone| &layout.zones()[zone]);
-        let on_track = zone.map_or(1, |zone| u64::from(zone.blocks_per_track()));
+        let zone = &layout.zones()[layout.run(at, 1).zone];
+        let on_track = u64::from(zone.blocks_per_track());
         ns += turn_ns * (behind_run.get() - at.get()) / on_track;
         at = behind_run;
     }

@@ -29,6 +29,8 @@ pub fn drive_spec() -> DriveSpec {
         reserved_blocks: 0,
         track_skew: tenth,
         cylinder_skew: tenth,
+        surface_blocks_per_track: Vec::new(),
+        holes: Vec::new(),
         band_skews: Vec::new(),
         spares: 0,
         slips: Vec::new(),
@@ -43,6 +45,7 @@ pub fn drive_spec() -> DriveSpec {
         cylinders: 100,
         rotation_period: SimDuration::from_ms(10),
         mapping: Mapping::Cylinder,
+        surface_offsets: Vec::new(),
         sparing: Default::default(),
         head_switch: SimDuration::ZERO,
         seek: SeekSpec {

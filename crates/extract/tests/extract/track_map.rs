@@ -1,0 +1,110 @@
+//! Tracks of drives whose surfaces differ.
+
+use freewheel_extract::{Journal, TrackMap, track_map};
+use freewheel_model::drive::spec::{CurveSpec, Direction, DriveSpec, Hole, Mapping, Turn};
+use freewheel_model::drive::{Drive, spec::ZoneSpec};
+use freewheel_sim::black_box::Behaviour;
+use freewheel_sim::library;
+use freewheel_units::{Lbn, Prng, SimDuration};
+
+use crate::hidden::{emulated, options};
+
+const SURFACES: u32 = 10;
+
+/// Ten densities, bands there and back with surfaces forward, surfaces 20 to 60 tracks out of line, a
+/// sixteenth of a turn from track to track, holes of tracks and of parts of them.
+fn like_x300(seed: u64, width: u32, bands: u32, zones: u32) -> DriveSpec {
+    let mut spec = library::spec("toshiba-x300-5tb").unwrap();
+    let mut prng = Prng::new(seed, "surfaces");
+    let mut between = |from: u64, to: u64| (from + prng.below(to - from)) as u32;
+    spec.surfaces = SURFACES;
+    spec.mapping = Mapping::Band {
+        cylinders: width,
+        cylinder_order: Direction::Serpentine,
+        surface_order: Direction::Forward,
+    };
+    spec.surface_offsets =
+        (0..SURFACES).map(|s| if s == 0 { 0 } else { between(20, 61) }).collect();
+    spec.rotation_period = SimDuration::from_ns(8_333_333);
+    let like = spec.zones[0].clone();
+    let cylinders = width * bands;
+    let sectors = u32::from(spec.electronics.sector.physical_blocks());
+    spec.zones = (0..zones)
+        .map(|zone| {
+            let first_cylinder = zone * cylinders;
+            let outer = 500 - zone * 60;
+            let densities = (0..SURFACES).map(|_| (outer - between(0, 40)) * sectors);
+            let mut zone = ZoneSpec {
+                first_cylinder,
+                last_cylinder: first_cylinder + cylinders - 1,
+                blocks_per_track: outer * sectors,
+                surface_blocks_per_track: densities.collect(),
+                track_skew: Turn::from_ratio(3, 29).unwrap(),
+                cylinder_skew: Turn::from_ratio(1, 16).unwrap(),
+                band_skews: Vec::new(),
+                spares: 0,
+                ..like.clone()
+            };
+            let at = first_cylinder + between(5, u64::from(cylinders) - 10);
+            let surface = between(0, SURFACES.into());
+            let tracks = Hole {
+                surface,
+                first_cylinder: at,
+                last_cylinder: at + between(0, 4),
+                first_block: 0,
+                blocks: None,
+            };
+            let (begin, length) = (between(20, 150) * sectors, between(1, 200) * sectors);
+            let part = Hole {
+                surface: (surface + 3) % SURFACES,
+                last_cylinder: at,
+                first_block: begin,
+                blocks: Some(length),
+                ..tracks
+            };
+            zone.holes = vec![tracks, part];
+            zone
+        })
+        .collect();
+    spec.cylinders = zones * cylinders + 61;
+    spec.seek.read = CurveSpec::ThreePoint { single_ms: 0.6, average_ms: 4.0, full_ms: 8.0 };
+    spec.seek.write = None;
+    spec
+}
+
+/// First block of every track, from the drive itself.
+fn true_firsts(drive: &Drive) -> Vec<u64> {
+    let (mut at, mut firsts) = (Lbn::new(0), Vec::new());
+    while at.get() < drive.blocks().get() {
+        firsts.push(at.get());
+        at = drive.layout().track_bounds(at).1;
+    }
+    firsts
+}
+
+fn found(spec: &DriveSpec, behaviour: &Behaviour, seed: u64) -> TrackMap {
+    let mut drive = emulated(spec, behaviour, seed);
+    track_map(&mut drive, &options(), Journal::default(), &|_| {}).unwrap()
+}
+
+#[test]
+fn every_track_bound_of_ten_densities_with_holes_is_exact() {
+    for seed in 1..=2 {
+        let spec = like_x300(seed, 120, 4, 2);
+        let drive = Drive::build(&spec).unwrap();
+        let map = found(&spec, &Behaviour::default(), seed);
+        let firsts: Vec<u64> = map.track_firsts().collect();
+        let truth = true_firsts(&drive);
+        let wrong = firsts.iter().filter(|first| truth.binary_search(first).is_err()).count();
+        let missing = truth.iter().filter(|first| firsts.binary_search(first).is_err()).count();
+        println!(
+            "seed {seed}: {} tracks in {} stretches, {} commands, {:.0} s",
+            map.tracks(),
+            map.stretches.len(),
+            map.commands,
+            map.drive_ns as f64 / 1e9
+        );
+        assert_eq!((wrong, missing), (0, 0), "seed {seed}");
+        assert!((map.rotation_ns - 8_333_333.0).abs() < 100.0, "{}", map.rotation_ns);
+    }
+}
