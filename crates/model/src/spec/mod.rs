@@ -6,6 +6,7 @@
 pub mod advertised;
 pub mod by_op;
 pub mod drive;
+pub mod duration_limits;
 pub mod electronics;
 pub mod linux;
 pub mod policy;

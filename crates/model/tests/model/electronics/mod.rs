@@ -9,6 +9,7 @@ mod flush;
 mod fua;
 mod hand;
 mod lent;
+mod limits;
 mod queue;
 mod sectors;
 mod spec;
