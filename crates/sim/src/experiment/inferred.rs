@@ -120,6 +120,7 @@ impl Reference {
             queue_depth: None,
             keep_free_blocks_before: None,
             write_cache: None,
+            commands: None,
             array: Default::default(),
             cache: None,
             freeblock: None,

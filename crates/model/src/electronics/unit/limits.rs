@@ -16,8 +16,8 @@ use super::{Command, Done, Served, Unit};
 use crate::sched::{CommandMark, Waiting};
 use crate::spec::duration_limits::{DurationLimit, DurationLimitsSpec, LimitPolicy};
 
-/// What a command's duration limit came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// What a command's duration limit came to, the worst last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum LimitEnd {
     /// The command kept it, or had none.
     #[default]
