@@ -9,7 +9,7 @@ mod write_back;
 
 use freewheel_host::{Account, CostSums, FreeCost, MarginInUse};
 use freewheel_model::array::Piece;
-use freewheel_model::electronics::LimitEnd;
+use freewheel_model::electronics::{LimitEnd, MediaCacheWork};
 use freewheel_model::stats::{Distribution, Level, Summary};
 use freewheel_units::{Op, SimDuration, SimTime};
 use serde::Serialize;
@@ -97,6 +97,7 @@ struct Ended {
     free: Option<FreeTime>,
     idle: Option<IdleTime>,
     cache: Option<CacheWork>,
+    media_cache: Option<MediaCacheWork>,
     host: Option<Account>,
     margins: Vec<MarginInUse>,
     cost: Option<CostSums>,
@@ -159,6 +160,9 @@ pub struct RunResult {
     /// The storage system's caches, all together, where there were some.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheWork>,
+    /// The media caches of drives that manage shingled tracks themselves, all together, over the whole run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub media_cache: Option<MediaCacheWork>,
     /// Observations and decisions of a host scheduler.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<Account>,
@@ -464,6 +468,10 @@ impl Tally {
             free: work.iter().filter_map(|work| work.free).reduce(FreeTime::and),
             idle: work.iter().filter_map(|work| work.idle).reduce(IdleTime::and),
             cache: work.iter().filter_map(|work| work.cache).reduce(CacheWork::and),
+            media_cache: work
+                .iter()
+                .filter_map(|work| work.media_cache)
+                .reduce(MediaCacheWork::and),
             host: work.iter().filter_map(|work| work.host).reduce(Account::and),
             margins: margins_of(work),
             cost: work.iter().filter_map(|work| work.cost).reduce(CostSums::and),
@@ -540,6 +548,7 @@ impl Tally {
                 .map(|free| FreeResult::new(free, self.ended.media_bytes_per_second, elapsed.ns())),
             idle: self.ended.idle,
             cache: self.ended.cache,
+            media_cache: self.ended.media_cache,
             host: self.ended.host,
             margins: self.ended.margins,
             free_cost: self.ended.cost.map(|sums| sums.cost()),
@@ -647,6 +656,8 @@ impl Ended {
         self.free = self.free.into_iter().chain(other.free).reduce(FreeTime::and);
         self.idle = self.idle.into_iter().chain(other.idle).reduce(IdleTime::and);
         self.cache = self.cache.into_iter().chain(other.cache).reduce(CacheWork::and);
+        let media_caches = self.media_cache.into_iter().chain(other.media_cache);
+        self.media_cache = media_caches.reduce(MediaCacheWork::and);
         self.host = self.host.into_iter().chain(other.host).reduce(Account::and);
         MarginInUse::add(&mut self.margins, &other.margins);
         self.cost = self.cost.into_iter().chain(other.cost).reduce(CostSums::and);

@@ -39,6 +39,7 @@ pub fn any_electronics(prng: &mut Prng) -> ElectronicsSpec {
             ..QueueSpec::default()
         }),
         duration_limits: None,
+        media_cache: None,
         // Tracks of any number of blocks hold no whole larger sectors.
         sector: SectorFormat::Native512,
     }

@@ -7,6 +7,7 @@ mod busy;
 mod by_start;
 mod command_queue;
 mod extents;
+mod media_cache;
 mod random_rate;
 mod read_ahead;
 mod shares;
@@ -18,5 +19,7 @@ pub use crate::spec::duration_limits::{
     DURATION_LIMITS_MAX, DurationLimit, DurationLimitsSpec, LimitPolicy,
 };
 pub use crate::spec::electronics as spec;
+pub use crate::spec::media_cache::MediaCacheSpec;
+pub use media_cache::MediaCacheWork;
 pub use random_rate::random_checks;
 pub use unit::{Done, LimitEnd, NextEvent, Served, Unit};

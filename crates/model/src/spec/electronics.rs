@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::by_op::ByOp;
 use super::duration_limits::DurationLimitsSpec;
+use super::media_cache::MediaCacheSpec;
 use super::policy::PolicySpec;
 
 /// On-board electronics: buffer, command overheads, bus. Without a buffer every command visits the
@@ -34,6 +35,9 @@ pub struct ElectronicsSpec {
     /// Descriptors of Command Duration Limits; a drive without the table looks at none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_limits: Option<DurationLimitsSpec>,
+    /// The media cache of a drive that manages shingled tracks itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub media_cache: Option<MediaCacheSpec>,
     /// Sectors of the media, and the least that a host can ask for.
     #[serde(skip_serializing_if = "is_512n")]
     pub sector: SectorFormat,
@@ -88,7 +92,8 @@ impl ElectronicsSpec {
                 return Err((key, limit.to_string(), rule));
             }
         }
-        self.duration_limits.as_ref().map_or(Ok(()), DurationLimitsSpec::check)
+        self.duration_limits.as_ref().map_or(Ok(()), DurationLimitsSpec::check)?;
+        self.media_cache.as_ref().map_or(Ok(()), MediaCacheSpec::check)
     }
 }
 

@@ -9,5 +9,6 @@ pub mod drive;
 pub mod duration_limits;
 pub mod electronics;
 pub mod linux;
+pub mod media_cache;
 pub mod policy;
 pub mod zoned;

@@ -5,6 +5,7 @@ use freewheel_study::figure::{Axes, Figure};
 use freewheel_study::{ArmScrub, PauseBeforeScrub, ScrubEnd, ScrubEstimate, Study, line};
 use freewheel_units::{Bytes, grouped};
 
+use super::scrub_by_command::by_command;
 use super::signed;
 use crate::finding::{Confidence, Cost, Finding, Topic, Unit};
 use crate::numbers::{TIME_MAX_S, TOO_LONG, about, capital, ms, percent, rate, rounds, span};
@@ -31,6 +32,7 @@ pub(super) fn finding(study: &Study) -> Option<Finding> {
     Some(
         finding
             .detail(other_pauses(study))
+            .detail(by_command(study, cost_of))
             .detail(course(estimate))
             .detail(idle(study, estimate))
             .detail(pace(study, estimate))

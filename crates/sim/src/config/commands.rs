@@ -59,6 +59,9 @@ pub struct OutsideScrubConfig {
     pub outstanding: u32,
     /// Where it begins.
     pub start: Bytes,
+    /// Reads after which the workload issues no further request; no bound when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reads_max: Option<u64>,
     /// NCQ priority of its reads.
     pub high_priority: bool,
     /// Number of the duration limit that its reads name, from 1 on; 0 for none.
@@ -71,6 +74,7 @@ impl Default for OutsideScrubConfig {
             run: Bytes::from_kib(256),
             outstanding: 1,
             start: Bytes::new(0),
+            reads_max: None,
             high_priority: false,
             read_limit: 0,
         }
@@ -106,6 +110,7 @@ impl OutsideScrubConfig {
             start: VolumeBlock::new(self.start.get() / BLOCK_BYTES),
             run: Blocks::new(self.run.get() / BLOCK_BYTES),
             outstanding: self.outstanding as usize,
+            most: self.reads_max.unwrap_or(u64::MAX),
         }
     }
 

@@ -935,6 +935,11 @@ fn check_freeblock(
         Layout::Independent => config.array.drives.unwrap_or(DRIVES_MAX),
     };
     let arms = u64::from(striping.arms()) * u64::from(drives);
+    let moves = config.has_electronics(spec) && spec.electronics.media_cache.is_some();
+    if config.freeblock.is_some() && config.host.is_none() && moves {
+        let message = "inside a drive with a media cache no free work is planned, as the planner does not know where blocks are: leave `freeblock` out, give `host`, or take another drive".into();
+        return Err(ConfigError::Freeblock { message });
+    }
     let refuses = spec.zoned.is_some_and(|zoned| zoned.kind == ZonedKind::HostManaged);
     let check = |freeblock: &FreeblockConfig| {
         if let Some(task) = freeblock.writes().filter(|_| refuses) {

@@ -30,6 +30,8 @@ pub(crate) struct ScrubReads {
     pub run: Blocks,
     /// Reads at the drive at once.
     pub outstanding: usize,
+    /// Reads after which the source issues no further request.
+    pub most: u64,
 }
 
 /// Requests of a source, which get their marks, and the reads of a scrub, which are its own work. The scrub
@@ -151,6 +153,9 @@ impl Source for MarkedCommands<'_> {
         let arrival = self.source.next_arrival()?;
         self.scrub_is_next = false;
         let Some(scrub) = &self.scrub else { return Ok(arrival) };
+        if scrub.issued >= scrub.reads.most {
+            return Ok(None);
+        }
         let goes_on = arrival.is_some() || self.inside > 0;
         let has_room = scrub.inside.len() < scrub.reads.outstanding;
         if goes_on && has_room && arrival.is_none_or(|arrival| scrub.now < arrival) {

@@ -8,6 +8,7 @@
 mod limits;
 mod media;
 mod serve;
+mod shingled;
 mod written;
 
 use std::collections::VecDeque;
@@ -32,6 +33,7 @@ use crate::spec::electronics::{
 
 pub use self::limits::LimitEnd;
 use self::limits::Limits;
+use self::shingled::Shingled;
 
 /// A drive with its electronics, and their state.
 pub struct Unit {
@@ -62,6 +64,8 @@ pub struct Unit {
     flushes: VecDeque<Flush>,
     /// Of a drive that looks at duration limits.
     limits: Option<Box<Limits>>,
+    /// Of a drive with a media cache.
+    shingled: Option<Box<Shingled>>,
     /// Commands whose end is known, the next one last. They are few.
     done: Vec<Done>,
     /// Commands inside that are not done.
@@ -229,6 +233,7 @@ impl Unit {
             extents: spec.buffer.as_ref().and_then(extents),
             shares: None,
             queue_inside: CommandQueue::new(&queue, spec.duration_limits.as_ref(), drive)?,
+            shingled: spec.media_cache.as_ref().map(|spec| Box::new(Shingled::new(spec))),
             limits: spec.duration_limits.as_ref().map(|limits| Box::new(Limits::new(limits))),
             queue,
             sector: spec.sector,
@@ -263,7 +268,7 @@ impl Unit {
         self.shares.as_mut()?.take()
     }
 
-    /// The same drive as it was in the beginning.
+    /// The same drive as it was in the beginning; what its media cache has is still there.
     #[must_use]
     pub fn restarted(&self) -> Self {
         let spec = ElectronicsSpec {
@@ -274,8 +279,10 @@ impl Unit {
             queue: Some(self.queue),
             sector: self.sector,
             duration_limits: self.limits.as_ref().map(|limits| limits.spec.clone()),
+            media_cache: self.shingled.as_ref().map(|shingled| shingled.spec()),
         };
-        Self::new(&self.drive, &spec).expect("its policy was built before")
+        let new = Self::new(&self.drive, &spec).expect("its policy was built before");
+        Self { shingled: self.shingled.clone(), ..new }
     }
 
     /// The drive's mechanics.

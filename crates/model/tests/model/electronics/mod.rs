@@ -10,6 +10,7 @@ mod fua;
 mod hand;
 mod lent;
 mod limits;
+mod media_cache;
 mod queue;
 mod sectors;
 mod spec;
