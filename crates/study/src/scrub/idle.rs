@@ -73,9 +73,8 @@ impl IdleScrub {
     }
 }
 
-/// Pauses that are tried: shorter ones find the next request of a burst, longer ones leave idle time unused. None at
-/// all is what a read of low priority has that waits at the drive (NCQ priority, or a duration limit that its command
-/// alone lacks): it goes as soon as no other waits, and an arriving request waits for its end.
+/// Pauses that are tried: shorter ones find the next request of a burst, longer ones leave idle time unused. After none at
+/// all the drive still finishes its own work first, as reading ahead, which a command would cut short.
 const PAUSES: [SimDuration; 5] = [
     SimDuration::ZERO,
     SimDuration::from_ms(5),
