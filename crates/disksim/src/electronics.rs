@@ -237,7 +237,7 @@ fn queue(fields: &mut Fields<'_>, report: &mut Report) -> Result<Option<QueueSpe
         Some(param) => scheduler(block(&param.value, "Scheduler")?, report)?,
         None => PolicySpec::Fcfs,
     };
-    let queue = QueueSpec { depth, scheduler, hits_out_of_turn, streams_first: None };
+    let queue = QueueSpec { depth, scheduler, hits_out_of_turn, ..QueueSpec::default() };
     Ok((queue != QueueSpec::default()).then_some(queue))
 }
 

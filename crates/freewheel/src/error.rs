@@ -326,6 +326,7 @@ fn config(error: &ConfigError) -> ErrorKind {
         ConfigError::Unordered => ErrorKind::Unordered,
         ConfigError::Array { .. }
         | ConfigError::Cache { .. }
+        | ConfigError::Commands { .. }
         | ConfigError::Freeblock { .. }
         | ConfigError::Measured { .. }
         | ConfigError::PredictiveScheduler { .. }

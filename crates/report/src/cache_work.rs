@@ -1,5 +1,6 @@
 //! What the caches before the drives did, in words: the same in a terminal and on a page.
 
+use freewheel_model::electronics::MediaCacheWork;
 use freewheel_sim::{CacheWork, PrefetchWorth, RunResult};
 use freewheel_units::{Bytes, grouped};
 
@@ -7,14 +8,29 @@ use crate::numbers::{percent, span};
 
 /// A subject and what is said about it, for each part that was used; empty without caches.
 pub(crate) fn cache_rows(result: &RunResult) -> Vec<(&'static str, String)> {
-    let Some(work) = &result.cache else { return Vec::new() };
+    let mut rows: Vec<_> = result.media_cache.iter().map(media_cache).collect();
+    let Some(work) = &result.cache else { return rows };
     let seconds = result.elapsed_ns as f64 / 1e9;
-    let mut rows = vec![("cache: reads", reads(work)), ("cache: writes", writes(work))];
+    rows.extend([("cache: reads", reads(work)), ("cache: writes", writes(work))]);
     rows.extend(prefetches(work));
     if work.at_risk_max_bytes > 0 {
         rows.push(("at risk", at_risk(work, seconds)));
     }
     rows
+}
+
+/// Of a drive that manages shingled tracks itself.
+fn media_cache(work: &MediaCacheWork) -> (&'static str, String) {
+    let words = format!(
+        "{} writes to it and {} straight to bands; {} bands rewritten in {}, {} of them for a write that waited; {} left in it",
+        grouped(work.cached_writes),
+        grouped(work.straight_writes),
+        grouped(work.bands_cleaned),
+        span(work.cleaning_ns as f64 / 1e9),
+        grouped(work.bands_waited_for),
+        human(work.cached_bytes)
+    );
+    ("media cache", words)
 }
 
 fn reads(work: &CacheWork) -> String {

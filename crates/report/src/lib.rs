@@ -11,6 +11,7 @@ mod cache_work;
 mod chart;
 mod claims_page;
 mod claims_report;
+mod command_work;
 mod drive_identity;
 mod drive_sheet;
 mod files_run;

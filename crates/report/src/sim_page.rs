@@ -10,6 +10,7 @@ use maud::{Markup, html};
 use crate::bars;
 use crate::cache_work::cache_rows;
 use crate::chart;
+use crate::command_work::command_rows;
 use crate::files_run;
 use crate::finding::{Confidence, Finding, Topic};
 use crate::free_work::{self, write_back_cautions};
@@ -63,6 +64,7 @@ pub fn sim_html(experiment: &Experiment, result: &RunResult) -> String {
             (passes(result))
             (section("Where the head's time goes", &head_time(result)))
             (caches(result))
+            (commands(result))
             @for (title, rows) in files_run::tables(result) { (section(title, &rows.html())) }
             (free_work::sections(result))
             (section("Response times", &responses(result)))
@@ -125,6 +127,16 @@ fn caches(result: &RunResult) -> Markup {
     html! {
         @if !rows.is_empty() {
             (section("What the caches did", &table(&["part", "work"], &rows)))
+        }
+    }
+}
+
+fn commands(result: &RunResult) -> Markup {
+    let rows = command_rows(result).into_iter().map(|(part, words)| vec![part.to_owned(), words]);
+    let rows: Vec<Vec<String>> = rows.collect();
+    html! {
+        @if !rows.is_empty() {
+            (section("What the drive did with marked commands", &table(&["part", "work"], &rows)))
         }
     }
 }

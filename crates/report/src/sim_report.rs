@@ -6,6 +6,7 @@ use freewheel_study::FreeWork;
 use serde::Serialize;
 
 use crate::cache_work::cache_rows;
+use crate::command_work::command_rows;
 use crate::files_run;
 use crate::finding::Finding;
 use crate::free_work::{FreeWorkPart, free_work_parts};
@@ -55,6 +56,11 @@ impl<'a> SimReport<'a> {
     /// What the caches before the drives did: a subject and its words, for each part that was used.
     pub fn cache_rows(&self) -> Vec<(&'static str, String)> {
         cache_rows(self.result)
+    }
+
+    /// Duration limits that were missed, and a scrub from outside: a subject and its words for each that there was.
+    pub fn command_rows(&self) -> Vec<(&'static str, String)> {
+        command_rows(self.result)
     }
 
     /// Tables of files and disks for a terminal, if files were the workload.

@@ -63,6 +63,7 @@ fn experiment(context: &Context<'_>, setting: &Setting) -> Result<Experiment, Co
         queue_depth: None,
         keep_free_blocks_before: None,
         write_cache: None,
+        commands: None,
         array: ArrayConfig::default(),
         freeblock: None,
         cache: None,

@@ -128,6 +128,7 @@ pub(super) fn transactions(mpl: u32, sizes: SizeDistribution, seed: u64) -> SimC
         queue_depth: None,
         keep_free_blocks_before: None,
         write_cache: None,
+        commands: None,
         array: ArrayConfig::default(),
         freeblock: None,
         cache: None,

@@ -144,6 +144,7 @@ impl System {
             queue_depth: None,
             keep_free_blocks_before: None,
             write_cache: None,
+            commands: None,
             array,
             cache: Some(self.cache_of_a_disk()),
             freeblock: None,

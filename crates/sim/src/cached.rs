@@ -26,7 +26,7 @@ use freewheel_model::cache::{
 };
 use freewheel_model::drive::{Drive, Position, Sectors, Target};
 use freewheel_model::electronics::{Done, NextEvent, Served};
-use freewheel_model::sched::{Moment, Policy, Waiting};
+use freewheel_model::sched::{CommandMark, Moment, Policy, Waiting};
 use freewheel_model::slab::Slab;
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
@@ -454,7 +454,13 @@ fn hit(now: SimTime) -> Served {
 
 fn waiting(drive: &Drive, request: &DiskRequest, now: SimTime) -> Waiting {
     let target = drive.target(request.start, request.blocks, request.op());
-    Waiting { target, arrival: now, sequence: DISK_REQUESTS + request.id, fua: request.fua }
+    Waiting {
+        target,
+        arrival: now,
+        sequence: DISK_REQUESTS + request.id,
+        fua: request.fua,
+        mark: CommandMark::None,
+    }
 }
 
 /// Blocks that pass a head.

@@ -1,7 +1,7 @@
 //! A request that is done, or refused.
 
-use freewheel_model::electronics::Served;
-use freewheel_units::{SimDuration, SimTime};
+use freewheel_model::electronics::{LimitEnd, Served};
+use freewheel_units::{Op, SimDuration, SimTime};
 
 use serde::Serialize;
 
@@ -31,6 +31,8 @@ pub struct Completion {
     pub bus: SimDuration,
     /// Whether the drive's buffer served it.
     pub hit: bool,
+    /// What its duration limit came to; [`LimitEnd::Aborted`] ended it with an error.
+    pub limit: LimitEnd,
     /// Why the drive refused it. Then it took no time.
     pub refused: Option<Refusal>,
     /// When it was done.
@@ -41,7 +43,7 @@ impl Completion {
     /// A served request. The queue time is the part of its response that the stages leave over.
     #[inline]
     pub(crate) fn new(request: Request, arrival: SimTime, served: &Served) -> Self {
-        let Served { hit, overhead, seek, rotate, transfer, bus, end, .. } = *served;
+        let Served { hit, limit, overhead, seek, rotate, transfer, bus, end, .. } = *served;
         let queue = end - arrival - (overhead + seek + rotate + transfer + bus);
         Self {
             request,
@@ -55,6 +57,7 @@ impl Completion {
             transfer,
             bus,
             hit,
+            limit,
             refused: None,
             end,
         }
@@ -81,6 +84,38 @@ impl Completion {
     #[inline]
     pub fn service(&self) -> SimDuration {
         self.overhead + self.seek + self.rotate + self.transfer + self.bus
+    }
+}
+
+/// Requests that did not keep their duration limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct LimitCounts {
+    /// Requests that were completed past their limit.
+    pub missed: u64,
+    /// Reads that ended with an error at their limit. They count in no response time.
+    pub aborted_reads: u64,
+    /// Writes that ended with an error at their limit. They count in no response time.
+    pub aborted_writes: u64,
+}
+
+impl LimitCounts {
+    /// Requests that ended with an error.
+    pub fn aborted(&self) -> u64 {
+        self.aborted_reads + self.aborted_writes
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(crate) fn abort(&mut self, op: Op) {
+        *(if op == Op::Write { &mut self.aborted_writes } else { &mut self.aborted_reads }) += 1;
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.missed += other.missed;
+        self.aborted_reads += other.aborted_reads;
+        self.aborted_writes += other.aborted_writes;
     }
 }
 

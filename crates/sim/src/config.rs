@@ -3,6 +3,7 @@
 mod array;
 mod cache;
 mod cache_preset;
+mod commands;
 mod effect;
 mod error;
 mod files;
@@ -33,6 +34,8 @@ pub use cache::{
     CacheConfig, CachePreset, DestageOrderConfig, OpportunisticConfig, PrefetchConfig,
     WriteBufferConfig,
 };
+pub(crate) use commands::check_commands;
+pub use commands::{CommandsConfig, MarksConfig, OutsideScrubConfig};
 pub use effect::WithoutEffect;
 pub(crate) use effect::check_effect;
 pub use error::ConfigError;
@@ -93,6 +96,9 @@ pub struct SimConfig {
     /// `sequential` need electronics with a buffer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_cache: Option<WriteCache>,
+    /// NCQ priority and duration limits of commands, and a scrub from outside the drive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commands: Option<CommandsConfig>,
     /// Several drives, as one volume or side by side.
     #[serde(default, skip_serializing_if = "ArrayConfig::is_single")]
     pub array: ArrayConfig,
@@ -226,6 +232,9 @@ impl SimConfig {
         if let (Some(write_cache), Some(buffer)) = (self.write_cache, &mut spec.electronics.buffer)
         {
             buffer.write_cache = write_cache;
+        }
+        if let Some(commands) = self.commands.as_ref().filter(|_| !spec.electronics.is_empty()) {
+            commands.apply(&mut spec.electronics);
         }
         Ok(spec)
     }

@@ -9,7 +9,7 @@ use freewheel_model::cache::BlockRange;
 use freewheel_model::drive::{
     Access, Actuator, Departure, Drive, HeadTime, Latency, Position, Target,
 };
-use freewheel_model::electronics::{Done, NextEvent, Served, Unit};
+use freewheel_model::electronics::{Done, MediaCacheWork, NextEvent, Served, Unit};
 use freewheel_model::sched::Waiting;
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
@@ -71,6 +71,8 @@ pub struct Work {
     pub until: SimTime,
     /// Blocks in the buffer that were not on their way to the media yet.
     pub dirty_blocks: Blocks,
+    /// Sums of the drive's media cache; with one only.
+    pub media_cache: Option<MediaCacheWork>,
     /// Head time of destages.
     pub destaging: SimDuration,
     /// Use of rotational gaps; with a planner only.
@@ -356,6 +358,7 @@ impl Device for WholeDrive<'_> {
             bus: self.unit.bus_used(),
             until: self.unit.media_free(),
             dirty_blocks: self.unit.dirty_blocks(),
+            media_cache: self.unit.media_cache_work(),
             destaging: self.unit.destaging(),
             free: self.executor.free_time(),
             idle: self.executor.idle_time(),

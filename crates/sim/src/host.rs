@@ -211,6 +211,7 @@ impl Device for HostDevice<'_> {
             bus: unit.bus_used(),
             until: unit.media_free(),
             dirty_blocks: unit.dirty_blocks(),
+            media_cache: unit.media_cache_work(),
             destaging: unit.destaging(),
             free: self.planner.is_some().then_some(free),
             idle: None,

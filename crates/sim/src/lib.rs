@@ -30,7 +30,7 @@ pub mod source;
 pub use arm_executor::{ArmExecutor, FreeTime, SeekErrors};
 pub use background::CONSERVATISM_MAX;
 pub use cache_work::{CacheWork, PrefetchWork, PrefetchWorth, ServiceParts};
-pub use completion::{Completion, Refusal, RefusedWrites};
+pub use completion::{Completion, LimitCounts, Refusal, RefusedWrites};
 pub use config::HostConfig;
 pub use device::{Device, Mechanics, WholeDrive, Work};
 pub use engine::{Arm, VolumeZones, run};

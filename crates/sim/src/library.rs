@@ -14,6 +14,7 @@ use crate::document;
 
 /// The drives of `drives/`, by name.
 const SHIPPED: &[(&str, &str)] = &[
+    ("archive-st5000as0011-5tb", include_str!("../../../drives/archive-st5000as0011-5tb.toml")),
     ("atlas10k", include_str!("../../../drives/atlas10k.toml")),
     ("barracuda-7200-11-320gb", include_str!("../../../drives/barracuda-7200-11-320gb.toml")),
     ("barracuda-7200-9-160gb", include_str!("../../../drives/barracuda-7200-9-160gb.toml")),

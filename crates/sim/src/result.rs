@@ -9,6 +9,7 @@ mod write_back;
 
 use freewheel_host::{Account, CostSums, FreeCost, MarginInUse};
 use freewheel_model::array::Piece;
+use freewheel_model::electronics::{LimitEnd, MediaCacheWork};
 use freewheel_model::stats::{Distribution, Level, Summary};
 use freewheel_units::{Op, SimDuration, SimTime};
 use serde::Serialize;
@@ -19,12 +20,12 @@ use self::time::{BusyTime, share};
 use crate::arm_executor::FreeTime;
 use crate::background::{Background, BackgroundResult};
 use crate::cache_work::CacheWork;
-use crate::completion::{Completion, Refusal, RefusedWrites};
+use crate::completion::{Completion, LimitCounts, Refusal, RefusedWrites};
 use crate::config::CoarseTimes;
 use crate::device::Work;
 use crate::digest::mix;
 use crate::idle::IdleTime;
-use crate::source::InferredCompletions;
+use crate::source::{InferredCompletions, OutsideScrub};
 
 pub use self::disks::DiskUse;
 pub(crate) use self::files::refusal_name;
@@ -47,6 +48,8 @@ pub(crate) struct Tally {
     write_blocks: u64,
     trims: u64,
     refused: RefusedWrites,
+    limits: LimitCounts,
+    outside_scrub: Option<OutsideScrub>,
     buffer_reads: u64,
     buffer_writes: u64,
     stages: Stages,
@@ -94,6 +97,7 @@ struct Ended {
     free: Option<FreeTime>,
     idle: Option<IdleTime>,
     cache: Option<CacheWork>,
+    media_cache: Option<MediaCacheWork>,
     host: Option<Account>,
     margins: Vec<MarginInUse>,
     cost: Option<CostSums>,
@@ -127,6 +131,13 @@ pub struct RunResult {
     pub trims: u64,
     /// Writes that a host-managed drive refused. They count in no other sum.
     pub refused_writes: RefusedWrites,
+    /// Requests that did not keep their duration limits, where there were some.
+    #[serde(skip_serializing_if = "LimitCounts::is_empty")]
+    pub duration_limits: LimitCounts,
+    /// The scrub that the host sent command by command, where there was one. On independent drives the first
+    /// drive's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outside_scrub: Option<OutsideScrub>,
     /// Time from the start, or the end of the warm-up, to the last completion; the longest of independent
     /// drives.
     pub elapsed_ns: u64,
@@ -149,6 +160,9 @@ pub struct RunResult {
     /// The storage system's caches, all together, where there were some.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheWork>,
+    /// The media caches of drives that manage shingled tracks themselves, all together, over the whole run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub media_cache: Option<MediaCacheWork>,
     /// Observations and decisions of a host scheduler.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<Account>,
@@ -365,6 +379,9 @@ impl Tally {
         if !self.slices.is_empty() {
             self.slices.completed(sequence, completion);
         }
+        if completion.limit == LimitEnd::Missed {
+            self.limits.missed += 1;
+        }
         let response = completion.response();
         match completion.request.op {
             Op::Read => {
@@ -404,6 +421,20 @@ impl Tally {
         }
     }
 
+    /// Counts a request that its duration limit has ended.
+    pub(crate) fn aborted(&mut self, sequence: u64, completion: &Completion) {
+        self.outstanding.set(completion.end, self.outstanding.value() - 1);
+        self.hash = mix(self.hash, word(completion));
+        if sequence >= self.measured.first {
+            self.limits.abort(completion.request.op);
+        }
+    }
+
+    /// What a scrub from outside came to.
+    pub(crate) fn outside_scrub(&mut self, scrub: Option<OutsideScrub>) {
+        self.outside_scrub = scrub;
+    }
+
     /// Ends the run. `work` has an entry for each arm; `media_bytes_per_second` is their mean media
     /// rate.
     pub(crate) fn end(&mut self, now: SimTime, work: &[Work], media_bytes_per_second: u64) {
@@ -437,6 +468,10 @@ impl Tally {
             free: work.iter().filter_map(|work| work.free).reduce(FreeTime::and),
             idle: work.iter().filter_map(|work| work.idle).reduce(IdleTime::and),
             cache: work.iter().filter_map(|work| work.cache).reduce(CacheWork::and),
+            media_cache: work
+                .iter()
+                .filter_map(|work| work.media_cache)
+                .reduce(MediaCacheWork::and),
             host: work.iter().filter_map(|work| work.host).reduce(Account::and),
             margins: margins_of(work),
             cost: work.iter().filter_map(|work| work.cost).reduce(CostSums::and),
@@ -473,6 +508,8 @@ impl Tally {
         self.write_blocks += other.write_blocks;
         self.trims += other.trims;
         self.refused.merge(&other.refused);
+        self.limits.merge(&other.limits);
+        self.outside_scrub = self.outside_scrub.take().or(other.outside_scrub.clone());
         self.buffer_reads += other.buffer_reads;
         self.buffer_writes += other.buffer_writes;
         self.stages.add(&other.stages);
@@ -497,6 +534,8 @@ impl Tally {
             warm_up_ns: self.measured.start.ns(),
             trims: self.trims,
             refused_writes: self.refused,
+            duration_limits: self.limits,
+            outside_scrub: self.outside_scrub,
             elapsed_ns: elapsed.ns(),
             read_bytes,
             write_bytes,
@@ -509,6 +548,7 @@ impl Tally {
                 .map(|free| FreeResult::new(free, self.ended.media_bytes_per_second, elapsed.ns())),
             idle: self.ended.idle,
             cache: self.ended.cache,
+            media_cache: self.ended.media_cache,
             host: self.ended.host,
             margins: self.ended.margins,
             free_cost: self.ended.cost.map(|sums| sums.cost()),
@@ -598,6 +638,7 @@ impl Tally {
             + self.flushes.count()
             + self.trims
             + self.refused.count
+            + self.limits.aborted()
     }
 }
 
@@ -615,6 +656,8 @@ impl Ended {
         self.free = self.free.into_iter().chain(other.free).reduce(FreeTime::and);
         self.idle = self.idle.into_iter().chain(other.idle).reduce(IdleTime::and);
         self.cache = self.cache.into_iter().chain(other.cache).reduce(CacheWork::and);
+        let media_caches = self.media_cache.into_iter().chain(other.media_cache);
+        self.media_cache = media_caches.reduce(MediaCacheWork::and);
         self.host = self.host.into_iter().chain(other.host).reduce(Account::and);
         MarginInUse::add(&mut self.margins, &other.margins);
         self.cost = self.cost.into_iter().chain(other.cost).reduce(CostSums::and);

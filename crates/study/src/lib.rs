@@ -44,7 +44,8 @@ pub use runs::{
     DriveBeside, DriveSummary, Overload, PolicyRun, Study, fit_drive, study, study_watched,
 };
 pub use scrub::{
-    ArmScrub, BackgroundScan, IdleScrub, PauseBeforeScrub, SCRUB_EFFORT, SCRUB_EFFORTS,
-    ScrubEffort, ScrubEnd, ScrubEstimate, ScrubPart, ScrubPoint, ScrubProgress,
+    ArmScrub, BackgroundScan, CommandMarks, CommandScrub, IdleScrub, PauseBeforeScrub,
+    SCRUB_EFFORT, SCRUB_EFFORTS, ScrubEffort, ScrubEnd, ScrubEstimate, ScrubPart, ScrubPoint,
+    ScrubProgress,
 };
 pub use trace_runs::{CACHE_DEPTH, REQUESTS_MIN};

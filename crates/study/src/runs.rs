@@ -162,8 +162,10 @@ pub fn study_watched(
     let mut options = options.clone();
     options.policies = distinct_after_fcfs(&options.policies);
     let (trace, kept) = characterize(&options.trace, options.seed, progress)?;
-    let zoned =
-        library::spec(&options.drive).map_err(ConfigError::from)?.zoned.map(|zoned| zoned.kind);
+    let spec = library::spec(&options.drive).map_err(ConfigError::from)?;
+    // Nobody but such a drive knows where its blocks are, so nothing is planned inside it.
+    options.scrub &= spec.electronics.media_cache.is_none();
+    let zoned = spec.zoned.map(|zoned| zoned.kind);
     let tells_dependence = trace.info.tells_dependence();
     options.trace = with_reference(&options.trace, &options.drive, tells_dependence, zoned);
     let info = Some(trace.info.clone());

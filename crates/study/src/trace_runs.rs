@@ -77,6 +77,7 @@ pub(crate) fn trace_on_drive(
         queue_depth: None,
         keep_free_blocks_before: None,
         write_cache: None,
+        commands: None,
         array: ArrayConfig::default(),
         freeblock: None,
         cache: None,

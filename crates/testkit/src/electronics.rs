@@ -36,8 +36,10 @@ pub fn any_electronics(prng: &mut Prng) -> ElectronicsSpec {
             depth: 1 + prng.below(8) as u32,
             scheduler: POLICIES[prng.below(POLICIES.len() as u64) as usize],
             hits_out_of_turn: prng.chance(0.5),
-            streams_first: None,
+            ..QueueSpec::default()
         }),
+        duration_limits: None,
+        media_cache: None,
         // Tracks of any number of blocks hold no whole larger sectors.
         sector: SectorFormat::Native512,
     }

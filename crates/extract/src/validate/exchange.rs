@@ -1,7 +1,7 @@
 //! A request of a trace, as the real drive served it and as ours did.
 
 use freewheel_model::electronics::{Served, Unit};
-use freewheel_model::sched::Waiting;
+use freewheel_model::sched::{CommandMark, Waiting};
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 /// A request of the trace.
@@ -47,7 +47,13 @@ pub(super) fn replay(mut unit: Unit, requests: &[Request]) -> Vec<Exchange> {
         now += before.map_or(SimDuration::ZERO, |before| request.arrival - before);
         let Request { op, start, blocks, fua, .. } = *request;
         let target = unit.drive().target(start, Blocks::new(blocks.into()), op);
-        let served = unit.serve_alone(&Waiting { target, arrival: now, sequence: 0, fua });
+        let served = unit.serve_alone(&Waiting {
+            target,
+            arrival: now,
+            sequence: 0,
+            fua,
+            mark: CommandMark::None,
+        });
         exchanges.push(Exchange { request: *request, served, simulated: served.end - now });
         now = served.end;
         before = Some(request.completion);

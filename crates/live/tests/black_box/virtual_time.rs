@@ -7,7 +7,7 @@ use freewheel_live::emulate::{COMMAND_BLOCKS_MAX, HostAdapter, Request};
 use freewheel_model::drive::Drive;
 use freewheel_model::electronics::Unit;
 use freewheel_model::electronics::spec::WriteCache;
-use freewheel_model::sched::Waiting;
+use freewheel_model::sched::{CommandMark, Waiting};
 use freewheel_sim::black_box::{BadBlocks, Behaviour, EmulatedDrive};
 use freewheel_sim::library;
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
@@ -134,7 +134,13 @@ fn a_forced_write_takes_the_emulated_drive_as_long_as_the_simulated_one() {
         let outcome = emulated.ask(Request { fua, ..request(op, start, 8) });
         let target = unit.drive().target(Lbn::new(start), Blocks::new(8), op);
         let arrival = outcome.asked;
-        let served = unit.serve_alone(&Waiting { target, arrival, sequence: 0, fua });
+        let served = unit.serve_alone(&Waiting {
+            target,
+            arrival,
+            sequence: 0,
+            fua,
+            mark: CommandMark::None,
+        });
         assert_eq!(outcome.due, served.end, "{op:?} of {start}, FUA {fua}");
     }
 }

@@ -6,7 +6,7 @@ use super::mechanics::Drive;
 use super::rotation::Rotation;
 use super::seek::SeekCurve;
 use crate::spec::drive::{CurveSpec, DriveSpec, Hole, SeekSpec, ZoneSpec};
-use freewheel_units::{Blocks, Op, SimDuration};
+use freewheel_units::{Blocks, Bytes, Op, SimDuration};
 
 const ACTUATORS_MAX: u32 = 8;
 const SURFACES_MAX: u32 = 64;
@@ -25,6 +25,7 @@ impl Drive {
         let drive = Drive::new(layout, seek_curve(spec)?, rotation, spec);
         check_zoned(spec, drive.total_blocks())?;
         check_sectors(spec, drive.layout())?;
+        check_media_cache(spec, drive.blocks().bytes())?;
         Ok(drive)
     }
 
@@ -69,6 +70,16 @@ fn check_numbers(spec: &DriveSpec) -> Result<(), BuildDriveError> {
     spec.electronics.check().map_err(|(key, value, rule)| invalid(key, value, rule))?;
     check_measuring_host(spec)?;
     check_sources(spec)
+}
+
+/// The cache's tracks lie beside addresses that one actuator has.
+fn check_media_cache(spec: &DriveSpec, capacity: Bytes) -> Result<(), BuildDriveError> {
+    let Some(cache) = &spec.electronics.media_cache else { return Ok(()) };
+    if cache.end() <= capacity {
+        return Ok(());
+    }
+    let rule = format!("with `size` it may end at {capacity}, the capacity of an actuator");
+    Err(invalid("electronics.media_cache.start", cache.start, rule))
 }
 
 /// What replaces parts of `electronics`, all of which is checked before.

@@ -5,7 +5,9 @@ mod buffer;
 mod bus;
 mod busy;
 mod by_start;
+mod command_queue;
 mod extents;
+mod media_cache;
 mod random_rate;
 mod read_ahead;
 mod shares;
@@ -13,6 +15,11 @@ mod streams;
 mod unit;
 mod write_back;
 
+pub use crate::spec::duration_limits::{
+    DURATION_LIMITS_MAX, DurationLimit, DurationLimitsSpec, LimitPolicy,
+};
 pub use crate::spec::electronics as spec;
+pub use crate::spec::media_cache::MediaCacheSpec;
+pub use media_cache::MediaCacheWork;
 pub use random_rate::random_checks;
-pub use unit::{Done, NextEvent, Served, Unit};
+pub use unit::{Done, LimitEnd, NextEvent, Served, Unit};

@@ -8,7 +8,7 @@ use freewheel_units::{Blocks, Lbn, Op, Prng, SimTime};
 
 use super::unit::{NextEvent, Unit};
 use crate::drive::{Check, Drive, Exact, Quantity};
-use crate::sched::{ParsePolicyError, Waiting};
+use crate::sched::{CommandMark, ParsePolicyError, Waiting};
 use crate::spec::advertised::RandomRates;
 use crate::spec::drive::DriveSpec;
 
@@ -101,7 +101,13 @@ impl ClosedLoop {
         let target = drive.target(start, Blocks::new(self.blocks), self.op);
         let sequence = self.sequence;
         self.sequence += 1;
-        self.waiting[unit].push_back(Waiting { target, arrival: now, sequence, fua: false });
+        self.waiting[unit].push_back(Waiting {
+            target,
+            arrival: now,
+            sequence,
+            fua: false,
+            mark: CommandMark::None,
+        });
         self.fill(unit, now);
     }
 

@@ -88,6 +88,15 @@ impl Policy for StreamsFirst {
         }
     }
 
+    fn take(&mut self, sequence: u64) -> Option<Waiting> {
+        let of_stream = self.streams.iter().position(|waiting| waiting.sequence == sequence);
+        if let Some(index) = of_stream {
+            return self.streams.remove(index);
+        }
+        self.waiting_since.remove(&sequence);
+        self.others.take(sequence)
+    }
+
     fn len(&self) -> usize {
         self.streams.len() + self.others.len()
     }

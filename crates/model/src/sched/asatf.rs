@@ -74,6 +74,10 @@ impl Policy for Asatf {
         self.take_by(moment, |request, limit_ns| request.total_ns(&from_head, limit_ns))
     }
 
+    fn take(&mut self, sequence: u64) -> Option<Waiting> {
+        self.queue.take(sequence)
+    }
+
     fn len(&self) -> usize {
         self.queue.len()
     }
@@ -87,6 +91,7 @@ mod tests {
 
     use super::*;
     use crate::drive::{Drive, Position};
+    use crate::sched::CommandMark;
 
     /// Requests that wait at a time.
     const DEPTH: usize = 300;
@@ -132,7 +137,7 @@ mod tests {
         let start = if prng.chance(0.2) { all / 3 * prng.below(3) } else { prng.below(all) };
         let op = if prng.chance(0.6) { Op::Read } else { Op::Write };
         let target = drive.target(Lbn::new(start), Blocks::new(8), op);
-        Waiting { target, arrival, sequence, fua: false }
+        Waiting { target, arrival, sequence, fua: false, mark: CommandMark::None }
     }
 
     /// The request that the rule names, by looking at all of them.

@@ -204,6 +204,15 @@ impl ByCylinder {
         self.slots[entry.slot as usize]
     }
 
+    /// Takes the request of this sequence, by looking at all of them.
+    pub(super) fn take(&mut self, sequence: u64) -> Option<Waiting> {
+        let found = self.chunks.iter().enumerate().find_map(|(chunk, Chunk { entries, .. })| {
+            let is_it = |entry: &Entry| self.slots[entry.slot as usize].sequence == sequence;
+            Some(Found { chunk, rank: entries.iter().position(is_it)? })
+        })?;
+        Some(self.remove(found))
+    }
+
     /// Puts a chunk of which little is left together with the next.
     #[inline]
     fn close_up(&mut self, chunk: usize) {

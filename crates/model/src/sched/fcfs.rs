@@ -21,6 +21,11 @@ impl Policy for Fcfs {
         self.queue.pop_front()
     }
 
+    fn take(&mut self, sequence: u64) -> Option<Waiting> {
+        let index = self.queue.iter().position(|waiting| waiting.sequence == sequence)?;
+        self.queue.remove(index)
+    }
+
     fn len(&self) -> usize {
         self.queue.len()
     }

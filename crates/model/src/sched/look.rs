@@ -69,6 +69,11 @@ impl Policy for Look {
         self.queue.remove(&key)
     }
 
+    fn take(&mut self, sequence: u64) -> Option<Waiting> {
+        let key = *self.queue.keys().find(|key| key.1 == sequence)?;
+        self.queue.remove(&key)
+    }
+
     fn len(&self) -> usize {
         self.queue.len()
     }

@@ -43,6 +43,21 @@ pub struct Waiting {
     /// Force unit access: a write is done when its data are on the media, even with a write cache; a
     /// read comes from the media.
     pub fua: bool,
+    /// What the host says to the drive's queue.
+    pub mark: CommandMark,
+}
+
+/// What a host says of a command to a drive's queue. One command has a priority or a duration limit, as they
+/// share their bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CommandMark {
+    /// Nothing.
+    #[default]
+    None,
+    /// NCQ priority.
+    HighPriority,
+    /// Duration limit descriptor of this number, 1 to 7.
+    DurationLimit(u8),
 }
 
 /// What a policy may look at when it decides.
@@ -71,6 +86,9 @@ pub trait Policy: Send {
 
     /// Takes the request to serve next; None when none waits.
     fn pick(&mut self, moment: &Moment<'_>) -> Option<Waiting>;
+
+    /// Takes this request out of turn; None when it does not wait.
+    fn take(&mut self, sequence: u64) -> Option<Waiting>;
 
     /// How many requests wait.
     fn len(&self) -> usize;

@@ -24,6 +24,10 @@ impl Policy for Sptf {
         )
     }
 
+    fn take(&mut self, sequence: u64) -> Option<Waiting> {
+        self.queue.take(sequence)
+    }
+
     fn len(&self) -> usize {
         self.queue.len()
     }

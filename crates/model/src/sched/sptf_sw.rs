@@ -53,6 +53,10 @@ impl Policy for SptfSw {
         )
     }
 
+    fn take(&mut self, sequence: u64) -> Option<Waiting> {
+        self.queue.take(sequence)
+    }
+
     fn len(&self) -> usize {
         self.queue.len()
     }

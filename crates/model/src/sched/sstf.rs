@@ -26,6 +26,10 @@ impl Policy for Sstf {
         )
     }
 
+    fn take(&mut self, sequence: u64) -> Option<Waiting> {
+        self.queue.take(sequence)
+    }
+
     fn len(&self) -> usize {
         self.queue.len()
     }

@@ -52,6 +52,10 @@ impl Policy for SstfLw {
         )
     }
 
+    fn take(&mut self, sequence: u64) -> Option<Waiting> {
+        self.queue.take(sequence)
+    }
+
     fn len(&self) -> usize {
         self.queue.len()
     }

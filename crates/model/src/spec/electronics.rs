@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::by_op::ByOp;
+use super::duration_limits::DurationLimitsSpec;
+use super::media_cache::MediaCacheSpec;
 use super::policy::PolicySpec;
 
 /// On-board electronics: buffer, command overheads, bus. Without a buffer every command visits the
@@ -30,6 +32,12 @@ pub struct ElectronicsSpec {
     /// Commands held at once; one when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueSpec>,
+    /// Descriptors of Command Duration Limits; a drive without the table looks at none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_limits: Option<DurationLimitsSpec>,
+    /// The media cache of a drive that manages shingled tracks itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub media_cache: Option<MediaCacheSpec>,
     /// Sectors of the media, and the least that a host can ask for.
     #[serde(skip_serializing_if = "is_512n")]
     pub sector: SectorFormat,
@@ -74,17 +82,23 @@ impl ElectronicsSpec {
             let rule = format!("1 to {QUEUE_DEPTH_MAX} commands can be held");
             return Err(("electronics.queue.depth", depth.to_string(), rule));
         }
-        let streams_first = self.queue.and_then(|queue| queue.streams_first);
-        if let Some(limit) = streams_first.filter(|limit| *limit > IDLE_MAX) {
-            let rule = format!("at most {IDLE_MAX} is allowed");
-            return Err(("electronics.queue.streams_first", limit.to_string(), rule));
+        let queue = self.queue.unwrap_or_default();
+        for (key, limit) in [
+            ("electronics.queue.streams_first", queue.streams_first),
+            ("electronics.queue.high_priority_first", queue.high_priority_first),
+        ] {
+            if let Some(limit) = limit.filter(|limit| *limit > IDLE_MAX) {
+                let rule = format!("at most {IDLE_MAX} is allowed");
+                return Err((key, limit.to_string(), rule));
+            }
         }
-        Ok(())
+        self.duration_limits.as_ref().map_or(Ok(()), DurationLimitsSpec::check)?;
+        self.media_cache.as_ref().map_or(Ok(()), MediaCacheSpec::check)
     }
 }
 
 /// A key, its value, and what is allowed.
-type Impossible = (&'static str, String, String);
+pub(super) type Impossible = (&'static str, String, String);
 
 /// Times that add up must not overflow.
 fn at_most_a_second(key: &'static str, time: SimDuration) -> Result<(), Impossible> {
@@ -255,12 +269,23 @@ pub struct QueueSpec {
     /// Commands that begin where a recent one ended go first, until another has waited for this long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streams_first: Option<SimDuration>,
+    /// Commands of high priority (NCQ priority) go first, until another has waited for this long in the drive.
+    /// The standards leave the meaning of that priority to the drive. When absent, the drive does not look
+    /// at it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high_priority_first: Option<SimDuration>,
 }
 
 impl Default for QueueSpec {
     /// One command.
     fn default() -> Self {
-        Self { depth: 1, scheduler: PolicySpec::Fcfs, hits_out_of_turn: false, streams_first: None }
+        Self {
+            depth: 1,
+            scheduler: PolicySpec::Fcfs,
+            hits_out_of_turn: false,
+            streams_first: None,
+            high_priority_first: None,
+        }
     }
 }
 

@@ -6,7 +6,9 @@
 pub mod advertised;
 pub mod by_op;
 pub mod drive;
+pub mod duration_limits;
 pub mod electronics;
 pub mod linux;
+pub mod media_cache;
 pub mod policy;
 pub mod zoned;

@@ -2,7 +2,7 @@
 
 use freewheel_model::drive::{Drive, Position};
 use freewheel_model::sched::linux::LINUX_SCHEDULERS;
-use freewheel_model::sched::{Moment, POLICIES, PolicySpec, Waiting};
+use freewheel_model::sched::{CommandMark, Moment, POLICIES, PolicySpec, Waiting};
 use freewheel_testkit::drives::any_drive;
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 use proptest::prelude::*;
@@ -96,7 +96,7 @@ fn random_waiting(prng: &mut Prng, drive: &Drive, now: SimTime, sequence: u64) -
     let blocks = 1 + prng.below((drive.blocks().get() - start).min(8));
     let op = if prng.chance(0.6) { Op::Read } else { Op::Write };
     let target = drive.target(Lbn::new(start), Blocks::new(blocks), op);
-    Waiting { target, arrival: now, sequence, fua: false }
+    Waiting { target, arrival: now, sequence, fua: false, mark: CommandMark::None }
 }
 
 /// Arrivals and picks in random order; the policy must name the oracle's request every time.
@@ -115,6 +115,11 @@ fn follows_its_rule(spec: PolicySpec, drive: &Drive, seed: u64, arrivals: u64) {
         }
         let moment = Moment { now, head, drive };
         assert_eq!(policy.len(), queue.len());
+        if !queue.is_empty() && prng.chance(0.1) {
+            let out_of_turn = queue.remove(prng.below(queue.len() as u64) as usize);
+            assert_eq!(policy.take(out_of_turn.sequence), Some(out_of_turn), "{spec}");
+            assert_eq!(policy.take(out_of_turn.sequence), None, "{spec} gives it once");
+        }
         let picked = policy.pick(&moment);
         if queue.is_empty() {
             assert_eq!(picked, None);
@@ -196,12 +201,30 @@ fn a_block_that_is_asked_for_again_and_again_starves_nobody_under_any_sweep() {
     for spec in [PolicySpec::Clook, PolicySpec::Look] {
         let mut policy = spec.build().unwrap();
         let moment = Moment { now: SimTime::ZERO, head: Position::default(), drive: &drive };
-        policy.push(Waiting { target: far, arrival: SimTime::ZERO, sequence: 0, fua: false });
-        policy.push(Waiting { target: hot, arrival: SimTime::ZERO, sequence: 1, fua: false });
+        policy.push(Waiting {
+            target: far,
+            arrival: SimTime::ZERO,
+            sequence: 0,
+            fua: false,
+            mark: CommandMark::None,
+        });
+        policy.push(Waiting {
+            target: hot,
+            arrival: SimTime::ZERO,
+            sequence: 1,
+            fua: false,
+            mark: CommandMark::None,
+        });
         let mut served = Vec::new();
         for sequence in 2..6 {
             served.push(policy.pick(&moment).unwrap().sequence);
-            policy.push(Waiting { target: hot, arrival: SimTime::ZERO, sequence, fua: false });
+            policy.push(Waiting {
+                target: hot,
+                arrival: SimTime::ZERO,
+                sequence,
+                fua: false,
+                mark: CommandMark::None,
+            });
         }
         assert!(served[..2].contains(&0), "{spec} served {served:?}");
     }

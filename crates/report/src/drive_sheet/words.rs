@@ -3,6 +3,7 @@
 use freewheel_model::electronics::spec::{
     AfterOp, BufferSpec, BusSpec, OverheadSpec, QueueSpec, ReadAhead, SectorFormat, WriteCache,
 };
+use freewheel_model::electronics::{DurationLimitsSpec, MediaCacheSpec};
 use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_units::{BLOCK_BYTES, Blocks, SimDuration, grouped};
 
@@ -23,6 +24,8 @@ impl DriveSheet {
         let host = self.measured_on.iter();
         words.extend(host.map(|host| ("bus when it was measured", bus(&host.bus).1)));
         words.extend(electronics.queue.iter().map(queue));
+        words.extend(electronics.duration_limits.iter().map(limits));
+        words.extend(electronics.media_cache.iter().map(media_cache));
         words.extend(sectors(electronics.sector));
         if electronics.read_write_switch > SimDuration::ZERO {
             words.push(("read to write in a cylinder", ms(electronics.read_write_switch)));
@@ -163,11 +166,28 @@ fn bus(spec: &BusSpec) -> Words {
     ("bus", format!("{}, {} ns a block", rate(per_second), block.ns()))
 }
 
+fn media_cache(spec: &MediaCacheSpec) -> Words {
+    let cleaning = match spec.clean_after_idle {
+        Some(idle) => format!("emptied after {idle} of idle time"),
+        None => "emptied when it is full".into(),
+    };
+    ("media cache", format!("{}, bands of {}; {cleaning}", spec.size.human(), spec.band.human()))
+}
+
+/// The number of descriptors, as a host may set up others.
+fn limits(spec: &DurationLimitsSpec) -> Words {
+    let (reads, writes) = (spec.read.len(), spec.write.len());
+    ("duration limits", format!("{reads} descriptors of reads, {writes} of writes"))
+}
+
 fn queue(spec: &QueueSpec) -> Words {
     let hits = if spec.hits_out_of_turn { "; reads from the buffer out of turn" } else { "" };
     let streams = spec.streams_first.map_or_else(String::new, |limit| {
         format!("; sequential streams first, until another command has waited for {limit}")
     });
+    let high = spec.high_priority_first.map_or_else(String::new, |limit| {
+        format!("; high priority first, until another command has waited for {limit}")
+    });
     let order = spec.scheduler.title();
-    ("command queue", format!("{} commands, {order}{hits}{streams}", spec.depth))
+    ("command queue", format!("{} commands, {order}{hits}{streams}{high}", spec.depth))
 }

@@ -15,6 +15,7 @@ mod policy;
 mod recorded;
 mod responses;
 mod scrub;
+mod scrub_by_command;
 mod scrub_page;
 mod text;
 

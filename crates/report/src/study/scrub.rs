@@ -5,6 +5,7 @@ use freewheel_study::figure::{Axes, Figure};
 use freewheel_study::{ArmScrub, PauseBeforeScrub, ScrubEnd, ScrubEstimate, Study, line};
 use freewheel_units::{Bytes, grouped};
 
+use super::scrub_by_command::by_command;
 use super::signed;
 use crate::finding::{Confidence, Cost, Finding, Topic, Unit};
 use crate::numbers::{TIME_MAX_S, TOO_LONG, about, capital, ms, percent, rate, rounds, span};
@@ -31,6 +32,7 @@ pub(super) fn finding(study: &Study) -> Option<Finding> {
     Some(
         finding
             .detail(other_pauses(study))
+            .detail(by_command(study, cost_of))
             .detail(course(estimate))
             .detail(idle(study, estimate))
             .detail(pace(study, estimate))
@@ -74,16 +76,13 @@ fn in_idle_time(study: &Study) -> String {
         false => String::new(),
     };
     let how = match best.pause_ns {
-        0 => format!("{}, takes", capital(BY_PRIORITY)),
+        0 => "A scrub in idle time, without a pause, takes".to_owned(),
         pause_ns => {
             format!("A scrub in idle time, after pauses of {:.0} ms, takes", pause_ns as f64 / 1e6)
         }
     };
     format!("{how} {time}, and {cost}{of}.")
 }
-
-/// A scrub without a pause.
-const BY_PRIORITY: &str = "a scrub by commands of low priority at the drive (NCQ priority)";
 
 fn cost_of(pause: &PauseBeforeScrub) -> String {
     let PauseBeforeScrub { mean, p99, reads_p99, .. } = *pause;
@@ -103,7 +102,7 @@ fn other_pauses(study: &Study) -> String {
             None => "no idle time".into(),
         };
         let name = match pause.pause_ns {
-            0 => "none, as by NCQ priority".to_owned(),
+            0 => "none".to_owned(),
             pause_ns => format!("{:.0} ms", pause_ns as f64 / 1e6),
         };
         format!("{name}: {time} ({}, of {} requests)", cost_of(pause), grouped(pause.requests))

@@ -18,7 +18,7 @@ use freewheel_freeblock::{
 };
 use freewheel_host::{PromotionAnchor, TailPromotion, WriteBack};
 use freewheel_model::drive::{Departure, Drive};
-use freewheel_model::sched::PolicySpec;
+use freewheel_model::sched::{CommandMark, PolicySpec};
 use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 
 use self::copies::CopyAccount;
@@ -434,6 +434,15 @@ impl<S: Source> Source for UntilDone<S> {
     #[inline]
     fn completed(&mut self, tag: u64, now: SimTime) {
         self.source.completed(tag, now);
+    }
+
+    fn aborted(&mut self, tag: u64, now: SimTime) {
+        self.source.aborted(tag, now);
+    }
+
+    #[inline]
+    fn mark(&self, request: &Request) -> CommandMark {
+        self.source.mark(request)
     }
 
     fn progress(&self) -> (u64, u64) {

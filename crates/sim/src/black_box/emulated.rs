@@ -7,7 +7,7 @@ use freewheel_model::drive::spec::{ByOp, DriveSpec};
 use freewheel_model::drive::{BuildDriveError, Drive, Sectors};
 use freewheel_model::electronics::spec::{QUEUE_DEPTH_MAX, QueueSpec, SectorFormat, WriteCache};
 use freewheel_model::electronics::{NextEvent, Served, Unit};
-use freewheel_model::sched::{PolicySpec, Waiting};
+use freewheel_model::sched::{CommandMark, PolicySpec, Waiting};
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -313,7 +313,7 @@ impl EmulatedDrive {
         let least = Sectors::of(self.sector.logical_blocks());
         assert!(!least.is_part(start, blocks), "{start} + {blocks} are no whole sectors");
         let target = self.unit.drive().target(start, Blocks::new(blocks.into()), op);
-        let waiting = Waiting { target, arrival: now, sequence: id, fua };
+        let waiting = Waiting { target, arrival: now, sequence: id, fua, mark: CommandMark::None };
         self.unit.submit(now, &waiting, &mut self.firmware);
     }
 

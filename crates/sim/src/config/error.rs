@@ -58,6 +58,12 @@ pub enum ConfigError {
         /// Key, value and what is allowed.
         message: String,
     },
+    /// What the host says to the drive's queue does not fit.
+    #[error("commands: {message}")]
+    Commands {
+        /// Key, value and what is allowed.
+        message: String,
+    },
     /// A value of the background work does not fit.
     #[error("freeblock: {message}")]
     Freeblock {

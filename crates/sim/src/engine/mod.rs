@@ -20,7 +20,7 @@ mod zoned;
 
 use freewheel_model::array::{Piece, Striping};
 use freewheel_model::cache::BlockRange;
-use freewheel_model::electronics::{Done, NextEvent, Served};
+use freewheel_model::electronics::{Done, LimitEnd, NextEvent, Served};
 use freewheel_model::sched::Waiting;
 use freewheel_units::{Blocks, Op, SimTime};
 
@@ -202,13 +202,13 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
         if request.op == Op::Write {
             self.flushes.write_arrived(sequence);
         }
-        let now = self.now;
+        let (now, mark) = (self.now, self.source.mark(&request));
         let mut answered = 0;
         let Self { map, arms, touched, requests, tally, .. } = self;
         let pieces = map.for_each_piece(&request, |piece: Piece| {
             let arm = &mut arms[piece.arm as usize];
             let target = arm.device.target(&arm.drive, piece.start, piece.blocks, request.op);
-            let waiting = Waiting { target, arrival: now, sequence, fua: request.fua };
+            let waiting = Waiting { target, arrival: now, sequence, fua: request.fua, mark };
             if cache::answers(&mut arm.device, now, &waiting) {
                 answered += 1;
                 // Memory may be full and have to destage now.
@@ -294,7 +294,7 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
 
     #[inline]
     fn piece_done(&mut self, done: &Done) {
-        let Some(pending) = self.requests.pending.piece_done(done.sequence, done.served.hit) else {
+        let Some(pending) = self.requests.pending.piece_done(done.sequence, &done.served) else {
             return;
         };
         // Only promoted requests have no request of a source; foreground writes may wait for them.
@@ -305,7 +305,8 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
             }
             return;
         };
-        let served = Served { hit: pending.hit, ..done.served };
+        let Pending { hit, limit, .. } = pending;
+        let served = Served { hit, limit, ..done.served };
         self.report(done.sequence, request, pending.arrival, &served);
         if request.op == Op::Write && self.flushes.write_done(done.sequence) {
             self.start_flushes();
@@ -325,7 +326,7 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
             if waits > 0 {
                 self.requests.pending.set_pieces(sequence, waits);
             } else if let Some(Pending { request: Some(request), arrival, .. }) =
-                self.requests.pending.piece_done(sequence, false)
+                self.requests.pending.piece_done(sequence, &Served::default())
             {
                 let served = Served { end: self.now, ..Served::default() };
                 self.report(sequence, request, arrival, &served);
@@ -337,6 +338,9 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
     #[inline]
     fn report(&mut self, sequence: u64, request: Request, arrival: SimTime, served: &Served) {
         let completion = Completion::new(request, arrival, served);
+        if served.limit == LimitEnd::Aborted {
+            return self.report_aborted(sequence, &completion);
+        }
         if self.source.is_own_work(request.tag) {
             self.tally.own_work(&completion);
             return self.source.completed(request.tag, self.now);
@@ -344,5 +348,18 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
         self.tally.completed(sequence, &completion);
         (self.observer)(&completion);
         self.source.completed(request.tag, self.now);
+    }
+
+    /// Reports a request that its duration limit has ended.
+    #[cold]
+    fn report_aborted(&mut self, sequence: u64, completion: &Completion) {
+        let tag = completion.request.tag;
+        if self.source.is_own_work(tag) {
+            self.tally.own_work(completion);
+        } else {
+            self.tally.aborted(sequence, completion);
+            (self.observer)(completion);
+        }
+        self.source.aborted(tag, self.now);
     }
 }

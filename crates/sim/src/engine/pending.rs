@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use freewheel_model::electronics::Done;
+use freewheel_model::electronics::{Done, LimitEnd, Served};
 use freewheel_units::SimTime;
 
 use crate::source::Request;
@@ -17,6 +17,8 @@ pub(crate) struct Pending {
     pub left: u32,
     /// Whether buffers served all pieces that are done.
     pub hit: bool,
+    /// Worst end by a duration limit of the pieces that are done.
+    pub limit: LimitEnd,
 }
 
 /// Requests by their sequence: a window that slides along with the oldest that is not done.
@@ -31,12 +33,24 @@ impl PendingRequests {
     /// another request is done.
     #[inline]
     pub(crate) fn push(&mut self, request: Request, arrival: SimTime) -> u64 {
-        self.push_pending(Pending { request: Some(request), arrival, left: 0, hit: true })
+        self.push_pending(Pending {
+            request: Some(request),
+            arrival,
+            left: 0,
+            hit: true,
+            limit: LimitEnd::Kept,
+        })
     }
 
     /// Adds a request of one piece that is made for background work.
     pub(crate) fn push_promoted(&mut self, arrival: SimTime) -> u64 {
-        self.push_pending(Pending { request: None, arrival, left: 1, hit: true })
+        self.push_pending(Pending {
+            request: None,
+            arrival,
+            left: 1,
+            hit: true,
+            limit: LimitEnd::Kept,
+        })
     }
 
     #[inline]
@@ -71,9 +85,10 @@ impl PendingRequests {
 
     /// A piece is done; the request when it was the last.
     #[inline]
-    pub(crate) fn piece_done(&mut self, sequence: u64, hit: bool) -> Option<Pending> {
+    pub(crate) fn piece_done(&mut self, sequence: u64, served: &Served) -> Option<Pending> {
         let pending = &mut self.window[(sequence - self.first) as usize];
-        pending.hit &= hit;
+        pending.hit &= served.hit;
+        pending.limit = pending.limit.max(served.limit);
         pending.left -= 1;
         if pending.left > 0 {
             return None;

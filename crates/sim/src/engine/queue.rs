@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use freewheel_freeblock::tasks::Promoted;
 use freewheel_model::drive::Drive;
-use freewheel_model::sched::{Policy, Waiting};
+use freewheel_model::sched::{CommandMark, Policy, Waiting};
 use freewheel_units::{Blocks, Op, SimTime};
 
 use super::pending::PendingRequests;
@@ -83,7 +83,8 @@ impl<D: Device> Arm<D> {
         let Promoted { id, op, start, blocks, precedes_writes } = request;
         let target = self.drive.target(start, Blocks::new(blocks.into()), op);
         let sequence = requests.pending.push_promoted(now);
-        let waiting = Waiting { target, arrival: now, sequence, fua: false };
+        let waiting =
+            Waiting { target, arrival: now, sequence, fua: false, mark: CommandMark::None };
         self.device.arrived(now, &waiting, Some(id));
         if precedes_writes {
             requests.promoted.begin(number, waiting);

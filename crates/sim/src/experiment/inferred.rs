@@ -120,6 +120,7 @@ impl Reference {
             queue_depth: None,
             keep_free_blocks_before: None,
             write_cache: None,
+            commands: None,
             array: Default::default(),
             cache: None,
             freeblock: None,
@@ -132,10 +133,12 @@ impl Reference {
 }
 
 /// The smallest shipped drive with so many blocks, or else the largest. Host-managed drives do not count: a
-/// trace that was not made for them is refused there.
+/// trace that was not made for them is refused there. Nor do drives with a media cache, which answer unlike others.
 fn suitable(blocks: u64) -> Result<(&'static str, Drive), DriveError> {
-    let takes_all =
-        |spec: &DriveSpec| spec.zoned.is_none_or(|zoned| zoned.kind != ZonedKind::HostManaged);
+    let is_usual = |spec: &DriveSpec| {
+        let takes_all = spec.zoned.is_none_or(|zoned| zoned.kind != ZonedKind::HostManaged);
+        takes_all && spec.electronics.media_cache.is_none()
+    };
     let mut best: Option<(&str, Drive)> = None;
     for name in library::names() {
         let (spec, drive) = library::drive(name)?;
@@ -144,7 +147,7 @@ fn suitable(blocks: u64) -> Result<(&'static str, Drive), DriveError> {
             // All that hold it come before those that do not.
             if held >= blocks { (false, held) } else { (true, u64::MAX - held) }
         };
-        if takes_all(&spec) && best.as_ref().is_none_or(|(_, best)| size(&drive) < size(best)) {
+        if is_usual(&spec) && best.as_ref().is_none_or(|(_, best)| size(&drive) < size(best)) {
             best = Some((name, drive));
         }
     }

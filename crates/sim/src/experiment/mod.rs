@@ -37,8 +37,8 @@ use crate::completion::Completion;
 use crate::config::{
     ArrayConfig, CacheConfig, ConfigError, DRIVES_MAX, HostConfig, Layout, PostmarkCleaner,
     PostmarkWorkload, SimConfig, ThinkTimeDistribution, TraceWorkload, WithoutEffect, Workload,
-    check_effect, check_measured, check_sectors, check_workload, cleaning_options, open, overrides,
-    reopen, sector, striping,
+    check_commands, check_effect, check_measured, check_sectors, check_workload, cleaning_options,
+    open, overrides, reopen, sector, striping,
 };
 use crate::device::{Device, Mechanics, WholeDrive};
 use crate::engine::{self, Arm, RunParts, VolumeLayout, VolumeZones};
@@ -50,8 +50,8 @@ use crate::linux_device::LinuxDevice;
 use crate::postmark::{FreeReads, NoFreeReads, PostmarkSpec, cleaning_task};
 use crate::result::{PostmarkResult, RunResult, Tally};
 use crate::source::{
-    Closed, Fit, KeptRecords, Merged, Open, Pattern, PatternSpec, Placement, Records, Replay,
-    ReplayTiming, Source, ThinkTime, WithCompletions,
+    Closed, Fit, KeptRecords, MarkedCommands, Merged, Open, Pattern, PatternSpec, Placement,
+    Records, Replay, ReplayTiming, Source, ThinkTime, WithCompletions,
 };
 
 /// An experiment with its drive built: ready to run, any number of times.
@@ -154,6 +154,7 @@ impl Experiment {
         check_cache(config, spec)?;
         check_measured(config)?;
         check_sectors(config, spec)?;
+        check_commands(config, spec, striping.blocks(), least_bytes(config, spec))?;
         postmark_spec(config, spec, drive, &striping)?;
         check_merge(config)?;
         check_workload(&config.workload, None, striping.blocks())?;
@@ -238,6 +239,7 @@ impl Experiment {
         check_cache(&config, &spec)?;
         check_measured(&config)?;
         check_sectors(&config, &spec)?;
+        check_commands(&config, &spec, striping.blocks(), least_bytes(&config, &spec))?;
         let postmark = postmark_spec(&config, &spec, &drive, &striping)?;
         check_merge(&config)?;
         let streams = match beside {
@@ -403,21 +405,24 @@ impl Experiment {
         let until_done = |requests: u64| if has_rounds { u64::MAX } else { requests };
         match &self.config.workload {
             Workload::Closed { requests, .. } => {
-                let source = self.clients(until_done(*requests))?.expect("it is closed");
-                self.drive_source(source, self.striped(), planners, observer, progress)
+                let mut source = self.clients(until_done(*requests))?.expect("it is closed");
+                match self.config.commands {
+                    None => self.drive_source(source, self.striped(), planners, observer, progress),
+                    Some(_) => self.drive_marked(&mut source, planners, observer, progress),
+                }
             }
             Workload::Open { requests, mean_gap, pattern: spec } => {
                 let (pattern, requests) = (self.pattern(spec)?, until_done(*requests));
                 let mut source = Open::new(pattern, *mean_gap, requests, self.config.seed);
-                self.drive_any(&mut source, self.striped(), planners, observer, progress)
+                self.drive_marked(&mut source, planners, observer, progress)
             }
             Workload::Trace(workload) if workload.merge.is_empty() => {
                 let mut source = self.replay(workload, self.records(workload)?)?;
-                self.drive_any(&mut source, self.striped(), planners, observer, progress)
+                self.drive_marked(&mut source, planners, observer, progress)
             }
             Workload::Trace(workload) => {
                 let mut source = self.merged(workload.fit)?;
-                self.drive_any(&mut source, self.striped(), planners, observer, progress)
+                self.drive_marked(&mut source, planners, observer, progress)
             }
             Workload::Postmark(workload) => {
                 self.tally_postmark(workload, planners, observer, progress)
@@ -545,6 +550,24 @@ impl Experiment {
         progress: Progress<'_>,
     ) -> Result<Tally, ConfigError> {
         self.drive_source(source, layout, planning, observer, progress)
+    }
+
+    /// [`Self::drive_any`] over the volume, with the marks of `[commands]` and its scrub, if there are any.
+    fn drive_marked(
+        &self,
+        source: &mut dyn Source,
+        planning: (Planners<'_>, Option<Timer<'_>>),
+        observer: Observer<'_>,
+        progress: Progress<'_>,
+    ) -> Result<Tally, ConfigError> {
+        let Some(commands) = &self.config.commands else {
+            return self.drive_any(source, self.striped(), planning, observer, progress);
+        };
+        let mut marked = MarkedCommands::new(source, commands.marks(), self.striping.blocks());
+        let mut tally =
+            self.drive_any(&mut marked, self.striped(), planning, observer, progress)?;
+        tally.outside_scrub(marked.scrub());
+        Ok(tally)
     }
 
     fn drive_source<S: Source>(
@@ -840,6 +863,11 @@ impl Experiment {
     }
 }
 
+/// Least that the drive can be asked for.
+fn least_bytes(config: &SimConfig, spec: &DriveSpec) -> Bytes {
+    Blocks::new(sector(config, spec).logical_blocks().into()).bytes()
+}
+
 /// A drive, its mechanics alone, and as it looks from outside.
 struct Sides {
     drive: Arc<Drive>,
@@ -907,6 +935,11 @@ fn check_freeblock(
         Layout::Independent => config.array.drives.unwrap_or(DRIVES_MAX),
     };
     let arms = u64::from(striping.arms()) * u64::from(drives);
+    let moves = config.has_electronics(spec) && spec.electronics.media_cache.is_some();
+    if config.freeblock.is_some() && config.host.is_none() && moves {
+        let message = "inside a drive with a media cache no free work is planned, as the planner does not know where blocks are: leave `freeblock` out, give `host`, or take another drive".into();
+        return Err(ConfigError::Freeblock { message });
+    }
     let refuses = spec.zoned.is_some_and(|zoned| zoned.kind == ZonedKind::HostManaged);
     let check = |freeblock: &FreeblockConfig| {
         if let Some(task) = freeblock.writes().filter(|_| refuses) {

@@ -1,5 +1,6 @@
 //! Progress of a run.
 
+use freewheel_model::sched::CommandMark;
 use freewheel_units::SimTime;
 
 use super::Progress;
@@ -46,6 +47,15 @@ impl<S: Source> Source for Reporting<'_, S> {
     #[inline]
     fn completed(&mut self, tag: u64, now: SimTime) {
         self.source.completed(tag, now);
+    }
+
+    fn aborted(&mut self, tag: u64, now: SimTime) {
+        self.source.aborted(tag, now);
+    }
+
+    #[inline]
+    fn mark(&self, request: &Request) -> CommandMark {
+        self.source.mark(request)
     }
 
     fn progress(&self) -> (u64, u64) {

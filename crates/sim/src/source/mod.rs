@@ -4,6 +4,7 @@ mod closed;
 mod inferred;
 mod kept;
 mod lineage;
+mod marked;
 mod merged;
 mod open;
 mod pattern;
@@ -11,6 +12,7 @@ mod placement;
 mod replay;
 mod traced_think_time;
 
+use freewheel_model::sched::CommandMark;
 use freewheel_trace::TraceError;
 use freewheel_units::{Blocks, Op, SimTime, VolumeBlock};
 use thiserror::Error;
@@ -20,6 +22,8 @@ pub use inferred::{InferredCompletions, ParentDoubt, WithCompletions};
 pub(crate) use inferred::{InferredResponses, ParentComparison};
 pub use kept::{KeptRecords, RecordKeeper, Records};
 pub(crate) use lineage::TracedTimes;
+pub use marked::OutsideScrub;
+pub(crate) use marked::{MarkedCommands, Marks, ScrubReads};
 pub use merged::Merged;
 pub use open::Open;
 pub use pattern::{Pattern, PatternSpec, SizeDistribution};
@@ -79,6 +83,17 @@ pub trait Source {
     /// The request with this tag is done.
     fn completed(&mut self, tag: u64, now: SimTime);
 
+    /// The request with this tag has ended with an error, by its duration limit.
+    fn aborted(&mut self, tag: u64, now: SimTime) {
+        self.completed(tag, now);
+    }
+
+    /// What the host says of this request to the drive's queue.
+    #[inline]
+    fn mark(&self, _request: &Request) -> CommandMark {
+        CommandMark::None
+    }
+
     /// Progress for a bar: done and total, in any unit.
     fn progress(&self) -> (u64, u64);
 
@@ -120,6 +135,14 @@ impl<S: Source + ?Sized> Source for &mut S {
 
     fn completed(&mut self, tag: u64, now: SimTime) {
         (**self).completed(tag, now);
+    }
+
+    fn aborted(&mut self, tag: u64, now: SimTime) {
+        (**self).aborted(tag, now);
+    }
+
+    fn mark(&self, request: &Request) -> CommandMark {
+        (**self).mark(request)
     }
 
     fn progress(&self) -> (u64, u64) {

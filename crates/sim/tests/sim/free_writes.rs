@@ -21,7 +21,7 @@ use freewheel_freeblock::{
 use freewheel_model::drive::Drive;
 use freewheel_model::electronics::Unit;
 use freewheel_model::electronics::spec::{BufferSpec, ElectronicsSpec, WriteCache};
-use freewheel_model::sched::Waiting;
+use freewheel_model::sched::{CommandMark, Waiting};
 use freewheel_sim::source::PatternSpec;
 use freewheel_sim::{ArmExecutor, Device, SeekErrors, WholeDrive};
 use freewheel_units::{Blocks, Bytes, Lbn, Op, Prng, SimDuration, SimTime};
@@ -417,7 +417,8 @@ fn a_write_that_the_buffer_took_is_done_for_planners_when_it_is_on_the_media() {
         now += SimDuration::from_ms(wait);
         let start = Lbn::new(sequence * 40);
         let target = drive.target(start, Blocks::new(4), op);
-        let waiting = Waiting { target, arrival: now, sequence, fua: false };
+        let waiting =
+            Waiting { target, arrival: now, sequence, fua: false, mark: CommandMark::None };
         device.arrived(now, &waiting, None);
         device.submit(now, &waiting);
         loop {

@@ -53,6 +53,40 @@ pub const ACTING: &[(&str, &[&str])] = &[
         "drive = \"atlas10k\"\nworkload = { kind = \"open\", mean_gap = \"5ms\", requests = 200 }",
         &["workload.mean_gap=\"6ms\""],
     ),
+    // What hosts say of commands.
+    (
+        "write_cache = \"off\"\nworkload = { kind = \"closed\", outstanding = 12, requests = 300, \
+         pattern = { read_share = 0.5 } }\n[commands]\n\
+         read_limits = [{ inactive = \"90ms\" }, { inactive = \"400ms\" }]\n\
+         write_limits = [{ inactive = \"90ms\" }]\n\
+         clients = { read_limit = 1, write_limit = 1 }\nscrub = { outstanding = 4, read_limit = 2 }",
+        &[
+            "commands.read_limits.inactive: commands.read_limits=[{inactive=\"20ms\"},{inactive=\"400ms\"}]",
+            "commands.read_limits.active: commands.read_limits=[{active=\"4ms\",policy=\"abort\"},{inactive=\"400ms\"}]",
+            "commands.read_limits.policy: commands.read_limits=[{inactive=\"90ms\",policy=\"abort\"},{inactive=\"400ms\"}]",
+            "commands.write_limits.inactive: commands.write_limits=[{inactive=\"20ms\"}]",
+            "commands.write_limits.active: commands.write_limits=[{active=\"4ms\",policy=\"abort\"}]",
+            "commands.write_limits.policy: commands.write_limits=[{inactive=\"90ms\",policy=\"abort\"}]",
+            "commands.limit_lead=\"90ms\"",
+            "commands.clients.read_limit=0",
+            "commands.clients.write_limit=0",
+            "commands.scrub.run=\"1MiB\"",
+            "commands.scrub.outstanding=1",
+            "commands.scrub.start=\"1GiB\"",
+            "commands.scrub.reads_max=20",
+            "commands.scrub.read_limit=0",
+        ],
+    ),
+    (
+        "write_cache = \"off\"\nworkload = { kind = \"closed\", outstanding = 8, requests = 300 }\n\
+         [commands]\nhigh_priority_first = \"50ms\"\nclients = { high_priority = true }\n\
+         scrub = { outstanding = 4 }",
+        &[
+            "commands.high_priority_first=\"500ms\"",
+            "commands.clients.high_priority=false",
+            "commands.scrub.high_priority=true",
+        ],
+    ),
     // Policies.
     (
         "drive = \"atlas10k\"\nelectronics = false\nscheduler = { policy = \"sptf-sw\" }\n\

@@ -186,6 +186,8 @@ fn similar_drive(experiment: &Experiment) -> Result<Option<(String, DriveSpec)>,
         let is_like = spec.model != own.model.trim_end_matches(FITTED)
             && spec.actuators == own.actuators
             && spec.zoned.is_none()
+            && spec.electronics.media_cache.is_none()
+            && own.electronics.media_cache.is_none()
             && spec.electronics.is_empty() == own.electronics.is_empty()
             && drive.total_blocks() >= wanted;
         if !is_like {

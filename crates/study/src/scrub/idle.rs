@@ -13,6 +13,7 @@ use freewheel_units::{Bytes, Op, SimDuration, SimTime};
 use rayon::prelude::*;
 use serde::Serialize;
 
+use super::by_command::{CommandMarks, MARKED_RUNS, MarkedRun, marked_runs};
 use crate::changes::{NOTICEABLE, relative};
 use crate::progress::WorkCounter;
 
@@ -23,6 +24,18 @@ pub struct IdleScrub {
     pub run_bytes: u64,
     /// One for each pause, the shortest first.
     pub pauses: Vec<PauseBeforeScrub>,
+    /// Scrubs whose commands the drive's queue tells from those of clients; empty where it has no choice.
+    pub by_command: Vec<CommandScrub>,
+}
+
+/// A scrub command by command.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CommandScrub {
+    /// How the drive tells its commands from those of clients.
+    pub marks: CommandMarks,
+    /// Its time and its cost to requests, without a pause before it.
+    #[serde(flatten)]
+    pub scrub: PauseBeforeScrub,
 }
 
 /// A scrub that begins after this long without requests.
@@ -60,9 +73,8 @@ impl IdleScrub {
     }
 }
 
-/// Pauses that are tried: shorter ones find the next request of a burst, longer ones leave idle time unused. None at
-/// all is what a read of low priority has that waits at the drive (NCQ priority, or a duration limit that its command
-/// alone lacks): it goes as soon as no other waits, and an arriving request waits for its end.
+/// Pauses that are tried: shorter ones find the next request of a burst, longer ones leave idle time unused. After none at
+/// all the drive still finishes its own work first, as reading ahead, which a command would cut short.
 const PAUSES: [SimDuration; 5] = [
     SimDuration::ZERO,
     SimDuration::from_ms(5),
@@ -72,7 +84,7 @@ const PAUSES: [SimDuration; 5] = [
 ];
 
 /// Runs of [`idle_scrub`].
-pub(crate) const IDLE_RUNS: usize = 2 + PAUSES.len();
+pub(crate) const IDLE_RUNS: usize = 2 + PAUSES.len() + MARKED_RUNS;
 
 /// What is read at once: about a millisecond of a drive of today.
 const RUN: Bytes = Bytes::from_kib(256);
@@ -113,10 +125,20 @@ pub(crate) fn idle_scrub(
         let run = work.begin(1);
         let with = experiment.with_config(with_scrub(&experiment, pause))?;
         let with = with.run_observed(None, &mut |done, total| run.at(done, total))?;
-        Ok(measured(&experiment, &alone, &cuts, &with, pause))
+        let (read, head_ns) = with.idle.map_or((0, 0), |idle| (idle.read_bytes, idle.head_ns));
+        // Each arm reads at this rate, all at once.
+        let steady = f64::from(experiment.striping.arms()) * read as f64 / head_ns.max(1) as f64;
+        Ok(measured(&experiment, &alone, &cuts, &with, ScrubReads { pause, read, steady }))
     };
-    let pauses = PAUSES.par_iter().map(run).collect::<Result<_, ConfigError>>()?;
-    Ok(IdleScrub { run_bytes: RUN.get(), pauses })
+    let pauses = || PAUSES.par_iter().map(run).collect::<Result<_, ConfigError>>();
+    let marked = || marked_runs(&experiment, (RUN, READS_MAX), work);
+    let (pauses, marked) = rayon::join(pauses, marked);
+    let by_command = |MarkedRun { marks, result, read, steady }| {
+        let reads = ScrubReads { pause: SimDuration::ZERO, read, steady };
+        CommandScrub { marks, scrub: measured(&experiment, &alone, &cuts, &result, reads) }
+    };
+    let by_command = marked?.into_iter().map(by_command).collect();
+    Ok(IdleScrub { run_bytes: RUN.get(), pauses: pauses?, by_command })
 }
 
 /// A request without the scrub.
@@ -200,14 +222,24 @@ fn with_scrub(experiment: &Experiment, pause: SimDuration) -> SimConfig {
     SimConfig { freeblock: Some(freeblock), ..experiment.config.clone() }
 }
 
+/// What a scrub read in a run.
+struct ScrubReads {
+    pause: SimDuration,
+    /// Bytes.
+    read: u64,
+    /// Bytes a nanosecond while no request is there.
+    steady: f64,
+}
+
 /// Compares the requests of the run with the scrub with the same ones without it.
 fn measured(
     experiment: &Experiment,
     alone: &[Alone],
     cuts: &Cuts,
     with: &RunResult,
-    pause: SimDuration,
+    scrub: ScrubReads,
 ) -> PauseBeforeScrub {
+    let ScrubReads { pause, read, steady } = scrub;
     let [mut all, mut reads] = [Distribution::default(), Distribution::default()];
     for request in alone.iter().filter(|request| request.tag < with.requests) {
         let response = request.end - request.arrival;
@@ -219,10 +251,7 @@ fn measured(
         }
     }
     let [all, reads] = [all, reads].map(|of| of.summary());
-    let (read, head_ns) = with.idle.map_or((0, 0), |idle| (idle.read_bytes, idle.head_ns));
     let left_out = cuts.before(with.requests);
-    // Each arm reads at this rate, all at once.
-    let steady = f64::from(experiment.striping.arms()) * read as f64 / head_ns.max(1) as f64;
     let measured_ns = with.elapsed_ns + left_out.ns();
     let bytes = read as f64 + steady * left_out.ns() as f64;
     let bytes_per_second = bytes * 1e9 / measured_ns.max(1) as f64;
@@ -268,7 +297,9 @@ mod tests {
             reads_p99: 0.0,
         };
         let best = |list: &[PauseBeforeScrub]| {
-            IdleScrub { run_bytes: 1, pauses: list.into() }.best().map(|pause| pause.pause_ns)
+            IdleScrub { run_bytes: 1, pauses: list.into(), by_command: Vec::new() }
+                .best()
+                .map(|pause| pause.pause_ns)
         };
         assert_eq!(best(&[of(1, 0.05), of(2, 0.01), of(3, 0.0)]), Some(2));
         assert_eq!(best(&[of(1, 0.05), of(2, 0.04)]), Some(2));

@@ -7,6 +7,7 @@
 //! media, so only what is read counts, and pieces of blocks need not be held.
 
 mod burst;
+mod by_command;
 mod curve;
 mod depletion;
 mod effort;
@@ -16,11 +17,12 @@ mod projection;
 mod sample;
 mod spread;
 
+pub use by_command::CommandMarks;
 pub use effort::{SCRUB_EFFORT, SCRUB_EFFORTS};
 pub(crate) use estimate::estimate;
 pub use estimate::{
     ArmScrub, BackgroundScan, ScrubEffort, ScrubEnd, ScrubEstimate, ScrubPart, ScrubPoint,
     ScrubProgress,
 };
+pub use idle::{CommandScrub, IdleScrub, PauseBeforeScrub};
 pub(crate) use idle::{IDLE_RUNS, idle_scrub};
-pub use idle::{IdleScrub, PauseBeforeScrub};

@@ -26,7 +26,8 @@ pub(super) fn text(
         responses(result).to_string(),
         stages(&report).to_string(),
     ]);
-    sections.extend(caches(&report));
+    sections.extend(two_columns(report.cache_rows()));
+    sections.extend(two_columns(report.command_rows()));
     sections.extend(report.files_text());
     sections.extend(passes(&report));
     sections.extend(host(result).map(|table| table.to_string()));
@@ -122,9 +123,8 @@ fn refusals(result: &RunResult) -> String {
     )
 }
 
-/// What the caches before the drives did, if there were some.
-fn caches(report: &SimReport<'_>) -> Option<String> {
-    let rows = report.cache_rows();
+/// Subjects and what is said about them, if there are some.
+fn two_columns(rows: Vec<(&'static str, String)>) -> Option<String> {
     let mut table = Table::new("ll");
     rows.iter().for_each(|(part, words)| table.row([*part, words]));
     (!rows.is_empty()).then(|| table.to_string())

@@ -40,7 +40,7 @@ use crate::price::GapPrices;
 use freewheel_freeblock::{Foreground, ForegroundEvent, FreeRun, Planner};
 use freewheel_model::drive::spec::ByOp;
 use freewheel_model::drive::{Departure, Drive, RemainingAccess, Sectors, Target};
-use freewheel_model::sched::{Moment, ParsePolicyError, Policy, PolicySpec, Waiting};
+use freewheel_model::sched::{CommandMark, Moment, ParsePolicyError, Policy, PolicySpec, Waiting};
 
 /// Surprises in a row after which the scheduler trusts no prediction; free work needs half of the trust.
 /// Assumed: half a second of a busy drive, so that a burst of buffer hits does not end free work.
@@ -297,7 +297,7 @@ impl PredictiveScheduler {
         let Foreground { op, start, blocks, sequence, .. } = pending.request;
         let target = self.drive.target(start, Blocks::new(blocks.into()), op);
         // A policy that predicts positioning times has no use for the flag.
-        Waiting { target, arrival: pending.arrival, sequence, fua: false }
+        Waiting { target, arrival: pending.arrival, sequence, fua: false, mark: CommandMark::None }
     }
 
     /// Sets how long decisions take.

@@ -15,6 +15,7 @@ impl Unit {
     pub(super) fn catch_up(&mut self) {
         if !self.is_pressed() {
             self.destage_in_idle_time();
+            self.clean_in_idle_time();
         }
         self.read_on(self.now);
     }
@@ -150,6 +151,21 @@ impl Unit {
     /// Reads or writes from `begin` on.
     #[inline]
     pub(super) fn visit_media(
+        &mut self,
+        begin: SimTime,
+        target: &Target,
+        latency: Latency,
+        actuator: &mut impl Actuator,
+    ) -> Access {
+        match self.shingled {
+            None => self.visit_place(begin, target, latency, actuator),
+            Some(_) => self.visit_shingled(begin, target, latency, actuator),
+        }
+    }
+
+    /// Reads or writes from `begin` on, where the addresses lie.
+    #[inline]
+    pub(super) fn visit_place(
         &mut self,
         begin: SimTime,
         target: &Target,

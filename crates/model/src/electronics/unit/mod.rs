@@ -5,8 +5,10 @@
 //! does on its own account (reading on, destaging in idle time) is worked out when it is next asked:
 //! an idle drive has no events.
 
+mod limits;
 mod media;
 mod serve;
+mod shingled;
 mod written;
 
 use std::collections::VecDeque;
@@ -17,17 +19,21 @@ use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 use super::buffer::{Buffer, behind};
 use super::bus::Bus;
 use super::busy::Busy;
+use super::command_queue::CommandQueue;
 use super::extents::Extents;
 use super::read_ahead::ReadAheadState;
 use super::shares::DestageShares;
-use super::streams::StreamsFirst;
 use super::write_back::WriteBack;
 use crate::drive::{Access, Actuator, Drive, Exact, HeadTime, Position, Target};
-use crate::sched::{Moment, ParsePolicyError, Policy, Waiting};
+use crate::sched::{CommandMark, Moment, ParsePolicyError, Waiting};
 use crate::spec::by_op::ByOp;
 use crate::spec::electronics::{
     BufferSpec, BusSpec, ElectronicsSpec, OverheadSpec, QueueSpec, SectorFormat, WriteCache,
 };
+
+pub use self::limits::LimitEnd;
+use self::limits::Limits;
+use self::shingled::Shingled;
 
 /// A drive with its electronics, and their state.
 pub struct Unit {
@@ -48,14 +54,18 @@ pub struct Unit {
     /// Where somebody asks what writing back takes for each write.
     shares: Option<Box<DestageShares>>,
     /// Commands that need the media and whose processing is over.
-    policy: Box<dyn Policy>,
+    queue_inside: CommandQueue,
     /// Commands that need the media and are being processed, in order.
     processing: VecDeque<Command>,
-    /// Commands that the policy holds.
+    /// Commands that the queue holds.
     waiting: Vec<Command>,
     /// Writes for which the buffer has no room, in order.
     blocked: VecDeque<Command>,
     flushes: VecDeque<Flush>,
+    /// Of a drive that looks at duration limits.
+    limits: Option<Box<Limits>>,
+    /// Of a drive with a media cache.
+    shingled: Option<Box<Shingled>>,
     /// Commands whose end is known, the next one last. They are few.
     done: Vec<Done>,
     /// Commands inside that are not done.
@@ -98,6 +108,8 @@ struct Command {
     overhead: SimDuration,
     /// When its processing is over.
     ready: SimTime,
+    /// When it must begin to keep its limit of waiting.
+    due: Option<SimTime>,
     /// None of its blocks is in the buffer, nor will be when its processing is over.
     misses: bool,
 }
@@ -145,6 +157,8 @@ pub struct Done {
 pub struct Served {
     /// Whether the buffer alone served it.
     pub hit: bool,
+    /// What its duration limit came to.
+    pub limit: LimitEnd,
     /// Command processing, at the beginning and at the end.
     pub overhead: SimDuration,
     /// Waiting inside the drive: for electronics, media, bus, or room in the buffer.
@@ -218,10 +232,9 @@ impl Unit {
             write_back: WriteBack::default(),
             extents: spec.buffer.as_ref().and_then(extents),
             shares: None,
-            policy: match queue.streams_first {
-                Some(age_limit) => Box::new(StreamsFirst::new(queue.scheduler.build()?, age_limit)),
-                None => queue.scheduler.build()?,
-            },
+            queue_inside: CommandQueue::new(&queue, spec.duration_limits.as_ref(), drive)?,
+            shingled: spec.media_cache.as_ref().map(|spec| Box::new(Shingled::new(spec))),
+            limits: spec.duration_limits.as_ref().map(|limits| Box::new(Limits::new(limits))),
             queue,
             sector: spec.sector,
             processing: VecDeque::new(),
@@ -255,7 +268,7 @@ impl Unit {
         self.shares.as_mut()?.take()
     }
 
-    /// The same drive as it was in the beginning.
+    /// The same drive as it was in the beginning; what its media cache has is still there.
     #[must_use]
     pub fn restarted(&self) -> Self {
         let spec = ElectronicsSpec {
@@ -265,8 +278,11 @@ impl Unit {
             read_write_switch: self.read_write_switch,
             queue: Some(self.queue),
             sector: self.sector,
+            duration_limits: self.limits.as_ref().map(|limits| limits.spec.clone()),
+            media_cache: self.shingled.as_ref().map(|shingled| shingled.spec()),
         };
-        Self::new(&self.drive, &spec).expect("its policy was built before")
+        let new = Self::new(&self.drive, &spec).expect("its policy was built before");
+        Self { shingled: self.shingled.clone(), ..new }
     }
 
     /// The drive's mechanics.
@@ -392,14 +408,24 @@ impl Unit {
             }
             return Some(done);
         }
-        self.decide(actuator);
+        if self.next_work().is_some_and(|work| work <= now) {
+            self.decide(actuator);
+        } else {
+            self.abort_due();
+        }
         None
     }
 
     /// Serves one command from `now` on, when no other is inside. Panics like [`Drive::target`].
     pub fn serve(&mut self, now: SimTime, op: Op, start: Lbn, blocks: u32) -> Served {
         let target = self.drive.target(start, Blocks::new(u64::from(blocks)), op);
-        self.serve_alone(&Waiting { target, arrival: now, sequence: 0, fua: false })
+        self.serve_alone(&Waiting {
+            target,
+            arrival: now,
+            sequence: 0,
+            fua: false,
+            mark: CommandMark::None,
+        })
     }
 
     /// Serves this command from its arrival on, when no other is inside.
@@ -424,9 +450,22 @@ impl Unit {
         !(self.processing.is_empty() && self.waiting.is_empty() && self.blocked.is_empty())
     }
 
-    /// When the drive next has to decide what the media do.
+    /// When the drive next decides something: what the media do, or that a command has waited too long.
     #[inline]
     fn next_decision(&self) -> Option<SimTime> {
+        let work = self.next_work();
+        match self.next_abort() {
+            None => work,
+            Some(abort) => {
+                let abort = abort.max(self.now);
+                Some(work.map_or(abort, |work| work.min(abort)))
+            }
+        }
+    }
+
+    /// When the drive next has to decide what the media do.
+    #[inline]
+    fn next_work(&self) -> Option<SimTime> {
         let ready = if !self.waiting.is_empty() || self.flush_needs_media() {
             self.now
         } else {
@@ -448,13 +487,14 @@ impl Unit {
     fn decide(&mut self, actuator: &mut impl Actuator) {
         while self.processing.front().is_some_and(|command| command.ready <= self.now) {
             let command = self.processing.pop_front().expect("one is there");
-            self.policy.push(command.waiting);
+            self.queue_inside.push(command.waiting, command.submitted, command.due);
             self.waiting.push(command);
         }
         while let Some(&command) = self.blocked.front()
             && let Some(joins) = self.room_for(&command)
         {
             self.blocked.pop_front();
+            self.end_to_wait(&command);
             self.write_to_buffer(&command, self.now, joins);
         }
         let wanted = self.flush_needs_media() || !self.blocked.is_empty() || self.has_aged();
@@ -473,10 +513,13 @@ impl Unit {
     #[inline]
     fn pick(&mut self) -> Option<Command> {
         let moment = Moment { now: self.now, head: self.media.head, drive: &self.drive };
-        let picked = self.policy.pick(&moment)?;
+        let picked = self.queue_inside.pick(&moment)?;
         let same = |command: &Command| command.waiting.sequence == picked.sequence;
-        let index = self.waiting.iter().position(same).expect("what the policy holds waits");
-        Some(self.waiting.swap_remove(index))
+        let index = self.waiting.iter().position(same).expect("what the queue holds waits");
+        let command = self.waiting.swap_remove(index);
+        self.queue_inside.forget(picked.sequence, command.submitted, command.due);
+        self.end_to_wait(&command);
+        Some(command)
     }
 
     /// Processing of a command that comes now: one after the other.
@@ -490,7 +533,8 @@ impl Unit {
         let ready = self.now.max(self.processed) + overhead;
         self.processed = ready;
         self.processing_time += overhead;
-        Command { waiting: *waiting, submitted: self.now, overhead, ready, misses: false }
+        let due = self.due(waiting, overhead);
+        Command { waiting: *waiting, submitted: self.now, overhead, ready, due, misses: false }
     }
 
     /// Serves a read from the buffer, or gives it back as a command that needs the media. A read with
@@ -542,6 +586,7 @@ impl Unit {
         if has_room && self.blocked.is_empty() {
             self.write_to_buffer(&command, command.ready, joins);
         } else {
+            self.begin_to_wait(&command);
             self.blocked.push_back(command);
         }
         None
@@ -551,10 +596,11 @@ impl Unit {
     /// can come in between, that is known already; a flush that does comes behind it.
     #[inline]
     fn wait_for_media(&mut self, command: &Command, actuator: &mut impl Actuator) {
-        if self.queue.depth == 1 && self.flushes.is_empty() {
+        if self.queue.depth == 1 && self.flushes.is_empty() && command.due.is_none() {
             self.now = command.ready.max(self.media.free);
             self.serve_from_media(command, actuator);
         } else {
+            self.begin_to_wait(command);
             self.processing.push_back(*command);
         }
     }
@@ -594,6 +640,7 @@ impl Unit {
         let accounted = overhead + media.total() + bus;
         let served = Served {
             hit,
+            limit: LimitEnd::Kept,
             overhead,
             queue: end - command.submitted - accounted,
             seek: media.seek,
@@ -602,6 +649,7 @@ impl Unit {
             bus,
             end,
         };
+        let served = self.within_limits(command, served);
         let target = &command.waiting.target;
         self.read_end = (op == Op::Read).then(|| behind(target.start, target.blocks));
         if op == Op::Write || !hit {

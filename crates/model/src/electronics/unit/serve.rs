@@ -120,6 +120,7 @@ impl Unit {
             && !held.written
             && !self.is_pressed()
             && limit > held.end
+            && !self.shingled.as_ref().is_some_and(|shingled| shingled.has_any(held.end, limit))
         {
             let from = self.now.max(self.media.free);
             self.stop_reading_on(from);
@@ -256,7 +257,7 @@ impl Unit {
         let read = ReadForAhead { track, segment_start, start, end, touches };
         let limit = read_ahead::limit(&self.drive, &self.buffer_spec, &read);
         let limit = actuator.unreadable(end, limit).unwrap_or(limit);
-        if limit <= end {
+        if limit <= end || self.is_moved(start, limit) {
             return;
         }
         let ahead = ReadAheadState::new(segment, end, limit, media_end, access.end);
@@ -288,7 +289,8 @@ impl Unit {
         while let Some(unreadable) = actuator.unreadable(first, start) {
             first = behind(unreadable, 1);
         }
-        first
+        // A block in the media cache did not pass there.
+        if self.is_moved(first, behind(start, 1)) { start } else { first }
     }
 
     /// The buffer takes a write for which it has room from `room` on, in the dirty segment `joins` or

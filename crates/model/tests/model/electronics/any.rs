@@ -7,7 +7,7 @@ use freewheel_model::drive::spec::ByOp;
 use freewheel_model::drive::{Drive, Position, Target};
 use freewheel_model::electronics::Unit;
 use freewheel_model::electronics::spec::{AfterOp, BusSpec, ElectronicsSpec, OverheadSpec};
-use freewheel_model::sched::PolicySpec;
+use freewheel_model::sched::{CommandMark, PolicySpec};
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 use proptest::prelude::*;
 
@@ -34,7 +34,7 @@ pub fn any_wishes(prng: &mut Prng, drive: &Drive, count: usize, flushes: bool) -
             0..=4 => Op::Write,
             _ => Op::Read,
         };
-        Wish { arrival, op, start, blocks, fua: false }
+        Wish { arrival, op, start, blocks, fua: false, mark: CommandMark::None }
     };
     (0..count).map(wish).collect()
 }

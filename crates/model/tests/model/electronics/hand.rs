@@ -8,7 +8,7 @@ use freewheel_model::electronics::spec::{
     AfterOp, BufferSpec, BusSpec, ElectronicsSpec, OverheadSpec, QueueSpec, ReadAhead, WriteCache,
 };
 use freewheel_model::electronics::{Done, NextEvent, Served, Unit};
-use freewheel_model::sched::{PolicySpec, Waiting};
+use freewheel_model::sched::{CommandMark, PolicySpec, Waiting};
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 /// One surface, 100 sectors a track, a turn of 10 ms: a sector passes in 0.1 ms. Seeks take 1 ms,
@@ -139,18 +139,26 @@ pub struct Wish {
     pub start: u64,
     pub blocks: u32,
     pub fua: bool,
+    pub mark: CommandMark,
 }
 
 pub fn reads(time_us: u64, start: u64, blocks: u32) -> Wish {
-    Wish { arrival: at(time_us), op: Op::Read, start, blocks, fua: false }
+    Wish { arrival: at(time_us), op: Op::Read, start, blocks, fua: false, mark: CommandMark::None }
 }
 
 pub fn writes(time_us: u64, start: u64, blocks: u32) -> Wish {
-    Wish { arrival: at(time_us), op: Op::Write, start, blocks, fua: false }
+    Wish { arrival: at(time_us), op: Op::Write, start, blocks, fua: false, mark: CommandMark::None }
 }
 
 pub fn flushes(time_us: u64) -> Wish {
-    Wish { arrival: at(time_us), op: Op::Flush, start: 0, blocks: 0, fua: false }
+    Wish {
+        arrival: at(time_us),
+        op: Op::Flush,
+        start: 0,
+        blocks: 0,
+        fua: false,
+        mark: CommandMark::None,
+    }
 }
 
 /// The same with force unit access.
@@ -214,7 +222,8 @@ pub fn submit_to(
 ) {
     let blocks = Blocks::new(wish.blocks.into());
     let target = unit.drive().target(Lbn::new(wish.start), blocks, wish.op);
-    let waiting = Waiting { target, arrival: wish.arrival, sequence, fua: wish.fua };
+    let waiting =
+        Waiting { target, arrival: wish.arrival, sequence, fua: wish.fua, mark: wish.mark };
     unit.submit(now, &waiting, actuator);
 }
 

@@ -9,6 +9,8 @@ mod flush;
 mod fua;
 mod hand;
 mod lent;
+mod limits;
+mod media_cache;
 mod queue;
 mod sectors;
 mod spec;

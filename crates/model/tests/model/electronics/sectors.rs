@@ -6,7 +6,7 @@ use freewheel_model::drive::spec::{ByOp, DriveSpec, ZoneSpec};
 use freewheel_model::drive::{Drive, Exact};
 use freewheel_model::electronics::Unit;
 use freewheel_model::electronics::spec::{ElectronicsSpec, SectorFormat, WriteCache};
-use freewheel_model::sched::Waiting;
+use freewheel_model::sched::{CommandMark, Waiting};
 use freewheel_units::{Blocks, Lbn, Op, SimTime};
 
 use super::hand::*;
@@ -144,7 +144,13 @@ fn commands_that_wait_in_the_drive_take_their_turns_as_well() {
     });
     for (sequence, start) in [(0, 20), (1, 40)] {
         let target = unit.drive().target(Lbn::new(start), Blocks::new(1), Op::Write);
-        let waiting = Waiting { target, arrival: SimTime::ZERO, sequence, fua: false };
+        let waiting = Waiting {
+            target,
+            arrival: SimTime::ZERO,
+            sequence,
+            fua: false,
+            mark: CommandMark::None,
+        };
         unit.submit(SimTime::ZERO, &waiting, &mut Exact);
     }
     let mut ends = Vec::new();
