@@ -131,6 +131,8 @@ pub struct Tasks {
     promotions: BTreeMap<PromotionId, PromotedWrite>,
     /// Write runs of the last plan that are not done.
     in_gap: Vec<FreeRun>,
+    /// Write runs at a drive that is asked for more while it works.
+    at_drive: Vec<FreeRun>,
     tasks_begun: u64,
     promotions_begun: u64,
     events: Vec<Event>,
@@ -154,6 +156,7 @@ impl Tasks {
             writes: PendingWrites::default(),
             promotions: BTreeMap::new(),
             in_gap: Vec::new(),
+            at_drive: Vec::new(),
             tasks_begun: 0,
             promotions_begun: 0,
             events: Vec::new(),
@@ -435,14 +438,23 @@ impl Planner for Tasks {
         Some(self)
     }
 
+    fn sent(&mut self, run: &FreeRun) {
+        if let Some(known) = self.in_gap.iter().position(|known| known == run) {
+            self.at_drive.push(self.in_gap.remove(known));
+        }
+    }
+
     fn done(&mut self, run: &FreeRun, at: SimTime) {
         let serves = |shape: &Shape| match run.op {
             Op::Write => shape.op == Op::Write || shape.counts.writes,
             _ => shape.op == Op::Read,
         };
         self.transferred(run.start, run.blocks, serves, at);
-        if let Some(known) = self.in_gap.iter().position(|known| known == run) {
-            self.in_gap.remove(known);
+        let known = [&mut self.in_gap, &mut self.at_drive].into_iter().find_map(|under_way| {
+            let known = under_way.iter().position(|known| known == run)?;
+            Some(under_way.remove(known))
+        });
+        if known.is_some() {
             self.writes.end(Writer::Gap, run.start.get());
             self.release_all(bounds(run.start, run.blocks));
         }
