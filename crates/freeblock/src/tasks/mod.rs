@@ -25,7 +25,8 @@
 //! - a freeblock read that is registered while a freeblock write is pending, or any write under way,
 //!   waits until none is: a write may have been acknowledged long before, when a buffer had it. A
 //!   read that was registered before does not hold the write up: it gets what is there when its turn
-//!   comes, or the data of the write if it counts writes;
+//!   comes, or the data of the write if it counts writes. For a write of the data that are there
+//!   ([`TaskSpec::is_rewrite`]) no read waits, unless it is under way;
 //! - foreground requests never wait: a foreground read gets what is on the media;
 //! - what waits is not promoted, and foreground requests keep order among themselves as they would
 //!   without tasks.

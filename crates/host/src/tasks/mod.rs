@@ -30,7 +30,8 @@ use thiserror::Error;
 
 use self::pieces::Pieces;
 use self::reads::ActiveRead;
-use self::rewrites::{Pass, RecentWrite};
+use self::refresh::Pass;
+use self::rewrites::RecentWrite;
 use self::task::ServedTask;
 use crate::runs::Runs;
 

@@ -17,7 +17,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use freewheel_freeblock::tasks::Extent;
+use freewheel_freeblock::tasks::{Extent, TaskId};
 use freewheel_units::{BLOCK_BYTES, Blocks};
 
 use crate::runs::Runs;
@@ -53,6 +53,8 @@ struct Held {
     data: Vec<u8>,
     stage: Stage,
     failures: u32,
+    /// A request with other blocks has failed, so that it is asked for by itself.
+    is_single: bool,
     /// The last command that the device had been sent when it was written.
     behind: u64,
 }
@@ -61,6 +63,23 @@ impl Held {
     fn blocks(&self) -> u64 {
         self.data.len() as u64 / BLOCK_BYTES
     }
+}
+
+/// What gaps do for a refresh beside its first reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pass {
+    Write,
+    ReadBack,
+}
+
+/// A refresh: its blocks, and the planner's tasks that write them and read them back.
+#[derive(Debug, Default)]
+pub(crate) struct Refresh {
+    pub blocks: RefreshBlocks,
+    pub writer: Option<TaskId>,
+    pub reader: Option<TaskId>,
+    /// Requests of its own that write or read back and have not come back.
+    pub own: u32,
 }
 
 /// What a step has come to.
@@ -131,8 +150,8 @@ impl RefreshBlocks {
         let (start, blocks) = (block.start.get(), block.blocks.get());
         self.forget(start, start + blocks);
         self.blocks += blocks;
-        let (stage, failures, behind) = (Stage::Read, 0, 0);
-        self.held.insert(start, Held { data, stage, failures, behind });
+        let held = Held { data, stage: Stage::Read, failures: 0, is_single: false, behind: 0 };
+        self.held.insert(start, held);
         if !in_gaps {
             self.alone.insert(start);
         }
@@ -251,6 +270,14 @@ impl RefreshBlocks {
         self.held.get(&start).is_some_and(|held| command > held.behind)
     }
 
+    /// Blocks in an extent that are to be read back.
+    pub fn to_read_back(&self, extent: Extent) -> Vec<Extent> {
+        let (from, to) = (extent.start.get(), extent.start.get() + extent.blocks.get());
+        let flushed = self.held.range(from..to).filter(|(_, held)| held.stage == Stage::Flushed);
+        let inside = flushed.filter(|(start, held)| *start + held.blocks() <= to);
+        inside.map(|(&start, held)| Extent::new(start, held.blocks())).collect()
+    }
+
     /// A block was read back. Returns whether it is as it was written; None for one that is not kept.
     pub fn read_back(&mut self, block: Extent, data: &[u8]) -> Option<bool> {
         let start = block.start.get();
@@ -264,11 +291,13 @@ impl RefreshBlocks {
         Some(is_same)
     }
 
-    /// The read-back of a block has failed, or has brought none of its data. By a request of its own that
-    /// is a failure of the block; otherwise such a request tells.
+    /// The read-back of a block has failed, or has brought none of its data. By a request of the block
+    /// alone that is a failure of the block; otherwise such a request tells.
     pub fn not_read_back(&mut self, start: u64, by_own: bool) {
-        let Some(held) = self.held.get_mut(&start) else { return };
+        let held = self.held.get_mut(&start).filter(|held| held.stage == Stage::Flushed);
+        let Some(held) = held else { return };
         self.alone.insert(start);
+        held.is_single = true;
         if by_own {
             held.stage = Stage::Read;
             self.fails(start);
@@ -282,13 +311,21 @@ impl RefreshBlocks {
         }
     }
 
-    /// The write of `from..to` has failed; returns its blocks and what is to be done about each.
+    /// The write of `from..to` has failed; returns its blocks and what is to be done about each. Of several
+    /// blocks each is then tried by itself.
     pub fn not_written(&mut self, from: u64, to: u64) -> Vec<(Extent, Step)> {
         let starts = self.touching(from, to).into_iter();
         let starts: Vec<u64> =
             starts.filter(|start| self.held[start].stage == Stage::Read).collect();
         let extent = |blocks: &Self, start| Extent::new(start, blocks.held[&start].blocks());
-        starts.into_iter().map(|start| (extent(self, start), self.fails(start))).collect()
+        let is_single = starts.len() == 1;
+        let mut step = |start| {
+            let extent = extent(self, start);
+            let held = self.held.get_mut(&start).expect("it is kept");
+            held.is_single = true;
+            (extent, if is_single { self.fails(start) } else { Step::Again })
+        };
+        starts.into_iter().map(&mut step).collect()
     }
 
     fn fails(&mut self, start: u64) -> Step {
@@ -303,23 +340,36 @@ impl RefreshBlocks {
         Step::Over
     }
 
-    /// The next block that a request of its own writes: of `all`, or of those that gaps cannot write.
-    pub fn next_write(&self, all: bool) -> Option<Extent> {
-        self.next_in(Stage::Read, all)
+    /// The next blocks that a request of its own writes, at most `most` of 512 B unless the first has more:
+    /// of `all`, or of those that gaps cannot write.
+    pub fn next_write(&self, all: bool, most: u64) -> Option<Extent> {
+        self.next_in(Stage::Read, all, most)
     }
 
     /// The same of what is to be read back.
-    pub fn next_read_back(&self, all: bool) -> Option<Extent> {
-        self.next_in(Stage::Flushed, all)
+    pub fn next_read_back(&self, all: bool, most: u64) -> Option<Extent> {
+        self.next_in(Stage::Flushed, all, most)
     }
 
-    fn next_in(&self, stage: Stage, all: bool) -> Option<Extent> {
-        let is_next = |start: &u64| self.held[start].stage == stage;
-        let start = match all {
-            true => self.held.keys().find(|start| is_next(start)),
-            false => self.alone.iter().find(|start| is_next(start)),
+    fn next_in(&self, stage: Stage, all: bool, most: u64) -> Option<Extent> {
+        let is_next = |start: &&u64| self.held[start].stage == stage;
+        let first = match all {
+            true => self.held.keys().find(is_next),
+            false => self.alone.iter().find(is_next),
         };
-        start.map(|start| Extent::new(*start, self.held[start].blocks()))
+        let first = *first?;
+        let mut end = first + self.held[&first].blocks();
+        let may_join = |start: u64| {
+            let held =
+                self.held.get(&start).filter(|held| held.stage == stage && !held.is_single)?;
+            (all || self.alone.contains(&start)).then(|| held.blocks())
+        };
+        while !self.held[&first].is_single
+            && let Some(more) = may_join(end).filter(|more| end + more - first <= most)
+        {
+            end += more;
+        }
+        Some(Extent::new(first, end - first))
     }
 
     /// Results so far.
@@ -334,5 +384,241 @@ impl RefreshBlocks {
             unwritten: listed(&self.unwritten),
             unwritten_blocks: Blocks::new(self.unwritten.blocks()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The same table as a list that is gone through for every question.
+    #[derive(Default)]
+    struct Listed {
+        all: Vec<ListedBlock>,
+        refreshed: u64,
+        differing: u64,
+        unwritten: u64,
+    }
+
+    struct ListedBlock {
+        start: u64,
+        data: Vec<u8>,
+        stage: Stage,
+        is_alone: bool,
+        is_single: bool,
+        failures: u32,
+    }
+
+    impl ListedBlock {
+        fn end(&self) -> u64 {
+            self.start + self.data.len() as u64 / BLOCK_BYTES
+        }
+
+        fn touches(&self, from: u64, to: u64) -> bool {
+            (self.start..self.end()).any(|block| (from..to).contains(&block))
+        }
+    }
+
+    impl Listed {
+        fn forget(&mut self, from: u64, to: u64) {
+            self.all.retain(|block| !block.touches(from, to));
+        }
+
+        /// Block by block.
+        fn to_write(&self, from: u64, to: u64) -> Option<Vec<u8>> {
+            let one = |at: u64| {
+                let mut of = self.all.iter().filter(|block| block.stage == Stage::Read);
+                let block = of.find(|block| block.touches(at, at + 1))?;
+                let byte = ((at - block.start) * BLOCK_BYTES) as usize;
+                Some(block.data[byte..byte + BLOCK_BYTES as usize].to_vec())
+            };
+            let parts: Option<Vec<Vec<u8>>> = (from..to).map(one).collect();
+            parts.map(|parts| parts.concat())
+        }
+
+        fn next(&self, stage: Stage, all: bool, most: u64) -> Option<Extent> {
+            let of = self.all.iter().filter(|block| block.stage == stage);
+            let of: Vec<&ListedBlock> = of.filter(|block| all || block.is_alone).collect();
+            let first = of.iter().min_by_key(|block| block.start)?;
+            let mut end = first.end();
+            for _ in 0..of.len() {
+                let joined = of.iter().find(|block| block.start == end && !block.is_single);
+                let joined = joined.filter(|block| block.end() - first.start <= most);
+                end = joined.filter(|_| !first.is_single).map_or(end, |block| block.end());
+            }
+            Some(Extent::new(first.start, end - first.start))
+        }
+
+        fn fails(&mut self, start: u64) {
+            let Some(at) = self.all.iter().position(|block| block.start == start) else { return };
+            self.all[at].failures += 1;
+            if self.all[at].failures == FAILURES_MAX {
+                self.unwritten += self.all[at].end() - start;
+                self.all.remove(at);
+            }
+        }
+
+        fn set(&mut self, from: Stage, to: Stage) {
+            let of = self.all.iter_mut().filter(|block| block.stage == from);
+            of.for_each(|block| block.stage = to);
+        }
+    }
+
+    /// Blocks of 512 B with this in them.
+    fn data(blocks: u64, fill: u8) -> Vec<u8> {
+        (0..blocks).flat_map(|block| [fill.wrapping_add(block as u8); 512]).collect()
+    }
+
+    /// One call on both.
+    fn step(
+        table: &mut RefreshBlocks,
+        listed: &mut Listed,
+        by_flush: bool,
+        (what, place, fill): (u8, u64, u8),
+    ) {
+        let (start, size) = (place * 4, 1 + u64::from(fill) % 4);
+        let block = Extent::new(start, size);
+        match what {
+            0..=3 => {
+                table.hold(block, data(size, fill), size == 4);
+                listed.forget(start, start + size);
+                let (data, stage, is_alone) = (data(size, fill), Stage::Read, size < 4);
+                let (is_single, failures) = (false, 0);
+                listed.all.push(ListedBlock { start, data, stage, is_alone, is_single, failures });
+            }
+            4 => {
+                let (from, to) = (start + size, start + 2 * size + 3);
+                table.forget(from, to);
+                listed.forget(from, to);
+            }
+            5 | 6 => {
+                table.wrote(Extent::new(start, 8), 0, by_flush);
+                let done = if by_flush { Stage::Written } else { Stage::Flushed };
+                let inside = |block: &&mut ListedBlock| {
+                    block.start >= start && block.end() <= start + 8 && block.stage == Stage::Read
+                };
+                listed.all.iter_mut().filter(inside).for_each(|block| block.stage = done);
+            }
+            7 => {
+                table.flush_begins();
+                listed.set(Stage::Written, Stage::Flushing);
+            }
+            8 => {
+                table.flushed(0);
+                listed.set(Stage::Flushing, Stage::Flushed);
+            }
+            9 | 10 => read_back(table, listed, start, fill),
+            11 => {
+                let to = start + 1 + size;
+                table.not_written(start, to);
+                let of = listed.all.iter_mut().filter(|block| block.stage == Stage::Read);
+                let of: Vec<&mut ListedBlock> =
+                    of.filter(|block| block.touches(start, to)).collect();
+                let starts: Vec<u64> = of.iter().map(|block| block.start).collect();
+                of.into_iter().for_each(|block| block.is_single = true);
+                if let [single] = starts[..] {
+                    listed.fails(single);
+                }
+            }
+            _ => {
+                let by_own = what == 12;
+                table.not_read_back(start, by_own);
+                let mut of = listed.all.iter_mut().filter(|block| block.stage == Stage::Flushed);
+                if let Some(block) = of.find(|block| block.start == start) {
+                    (block.is_alone, block.is_single) = (true, true);
+                    block.stage = if by_own { Stage::Read } else { block.stage };
+                    if by_own {
+                        listed.fails(start);
+                    }
+                }
+            }
+        }
+    }
+
+    fn read_back(table: &mut RefreshBlocks, listed: &mut Listed, start: u64, fill: u8) {
+        let at = listed.all.iter().position(|b| b.start == start && b.stage == Stage::Flushed);
+        let Some(at) = at else {
+            assert_eq!(table.read_back(Extent::new(start, 1), &[]), None);
+            return;
+        };
+        let block = listed.all.remove(at);
+        let mut found = block.data.clone();
+        found[5] ^= u8::from(fill > 200);
+        let size = block.end() - start;
+        let is_same = table.read_back(Extent::new(start, size), &found);
+        assert_eq!(is_same, Some(fill <= 200));
+        *if fill > 200 { &mut listed.differing } else { &mut listed.refreshed } += size;
+    }
+
+    proptest! {
+        #[test]
+        fn the_table_is_as_a_list_of_its_blocks(
+            by_flush in any::<bool>(),
+            steps in prop::collection::vec((0u8..14, 0u64..12, any::<u8>()), 0..80),
+        ) {
+            let (mut table, mut listed) = (RefreshBlocks::default(), Listed::default());
+            for one in steps {
+                step(&mut table, &mut listed, by_flush, one);
+                let kept = listed.all.iter().map(|block| block.end() - block.start).sum::<u64>();
+                prop_assert_eq!(table.blocks(), kept);
+                let unflushed = listed.all.iter().filter(|block| block.stage == Stage::Written);
+                let unflushed = unflushed.map(|block| block.end() - block.start).sum::<u64>();
+                prop_assert_eq!(table.unflushed, unflushed);
+                for (from, to) in (0..48).flat_map(|from| [1, 3, 7].map(|more| (from, from + more))) {
+                    prop_assert_eq!(table.to_write(from, to), listed.to_write(from, to));
+                }
+                for all in [true, false] {
+                    for most in [0, 9] {
+                        let write = table.next_write(all, most);
+                        prop_assert_eq!(write, listed.next(Stage::Read, all, most));
+                        let back = table.next_read_back(all, most);
+                        prop_assert_eq!(back, listed.next(Stage::Flushed, all, most));
+                    }
+                }
+            }
+            let report = table.report();
+            prop_assert_eq!(report.refreshed.get(), listed.refreshed);
+            let (unwritten, differing) = (report.unwritten_blocks, report.differing_blocks);
+            prop_assert!(unwritten.get() <= listed.unwritten && differing.get() <= listed.differing);
+        }
+    }
+
+    #[test]
+    fn a_block_that_clients_write_parts_of_again_and_again_is_left() {
+        let mut table = RefreshBlocks::default();
+        let block = Extent::new(8, 8);
+        assert!((0..RESTARTS_MAX).all(|_| table.restarts(block)));
+        assert!(!table.restarts(block));
+        assert_eq!(table.report().busy.get(), 8);
+        table.clear();
+        assert!(table.restarts(block), "in the next round it may be read");
+    }
+
+    #[test]
+    fn a_flush_is_due_after_a_megabyte_and_when_nothing_else_is_to_be_done() {
+        let mut table = RefreshBlocks::default();
+        let block = |number: u64| Extent::new(number * 8, 8);
+        for number in 0..FLUSHED_AT_ONCE / 8 {
+            table.hold(block(number), data(8, 1), true);
+        }
+        for number in 0..FLUSHED_AT_ONCE / 8 - 1 {
+            table.wrote(block(number), 3, true);
+        }
+        assert!(!table.is_flush_due(false), "one is to be written");
+        assert_eq!(
+            table.wrote(block(FLUSHED_AT_ONCE / 8 - 1), 3, true),
+            [],
+            "not before the flush"
+        );
+        assert!(table.is_flush_due(true));
+        table.flush_begins();
+        assert!(!table.is_flush_due(false));
+        assert_eq!(table.flushed(9).len() as u64, FLUSHED_AT_ONCE / 8);
+        assert!(!table.is_behind(0, 9) && table.is_behind(0, 10));
+        table.hold(block(0), data(8, 1), true);
+        table.wrote(block(0), 3, true);
+        assert!(table.is_flush_due(false) && !table.is_flush_due(true));
     }
 }

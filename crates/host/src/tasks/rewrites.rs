@@ -4,29 +4,12 @@
 use freewheel_freeblock::tasks::{
     BlockSelection, Extent, Pace, TaskError, TaskId, TaskSpec, Until,
 };
-use freewheel_units::{Lbn, Op, SimTime};
+use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimTime};
 
 use super::reads::OwnRead;
-use super::refresh::{RefreshBlocks, Step};
+use super::refresh::{Pass, Step};
 use super::task::{ServedTask, ServedTaskState, split};
 use super::{CommandData, ServedTasks};
-
-/// What gaps do for a refresh beside its first reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pass {
-    Write,
-    ReadBack,
-}
-
-/// A refresh: its blocks, and the planner's tasks that write them and read them back.
-#[derive(Debug, Default)]
-pub(crate) struct Refresh {
-    pub blocks: RefreshBlocks,
-    writer: Option<TaskId>,
-    reader: Option<TaskId>,
-    /// Requests of its own that write or read back and have not come back.
-    pub own: u32,
-}
 
 /// A write that a refresh makes like a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +35,12 @@ impl RecentWrite {
         let (from, to) = (extent.start.get(), extent.start.get() + extent.blocks.get());
         command <= self.last && self.from < to && from < self.to
     }
+}
+
+/// Bytes of a block in the data of an extent around it.
+fn place_in(extent: Extent, block: Extent) -> std::ops::Range<usize> {
+    let from = (block.start.get() - extent.start.get()) * BLOCK_BYTES;
+    from as usize..(from + block.blocks.bytes().get()) as usize
 }
 
 /// The next request of a refresh's own.
@@ -101,6 +90,7 @@ impl ServedTasks {
         let of = |op| TaskSpec {
             priority: task.spec.priority,
             pace: Pace::Room(room.max(1)),
+            is_rewrite: op == Op::Write,
             until: Until::Standing,
             ..TaskSpec::new(op, size, Vec::new())
         };
@@ -357,8 +347,8 @@ impl ServedTasks {
         }
         // What is kept is written and read back together: the drive's buffer may then have lost it.
         let all = all && !reads;
-        let write = blocks.next_write(all).map(OwnStep::Write);
-        write.or_else(|| blocks.next_read_back(all).map(OwnStep::ReadBack))
+        let write = blocks.next_write(all, most).map(OwnStep::Write);
+        write.or_else(|| blocks.next_read_back(all, most).map(OwnStep::ReadBack))
     }
 
     /// The next write of a refresh's own at `now`, when no client has been there since `idle_since`. Only
@@ -410,14 +400,21 @@ impl ServedTasks {
     }
 
     /// A read-back of a refresh's own has come back with its data, or has failed.
-    pub(super) fn own_read_back(&mut self, id: u64, block: Extent, data: Option<&[u8]>) {
+    pub(super) fn own_read_back(&mut self, id: u64, extent: Extent, data: Option<&[u8]>) {
         let Some(refresh) = self.tasks.get_mut(&id).and_then(|task| task.refresh.as_mut()) else {
             return;
         };
         refresh.own -= 1;
-        match data {
-            Some(data) => self.judge(id, block, data),
-            None => refresh.blocks.not_read_back(block.start.get(), true),
+        let blocks = refresh.blocks.to_read_back(extent);
+        for block in &blocks {
+            match data {
+                Some(data) => self.judge(id, *block, &data[place_in(extent, *block)]),
+                None => self.tasks.get_mut(&id).into_iter().for_each(|task| {
+                    let refresh = task.refresh.as_mut().expect("it has read back");
+                    let is_alone = block.blocks == extent.blocks;
+                    refresh.blocks.not_read_back(block.start.get(), is_alone);
+                }),
+            }
         }
     }
 

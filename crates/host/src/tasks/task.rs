@@ -6,8 +6,7 @@ use freewheel_freeblock::tasks::{Extent, Promoted, TaskId, TaskKind, Tasks};
 use freewheel_freeblock::{Estimate, PredictionMark, PromotionId};
 use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, SimDuration, SimTime};
 
-use super::refresh::RefreshReport;
-use super::rewrites::Refresh;
+use super::refresh::{Refresh, RefreshReport};
 use super::spec::ServedTaskSpec;
 use crate::promote_tail::{PromotionAnchor, RoundState, TailPromotion};
 use crate::runs::Runs;
