@@ -325,7 +325,11 @@ impl ServedTasks {
         if let Some(why) = self.no_writes.clone() {
             return Err(ServedTaskError::NoWrites { why });
         }
-        let wrong = if spec.has_reader || !spec.skip.is_empty() {
+        let is_open = |task: &ServedTask| task.refresh.is_some() && !task.state.is_over();
+        let wrong = if self.tasks.values().any(is_open) {
+            "is there already, and a second one would write the same blocks: end the first by `freewheel \
+             abort`, or wait for its end"
+        } else if spec.has_reader || !spec.skip.is_empty() {
             "has no reader of its data: leave `stream` and `skip` out"
         } else if spec.promote_tail.is_some() {
             "writes in gaps to its end: leave `promote_tail_cost` out, or promote all of it"
@@ -546,8 +550,8 @@ impl ServedTasks {
                 self.delivered(id, extent, source, now);
             }
             Event::Superseded { task: planner_task, extent, .. } => {
-                if let Some(&(id, _)) = self.passes.get(&planner_task) {
-                    self.superseded(id, extent);
+                if self.passes.contains_key(&planner_task) {
+                    self.superseded(extent, now);
                 }
             }
             Event::Done { .. } => {}

@@ -322,14 +322,10 @@ impl ServedTasks {
         }
     }
 
-    /// Another task writes these blocks of a refresh with newer data, or the same.
-    pub(super) fn superseded(&mut self, id: u64, extent: Extent) {
-        let Some(refresh) = self.tasks.get_mut(&id).and_then(|task| task.refresh.as_mut()) else {
-            return;
-        };
+    /// A client's write of these blocks has begun, which the planner has not had before.
+    pub(super) fn superseded(&mut self, extent: Extent, now: SimTime) {
         let (from, to) = (extent.start.get(), extent.start.get() + extent.blocks.get());
-        let blocks = refresh.blocks.forget(from, to);
-        refresh.blocks.superseded(blocks.iter().map(|block| block.blocks.get()).sum());
+        self.forget_read(from, to, now);
     }
 
     /// What a refresh does next by a request of its own: in idle time or when it is promoted all, otherwise

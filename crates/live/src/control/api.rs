@@ -510,6 +510,9 @@ pub struct Scheduling {
     pub transfer_ns: u64,
     /// Blocks moved for free work.
     pub free_blocks: u64,
+    /// Blocks of them that were written.
+    #[serde(default)]
+    pub free_written_blocks: u64,
     /// Commands of free work alone.
     pub free_commands: u64,
     /// Foreground commands that free work was merged with.
@@ -545,6 +548,7 @@ impl From<Account> for Scheduling {
             potential_ns: account.potential_ns as u64,
             transfer_ns: account.transfer_ns as u64,
             free_blocks: account.free_blocks,
+            free_written_blocks: account.free_written_blocks,
             free_commands: account.commands,
             merged_commands: account.merged,
             predicted_commands: account.predicted,

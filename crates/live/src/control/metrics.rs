@@ -24,6 +24,11 @@ pub(super) fn text(status: &ServerStatus) -> String {
         ("gaps_total", "Gaps between foreground requests, by prediction.", seen.gaps),
         ("gaps_used_total", "Gaps in which free work was done.", seen.gaps_used),
         ("free_bytes_total", "Bytes moved for free work.", seen.free_blocks * 512),
+        (
+            "free_written_bytes_total",
+            "Bytes of these that were written.",
+            seen.free_written_blocks * 512,
+        ),
         ("free_commands_total", "Commands of free work alone.", seen.free_commands),
         (
             "merged_commands_total",

@@ -182,8 +182,10 @@ fn a_refresh_takes_no_reader_no_tail_and_no_part_of_a_sector() {
     };
     let reader = refused(ServedTaskSpec { has_reader: true, ..whole.clone() });
     assert!(reader.contains("leave `stream` and `skip` out"), "{reader}");
-    let part = refused(ServedTaskSpec { range: Extent::new(4, 80), ..whole });
-    assert!(
-        part.starts_with("the task begins at 4 blocks of 512: this device has sectors of 4096")
-    );
+    let part = refused(ServedTaskSpec { range: Extent::new(4, 80), ..whole.clone() });
+    let expected = "the task begins at 4 blocks of 512: this device has sectors of 4096 bytes";
+    assert!(part.starts_with(expected), "{part}");
+    world.create(whole.clone());
+    let second = world.scheduler.tasks_mut().create(SimTime::ZERO, whole).unwrap_err();
+    assert!(second.to_string().contains("a refresh is there already"), "{second}");
 }
