@@ -131,6 +131,12 @@ pub trait Planner: ForegroundObserver + Send {
         let _ = drive;
     }
 
+    /// A run has been sent to a drive that is asked for more while it works. It is under way until it
+    /// is done, beyond the gap that it was planned for.
+    fn sent(&mut self, run: &FreeRun) {
+        let _ = run;
+    }
+
     /// A run of the last plan was done at `at`.
     fn done(&mut self, run: &FreeRun, at: SimTime);
 

@@ -44,6 +44,10 @@ impl Planner for TimedPlanner<'_> {
         self.planner.predict_with(drive);
     }
 
+    fn sent(&mut self, run: &FreeRun) {
+        self.planner.sent(run);
+    }
+
     fn done(&mut self, run: &FreeRun, at: SimTime) {
         self.planner.done(run, at);
     }

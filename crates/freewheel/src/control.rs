@@ -12,7 +12,7 @@
 pub use freewheel_freeblock::tasks::{Priority, TaskKind};
 pub use freewheel_live::backup::{Backup, ChangesByCause, Manifest, REGION_BLOCKS};
 pub use freewheel_live::control::{
-    BlockRange, BlockStream, ControlClient, Decisions, NotARecord, Record, Records, ServerStatus,
-    Task, TaskRequest, TaskState, openapi,
+    BlockRange, BlockStream, ControlClient, Decisions, NotARecord, Record, Records, Refresh,
+    ServerStatus, Task, TaskRequest, TaskState, openapi,
 };
 pub use freewheel_live::extents::{Allocated, ByteRange, Extents, FileExtents, Parts};

@@ -72,6 +72,10 @@ impl Planner for GapDestages {
         self.tasks.plan(gap, runs);
     }
 
+    fn sent(&mut self, run: &FreeRun) {
+        self.tasks.sent(run);
+    }
+
     fn done(&mut self, run: &FreeRun, at: SimTime) {
         self.tasks.done(run, at);
         for event in self.tasks.events() {

@@ -86,11 +86,15 @@ impl<'p> HostDevice<'p> {
         self.came_back = None;
         let next = |scheduler: &mut PredictiveScheduler, planner: &mut dyn Planner| {
             scheduler.decide(now, planner);
-            scheduler.next_command(now)
+            scheduler.next_command(now, planner)
         };
         while let Some(command) = self.with_planner(next) {
             let (start, blocks) = self.whole_sectors(command.op, command.start, command.blocks);
-            let fua = command.foreground.is_some_and(|part| self.forced.contains(&part.sequence));
+            // A free write ends with the media, as it was predicted to.
+            let fua = match command.foreground {
+                Some(part) => self.forced.contains(&part.sequence),
+                None => command.op == Op::Write,
+            };
             self.drive.submit(now, Command { id: command.id, op: command.op, start, blocks, fua });
         }
     }
@@ -201,8 +205,8 @@ impl Device for HostDevice<'_> {
             gaps_used: account.gaps_used,
             gaps_late: account.delayed,
             runs: account.commands + account.merged,
-            read_bytes: account.free_blocks * BLOCK_BYTES,
-            write_bytes: 0,
+            read_bytes: (account.free_blocks - account.free_written_blocks) * BLOCK_BYTES,
+            write_bytes: account.free_written_blocks * BLOCK_BYTES,
         };
         Work {
             busy: unit.busy(),

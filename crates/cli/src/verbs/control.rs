@@ -326,7 +326,9 @@ pub fn summary(task: &Task) -> String {
     let took = number::seconds(task.elapsed_ns);
     let read = format!("{} in {took}, {}", blocks(task.blocks_read), number::rate(rate));
     table.row([task.kind.word(), state(task.state)]);
-    table.row(["read", &read]);
+    let is_refresh = task.refresh.is_some();
+    table.row([if is_refresh { "rewritten and read back" } else { "read" }, &read]);
+    refresh_rows(task, &mut table);
     if task.copied_blocks > 0 {
         let copied = format!("{} before clients wrote there", blocks(task.copied_blocks));
         table.row(["of that", &copied]);
@@ -344,6 +346,25 @@ pub fn summary(task: &Task) -> String {
     table.to_string()
 }
 
+/// Rows of a summary for the blocks that were not refreshed.
+fn refresh_rows(task: &Task, table: &mut Table) {
+    let Some(refresh) = &task.refresh else { return };
+    for (name, count) in
+        [("written by clients", refresh.superseded_blocks), ("left as busy", refresh.busy_blocks)]
+    {
+        if count > 0 {
+            table.row([name, &blocks(count)]);
+        }
+    }
+    for (name, ranges) in
+        [("read back differently", &refresh.differing), ("not written", &refresh.unwritten)]
+    {
+        for range in ranges {
+            table.row([name, &which(range)]);
+        }
+    }
+}
+
 /// How long something took that was expected to take another time, and by which share that was wrong.
 fn in_fact(took_ns: u64, error: f64) -> String {
     let sign = if error < 0.0 { "" } else { "+" };
@@ -355,6 +376,10 @@ pub fn ensure_done(task: &Task) -> Result<(), Failure> {
     let (kind, id) = (task.kind.word(), task.id);
     match task.state {
         TaskState::Done => Ok(()),
+        TaskState::Failed if task.refresh.is_some() => Err(Failure::failed(format!(
+            "{kind}: a flush failed at the device, so that nothing written is known to last: check the \
+             device, and start the server again"
+        ))),
         TaskState::Failed => Err(Failure::failed(format!(
             "{kind}: clients overwrote blocks faster than their data were read from the server: read them \
              faster, or begin when clients write less"

@@ -557,3 +557,36 @@ fn what_never_ends_writes_no_manifest_and_is_refused_with_one() {
         }
     }
 }
+
+#[test]
+fn a_refresh_rewrites_blocks_with_their_own_data_and_reads_them_back() {
+    let world = World::emulated("");
+    let mut client = world.client();
+    let data: Vec<u8> = (0..64 * 1024_u32).map(|byte| (byte / 7) as u8).collect();
+    client.write(128 * 512, &data);
+    let ran = world.verb("refresh --promote --start 32KiB --length 96KiB");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stdout.starts_with("refresh                 done\n"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("rewritten and read back  96"), "{}", ran.stdout);
+    assert!(client.read(128 * 512, 64 * 1024) == data);
+    let all = &world.json("refresh --promote")["task"];
+    assert_eq!(all["blocks_read"], world.blocks, "refreshed");
+    assert_eq!(all["refresh"]["differing_blocks"], 0);
+    assert!(client.read(128 * 512, 64 * 1024) == data);
+    let refused = world.verb("refresh --promote-tail 0.02");
+    assert_eq!(refused.code, 1);
+    assert!(refused.stderr.contains("leave `promote_tail_cost` out"), "{}", refused.stderr);
+    let metrics = world.get("/metrics", "freewheel_task_remaining_seconds{");
+    let line = "freewheel_task_differing_bytes{task=\"2\",kind=\"refresh\"} 0\n";
+    assert!(metrics.contains(line), "{metrics}");
+}
+
+#[test]
+fn a_refresh_names_what_cannot_be_read_and_refreshes_what_is_around_it() {
+    let world = World::emulated("?bad=77-78&recovery=1ms");
+    let ran = world.verb("refresh --promote --length 64KiB");
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("2 blocks cannot be read"), "{}", ran.stderr);
+    assert!(ran.stdout.contains("unreadable               2 blocks of 512 B from 77 on"));
+    assert!(ran.stdout.contains("rewritten and read back  63.0 KiB"), "{}", ran.stdout);
+}

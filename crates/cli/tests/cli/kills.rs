@@ -13,6 +13,7 @@ use freewheel_nbd::{Command, Span, Uri};
 use freewheel_units::Prng;
 
 use super::nbd::Running;
+use super::run::run;
 use super::serve::disk;
 
 /// Bytes of a sector, which is on the media as it was or as it became.
@@ -187,6 +188,18 @@ fn kills() -> usize {
     asked.map_or(4, |number| number.parse().expect("FREEWHEEL_KILLS: a number"))
 }
 
+/// Rewrites the places that clients write, again and again and beside their requests.
+fn refresh(folder: &Path, socket: &Path) {
+    let list = folder.join("places");
+    let lines = (0..PLACES).map(|place| format!("{} {}\n", place * APART, 8 << 10));
+    std::fs::write(&list, lines.collect::<String>()).unwrap();
+    let control = format!("{}.control", socket.display());
+    let args = ["refresh", "--detach", "--repeat", "--promote", "--block-size", "4KiB"];
+    let of = ["--extents", list.to_str().unwrap(), "--control", &control];
+    let ran = run(&[&args[..], &of].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+}
+
 #[test]
 fn nothing_flushed_is_lost_when_the_server_is_killed_under_load() {
     let folder = tempfile::tempdir().unwrap();
@@ -198,6 +211,7 @@ fn nothing_flushed_is_lost_when_the_server_is_killed_under_load() {
     for kill in 0..kills() {
         let mut server = Running::start(&args);
         load.check(&uri, kill);
+        refresh(folder.path(), &socket);
         let lasts = Duration::from_micros(load.prng.below(300_000));
         load.run(&uri, lasts, || {
             server.signal("-9");
@@ -224,6 +238,7 @@ fn nothing_flushed_is_lost_when_the_disks_power_is_cut_under_load() {
     for kill in 0..kills() {
         let server = Running::start(&serve);
         load.check(&uri, kill);
+        refresh(folder.path(), Path::new(&socket));
         let lasts = Duration::from_micros(load.prng.below(300_000));
         let is_killed = kill % 2 == 1;
         // A connection that ends when the power is off.

@@ -42,6 +42,10 @@ pub enum TaskKind {
     /// flush does not wait for it. Each arm of each drive has a separate memory for its part of a
     /// write.
     WriteBack,
+    /// Rewrites every block with its own data, and reads it back. Tasks of a server alone: a simulated
+    /// drive holds no data.
+    #[serde(skip_deserializing)]
+    Refresh,
 }
 
 impl TaskKind {
@@ -55,6 +59,7 @@ impl TaskKind {
             Self::Compare => "compare",
             Self::Prefetch => "prefetch",
             Self::WriteBack => "write-back",
+            Self::Refresh => "refresh",
         }
     }
 

@@ -25,7 +25,8 @@
 //! - a freeblock read that is registered while a freeblock write is pending, or any write under way,
 //!   waits until none is: a write may have been acknowledged long before, when a buffer had it. A
 //!   read that was registered before does not hold the write up: it gets what is there when its turn
-//!   comes, or the data of the write if it counts writes;
+//!   comes, or the data of the write if it counts writes. For a write of the data that are there
+//!   ([`TaskSpec::is_rewrite`]) no read waits, unless it is under way;
 //! - foreground requests never wait: a foreground read gets what is on the media;
 //! - what waits is not promoted, and foreground requests keep order among themselves as they would
 //!   without tasks.
@@ -131,6 +132,8 @@ pub struct Tasks {
     promotions: BTreeMap<PromotionId, PromotedWrite>,
     /// Write runs of the last plan that are not done.
     in_gap: Vec<FreeRun>,
+    /// Write runs at a drive that is asked for more while it works.
+    at_drive: Vec<FreeRun>,
     tasks_begun: u64,
     promotions_begun: u64,
     events: Vec<Event>,
@@ -154,6 +157,7 @@ impl Tasks {
             writes: PendingWrites::default(),
             promotions: BTreeMap::new(),
             in_gap: Vec::new(),
+            at_drive: Vec::new(),
             tasks_begun: 0,
             promotions_begun: 0,
             events: Vec::new(),
@@ -435,14 +439,23 @@ impl Planner for Tasks {
         Some(self)
     }
 
+    fn sent(&mut self, run: &FreeRun) {
+        if let Some(known) = self.in_gap.iter().position(|known| known == run) {
+            self.at_drive.push(self.in_gap.remove(known));
+        }
+    }
+
     fn done(&mut self, run: &FreeRun, at: SimTime) {
         let serves = |shape: &Shape| match run.op {
             Op::Write => shape.op == Op::Write || shape.counts.writes,
             _ => shape.op == Op::Read,
         };
         self.transferred(run.start, run.blocks, serves, at);
-        if let Some(known) = self.in_gap.iter().position(|known| known == run) {
-            self.in_gap.remove(known);
+        let known = [&mut self.in_gap, &mut self.at_drive].into_iter().find_map(|under_way| {
+            let known = under_way.iter().position(|known| known == run)?;
+            Some(under_way.remove(known))
+        });
+        if known.is_some() {
             self.writes.end(Writer::Gap, run.start.get());
             self.release_all(bounds(run.start, run.blocks));
         }

@@ -138,6 +138,8 @@ pub struct TaskSpec {
     /// [`Tasks::promote`](super::Tasks::promote) with [`BlockSelection::Touching`] such a write takes
     /// the blocks that it would overwrite.
     pub precedes_writes: bool,
+    /// Whether it writes the data that are there. No read of another task waits for such a write.
+    pub is_rewrite: bool,
     /// When it ends.
     pub until: Until,
 }
@@ -154,6 +156,7 @@ impl TaskSpec {
             counts: Counts::ALL,
             holds_pieces: true,
             precedes_writes: false,
+            is_rewrite: false,
             until: Until::All,
         }
     }

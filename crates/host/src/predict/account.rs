@@ -21,6 +21,9 @@ pub struct Account {
     pub extra_seek_ns: i128,
     /// Wanted blocks of 512 B that were moved: without holes.
     pub free_blocks: u64,
+    /// Blocks of them that were written.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub free_written_blocks: u64,
     /// Commands of free work alone.
     pub commands: u64,
     /// Foreground commands that free work was merged with.
@@ -72,6 +75,7 @@ impl Account {
             transfer_ns: self.transfer_ns + other.transfer_ns,
             extra_seek_ns: self.extra_seek_ns + other.extra_seek_ns,
             free_blocks: self.free_blocks + other.free_blocks,
+            free_written_blocks: self.free_written_blocks + other.free_written_blocks,
             commands: self.commands + other.commands,
             merged: self.merged + other.merged,
             surprises: self.surprises + other.surprises,

@@ -13,6 +13,8 @@
 
 mod pieces;
 mod reads;
+mod refresh;
+mod rewrites;
 mod spec;
 mod task;
 
@@ -28,11 +30,14 @@ use thiserror::Error;
 
 use self::pieces::Pieces;
 use self::reads::ActiveRead;
+use self::refresh::Pass;
+use self::rewrites::RecentWrite;
 use self::task::ServedTask;
 use crate::runs::Runs;
 
 pub use pieces::CommandData;
 pub use reads::OwnRead;
+pub use refresh::RefreshReport;
 pub use spec::{SERVED_KINDS, ServedTaskSpec};
 pub use task::{ServedTaskReport, ServedTaskState};
 
@@ -93,10 +98,21 @@ pub enum ServedTaskError {
         sector_bytes: u32,
     },
     /// A server has no tasks of this kind.
-    #[error("kind is {}: a server has tasks of `scan`, `scrub` and `backup` alone", kind.word())]
+    #[error(
+        "kind is {}: a server has tasks of `scan`, `scrub`, `backup` and `refresh` alone", kind.word()
+    )]
     Kind {
         /// Rejected kind.
         kind: TaskKind,
+    },
+    /// A refresh of which something is asked for that it does not do.
+    #[error("a refresh {0}")]
+    Refresh(&'static str),
+    /// What is written now may not last.
+    #[error("nothing can be refreshed: {why}")]
+    NoWrites {
+        /// Why not.
+        why: String,
     },
     /// The planner refused it.
     #[error(transparent)]
@@ -175,6 +191,18 @@ pub struct ServedTasks {
     sector_blocks: u32,
     tasks: BTreeMap<u64, ServedTask>,
     by_planner_task: BTreeMap<TaskId, u64>,
+    /// Planner's tasks that write and read back for a refresh.
+    passes: BTreeMap<TaskId, (u64, Pass)>,
+    /// Writes of clients that ended while a command was at the device that had been sent before.
+    recent_writes: Vec<RecentWrite>,
+    /// Writes of refreshes by requests of their own.
+    own_writes: BTreeMap<u64, (u64, Extent)>,
+    /// What is written needs a flush to be on the media.
+    by_flush: bool,
+    /// Blocks of 512 B of a sector of the media.
+    media_sector: u32,
+    /// Why nothing is written any more.
+    no_writes: Option<String>,
     pieces: Pieces,
     under_way: BTreeMap<u64, ActiveRead>,
     reads_begun: u64,
@@ -195,6 +223,12 @@ impl ServedTasks {
             sector_blocks,
             tasks: BTreeMap::new(),
             by_planner_task: BTreeMap::new(),
+            passes: BTreeMap::new(),
+            recent_writes: Vec::new(),
+            own_writes: BTreeMap::new(),
+            by_flush: false,
+            media_sector: sector_blocks,
+            no_writes: None,
             pieces: Pieces::default(),
             under_way: BTreeMap::new(),
             reads_begun: 0,
@@ -250,6 +284,7 @@ impl ServedTasks {
         }
         spec.check(self.planner.drive().blocks())?;
         self.check_sectors(&spec)?;
+        self.check_refresh(&spec)?;
         self.expire(now);
         if self.tasks.values().filter(|task| !task.state.is_over()).count() >= OPEN_MAX {
             return Err(ServedTaskError::TooMany);
@@ -258,6 +293,7 @@ impl ServedTasks {
         let begins = !spec.has_reader;
         self.tasks.insert(id, ServedTask::new(spec, now));
         if begins && let Err(error) = self.begin_round(id, now) {
+            self.end_refresh(id, now);
             self.tasks.remove(&id);
             return Err(error.into());
         }
@@ -271,12 +307,36 @@ impl ServedTasks {
             ("the task begins at", spec.range.start.get()),
             ("the task has", spec.range.blocks.get()),
         ];
-        let sector = u64::from(self.sector_blocks);
+        // A write of a part of a sector of the media would read the rest of it first.
+        let is_refresh = spec.kind == TaskKind::Refresh;
+        let sector_blocks = if is_refresh { self.media_sector } else { self.sector_blocks };
+        let sector = u64::from(sector_blocks);
         let part = bounds.into_iter().find(|(_, blocks)| !blocks.is_multiple_of(sector));
         part.map_or(Ok(()), |(what, blocks)| {
-            let sector_bytes = self.sector_blocks * BLOCK_BYTES as u32;
+            let sector_bytes = sector_blocks * BLOCK_BYTES as u32;
             Err(ServedTaskError::PartSector { what, blocks, sector_bytes })
         })
+    }
+
+    fn check_refresh(&self, spec: &ServedTaskSpec) -> Result<(), ServedTaskError> {
+        if spec.kind != TaskKind::Refresh {
+            return Ok(());
+        }
+        if let Some(why) = self.no_writes.clone() {
+            return Err(ServedTaskError::NoWrites { why });
+        }
+        let is_open = |task: &ServedTask| task.refresh.is_some() && !task.state.is_over();
+        let wrong = if self.tasks.values().any(is_open) {
+            "is there already, and a second one would write the same blocks: end the first by `freewheel \
+             abort`, or wait for its end"
+        } else if spec.has_reader || !spec.skip.is_empty() {
+            "has no reader of its data: leave `stream` and `skip` out"
+        } else if spec.promote_tail.is_some() {
+            "writes in gaps to its end: leave `promote_tail_cost` out, or promote all of it"
+        } else {
+            return Ok(());
+        };
+        Err(ServedTaskError::Refresh(wrong))
     }
 
     /// Ends tasks whose reader has not come in time.
@@ -309,6 +369,7 @@ impl ServedTasks {
     }
 
     fn begin_round(&mut self, id: u64, now: SimTime) -> Result<(), TaskError> {
+        self.begin_refresh(id, now)?;
         let Some(task) = self.tasks.get_mut(&id) else { return Ok(()) };
         let (rows, rest) = task.spec.cut();
         task.ahead = Runs::from_ascending(rows);
@@ -422,6 +483,7 @@ impl ServedTasks {
     fn end(&mut self, id: u64, state: ServedTaskState, now: SimTime) {
         let left = self.left(id);
         self.end_round(id, now);
+        self.end_refresh(id, now);
         self.pieces.forget_task(id);
         let Some(task) = self.tasks.get_mut(&id) else { return };
         task.state = state;
@@ -458,7 +520,8 @@ impl ServedTasks {
             .planner
             .progress(planner_task, SimTime::ZERO)
             .map_or(0, |progress| progress.wanted);
-        let aside = task.ahead.blocks() + task.again_blocks + task.own_blocks;
+        let kept = task.refresh.as_ref().map_or(0, |refresh| refresh.blocks.blocks());
+        let aside = task.ahead.blocks() + task.again_blocks + task.own_blocks + kept;
         wanted * u64::from(task.spec.block_size) + aside
     }
 
@@ -466,14 +529,7 @@ impl ServedTasks {
     pub fn heard(&mut self, source: &CommandData<'_>, now: SimTime) {
         let events: Vec<Event> = self.planner.events().collect();
         for event in events {
-            if let Event::Delivered { task: planner_task, extent, is_promoted, .. } = event
-                && let Some(&id) = self.by_planner_task.get(&planner_task)
-            {
-                if let Some(task) = self.tasks.get_mut(&id).filter(|_| is_promoted) {
-                    task.estimate.asked(extent.blocks.get());
-                }
-                self.delivered(id, extent, source, now);
-            }
+            self.hear(&event, source, now);
         }
         if !source.has_failed {
             self.keep_pieces(source);
@@ -481,26 +537,51 @@ impl ServedTasks {
         self.settle(now);
     }
 
+    fn hear(&mut self, event: &Event, source: &CommandData<'_>, now: SimTime) {
+        match *event {
+            Event::Delivered { task: planner_task, extent, is_promoted, .. } => {
+                if let Some(&pass) = self.passes.get(&planner_task) {
+                    return self.passed(pass, extent, source, now);
+                }
+                let Some(&id) = self.by_planner_task.get(&planner_task) else { return };
+                if let Some(task) = self.tasks.get_mut(&id).filter(|_| is_promoted) {
+                    task.estimate.asked(extent.blocks.get());
+                }
+                self.delivered(id, extent, source, now);
+            }
+            Event::Superseded { task: planner_task, extent, .. } => {
+                if self.passes.contains_key(&planner_task) {
+                    self.superseded(extent, now);
+                }
+            }
+            Event::Done { .. } => {}
+        }
+    }
+
     fn delivered(&mut self, id: u64, extent: Extent, source: &CommandData<'_>, now: SimTime) {
         let Some(task) = self.tasks.get_mut(&id) else { return };
         if source.has_failed {
             return task.read_later(extent);
         }
-        if !task.spec.has_reader {
+        if !task.spec.wants_data() {
             return self.count(id, extent);
         }
-        if task.is_older(source.command) {
+        let is_refresh = task.refresh.is_some();
+        if task.is_older(source.command) || is_refresh && self.is_old(extent, source.command) {
             return self.want_again(id, extent, now);
         }
         match self.pieces.gather(id, extent, source) {
             Some(data) => self.hand_on(id, extent, data, now),
-            None => task.read_later(extent),
+            None => self.tasks.get_mut(&id).into_iter().for_each(|task| task.read_later(extent)),
         }
     }
 
     /// Passes data on; without room at the reader the blocks are wanted again.
     fn hand_on(&mut self, id: u64, extent: Extent, data: Vec<u8>, now: SimTime) {
         let Some(task) = self.tasks.get_mut(&id) else { return };
+        if task.refresh.is_some() {
+            return self.keep_to_write(id, extent, &data, now);
+        }
         if !task.has_room_for(extent.blocks.get()) {
             task.refused += extent.blocks.get();
             return self.want_again(id, extent, now);
@@ -544,9 +625,11 @@ impl ServedTasks {
 
     /// Keeps the data of blocks that lie across the ends of what has been read.
     fn keep_pieces(&mut self, source: &CommandData<'_>) {
-        let Self { planner, tasks, pieces, by_planner_task, .. } = self;
-        for (&planner_task, id) in by_planner_task.iter() {
-            let Some(task) = tasks.get(id).filter(|task| task.spec.has_reader) else { continue };
+        let Self { planner, tasks, pieces, by_planner_task, passes, recent_writes, .. } = self;
+        let back = passes.iter().filter(|(_, (_, pass))| *pass == Pass::ReadBack);
+        let back = back.map(|(planner_task, (id, _))| (planner_task, id));
+        for (&planner_task, id) in by_planner_task.iter().chain(back) {
+            let Some(task) = tasks.get(id).filter(|task| task.spec.wants_data()) else { continue };
             if task.is_older(source.command) {
                 continue;
             }
@@ -555,7 +638,10 @@ impl ServedTasks {
                 let Some(offset) = edge.checked_sub(first) else { continue };
                 let start = edge - offset % size;
                 let wanted = planner.wanted(planner_task, Lbn::new(start));
-                if start != edge && wanted.is_ok_and(|wanted| wanted.in_gap) {
+                let block = Extent::new(start, size);
+                let is_old = task.refresh.is_some()
+                    && recent_writes.iter().any(|write| write.is_behind(block, source.command));
+                if start != edge && wanted.is_ok_and(|wanted| wanted.in_gap) && !is_old {
                     pieces.keep(*id, Extent::new(start, size), source);
                 }
             }

@@ -26,7 +26,7 @@ fn promoted_max(drive: &Drive) -> u32 {
 
 impl ServedTask {
     /// Longest own read in blocks of 512 B; `promoted_max` is the limit for a promoted task.
-    fn most_at_once(&self, promoted_max: u32) -> u64 {
+    pub(super) fn most_at_once(&self, promoted_max: u32) -> u64 {
         let most = if self.is_promoted { promoted_max } else { OWN_READ_MAX };
         self.spec.block_size.max(most).into()
     }
@@ -54,6 +54,15 @@ enum Purpose {
     Again,
     /// A client is about to write there.
     Copy,
+    /// It is compared with what was written.
+    ReadBack,
+}
+
+impl Purpose {
+    /// Whether it reads blocks for the first time that the planner knows nothing of.
+    fn is_first(self) -> bool {
+        matches!(self, Self::Again | Self::Copy)
+    }
 }
 
 /// A read of a task that has not come back.
@@ -85,6 +94,7 @@ impl ServedTasks {
     /// The same of what may be large: its reads are begun by [`Self::next_copy`].
     pub fn before_erasure(&mut self, from: u64, to: u64, now: SimTime) -> Copies {
         self.written(from, to);
+        self.forget_read(from, to, now);
         for read in self.under_way.values_mut() {
             let start = read.extent.start.get();
             read.is_last_chance |= start < to && from < start + read.extent.blocks.get();
@@ -130,9 +140,9 @@ impl ServedTasks {
             match purpose {
                 Purpose::Promoted => task.promoted_reads += 1,
                 Purpose::Again => task.again_reads += 1,
-                Purpose::Copy => {}
+                Purpose::Copy | Purpose::ReadBack => {}
             }
-            if purpose != Purpose::Promoted {
+            if purpose.is_first() {
                 task.own_blocks += extent.blocks.get();
             }
         }
@@ -188,9 +198,15 @@ impl ServedTasks {
     pub fn next_read(&mut self, now: SimTime, idle_since: Option<SimTime>) -> Option<OwnRead> {
         let running: Vec<(TaskId, u64)> =
             self.by_planner_task.iter().map(|(&t, &id)| (t, id)).collect();
-        let promoted_max = promoted_max(self.planner.drive());
+        let promoted_max = self.promoted_max();
         for (planner_task, id) in running {
             let Some(task) = self.tasks.get_mut(&id) else { continue };
+            if task.refresh.is_some() {
+                match self.next_refresh_read((planner_task, id), idle_since, now) {
+                    None => continue,
+                    read => return read,
+                }
+            }
             let most = task.most_at_once(promoted_max);
             if !task.has_room_for(2 * most) {
                 continue;
@@ -200,23 +216,50 @@ impl ServedTasks {
             {
                 return Some(self.begin_read(id, extent, Purpose::Again, None));
             }
-            let next = match task.may_promote(now, idle_since) {
-                true => {
-                    let from = task.next_promoted;
-                    self.planner.promote_next(planner_task, from, most as u32).ok().flatten()
+            if task.may_promote(now, idle_since) {
+                match self.read_promoted(planner_task, id, most) {
+                    None => continue,
+                    read => return read,
                 }
-                false => self.promote_tail(now, planner_task, id),
-            };
-            if let Some(promoted) = next {
-                let extent = Extent::new(promoted.start.get(), promoted.blocks.into());
-                if let Some(task) = self.tasks.get_mut(&id) {
-                    task.next_promoted = Lbn::new(extent.start.get() + extent.blocks.get());
-                }
-                let promotion = Some(promoted.id);
-                return Some(self.begin_read(id, extent, Purpose::Promoted, promotion));
+            }
+            if let Some(promoted) = self.promote_tail(now, planner_task, id) {
+                return Some(self.begin_promoted(id, &promoted));
             }
         }
         None
+    }
+
+    /// The planner's next blocks of a task, at most `most` of 512 B, as a read like a client's.
+    pub(super) fn read_promoted(
+        &mut self,
+        planner_task: TaskId,
+        id: u64,
+        most: u64,
+    ) -> Option<OwnRead> {
+        let from = self.tasks.get(&id)?.next_promoted;
+        let promoted = self.planner.promote_next(planner_task, from, most as u32).ok().flatten()?;
+        Some(self.begin_promoted(id, &promoted))
+    }
+
+    fn begin_promoted(&mut self, id: u64, promoted: &Promoted) -> OwnRead {
+        let extent = Extent::new(promoted.start.get(), promoted.blocks.into());
+        if let Some(task) = self.tasks.get_mut(&id) {
+            task.next_promoted = Lbn::new(extent.start.get() + extent.blocks.get());
+        }
+        self.begin_read(id, extent, Purpose::Promoted, Some(promoted.id))
+    }
+
+    pub(super) fn begin_again(&mut self, id: u64, extent: Extent) -> OwnRead {
+        self.begin_read(id, extent, Purpose::Again, None)
+    }
+
+    pub(super) fn begin_back(&mut self, id: u64, extent: Extent) -> OwnRead {
+        self.begin_read(id, extent, Purpose::ReadBack, None)
+    }
+
+    /// Longest own read of a promoted task.
+    pub(super) fn promoted_max(&self) -> u32 {
+        promoted_max(self.planner.drive())
     }
 
     /// The next request for the last blocks of a task's round, if it is time for one.
@@ -233,17 +276,24 @@ impl ServedTasks {
 
     /// When [`Self::next_read`] may have a read in the idle time since `idle_since`, without other events.
     pub fn wakes_at(&self, idle_since: Option<SimTime>) -> Option<SimTime> {
-        let (since, promoted_max) = (idle_since?, promoted_max(self.planner.drive()));
+        let (since, promoted_max) = (idle_since?, self.promoted_max());
         let tasks = self.by_planner_task.iter().filter_map(|(&planner_task, id)| {
             let task = self.tasks.get(id)?;
             let after = task.spec.idle_after?;
+            let at = SimTime::from_ns(since.ns().saturating_add(after.ns()));
+            if task.refresh.is_some() {
+                // Its write may wait for a request of another task; that wakes it when it comes back.
+                let is_alone = self.under_way.is_empty() && self.own_writes.is_empty();
+                let step = self.own_step(*id, planner_task, true);
+                return step.filter(|_| is_alone && task.promoted_reads == 0).map(|_| at);
+            }
             let most = task.most_at_once(promoted_max);
             let is_free = task.promoted_reads == 0 && task.has_room_for(2 * most);
             let has_more = self
                 .planner
                 .progress(planner_task, since)
                 .is_ok_and(|progress| progress.wanted > progress.promoted + progress.deferred);
-            (is_free && has_more).then(|| SimTime::from_ns(since.ns().saturating_add(after.ns())))
+            (is_free && has_more).then_some(at)
         });
         tasks.min()
     }
@@ -267,8 +317,10 @@ impl ServedTasks {
             Purpose::Promoted => task.promoted_done(promotion),
             Purpose::Again => task.again_reads -= 1,
             Purpose::Copy => task.kept_room = 0,
+            Purpose::ReadBack => self.own_read_back(id, extent, data.as_deref()),
         }
-        if purpose != Purpose::Promoted {
+        let Some(task) = self.tasks.get_mut(&id) else { return instead };
+        if purpose.is_first() {
             task.own_blocks -= extent.blocks.get();
             if task.state == ServedTaskState::Running {
                 let cannot_wait = purpose == Purpose::Copy

@@ -8,9 +8,11 @@ use freewheel_units::{Blocks, Op, SimDuration, SimTime};
 use crate::promote_tail::PromoteTail;
 use crate::runs::Runs;
 
-/// Kinds of a server's tasks, all of which read. A scan or a scrub reads each block as it is; a backup
-/// reads it as it was when the task began, before a client writes over it.
-pub const SERVED_KINDS: [TaskKind; 3] = [TaskKind::Scan, TaskKind::Scrub, TaskKind::Backup];
+/// Kinds of a server's tasks. A scan or a scrub reads each block as it is; a backup reads it as it was
+/// when the task began, before a client writes over it. A refresh rewrites each block with its own data,
+/// and reads it back.
+pub const SERVED_KINDS: [TaskKind; 4] =
+    [TaskKind::Scan, TaskKind::Scrub, TaskKind::Backup, TaskKind::Refresh];
 
 /// A background task of a server: the blocks to read, and their pace.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,6 +63,11 @@ impl ServedTaskSpec {
             repeats: false,
             has_reader: false,
         }
+    }
+
+    /// Whether its data are used: by a reader, or to be written.
+    pub(crate) fn wants_data(&self) -> bool {
+        self.has_reader || self.kind == TaskKind::Refresh
     }
 
     /// What a round reads, in ascending order: what is wanted and not skipped.
@@ -147,7 +154,7 @@ impl ServedTaskSpec {
             pace: self.deadline.map_or(Pace::ByPriority, Pace::Deadline),
             // What a write leaves need not be readable, and its data go by no reader.
             counts: Counts::READS,
-            holds_pieces: self.has_reader,
+            holds_pieces: self.wants_data(),
             // Blocks may be wanted again, so only the task knows its end.
             until: Until::Standing,
             ..TaskSpec::new(Op::Read, self.block_size, first)

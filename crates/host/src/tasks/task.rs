@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 
-use freewheel_freeblock::tasks::{Extent, Promoted, TaskId, Tasks};
+use freewheel_freeblock::tasks::{Extent, Promoted, TaskId, TaskKind, Tasks};
 use freewheel_freeblock::{Estimate, PredictionMark, PromotionId};
 use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, SimDuration, SimTime};
 
+use super::refresh::{Refresh, RefreshReport};
 use super::spec::ServedTaskSpec;
 use crate::promote_tail::{PromotionAnchor, RoundState, TailPromotion};
 use crate::runs::Runs;
@@ -48,7 +49,7 @@ const PORTION_RUNS: usize = 256;
 const LISTED_MAX: usize = 1000;
 
 /// A task and what has become of it.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct ServedTask {
     pub spec: ServedTaskSpec,
     pub state: ServedTaskState,
@@ -95,6 +96,8 @@ pub(crate) struct ServedTask {
     /// Bytes that were handed on without room since there was some.
     pub overdue: u64,
     pub estimate: Estimate,
+    /// Of a refresh, what it writes and reads back.
+    pub refresh: Option<Refresh>,
     /// When it was asked for.
     pub created: SimTime,
     /// Blocks of 512 B of a round.
@@ -136,6 +139,7 @@ impl ServedTask {
             kept_room: 0,
             overdue: 0,
             estimate: Estimate::new(spec.blocks(), spec.block_size.into(), SimTime::ZERO),
+            refresh: (spec.kind == TaskKind::Refresh).then(Refresh::default),
             spec,
         }
     }
@@ -207,7 +211,7 @@ impl ServedTask {
     /// Whether what a command has brought is older than the task, whose data are of its beginning or
     /// later. Clients may have written there since: requests wait for each other, free reads do not.
     pub fn is_older(&self, command: u64) -> bool {
-        self.spec.has_reader && command <= self.begun_behind
+        self.spec.wants_data() && command <= self.begun_behind
     }
 
     /// Whether the reader has room for `blocks` of 512 B in addition to reserved room.
@@ -299,6 +303,7 @@ impl ServedTask {
             unreadable_blocks: Blocks::new(self.unreadable.blocks()),
             copied: Blocks::new(self.copied),
             refused: Blocks::new(self.refused),
+            refresh: self.refresh.as_ref().map(|refresh| refresh.blocks.report()),
             end: is_running.then(|| self.estimate.end(left, now)).flatten(),
             predictions: self.estimate.predictions().to_vec(),
         }
@@ -347,6 +352,8 @@ pub struct ServedTaskReport {
     pub copied: Blocks,
     /// Blocks that were read, could not be handed on in time, and were wanted again.
     pub refused: Blocks,
+    /// Of a refresh, what has become of its blocks in all rounds.
+    pub refresh: Option<RefreshReport>,
     /// When this round is expected to end.
     pub end: Option<SimTime>,
     /// What was expected earlier in this round, or in the last one.

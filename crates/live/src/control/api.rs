@@ -14,7 +14,8 @@ use utoipa::ToSchema;
 use super::names::{KindSchema, PrioritySchema, served_kind};
 use crate::extents::{ByteRange, Extents};
 use crate::serve::{
-    self, PredictionMark, SectorSizes, ServedTaskReport, ServedTaskSpec, ServedTaskState,
+    self, PredictionMark, RefreshReport, SectorSizes, ServedTaskReport, ServedTaskSpec,
+    ServedTaskState,
 };
 
 /// Longest time that a task may be given: a year.
@@ -35,7 +36,7 @@ pub enum TaskState {
     Done,
     /// Ended by a call, because its reader went away, or because no reader came within a minute.
     Aborted,
-    /// Its reader was too slow to continue without delaying clients.
+    /// Its reader was too slow to continue without delaying clients; or of a refresh, a flush failed.
     Failed,
     /// The device is gone.
     Lost,
@@ -236,6 +237,37 @@ impl From<Extent> for BlockRange {
     }
 }
 
+/// What has become of a refresh's blocks, in all rounds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Refresh {
+    /// Blocks that clients wrote meanwhile, which refreshed them.
+    pub superseded_blocks: u64,
+    /// Blocks that were left because clients wrote parts of them again and again.
+    pub busy_blocks: u64,
+    /// Ranges that were read back with other data than were written: the first thousand.
+    pub differing: Vec<BlockRange>,
+    /// Number of these blocks.
+    pub differing_blocks: u64,
+    /// Ranges that could not be written, or not be read since: the first thousand.
+    pub unwritten: Vec<BlockRange>,
+    /// Number of these blocks.
+    pub unwritten_blocks: u64,
+}
+
+impl From<&RefreshReport> for Refresh {
+    fn from(report: &RefreshReport) -> Self {
+        let ranges = |extents: &[Extent]| extents.iter().copied().map(Into::into).collect();
+        Self {
+            superseded_blocks: report.superseded.get(),
+            busy_blocks: report.busy.get(),
+            differing: ranges(&report.differing),
+            differing_blocks: report.differing_blocks.get(),
+            unwritten: ranges(&report.unwritten),
+            unwritten_blocks: report.unwritten_blocks.get(),
+        }
+    }
+}
+
 /// The prediction of a round's end at one moment, and its error.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Expectation {
@@ -289,7 +321,7 @@ pub struct Task {
     pub stream: bool,
     /// Rounds that are complete.
     pub rounds: u64,
-    /// Blocks that were read, in all rounds.
+    /// Blocks that were read, in all rounds; of a refresh, blocks that were rewritten and read back.
     pub blocks_read: u64,
     /// Blocks that are still to be read in this round.
     pub blocks_left: u64,
@@ -305,6 +337,9 @@ pub struct Task {
     pub copied_blocks: u64,
     /// Blocks that had to be read again, because the reader had no room for them.
     pub refused_blocks: u64,
+    /// Of a refresh, what has become of other blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refresh: Option<Refresh>,
     /// Earlier predictions for this round, or for the last one.
     pub expectations: Vec<Expectation>,
 }
@@ -346,6 +381,7 @@ impl Task {
             unreadable_blocks: report.unreadable_blocks.get(),
             copied_blocks: report.copied.get(),
             refused_blocks: report.refused.get(),
+            refresh: report.refresh.as_ref().map(Into::into),
             expectations: expectations(report),
         }
     }
@@ -474,6 +510,9 @@ pub struct Scheduling {
     pub transfer_ns: u64,
     /// Blocks moved for free work.
     pub free_blocks: u64,
+    /// Blocks of them that were written.
+    #[serde(default)]
+    pub free_written_blocks: u64,
     /// Commands of free work alone.
     pub free_commands: u64,
     /// Foreground commands that free work was merged with.
@@ -509,6 +548,7 @@ impl From<Account> for Scheduling {
             potential_ns: account.potential_ns as u64,
             transfer_ns: account.transfer_ns as u64,
             free_blocks: account.free_blocks,
+            free_written_blocks: account.free_written_blocks,
             free_commands: account.commands,
             merged_commands: account.merged,
             predicted_commands: account.predicted,

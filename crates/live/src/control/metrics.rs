@@ -24,6 +24,11 @@ pub(super) fn text(status: &ServerStatus) -> String {
         ("gaps_total", "Gaps between foreground requests, by prediction.", seen.gaps),
         ("gaps_used_total", "Gaps in which free work was done.", seen.gaps_used),
         ("free_bytes_total", "Bytes moved for free work.", seen.free_blocks * 512),
+        (
+            "free_written_bytes_total",
+            "Bytes of these that were written.",
+            seen.free_written_blocks * 512,
+        ),
         ("free_commands_total", "Commands of free work alone.", seen.free_commands),
         (
             "merged_commands_total",
@@ -110,7 +115,7 @@ fn margins(text: &mut Text, margins: &[Margin]) {
 
 fn tasks(text: &mut Text, tasks: &[Task]) {
     type Value = fn(&Task) -> Option<f64>;
-    let rows: [(&str, &str, &str, Value); 6] = [
+    let rows: [(&str, &str, &str, Value); 9] = [
         ("running", "gauge", "Whether the task runs.", |task| {
             Some(f64::from(u8::from(task.state == TaskState::Running)))
         }),
@@ -123,6 +128,18 @@ fn tasks(text: &mut Text, tasks: &[Task]) {
         ("rounds_total", "counter", "Rounds that are complete.", |task| Some(task.rounds as f64)),
         ("unreadable_bytes", "gauge", "Bytes that could not be read.", |task| {
             Some((task.unreadable_blocks * 512) as f64)
+        }),
+        (
+            "superseded_bytes_total",
+            "counter",
+            "Bytes that clients wrote before a refresh did.",
+            |task| Some((task.refresh.as_ref()?.superseded_blocks * 512) as f64),
+        ),
+        ("differing_bytes", "gauge", "Bytes that a refresh read back differently.", |task| {
+            Some((task.refresh.as_ref()?.differing_blocks * 512) as f64)
+        }),
+        ("unwritten_bytes", "gauge", "Bytes that a refresh could not write.", |task| {
+            Some((task.refresh.as_ref()?.unwritten_blocks * 512) as f64)
         }),
         ("remaining_seconds", "gauge", "Predicted rest of the round.", |task| {
             task.remaining_ns.map(|ns| ns as f64 / 1e9)

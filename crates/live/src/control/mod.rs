@@ -42,7 +42,7 @@ use crate::serve::{SchedulerThread, ServedTaskError, ServedTaskReport, Serving, 
 use self::peers::Peers;
 pub use api::{
     BlockRange, Decisions, Durations, Expectation, LaggedNews, Margin, MovementDirection,
-    MovementEnd, Refusal, Route, Scheduling, ServerStatus, Task, TaskRequest, TaskState,
+    MovementEnd, Refresh, Refusal, Route, Scheduling, ServerStatus, Task, TaskRequest, TaskState,
     UnreadableNews, WrittenRanges,
 };
 

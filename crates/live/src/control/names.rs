@@ -13,8 +13,12 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 /// Words of the kinds that a server has.
-const SERVED_WORDS: [&str; SERVED_KINDS.len()] =
-    [SERVED_KINDS[0].word(), SERVED_KINDS[1].word(), SERVED_KINDS[2].word()];
+const SERVED_WORDS: [&str; SERVED_KINDS.len()] = [
+    SERVED_KINDS[0].word(),
+    SERVED_KINDS[1].word(),
+    SERVED_KINDS[2].word(),
+    SERVED_KINDS[3].word(),
+];
 
 /// Schema of a server's [`TaskKind`].
 pub(super) struct KindSchema;

@@ -61,9 +61,11 @@ impl IntoResponse for Unanswered {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             Self::Request(_)
-            | Self::Task(ServedTaskError::Task(_) | ServedTaskError::PartSector { .. }) => {
-                StatusCode::UNPROCESSABLE_ENTITY
-            }
+            | Self::Task(
+                ServedTaskError::Task(_)
+                | ServedTaskError::PartSector { .. }
+                | ServedTaskError::Refresh(_),
+            ) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::NotUnderstood { status, .. } => *status,
             Self::TooSlow(_) => StatusCode::REQUEST_TIMEOUT,
             Self::Task(ServedTaskError::Unknown { .. }) => StatusCode::NOT_FOUND,

@@ -45,7 +45,8 @@ pub use freewheel_freeblock::PredictionMark;
 pub use freewheel_freeblock::tasks::TaskKind;
 pub use freewheel_host::scheduler::REGION_BLOCKS;
 pub use freewheel_host::tasks::{
-    ServedTaskError, ServedTaskReport, ServedTaskSpec, ServedTaskState, shortest_track, usual_block,
+    RefreshReport, ServedTaskError, ServedTaskReport, ServedTaskSpec, ServedTaskState,
+    shortest_track, usual_block,
 };
 pub use machine::Status;
 pub use readers::{Item, News, Reader};

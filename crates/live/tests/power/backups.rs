@@ -47,6 +47,46 @@ impl Life<'_> {
         }
     }
 
+    /// Blocks are rewritten with their own data, most often where clients write.
+    pub fn refresh(&mut self) {
+        if self.prng.chance(0.5) {
+            return;
+        }
+        let all = (0, self.export.size / SECTOR as u64);
+        let range = if self.prng.chance(0.7) { self.plan.hot } else { all };
+        let idle_after = self.prng.chance(0.5).then(|| SimDuration::from_us(self.prng.below(2000)));
+        let block_size = [8, 16, 64][self.prng.below(3) as usize];
+        let spec = ServedTaskSpec {
+            repeats: true,
+            idle_after,
+            ..ServedTaskSpec::new(
+                TaskKind::Refresh,
+                Extent::new(range.0, range.1 - range.0),
+                block_size,
+            )
+        };
+        let id = self.machine.create(spec).expect("a valid task").id;
+        self.tell(|| format!("refresh {id} of {range:?} in {block_size} begins"));
+        if self.prng.chance(0.3) {
+            self.machine.promote(id).expect("it runs");
+        }
+    }
+
+    /// Without a fault nothing reads back differently.
+    pub fn check_refreshes(&mut self) -> Result<(), Violation> {
+        if self.fault().is_some() {
+            return Ok(());
+        }
+        let refreshes = self.machine.status().tasks.into_iter();
+        for refresh in refreshes.filter_map(|task| task.refresh) {
+            if let Some(extent) = refresh.differing.first() {
+                let what = format!("{extent} is said to have read back differently");
+                return broken(Rule::Refresh, what);
+            }
+        }
+        Ok(())
+    }
+
     /// The device goes, and nothing comes back from it.
     pub fn gone(&mut self) {
         self.is_gone = true;

@@ -67,6 +67,8 @@ pub enum Rule {
     Backup,
     /// Nothing durable is promised after a flush has failed.
     FailedFlush,
+    /// A refresh finds no difference where there is none.
+    Refresh,
     /// Every request is answered, with an error that has a reason.
     Answer,
 }

@@ -162,6 +162,7 @@ impl<'a> Life<'a> {
         }
         if self.plan.tasks {
             self.scrub();
+            self.refresh();
             for _ in 0..1 + self.prng.below(4) {
                 let most = self.plan.requests * 2000;
                 self.after_us(most, Happening::Controls);
@@ -174,6 +175,7 @@ impl<'a> Life<'a> {
         while !self.is_over() && self.step()? {
             self.finish();
         }
+        self.check_refreshes()?;
         if self.plan.in_peace { self.peace() } else { Ok(()) }
     }
 

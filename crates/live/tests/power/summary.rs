@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use freewheel_live::serve::Status;
+use freewheel_live::serve::{Status, TaskKind};
 
 use crate::checker::{Change, Changing};
 use crate::device::{Happened, SECTOR};
@@ -40,6 +40,11 @@ pub struct Summary {
     pub unreadable: u64,
     pub free_blocks: u64,
     pub scrubbed_blocks: u64,
+    pub refreshes: u64,
+    pub written_in_gaps: u64,
+    pub refreshed: u64,
+    pub superseded: u64,
+    pub busy: u64,
     pub commands: u64,
     pub device: Happened,
 }
@@ -66,7 +71,14 @@ impl Summary {
     pub fn served(&mut self, status: &Status) {
         self.free_blocks += status.account.free_blocks;
         self.searches += status.decisions.effort.decisions;
-        let scrubs = status.tasks.iter().filter(|task| task.spec.repeats);
+        self.written_in_gaps += status.account.free_written_blocks;
+        for refresh in status.tasks.iter().filter_map(|task| task.refresh.as_ref()) {
+            self.refreshes += 1;
+            self.refreshed += refresh.refreshed.get();
+            self.superseded += refresh.superseded.get();
+            self.busy += refresh.busy.get();
+        }
+        let scrubs = status.tasks.iter().filter(|task| task.spec.kind == TaskKind::Scrub);
         for scrub in scrubs {
             self.scrubs += 1;
             self.scrubbed_blocks += scrub.delivered.get();
@@ -109,7 +121,12 @@ impl Summary {
             ("scrubs", self.scrubs),
             ("blocks scrubbed", self.scrubbed_blocks),
             ("searches for free work", self.searches),
-            ("blocks read in gaps", self.free_blocks),
+            ("blocks read in gaps", self.free_blocks - self.written_in_gaps),
+            ("refreshes", self.refreshes),
+            ("blocks written in gaps", self.written_in_gaps),
+            ("blocks rewritten and read back", self.refreshed),
+            ("blocks that clients refreshed", self.superseded),
+            ("blocks left because clients wrote parts of them", self.busy),
             ("scans begun", self.scans),
             ("scans finished", self.scans_done),
             ("backups begun", self.backups),

@@ -36,7 +36,7 @@ pub(super) fn task_rows(task: &TaskWork, arms: u64) -> Vec<(&'static str, String
         (came.copied, "copied before writes"),
     ];
     let moved = match task.kind.task {
-        TaskKind::Write | TaskKind::WriteBack => "written",
+        TaskKind::Write | TaskKind::WriteBack | TaskKind::Refresh => "written",
         _ => "delivered",
     };
     rows.push((moved, delivered(task.delivered_bytes_per_second, came.total(), ways)));
@@ -83,6 +83,7 @@ fn kind(task: &TaskWork) -> String {
         (TaskKind::Write, _) => "every block once, unless a request writes it",
         (TaskKind::Compare, _) => "two versions of every block, both in memory to be compared",
         (TaskKind::Prefetch, _) => "what follows on reads, in case it is asked for next",
+        (TaskKind::Refresh, _) => "every block written with its own data, and read back",
         (TaskKind::WriteBack, _) => {
             "what requests write is done in memory, and written behind them"
         }

@@ -45,6 +45,8 @@ pub(crate) struct Background {
     patience_nodes: Option<u64>,
     idle: Option<IdleUse>,
     is_idle: bool,
+    /// Runs are sent to the drive later than they are planned, or not at all.
+    is_outside: bool,
     copies: CopyAccount,
     delivered_hash: u64,
 }
@@ -115,9 +117,16 @@ impl Background {
             patience_nodes,
             idle: config.idle.map(|config| IdleUse { timer: config.timer(), config }),
             is_idle: false,
+            is_outside: false,
             copies: CopyAccount::default(),
             delivered_hash: 0,
         })
+    }
+
+    /// The same for a scheduler outside the drive.
+    #[must_use]
+    pub fn outside(self) -> Self {
+        Self { is_outside: true, ..self }
     }
 
     /// Results at the end of the run.
@@ -235,9 +244,15 @@ impl Planner for Background {
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
         self.is_idle = false;
         self.tasks.plan(gap, runs);
-        if let Some(write_back) = self.write_back() {
+        let is_outside = self.is_outside;
+        if let Some(write_back) = self.write_back().filter(|_| !is_outside) {
             runs.iter().for_each(|run| write_back.planned(run));
         }
+    }
+
+    fn sent(&mut self, run: &FreeRun) {
+        self.tasks.sent(run);
+        self.write_back().into_iter().for_each(|write_back| write_back.planned(run));
     }
 
     fn done(&mut self, run: &FreeRun, at: SimTime) {

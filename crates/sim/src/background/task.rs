@@ -112,6 +112,9 @@ impl TaskConfig {
                 "`block_size` is {size}: from 512 B to {most} in whole blocks of 512 B are allowed"
             ));
         }
+        if self.kind == TaskKind::Refresh {
+            return Err("`kind` is refresh: a simulated drive holds no data that could be read back; use write".into());
+        }
         self.check_extent(capacity)?;
         self.check_use(capacity)?;
         if let Some(sample_share) = self.sample_share
@@ -328,7 +331,8 @@ impl TaskConfig {
             TaskKind::Scan => uses::scan(capacity, size),
             TaskKind::Scrub => uses::scrub(capacity, size),
             TaskKind::Backup => uses::backup(capacity, size),
-            TaskKind::Write => uses::write(capacity, size),
+            // `check` refuses a refresh.
+            TaskKind::Write | TaskKind::Refresh => uses::write(capacity, size),
             TaskKind::Compare | TaskKind::Prefetch => return as_they_come_up(Op::Read),
             TaskKind::WriteBack => return as_they_come_up(Op::Write),
         };

@@ -80,12 +80,6 @@ impl HostConfig {
                         yet; leave it out"
                 .into());
         }
-        if let Some(task) = freeblock.and_then(FreeblockConfig::writes) {
-            return Err(format!(
-                "`freeblock.tasks[0].kind` is {}: a scheduler outside the drive reads in gaps, and writes nothing there yet; leave it or `host` out",
-                task.word()
-            ));
-        }
         Ok(())
     }
 

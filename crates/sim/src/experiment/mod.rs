@@ -630,8 +630,15 @@ impl Experiment {
             }
         };
         let background = |arm| {
-            Background::new(&planned_on(arm), config, self.config.scheduler, unfinished.cloned())
-                .map_err(|error| ConfigError::Freeblock { message: error.to_string() })
+            let background = Background::new(
+                &planned_on(arm),
+                config,
+                self.config.scheduler,
+                unfinished.cloned(),
+            );
+            let background = background
+                .map_err(|error| ConfigError::Freeblock { message: error.to_string() })?;
+            Ok(if self.config.host.is_some() { background.outside() } else { background })
         };
         (0..self.arm_count()).map(background).collect()
     }

@@ -48,6 +48,8 @@ struct Setting {
     requests: u64,
     think_time: SimDuration,
     free: bool,
+    /// The free work writes every block once, and does not read.
+    writes: bool,
     /// So often searches for free work may go on in a gap.
     steps_max: u64,
     /// Requests begin and end at any block of 512 B.
@@ -169,6 +171,7 @@ impl Setting {
             requests: 4000,
             think_time: MS * 30,
             free: true,
+            writes: false,
             steps_max: u64::MAX,
             of_512: false,
         }
@@ -227,7 +230,7 @@ impl Setting {
         let scheduler = scheduler.with_media_sectors(electronics.sector.sectors());
         let (real, behaviour) = (&self.real, &self.behaviour);
         let drive = EmulatedDrive::new(real, "real", behaviour, BadBlocks::default(), 1).unwrap();
-        let mut tasks = scan(&scheduler.planners_drive());
+        let mut tasks = all_blocks(&scheduler.planners_drive(), self.writes);
         let mut planner = Impatient { tasks: &mut tasks, steps_max: self.steps_max };
         let planner = self.free.then_some(&mut planner as &mut dyn Planner);
         let (mut finished, mut completions) = (Vec::new(), Vec::new());
@@ -247,11 +250,12 @@ impl Setting {
     }
 }
 
-/// A full scan in blocks of 4 KiB.
-fn scan(drive: &Arc<Drive>) -> Tasks {
+/// A full scan in blocks of 4 KiB, or a write of all of them.
+fn all_blocks(drive: &Arc<Drive>, writes: bool) -> Tasks {
     let options = Options { rule: Rule::Paths, ..Options::default() };
     let mut tasks = Tasks::new(drive, options, CADENCE);
-    let spec: TaskSpec = uses::scan(drive.blocks(), 8);
+    let of = if writes { uses::write } else { uses::scan };
+    let spec: TaskSpec = of(drive.blocks(), 8);
     tasks.register(SimTime::ZERO, spec).unwrap();
     tasks
 }
@@ -298,6 +302,10 @@ impl Planner for Impatient<'_> {
         self.tasks.predict_with(drive);
     }
 
+    fn sent(&mut self, run: &FreeRun) {
+        self.tasks.sent(run);
+    }
+
     fn done(&mut self, run: &FreeRun, at: SimTime) {
         self.tasks.done(run, at);
     }
@@ -325,6 +333,57 @@ fn clients_are_served_in_the_same_order_and_at_the_same_times_however_long_searc
         let free = [&none, &all].map(|outcome| outcome.account.free_blocks);
         assert!(free[0] < free[1], "{policy:?}: {free:?}");
     }
+}
+
+#[test]
+fn writes_in_gaps_are_foreseen_to_the_nanosecond_and_delay_nobody() {
+    let write = Setting { writes: true, ..Setting::bare() };
+    // A drive that would answer at once, and has to wait for the media.
+    let forced = buffering(write.clone(), WriteCache::On);
+    let only_reads = |account: &Account| account.free_blocks - account.free_written_blocks;
+    for (setting, is_forced) in [(write, false), (forced, true)] {
+        let outcome = setting.run();
+        let account = outcome.account;
+        assert!(account.free_written_blocks > 20_000, "{account:?}");
+        assert_eq!((only_reads(&account), account.merged), (0, 0), "{account:?}");
+        let gap_writes = outcome.finished.iter().filter(|one| one.command.foreground.is_none());
+        let errors: Vec<i64> = gap_writes.filter_map(|one| one.error_ns).collect();
+        let exact = errors.iter().filter(|error| error.abs() <= 1).count();
+        assert!(errors.len() > 1000, "{}", errors.len());
+        match is_forced {
+            // Destages of clients' writes, which nobody sees, move the head before some of them.
+            true => assert!(exact * 2 > errors.len(), "{exact} of {}", errors.len()),
+            false => {
+                assert_eq!(exact, errors.len());
+                assert_eq!((account.late, account.delayed, account.surprises), (0, 0, 0));
+            }
+        }
+    }
+}
+
+#[test]
+fn writes_in_gaps_keep_the_budget_and_write_every_block_once_or_a_client_does() {
+    let (outcome, later) = behind_a_scan(|plain| Setting { writes: true, ..plain });
+    let budget = PredictionSpec::default().budget;
+    assert!(outcome.account.free_written_blocks > 100_000, "{:?}", outcome.account);
+    assert!(outcome.delayed() < budget && later < 2.0 * budget, "{} {later}", outcome.delayed());
+    let small = Setting { writes: true, ..learning(Setting::small()) };
+    let outcome = small.run();
+    outcome.assert_answered_once(&small);
+    let blocks = library::build(&small.real, "small").unwrap().blocks().get() as usize;
+    let mut ends = vec![0; blocks / 8];
+    for event in &outcome.events {
+        if let Event::Delivered { extent, .. } | Event::Superseded { extent, .. } = event {
+            let first = extent.start.get() as usize / 8;
+            ends[first..first + extent.blocks.get() as usize / 8].iter_mut().for_each(|n| *n += 1);
+        }
+    }
+    assert!(ends.iter().all(|&ends| ends == 1), "a block is written, or a client wrote it");
+    let delivered = outcome.events.iter().map(|event| match event {
+        Event::Delivered { extent, .. } => extent.blocks.get(),
+        _ => 0,
+    });
+    assert!(delivered.sum::<u64>() <= outcome.account.free_written_blocks);
 }
 
 /// Small random drives, policies and ways of sending, a scan behind a few clients.
@@ -357,6 +416,7 @@ fn setting_of(seed: u64) -> Option<Setting> {
         requests: 200,
         think_time: MS * 30,
         free: true,
+        writes: seed.is_multiple_of(4),
         steps_max: u64::MAX,
         of_512: false,
     })

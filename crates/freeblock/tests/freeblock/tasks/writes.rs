@@ -340,3 +340,34 @@ fn newer_data_for_a_promoted_write_wait_until_it_is_done() {
     assert_eq!(delivered(&arm.events(), task, 8), [0], "the older data");
     assert_eq!(delivered(&serve_elsewhere(&mut arm), task, 8), [0], "the newer ones");
 }
+
+#[test]
+fn a_read_does_not_wait_for_a_write_of_the_data_that_are_there() {
+    let mut arm = Arm::plain();
+    let spec = TaskSpec::new(WRITE, 8, vec![Extent::new(8, 8)]);
+    arm.tasks.register(NOW, TaskSpec { is_rewrite: true, ..spec }).unwrap();
+    let spec = TaskSpec::new(READ, 32, vec![Extent::new(0, 64)]);
+    let reader = arm.tasks.register(NOW, spec).unwrap();
+    assert_eq!(arm.tasks.progress(reader, NOW).unwrap().deferred, 0);
+}
+
+#[test]
+fn a_write_that_was_sent_is_under_way_beyond_its_gap_until_it_is_done() {
+    let mut arm = Arm::plain();
+    let writer = write_task(&mut arm, 0, 64);
+    let gap = arm.plan(READ, 40, 1);
+    let sent = gap.runs[0];
+    arm.tasks.sent(&sent);
+    // The next gap is decided on while the drive is at it; what was not sent is given up.
+    arm.plan(READ, 2000, 1);
+    let block = Extent::new(sent.start.get() / 8 * 8, 8);
+    arm.tasks.extend(NOW, writer, &[block]).unwrap();
+    assert!(arm.tasks.progress(writer, NOW).unwrap().deferred >= 1, "behind the older data");
+    arm.tasks.done(&sent, NOW);
+    let events = arm.events();
+    let written = delivered(&events, writer, 8);
+    assert!(!written.contains(&block.start.get()), "what was sent holds older data: {written:?}");
+    assert_eq!(arm.tasks.progress(writer, NOW).unwrap().deferred, 0);
+    let written = delivered(&serve_elsewhere(&mut arm), writer, 8);
+    assert!(written.contains(&block.start.get()));
+}

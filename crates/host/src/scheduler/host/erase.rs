@@ -66,7 +66,7 @@ impl Erasure {
             RequestOwner::Client(client)
             | RequestOwner::Piece { client, .. }
             | RequestOwner::Erasure(client) => client,
-            RequestOwner::Task(_) => unreachable!("no task erases"),
+            RequestOwner::Task(_) | RequestOwner::Refresh(_) => unreachable!("no task erases"),
         }
     }
 
@@ -238,8 +238,7 @@ impl HostScheduler {
     /// Answers the client, and lets the requests continue that waited for the erasure.
     pub(crate) fn answer_erasure(&mut self, id: u64, failed: Option<DeviceError>) {
         let erasure = self.erasures.remove(&id).expect("it is not answered");
-        self.written.mark(erasure.from, erasure.to, self.now);
-        self.tasks.written(erasure.from, erasure.to);
+        self.client_wrote((erasure.from, erasure.to), false);
         let result = failed.or(erasure.failed).map_or(Ok(Vec::new()), Err);
         match erasure.whose {
             RequestOwner::Piece { of, client } => {

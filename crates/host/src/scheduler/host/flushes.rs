@@ -110,6 +110,9 @@ impl HostScheduler {
             );
             DeviceError { kind: why.kind, message }
         });
+        if let Some(failed) = &self.flushes.failed {
+            self.tasks.refuse_writes(&failed.message, self.now);
+        }
     }
 
     /// A system reports a lost write once. The waiting flushes may have to cover that write: they fail too.
@@ -129,6 +132,10 @@ impl HostScheduler {
         }
         if self.large.has(request) {
             return self.answer_large(request, result.err());
+        }
+        if self.refresh_flush.take_if(|flush| *flush == request).is_some() {
+            // After a failure refreshes have failed.
+            return self.tasks.flushed(self.now);
         }
         self.client_gone();
         self.answers.push((request, result));

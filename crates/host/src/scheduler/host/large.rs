@@ -358,7 +358,7 @@ impl HostScheduler {
             RequestOwner::Client(client) | RequestOwner::Piece { client, .. } => {
                 client.connection == connection
             }
-            RequestOwner::Task(_) | RequestOwner::Erasure(_) => false,
+            RequestOwner::Task(_) | RequestOwner::Refresh(_) | RequestOwner::Erasure(_) => false,
         });
         // The last ones first: what waits for another one is gone before it could begin.
         of_it.rev().map(|(&id, _)| id).collect()

@@ -5,6 +5,7 @@ mod erase;
 mod flushes;
 mod large;
 mod overlap_order;
+mod refresh;
 mod sectors;
 mod written_regions;
 
@@ -79,6 +80,8 @@ pub(crate) enum RequestOwner {
         client: Client,
     },
     Task(OwnRead),
+    /// A refresh, of its write with this number.
+    Refresh(u64),
     /// The erasure that has its place, of this client.
     Erasure(Client),
 }
@@ -143,6 +146,10 @@ pub struct HostScheduler {
     large: LargeRequests,
     next_request: u64,
     at_device: BTreeMap<u64, Command>,
+    /// Writes in gaps at the device, by their command: their places in the order.
+    gap_writes: BTreeMap<u64, u64>,
+    /// The flush before refreshes read back.
+    refresh_flush: Option<u64>,
     flushes: Flushes,
     /// Pieces of erasures at the device, by their command.
     erase_commands: BTreeMap<u64, Piece>,
@@ -176,6 +183,10 @@ pub const OWN_COMMANDS: u64 = 1 << 62;
 impl HostScheduler {
     /// A scheduler for a device with these abilities.
     pub fn new(scheduler: PredictiveScheduler, tasks: ServedTasks, abilities: Abilities) -> Self {
+        let mut tasks = tasks;
+        // Without a flush there is no volatile cache.
+        let by_flush = abilities.flush && !abilities.fua;
+        tasks.writes_by(by_flush, scheduler.media_sectors().blocks());
         Self {
             scheduler: scheduler.with_named_clients(),
             abilities,
@@ -189,6 +200,8 @@ impl HostScheduler {
             large: LargeRequests::default(),
             next_request: 0,
             at_device: BTreeMap::new(),
+            gap_writes: BTreeMap::new(),
+            refresh_flush: None,
             flushes: Flushes::default(),
             erase_commands: BTreeMap::new(),
             erase_later: VecDeque::new(),
@@ -271,7 +284,10 @@ impl HostScheduler {
         }
         let of_clients = |(id, pending): (u64, Pending)| match pending.whose {
             RequestOwner::Client(_) => Some(id),
-            RequestOwner::Piece { .. } | RequestOwner::Task(_) | RequestOwner::Erasure(_) => None,
+            RequestOwner::Piece { .. }
+            | RequestOwner::Task(_)
+            | RequestOwner::Refresh(_)
+            | RequestOwner::Erasure(_) => None,
         };
         let pending = std::mem::take(&mut self.pending).into_iter().filter_map(of_clients);
         let mut failed: BTreeSet<u64> = pending.collect();
@@ -288,7 +304,10 @@ impl HostScheduler {
         self.again.clear();
         self.out.clear();
         self.at_device.clear();
+        self.gap_writes.clear();
         self.erase_commands.clear();
+        let own = self.refresh_flush.take();
+        failed.retain(|id| Some(*id) != own);
         for id in failed {
             self.client_gone();
             self.answers.push((id, Err(why.clone())));
@@ -473,7 +492,8 @@ impl HostScheduler {
             RequestOwner::Client(client)
             | RequestOwner::Piece { client, .. }
             | RequestOwner::Erasure(client) => (Some(*client), None),
-            // What is read again, or before a write, is little and should not wait.
+            // What is read again, or before a write, is little and should not wait, as what is refreshed.
+            RequestOwner::Refresh(_) => (None, None),
             RequestOwner::Task(read) => (read.promotion.map(|_| PROMOTED), read.promotion),
         };
         let request = Foreground { op, start, blocks, sequence: id, promotion };
@@ -504,6 +524,7 @@ impl HostScheduler {
             return DecisionStart::NotDue;
         }
         self.read_for_tasks();
+        self.write_for_tasks();
         self.scheduler.begin_decision(self.now, self.tasks.planner())
     }
 
@@ -534,7 +555,8 @@ impl HostScheduler {
         if let Some(part) = self.again.pop_front() {
             return Some(self.retry(part));
         }
-        let command = self.scheduler.next_command(self.now)?;
+        self.skip_unsafe_writes();
+        let command = self.scheduler.next_command(self.now, self.tasks.planner())?;
         let Command { id, op, start, blocks, .. } = command;
         self.tasks.sent(id);
         let mut extent = (start, blocks);
@@ -543,7 +565,9 @@ impl HostScheduler {
                 let fua = self.abilities.fua && self.pending[&part.sequence].fua;
                 (DeviceOp::Write { fua }, self.written_by(&part))
             }
-            // Tasks only read.
+            (Op::Write, None) => {
+                (DeviceOp::Write { fua: self.abilities.fua }, self.begin_gap_write(id, extent))
+            }
             _ => {
                 extent = self.whole_sectors(start, blocks);
                 (DeviceOp::Read, vec![0; extent.1 as usize * BLOCK_BYTES as usize])
@@ -603,7 +627,9 @@ impl HostScheduler {
         let command = self.at_device.remove(&id).expect("it was sent");
         let result = result.map(|data| self.without_the_rest(&command, data));
         let part = command.foreground;
+        let gap_write = self.gap_write_came_back(&command, &result);
         let done = (id < OWN_COMMANDS).then(|| self.finished(&command, &result, at)).flatten();
+        gap_write.into_iter().for_each(|place| self.place_is_free(place));
         match (&result, part) {
             // The free work in the command may have failed instead: try the part alone.
             (Err(_), Some(part)) if !command.runs.is_empty() => {
@@ -730,12 +756,11 @@ impl HostScheduler {
 
     fn answer(&mut self, id: u64, failed: Option<DeviceError>) {
         let pending = self.pending.remove(&id).expect("it is not answered");
-        if pending.op == Op::Write {
-            let (from, to) = pending.bounds();
-            self.written.mark(from, to, self.now);
-            self.tasks.written(from, to);
-        }
         let bounds = pending.bounds();
+        if pending.op == Op::Write && !matches!(pending.whose, RequestOwner::Refresh(_)) {
+            let is_new = failed.is_none() && pending.failed.is_none();
+            self.client_wrote(bounds, is_new);
+        }
         let Pending { blocks, data, whose, arrival, place, .. } = pending;
         let result = match failed.or(pending.failed) {
             Some(failed) => Err(failed),
@@ -743,6 +768,9 @@ impl HostScheduler {
         };
         match whose {
             RequestOwner::Task(read) => self.read_done(&read, place, result.ok()),
+            RequestOwner::Refresh(number) => {
+                self.tasks.own_write_done(number, result.is_ok(), self.now);
+            }
             RequestOwner::Erasure(_) => self.erased(place, blocks, result.err()),
             RequestOwner::Client(_) => {
                 self.responses.record(self.now.saturating_since(arrival));

@@ -8,8 +8,8 @@ use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 use super::{PredictiveScheduler, TRUST_MAX};
 use crate::margins::Learner;
 use crate::predict::{Head, SameTrack};
-use freewheel_freeblock::{FreeRun, GapUse, Opportunity, Planner};
-use freewheel_model::drive::{Drive, Leg, Position, RemainingAccess, Target};
+use freewheel_freeblock::{Foreground, FreeRun, GapUse, Opportunity, Planner};
+use freewheel_model::drive::{Drive, Leg, Position, RemainingAccess, Sectors, Target};
 
 /// Free work in one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +50,12 @@ impl FreeCommand {
     /// Blocks in it that are wanted.
     fn wanted(&self) -> u32 {
         self.runs.iter().map(|run| run.blocks).sum()
+    }
+
+    /// Whether it shares blocks with a foreground request.
+    pub fn touches(&self, request: &Foreground) -> bool {
+        let from = request.start.get();
+        self.start.get() < from + u64::from(request.blocks) && from < self.end()
     }
 
     /// Extends the command to the end of `run`, over the blocks between.
@@ -199,7 +205,11 @@ impl PredictiveScheduler {
             };
             self.in_flight.iter().any(|sent| sent.command.runs.iter().any(same))
         };
-        let mut commands = one_command_a_track(runs.iter().filter(|run| !in_flight(run)), position);
+        // A write of a part of a sector takes the drive a read and a turn more.
+        let sectors = Sectors::of(self.sector_blocks.max(self.sectors.blocks()));
+        let is_slow = |run: &FreeRun| run.op == Op::Write && sectors.is_part(run.start, run.blocks);
+        let of_use = runs.iter().filter(|run| !in_flight(run) && !is_slow(run));
+        let mut commands = one_command_a_track(of_use, position);
         if let Some(last) = commands.last_mut()
             && self.spec.same_track != SameTrack::Never
             && gap.can_merge(last, position(last.start))

@@ -265,6 +265,9 @@ impl PredictiveScheduler {
         client.into_iter().for_each(|client| self.fair_queue.arrived(client));
         self.waiting.insert(sequence, pending);
         planner.foreground(ForegroundEvent::Arrived { request: &request, at: now });
+        if let Some(next) = self.next.as_mut().filter(|_| request.op == Op::Write) {
+            next.filling.free.retain(|free| free.op == Op::Read || !free.touches(&request));
+        }
     }
 
     /// Takes a foreground request back. False if it has been picked, and continues.
@@ -315,9 +318,24 @@ impl PredictiveScheduler {
         self.in_flight.len() < self.spec.queue_depth as usize
     }
 
+    /// The free write that [`Self::next_command`] would send now, if it is one: its first block and their
+    /// number.
+    pub(crate) fn next_free_write(&self) -> Option<(Lbn, u32)> {
+        let next = self.next.as_ref().filter(|_| self.has_room() && self.head.is_known)?;
+        let free = next.filling.free.front().filter(|free| free.op == Op::Write)?;
+        Some((free.start, free.blocks))
+    }
+
+    /// Gives up the next command of free work.
+    pub(crate) fn skip_free(&mut self) {
+        if let Some(next) = &mut self.next {
+            next.filling.free.pop_front();
+        }
+    }
+
     /// The next command to send at `now`, as [decided](Self::decide); None when the drive has enough
     /// commands or none is decided.
-    pub fn next_command(&mut self, now: SimTime) -> Option<Command> {
+    pub fn next_command(&mut self, now: SimTime, planner: &mut dyn Planner) -> Option<Command> {
         if !self.has_room() {
             return None;
         }
@@ -328,7 +346,7 @@ impl PredictiveScheduler {
         }
         if let Some(free) = next.filling.free.pop_front() {
             self.account.commands += 1;
-            return Some(self.send(free, None, false, now));
+            return Some(self.send(free, None, false, now, planner));
         }
         let Next { part, op, filling, latency } = self.next.take().expect("it has been chosen");
         let merged = filling.merged.filter(|_| self.head.is_known);
@@ -347,7 +365,7 @@ impl PredictiveScheduler {
             },
         };
         let read = self.read_sent(&part, op, latency, is_behind_free);
-        let sent = self.send(command, Some(part), is_behind_free, now);
+        let sent = self.send(command, Some(part), is_behind_free, now, planner);
         self.in_flight.back_mut().expect("it has just been sent").read = read;
         Some(sent)
     }
@@ -393,8 +411,10 @@ impl PredictiveScheduler {
         foreground: Option<Part>,
         is_behind_free: bool,
         now: SimTime,
+        planner: &mut dyn Planner,
     ) -> Command {
         let FreeCommand { op, start, blocks, runs, .. } = command;
+        runs.iter().for_each(|run| planner.sent(run));
         self.last_id += 1;
         let command = Command { id: self.last_id, op, start, blocks, foreground, runs };
         if let Some(next) = &mut self.next {
@@ -700,6 +720,8 @@ impl PredictiveScheduler {
         for run in &command.runs {
             planner.done(run, now);
             self.account.free_blocks += u64::from(run.blocks);
+            let written = if run.op == Op::Write { run.blocks } else { 0 };
+            self.account.free_written_blocks += u64::from(written);
         }
         let part = command.foreground?;
         planner.foreground(ForegroundEvent::Passed {

@@ -43,7 +43,7 @@ fn behind_free_work(drive: &Drive, starts: [u64; 2]) -> PredictiveScheduler {
     for (sequence, start) in (0..).zip(starts) {
         arrives(&mut host, (sequence, start), None, SimTime::ZERO);
         host.decide(SimTime::ZERO, &mut NoPlanner);
-        host.next_command(SimTime::ZERO).unwrap();
+        host.next_command(SimTime::ZERO, &mut NoPlanner).unwrap();
     }
     host
 }
@@ -89,7 +89,7 @@ fn trust_behind_surprises(drive: &Drive, promotion: Option<PromotionId>) -> u32 
     for number in 1..=20 {
         arrives(&mut host, (number, number * 100_003), promotion, now);
         host.decide(now, &mut NoPlanner);
-        let command = host.next_command(now).unwrap();
+        let command = host.next_command(now, &mut NoPlanner).unwrap();
         let end = host.clock.host(host.in_flight[0].prediction.end.at);
         now = end + drive.rotation().period() / 3;
         host.finished(command.id, now, now, &mut NoPlanner);
@@ -119,7 +119,7 @@ fn predicted_ends_of_promoted_reads_earn_no_trust() {
         for number in 1..=5 {
             arrives(&mut host, (number, number * 100_003), promotion, now);
             host.decide(now, &mut NoPlanner);
-            let command = host.next_command(now).unwrap();
+            let command = host.next_command(now, &mut NoPlanner).unwrap();
             now = host.clock.host(host.in_flight[0].prediction.end.at);
             host.finished(command.id, now, now, &mut NoPlanner);
         }
@@ -157,7 +157,7 @@ fn a_decision_in_steps_sends_what_a_decision_at_once_sends() {
             } else {
                 assert!(host.decide(SimTime::ZERO, &mut tasks));
             }
-            let next = |_| host.next_command(SimTime::ZERO);
+            let next = |_| host.next_command(SimTime::ZERO, &mut NoPlanner);
             (0..2).filter_map(next).collect::<Vec<_>>()
         });
         assert_eq!(commands[0], commands[1], "{number}");
@@ -178,7 +178,8 @@ fn a_search_without_a_step_and_a_planner_without_steps_end_with_a_decision() {
         assert!(matches!(start, DecisionStart::Searching { .. }), "{start:?}");
         host.end_decision(planner);
         assert_eq!(host.begin_decision(SimTime::ZERO, planner), DecisionStart::NotDue);
-        let sent: Vec<Command> = (0..2).filter_map(|_| host.next_command(SimTime::ZERO)).collect();
+        let sent: Vec<Command> =
+            (0..2).filter_map(|_| host.next_command(SimTime::ZERO, &mut NoPlanner)).collect();
         assert!(sent.iter().any(|command| command.foreground.is_some()), "{sent:?}");
     }
 }
@@ -197,7 +198,9 @@ fn an_idle_drive_gets_its_request_in_time_despite_slow_decisions() {
             // Without a search the request waits for none.
             let now = if by.is_some() { SimTime::ZERO + takes } else { SimTime::ZERO };
             assert!(by.is_none_or(|by| by == SimTime::ZERO + usual));
-            while let Some(free) = host.next_command(now).filter(|it| it.foreground.is_none()) {
+            while let Some(free) =
+                host.next_command(now, &mut NoPlanner).filter(|it| it.foreground.is_none())
+            {
                 let end = host.clock.host(host.in_flight[0].prediction.end.at);
                 host.finished(free.id, end, end, &mut tasks);
             }
@@ -229,7 +232,7 @@ fn decisions_for_a_busy_drive_begin_early_and_search_until_it_needs_them() {
             arrives(&mut host, request, None, SimTime::ZERO);
         }
         assert!(host.decide(SimTime::ZERO, &mut NoPlanner));
-        host.next_command(SimTime::ZERO).unwrap();
+        host.next_command(SimTime::ZERO, &mut NoPlanner).unwrap();
         // The next one has to wait.
         assert!(!host.decide(SimTime::ZERO, &mut tasks));
         let needed = host.clock.host(host.in_flight[0].prediction.end.at);
@@ -245,7 +248,7 @@ fn in_order(drive: &Drive) -> PredictiveScheduler {
     for (sequence, start) in [(0, 3_000_000), (1, 9_000_000)] {
         arrives(&mut host, (sequence, start), None, SimTime::ZERO);
         host.decide(SimTime::ZERO, &mut NoPlanner);
-        host.next_command(SimTime::ZERO).unwrap();
+        host.next_command(SimTime::ZERO, &mut NoPlanner).unwrap();
     }
     host
 }
@@ -279,7 +282,7 @@ fn a_decision_overtaken_by_a_completion_is_sent_without_free_work() {
             if is_overtaken {
                 host.overtaken();
             }
-            host.next_command(SimTime::ZERO).unwrap()
+            host.next_command(SimTime::ZERO, &mut NoPlanner).unwrap()
         });
         with_free_work += u32::from(!commands[0].runs.is_empty());
         assert_eq!((commands[1].start.get(), commands[1].blocks), (number * 100_003, 8));

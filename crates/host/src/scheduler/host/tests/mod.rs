@@ -5,6 +5,7 @@ mod erase;
 mod flushes;
 mod gone;
 mod large;
+mod refresh;
 mod tasks;
 
 use std::collections::BTreeMap;

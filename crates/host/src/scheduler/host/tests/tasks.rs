@@ -13,7 +13,7 @@ use crate::tasks::{ServedTaskError, ServedTaskReport, ServedTaskState};
 const ROOM: u64 = 1 << 40;
 
 impl TestHost {
-    fn create(&mut self, spec: ServedTaskSpec) -> u64 {
+    pub(super) fn create(&mut self, spec: ServedTaskSpec) -> u64 {
         let (has_reader, since) = (spec.has_reader, spec.skip_since);
         let id = self.scheduler.tasks_mut().create(self.now, spec).unwrap();
         if has_reader {

@@ -1,0 +1,72 @@
+//! `freewheel refresh`: rewrites every block of a served drive with its own data, and reads it back.
+
+use clap::Args;
+use freewheel::control::{Task, TaskKind};
+
+use super::control::{ControlArgs, DetachArgs, PaceArgs, RangeArgs, Watch, ensure_done};
+use super::selection::SelectionArgs;
+use crate::failure::Failure;
+use crate::number::counted;
+use crate::verbs::{scan, tasks};
+
+/// Rewrite every block of a served drive with its own data in its gaps, and read it back
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  freewheel refresh --control /tmp/disk.control
+  freewheel refresh --control /tmp/disk.control --idle-after 20ms
+  freewheel refresh --control /tmp/disk.control --extents weak-sectors
+
+A block is read in one gap, written in a later one and read back in a third. What a client writes
+meanwhile is refreshed by that, and the block is not written, or is read anew. No other program
+may write to the drive beside the server. Blocks that cannot be read or written, or read back
+differently, make the exit code 1. At most 64 MiB wait in memory.")]
+pub struct RefreshArgs {
+    #[command(flatten)]
+    control: ControlArgs,
+    #[command(flatten)]
+    pace: PaceArgs,
+    #[command(flatten)]
+    range: RangeArgs,
+    #[command(flatten)]
+    selection: SelectionArgs,
+    #[command(flatten)]
+    wait: DetachArgs,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+impl RefreshArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        let client = self.control.client()?;
+        let mut request = self.pace.request(TaskKind::Refresh);
+        self.range.limit(&mut request)?;
+        self.selection.limit(&client, &mut request)?;
+        request.repeat = self.wait.repeat;
+        let task = self.pace.begin(&client, &request)?;
+        if self.wait.detach {
+            return tasks::print(&task, self.json, "has begun");
+        }
+        self.control.abort_on_signals(task.id)?;
+        let task = Watch::new(&client, task.id).until_over()?;
+        scan::print(&task, self.json)?;
+        ensure_done(&task)?;
+        verdict(&task)
+    }
+}
+
+fn verdict(task: &Task) -> Result<(), Failure> {
+    let refresh = task.refresh.as_ref();
+    let of = |count: Option<u64>, what: &str| {
+        let count = count.filter(|count| *count > 0);
+        count.map(|count| format!("{} {what}", counted(count, "block")))
+    };
+    let wrong = [
+        of(Some(task.unreadable_blocks), "cannot be read"),
+        of(refresh.map(|refresh| refresh.unwritten_blocks), "cannot be written"),
+        of(refresh.map(|refresh| refresh.differing_blocks), "read back differently"),
+    ];
+    let wrong: Vec<String> = wrong.into_iter().flatten().collect();
+    if wrong.is_empty() { Ok(()) } else { Err(Failure::failed(wrong.join("; "))) }
+}
