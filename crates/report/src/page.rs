@@ -73,7 +73,7 @@ table.stages td { padding: 3px 8px; }
 table.stages td:first-child { padding-left: 0; white-space: normal; }
 table.stages small { color: var(--faint); font-size: 13px; margin-left: 8px; }
 ol.ranking { list-style: none; margin: 0 0 8px; padding: 0; }
-ol.ranking li { display: grid; grid-template-columns: 7fr 5fr 124px 118px; gap: 0 14px; align-items: center;
+ol.ranking li { display: grid; grid-template-columns: 7fr 5fr 120px 152px; gap: 0 14px; align-items: center;
   padding: 4px 0; border-top: 1px solid var(--line); }
 ol.ranking li:first-child { border-top: 0; }
 ol.ranking .name { font-weight: 600; line-height: 1.35; }
@@ -119,6 +119,8 @@ tr.best td, .scroll tr.best td:first-child { background: var(--best); font-weigh
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 4px 16px; margin: 0; font-size: 14px; }
 dt { font-weight: 600; }
 dd { margin: 0; }
+div.dense table { font-size: 13px; }
+.dense th, .dense td { padding: 5px; }
 .scroll td small { display: block; font-size: 12.5px; color: var(--faint); }
 .scroll td small.warning { color: var(--bad); }
 td.words { white-space: normal; text-align: left; }
@@ -285,7 +287,7 @@ pub(crate) struct NotedRow {
 /// Like [`table`], with words below names.
 pub(crate) fn noted_table(head: &[&str], rows: &[NotedRow]) -> Markup {
     html! {
-        div.scroll {
+        div.scroll.dense {
             table {
                 thead { tr { @for cell in head { th { (cell) } } } }
                 tbody {

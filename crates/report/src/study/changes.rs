@@ -276,10 +276,8 @@ impl Scale {
 
 /// Marks at no change, and at both ends of the bars.
 fn axis(scale: Scale) -> Markup {
-    let most = match scale.most >= Scale::WORST {
-        true => format!("{} and more", signed(scale.most)),
-        false => format!("+{:.0} %", 100.0 * scale.most),
-    };
+    // An arrow behind a bar says that it goes on.
+    let most = format!("+{:.0} %", 100.0 * scale.most);
     // Words are as wide as about a quarter of the axis.
     let zero = scale.at(0.0);
     html! {
@@ -288,7 +286,7 @@ fn axis(scale: Scale) -> Markup {
             span.bar {
                 @if zero > 25.0 { small style="left:0" { (format!("{:.0} %", 100.0 * scale.least)) } }
                 small style=(format!("left:{zero:.1}%;transform:translateX(-50%)")) { "0" }
-                @if zero < 65.0 { small style="right:0" { (most) } }
+                @if zero < 75.0 { small style="right:0" { (most) } }
             }
             span {}
         }

@@ -128,9 +128,10 @@ fn potential(study: &Study) -> Finding {
 fn potential_is(study: &Study) -> String {
     let run = study.baseline();
     let when = match given_away_bytes_per_second(study) {
-        Some(_) => {
-            "while the drive keeps none of the blocks that pass before the wanted ones".into()
-        }
+        Some(_) => format!(
+            "while the drive keeps none of the blocks that pass before the wanted ones{}",
+            if study.measured.warm_up_requests > 0 { ", over the whole trace" } else { "" }
+        ),
         None if study.drive.keeps_free_blocks_before => format!(
             "{}, while the drive reads the blocks that pass before the wanted ones into its buffer (`keep_free_blocks_before`)",
             run.under()

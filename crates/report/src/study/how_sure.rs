@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use super::{noticeable, signed};
 use crate::finding::{Confidence, Finding, Topic, Unit};
 use crate::numbers::{ms, percent};
-use crate::page::{prose, table};
+use crate::page::{NotedRow, noted_table, prose};
 
 /// The finding about assumed values; None where nothing is assumed.
 pub(super) fn assumed(study: &Study) -> Option<Finding> {
@@ -122,7 +122,7 @@ fn grounds(study: &Study) -> Markup {
         }
         @if let Some(values) = &study.assumed_values {
             h3 { "Each assumed value moved" }
-            (table(&["value", "moved", study.options.goal.quantity()], &moved_rows(values)))
+            (noted_table(&["value", study.options.goal.quantity()], &moved_rows(values)))
             p.note { (prose(&not_moved(values))) }
         }
         @if !study.drive.assumed.is_empty() {
@@ -193,10 +193,15 @@ fn inferred(study: &Study) -> String {
     all.collect::<Vec<_>>().join(" ")
 }
 
-fn moved_rows(values: &AssumedValues) -> Vec<Vec<String>> {
+fn moved_rows(values: &AssumedValues) -> Vec<NotedRow> {
     let changes = |value: &MovedValue| {
         value.changes.iter().copied().map(signed).collect::<Vec<_>>().join(", ")
     };
-    let row = |value: &MovedValue| vec![value.key.to_owned(), value.by.to_owned(), changes(value)];
+    let row = |value: &MovedValue| NotedRow {
+        name: value.key.to_owned(),
+        note: value.by.to_owned(),
+        warning: String::new(),
+        cells: vec![changes(value)],
+    };
     values.moved.iter().map(row).collect()
 }

@@ -20,10 +20,11 @@ pub(super) fn measured_part(study: &Study) -> String {
     match part.warm_up_requests {
         0 => "All requests count.".into(),
         before => format!(
-            "Today and every change are measured over the last {} of the requests, {} in {}; the others fill caches before.",
+            "Today and every change are measured over the last {} of the requests, {} in {}; the others fill caches before.{}",
             percent(1.0 - before as f64 / all as f64),
             grouped(all - before),
-            span(part.seconds())
+            span(part.seconds()),
+            if study.scrub.is_some() { " A scrub has the gaps of all." } else { "" }
         ),
     }
 }
