@@ -126,6 +126,8 @@ pub struct ReadingWords {
     pub before_time_unit: &'static str,
     /// What says that numbers are addresses.
     pub addresses: &'static str,
+    /// What names the layer.
+    pub layer: &'static str,
 }
 
 /// As options.
@@ -135,11 +137,12 @@ const BY_OPTIONS: ReadingWords = ReadingWords {
     before_format: "--format ",
     before_time_unit: "--time-unit ",
     addresses: "--addresses",
+    layer: "--layer",
 };
 
 /// The way out where a trace is damaged, malformed or not certain.
 pub fn trace_help(kind: &ErrorKind, words: &ReadingWords) -> Option<String> {
-    let ReadingWords { lenient, format, before_format, before_time_unit, addresses } = words;
+    let ReadingWords { lenient, format, before_format, before_time_unit, addresses, layer } = words;
     Some(match kind {
         ErrorKind::MalformedHeader => format!(
             "change its first line; if only names differ, and the columns are these in this order, \
@@ -181,6 +184,9 @@ pub fn trace_help(kind: &ErrorKind, words: &ReadingWords) -> Option<String> {
         }
         ErrorKind::FixedTimeUnit => "leave the unit of time out".into(),
         ErrorKind::FixedNumbers => format!("leave {addresses} or its opposite out"),
+        ErrorKind::FixedLayer => format!(
+            "leave {layer} out: it chooses in traces of blkparse, blktrace and ftrace alone"
+        ),
         ErrorKind::NothingRecorded { format: Format::Blkparse | Format::Blktrace } => {
             "record the queueing and the issue of requests, too: `blktrace -d DEVICE` without \
              `-a complete` does"

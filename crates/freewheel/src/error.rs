@@ -146,6 +146,8 @@ pub enum ErrorKind {
     FixedTimeUnit,
     /// A meaning was named for numbers whose format says the meaning.
     FixedNumbers,
+    /// A layer was named for requests of a format that has one.
+    FixedLayer,
     /// No request comes from a trace, though it can be read.
     NothingRecorded {
         /// Its format.
@@ -285,6 +287,7 @@ fn trace(error: &TraceError) -> ErrorKind {
         }
         TraceError::FixedTimeUnit { .. } => ErrorKind::FixedTimeUnit,
         TraceError::FixedNumbers { .. } => ErrorKind::FixedNumbers,
+        TraceError::FixedLayer { .. } => ErrorKind::FixedLayer,
         TraceError::NoRequests { left_out, .. } if left_out.cache_hits > 0 => {
             ErrorKind::CacheHitsOnly
         }

@@ -8,7 +8,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use crate::chart;
 use crate::finding::Finding;
 
-const STYLE: &str = "
+pub(crate) const STYLE: &str = "
 :root { --ink: #1f2933; --faint: #5f6b79; --line: #e3e8ee; --paper: #ffffff; --ground: #f4f6f8;
   --accent: #0b6e99; --good: #1b7f5c; --bad: #b3361e; --known: #96630b; --best: #e8f5ef;
   --c0: var(--ink); --c1: #e69f00; --c2: #56b4e9; --c3: #009e73; --c4: #d55e00; --c5: #0072b2;
@@ -24,7 +24,7 @@ p.lead { color: var(--faint); margin: 0 0 12px; }
 p.lead strong { color: var(--ink); }
 section { container-type: inline-size; background: var(--paper); border: 1px solid var(--line);
   border-radius: 10px; padding: 14px 20px; margin: 0 0 14px; }
-div.tiles { display: grid; grid-template-columns: repeat(4, 1fr); gap: 14px; margin: 0 0 14px; }
+div.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(200px, 1fr)); gap: 14px; margin: 0 0 14px; }
 div.tile { background: var(--paper); border: 1px solid var(--line); border-radius: 10px; padding: 10px 14px; }
 div.tile .label { display: block; font-size: 12px; text-transform: uppercase; letter-spacing: .05em;
   color: var(--faint); }
@@ -66,13 +66,14 @@ div.map .times { display: flex; justify-content: space-between; }
 div.map svg { height: 160px; }
 div.map svg.places { fill: var(--accent); border: 1px solid var(--line); }
 div.map svg.tails { height: 64px; border-bottom: 1px solid var(--line); overflow: visible; }
+div.map .begin { stroke: var(--ink); stroke-width: 1; stroke-dasharray: 4 3; vector-effect: non-scaling-stroke; }
 div.map polyline { fill: none; stroke: var(--c4); stroke-width: 2; vector-effect: non-scaling-stroke; }
 table.stages { font-size: 14px; }
 table.stages td { padding: 3px 8px; }
 table.stages td:first-child { padding-left: 0; white-space: normal; }
 table.stages small { color: var(--faint); font-size: 13px; margin-left: 8px; }
 ol.ranking { list-style: none; margin: 0 0 8px; padding: 0; }
-ol.ranking li { display: grid; grid-template-columns: 7fr 5fr 124px 118px; gap: 0 14px; align-items: center;
+ol.ranking li { display: grid; grid-template-columns: 7fr 5fr 120px 152px; gap: 0 14px; align-items: center;
   padding: 4px 0; border-top: 1px solid var(--line); }
 ol.ranking li:first-child { border-top: 0; }
 ol.ranking .name { font-weight: 600; line-height: 1.35; }
@@ -118,6 +119,10 @@ tr.best td, .scroll tr.best td:first-child { background: var(--best); font-weigh
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 4px 16px; margin: 0; font-size: 14px; }
 dt { font-weight: 600; }
 dd { margin: 0; }
+div.dense table { font-size: 13px; }
+.dense th, .dense td { padding: 5px; }
+.scroll td small { display: block; font-size: 12.5px; color: var(--faint); }
+.scroll td small.warning { color: var(--bad); }
 td.words { white-space: normal; text-align: left; }
 .inside { color: var(--good); font-weight: 600; }
 .known { color: var(--known); font-weight: 600; }
@@ -264,6 +269,39 @@ pub(crate) fn marked_table(head: &[&str], rows: &[Vec<String>], marked: &str) ->
                     @for row in rows {
                         tr.best[row.first().is_some_and(|name| name == marked)] {
                             @for cell in row { td { (cell) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A row with words below its name.
+pub(crate) struct NotedRow {
+    pub name: String,
+    /// Faint words.
+    pub note: String,
+    /// Words in the colour of harm.
+    pub warning: String,
+    pub cells: Vec<String>,
+}
+
+/// Like [`table`], with words below names.
+pub(crate) fn noted_table(head: &[&str], rows: &[NotedRow]) -> Markup {
+    html! {
+        div.scroll.dense {
+            table {
+                thead { tr { @for cell in head { th { (cell) } } } }
+                tbody {
+                    @for row in rows {
+                        tr {
+                            td {
+                                (row.name)
+                                @if !row.note.is_empty() { small { (row.note) } }
+                                @if !row.warning.is_empty() { small.warning { (row.warning) } }
+                            }
+                            @for cell in &row.cells { td { (cell) } }
                         }
                     }
                 }

@@ -14,10 +14,10 @@ use freewheel_units::{Bytes, SimDuration};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::changes::{Move, relative};
+use crate::changes::{Goal, Move, relative};
 use crate::progress::WorkCounter;
 
-/// What becomes of a result when assumed values are others.
+/// What becomes of a study's goal when assumed values are others.
 #[derive(Debug, Clone, Serialize)]
 pub struct AssumedValues {
     /// Values that were moved, the one that matters most first.
@@ -33,7 +33,7 @@ pub struct MovedValue {
     pub key: &'static str,
     /// How far, in words.
     pub by: &'static str,
-    /// Changes of the mean response as (new - old) / old, one for each move on which the trace fits.
+    /// Changes of the study's goal as (new - old) / old, one for each move on which the trace fits.
     pub changes: Vec<f64>,
     /// The move with the largest change.
     #[serde(skip)]
@@ -299,15 +299,22 @@ pub(crate) fn count_moves(spec: &DriveSpec, keys: &[&str]) -> usize {
     rows_of(keys).into_iter().map(moves).sum()
 }
 
+/// A goal and its quantity.
+#[derive(Clone, Copy)]
+pub(crate) struct GoalValue {
+    pub goal: Goal,
+    pub ns: f64,
+}
+
 /// Runs the experiment once for each move of its assumed values, on all cores. `keys` are those of assumed
-/// values, `mean_ns` is its mean response as it is.
+/// values, `today` is what it measures as it is.
 pub(crate) fn move_values(
     experiment: &Experiment,
     keys: &[&str],
-    mean_ns: f64,
+    today: GoalValue,
     work: &WorkCounter<'_>,
 ) -> Result<AssumedValues, ConfigError> {
-    let moved = rows_of(keys).into_par_iter().map(|row| moved(experiment, row, mean_ns, work));
+    let moved = rows_of(keys).into_par_iter().map(|row| moved(experiment, row, today, work));
     let mut moved = moved.collect::<Result<Vec<MovedValue>, ConfigError>>()?;
     moved.sort_by(|a, b| b.most().total_cmp(&a.most()));
     let (moved, fixed): (Vec<_>, Vec<_>) =
@@ -320,7 +327,7 @@ pub(crate) fn move_values(
 fn moved(
     experiment: &Experiment,
     row: &Row,
-    mean_ns: f64,
+    today: GoalValue,
     work: &WorkCounter<'_>,
 ) -> Result<MovedValue, ConfigError> {
     let mut changes: Vec<f64> = Vec::new();
@@ -330,7 +337,7 @@ fn moved(
         // A smaller drive may be too small for the trace.
         let Ok(other) = experiment.on_drive(spec) else { continue };
         let result = other.run_observed(None, &mut |done, total| run.at(done, total))?;
-        let change = relative(mean_ns, result.response.mean_ns);
+        let change = relative(today.ns, today.goal.ns(&result));
         if changes.iter().all(|other| other.abs() < change.abs()) {
             largest = Some(by);
         }

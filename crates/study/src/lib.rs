@@ -10,6 +10,7 @@ pub mod figure;
 pub mod fit;
 mod free_work;
 mod head_use;
+mod measured_part;
 mod options;
 mod place_time;
 pub mod plan;
@@ -36,6 +37,7 @@ pub use free_work::{
     over_the_run,
 };
 pub use head_use::HeadUse;
+pub use measured_part::MeasuredPart;
 pub use options::{StudyError, StudyOptions};
 pub use place_time::PlaceTime;
 pub use progress::{Amount, ProgressSink, RemainingWork, StudyProgress, StudyWork};

@@ -18,20 +18,22 @@ use freewheel_units::{BLOCK_BYTES, Blocks, Bytes};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::assumed_values::{AssumedValues, count_moves, move_values};
+use crate::assumed_values::{AssumedValues, GoalValue, count_moves, move_values};
 use crate::cache_curves::{Knee, knees};
 use crate::changes::{
     Changes, ChangesBench, STARTS, Setting, VariantOfSystem, catalogue, most_changes, most_checks,
     most_runs, relative, try_changes,
 };
 use crate::drive_fit::{self, DriveFit};
+use crate::measured_part::{MeasuredPart, warm_up};
 use crate::options::{StudyError, StudyOptions};
 use crate::place_time::{PlaceTime, PlaceTimeCollector};
 use crate::progress::{Amount, ProgressSink, StudyProgress, WorkCounter};
 use crate::replays::{OtherReplay, has_other, other, with_reference};
 use crate::scrub::{IDLE_RUNS, IdleScrub, SCRUB_EFFORTS, ScrubEstimate, estimate, idle_scrub};
 use crate::trace_runs::{
-    REQUESTS_MIN, first_pass, has_growing_queue, outlasts, overview, trace_on_drive,
+    REQUESTS_MIN, first_pass, has_growing_queue, measured_whole, outlasts, overview,
+    trace_on_drive, whole_ns,
 };
 
 /// A study: its options, the character of the trace, and the run of each policy.
@@ -53,6 +55,8 @@ pub struct Study {
     pub trace_space_bytes: u64,
     /// What the trace is like.
     pub trace: Character,
+    /// The part of the trace that every run of policies and changes measures.
+    pub measured: MeasuredPart,
     /// How each policy did, FCFS first, and last the drive's own queue, where it has one.
     pub runs: Vec<PolicyRun>,
     /// How long a scrub takes in the rotational gaps of [`Study::baseline`], if that was asked for and
@@ -64,7 +68,7 @@ pub struct Study {
     pub place_time: PlaceTime,
     /// What would help, if that was asked for and there are enough requests to say anything of.
     pub changes: Option<Changes>,
-    /// What becomes of the baseline's mean response when assumed values of the drive are others; None
+    /// What becomes of the baseline's [`StudyOptions::goal`] when assumed values of the drive are others; None
     /// without [`StudyOptions::changes`].
     pub assumed_values: Option<AssumedValues>,
     /// How exactly the replay gives the trace's arrivals back, with each request's recorded response time;
@@ -134,9 +138,19 @@ impl PolicyRun {
         }
     }
 
-    /// Length of the run.
+    /// Length of the whole run.
     pub fn seconds(&self) -> f64 {
+        whole_ns(&self.result) as f64 / 1e9
+    }
+
+    /// Length of the part that is measured.
+    pub fn measured_seconds(&self) -> f64 {
         self.result.elapsed_ns as f64 / 1e9
+    }
+
+    /// How long the drive works in that part.
+    pub fn works_seconds(&self) -> f64 {
+        self.result.utilisation * self.measured_seconds()
     }
 
     /// Rotational latency while the drive wrote back from its buffer: that of the head which is no
@@ -171,7 +185,9 @@ pub fn study_watched(
     let info = Some(trace.info.clone());
     let own_queue = own_queue(&options, &options.drive)?;
     let baseline = RequestOrder::of_today(own_queue);
-    let mut experiment = Experiment::with_trace_info(config(&options, baseline), info)?;
+    let warm_up = warm_up(&trace.info, options.changes);
+    let config = SimConfig { warm_up, ..config(&options, baseline) };
+    let mut experiment = Experiment::with_trace_info(config, info)?;
     kept.into_iter().for_each(|records| experiment.keep_records(records));
     if trace.info.reads + trace.info.writes == 0 {
         return Err(StudyError::Empty { file: options.trace.file.display().to_string() });
@@ -182,7 +198,7 @@ pub fn study_watched(
     let bench = Bench { options: &options, experiment: &experiment, own_queue, work: &work };
     let scrub = || {
         let report = |done, total| work.scrub_at(done, total);
-        let scrub = || estimate(experiment.clone(), &options.trace, effort, around, &report);
+        let scrub = || estimate(&experiment, &options.trace, effort, around, &report);
         let scrub = has_scrub.then(scrub).transpose();
         work.scrub_at(1, 1);
         scrub
@@ -261,6 +277,8 @@ impl Bench<'_> {
         let ((runs, other), (fidelity, (knees, (beside, other_times)))) =
             rayon::join(orders, || rayon::join(fidelity, others));
         let ((runs, place_time), other, knees) = (runs?, other?, knees?);
+        let warm_up = runs[0].result.warm_up_requests;
+        let measured = MeasuredPart::behind(warm_up, &options.trace, &trace, options.seed)?;
         let mut study = Study {
             schema_version: 1,
             version: env!("CARGO_PKG_VERSION"),
@@ -271,6 +289,7 @@ impl Bench<'_> {
             options: options.clone(),
             fidelity: fidelity?,
             trace,
+            measured,
             runs,
             scrub: None,
             idle_scrub: None,
@@ -280,7 +299,7 @@ impl Bench<'_> {
             beside: beside?,
             other_times: other_times?,
         };
-        let has_changes = study.has_enough_responses() && options.changes;
+        let has_changes = study.has_enough_responses() && study.measured.warm_up_requests > 0;
         if options.changes && !has_changes {
             self.work.forgo(self.replays() * self.most_changes() + self.moves() + self.checks());
         }
@@ -309,7 +328,8 @@ impl Bench<'_> {
         }
         let changes = || has_changes.then(|| self.changes(&study, ranked, knees)).transpose();
         let values = || has_changes.then(|| self.assumed_values(&study)).transpose();
-        let idle = || has_scrub.then(|| idle_scrub(experiment, self.work)).transpose();
+        let idle =
+            || has_scrub.then(|| idle_scrub(&measured_whole(experiment), self.work)).transpose();
         let (changes, (values, idle)) = rayon::join(changes, || rayon::join(values, idle));
         (study.changes, study.assumed_values, study.idle_scrub) = (changes?, values?, idle?);
         if let (Some(changes), Some(values)) = (&mut study.changes, &study.assumed_values) {
@@ -406,7 +426,7 @@ impl Bench<'_> {
         let others = || {
             let others = orders.par_iter().enumerate().filter(|&(number, _)| number != baseline);
             let run = |(_, &order): (usize, &RequestOrder)| {
-                let config = config(self.options, order);
+                let config = self.config(self.options, order);
                 self.run(&self.experiment.with_config(config)?, order, None)
             };
             others.map(run).collect::<Result<Vec<PolicyRun>, ConfigError>>()
@@ -415,6 +435,11 @@ impl Bench<'_> {
         let mut runs = others?;
         runs.insert(baseline, run?);
         Ok((runs, places.finish()))
+    }
+
+    /// The experiment of an order, which counts the same part of the trace as the baseline.
+    fn config(&self, options: &StudyOptions, order: RequestOrder) -> SimConfig {
+        SimConfig { warm_up: self.experiment.config.warm_up, ..config(options, order) }
     }
 
     fn run(
@@ -495,8 +520,10 @@ impl Bench<'_> {
 
     /// Moves the baseline's drive.
     fn assumed_values(&self, study: &Study) -> Result<AssumedValues, ConfigError> {
-        let mean_ns = study.baseline().result.response.mean_ns;
-        move_values(self.experiment, &keys(&study.drive.assumed), mean_ns, self.work)
+        let goal = self.options.goal;
+        let ns = goal.ns(&study.baseline().result);
+        let today = GoalValue { goal, ns };
+        move_values(self.experiment, &keys(&study.drive.assumed), today, self.work)
     }
 
     /// The baseline with the other arrivals that a coarse clock allows.
@@ -511,7 +538,7 @@ impl Bench<'_> {
         let on = |drive: &String| {
             let options = StudyOptions { drive: drive.clone(), ..self.options.clone() };
             let order = RequestOrder::of_today(own_queue(&options, drive)?);
-            let experiment = self.experiment.with_config(config(&options, order))?;
+            let experiment = self.experiment.with_config(self.config(&options, order))?;
             let run = self.run(&experiment, order, None)?;
             Ok(DriveBeside { drive: summary(&experiment), run })
         };
@@ -730,11 +757,10 @@ impl Study {
     /// drive that is somewhat slower than the traced one still has idle time at the recorded pace.
     pub fn overload_of(&self, run: &PolicyRun) -> Option<Overload> {
         let (result, span_ns) = (&run.result, self.trace.info.span_ns);
-        let (traced_s, run_s) = (self.traced_seconds(), run.seconds());
         match self.dependent_replay {
             true => {
-                let is_too_much = result.utilisation * run_s > traced_s;
-                (outlasts(result.elapsed_ns, span_ns) && is_too_much).then_some(Overload::Pace)
+                let is_too_much = run.works_seconds() > self.measured.seconds();
+                (outlasts(whole_ns(result), span_ns) && is_too_much).then_some(Overload::Pace)
             }
             false => has_growing_queue(false, span_ns, result).then_some(Overload::Queue),
         }

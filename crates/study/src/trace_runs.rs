@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::RunResult;
 use freewheel_sim::config::{
-    ArrayConfig, CacheConfig, ConfigError, ScaleConfig, SimConfig, TraceWorkload, Workload, open,
+    ArrayConfig, CacheConfig, ConfigError, Experiment, ScaleConfig, SimConfig, TraceWorkload,
+    Workload, open,
 };
 use freewheel_sim::source::{PlacementError, REPLAY_WINDOW};
 use freewheel_trace::{InfoCollector, Record, TraceInfo, TraceReader};
@@ -91,6 +92,18 @@ pub(crate) fn trace_on_drive(
 /// A run that takes longer than this many times the span of its trace was kept from ending with it.
 const OUTLASTS: f64 = 1.05;
 
+/// Length of a run with its warm-up.
+pub(crate) fn whole_ns(result: &RunResult) -> u64 {
+    result.warm_up_ns + result.elapsed_ns
+}
+
+/// The same experiment without a warm-up, for what free work is measured on.
+pub(crate) fn measured_whole(experiment: &Experiment) -> Experiment {
+    let mut whole = experiment.clone();
+    whole.config.warm_up = 0.0;
+    whole
+}
+
 /// Whether a run takes longer than the arrivals of its trace.
 pub(crate) fn outlasts(elapsed_ns: u64, span_ns: u64) -> bool {
     elapsed_ns as f64 > OUTLASTS * span_ns as f64
@@ -103,5 +116,5 @@ fn is_long_queue(outstanding_mean: f64) -> bool {
 
 /// Whether more requests wait with every second of a replay. One by dependence waits for the drive instead.
 pub(crate) fn has_growing_queue(is_dependent: bool, span_ns: u64, result: &RunResult) -> bool {
-    !is_dependent && outlasts(result.elapsed_ns, span_ns) && is_long_queue(result.outstanding_mean)
+    !is_dependent && outlasts(whole_ns(result), span_ns) && is_long_queue(result.outstanding_mean)
 }

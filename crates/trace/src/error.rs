@@ -129,6 +129,14 @@ pub enum TraceError {
         /// Its format.
         format: Format,
     },
+    /// A layer was named for a format that has one.
+    #[error("{file}: a layer was named, and {format} has the requests of one alone")]
+    FixedLayer {
+        /// The file.
+        file: String,
+        /// Its format.
+        format: Format,
+    },
     /// No request comes from the file, though it can be read.
     #[error("{file}: no request comes from it: {holds}")]
     NoRequests {

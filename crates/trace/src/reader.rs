@@ -495,6 +495,10 @@ fn how(origin: &Origin, head: &[u8], options: &OpenOptions) -> Result<How, Trace
     if options.numbers.is_some() && !row.may_be_objects {
         return Err(TraceError::FixedNumbers { file, format });
     }
+    let layer = options.layer;
+    if layer != Layer::Auto && !format.has_layers() {
+        return Err(TraceError::FixedLayer { file, format });
+    }
     Ok(How {
         unit,
         clock: options.clock.unwrap_or(row.clock),
@@ -503,8 +507,8 @@ fn how(origin: &Origin, head: &[u8], options: &OpenOptions) -> Result<How, Trace
         known_step_ns: (row.timing == Timing::Seconds).then_some(SECOND_NS),
         needs_merge: false,
         cache_hits: options.cache_hits,
-        layer: options.layer,
-        deliver: match options.layer {
+        layer,
+        deliver: match layer {
             Layer::Issued => Deliver::Issued,
             Layer::Auto | Layer::Queued => Deliver::QueuedCounted,
         },

@@ -112,6 +112,19 @@ fn caches_see_the_requests_that_the_servers_memory_served() {
 }
 
 #[test]
+fn a_layer_is_refused_where_the_format_has_one() {
+    let bench = Bench::new("");
+    let (trace, out) = (trial("msr-two-volumes.csv"), bench.at("out"));
+    for args in [&["trace", "info", &trace][..], &["study", &trace, "--out", &out]] {
+        let ran = run(&[args, &["--layer", "issued"]].concat());
+        assert_eq!(ran.code, 1, "{}", ran.stdout);
+        for words in ["msr-csv has the requests of one alone", "leave --layer out"] {
+            assert!(ran.stderr.contains(words), "{}", ran.stderr);
+        }
+    }
+}
+
+#[test]
 fn a_unit_that_is_not_certain_is_asked_for_with_the_options_that_say_it() {
     let line = |n: u64| format!("{} 0 {} 8 1\n", 1000 + n * 50_021, n * 8);
     let bench = Bench::new(&(0..100).map(line).collect::<String>());

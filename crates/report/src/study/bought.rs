@@ -1,33 +1,48 @@
 //! What memory and drives buy: the systems that no other one beats.
 
+use freewheel_study::Study;
 use freewheel_study::changes::{Changes, FrontierPoint};
 use freewheel_units::Bytes;
 use maud::{Markup, html};
 
-use super::signed;
+use super::verdict::{warnings, warnings_together};
+use super::{noticeable, signed};
 use crate::numbers::percent;
-use crate::page::table;
+use crate::page::{NotedRow, noted_table};
 use crate::size_chart::{SizeChart, SizeLine, SizePoint, draw, legend};
 
 /// A table of what each step costs and brings, with a picture where memory has several sizes.
-pub(super) fn card(changes: &Changes) -> Markup {
+pub(super) fn card(study: &Study, changes: &Changes) -> Markup {
     let points = &changes.frontier;
     if points.is_empty() {
         return html! {};
     }
     let head = ["what", "memory", "non-volatile", "more drives", changes.goal.quantity(), "gain"];
-    let rows: Vec<Vec<String>> = points.iter().map(row).collect();
+    let rows: Vec<NotedRow> = points.iter().map(|point| row(study, changes, point)).collect();
     html! {
         details {
             summary { "What memory and drives buy" }
             (picture(changes))
-            (table(&head, &rows))
-            p.note { "The systems of which none that was tried needs no more and is better by 2 %. Gain: what it takes off today's " (changes.goal.quantity()) " beyond the best row that needs no more, and what that costs." }
+            (noted_table(&head, &rows))
+            p.note { "The systems of which none that was tried needs no more and is better by " (noticeable()) ". Gain: what it takes off today's " (changes.goal.quantity()) " beyond the best row that needs no more, and what that costs." }
         }
     }
 }
 
-fn row(point: &FrontierPoint) -> Vec<String> {
+/// Why a system should be looked at twice.
+fn warnings_of(study: &Study, changes: &Changes, point: &FrontierPoint) -> Vec<String> {
+    let alone = match &point.titles[..] {
+        [title] => changes.tried.iter().find(|tried| tried.title == *title),
+        _ => None,
+    };
+    match (alone, &changes.together) {
+        (Some(tried), _) => warnings(tried, changes.goal),
+        (None, Some(together)) => warnings_together(study, changes, together),
+        (None, None) => Vec::new(),
+    }
+}
+
+fn row(study: &Study, changes: &Changes, point: &FrontierPoint) -> NotedRow {
     let size = |bytes: Bytes| if bytes == Bytes::ZERO { "-".into() } else { bytes.human() };
     let price = match (point.more_memory, point.more_drives) {
         (Bytes::ZERO, 0) => "nothing more".into(),
@@ -36,14 +51,19 @@ fn row(point: &FrontierPoint) -> Vec<String> {
         (Bytes::ZERO, drives) => format!("{drives} drives"),
         (memory, drives) => format!("{} and {drives} drives", memory.human()),
     };
-    vec![
-        point.titles.join(" + "),
+    let cells = vec![
         size(point.memory),
         size(point.non_volatile),
         if point.drives == 0 { "-".into() } else { point.drives.to_string() },
         signed(point.change),
         format!("{} for {price}", percent(point.gain)),
-    ]
+    ];
+    NotedRow {
+        name: point.titles.join(" + "),
+        note: String::new(),
+        warning: warnings_of(study, changes, point).join(", "),
+        cells,
+    }
 }
 
 /// A kind of memory, and which points need it alone.

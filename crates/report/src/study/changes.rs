@@ -3,16 +3,18 @@
 use freewheel_model::stats::Summary;
 use freewheel_study::Study;
 use freewheel_study::changes::{
-    ChangeCost, Changes, Combination, Effect, Goal, NOTICEABLE, Part, Tried, Variant,
+    ChangeCost, Changes, Combination, Effect, Goal, Part, Tried, Variant,
 };
 use freewheel_units::{Bytes, grouped};
 use maud::{Markup, html};
 
+use super::few::uncertainty;
 use super::recorded::is_unlike_recorded;
-use super::{bought, signed};
+use super::verdict::{Verdict, between, effects, longer, range, range_of, verdict, warnings};
+use super::{bought, noticeable, signed};
 use crate::finding::{Confidence, Finding, Topic, Unit};
 use crate::numbers::percent;
-use crate::page::{marked_table, prose};
+use crate::page::{NotedRow, noted_table, prose};
 
 /// None without changes that were tried.
 pub(super) fn finding(study: &Study) -> Option<Finding> {
@@ -54,7 +56,9 @@ const IDLE: (f64, u64) = (0.01, 5);
 pub(super) fn is_idle(study: &Study) -> bool {
     let baseline = study.baseline();
     let is_quick = |response: &Summary| response.p99_ns < IDLE.1 * study.drive.rotation_period_ns;
-    baseline.result.outstanding_mean < IDLE.0
+    // Of few requests the mean may be this much longer, and then as many more are outstanding.
+    let at_most = 1.0 + uncertainty(&baseline.result.response);
+    baseline.result.outstanding_mean * at_most < IDLE.0
         && is_quick(&baseline.result.response)
         && baseline.other_replay.as_ref().is_none_or(is_quick)
         && study.other_replay.as_ref().is_none_or(|other| !other.has_growing_queue)
@@ -99,27 +103,9 @@ fn turning_together(changes: &Changes, together: &Combination) -> String {
     if words.is_empty() { String::new() } else { format!("; it harms {}", words.join(", ")) }
 }
 
-/// A shorter mean that is paid with longer waits is half of the truth. What becomes longer under the other replay alone
-/// says so.
+/// A shorter mean that is paid with longer waits is half of the truth.
 fn longer_tail(study: &Study, goal: Goal, together: &Combination) -> String {
-    let other = together.other_replay.as_ref().zip(study.other_replay.as_ref());
-    let longer = |name: &str, of: fn(&Effect) -> f64| {
-        let own = of(&together.effect);
-        let other = other.map(|(effect, replay)| (of(effect), replay.words()));
-        match other.filter(|(other, _)| *other >= NOTICEABLE && own < NOTICEABLE) {
-            Some((other, words)) => {
-                Some(format!("{name} {} ({} {words})", signed(own), signed(other)))
-            }
-            None => (own >= NOTICEABLE).then(|| format!("{name} {}", signed(own))),
-        }
-    };
-    let worse = [
-        longer("mean response", |effect| effect.mean).filter(|_| goal != Goal::Mean),
-        longer("p99", |effect| effect.p99),
-        longer("p99 of reads", |effect| effect.reads_p99).filter(|_| goal != Goal::P99Reads),
-        longer("longest response", |effect| effect.longest),
-    ];
-    let worse: Vec<String> = worse.into_iter().flatten().collect();
+    let worse = longer(study, goal, together);
     if worse.is_empty() { String::new() } else { format!(" But: {}.", worse.join(", ")) }
 }
 
@@ -136,8 +122,9 @@ fn headline_nothing(study: &Study, changes: &Changes) -> String {
         .map(|tried| format!(" The most is {}, by {}.", range(tried, changes.goal), tried.title));
     let overload = if study.overload().is_some() { "In this overload none" } else { "None" };
     format!(
-        "{overload} of {tried} changes without further drives lowers the {} by 2 %{both}.{}",
+        "{overload} of {tried} changes without further drives lowers the {} by {}{both}.{}",
         changes.goal.quantity(),
+        noticeable(),
         best.unwrap_or_default()
     )
 }
@@ -166,12 +153,6 @@ fn independence(goal: Goal, together: &Combination) -> String {
     )
 }
 
-/// The requests that changes are measured on: their responses are not to be compared with those of the whole trace.
-pub(super) fn measured_from(study: &Study, changes: &Changes) -> String {
-    let share = changes.warm_up_requests as f64 / study.trace.info.requests.max(1) as f64;
-    format!("The first {} of the requests fill the caches and do not count.", percent(share))
-}
-
 fn counted(study: &Study, changes: &Changes) -> String {
     format!(
         "The first {} of {} requests fill the caches and do not count. The rest is cut into {} slices, which give the spread.",
@@ -179,83 +160,6 @@ fn counted(study: &Study, changes: &Changes) -> String {
         grouped(study.trace.info.requests),
         changes.today.by_slice.len()
     )
-}
-
-pub(super) fn effects(tried: &Tried) -> impl Iterator<Item = &Effect> {
-    std::iter::once(&tried.effect).chain(&tried.other_replay)
-}
-
-fn is_within_noise(tried: &Tried, goal: Goal) -> bool {
-    effects(tried).all(|effect| effect.of(goal).abs() < NOTICEABLE)
-}
-
-/// What a change does to the goal, by the replay under which it does less good.
-pub(super) enum Verdict {
-    Better,
-    Same,
-    Worse,
-}
-
-pub(super) fn verdict(tried: &Tried, goal: Goal) -> Verdict {
-    match tried.surest(goal) {
-        _ if is_within_noise(tried, goal) => Verdict::Same,
-        change if change < 0.0 => Verdict::Better,
-        change if change < NOTICEABLE => Verdict::Same,
-        _ => Verdict::Worse,
-    }
-}
-
-/// The change of the goal; of both replays where they differ.
-pub(super) fn range(tried: &Tried, goal: Goal) -> String {
-    match is_within_noise(tried, goal) {
-        true => "within noise".into(),
-        false => range_of(tried, |effect| effect.of(goal)),
-    }
-}
-
-/// The change of a quantity; of both replays where they differ.
-pub(super) fn range_of(tried: &Tried, of: impl Fn(&Effect) -> f64) -> String {
-    let values = || effects(tried).map(&of);
-    let (least, most) =
-        (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
-    match most - least < NOTICEABLE {
-        true => signed(of(&tried.effect)),
-        false => {
-            let (least, most) = (signed(least), signed(most));
-            format!("{} to {most}", least.trim_end_matches(" %"))
-        }
-    }
-}
-
-/// Why a change should be looked at twice.
-pub(super) fn warnings(tried: &Tried, goal: Goal) -> Vec<String> {
-    let mut words = Vec::new();
-    if tried.turns(goal) {
-        words.push("turns with the replay".to_owned());
-    }
-    words.extend(tried.turning_variants(goal).map(|variant| format!("turns {}", variant.words())));
-    let disputed = effects(tried).filter(|effect| effect.is_disputed(goal));
-    let against = disputed.map(|effect| match effect.of(goal) < 0.0 {
-        true => effect.spread(goal).1,
-        false => effect.spread(goal).0,
-    });
-    if let Some(worst) = against.max_by(|a, b| a.abs().total_cmp(&b.abs())) {
-        words.push(format!("slices disagree, up to {}", signed(worst)));
-    }
-    let mean = effects(tried).map(|effect| effect.mean).fold(f64::NEG_INFINITY, f64::max);
-    if goal != Goal::Mean && mean >= NOTICEABLE {
-        words.push(format!("mean up to {}", signed(mean)));
-    }
-    let paid = || effects(tried).filter(|effect| effect.is_paid_by_tail(goal));
-    let most = |tail: fn(&Effect) -> f64| paid().map(tail).fold(0.0, f64::max);
-    let (all, reads) = (most(|effect| effect.p99), most(|effect| effect.reads_p99));
-    if paid().next().is_some() {
-        words.push(match reads > all {
-            true => format!("p99 of reads up to {}", signed(reads)),
-            false => format!("p99 up to {}", signed(all)),
-        });
-    }
-    words
 }
 
 /// The ranking, with all changes behind a fold.
@@ -278,8 +182,7 @@ fn ranking(study: &Study, changes: &Changes) -> Markup {
     let scale = Scale::of(rows.iter().map(|tried| spread(tried, goal)));
     html! {
         p.lead {
-            "Change of the " (goal.quantity()) " by each change alone, cheapest kind first. "
-            (measured_from(study, changes))
+            "Change of the " (goal.quantity()) " by each change alone, cheapest kind first."
             @if let Some(together) = &changes.together {
                 " " strong {
                     "Best together without further drives: "
@@ -296,12 +199,13 @@ fn ranking(study: &Study, changes: &Changes) -> Markup {
             @for tried in rows { (row(tried, goal, scale)) }
         }
         p.note { (prose(&spread_words(changes))) @if let Some(words) = without_help(changes) { " " (words) } }
-        (bought::card(changes))
+        (bought::card(study, changes))
         details {
             summary { "All " (changes.tried.len()) " changes tried" }
             (table(changes))
             p.note { "Each is compared with the system as it is, on the same requests." }
-            p.note { "Changes of times as (new - old) / old, so -40 % is 40 % less. Least and most: of the mean, over the slices. Drive time: head time of a drive for each read or write of the load, writing back and reading ahead included, but not what a write buffer still holds at the end. The other replay's column is of the goal. All but the column of the other replay are of the replay that this page shows. Each change replaces the system's own value of its part; the others stay as they are. A cache takes at most " (grouped(study.options.cache_depth)) " requests at once. `--configs FOLDER` writes each as an experiment for `freewheel sim`." }
+            p.note { "Changes of times as (new - old) / old, so -40 % is 40 % less. In slices: the least and the largest change of the mean. Drive time: head time of a drive for each read or write of the load, writing back and reading ahead included, but not what a write buffer still holds at the end. The other replay's column is of the goal. All but the column of the other replay are of the replay that this page shows. Each change replaces the system's own value of its part; the others stay as they are. A cache takes at most " (grouped(study.options.cache_depth)) " requests at once. `--configs FOLDER` writes each as an experiment for `freewheel sim`." }
+            p.note { (search_words()) }
         }
     }
 }
@@ -313,6 +217,14 @@ pub(super) fn without_help(changes: &Changes) -> Option<String> {
         .map(|tried| format!("{} ({})", tried.title, range(tried, changes.goal)))
         .collect();
     (!words.is_empty()).then(|| format!("The best of its kind, and no help: {}.", words.join(", ")))
+}
+
+/// How the best together was looked for, and what counts as equal.
+fn search_words() -> String {
+    let least = noticeable();
+    format!(
+        "The best together grows from the best change by the one that takes most off on top, until none takes {least} of today's value off. Of effects that differ by less than {least} the cheapest is taken; below {least} a change is within noise."
+    )
 }
 
 /// What the thin lines span.
@@ -364,10 +276,8 @@ impl Scale {
 
 /// Marks at no change, and at both ends of the bars.
 fn axis(scale: Scale) -> Markup {
-    let most = match scale.most >= Scale::WORST {
-        true => format!("{} and more", signed(scale.most)),
-        false => format!("+{:.0} %", 100.0 * scale.most),
-    };
+    // An arrow behind a bar says that it goes on.
+    let most = format!("+{:.0} %", 100.0 * scale.most);
     // Words are as wide as about a quarter of the axis.
     let zero = scale.at(0.0);
     html! {
@@ -376,7 +286,7 @@ fn axis(scale: Scale) -> Markup {
             span.bar {
                 @if zero > 25.0 { small style="left:0" { (format!("{:.0} %", 100.0 * scale.least)) } }
                 small style=(format!("left:{zero:.1}%;transform:translateX(-50%)")) { "0" }
-                @if zero < 65.0 { small style="right:0" { (most) } }
+                @if zero < 75.0 { small style="right:0" { (most) } }
             }
             span {}
         }
@@ -446,11 +356,9 @@ fn table(changes: &Changes) -> Markup {
     let goal = changes.goal;
     let head = [
         "change",
-        "cost",
         "mean",
         "other replay",
-        "least",
-        "most",
+        "in slices",
         "p99",
         "longest",
         "reads",
@@ -461,17 +369,17 @@ fn table(changes: &Changes) -> Markup {
     let row = |tried: &Tried| {
         let Effect { mean, least, most, p99, longest, reads, reads_p99, writes, drive_time } =
             tried.effect;
-        let shares = [least, most, p99, longest, reads, reads_p99, writes, drive_time].map(signed);
         let other = tried.other_replay.map_or_else(|| "-".into(), |other| signed(other.of(goal)));
-        let first = [
-            tried.title.clone() + &against(tried),
-            cost_with_size(&tried.cost),
-            signed(mean),
-            other,
-        ];
-        first.into_iter().chain(shares).collect()
+        let first = [signed(mean), other, between(least, most)];
+        let shares = [p99, longest, reads, reads_p99, writes, drive_time].map(signed);
+        NotedRow {
+            name: tried.title.clone(),
+            note: cost_with_size(&tried.cost) + &against(tried),
+            warning: warnings(tried, goal).join(", "),
+            cells: first.into_iter().chain(shares).collect(),
+        }
     };
-    marked_table(&head, &changes.tried.iter().map(row).collect::<Vec<_>>(), "")
+    noted_table(&head, &changes.tried.iter().map(row).collect::<Vec<_>>())
 }
 
 /// The cost in words, with how much of it.

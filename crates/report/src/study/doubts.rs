@@ -4,12 +4,12 @@
 //! The limits are far from any trace of a working host. Each is assumed, with its source beside it.
 
 use freewheel_sim::source::{InferredCompletions, ReplayMode};
-use freewheel_study::changes::Measured;
-use freewheel_study::{OtherReplay, REQUESTS_MIN, Study};
+use freewheel_study::changes::{Measured, Responses};
+use freewheel_study::{MeasuredPart, OtherReplay, REQUESTS_MIN, Study};
 use freewheel_trace::{Character, DurationSummary, Layer, MISSING_COMPLETIONS_ONE_IN};
 use freewheel_units::{Bytes, grouped};
 
-use super::recorded::{is_unlike_recorded, recorded_mean_ns, recorded_sum};
+use super::recorded::{is_unlike_recorded, recorded_sum};
 use super::{fitted, overload};
 use crate::finding::{Confidence, Finding, Topic, Unit};
 use crate::numbers::{ms, percent, span};
@@ -199,7 +199,7 @@ fn recorded(study: &Study) -> Option<Finding> {
         return None;
     }
     let response = &study.baseline().result.response;
-    let recorded = recorded_mean_ns(&study.trace)?;
+    let recorded = study.measured.recorded_mean_ns()?;
     let headline = format!(
         "The recorded system answered in {} ms on average, {} in {} ms: what is called today here is not that system.",
         ms(recorded),
@@ -212,7 +212,7 @@ fn recorded(study: &Study) -> Option<Finding> {
             None => "Fit the drive to the recorded responses with `--fit`, or name the drive that was recorded with `--drive`.",
             Some(_) => "Name the drive that was recorded with `--drive`, if it is there: `freewheel drive list`.",
         })
-        .detail(format!("The recorded means are {}.", means(&study.trace)));
+        .detail(format!("The recorded means are {}.", means_measured(&study.measured)));
     Some(finding)
 }
 
@@ -419,6 +419,19 @@ fn quick(trace: &Character) -> Option<Finding> {
                 span(1000.0 * seconds(trace))
             ))
     })
+}
+
+/// The recorded means of the part that is measured.
+fn means_measured(part: &MeasuredPart) -> String {
+    let all = [
+        ("reads", part.recorded_reads),
+        ("writes", part.recorded_writes),
+        ("flushes", part.recorded_flushes),
+    ];
+    let mean = |(name, sum): (&str, Responses)| {
+        sum.mean_ns().map(|mean_ns| format!("{} ms of {name}", ms(mean_ns)))
+    };
+    all.into_iter().filter_map(mean).collect::<Vec<_>>().join(", ")
 }
 
 fn means(trace: &Character) -> String {

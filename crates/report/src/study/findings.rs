@@ -1,13 +1,13 @@
 //! What follows from the numbers of a study, most important first.
 
-use freewheel_model::stats::Summary;
 use freewheel_sim::source::{Fit, REPLAY_WINDOW};
 use freewheel_sim::{BusyShares, RunResult};
+use freewheel_study::Study;
 use freewheel_study::changes::NOTICEABLE;
 use freewheel_study::figure::Figure;
-use freewheel_study::{REQUESTS_MIN, Study};
 use freewheel_units::{Bytes, grouped};
 
+use super::few::{Reach, few};
 use super::policy::policy;
 use super::{changes, doubts, figures, how_sure, scrub};
 use crate::finding::{Confidence, Finding, Topic, Unit};
@@ -16,21 +16,22 @@ use crate::shingled::shingled_cautions;
 
 /// Share of the drive below which a workload's seeks are unusually short.
 const SLIVER: f64 = 0.05;
-/// Uncertainty of the mean response, as a share of it, from which results are hints.
-const UNCERTAIN: f64 = 0.1;
 
 pub(super) fn findings(study: &Study) -> Vec<Finding> {
     // Doubts come first: they say whether the rest is to be believed.
     let mut list = shingled_cautions(study.drive.zoned, &study.baseline().result);
     list.extend(doubts::doubts(study));
-    match few(&study.baseline().result.response) {
-        None => list.extend(results(study)),
-        Some(SmallSample { finding, is_enough_for_a_hint }) => {
-            list.push(finding);
-            if is_enough_for_a_hint {
-                list.extend(results(study).into_iter().map(Finding::into_hint));
-            }
-        }
+    let is_idle = changes::is_idle(study);
+    let sample = few(study, is_idle);
+    let reach = sample.as_ref().map(|sample| sample.reach);
+    list.extend(sample.map(|sample| sample.finding));
+    match reach {
+        Some(Reach::Nothing) => {}
+        Some(Reach::Hints) => list.extend(results(study).into_iter().map(|finding| {
+            let is_sure = is_idle && finding.topic == Topic::Changes;
+            if is_sure { finding } else { finding.into_hint() }
+        })),
+        Some(Reach::AllButChanges) | None => list.extend(results(study)),
     }
     list.extend(cautions(study));
     list
@@ -50,44 +51,6 @@ fn results(study: &Study) -> Vec<Finding> {
         forced_writes(study),
     ];
     all.into_iter().flatten().collect()
-}
-
-/// There are not enough requests for a mean.
-struct SmallSample {
-    finding: Finding,
-    is_enough_for_a_hint: bool,
-}
-
-/// None when there are enough.
-fn few(response: &Summary) -> Option<SmallSample> {
-    let finding = |headline| {
-        Finding::new(Topic::FewRequests, Confidence::Counted, headline).action("Record for longer.")
-    };
-    if response.count < REQUESTS_MIN {
-        let finding = finding(format!(
-            "This trace is too short to judge by: {} of its reads and writes were served.",
-            grouped(response.count)
-        ))
-        .number("served reads and writes", response.count as f64, Unit::Count)
-        .detail(format!(
-            "From {REQUESTS_MIN} requests on this page reports the drive, its policies and a scrub. The 99th percentile of fewer is simply the longest response."
-        ));
-        return Some(SmallSample { finding, is_enough_for_a_hint: false });
-    }
-    // Two standard errors: were responses independent, 95 % of all such traces would lie within.
-    let uncertainty = 2.0 * response.coefficient_of_variation / (response.count as f64).sqrt();
-    let finding = (uncertainty > UNCERTAIN).then(|| {
-        finding(format!(
-            "This trace is short: with {} requests every result below is a hint at most.",
-            grouped(response.count)
-        ))
-        .number("uncertainty of the mean response", uncertainty, Unit::Share)
-        .detail(format!(
-            "Another piece of the same load may well have a mean response time that is {} higher or lower, and more where requests come in bursts.",
-            percent(uncertainty)
-        ))
-    });
-    finding.map(|finding| SmallSample { finding, is_enough_for_a_hint: true })
 }
 
 fn simulated(topic: Topic, headline: impl Into<String>) -> Finding {
@@ -165,9 +128,10 @@ fn potential(study: &Study) -> Finding {
 fn potential_is(study: &Study) -> String {
     let run = study.baseline();
     let when = match given_away_bytes_per_second(study) {
-        Some(_) => {
-            "while the drive keeps none of the blocks that pass before the wanted ones".into()
-        }
+        Some(_) => format!(
+            "while the drive keeps none of the blocks that pass before the wanted ones{}",
+            if study.measured.warm_up_requests > 0 { ", over the whole trace" } else { "" }
+        ),
         None if study.drive.keeps_free_blocks_before => format!(
             "{}, while the drive reads the blocks that pass before the wanted ones into its buffer (`keep_free_blocks_before`)",
             run.under()
@@ -241,7 +205,7 @@ fn load(study: &Study) -> Finding {
         .detail(format!(
             "The replay has {:.0} reads and writes a second over {}. In the trace the busiest second holds {:.1} times the average.",
             result.requests_per_second,
-            span(result.elapsed_ns as f64 / 1e9),
+            span(study.baseline().measured_seconds()),
             study.trace.burstiness.peak_to_mean_1s
         ))
         .detail(replay);
@@ -462,29 +426,4 @@ fn unclean(study: &Study) -> Option<Finding> {
                 None => String::new(),
             })
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mean_of_few_requests_is_called_a_hint() {
-        let of = |count, coefficient_of_variation| Summary {
-            count,
-            coefficient_of_variation,
-            ..Summary::default()
-        };
-        let hint = few(&of(101, 0.6)).unwrap();
-        assert!(hint.is_enough_for_a_hint && hint.finding.number.unwrap().value > UNCERTAIN);
-        assert!(few(&of(101, 0.5)).is_none());
-        assert!(few(&of(3000, 5.0)).is_some(), "a mean of bursts needs more of them");
-    }
-
-    #[test]
-    fn responses_that_are_alike_are_no_more_of_them() {
-        let of = |count| few(&Summary { count, ..Summary::default() });
-        assert!([0, 2, 99].map(of).into_iter().all(|few| !few.unwrap().is_enough_for_a_hint));
-        assert!(of(REQUESTS_MIN).is_none());
-    }
 }

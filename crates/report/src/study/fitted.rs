@@ -6,14 +6,13 @@ use freewheel_study::{
 };
 use freewheel_units::grouped;
 
-use super::recorded::recorded_mean_ns;
 use crate::finding::{Confidence, Finding, Topic, Unit};
 use crate::numbers::{ms, percent};
 
 /// How near the drive is to the recorded one, on the half of the trace that the fit has not seen.
 pub(super) fn finding(study: &Study, fit: &DriveFit) -> Finding {
     let judged = fit.judged();
-    let means = match recorded_mean_ns(&study.trace) {
+    let means = match study.measured.recorded_mean_ns() {
         Some(recorded) => format!(
             "The recorded system answered in {} ms on average, this drive in {} ms.",
             ms(recorded),

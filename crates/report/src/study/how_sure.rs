@@ -8,10 +8,10 @@ use freewheel_study::{DriveSummary, Study};
 use freewheel_units::grouped;
 use maud::{Markup, html};
 
-use super::signed;
+use super::{noticeable, signed};
 use crate::finding::{Confidence, Finding, Topic, Unit};
 use crate::numbers::{ms, percent};
-use crate::page::{prose, table};
+use crate::page::{NotedRow, noted_table, prose};
 
 /// The finding about assumed values; None where nothing is assumed.
 pub(super) fn assumed(study: &Study) -> Option<Finding> {
@@ -19,11 +19,12 @@ pub(super) fn assumed(study: &Study) -> Option<Finding> {
     if drive.assumed.is_empty() {
         return None;
     }
-    let headline = assumed_headline(drive, study.assumed_values.as_ref());
+    let quantity = study.options.goal.quantity();
+    let headline = assumed_headline(drive, quantity, study.assumed_values.as_ref());
     let finding = Finding::new(Topic::AssumedValues, Confidence::Given, headline);
     Some(match &study.assumed_values {
         Some(values) => finding
-            .number("largest change of the mean response", values.most(), Unit::Share)
+            .number(format!("largest change of the {quantity}"), values.most(), Unit::Share)
             .detail(not_moved(values)),
         None => finding
             .number("assumed values", drive.assumed.len() as f64, Unit::Count)
@@ -31,14 +32,18 @@ pub(super) fn assumed(study: &Study) -> Option<Finding> {
     })
 }
 
-fn assumed_headline(drive: &DriveSummary, values: Option<&AssumedValues>) -> String {
+fn assumed_headline(
+    drive: &DriveSummary,
+    quantity: &str,
+    values: Option<&AssumedValues>,
+) -> String {
     let count = match drive.assumed.len() {
         1 => "1 value of this drive's model is assumed".into(),
         count => format!("{count} values of this drive's model are assumed"),
     };
     match values.map(|values| (values.moved.first(), values.most())) {
         Some((Some(first), most)) => format!(
-            "{count}: the mean response changes by at most {} when each is moved alone (`{}`, {}).",
+            "{count}: the {quantity} changes by at most {} when each is moved alone (`{}`, {}).",
             percent(most),
             first.key,
             first.by
@@ -89,7 +94,7 @@ pub(super) fn card(study: &Study) -> Markup {
         @if drive.assumed.is_empty() {
             p { "No value of this drive's model is assumed." }
         } @else {
-            p { (prose(&assumed_headline(drive, study.assumed_values.as_ref()))) }
+            p { (prose(&assumed_headline(drive, study.options.goal.quantity(), study.assumed_values.as_ref()))) }
         }
         @if let Some(other) = study.other_replay.as_ref().filter(|other| other.has_growing_queue) {
             p {
@@ -117,7 +122,7 @@ fn grounds(study: &Study) -> Markup {
         }
         @if let Some(values) = &study.assumed_values {
             h3 { "Each assumed value moved" }
-            (table(&["value", "moved", "mean response"], &moved_rows(values)))
+            (noted_table(&["value", study.options.goal.quantity()], &moved_rows(values)))
             p.note { (prose(&not_moved(values))) }
         }
         @if !study.drive.assumed.is_empty() {
@@ -137,17 +142,17 @@ fn elsewhere(changes: &Changes) -> Option<String> {
         let places: Vec<String> = of.map(Variant::words).collect();
         (!places.is_empty()).then(|| format!("{title} {does} {}", places.join(", ")))
     };
-    let goal = changes.goal;
+    let (goal, below) = (changes.goal, format!("is below {}", noticeable()));
     let mut results: Vec<String> = Vec::new();
     for of in &changes.tried {
         results.extend(some(&of.title, "turns", &mut of.turning_variants(goal)));
-        results.extend(some(&of.title, "is below 2 %", &mut of.fading_variants(goal)));
+        results.extend(some(&of.title, &below, &mut of.fading_variants(goal)));
     }
     if let Some(of) = &changes.together {
         results.extend(some("the best together", "turns", &mut of.turning_variants(goal)));
     }
     let result = match results.is_empty() {
-        true => "each keeps its sign and stays above 2 %".to_owned(),
+        true => format!("each keeps its sign and stays above {}", noticeable()),
         false => results.join("; "),
     };
     let has_drive = changes.variants.iter().any(|of| matches!(of, Variant::OtherDrive { .. }));
@@ -188,10 +193,15 @@ fn inferred(study: &Study) -> String {
     all.collect::<Vec<_>>().join(" ")
 }
 
-fn moved_rows(values: &AssumedValues) -> Vec<Vec<String>> {
+fn moved_rows(values: &AssumedValues) -> Vec<NotedRow> {
     let changes = |value: &MovedValue| {
         value.changes.iter().copied().map(signed).collect::<Vec<_>>().join(", ")
     };
-    let row = |value: &MovedValue| vec![value.key.to_owned(), value.by.to_owned(), changes(value)];
+    let row = |value: &MovedValue| NotedRow {
+        name: value.key.to_owned(),
+        note: value.by.to_owned(),
+        warning: String::new(),
+        cells: vec![changes(value)],
+    };
     values.moved.iter().map(row).collect()
 }

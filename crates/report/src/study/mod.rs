@@ -4,6 +4,7 @@ mod beside;
 mod bought;
 mod changes;
 mod doubts;
+mod few;
 mod figures;
 mod findings;
 mod fitted;
@@ -18,8 +19,10 @@ mod scrub;
 mod scrub_by_command;
 mod scrub_page;
 mod text;
+mod verdict;
 
 use freewheel_study::Study;
+use freewheel_study::changes::NOTICEABLE;
 use freewheel_units::grouped;
 use serde::Serialize;
 
@@ -60,16 +63,28 @@ impl StudyReport {
     }
 }
 
-/// A change as (new - old) / old with its sign, always in per cent, so that changes in a list compare.
+/// The share below which a change counts as none, in per cent.
+fn noticeable() -> String {
+    format!("{:.0} %", 100.0 * NOTICEABLE)
+}
+
+/// A change as (new - old) / old with its sign, in per cent. From ten times as much on it is a factor.
 fn signed(share: f64) -> String {
     match share {
         // Smaller changes are rounding.
         share if share.abs() < 1e-5 => percent(0.0),
-        share if share >= 10.0 => format!("+{} %", grouped((100.0 * share).round() as u64)),
+        share if share >= 9.0 => format!("{} times", grouped(three_digits(1.0 + share))),
         share if share > 0.0 => format!("+{}", percent(share)),
         share if share < 0.0 => format!("-{}", percent(-share)),
         _ => percent(0.0),
     }
+}
+
+/// The nearest whole number, without digits behind the third.
+fn three_digits(value: f64) -> u64 {
+    let whole = value.round() as u64;
+    let unit = 10_u64.pow((whole.max(1).ilog10() + 1).saturating_sub(3));
+    (whole + unit / 2) / unit * unit
 }
 
 #[cfg(test)]
@@ -77,8 +92,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_have_a_sign_and_are_in_per_cent_however_large() {
-        let texts = [-0.4, 0.0, 0.123, 9.99, 13.0, 338.784].map(signed);
-        assert_eq!(texts, ["-40 %", "0 %", "+12 %", "+999 %", "+1,300 %", "+33,878 %"]);
+    fn changes_have_a_sign_in_per_cent_and_from_ten_times_on_a_factor() {
+        let texts = [-0.4, 0.0, 0.123, 8.99, 9.0, 13.0, 338.784, 10_216.83].map(signed);
+        let factors = ["10 times", "14 times", "340 times", "10,200 times"];
+        assert_eq!(texts[..4], ["-40 %", "0 %", "+12 %", "+899 %"]);
+        assert_eq!(texts[4..], factors);
     }
 }

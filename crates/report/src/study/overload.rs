@@ -44,11 +44,11 @@ fn queue(study: &Study) -> Finding {
 
 fn pace(study: &Study) -> Finding {
     let run = study.baseline();
-    let works_s = run.result.utilisation * run.seconds();
+    let works_s = run.works_seconds();
     let headline = format!(
         "This drive cannot serve this load at its recorded pace: it works for {} to serve {} of the trace.",
         span(works_s),
-        span(study.traced_seconds())
+        span(study.measured.seconds())
     );
     Finding::new(Topic::Overload, Confidence::Simulated, headline)
         .number("time at work", works_s, Unit::Seconds)
@@ -75,7 +75,7 @@ fn in_microseconds(study: &Study) -> String {
 
 /// Policies by the part of the load that each serves: response times of an overload do not compare them.
 pub(super) fn policy(study: &Study) -> Finding {
-    let traced = (study.trace.info.reads + study.trace.info.writes) as f64 / study.traced_seconds();
+    let traced = study.measured.requests as f64 / study.measured.seconds();
     let served = |run: &PolicyRun| run.result.requests_per_second;
     let mean = |run: &&PolicyRun| run.result.response.mean_ns;
     // A queue that grew for all of the trace, and was served soon after it, is no load that is served.

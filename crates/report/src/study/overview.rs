@@ -1,17 +1,35 @@
 //! The first screen of a study's page: four tiles, places and times, and where a request's time goes.
 
+use freewheel_model::stats::Summary;
 use freewheel_sim::{HeadTime, Stages};
+use freewheel_study::changes::Goal;
 use freewheel_study::{PlaceTime, Study};
+use freewheel_units::grouped;
 use maud::{Markup, html};
 
 use super::findings::potential_bytes_per_second;
-use super::recorded::recorded_mean_ns;
 use super::scrub;
 use crate::bars::{self, Part};
 use crate::legend;
-use crate::numbers::{average, percent, rate, response as time, size, span};
+use crate::numbers::{average, capital, percent, rate, response as time, size, span};
 
-/// Response, business, head time and free work, a tile each.
+/// The part of the trace that the page's results are of.
+pub(super) fn measured_part(study: &Study) -> String {
+    let part = &study.measured;
+    let all = study.trace.info.requests.max(1);
+    match part.warm_up_requests {
+        0 => "All requests count.".into(),
+        before => format!(
+            "Today and every change are measured over the last {} of the requests, {} in {}; the others fill caches before.{}",
+            percent(1.0 - before as f64 / all as f64),
+            grouped(all - before),
+            span(part.seconds()),
+            if study.scrub.is_some() { " A scrub has the gaps of all." } else { "" }
+        ),
+    }
+}
+
+/// The goal where it is not the mean, response, business, head time and free work, a tile each.
 pub(super) fn tiles(study: &Study) -> Markup {
     let result = &study.baseline().result;
     let response = &result.response;
@@ -19,9 +37,13 @@ pub(super) fn tiles(study: &Study) -> Markup {
         Some(text) => text,
         None => "in rotational latency before requests".into(),
     };
-    let recorded = recorded_mean_ns(&study.trace);
+    let recorded = study.measured.recorded_mean_ns();
+    let reads = match result.read_response {
+        Summary { count: 0, .. } => String::new(),
+        reads => format!(", of reads {}", time(reads.p99_ns as f64)),
+    };
     let tail = format!(
-        "mean; median {}, p99 {}, worst {}{}",
+        "mean; median {}, p99 {}{reads}, worst {}{}",
         time(response.p50_ns as f64),
         time(response.p99_ns as f64),
         time(response.max_ns as f64),
@@ -33,6 +55,7 @@ pub(super) fn tiles(study: &Study) -> Markup {
     );
     html! {
         div.tiles {
+            (goal_tile(study))
             (tile("Response", &time(response.mean_ns), &tail))
             (tile("Drive busy", &percent(result.utilisation), &busiest))
             div.tile {
@@ -43,6 +66,23 @@ pub(super) fn tiles(study: &Study) -> Markup {
             (tile("Potential of the gaps", &rate(potential_bytes_per_second(study)), &scrub))
         }
     }
+}
+
+/// The quantity of a goal that no other tile has.
+fn goal_tile(study: &Study) -> Markup {
+    let (goal, result) = (study.options.goal, &study.baseline().result);
+    let value = goal.ns(result);
+    let words = match goal {
+        Goal::Mean => return html! {},
+        Goal::P99Reads => {
+            let reads = &result.read_response;
+            format!("1 % of {} reads take longer", grouped(reads.count))
+        }
+        Goal::Throughput => {
+            format!("of the head: {:.0} requests a second at most", 1e9 / value.max(1.0))
+        }
+    };
+    tile(&capital(goal.quantity()), &time(value), &words)
 }
 
 fn tile(label: &str, value: &str, words: &str) -> Markup {
@@ -129,9 +169,22 @@ pub(super) fn stages(study: &Study) -> Markup {
     }
 }
 
+/// Where on the map's width the measured part begins, in columns; None where it is the whole.
+fn measured_from(study: &Study) -> Option<f64> {
+    let begins_ns = study.baseline().result.warm_up_ns;
+    (begins_ns > 0).then(|| begins_ns as f64 / study.place_time.bin_ns as f64)
+}
+
+/// A line where the measured part begins.
+fn begin(at: Option<f64>, height: f64) -> Markup {
+    html! { @if let Some(x) = at { line.begin x1=(format!("{x:.2}")) x2=(format!("{x:.2}")) y1="0" y2=(height) {} } }
+}
+
 /// Requests by place and time, and their 99th percentile below. The pictures are stretched to the place that
 /// there is, and words beside them keep their size.
-pub(super) fn where_and_when(place_time: &PlaceTime) -> Markup {
+pub(super) fn where_and_when(study: &Study) -> Markup {
+    let place_time = &study.place_time;
+    let from = measured_from(study);
     let columns = place_time.counts.len();
     if columns == 0 {
         return html! {};
@@ -143,15 +196,17 @@ pub(super) fn where_and_when(place_time: &PlaceTime) -> Markup {
         p.lead {
             "Requests by place on the drive over time; a stronger colour is more. Below, the 99th percentile of their responses. "
             (when_worst(place_time, worst)) " " (where_most(place_time))
+            @if from.is_some() { " What is measured begins at the dashed line." }
         }
         div.map {
             div.names { span { "0" } span { (size(place_time.space_bytes)) } }
             svg.places viewBox=(format!("0 0 {columns} {rows}")) preserveAspectRatio="none" role="img"
-                aria-label="Requests by place and time" { (places(place_time)) }
+                aria-label="Requests by place and time" { (places(place_time)) (begin(from, rows as f64)) }
             div.names { span { (time(worst as f64)) } span { "0" } }
             svg.tails viewBox=(format!("0 0 {columns} {TAIL_UNITS}")) preserveAspectRatio="none" role="img"
                 aria-label="The 99th percentile of responses over time" {
                 polyline points=(tails(place_time, worst)) {}
+                (begin(from, TAIL_UNITS))
             }
             span {}
             div.times { span { "0" } span { (span(seconds)) } }
@@ -233,7 +288,12 @@ mod tests {
     #[test]
     fn every_stage_has_a_colour_of_its_own() {
         let stages = stages_of(&Stages::default());
-        let colours: BTreeSet<&str> = stages.iter().map(|stage| stage.colour).collect();
+        let value = |stage: &Stage| {
+            let rule = format!(".{} {{ --part: ", stage.colour);
+            let (_, rest) = crate::page::STYLE.split_once(&rule).expect("each has a colour");
+            rest.split(';').next().expect("a value ends")
+        };
+        let colours: BTreeSet<&str> = stages.iter().map(value).collect();
         assert_eq!(colours.len(), stages.len());
     }
 }

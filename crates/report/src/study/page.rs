@@ -18,11 +18,12 @@ use freewheel_study::figure::HeadTimeBar;
 pub(super) fn html(study: &Study, findings: &[Finding]) -> String {
     let title = format!("{} on {}", trace_name(&study.options.trace), study.drive.model);
     let lead = format!(
-        "{} requests over {}, replayed on {} under {} scheduling policies.",
+        "{} requests over {}, replayed on {} under {} scheduling policies. {}",
         grouped(study.trace.info.requests),
         span(study.trace.info.span_ns as f64 / 1e9),
         study.drive.name,
-        study.runs.len()
+        study.runs.len(),
+        overview::measured_part(study)
     );
     let (first, others): (Vec<&Finding>, Vec<&Finding>) =
         findings.iter().partition(|finding| doubts::is_doubt(finding));
@@ -38,7 +39,7 @@ pub(super) fn html(study: &Study, findings: &[Finding]) -> String {
                 (section("What would help", &changes::card(study, changes)))
             }
             div.panels {
-                (section("Where and when", &overview::where_and_when(&study.place_time)))
+                (section("Where and when", &overview::where_and_when(study)))
                 (section("Where a request's time goes", &overview::stages(study)))
                 @for finding in scrub { (section("A scrub", &page::finding(finding))) }
                 (section("Response times", &responses::card(study)))

@@ -5,7 +5,6 @@ use freewheel_study::changes::Changes;
 use freewheel_study::figure::{Axes, Line};
 use maud::{Markup, html};
 
-use super::changes::measured_from;
 use crate::chart;
 
 /// The card of the page.
@@ -15,10 +14,9 @@ pub(super) fn card(study: &Study) -> Markup {
         None => of_policies(study),
     };
     let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
-    let counted = study.changes.as_ref().map(|changes| measured_from(study, changes));
     let axes = Axes { x: "response time, ms", y: "requests that take longer, %", log_x: true };
     html! {
-        p.lead { "Share of requests that take longer than a time: " (names.join("; ")) ". Lower is better; 1 % is the p99. " (counted.unwrap_or_default()) }
+        p.lead { "Share of requests that take longer than a time: " (names.join("; ")) ". Lower is better; 1 % is the p99." }
         (chart::lines_over_log_y(&lines, &axes))
     }
 }

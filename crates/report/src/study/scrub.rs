@@ -349,8 +349,12 @@ fn idle(study: &Study, estimate: &ScrubEstimate) -> String {
         }
         _ => format!("{alone} at best"),
     };
+    let the = match study.measured.warm_up_requests {
+        0 => "The",
+        _ => "Over the whole trace the",
+    };
     format!(
-        "The drive is idle {} of the time. At the media rate in all of that, without pauses and seeks (`freewheel scrub --idle-after`, `examples/idle.toml`), a scrub reads the whole drive in {best}.",
+        "{the} drive is idle {} of the time. At the media rate in all of that, without pauses and seeks (`freewheel scrub --idle-after`, `examples/idle.toml`), a scrub reads the whole drive in {best}.",
         percent(estimate.idle_share)
     )
 }

@@ -4,7 +4,7 @@ use freewheel_study::Study;
 use freewheel_study::changes::{Changes, NOTICEABLE, Tried};
 use freewheel_units::grouped;
 
-use super::changes::Verdict;
+use super::verdict::{self, Verdict};
 use super::{beside, changes, doubts, overview};
 use crate::finding::{Finding, Topic};
 use crate::numbers::{ms, percent, span};
@@ -53,6 +53,7 @@ fn head(study: &Study) -> Vec<String> {
             ms(response.p99_ns as f64),
             percent(result.utilisation)
         ),
+        overview::measured_part(study),
         format!("A request's time: {}", overview::stages_in_line(study)),
     ]
 }
@@ -82,18 +83,18 @@ fn ranking<'a>(
 
 fn row(changes: &Changes, tried: &Tried, paint: Paint) -> String {
     let goal = changes.goal;
-    let range = changes::range(tried, goal);
-    let p99 = changes::range_of(tried, |effect| effect.p99);
+    let range = verdict::range(tried, goal);
+    let p99 = verdict::range_of(tried, |effect| effect.p99);
     let spaces = |words: &str, columns: usize| " ".repeat(columns.saturating_sub(words.len()));
     let (after_range, after_p99) = (spaces(&range, 18), spaces(&p99, 16));
-    let range = match changes::verdict(tried, goal) {
+    let range = match verdict::verdict(tried, goal) {
         Verdict::Better => paint.help(&range),
         Verdict::Same => range,
         Verdict::Worse => paint.harm(&range),
     };
-    let is_longer = changes::effects(tried).any(|effect| effect.p99 >= NOTICEABLE);
+    let is_longer = verdict::effects(tried).any(|effect| effect.p99 >= NOTICEABLE);
     let p99 = if is_longer { paint.harm(&p99) } else { p99 };
-    let warnings = changes::warnings(tried, goal).join(", ");
+    let warnings = verdict::warnings(tried, goal).join(", ");
     let line = format!(
         "{range}{after_range} p99 {p99}{after_p99} {} ({}{})  {}",
         tried.title,

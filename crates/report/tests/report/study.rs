@@ -7,6 +7,7 @@ use freewheel_report::{Confidence, Cost, Finding, StudyReport, Topic, free_work_
 use freewheel_sim::background::GapShares;
 use freewheel_sim::config::{Experiment, SimConfig, TraceWorkload};
 use freewheel_sim::source::{Fit, ReplayMode};
+use freewheel_study::changes::Goal;
 use freewheel_study::{SCRUB_EFFORT, ScrubEnd, StudyError, StudyOptions, study};
 use freewheel_units::{Prng, SimDuration};
 
@@ -282,6 +283,96 @@ fn dependence_that_is_asked_of_a_trace_without_completions_names_the_reference_d
 fn a_trace_without_reads_and_writes_is_refused() {
     let (_file, options) = options(&format!("{HEADER}0,F,0,0,0,5\n"));
     assert!(matches!(study(&options, &|_| {}), Err(StudyError::Empty { .. })));
+}
+
+/// A time as tiles have it.
+fn time(ns: f64) -> String {
+    let ms = ns / 1e6;
+    match ms {
+        _ if ms >= 100.0 => format!("{ms:.0} ms"),
+        _ if ms >= 10.0 => format!("{ms:.1} ms"),
+        _ => format!("{ms:.2} ms"),
+    }
+}
+
+#[test]
+fn the_tiles_are_those_of_today_in_the_changes() {
+    // Bursts, and behind the warm-up single requests: the whole has a longer mean.
+    let text = random_reads(600, 0).lines().skip(1).enumerate().fold(
+        HEADER.to_string(),
+        |text, (i, line)| {
+            let rest = line.split_once(',').unwrap().1;
+            let at = if i < 250 { i as u64 / 50 * 4_000 } else { 20_000 + 60 * i as u64 };
+            text + &format!("{},{rest}\n", at * 1_000_000)
+        },
+    );
+    let of = |goal| {
+        studied(&text, |o| {
+            (o.policies, o.scrub, o.changes) = (vec![PolicySpec::Fcfs], false, true);
+            o.goal = goal;
+        })
+    };
+    let study = of(Goal::P99Reads);
+    let changes = study.study.changes.as_ref().unwrap();
+    let today = &changes.today;
+    let p99 = today.response.p99_ns as f64;
+    let reads = time(today.read_response.p99_ns as f64);
+    let page = study.html();
+    for said in [
+        format!("Response</span><strong>{}</strong>", time(today.response.mean_ns)),
+        format!("p99 {}, of reads {reads}, worst", time(p99)),
+        format!("P99 of reads</span><strong>{reads}</strong>"),
+        "over the last 57 % of the requests, 342 in".to_owned(),
+    ] {
+        assert!(page.contains(&said), "{said}");
+    }
+    let head = format!("mean response {}, p99 {}", time(today.response.mean_ns), time(p99));
+    assert!(study.text().contains(&head), "{head}");
+    let time_a_request =
+        format!("Drive time a request</span><strong>{}", time(today.drive_time_ns));
+    assert!(of(Goal::Throughput).html().contains(&time_a_request), "{time_a_request}");
+    let whole = studied(&text, |o| (o.policies, o.scrub) = (vec![PolicySpec::Fcfs], false));
+    assert!(whole.study.baseline().result.response.mean_ns > 2.0 * today.response.mean_ns);
+    assert!(whole.html().contains("All requests count."));
+}
+
+#[test]
+fn a_short_trace_of_an_idle_drive_is_not_said_to_show_hints_at_most() {
+    // Every other read goes on where the one before ended, and the drive's buffer has it.
+    let prng = &mut Prng::new(1, "idle");
+    let mut text = HEADER.to_string();
+    for i in 0..200_u64 {
+        let place = prng.below(2_000_000) * 4096;
+        text += &format!("{},R,{place},4096,0,\n", i * 40_000_000_000);
+        text += &format!("{},R,{},4096,0,\n", i * 40_000_000_000 + 20_000_000_000, place + 4096);
+    }
+    let short = studied(&text, |o| {
+        (o.policies, o.scrub, o.changes) = (vec![PolicySpec::Fcfs], false, true);
+    });
+    assert!(says(&short, "Nothing is needed"));
+    let few = about(&short, Topic::FewRequests).unwrap();
+    assert!(few.headline.contains("That nothing is needed does not hang on them"), "{few:?}");
+    assert!(!short.html().contains("hint at most"));
+    assert_eq!(about(&short, Topic::Changes).unwrap().confidence, Confidence::Simulated);
+    assert_eq!(about(&short, Topic::HeadTime).unwrap().confidence, Confidence::Hint);
+}
+
+#[test]
+fn a_trace_with_too_little_behind_the_warm_up_has_no_changes_and_says_so() {
+    let changes = |count| {
+        studied(&random_reads(count, 20), |o| {
+            (o.policies, o.scrub, o.changes) = (vec![PolicySpec::Fcfs], false, true);
+        })
+    };
+    let (without, with) = (changes(175), changes(176));
+    assert!(without.study.changes.is_none() && with.study.changes.is_some());
+    let few = about(&without, Topic::FewRequests).unwrap();
+    let said = few.headline.clone() + &details(few);
+    assert!(
+        said.contains("No change was tried: fewer than 100 reads and writes are left"),
+        "{said}"
+    );
+    assert_eq!(without.study.baseline().result.response.count, 175);
 }
 
 #[test]

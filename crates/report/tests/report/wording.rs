@@ -7,6 +7,7 @@ use freewheel_model::sched::PolicySpec;
 use freewheel_report::{Finding, StudyReport};
 use freewheel_sim::config::TraceWorkload;
 use freewheel_sim::source::Fit;
+use freewheel_study::changes::NOTICEABLE;
 use freewheel_study::{StudyOptions, study};
 use freewheel_units::{Prng, SimDuration};
 
@@ -47,6 +48,20 @@ fn of_a_recorded_load_on_a_large_drive() {
     let report = StudyReport::new(study(&options, &|_| {}).unwrap());
     insta::assert_snapshot!("recorded_load", words(&report));
     insta::assert_snapshot!("recorded_load_terminal", report.text());
+    what_memory_buys_has_the_warnings_of_the_ranking(&report);
+}
+
+/// The best together makes the longest response longer; its system says so where its price stands, too.
+fn what_memory_buys_has_the_warnings_of_the_ranking(report: &StudyReport) {
+    let changes = report.study.changes.as_ref().unwrap();
+    let together = changes.together.as_ref().unwrap();
+    let titles: Vec<String> = together.steps.iter().map(|step| step.title.clone()).collect();
+    assert!(together.effect.longest >= NOTICEABLE && titles.len() > 1);
+    let page = report.html();
+    let (_, bought) = page.split_once("What memory and drives buy").unwrap();
+    let (_, row) = bought.split_once(&titles.join(" + ")).unwrap();
+    let said = format!("longest response +{:.0} %", 100.0 * together.effect.longest);
+    assert!(row.split("</td>").next().unwrap().contains(&said), "{said}");
 }
 
 #[test]

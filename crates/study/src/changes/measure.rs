@@ -28,6 +28,17 @@ impl Goal {
     }
 }
 
+impl Goal {
+    /// The quantity of a run, in nanoseconds.
+    pub fn ns(self, run: &RunResult) -> f64 {
+        match self {
+            Self::Mean => run.response.mean_ns,
+            Self::P99Reads => run.read_response.p99_ns as f64,
+            Self::Throughput => drive_time_ns(run),
+        }
+    }
+}
+
 /// Sum and number of responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Responses {
@@ -72,10 +83,8 @@ impl From<RunResult> for Measured {
             sum_ns: slice.reads.response_ns_sum + slice.writes.response_ns_sum,
             count: slice.reads.requests + slice.writes.requests,
         });
-        let requests = run.response.count.max(1) as f64;
-        let arms = run.arms_ns as f64 / run.elapsed_ns.max(1) as f64;
         Self {
-            drive_time_ns: run.head_time.total_ns() as f64 / requests / arms.max(1.0),
+            drive_time_ns: drive_time_ns(&run),
             response: run.response,
             read_response: run.read_response,
             write_response: run.write_response,
@@ -84,6 +93,13 @@ impl From<RunResult> for Measured {
             warm_up_requests: run.warm_up_requests,
         }
     }
+}
+
+/// Head time of a drive for a read or write of the whole load, on average over all drives.
+fn drive_time_ns(run: &RunResult) -> f64 {
+    let requests = run.response.count.max(1) as f64;
+    let arms = run.arms_ns as f64 / run.elapsed_ns.max(1) as f64;
+    run.head_time.total_ns() as f64 / requests / arms.max(1.0)
 }
 
 /// How a mean or a percentile differs: (new - old) / old.

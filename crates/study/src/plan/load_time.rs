@@ -14,7 +14,7 @@ pub const COMMON_SHARE: f64 = 0.5;
 
 /// A common time that is shorter than this share of the longest device's own time is none: a few seconds of one device
 /// do not say how hours of another compare.
-const COMMON_OF_LONGEST: f64 = 0.1;
+pub const COMMON_OF_LONGEST: f64 = 0.1;
 
 /// The time over which the loads of a trace's devices are means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]

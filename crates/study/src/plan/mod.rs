@@ -18,7 +18,9 @@ mod traced;
 mod web;
 
 pub use error::PlanError;
-pub use load_time::{COMMON_SHARE, DiskTime, LoadTime, LoadTimes, REQUESTS_TELL};
+pub use load_time::{
+    COMMON_OF_LONGEST, COMMON_SHARE, DiskTime, LoadTime, LoadTimes, REQUESTS_TELL,
+};
 pub use outcome::{DiskOutcome, Outcome, SimulatedOutcome};
 pub use place::{
     PlaceOptions, PlacePlan, PlaceSource, PlacedFile, PlannedDisk, PlannedMove, Stopped,

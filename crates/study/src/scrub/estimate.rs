@@ -10,6 +10,7 @@ use freewheel_freeblock::{
     Planner, Rule, TimedPlanner, Timer,
 };
 use freewheel_model::drive::Drive;
+use freewheel_model::stats::Summary;
 use freewheel_sim::RunResult;
 use freewheel_sim::background::{GapShares, Gaps};
 use freewheel_sim::config::{ConfigError, Experiment, TraceWorkload};
@@ -23,6 +24,7 @@ use super::effort::{self, SCRUB_EFFORT, Work};
 use super::projection::{End, Pace, Projection, Setting, WHOLE, Watch};
 use super::sample::Sample;
 use crate::head_use::HeadUse;
+use crate::trace_runs::measured_whole;
 
 /// Assumed: bursts that measure a rate to a few hundredths, and leaps over a tenth of the remaining
 /// blocks where the work allows it. The wait for the last blocks is several times their time under
@@ -45,7 +47,7 @@ pub struct ScrubEstimate {
     /// Whether the drive keeps what passes before the wanted blocks, by its file: it was told not
     /// to, for such reads leave no gap.
     pub free_blocks_before_switched_off: bool,
-    /// Mean response time of the trace's reads and writes on the drive as it was told to be.
+    /// Mean response time of the reads and writes that the study measures, on the drive as it was told to be.
     pub response_ns_mean: f64,
     /// The 99th percentile of it.
     pub response_ns_p99: u64,
@@ -269,24 +271,31 @@ impl ScrubEstimate {
 pub type ScrubProgress<'a> = &'a (dyn Fn(u64, u64) + Sync);
 
 /// Estimates a scrub of the drive of `experiment`, whose workload is this trace. The policy is the
-/// experiment's. The decisions about its gaps are made inside of calls of `around`, if it is there.
+/// experiment's, and its warm-up does not count in responses; gaps are those of the whole trace. The decisions
+/// about its gaps are made inside of calls of `around`, if it is there.
 pub fn estimate(
-    mut experiment: Experiment,
+    experiment: &Experiment,
     trace: &TraceWorkload,
     asked: SimDuration,
     around: Option<Timer<'_>>,
     progress: ScrubProgress<'_>,
 ) -> Result<ScrubEstimate, ConfigError> {
+    let warm_up = experiment.config.warm_up;
+    let mut experiment = measured_whole(experiment);
     let buffer = experiment.spec.electronics.buffer.as_mut();
     let kept = buffer.is_some_and(|buffer| std::mem::take(&mut buffer.keep_free_blocks_before));
     let switched_off = kept && experiment.has_electronics();
     let (load, gap_shares) = load(&experiment)?;
+    let response = match warm_up > 0.0 {
+        true => responses_after(warm_up, &experiment)?,
+        false => load.response,
+    };
     let block_size = block_size(&experiment.drive);
     let mut estimate = ScrubEstimate {
         block_bytes: block_size.get(),
         free_blocks_before_switched_off: switched_off,
-        response_ns_mean: load.response.mean_ns,
-        response_ns_p99: load.response.p99_ns,
+        response_ns_mean: response.mean_ns,
+        response_ns_p99: response.p99_ns,
         idle_share: 1.0 - load.utilisation,
         foreground_delay_ns: 0,
         head_use: alone(&load),
@@ -335,6 +344,13 @@ pub fn estimate(
         estimate.head_use.extra_seek += arm.gap_share * shares.extra_seek_share / count;
     }
     Ok(estimate)
+}
+
+/// Responses of what comes after this share of the requests.
+fn responses_after(warm_up: f64, whole: &Experiment) -> Result<Summary, ConfigError> {
+    let mut part = whole.clone();
+    part.config.warm_up = warm_up;
+    Ok(part.run()?.response)
 }
 
 /// What the heads do without a scrub.

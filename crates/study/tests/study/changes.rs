@@ -187,6 +187,56 @@ fn responses_are_those_of_a_plain_run_without_the_warm_up() {
 }
 
 #[test]
+fn today_is_of_the_requests_that_changes_are_measured_on() {
+    // The first requests were answered after 1 ms and the others after 5 ms.
+    let slow_from = 860;
+    let mut prng = Prng::new(1, "one today");
+    let mut file = tempfile::Builder::new().suffix(".csv").tempfile().unwrap();
+    writeln!(file, "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns").unwrap();
+    for at in 0..2000_u64 {
+        let arrival = at * 20_000_000;
+        let response = if at < slow_from { 1_000_000 } else { 5_000_000 };
+        let place = if at < slow_from { 0 } else { prng.below(1 << 20) };
+        writeln!(file, "{arrival},R,{},4096,0,{}", place * 4096, arrival + response).unwrap();
+    }
+    let study = studied(&file);
+    let (today, changes) = (study.baseline(), study.changes.as_ref().unwrap());
+    let result = &today.result;
+    assert_eq!(result.response, changes.today.response);
+    assert_eq!(result.read_response, changes.today.read_response);
+    assert_eq!(Goal::Throughput.ns(result), changes.today.drive_time_ns);
+    assert!(study.runs.iter().all(|run| run.result.warm_up_requests == slow_from));
+    let part = study.measured;
+    assert_eq!((part.warm_up_requests, part.requests), (slow_from, result.response.count));
+    assert_eq!(part.recorded_mean_ns(), Some(5e6));
+    assert_eq!(part.span_ns, (2000 - 1 - slow_from) * 20_000_000);
+    // Of the whole it is another one.
+    let trace = TraceWorkload { file: file.path().into(), ..TraceWorkload::default() };
+    let options = StudyOptions { scrub: false, changes: false, ..study.options.clone() };
+    let whole = self::study(&StudyOptions { trace, ..options }, &|_| {}).unwrap();
+    assert_eq!(whole.measured.warm_up_requests, 0);
+    assert!(whole.baseline().result.response.mean_ns < 0.8 * result.response.mean_ns);
+}
+
+#[test]
+fn assumed_values_are_moved_for_the_goal() {
+    let file = trace();
+    let most = |goal| {
+        let trace = TraceWorkload { file: file.path().into(), ..TraceWorkload::default() };
+        let options = StudyOptions { scrub: false, goal, ..StudyOptions::new(trace, "atlas10k") };
+        study(&options, &|_| {}).unwrap().assumed_values.unwrap().moved
+    };
+    let (mean, p99) = (most(Goal::Mean), most(Goal::P99Reads));
+    assert_eq!(mean.len(), p99.len());
+    let changes = |of: &[freewheel_study::MovedValue]| {
+        let all = of.iter().map(|value| (value.key, value.changes.clone()));
+        all.collect::<std::collections::BTreeMap<_, _>>()
+    };
+    assert_ne!(changes(&mean), changes(&p99));
+    assert!(p99.iter().map(|value| value.most()).is_sorted_by(|a, b| a >= b));
+}
+
+#[test]
 fn the_first_changes_run_again_from_another_start_as_own_runs_do() {
     let file = trace();
     let changes = studied(&file).changes.unwrap();

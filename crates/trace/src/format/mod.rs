@@ -286,6 +286,11 @@ impl Format {
         self.row().may_be_objects
     }
 
+    /// Whether it has the requests that were queued beside those that were issued.
+    pub(crate) fn has_layers(self) -> bool {
+        matches!(self, Self::Blkparse | Self::Blktrace | Self::Ftrace)
+    }
+
     /// What its times are good for.
     pub fn timing(self) -> Timing {
         self.row().timing

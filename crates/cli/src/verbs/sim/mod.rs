@@ -247,6 +247,7 @@ const BY_KEYS: ReadingWords = ReadingWords {
     before_format: "--set workload.format=",
     before_time_unit: "--set workload.time_unit=",
     addresses: "--set workload.numbers=addresses",
+    layer: "workload.layer",
 };
 
 /// What to do about it in an experiment, where there is something.

@@ -1,6 +1,6 @@
 //! A plan as a page.
 
-use freewheel_study::plan::PlacePlan;
+use freewheel_study::plan::{COMMON_OF_LONGEST, COMMON_SHARE, PlacePlan, REQUESTS_TELL};
 use freewheel_units::{four_digits, grouped};
 use maud::{Markup, html};
 
@@ -69,6 +69,9 @@ fn method(plan: &PlacePlan) -> Markup {
             ", the target's losses deducted, leaves " (percent(options.free_share)) " of its target free, and pays back within "
             (span(options.horizon_s)) ". The next move is the one that saves most waiting within that time." }
         p { "A copy reads and writes pieces of 1 MiB, one after the other. Its cost is what clients wait longer meanwhile, summed over all of them. The move is paid back when it has saved as much." }
+        @if plan.load_times.is_some() {
+            p { "Loads of devices are means over one time that they have in common. It has to be " (percent(COMMON_SHARE)) " of the shortest device's own time and " (percent(COMMON_OF_LONGEST)) " of the longest's at least. Fewer than " (REQUESTS_TELL) " requests do not tell when a device was recorded. `--load-time` takes other times." }
+        }
         p { "Requests arrive independently of each other, at the rates of the snapshot. Each file lies in one piece. Drives have no buffer and no queue of their own here, so real responses are shorter." }
     }
 }
