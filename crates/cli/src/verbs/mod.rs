@@ -13,6 +13,7 @@ mod plan;
 mod read_args;
 mod replies;
 mod reproduce;
+mod restore;
 mod scan;
 mod scrub;
 mod selection;
@@ -43,6 +44,7 @@ pub enum Verb {
     Scan(scan::ScanArgs),
     Scrub(scrub::ScrubArgs),
     Backup(backup::BackupArgs),
+    Restore(restore::RestoreArgs),
     Tasks(tasks::TasksArgs),
     Abort(tasks::AbortArgs),
     Promote(tasks::PromoteArgs),
@@ -60,7 +62,7 @@ impl Verb {
             Self::Study(_) | Self::Cache(_) | Self::Plan(_) | Self::Sim(_) => true,
             Self::Reproduce(_) | Self::Drive(_) | Self::Trace(_) => true,
             Self::Emulate(_) | Self::Serve(_) | Self::Extract(_) => false,
-            Self::Scan(_) | Self::Scrub(_) | Self::Backup(_) => false,
+            Self::Scan(_) | Self::Scrub(_) | Self::Backup(_) | Self::Restore(_) => false,
             Self::Tasks(_) | Self::Abort(_) | Self::Promote(_) => false,
         }
     }
@@ -81,6 +83,7 @@ impl Verb {
             Self::Scan(args) => args.run(),
             Self::Scrub(args) => args.run(),
             Self::Backup(args) => args.run(),
+            Self::Restore(args) => args.run(),
             Self::Tasks(args) => args.run(),
             Self::Abort(args) => args.run(),
             Self::Promote(args) => args.run(),

@@ -11,6 +11,7 @@ const VERBS: &[&[&str]] = &[
     &["scan"],
     &["scrub"],
     &["backup"],
+    &["restore"],
     &["tasks"],
     &["abort"],
     &["promote"],
