@@ -10,7 +10,9 @@
 //! ```
 
 pub use freewheel_freeblock::tasks::{Priority, TaskKind};
-pub use freewheel_live::backup::{Backup, ChangesByCause, Manifest, REGION_BLOCKS};
+pub use freewheel_live::backup::{
+    Backup, Chain, ChangesByCause, Damage, Link, Manifest, REGION_BLOCKS, Restore, Restored,
+};
 pub use freewheel_live::control::{
     BlockRange, BlockStream, ControlClient, Decisions, NotARecord, Record, Records, Refresh,
     ServerStatus, Task, TaskRequest, TaskState, openapi,

@@ -5,7 +5,7 @@
 //! (`tests/fuzz_checks/live.rs`).
 //! Non-goals: the values of a clean manifest; tests of the crate check them.
 
-use freewheel_live::backup::{Manifest, ManifestError};
+use freewheel_live::backup::{Manifest, ManifestError, Parent};
 use twox_hash::XxHash3_128;
 
 /// Reads `bytes` as a manifest and checks what must hold. Panics otherwise. The last line need not
@@ -32,6 +32,11 @@ pub fn check_manifest(manifest: &Manifest) {
     assert_eq!(manifest.changes(manifest, None), Ok(Vec::new()));
     assert!(manifest.blocks() <= manifest.wanted_blocks());
     assert!(manifest.wanted_blocks() <= manifest.range.blocks);
+    // A child of it differs in that line alone.
+    let parent = Parent { checksum: manifest.began_ns.into(), file: manifest.drive.clone() + "x" };
+    let child = manifest.clone().based_on(parent);
+    assert_eq!(Manifest::parse(&child.text()).as_ref(), Ok(&child));
+    assert_eq!(child.differs(manifest), Ok(Vec::new()));
     let complete = manifest.complete();
     let mut kept = manifest.clone();
     kept.keep_complete();

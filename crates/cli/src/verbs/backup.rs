@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use freewheel::control::{
-    Backup, BlockRange, ControlClient, Manifest, REGION_BLOCKS, Record, Task, TaskKind, TaskState,
+    Backup, BlockRange, ControlClient, Link, Manifest, REGION_BLOCKS, Record, Task, TaskKind,
+    TaskState,
 };
 use freewheel::measures::BLOCK_BYTES;
 use serde::Serialize;
@@ -21,6 +22,7 @@ use crate::{file, number, output};
 Examples:
   freewheel backup /backups/disk.img --control /tmp/disk.control
   freewheel backup /backups/disk.img --control /tmp/disk.control --allocated
+  freewheel backup /backups/tue.img --since /backups/disk.img.manifest --control /tmp/disk.control
 
 What a client is about to write over is read first, and the write waits for that: the copy is
 what was on the drive when the command began; of requests that were under way at that moment
@@ -41,7 +43,11 @@ fails: one that is killed loses what came after the last record. Blocks that can
 zeros in the copy, and make the exit code 1.
 
 With --extents, --files or --allocated the copy is as large as the drive, and zeros elsewhere; it
-goes on with the same extents only.")]
+goes on with the same extents only.
+
+With --since every block is read all the same, as a drive has no list of what has changed. A MiB
+whose checksum is that of the earlier backup is a hole in the file; until all of its blocks have
+come it takes room. `freewheel restore` puts the backups together.")]
 pub struct BackupArgs {
     /// File to make
     out: PathBuf,
@@ -51,6 +57,9 @@ pub struct BackupArgs {
     pace: PaceArgs,
     #[command(flatten)]
     selection: SelectionArgs,
+    /// Store only what has another checksum than in the backup with this manifest
+    #[arg(long, value_name = "MANIFEST")]
+    since: Option<PathBuf>,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -61,6 +70,8 @@ struct Document<'a> {
     out: &'a Path,
     task: &'a Task,
     kept_blocks: u64,
+    since: Option<&'a Path>,
+    stored_blocks: u64,
     unreadable: &'a [BlockRange],
 }
 
@@ -78,7 +89,7 @@ impl BackupArgs {
         let selection = self.selection.limit(&client, &mut asked)?;
         let empty = selection.manifest(&client.status()?);
         let (instance, wanted) = (empty.instance.clone(), empty.wanted_blocks());
-        let mut backup = Backup::open(&self.out, empty)?;
+        let mut backup = self.open(empty)?;
         free_space::note(backup.room(), "the copy is to be", "what is zeros takes none");
         if backup.foreign() > 0 {
             output::note(&begins_anew(backup.foreign()));
@@ -101,9 +112,25 @@ impl BackupArgs {
                 return Err(keep(backup, error, is_there && !is_lost));
             }
         };
+        let stored = backup.stored();
         let manifest = backup.finish()?;
         // Of what was there, clients may have written over some.
-        self.print(&task, wanted - task.blocks, &manifest)
+        self.print(&task, (wanted - task.blocks, stored), &manifest)
+    }
+
+    /// Begins or continues the copy with this manifest, since an earlier one if that is named.
+    fn open(&self, empty: Manifest) -> Result<Backup, Failure> {
+        let Some(path) = &self.since else { return Ok(Backup::open(&self.out, empty)?) };
+        let of_option = |error| Failure::from(error).of_option("--since");
+        let parent = Link::read(path).map_err(of_option)?;
+        let image = parent.image().map_err(of_option)?;
+        if !image.exists() {
+            output::note(&format!(
+                "{} is not there: to restore this backup it has to be beside its manifest",
+                image.display()
+            ));
+        }
+        Ok(Backup::open_since(&self.out, empty, parent)?)
     }
 
     /// Takes what a task of `all` selected blocks reads, to its end.
@@ -134,12 +161,19 @@ impl BackupArgs {
         Ok(task)
     }
 
-    fn print(&self, task: &Task, kept: u64, manifest: &Manifest) -> Result<(), Failure> {
+    fn print(
+        &self,
+        task: &Task,
+        (kept, stored): (u64, u64),
+        manifest: &Manifest,
+    ) -> Result<(), Failure> {
         if self.json {
             output::print_document(&Document {
                 out: &self.out,
                 task,
                 kept_blocks: kept,
+                since: self.since.as_deref(),
+                stored_blocks: stored,
                 unreadable: &manifest.unreadable,
             })?;
         } else {
@@ -148,7 +182,9 @@ impl BackupArgs {
                 kept => format!("{} were there from before\n", blocks(kept)),
             };
             let out = self.out.display();
-            output::print(&format!("{}{kept}read back and right: {out}\n", summary(task)))?;
+            let since = self.since.as_deref().map(|since| is_left_out(stored, manifest, since));
+            let parts = [kept, since.unwrap_or_default()].concat();
+            output::print(&format!("{}{parts}read back and right: {out}\n", summary(task)))?;
         }
         match task.unreadable_blocks {
             0 => Ok(()),
@@ -160,6 +196,11 @@ impl BackupArgs {
             ))),
         }
     }
+}
+
+fn is_left_out(stored: u64, manifest: &Manifest, since: &Path) -> String {
+    let all = blocks(manifest.wanted_blocks());
+    format!("stored {} of {all}, the rest is as in {}\n", blocks(stored), since.display())
 }
 
 fn goes_on(kept: u64, all: u64) -> String {

@@ -14,6 +14,7 @@ mod read_args;
 mod refresh;
 mod replies;
 mod reproduce;
+mod restore;
 mod scan;
 mod scrub;
 mod selection;
@@ -45,6 +46,7 @@ pub enum Verb {
     Scrub(scrub::ScrubArgs),
     Backup(backup::BackupArgs),
     Refresh(refresh::RefreshArgs),
+    Restore(restore::RestoreArgs),
     Tasks(tasks::TasksArgs),
     Abort(tasks::AbortArgs),
     Promote(tasks::PromoteArgs),
@@ -62,7 +64,8 @@ impl Verb {
             Self::Study(_) | Self::Cache(_) | Self::Plan(_) | Self::Sim(_) => true,
             Self::Reproduce(_) | Self::Drive(_) | Self::Trace(_) => true,
             Self::Emulate(_) | Self::Serve(_) | Self::Extract(_) => false,
-            Self::Scan(_) | Self::Scrub(_) | Self::Backup(_) | Self::Refresh(_) => false,
+            Self::Scan(_) | Self::Scrub(_) | Self::Backup(_) => false,
+            Self::Refresh(_) | Self::Restore(_) => false,
             Self::Tasks(_) | Self::Abort(_) | Self::Promote(_) => false,
         }
     }
@@ -84,6 +87,7 @@ impl Verb {
             Self::Scrub(args) => args.run(),
             Self::Backup(args) => args.run(),
             Self::Refresh(args) => args.run(),
+            Self::Restore(args) => args.run(),
             Self::Tasks(args) => args.run(),
             Self::Abort(args) => args.run(),
             Self::Promote(args) => args.run(),

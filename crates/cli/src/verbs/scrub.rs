@@ -1,14 +1,11 @@
 //! `freewheel scrub`: checks that every block of a served drive can be read, and has its old contents.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use freewheel::control::{
-    BlockRange, ChangesByCause, ControlClient, Manifest, Record, Task, TaskKind,
+    BlockRange, ChangesByCause, ControlClient, Link, Manifest, Record, Task, TaskKind,
 };
-use freewheel::files::read_text_up_to;
-use freewheel::measures::Bytes;
 use serde::Serialize;
 
 use super::control::{
@@ -19,9 +16,6 @@ use crate::failure::Failure;
 use crate::number::counted;
 use crate::verbs::{scan, tasks};
 use crate::{file, output};
-
-/// A manifest of 150 TB is as long.
-const MANIFEST_BYTES_MAX: Bytes = Bytes::from_kib(8 << 20);
 
 /// Read every block of a served drive in its gaps: what cannot be read, and what has changed
 #[derive(Args)]
@@ -140,16 +134,16 @@ fn write(path: &Path, manifest: &Manifest) -> Result<(), Failure> {
 }
 
 fn read(path: &Path) -> Result<Manifest, Failure> {
-    let at = |error: String| {
-        Failure::failed(format!("{}: {error}", path.display())).of_option("--against")
-    };
-    let text = read_text_up_to(path, MANIFEST_BYTES_MAX).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => at(error.to_string()).with_help(
-            "give what `freewheel scrub --manifest FILE` wrote, or a backup's F.manifest",
-        ),
-        _ => at(error.to_string()),
-    })?;
-    Manifest::parse(&text).map_err(|error| at(error.to_string()))
+    let read = Link::read(path).map_err(|error| {
+        let failure = Failure::from(error).of_option("--against");
+        match path.exists() {
+            true => failure,
+            false => failure.with_help(
+                "give what `freewheel scrub --manifest FILE` wrote, or a backup's F.manifest",
+            ),
+        }
+    });
+    Ok(read?.manifest)
 }
 
 /// Checksums of what a task reads.

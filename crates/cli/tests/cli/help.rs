@@ -12,6 +12,7 @@ const VERBS: &[&[&str]] = &[
     &["scrub"],
     &["backup"],
     &["refresh"],
+    &["restore"],
     &["tasks"],
     &["abort"],
     &["promote"],

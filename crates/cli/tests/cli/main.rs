@@ -26,6 +26,7 @@ mod no_traces;
 mod plans;
 mod real_time;
 mod replays;
+mod restore;
 mod run;
 mod scaled_drives;
 mod schemas;

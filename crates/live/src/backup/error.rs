@@ -7,8 +7,9 @@ use freewheel_trace::NotOwn;
 use freewheel_units::Bytes;
 use thiserror::Error;
 
-use super::manifest::{ManifestError, UnexpectedField};
+use super::manifest::{ManifestError, Parent, UnexpectedField};
 use crate::control::BlockRange;
+use crate::serve::backend::OpenError;
 
 /// Why there is no copy.
 #[derive(Debug, Error)]
@@ -56,7 +57,7 @@ pub enum BackupError {
         source: NotOwn,
     },
     /// Another process makes it.
-    #[error("{}: another backup writes it", path.display())]
+    #[error("{}: another backup or restore writes it", path.display())]
     InUse {
         /// The file.
         path: PathBuf,
@@ -102,4 +103,161 @@ pub enum BackupError {
         /// How many blocks.
         extra: u64,
     },
+    /// A file that is read as a manifest is none.
+    #[error("{}: {source}: give the F.manifest of a backup F", path.display())]
+    NoManifest {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: ManifestError,
+    },
+    /// The name of a manifest does not say where the blocks are.
+    #[error(
+        "{}: its name does not end in .manifest: the manifest of a backup F is F.manifest, beside F",
+        path.display()
+    )]
+    NoImageName {
+        /// The manifest.
+        path: PathBuf,
+    },
+    /// A backup that is not complete is no parent.
+    #[error(
+        "{}: the backup is not complete: continue it to its end first, or name an earlier one",
+        path.display()
+    )]
+    UnfinishedParent {
+        /// The manifest.
+        path: PathBuf,
+    },
+    /// A backup that is not complete cannot be restored.
+    #[error("{}: the backup is not complete: continue it to its end first", path.display())]
+    Unfinished {
+        /// The manifest.
+        path: PathBuf,
+    },
+    /// The parent is of another drive.
+    #[error("{}: {source}: name a backup of this drive", path.display())]
+    OtherDrive {
+        /// The manifest of the parent.
+        path: PathBuf,
+        /// What differs.
+        source: ManifestError,
+    },
+    /// The copy that continues has another parent, or none.
+    #[error(
+        "{}: the backup was begun {}: give the same --since, or remove the .partial files to begin anew",
+        path.display(), since(parent.as_ref())
+    )]
+    AnotherParent {
+        /// The record.
+        path: PathBuf,
+        /// Its parent.
+        parent: Option<Parent>,
+    },
+    /// The parent is not where it was.
+    #[error(
+        "{}: its parent {file} is neither beside it nor where it was: put that manifest and its image          beside it",
+        child.display()
+    )]
+    MissingParent {
+        /// The manifest of the child.
+        child: PathBuf,
+        /// Where the parent was.
+        file: String,
+    },
+    /// The parent's manifest is another one.
+    #[error(
+        "{}: is not the manifest that {} is based on, which has another checksum: put that one there          again",
+        path.display(), child.display()
+    )]
+    ChangedParent {
+        /// The manifest in the place of the parent.
+        path: PathBuf,
+        /// The manifest of the child.
+        child: PathBuf,
+    },
+    /// The parents lead back to a child.
+    #[error("{}: is based on a backup that is based on it: it was not made so", path.display())]
+    Circle {
+        /// The manifest that comes again.
+        path: PathBuf,
+    },
+    /// The blocks of a backup are missing.
+    #[error("{}: {source}: put the image there, beside its manifest", path.display())]
+    Image {
+        /// The image.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The file with the blocks of a backup has another size.
+    #[error(
+        "{}: has {found}, and its manifest is of {wanted}: put the whole image there again",
+        path.display()
+    )]
+    ImageSize {
+        /// The image.
+        path: PathBuf,
+        /// Its size.
+        found: Bytes,
+        /// The size by the manifest.
+        wanted: Bytes,
+    },
+    /// There is a file that would be overwritten.
+    #[error(
+        "{}: is there already: choose another name, or overwrite it with --force",
+        path.display()
+    )]
+    TargetExists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The target has no room for the drive.
+    #[error("{}: has {found}, and the backup is of {wanted}: choose a larger one", path.display())]
+    TargetTooSmall {
+        /// The target.
+        path: PathBuf,
+        /// Its size.
+        found: Bytes,
+        /// The size of the backup.
+        wanted: Bytes,
+    },
+    /// The target is larger than the drive.
+    #[error(
+        "{}: has {found}, and the backup is of {wanted}: choose one of that size, or write to its          beginning with --force",
+        path.display()
+    )]
+    TargetTooLarge {
+        /// The target.
+        path: PathBuf,
+        /// Its size.
+        found: Bytes,
+        /// The size of the backup.
+        wanted: Bytes,
+    },
+    /// The system has the target in use.
+    #[error(
+        "{}: is in use ({}): release it first, or overwrite it all the same with --force",
+        path.display(), by.join(", ")
+    )]
+    TargetBusy {
+        /// The target.
+        path: PathBuf,
+        /// What has it.
+        by: Vec<String>,
+    },
+    /// The target is part of the backup.
+    #[error("{}: belongs to the backup that is restored: choose another target", path.display())]
+    TargetOfChain {
+        /// The target.
+        path: PathBuf,
+    },
+    /// The target cannot be opened.
+    #[error(transparent)]
+    Target(OpenError),
+}
+
+/// What a copy was begun with.
+fn since(parent: Option<&Parent>) -> String {
+    parent.map_or("without --since".into(), |parent| format!("with --since {}", parent.file))
 }

@@ -27,6 +27,11 @@ pub fn record(out: &Path) -> PathBuf {
     with(out, ".partial.manifest")
 }
 
+/// A file while a backup is restored to it.
+pub fn restoring(out: &Path) -> PathBuf {
+    with(out, ".restoring")
+}
+
 /// The checksums of a copy.
 pub fn manifest_of(out: &Path) -> PathBuf {
     with(out, ".manifest")
@@ -98,7 +103,7 @@ pub fn give_name(from: &Path, to: &Path) -> Result<(), BackupError> {
 }
 
 /// The folder in which a file is.
-fn folder(path: &Path) -> &Path {
+pub fn folder(path: &Path) -> &Path {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or(Path::new("."))
 }

@@ -11,6 +11,10 @@
 //! what clients wrote. Blocks come in any order: with blocks much smaller than a region, few regions are
 //! complete before the end. Until all blocks have come, the record keeps the moment at which the first
 //! copy began: a second interruption may come before the blocks written since were sent.
+//!
+//! A copy since an earlier one, its parent, is a file of the same size. A region that is complete and is
+//! the same in the parent's manifest becomes a hole; the manifest of the copy has its checksum all the
+//! same. Until a region is complete it is not known, so its blocks are in the file for that time.
 
 use std::fs::{self, File};
 use std::io;
@@ -19,16 +23,17 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes};
-use rustix::fs::{Advice, fadvise};
 
+use super::chain::Link;
 use super::error::BackupError;
 use super::files::{
     ensure_free, give_name, manifest_of, open_partial, partial, read_record, record, replace,
     sync_folder,
 };
 use super::manifest::{Manifest, REGION_BLOCKS};
-use crate::FreeSpace;
+use super::read_back::{drop_from_memory, sum_up, without};
 use crate::control::{BlockRange, Record, TaskKind, TaskRequest};
+use crate::{FreeSpace, zero_range};
 
 /// Least time between two records of the complete regions: a kill loses this much.
 const RECORD_EVERY: Duration = Duration::from_secs(2);
@@ -41,6 +46,8 @@ pub struct Backup {
     out: PathBuf,
     file: File,
     manifest: Manifest,
+    /// The manifest of the backup that has what this one leaves out.
+    parent: Option<Manifest>,
     /// Blocks of regions that are kept from before.
     kept: Vec<BlockRange>,
     /// The moment of which the complete copy is.
@@ -58,6 +65,21 @@ impl Backup {
     /// Begins a copy at `out` of a range of a drive, or of parts of it, or continues one. `empty` is its
     /// manifest without blocks, begun now.
     pub fn open(out: &Path, empty: Manifest) -> Result<Self, BackupError> {
+        Self::open_with(out, empty, None)
+    }
+
+    /// The same of a copy that leaves out the regions that are the same in an earlier backup of the drive.
+    pub fn open_since(out: &Path, empty: Manifest, parent: Link) -> Result<Self, BackupError> {
+        parent.ensure_parent_of(&empty)?;
+        let empty = empty.based_on(parent.name_for(out));
+        Self::open_with(out, empty, Some(parent.manifest))
+    }
+
+    fn open_with(
+        out: &Path,
+        empty: Manifest,
+        parent: Option<Manifest>,
+    ) -> Result<Self, BackupError> {
         ensure_free(out)?;
         let (file, is_new) = open_partial(&partial(out))?;
         let mut backup = Self {
@@ -67,6 +89,7 @@ impl Backup {
             foreign: 0,
             began_ns: empty.began_ns,
             manifest: empty,
+            parent,
             is_fresh: true,
             recorded: Instant::now(),
             pause: RECORD_EVERY,
@@ -126,6 +149,9 @@ impl Backup {
         let old = Manifest::parse(&text)
             .and_then(|old| self.manifest.ensure_same(&old).map(|()| old))
             .map_err(|source| BackupError::Manifest { path, source })?;
+        if old.parent != self.manifest.parent {
+            return Err(BackupError::AnotherParent { path: record(&self.out), parent: old.parent });
+        }
         if old.instance != self.manifest.instance {
             self.foreign = old.blocks();
         } else if length == old.range.blocks * BLOCK_BYTES {
@@ -142,7 +168,7 @@ impl Backup {
             let path = record(&self.out);
             same.map_err(|source| BackupError::Manifest { path, source })?;
         }
-        let there = self.read_back_but(&old.wanted_in(&old.complete()), &[])?;
+        let there = self.read_back_but(&old, &old.wanted_in(&old.complete()), &[])?;
         for range in differing(&there, &old, &self.out)? {
             let end = range.first_block + range.blocks;
             (range.first_block..end).step_by(REGION_BLOCKS as usize).for_each(|at| old.forget(at));
@@ -170,6 +196,13 @@ impl Backup {
     /// restart: the writes of clients since then are unknown.
     pub fn foreign(&self) -> u64 {
         self.foreign
+    }
+
+    /// Blocks that are in the file: the others are the same in the parent. After the end of the task.
+    pub fn stored(&self) -> u64 {
+        let unchanged = self.parent.as_ref().map(|parent| self.manifest.same_as(parent));
+        let unchanged = self.manifest.wanted_in(&unchanged.unwrap_or_default());
+        self.manifest.wanted_blocks() - unchanged.iter().map(|range| range.blocks).sum::<u64>()
     }
 
     /// What a server is to be asked for.
@@ -213,8 +246,26 @@ impl Backup {
             Record::End(_) => {}
         }
         self.manifest.take(record)?;
+        self.leave_out_unchanged(record)?;
         if self.recorded.elapsed() >= self.pause {
             self.put_on_record()?;
+        }
+        Ok(())
+    }
+
+    /// Makes holes of the regions of a record that are complete now and that the parent has.
+    fn leave_out_unchanged(&self, record: &Record) -> Result<(), BackupError> {
+        let Some((parent, range)) = self.parent.as_ref().zip(record.range()) else { return Ok(()) };
+        let end = range.first_block + range.blocks;
+        for region in range.first_block / REGION_BLOCKS..end.div_ceil(REGION_BLOCKS) {
+            if !self.manifest.has_same(parent, region) {
+                continue;
+            }
+            let bounds = self.manifest.bounds(region);
+            let at = (bounds.first_block - self.manifest.range.first_block) * BLOCK_BYTES;
+            // Where a file system has no holes the data stay, and nobody reads them.
+            let made = zero_range::zero(&self.file, at, bounds.blocks * BLOCK_BYTES, false);
+            self.at_file(made)?;
         }
         Ok(())
     }
@@ -274,7 +325,7 @@ impl Backup {
     pub fn finish(mut self) -> Result<Manifest, BackupError> {
         self.ensure_all()?;
         let wanted = self.manifest.wanted_in(&[self.manifest.range]);
-        let read = self.read_back_but(&wanted, &self.manifest.unreadable)?;
+        let read = self.read_back_but(&self.manifest, &wanted, &self.manifest.unreadable)?;
         let differing = differing(&read, &self.manifest, &self.out)?;
         if let [first, ..] = differing[..] {
             let count = differing.len();
@@ -304,51 +355,26 @@ impl Backup {
     }
 
     /// Checksums of what is in the file at these places, but for those, from the disk as far as the
-    /// system allows.
+    /// system allows; of what the file leaves out by this manifest, those of the parent.
     fn read_back_but(
         &self,
+        on_record: &Manifest,
         ranges: &[BlockRange],
         but_for: &[BlockRange],
     ) -> Result<Manifest, BackupError> {
-        self.at_file(self.file.sync_data())?;
-        // What the system keeps in memory all the same is read from there: no error tells.
-        let _ = fadvise(&self.file, 0, None, Advice::DontNeed);
+        self.at_file(drop_from_memory(&self.file))?;
         let Manifest { drive, range, instance, began_ns, .. } = &self.manifest;
         let mut read = Manifest::new(drive, *range, instance, *began_ns);
         read.unreadable = but_for.to_vec();
-        for stretch in without(ranges, but_for) {
-            let end = stretch.first_block + stretch.blocks;
-            let mut at = stretch.first_block;
-            while at < end {
-                let blocks = REGION_BLOCKS.min(end - at);
-                let mut data = vec![0; (blocks * BLOCK_BYTES) as usize];
-                let place = (at - range.first_block) * BLOCK_BYTES;
-                self.at_file(self.file.read_exact_at(&mut data, place))?;
-                read.add(at, &data);
-                at += blocks;
-            }
+        let mut stretches = without(ranges, but_for);
+        if let Some(parent) = &self.parent {
+            let unchanged = on_record.same_as(parent);
+            stretches = without(&stretches, &unchanged);
+            read.take_over(&unchanged, parent);
         }
+        self.at_file(sum_up(&self.file, &mut read, &stretches, |_| {}))?;
         Ok(read)
     }
-}
-
-/// What `gone` leaves of `ranges`; both in ascending order and apart from each other.
-fn without(ranges: &[BlockRange], gone: &[BlockRange]) -> Vec<BlockRange> {
-    let mut left = Vec::new();
-    for range in ranges {
-        let (mut at, end) = (range.first_block, range.first_block + range.blocks);
-        for hole in gone {
-            let (from, to) = (hole.first_block.clamp(at, end), hole.first_block + hole.blocks);
-            if from > at {
-                left.push(BlockRange { first_block: at, blocks: from - at });
-            }
-            at = at.max(to.min(end));
-        }
-        if at < end {
-            left.push(BlockRange { first_block: at, blocks: end - at });
-        }
-    }
-    left
 }
 
 /// Where what is in the file is other than on record; of what is not complete there is no record.
@@ -513,6 +539,52 @@ mod tests {
         let (before, after) = (2048 * 512, 4097 * 512);
         assert!(bytes[before..after].iter().all(|&byte| byte == 0));
         assert_eq!((bytes[before - 1], bytes[after]), (4095u64 as u8, 6145u64 as u8));
+    }
+
+    #[test]
+    fn a_copy_since_an_earlier_one_continues_with_the_same_parent_and_keeps_what_is_unchanged() {
+        let folder = tempfile::tempdir().unwrap();
+        let [base, out] = ["base", "out"].map(|name| folder.path().join(name));
+        let mut backup = open(&base, "1").unwrap();
+        backup.take(&data(2048, 5000, 0)).unwrap();
+        backup.finish().unwrap();
+        let parent = || Link::read(&manifest_of(&base)).unwrap();
+        let empty = || Manifest::new("atlas10k", RANGE, "1", 3_000_000_000);
+        let mut first = Backup::open_since(&out, empty(), parent()).unwrap();
+        // The first region as it was, the second another; of the third there is a part.
+        first.take(&data(2048, 2048, 0)).unwrap();
+        first.take(&data(4096, 2048, 9)).unwrap();
+        first.take(&data(6144, 100, 0)).unwrap();
+        let at = |block: u64| (block - 2048) * BLOCK_BYTES;
+        let mut there = [9; 512];
+        first.file.read_exact_at(&mut there, at(3000)).unwrap();
+        assert_eq!(there, [0; 512], "a hole");
+        first.put_on_record().unwrap();
+        drop(first);
+        let said = open(&out, "1").err().unwrap().to_string();
+        assert!(said.contains("was begun with --since base.manifest: give the same"), "{said}");
+        let mut second = Backup::open_since(&out, empty(), parent()).unwrap();
+        assert_eq!(second.kept(), 4096, "both whole regions");
+        // Written since: the first is another now, and the second what it was in the parent.
+        second.take(&data(2048, 2048, 9)).unwrap();
+        second.take(&data(4096, 2048, 0)).unwrap();
+        second.take(&data(6144, 904, 0)).unwrap();
+        assert_eq!(second.stored(), 2048);
+        let manifest = second.finish().unwrap();
+        assert_eq!(manifest.parent.as_ref().unwrap().file, "base.manifest");
+        let bytes = fs::read(&out).unwrap();
+        let zeros = |from: u64, end: u64| {
+            bytes[at(from) as usize..at(end) as usize].iter().all(|&byte| byte == 0)
+        };
+        assert_eq!(bytes[0], 2048u64 as u8 ^ 9);
+        assert!(!zeros(2048, 4096) && zeros(4096, 7048));
+        let mut all = manifest;
+        all.parent = None;
+        let mut fresh = Manifest::new("atlas10k", RANGE, "1", 3_000_000_000);
+        for (first, blocks, salt) in [(2048, 2048, 9), (4096, 2048, 0), (6144, 904, 0)] {
+            fresh.take(&data(first, blocks, salt)).unwrap();
+        }
+        assert_eq!(all, fresh, "the manifest is of the whole drive");
     }
 
     #[test]

@@ -8,6 +8,8 @@
 //! region-blocks 2048
 //! instance I                       the server that read, see its status
 //! began-ns N                       when it began to read, since the server began
+//! parent CHECKSUM FILE             of a backup that leaves out what its parent has; CHECKSUM is in the
+//!                                  last line of the parent's manifest
 //! wanted FIRST BLOCKS              ascending; none where all blocks of the range are wanted
 //! region FIRST BLOCKS CHECKSUM     ascending, one line for each of which blocks have been read
 //! unreadable FIRST BLOCKS          ascending
@@ -85,6 +87,15 @@ pub struct UnexpectedField {
     why: &'static str,
 }
 
+/// The backup that another is based on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parent {
+    /// Checksum of its manifest.
+    pub checksum: u128,
+    /// File of its manifest: a name in the folder of the child, or a whole path.
+    pub file: String,
+}
+
 /// A region's checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Region {
@@ -104,6 +115,8 @@ pub struct Manifest {
     pub instance: String,
     /// When it began to, since it began itself.
     pub began_ns: u64,
+    /// The backup that has the regions that are unchanged; None for a backup of all.
+    pub parent: Option<Parent>,
     /// What is wanted of the range, in ascending order and apart from each other; empty for all of it.
     wanted: Vec<BlockRange>,
     /// Those of which blocks are in, by their places on the drive.
@@ -150,12 +163,12 @@ pub struct ChangesByCause {
 impl Manifest {
     /// An empty manifest of this range. Line breaks in names become spaces, since each name is one line.
     pub fn new(drive: &str, range: BlockRange, instance: &str, began_ns: u64) -> Self {
-        let in_a_line = |name: &str| name.replace(char::is_control, " ");
         Self {
             drive: in_a_line(drive),
             range,
             instance: in_a_line(instance),
             began_ns,
+            parent: None,
             wanted: Vec::new(),
             regions: BTreeMap::new(),
             unreadable: Vec::new(),
@@ -165,6 +178,11 @@ impl Manifest {
     /// The same of these parts of the range, in ascending order and apart from each other.
     pub fn of_parts(self, wanted: Vec<BlockRange>) -> Self {
         Self { wanted, ..self }
+    }
+
+    /// The same of a backup that leaves out what its parent has.
+    pub fn based_on(self, Parent { checksum, file }: Parent) -> Self {
+        Self { parent: Some(Parent { checksum, file: in_a_line(&file) }), ..self }
     }
 
     /// How many blocks are wanted.
@@ -204,7 +222,7 @@ impl Manifest {
     }
 
     /// What a region has of the range.
-    fn bounds(&self, region: u64) -> BlockRange {
+    pub(super) fn bounds(&self, region: u64) -> BlockRange {
         let from = region * REGION_BLOCKS;
         let end = (from + REGION_BLOCKS).min(self.range.first_block + self.range.blocks);
         let first_block = from.max(self.range.first_block);
@@ -231,6 +249,42 @@ impl Manifest {
             && unreadable == other.unreadable_in(region)
             && is_whole(self)
             && is_whole(other)
+    }
+
+    /// Regions of which blocks have been read, in ascending order.
+    pub(super) fn regions(&self) -> impl Iterator<Item = u64> {
+        self.regions.keys().copied()
+    }
+
+    /// Whether a region is complete in both and has the same blocks with the same data.
+    pub(super) fn has_same(&self, other: &Self, region: u64) -> bool {
+        self.has_same_sum(other, region) && self.is_comparable(other, region)
+    }
+
+    /// Whether the blocks that are in of a region are the same.
+    pub(super) fn has_same_sum(&self, other: &Self, region: u64) -> bool {
+        self.regions.get(&region) == other.regions.get(&region)
+    }
+
+    /// Regions that are the same in another manifest of the range, as ranges of whole regions.
+    pub(super) fn same_as(&self, other: &Self) -> Vec<BlockRange> {
+        let same = self.regions().filter(|region| self.has_same(other, *region));
+        let same = join(same.map(|region| (self.bounds(region), ())));
+        same.into_iter().map(|(range, ())| range).collect()
+    }
+
+    /// Takes over checksums of these ranges of whole regions.
+    pub(super) fn take_over(&mut self, ranges: &[BlockRange], from: &Self) {
+        for range in ranges {
+            let regions = range.first_block / REGION_BLOCKS
+                ..(range.first_block + range.blocks).div_ceil(REGION_BLOCKS);
+            self.regions.extend(from.regions.range(regions));
+        }
+    }
+
+    /// That every wanted block has been read, or could not be.
+    pub(super) fn has_all(&self) -> bool {
+        self.blocks() + count(&self.unreadable) == self.wanted_blocks()
     }
 
     /// Takes blocks that have been read, each once.
@@ -405,8 +459,11 @@ impl Manifest {
              {REGION_BLOCKS}\ninstance {}\nbegan-ns {}\n",
             self.drive, self.instance, self.began_ns
         );
-        for BlockRange { first_block, blocks } in &self.wanted {
+        if let Some(Parent { checksum, file }) = &self.parent {
             // A string takes all that is written to it.
+            let _ = writeln!(text, "parent {checksum:032x} {file}");
+        }
+        for BlockRange { first_block, blocks } in &self.wanted {
             let _ = writeln!(text, "wanted {first_block} {blocks}");
         }
         for (region, Region { sum, blocks }) in &self.regions {
@@ -436,6 +493,9 @@ impl Manifest {
         let began_ns = lines.number("began-ns", "began-ns N")?;
         let range = BlockRange { first_block, blocks };
         let mut manifest = Self::new(&drive, range, &instance, began_ns);
+        if lines.has("parent") {
+            manifest.parent = Some(lines.expect(parent, "parent CHECKSUM FILE")?);
+        }
         while lines.has("wanted") {
             let next = |line: &str| manifest.next_range(line, "wanted", &manifest.wanted);
             let range = lines.expect(next, "wanted FIRST BLOCKS, ascending, of the range")?;
@@ -454,7 +514,7 @@ impl Manifest {
         }
         match lines.lines.peek() {
             None => Ok(manifest),
-            Some(_) => lines.expect(|_| None, "wanted, region, unreadable or end"),
+            Some(_) => lines.expect(|_| None, "parent, wanted, region, unreadable or end"),
         }
     }
 
@@ -463,8 +523,7 @@ impl Manifest {
         let mut words = word(line, "region")?.split(' ');
         let first: u64 = words.next()?.parse().ok()?;
         let blocks: u32 = words.next()?.parse().ok()?;
-        let sum = words.next().filter(|word| word.len() == 32)?;
-        let sum = u128::from_str_radix(sum, 16).ok()?;
+        let sum = checksum(words.next()?)?;
         let BlockRange { first_block, blocks: all } = self.range;
         let region = first / REGION_BLOCKS;
         let fits = (first_block..first_block + all).contains(&first) && {
@@ -485,6 +544,29 @@ impl Manifest {
         let fits = from <= first_block && end <= self.range.first_block + self.range.blocks;
         (fits && blocks > 0).then_some(BlockRange { first_block, blocks })
     }
+}
+
+/// A name without line breaks.
+fn in_a_line(name: &str) -> String {
+    name.replace(char::is_control, " ")
+}
+
+/// Reads the line of a parent.
+fn parent(line: &str) -> Option<Parent> {
+    let (sum, file) = word(line, "parent")?.split_once(' ')?;
+    let file = (!file.is_empty() && !file.contains(char::is_control)).then(|| file.to_owned())?;
+    Some(Parent { checksum: checksum(sum)?, file })
+}
+
+/// Reads a checksum: 32 hexadecimal digits.
+fn checksum(word: &str) -> Option<u128> {
+    let is_one = word.len() == 32 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_one.then(|| u128::from_str_radix(word, 16).ok())?
+}
+
+/// The checksum in the last line of a manifest's text, which others know it by.
+pub(super) fn checksum_of(text: &str) -> Option<u128> {
+    checksum(text.lines().last()?.strip_prefix("end ")?)
 }
 
 /// The last line for the text before it.
@@ -700,6 +782,27 @@ mod tests {
         }
         refused("unreadable 1500 2", "unreadable 1500 2\nunreadable 1501 9", 12);
         refused("unreadable 1500 2", "unreadable 1500 2\nend\nmore", 12);
+    }
+
+    #[test]
+    fn a_manifest_names_its_parent_in_one_line_and_is_known_by_its_last() {
+        let whole = manifest(&[0, 1, 2, 3, 4, 5], None);
+        let parent = Parent { checksum: 0xabc, file: "a\nname with spaces.manifest".into() };
+        let child = whole.clone().based_on(parent);
+        let text = child.text();
+        let line = format!("\nparent {:032x} a name with spaces.manifest\n", 0xabc);
+        assert!(text.contains(&line), "{text}");
+        assert_eq!(Manifest::parse(&text), Ok(child.clone()));
+        assert_ne!(checksum_of(&text), checksum_of(&whole.text()));
+        let sum = format!("end {:032x}\n", checksum_of(&text).unwrap());
+        assert!(text.ends_with(&sum), "{sum}");
+        let (body, _) = text.split_at(text.rfind("end").unwrap());
+        for wrong in ["parent abc a", &line.replace("a name with spaces.manifest", "")[1..]] {
+            let body = body.replacen(line.trim(), wrong.trim_end_matches('\n'), 1);
+            let error = Manifest::parse(&format!("{body}{}", seal(&body))).unwrap_err();
+            assert!(error.to_string().starts_with("line 8: "), "{wrong:?}: {error}");
+        }
+        assert_eq!(child.differs(&whole), Ok(Vec::new()), "the data are the same");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use freewheel_nbd::Errno;
 use freewheel_units::Blocks;
 
 pub use emulated::EmulatedBackend;
+pub(crate) use file::ClaimedFile;
 pub use file::{Claim, FileBackend, Io, OpenError};
 pub use freewheel_host::device::{
     Abilities, DeviceCommand, DeviceError, DeviceErrorKind, DeviceOp,

@@ -152,6 +152,29 @@ impl FileBackend {
     }
 }
 
+/// A file or a block device that is written from its beginning to its end, through the page cache.
+pub(crate) struct ClaimedFile {
+    pub file: Arc<File>,
+    /// Its size.
+    pub bytes: u64,
+    /// The file behind a loop device, locked for as long.
+    _backing: Option<File>,
+}
+
+impl ClaimedFile {
+    /// Opens it; nobody else writes to it meanwhile unless the claim allows that.
+    pub fn open(path: &Path, claim: Claim) -> Result<Self, OpenError> {
+        let Opened { file, bytes, is_direct, _backing, .. } = Opened::new(path, claim)?;
+        if is_direct {
+            let system =
+                |source: Errno| OpenError::System { path: path.into(), source: source.into() };
+            let flags = fcntl_getfl(&file).map_err(system)?;
+            fcntl_setfl(&file, flags - OFlags::DIRECT).map_err(system)?;
+        }
+        Ok(Self { file, bytes, _backing })
+    }
+}
+
 impl Opened {
     fn new(path: &Path, claim: Claim) -> Result<Self, OpenError> {
         let system = |source| OpenError::System { path: path.into(), source };

@@ -1,0 +1,210 @@
+//! Backups that stand on each other: a child leaves out the regions that its parent has.
+//!
+//! A child names its parent by the checksum of the parent's manifest, and says under which name that
+//! was found. The parent is looked for under that name in the child's folder, and then where it was.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use freewheel_trace::read_text_up_to;
+use freewheel_units::{BLOCK_BYTES, Bytes};
+
+use super::error::BackupError;
+use super::files::folder;
+use super::manifest::{Manifest, Parent, checksum_of};
+use super::read_back::without;
+use crate::control::BlockRange;
+
+/// A manifest of 150 TB is as long.
+const MANIFEST_BYTES_MAX: Bytes = Bytes::from_kib(8 << 20);
+
+/// Ending of the name of a manifest: the image has the name without it.
+const ENDING: &str = ".manifest";
+
+/// The manifest of a backup in its file.
+#[derive(Debug, Clone)]
+pub struct Link {
+    /// The file.
+    pub path: PathBuf,
+    /// Its contents.
+    pub manifest: Manifest,
+    /// The checksum by which children know it.
+    pub checksum: u128,
+}
+
+impl Link {
+    /// Reads the manifest of a backup.
+    pub fn read(path: &Path) -> Result<Self, BackupError> {
+        let text = read_text_up_to(path, MANIFEST_BYTES_MAX)
+            .map_err(|source| BackupError::System { path: path.into(), source })?;
+        let manifest = Manifest::parse(&text)
+            .map_err(|source| BackupError::NoManifest { path: path.into(), source })?;
+        let checksum = checksum_of(&text).unwrap_or_default();
+        Ok(Self { path: path.into(), manifest, checksum })
+    }
+
+    /// The file with the blocks of the backup.
+    pub fn image(&self) -> Result<PathBuf, BackupError> {
+        let name = self.path.file_name().and_then(|name| name.to_str());
+        let image = name.and_then(|name| name.strip_suffix(ENDING)).filter(|name| !name.is_empty());
+        let image = image.map(|name| self.path.with_file_name(name));
+        image.ok_or_else(|| BackupError::NoImageName { path: self.path.clone() })
+    }
+
+    /// That a backup with this manifest can leave out what this one has.
+    pub(super) fn ensure_parent_of(&self, child: &Manifest) -> Result<(), BackupError> {
+        self.image()?;
+        if !self.manifest.has_all() {
+            return Err(BackupError::UnfinishedParent { path: self.path.clone() });
+        }
+        let same = child.ensure_same(&self.manifest);
+        same.map_err(|source| BackupError::OtherDrive { path: self.path.clone(), source })
+    }
+
+    /// How a child at `out` names it: by its name alone if they are in one folder.
+    pub(super) fn name_for(&self, out: &Path) -> Parent {
+        let whole = |path: &Path| path.canonicalize().ok();
+        let path = whole(&self.path).unwrap_or_else(|| self.path.clone());
+        let is_beside = whole(folder(out)).is_some_and(|folder| path.parent() == Some(&folder));
+        let file = match path.file_name().filter(|_| is_beside) {
+            Some(name) => name.to_string_lossy(),
+            None => path.to_string_lossy(),
+        };
+        Parent { checksum: self.checksum, file: file.into_owned() }
+    }
+
+    /// Finds and reads the parent that the manifest names.
+    fn parent(&self, named: &Parent) -> Result<Self, BackupError> {
+        let beside = Path::new(&named.file).file_name().map(|name| self.path.with_file_name(name));
+        let recorded = folder(&self.path).join(&named.file);
+        let mut problems = Vec::new();
+        for path in beside.into_iter().chain([recorded]) {
+            match Self::read(&path) {
+                Ok(found) if found.checksum == named.checksum => return Ok(found),
+                Ok(_) => {
+                    problems.push(BackupError::ChangedParent { path, child: self.path.clone() });
+                }
+                Err(BackupError::System { source, .. })
+                    if source.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => problems.push(error),
+            }
+        }
+        let missing =
+            BackupError::MissingParent { child: self.path.clone(), file: named.file.clone() };
+        Err(problems.into_iter().next().unwrap_or(missing))
+    }
+}
+
+/// The file of one backup of a chain.
+#[derive(Debug)]
+struct Image {
+    path: PathBuf,
+    file: File,
+}
+
+/// A backup with all that it stands on.
+#[derive(Debug)]
+pub struct Chain {
+    /// Manifest of the newest.
+    pub manifest: Manifest,
+    /// Those of which regions are needed, the newest first.
+    images: Vec<Image>,
+    /// The image that has each region, by its number, ascending.
+    stored: Vec<(u64, usize)>,
+    /// Files that must not be written.
+    files: Vec<(u64, u64)>,
+}
+
+impl Chain {
+    /// Follows the parents of the backup with this manifest, as far as their regions are needed.
+    pub fn open(path: &Path) -> Result<Self, BackupError> {
+        let mut child = Link::read(path)?;
+        if !child.manifest.has_all() {
+            return Err(BackupError::Unfinished { path: path.into() });
+        }
+        let mut chain = Self {
+            manifest: child.manifest.clone(),
+            images: Vec::new(),
+            stored: Vec::new(),
+            files: Vec::new(),
+        };
+        let mut pending: Vec<u64> = child.manifest.regions().collect();
+        let mut seen = vec![child.checksum];
+        while let Some(named) = child.manifest.parent.clone() {
+            let parent = child.parent(&named)?;
+            parent.ensure_parent_of(&child.manifest)?;
+            if seen.contains(&parent.checksum) {
+                return Err(BackupError::Circle { path: parent.path });
+            }
+            seen.push(parent.checksum);
+            let same = |region: &u64| child.manifest.has_same(&parent.manifest, *region);
+            let (left_out, own) = pending.into_iter().partition(same);
+            chain.add(&child, own)?;
+            (pending, child) = (left_out, parent);
+        }
+        chain.add(&child, pending)?;
+        chain.stored.sort_unstable();
+        Ok(chain)
+    }
+
+    /// Adds a backup with the regions that are taken from it.
+    fn add(&mut self, link: &Link, regions: Vec<u64>) -> Result<(), BackupError> {
+        let image = link.image()?;
+        for path in [&link.path, &image] {
+            let there = fs::metadata(path);
+            self.files.extend(there.ok().map(|there| (there.dev(), there.ino())));
+        }
+        if regions.is_empty() {
+            return Ok(());
+        }
+        let (file, length) = File::open(&image)
+            .and_then(|file| file.metadata().map(|metadata| (file, metadata.len())))
+            .map_err(|source| BackupError::Image { path: image.clone(), source })?;
+        let wanted = link.manifest.range.blocks * BLOCK_BYTES;
+        if length != wanted {
+            let [found, wanted] = [length, wanted].map(Bytes::new);
+            return Err(BackupError::ImageSize { path: image, found, wanted });
+        }
+        self.stored.extend(regions.into_iter().map(|region| (region, self.images.len())));
+        self.images.push(Image { path: image, file });
+        Ok(())
+    }
+
+    /// How many backups have regions of it.
+    pub fn backups(&self) -> usize {
+        self.images.len()
+    }
+
+    /// Whether this file belongs to one of the backups.
+    pub(super) fn has(&self, file: &File) -> io::Result<bool> {
+        let metadata = file.metadata()?;
+        Ok(self.files.contains(&(metadata.dev(), metadata.ino())))
+    }
+
+    /// What was on the drive in a range of whole regions: zeros where nothing is wanted or could be read.
+    /// Err with the image where its data are not those of the manifest.
+    pub(super) fn read(&self, range: BlockRange) -> Result<Vec<u8>, (PathBuf, String)> {
+        let mut data = vec![0; (range.blocks * BLOCK_BYTES) as usize];
+        let region = range.first_block / super::REGION_BLOCKS;
+        let Ok(at) = self.stored.binary_search_by_key(&region, |(region, _)| *region) else {
+            return Ok(data);
+        };
+        let Image { path, file } = &self.images[self.stored[at].1];
+        let damaged = |why: String| (path.clone(), why);
+        let Manifest { drive, range: all, instance, began_ns, .. } = &self.manifest;
+        let mut read = Manifest::new(drive, *all, instance, *began_ns);
+        for part in without(&self.manifest.wanted_in(&[range]), &self.manifest.unreadable) {
+            let in_region = (part.first_block - range.first_block) * BLOCK_BYTES;
+            let bytes = &mut data[in_region as usize..][..(part.blocks * BLOCK_BYTES) as usize];
+            let place = (part.first_block - all.first_block) * BLOCK_BYTES;
+            file.read_exact_at(bytes, place).map_err(|error| damaged(error.to_string()))?;
+            read.add(part.first_block, bytes);
+        }
+        match read.has_same_sum(&self.manifest, region) {
+            true => Ok(data),
+            false => Err(damaged("its data have another checksum than the manifest says".into())),
+        }
+    }
+}
