@@ -89,6 +89,7 @@ impl PlaceTimeCollector {
 
 #[cfg(test)]
 mod tests {
+    use freewheel_model::electronics::LimitEnd;
     use freewheel_sim::source::Request;
     use freewheel_units::{SimDuration, SimTime, VolumeBlock};
 
@@ -110,6 +111,7 @@ mod tests {
             transfer: none,
             bus: none,
             hit: false,
+            limit: LimitEnd::Kept,
             refused: None,
             end: arrival + SimDuration::from_ms(response_ms),
         }

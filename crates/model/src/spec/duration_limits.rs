@@ -5,7 +5,7 @@ use freewheel_units::{Op, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::electronics::Impossible;
+use super::Impossible;
 
 /// Most descriptors of an operation. Three bits of a command name one; zero names none.
 pub const DURATION_LIMITS_MAX: usize = 7;

@@ -6,6 +6,7 @@ use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Op, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Impossible;
 use super::by_op::ByOp;
 use super::duration_limits::DurationLimitsSpec;
 use super::media_cache::MediaCacheSpec;
@@ -96,9 +97,6 @@ impl ElectronicsSpec {
         self.media_cache.as_ref().map_or(Ok(()), MediaCacheSpec::check)
     }
 }
-
-/// A key, its value, and what is allowed.
-pub(super) type Impossible = (&'static str, String, String);
 
 /// Times that add up must not overflow.
 fn at_most_a_second(key: &'static str, time: SimDuration) -> Result<(), Impossible> {

@@ -4,7 +4,7 @@ use freewheel_units::{BLOCK_BYTES, Bytes, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::electronics::Impossible;
+use super::Impossible;
 
 /// A media cache: tracks to which a drive appends what would otherwise overwrite part of a band. Blocks have
 /// fixed places in bands, and return there when a band is rewritten (Aghayev and Desnoyers, "Skylight",

@@ -12,3 +12,6 @@ pub mod linux;
 pub mod media_cache;
 pub mod policy;
 pub mod zoned;
+
+/// A key, its value, and what is allowed.
+type Impossible = (&'static str, String, String);

@@ -8,7 +8,7 @@ use freewheel_units::{Bytes, grouped};
 use super::scrub_by_command::by_command;
 use super::signed;
 use crate::finding::{Confidence, Cost, Finding, Topic, Unit};
-use crate::numbers::{TIME_MAX_S, TOO_LONG, about, capital, ms, percent, rate, rounds, span};
+use crate::numbers::{TIME_MAX_S, TOO_LONG, about, ms, percent, rate, rounds, span};
 
 /// None when no estimate was asked for.
 pub(super) fn finding(study: &Study) -> Option<Finding> {
@@ -101,10 +101,7 @@ fn other_pauses(study: &Study) -> String {
             Some(_) => TOO_LONG.into(),
             None => "no idle time".into(),
         };
-        let name = match pause.pause_ns {
-            0 => "none".to_owned(),
-            pause_ns => format!("{:.0} ms", pause_ns as f64 / 1e6),
-        };
+        let name = format!("{:.0} ms", pause.pause_ns as f64 / 1e6);
         format!("{name}: {time} ({}, of {} requests)", cost_of(pause), grouped(pause.requests))
     });
     let measured = idle.best().map_or(String::new(), |pause| {

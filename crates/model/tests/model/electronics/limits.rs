@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use freewheel_model::drive::Drive;
-use freewheel_model::drive::Position;
 use freewheel_model::drive::spec::ByOp;
+use freewheel_model::drive::{Drive, Position, Target};
+use freewheel_model::electronics::LimitEnd::{self, Aborted, Kept, Missed};
 use freewheel_model::electronics::spec::{AfterOp, ElectronicsSpec, OverheadSpec};
-use freewheel_model::electronics::{
-    DurationLimit, DurationLimitsSpec, LimitEnd, LimitPolicy, Unit,
-};
+use freewheel_model::electronics::{DurationLimit, DurationLimitsSpec, LimitPolicy, Unit};
 use freewheel_model::sched::{CommandMark, PolicySpec};
 use freewheel_testkit::drives::any_drive;
 use freewheel_testkit::electronics::{any_electronics, up_to_us};
@@ -47,8 +45,6 @@ fn ends_and_limits(spec: &ElectronicsSpec, wishes: &[Wish]) -> Vec<(u64, LimitEn
     let end = |o: &Outcome| (o.served.end.ns() / 1000, o.served.limit);
     outcomes.iter().map(end).collect()
 }
-
-use LimitEnd::{Aborted, Kept, Missed};
 
 #[test]
 fn a_command_whose_limit_is_about_to_end_goes_before_nearer_ones() {
@@ -191,6 +187,43 @@ struct Case {
     high: bool,
 }
 
+fn target_of(drive: &Drive, wish: &Wish) -> Target {
+    let Wish { op, start, blocks, .. } = *wish;
+    drive.target(Lbn::new(start), Blocks::new(blocks.into()), op)
+}
+
+/// The place in `waiting` of the command that goes next: all of them are looked at.
+fn chosen(
+    drive: &Drive,
+    (now, head): (SimTime, Position),
+    spec: &ElectronicsSpec,
+    wishes: &[Wish],
+    waiting: &[Case],
+) -> usize {
+    let queue = spec.queue.unwrap();
+    let lead = spec.duration_limits.as_ref().unwrap().lead.unwrap_or_else(|| {
+        let farthest = drive.seek().distance_max();
+        SimDuration::from_ns(drive.seek().time_ns(Op::Write, farthest, true))
+            + drive.rotation().period()
+    });
+    let able = || (0..waiting.len()).filter(|&at| waiting[at].ready <= now);
+    let urgent = able().filter(|&at| waiting[at].due.is_some_and(|due| due <= now + lead));
+    if let Some(urgent) = urgent.min_by_key(|&at| (waiting[at].due, waiting[at].index)) {
+        return urgent;
+    }
+    let of = |high: bool| able().filter(move |&at| waiting[at].high == high);
+    let longest = queue.high_priority_first.unwrap_or_default();
+    let is_old = of(false).any(|at| waiting[at].submitted + longest <= now);
+    let has_high = of(true).next().is_some();
+    let by_policy = |&at: &usize| {
+        let target = target_of(drive, &wishes[waiting[at].index]);
+        let by_position = queue.scheduler == PolicySpec::Sptf;
+        let reach = by_position.then(|| drive.positioning(now, head, &target).total());
+        (reach, waiting[at].index)
+    };
+    of(has_high && !is_old).min_by_key(by_policy).expect("a command is ready")
+}
+
 /// Ends of commands that a drive without a buffer takes as they come: at each decision all that wait are
 /// looked at.
 fn ends_by_rule(
@@ -200,12 +233,7 @@ fn ends_by_rule(
     wishes: &[Wish],
 ) -> Vec<(SimTime, LimitEnd)> {
     let limits = spec.duration_limits.as_ref().unwrap();
-    let queue = spec.queue.unwrap();
-    let lead = limits.lead.unwrap_or_else(|| {
-        let farthest = drive.seek().distance_max();
-        SimDuration::from_ns(drive.seek().time_ns(Op::Write, farthest, true))
-            + drive.rotation().period()
-    });
+    let high_first = spec.queue.unwrap().high_priority_first;
     let mut ready = SimTime::ZERO;
     let mut waiting: Vec<Case> = Vec::new();
     for (index, wish) in wishes.iter().enumerate() {
@@ -216,7 +244,7 @@ fn ends_by_rule(
             _ => None,
         };
         let due = limit.and_then(|limit| Some(wish.arrival + overhead + limit.inactive?));
-        let high = queue.high_priority_first.is_some() && wish.mark == CommandMark::HighPriority;
+        let high = high_first.is_some() && wish.mark == CommandMark::HighPriority;
         waiting.push(Case { index, submitted: wish.arrival, ready, limit, due, high });
     }
     let mut ends = vec![(SimTime::ZERO, Kept); wishes.len()];
@@ -233,32 +261,9 @@ fn ends_by_rule(
             ends[case.index] = (case.due.unwrap(), Aborted);
             continue;
         }
-        let able: Vec<usize> = (0..waiting.len()).filter(|&at| waiting[at].ready <= now).collect();
-        let target = |at: usize| {
-            let Wish { op, start, blocks, .. } = wishes[waiting[at].index];
-            drive.target(Lbn::new(start), Blocks::new(blocks.into()), op)
-        };
-        let by_policy = |among: Vec<usize>| {
-            among.into_iter().min_by_key(|&at| match queue.scheduler {
-                PolicySpec::Sptf => {
-                    (drive.positioning(now, head, &target(at)).total(), waiting[at].index)
-                }
-                _ => (SimDuration::ZERO, waiting[at].index),
-            })
-        };
-        let urgent =
-            able.iter().copied().filter(|&at| waiting[at].due.is_some_and(|due| due <= now + lead));
-        let urgent = urgent.min_by_key(|&at| (waiting[at].due, waiting[at].index));
-        let of = |high: bool| -> Vec<usize> {
-            able.iter().copied().filter(|&at| waiting[at].high == high).collect()
-        };
-        let longest = queue.high_priority_first.unwrap_or_default();
-        let is_old = of(false).iter().any(|&at| waiting[at].submitted + longest <= now);
-        let classes = if is_old { [false, true] } else { [true, false] };
-        let by_class = classes.into_iter().find_map(|high| by_policy(of(high)));
-        let picked = urgent.or(by_class).unwrap();
-        let access = drive.media_access(now, head, &target(picked));
+        let picked = chosen(drive, (now, head), spec, wishes, &waiting);
         let case = waiting.remove(picked);
+        let access = drive.media_access(now, head, &target_of(drive, &wishes[case.index]));
         (free, head) = (now + access.total(), access.end);
         let active = overhead + access.total();
         let limit = case.limit.unwrap_or_default();
