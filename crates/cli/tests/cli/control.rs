@@ -566,7 +566,7 @@ fn a_refresh_rewrites_blocks_with_their_own_data_and_reads_them_back() {
     client.write(128 * 512, &data);
     let ran = world.verb("refresh --promote --start 32KiB --length 96KiB");
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert!(ran.stdout.starts_with("refresh                 done\n"), "{}", ran.stdout);
+    assert!(ran.stdout.starts_with("refresh                  done\n"), "{}", ran.stdout);
     assert!(ran.stdout.contains("rewritten and read back  96"), "{}", ran.stdout);
     assert!(client.read(128 * 512, 64 * 1024) == data);
     let all = &world.json("refresh --promote")["task"];

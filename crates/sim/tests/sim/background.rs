@@ -605,19 +605,36 @@ fn a_backup_and_a_part_of_the_drive_are_refused_where_they_cannot_be() {
 
 #[test]
 fn writes_in_gaps_are_refused_where_nobody_would_do_them() {
-    for (setting, message) in [
-        ("drive = \"atlas10k\"\nhost = {}\n", "host: `freeblock.tasks[0].kind` is write"),
-        ("drive = \"ultrastar-hc680-28tb\"\n", "freeblock: `kind` is write, and a host-managed"),
-    ] {
-        for task in ["write", "write-back"] {
-            let workload = "workload = { kind = \"closed\" }\n";
-            let error = refusal(&format!(
-                "{setting}{workload}freeblock.tasks = [{{ kind = \"{task}\" }}]\n"
-            ));
-            let message = message.replace("is write", &format!("is {task}"));
-            assert!(error.starts_with(&message), "{error}");
-        }
+    for task in ["write", "write-back"] {
+        let error = refusal(&format!(
+            "drive = \"ultrastar-hc680-28tb\"\nworkload = {{ kind = \"closed\" }}\n\
+             freeblock.tasks = [{{ kind = \"{task}\" }}]\n"
+        ));
+        let message = format!("freeblock: `kind` is {task}, and a host-managed");
+        assert!(error.starts_with(&message), "{error}");
     }
+    let text = "drive = \"atlas10k\"\nworkload = { kind = \"closed\" }\n\
+                freeblock.tasks = [{ kind = \"refresh\" }]\n";
+    let error = SimConfig::parse(text, "test", &[]).unwrap_err().to_string();
+    assert!(error.contains("unknown variant `refresh`"), "{error}");
+}
+
+#[test]
+fn a_scheduler_outside_the_drive_writes_every_block_of_a_task_or_a_request_does() {
+    let text = "drive = \"atlas10k\"\nelectronics = false\n\
+         host = { behaviour = { seek_jitter = \"50us\" } }\n\
+         workload = { kind = \"closed\", outstanding = 6, requests = 3000, pattern = { size = \
+         \"4KiB\", read_share = 0.2 } }\n[[freeblock.tasks]]\n\
+         kind = \"write\"\nstart = \"3GiB\"\nlength = \"64MiB\"\nblock_size = \"32KiB\"\nrounds = 1\n";
+    let config = SimConfig::parse(text, "test", &[]).unwrap();
+    let result = Experiment::new(config).unwrap().run().unwrap();
+    let round = &result.background[0].tasks[0].rounds[0];
+    assert_eq!(round.settled(), 2048);
+    assert!(round.superseded > 0 && round.in_gaps > 1000, "{round:?}");
+    let free = result.free.unwrap().time;
+    assert!((round.in_gaps * 32_768..=2048 * 32_768).contains(&free.write_bytes), "{free:?}");
+    let head = result.elapsed_ns as f64;
+    assert!(free.foreground_delay_ns as f64 / head < 0.005, "{free:?}");
 }
 
 #[test]

@@ -172,6 +172,22 @@ fn memory_answers_reads_of_what_it_has_and_a_block_written_twice_is_written_once
     assert_eq!(came.dirtied, came.free + came.absorbed + came.left, "{came:?}");
 }
 
+/// The same memory in front of a scheduler outside the drive, which sends writes later than it plans them,
+/// or not at all.
+#[test]
+fn a_block_that_gaps_write_back_from_outside_the_drive_is_written_once_or_replaced() {
+    let task = "host = { behaviour = { seek_jitter = \"50us\" } }\n\
+                [[freeblock.tasks]]\nkind = \"write-back\"\nmemory = \"16MiB\"\n";
+    for (clients, local) in [(4, ""), (8, ", local_share = 1.0, local_sd = \"256KiB\"")] {
+        let pattern = format!("read_share = 0.5, size = \"4KiB\"{local}");
+        let came = write_back(&run(config(clients, 3000, &pattern, task)));
+        assert!(came.free > 300, "{came:?}");
+        let gone = came.free + came.promoted + came.absorbed + came.superseded + came.left;
+        assert_eq!(came.dirtied, gone, "{came:?}");
+        assert!(came.free_bytes >= came.free * 4096, "{came:?}");
+    }
+}
+
 #[test]
 fn writes_of_parts_of_blocks_go_to_the_drive_and_the_rest_of_a_dirty_block_stays_dirty() {
     let task = "[[freeblock.tasks]]\nkind = \"write-back\"\nmemory = \"16MiB\"\n";

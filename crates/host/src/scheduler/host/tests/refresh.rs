@@ -160,6 +160,67 @@ fn a_write_of_a_client_before_the_rewrite_cancels_it() {
     assert!(world.media[((part + 3) * 512) as usize..][..512].iter().all(|byte| *byte == 9));
 }
 
+/// A device may have done a read before a write that it answers first.
+#[test]
+fn what_a_read_brings_that_was_at_the_device_while_a_client_wrote_is_not_kept() {
+    let (mut world, _) = world(&[], Settings { fua: true, idle: false, repeats: false });
+    let gap_read = |world: &TestHost| {
+        let of = |command: &Command| command.op == Op::Read && command.foreground.is_none();
+        let command = world.scheduler.at_device.values().find(|command| of(command))?;
+        let start = command.runs[0].start.get().next_multiple_of(8);
+        let is_inside = start + 8 <= command.start.get() + u64::from(command.blocks);
+        is_inside.then_some((command.id, start))
+    };
+    let mut prng = Prng::new(11, "clients that read");
+    let (id, start) = loop {
+        world.read(prng.below(world.blocks() - 8), 8);
+        world.settle();
+        if let Some(found) = gap_read(&world) {
+            break found;
+        }
+        world.run_until(world.now + us(prng.below(8000)));
+    };
+    world.slow = Some(id);
+    world.write(start + 1, vec![3; 512], false);
+    world.run_until(world.now + us(200_000));
+    let late = world.late.take().expect("the drive is done with it");
+    world.scheduler.came_back(id, world.now, late);
+    assert_eq!(world.scheduler.tasks.to_write(Lbn::new(start), 8), None);
+    world.slow = None;
+    reads_of_clients(&mut world, 12, |world| {
+        world.scheduler.tasks.to_write(Lbn::new(start), 8).is_some()
+    });
+    let kept = world.scheduler.tasks.to_write(Lbn::new(start), 8).unwrap();
+    assert!(kept[512..1024].iter().all(|byte| *byte == 3), "read anew");
+}
+
+/// A device may reorder what it has: the older data would be on the media in the end.
+#[test]
+fn a_write_of_a_client_waits_for_the_rewrite_that_is_at_the_device() {
+    let (mut world, _) = world(&[], Settings { fua: true, idle: false, repeats: false });
+    let mut prng = Prng::new(13, "clients that read");
+    let rewrite = loop {
+        world.read(prng.below(world.blocks() - 8), 8);
+        world.settle();
+        if let Some((&command, _)) = world.scheduler.gap_writes.first_key_value() {
+            break world.scheduler.at_device[&command].clone();
+        }
+        world.run_until(world.now + us(prng.below(8000)));
+    };
+    world.slow = Some(rewrite.id);
+    let written = world.write(rewrite.start.get() + 2, vec![7; 512], false);
+    world.run_until(world.now + us(200_000));
+    let is_answered = |world: &TestHost| world.answers.iter().any(|(_, (id, _))| *id == written);
+    assert!(!is_answered(&world), "it has not been sent");
+    let late = world.late.take().expect("the drive is done with it");
+    world.scheduler.came_back(rewrite.id, world.now, late);
+    world.slow = None;
+    world.run_until(world.now + us(200_000));
+    assert!(is_answered(&world));
+    let byte = ((rewrite.start.get() + 2) * 512) as usize;
+    assert!(world.media[byte..byte + 512].iter().all(|byte| *byte == 7));
+}
+
 #[test]
 fn a_flush_that_failed_ends_refreshes_and_none_begins() {
     let (mut world, id) = world(&[], Settings { fua: false, idle: false, repeats: false });
