@@ -51,6 +51,9 @@ pub(super) fn range_of(tried: &Tried, of: impl Fn(&Effect) -> f64) -> String {
 /// Two changes. A unit that both have stands once.
 pub(super) fn between(least: f64, most: f64) -> String {
     let (least, most) = (signed(least), signed(most));
+    if least == most {
+        return least;
+    }
     let shared = if most.ends_with(" %") { least.trim_end_matches(" %") } else { &least };
     format!("{shared} to {most}")
 }
