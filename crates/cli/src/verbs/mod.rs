@@ -14,6 +14,7 @@ mod read_args;
 mod replies;
 mod reproduce;
 mod restore;
+mod sample;
 mod scan;
 mod scrub;
 mod selection;

@@ -12,7 +12,9 @@
 //! unreadable. Non-goals: the use of the data.
 
 mod pieces;
+mod proportion;
 mod reads;
+mod sample;
 mod spec;
 mod task;
 
@@ -32,7 +34,9 @@ use self::task::ServedTask;
 use crate::runs::Runs;
 
 pub use pieces::CommandData;
+pub use proportion::{DeliveryBias, Interval, Proportion, Stratum, delivery_bias, proportion};
 pub use reads::OwnRead;
+pub use sample::{Sample, SamplePlace, begin_of};
 pub use spec::{SERVED_KINDS, ServedTaskSpec};
 pub use task::{ServedTaskReport, ServedTaskState};
 
@@ -540,6 +544,7 @@ impl ServedTasks {
         let Some(task) = self.tasks.get_mut(&id) else { return };
         task.delivered += extent.blocks.get();
         task.unreadable.remove(extent);
+        task.count_sample(extent);
     }
 
     /// Keeps the data of blocks that lie across the ends of what has been read.
