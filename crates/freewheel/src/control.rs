@@ -15,6 +15,7 @@ pub use freewheel_live::backup::{
 };
 pub use freewheel_live::control::{
     BlockRange, BlockStream, ControlClient, Decisions, NotARecord, Record, Records, Refresh,
-    ServerStatus, Task, TaskRequest, TaskState, openapi,
+    SampleBias, SampleCounter, SampleReport, SampleRequest, SampleResult, SampleTenth,
+    ServerStatus, ShareEstimate, Task, TaskRequest, TaskState, openapi,
 };
 pub use freewheel_live::extents::{Allocated, ByteRange, Extents, FileExtents, Parts};

@@ -10,7 +10,8 @@ use freewheel_sim::config::TraceWorkload;
 use crate::Error;
 
 pub use freewheel_extract::validate::{
-    FioFigures, FioRow, FioValidation, FittedValue, GapReading, ValidationFit, is_fio,
+    FioFigures, FioRow, FioValidation, FittedValue, GapReading, LeftOut, RateValidation,
+    ValidationFit, ZoneRate, is_fio, is_rates,
 };
 pub use freewheel_extract::{
     ExtractOptions, ExtractProgress, Journal, JournalEntry, JournalHead, TrackMap, TrackStretch,
@@ -82,4 +83,10 @@ pub fn fit_to_measured(
 /// Runs the random jobs of fio's JSON output, whose text is given, on a drive, and says where both part.
 pub fn validate_fio(drive: &str, file: &str, text: &str) -> Result<FioValidation, Error> {
     Ok(freewheel_extract::validate::validate_fio(drive, file, text)?)
+}
+
+/// Compares the sequential rates that a text has, of ddrescue or as a series of accesses, with those of a drive by
+/// zone.
+pub fn validate_rates(drive: &str, file: &str, text: &str) -> Result<RateValidation, Error> {
+    Ok(freewheel_extract::validate::validate_rates(drive, file, text)?)
 }

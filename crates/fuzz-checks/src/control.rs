@@ -143,6 +143,11 @@ fn check_task(world: &World, body: &[u8], answer: &[u8]) {
     assert_eq!((task.repeat, task.stream), (request.repeat, request.stream));
     assert_eq!(task.priority, request.priority);
     assert!(request.block_size_bytes.is_none_or(|bytes| bytes == task.block_size_bytes));
+    let drawn = task
+        .sample
+        .as_ref()
+        .map(|sample| sample.tenths.iter().map(|tenth| tenth.drawn_blocks).sum::<u64>());
+    assert_eq!(drawn, request.sample.map(|_| task.blocks), "{task:?}");
     assert!((1..=world.blocks - task.first_block).contains(&task.blocks), "{task:?}");
     assert_eq!(task.blocks_left, task.blocks, "{task:?}");
     let client = ControlClient::new(&world.socket).expect("a runtime");

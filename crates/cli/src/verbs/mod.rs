@@ -15,6 +15,7 @@ mod refresh;
 mod replies;
 mod reproduce;
 mod restore;
+mod sample;
 mod scan;
 mod scrub;
 mod selection;

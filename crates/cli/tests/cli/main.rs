@@ -28,6 +28,7 @@ mod real_time;
 mod replays;
 mod restore;
 mod run;
+mod samples;
 mod scaled_drives;
 mod schemas;
 mod serve;

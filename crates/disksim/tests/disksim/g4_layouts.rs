@@ -221,7 +221,8 @@ fn compare(layout: &Layout, imported: &Imported) -> f64 {
         let apart = block.apart(&drive, lbn as u64);
         let place = drive.layout().locate(Lbn::new(lbn as u64));
         assert_eq!(drive.layout().lbn_at(place), Some(Lbn::new(lbn as u64)));
-        let zone = &drive.layout().zones()[drive.layout().zone_at(place.cylinder).unwrap()];
+        let zone =
+            &drive.layout().zones()[drive.layout().zone_at(place.cylinder, place.surface).unwrap()];
         farthest = farthest.max(apart * f64::from(zone.blocks_per_track()));
     }
     farthest

@@ -5,6 +5,7 @@ mod exchange;
 mod fio;
 mod fit;
 mod phase;
+mod rates;
 mod spindle;
 
 use std::sync::Arc;
@@ -26,6 +27,7 @@ pub use fit::{FittedValue, ValidationFit};
 pub use phase::{
     GapReading, PhaseAnalysis, PhaseClass, PhaseDistance, PhaseHistogram, PhaseLag, PhaseOperations,
 };
+pub use rates::{LeftOut, RateValidation, ZoneRate, is_rates, validate_rates};
 pub use spindle::Distance;
 
 /// What a validation found. Times in milliseconds.
@@ -145,6 +147,14 @@ pub enum ValidateError {
     /// fio's output cannot be compared.
     #[error("{file}: {reason}")]
     Fio {
+        /// Its path.
+        file: String,
+        /// Why.
+        reason: String,
+    },
+    /// A measurement of sequential rates cannot be compared.
+    #[error("{file}: {reason}")]
+    Rates {
         /// Its path.
         file: String,
         /// Why.

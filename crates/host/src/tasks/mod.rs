@@ -12,9 +12,11 @@
 //! unreadable. Non-goals: the use of the data.
 
 mod pieces;
+mod proportion;
 mod reads;
 mod refresh;
 mod rewrites;
+mod sample;
 mod spec;
 mod task;
 
@@ -36,8 +38,10 @@ use self::task::ServedTask;
 use crate::runs::Runs;
 
 pub use pieces::CommandData;
+pub use proportion::{DeliveryBias, Interval, Proportion, Stratum, delivery_bias, proportion};
 pub use reads::OwnRead;
 pub use refresh::RefreshReport;
+pub use sample::{Sample, SamplePlace, begin_of};
 pub use spec::{SERVED_KINDS, ServedTaskSpec};
 pub use task::{ServedTaskReport, ServedTaskState};
 
@@ -621,6 +625,7 @@ impl ServedTasks {
         let Some(task) = self.tasks.get_mut(&id) else { return };
         task.delivered += extent.blocks.get();
         task.unreadable.remove(extent);
+        task.count_sample(extent);
     }
 
     /// Keeps the data of blocks that lie across the ends of what has been read.

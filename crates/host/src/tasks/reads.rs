@@ -373,6 +373,7 @@ impl ServedTasks {
     fn unreadable(&mut self, id: u64, extent: Extent, now: SimTime) {
         let Some(task) = self.tasks.get_mut(&id) else { return };
         task.unreadable.insert(extent);
+        task.count_sample(extent);
         self.outputs.push(ServedTaskOutput::Unreadable { task: id, extent, at: now });
     }
 }

@@ -5,6 +5,7 @@ use freewheel_freeblock::tasks::{
 };
 use freewheel_units::{Blocks, Op, SimDuration, SimTime};
 
+use super::sample::Sample;
 use crate::promote_tail::PromoteTail;
 use crate::runs::Runs;
 
@@ -44,6 +45,8 @@ pub struct ServedTaskSpec {
     pub repeats: bool,
     /// Somebody wants the data; it begins when he is there.
     pub has_reader: bool,
+    /// Account of the sample that `wanted` is, if it is one.
+    pub sample: Option<Sample>,
 }
 
 impl ServedTaskSpec {
@@ -62,6 +65,7 @@ impl ServedTaskSpec {
             promote_tail: None,
             repeats: false,
             has_reader: false,
+            sample: None,
         }
     }
 
@@ -123,6 +127,7 @@ impl ServedTaskSpec {
             promote_tail: self.promote_tail,
             repeats: self.repeats,
             has_reader: self.has_reader,
+            sample: self.sample,
         }
     }
 

@@ -283,6 +283,12 @@ impl ServedTask {
         self.estimate.begin(self.blocks, now);
     }
 
+    /// Blocks of its sample have come, or cannot be read.
+    pub fn count_sample(&mut self, extent: Extent) {
+        let ServedTaskSpec { sample, range, .. } = &mut self.spec;
+        sample.iter_mut().for_each(|sample| sample.deliver(*range, extent));
+    }
+
     /// How far it is; `left` blocks of 512 B are not read.
     pub fn report(&self, id: u64, left: u64, now: SimTime) -> ServedTaskReport {
         let is_running = self.state == ServedTaskState::Running;

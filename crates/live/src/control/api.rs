@@ -4,6 +4,7 @@ use std::fmt;
 
 use freewheel_freeblock::Effort;
 use freewheel_freeblock::tasks::{BLOCK_SIZE_MAX, Extent, Priority, TaskKind};
+use freewheel_host::tasks::Sample;
 use freewheel_host::{Account, MarginInUse, PromoteTail};
 use freewheel_model::drive::SeekDirection;
 use freewheel_model::stats::Distribution;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::names::{KindSchema, PrioritySchema, served_kind};
+use super::sample::{SampleReport, SampleRequest, draw};
 use crate::extents::{ByteRange, Extents};
 use crate::serve::{
     self, PredictionMark, RefreshReport, SectorSizes, ServedTaskReport, ServedTaskSpec,
@@ -89,6 +91,10 @@ pub struct TaskRequest {
     /// Begins another round after each one.
     #[serde(default)]
     pub repeat: bool,
+    /// Reads a random sample alone, which is drawn when the task is begun: of a scan or scrub, without
+    /// `skip` and `repeat`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<SampleRequest>,
     /// Waits up to a minute for a reader of its data at `/v1/tasks/{id}/data`, and ends with that request. A
     /// backup always does.
     #[serde(default)]
@@ -111,6 +117,7 @@ impl TaskRequest {
             idle_after_ns: None,
             promote_tail_cost: None,
             repeat: false,
+            sample: None,
             stream: false,
         }
     }
@@ -138,8 +145,20 @@ impl TaskRequest {
             return Err("skip: only for a task with `stream`".into());
         }
         let wanted = self.extents.as_deref().map(|extents| wanted(extents, range, size));
+        let mut wanted = wanted.transpose()?.unwrap_or_default();
+        let is_inside =
+            range.start.get().checked_add(blocks).is_some_and(|end| end <= capacity.get());
+        // A range beyond the drive is refused with the task.
+        let sample = self.sample.as_ref().filter(|_| is_inside).map(|sample| {
+            self.check_sample()?;
+            let (sample, drawn) = draw((range, &wanted), sample, size)?;
+            wanted = drawn;
+            Ok::<Sample, String>(sample)
+        });
+        let sample = sample.transpose()?;
         Ok(ServedTaskSpec {
-            wanted: wanted.transpose()?.unwrap_or_default(),
+            wanted,
+            sample,
             skip: skip.map(|range| Extent::new(range.first_block, range.blocks)).collect(),
             skip_since: SimTime::from_ns(self.skip_since_ns),
             priority: self.priority,
@@ -150,6 +169,24 @@ impl TaskRequest {
             has_reader: self.stream,
             ..ServedTaskSpec::new(self.kind, range, size)
         })
+    }
+}
+
+impl TaskRequest {
+    /// Err for what a sample cannot be.
+    fn check_sample(&self) -> Result<(), String> {
+        if self.kind == TaskKind::Backup {
+            return Err("sample: a backup is of all blocks; leave it out, or begin a scan".into());
+        }
+        if self.repeat {
+            return Err("repeat: a sample is drawn once; leave it out, or begin another task \
+                        with another seed"
+                .into());
+        }
+        if !self.skip.is_empty() {
+            return Err("skip: not of a sample; name `extents` instead".into());
+        }
+        Ok(())
     }
 }
 
@@ -317,6 +354,9 @@ pub struct Task {
     pub tail_head_ns: Option<u64>,
     /// It begins another round after each one.
     pub repeat: bool,
+    /// The sample that it reads; absent where it reads all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<SampleReport>,
     /// Its data go to a reader.
     pub stream: bool,
     /// Rounds that are complete.
@@ -348,7 +388,8 @@ impl Task {
     /// A report as of `now` since the server began.
     pub fn new(report: &ServedTaskReport, now: SimTime) -> Self {
         let ServedTaskSpec { kind, range, block_size, repeats, has_reader, .. } = &report.spec;
-        let ServedTaskSpec { priority, deadline, idle_after, promote_tail, .. } = &report.spec;
+        let ServedTaskSpec { priority, deadline, idle_after, promote_tail, sample, .. } =
+            &report.spec;
         let until = report.ended.unwrap_or(now);
         Self {
             id: report.id,
@@ -371,6 +412,7 @@ impl Task {
             promote_tail_cost: promote_tail.map(|tail| tail.cost),
             tail_head_ns: promote_tail.map(|_| report.tail_head.ns()),
             repeat: *repeats,
+            sample: sample.as_ref().map(|sample| SampleReport::new(*range, sample)),
             stream: *has_reader,
             rounds: report.rounds,
             blocks_read: report.delivered.get(),
@@ -793,6 +835,45 @@ mod tests {
             assert!(error.starts_with("extents[1]: "), "{error}");
             assert!(error.ends_with("of bytes 1536 to 513536 of the task"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_sample_is_drawn_of_what_is_wanted_and_counted_by_tenth() {
+        let sample = SampleRequest { share: 0.25, unit_bytes: None, seed: 3 };
+        let scan = TaskRequest { sample: Some(sample), ..TaskRequest::new(TaskKind::Scan) };
+        let spec = scan.spec(Blocks::new(8000), 8).unwrap();
+        let blocks = |spec: &ServedTaskSpec| -> u64 {
+            spec.wanted.iter().map(|extent| extent.blocks.get()).sum()
+        };
+        let counts = spec.sample.unwrap();
+        assert_eq!((counts.population, counts.drawn, blocks(&spec)), (1000, 250, 2000));
+        assert_eq!(counts.places.iter().map(|place| place.drawn).sum::<u64>(), 2000);
+        let extents = Some(vec![ByteRange::new(40_960, 81_920)]);
+        let part = TaskRequest { extents, ..scan.clone() }.spec(Blocks::new(8000), 8).unwrap();
+        let is_inside = |extent: &Extent| (80..240).contains(&extent.start.get());
+        assert!(part.wanted.iter().all(is_inside), "{:?}", part.wanted);
+        assert_eq!(blocks(&part), 40);
+        let refused = |request: TaskRequest| request.spec(Blocks::new(8000), 8).unwrap_err();
+        for share in [0.0, -0.1, 1.1, f64::NAN] {
+            let sample = Some(SampleRequest { share, ..sample });
+            let error = refused(TaskRequest { sample, ..scan.clone() });
+            assert!(error.starts_with("sample.share is "), "{error}");
+        }
+        for unit in [0, 512, 4097] {
+            let sample = Some(SampleRequest { unit_bytes: Some(unit), ..sample });
+            let error = refused(TaskRequest { sample, ..scan.clone() });
+            assert!(error.contains("a multiple of 4096, the task's block"), "{error}");
+        }
+        assert!(refused(TaskRequest { repeat: true, ..scan.clone() }).starts_with("repeat: "));
+        let backup = TaskRequest { kind: TaskKind::Backup, stream: true, ..scan.clone() };
+        assert!(refused(backup).starts_with("sample: a backup"));
+        let all = TaskRequest {
+            sample: Some(SampleRequest { share: 1.0, ..sample }),
+            block_size_bytes: Some(512),
+            ..scan
+        };
+        let error = all.spec(Blocks::new(500_001), 8).unwrap_err();
+        assert!(error.contains("500001 units: at most 500000 are allowed"), "{error}");
     }
 
     #[test]

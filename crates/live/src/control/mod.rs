@@ -16,6 +16,8 @@ mod metrics;
 mod names;
 mod peers;
 mod routes;
+mod sample;
+mod sample_counter;
 mod server_report;
 mod stream;
 
@@ -49,6 +51,8 @@ pub use api::{
 pub(crate) use api::BLOCKS_END;
 pub use client::{BlockStream, ControlClient, ControlError};
 pub use freewheel_freeblock::tasks::{Priority, TaskKind};
+pub use sample::{SampleReport, SampleRequest, SampleTenth};
+pub use sample_counter::{SampleBias, SampleCounter, SampleResult, ShareEstimate};
 pub use server_report::ServerReport;
 pub use stream::{NotARecord, Record, Records};
 

@@ -52,7 +52,7 @@ impl Busy {
 
     fn block_on(&mut self, at: Position) -> Option<Lbn> {
         let layout = self.drive.layout();
-        let sectors = layout.zones()[layout.zone_at(at.cylinder)?].blocks_per_track();
+        let sectors = layout.zones()[layout.zone_at(at.cylinder, at.surface)?].blocks_per_track();
         let sector = self.prng.below(sectors.into()) as u32;
         layout.lbn_at(Physical { cylinder: at.cylinder, surface: at.surface, sector })
     }

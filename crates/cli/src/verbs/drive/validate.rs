@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use freewheel::experiments::TraceWorkload;
 use freewheel::extraction::{
-    FioValidation, GapReading, ValidationFit, fit_to_measured, is_fio, validate_fio,
-    validation_html,
+    FioValidation, GapReading, RateValidation, ValidationFit, fit_to_measured, is_fio, is_rates,
+    validate_fio, validate_rates, validation_html,
 };
 use freewheel::files::read_text_up_to;
 use freewheel::measures::{Bytes, grouped};
@@ -22,18 +22,24 @@ use crate::{file, output};
 ///
 /// The trace has one request at a time, with its response time. Each is sent as long after our
 /// completion of the one before as in the trace. Of fio's output in JSON the random jobs run again,
-/// and their rates and percentiles stand beside those of fio.
+/// and their rates and percentiles stand beside those of fio. A rate log of ddrescue, or a series of accesses,
+/// is compared by zone.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
   freewheel drive validate atlas10k atlas10k.trace --report atlas10k.html
   fio --name=a --filename=/dev/sdx --readonly --direct=1 --rw=randread --bs=4k --iodepth=1 \
       --runtime=60 --time_based --output-format=json --output=fio.json
-  freewheel drive validate barracuda-st2000dm006-2tb fio.json")]
+  freewheel drive validate barracuda-st2000dm006-2tb fio.json
+  ddrescue --log-rates=rates.log /dev/sdx /dev/null --force
+  freewheel drive validate barracuda-st2000dm006-2tb rates.log
+
+A series of accesses begins with the line `# lbn ms`. Then each line has the first block of a read,
+in blocks of 512 B, and its time in ms; a read ends where the next one begins.")]
 pub struct ValidateArgs {
     /// Name of a shipped drive, or path of a drive file
     drive: String,
-    /// The trace, or fio's output in JSON
+    /// The trace, fio's output in JSON, or sequential rates
     trace: PathBuf,
     /// Format of the trace, where its contents do not tell
     #[arg(long)]
@@ -73,11 +79,18 @@ impl From<Delays> for GapReading {
     }
 }
 
-/// What of a file tells whether it is fio's: its version is among the first keys.
-const FIO_HEAD: u64 = 4096;
+/// What of a file tells whether it is no trace: fio's version is among its first keys, and the columns of rates
+/// stand below a few lines of remarks.
+const HEAD: u64 = 4096;
 
-/// Longest output of fio.
-const FIO_MAX: Bytes = Bytes::from_kib(64 << 10);
+/// Longest output of fio, and longest log of rates: a week of seconds has a tenth.
+const TEXT_MAX: Bytes = Bytes::from_kib(64 << 10);
+
+/// What a file is that has no single requests.
+enum Summary {
+    Fio(String),
+    Rates(String),
+}
 
 impl ValidateArgs {
     pub fn run(self) -> Result<(), Failure> {
@@ -92,13 +105,8 @@ impl ValidateArgs {
             format: self.format.map(|format| format.name().to_owned()),
             ..TraceWorkload::default()
         };
-        if let Some(text) = self.fio()? {
-            let file = self.trace.display().to_string();
-            let validation = validate_fio(&self.drive, &file, &text).map_err(Failure::from)?;
-            return match self.json {
-                true => output::print_document(&validation),
-                false => output::print(&text_of_fio(&validation)),
-            };
+        if let Some(summary) = self.summary()? {
+            return self.compare(&summary);
         }
         if self.fit {
             return self.fit(&trace);
@@ -114,24 +122,48 @@ impl ValidateArgs {
         output::print(&text(&validation))
     }
 
-    /// The text of the file, if it is fio's.
-    fn fio(&self) -> Result<Option<String>, Failure> {
+    /// The text of the file, if it is no trace.
+    fn summary(&self) -> Result<Option<Summary>, Failure> {
         let mut beginning = Vec::new();
         let file = std::fs::File::open(&self.trace);
         // The reader of traces says what is wrong with a file that cannot be read.
-        if file.and_then(|file| file.take(FIO_HEAD).read_to_end(&mut beginning)).is_err()
-            || !is_fio(&String::from_utf8_lossy(&beginning))
-        {
+        if file.and_then(|file| file.take(HEAD).read_to_end(&mut beginning)).is_err() {
             return Ok(None);
         }
+        let beginning = String::from_utf8_lossy(&beginning);
+        let (of, what): (fn(String) -> Summary, _) = match () {
+            () if is_fio(&beginning) => (Summary::Fio, "fio's output has"),
+            () if is_rates(&beginning) => (Summary::Rates, "sequential rates have"),
+            () => return Ok(None),
+        };
         if self.fit || self.report.is_some() || self.delays.is_some() {
-            let message =
-                "fio's output has no single requests: leave out --fit, --report and --delays";
-            return Err(Failure::wrong_use(message));
+            return Err(Failure::wrong_use(format!(
+                "{what} no single requests: leave out --fit, --report and --delays"
+            )));
         }
-        let text = read_text_up_to(&self.trace, FIO_MAX);
-        text.map(Some)
+        let text = read_text_up_to(&self.trace, TEXT_MAX);
+        text.map(|text| Some(of(text)))
             .map_err(|error| Failure::failed(format!("{}: {error}", self.trace.display())))
+    }
+
+    fn compare(&self, summary: &Summary) -> Result<(), Failure> {
+        let file = self.trace.display().to_string();
+        match summary {
+            Summary::Fio(text) => {
+                let validation = validate_fio(&self.drive, &file, text)?;
+                match self.json {
+                    true => output::print_document(&validation),
+                    false => output::print(&text_of_fio(&validation)),
+                }
+            }
+            Summary::Rates(text) => {
+                let validation = validate_rates(&self.drive, &file, text)?;
+                match self.json {
+                    true => output::print_document(&validation),
+                    false => output::print(&text_of_rates(&validation)),
+                }
+            }
+        }
     }
 
     fn fit(&self, trace: &TraceWorkload) -> Result<(), Failure> {
@@ -171,6 +203,36 @@ fn text_of_fio(validation: &FioValidation) -> String {
         false => validation.advice.join("\n"),
     };
     let left_out = validation.left_out.iter().map(|why| format!("\nleft out: {why}"));
+    format!(
+        "{} against {}\n\n{table}\n{advice}{}\n",
+        validation.drive,
+        validation.file,
+        left_out.collect::<String>()
+    )
+}
+
+fn text_of_rates(validation: &RateValidation) -> String {
+    let mb = |rate: f64| format!("{:.1} MB/s", rate / 1e6);
+    let mut table = Table::new("rrrrrr");
+    table.row(["zone", "first block", "stretches", "measured", "file", "difference"]);
+    for zone in &validation.zones {
+        let difference = zone.difference.map(|share| format!("{:+.1} %", share * 100.0));
+        table.row([
+            zone.zone.to_string(),
+            grouped(zone.first_block),
+            grouped(zone.stretches),
+            zone.measured.map_or_else(|| "-".into(), mb),
+            mb(zone.simulated),
+            difference.unwrap_or_else(|| "-".into()),
+        ]);
+    }
+    let advice = match validation.advice.is_empty() {
+        true => "File and measurement agree within 3 % in every measured zone.".to_owned(),
+        false => validation.advice.join("\n"),
+    };
+    let left_out = validation.left_out.iter().map(|left_out| {
+        format!("\nstretches left out: {}: {}", grouped(left_out.stretches), left_out.why)
+    });
     format!(
         "{} against {}\n\n{table}\n{advice}{}\n",
         validation.drive,

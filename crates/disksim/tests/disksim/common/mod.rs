@@ -147,7 +147,7 @@ impl Found {
             (self.cylinder, self.head, self.sector),
             "lbn {lbn}"
         );
-        let zone = &layout.zones()[layout.zone_at(place.cylinder).unwrap()];
+        let zone = &layout.zones()[layout.zone_at(place.cylinder, place.surface).unwrap()];
         let start = layout.track_start(place.cylinder, place.surface).unwrap();
         let sectors = u64::from(zone.blocks_per_track());
         let ours = (start + Angle::from_ratio(place.sector.into(), sectors)).turns();

@@ -7,7 +7,9 @@ use freewheel_units::Blocks;
 
 use super::*;
 use crate::PromoteTail;
-use crate::tasks::{ServedTaskError, ServedTaskReport, ServedTaskState};
+use crate::tasks::{
+    Sample, ServedTaskError, ServedTaskReport, ServedTaskState, Stratum, delivery_bias,
+};
 
 /// More than any test hands on.
 const ROOM: u64 = 1 << 40;
@@ -355,6 +357,41 @@ fn tasks_without_a_reader_are_limited_and_end_after_a_minute() {
     let told = world.heard();
     assert!(told.len() == 32 && matches!(told[0], ServedTaskOutput::Over { .. }));
     assert!(create(&mut world).is_ok());
+}
+
+#[test]
+fn what_comes_first_of_a_sample_is_where_clients_are_and_its_account_says_so() {
+    let mut world = TestHost::without_tasks(&[4001], SameTrack::Merge);
+    let range = world.whole(TaskKind::Scrub).range;
+    let units = range.blocks.get() / 8;
+    let wanted: Vec<Extent> =
+        (0..units).step_by(4).map(|unit| Extent::new(range.start.get() + unit * 8, 8)).collect();
+    let drawn = wanted.len() as u64;
+    let sample = Some(Sample::new((range, &wanted), (1, 8), (units, drawn)));
+    let spec = ServedTaskSpec { block_size: 8, wanted, sample, ..world.whole(TaskKind::Scrub) };
+    let id = world.create(spec);
+    let mut prng = Prng::new(5, "reads of the first tenth");
+    while world.task(id).left.get() > drawn * 8 / 2 {
+        let start = prng.below(world.blocks() / 10);
+        world.read(start, 8);
+        world.run_until(world.now + us(prng.below(9000)));
+    }
+    let sample = |world: &TestHost| world.task(id).spec.sample.unwrap();
+    let places = sample(&world).places;
+    let delivered: u64 = places.iter().map(|place| place.delivered).sum();
+    assert_eq!(delivered, drawn * 8 - world.task(id).left.get());
+    let strata = places.map(|place| Stratum {
+        drawn: place.drawn as f64 / 8.0,
+        delivered: place.delivered as f64 / 8.0,
+        hits: 0.0,
+    });
+    let bias = delivery_bias(&strata).unwrap();
+    assert!(bias.relative[0].unwrap() > 1.2, "{bias:?}");
+    assert!(bias.chi_square > bias.critical, "{bias:?}");
+    world.load_until_over(id, 3, 0.0);
+    let all = sample(&world);
+    assert!(all.places.iter().all(|place| place.drawn == place.delivered), "{all:?}");
+    assert_eq!(world.task(id).unreadable_blocks.get(), 1, "it counts as delivered");
 }
 
 #[test]
