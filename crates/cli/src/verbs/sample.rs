@@ -101,7 +101,11 @@ fn estimate_in_words(estimate: &ShareEstimate, is_whole: bool) -> String {
 
 /// A share that may be very small.
 fn fine(share: f64) -> String {
-    if share > 0.0 && share < 0.001 { format!("{:.5} %", share * 100.0) } else { percent(share) }
+    // Five digits show nothing of a smaller one.
+    match (5e-8..0.001).contains(&share) {
+        true => format!("{:.5} %", share * 100.0),
+        false => percent(share),
+    }
 }
 
 /// How the part that came differs from the sample.
@@ -125,4 +129,32 @@ fn bias_in_words(bias: &SampleBias) -> Vec<String> {
     let test =
         format!("{verdict} chance explains: chi-square {found:.1}, by chance up to {limit:.1}");
     [Some(tenths), farthest, Some(test)].into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_shares_keep_their_digits_and_rounding_errors_are_zero() {
+        let shown = [0.0, 1e-18, 0.000_012_3, 0.25].map(fine);
+        assert_eq!(shown, ["0.0 %", "0.0 %", "0.00123 %", "25.0 %"]);
+    }
+
+    #[test]
+    fn bias_names_the_tenth_that_is_farthest_from_the_mean() {
+        let bias = SampleBias {
+            relative: vec![Some(1.4), None, Some(0.4)],
+            chi_square: 83.04,
+            chi_square_by_chance: 3.841,
+        };
+        assert_eq!(
+            bias_in_words(&bias),
+            [
+                "chance to have come, by tenth from the first block on: 1.40 - 0.40",
+                "tenth 3 is 0.40 times as likely to have come as the mean",
+                "more than chance explains: chi-square 83.0, by chance up to 3.8",
+            ]
+        );
+    }
 }

@@ -143,3 +143,33 @@ fn a_backup_of_extents_since_another_one_restores_their_blocks() {
     }
     assert!(back == expected);
 }
+
+#[test]
+fn a_disk_that_is_served_is_no_target_even_by_force() {
+    let world = World::file();
+    fill(&world);
+    assert_eq!(back_up(&world, "copy", &[]).code, 0);
+    let served = world.path("data");
+    let before = fs::read(&served).unwrap();
+    world.client().write(0, &[9; 4096]);
+    for options in [&["--to", text(&served)][..], &["--to", text(&served), "--force"]] {
+        let ran = restore(&world, "copy", options);
+        let says = "as a server or a restore has: end that one first";
+        assert!(ran.code == 1 && ran.stderr.contains(says), "{}", ran.stderr);
+    }
+    let after = fs::read(&served).unwrap();
+    assert!(after[..4096] == [9; 4096] && after[4096..] == before[4096..]);
+}
+
+#[test]
+fn blocks_that_the_backup_could_not_read_are_zeros_and_named() {
+    // What is written can be read again: nothing is.
+    let world = World::emulated("?bad=9000");
+    assert_eq!(back_up(&world, "copy", &[]).code, 1);
+    let out = world.path("back");
+    let ran = restore(&world, "copy", &["--to", text(&out)]);
+    assert_eq!(ran.code, 1);
+    let says = "1 block could not be read when the backup was made, and is zeros in it";
+    assert!(ran.stderr.contains(says), "{}", ran.stderr);
+    assert!(fs::read(&out).unwrap() == fs::read(world.path("copy")).unwrap());
+}

@@ -246,6 +246,15 @@ pub enum BackupError {
         /// What has it.
         by: Vec<String>,
     },
+    /// Another process has the target for itself.
+    #[error(
+        "{}: another process has it open for itself, as a server or a restore has: end that one first",
+        path.display()
+    )]
+    TargetLocked {
+        /// The target.
+        path: PathBuf,
+    },
     /// The target is part of the backup.
     #[error("{}: belongs to the backup that is restored: choose another target", path.display())]
     TargetOfChain {

@@ -255,6 +255,7 @@ fn there(chain: &Chain, out: &Path, force: bool) -> Result<Target, BackupError> 
     let is_file = fs::metadata(out).is_ok_and(|there| there.is_file());
     let claimed = ClaimedFile::open(out, claim).map_err(|error| match error {
         OpenError::Busy { path, by } => BackupError::TargetBusy { path, by },
+        OpenError::InUse { path } => BackupError::TargetLocked { path },
         error => BackupError::Target(error),
     })?;
     let path = out.to_path_buf();

@@ -116,7 +116,7 @@ pub(super) fn draw(
 fn push(extents: &mut Vec<Extent>, next: Extent) {
     match extents.last_mut() {
         Some(last) if last.start.get() + last.blocks.get() == next.start.get() => {
-            last.blocks = last.blocks + next.blocks;
+            last.blocks += next.blocks;
         }
         _ => extents.push(next),
     }
