@@ -72,6 +72,37 @@ fn the_files_example_waits_less_than_without_its_moves() {
 }
 
 #[test]
+fn the_priority_example_keeps_clients_before_the_scrub() {
+    let run = |set: &str| {
+        let mut document = document(&[
+            "sim",
+            "examples/priority.toml",
+            "--json",
+            "--set",
+            set,
+            "--set",
+            "workload.requests=4000",
+        ]);
+        document["result"]["response"]["mean_ns"].take().as_f64().unwrap()
+    };
+    let (first, alike) =
+        (run("commands.clients.high_priority=true"), run("commands.clients.high_priority=false"));
+    assert!(first < 0.9 * alike, "{first} {alike}");
+}
+
+#[test]
+fn the_media_cache_example_writes_fast_until_the_cache_is_full() {
+    let rate = |requests: &str| {
+        let requests = format!("workload.requests={requests}");
+        let mut document =
+            document(&["sim", "examples/media-cache.toml", "--json", "--set", &requests]);
+        document["result"]["requests_per_second"].take().as_f64().unwrap()
+    };
+    assert!(rate("20000") > 150.0);
+    assert!(rate("210000") < 120.0);
+}
+
+#[test]
 fn the_scan_example_reads_in_gaps_and_delays_no_transaction() {
     // A twentieth of the drive and once: the example itself takes its time.
     let overrides =
@@ -367,10 +398,12 @@ fn every_example_is_run_by_a_test() {
             "idle.toml",
             // A snapshot, which `plans` runs.
             "jbod.toml",
+            "media-cache.toml",
             "oltp.toml",
             "outside.toml",
             "postmark.toml",
             "prefetch.toml",
+            "priority.toml",
             "random.toml",
             "replay.toml",
             "scan.toml",

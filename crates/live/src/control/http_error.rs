@@ -155,7 +155,7 @@ mod tests {
         for (document, says) in [
             (
                 json!({"kind": "scrubb"}),
-                "kind: \"scrubb\": one of `scan`, `scrub`, `backup` is expected",
+                "kind: \"scrubb\": one of `scan`, `scrub`, `backup`, `refresh` is expected",
             ),
             (json!({"kind": 1}), "kind: no value that fits at line 1"),
             (json!({}), "the field `kind` is missing"),

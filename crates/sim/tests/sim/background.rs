@@ -616,7 +616,7 @@ fn writes_in_gaps_are_refused_where_nobody_would_do_them() {
     let text = "drive = \"atlas10k\"\nworkload = { kind = \"closed\" }\n\
                 freeblock.tasks = [{ kind = \"refresh\" }]\n";
     let error = SimConfig::parse(text, "test", &[]).unwrap_err().to_string();
-    assert!(error.contains("unknown variant `refresh`"), "{error}");
+    assert!(error.contains("is \"refresh\": one of `scan`"), "{error}");
 }
 
 #[test]

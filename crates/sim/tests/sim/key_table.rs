@@ -4,6 +4,10 @@
 /// Experiments, and overrides that change the outcome of each.
 pub const ACTING: &[(&str, &[&str])] = &[
     (
+        "drive = \"atlas10k\"\nworkload = { kind = \"trace\", file = \"IN/layers.txt\" }",
+        &["workload.layer=\"queued\""],
+    ),
+    (
         "drive = \"atlas10k\"\nworkload = { kind = \"closed\", outstanding = 8, requests = 200 }",
         &[
             "seed=2",
@@ -481,11 +485,6 @@ pub const IDLE: &[(&str, &str, &str)] = &[
         "drive = \"atlas10k\"\nelectronics = false\nworkload = { kind = \"closed\", outstanding = 8, requests = 100 }",
         "write_cache=\"off\"",
         "mechanics alone have no write cache: it acts with a buffer",
-    ),
-    (
-        "drive = \"atlas10k\"\nworkload = { kind = \"trace\", file = \"IN/full.csv\" }",
-        "workload.layer=\"queued\"",
-        "a CSV file has one layer: it acts on traces of the block layer",
     ),
     (PLAIN, "array.stripe_unit=\"4KiB\"", "one drive is not striped: it acts with array.drives"),
     (

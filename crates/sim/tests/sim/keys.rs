@@ -86,6 +86,24 @@ fn write_others(folder: &Path, put: &dyn Fn(&str, String)) {
     };
     let objects: Vec<u8> = (0..200).flat_map(object).collect();
     std::fs::write(folder.join("objects.bin"), objects).unwrap();
+    // Two requests each that become one command.
+    let merged = |number: u32| {
+        let (block, at) = (number * 7919 % 90_000 * 16, |ms: u32| {
+            format!("8,0 1 {} {:.6}", number * 4 + ms + 1, f64::from(number * 20 + ms) / 1000.0)
+        });
+        format!(
+            "{} 9 Q W {block} + 8 [a]\n{} 9 Q W {} + 8 [a]\n{} 9 M W {} + 8 [a]\n{} 9 D W {block} + 16 [a]\n\
+             {} 0 C W {block} + 16 [0]\n",
+            at(0),
+            at(1),
+            block + 8,
+            at(1),
+            block + 8,
+            at(2),
+            at(9)
+        )
+    };
+    put("layers.txt", (0..60).map(merged).collect());
     let columns = "filename,file_offset,application,c_time,io_zone,redundancy_type,op_type,service_class,\
                    from_flash_cache,cache_hit,request_io_size_bytes,disk_io_size_bytes,response_io_size_bytes,\
                    start_time,disk_time,simulated_disk_start_time,simulated_latency\n";

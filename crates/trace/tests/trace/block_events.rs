@@ -350,7 +350,14 @@ fn requests_are_read_as_queued_where_fewer_than_one_in_a_hundred_was_merged() {
 #[test]
 fn other_formats_have_no_layers() {
     let csv = b"arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n0,R,4096,512,0,\n";
-    let (records, info) = read_layer(csv, Format::FreewheelCsv, Layer::Issued);
+    let options = OpenOptions {
+        format: Some(Format::FreewheelCsv),
+        layer: Layer::Issued,
+        ..OpenOptions::default()
+    };
+    let error = TraceReader::from_reader("t", Cursor::new(csv.to_vec()), &options).err();
+    assert!(matches!(error, Some(TraceError::FixedLayer { .. })), "{error:?}");
+    let (records, info) = read_layer(csv, Format::FreewheelCsv, Layer::default());
     assert_eq!(records.len(), 1);
     assert!(info.survey.unwrap().layers.is_none());
 }
