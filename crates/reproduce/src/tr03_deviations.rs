@@ -22,8 +22,6 @@ const FEW_REREADS: &str = "No class reaches the paper's numbers: P and Ps 17 %, 
 
 const PREFETCHES_EVICT: &str = "hplajw, as P and as Ps, reads 29 MiB again and again in a cache of 8 MB: prefetched blocks evict those, and its misses rise or hardly fall. The servers alone are inside the band.";
 
-const VSCSI_WAITS: &str = "vscsi alone: free blocks save 6 % of its misses and of its service, but 73 % of its response is waiting behind bursts, and that grows. Its response is 1.6 points worse than with idle reading alone.";
-
 const WHOLE_FILES: &str = "fileserver and sqlite read files from end to end, which idle reading continues: 35 and 30 %, and so it is in both merged. Without these three the mean is 5.3 %, inside the band.";
 
 const WHOLE_FILES_CONDITIONAL: &str = "fileserver reads whole files, which idle reading continues: 29 %, and so it is among the merged recordings. Without these two the mean is 2.0 %, inside the band.";
@@ -85,12 +83,6 @@ const KNOWN: &[Known] = &[
     known("tr03.tab3", "poor: large fetch unit, read response", -19.63, PREFETCHES_EVICT),
     known("tr03.tab3", "poor: read-ahead, read response", -9.6864, PREFETCHES_EVICT),
     known("tr03.tab3", "poor: conditional, read response", -4.639, PREFETCHES_EVICT),
-    known(
-        "tr03.tab4",
-        "poor: large fetch unit, free blocks no worse than idle reading alone",
-        0.0,
-        VSCSI_WAITS,
-    ),
     known("tr03.tab4", "poor: read-ahead, idle reading, read response", 8.8626, WHOLE_FILES),
     known(
         "tr03.tab4",

@@ -351,8 +351,12 @@ fn writes_in_gaps_are_foreseen_to_the_nanosecond_and_delay_nobody() {
         let exact = errors.iter().filter(|error| error.abs() <= 1).count();
         assert!(errors.len() > 500, "{}", errors.len());
         match is_forced {
-            // Destages of clients' writes, which nobody sees, move the head before some of them.
-            true => assert!(exact * 2 > errors.len(), "{exact} of {}", errors.len()),
+            // Destages of clients' writes, which nobody sees, move the head before some of them, and the
+            // phase is learned anew from what came late.
+            true => {
+                let near = errors.iter().filter(|error| error.abs() <= 50_000).count();
+                assert!(near * 2 > errors.len(), "{near} of {}", errors.len());
+            }
             false => {
                 assert_eq!(exact, errors.len());
                 assert_eq!((account.late, account.delayed, account.surprises), (0, 0, 0));
