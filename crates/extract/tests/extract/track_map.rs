@@ -28,7 +28,7 @@ fn like_x300(seed: u64, width: u32, bands: u32, zones: u32) -> DriveSpec {
     spec.rotation_period = SimDuration::from_ns(8_333_333);
     let like = spec.zones[0].clone();
     let cylinders = width * bands;
-    let sectors = u32::from(spec.electronics.sector.physical_blocks());
+    let sectors = spec.electronics.sector.physical_blocks();
     spec.zones = (0..zones)
         .map(|zone| {
             let first_cylinder = zone * cylinders;

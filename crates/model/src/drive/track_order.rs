@@ -338,7 +338,7 @@ impl Bands {
             cylinders: Divisor::new(cylinders.into()),
             tracks: Divisor::new(u64::from(cylinders) * u64::from(drive.surfaces)),
             whole: u64::from(in_zone / cylinders),
-            has_rest: in_zone % cylinders > 0,
+            has_rest: !in_zone.is_multiple_of(cylinders),
             rest: Divisor::new(u64::from(in_zone % cylinders).max(1)),
             cylinder_turnaround,
             surface_turnaround,
