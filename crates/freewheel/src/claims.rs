@@ -14,7 +14,7 @@ use crate::Error;
 
 pub use freewheel_report::ClaimsReport;
 pub use freewheel_reproduce::{
-    CLAIMS, Claim, Comparison, REAL_TIME, ReproduceOptions, Reproduction, Row,
+    CLAIMS, Claim, Comparison, Kind, REAL_TIME, ReproduceOptions, Reproduction, Row, SEEDS, Verdict,
 };
 
 /// Runs the experiment behind a claim. `progress` receives done and total, from several threads.
@@ -23,7 +23,7 @@ pub use freewheel_reproduce::{
 /// use freewheel::claims::ReproduceOptions;
 /// use freewheel::reproduce;
 ///
-/// let options = ReproduceOptions { quick: true, seed: 1, recordings: None };
+/// let options = ReproduceOptions { quick: true, seeds: vec![1], recordings: None };
 /// let done = reproduce("fast02.fig4", &options, &|_, _| {})?;
 /// assert!(done.rows.iter().all(|row| row.verdict.passes()));
 /// # Ok::<(), freewheel::Error>(())

@@ -28,9 +28,16 @@ pub fn claims_html(
 fn html(title: &str, reproductions: &[&Reproduction], options: &ReproduceOptions) -> String {
     let counts = Counts::of(reproductions.iter().flat_map(|reproduction| &reproduction.rows));
     let runs = if options.quick { "short runs" } else { "runs as long as each claim says" };
+    let seeds = match &options.seeds[..] {
+        [seed] => format!("Seed {seed}"),
+        [first, .., last] => {
+            format!("Medians of {} seeds, {first} to {last}", options.seeds.len())
+        }
+        [] => String::new(),
+    };
     page::page(
         title,
-        &format!("{}. Seed {}, {runs}.", counts.words(), options.seed),
+        &format!("{}. {seeds}, {runs}.", counts.words()),
         &html! {
             p.note { (LEGEND) }
             (exceptions(reproductions))
@@ -40,12 +47,13 @@ fn html(title: &str, reproductions: &[&Reproduction], options: &ReproduceOptions
 }
 
 /// What the verdicts mean.
-const LEGEND: &str = "Reproduced: inside its band, predicted. Calibrated: inside, but a free parameter was chosen so that this number comes out, so it is no evidence. Known deviation: outside, within the tolerance of the value recorded for it, with a reason. Goal reached: a goal of Freewheel, of no paper. Measured: a number without a band. Stand-in: a number of a generated trace in place of a public one that is missing, compared with nothing. Anything else is a failure.";
+const LEGEND: &str = "Reproduced: a paper's number inside a band on either side of it, predicted. Holds: an order, a shape or a limit of a paper. Calibrated: inside, but a free parameter was chosen so that this number comes out, so it is no evidence. Known deviation: outside, within the tolerance of the value recorded for it, with a reason. Unsteady: inside on some seeds and outside on others. Goal reached: a goal of Freewheel, or a time. Measured: a number without a band. Stand-in: a number of a generated trace in place of a public one that is missing, compared with nothing. Anything else is a failure. On recorded traces a seed stands for a fifth of the trace that is left out.";
 
 /// Every row outside its band, with its reason; empty when there is none.
 fn exceptions(reproductions: &[&Reproduction]) -> Markup {
     let rows = reproductions.iter().flat_map(|reproduction| &reproduction.rows);
-    let rows: Vec<&Row> = rows.filter(|row| !row.inside).collect();
+    let is_exception = |row: &&Row| !row.inside && row.verdict != Verdict::Unsteady;
+    let rows: Vec<&Row> = rows.filter(is_exception).collect();
     if rows.is_empty() {
         return html! {};
     }
@@ -122,7 +130,7 @@ fn table(rows: &[Row]) -> Markup {
     html! {
         div.scroll {
             table {
-                thead { tr { th { "quantity" } th { "ours" } th { "verdict" } th { "band" } th { "paper" } } }
+                thead { tr { th { "quantity" } th { "ours" } th { "over seeds" } th { "verdict" } th { "band" } th { "paper" } } }
                 tbody { @for row in rows { (line(row)) } }
             }
         }
@@ -152,11 +160,20 @@ fn value(row: &Row, value: f64) -> String {
 }
 
 fn paper(row: &Row) -> String {
-    match (row.paper, row.band) {
-        (Some(paper), _) => value(row, paper),
-        (None, Some(_)) if !row.id.starts_with(BEYOND) => "a range".into(),
+    match (row.paper, row.paper_to) {
+        (Some(least), Some(most)) => format!("{} to {}", four_digits(least), value(row, most)),
+        (Some(paper), None) => value(row, paper),
         _ => "-".into(),
     }
+}
+
+/// The least and the largest over the seeds; where they disagree about a band, how many lie inside.
+fn range(row: &Row) -> String {
+    let ends =
+        row.range.map(|[low, high]| format!("{} to {}", four_digits(low), four_digits(high)));
+    let held = (row.verdict == Verdict::Unsteady)
+        .then(|| format!("inside on {} of {}", row.seeds_inside, row.seeds));
+    ends.into_iter().chain(held).collect::<Vec<String>>().join("; ")
 }
 
 fn band(row: &Row) -> String {
@@ -174,9 +191,10 @@ fn line(row: &Row) -> Markup {
         tr {
             td.words { (row.quantity) }
             td { (value(row, row.ours)) }
+            td { (range(row)) }
             td {
                 @match row.verdict {
-                    Verdict::Measured | Verdict::Calibrated | Verdict::StandIn => (title),
+                    Verdict::Measured | Verdict::Calibrated | Verdict::StandIn | Verdict::Unsteady => (title),
                     Verdict::KnownDeviation => span.known { (title) },
                     _ if row.inside => span.inside { (title) },
                     _ => span.outside { (title) },

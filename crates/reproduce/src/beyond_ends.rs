@@ -119,7 +119,7 @@ impl Setting {
     }
 
     fn row(&self, context: &Context<'_>) -> Result<Row, ConfigError> {
-        let seed = context.options.seed;
+        let seed = context.seed;
         let (predicted, truth) = (self.predicted(seed)?, self.truth(seed)?);
         let band = [100.0 - WITHIN, 100.0 + WITHIN];
         let (Some(predicted), Some(truth)) = (predicted, truth) else {

@@ -82,7 +82,7 @@ impl Hidden {
     }
 
     fn run(&self, context: &Context<'_>) -> Result<Runs, ConfigError> {
-        let seed = context.options.seed;
+        let seed = context.seed;
         let constant = |us: &u64| Conservatism::Constant(SimDuration::from_us(*us));
         let learned = self.setting(context, Conservatism::Learned);
         let mut settings = vec![learned, Setting { free: None, ..learned }];

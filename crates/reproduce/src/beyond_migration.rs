@@ -68,7 +68,7 @@ impl Run {
             policy: PolicySpec::Fcfs,
             cache: None,
             warm_up: 0.0,
-            seed: context.options.seed,
+            seed: context.seed,
         };
         // Every fourth file lies on the first disk. They go to the others in turn.
         let moves: Vec<(ExtentId, u32)> =

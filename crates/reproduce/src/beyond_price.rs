@@ -80,7 +80,7 @@ fn rows_of(
     file: &str,
     seeds: u64,
 ) -> Result<Vec<Row>, ConfigError> {
-    let seeds: Vec<u64> = (0..seeds).map(|at| context.options.seed + at).collect();
+    let seeds: Vec<u64> = (0..seeds).map(|at| context.seed + at).collect();
     let runs: Vec<Runs> =
         seeds.par_iter().map(|&seed| Runs::new(file, seed)).collect::<Result<_, ConfigError>>()?;
     let of = |value: &dyn Fn(&Runs) -> f64| runs.iter().map(value).collect::<Vec<f64>>();

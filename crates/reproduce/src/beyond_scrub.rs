@@ -194,7 +194,7 @@ const RATE_LEFT: f64 = 0.02;
 const PARTS: [f64; 3] = [0.5, 0.95, 1.0];
 
 pub(super) fn scrub(context: &Context<'_>) -> Result<Outcome, ConfigError> {
-    let mut config = transactions(MPL, SIZES, context.options.seed);
+    let mut config = transactions(MPL, SIZES, context.seed);
     if let Workload::Closed { requests, .. } = &mut config.workload {
         *requests = 1;
     }
@@ -256,7 +256,7 @@ pub(super) fn large(context: &Context<'_>) -> Result<Outcome, ConfigError> {
             return Ok(Outcome { rows: vec![not_there(context, LARGE, why)], figures: Vec::new() });
         }
     };
-    let mut config = transactions(MPL, SIZES, context.options.seed);
+    let mut config = transactions(MPL, SIZES, context.seed);
     config.drive = "exos-x24-24tb".into();
     let (parts, requests) = match context.options.quick {
         true => (&LARGE_PARTS_QUICK[..], LARGE_REQUESTS_QUICK),

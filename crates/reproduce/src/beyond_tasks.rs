@@ -119,7 +119,7 @@ fn run_all(experiment: &Experiment, sample_share: u64) -> Result<Results, Config
 }
 
 pub(super) fn tasks(context: &Context<'_>) -> Result<Outcome, ConfigError> {
-    let mut config = transactions(MPL, SIZES, context.options.seed);
+    let mut config = transactions(MPL, SIZES, context.seed);
     let (length, sample_share) = if context.options.quick { (28_000, 20) } else { (90_000, 50) };
     if let Workload::Closed { requests, .. } = &mut config.workload {
         *requests = length;

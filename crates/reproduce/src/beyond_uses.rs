@@ -26,7 +26,7 @@ const MEMORY: Bytes = Bytes::new(4 << 20);
 
 /// The paper's transactions, of which a share reads and a share lies near the one before.
 fn experiment(context: &Context<'_>, read_share: f64, local_share: f64) -> SimConfig {
-    let mut config = transactions(MPL, SIZES, context.options.seed);
+    let mut config = transactions(MPL, SIZES, context.seed);
     if let Workload::Closed { requests, pattern, .. } = &mut config.workload {
         *requests = context.requests();
         pattern.local_share = local_share;
@@ -184,7 +184,7 @@ fn prewrite(context: &Context<'_>) -> Result<Row, ConfigError> {
     let mut cache = Cache {
         tasks,
         prewriter: prewriter.expect("a block fits"),
-        prng: Prng::new(context.options.seed, "dirty blocks"),
+        prng: Prng::new(context.seed, "dirty blocks"),
         waiting: Vec::new(),
         dirtied: 0,
     };

@@ -33,7 +33,7 @@ struct Margins {
 impl Margins {
     fn run(context: &Context<'_>) -> Result<Self, ConfigError> {
         let margins = conservatisms(context);
-        let seed = context.options.seed;
+        let seed = context.seed;
         let mut settings = Vec::new();
         for (_, policy) in POLICIES {
             let paper = Setting::paper(context, policy, SimDuration::ZERO);
@@ -131,7 +131,7 @@ pub(super) fn fig9(context: &Context<'_>) -> Result<Outcome, ConfigError> {
             let what = format!("{name}: free bandwidth lost at {ms} ms");
             let row = context.of_scan(&what, "%", third(free), runs.free_lost(number, margin));
             let row = row.deviates(FREE_LOST[number][at], 0.05 * FREE_LOST[number][at], WHOLE_SCAN);
-            rows.push(Row { paper: Some(free), ..row });
+            rows.push(row.of_paper([free; 2]));
         }
     }
     let wide = |least: f64, most: f64| [third(least)[0], third(most)[1]];
@@ -183,7 +183,7 @@ impl Shares {
             SIZES => conservatisms(context),
             _ => &[300, 400],
         };
-        let (seed, policy) = (context.options.seed, PolicySpec::SptfSw { window: 0.6 });
+        let (seed, policy) = (context.seed, PolicySpec::SptfSw { window: 0.6 });
         let setting = |&margin: &u64| Setting {
             sizes,
             ..Setting::paper(context, policy, SimDuration::from_us(margin))
@@ -212,7 +212,7 @@ impl Shares {
             |ms: &str| format!("below that in firmware without same-track requests, at {ms} ms");
         let around = |quantity: &str, paper: f64, ours| {
             let row = context.of_scan(quantity, "%", [paper - 5.0, paper + 5.0], ours);
-            Row { paper: Some(paper), ..row }
+            row.of_paper([paper; 2])
         };
         vec![
             around("free bandwidth below that in firmware, at 0.3 ms", 35.0, below),

@@ -39,7 +39,7 @@ pub(super) fn cpu(context: &Context<'_>) -> Result<Outcome, ConfigError> {
             scheduler: PredictionSpec { off_share: 0.0, ..PredictionSpec::default() },
             ..Setting::paper(context, PolicySpec::Sptf, SimDuration::ZERO)
         };
-        let experiment = setting.experiment(context.options.seed)?;
+        let experiment = setting.experiment(context.seed)?;
         let mut result = experiment.run()?;
         let mut times = [(); RUNS]
             .map(|()| (context.timer)(&mut || result = experiment.run().expect("it ran before")));

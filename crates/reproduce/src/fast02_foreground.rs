@@ -21,7 +21,7 @@ pub(super) fn fig8(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         requests: context.requests() / 2,
         ..Setting::paper(context, policy, SimDuration::ZERO)
     };
-    let seed = context.options.seed;
+    let seed = context.seed;
     let lines = |policy| {
         let settings: Vec<Setting> = depths.iter().map(|&depth| setting(policy, depth)).collect();
         context.run_all(&settings, |setting| setting.run(seed))

@@ -186,7 +186,7 @@ const DEPENDS: [f64; 2] = [1.0, 100.0];
 const DOES_NOT: [f64; 2] = [0.0, 1.0];
 
 pub(super) fn fig4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
-    let seed = context.options.seed;
+    let seed = context.seed;
     let seen = |queue_depth, overlap| -> Result<ObservedDelays, ConfigError> {
         let overlap = if overlap { BUS_BLOCK * 5 } else { SimDuration::ZERO };
         let behaviour = Behaviour {
@@ -234,7 +234,7 @@ const BY_JITTER: &str =
     "how far seeks are off, so that as many head times are mispredicted as in the paper";
 
 pub(super) fn fig7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
-    let seed = context.options.seed;
+    let seed = context.seed;
     let requests = Random::around(context, Bytes::from_kib(4));
     // The same number in a short run: turns are mispredicted a few times in a thousand.
     let requests =
@@ -266,7 +266,7 @@ pub(super) fn fig7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
 
 pub(super) fn fig7b(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let requests = Random::around(context, Bytes::from_kib(40));
-    let seen = requests.on(&ATLAS, context.options.seed)?;
+    let seen = requests.on(&ATLAS, context.seed)?;
     let within = percent(seen.account.within_150us, seen.account.predicted);
     let row = context.row_in("40 KB: within 150 us", "%", [75.0, 100.0], within);
     let rows = vec![row.standing_in(BLACK_BOX)];

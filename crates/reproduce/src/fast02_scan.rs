@@ -38,7 +38,7 @@ const SCANS: &str =
 pub(super) const TOLERANCE: f64 = 0.1;
 
 pub(super) fn scan(context: &Context<'_>) -> Result<Outcome, ConfigError> {
-    let seed = context.options.seed;
+    let seed = context.seed;
     let setting = setting(context.options.quick);
     let alone = Setting { free: None, ..setting };
     let scheduler = PredictionSpec {
@@ -97,7 +97,7 @@ pub(super) fn beyond(context: &Context<'_>) -> Result<Outcome, ConfigError> {
 }
 
 fn beyond_rows(context: &Context<'_>, sizes: SizeDistribution) -> Result<Vec<Row>, ConfigError> {
-    let seed = context.options.seed;
+    let seed = context.seed;
     let scheduler = PredictionSpec {
         conservatism: Conservatism::Constant(BEYOND_JITTER + SimDuration::from_us(10)),
         same_track: SameTrack::Distinct,

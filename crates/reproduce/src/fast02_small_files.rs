@@ -150,7 +150,7 @@ impl Source for FileReader {
 }
 
 pub(super) fn fig7c(context: &Context<'_>) -> Result<Outcome, ConfigError> {
-    let seed = context.options.seed;
+    let seed = context.seed;
     let reader = |drive: &Drive| Ok(FileReader::new(FileSystem::on(drive.blocks()), seed));
     let seen = ATLAS.run(seed, reader)?;
     let what = format!("{BLACK_BOX}; the file system is a model of FFS");
@@ -165,7 +165,7 @@ fn rows(context: &Context<'_>, seen: &ObservedDelays) -> Vec<Row> {
     // The ledger asks for the shape of the distribution: each part of it within a factor of two.
     let part = |what, paper: f64, ours| {
         let row = context.row_in(what, "%", [paper / 2.0, 2.0 * paper], ours);
-        Row { paper: Some(paper), ..row }
+        row.of_paper([paper; 2])
     };
     let well = context.row_in(
         "3 KB files: within 150 us",
@@ -175,7 +175,7 @@ fn rows(context: &Context<'_>, seen: &ObservedDelays) -> Vec<Row> {
     );
     let overlaps = percent(seen.errors_between(400.0, 1200.0), all);
     vec![
-        Row { paper: Some(76.0), ..well },
+        well.of_paper([76.0; 2]),
         part("3 KB files: off by 0.4 to 1.2 ms", 5.0, overlaps).deviates(0.14, 0.1, OVERLAPS),
         part("3 KB files: turns longer", 4.0, percent(account.late, all)).deviates(
             0.8,

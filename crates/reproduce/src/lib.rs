@@ -45,17 +45,20 @@ mod tr03_years;
 mod tr96;
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use freewheel_sim::config::ConfigError;
 use freewheel_study::figure::Figure;
 use freewheel_units::SimDuration;
+use rayon::prelude::*;
 use serde::Serialize;
 use thiserror::Error;
 
 pub use fast02_real_time::{
     Comparison, REAL_TIME, RealTimeRun, beside_virtual_time, real_time_experiment,
 };
-pub use row::{BEYOND, Counts, Deviation, HOLDS, Row, Verdict};
+pub use row::{BEYOND, Counts, Deviation, HOLDS, Kind, Row, Verdict};
+use tr03::TracedRuns;
 
 /// An experiment of a paper.
 #[derive(Clone, Copy)]
@@ -442,14 +445,18 @@ pub const CLAIMS: &[Claim] = &[
 /// How much work to spend, and where things are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReproduceOptions {
-    /// The papers' own number of requests instead of ten times that.
+    /// Shorter runs.
     pub quick: bool,
-    /// Seed of every random stream.
-    pub seed: u64,
+    /// Seeds of the random streams, one run of every claim for each. Numbers are medians over them. On traces
+    /// each leaves another part of the trace out.
+    pub seeds: Vec<u64>,
     /// Folder with the recorded traces; without it they are looked for.
     #[serde(skip)]
     pub recordings: Option<PathBuf>,
 }
+
+/// Seeds of a verdict, where none are asked for.
+pub const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 
 /// Makes a call, and says how much time it took. The claims about processor time need it; all others
 /// are the same on every machine.
@@ -474,13 +481,19 @@ struct Outcome {
 struct Context<'a> {
     id: &'static str,
     options: &'a ReproduceOptions,
+    /// Seed of every random stream.
+    seed: u64,
+    /// Place of the seed among those of the options.
+    sample: usize,
+    /// Runs on traces that all seeds share.
+    traced: &'a TracedRuns,
     timer: Timer<'a>,
     progress: &'a (dyn Fn(u64, u64) + Sync),
 }
 
 impl Context<'_> {
     fn requests(&self) -> u64 {
-        if self.options.quick { 10_000 } else { 100_000 }
+        if self.options.quick { 5_000 } else { 20_000 }
     }
 
     /// A recorded trace. Err says where it was looked for, and the way out.
@@ -508,12 +521,24 @@ impl Context<'_> {
         ours: f64,
     ) -> Row {
         let band = [paper - tolerance, paper + tolerance];
-        Row { paper: Some(paper), ..self.row_in(quantity, unit, band, ours) }
+        self.row_of(quantity, unit, [paper; 2], band, ours)
+    }
+
+    /// A number for which the paper has one, or a range, with a band.
+    fn row_of(
+        &self,
+        quantity: &str,
+        unit: &'static str,
+        paper: [f64; 2],
+        band: [f64; 2],
+        ours: f64,
+    ) -> Row {
+        self.row_in(quantity, unit, band, ours).of_paper(paper)
     }
 
     /// Something that must hold.
     fn holds(&self, quantity: &str, truth: bool) -> Row {
-        Row { paper: Some(1.0), ..self.row_in(quantity, HOLDS, [1.0, 1.0], u8::from(truth).into()) }
+        self.row_of(quantity, HOLDS, [1.0; 2], [1.0; 2], u8::from(truth).into())
     }
 
     /// A number that must lie in a range.
@@ -561,8 +586,54 @@ pub fn reproduce(
 ) -> Result<Reproduction, ReproduceError> {
     let claim = CLAIMS.iter().find(|claim| claim.id == id);
     let claim = claim.ok_or_else(|| ReproduceError::Unknown { id: id.into() })?;
-    let outcome = (claim.run)(&Context { id: claim.id, options, timer, progress })?;
-    Ok(Reproduction { id: claim.id, rows: outcome.rows, figures: outcome.figures })
+    let traced = TracedRuns::default();
+    let done = AtomicU64::new(0);
+    let seeds = options.seeds.len() as u64;
+    let run = |(sample, &seed): (usize, &u64)| {
+        // Parts of a claim, all of its seeds together.
+        let progress = |_, total: u64| {
+            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+            progress(done.min(total * seeds), total * seeds);
+        };
+        let context = Context {
+            id: claim.id,
+            options,
+            seed,
+            sample,
+            traced: &traced,
+            timer,
+            progress: &progress,
+        };
+        (claim.run)(&context)
+    };
+    let outcomes: Vec<Outcome> = match claim.needs_order() {
+        true => options.seeds.iter().enumerate().map(run).collect::<Result<_, _>>()?,
+        false => options.seeds.par_iter().enumerate().map(run).collect::<Result<_, _>>()?,
+    };
+    Ok(over_seeds(claim.id, outcomes))
+}
+
+/// Medians of the rows of all seeds, and the figures of the first.
+fn over_seeds(id: &'static str, outcomes: Vec<Outcome>) -> Reproduction {
+    let mut outcomes = outcomes.into_iter();
+    let Outcome { rows, figures } = outcomes.next().expect("at least one seed");
+    let mut samples: Vec<Vec<Row>> = rows.into_iter().map(|row| vec![row]).collect();
+    for row in outcomes.flat_map(|outcome| outcome.rows) {
+        let is_same = |sample: &&mut Vec<Row>| sample[0].quantity == row.quantity;
+        match samples.iter_mut().find(is_same) {
+            Some(sample) => sample.push(row),
+            None => samples.push(vec![row]),
+        }
+    }
+    Reproduction { id, rows: samples.into_iter().map(Row::median).collect(), figures }
+}
+
+impl Claim {
+    /// Whether its seeds run one after the other: those on traces share runs, and those of processor time
+    /// would disturb each other.
+    fn needs_order(&self) -> bool {
+        self.id.starts_with("tr03.") || ["osdi00.sec4", "fast02.cpu"].contains(&self.id)
+    }
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ fn run_all(context: &Context<'_>, settings: &[Setting]) -> Result<Vec<RunResult>
 
 fn experiment(context: &Context<'_>, setting: &Setting) -> Result<Experiment, ConfigError> {
     Experiment::new(SimConfig {
-        seed: context.options.seed,
+        seed: context.seed,
         drive: setting.drive.into(),
         scale: Default::default(),
         zero_latency: None,

@@ -87,7 +87,7 @@ fn second_pass(
     drive: &Arc<Drive>,
     setting: &Setting,
 ) -> Result<Pass, ConfigError> {
-    let servo = ArmExecutor::new(SeekErrors::new(drive, context.options.seed, 0));
+    let servo = ArmExecutor::new(SeekErrors::new(drive, context.seed, 0));
     if setting.cleaner == Cleaner::Foreground {
         return second_pass_of(context, drive, setting, NoFreeReads, servo);
     }
@@ -106,7 +106,7 @@ fn second_pass_of<F: FreeReads>(
 ) -> Result<Pass, ConfigError> {
     let Setting { files, clean_reads, metadata, cpu, cleaner, .. } = *setting;
     let disk = LogDiskSpec { clean_reads, cleaner, ..LogDiskSpec::OSDI00 };
-    let (spec, seed) = (PostmarkSpec::osdi00(files), context.options.seed);
+    let (spec, seed) = (PostmarkSpec::osdi00(files), context.seed);
     let mut process = PostmarkProcess::new(spec, disk, metadata, cpu, 2, free_reads, seed);
     let policy = PolicySpec::Fcfs.build().expect("a policy without parameters");
     let device = Mechanics::new(drive, servo);
@@ -207,7 +207,7 @@ impl Runs {
     fn new(context: &Context<'_>) -> Result<Self, ConfigError> {
         let is_run = |utilisation: &&u32| !context.options.quick || COMPARED.contains(utilisation);
         let utilisations: Vec<u32> = UTILISATIONS.iter().filter(is_run).copied().collect();
-        let files_at = |&utilisation: &u32| files_at(utilisation, context.options.seed);
+        let files_at = |&utilisation: &u32| files_at(utilisation, context.seed);
         let pools: Vec<u32> = utilisations.par_iter().map(files_at).collect();
         let files = |utilisation| pools[find(&utilisations, utilisation)];
         let pair = |&files: &u32| {

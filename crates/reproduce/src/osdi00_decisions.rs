@@ -6,7 +6,7 @@ use freewheel_freeblock::Rule;
 use freewheel_sim::config::ConfigError;
 use freewheel_sim::library;
 
-use super::{Context, Outcome, Row};
+use super::{Context, Outcome};
 use crate::decisions::{DecisionCase, Fill, time_decisions};
 
 /// Parts of the drive that are wanted, in %: the ends of the paper's range, and half.
@@ -32,7 +32,7 @@ pub(super) fn sec4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
             let quantity = format!("{wanted} % wanted: {what} of {decisions} decisions");
             let ms = times.quantile_ns(share) as f64 / 1e6;
             let row = context.row_in(&quantity, "ms", [0.0, most], ms).timing();
-            Row { paper: Some(PAPER_MS), ..row }
+            row.of_paper([PAPER_MS; 2])
         };
         GOALS.map(row)
     };

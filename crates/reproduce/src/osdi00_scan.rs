@@ -155,7 +155,7 @@ fn run_all(context: &Context<'_>, settings: &[Setting]) -> Result<Vec<RunResult>
     settings
         .par_iter()
         .map(|setting| {
-            let result = setting.run(context.options.seed)?;
+            let result = setting.run(context.seed)?;
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
             (context.progress)(done, settings.len() as u64);
             Ok(result)
@@ -198,7 +198,7 @@ fn untouched(
     setting: &Setting,
     result: &RunResult,
 ) -> Result<bool, ConfigError> {
-    let alone = setting.run_alone(context.options.seed, result.requests)?;
+    let alone = setting.run_alone(context.seed, result.requests)?;
     Ok(result.requests_hash.as_ref() == Some(&alone.result_hash))
 }
 
@@ -263,7 +263,7 @@ pub(super) fn fig8(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let rows = fig8_rows(context, &settings[at], &results[at])?;
     let rows = with_other_sizes(context, rows, |sizes| {
         let setting = Setting { sizes, ..settings[at].with_at_most(FEWER_SCANS) };
-        fig8_rows(context, &setting, &setting.run(context.options.seed)?)
+        fig8_rows(context, &setting, &setting.run(context.seed)?)
     })?;
     let points = |value: fn(&RunResult) -> f64| {
         levels.iter().zip(&results).map(|(&mpl, result)| (f64::from(mpl), value(result))).collect()
@@ -293,7 +293,7 @@ pub(super) fn fig9(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     };
     let rows = with_other_sizes(context, rows(&results[0]), |sizes| {
         let setting = Setting { sizes, ..setting.with_at_most(FEWER_SCANS) };
-        Ok(rows(&setting.run(context.options.seed)?))
+        Ok(rows(&setting.run(context.seed)?))
     })?;
     let background = background(&results[0]);
     let rate = results[0].free.map_or(0, |free| free.media_bytes_per_second);
@@ -544,7 +544,7 @@ fn with_slower_switch(context: &Context<'_>) -> Result<Vec<Row>, ConfigError> {
             rounds: FEWER_SCANS,
             ..Setting::paper(context, MPL)
         };
-        let experiment = setting.experiment(context.options.seed)?;
+        let experiment = setting.experiment(context.seed)?;
         let spec = DriveSpec { head_switch: SLOWER_SWITCH, ..experiment.spec.clone() };
         Ok(scans_a_day(&experiment.on_drive(spec)?.run()?))
     };

@@ -108,7 +108,7 @@ impl PublicTrace {
         if let Ok(path) = context.public_trace(file) {
             return Ok(PublicFile { path, generated: None, words: format!("{file} ({page})") });
         }
-        let seed = context.options.seed;
+        let seed = context.seed;
         let generated = Arc::new(self.form.write(seed)?);
         let words = format!(
             "a generated trace of the form of {file}, seed {seed}, because that file is not here ({page})"

@@ -14,14 +14,24 @@ pub struct Row {
     pub quantity: String,
     /// Unit of all values of the row.
     pub unit: &'static str,
-    /// The paper's number, where it gives one and not a range.
+    /// The paper's number, or the least of its range.
     pub paper: Option<f64>,
-    /// Ours; not a number, `null` in JSON, when the row was not run.
+    /// The largest number of the paper's range.
+    pub paper_to: Option<f64>,
+    /// Ours: the median over the seeds. Not a number, `null` in JSON, when the row was not run.
     pub ours: f64,
+    /// The least and the largest of ours over the seeds; none for a single seed.
+    pub range: Option<[f64; 2]>,
+    /// Seeds behind `ours`.
+    pub seeds: usize,
+    /// Seeds whose own number lies in the band.
+    pub seeds_inside: usize,
     /// What counts as reproduced or as reaching the goal. A row of `beyond.*` without a goal has none.
     pub band: Option<[f64; 2]>,
     /// Whether ours lies in the band; true of a row without one.
     pub inside: bool,
+    /// What the row compares.
+    pub kind: Kind,
     /// What the row counts as.
     pub verdict: Verdict,
     /// The free parameter that was chosen so that this very number comes out.
@@ -30,11 +40,26 @@ pub struct Row {
     pub deviation: Option<Deviation>,
     /// Whether the number is processor time, which differs between machines and runs.
     pub is_timing: bool,
+    /// Whether no paper has the number.
+    #[serde(skip)]
+    is_own: bool,
     /// What stands in for something that was never published or is not here, with the page where anyone gets
     /// it and its SHA-256.
     pub stands_in: Option<String>,
     /// Further numbers of the same run.
     pub note: Option<String>,
+}
+
+/// What a row compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A paper's number with a band on either side of it.
+    Number,
+    /// An order, a shape or a limit of a paper: yes or no.
+    Shape,
+    /// A measure or a goal of this project, or processor time.
+    Own,
 }
 
 /// What a row counts as.
@@ -43,13 +68,17 @@ pub struct Row {
 pub enum Verdict {
     /// A paper's number inside its band, predicted without looking at it.
     Reproduced,
+    /// A paper's order, shape or limit that holds.
+    Holds,
     /// A paper's number inside its band, for which a free parameter was chosen.
     Calibrated,
     /// Outside the band, within the tolerance of the value recorded with its reason.
     KnownDeviation,
-    /// A goal of `beyond.*` that ours reaches.
+    /// Inside the band on some seeds and outside on others.
+    Unsteady,
+    /// A goal of this project that ours reaches.
     GoalReached,
-    /// A number of `beyond.*` without a goal.
+    /// A number without a band.
     Measured,
     /// Outside the band and outside any known deviation: a failure.
     Drifted,
@@ -91,6 +120,8 @@ impl Verdict {
     pub fn title(self) -> &'static str {
         match self {
             Self::Reproduced => "reproduced",
+            Self::Holds => "holds",
+            Self::Unsteady => "unsteady",
             Self::Calibrated => "calibrated",
             Self::KnownDeviation => "known deviation",
             Self::GoalReached => "goal reached",
@@ -109,13 +140,19 @@ impl Row {
             quantity: quantity.into(),
             unit,
             paper: None,
+            paper_to: None,
             ours,
+            range: None,
+            seeds: 1,
+            seeds_inside: 1,
             band: None,
             inside: true,
+            kind: Kind::Own,
             verdict: Verdict::Measured,
             calibrated: None,
             deviation: None,
             is_timing: false,
+            is_own: false,
             stands_in: None,
             note: None,
         }
@@ -125,7 +162,38 @@ impl Row {
     pub(super) fn within(mut self, band: [f64; 2]) -> Self {
         self.band = Some(band);
         self.inside = (band[0]..=band[1]).contains(&self.ours);
+        self.seeds_inside = self.inside.into();
         self.judge()
+    }
+
+    /// The row with the paper's number, or the ends of its range.
+    pub(super) fn of_paper(mut self, [least, most]: [f64; 2]) -> Self {
+        self.paper = Some(least);
+        self.paper_to = (most != least).then_some(most);
+        self.judge()
+    }
+
+    /// A measure of this project in a paper's claim, such as a model held against its simulation.
+    pub(super) fn own(mut self) -> Self {
+        self.is_own = true;
+        self.judge()
+    }
+
+    /// One row from those of several seeds: that with the median, and the range. Seeds that do not agree on
+    /// which side of the band they lie leave the verdict open.
+    pub(super) fn median(mut rows: Vec<Self>) -> Self {
+        let seeds = rows.len();
+        rows.sort_by(|a, b| a.ours.total_cmp(&b.ours));
+        // A number that is missing sorts last, and is a failure of the row.
+        if rows[seeds - 1].verdict == Verdict::NotRun {
+            return rows.swap_remove(seeds - 1);
+        }
+        let range = [rows[0].ours, rows[seeds - 1].ours];
+        let seeds_inside = rows.iter().filter(|row| row.inside).count();
+        let middle = rows.swap_remove(seeds / 2);
+        let range = (seeds > 1 && middle.unit != HOLDS).then_some(range);
+        let row = Self { range, seeds, seeds_inside, ..middle };
+        if row.verdict == Verdict::StandIn { row } else { row.judge() }
     }
 
     /// A row that lacks something: `why` says what, and the way out.
@@ -182,41 +250,68 @@ impl Row {
     }
 
     /// The number is processor time.
-    pub(super) fn timing(self) -> Self {
-        Self { is_timing: true, ..self }
+    pub(super) fn timing(mut self) -> Self {
+        self.is_timing = true;
+        self.judge()
     }
 
     fn judge(mut self) -> Self {
-        let is_paper = !self.id.starts_with(BEYOND);
+        self.kind = self.find_kind();
         let is_known = self.deviation.as_ref().is_some_and(|known| known.covers(self.ours));
+        let is_unsteady = !self.is_timing && (1..self.seeds).contains(&self.seeds_inside);
         self.verdict = match (self.band, self.inside) {
             (None, _) => Verdict::Measured,
+            (Some(_), _) if is_unsteady => Verdict::Unsteady,
             (Some(_), false) if is_known => Verdict::KnownDeviation,
             (Some(_), false) => Verdict::Drifted,
-            (Some(_), true) if !is_paper => Verdict::GoalReached,
+            (Some(_), true) if self.kind == Kind::Own => Verdict::GoalReached,
             (Some(_), true) if self.calibrated.is_some() => Verdict::Calibrated,
-            (Some(_), true) => Verdict::Reproduced,
+            (Some(_), true) if self.kind == Kind::Number => Verdict::Reproduced,
+            (Some(_), true) => Verdict::Holds,
         };
         self
     }
+
+    fn find_kind(&self) -> Kind {
+        if self.id.starts_with(BEYOND) || self.is_timing || self.is_own || self.band.is_none() {
+            return Kind::Own;
+        }
+        match (self.paper, self.band) {
+            (Some(least), Some(band)) if self.unit != HOLDS => {
+                let paper = [least, self.paper_to.unwrap_or(least)];
+                if is_two_sided(band, paper, self.unit) { Kind::Number } else { Kind::Shape }
+            }
+            _ => Kind::Shape,
+        }
+    }
+}
+
+/// Whether a band around a paper's number can fail on either side. A band that reaches zero from a number
+/// other than zero cannot, nor can one that reaches all of what there is.
+fn is_two_sided([low, high]: [f64; 2], [least, most]: [f64; 2], unit: &str) -> bool {
+    let reaches_zero = low <= 0.0 && 0.0 <= high && (least > 0.0 || most < 0.0);
+    let reaches_all = unit == "%" && high == 100.0;
+    low < least && most < high && !reaches_zero && !reaches_all
 }
 
 /// Beginning of the ids of what no paper claims.
 pub const BEYOND: &str = "beyond.";
 
-/// Rows by verdict.
+/// Rows by verdict. The first four are what a headline says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Counts {
-    /// Papers' numbers, predicted.
-    pub reproduced: usize,
-    /// Papers' numbers that a parameter was chosen for.
-    pub calibrated: usize,
+    /// Papers' numbers inside a band on either side, predicted.
+    pub numbers: usize,
+    /// Papers' orders, shapes and limits that hold.
+    pub shapes: usize,
+    /// Goals of this project that are reached, and its measures without a goal.
+    pub own: usize,
     /// Outside the band as recorded.
     pub known_deviations: usize,
-    /// Goals of `beyond.*` that are reached.
-    pub goals_reached: usize,
-    /// Numbers of `beyond.*` without a goal.
-    pub measured: usize,
+    /// Papers' numbers, orders and shapes that a parameter was chosen for.
+    pub calibrated: usize,
+    /// Inside the band on some seeds alone.
+    pub unsteady: usize,
     /// Numbers of generated traces.
     pub stand_ins: usize,
     /// Failures: outside the band.
@@ -231,11 +326,12 @@ impl Counts {
         let mut counts = Self::default();
         for row in rows {
             *match row.verdict {
-                Verdict::Reproduced => &mut counts.reproduced,
-                Verdict::Calibrated => &mut counts.calibrated,
+                Verdict::Reproduced => &mut counts.numbers,
+                Verdict::Holds => &mut counts.shapes,
+                Verdict::GoalReached | Verdict::Measured => &mut counts.own,
                 Verdict::KnownDeviation => &mut counts.known_deviations,
-                Verdict::GoalReached => &mut counts.goals_reached,
-                Verdict::Measured => &mut counts.measured,
+                Verdict::Calibrated => &mut counts.calibrated,
+                Verdict::Unsteady => &mut counts.unsteady,
                 Verdict::StandIn => &mut counts.stand_ins,
                 Verdict::Drifted => &mut counts.drifted,
                 Verdict::NotRun => &mut counts.not_run,
@@ -244,14 +340,15 @@ impl Counts {
         counts
     }
 
-    /// The counts that are not zero, in words: "23 reproduced, 4 calibrated".
+    /// The counts that are not zero, in words: "23 numbers reproduced, 4 calibrated".
     pub fn words(&self) -> String {
         let counts = [
-            (self.reproduced, "reproduced", "reproduced"),
-            (self.calibrated, "calibrated", "calibrated"),
-            (self.goals_reached, "goal reached", "goals reached"),
-            (self.measured, "measured without a goal", "measured without a goal"),
+            (self.numbers, "number reproduced", "numbers reproduced"),
+            (self.shapes, "order or shape holds", "orders and shapes hold"),
+            (self.own, "own measure or goal", "own measures and goals"),
             (self.known_deviations, "known deviation", "known deviations"),
+            (self.calibrated, "calibrated", "calibrated"),
+            (self.unsteady, "unsteady over the seeds", "unsteady over the seeds"),
             (self.stand_ins, "on a generated stand-in", "on generated stand-ins"),
             (self.drifted, "OUTSIDE its band", "OUTSIDE their bands"),
             (self.not_run, "NOT RUN", "NOT RUN"),
@@ -271,10 +368,14 @@ mod tests {
         Row::new("osdi00.fig0", "share", "%", ours).within([10.0, 20.0])
     }
 
+    fn paper(ours: f64) -> Row {
+        row(ours).of_paper([15.0; 2])
+    }
+
     #[test]
     fn a_number_in_its_band_is_reproduced_and_keeps_no_excuse() {
-        let known = row(15.0).deviates(25.0, 1.0, "no reason");
-        assert_eq!(known, row(15.0));
+        let known = paper(15.0).deviates(25.0, 1.0, "no reason");
+        assert_eq!(known, paper(15.0));
         assert_eq!(known.verdict, Verdict::Reproduced);
     }
 
@@ -295,11 +396,56 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_papers_a_band_is_a_goal_and_a_number_may_have_none() {
+    fn goals_and_measures_are_our_own() {
         let beyond = Row::new("beyond.fig0", "share", "%", 15.0);
         assert_eq!(beyond.verdict, Verdict::Measured);
         assert_eq!(beyond.clone().within([10.0, 20.0]).verdict, Verdict::GoalReached);
         assert_eq!(beyond.within([16.0, 20.0]).verdict, Verdict::Drifted);
+        assert_eq!(paper(15.0).timing().verdict, Verdict::GoalReached);
+        assert_eq!(paper(15.0).own().verdict, Verdict::GoalReached);
+    }
+
+    #[test]
+    fn a_number_counts_as_one_where_its_band_can_fail_on_either_side() {
+        let kind = |paper: [f64; 2], band| {
+            Row::new("osdi00.fig0", "share", "%", 15.0).within(band).of_paper(paper).kind
+        };
+        assert_eq!(kind([15.0; 2], [10.0, 20.0]), Kind::Number);
+        assert_eq!(kind([12.0, 18.0], [10.0, 20.0]), Kind::Number);
+        assert_eq!(kind([0.0; 2], [-2.0, 20.0]), Kind::Number);
+        for band in [[0.0, 20.0], [-1.0, 20.0], [15.0, 20.0], [10.0, 100.0]] {
+            assert_eq!(kind([15.0; 2], band), Kind::Shape, "{band:?}");
+        }
+        assert_eq!(row(15.0).kind, Kind::Shape);
+    }
+
+    #[test]
+    fn a_verdict_is_that_of_the_median() {
+        let of = |ours: &[f64]| Row::median(ours.iter().map(|&ours| paper(ours)).collect());
+        let row = of(&[19.0, 11.0, 15.0, 12.0, 18.0]);
+        assert_eq!((row.ours, row.range), (15.0, Some([11.0, 19.0])));
+        assert_eq!((row.seeds, row.seeds_inside), (5, 5));
+        assert_eq!(row.verdict, Verdict::Reproduced);
+        assert_eq!(of(&[21.0, 22.0, 23.0]).verdict, Verdict::Drifted);
+        let known = |ours: f64| paper(ours).deviates(25.0, 1.0, "a wrong model");
+        let row = Row::median([21.0, 24.5, 29.0].map(known).into());
+        assert_eq!((row.ours, row.verdict), (24.5, Verdict::KnownDeviation));
+        assert_eq!(of(&[15.0]).range, None);
+    }
+
+    #[test]
+    fn seeds_that_disagree_leave_the_verdict_open() {
+        for ours in [[15.0, 15.0, 21.0], [15.0, 21.0, 21.0]] {
+            let row = Row::median(ours.map(paper).into());
+            assert_eq!(row.verdict, Verdict::Unsteady);
+            assert!(row.verdict.passes());
+        }
+        // Time differs between runs, too.
+        let timed = |ours| paper(ours).timing();
+        assert_eq!(Row::median([15.0, 15.0, 21.0].map(timed).into()).verdict, Verdict::GoalReached);
+        let missing = paper(15.0).not_run("no recording".into());
+        let row = Row::median(vec![paper(15.0), missing, paper(15.0)]);
+        assert_eq!(row.verdict, Verdict::NotRun);
     }
 
     #[test]
@@ -323,9 +469,12 @@ mod tests {
     fn what_is_missing_is_counted_apart_and_is_a_failure() {
         let missing = row(15.0).not_run("no recording".into());
         assert!(!missing.verdict.passes());
-        let rows = [missing, row(12.0), row(13.0), row(1.0)];
+        let rows = [missing, paper(12.0), row(13.0), row(1.0)];
         let counts = Counts::of(&rows);
-        assert_eq!(counts, Counts { reproduced: 2, drifted: 1, not_run: 1, ..Counts::default() });
-        assert_eq!(counts.words(), "2 reproduced, 1 OUTSIDE its band, 1 NOT RUN");
+        let expected =
+            Counts { numbers: 1, shapes: 1, drifted: 1, not_run: 1, ..Counts::default() };
+        assert_eq!(counts, expected);
+        let words = "1 number reproduced, 1 order or shape holds, 1 OUTSIDE its band, 1 NOT RUN";
+        assert_eq!(counts.words(), words);
     }
 }

@@ -27,7 +27,7 @@ fn shipped() -> tempfile::TempDir {
 static SHORT: LazyLock<Vec<Row>> = LazyLock::new(|| {
     let shipped = shipped();
     let recordings = Some(shipped.path().into());
-    let options = ReproduceOptions { quick: true, seed: 1, recordings };
+    let options = ReproduceOptions { quick: true, seeds: vec![1], recordings };
     // What calls take differs from machine to machine, and is not judged here.
     let timer = |call: &mut dyn FnMut()| {
         call();
@@ -299,7 +299,8 @@ fn drift_of_a_twentieth_takes_a_known_deviation_out_of_its_tolerance() {
 #[test]
 fn a_missing_recording_is_no_pass() {
     let empty = tempfile::tempdir().unwrap();
-    let options = ReproduceOptions { quick: true, seed: 1, recordings: Some(empty.path().into()) };
+    let options =
+        ReproduceOptions { quick: true, seeds: vec![1], recordings: Some(empty.path().into()) };
     let timer = |call: &mut dyn FnMut()| {
         call();
         SimDuration::ZERO

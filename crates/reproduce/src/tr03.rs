@@ -5,7 +5,8 @@
 //! mean over the classes of workloads, as in tr03, and a class is the mean over its traces; the note has the
 //! traces and the classes one by one.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use freewheel_sim::config::{ConfigError, Experiment};
 use freewheel_study::figure::{Axes, Figure, Line};
@@ -13,8 +14,8 @@ use freewheel_units::four_digits;
 use rayon::prelude::*;
 
 use super::tr03_deviations::with_known_deviation;
-use super::tr03_measure::{Measure, Measured, improvement, improvement_by_new};
-use super::tr03_system::{Base, System};
+use super::tr03_measure::{Measure, Measured, TracedRun, improvement, improvement_by_new};
+use super::tr03_system::{Base, SLICES, System};
 use super::tr03_traces::{
     Class, QUICK, TraceHere, class_means, mean_over_classes, standing_in, traces,
 };
@@ -46,6 +47,30 @@ pub(super) type Runs = Vec<Measured>;
 pub(super) struct Bench<'a> {
     pub context: &'a Context<'a>,
     pub traces: Vec<TraceHere>,
+    /// Calls of [`Self::run`] so far.
+    calls: AtomicUsize,
+}
+
+/// The runs of a claim on traces, by their order. Each sample of the claim leaves another part of them out, so
+/// that all samples share the same runs.
+#[derive(Default)]
+pub(super) struct TracedRuns(Mutex<Vec<Arc<Vec<TracedRun>>>>);
+
+impl TracedRuns {
+    /// The runs of this call, from an earlier sample if there was one. Samples come one after the other.
+    fn call(
+        &self,
+        call: usize,
+        run: impl FnOnce() -> Result<Vec<TracedRun>, ConfigError>,
+    ) -> Result<Arc<Vec<TracedRun>>, ConfigError> {
+        let kept = self.0.lock().expect("no run panics").get(call).cloned();
+        if let Some(kept) = kept {
+            return Ok(kept);
+        }
+        let runs = Arc::new(run()?);
+        self.0.lock().expect("no run panics").push(Arc::clone(&runs));
+        Ok(runs)
+    }
 }
 
 /// What the paper has, and what counts as reproduced.
@@ -89,7 +114,7 @@ fn with_these(
         Ok(traces) => traces,
         Err(missing) => return Ok(missing),
     };
-    let bench = Bench { context, traces };
+    let bench = Bench { context, traces, calls: AtomicUsize::new(0) };
     let Outcome { rows, figures } = claim(&bench)?;
     let what = standing_in(&bench.traces);
     let declared = |row: Row| match bench.is_generated() {
@@ -130,8 +155,19 @@ impl Bench<'_> {
         self.traces.iter().any(TraceHere::is_generated)
     }
 
-    /// Runs every variant on every trace, on all cores.
+    /// Every variant on every trace, without the part of the traces that this sample leaves out.
     pub fn run(&self, variants: &[Variant<'_>]) -> Result<Vec<Runs>, ConfigError> {
+        let call = self.calls.fetch_add(1, Ordering::Relaxed);
+        let all = self.context.traced.call(call, || self.run_whole(variants))?;
+        let sample =
+            (self.context.options.seeds.len() > 1).then_some(self.context.sample % SLICES as usize);
+        let measured: Vec<Measured> =
+            all.iter().map(|run| Measured::without(run, sample)).collect();
+        Ok(measured.chunks_exact(self.traces.len()).map(<[Measured]>::to_vec).collect())
+    }
+
+    /// Runs every variant on every trace, on all cores.
+    fn run_whole(&self, variants: &[Variant<'_>]) -> Result<Vec<TracedRun>, ConfigError> {
         let firsts = self.firsts()?;
         let jobs: Vec<(&Variant<'_>, &TraceHere)> = variants
             .iter()
@@ -141,24 +177,22 @@ impl Bench<'_> {
         let run = |(variant, trace): &(&Variant<'_>, &TraceHere)| {
             let mut system = System::new(variant.base, trace);
             (variant.change)(&mut system, trace);
-            let config = system.config(trace, self.context.options.seed);
+            let config = system.config(trace, self.context.seed);
             let place = self.traces.iter().position(|it| it.name == trace.name);
             let first = &firsts[place.expect("it is one of them")];
-            let measured = Measured::of(&first.with_config(config)?.run()?);
+            let run = TracedRun::of(&first.with_config(config)?.run()?);
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
             (self.context.progress)(done, jobs.len() as u64);
-            Ok(measured)
+            Ok(run)
         };
         // One at a time, for traces differ in how long they take.
-        let all: Vec<Measured> =
-            jobs.par_iter().with_max_len(1).map(run).collect::<Result<_, ConfigError>>()?;
-        Ok(all.chunks_exact(self.traces.len()).map(<[Measured]>::to_vec).collect())
+        jobs.par_iter().with_max_len(1).map(run).collect()
     }
 
     /// An experiment on each trace, from which all others take the streams and the inferred completions.
     fn firsts(&self) -> Result<Vec<Experiment>, ConfigError> {
         let first = |trace: &TraceHere| {
-            let config = System::new(Base::Poor, trace).config(trace, self.context.options.seed);
+            let config = System::new(Base::Poor, trace).config(trace, self.context.seed);
             Experiment::with_trace_info(config, Some(trace.info.clone()))
         };
         self.traces.par_iter().map(first).collect()
@@ -198,11 +232,7 @@ impl Bench<'_> {
         if self.context.options.quick || self.is_generated() {
             return row;
         }
-        let row = row.within(band);
-        match least == most {
-            true => Row { paper: Some(least), ..row },
-            false => row.also(&format!("paper {} to {}", four_digits(least), four_digits(most))),
-        }
+        row.within(band).of_paper([least, most])
     }
 
     /// The same without a band.

@@ -29,7 +29,7 @@ pub(super) fn fig14(context: &Context<'_>) -> Result<Outcome, ConfigError> {
             let most = relative[..FLAT].iter().map(|it| 100.0 * (it - 1.0).abs());
             let quantity = format!("{}: response for W up to 0.03, away from W = 0", base.name());
             rows.push(bench.single_at_most(&quantity, 5.0, most.fold(0.0, f64::max)));
-            let variation = |runs: &Runs| bench.mean(&values(runs, |run| run.all.variation));
+            let variation = |runs: &Runs| bench.mean(&values(runs, |run| run.variation));
             let variations: Vec<f64> = runs.iter().map(variation).collect();
             let least =
                 (0..AGE_FACTORS.len()).min_by(|&a, &b| variations[a].total_cmp(&variations[b]));

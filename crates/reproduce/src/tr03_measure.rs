@@ -1,14 +1,12 @@
 //! What tr03 measures of a run, and how it compares two.
 
-use freewheel_sim::{CacheWork, RunResult, ServiceParts, SliceResponses};
+use freewheel_sim::{CacheWork, RunResult, ServiceParts, SliceResponses, SliceResult};
 
 /// Means over the reads or the writes of a run, or over both.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Means {
     /// From a request's arrival to its end.
     pub response_ms: f64,
-    /// Standard deviation of responses over their mean.
-    pub variation: f64,
     /// Time that the arms were busy for each request, hits included.
     pub service_ms: f64,
     /// Share of requests that needed the disk; of writes those that made a clean block dirty.
@@ -21,6 +19,8 @@ pub(super) struct Measured {
     pub reads: Means,
     pub writes: Means,
     pub all: Means,
+    /// Standard deviation of responses over their mean, of the whole run.
+    pub variation: f64,
     /// Mean responses of reads in the slices of the trace.
     pub reads_by_slice: Vec<f64>,
     /// The same of writes.
@@ -59,41 +59,99 @@ pub(super) struct Access {
     pub rotate_ms: f64,
 }
 
-impl Measured {
+/// What a run on a trace counted in each of its parts.
+#[derive(Debug, Clone)]
+pub(super) struct TracedRun {
+    slices: Vec<Slice>,
+    /// Standard deviation of responses over their mean, of the whole run.
+    variation: f64,
+}
+
+/// Sums over a part of a run.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slice {
+    reads: Responses,
+    writes: Responses,
+    cache: CacheWork,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Responses {
+    requests: u64,
+    sum_ns: u128,
+}
+
+impl Responses {
+    fn of(responses: &SliceResponses) -> Self {
+        Self { requests: responses.requests, sum_ns: responses.response_ns_sum }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self { requests: self.requests + other.requests, sum_ns: self.sum_ns + other.sum_ns }
+    }
+
+    fn mean_ms(self) -> f64 {
+        self.sum_ns as f64 / self.requests.max(1) as f64 / 1e6
+    }
+}
+
+impl Slice {
+    fn and(self, other: Self) -> Self {
+        Self {
+            reads: self.reads.and(other.reads),
+            writes: self.writes.and(other.writes),
+            cache: self.cache.and(other.cache),
+        }
+    }
+}
+
+impl TracedRun {
     pub fn of(result: &RunResult) -> Self {
-        let cache = result.cache.unwrap_or_default();
-        let (read, write) = (&result.read_response, &result.write_response);
+        let slice = |slice: &SliceResult| Slice {
+            reads: Responses::of(&slice.reads),
+            writes: Responses::of(&slice.writes),
+            cache: slice.cache.unwrap_or_default(),
+        };
+        let variation = result.response.coefficient_of_variation;
+        Self { slices: result.slices.iter().map(slice).collect(), variation }
+    }
+}
+
+impl Measured {
+    /// A run without one of its parts, or the whole of it.
+    pub fn without(run: &TracedRun, left_out: Option<usize>) -> Self {
+        let parts = || run.slices.iter().enumerate().filter(|(part, _)| Some(*part) != left_out);
+        let Slice { reads: read, writes: write, cache } =
+            parts().map(|(_, slice)| *slice).reduce(Slice::and).unwrap_or_default();
         let reads = Means {
-            response_ms: read.mean_ns / 1e6,
-            variation: read.coefficient_of_variation,
-            service_ms: mean_ms(cache.read_service_ns, read.count),
+            response_ms: read.mean_ms(),
+            service_ms: mean_ms(cache.read_service_ns, read.requests),
             miss_ratio: share(cache.read_misses, cache.reads),
         };
         let writes = Means {
-            response_ms: write.mean_ns / 1e6,
-            variation: write.coefficient_of_variation,
-            service_ms: mean_ms(cache.write_service_ns, write.count),
+            response_ms: write.mean_ms(),
+            service_ms: mean_ms(cache.write_service_ns, write.requests),
             miss_ratio: share(cache.write_misses, cache.writes),
         };
+        let both = read.and(write);
         let service_ns = cache.read_service_ns + cache.write_service_ns;
         let all = Means {
-            response_ms: result.response.mean_ns / 1e6,
-            variation: result.response.coefficient_of_variation,
-            service_ms: mean_ms(service_ns, result.response.count),
+            response_ms: both.mean_ms(),
+            service_ms: mean_ms(service_ns, both.requests),
             miss_ratio: share(cache.read_misses + cache.write_misses, cache.reads + cache.writes),
         };
-        let by_slice = |of: fn(&freewheel_sim::SliceResult) -> &SliceResponses| {
-            result.slices.iter().map(|slice| of(slice).response_ns_mean / 1e6).collect()
-        };
+        let by_slice =
+            |of: fn(&Slice) -> Responses| parts().map(|(_, slice)| of(slice).mean_ms()).collect();
         Self {
             reads,
             writes,
             all,
-            reads_by_slice: by_slice(|slice| &slice.reads),
-            writes_by_slice: by_slice(|slice| &slice.writes),
+            variation: run.variation,
+            reads_by_slice: by_slice(|slice| slice.reads),
+            writes_by_slice: by_slice(|slice| slice.writes),
             access: Access::of(&cache),
             // What reads on behind a fetch is service, and no read waits for it.
-            read_parts: Parts::of(cache.fetch_head, read.mean_ns * read.count as f64),
+            read_parts: Parts::of(cache.fetch_head, read.sum_ns as f64),
             write_parts: Parts::of(cache.write_head, cache.write_service_ns as f64),
         }
     }

@@ -15,6 +15,10 @@ pub(super) fn replay(context: &Context<'_>) -> Result<Outcome, ConfigError> {
             matches!(trace.class, Class::Personal | Class::Server) && trace.info.tells_dependence()
         };
         let mut rows = Vec::new();
+        // It has no chance in it, and needs the whole trace.
+        if context.sample > 0 {
+            return Ok(Outcome { rows, figures: Vec::new() });
+        }
         for trace in bench.traces.iter().filter(is_single) {
             rows.extend(rows_of(bench, trace)?);
         }

@@ -47,7 +47,7 @@ pub(super) struct System {
 }
 
 /// Slices of a trace that say how far a result holds.
-const SLICES: u32 = 5;
+pub(super) const SLICES: u32 = 5;
 
 /// tr03's warm-up of its shortest trace: 3 of 7 days.
 const WARM_UP: f64 = 0.43;

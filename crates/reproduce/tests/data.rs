@@ -23,7 +23,7 @@ fn rows(id: &str, public: &[&str]) -> Vec<Row> {
         std::fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
     }
     let recordings = Some(folder.path().into());
-    let options = ReproduceOptions { quick: false, seed: 1, recordings };
+    let options = ReproduceOptions { quick: false, seeds: vec![1], recordings };
     let timer = |_: &mut dyn FnMut()| SimDuration::ZERO;
     reproduce(id, &options, &timer, &|_, _| {}).unwrap().rows
 }

@@ -80,7 +80,7 @@ impl ServiceParts {
 
 impl CacheWork {
     /// Sums of both; the larger of two maxima.
-    pub(crate) fn and(self, other: Self) -> Self {
+    pub fn and(self, other: Self) -> Self {
         Self {
             reads: self.reads + other.reads,
             read_misses: self.read_misses + other.read_misses,

@@ -13,7 +13,7 @@ use crate::{Context, Outcome};
 const INSTANCES: u64 = 100_000;
 
 pub(crate) fn allocation(context: &Context<'_>) -> Result<Outcome, ConfigError> {
-    let prng = &mut Prng::new(context.options.seed, "tr96 instances");
+    let prng = &mut Prng::new(context.seed, "tr96 instances");
     let instances = if context.options.quick { INSTANCES / 10 } else { INSTANCES };
     let single = worst(prng, instances, 1);
     let several = worst(prng, instances / 10, 3);

@@ -72,7 +72,7 @@ fn run(
     seed: u64,
     rates: &[usize],
 ) -> Result<Vec<Pair>, ConfigError> {
-    let array = Array::new(context.options.seed + seed)?;
+    let array = Array::new(context.seed + seed)?;
     let map = array.place(METHODS[method].1);
     let cell = |rate: usize, cooling: Option<Cooling>| {
         let loads = array.skewed(BY_RATE[rate].0);

@@ -8,7 +8,7 @@ use super::workload::{Array, DISKS, MEAN_KB, Method};
 use crate::{Context, Outcome, Row};
 
 pub(crate) fn model(context: &Context<'_>) -> Result<Outcome, ConfigError> {
-    let array = Array::new(context.options.seed)?;
+    let array = Array::new(context.seed)?;
     let rules = Rules { fork_join: ForkJoin::SharedWaits, ..Rules::default() };
     let alone = array.model.disk.optimal_parallelism(MEAN_KB, DISKS, rules.service);
     let load = Load { rate: 140.0, request: MEAN_KB };

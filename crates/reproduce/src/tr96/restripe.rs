@@ -19,7 +19,7 @@ const SHORTER: [f64; 2] = [0.0, 1.0];
 const FILES_MAX: usize = 200;
 
 pub(crate) fn restripe(context: &Context<'_>) -> Result<Outcome, ConfigError> {
-    let array = Array::new(context.options.seed)?;
+    let array = Array::new(context.seed)?;
     let [old, new] = RATES.map(|rate| Load { rate, request: MEAN_KB });
     let parallelism = [&old, &new].map(|load| {
         LoadLimit::of(&array.model, load, &Array::rules()).map(|limit| limit.parallelism)

@@ -25,7 +25,7 @@ const ALL: u64 = 200_000;
 
 /// Table 3.
 pub(crate) fn tab3(context: &Context<'_>) -> Result<Outcome, ConfigError> {
-    let array = Array::new(context.options.seed)?;
+    let array = Array::new(context.seed)?;
     let means: Vec<f64> = LIGHT
         .par_iter()
         .map(|&(_, method, _)| {
@@ -78,7 +78,7 @@ const EQUAL: &str = "Opt, Gopt and Block lie within 2 % of each other. In the pa
 
 /// Table 4.
 pub(crate) fn tab4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
-    let array = Array::new(context.options.seed)?;
+    let array = Array::new(context.seed)?;
     let by_method: Vec<[f64; 7]> = LIGHT
         .par_iter()
         .map(|&(_, method, _)| by_size(&array, method, ALL))
@@ -138,7 +138,7 @@ const NEAR_SATURATION: f64 = 0.9;
 
 /// Table 5.
 pub(crate) fn tab5(context: &Context<'_>) -> Result<Outcome, ConfigError> {
-    let array = Array::new(context.options.seed)?;
+    let array = Array::new(context.seed)?;
     let run = |method: usize, rate: f64| {
         let files = array.place(LOADED[method].1);
         array.run(&files, &array.uniform(rate), requests(context), &mut |_| {})

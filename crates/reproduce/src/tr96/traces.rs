@@ -247,7 +247,7 @@ pub(crate) fn tab7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let results: Vec<(FilesResult, CoolingWork)> = cells
         .par_iter()
         .map(|&(speedup, amount, seed)| {
-            run(speedup, Placing::RoundRobin, context.options.seed + seed, amounts[amount])
+            run(speedup, Placing::RoundRobin, context.seed + seed, amounts[amount])
         })
         .collect::<Result<_, _>>()?;
     let of = |speedup: f64, amount: usize| -> Vec<&(FilesResult, CoolingWork)> {
@@ -282,7 +282,7 @@ pub(crate) fn tab7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let run_priced = |speedup| {
         let seeds: Vec<u64> = (0..SEEDS).collect();
         let all = seeds.par_iter().map(|seed| {
-            let seed = context.options.seed + seed;
+            let seed = context.seed + seed;
             run_cooled(speedup, Placing::RoundRobin, seed, Some(priced))
         });
         all.collect::<Result<Vec<_>, ConfigError>>()
@@ -306,7 +306,7 @@ pub(crate) fn tab7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         let seeds: Vec<u64> = (0..SEEDS).collect();
         let all = seeds
             .par_iter()
-            .map(|seed| Ok(mean_ms(&run(heavy, placing, context.options.seed + seed, None)?.0)));
+            .map(|seed| Ok(mean_ms(&run(heavy, placing, context.seed + seed, None)?.0)));
         Ok(median(all.collect::<Result<_, ConfigError>>()?))
     })?);
     let series =
@@ -569,7 +569,7 @@ pub(crate) fn fig8(context: &Context<'_>) -> Result<Outcome, ConfigError> {
             .noted(said(&[&light_old], &[&eager])),
     ];
     for (name, placing) in OTHERS.into_iter().filter(|other| other.0 != "equal count") {
-        let map = devices.place(Some(placing), &disks[0], context.options.seed);
+        let map = devices.place(Some(placing), &disks[0], context.seed);
         let result = peak.run(&map, None)?;
         rows.push(context.measured(
             &format!("peak: response with {name}"),
