@@ -43,9 +43,16 @@ fn of<'a>(rows: &'a [Row], id: &str, quantity: &str) -> &'a Row {
     found.unwrap_or_else(|| panic!("{id} has no row `{quantity}`"))
 }
 
+/// A short run has one seed, which decides nothing where five disagree.
 #[test]
 fn every_number_of_a_short_run_passes() {
-    let failed: Vec<&Row> = SHORT.iter().filter(|row| !row.verdict.passes()).collect();
+    let full = full_run();
+    let is_unsteady = |row: &&Row| {
+        let of = |full: &&Full| full.id == row.id && full.quantity == row.quantity;
+        full.iter().find(of).is_some_and(|full| full.verdict == "unsteady")
+    };
+    let failed: Vec<&Row> =
+        SHORT.iter().filter(|row| !row.verdict.passes()).filter(|row| !is_unsteady(row)).collect();
     assert!(failed.is_empty(), "{failed:#?}");
 }
 
@@ -145,6 +152,10 @@ struct Full {
     unit: String,
     paper: Option<f64>,
     ours: Option<f64>,
+    range: Option<[f64; 2]>,
+    seeds: usize,
+    seeds_inside: usize,
+    kind: String,
     band: Option<[f64; 2]>,
     inside: bool,
     verdict: String,
@@ -172,9 +183,13 @@ fn full_run() -> Vec<Full> {
     serde_json::from_str::<FullRun>(&text).unwrap().rows
 }
 
-/// How far a short run may be from the full one: a quarter of a band with two ends, or a twentieth of
-/// the value where that is more. A short run has a tenth of the requests.
+/// How far a short run may be from the full one: as far as seeds lie apart, a quarter of a band with two ends,
+/// or a twentieth of the value, whichever is most.
 fn tolerance(row: &Full) -> f64 {
+    row.range.map_or(0.0, |[low, high]| high - low).max(tolerance_of_band(row))
+}
+
+fn tolerance_of_band(row: &Full) -> f64 {
     let value = row.ours.unwrap_or(0.0).abs();
     // Around zero a band has two ends, however small the value.
     let is_one_sided =
@@ -242,7 +257,8 @@ fn a_short_run_says_what_the_committed_full_run_says() {
         let is_limit = full.band.is_some_and(|[low, _]| low == 0.0);
         let is_free = row.id.starts_with(BEYOND) || is_limit;
         let is_near = is_free || (row.ours - ours).abs() <= tolerance(full);
-        if !is_near || verdict.as_str() != Some(full.verdict.as_str()) {
+        let is_same = full.verdict == "unsteady" || verdict.as_str() == Some(full.verdict.as_str());
+        if !is_near || !is_same {
             faults.push(format!(
                 "{} {}: {} {:?} in short, {ours} {} in full",
                 row.id, row.quantity, row.ours, row.verdict, full.verdict
@@ -264,17 +280,30 @@ fn verdicts_of_the_committed_full_run_follow_from_its_numbers() {
             .as_ref()
             .is_some_and(|known| (ours - known.value).abs() <= known.tolerance);
         assert_eq!(row.inside, inside, "{row:?}");
+        let is_unsteady = !row.is_timing && (1..row.seeds).contains(&row.seeds_inside);
         let expected = match (row.band, inside) {
             (None, _) => "measured",
+            _ if is_unsteady => "unsteady",
             (_, false) => {
                 assert!(is_known, "{row:?}");
                 "known-deviation"
             }
-            (_, true) if row.id.starts_with(BEYOND) => "goal-reached",
+            (_, true) if row.kind == "own" => "goal-reached",
             (_, true) if row.calibrated.is_some() => "calibrated",
-            (_, true) => "reproduced",
+            (_, true) if row.kind == "number" => "reproduced",
+            (_, true) => "holds",
         };
         assert_eq!(row.verdict, expected, "{row:?}");
+    }
+}
+
+#[test]
+fn a_number_of_the_committed_full_run_stands_beside_the_papers() {
+    let full = full_run();
+    let numbers: Vec<&Full> = full.iter().filter(|row| row.kind == "number").collect();
+    assert!(numbers.len() > 100, "{} numbers", numbers.len());
+    for row in numbers {
+        assert!(row.paper.is_some() && !row.id.starts_with(BEYOND), "{row:?}");
     }
 }
 
@@ -287,8 +316,9 @@ fn drift_of_a_twentieth_takes_a_known_deviation_out_of_its_tolerance() {
     for row in full_run() {
         let Some(known) = &row.deviation else { continue };
         let [low, high] = row.band.unwrap();
-        assert!(!(low..=high).contains(&known.value), "{row:?}");
-        let most = 0.0501 * known.value.abs();
+        assert!(row.verdict == "unsteady" || !(low..=high).contains(&known.value), "{row:?}");
+        let spread = row.range.map_or(0.0, |[low, high]| (high - low) / 2.0);
+        let most = (0.0501 * known.value.abs()).max(spread);
         assert!(known.tolerance <= most || SMALL.contains(&row.quantity.as_str()), "{row:?}");
         assert!(known.reason.len() > 20, "{row:?}");
         seen += 1;

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use freewheel_reproduce::{ReproduceOptions, Row, Verdict, reproduce};
+use freewheel_reproduce::{ReproduceOptions, Row, SEEDS, Verdict, reproduce};
 use freewheel_testkit::data;
 use freewheel_units::SimDuration;
 use serde_json::Value;
@@ -23,7 +23,7 @@ fn rows(id: &str, public: &[&str]) -> Vec<Row> {
         std::fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
     }
     let recordings = Some(folder.path().into());
-    let options = ReproduceOptions { quick: false, seeds: vec![1], recordings };
+    let options = ReproduceOptions { quick: false, seeds: SEEDS.to_vec(), recordings };
     let timer = |_: &mut dyn FnMut()| SimDuration::ZERO;
     reproduce(id, &options, &timer, &|_, _| {}).unwrap().rows
 }
