@@ -15,9 +15,11 @@ use super::{Context, Outcome};
 /// The goal: of one core, in %.
 const CORE_MAX: f64 = 2.0;
 
-/// What is run, and the paper's figure for a Pentium III of 550 MHz, in %. Of both schedulers the technical
-/// report says 8 % and the paper 9 %.
-const ROWS: [(&str, Option<Rule>, Option<[f64; 2]>); 3] = [
+/// What is run, and the paper's figure for a Pentium III of 550 MHz, in %.
+type Case = (&'static str, Option<Rule>, Option<[f64; 2]>);
+
+/// Of both schedulers the technical report says 8 % and the paper 9 %.
+const ROWS: [Case; 3] = [
     ("foreground scheduler", None, Some([0.3; 2])),
     ("both schedulers, greedy rule", Some(Rule::Greedy), Some([8.0, 9.0])),
     ("both schedulers, several stops in a gap", Some(Rule::Paths), None),

@@ -179,7 +179,7 @@ pub(super) fn fig4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let quantity = "70 % local, sd 4 MB: rotational share";
     let as_stated = context
         .row(quantity, "%", 60.0, 4.0, percent(results[7].head_time.rotate_share()))
-        .deviates(51.4, 1.0, locality_bound(&results[0], &results[7]));
+        .deviates(51.4, 2.57, locality_bound(&results[0], &results[7]));
     let quantity = "70 % local, sd 45 KB = root of 8192 sectors: rotational share";
     let as_run = context
         .row(quantity, "%", 60.0, 4.0, percent(results[11].head_time.rotate_share()))

@@ -267,7 +267,7 @@ impl Runs {
             }
             let names = free_alternatives().map(|(name, _)| name);
             let percents = self.free_others.iter().map(|pass| freeblock_percent(original, pass));
-            let row = row.deviates(73.7, 3.7, late_bound(original, freeblock));
+            let row = row.deviates(74.4, 3.7, late_bound(original, freeblock));
             with_others(row, &names, percents)
         };
         COMPARED.map(row).into()

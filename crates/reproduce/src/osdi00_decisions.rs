@@ -54,9 +54,12 @@ pub(super) fn sec4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         let quantity = format!("a block on every track: {what} of {decisions} decisions");
         rows.push(context.measured(&quantity, "ms", ms(&worst, share)).timing());
     }
-    let quantity = "a block on every track takes a longer search than a fifth of all blocks";
-    let row = context.holds(quantity, worst.nodes_mean > nodes[0]);
-    rows.push(row.noted(format!("{:.1} nodes against {:.1}", worst.nodes_mean, nodes[0])));
+    let quantity = "a block on every track: nodes of a search, over those with 20 % wanted";
+    let row = context.measured(quantity, "x", worst.nodes_mean / nodes[0]);
+    rows.push(row.noted(format!(
+        "{:.1} nodes against {:.1}: the paper's search takes longest there, and ours leaves out what bounds rule out",
+        worst.nodes_mean, nodes[0]
+    )));
     rows.push(window_cost(context, &drive)?);
     Ok(Outcome { rows, figures: Vec::new() })
 }
