@@ -181,13 +181,25 @@ pub(super) fn on_ultra2(spec: &mut DriveSpec) {
 }
 
 impl Context<'_> {
-    /// A number of a whole scan with a band. A short run has the beginning of a scan alone, while much is
-    /// wanted: another number, which has none.
+    /// A limit of a whole scan. A short run has the beginning of a scan alone, while much is wanted: another
+    /// number, which has none.
     pub fn of_scan(&self, quantity: &str, unit: &'static str, band: [f64; 2], ours: f64) -> Row {
         match self.options.quick {
             true => self.measured(&format!("{quantity}, beginning of a scan"), unit, ours),
             false => self.row_in(quantity, unit, band, ours),
         }
+    }
+
+    /// A number, or a range, of the paper for a whole scan, with a band.
+    pub fn number_of_scan(
+        &self,
+        quantity: &str,
+        unit: &'static str,
+        paper: [f64; 2],
+        band: [f64; 2],
+        ours: f64,
+    ) -> Row {
+        self.of_scan(quantity, unit, band, ours).of_paper(paper)
     }
 
     /// Runs all on all cores.

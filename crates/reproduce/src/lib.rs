@@ -107,7 +107,7 @@ pub const CLAIMS: &[Claim] = &[
     Claim {
         id: "osdi00.sec4",
         title: "Processor time of a freeblock decision",
-        setting: "Atlas 10K, greedy rule, blocks of 4 KB, 20 to 100 % of the drive wanted; on this machine",
+        setting: "Atlas 10K, greedy rule, blocks of 4 KB, 20 to 100 % of the drive wanted, and one on every track; SPTF-SW40% with 20 outstanding; on this machine",
         run: osdi00_decisions::sec4,
     },
     Claim {
@@ -119,7 +119,7 @@ pub const CLAIMS: &[Claim] = &[
     Claim {
         id: "osdi00.fig8",
         title: "Free scan behind transactions",
-        setting: "Atlas 10K, closed, MPL 1 to 20, 30 ms think, 2:1 reads, sizes exponential with mean 8 KB and rounded up to multiples of 4 KB (mean 10.2 KB), as DiskSim's generator makes them; ten scans in 4 KB blocks, greedy rule",
+        setting: "Atlas 10K, closed, MPL 1 to 20, 30 ms think, 2:1 reads, sizes exponential with mean 8 KB and rounded up to multiples of 4 KB (mean 10.2 KB), as DiskSim's generator makes them; scans in 4 KB blocks, two a seed, greedy rule",
         run: osdi00_scan::fig8,
     },
     Claim {
@@ -137,7 +137,7 @@ pub const CLAIMS: &[Claim] = &[
     Claim {
         id: "beyond.fig8",
         title: "Figure 8 with plans of several stops, prices by region, and other foreground policies",
-        setting: "as figure 8, MPL 10, three scans",
+        setting: "as figure 8, MPL 10, a scan a seed",
         run: osdi00_scan::beyond,
     },
     Claim {
@@ -179,7 +179,7 @@ pub const CLAIMS: &[Claim] = &[
     Claim {
         id: "fast02.fig8",
         title: "SPTF outside the drive and inside",
-        setting: "Atlas 10K as a black box, 1 to 16 outstanding",
+        setting: "Atlas 10K as a black box, 1 to 16 outstanding; Cheetah 18LP, 16",
         run: fast02_foreground::fig8,
     },
     Claim {
@@ -492,6 +492,12 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// Whether this run is the one whose figures are shown, in full: it also has the points that are drawn
+    /// and compared with nothing.
+    fn draws(&self) -> bool {
+        !self.options.quick && self.sample == 0
+    }
+
     fn requests(&self) -> u64 {
         if self.options.quick { 5_000 } else { 20_000 }
     }

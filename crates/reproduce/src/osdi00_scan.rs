@@ -39,11 +39,11 @@ struct Setting {
     sizes: SizeDistribution,
 }
 
-/// Scans over which the paper averages (section 6.2).
-const SCANS: u64 = 10;
+/// Scans of a seed. The paper averages over ten (section 6.2), which five seeds are together.
+const SCANS: u64 = 2;
 
-/// Scans of runs beside the paper's own: ten of each would make a full run too long.
-const FEWER_SCANS: u64 = 3;
+/// Scans of runs beside the paper's own, for each seed.
+const FEWER_SCANS: u64 = 1;
 
 /// What promotion may cost the foreground.
 const PROMOTION_COST: f64 = 0.02;
@@ -219,6 +219,7 @@ fn fig8_rows(
     ours: &RunResult,
 ) -> Result<Vec<Row>, ConfigError> {
     let (alone, with) = utilisation(ours);
+    let increase = with / alone;
     let used = of_potential(ours, freewheel_sim::FreeResult::transfer_share);
     let seeks = of_potential(ours, freewheel_sim::FreeResult::extra_seek_share);
     let left = of_potential(ours, freewheel_sim::FreeResult::unused_share);
@@ -239,8 +240,10 @@ fn fig8_rows(
             100.0 * bandwidth / sequential,
         ),
         row("full scans", "a day", 47.0, scans_a_day(ours)),
-        row("head transfers, without free work", "%", 3.0, alone).deviates(4.43, 0.1, TRANSFERS),
+        row("head transfers, without free work", "%", 3.0, alone).deviates(4.44, 0.22, TRANSFERS),
         row("head transfers, with free work", "%", 24.0, with),
+        row("head transfers, with free work over without", "x", 7.0, increase)
+            .deviates(5.18, 0.26, TRANSFERS),
         // Figure 8c: 18 and 28 % of the potential are lost, so 54 % are used.
         row("latency used", "%", 54.0, used),
         row("latency lost to extra seeks", "%", 18.0, seeks),
@@ -253,10 +256,10 @@ fn fig8_rows(
 }
 
 /// Why the foreground moves more than in the paper.
-const TRANSFERS: &str = "sizes that are rounded up have a mean of 10.2 KB. With a mean of 8 KB after rounding the share is 3.5 %, and that with free work 7 times as much, as the paper says: its authors' sizes may have been those";
+const TRANSFERS: &str = "sizes that are rounded up have a mean of 10.2 KB. With a mean of 8 KB after rounding the share is 3.5 %, and that with free work 6.4 times as much. The paper's 24 % over its 7 are 3.4 %, so that its 3 % are rounded: its authors' sizes may have been the smaller ones";
 
 pub(super) fn fig8(context: &Context<'_>) -> Result<Outcome, ConfigError> {
-    let levels: &[u32] = if context.options.quick { &[2, MPL] } else { &[1, 2, 4, 7, MPL, 15, 20] };
+    let levels: &[u32] = if context.draws() { &[1, 2, 4, 7, MPL, 15, 20] } else { &[MPL] };
     let settings: Vec<Setting> = levels.iter().map(|&mpl| Setting::paper(context, mpl)).collect();
     let results = run_all(context, &settings)?;
     let at = levels.iter().position(|&mpl| mpl == MPL).expect("the paper's level is run");
@@ -328,9 +331,9 @@ fn fig10_rows(context: &Context<'_>, results: &[RunResult]) -> Vec<Row> {
     vec![
         context
             .row("95 % of the blocks: efficiency above a full scan's", "%", 40.0, 4.0, gain)
-            .deviates(32.6, 1.0, last_blocks(at(100))),
+            .deviates(33.0, 1.65, last_blocks(at(100))),
         context.row("80 % of the blocks: efficiency", "%", 90.0, 9.0, efficiency(at(80))),
-        context.row_in("80 % of the blocks: samples", "a day", [81.0, 99.0], scans_a_day(at(80))),
+        context.row("80 % of the blocks: samples", "a day", 90.0, 9.0, scans_a_day(at(80))),
         context.row("60 % of the blocks: efficiency", "%", 100.0, 10.0, efficiency(at(60))),
         context.holds("below 60 % of the blocks achieved exceeds potential", exceeds),
     ]
@@ -519,11 +522,7 @@ impl Beyond<'_> {
 
 /// Figure 8's setting with rules that the paper does not have.
 pub(super) fn beyond(context: &Context<'_>) -> Result<Outcome, ConfigError> {
-    let policies = policies(context);
-    let (rows, figure) = beyond_with(context, policies, SIZES)?;
-    let mut rows = with_other_sizes(context, rows, |sizes| {
-        Ok(beyond_with(context, &COMPARED_POLICIES, sizes)?.0)
-    })?;
+    let (mut rows, figure) = beyond_of(context, policies(context))?;
     if !context.options.quick {
         rows.extend(with_slower_switch(context)?);
     }
@@ -560,16 +559,14 @@ fn with_slower_switch(context: &Context<'_>) -> Result<Vec<Row>, ConfigError> {
     Ok(rows.collect())
 }
 
-/// Policies that a quick run compares, and for which sizes are read both ways.
+/// Policies that a quick run compares, and a slower change of heads.
 const COMPARED_POLICIES: [PolicySpec; 2] =
     [PolicySpec::Fcfs, PolicySpec::SstfLw { latency_weight: 1.0 }];
 
-fn beyond_with(
+fn beyond_of(
     context: &Context<'_>,
     policies: &[PolicySpec],
-    sizes: SizeDistribution,
 ) -> Result<(Vec<Row>, Figure), ConfigError> {
-    let rounds = if context.options.quick { 1 } else { FEWER_SCANS };
     let setting = |policy, rule| Setting {
         mpl: MPL,
         policy,
@@ -577,9 +574,9 @@ fn beyond_with(
         region_weights: true,
         chains: true,
         sample_share: None,
-        rounds,
+        rounds: FEWER_SCANS,
         promote: false,
-        sizes,
+        sizes: SIZES,
     };
     let of_each = |rule| policies.iter().map(move |&policy| setting(policy, rule));
     let promoted = of_each(Rule::Paths).map(|paths| Setting { promote: true, ..paths });
