@@ -672,6 +672,9 @@ impl ServedTasks {
                 self.end(id, ServedTaskState::Done, now);
                 continue;
             }
+            if let Some(refresh) = &mut task.refresh {
+                refresh.blocks.clear();
+            }
             self.outputs.push(ServedTaskOutput::Round { task: id, at: now });
             self.end_round(id, now);
             // What had room has room again.
