@@ -284,6 +284,8 @@ impl ServedTasks {
         now: SimTime,
     ) {
         match pass {
+            // What becomes of a failed write, `not_written` has seen to.
+            Pass::Write if source.has_failed => {}
             Pass::Write => self.wrote(id, extent, now),
             Pass::ReadBack => {
                 for (block, _) in self.tasks[&id].blocks_of(extent) {
@@ -559,6 +561,17 @@ mod tests {
             bring(3, (12, 20), |source| tasks.came_back(id, BLOCK, source));
             let report = tasks.report(id, SimTime::ZERO).unwrap().refresh.unwrap();
             assert_eq!(report.refreshed.get(), 0, "the first half was not read back");
+        }
+    }
+
+    #[test]
+    fn a_failed_write_leaves_its_block_to_write() {
+        let (mut tasks, id) = refreshing();
+        tasks.keep_to_write(id, BLOCK, &[7; 8 * 512], SimTime::ZERO);
+        for has_failed in [true, false] {
+            let write = CommandData { has_failed, ..CommandData::default() };
+            tasks.passed((id, Pass::Write), BLOCK, &write, SimTime::ZERO);
+            assert_eq!(tasks.to_write(BLOCK.start, 8).is_some(), has_failed);
         }
     }
 

@@ -142,6 +142,19 @@ fn what_cannot_be_read_is_named_and_the_rest_of_its_block_is_refreshed() {
 }
 
 #[test]
+fn what_cannot_be_written_is_named_without_fua() {
+    for idle in [false, true] {
+        let (mut world, id) = world(&[], Settings { fua: false, idle, repeats: false });
+        world.unwritable = 1003..1004;
+        reads_of_clients(&mut world, 14, |world| is_over(world, id));
+        let (report, refresh) = report(&world, id);
+        assert_all_told(&report, &refresh);
+        assert_eq!(refresh.unwritten, [Extent::new(1000, 8)], "{refresh:?}");
+        assert_eq!(refresh.refreshed.get(), report.blocks.get() - 8);
+    }
+}
+
+#[test]
 fn a_block_that_reads_back_differently_is_named() {
     let (mut world, id) = world(&[], Settings { fua: true, idle: false, repeats: false });
     // Somebody else writes where the first write has just been.
