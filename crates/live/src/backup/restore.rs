@@ -237,6 +237,9 @@ fn regions_of(manifest: &Manifest, parts: &[BlockRange]) -> Vec<BlockRange> {
 fn new_file(chain: &Chain, out: &Path) -> Result<Target, BackupError> {
     let path = restoring(out);
     let (file, is_fresh) = open_partial(&path)?;
+    if !is_fresh {
+        ensure_apart(chain, &file, &path)?;
+    }
     let bytes = chain.manifest.range.blocks * BLOCK_BYTES;
     let Err(source) = file.set_len(bytes) else { return Ok(Target::New { file, is_fresh }) };
     if is_fresh {
@@ -249,6 +252,16 @@ fn new_file(chain: &Chain, out: &Path) -> Result<Target, BackupError> {
     })
 }
 
+/// That a target is no file of the backup.
+fn ensure_apart(chain: &Chain, target: &File, path: &Path) -> Result<(), BackupError> {
+    let path = path.to_path_buf();
+    match chain.has(target) {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(BackupError::TargetOfChain { path }),
+        Err(source) => Err(BackupError::System { path, source }),
+    }
+}
+
 /// A file or device that is there.
 fn there(chain: &Chain, out: &Path, force: bool) -> Result<Target, BackupError> {
     let claim = if force { Claim::Shared } else { Claim::Exclusive };
@@ -258,11 +271,8 @@ fn there(chain: &Chain, out: &Path, force: bool) -> Result<Target, BackupError> 
         OpenError::InUse { path } => BackupError::TargetLocked { path },
         error => BackupError::Target(error),
     })?;
+    ensure_apart(chain, &claimed.file, out)?;
     let path = out.to_path_buf();
-    let belongs = chain.has(&claimed.file);
-    if belongs.map_err(|source| BackupError::System { path: path.clone(), source })? {
-        return Err(BackupError::TargetOfChain { path });
-    }
     let wanted = chain.manifest.range.blocks * BLOCK_BYTES;
     let [found, wanted] = [claimed.bytes, wanted].map(Bytes::new);
     match found.cmp(&wanted) {
@@ -539,6 +549,20 @@ mod tests {
             let said = refused(Restore::open(chain(), own, true));
             assert!(said.contains("belongs to the backup"), "{said}");
         }
+        assert!(fs::read(&base).unwrap() == before);
+    }
+
+    #[test]
+    fn a_file_of_the_chain_called_restoring_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let [base, child] = ["disk.restoring", "tuesday"].map(|name| folder.path().join(name));
+        let mut drive = drive();
+        back_up(&base, &drive, (None, Vec::new()), None);
+        let before = fs::read(&base).unwrap();
+        drive[5] ^= 1;
+        back_up(&child, &drive, (Some(&manifest_of(&base)), Vec::new()), None);
+        let said = refused(open(&manifest_of(&child), &folder.path().join("disk")));
+        assert!(said.contains("disk.restoring: belongs to the backup"), "{said}");
         assert!(fs::read(&base).unwrap() == before);
     }
 
