@@ -123,13 +123,6 @@ impl BackupArgs {
         let Some(path) = &self.since else { return Ok(Backup::open(&self.out, empty)?) };
         let of_option = |error| Failure::from(error).of_option("--since");
         let parent = Link::read(path).map_err(of_option)?;
-        let image = parent.image().map_err(of_option)?;
-        if !image.exists() {
-            output::note(&format!(
-                "{} is not there: to restore this backup it has to be beside its manifest",
-                image.display()
-            ));
-        }
         Ok(Backup::open_since(&self.out, empty, parent)?)
     }
 

@@ -3,6 +3,7 @@
 //! A child names its parent by the checksum of the parent's manifest, and says under which name that
 //! was found. The parent is looked for under that name in the child's folder, and then where it was.
 
+use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -63,6 +64,11 @@ impl Link {
         same.map_err(|source| BackupError::OtherDrive { path: self.path.clone(), source })
     }
 
+    /// That all of the backup can be restored, so that others may be based on it.
+    pub(super) fn ensure_restorable(&self) -> Result<(), BackupError> {
+        Sources::of(self).map(drop)
+    }
+
     /// How a child at `out` names it: by its name alone if they are in one folder.
     pub(super) fn name_for(&self, out: &Path) -> Parent {
         let whole = |path: &Path| path.canonicalize().ok();
@@ -109,7 +115,13 @@ struct Image {
 pub struct Chain {
     /// Manifest of the newest.
     pub manifest: Manifest,
-    /// Those of which regions are needed, the newest first.
+    sources: Sources,
+}
+
+/// Where the blocks of a backup are.
+#[derive(Debug, Default)]
+struct Sources {
+    /// Images of which regions are needed, the newest first.
     images: Vec<Image>,
     /// The image that has each region, by its number, ascending.
     stored: Vec<(u64, usize)>,
@@ -117,19 +129,11 @@ pub struct Chain {
     files: Vec<(u64, u64)>,
 }
 
-impl Chain {
-    /// Follows the parents of the backup with this manifest, as far as their regions are needed.
-    pub fn open(path: &Path) -> Result<Self, BackupError> {
-        let mut child = Link::read(path)?;
-        if !child.manifest.has_all() {
-            return Err(BackupError::Unfinished { path: path.into() });
-        }
-        let mut chain = Self {
-            manifest: child.manifest.clone(),
-            images: Vec::new(),
-            stored: Vec::new(),
-            files: Vec::new(),
-        };
+impl Sources {
+    /// Follows the parents of a backup.
+    fn of(newest: &Link) -> Result<Self, BackupError> {
+        let mut sources = Self::default();
+        let mut child = Cow::Borrowed(newest);
         let mut pending: Vec<u64> = child.manifest.regions().collect();
         let mut seen = vec![child.checksum];
         while let Some(named) = child.manifest.parent.clone() {
@@ -141,12 +145,12 @@ impl Chain {
             seen.push(parent.checksum);
             let same = |region: &u64| child.manifest.has_same(&parent.manifest, *region);
             let (left_out, own) = pending.into_iter().partition(same);
-            chain.add(&child, own)?;
-            (pending, child) = (left_out, parent);
+            sources.add(&child, own)?;
+            (pending, child) = (left_out, Cow::Owned(parent));
         }
-        chain.add(&child, pending)?;
-        chain.stored.sort_unstable();
-        Ok(chain)
+        sources.add(&child, pending)?;
+        sources.stored.sort_unstable();
+        Ok(sources)
     }
 
     /// Adds a backup with the regions that are taken from it.
@@ -171,16 +175,28 @@ impl Chain {
         self.images.push(Image { path: image, file });
         Ok(())
     }
+}
+
+impl Chain {
+    /// Follows the parents of the backup with this manifest, as far as their regions are needed.
+    pub fn open(path: &Path) -> Result<Self, BackupError> {
+        let newest = Link::read(path)?;
+        if !newest.manifest.has_all() {
+            return Err(BackupError::Unfinished { path: path.into() });
+        }
+        let sources = Sources::of(&newest)?;
+        Ok(Self { manifest: newest.manifest, sources })
+    }
 
     /// How many backups have regions of it.
     pub fn backups(&self) -> usize {
-        self.images.len()
+        self.sources.images.len()
     }
 
     /// Whether this file belongs to one of the backups.
     pub(super) fn has(&self, file: &File) -> io::Result<bool> {
         let metadata = file.metadata()?;
-        Ok(self.files.contains(&(metadata.dev(), metadata.ino())))
+        Ok(self.sources.files.contains(&(metadata.dev(), metadata.ino())))
     }
 
     /// What was on the drive in a range of whole regions: zeros where nothing is wanted or could be read.
@@ -188,10 +204,11 @@ impl Chain {
     pub(super) fn read(&self, range: BlockRange) -> Result<Vec<u8>, (PathBuf, String)> {
         let mut data = vec![0; (range.blocks * BLOCK_BYTES) as usize];
         let region = range.first_block / super::REGION_BLOCKS;
-        let Ok(at) = self.stored.binary_search_by_key(&region, |(region, _)| *region) else {
+        let sources = &self.sources;
+        let Ok(at) = sources.stored.binary_search_by_key(&region, |(region, _)| *region) else {
             return Ok(data);
         };
-        let Image { path, file } = &self.images[self.stored[at].1];
+        let Image { path, file } = &sources.images[sources.stored[at].1];
         let damaged = |why: String| (path.clone(), why);
         let Manifest { drive, range: all, instance, began_ns, .. } = &self.manifest;
         let mut read = Manifest::new(drive, *all, instance, *began_ns);

@@ -68,9 +68,11 @@ impl Backup {
         Self::open_with(out, empty, None)
     }
 
-    /// The same of a copy that leaves out the regions that are the same in an earlier backup of the drive.
+    /// The same of a copy that leaves out the regions that are the same in an earlier backup of the drive,
+    /// all of which can be restored now.
     pub fn open_since(out: &Path, empty: Manifest, parent: Link) -> Result<Self, BackupError> {
         parent.ensure_parent_of(&empty)?;
+        parent.ensure_restorable()?;
         let empty = empty.based_on(parent.name_for(out));
         Self::open_with(out, empty, Some(parent.manifest))
     }

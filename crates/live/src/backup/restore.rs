@@ -610,6 +610,35 @@ mod tests {
     }
 
     #[test]
+    fn a_backup_since_one_without_its_image_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (manifests, _) = three(folder.path());
+        let out = folder.path().join("out");
+        let since = || {
+            let empty = Manifest::new("atlas10k", RANGE, "1", 0);
+            Backup::open_since(&out, empty, Link::read(&manifests[2]).unwrap())
+        };
+        let scrubbed = folder.path().join("scrub.manifest");
+        let whole = Link::read(&manifests[0]).unwrap().manifest.text();
+        fs::write(&scrubbed, whole).unwrap();
+        let empty = Manifest::new("atlas10k", RANGE, "1", 0);
+        let of_scrub = Backup::open_since(&out, empty, Link::read(&scrubbed).unwrap());
+        let said = of_scrub.err().unwrap().to_string();
+        assert!(said.contains("the manifest of a scrub has none"), "{said}");
+        let [away, friday, base] = ["away", "friday", "base"].map(|name| folder.path().join(name));
+        fs::rename(&friday, &away).unwrap();
+        assert!(matches!(since(), Err(BackupError::Image { .. })));
+        fs::write(&friday, "cut off").unwrap();
+        assert!(matches!(since(), Err(BackupError::ImageSize { .. })));
+        fs::rename(&away, &friday).unwrap();
+        fs::rename(&base, &away).unwrap();
+        assert!(matches!(since(), Err(BackupError::Image { path, .. }) if path == base));
+        assert!(!super::super::files::partial(&out).exists());
+        fs::rename(&away, &base).unwrap();
+        assert!(since().is_ok());
+    }
+
+    #[test]
     fn a_backup_since_another_drive_or_an_unfinished_one_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let (base, out) = (folder.path().join("base"), folder.path().join("out"));
