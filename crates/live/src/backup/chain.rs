@@ -130,15 +130,23 @@ struct Sources {
 }
 
 impl Sources {
-    /// Follows the parents of a backup.
+    /// Follows the parents of a backup. One of which no region is needed may be missing, but if it is there
+    /// its files must not be written.
     fn of(newest: &Link) -> Result<Self, BackupError> {
         let mut sources = Self::default();
         let mut child = Cow::Borrowed(newest);
         let mut pending: Vec<u64> = child.manifest.regions().collect();
         let mut seen = vec![child.checksum];
         while let Some(named) = child.manifest.parent.clone() {
-            let parent = child.parent(&named)?;
-            parent.ensure_parent_of(&child.manifest)?;
+            let is_needed = child.manifest.leaves_out() && !pending.is_empty();
+            let found = child.parent(&named).and_then(|parent| {
+                parent.ensure_parent_of(&child.manifest)?;
+                Ok(parent)
+            });
+            let parent = match found {
+                Err(_) if !is_needed => break,
+                found => found?,
+            };
             if seen.contains(&parent.checksum) {
                 return Err(BackupError::Circle { path: parent.path });
             }

@@ -334,6 +334,9 @@ impl Backup {
             return Err(BackupError::Differs { path: partial(&self.out), first, count });
         }
         self.manifest.began_ns = self.began_ns;
+        if let Some(parent) = &self.parent {
+            self.manifest.count_left_out(parent);
+        }
         self.put_on_record()?;
         // Both or none, but for one that takes the second name between the two.
         ensure_free(&self.out)?;

@@ -510,6 +510,35 @@ mod tests {
     }
 
     #[test]
+    fn a_parent_of_which_nothing_is_needed_may_be_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (manifests, mut drive) = three(folder.path());
+        drive.iter_mut().for_each(|byte| *byte ^= 1);
+        let [last, later, out] = ["last", "later", "out"].map(|name| folder.path().join(name));
+        back_up(&last, &drive, (Some(&manifests[2]), Vec::new()), None);
+        let is_own = Restore::open(Chain::open(&manifest_of(&last)).unwrap(), &manifests[0], true);
+        assert!(refused(is_own).contains("belongs to the backup"));
+        drive[5] ^= 1;
+        back_up(&later, &drive, (Some(&manifest_of(&last)), Vec::new()), None);
+        for manifest in &manifests {
+            fs::remove_file(manifest).unwrap();
+        }
+        for newest in [&last, &later] {
+            restore(&manifest_of(newest), &out);
+            fs::rename(&out, folder.path().join("restored")).unwrap();
+        }
+        assert!(fs::read(folder.path().join("restored")).unwrap() == drive);
+        // As before there was that line.
+        let path = manifest_of(&last);
+        let text = fs::read_to_string(&path).unwrap();
+        let mut old = Link::read(&path).unwrap().manifest;
+        old = old.clone().based_on(old.parent.unwrap());
+        assert_eq!(text.lines().count(), old.text().lines().count() + 1);
+        fs::write(&path, old.text()).unwrap();
+        assert!(matches!(Chain::open(&path), Err(BackupError::MissingParent { .. })));
+    }
+
+    #[test]
     fn a_parent_in_another_folder_is_found_by_its_whole_path() {
         let [old, new] = [(); 2].map(|()| tempfile::tempdir().unwrap());
         let base = old.path().join("base");
