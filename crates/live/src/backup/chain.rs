@@ -15,6 +15,7 @@ use freewheel_units::{BLOCK_BYTES, Bytes};
 use super::error::BackupError;
 use super::files::folder;
 use super::manifest::{Manifest, Parent, checksum_of};
+use super::names::name_manifest;
 use super::read_back::without;
 use crate::control::BlockRange;
 
@@ -35,10 +36,23 @@ pub struct Link {
     pub checksum: u128,
 }
 
+/// The file with the blocks of the backup whose manifest has this name.
+fn image_of(manifest: &Path) -> Option<PathBuf> {
+    let name = manifest.file_name()?.to_str()?.strip_suffix(ENDING)?;
+    (!name.is_empty()).then(|| manifest.with_file_name(name))
+}
+
 impl Link {
-    /// Reads the manifest of a backup.
+    /// Reads the manifest of a backup. One that a kill has left without its name gets it.
     pub fn read(path: &Path) -> Result<Self, BackupError> {
-        let text = read_text_up_to(path, MANIFEST_BYTES_MAX)
+        let mut text = read_text_up_to(path, MANIFEST_BYTES_MAX);
+        if let (Err(error), Some(image)) = (&text, image_of(path))
+            && error.kind() == io::ErrorKind::NotFound
+            && name_manifest(&image)?
+        {
+            text = read_text_up_to(path, MANIFEST_BYTES_MAX);
+        }
+        let text = text
             .map_err(|source| BackupError::System { path: path.into(), source })?;
         let manifest = Manifest::parse(&text)
             .map_err(|source| BackupError::NoManifest { path: path.into(), source })?;
@@ -48,10 +62,7 @@ impl Link {
 
     /// The file with the blocks of the backup.
     pub fn image(&self) -> Result<PathBuf, BackupError> {
-        let name = self.path.file_name().and_then(|name| name.to_str());
-        let image = name.and_then(|name| name.strip_suffix(ENDING)).filter(|name| !name.is_empty());
-        let image = image.map(|name| self.path.with_file_name(name));
-        image.ok_or_else(|| BackupError::NoImageName { path: self.path.clone() })
+        image_of(&self.path).ok_or_else(|| BackupError::NoImageName { path: self.path.clone() })
     }
 
     /// That a backup with this manifest can leave out what this one has.
