@@ -121,7 +121,6 @@ fn each_round_of_a_refresh_reads_a_busy_block_anew() {
                 world.run_until(world.now + us(100));
             }
             world.write(1003, vec![7; 512], false);
-            world.run_until(world.now + us(50_000));
         }
         report(&world, id).1.busy.get()
     };
