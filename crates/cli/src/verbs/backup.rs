@@ -201,7 +201,9 @@ fn is_left_out(stored: u64, manifest: &Manifest, since: &Path) -> String {
 
 fn is_complete(out: &Path) -> String {
     let out = out.display();
-    format!("{out} is complete, and {out}.manifest has its name now: its backup was killed before that")
+    format!(
+        "{out} is complete, and {out}.manifest has its name now: its backup was killed before that"
+    )
 }
 
 fn goes_on(kept: u64, all: u64) -> String {

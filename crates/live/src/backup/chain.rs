@@ -52,8 +52,7 @@ impl Link {
         {
             text = read_text_up_to(path, MANIFEST_BYTES_MAX);
         }
-        let text = text
-            .map_err(|source| BackupError::System { path: path.into(), source })?;
+        let text = text.map_err(|source| BackupError::System { path: path.into(), source })?;
         let manifest = Manifest::parse(&text)
             .map_err(|source| BackupError::NoManifest { path: path.into(), source })?;
         let checksum = checksum_of(&text).unwrap_or_default();

@@ -538,7 +538,9 @@ impl Manifest {
         }
         match lines.lines.peek() {
             None => Ok(manifest),
-            Some(_) => lines.expect(|_| None, "parent, left-out, wanted, region, unreadable or end"),
+            Some(_) => {
+                lines.expect(|_| None, "parent, left-out, wanted, region, unreadable or end")
+            }
         }
     }
 

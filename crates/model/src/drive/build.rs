@@ -82,7 +82,8 @@ fn check_zone_count(spec: &DriveSpec) -> Result<(), BuildDriveError> {
     if spec.zones.len() as u64 <= most {
         return Ok(());
     }
-    let rule = format!("at most {most} are allowed: make one of neighbours with tracks of one length");
+    let rule =
+        format!("at most {most} are allowed: make one of neighbours with tracks of one length");
     Err(invalid("zones", format!("{} zones", spec.zones.len()), rule))
 }
 
