@@ -626,8 +626,7 @@ mod tests {
 
     #[test]
     fn a_draining_memory_flushes_its_last_blocks() {
-        let mut table = RefreshBlocks::default();
-        table.drains = true;
+        let mut table = RefreshBlocks { drains: true, ..RefreshBlocks::default() };
         table.hold(Extent::new(0, 8), data(8, 1), true);
         table.wrote(Extent::new(0, 8), 3, true);
         // There is more to read, and nothing is read before the memory has drained.
