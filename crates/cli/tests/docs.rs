@@ -5,6 +5,9 @@
 //! it. A number of `data/reproduce.json` is followed by `<!-- = ID: QUANTITY -->`, or by
 //! `<!-- = papers: KEY -->` for the counts of the papers' rows.
 
+#[path = "docs/glossary.rs"]
+mod glossary;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -363,30 +366,6 @@ fn every_folder_that_the_architecture_names_exists() {
     let missing: Vec<&str> =
         folders.filter(|name| !repository().join("crates").join(name).is_dir()).collect();
     assert!(missing.is_empty(), "{missing:?}");
-}
-
-/// All source text below a folder.
-fn sources(folder: &Path) -> String {
-    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let text = |path: PathBuf| match path.is_dir() {
-        true => sources(&path),
-        false => fs::read_to_string(path).unwrap_or_default(),
-    };
-    paths.filter(|path| path.file_name().is_some_and(|name| name != "tests")).map(text).collect()
-}
-
-#[test]
-fn words_of_the_glossary_are_those_of_the_sources() {
-    let glossary = fs::read_to_string(repository().join("docs/reference/glossary.md")).unwrap();
-    let sources = sources(&repository().join("crates"));
-    let appears_as = glossary.lines().filter_map(|line| line.rsplit('|').nth(1));
-    for code in appears_as.flat_map(|cell| code_and_words(cell).0) {
-        let name = code.trim_start_matches(['-', '[']).split([' ', '=', ']']).next().unwrap();
-        let name = name.rsplit('.').next().unwrap().trim_start_matches("freewheel_");
-        let as_field = name.replace('-', "_");
-        let there = sources.contains(name) || sources.contains(&as_field);
-        assert!(there, "the glossary's {code}: not in the sources");
-    }
 }
 
 #[test]

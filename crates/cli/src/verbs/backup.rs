@@ -85,6 +85,9 @@ impl BackupArgs {
             ));
         }
         let client = self.control.client()?;
+        if Backup::name_manifest(&self.out)? {
+            output::note(&is_complete(&self.out));
+        }
         file::ensure_new(&self.out)?;
         let selection = self.selection.limit(&client, &mut asked)?;
         let empty = selection.manifest(&client.status()?);
@@ -123,13 +126,6 @@ impl BackupArgs {
         let Some(path) = &self.since else { return Ok(Backup::open(&self.out, empty)?) };
         let of_option = |error| Failure::from(error).of_option("--since");
         let parent = Link::read(path).map_err(of_option)?;
-        let image = parent.image().map_err(of_option)?;
-        if !image.exists() {
-            output::note(&format!(
-                "{} is not there: to restore this backup it has to be beside its manifest",
-                image.display()
-            ));
-        }
         Ok(Backup::open_since(&self.out, empty, parent)?)
     }
 
@@ -201,6 +197,13 @@ impl BackupArgs {
 fn is_left_out(stored: u64, manifest: &Manifest, since: &Path) -> String {
     let all = blocks(manifest.wanted_blocks());
     format!("stored {} of {all}, the rest is as in {}\n", blocks(stored), since.display())
+}
+
+fn is_complete(out: &Path) -> String {
+    let out = out.display();
+    format!(
+        "{out} is complete, and {out}.manifest has its name now: its backup was killed before that"
+    )
 }
 
 fn goes_on(kept: u64, all: u64) -> String {

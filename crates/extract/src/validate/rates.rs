@@ -12,7 +12,8 @@
 //! median of the stretches that lie in it, which a pause or a retry does not move. What is not read
 //! in order says nothing of the media, and is left out.
 
-use freewheel_model::drive::Drive;
+use freewheel_model::drive::spec::DriveSpec;
+use freewheel_model::drive::{Drive, FileZone};
 use freewheel_sim::config::ConfigError;
 use freewheel_sim::library;
 use freewheel_units::{BLOCK_BYTES, grouped};
@@ -44,7 +45,7 @@ pub struct ZoneRate {
     pub first_block: u64,
     /// Number of blocks.
     pub blocks: u64,
-    /// Blocks of a track by the file.
+    /// Blocks of a track by the file; their mean where surfaces differ.
     pub blocks_per_track: u32,
     /// Measured stretches in it.
     pub stretches: u64,
@@ -135,8 +136,8 @@ pub fn validate_rates(
     }
     let measured = if is_accesses(text) { accesses(text) } else { ddrescue(text) };
     let mut measured = measured.map_err(wrong)?;
-    let zones = by_zone(&built, &mut measured).map_err(wrong)?;
-    let advice = advice(&zones);
+    let zones = by_zone(&spec, &built, &mut measured).map_err(wrong)?;
+    let advice = advice(&spec, &zones);
     let left_out = measured.left_out;
     Ok(RateValidation { drive: spec.name, file: file.into(), zones, left_out, advice })
 }
@@ -221,7 +222,11 @@ fn accesses(text: &str) -> Result<Measured, String> {
 }
 
 /// The rates of all zones, measured and of the file.
-fn by_zone(drive: &Drive, measured: &mut Measured) -> Result<Vec<ZoneRate>, String> {
+fn by_zone(
+    spec: &DriveSpec,
+    drive: &Drive,
+    measured: &mut Measured,
+) -> Result<Vec<ZoneRate>, String> {
     let capacity = drive.blocks().get() * BLOCK_BYTES;
     if measured.stretches.iter().any(|stretch| stretch.to > capacity) {
         return Err(format!(
@@ -229,18 +234,14 @@ fn by_zone(drive: &Drive, measured: &mut Measured) -> Result<Vec<ZoneRate>, Stri
              in this unit"
         ));
     }
-    let zones = drive.layout().zones();
+    let zones: Vec<(usize, FileZone)> = drive.layout().file_zones().collect();
     let mut rates: Vec<Vec<f64>> = vec![Vec::new(); zones.len()];
-    let bounds = |zone: usize| {
-        let from = zones[zone].first_lbn().get() * BLOCK_BYTES;
-        (from, from + zones[zone].blocks().get() * BLOCK_BYTES)
-    };
     for stretch in std::mem::take(&mut measured.stretches) {
-        let holds = |zone: &usize| {
-            let (from, to) = bounds(*zone);
-            from <= stretch.from && stretch.to <= to
+        let holds = |(_, zone): &(usize, FileZone)| {
+            let from = zone.first_lbn.get() * BLOCK_BYTES;
+            from <= stretch.from && stretch.to <= from + zone.blocks.get() * BLOCK_BYTES
         };
-        match (0..zones.len()).find(holds) {
+        match zones.iter().position(holds) {
             Some(zone) => rates[zone].push((stretch.to - stretch.from) as f64 / stretch.seconds),
             None => measured.leave_out("they lie in two zones"),
         }
@@ -251,17 +252,18 @@ fn by_zone(drive: &Drive, measured: &mut Measured) -> Result<Vec<ZoneRate>, Stri
              its beginning to its end"
         ));
     }
-    let with_data = (0..zones.len()).filter(|&zone| zones[zone].blocks().get() > 0);
+    let with_data = zones.into_iter().zip(rates).filter(|((_, zone), _)| zone.blocks.get() > 0);
     Ok(with_data
-        .map(|zone| {
-            let simulated = drive.sustained_rate_bytes_per_second(zone) as f64;
-            let measured = (rates[zone].len() >= FEWEST).then(|| median(&mut rates[zone]));
+        .map(|((of_layout, zone), mut rates)| {
+            let simulated = drive.sustained_rate_bytes_per_second(of_layout) as f64;
+            let measured = (rates.len() >= FEWEST).then(|| median(&mut rates));
+            let cylinder = spec.zones[zone.index].blocks_per_cylinder(spec.surfaces);
             ZoneRate {
-                zone,
-                first_block: zones[zone].first_lbn().get(),
-                blocks: zones[zone].blocks().get(),
-                blocks_per_track: zones[zone].blocks_per_track(),
-                stretches: rates[zone].len() as u64,
+                zone: zone.index,
+                first_block: zone.first_lbn.get(),
+                blocks: zone.blocks.get(),
+                blocks_per_track: (cylinder / u64::from(spec.surfaces)) as u32,
+                stretches: rates.len() as u64,
                 measured,
                 simulated,
                 difference: measured.map(|measured| measured / simulated - 1.0),
@@ -286,7 +288,7 @@ fn spread(values: impl Iterator<Item = f64> + Clone) -> f64 {
 }
 
 /// Sentences on what differs: one for all zones where they have one cause.
-fn advice(zones: &[ZoneRate]) -> Vec<String> {
+fn advice(spec: &DriveSpec, zones: &[ZoneRate]) -> Vec<String> {
     let measured: Vec<(&ZoneRate, f64, f64)> =
         zones.iter().filter_map(|zone| Some((zone, zone.measured?, zone.difference?))).collect();
     let mut rest = &measured[..];
@@ -322,9 +324,13 @@ fn advice(zones: &[ZoneRate]) -> Vec<String> {
     advice.extend(rest.iter().filter(|(.., difference)| difference.abs() > NEAR).map(
         |(zone, rate, difference)| {
             let there = f64::from(zone.blocks_per_track) * (1.0 + difference);
+            let key = match spec.zones[zone.zone].surface_blocks_per_track[..] {
+                [] => "`blocks_per_track`",
+                _ => "a mean `surface_blocks_per_track` of",
+            };
             format!(
                 "Zone {}, {} blocks from {} on, is {}: {:.1} MB/s measured, {:.1} by the file. \
-                 `blocks_per_track` {} instead of {} would explain it.",
+                 {key} {} instead of {} would explain it.",
                 zone.zone,
                 grouped(zone.blocks),
                 grouped(zone.first_block),
@@ -364,12 +370,16 @@ mod tests {
 
     /// The rate log of a drive that is read at `rate` of each zone and its rate by the file.
     fn log(rate: impl Fn(usize, f64) -> f64) -> String {
-        let (_, drive) = library::drive(DRIVE).unwrap();
+        log_of(&library::drive(DRIVE).unwrap().1, rate)
+    }
+
+    fn log_of(drive: &Drive, rate: impl Fn(usize, f64) -> f64) -> String {
         let mut text = format!("# Rates Logfile\n{DDRESCUE}  Average_rate  Bad_areas  Bad_size\n");
         let (mut at, mut time) = (0, 0);
-        for (number, zone) in drive.layout().zones().iter().enumerate() {
-            let end = (zone.first_lbn().get() + zone.blocks().get()) * BLOCK_BYTES;
-            let rate = rate(number, drive.sustained_rate_bytes_per_second(number) as f64) as u64;
+        for (of_layout, zone) in drive.layout().file_zones() {
+            let end = (zone.first_lbn.get() + zone.blocks.get()) * BLOCK_BYTES;
+            let by_file = drive.sustained_rate_bytes_per_second(of_layout) as f64;
+            let rate = rate(zone.index, by_file) as u64;
             while at + rate <= end {
                 text += &format!("{time:2}  0x{at:08X}  {rate:8}  {rate:8}        0         0\n");
                 (at, time) = (at + rate, time + 1);
@@ -407,6 +417,26 @@ mod tests {
         let there = (f64::from(track) * 0.93).round();
         let says = format!("`blocks_per_track` {there} instead of {track} would explain it");
         assert!(said.contains(&says), "{said}");
+    }
+
+    #[test]
+    fn zones_of_surfaces_that_differ_are_those_of_the_file() {
+        let mut spec = library::spec("barracuda-7200-11-320gb").unwrap();
+        for zone in &mut spec.zones {
+            let tracks = (0..spec.surfaces).map(|surface| zone.blocks_per_track - 100 * surface);
+            zone.surface_blocks_per_track = tracks.collect();
+            (zone.reserved_blocks, zone.slips, zone.remaps) = (0, Vec::new(), Vec::new());
+        }
+        let drive = library::build(&spec, "two densities").unwrap();
+        let text = log_of(&drive, |zone, rate| if zone == 4 { rate * 0.93 } else { rate });
+        let zones = by_zone(&spec, &drive, &mut ddrescue(&text).unwrap()).unwrap();
+        let numbers: Vec<usize> = zones.iter().map(|zone| zone.zone).collect();
+        assert_eq!(numbers, (0..spec.zones.len()).collect::<Vec<_>>());
+        assert!(zones.iter().all(|zone| zone.measured.is_some()), "{zones:?}");
+        let [said] = &advice(&spec, &zones)[..] else { panic!("{zones:?}") };
+        let there = (f64::from(zones[4].blocks_per_track) * 0.93).round();
+        let says = format!("mean `surface_blocks_per_track` of {there} instead");
+        assert!(said.starts_with("Zone 4, ") && said.contains(&says), "{said}");
     }
 
     #[test]

@@ -51,7 +51,8 @@ impl ZonesOfTracks {
     fn new(layout: &Layout, cylinders: u32) -> Self {
         let entries = if layout.has_surface_zones() { layout.surfaces() } else { 1 };
         let zone_of = |cylinder, surface| {
-            layout.zone_at(cylinder, surface).map_or(u16::MAX, |zone| zone as u16)
+            let zone = layout.zone_at(cylinder, surface);
+            zone.map_or(u16::MAX, |zone| zone.try_into().expect("below 2^16 zones"))
         };
         let of_cylinder = |cylinder| (0..entries).map(move |surface| zone_of(cylinder, surface));
         Self { of_track: (0..cylinders).flat_map(of_cylinder).collect(), entries, cylinders }

@@ -32,7 +32,7 @@ use thiserror::Error;
 
 use self::pieces::Pieces;
 use self::reads::ActiveRead;
-use self::refresh::Pass;
+use self::refresh::{Pass, Refresh};
 use self::rewrites::RecentWrite;
 use self::task::ServedTask;
 use crate::runs::Runs;
@@ -631,23 +631,28 @@ impl ServedTasks {
     /// Keeps the data of blocks that lie across the ends of what has been read.
     fn keep_pieces(&mut self, source: &CommandData<'_>) {
         let Self { planner, tasks, pieces, by_planner_task, passes, recent_writes, .. } = self;
+        let first = by_planner_task.iter().map(|(planner_task, id)| (planner_task, id, false));
         let back = passes.iter().filter(|(_, (_, pass))| *pass == Pass::ReadBack);
-        let back = back.map(|(planner_task, (id, _))| (planner_task, id));
-        for (&planner_task, id) in by_planner_task.iter().chain(back) {
+        let back = back.map(|(planner_task, (id, _))| (planner_task, id, true));
+        for (&planner_task, id, reads_back) in first.chain(back) {
             let Some(task) = tasks.get(id).filter(|task| task.spec.wants_data()) else { continue };
             if task.is_older(source.command) {
                 continue;
             }
+            let is_old = |refresh: &Refresh, block: Extent| {
+                let is_behind = |start| refresh.blocks.is_behind(start, source.command);
+                reads_back && !is_behind(block.start.get())
+                    || recent_writes.iter().any(|write| write.is_behind(block, source.command))
+            };
             let (first, size) = (task.spec.range.start.get(), u64::from(task.spec.block_size));
             for &edge in source.spans.iter().flat_map(|(from, to)| [from, to]) {
                 let Some(offset) = edge.checked_sub(first) else { continue };
                 let start = edge - offset % size;
                 let wanted = planner.wanted(planner_task, Lbn::new(start));
                 let block = Extent::new(start, size);
-                let is_old = task.refresh.is_some()
-                    && recent_writes.iter().any(|write| write.is_behind(block, source.command));
+                let is_old = task.refresh.as_ref().is_some_and(|refresh| is_old(refresh, block));
                 if start != edge && wanted.is_ok_and(|wanted| wanted.in_gap) && !is_old {
-                    pieces.keep(*id, Extent::new(start, size), source);
+                    pieces.keep(*id, block, source);
                 }
             }
         }
@@ -671,6 +676,9 @@ impl ServedTasks {
             if !task.spec.repeats {
                 self.end(id, ServedTaskState::Done, now);
                 continue;
+            }
+            if let Some(refresh) = &mut task.refresh {
+                refresh.blocks.clear();
             }
             self.outputs.push(ServedTaskOutput::Round { task: id, at: now });
             self.end_round(id, now);

@@ -237,8 +237,10 @@ impl RefreshBlocks {
         ready
     }
 
-    /// Whether a flush is due; `may_read` as long as there is more to read.
+    /// Whether a flush is due; `may_read` as long as there is more to read. Nothing is read before all that is
+    /// kept has drained, for which the last blocks need their flush.
     pub fn is_flush_due(&self, may_read: bool) -> bool {
+        let may_read = may_read && !self.drains;
         let is_more_to_write = || self.held.values().any(|held| held.stage == Stage::Read);
         self.unflushed >= FLUSHED_AT_ONCE || self.unflushed > 0 && !may_read && !is_more_to_write()
     }
@@ -620,5 +622,18 @@ mod tests {
         table.hold(block(0), data(8, 1), true);
         table.wrote(block(0), 3, true);
         assert!(table.is_flush_due(false) && !table.is_flush_due(true));
+    }
+
+    #[test]
+    fn a_draining_memory_flushes_its_last_blocks() {
+        let mut table = RefreshBlocks { drains: true, ..RefreshBlocks::default() };
+        table.hold(Extent::new(0, 8), data(8, 1), true);
+        table.wrote(Extent::new(0, 8), 3, true);
+        // There is more to read, and nothing is read before the memory has drained.
+        assert!(table.is_flush_due(true));
+        table.flush_begins();
+        table.flushed(4);
+        table.read_back(Extent::new(0, 8), &data(8, 1));
+        assert!(!table.drains);
     }
 }

@@ -133,6 +133,9 @@ impl ServedTasks {
                 continue;
             }
             task.unreadable.remove(block);
+            // Of its first read: its read-back is of what is written.
+            let (from, to) = (block.start.get(), block.start.get() + block.blocks.get());
+            self.pieces.forget(id, task.spec.block_size, from, to);
             refresh.blocks.hold(block, bytes.to_vec(), is_whole);
             self.want(id, Pass::Write, block, is_whole, now);
         }
@@ -281,6 +284,8 @@ impl ServedTasks {
         now: SimTime,
     ) {
         match pass {
+            // What becomes of a failed write, `not_written` has seen to.
+            Pass::Write if source.has_failed => {}
             Pass::Write => self.wrote(id, extent, now),
             Pass::ReadBack => {
                 for (block, _) in self.tasks[&id].blocks_of(extent) {
@@ -292,9 +297,10 @@ impl ServedTasks {
 
     /// A refresh has written these blocks.
     fn wrote(&mut self, id: u64, extent: Extent, now: SimTime) {
-        let Some(refresh) = self.tasks.get_mut(&id).and_then(|task| task.refresh.as_mut()) else {
-            return;
-        };
+        let Some(task) = self.tasks.get_mut(&id) else { return };
+        let Some(refresh) = &mut task.refresh else { return };
+        let (from, to) = (extent.start.get(), extent.start.get() + extent.blocks.get());
+        self.pieces.forget(id, task.spec.block_size, from, to);
         for block in refresh.blocks.wrote(extent, self.last_command, self.by_flush) {
             self.want(id, Pass::ReadBack, block, true, now);
         }
@@ -488,5 +494,98 @@ impl ServedTasks {
         let open: Vec<u64> =
             open.filter(|(_, task)| task.refresh.is_some()).map(|(&id, _)| id).collect();
         open.into_iter().for_each(|id| self.end(id, ServedTaskState::Failed, now));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use freewheel_freeblock::Options;
+    use freewheel_freeblock::tasks::{CADENCE, TaskKind, Tasks};
+    use freewheel_sim::library;
+    use freewheel_units::Blocks;
+
+    use super::*;
+    use crate::tasks::ServedTaskSpec;
+
+    /// The second block of the refresh that [`refreshing`] begins.
+    const BLOCK: Extent = Extent { start: Lbn::new(8), blocks: Blocks::new(8) };
+
+    fn refreshing() -> (ServedTasks, u64) {
+        let drive = Arc::new(library::drive("atlas10k").unwrap().1);
+        let planner = Tasks::new(&drive, Options::default(), CADENCE);
+        let mut tasks = ServedTasks::new(planner, 1, 8);
+        tasks.writes_by(false, 1);
+        let spec = ServedTaskSpec::new(TaskKind::Refresh, Extent::new(0, 64), 8);
+        let id = tasks.create(SimTime::ZERO, spec).unwrap();
+        // As if the planner had delivered it.
+        let planner_task = tasks.tasks[&id].planner_task.unwrap();
+        let which = BlockSelection::In(&[BLOCK]);
+        tasks.planner.abort(SimTime::ZERO, planner_task, which).unwrap();
+        (tasks, id)
+    }
+
+    /// Gives what a command brought, `from..to`.
+    fn bring<T>(
+        command: u64,
+        (from, to): (u64, u64),
+        give: impl FnOnce(&CommandData<'_>) -> T,
+    ) -> T {
+        let data = vec![7; ((to - from) * BLOCK_BYTES) as usize];
+        let data = [(Lbn::new(from), &data[..])];
+        let spans = [(from, to)];
+        give(&CommandData { data: &data, spans: &spans, command, has_failed: false })
+    }
+
+    #[test]
+    fn a_piece_from_before_the_write_proves_nothing() {
+        for is_held_first in [true, false] {
+            let (mut tasks, id) = refreshing();
+            let early = |tasks: &mut ServedTasks| {
+                bring(1, (0, 12), |source| tasks.pieces.keep(id, BLOCK, source));
+            };
+            let hold = |tasks: &mut ServedTasks| {
+                tasks.keep_to_write(id, BLOCK, &[7; 8 * 512], SimTime::ZERO);
+            };
+            if is_held_first {
+                hold(&mut tasks);
+                early(&mut tasks);
+            } else {
+                early(&mut tasks);
+                hold(&mut tasks);
+            }
+            tasks.sent(2);
+            let write = CommandData::default();
+            tasks.passed((id, Pass::Write), BLOCK, &write, SimTime::ZERO);
+            bring(3, (12, 20), |source| tasks.came_back(id, BLOCK, source));
+            let report = tasks.report(id, SimTime::ZERO).unwrap().refresh.unwrap();
+            assert_eq!(report.refreshed.get(), 0, "the first half was not read back");
+        }
+    }
+
+    #[test]
+    fn a_failed_write_leaves_its_block_to_write() {
+        let (mut tasks, id) = refreshing();
+        tasks.keep_to_write(id, BLOCK, &[7; 8 * 512], SimTime::ZERO);
+        for has_failed in [true, false] {
+            let write = CommandData { has_failed, ..CommandData::default() };
+            tasks.passed((id, Pass::Write), BLOCK, &write, SimTime::ZERO);
+            assert_eq!(tasks.to_write(BLOCK.start, 8).is_some(), has_failed);
+        }
+    }
+
+    #[test]
+    fn a_read_back_keeps_pieces_of_later_reads_alone() {
+        for command in [2, 3] {
+            let (mut tasks, id) = refreshing();
+            tasks.keep_to_write(id, BLOCK, &[7; 8 * 512], SimTime::ZERO);
+            tasks.sent(2);
+            tasks.wrote(id, BLOCK, SimTime::ZERO);
+            bring(command, (0, 12), |source| tasks.keep_pieces(source));
+            bring(4, (12, 20), |source| tasks.came_back(id, BLOCK, source));
+            let report = tasks.report(id, SimTime::ZERO).unwrap().refresh.unwrap();
+            assert_eq!(report.refreshed.get() > 0, command > 2, "command {command}");
+        }
     }
 }

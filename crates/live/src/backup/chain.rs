@@ -3,6 +3,7 @@
 //! A child names its parent by the checksum of the parent's manifest, and says under which name that
 //! was found. The parent is looked for under that name in the child's folder, and then where it was.
 
+use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -14,6 +15,7 @@ use freewheel_units::{BLOCK_BYTES, Bytes};
 use super::error::BackupError;
 use super::files::folder;
 use super::manifest::{Manifest, Parent, checksum_of};
+use super::names::name_manifest;
 use super::read_back::without;
 use crate::control::BlockRange;
 
@@ -34,11 +36,23 @@ pub struct Link {
     pub checksum: u128,
 }
 
+/// The file with the blocks of the backup whose manifest has this name.
+fn image_of(manifest: &Path) -> Option<PathBuf> {
+    let name = manifest.file_name()?.to_str()?.strip_suffix(ENDING)?;
+    (!name.is_empty()).then(|| manifest.with_file_name(name))
+}
+
 impl Link {
-    /// Reads the manifest of a backup.
+    /// Reads the manifest of a backup. One that a kill has left without its name gets it.
     pub fn read(path: &Path) -> Result<Self, BackupError> {
-        let text = read_text_up_to(path, MANIFEST_BYTES_MAX)
-            .map_err(|source| BackupError::System { path: path.into(), source })?;
+        let mut text = read_text_up_to(path, MANIFEST_BYTES_MAX);
+        if let (Err(error), Some(image)) = (&text, image_of(path))
+            && error.kind() == io::ErrorKind::NotFound
+            && name_manifest(&image)?
+        {
+            text = read_text_up_to(path, MANIFEST_BYTES_MAX);
+        }
+        let text = text.map_err(|source| BackupError::System { path: path.into(), source })?;
         let manifest = Manifest::parse(&text)
             .map_err(|source| BackupError::NoManifest { path: path.into(), source })?;
         let checksum = checksum_of(&text).unwrap_or_default();
@@ -47,10 +61,7 @@ impl Link {
 
     /// The file with the blocks of the backup.
     pub fn image(&self) -> Result<PathBuf, BackupError> {
-        let name = self.path.file_name().and_then(|name| name.to_str());
-        let image = name.and_then(|name| name.strip_suffix(ENDING)).filter(|name| !name.is_empty());
-        let image = image.map(|name| self.path.with_file_name(name));
-        image.ok_or_else(|| BackupError::NoImageName { path: self.path.clone() })
+        image_of(&self.path).ok_or_else(|| BackupError::NoImageName { path: self.path.clone() })
     }
 
     /// That a backup with this manifest can leave out what this one has.
@@ -61,6 +72,11 @@ impl Link {
         }
         let same = child.ensure_same(&self.manifest);
         same.map_err(|source| BackupError::OtherDrive { path: self.path.clone(), source })
+    }
+
+    /// That all of the backup can be restored, so that others may be based on it.
+    pub(super) fn ensure_restorable(&self) -> Result<(), BackupError> {
+        Sources::of(self).map(drop)
     }
 
     /// How a child at `out` names it: by its name alone if they are in one folder.
@@ -109,7 +125,13 @@ struct Image {
 pub struct Chain {
     /// Manifest of the newest.
     pub manifest: Manifest,
-    /// Those of which regions are needed, the newest first.
+    sources: Sources,
+}
+
+/// Where the blocks of a backup are.
+#[derive(Debug, Default)]
+struct Sources {
+    /// Images of which regions are needed, the newest first.
     images: Vec<Image>,
     /// The image that has each region, by its number, ascending.
     stored: Vec<(u64, usize)>,
@@ -117,36 +139,36 @@ pub struct Chain {
     files: Vec<(u64, u64)>,
 }
 
-impl Chain {
-    /// Follows the parents of the backup with this manifest, as far as their regions are needed.
-    pub fn open(path: &Path) -> Result<Self, BackupError> {
-        let mut child = Link::read(path)?;
-        if !child.manifest.has_all() {
-            return Err(BackupError::Unfinished { path: path.into() });
-        }
-        let mut chain = Self {
-            manifest: child.manifest.clone(),
-            images: Vec::new(),
-            stored: Vec::new(),
-            files: Vec::new(),
-        };
+impl Sources {
+    /// Follows the parents of a backup. One of which no region is needed may be missing, but if it is there
+    /// its files must not be written.
+    fn of(newest: &Link) -> Result<Self, BackupError> {
+        let mut sources = Self::default();
+        let mut child = Cow::Borrowed(newest);
         let mut pending: Vec<u64> = child.manifest.regions().collect();
         let mut seen = vec![child.checksum];
         while let Some(named) = child.manifest.parent.clone() {
-            let parent = child.parent(&named)?;
-            parent.ensure_parent_of(&child.manifest)?;
+            let is_needed = child.manifest.leaves_out() && !pending.is_empty();
+            let found = child.parent(&named).and_then(|parent| {
+                parent.ensure_parent_of(&child.manifest)?;
+                Ok(parent)
+            });
+            let parent = match found {
+                Err(_) if !is_needed => break,
+                found => found?,
+            };
             if seen.contains(&parent.checksum) {
                 return Err(BackupError::Circle { path: parent.path });
             }
             seen.push(parent.checksum);
             let same = |region: &u64| child.manifest.has_same(&parent.manifest, *region);
             let (left_out, own) = pending.into_iter().partition(same);
-            chain.add(&child, own)?;
-            (pending, child) = (left_out, parent);
+            sources.add(&child, own)?;
+            (pending, child) = (left_out, Cow::Owned(parent));
         }
-        chain.add(&child, pending)?;
-        chain.stored.sort_unstable();
-        Ok(chain)
+        sources.add(&child, pending)?;
+        sources.stored.sort_unstable();
+        Ok(sources)
     }
 
     /// Adds a backup with the regions that are taken from it.
@@ -171,16 +193,28 @@ impl Chain {
         self.images.push(Image { path: image, file });
         Ok(())
     }
+}
+
+impl Chain {
+    /// Follows the parents of the backup with this manifest, as far as their regions are needed.
+    pub fn open(path: &Path) -> Result<Self, BackupError> {
+        let newest = Link::read(path)?;
+        if !newest.manifest.has_all() {
+            return Err(BackupError::Unfinished { path: path.into() });
+        }
+        let sources = Sources::of(&newest)?;
+        Ok(Self { manifest: newest.manifest, sources })
+    }
 
     /// How many backups have regions of it.
     pub fn backups(&self) -> usize {
-        self.images.len()
+        self.sources.images.len()
     }
 
     /// Whether this file belongs to one of the backups.
     pub(super) fn has(&self, file: &File) -> io::Result<bool> {
         let metadata = file.metadata()?;
-        Ok(self.files.contains(&(metadata.dev(), metadata.ino())))
+        Ok(self.sources.files.contains(&(metadata.dev(), metadata.ino())))
     }
 
     /// What was on the drive in a range of whole regions: zeros where nothing is wanted or could be read.
@@ -188,10 +222,11 @@ impl Chain {
     pub(super) fn read(&self, range: BlockRange) -> Result<Vec<u8>, (PathBuf, String)> {
         let mut data = vec![0; (range.blocks * BLOCK_BYTES) as usize];
         let region = range.first_block / super::REGION_BLOCKS;
-        let Ok(at) = self.stored.binary_search_by_key(&region, |(region, _)| *region) else {
+        let sources = &self.sources;
+        let Ok(at) = sources.stored.binary_search_by_key(&region, |(region, _)| *region) else {
             return Ok(data);
         };
-        let Image { path, file } = &self.images[self.stored[at].1];
+        let Image { path, file } = &sources.images[sources.stored[at].1];
         let damaged = |why: String| (path.clone(), why);
         let Manifest { drive, range: all, instance, began_ns, .. } = &self.manifest;
         let mut read = Manifest::new(drive, *all, instance, *began_ns);

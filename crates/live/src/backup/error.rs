@@ -183,7 +183,11 @@ pub enum BackupError {
         path: PathBuf,
     },
     /// The blocks of a backup are missing.
-    #[error("{}: {source}: put the image there, beside its manifest", path.display())]
+    #[error(
+        "{}: {source}: put the image of the backup there, beside its manifest, or name another backup; \
+         the manifest of a scrub has none",
+        path.display()
+    )]
     Image {
         /// The image.
         path: PathBuf,

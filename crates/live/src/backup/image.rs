@@ -31,6 +31,7 @@ use super::files::{
     sync_folder,
 };
 use super::manifest::{Manifest, REGION_BLOCKS};
+use super::names;
 use super::read_back::{drop_from_memory, sum_up, without};
 use crate::control::{BlockRange, Record, TaskKind, TaskRequest};
 use crate::{FreeSpace, zero_range};
@@ -62,15 +63,23 @@ pub struct Backup {
 }
 
 impl Backup {
+    /// Gives the manifest of the copy at `out` its name if a kill came between the names of both files.
+    /// Returns whether it was so.
+    pub fn name_manifest(out: &Path) -> Result<bool, BackupError> {
+        names::name_manifest(out)
+    }
+
     /// Begins a copy at `out` of a range of a drive, or of parts of it, or continues one. `empty` is its
     /// manifest without blocks, begun now.
     pub fn open(out: &Path, empty: Manifest) -> Result<Self, BackupError> {
         Self::open_with(out, empty, None)
     }
 
-    /// The same of a copy that leaves out the regions that are the same in an earlier backup of the drive.
+    /// The same of a copy that leaves out the regions that are the same in an earlier backup of the drive,
+    /// all of which can be restored now.
     pub fn open_since(out: &Path, empty: Manifest, parent: Link) -> Result<Self, BackupError> {
         parent.ensure_parent_of(&empty)?;
+        parent.ensure_restorable()?;
         let empty = empty.based_on(parent.name_for(out));
         Self::open_with(out, empty, Some(parent.manifest))
     }
@@ -332,8 +341,12 @@ impl Backup {
             return Err(BackupError::Differs { path: partial(&self.out), first, count });
         }
         self.manifest.began_ns = self.began_ns;
+        if let Some(parent) = &self.parent {
+            self.manifest.count_left_out(parent);
+        }
         self.put_on_record()?;
-        // Both or none, but for one that takes the second name between the two.
+        // Both or none, but for one that takes the second name between the two, and for a kill there:
+        // `names` then names the second.
         ensure_free(&self.out)?;
         give_name(&partial(&self.out), &self.out)?;
         give_name(&record(&self.out), &manifest_of(&self.out))?;
@@ -708,6 +721,29 @@ mod tests {
         assert!(matches!(error, BackupError::Exists { .. }), "{error}");
         fs::remove_file(&out).unwrap();
         assert_eq!(open(&out, "1").unwrap().kept(), 4096, "all but the last region");
+    }
+
+    #[test]
+    fn a_kill_between_both_names_costs_no_backup() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("out");
+        let mut backup = open(&out, "1").unwrap();
+        backup.take(&data(2048, 5000, 0)).unwrap();
+        let manifest = backup.finish().unwrap();
+        let back = || fs::rename(manifest_of(&out), record(&out)).unwrap();
+        back();
+        assert_eq!(Link::read(&manifest_of(&out)).unwrap().manifest, manifest);
+        back();
+        let (maker, is_new) = open_partial(&out).unwrap();
+        assert!(!is_new && !Backup::name_manifest(&out).unwrap(), "its maker is about to");
+        drop(maker);
+        assert!(Backup::name_manifest(&out).unwrap());
+        assert!(!Backup::name_manifest(&out).unwrap() && !record(&out).exists());
+        // What is no copy of that record.
+        back();
+        let image = fs::OpenOptions::new().write(true).open(&out).unwrap();
+        image.set_len(512).unwrap();
+        assert!(!Backup::name_manifest(&out).unwrap() && record(&out).exists());
     }
 
     #[test]

@@ -10,6 +10,8 @@
 //! began-ns N                       when it began to read, since the server began
 //! parent CHECKSUM FILE             of a backup that leaves out what its parent has; CHECKSUM is in the
 //!                                  last line of the parent's manifest
+//! left-out N                       regions of which it has none of the data, as they are the same in the
+//!                                  parent; not in a manifest that grows, nor in old ones
 //! wanted FIRST BLOCKS              ascending; none where all blocks of the range are wanted
 //! region FIRST BLOCKS CHECKSUM     ascending, one line for each of which blocks have been read
 //! unreadable FIRST BLOCKS          ascending
@@ -117,6 +119,8 @@ pub struct Manifest {
     pub began_ns: u64,
     /// The backup that has the regions that are unchanged; None for a backup of all.
     pub parent: Option<Parent>,
+    /// How many regions are left out, as the parent has them; None where that is not known.
+    left_out: Option<u64>,
     /// What is wanted of the range, in ascending order and apart from each other; empty for all of it.
     wanted: Vec<BlockRange>,
     /// Those of which blocks are in, by their places on the drive.
@@ -169,6 +173,7 @@ impl Manifest {
             instance: in_a_line(instance),
             began_ns,
             parent: None,
+            left_out: None,
             wanted: Vec::new(),
             regions: BTreeMap::new(),
             unreadable: Vec::new(),
@@ -182,7 +187,19 @@ impl Manifest {
 
     /// The same of a backup that leaves out what its parent has.
     pub fn based_on(self, Parent { checksum, file }: Parent) -> Self {
-        Self { parent: Some(Parent { checksum, file: in_a_line(&file) }), ..self }
+        let parent = Some(Parent { checksum, file: in_a_line(&file) });
+        Self { parent, left_out: None, ..self }
+    }
+
+    /// Counts the regions that the parent has. The manifest has all its blocks.
+    pub(super) fn count_left_out(&mut self, parent: &Self) {
+        let same = self.regions().filter(|region| self.has_same(parent, *region));
+        self.left_out = Some(same.count() as u64);
+    }
+
+    /// Whether some of its regions may be the parent's.
+    pub(super) fn leaves_out(&self) -> bool {
+        self.parent.is_some() && self.left_out != Some(0)
     }
 
     /// How many blocks are wanted.
@@ -373,8 +390,9 @@ impl Manifest {
         self.regions.remove(&(block / REGION_BLOCKS));
     }
 
-    /// Forgets every region that is not complete, and what could not be read.
+    /// Forgets every region that is not complete, and what could not be read: the manifest grows again.
     pub fn keep_complete(&mut self) {
+        self.left_out = None;
         let regions: Vec<u64> = self.regions.keys().copied().collect();
         for region in regions {
             if !self.is_complete(region) {
@@ -463,6 +481,9 @@ impl Manifest {
             // A string takes all that is written to it.
             let _ = writeln!(text, "parent {checksum:032x} {file}");
         }
+        if let Some(left_out) = self.left_out {
+            let _ = writeln!(text, "left-out {left_out}");
+        }
         for BlockRange { first_block, blocks } in &self.wanted {
             let _ = writeln!(text, "wanted {first_block} {blocks}");
         }
@@ -495,6 +516,9 @@ impl Manifest {
         let mut manifest = Self::new(&drive, range, &instance, began_ns);
         if lines.has("parent") {
             manifest.parent = Some(lines.expect(parent, "parent CHECKSUM FILE")?);
+            if lines.has("left-out") {
+                manifest.left_out = Some(lines.number("left-out", "left-out N")?);
+            }
         }
         while lines.has("wanted") {
             let next = |line: &str| manifest.next_range(line, "wanted", &manifest.wanted);
@@ -514,7 +538,9 @@ impl Manifest {
         }
         match lines.lines.peek() {
             None => Ok(manifest),
-            Some(_) => lines.expect(|_| None, "parent, wanted, region, unreadable or end"),
+            Some(_) => {
+                lines.expect(|_| None, "parent, left-out, wanted, region, unreadable or end")
+            }
         }
     }
 
@@ -803,6 +829,10 @@ mod tests {
             assert!(error.to_string().starts_with("line 8: "), "{wrong:?}: {error}");
         }
         assert_eq!(child.differs(&whole), Ok(Vec::new()), "the data are the same");
+        let mut counted = child.clone();
+        counted.count_left_out(&whole);
+        assert!(counted.text().contains(&format!("{line}left-out 3\n")), "{}", counted.text());
+        assert_eq!(Manifest::parse(&counted.text()), Ok(counted));
     }
 
     #[test]

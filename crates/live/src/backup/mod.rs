@@ -6,6 +6,7 @@ mod error;
 mod files;
 mod image;
 mod manifest;
+mod names;
 mod read_back;
 mod restore;
 

@@ -237,6 +237,9 @@ fn regions_of(manifest: &Manifest, parts: &[BlockRange]) -> Vec<BlockRange> {
 fn new_file(chain: &Chain, out: &Path) -> Result<Target, BackupError> {
     let path = restoring(out);
     let (file, is_fresh) = open_partial(&path)?;
+    if !is_fresh {
+        ensure_apart(chain, &file, &path)?;
+    }
     let bytes = chain.manifest.range.blocks * BLOCK_BYTES;
     let Err(source) = file.set_len(bytes) else { return Ok(Target::New { file, is_fresh }) };
     if is_fresh {
@@ -249,6 +252,16 @@ fn new_file(chain: &Chain, out: &Path) -> Result<Target, BackupError> {
     })
 }
 
+/// That a target is no file of the backup.
+fn ensure_apart(chain: &Chain, target: &File, path: &Path) -> Result<(), BackupError> {
+    let path = path.to_path_buf();
+    match chain.has(target) {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(BackupError::TargetOfChain { path }),
+        Err(source) => Err(BackupError::System { path, source }),
+    }
+}
+
 /// A file or device that is there.
 fn there(chain: &Chain, out: &Path, force: bool) -> Result<Target, BackupError> {
     let claim = if force { Claim::Shared } else { Claim::Exclusive };
@@ -258,11 +271,8 @@ fn there(chain: &Chain, out: &Path, force: bool) -> Result<Target, BackupError> 
         OpenError::InUse { path } => BackupError::TargetLocked { path },
         error => BackupError::Target(error),
     })?;
+    ensure_apart(chain, &claimed.file, out)?;
     let path = out.to_path_buf();
-    let belongs = chain.has(&claimed.file);
-    if belongs.map_err(|source| BackupError::System { path: path.clone(), source })? {
-        return Err(BackupError::TargetOfChain { path });
-    }
     let wanted = chain.manifest.range.blocks * BLOCK_BYTES;
     let [found, wanted] = [claimed.bytes, wanted].map(Bytes::new);
     match found.cmp(&wanted) {
@@ -500,6 +510,35 @@ mod tests {
     }
 
     #[test]
+    fn a_parent_of_which_nothing_is_needed_may_be_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (manifests, mut drive) = three(folder.path());
+        drive.iter_mut().for_each(|byte| *byte ^= 1);
+        let [last, later, out] = ["last", "later", "out"].map(|name| folder.path().join(name));
+        back_up(&last, &drive, (Some(&manifests[2]), Vec::new()), None);
+        let is_own = Restore::open(Chain::open(&manifest_of(&last)).unwrap(), &manifests[0], true);
+        assert!(refused(is_own).contains("belongs to the backup"));
+        drive[5] ^= 1;
+        back_up(&later, &drive, (Some(&manifest_of(&last)), Vec::new()), None);
+        for manifest in &manifests {
+            fs::remove_file(manifest).unwrap();
+        }
+        for newest in [&last, &later] {
+            restore(&manifest_of(newest), &out);
+            fs::rename(&out, folder.path().join("restored")).unwrap();
+        }
+        assert!(fs::read(folder.path().join("restored")).unwrap() == drive);
+        // As before there was that line.
+        let path = manifest_of(&last);
+        let text = fs::read_to_string(&path).unwrap();
+        let mut old = Link::read(&path).unwrap().manifest;
+        old = old.clone().based_on(old.parent.unwrap());
+        assert_eq!(text.lines().count(), old.text().lines().count() + 1);
+        fs::write(&path, old.text()).unwrap();
+        assert!(matches!(Chain::open(&path), Err(BackupError::MissingParent { .. })));
+    }
+
+    #[test]
     fn a_parent_in_another_folder_is_found_by_its_whole_path() {
         let [old, new] = [(); 2].map(|()| tempfile::tempdir().unwrap());
         let base = old.path().join("base");
@@ -539,6 +578,20 @@ mod tests {
             let said = refused(Restore::open(chain(), own, true));
             assert!(said.contains("belongs to the backup"), "{said}");
         }
+        assert!(fs::read(&base).unwrap() == before);
+    }
+
+    #[test]
+    fn a_file_of_the_chain_called_restoring_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let [base, child] = ["disk.restoring", "tuesday"].map(|name| folder.path().join(name));
+        let mut drive = drive();
+        back_up(&base, &drive, (None, Vec::new()), None);
+        let before = fs::read(&base).unwrap();
+        drive[5] ^= 1;
+        back_up(&child, &drive, (Some(&manifest_of(&base)), Vec::new()), None);
+        let said = refused(open(&manifest_of(&child), &folder.path().join("disk")));
+        assert!(said.contains("disk.restoring: belongs to the backup"), "{said}");
         assert!(fs::read(&base).unwrap() == before);
     }
 
@@ -583,6 +636,35 @@ mod tests {
         let chain = Chain::open(&manifest_of(&child)).unwrap();
         Restore::open(chain, &there, true).unwrap().run(|_, _| {}).unwrap();
         assert!(fs::read(&there).unwrap() == expected(5));
+    }
+
+    #[test]
+    fn a_backup_since_one_without_its_image_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (manifests, _) = three(folder.path());
+        let out = folder.path().join("out");
+        let since = || {
+            let empty = Manifest::new("atlas10k", RANGE, "1", 0);
+            Backup::open_since(&out, empty, Link::read(&manifests[2]).unwrap())
+        };
+        let scrubbed = folder.path().join("scrub.manifest");
+        let whole = Link::read(&manifests[0]).unwrap().manifest.text();
+        fs::write(&scrubbed, whole).unwrap();
+        let empty = Manifest::new("atlas10k", RANGE, "1", 0);
+        let of_scrub = Backup::open_since(&out, empty, Link::read(&scrubbed).unwrap());
+        let said = of_scrub.err().unwrap().to_string();
+        assert!(said.contains("the manifest of a scrub has none"), "{said}");
+        let [away, friday, base] = ["away", "friday", "base"].map(|name| folder.path().join(name));
+        fs::rename(&friday, &away).unwrap();
+        assert!(matches!(since(), Err(BackupError::Image { .. })));
+        fs::write(&friday, "cut off").unwrap();
+        assert!(matches!(since(), Err(BackupError::ImageSize { .. })));
+        fs::rename(&away, &friday).unwrap();
+        fs::rename(&base, &away).unwrap();
+        assert!(matches!(since(), Err(BackupError::Image { path, .. }) if path == base));
+        assert!(!super::super::files::partial(&out).exists());
+        fs::rename(&away, &base).unwrap();
+        assert!(since().is_ok());
     }
 
     #[test]

@@ -11,6 +11,8 @@ use freewheel_units::{Blocks, Bytes, Op, SimDuration};
 const ACTUATORS_MAX: u32 = 8;
 const SURFACES_MAX: u32 = 64;
 const CYLINDERS_MAX: u32 = 4_000_000;
+/// Of a planner's table of tracks, in which a zone has a number of 16 bits, and one number is none.
+const LAYOUT_ZONES_MAX: u64 = u16::MAX as u64;
 const SEEK_MS_MAX: f64 = 1000.0;
 
 impl Drive {
@@ -51,6 +53,7 @@ fn check_numbers(spec: &DriveSpec) -> Result<(), BuildDriveError> {
         let rule = format!("1 to {CYLINDERS_MAX} are allowed");
         return Err(invalid("cylinders", spec.cylinders, rule));
     }
+    check_zone_count(spec)?;
     let period_ms = spec.rotation_period.as_ms_f64();
     if !(0.5..=100.0).contains(&period_ms) {
         let rule = "0.5 ms (120000 rpm) to 100 ms (600 rpm) are allowed";
@@ -70,6 +73,18 @@ fn check_numbers(spec: &DriveSpec) -> Result<(), BuildDriveError> {
     spec.electronics.check().map_err(|(key, value, rule)| invalid(key, value, rule))?;
     check_measuring_host(spec)?;
     check_sources(spec)
+}
+
+/// Where surfaces differ, each has zones of its own.
+fn check_zone_count(spec: &DriveSpec) -> Result<(), BuildDriveError> {
+    let of_each = if spec.has_surface_zones() { u64::from(spec.surfaces) } else { 1 };
+    let most = LAYOUT_ZONES_MAX / of_each;
+    if spec.zones.len() as u64 <= most {
+        return Ok(());
+    }
+    let rule =
+        format!("at most {most} are allowed: make one of neighbours with tracks of one length");
+    Err(invalid("zones", format!("{} zones", spec.zones.len()), rule))
 }
 
 /// The cache's tracks lie beside addresses that one actuator has.

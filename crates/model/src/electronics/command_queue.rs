@@ -1,7 +1,8 @@
 //! Commands that wait for the media, and which of them goes next.
 //!
 //! ```text
-//!   1. a command whose limit of waiting is about to end: of these the one whose limit ends first
+//!   1. a command whose limit of waiting is about to end: of these the one whose limit ends first; after as many
+//!      in a row as the queue holds, the oldest command without a limit
 //!   2. a command of high priority, by the positioning policy, until an ordinary one has waited too long
 //!   3. an ordinary command, by the positioning policy, behind streams where the drive serves them first
 //! ```
@@ -39,6 +40,12 @@ struct Marked {
     due: BTreeSet<(SimTime, u64)>,
     /// How long before that they go before all others.
     lead: SimDuration,
+    /// When the commands without a limit came to the drive, with their sequences.
+    limitless_since: BTreeSet<(SimTime, u64)>,
+    /// Commands that went by their limits, one after the other, while one without a limit waited.
+    in_a_row: u32,
+    /// Most of these: a host may always have one more at the drive that is due.
+    in_a_row_max: u32,
 }
 
 impl CommandQueue {
@@ -61,6 +68,9 @@ impl CommandQueue {
                 ordinary_since: BTreeSet::new(),
                 due: BTreeSet::new(),
                 lead: limits.and_then(|limits| limits.lead).unwrap_or_else(|| longest_way(drive)),
+                limitless_since: BTreeSet::new(),
+                in_a_row: 0,
+                in_a_row_max: queue.depth,
             }))
         };
         Ok(Self { ordinary, marked: looks_at_marks.then(marked).transpose()? })
@@ -70,9 +80,10 @@ impl CommandQueue {
     #[inline]
     pub fn push(&mut self, waiting: Waiting, submitted: SimTime, due: Option<SimTime>) {
         let Some(marked) = &mut self.marked else { return self.ordinary.push(waiting) };
-        if let Some(due) = due {
-            marked.due.insert((due, waiting.sequence));
-        }
+        match due {
+            Some(due) => marked.due.insert((due, waiting.sequence)),
+            None => marked.limitless_since.insert((submitted, waiting.sequence)),
+        };
         if marked.high_first.is_some() && waiting.mark == CommandMark::HighPriority {
             return marked.high.push(waiting);
         }
@@ -84,9 +95,7 @@ impl CommandQueue {
     #[inline]
     pub fn pick(&mut self, moment: &Moment<'_>) -> Option<Waiting> {
         let Some(marked) = &mut self.marked else { return self.ordinary.pick(moment) };
-        if let Some(&(due, sequence)) = marked.due.first()
-            && due <= moment.now + marked.lead
-        {
+        if let Some(sequence) = marked.by_limits(moment.now) {
             return self.take(sequence);
         }
         if marked.ordinary_is_due(moment.now) {
@@ -106,13 +115,31 @@ impl CommandQueue {
     pub fn forget(&mut self, sequence: u64, submitted: SimTime, due: Option<SimTime>) {
         let Some(marked) = &mut self.marked else { return };
         marked.ordinary_since.remove(&(submitted, sequence));
-        if let Some(due) = due {
-            marked.due.remove(&(due, sequence));
-        }
+        match due {
+            Some(due) => marked.due.remove(&(due, sequence)),
+            None => marked.limitless_since.remove(&(submitted, sequence)),
+        };
     }
 }
 
 impl Marked {
+    /// The command that goes next because a limit is about to end: that one, or another that such commands
+    /// have held up for long enough.
+    fn by_limits(&mut self, now: SimTime) -> Option<u64> {
+        let due = self.due.first().filter(|(due, _)| *due <= now + self.lead);
+        let Some(&(_, due)) = due else {
+            self.in_a_row = 0;
+            return None;
+        };
+        let Some(&(_, oldest)) = self.limitless_since.first() else { return Some(due) };
+        if self.in_a_row < self.in_a_row_max {
+            self.in_a_row += 1;
+            return Some(due);
+        }
+        self.in_a_row = 0;
+        Some(oldest)
+    }
+
     /// Whether an ordinary command has waited as long as it may behind those of high priority.
     fn ordinary_is_due(&self, now: SimTime) -> bool {
         let oldest = self.ordinary_since.first();

@@ -386,6 +386,20 @@ fn a_change_of_surfaces_out_of_line_comes_with_a_seek() {
 }
 
 #[test]
+fn zones_beyond_their_numbers_are_refused() {
+    for (mut spec, most) in [(bands(), 65_535), (two_densities(), 32_767)] {
+        let zone = spec.zones[0].clone();
+        let mut refused = |zones: usize| {
+            spec.zones = vec![zone.clone(); zones];
+            refusal(&spec)
+        };
+        let says = format!("at most {most} are allowed");
+        assert!(refused(most + 1).contains(&says), "{}", refused(most + 1));
+        assert!(!refused(most).contains(&says), "they overlap");
+    }
+}
+
+#[test]
 fn surfaces_that_cannot_be_are_refused_with_their_key() {
     let with = |change: fn(&mut DriveSpec)| {
         let mut spec = two_densities();

@@ -50,7 +50,7 @@ pub(super) fn tiles(study: &Study) -> Markup {
         recorded.map_or(String::new(), |mean| format!("; recorded mean {}", time(mean)))
     );
     let busiest = format!(
-        "busiest second {} times the average",
+        "requests of the busiest second: {} times the mean",
         average(study.trace.burstiness.peak_to_mean_1s)
     );
     html! {

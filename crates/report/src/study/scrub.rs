@@ -237,7 +237,7 @@ fn validity(estimate: &ScrubEstimate) -> &'static str {
     match estimate.slowest().simulated_gaps {
         0 => "",
         _ => {
-            "Against scans simulated gap by gap, estimates were up to a quarter too short on a small drive. On 24 TB they were within a tenth for the first 15 %; later times are not validated there (`freewheel reproduce beyond.scrub beyond.scrub-24tb`). The limits of effort changed times on 24 TB by less than a tenth for the first 10 % on most traces. On one of 1,000 requests, and after the gaps had faded, they changed times by up to a half."
+            "Against scans simulated gap by gap, estimates were up to a quarter too short on a small drive. On 24 TB they were within a tenth for the first 6 %; later times are not validated there (`freewheel reproduce beyond.scrub beyond.scrub-24tb`). The limits of effort changed times on 24 TB by less than a tenth for the first 10 % on most traces. On one of 1,000 requests, and after the gaps had faded, they changed times by up to a half."
         }
     }
 }

@@ -173,7 +173,7 @@ impl CommandsConfig {
 fn check_marks(who: &str, marks: MarksConfig, drive: &ElectronicsSpec) -> Result<(), String> {
     let MarksConfig { high_priority, read_limit, write_limit } = marks;
     let queue = drive.queue.unwrap_or_default();
-    if high_priority && read_limit + write_limit > 0 {
+    if high_priority && (read_limit > 0 || write_limit > 0) {
         return Err(format!(
             "`{who}` have a priority and a duration limit, and a command has bits for one of them: leave one out"
         ));

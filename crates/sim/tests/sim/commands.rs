@@ -69,6 +69,18 @@ fn a_short_limit_of_clients_bounds_the_wait_behind_a_scrub() {
 }
 
 #[test]
+fn clients_without_a_limit_end_beside_a_scrub_that_is_always_due() {
+    let run = run("commands = { read_limits = [{ inactive = \"5ms\" }], \
+                   scrub = { outstanding = 2, read_limit = 1, reads_max = 20000 } }\n\
+                   workload = { kind = \"open\", mean_gap = \"25ms\", requests = 100, \
+                   pattern = { read_share = 1 } }");
+    assert_eq!(run.read_response.count, 100);
+    let scrub = run.outside_scrub.unwrap();
+    // The drive's queue holds 32 commands.
+    assert!((1600..20_000).contains(&scrub.reads), "{scrub:?}");
+}
+
+#[test]
 fn requests_that_a_limit_ends_are_counted_apart_and_in_no_response_time() {
     let abort = "[{ inactive = \"60ms\", policy = \"abort\" }]";
     let run = run(&format!(
@@ -115,6 +127,10 @@ fn marks_that_the_drive_does_not_look_at_are_refused_with_the_way_out() {
         (
             "commands = { read_limits = [{ active = \"1s\" }], high_priority_first = \"1s\", \
              clients = { high_priority = true, read_limit = 1 } }",
+            "leave one out",
+        ),
+        (
+            "commands = { clients = { high_priority = true, read_limit = 200, write_limit = 56 } }",
             "leave one out",
         ),
         ("commands = { scrub = { run = \"100B\" } }", "512 B to"),

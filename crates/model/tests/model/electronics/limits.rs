@@ -64,6 +64,25 @@ fn a_command_whose_limit_is_about_to_end_goes_before_nearer_ones() {
     assert_eq!(ends_and_limits(&later, &three_reads()), by_position);
 }
 
+/// Two reads that are due are always at the drive, as a scrub's with two outstanding.
+#[test]
+fn a_command_without_a_limit_waits_for_no_more_due_ones_than_the_queue_holds() {
+    let spec = limited(waits_at_most(2000, LimitPolicy::Complete), None);
+    let due = |time_us, start| marked(reads(time_us, start, 1), CommandMark::DurationLimit(1));
+    // Each comes as one before it ends.
+    let wishes = [
+        reads(0, 50, 1),
+        due(0, 10),
+        due(0, 20),
+        due(1100, 30),
+        due(2100, 40),
+        due(3100, 60),
+        due(5100, 70),
+    ];
+    let expected = [5100, 1100, 2100, 3100, 14_100, 16_100, 17_100];
+    assert_eq!(ends_us(&run_with(&spec, &wishes)), expected);
+}
+
 #[test]
 fn a_command_past_its_limit_is_completed_or_ends_with_an_error_there() {
     // Without a lead the limit is found out too late, at 5.1 ms.

@@ -38,6 +38,8 @@ struct TestHost {
     /// A command whose reply is delayed, and that reply once the drive has given it.
     slow: Option<u64>,
     late: Option<Result<Vec<u8>, DeviceError>>,
+    /// Writes that touch these blocks fail.
+    unwritable: std::ops::Range<u64>,
     /// Erasing is refused although it was said to be possible.
     refuses: bool,
     /// Decisions with a search.
@@ -116,6 +118,7 @@ impl TestHost {
             outputs,
             slow,
             late,
+            unwritable: 0..0,
             refuses,
             decided: 0,
             deadline: u64::MAX,
@@ -216,7 +219,12 @@ impl TestHost {
         let DeviceCommand { what, start, mut data, .. } = self.inside.remove(&id).unwrap();
         let from = (start.get() * BLOCK_BYTES) as usize;
         let place = from..from + data.len();
+        let end = start.get() + data.len() as u64 / BLOCK_BYTES;
+        let touches = start.get() < self.unwritable.end && self.unwritable.start < end;
+        let is_refused = matches!(what, DeviceOp::Write { .. }) && touches;
+        let bad = bad.or(is_refused.then_some(start));
         match what {
+            _ if bad.is_some() => {}
             DeviceOp::Write { .. } => self.media[place].copy_from_slice(&data),
             DeviceOp::Read => data.copy_from_slice(&self.media[place]),
             _ => {}

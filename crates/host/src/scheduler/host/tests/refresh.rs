@@ -109,6 +109,28 @@ fn an_idle_drive_is_refreshed_and_a_promoted_task_does_not_wait_for_gaps() {
 }
 
 #[test]
+fn each_round_of_a_refresh_reads_a_busy_block_anew() {
+    let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
+    world.scheduler.tasks.writes_by(false, 1);
+    let one_block = ServedTaskSpec::new(TaskKind::Refresh, Extent::new(1000, 8), 8);
+    let idle_after = Some(us(2000));
+    let id = world.create(ServedTaskSpec { idle_after, repeats: true, ..one_block });
+    let mut busy_after = |writes: u32| {
+        for _ in 0..writes {
+            while world.scheduler.tasks.to_write(Lbn::new(1000), 8).is_none() {
+                world.run_until(world.now + us(100));
+            }
+            world.write(1003, vec![7; 512], false);
+        }
+        report(&world, id).1.busy.get()
+    };
+    assert_eq!(busy_after(16), 0);
+    assert_eq!(busy_after(1), 8, "it is left, and the round is over");
+    assert_eq!(busy_after(16), 8, "of the first round");
+    assert_eq!(busy_after(1), 16);
+}
+
+#[test]
 fn what_cannot_be_read_is_named_and_the_rest_of_its_block_is_refreshed() {
     let (mut world, id) = world(&[1000, 1001], Settings { fua: true, idle: true, repeats: false });
     reads_of_clients(&mut world, 6, |world| is_over(world, id));
@@ -116,6 +138,19 @@ fn what_cannot_be_read_is_named_and_the_rest_of_its_block_is_refreshed() {
     assert_all_told(&report, &refresh);
     assert_eq!(report.unreadable, [Extent::new(1000, 2)]);
     assert_eq!(refresh.refreshed.get(), report.blocks.get() - 2);
+}
+
+#[test]
+fn what_cannot_be_written_is_named_without_fua() {
+    for idle in [false, true] {
+        let (mut world, id) = world(&[], Settings { fua: false, idle, repeats: false });
+        world.unwritable = 1003..1004;
+        reads_of_clients(&mut world, 14, |world| is_over(world, id));
+        let (report, refresh) = report(&world, id);
+        assert_all_told(&report, &refresh);
+        assert_eq!(refresh.unwritten, [Extent::new(1000, 8)], "{refresh:?}");
+        assert_eq!(refresh.refreshed.get(), report.blocks.get() - 8);
+    }
 }
 
 #[test]
