@@ -156,7 +156,7 @@ pub enum BackupError {
     },
     /// The parent is not where it was.
     #[error(
-        "{}: its parent {file} is neither beside it nor where it was: put that manifest and its image          beside it",
+        "{}: its parent {file} is neither beside it nor where it was: put that manifest and its image beside it",
         child.display()
     )]
     MissingParent {
@@ -167,7 +167,7 @@ pub enum BackupError {
     },
     /// The parent's manifest is another one.
     #[error(
-        "{}: is not the manifest that {} is based on, which has another checksum: put that one there          again",
+        "{}: is not the manifest that {} is based on, which has another checksum: put that one there again",
         path.display(), child.display()
     )]
     ChangedParent {
@@ -228,7 +228,7 @@ pub enum BackupError {
     },
     /// The target is larger than the drive.
     #[error(
-        "{}: has {found}, and the backup is of {wanted}: choose one of that size, or write to its          beginning with --force",
+        "{}: has {found}, and the backup is of {wanted}: choose one of that size, or write to its beginning with --force",
         path.display()
     )]
     TargetTooLarge {

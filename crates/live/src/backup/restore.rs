@@ -516,7 +516,8 @@ mod tests {
         drive.iter_mut().for_each(|byte| *byte ^= 1);
         let [last, later, out] = ["last", "later", "out"].map(|name| folder.path().join(name));
         back_up(&last, &drive, (Some(&manifests[2]), Vec::new()), None);
-        let is_own = Restore::open(Chain::open(&manifest_of(&last)).unwrap(), &manifests[0], true);
+        let base = folder.path().join("base");
+        let is_own = Restore::open(Chain::open(&manifest_of(&last)).unwrap(), &base, true);
         assert!(refused(is_own).contains("belongs to the backup"));
         drive[5] ^= 1;
         back_up(&later, &drive, (Some(&manifest_of(&last)), Vec::new()), None);
