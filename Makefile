@@ -60,8 +60,8 @@ test-power:
 	FREEWHEEL_POWER_SEEDS=$${FREEWHEEL_POWER_SEEDS:-10000} \
 	  $(CARGO) test --package freewheel-live --test power --locked -- --nocapture
 
-## Plants each fault of planted-faults/faults.toml in a copy of the tree and runs the test that is to catch it:
-## twenty minutes on two cores, the first build included. PART="crates/nbd" takes those of a part. Needs Python 3.11.
+## Plants each fault of planted-faults/faults.toml in a copy of the tree and runs the test that is to catch it.
+## PART=crates/nbd takes those of a part. Needs Python 3.11; the copy has a build of its own, in target.
 planted-faults:
 	planted-faults/run.py $(PART)
 
