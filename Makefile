@@ -2,7 +2,7 @@
 CARGO ?= cargo
 FREEWHEEL = $(CARGO) run --quiet --package freewheel-cli --
 
-.PHONY: demo test test-data test-clients test-vm test-kills test-power test-real-time lint bench bench-scale bench-instructions bench-freeblock bench-files bench-long bench-nbd bench-hostile reproduce install schemas picture clean
+.PHONY: demo test test-data test-clients test-vm test-kills test-power test-real-time planted-faults lint bench bench-scale bench-instructions bench-freeblock bench-files bench-long bench-nbd bench-hostile reproduce install schemas picture clean
 
 ## The main job on a real trace: read out/demo/report.html afterwards.
 demo:
@@ -59,6 +59,11 @@ test-real-time:
 test-power:
 	FREEWHEEL_POWER_SEEDS=$${FREEWHEEL_POWER_SEEDS:-10000} \
 	  $(CARGO) test --package freewheel-live --test power --locked -- --nocapture
+
+## Plants each fault of planted-faults/faults.toml in a copy of the tree and runs the test that is to catch it.
+## PART=crates/nbd takes those of a part. Needs Python 3.11; the copy has a build of its own, in target.
+planted-faults:
+	planted-faults/run.py $(PART)
 
 lint:
 	$(CARGO) fmt --all --check

@@ -393,3 +393,22 @@ fn a_number_that_is_another_is_noticed() {
     assert!(rounds_to("47.7", 47.749) && rounds_to("0.0", -0.02) && rounds_to("72", 72.0));
     assert!(!rounds_to("47.8", 47.749) && !rounds_to("", 0.0));
 }
+
+/// A list that has lost its place in the code would plant nothing.
+#[test]
+fn planted_faults_have_place_and_row() {
+    let list = fs::read_to_string(repository().join("planted-faults/faults.toml")).unwrap();
+    let list: toml::Table = list.parse().unwrap();
+    let page = repository().join("docs/decisions/planted-faults.md");
+    let page = fs::read_to_string(page).unwrap();
+    let faults = list["fault"].as_array().unwrap();
+    for fault in faults {
+        let of = |key: &str| fault[key].as_str().unwrap();
+        let code = fs::read_to_string(repository().join(of("file"))).unwrap();
+        assert_eq!(code.matches(of("search")).count(), 1, "{}", of("name"));
+        let test = of("test").rsplit([':', ' ']).next().unwrap();
+        let row = format!("| {} | {} | `{test}` |", of("name"), of("harm"));
+        assert!(page.contains(&row), "no row on the page: {row}");
+    }
+    assert_eq!(page.matches("` |\n").count(), faults.len(), "rows of faults that are not planted");
+}

@@ -617,6 +617,20 @@ mod tests {
     }
 
     #[test]
+    fn a_record_waits_for_its_data() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("out");
+        let mut backup = open(&out, "1").unwrap();
+        backup.pause = Duration::from_secs(3600);
+        backup.take(&data(2048, 2048, 0)).unwrap();
+        let before = fs::read(record(&out)).unwrap();
+        // The system refuses to sync this file.
+        backup.file = File::open("/dev/null").unwrap();
+        assert!(backup.put_on_record().is_err());
+        assert_eq!(fs::read(record(&out)).unwrap(), before);
+    }
+
+    #[test]
     fn files_of_others_stay_what_they_are() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");

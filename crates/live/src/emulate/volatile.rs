@@ -436,6 +436,20 @@ mod tests {
     }
 
     #[test]
+    fn a_read_sees_parts_of_writes() {
+        let mut cache = Volatile::new(1 << 20, 512, 1);
+        let data: Vec<u8> = (0..8).flat_map(|sector| [sector; 512]).collect();
+        cache.insert(512, 4096, Written::Data(data.clone()));
+        for (from, to) in [(0, 1024), (512, 4608), (1024, 2048), (4096, 9000), (3000, 3001)] {
+            let (first, end) = (512.max(from), 4608.min(to));
+            let part = data[first - 512..end - 512].to_vec();
+            let seen = (first as u64, (end - first) as u64, Written::Data(part));
+            assert_eq!(cache.overlay(from as u64, to as u64), [seen]);
+        }
+        assert_eq!((cache.overlay(0, 512), cache.overlay(4608, 9000)), (Vec::new(), Vec::new()));
+    }
+
+    #[test]
     fn a_sector_of_4_kib_that_two_writes_have_parts_of_is_destaged_and_lost_as_one() {
         for seed in 0..60 {
             let store = Store::anonymous(Bytes::from_kib(64)).unwrap();

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::SameTrack;
-use freewheel_freeblock::tasks::{CADENCE, TaskId, Tasks};
+use freewheel_freeblock::tasks::{CADENCE, Extent, TaskId, TaskSpec, Tasks};
 use freewheel_freeblock::uses;
 use freewheel_freeblock::{NoPlanner, Options, PromotionId};
 
@@ -289,6 +289,72 @@ fn a_decision_overtaken_by_a_completion_is_sent_without_free_work() {
         assert!(commands[1].runs.is_empty());
     }
     assert!(with_free_work > 25, "{with_free_work}");
+}
+
+#[test]
+fn a_clients_write_cancels_decided_ones() {
+    let drive = atlas10k();
+    let mut tasks = Tasks::new(&Arc::new(drive.clone()), Options::default(), CADENCE);
+    tasks.register(SimTime::ZERO, uses::write(drive.blocks(), 8)).unwrap();
+    let mut decided = 0;
+    for number in 1..50 {
+        let mut host = knowing(&drive);
+        arrives(&mut host, (number, number * 100_003), None, SimTime::ZERO);
+        assert!(host.decide(SimTime::ZERO, &mut tasks));
+        let Some((start, _)) = host.next_free_write() else { continue };
+        decided += 1;
+        let (op, sequence, promotion) = (Op::Write, number + 1, None);
+        let request = Foreground { op, start, blocks: 1, sequence, promotion };
+        host.arrived(request, None, SimTime::ZERO, &mut NoPlanner);
+        while let Some((from, blocks)) = host.next_free_write() {
+            let run = from.get()..from.get() + u64::from(blocks);
+            assert!(!run.contains(&start.get()), "{run:?} overwrites {start}");
+            host.skip_free();
+        }
+    }
+    assert!(decided > 10, "{decided}");
+}
+
+/// When the request to this block ends, and after how many free commands, where one is sent at a time.
+fn end_of_request(drive: &Drive, start: u64, planner: &mut dyn Planner) -> (SimTime, u32) {
+    let mut host = knowing(drive);
+    host.spec.queue_depth = 1;
+    // Without margins, which would hide a plan that is a little too long.
+    (host.learner, host.cautious) = (None, Arc::clone(&host.drive));
+    arrives(&mut host, (1, start), None, SimTime::ZERO);
+    assert!(host.decide(SimTime::ZERO, planner));
+    let (mut now, mut free) = (SimTime::ZERO, 0);
+    loop {
+        let command = host.next_command(now, planner).unwrap();
+        let end = host.in_flight[0].prediction.end.at;
+        if command.foreground.is_some() {
+            return (end, free);
+        }
+        free += 1;
+        now = host.clock.host(end);
+        host.finished(command.id, now, now, planner);
+    }
+}
+
+#[test]
+fn free_commands_leave_requests_in_time() {
+    // The planner knows nothing of overheads, so that some of its plans are too long.
+    let overhead = SimDuration::from_us(200);
+    let drive = atlas10k().with_overhead(ByOp { read: overhead, write: overhead });
+    let starts = (0..drive.blocks().get() - 8).step_by(400);
+    let few: Vec<Extent> = starts.map(|start| Extent::new(start, 8)).collect();
+    let mut commands = 0;
+    for number in 1..20 {
+        let start = number * 100_003;
+        let (alone, _) = end_of_request(&drive, start, &mut NoPlanner);
+        let mut tasks = Tasks::new(&Arc::new(drive.clone()), Options::default(), CADENCE);
+        tasks.register(SimTime::ZERO, TaskSpec::new(Op::Read, 8, few.clone())).unwrap();
+        let (behind, free) = end_of_request(&drive, start, &mut tasks);
+        let late = behind.saturating_since(alone);
+        assert!(late < SimDuration::from_us(1), "{late} behind {free} free commands, {start}");
+        commands += free;
+    }
+    assert!(commands > 10, "{commands} free commands");
 }
 
 #[test]

@@ -110,6 +110,17 @@ fn a_read_queued_behind_another_of_the_same_blocks_is_served_from_the_buffer() {
     assert!(!outcomes[0].served.hit && outcomes[1].served.hit);
 }
 
+#[test]
+fn a_hit_out_of_turn_waits_for_its_data() {
+    let mut spec = electronics();
+    spec.queue = Some(queue(2, PolicySpec::Fcfs));
+    spec.queue.as_mut().unwrap().hits_out_of_turn = true;
+    // The media have them at 1.8 ms.
+    let outcomes = run_with(&spec, &[reads(0, 10, 8), reads(1000, 10, 8)]);
+    assert!(outcomes[1].served.hit);
+    assert_eq!(ends_us(&outcomes), [1810, 1890]);
+}
+
 /// When a read elsewhere ends that comes at 1 ms, beside a stream of reads of which this many are at the drive at
 /// once.
 fn end_beside_a_stream(depth: u32, streams_first: Option<SimDuration>) -> u64 {

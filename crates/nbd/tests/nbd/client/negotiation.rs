@@ -270,6 +270,10 @@ fn violations_in_answers_say_what_was_expected() {
             "the size and flags has length 11; expected 12",
         ),
         (
+            format!("{entry} 0000000d 0000 0000000000100000 0001 00"),
+            "the size and flags has length 13; expected 12",
+        ),
+        (
             format!("{entry} 0000000c 0000 0000000000100000 0004"),
             "transmission flags 0x0004; expected bit 0 set in them",
         ),

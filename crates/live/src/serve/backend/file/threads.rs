@@ -59,3 +59,18 @@ fn wait_for(file: &File, work: &mut Work) -> io::Result<()> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::backend::file::Buffer;
+
+    #[test]
+    fn a_flush_asks_for_a_sync() {
+        let (what, buffer) = (DeviceOp::Flush, Buffer::of(Vec::new()));
+        let mut work = Work { id: 1, what, offset: 0, length: 0, buffer, data: Vec::new() };
+        // The system refuses to sync this file.
+        let done = wait_for(&File::open("/dev/null").unwrap(), &mut work);
+        assert_eq!(done.unwrap_err().kind(), io::ErrorKind::InvalidInput);
+    }
+}

@@ -300,6 +300,17 @@ mod tests {
     }
 
     #[test]
+    fn a_flush_asks_for_a_sync() {
+        let Some(mut ring) = ring() else { return };
+        // The system refuses to sync this file.
+        let (file, buffer) = (Arc::new(File::open("/dev/null").unwrap()), Buffer::of(Vec::new()));
+        ring.push(Request { file, kind: Kind::Sync, offset: 0, buffer }, 1);
+        ring.wait().unwrap();
+        let result = ring.take().pop().unwrap().result;
+        assert_eq!(result.unwrap_err().kind(), io::ErrorKind::InvalidInput);
+    }
+
+    #[test]
     fn a_ring_ends_after_the_commands_under_way() {
         let Some(mut ring) = ring() else { return };
         let (reader, mut writer) = io::pipe().unwrap();
