@@ -1,5 +1,6 @@
 //! Moves under clients' writes: after every single step the machine could stop, and the map and the disks
-//! that are left must hold every write that was acknowledged.
+//! that are left must hold every write that was acknowledged. Disks have a volatile cache, which loses what the
+//! mover wrote since their last flush. Clients write through it.
 
 use std::collections::BTreeMap;
 
@@ -35,6 +36,8 @@ struct ClientWrite {
 struct Machine {
     /// Durable.
     disks: BTreeMap<(u32, u64), Content>,
+    /// What a crash takes from the disks' caches.
+    cached: BTreeMap<(u32, u64), Content>,
     /// Durable.
     journal: Vec<Relocated>,
     /// Durable: the map before the journal.
@@ -68,6 +71,7 @@ impl Machine {
         }
         Self {
             disks,
+            cached: BTreeMap::new(),
             journal: Vec::new(),
             saved: placement.clone(),
             placement,
@@ -132,7 +136,9 @@ impl Machine {
         let place = write.left.swap_remove(prng.below(write.left.len() as u64) as usize);
         for block in span.first..span.end() {
             let content = Content { extent, block, version };
-            self.disks.insert((place.disk, place.start.get() + block), content);
+            let at = (place.disk, place.start.get() + block);
+            self.disks.insert(at, content);
+            self.cached.remove(&at);
         }
     }
 
@@ -180,14 +186,20 @@ impl Machine {
             }
             MoveAction::Read(part) => {
                 let blocks = 0..part.blocks.get();
-                self.read = blocks.map(|block| self.disks[&address(part, block)]).collect();
+                self.read = blocks.map(|block| self.found(address(part, block))).collect();
             }
             MoveAction::Write(part) => {
                 for (block, content) in self.read.iter().enumerate() {
-                    self.disks.insert(address(part, block as u64), *content);
+                    self.cached.insert(address(part, block as u64), *content);
                 }
             }
-            MoveAction::Flush(_) => {}
+            MoveAction::Flush(disk) => {
+                let cached = std::mem::take(&mut self.cached).into_iter();
+                let (flushed, left): (BTreeMap<_, _>, _) =
+                    cached.partition(|(at, _)| at.0 == *disk);
+                self.disks.extend(flushed);
+                self.cached = left;
+            }
             MoveAction::Record(record) => {
                 // A record that is written a second time is the same.
                 if self.journal.last() != Some(record) {
@@ -202,14 +214,20 @@ impl Machine {
         true
     }
 
-    /// Whether `placement` leads to every acknowledged write, or to a later one on its way.
-    fn check(&self, placement: &Placement) {
+    /// What a read finds.
+    fn found(&self, at: (u32, u64)) -> Content {
+        *self.cached.get(&at).unwrap_or_else(|| &self.disks[&at])
+    }
+
+    /// Whether `placement` leads to every acknowledged write, or to a later one on its way, with what `read`
+    /// finds on the disks.
+    fn check(&self, placement: &Placement, read: &dyn Fn((u32, u64)) -> Content) {
         assert_eq!(placement.faults(), Vec::<String>::new());
         assert_eq!(placement.extents().count(), 6);
         for (extent, known) in placement.extents() {
             for block in 0..known.blocks.get() {
                 let at = (known.place.disk, known.place.start.get() + block);
-                let found = self.disks[&at];
+                let found = read(at);
                 let acknowledged = self.acknowledged[&(extent, block)];
                 assert_eq!((found.extent, found.block), (extent, block), "at {at:?}");
                 let is_on_its_way = |w: &ClientWrite| {
@@ -246,10 +264,10 @@ fn every_extent_has_one_valid_place_after_a_crash_between_any_two_steps() {
         for _ in 0..10_000 {
             machine.step(prng);
             let recovered = machine.recovered();
-            machine.check(&recovered);
+            machine.check(&recovered, &|at| machine.disks[&at]);
             assert_eq!(free(&recovered), room, "no room is lost");
             // Reads of the running machine find the same.
-            machine.check(&machine.placement);
+            machine.check(&machine.placement, &|at| machine.found(at));
         }
         moves += machine.moves;
         cancelled += machine.cancelled;
