@@ -25,8 +25,10 @@ pub(crate) fn model(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     for (rate, disks, paper_kb) in [(1.0, alone, 5), (140.0, limited, 70)] {
         rows.extend(unit_rows(context, &array, rate, unit(disks), paper_kb)?);
     }
-    rows.push(choice_row(context, &array)?);
-    rows.extend(errors(context, &array)?);
+    let grid =
+        Grid { array: &array, requests: if context.options.quick { SHORT_CELL } else { CELL } };
+    rows.push(choice_row(context, &grid)?);
+    rows.extend(errors(context, &grid)?);
     Ok(Outcome { rows, figures: vec![figure_1(&array)] })
 }
 
@@ -50,7 +52,7 @@ const ROUNDED_UP: &str = "The model's best is all 32 disks, and ceil(260 / 32) i
 const TRIED: [u64; 11] = [3, 5, 8, 9, 12, 20, 35, 52, 70, 87, 130];
 
 /// Requests of a trial, in short runs too: units near the best differ by a few per cent.
-const TRIAL: u64 = 20_000;
+const TRIAL: u64 = 40_000;
 
 /// Response that the paper reaches with the best unit at 140 requests a second, in ms.
 const BEST_AT_140: f64 = 110.0;
@@ -95,8 +97,14 @@ const WIDTHS: [u32; 6] = [1, 2, 4, 8, 16, 32];
 /// Shares of the load that saturates the disks.
 const LOADS: [f64; 5] = [0.05, 0.3, 0.6, 0.8, 0.9];
 
+/// Runs of the grids.
+struct Grid<'a> {
+    array: &'a Array,
+    requests: [u64; 2],
+}
+
 /// Sizes and loads, with the widths that a file of the size can have.
-fn grid() -> Vec<(u64, f64, Vec<u32>)> {
+fn sizes_and_loads() -> Vec<(u64, f64, Vec<u32>)> {
     let widths = |kb| WIDTHS.into_iter().filter(|&disks| u64::from(disks) <= kb).collect();
     let of_size = |kb| LOADS.map(|load| (kb, load, widths(kb)));
     SIZES_KB.into_iter().flat_map(of_size).collect()
@@ -104,8 +112,9 @@ fn grid() -> Vec<(u64, f64, Vec<u32>)> {
 
 /// The worst choice of the model over all sizes and loads: how much longer responses are than with the
 /// best width. The load is that of files on one disk each, which sustain the most.
-fn choice_row(context: &Context<'_>, array: &Array) -> Result<Row, ConfigError> {
-    let cells: Vec<(f64, String)> = grid()
+fn choice_row(context: &Context<'_>, grid: &Grid<'_>) -> Result<Row, ConfigError> {
+    let array = grid.array;
+    let cells: Vec<(f64, String)> = sizes_and_loads()
         .par_iter()
         .map(|(kb, load, widths)| {
             let rate = saturation(array, *kb, 1) * load;
@@ -118,7 +127,7 @@ fn choice_row(context: &Context<'_>, array: &Array) -> Result<Row, ConfigError> 
             let chosen = possible.iter().min_by(|a, b| a.1.total_cmp(&b.1)).expect("one disk can");
             let mut simulated = Vec::new();
             for &(disks, _) in &possible {
-                simulated.push((disks, simulated_s(array, *kb, disks, rate)?));
+                simulated.push((disks, grid.simulated_s(*kb, disks, rate)?));
             }
             let best = simulated.iter().min_by(|a, b| a.1.total_cmp(&b.1)).expect("one disk can");
             let own = simulated.iter().find(|run| run.0 == chosen.0).expect("it is possible");
@@ -138,8 +147,9 @@ fn choice_row(context: &Context<'_>, array: &Array) -> Result<Row, ConfigError> 
 }
 
 /// Responses of both corrections for fork and join against the simulation.
-fn errors(context: &Context<'_>, array: &Array) -> Result<[Row; 4], ConfigError> {
-    let cells: Vec<(u64, f64, u32)> = grid()
+fn errors(context: &Context<'_>, grid: &Grid<'_>) -> Result<[Row; 4], ConfigError> {
+    let array = grid.array;
+    let cells: Vec<(u64, f64, u32)> = sizes_and_loads()
         .into_iter()
         .flat_map(|(kb, load, widths)| widths.into_iter().map(move |disks| (kb, load, disks)))
         .collect();
@@ -147,7 +157,7 @@ fn errors(context: &Context<'_>, array: &Array) -> Result<[Row; 4], ConfigError>
         .par_iter()
         .map(|&(kb, load, disks)| {
             let rate = saturation(array, kb, disks) * load;
-            let simulated = simulated_s(array, kb, disks, rate)?;
+            let simulated = grid.simulated_s(kb, disks, rate)?;
             let load = Load { rate, request: kb as f64 };
             let error = |correction| {
                 let predicted = array.model.response_s(&load, disks, correction);
@@ -189,12 +199,22 @@ fn saturation(array: &Array, kb: u64, disks: u32) -> f64 {
     f64::from(DISKS) / (f64::from(disks) * service.mean)
 }
 
-/// Requests of each cell of the grids, in short runs too: near saturation a mean needs them.
-const CELL: u64 = 20_000;
+/// Share of the load from which on a mean needs many requests.
+const BUSY: f64 = 0.7;
 
-/// Mean response of files of `kb` that each lie on `disks` disks.
-fn simulated_s(array: &Array, kb: u64, disks: u32, rate: f64) -> Result<f64, ConfigError> {
-    let (files, loads) = array.alike(kb, disks, rate);
-    let run = array.run(&files, &loads, CELL, &mut |_| {})?;
-    Ok(run.response.mean_ns / 1e9)
+/// Requests of each cell of the grids, below that share and above it.
+const CELL: [u64; 2] = [10_000, 50_000];
+
+/// The same in short runs.
+const SHORT_CELL: [u64; 2] = [5_000, 20_000];
+
+impl Grid<'_> {
+    /// Mean response of files of `kb` that each lie on `disks` disks.
+    fn simulated_s(&self, kb: u64, disks: u32, rate: f64) -> Result<f64, ConfigError> {
+        let is_busy = rate > BUSY * saturation(self.array, kb, disks);
+        let (files, loads) = self.array.alike(kb, disks, rate);
+        let requests = self.requests[usize::from(is_busy)];
+        let run = self.array.run(&files, &loads, requests, &mut |_| {})?;
+        Ok(run.response.mean_ns / 1e9)
+    }
 }
