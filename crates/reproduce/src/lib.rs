@@ -419,19 +419,19 @@ pub const CLAIMS: &[Claim] = &[
     Claim {
         id: "tr96.tab6",
         title: "Skewed access, with and without disk cooling",
-        setting: "as table 3, Zipf-like access (70 % of the requests to 30 % of the files), five seeds",
+        setting: "as table 3, Zipf-like access (70 % of the requests to 30 % of the files)",
         run: tr96::tab6,
     },
     Claim {
         id: "tr96.tab7",
         title: "Cooling under the requests of a web server",
-        setting: "a day of NASA's web server of 1995 up to 1000 times as fast, 32 disks of 539 MB, track striping, three seeds",
+        setting: "a day of NASA's web server of 1995 up to 1000 times as fast, 32 disks of 539 MB, track striping",
         run: tr96::tab7,
     },
     Claim {
         id: "tr96.fig8",
         title: "Cooling under a trace of 14 disks with a peak of load",
-        setting: "DiskSim's ascii trace, each device on an Atlas 10K, fragments of 16 MiB, a last third at peak load",
+        setting: "DiskSim's ascii trace, each device on an Atlas 10K, fragments of 16 MiB, a last third at the load that keeps the hottest disk busy for 95 % of the time",
         run: tr96::fig8,
     },
     Claim {

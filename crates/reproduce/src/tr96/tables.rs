@@ -2,6 +2,7 @@
 
 use freewheel_sim::config::ConfigError;
 use freewheel_sim::files::FilesResult;
+use freewheel_study::figure::Figure;
 use rayon::prelude::*;
 
 use super::workload::{Array, Method};
@@ -16,12 +17,13 @@ const LIGHT: [(&str, Method, f64); 5] = [
     ("Cyl", Method::CYL, 81.84),
 ];
 
-pub(in crate::tr96) fn requests(context: &Context<'_>) -> u64 {
-    if context.options.quick { ALL / 10 } else { ALL }
+/// Requests of a run.
+fn requests(context: &Context<'_>) -> u64 {
+    if context.options.quick { ALL / 2 } else { ALL }
 }
 
 /// Requests of a full run; of table 4 in short runs too, as it has some classes with few of them.
-const ALL: u64 = 200_000;
+const ALL: u64 = 40_000;
 
 /// Table 3.
 pub(crate) fn tab3(context: &Context<'_>) -> Result<Outcome, ConfigError> {
@@ -74,7 +76,7 @@ const BY_SIZE: [[f64; 5]; 7] = [
 /// The size whose order is not the paper's: 11 to 50 KB.
 const NEARLY_EQUAL: usize = 1;
 
-const EQUAL: &str = "Opt, Gopt and Block lie within 2 % of each other. In the paper Opt is 4 % slower than the other two, and here Block is 2 % slower. Files of this size differ by their sample.";
+const EQUAL: &str = "Opt and Gopt are equal here, and Block is 2 % slower, on each of fifteen seeds and with five times the requests. The paper's Opt is 4 % slower than its Gopt and its Block, although it may choose their units: what made it so is not stated.";
 
 /// Table 4.
 pub(crate) fn tab4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
@@ -133,70 +135,112 @@ const BY_RATE: [(f64, [f64; 7]); 7] = [
     (140.0, [INFINITE, INFINITE, INFINITE, 206.71, 211.29, 121.26, 127.49]),
 ];
 
-/// Share of the hottest disk's time from which on a response depends on the length of a run.
-const NEAR_SATURATION: f64 = 0.9;
+/// Times the response at 20 requests a second from which on the paper's depends on the length of a run.
+const NEAR_SATURATION: f64 = 5.0;
+
+/// A cell of table 5 with our mean response in ms.
+struct Cell {
+    rate: usize,
+    method: usize,
+    row: Row,
+    ms: f64,
+}
 
 /// Table 5.
 pub(crate) fn tab5(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let array = Array::new(context.seed)?;
-    let run = |method: usize, rate: f64| {
-        let files = array.place(LOADED[method].1);
-        array.run(&files, &array.uniform(rate), requests(context), &mut |_| {})
-    };
-    let cells: Vec<(usize, usize)> =
-        (0..BY_RATE.len()).flat_map(|rate| (0..LOADED.len()).map(move |m| (rate, m))).collect();
-    let results: Vec<(Row, f64)> = cells
+    let methods: Vec<usize> = (0..LOADED.len()).collect();
+    let columns: Vec<Vec<Cell>> = methods
         .par_iter()
-        .map(|&(at, method)| {
-            let (rate, papers) = BY_RATE[at];
-            let result = run(method, rate)?;
-            let quantity = format!("{}, lambda {rate}", LOADED[method].0);
-            let row = match papers[method] {
-                paper if paper == INFINITE => overloaded(context, &quantity, &result),
-                paper if hottest(&result) < NEAR_SATURATION => {
-                    let ours = result.response.mean_ns / 1e6;
-                    let quantity = format!("{quantity}: response");
-                    context.row(&quantity, "ms", paper, 0.2 * paper, ours)
-                }
-                paper => {
-                    let ours = rate_of(paper, rate, |rate| run(method, rate))?;
-                    let quantity = format!("{quantity}: lambda with the paper's response");
-                    context.row(&quantity, "1/s", rate, 0.05 * rate, ours)
-                }
-            };
-            Ok((with_known_deviation(row), result.response.mean_ns / 1e6))
-        })
+        .map(|&method| column(context, &array, method))
         .collect::<Result<_, ConfigError>>()?;
-    let figures = vec![figure(&cells, &results)];
-    Ok(Outcome { rows: results.into_iter().map(|(row, _)| row).collect(), figures })
+    let mut cells: Vec<Cell> = columns.into_iter().flatten().collect();
+    cells.sort_by_key(|cell| (cell.rate, cell.method));
+    let figures = vec![figure(&cells)];
+    let tuned = tuned(context, &cells);
+    let rows = cells.into_iter().map(|cell| cell.row).chain(tuned);
+    Ok(Outcome { rows: rows.collect(), figures })
 }
 
-/// Track near saturation: quantity, ours in a full run, tolerance.
-const TRACK_SATURATES: [(&str, f64, f64); 2] = [
-    ("Track, lambda 120: response", 128.3, 6.4),
-    ("Track, lambda 140: lambda with the paper's response", 129.7, 3.0),
-];
-
-const TRACK_IS_SLOWER: &str = "Track saturates at 7 % less load than the paper's, although its runs begin where a track does. Head switch and shortest seek, on which its service hangs, are not stated and assumed here.";
-
-fn with_known_deviation(row: Row) -> Row {
-    let known = TRACK_SATURATES.iter().find(|(quantity, ..)| *quantity == row.quantity);
-    match known {
-        Some(&(_, value, tolerance)) => row.deviates(value, tolerance, TRACK_IS_SLOWER),
-        None => row,
-    }
+/// A method at all rates. Its files are placed once.
+fn column(context: &Context<'_>, array: &Array, method: usize) -> Result<Vec<Cell>, ConfigError> {
+    let (name, striping) = LOADED[method];
+    let map = array.place(striping);
+    let run =
+        |rate: f64| array.run(&map.clone(), &array.uniform(rate), requests(context), &mut |_| {});
+    let cell = |at: usize| {
+        let (rate, papers) = BY_RATE[at];
+        let result = run(rate)?;
+        let ms = result.response.mean_ns / 1e6;
+        let quantity = format!("{name}, lambda {rate}");
+        let row = match papers[method] {
+            paper if paper == INFINITE => overloaded(context, &quantity, &result),
+            paper if paper < NEAR_SATURATION * BY_RATE[0].1[method] => {
+                let quantity = format!("{quantity}: response");
+                let row = context.row(&quantity, "ms", paper, 0.2 * paper, ms);
+                row.noted(format!("hottest disk busy {:.1} %", 100.0 * hottest(&result)))
+            }
+            paper => {
+                let ours = rate_of(paper, rate, run)?;
+                let quantity = format!("{quantity}: lambda with the paper's response");
+                let row = context.row(&quantity, "1/s", rate, 0.05 * rate, ours);
+                row.noted(format!("{ms:.1} ms at {rate}, paper {paper} ms"))
+            }
+        };
+        Ok(Cell { rate: at, method, row, ms })
+    };
+    (0..BY_RATE.len()).map(cell).collect()
 }
+
+const TRACK: usize = 3;
+const CYL: usize = 4;
+const OPT_140: usize = 5;
+const GOPT_140: usize = 6;
+
+/// What tuning for a load is worth. The cells are in the order of the table.
+fn tuned(context: &Context<'_>, cells: &[Cell]) -> Vec<Row> {
+    let ours = |rate: usize, method: usize| cells[rate * LOADED.len() + method].ms;
+    let paper = |rate: usize, method: usize| BY_RATE[rate].1[method];
+    let last = BY_RATE.len() - 1;
+    let factor = |of: Of<'_>, method: usize| of(last, method) / of(last, OPT_140);
+    let of_both = |of: Of<'_>| factor(of, TRACK).min(factor(of, CYL));
+    let quantity = "lambda 140: response of the better of Track and Cyl over Opt140's";
+    let both = context.row(quantity, "", of_both(&paper), 0.2 * of_both(&paper), of_both(&ours));
+    let note = format!(
+        "Track {:.2}, Cyl {:.2}; the paper: {:.2}, {:.2}, almost a factor of two",
+        factor(&ours, TRACK),
+        factor(&ours, CYL),
+        factor(&paper, TRACK),
+        factor(&paper, CYL)
+    );
+    let mean = |of: Of<'_>| {
+        let ratio = |rate| of(rate, OPT_140) / of(rate, GOPT_140);
+        (0..=last).map(ratio).sum::<f64>() / BY_RATE.len() as f64
+    };
+    let quantity = "Opt140's response over Gopt140's, mean over the rates";
+    let opt = context.row(quantity, "", mean(&paper), 0.03, mean(&ours));
+    vec![both.noted(note), opt.deviates(1.0, 0.01, UNROUNDED)]
+}
+
+/// A response by rate and method.
+type Of<'a> = &'a dyn Fn(usize, usize) -> f64;
+
+const UNROUNDED: &str = "Figure 2 does not say how P-bar R_i / R-bar is rounded. Unrounded, each file gets nearly the unit that Gopt140 gives it. Rounded up to whole disks, the mean is 0.96 and inside the band.";
 
 /// What the hottest disk is busy.
-fn hottest(result: &FilesResult) -> f64 {
+pub(super) fn hottest(result: &FilesResult) -> f64 {
     result.disks.iter().map(|disk| disk.utilisation).fold(0.0, f64::max)
 }
 
-/// The paper's sign of infinity: a backlog that grows with the run.
-fn overloaded(context: &Context<'_>, quantity: &str, result: &FilesResult) -> Row {
-    let busy = hottest(result);
-    let holds = context.holds(&format!("{quantity}: overload"), busy > 0.97);
-    holds.noted(format!("hottest disk busy {:.1} %", 100.0 * busy))
+/// The longest response that the paper shows in ms. What takes longer counts as its infinity.
+const LONGEST: f64 = 1033.67;
+
+/// The paper's sign of infinity: a backlog that grows with the run. Cooling may carry it from disk to disk, so
+/// that none is always busy.
+pub(super) fn overloaded(context: &Context<'_>, quantity: &str, result: &FilesResult) -> Row {
+    let (busy, ms) = (hottest(result), result.response.mean_ns / 1e6);
+    let holds = context.holds(&format!("{quantity}: overload"), busy > 0.97 || ms > LONGEST);
+    holds.noted(format!("hottest disk busy {:.1} %; {ms:.0} ms", 100.0 * busy))
 }
 
 /// The rate near `rate` at which the mean response is `paper_ms`, between runs 5 % apart: the logarithm
@@ -220,15 +264,15 @@ fn rate_of(
     Ok(rates[rates.len() - 1])
 }
 
-fn figure(cells: &[(usize, usize)], results: &[(Row, f64)]) -> freewheel_study::figure::Figure {
+fn figure(cells: &[Cell]) -> Figure {
     let mut all = Vec::new();
     for (method, &(name, _)) in LOADED.iter().enumerate() {
-        let of_method = cells.iter().zip(results).filter(|((_, of), _)| *of == method);
-        let below = |ms: &f64| *ms < 300.0;
-        let ours = of_method.map(|((at, _), (_, ms))| (BY_RATE[*at].0, *ms));
-        all.push(line(name, ours.filter(|(_, ms)| below(ms)).collect()));
+        let is_drawn = |at: &(f64, f64)| at.1 < 300.0;
+        let ours = cells.iter().filter(|cell| cell.method == method);
+        let ours = ours.map(|cell| (BY_RATE[cell.rate].0, cell.ms));
+        all.push(line(name, ours.filter(is_drawn).collect()));
         let paper = BY_RATE.iter().map(|(rate, papers)| (*rate, papers[method]));
-        all.push(dots(&format!("{name}, paper"), paper.filter(|(_, ms)| below(ms)).collect()));
+        all.push(dots(&format!("{name}, paper"), paper.filter(is_drawn).collect()));
     }
     lines("requests a second", "mean response, ms", all)
 }

@@ -12,6 +12,7 @@ use freewheel_model::array::partition::{DiskModel, DiskUse, stripes_of_unit};
 use freewheel_model::array::placement::{Extent, ExtentId, FileId, Place, Placement};
 use freewheel_model::drive::Drive;
 use freewheel_model::sched::PolicySpec;
+use freewheel_sim::Completion;
 use freewheel_sim::config::{ConfigError, TraceWorkload, open};
 use freewheel_sim::files::{
     Arrivals, Cooling, CoolingRule, CoolingWork, FileMap, FileOnDisks, FileRequest,
@@ -22,10 +23,12 @@ use freewheel_trace::WebLog;
 use freewheel_units::{Blocks, Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 use rayon::prelude::*;
 
+use super::over_time;
+use super::tables::hottest;
 use super::workload::DISKS;
 use crate::public_traces::DISKSIM_ASCII;
 use crate::tr03::{line, lines};
-use crate::{Context, HOLDS, Outcome, Row, median};
+use crate::{Context, HOLDS, Outcome, Row};
 
 /// A gain above this is no gain but a fault.
 const MOST: f64 = 1000.0;
@@ -44,12 +47,16 @@ struct Setting {
     warm_up: f64,
 }
 
+/// A run with every response after the warm-up.
+pub(super) struct Watched {
+    pub result: FilesResult,
+    pub work: CoolingWork,
+    /// Arrival in seconds, and response in ms.
+    pub responses: Vec<(f64, f64)>,
+}
+
 impl Setting {
-    fn run(
-        &self,
-        map: &FileMap,
-        cooling: Option<Cooling>,
-    ) -> Result<(FilesResult, CoolingWork), ConfigError> {
+    fn run(&self, map: &FileMap, cooling: Option<Cooling>) -> Result<Watched, ConfigError> {
         let experiment = FilesExperiment {
             disks: &self.disks,
             map,
@@ -59,19 +66,40 @@ impl Setting {
             warm_up: self.warm_up,
             seed: 1,
         };
-        match cooling {
-            Some(cooling) => simulate_cooled(&experiment, cooling, &mut |_| {}),
-            None => Ok((simulate(&experiment, &mut |_| {})?, CoolingWork::default())),
-        }
+        let mut responses = Vec::new();
+        let observer = &mut |done: &Completion| {
+            let arrival = (done.arrival - SimTime::ZERO).as_secs_f64();
+            responses.push((arrival, done.response().as_ms_f64()));
+        };
+        let (result, work) = match cooling {
+            Some(cooling) => simulate_cooled(&experiment, cooling, observer)?,
+            None => (simulate(&experiment, observer)?, CoolingWork::default()),
+        };
+        Ok(Watched { result, work, responses })
     }
 }
 
-fn mean_ms(result: &FilesResult) -> f64 {
-    result.response.mean_ns / 1e6
-}
+impl Watched {
+    fn ms(&self) -> f64 {
+        self.result.response.mean_ns / 1e6
+    }
 
-fn hottest(result: &FilesResult) -> f64 {
-    result.disks.iter().map(|disk| disk.utilisation).fold(0.0, f64::max)
+    fn hottest(&self) -> f64 {
+        hottest(&self.result)
+    }
+
+    /// Responses, hottest disk and moves, against those of `old`, which was not cooled.
+    fn against(&self, old: &Self) -> String {
+        format!(
+            "{:.1} to {:.1} ms; hottest disk {:.2} to {:.2} busy; {} moves, {:.0} MiB",
+            old.ms(),
+            self.ms(),
+            old.hottest(),
+            self.hottest(),
+            self.work.moves,
+            self.work.blocks.get() as f64 / 2048.0
+        )
+    }
 }
 
 /// Heat in head time on the disks of `drive`.
@@ -213,14 +241,52 @@ impl Web {
 const LOG: &str = "nasa-1995-08-01.log.gz";
 const STANDING_IN: &str = "a day of NASA's web server, data/weblogs/nasa-1995-08-01.log.gz (The Internet Traffic Archive, https://ita.ee.lbl.gov/html/contrib/NASA-HTTP.html; SHA-256 of the unpacked file 0eec2e04bf86c9375104ef2b212ff99489c9d7c7e42f4c15c34d9468da7708bc)";
 /// How much faster than the server the log is played.
-const SPEEDUPS: [f64; 6] = [100.0, 400.0, 600.0, 700.0, 800.0, 1000.0];
-const SEEDS: u64 = 3;
+const SPEEDUPS: [f64; 5] = [100.0, 400.0, HEAVY, 800.0, 1000.0];
+/// The first of these at which Track takes more than [`TIMES_LIGHT`] times as long as at light load.
+const HEAVY: f64 = 600.0;
+/// About as much as table 7 has at its second highest load.
+const TIMES_LIGHT: f64 = 6.0;
 /// 100 s of the log have about this many requests.
 const STEP_REQUESTS: u64 = 60;
-/// tr96's load: the highest, where uncooled responses are this many times those of light load.
-const HEAVY: f64 = 6.0;
+/// Time of the log in which a move has to pay where its cost counts.
+const PAYBACK_S: f64 = 3600.0;
 
-/// Table 7.
+/// The web log on the disks of table 1.
+struct WebArray {
+    web: Web,
+    disks: Vec<Arc<Drive>>,
+    seed: u64,
+}
+
+impl WebArray {
+    fn run(
+        &self,
+        speedup: f64,
+        placing: Placing,
+        cooling: Option<Cooling>,
+    ) -> Result<Watched, ConfigError> {
+        let requests = self.web.requests.clone();
+        let setting = Setting { disks: self.disks.clone(), requests, speedup, warm_up: 0.1 };
+        setting.run(&self.web.place(placing, &self.disks, self.seed), cooling)
+    }
+
+    /// By heat in blocks as the paper has it, by heat in head time, and by that where a move's cost counts.
+    fn coolings(&self, speedup: f64) -> [Cooling; 3] {
+        let by = |amount| cooling(amount, CoolingUnit::Extents, DELTA, STEP_REQUESTS);
+        let head_time = head_time(&self.disks[0], 1.0);
+        let rule = CoolingRule::Variance(SimDuration::from_ms_f64(1e3 * PAYBACK_S / speedup));
+        [by(HeatAmount::Blocks), by(head_time), Cooling { rule, ..by(head_time) }]
+    }
+
+    /// Not cooled, and cooled in each way.
+    fn all(&self, speedup: f64) -> Result<[Watched; 4], ConfigError> {
+        let [blocks, head_time, priced] = self.coolings(speedup);
+        let run = |cooling| self.run(speedup, Placing::RoundRobin, cooling);
+        Ok([run(None)?, run(Some(blocks))?, run(Some(head_time))?, run(Some(priced))?])
+    }
+}
+
+/// Table 7 and figure 7.
 pub(crate) fn tab7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let path = match context.web_log(LOG) {
         Ok(path) => path,
@@ -229,125 +295,59 @@ pub(crate) fn tab7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let web = Web::read(&path)?;
     let spec = library::spec("tr96")?;
     let disks = unsynchronised(&spec, DISKS).expect("a drive of the library");
-    let amounts = [None, Some(HeatAmount::Blocks), Some(head_time(&disks[0], 1.0))];
-    let run_cooled = |speedup: f64, placing, seed, cooling: Option<Cooling>| {
-        let setting =
-            Setting { disks: disks.clone(), requests: web.requests.clone(), speedup, warm_up: 0.1 };
-        setting.run(&web.place(placing, &disks, seed), cooling)
-    };
-    let by_extent = |amount| cooling(amount, CoolingUnit::Extents, DELTA, STEP_REQUESTS);
-    let run = |speedup: f64, placing, seed, amount: Option<HeatAmount>| {
-        run_cooled(speedup, placing, seed, amount.map(by_extent))
-    };
-    let cells: Vec<(f64, usize, u64)> = SPEEDUPS
-        .iter()
-        .flat_map(|&speedup| (0..amounts.len()).map(move |amount| (speedup, amount)))
-        .flat_map(|(speedup, amount)| (0..SEEDS).map(move |seed| (speedup, amount, seed)))
-        .collect();
-    let results: Vec<(FilesResult, CoolingWork)> = cells
+    let array = WebArray { web, disks, seed: context.seed };
+    let speedups = if context.options.quick { vec![SPEEDUPS[0], HEAVY] } else { SPEEDUPS.to_vec() };
+    let runs: Vec<(f64, [Watched; 4])> = speedups
         .par_iter()
-        .map(|&(speedup, amount, seed)| {
-            run(speedup, Placing::RoundRobin, context.seed + seed, amounts[amount])
-        })
-        .collect::<Result<_, _>>()?;
-    let of = |speedup: f64, amount: usize| -> Vec<&(FilesResult, CoolingWork)> {
-        let same = |cell: &&(f64, usize, u64)| (cell.0, cell.1) == (speedup, amount);
-        let all = cells.iter().zip(&results);
-        all.filter(|(cell, _)| same(cell)).map(|(_, result)| result).collect()
-    };
-    let response =
-        |speedup, amount| median(of(speedup, amount).iter().map(|run| mean_ms(&run.0)).collect());
-    let light = response(SPEEDUPS[0], 0);
-    let heavy = SPEEDUPS.into_iter().find(|&speedup| response(speedup, 0) >= HEAVY * light);
-    let mut rows =
-        vec![context.holds("Track passes 6 times its light-load response", heavy.is_some())];
-    let heavy = heavy.unwrap_or(SPEEDUPS[SPEEDUPS.len() - 1]);
-    for (amount, name, least) in [(2, "head-time heat", 2.0), (1, "block heat", 0.0)] {
-        let gain = response(heavy, 0) / response(heavy, amount);
-        let quantity = format!("{heavy} times as fast: response not cooled over cooled by {name}");
-        let note = said(&of(heavy, 0), &of(heavy, amount));
-        let row = match least > 0.0 {
-            true => context.row_in(&quantity, "", [least, MOST], gain),
-            false => context.measured(&quantity, "", gain),
+        .map(|&speedup| Ok((speedup, array.all(speedup)?)))
+        .collect::<Result<_, ConfigError>>()?;
+    let at = |speedup| &runs.iter().find(|run| run.0 == speedup).expect("it is one of them").1;
+    let (light, heavy) = (at(SPEEDUPS[0]), at(HEAVY));
+    let mut rows = web_rows(context, light, heavy);
+    for (name, placing) in OTHERS {
+        let quantity = format!("{HEAVY} times as fast: response with {name}");
+        rows.push(context.measured(&quantity, "ms", array.run(HEAVY, placing, None)?.ms()));
+    }
+    let series =
+        ["not cooled", "block heat", "head-time heat"].iter().enumerate().map(|(cooled, name)| {
+            line(name, runs.iter().map(|(speedup, all)| (*speedup, all[cooled].ms())).collect())
+        });
+    let mut figures =
+        vec![lines("times as fast as the server", "mean response, ms", series.collect())];
+    figures.extend(over_time::figures([&heavy[0], &heavy[2]]));
+    let rows = rows.into_iter().map(|row| row.standing_in(STANDING_IN)).collect();
+    Ok(Outcome { rows, figures })
+}
+
+/// Rows at light and heavy load: not cooled, cooled by blocks, by head time, and by that with the cost.
+fn web_rows(context: &Context<'_>, light: &[Watched; 4], heavy: &[Watched; 4]) -> Vec<Row> {
+    let times = heavy[0].ms() / light[0].ms();
+    let quantity = format!("{HEAVY} times as fast: response of Track over that at light load");
+    let mut rows = vec![context.row_in(&quantity, "", [TIMES_LIGHT, MOST], times)];
+    let names = ["block heat", "head-time heat", "head-time heat where a move's cost counts"];
+    for (cooled, name) in (1..).zip(names) {
+        let quantity = format!("{HEAVY} times as fast: response not cooled over cooled by {name}");
+        let gain = heavy[0].ms() / heavy[cooled].ms();
+        let row = match cooled {
+            1 => context.measured(&quantity, "", gain),
+            _ => context.row_in(&quantity, "", [2.0, MOST], gain),
         };
-        rows.push(row.noted(note));
-        let light_ratio = response(SPEEDUPS[0], amount) / light;
+        let row = row.noted(heavy[cooled].against(&heavy[0]));
+        rows.push(row.also("the paper's log: 203 to 29 ms at its highest load"));
         let quantity =
             format!("{} times as fast: response cooled by {name} over not cooled", SPEEDUPS[0]);
-        rows.push(context.row_in(&quantity, "", [0.0, 1.02], light_ratio));
+        let ratio = light[cooled].ms() / light[0].ms();
+        rows.push(context.row_in(&quantity, "", [0.0, 1.02], ratio));
     }
-    // The rule that prices each move, with heat in head time.
-    let rule = CoolingRule::Variance(SimDuration::from_secs(3600));
-    let priced = Cooling { rule, ..by_extent(head_time(&disks[0], 1.0)) };
-    let run_priced = |speedup| {
-        let seeds: Vec<u64> = (0..SEEDS).collect();
-        let all = seeds.par_iter().map(|seed| {
-            let seed = context.seed + seed;
-            run_cooled(speedup, Placing::RoundRobin, seed, Some(priced))
-        });
-        all.collect::<Result<Vec<_>, ConfigError>>()
-    };
-    let (at_heavy, at_light) = (run_priced(heavy)?, run_priced(SPEEDUPS[0])?);
-    let mean = |runs: &[(FilesResult, CoolingWork)]| {
-        median(runs.iter().map(|run| mean_ms(&run.0)).collect())
-    };
     let quantity = format!(
-        "{heavy} times as fast: response not cooled over cooled where a move's cost counts"
+        "{HEAVY} times as fast: response cooled by block heat over cooled by head-time heat"
     );
-    let all: Vec<&(FilesResult, CoolingWork)> = at_heavy.iter().collect();
-    let gain = response(heavy, 0) / mean(&at_heavy);
-    rows.push(context.row_in(&quantity, "", [2.0, MOST], gain).noted(said(&of(heavy, 0), &all)));
-    let quantity = format!(
-        "{} times as fast: response cooled where a move's cost counts over not cooled",
-        SPEEDUPS[0]
-    );
-    rows.push(context.row_in(&quantity, "", [0.0, 1.02], mean(&at_light) / light));
-    rows.extend(others(context, heavy, &|placing| {
-        let seeds: Vec<u64> = (0..SEEDS).collect();
-        let all = seeds
-            .par_iter()
-            .map(|seed| Ok(mean_ms(&run(heavy, placing, context.seed + seed, None)?.0)));
-        Ok(median(all.collect::<Result<_, ConfigError>>()?))
-    })?);
-    let series =
-        ["not cooled", "block heat", "head-time heat"].iter().enumerate().map(|(amount, name)| {
-            line(
-                name,
-                SPEEDUPS.iter().map(|&speedup| (speedup, response(speedup, amount))).collect(),
-            )
-        });
-    let figure = lines("times as fast as the server", "mean response, ms", series.collect());
-    let rows = rows.into_iter().map(|row| row.standing_in(STANDING_IN)).collect();
-    Ok(Outcome { rows, figures: vec![figure] })
-}
-
-/// Responses under the placements of others, without cooling.
-fn others(
-    context: &Context<'_>,
-    speedup: f64,
-    response: &dyn Fn(Placing) -> Result<f64, ConfigError>,
-) -> Result<Vec<Row>, ConfigError> {
-    let row = |(name, placing): (&str, Placing)| {
-        let quantity = format!("{speedup} times as fast: response with {name}");
-        Ok(context.measured(&quantity, "ms", response(placing)?))
-    };
-    OTHERS.into_iter().map(row).collect()
-}
-
-/// Responses, hottest disk and moves before and after.
-fn said(old: &[&(FilesResult, CoolingWork)], new: &[&(FilesResult, CoolingWork)]) -> String {
-    let of = |runs: &[&(FilesResult, CoolingWork)], value: fn(&FilesResult) -> f64| {
-        median(runs.iter().map(|run| value(&run.0)).collect())
-    };
-    let moves = median(new.iter().map(|run| run.1.moves as f64).collect());
-    let mib = median(new.iter().map(|run| run.1.blocks.get() as f64 / 2048.0).collect());
-    format!(
-        "{:.1} to {:.1} ms; hottest disk {:.2} to {:.2} busy; {moves:.0} moves, {mib:.0} MiB",
-        of(old, mean_ms),
-        of(new, mean_ms),
-        of(old, hottest),
-        of(new, hottest)
-    )
+    rows.push(context.measured(&quantity, "", heavy[1].ms() / heavy[2].ms()));
+    for (run, what, paper) in [(0, "", 0.67), (2, ", cooled by head-time heat", 0.39)] {
+        let quantity = format!("{HEAVY} times as fast: hottest disk's utilisation{what}");
+        rows.push(context.measured(&quantity, "", heavy[run].hottest()).of_paper([paper; 2]));
+    }
+    rows
 }
 
 const DRIVE: &str = "atlas10k";
@@ -357,6 +357,8 @@ const FRAGMENT: u64 = 32_768;
 const PEAK_FROM: f64 = 2.0 / 3.0;
 /// How busy the hottest disk is at the peak, uncooled.
 const PEAK_BUSY: f64 = 0.95;
+/// Parts of the trace. Each of several seeds leaves another one out.
+const PARTS: usize = 5;
 
 /// A trace whose devices are disks, cut into fragments.
 struct Devices {
@@ -391,6 +393,17 @@ impl Devices {
         requests.sort_by_key(|request| request.arrival);
         let whole = |end: &u64| end.div_ceil(FRAGMENT) * FRAGMENT;
         Ok(Self { blocks: blocks.iter().map(whole).collect(), requests })
+    }
+
+    /// Leaves one of the parts of the trace out, and the time that it took.
+    fn leave_out(&mut self, part: usize) {
+        let count = self.requests.len();
+        let [first, end] = [part, part + 1].map(|part| count * part / PARTS);
+        let gap = self.requests[end.min(count - 1)].arrival - self.requests[first].arrival;
+        self.requests.drain(first..end);
+        for request in &mut self.requests[first..] {
+            request.arrival = SimTime::ZERO + (request.arrival - SimTime::ZERO).saturating_sub(gap);
+        }
     }
 
     /// The same requests; from the peak on, times between them are divided by `factor`.
@@ -499,116 +512,143 @@ const DELTA: f64 = 0.05;
 /// With the threshold of 5 %, fragments move to and fro at light load.
 const DELTA_OF_FRAGMENTS: f64 = 0.15;
 
+/// What was chosen so that there is something to cool, and that cooling helps.
+const CHOSEN: &str =
+    "threshold of 15 %, k of 50, and a peak in which the hottest disk is busy for 95 % of the time";
+
+/// The devices' requests on disks of their own, with the peak that keeps the hottest of them as busy as it
+/// should be.
+struct Bank {
+    devices: Devices,
+    disks: Vec<Arc<Drive>>,
+    /// How much faster than the trace the peak is.
+    factor: f64,
+}
+
+impl Bank {
+    fn new(devices: Devices) -> Result<Self, ConfigError> {
+        let spec = library::spec(DRIVE)?;
+        let count = devices.blocks.len() as u32;
+        let disks = unsynchronised(&spec, count).expect("a drive of the library");
+        let mut bank = Self { devices, disks, factor: 1.0 };
+        let (mut low, mut high): (f64, f64) = (1.0, 40.0);
+        for _ in 0..10 {
+            bank.factor = (low * high).sqrt();
+            let busy = bank.at_peak(&bank.as_traced())?.hottest();
+            if busy < PEAK_BUSY { low = bank.factor } else { high = bank.factor }
+        }
+        bank.factor = low;
+        Ok(bank)
+    }
+
+    fn as_traced(&self) -> FileMap {
+        self.devices.place(None, &self.disks[0], 0)
+    }
+
+    fn setting(&self, requests: Vec<FileRequest>, warm_up: f64) -> Setting {
+        Setting { disks: self.disks.clone(), requests, speedup: 1.0, warm_up }
+    }
+
+    /// The peak alone, with files where `map` has them.
+    fn at_peak(&self, map: &FileMap) -> Result<Watched, ConfigError> {
+        let setting = self.setting(self.devices.peak(), 0.0);
+        Setting { speedup: self.factor, ..setting }.run(map, None)
+    }
+
+    /// Light load, then the peak. Of the responses those count that come after `warm_up` of the requests.
+    fn through_peak(
+        &self,
+        warm_up: f64,
+        map: &FileMap,
+        cooling: Option<Cooling>,
+    ) -> Result<Watched, ConfigError> {
+        self.setting(self.devices.with_peak(self.factor), warm_up).run(map, cooling)
+    }
+
+    fn cooling(&self, threshold: f64) -> Cooling {
+        cooling(head_time(&self.disks[0], 0.6), CoolingUnit::Fragments, threshold, 100)
+    }
+}
+
 /// Figure 8.
 pub(crate) fn fig8(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let trace = DISKSIM_ASCII.open(context)?;
-    let devices = Devices::read(trace.path())?;
-    let spec = library::spec(DRIVE)?;
-    let count = devices.blocks.len() as u32;
-    let disks = unsynchronised(&spec, count).expect("a drive of the library");
-    let setting =
-        |requests, speedup, warm_up| Setting { disks: disks.clone(), requests, speedup, warm_up };
-    let as_traced = || devices.place(None, &disks[0], 0);
-    let factor = peak_factor(&setting(devices.peak(), 1.0, 0.0), &as_traced)?;
-    let requests = devices.with_peak(factor);
-    let peak_start = requests[(requests.len() as f64 * PEAK_FROM) as usize].arrival;
-    let peak = setting(requests.clone(), 1.0, PEAK_FROM);
-    let all = setting(requests, 1.0, 0.0);
-    let amount = head_time(&disks[0], 0.6);
-    let with_threshold = |delta| Some(cooling(amount, CoolingUnit::Fragments, delta, 100));
-    let cooled = || with_threshold(DELTA_OF_FRAGMENTS);
-    let old = peak.run(&as_traced(), None)?;
-    let new = peak.run(&as_traced(), cooled())?;
-    let (old_all, new_all) = (all.run(&as_traced(), None)?, all.run(&as_traced(), cooled())?);
-    let light = setting(devices.requests.clone(), 1.0, 0.2);
-    let (light_old, light_new) =
-        (light.run(&as_traced(), None)?, light.run(&as_traced(), cooled())?);
-    let eager = light.run(&as_traced(), with_threshold(DELTA))?;
-    let ratio_of_eager = mean_ms(&eager.0) / mean_ms(&light_old.0);
-    let busy_at_peak = [hottest_at_peak(&devices, &setting, factor, &as_traced())?, {
-        let map = as_traced();
-        all.run(&map, cooled())?;
-        hottest_at_peak(&devices, &setting, factor, &map)?
-    }];
-    let during = new.1.ends.iter().filter(|end| **end >= peak_start).count();
-    let before = new.1.moves as usize - during;
-    let gain = mean_ms(&old.0) / mean_ms(&new.0);
-    let mut rows = vec![
-        context
-            .row_in("peak: response not cooled over cooled", "", [2.0, MOST], gain)
-            .noted(format!(
-                "{:.1} to {:.1} ms; hottest disk {:.2} to {:.2} busy; {} moves, {:.0} MiB; peak {factor:.1} times the trace's load",
-                mean_ms(&old.0),
-                mean_ms(&new.0),
-                busy_at_peak[0],
-                busy_at_peak[1],
-                new.1.moves,
-                new.1.blocks.get() as f64 / 2048.0
-            )),
-        context.row_in(
-            "moves during the peak over moves before",
-            "",
-            [0.0, 0.5],
-            during as f64 / before.max(1) as f64,
-        ),
-        context.measured(
-            "whole run: response not cooled over cooled",
-            "",
-            mean_ms(&old_all.0) / mean_ms(&new_all.0),
-        ),
-        context
-            .row_in(
-                "light load alone: response cooled over not cooled",
-                "",
-                [0.0, 1.02],
-                mean_ms(&light_new.0) / mean_ms(&light_old.0),
-            )
-            .noted(said(&[&light_old], &[&light_new])),
-        context
-            .measured("light load alone, threshold of 5 %: the same", "", ratio_of_eager)
-            .noted(said(&[&light_old], &[&eager])),
-    ];
-    for (name, placing) in OTHERS.into_iter().filter(|other| other.0 != "equal count") {
-        let map = devices.place(Some(placing), &disks[0], context.seed);
-        let result = peak.run(&map, None)?;
-        rows.push(context.measured(
-            &format!("peak: response with {name}"),
-            "ms",
-            mean_ms(&result.0),
-        ));
+    let mut devices = Devices::read(trace.path())?;
+    if context.options.seeds.len() > 1 {
+        devices.leave_out(context.sample % PARTS);
     }
+    let bank = Bank::new(devices)?;
+    let cooled_map = bank.as_traced();
+    let old = bank.through_peak(0.0, &bank.as_traced(), None)?;
+    let new = bank.through_peak(0.0, &cooled_map, Some(bank.cooling(DELTA_OF_FRAGMENTS)))?;
+    let mut rows = peak_rows(context, &bank, &cooled_map)?;
+    let whole = old.ms() / new.ms();
+    rows.push(context.measured("whole run: response not cooled over cooled", "", whole));
+    rows.extend(light_rows(context, &bank)?);
     let declared = |row: Row| match trace.is_generated() {
         true => row.generated(&trace.words),
         false => row.standing_in(&trace.words),
     };
-    Ok(Outcome { rows: rows.into_iter().map(declared).collect(), figures: Vec::new() })
+    let rows = rows.into_iter().map(declared).collect();
+    Ok(Outcome { rows, figures: over_time::figures([&old, &new]) })
 }
 
-/// How busy the hottest disk is in the peak alone, with files where `map` has them.
-fn hottest_at_peak(
-    devices: &Devices,
-    setting: &dyn Fn(Vec<FileRequest>, f64, f64) -> Setting,
-    factor: f64,
-    map: &FileMap,
-) -> Result<f64, ConfigError> {
-    Ok(hottest(&setting(devices.peak(), factor, 0.0).run(map, None)?.0))
-}
-
-/// How much faster than the trace the peak is, so that its hottest disk is as busy as it should be.
-fn peak_factor(peak: &Setting, map: &dyn Fn() -> FileMap) -> Result<f64, ConfigError> {
-    let busy = |speedup: f64| {
-        let setting = Setting {
-            disks: peak.disks.clone(),
-            requests: peak.requests.clone(),
-            speedup,
-            warm_up: 0.0,
-        };
-        Ok::<f64, ConfigError>(hottest(&setting.run(&map(), None)?.0))
-    };
-    let (mut low, mut high): (f64, f64) = (1.0, 40.0);
-    for _ in 0..10 {
-        let middle = (low * high).sqrt();
-        if busy(middle)? < PEAK_BUSY { low = middle } else { high = middle }
+/// Rows of the peak; after a cooled run the files lie as `cooled_map` says.
+fn peak_rows(
+    context: &Context<'_>,
+    bank: &Bank,
+    cooled_map: &FileMap,
+) -> Result<Vec<Row>, ConfigError> {
+    let old = bank.through_peak(PEAK_FROM, &bank.as_traced(), None)?;
+    let cooling = Some(bank.cooling(DELTA_OF_FRAGMENTS));
+    let new = bank.through_peak(PEAK_FROM, &bank.as_traced(), cooling)?;
+    let start = new.responses.iter().map(|at| at.0).fold(f64::INFINITY, f64::min);
+    let during = new.work.ends.iter().filter(|end| (**end - SimTime::ZERO).as_secs_f64() >= start);
+    let during = during.count();
+    let busy = [&bank.as_traced(), cooled_map].map(|map| bank.at_peak(map));
+    let [busy_old, busy_new] = busy;
+    let note = format!(
+        "{:.1} to {:.1} ms, the paper's 5.3 times shorter; hottest disk {:.2} to {:.2} busy; {} moves, {:.0} MiB; peak {:.1} times the trace's load",
+        old.ms(),
+        new.ms(),
+        busy_old?.hottest(),
+        busy_new?.hottest(),
+        new.work.moves,
+        new.work.blocks.get() as f64 / 2048.0,
+        bank.factor
+    );
+    let gain = old.ms() / new.ms();
+    let before = (new.work.moves as usize - during).max(1);
+    let quantity = "peak: response not cooled over cooled";
+    let mut rows = vec![
+        context.row_in(quantity, "", [2.0, MOST], gain).calibrated_by(CHOSEN).noted(note),
+        context.row_in(
+            "moves during the peak over moves before",
+            "",
+            [0.0, 0.5],
+            during as f64 / before as f64,
+        ),
+    ];
+    for (name, placing) in OTHERS.into_iter().filter(|other| other.0 != "equal count") {
+        let map = bank.devices.place(Some(placing), &bank.disks[0], context.seed);
+        let ms = bank.through_peak(PEAK_FROM, &map, None)?.ms();
+        let quantity = format!("peak: response cooled over that with {name}, not cooled");
+        rows.push(context.measured(&quantity, "", new.ms() / ms).noted(format!("{ms:.1} ms")));
     }
-    Ok(low)
+    Ok(rows)
+}
+
+/// Rows of the trace at its own load.
+fn light_rows(context: &Context<'_>, bank: &Bank) -> Result<[Row; 2], ConfigError> {
+    let run = |cooling: Option<Cooling>| {
+        bank.setting(bank.devices.requests.clone(), 0.2).run(&bank.as_traced(), cooling)
+    };
+    let old = run(None)?;
+    let [new, eager] = [DELTA_OF_FRAGMENTS, DELTA].map(|delta| run(Some(bank.cooling(delta))));
+    let (new, eager) = (new?, eager?);
+    let quantity = "light load alone: response cooled over not cooled";
+    let limit = context.row_in(quantity, "", [0.0, 1.02], new.ms() / old.ms());
+    let quantity = "light load alone, threshold of 5 %: the same";
+    let free = context.measured(quantity, "", eager.ms() / old.ms());
+    Ok([limit.calibrated_by(CHOSEN).noted(new.against(&old)), free.noted(eager.against(&old))])
 }
