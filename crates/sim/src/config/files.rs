@@ -147,8 +147,8 @@ pub struct MoreDisks {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CoolingConfig {
-    /// Requests from one look at the disks to the next.
-    pub every: u64,
+    /// From one look at the disks to the next: a time, or a number of clients' requests.
+    pub every: CoolingEvery,
     /// Share by which the hottest disk must exceed the mean.
     pub threshold: f64,
     /// What heat counts.
@@ -168,10 +168,11 @@ pub struct CoolingConfig {
 }
 
 impl Default for CoolingConfig {
-    /// Step and threshold of tr96. It states neither the number of accesses nor the size of a piece.
+    /// Threshold of tr96, and its step of 100 requests at the 100 requests a second in the middle of its tables.
+    /// It states neither the number of accesses nor the size of a piece.
     fn default() -> Self {
         Self {
-            every: 100,
+            every: CoolingEvery::Time(SimDuration::from_secs(1)),
             threshold: 0.05,
             heat: HeatConfig::default(),
             rule: CoolingRuleConfig::default(),
@@ -181,6 +182,16 @@ impl Default for CoolingConfig {
             rate: None,
         }
     }
+}
+
+/// From one look at the disks to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "expected a time as \"1s\", or a number of requests as 100")]
+pub enum CoolingEvery {
+    /// A time, also while clients are idle.
+    Time(SimDuration),
+    /// Clients' requests, as in the tables of tr96.
+    Requests(u64),
 }
 
 /// What heat counts.
@@ -289,6 +300,8 @@ impl FilesWorkload {
 /// Range of rates: from one in twelve days.
 const RATE_MIN: f64 = 1e-6;
 const RATE_MAX: f64 = 1e9;
+/// Shortest time between two looks: each sorts the extents of a disk.
+const STEP_MIN: SimDuration = SimDuration::from_us(100);
 /// Most files: each takes about 200 bytes.
 const FILES_MAX: u64 = 20_000_000;
 
@@ -323,8 +336,14 @@ impl FileClass {
 impl CoolingConfig {
     fn check(&self) -> Result<(), String> {
         let Self { every, threshold, accesses, piece, rate, .. } = *self;
-        if every == 0 {
-            return Err("`cooling.every` is 0: at least 1 request is needed".into());
+        match every {
+            CoolingEvery::Requests(0) => {
+                return Err("`cooling.every` is 0: at least 1 request is needed".into());
+            }
+            CoolingEvery::Time(time) if time < STEP_MIN => {
+                return Err(format!("`cooling.every` is {time}: at least {STEP_MIN} is needed"));
+            }
+            _ => {}
         }
         if !(threshold >= 0.0 && threshold.is_finite()) {
             return Err(format!("`cooling.threshold` is {threshold}: a share as 0.05 is needed"));

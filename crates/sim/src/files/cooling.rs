@@ -1,8 +1,8 @@
-//! Cooling while clients read and write: the daemon looks every so many requests, and its moves are real
-//! reads and writes in the disks' queues.
+//! Cooling while clients read and write: the daemon looks every so often, and its moves are real reads and
+//! writes in the disks' queues.
 //!
 //! ```text
-//!   clients' requests -> heat -> daemon, every n requests -> mover -> reads and writes of the copy
+//!   clients' requests -> heat -> daemon, step by step -> mover -> reads and writes of the copy
 //! ```
 //! A read goes to the valid place. A write goes where the mover routes it: to the valid place, to both
 //! places, or nowhere yet while its blocks are copied. Then it is held, and its response counts that. The
@@ -39,6 +39,15 @@ pub enum CoolingRule {
     Variance(SimDuration),
 }
 
+/// From one step of the daemon to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CoolingStep {
+    /// By time (tr96 section 3.2), also while clients are idle, up to their last request.
+    Time(SimDuration),
+    /// By clients' requests, as in tr96's tables.
+    Requests(u64),
+}
+
 /// How an array is cooled.
 #[derive(Debug, Clone, Copy)]
 pub struct Cooling {
@@ -50,8 +59,8 @@ pub struct Cooling {
     pub heat: HeatSpec,
     /// What heat counts.
     pub amount: HeatAmount,
-    /// Requests from one step of the daemon to the next.
-    pub step_requests: u64,
+    /// From one step of the daemon to the next.
+    pub step: CoolingStep,
     /// How moves are done.
     pub mover: MoverSpec,
 }
@@ -126,14 +135,41 @@ pub(crate) struct CooledRequests<'a, S> {
     ready: VecDeque<(Request, SimTime)>,
     now: SimTime,
     arrived: u64,
-    /// Arrivals at which the daemon looks again.
-    next_step: u64,
+    /// When the daemon looks again.
+    next_step: NextStep,
     outstanding: BTreeMap<u64, Outstanding>,
     /// Requests under way at each disk.
     at_disks: Vec<u32>,
     /// What the mover waits for.
     awaited: Option<Awaited>,
     work: CoolingWork,
+}
+
+/// When the daemon looks again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NextStep {
+    At(SimTime),
+    /// At this number of arrivals.
+    Arrived(u64),
+    /// Whenever no move is under way: moves of a list.
+    Always,
+}
+
+impl NextStep {
+    fn after(step: CoolingStep, now: SimTime, arrived: u64) -> Self {
+        match step {
+            CoolingStep::Time(every) => Self::At(now + every),
+            CoolingStep::Requests(every) => Self::Arrived(arrived + every),
+        }
+    }
+
+    fn is_due(self, now: SimTime, arrived: u64) -> bool {
+        match self {
+            Self::At(at) => at <= now,
+            Self::Arrived(at) => at <= arrived,
+            Self::Always => true,
+        }
+    }
 }
 
 /// The state of a [`Choice`].
@@ -161,8 +197,8 @@ enum Awaited {
 impl<'a, S: Source> CooledRequests<'a, S> {
     pub(crate) fn new(clients: S, map: &'a FileMap, choice: Choice, mover: MoverSpec) -> Self {
         let next_step = match &choice {
-            Choice::Daemon(cooling, _) => cooling.step_requests,
-            Choice::List(_) => 0,
+            Choice::Daemon(cooling, _) => NextStep::after(cooling.step, SimTime::ZERO, 0),
+            Choice::List(_) => NextStep::Always,
         };
         let chooser = match choice {
             Choice::Daemon(cooling, loads) => {
@@ -214,15 +250,24 @@ impl<'a, S: Source> CooledRequests<'a, S> {
         });
     }
 
+    /// When the daemon looks by time: after the clients' last request it does not, so that runs end.
+    fn next_look(&self) -> Option<SimTime> {
+        let has_clients = self.upcoming.is_some() || !self.outstanding.is_empty();
+        match self.next_step {
+            NextStep::At(at) if has_clients => Some(at.max(self.now)),
+            _ => None,
+        }
+    }
+
     /// Begins the next move, if there is one and none is under way.
     fn step(&mut self) {
         let mut placement = self.map.placement().borrow_mut();
         let wanted = match &mut self.chooser {
             Chooser::Daemon(daemon) => {
-                if self.arrived < self.next_step {
+                if !self.next_step.is_due(self.now, self.arrived) {
                     return;
                 }
-                self.next_step += daemon.cooling.step_requests;
+                self.next_step = NextStep::after(daemon.cooling.step, self.now, self.arrived);
                 daemon.heats.age(&placement, self.now);
                 if let Some(loads) = &mut daemon.loads {
                     loads.step(self.now);
@@ -462,15 +507,16 @@ impl<S: Source> Source for CooledRequests<'_, S> {
         self.arrival
     }
 
-    /// A move waits for its rate, or a write is to be held from its arrival on.
+    /// A move waits for its rate, a write is to be held from its arrival on, or the daemon looks.
     fn timer(&self) -> Option<SimTime> {
         let held = self.upcoming.filter(|(_, next)| self.is_held(next)).map(|(arrival, _)| arrival);
         let piece = self.mover.next_piece_at().map(|at| at.max(self.now));
-        held.into_iter().chain(piece).min()
+        held.into_iter().chain(piece).chain(self.next_look()).min()
     }
 
     fn timer_due(&mut self, now: SimTime) {
         self.now = now;
+        self.step();
         self.go_on();
     }
 }
@@ -531,7 +577,10 @@ mod tests {
                 extents_max: 10,
             },
             amount: HeatAmount::Blocks,
-            step_requests: 1 + prng.below(5),
+            step: match prng.chance(0.5) {
+                true => CoolingStep::Requests(1 + prng.below(5)),
+                false => CoolingStep::Time(SimDuration::from_us(100 + prng.below(5000))),
+            },
             mover: MoverSpec { piece: Blocks::new(1 + prng.below(30)), rate: None },
         }
     }

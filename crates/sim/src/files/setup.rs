@@ -17,13 +17,13 @@ use freewheel_trace::WebLog;
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Op, Prng, SimTime};
 
 use super::array::{FileOnDisks, Files, place};
-use super::cooling::{Cooling, CoolingRule};
+use super::cooling::{Cooling, CoolingRule, CoolingStep};
 use super::requests::FileLoad;
 use super::simulation::unsynchronised;
 use super::traced::FileRequest;
 use crate::config::{
-    ConfigError, CoolingConfig, CoolingRuleConfig, DRIVES_MAX, FileClass, FilePlacement, FileSizes,
-    FileStripes, FilesWorkload, HeatConfig, HotFiles,
+    ConfigError, CoolingConfig, CoolingEvery, CoolingRuleConfig, DRIVES_MAX, FileClass,
+    FilePlacement, FileSizes, FileStripes, FilesWorkload, HeatConfig, HotFiles,
 };
 use crate::document::check_whole;
 use crate::library;
@@ -188,7 +188,10 @@ impl FilesSetup {
                 HeatConfig::Blocks => HeatAmount::Blocks,
                 HeatConfig::HeadTime => HeatAmount::HeadTime(self.head_time),
             },
-            step_requests: every,
+            step: match every {
+                CoolingEvery::Time(every) => CoolingStep::Time(every),
+                CoolingEvery::Requests(every) => CoolingStep::Requests(every),
+            },
             mover: MoverSpec { piece: in_blocks(piece), rate: rate.map(in_blocks) },
         }
     }

@@ -153,6 +153,21 @@ fn cooling_moves_hot_files_and_counts_as_no_request() {
 }
 
 #[test]
+fn the_daemon_looks_by_time_while_clients_are_idle_and_the_run_ends_with_them() {
+    // One request in ten seconds.
+    let run = |every: &str| {
+        let cooling = format!("{CLASSES}[workload.cooling]\n{every}");
+        run(&config("", "drives = 2", "rate = 0.1\nrequests = 30", &cooling))
+    };
+    let steps = |result: &RunResult| result.files.as_ref().unwrap().cooling.as_ref().unwrap().steps;
+    let by_default = run("");
+    let seconds = (by_default.warm_up_ns + by_default.elapsed_ns) / 1_000_000_000;
+    assert!(seconds > 100 && steps(&by_default).abs_diff(seconds) <= 1, "{seconds}");
+    assert_eq!(steps(&run("every = \"10s\"\n")).abs_diff(seconds / 10), 0);
+    assert_eq!(steps(&run("every = 10\n")), 3);
+}
+
+#[test]
 fn a_web_log_is_replayed_with_its_times() {
     let mut log = tempfile::Builder::new().suffix(".log").tempfile().unwrap();
     for number in 0..100 {
@@ -196,6 +211,8 @@ fn what_does_not_go_together_is_said() {
     says("", "", rate, &swapped, "classes[0].hot");
     let cooled = format!("{CLASSES}[workload.cooling]\nevery = 0\n");
     says("", "", rate, &cooled, "`cooling.every` is 0");
+    let often = format!("{CLASSES}[workload.cooling]\nevery = \"1us\"\n");
+    says("", "", rate, &often, "`cooling.every` is 1us");
     let zoned = "rate = 10\nmore_disks = [{ drive = \"ultrastar-hc620-14tb\", count = 1 }]";
     says("", "", zoned, CLASSES, "`more_disks[0].drive` is ultrastar-hc620-14tb: a host-managed");
     says("", "", "rate = 100000\nstripes = \"best\"", CLASSES, "however files are cut");
