@@ -40,7 +40,7 @@ pub use effect::WithoutEffect;
 pub(crate) use effect::check_effect;
 pub use error::ConfigError;
 pub use files::{
-    CoolingConfig, CoolingEvery, CoolingRuleConfig, FileClass, FilePlacement, FileSizes,
+    CoolingConfig, CoolingEvery, CoolingRuleConfig, FileClass, FileOrder, FilePlacement, FileSizes,
     FileStripes, FilesWorkload, HeatConfig, HotFiles, MoreDisks,
 };
 pub use host::HostConfig;

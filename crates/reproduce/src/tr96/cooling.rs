@@ -42,6 +42,9 @@ pub(super) fn cooling() -> Cooling {
         },
         amount: HeatAmount::Blocks,
         step: CoolingStep::Requests(100),
+        near_hot: false,
+        waits: false,
+        copies_first: false,
         mover: MoverSpec { piece: Blocks::new(770), rate: None },
     }
 }

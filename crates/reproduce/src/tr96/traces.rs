@@ -98,6 +98,9 @@ fn cooling(amount: HeatAmount, unit: CoolingUnit, threshold: f64, step_requests:
         },
         amount,
         step: CoolingStep::Requests(step_requests),
+        near_hot: false,
+        waits: false,
+        copies_first: false,
         mover: MoverSpec { piece: Blocks::new(1024), rate: None },
     }
 }

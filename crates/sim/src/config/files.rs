@@ -33,6 +33,9 @@ pub struct FilesWorkload {
     /// On which disk each file, or each of its extents, lies.
     #[serde(default)]
     pub placement: FilePlacement,
+    /// In which order the files of a disk lie on it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub order: FileOrder,
     /// Over how many disks a file is spread: `whole`, `best`, or `{ unit = "64KiB" }`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stripes: FileStripes,
@@ -120,6 +123,17 @@ pub enum FilePlacement {
     EqualBytes,
 }
 
+/// In which order the files of a disk lie on it, from its outermost track on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileOrder {
+    /// As they were placed.
+    #[default]
+    Placed,
+    /// Those with the most requests for their size first: seeks are short, and tracks long.
+    HottestOutermost,
+}
+
 /// Over how many disks a file is spread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -158,6 +172,12 @@ pub struct CoolingConfig {
     pub rule: CoolingRuleConfig,
     /// Whether requests that wait at the hottest disk forbid moves.
     pub queue_veto: bool,
+    /// Whether only disks are cooled at which half as many requests again wait or are served as at the mean disk.
+    pub waits: bool,
+    /// Whether a moved extent goes near the hot ones of its target, and not into the shortest free range.
+    pub near_hot: bool,
+    /// Whether copies go before all requests that wait for a disk, as far as those have not gone to the drive.
+    pub copies_first: bool,
     /// Accesses of an extent over which its heat is averaged.
     pub accesses: u32,
     /// Bytes that a move reads and writes at once.
@@ -177,6 +197,9 @@ impl Default for CoolingConfig {
             heat: HeatConfig::default(),
             rule: CoolingRuleConfig::default(),
             queue_veto: false,
+            waits: true,
+            near_hot: true,
+            copies_first: false,
             accesses: 25,
             piece: Bytes::from_kib(512),
             rate: None,

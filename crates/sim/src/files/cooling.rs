@@ -19,11 +19,15 @@ use freewheel_model::array::cooling::{
 use freewheel_model::array::heat::{DiskHeats, HeatAmount, HeatSpec, HeatTable};
 use freewheel_model::array::placement::{ExtentId, Placement};
 use freewheel_model::drive::Drive;
-use freewheel_units::{Blocks, Op, SimDuration, SimTime};
+use freewheel_model::sched::CommandMark;
+use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 use super::disk_loads::DiskLoads;
 use crate::file_map::FileMap;
 use crate::source::{Request, Source, SourceError};
+
+/// Arrivals at a mean disk over which the requests present are averaged: a few seconds of a busy disk.
+const PRESENT_ARRIVALS: f64 = 256.0;
 
 /// Tags of the copies' reads and writes; clients' tags are below.
 pub(super) const COPY: u64 = u64::MAX;
@@ -61,6 +65,12 @@ pub struct Cooling {
     pub amount: HeatAmount,
     /// From one step of the daemon to the next.
     pub step: CoolingStep,
+    /// Whether a moved extent goes near the middle of its target's heat, and not into the shortest free range.
+    pub near_hot: bool,
+    /// Whether only disks at which clients wait longer than at the mean disk are cooled.
+    pub waits: bool,
+    /// Whether copies go before all requests that wait for a disk.
+    pub copies_first: bool,
     /// How moves are done.
     pub mover: MoverSpec,
 }
@@ -80,6 +90,8 @@ pub struct CoolingWork {
     pub left_out: u64,
     /// Clients' writes that were held for a copy.
     pub held: u64,
+    /// Time during which a read or a write of a copy was under way.
+    pub copying: SimDuration,
 }
 
 /// Who says what moves next.
@@ -140,6 +152,10 @@ pub(crate) struct CooledRequests<'a, S> {
     outstanding: BTreeMap<u64, Outstanding>,
     /// Requests under way at each disk.
     at_disks: Vec<u32>,
+    /// The same, averaged over the arrivals of late.
+    present: Vec<f64>,
+    /// When the copy's read or write under way began.
+    copy_began: SimTime,
     /// What the mover waits for.
     awaited: Option<Awaited>,
     work: CoolingWork,
@@ -222,9 +238,15 @@ impl<'a, S: Source> CooledRequests<'a, S> {
             next_step,
             outstanding: BTreeMap::new(),
             at_disks: vec![0; map.disks() as usize],
+            present: vec![0.0; map.disks() as usize],
+            copy_began: SimTime::ZERO,
             awaited: None,
             work: CoolingWork::default(),
         }
+    }
+
+    pub(super) fn puts_copies_first(&self) -> bool {
+        self.chooser.puts_copies_first()
     }
 
     pub(crate) fn work(self) -> CoolingWork {
@@ -275,14 +297,15 @@ impl<'a, S: Source> CooledRequests<'a, S> {
                 if self.mover.current().is_some() {
                     return;
                 }
-                daemon.next(&placement, &self.at_disks)
+                daemon.next(&placement, &self.at_disks, &self.present)
             }
             Chooser::List(_) if self.mover.current().is_some() => return,
             Chooser::List(moves) => moves.pop_front(),
         };
         let Some((extent, disk)) = wanted else { return };
+        let near = self.chooser.near(&placement, disk);
         // A disk of a list may have no room; the daemon chooses one with room.
-        if self.mover.start(&mut placement, extent, disk).is_err() {
+        if self.mover.start_near(&mut placement, extent, disk, near).is_err() {
             self.work.left_out += 1;
             return;
         }
@@ -332,6 +355,7 @@ impl<'a, S: Source> CooledRequests<'a, S> {
         let start = self.map.raw_address(part.place.disk, part.place.start);
         let copy = Request { op, start, blocks: part.blocks, fua: false, tag: COPY };
         self.ready.push_back((copy, self.now));
+        self.copy_began = self.now;
     }
 
     /// The action under way is complete.
@@ -410,6 +434,10 @@ impl<'a, S: Source> CooledRequests<'a, S> {
             });
         }
         if self.chooser.looks_at_queues() {
+            let weight = 1.0 / (PRESENT_ARRIVALS * self.present.len() as f64);
+            for (mean, &count) in self.present.iter_mut().zip(&self.at_disks) {
+                *mean += weight * (f64::from(count) - *mean);
+            }
             let disks = &mut known.disks;
             self.map.for_each_piece(request.start, request.blocks, |piece| disks.push(piece.arm));
             disks.iter().for_each(|&disk| self.at_disks[disk as usize] += 1);
@@ -424,16 +452,35 @@ impl<'a, S: Source> CooledRequests<'a, S> {
 
 impl Chooser {
     fn looks_at_queues(&self) -> bool {
-        matches!(self, Self::Daemon(daemon) if daemon.cooling.daemon.queue_veto)
+        let looks = |cooling: &Cooling| cooling.daemon.queue_veto || cooling.waits;
+        matches!(self, Self::Daemon(daemon) if looks(&daemon.cooling))
+    }
+
+    /// The block of a disk near which a moved extent is to lie.
+    fn near(&self, placement: &Placement, disk: u32) -> Option<Lbn> {
+        match self {
+            Self::Daemon(daemon) if daemon.cooling.near_hot => daemon.heats.centre(placement, disk),
+            _ => None,
+        }
+    }
+
+    fn puts_copies_first(&self) -> bool {
+        matches!(self, Self::Daemon(daemon) if daemon.cooling.copies_first)
     }
 }
 
 impl Daemon {
-    /// The move that a step wants, given the requests under way at each disk.
-    fn next(&mut self, placement: &Placement, at_disks: &[u32]) -> Option<(ExtentId, u32)> {
+    /// The move that a step wants, given the requests under way at each disk, now and of late.
+    fn next(
+        &mut self,
+        placement: &Placement,
+        at_disks: &[u32],
+        present: &[f64],
+    ) -> Option<(ExtentId, u32)> {
         // Of the requests at a disk one is being served and the others wait.
         let queues: Vec<u32> = at_disks.iter().map(|count| count.saturating_sub(1)).collect();
-        let view = CoolingView { placement, heats: &self.heats, queues: &queues };
+        let present = if self.cooling.waits { present } else { &[] };
+        let view = CoolingView { placement, heats: &self.heats, queues: &queues, present };
         let Cooling { rule, mover, amount, .. } = self.cooling;
         let wanted = match (rule, &self.loads) {
             (CoolingRule::Variance(horizon), Some(loads)) => {
@@ -486,6 +533,7 @@ impl<S: Source> Source for CooledRequests<'_, S> {
     fn completed(&mut self, tag: u64, now: SimTime) {
         self.now = now;
         if tag == COPY {
+            self.work.copying += now - self.copy_began;
             self.done();
         } else if let Some(known) = self.outstanding.remove(&tag) {
             known.disks.iter().for_each(|&disk| self.at_disks[disk as usize] -= 1);
@@ -497,6 +545,13 @@ impl<S: Source> Source for CooledRequests<'_, S> {
 
     fn progress(&self) -> (u64, u64) {
         self.clients.progress()
+    }
+
+    fn mark(&self, request: &Request) -> CommandMark {
+        match request.tag == COPY && self.chooser.puts_copies_first() {
+            true => CommandMark::HighPriority,
+            false => self.clients.mark(request),
+        }
     }
 
     fn is_own_work(&self, tag: u64) -> bool {
@@ -528,7 +583,7 @@ mod tests {
     use freewheel_model::array::cooling::CoolingUnit;
     use freewheel_model::array::heat::History;
     use freewheel_model::array::placement::{Extent, FileId, Place};
-    use freewheel_units::{Lbn, Prng};
+    use freewheel_units::Prng;
 
     use super::*;
     use crate::file_map::MappedFile;
@@ -581,6 +636,9 @@ mod tests {
                 true => CoolingStep::Requests(1 + prng.below(5)),
                 false => CoolingStep::Time(SimDuration::from_us(100 + prng.below(5000))),
             },
+            near_hot: prng.chance(0.5),
+            waits: prng.chance(0.2),
+            copies_first: false,
             mover: MoverSpec { piece: Blocks::new(1 + prng.below(30)), rate: None },
         }
     }

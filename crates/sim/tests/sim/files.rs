@@ -130,6 +130,9 @@ fn cooled(
         heat,
         amount: HeatAmount::Blocks,
         step: CoolingStep::Requests(100),
+        near_hot: false,
+        waits: false,
+        copies_first: false,
         mover,
     };
     let mut done = None;
