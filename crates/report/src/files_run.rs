@@ -70,10 +70,11 @@ fn classes(classes: &[ClassResult]) -> Rows {
 }
 
 fn cooling_rows(cooling: &CoolingResult) -> Rows {
-    let CoolingResult { steps, moves, bytes, refusals, held_writes } = cooling;
+    let CoolingResult { steps, moves, bytes, refusals, held_writes, copying_ns } = cooling;
     let mut rows = vec![
         ["moves".to_owned(), grouped(*moves)],
         ["bytes moved".to_owned(), bytes.human_decimal()],
+        ["copies under way".to_owned(), format!("{:.1} s", *copying_ns as f64 / 1e9)],
         ["writes held meanwhile".to_owned(), grouped(*held_writes)],
         ["looks at the disks".to_owned(), grouped(*steps)],
     ];

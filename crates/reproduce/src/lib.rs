@@ -572,12 +572,6 @@ pub enum ReproduceError {
     Config(#[from] ConfigError),
 }
 
-/// The upper one of an even number.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 fn ids() -> Vec<&'static str> {
     CLAIMS.iter().map(|claim| claim.id).collect()
 }

@@ -90,7 +90,7 @@
 //!     threshold: 0.05, queue_veto: true, unit: CoolingUnit::Extents, candidates_max: 10,
 //! });
 //! let mut mover = Mover::new(MoverSpec { piece: Blocks::new(64), rate: None });
-//! let view = CoolingView { placement: &placement, heats: &heats, queues: &[0, 0] };
+//! let view = CoolingView { placement: &placement, heats: &heats, queues: &[0, 0], present: &[] };
 //! let wanted = daemon.step(&view, &Worth::TargetStaysCooler).unwrap();
 //! assert_eq!((wanted.extent, wanted.to), (ExtentId(0), 1));
 //! mover.start(&mut placement, wanted.extent, wanted.to)?;
@@ -101,7 +101,7 @@
 //!     }
 //! }
 //! assert_eq!(heats.of_disks(), [12.5, 13.75]);
-//! let view = CoolingView { placement: &placement, heats: &heats, queues: &[0, 0] };
+//! let view = CoolingView { placement: &placement, heats: &heats, queues: &[0, 0], present: &[] };
 //! assert_eq!(daemon.step(&view, &Worth::TargetStaysCooler), Err(Refusal::Balanced));
 //! # Ok::<(), StartError>(())
 //! ```

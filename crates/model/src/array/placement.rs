@@ -30,6 +30,9 @@ pub struct Place {
     pub start: Lbn,
 }
 
+/// Share of a disk's heat that [`Placement::lay_out`] takes for its hot part.
+pub const HOT_SHARE: f64 = 0.8;
+
 /// An extent and its only valid place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
@@ -116,6 +119,14 @@ impl Placement {
         Some(Place { disk, start })
     }
 
+    /// The same as near as possible to a block of the disk.
+    pub fn reserve_near(&mut self, disk: u32, blocks: Blocks, near: Lbn) -> Option<Place> {
+        let start = self.space(disk).nearest(blocks, near)?;
+        let place = Place { disk, start };
+        self.reserve_at(place, blocks);
+        Some(place)
+    }
+
     /// Takes the room of `blocks` blocks at `place`. Panics when one of them is not free.
     pub fn reserve_at(&mut self, place: Place, blocks: Blocks) {
         self.disks[place.disk as usize].space.take_at(place.start, blocks);
@@ -155,6 +166,36 @@ impl Placement {
         self.extents[id.0 as usize] = Some(new);
         self.link(id, &new);
         old.place
+    }
+
+    /// Lays the extents of a disk one behind the other from its first block on, the hottest for its size first; of
+    /// equal ones the lowest number. Behind those with [`HOT_SHARE`] of the heat as much room stays free as they
+    /// take, if there is as much: for extents that get hot later. Panics where room is reserved for something else.
+    pub fn lay_out(&mut self, disk: u32, heat: impl Fn(&Extent) -> f64) {
+        let ids: Vec<ExtentId> = self.on_disk(disk).collect();
+        let known = |id: ExtentId| {
+            let extent = self.extent(id);
+            let heat = heat(extent);
+            (heat / extent.blocks.get() as f64, heat, id)
+        };
+        let mut ranked: Vec<(f64, f64, ExtentId)> = ids.into_iter().map(known).collect();
+        ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.2.cmp(&b.2)));
+        let hot = HOT_SHARE * ranked.iter().map(|(_, heat, _)| heat).sum::<f64>();
+        let extents: Vec<(ExtentId, Extent)> =
+            ranked.iter().map(|&(_, _, id)| (id, self.remove(id))).collect();
+        let used: u64 = extents.iter().map(|(_, extent)| extent.blocks.get()).sum();
+        let spare = self.space(disk).free().get() - used;
+        let (mut start, mut before) = (Lbn::new(0), 0.0);
+        for ((id, extent), (_, heat, _)) in extents.into_iter().zip(ranked) {
+            let place = Place { disk, start };
+            self.reserve_at(place, extent.blocks);
+            self.insert(id, Extent { place, ..extent });
+            start = start + extent.blocks;
+            if before < hot && before + heat >= hot {
+                start = start + Blocks::new(start.get().min(spare));
+            }
+            before += heat;
+        }
     }
 
     /// Divides an extent into fragments of `blocks` blocks, the last of which may be shorter, in place. The
@@ -210,5 +251,32 @@ impl Placement {
             }
         }
         faults
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hottest_for_their_size_lie_first_and_room_follows_the_hot_part() {
+        // File, first block, blocks and heat: per block 1, 8, 2, 0.
+        let extents = [(0, 3, 10, 10.0), (1, 20, 5, 40.0), (2, 30, 20, 40.0), (3, 60, 10, 0.0)];
+        let laid_out = |capacity| {
+            let mut placement = Placement::new(1, Blocks::new(capacity));
+            for (file, start, blocks, _) in extents {
+                let (place, blocks) =
+                    (Place { disk: 0, start: Lbn::new(start) }, Blocks::new(blocks));
+                placement.reserve_at(place, blocks);
+                placement.insert(ExtentId(file), Extent { file: FileId(file), blocks, place });
+            }
+            placement.lay_out(0, |extent| extents[extent.file.0 as usize].3);
+            assert!(placement.faults().is_empty());
+            [0, 1, 2, 3].map(|id| placement.extent(ExtentId(id)).place.start.get())
+        };
+        // Extents 1 and 2 have 80 of 90, which is more than 72. They take 25 blocks.
+        assert_eq!(laid_out(200), [50, 0, 5, 60]);
+        // 45 of 70 blocks are in use, so 25 are spare.
+        assert_eq!(laid_out(70), [50, 0, 5, 60]);
     }
 }

@@ -77,6 +77,16 @@ impl FreeSpace {
         self.by_length.range(least..).next().map(|hole| Lbn::new(hole.start))
     }
 
+    /// The beginning of `blocks` free blocks in one piece, as near as possible to `near`; the lowest of two that
+    /// are as near.
+    pub fn nearest(&self, blocks: Blocks, near: Lbn) -> Option<Lbn> {
+        let fitting = self.by_start.iter().filter(|(_, hole)| **hole >= blocks.get());
+        let within =
+            |(&start, &hole): (&u64, &u64)| near.get().clamp(start, start + hole - blocks.get());
+        let found = fitting.map(within).min_by_key(|start| start.abs_diff(near.get()));
+        found.map(Lbn::new)
+    }
+
     /// Takes these blocks. Panics when one of them is not free.
     pub fn take_at(&mut self, start: Lbn, blocks: Blocks) {
         let (from, end) = (start.get(), (start + blocks).get());
@@ -178,6 +188,11 @@ mod tests {
                         extents.push((start, wanted));
                     }
                 }
+                let near = (7 * blocks) % CAPACITY;
+                let is_free = |start: &u64| taken[*start as usize..][..blocks as usize].iter().all(|taken| !taken);
+                let free = (0..=CAPACITY - blocks).filter(is_free);
+                let nearest = free.min_by_key(|start| start.abs_diff(near)).map(Lbn::new);
+                prop_assert_eq!(space.nearest(wanted, Lbn::new(near)), nearest);
                 prop_assert_eq!(space.holes().collect::<Vec<_>>(), runs(&taken));
                 let free = taken.iter().filter(|taken| !**taken).count() as u64;
                 prop_assert_eq!(space.free(), Blocks::new(free));

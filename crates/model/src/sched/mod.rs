@@ -19,6 +19,7 @@ mod clook;
 mod fcfs;
 pub mod linux;
 mod look;
+mod marked_first;
 mod sptf;
 mod sptf_sw;
 mod sstf;
@@ -27,6 +28,9 @@ mod sstf_lw;
 use freewheel_units::SimTime;
 
 use crate::drive::{Drive, Position, Positionings, Target};
+
+pub use fcfs::Fcfs;
+pub use marked_first::MarkedFirst;
 
 pub use crate::spec::linux::{BfqSpec, KyberSpec, MqDeadlineSpec};
 pub use crate::spec::policy::{PARAMETERS, POLICIES, ParsePolicyError, PolicyRow, PolicySpec};

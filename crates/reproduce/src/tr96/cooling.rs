@@ -4,7 +4,7 @@
 use freewheel_model::array::cooling::{CoolingSpec, CoolingUnit, MoverSpec};
 use freewheel_model::array::heat::{HeatAmount, HeatSpec, History};
 use freewheel_sim::config::ConfigError;
-use freewheel_sim::files::{Cooling, CoolingRule, CoolingWork, DiskUse, FilesResult};
+use freewheel_sim::files::{Cooling, CoolingRule, CoolingStep, CoolingWork, DiskUse, FilesResult};
 use freewheel_study::figure::Figure;
 use freewheel_units::Blocks;
 use rayon::prelude::*;
@@ -56,7 +56,10 @@ pub(super) fn cooling() -> Cooling {
             extents_max: 1_000_000,
         },
         amount: HeatAmount::Blocks,
-        step_requests: 100,
+        step: CoolingStep::Requests(100),
+        near_hot: false,
+        waits: false,
+        copies_first: false,
         mover: MoverSpec { piece: Blocks::new(770), rate: None },
     }
 }

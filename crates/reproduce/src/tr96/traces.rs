@@ -15,7 +15,7 @@ use freewheel_model::sched::PolicySpec;
 use freewheel_sim::Completion;
 use freewheel_sim::config::{ConfigError, TraceWorkload, open};
 use freewheel_sim::files::{
-    Arrivals, Cooling, CoolingRule, CoolingWork, FileMap, FileOnDisks, FileRequest,
+    Arrivals, Cooling, CoolingRule, CoolingStep, CoolingWork, FileMap, FileOnDisks, FileRequest,
     FilesExperiment, FilesResult, MappedFile, place, simulate, simulate_cooled, unsynchronised,
 };
 use freewheel_sim::library;
@@ -125,7 +125,10 @@ fn cooling(amount: HeatAmount, unit: CoolingUnit, threshold: f64, step_requests:
             extents_max: 1_000_000,
         },
         amount,
-        step_requests,
+        step: CoolingStep::Requests(step_requests),
+        near_hot: false,
+        waits: false,
+        copies_first: false,
         mover: MoverSpec { piece: Blocks::new(1024), rate: None },
     }
 }

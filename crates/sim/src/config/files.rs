@@ -33,6 +33,9 @@ pub struct FilesWorkload {
     /// On which disk each file, or each of its extents, lies.
     #[serde(default)]
     pub placement: FilePlacement,
+    /// In which order the files of a disk lie on it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub order: FileOrder,
     /// Over how many disks a file is spread: `whole`, `best`, or `{ unit = "64KiB" }`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stripes: FileStripes,
@@ -120,6 +123,17 @@ pub enum FilePlacement {
     EqualBytes,
 }
 
+/// In which order the files of a disk lie on it, from its outermost track on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileOrder {
+    /// As they were placed.
+    #[default]
+    Placed,
+    /// Those with the most requests for their size first: seeks are short, and tracks long.
+    HottestOutermost,
+}
+
 /// Over how many disks a file is spread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -147,8 +161,8 @@ pub struct MoreDisks {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CoolingConfig {
-    /// Requests from one look at the disks to the next.
-    pub every: u64,
+    /// From one look at the disks to the next: a time, or a number of clients' requests.
+    pub every: CoolingEvery,
     /// Share by which the hottest disk must exceed the mean.
     pub threshold: f64,
     /// What heat counts.
@@ -158,6 +172,12 @@ pub struct CoolingConfig {
     pub rule: CoolingRuleConfig,
     /// Whether requests that wait at the hottest disk forbid moves.
     pub queue_veto: bool,
+    /// Whether only disks are cooled at which half as many requests again wait or are served as at the mean disk.
+    pub waits: bool,
+    /// Whether a moved extent goes near the hot ones of its target, and not into the shortest free range.
+    pub near_hot: bool,
+    /// Whether copies go before all requests that wait for a disk, as far as those have not gone to the drive.
+    pub copies_first: bool,
     /// Accesses of an extent over which its heat is averaged.
     pub accesses: u32,
     /// Bytes that a move reads and writes at once.
@@ -168,19 +188,33 @@ pub struct CoolingConfig {
 }
 
 impl Default for CoolingConfig {
-    /// Step and threshold of tr96. It states neither the number of accesses nor the size of a piece.
+    /// Threshold of tr96, and its step of 100 requests at the 100 requests a second in the middle of its tables.
+    /// It states neither the number of accesses nor the size of a piece.
     fn default() -> Self {
         Self {
-            every: 100,
+            every: CoolingEvery::Time(SimDuration::from_secs(1)),
             threshold: 0.05,
             heat: HeatConfig::default(),
             rule: CoolingRuleConfig::default(),
             queue_veto: false,
+            waits: true,
+            near_hot: true,
+            copies_first: false,
             accesses: 25,
             piece: Bytes::from_kib(512),
             rate: None,
         }
     }
+}
+
+/// From one look at the disks to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "expected a time as \"1s\", or a number of requests as 100")]
+pub enum CoolingEvery {
+    /// A time, also while clients are idle.
+    Time(SimDuration),
+    /// Clients' requests, as in the tables of tr96.
+    Requests(u64),
 }
 
 /// What heat counts.
@@ -289,6 +323,8 @@ impl FilesWorkload {
 /// Range of rates: from one in twelve days.
 const RATE_MIN: f64 = 1e-6;
 const RATE_MAX: f64 = 1e9;
+/// Shortest time between two looks: each sorts the extents of a disk.
+const STEP_MIN: SimDuration = SimDuration::from_us(100);
 /// Most files: each takes about 200 bytes.
 const FILES_MAX: u64 = 20_000_000;
 
@@ -323,8 +359,14 @@ impl FileClass {
 impl CoolingConfig {
     fn check(&self) -> Result<(), String> {
         let Self { every, threshold, accesses, piece, rate, .. } = *self;
-        if every == 0 {
-            return Err("`cooling.every` is 0: at least 1 request is needed".into());
+        match every {
+            CoolingEvery::Requests(0) => {
+                return Err("`cooling.every` is 0: at least 1 request is needed".into());
+            }
+            CoolingEvery::Time(time) if time < STEP_MIN => {
+                return Err(format!("`cooling.every` is {time}: at least {STEP_MIN} is needed"));
+            }
+            _ => {}
         }
         if !(threshold >= 0.0 && threshold.is_finite()) {
             return Err(format!("`cooling.threshold` is {threshold}: a share as 0.05 is needed"));

@@ -133,6 +133,7 @@ fn files_run(
             .map(|(&refusal, &count)| (refusal_name(refusal).to_owned(), count))
             .collect(),
         held_writes: work.held,
+        copying_ns: work.copying.ns(),
     };
     FilesRun {
         classes: classes.map(class).collect(),

@@ -20,7 +20,7 @@ use freewheel_model::electronics::Unit;
 use freewheel_model::electronics::spec::ElectronicsSpec;
 use freewheel_model::log_disk::LogDiskSpec;
 use freewheel_model::sched::linux::BlockLayer;
-use freewheel_model::sched::{ParsePolicyError, Policy, PolicySpec};
+use freewheel_model::sched::{MarkedFirst, ParsePolicyError, Policy, PolicySpec};
 use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_trace::{Record, TraceError, TraceInfo, TraceReader};
 use freewheel_units::{Blocks, Bytes, SimDuration};
@@ -866,7 +866,15 @@ impl Experiment {
     /// requests on.
     fn policy(&self) -> Result<Box<dyn Policy>, ParsePolicyError> {
         let scheduler = self.config.scheduler;
-        if scheduler.is_linux() { PolicySpec::Fcfs.build() } else { scheduler.build() }
+        let policy = if scheduler.is_linux() { PolicySpec::Fcfs } else { scheduler }.build()?;
+        let cooling = match &self.config.workload {
+            Workload::Files(workload) => workload.cooling,
+            _ => None,
+        };
+        Ok(match cooling.is_some_and(|cooling| cooling.copies_first) {
+            true => Box::new(MarkedFirst::new(policy)),
+            false => policy,
+        })
     }
 }
 

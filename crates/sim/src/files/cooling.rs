@@ -1,8 +1,8 @@
-//! Cooling while clients read and write: the daemon looks every so many requests, and its moves are real
-//! reads and writes in the disks' queues.
+//! Cooling while clients read and write: the daemon looks every so often, and its moves are real reads and
+//! writes in the disks' queues.
 //!
 //! ```text
-//!   clients' requests -> heat -> daemon, every n requests -> mover -> reads and writes of the copy
+//!   clients' requests -> heat -> daemon, step by step -> mover -> reads and writes of the copy
 //! ```
 //! A read goes to the valid place. A write goes where the mover routes it: to the valid place, to both
 //! places, or nowhere yet while its blocks are copied. Then it is held, and its response counts that. The
@@ -19,11 +19,15 @@ use freewheel_model::array::cooling::{
 use freewheel_model::array::heat::{DiskHeats, HeatAmount, HeatSpec, HeatTable};
 use freewheel_model::array::placement::{ExtentId, Placement};
 use freewheel_model::drive::Drive;
-use freewheel_units::{Blocks, Op, SimDuration, SimTime};
+use freewheel_model::sched::CommandMark;
+use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 use super::disk_loads::DiskLoads;
 use crate::file_map::FileMap;
 use crate::source::{Request, Source, SourceError};
+
+/// Arrivals at a mean disk over which the requests present are averaged: a few seconds of a busy disk.
+const PRESENT_ARRIVALS: f64 = 256.0;
 
 /// Tags of the copies' reads and writes; clients' tags are below.
 pub(super) const COPY: u64 = u64::MAX;
@@ -39,6 +43,15 @@ pub enum CoolingRule {
     Variance(SimDuration),
 }
 
+/// From one step of the daemon to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CoolingStep {
+    /// By time (tr96 section 3.2), also while clients are idle, up to their last request.
+    Time(SimDuration),
+    /// By clients' requests, as in tr96's tables.
+    Requests(u64),
+}
+
 /// How an array is cooled.
 #[derive(Debug, Clone, Copy)]
 pub struct Cooling {
@@ -50,8 +63,14 @@ pub struct Cooling {
     pub heat: HeatSpec,
     /// What heat counts.
     pub amount: HeatAmount,
-    /// Requests from one step of the daemon to the next.
-    pub step_requests: u64,
+    /// From one step of the daemon to the next.
+    pub step: CoolingStep,
+    /// Whether a moved extent goes near the middle of its target's heat, and not into the shortest free range.
+    pub near_hot: bool,
+    /// Whether only disks at which clients wait longer than at the mean disk are cooled.
+    pub waits: bool,
+    /// Whether copies go before all requests that wait for a disk.
+    pub copies_first: bool,
     /// How moves are done.
     pub mover: MoverSpec,
 }
@@ -71,6 +90,8 @@ pub struct CoolingWork {
     pub left_out: u64,
     /// Clients' writes that were held for a copy.
     pub held: u64,
+    /// Time during which a read or a write of a copy was under way.
+    pub copying: SimDuration,
 }
 
 /// Who says what moves next.
@@ -126,14 +147,45 @@ pub(crate) struct CooledRequests<'a, S> {
     ready: VecDeque<(Request, SimTime)>,
     now: SimTime,
     arrived: u64,
-    /// Arrivals at which the daemon looks again.
-    next_step: u64,
+    /// When the daemon looks again.
+    next_step: NextStep,
     outstanding: BTreeMap<u64, Outstanding>,
     /// Requests under way at each disk.
     at_disks: Vec<u32>,
+    /// The same, averaged over the arrivals of late.
+    present: Vec<f64>,
+    /// When the copy's read or write under way began.
+    copy_began: SimTime,
     /// What the mover waits for.
     awaited: Option<Awaited>,
     work: CoolingWork,
+}
+
+/// When the daemon looks again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NextStep {
+    At(SimTime),
+    /// At this number of arrivals.
+    Arrived(u64),
+    /// Whenever no move is under way: moves of a list.
+    Always,
+}
+
+impl NextStep {
+    fn after(step: CoolingStep, now: SimTime, arrived: u64) -> Self {
+        match step {
+            CoolingStep::Time(every) => Self::At(now + every),
+            CoolingStep::Requests(every) => Self::Arrived(arrived + every),
+        }
+    }
+
+    fn is_due(self, now: SimTime, arrived: u64) -> bool {
+        match self {
+            Self::At(at) => at <= now,
+            Self::Arrived(at) => at <= arrived,
+            Self::Always => true,
+        }
+    }
 }
 
 /// The state of a [`Choice`].
@@ -161,8 +213,8 @@ enum Awaited {
 impl<'a, S: Source> CooledRequests<'a, S> {
     pub(crate) fn new(clients: S, map: &'a FileMap, choice: Choice, mover: MoverSpec) -> Self {
         let next_step = match &choice {
-            Choice::Daemon(cooling, _) => cooling.step_requests,
-            Choice::List(_) => 0,
+            Choice::Daemon(cooling, _) => NextStep::after(cooling.step, SimTime::ZERO, 0),
+            Choice::List(_) => NextStep::Always,
         };
         let chooser = match choice {
             Choice::Daemon(cooling, loads) => {
@@ -186,9 +238,15 @@ impl<'a, S: Source> CooledRequests<'a, S> {
             next_step,
             outstanding: BTreeMap::new(),
             at_disks: vec![0; map.disks() as usize],
+            present: vec![0.0; map.disks() as usize],
+            copy_began: SimTime::ZERO,
             awaited: None,
             work: CoolingWork::default(),
         }
+    }
+
+    pub(super) fn puts_copies_first(&self) -> bool {
+        self.chooser.puts_copies_first()
     }
 
     pub(crate) fn work(self) -> CoolingWork {
@@ -214,15 +272,24 @@ impl<'a, S: Source> CooledRequests<'a, S> {
         });
     }
 
+    /// When the daemon looks by time: after the clients' last request it does not, so that runs end.
+    fn next_look(&self) -> Option<SimTime> {
+        let has_clients = self.upcoming.is_some() || !self.outstanding.is_empty();
+        match self.next_step {
+            NextStep::At(at) if has_clients => Some(at.max(self.now)),
+            _ => None,
+        }
+    }
+
     /// Begins the next move, if there is one and none is under way.
     fn step(&mut self) {
         let mut placement = self.map.placement().borrow_mut();
         let wanted = match &mut self.chooser {
             Chooser::Daemon(daemon) => {
-                if self.arrived < self.next_step {
+                if !self.next_step.is_due(self.now, self.arrived) {
                     return;
                 }
-                self.next_step += daemon.cooling.step_requests;
+                self.next_step = NextStep::after(daemon.cooling.step, self.now, self.arrived);
                 daemon.heats.age(&placement, self.now);
                 if let Some(loads) = &mut daemon.loads {
                     loads.step(self.now);
@@ -230,14 +297,15 @@ impl<'a, S: Source> CooledRequests<'a, S> {
                 if self.mover.current().is_some() {
                     return;
                 }
-                daemon.next(&placement, &self.at_disks)
+                daemon.next(&placement, &self.at_disks, &self.present)
             }
             Chooser::List(_) if self.mover.current().is_some() => return,
             Chooser::List(moves) => moves.pop_front(),
         };
         let Some((extent, disk)) = wanted else { return };
+        let near = self.chooser.near(&placement, disk);
         // A disk of a list may have no room; the daemon chooses one with room.
-        if self.mover.start(&mut placement, extent, disk).is_err() {
+        if self.mover.start_near(&mut placement, extent, disk, near).is_err() {
             self.work.left_out += 1;
             return;
         }
@@ -287,6 +355,7 @@ impl<'a, S: Source> CooledRequests<'a, S> {
         let start = self.map.raw_address(part.place.disk, part.place.start);
         let copy = Request { op, start, blocks: part.blocks, fua: false, tag: COPY };
         self.ready.push_back((copy, self.now));
+        self.copy_began = self.now;
     }
 
     /// The action under way is complete.
@@ -365,6 +434,10 @@ impl<'a, S: Source> CooledRequests<'a, S> {
             });
         }
         if self.chooser.looks_at_queues() {
+            let weight = 1.0 / (PRESENT_ARRIVALS * self.present.len() as f64);
+            for (mean, &count) in self.present.iter_mut().zip(&self.at_disks) {
+                *mean += weight * (f64::from(count) - *mean);
+            }
             let disks = &mut known.disks;
             self.map.for_each_piece(request.start, request.blocks, |piece| disks.push(piece.arm));
             disks.iter().for_each(|&disk| self.at_disks[disk as usize] += 1);
@@ -379,16 +452,35 @@ impl<'a, S: Source> CooledRequests<'a, S> {
 
 impl Chooser {
     fn looks_at_queues(&self) -> bool {
-        matches!(self, Self::Daemon(daemon) if daemon.cooling.daemon.queue_veto)
+        let looks = |cooling: &Cooling| cooling.daemon.queue_veto || cooling.waits;
+        matches!(self, Self::Daemon(daemon) if looks(&daemon.cooling))
+    }
+
+    /// The block of a disk near which a moved extent is to lie.
+    fn near(&self, placement: &Placement, disk: u32) -> Option<Lbn> {
+        match self {
+            Self::Daemon(daemon) if daemon.cooling.near_hot => daemon.heats.centre(placement, disk),
+            _ => None,
+        }
+    }
+
+    fn puts_copies_first(&self) -> bool {
+        matches!(self, Self::Daemon(daemon) if daemon.cooling.copies_first)
     }
 }
 
 impl Daemon {
-    /// The move that a step wants, given the requests under way at each disk.
-    fn next(&mut self, placement: &Placement, at_disks: &[u32]) -> Option<(ExtentId, u32)> {
+    /// The move that a step wants, given the requests under way at each disk, now and of late.
+    fn next(
+        &mut self,
+        placement: &Placement,
+        at_disks: &[u32],
+        present: &[f64],
+    ) -> Option<(ExtentId, u32)> {
         // Of the requests at a disk one is being served and the others wait.
         let queues: Vec<u32> = at_disks.iter().map(|count| count.saturating_sub(1)).collect();
-        let view = CoolingView { placement, heats: &self.heats, queues: &queues };
+        let present = if self.cooling.waits { present } else { &[] };
+        let view = CoolingView { placement, heats: &self.heats, queues: &queues, present };
         let Cooling { rule, mover, amount, .. } = self.cooling;
         let wanted = match (rule, &self.loads) {
             (CoolingRule::Variance(horizon), Some(loads)) => {
@@ -441,6 +533,7 @@ impl<S: Source> Source for CooledRequests<'_, S> {
     fn completed(&mut self, tag: u64, now: SimTime) {
         self.now = now;
         if tag == COPY {
+            self.work.copying += now - self.copy_began;
             self.done();
         } else if let Some(known) = self.outstanding.remove(&tag) {
             known.disks.iter().for_each(|&disk| self.at_disks[disk as usize] -= 1);
@@ -454,6 +547,13 @@ impl<S: Source> Source for CooledRequests<'_, S> {
         self.clients.progress()
     }
 
+    fn mark(&self, request: &Request) -> CommandMark {
+        match request.tag == COPY && self.chooser.puts_copies_first() {
+            true => CommandMark::HighPriority,
+            false => self.clients.mark(request),
+        }
+    }
+
     fn is_own_work(&self, tag: u64) -> bool {
         tag == COPY
     }
@@ -462,15 +562,16 @@ impl<S: Source> Source for CooledRequests<'_, S> {
         self.arrival
     }
 
-    /// A move waits for its rate, or a write is to be held from its arrival on.
+    /// A move waits for its rate, a write is to be held from its arrival on, or the daemon looks.
     fn timer(&self) -> Option<SimTime> {
         let held = self.upcoming.filter(|(_, next)| self.is_held(next)).map(|(arrival, _)| arrival);
         let piece = self.mover.next_piece_at().map(|at| at.max(self.now));
-        held.into_iter().chain(piece).min()
+        held.into_iter().chain(piece).chain(self.next_look()).min()
     }
 
     fn timer_due(&mut self, now: SimTime) {
         self.now = now;
+        self.step();
         self.go_on();
     }
 }
@@ -482,7 +583,7 @@ mod tests {
     use freewheel_model::array::cooling::CoolingUnit;
     use freewheel_model::array::heat::History;
     use freewheel_model::array::placement::{Extent, FileId, Place};
-    use freewheel_units::{Lbn, Prng};
+    use freewheel_units::Prng;
 
     use super::*;
     use crate::file_map::MappedFile;
@@ -531,7 +632,13 @@ mod tests {
                 extents_max: 10,
             },
             amount: HeatAmount::Blocks,
-            step_requests: 1 + prng.below(5),
+            step: match prng.chance(0.5) {
+                true => CoolingStep::Requests(1 + prng.below(5)),
+                false => CoolingStep::Time(SimDuration::from_us(100 + prng.below(5000))),
+            },
+            near_hot: prng.chance(0.5),
+            waits: prng.chance(0.2),
+            copies_first: false,
             mover: MoverSpec { piece: Blocks::new(1 + prng.below(30)), rate: None },
         }
     }

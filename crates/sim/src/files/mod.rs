@@ -19,7 +19,7 @@ mod traced;
 
 pub use array::{FileOnDisks, Files, PlaceError, place};
 pub(crate) use cooling::{Choice, CooledRequests};
-pub use cooling::{Cooling, CoolingRule, CoolingWork};
+pub use cooling::{Cooling, CoolingRule, CoolingStep, CoolingWork};
 pub use gap_moves::GapWork;
 pub use requests::{FileLoad, FileRequests};
 pub(crate) use setup::FilesSetup;

@@ -10,6 +10,7 @@ use freewheel_model::array::partition::{
     ArrayModel, DiskModel, DiskUse, FileProfile, ForkJoin, Load, LoadLimit, Normalised, Rules,
     ServiceEstimate, Starts, effective_parallelism, stripes, stripes_of_unit,
 };
+use freewheel_model::array::placement::Extent;
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::zoned::spec::ZonedKind;
@@ -17,13 +18,13 @@ use freewheel_trace::WebLog;
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Op, Prng, SimTime};
 
 use super::array::{FileOnDisks, Files, place};
-use super::cooling::{Cooling, CoolingRule};
+use super::cooling::{Cooling, CoolingRule, CoolingStep};
 use super::requests::FileLoad;
 use super::simulation::unsynchronised;
 use super::traced::FileRequest;
 use crate::config::{
-    ConfigError, CoolingConfig, CoolingRuleConfig, DRIVES_MAX, FileClass, FilePlacement, FileSizes,
-    FileStripes, FilesWorkload, HeatConfig, HotFiles,
+    ConfigError, CoolingConfig, CoolingEvery, CoolingRuleConfig, DRIVES_MAX, FileClass, FileOrder,
+    FilePlacement, FileSizes, FileStripes, FilesWorkload, HeatConfig, HotFiles,
 };
 use crate::document::check_whole;
 use crate::library;
@@ -45,6 +46,7 @@ pub(crate) struct FilesSetup {
     /// In which order they are placed.
     order: Vec<usize>,
     placement: FilePlacement,
+    file_order: FileOrder,
     seed: u64,
     /// How clients use each file.
     pub loads: Vec<FileLoad>,
@@ -104,6 +106,7 @@ impl FilesSetup {
             files,
             order,
             placement,
+            file_order: workload.order,
             seed,
             loads,
             traced,
@@ -153,14 +156,24 @@ impl FilesSetup {
         };
         let allocator = &mut Allocator::new(order, Passes::ByStatus, NewHeat::AtOnce);
         let capacities: Vec<Blocks> = self.disks.iter().map(|disk| disk.drive.blocks()).collect();
-        place(&self.files, self.order.iter().copied(), &capacities, allocator).map_err(|error| {
+        let placed = place(&self.files, self.order.iter().copied(), &capacities, allocator);
+        let placed = placed.map_err(|error| {
             let class = &self.classes[self.class_of[error.file] as usize];
             let message = format!(
                 "no disk has {} free for a file of class `{class}`: give more or larger drives, or fewer files",
                 error.blocks.bytes().human_decimal()
             );
             ConfigError::Workload { message }
-        })
+        })?;
+        if self.file_order == FileOrder::HottestOutermost {
+            let mut placement = placed.map.placement().borrow_mut();
+            let rate = |extent: &Extent| {
+                let FileLoad { rate, blocks, .. } = self.loads[extent.file.0 as usize];
+                rate * extent.blocks.get() as f64 / blocks.get() as f64
+            };
+            (0..self.disks()).for_each(|disk| placement.lay_out(disk, rate));
+        }
+        Ok(placed)
     }
 
     /// How its disks are cooled.
@@ -188,7 +201,13 @@ impl FilesSetup {
                 HeatConfig::Blocks => HeatAmount::Blocks,
                 HeatConfig::HeadTime => HeatAmount::HeadTime(self.head_time),
             },
-            step_requests: every,
+            step: match every {
+                CoolingEvery::Time(every) => CoolingStep::Time(every),
+                CoolingEvery::Requests(every) => CoolingStep::Requests(every),
+            },
+            near_hot: config.near_hot,
+            waits: config.waits,
+            copies_first: config.copies_first,
             mover: MoverSpec { piece: in_blocks(piece), rate: rate.map(in_blocks) },
         }
     }

@@ -7,7 +7,7 @@ use freewheel_model::array::cooling::MoverSpec;
 use freewheel_model::array::placement::ExtentId;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::drive::{BuildDriveError, Drive, Sectors};
-use freewheel_model::sched::{ParsePolicyError, PolicySpec};
+use freewheel_model::sched::{MarkedFirst, ParsePolicyError, Policy, PolicySpec};
 use freewheel_model::stats::{Distribution, Summary};
 use freewheel_units::{Op, SimDuration};
 use serde::Serialize;
@@ -228,7 +228,7 @@ fn moved_in_gaps<S: Source>(
     let mut planners = ArmMover::all(&mover);
     let planners = planners.iter_mut().map(|planner| Some(planner as &mut dyn Planner));
     let mut source = GapMovedRequests::new(clients, experiment.map, mover, moves);
-    let arms = arms(experiment, planners)?;
+    let arms = arms(experiment, planners, false)?;
     let result = simulate_on(experiment, arms, &mut source, observer)?;
     Ok((result, source.work()))
 }
@@ -239,7 +239,9 @@ fn with_moves<S: Source>(
     observer: &mut dyn FnMut(&Completion),
 ) -> Result<(FilesResult, CoolingWork), ConfigError> {
     check_cache(experiment, false)?;
-    let result = simulate_source(experiment, &mut source, observer)?;
+    let is_marked = source.puts_copies_first();
+    let arms = arms(experiment, std::iter::repeat_with(|| None), is_marked)?;
+    let result = simulate_on(experiment, arms, &mut source, observer)?;
     Ok((result, source.work()))
 }
 
@@ -249,7 +251,7 @@ fn simulate_source<S: Source>(
     source: &mut S,
     observer: &mut dyn FnMut(&Completion),
 ) -> Result<FilesResult, ConfigError> {
-    let arms = arms(experiment, std::iter::repeat_with(|| None))?;
+    let arms = arms(experiment, std::iter::repeat_with(|| None), false)?;
     simulate_on(experiment, arms, source, observer)
 }
 
@@ -292,10 +294,11 @@ fn simulate_devices<D: Device, S: Source>(
     Ok(FilesResult { response: responses.summary(), disks, elapsed_ns, result_hash })
 }
 
-/// One arm a disk; each may have a planner for its gaps.
+/// One arm a disk; each may have a planner for its gaps. Marked requests go first if some are.
 fn arms<'p>(
     experiment: &FilesExperiment<'_>,
     planners: impl Iterator<Item = Option<&'p mut dyn Planner>>,
+    is_marked: bool,
 ) -> Result<Vec<Arm<Mechanics<'p>>>, ParsePolicyError> {
     let arm = |((number, drive), planner): ((usize, &Arc<Drive>), Option<&'p mut dyn Planner>)| {
         let errors = SeekErrors::new(drive, experiment.seed, number as u32);
@@ -305,7 +308,10 @@ fn arms<'p>(
             None => executor,
         };
         let device = Mechanics::new(drive, executor);
-        Ok(Arm { drive: Arc::clone(drive), policy: experiment.policy.build()?, device })
+        let policy = experiment.policy.build()?;
+        let policy: Box<dyn Policy> =
+            if is_marked { Box::new(MarkedFirst::new(policy)) } else { policy };
+        Ok(Arm { drive: Arc::clone(drive), policy, device })
     };
     experiment.disks.iter().enumerate().zip(planners).map(arm).collect()
 }

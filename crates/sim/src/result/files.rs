@@ -47,6 +47,8 @@ pub struct CoolingResult {
     pub refusals: BTreeMap<String, u64>,
     /// Clients' writes that were held while their blocks were copied.
     pub held_writes: u64,
+    /// Time during which a read or a write of a copy was under way.
+    pub copying_ns: u64,
 }
 
 /// The name of a reason in results.
@@ -55,6 +57,7 @@ pub(crate) fn refusal_name(refusal: Refusal) -> &'static str {
         Refusal::Balanced => "balanced",
         Refusal::SourceQueued => "source queued",
         Refusal::NoCandidate => "no candidate",
+        Refusal::NoWait => "no longer wait",
         Refusal::NoTarget => "no target",
         Refusal::TargetTooHot => "target too hot",
         Refusal::NotWorthIt => "not worth it",

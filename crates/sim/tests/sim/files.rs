@@ -12,8 +12,8 @@ use freewheel_model::sched::PolicySpec;
 use freewheel_sim::Completion;
 use freewheel_sim::config::CacheConfig;
 use freewheel_sim::files::{
-    Arrivals, Cooling, CoolingRule, CoolingWork, FileLoad, FileOnDisks, FileRequest, Files,
-    FilesExperiment, FilesResult, place, simulate, simulate_cooled, simulate_moved,
+    Arrivals, Cooling, CoolingRule, CoolingStep, CoolingWork, FileLoad, FileOnDisks, FileRequest,
+    Files, FilesExperiment, FilesResult, place, simulate, simulate_cooled, simulate_moved,
     simulate_moved_in_gaps, unsynchronised,
 };
 use freewheel_units::{Blocks, Op, SimDuration, SimTime};
@@ -124,8 +124,17 @@ fn cooled(
     let heat =
         HeatSpec { accesses: 25, accesses_min: 5, history: History::Accesses, extents_max: 100 };
     let mover = MoverSpec { piece: Blocks::new(128), rate };
-    let cooling =
-        Cooling { daemon, rule, heat, amount: HeatAmount::Blocks, step_requests: 100, mover };
+    let cooling = Cooling {
+        daemon,
+        rule,
+        heat,
+        amount: HeatAmount::Blocks,
+        step: CoolingStep::Requests(100),
+        near_hot: false,
+        waits: false,
+        copies_first: false,
+        mover,
+    };
     let mut done = None;
     on_two_disks(&files, |experiment| {
         done = Some(simulate_cooled(experiment, cooling, &mut |_| {}).unwrap());

@@ -153,6 +153,59 @@ fn cooling_moves_hot_files_and_counts_as_no_request() {
 }
 
 #[test]
+fn hot_files_together_and_outermost_shorten_the_seeks() {
+    // 400 files fill most of the disks, and 60 of them get most requests.
+    let class = |files: u32, share: f64| {
+        format!(
+            "[[workload.classes]]\nfiles = {files}\nsize = \"3MiB\"\nrequest = \"8KiB\"\nshare = {share}\n"
+        )
+    };
+    let classes = class(60, 0.9) + &class(340, 0.1);
+    let run = |order: &str| {
+        let workload = format!("rate = 40\nrequests = 4000\nplacement = \"round-robin\"\n{order}");
+        run(&config("", "drives = 4", &workload, &classes))
+    };
+    let (placed, outermost) = (run(""), run("order = \"hottest-outermost\""));
+    let seek = |result: &RunResult| result.stages.seek_ns as f64;
+    assert!(seek(&outermost) < 0.85 * seek(&placed), "{} {}", seek(&outermost), seek(&placed));
+    assert!(outermost.response.mean_ns < placed.response.mean_ns);
+}
+
+#[test]
+fn copies_that_go_first_do_not_wait_for_an_overloaded_queue() {
+    // The hot files are on one disk of four, which cannot serve them.
+    let classes = "[[workload.classes]]\nfiles = 400\nsize = \"64KiB\"\nrequest = \"8KiB\"\n\
+        hot = { files = 0.02, requests = 0.9 }\n";
+    let run = |keys: &str| {
+        let workload = "rate = 200\nrequests = 12000\nplacement = \"round-robin\"";
+        let cooling = format!("{classes}[workload.cooling]\nevery = 50\n{keys}");
+        let result = run(&config("", "drives = 4", workload, &cooling));
+        (result.files.unwrap().cooling.unwrap(), result.response.mean_ns)
+    };
+    let (last, first) = (run(""), run("copies_first = true\n"));
+    assert!(
+        first.0.copying_ns / first.0.moves < last.0.copying_ns / last.0.moves / 2,
+        "{last:?} {first:?}"
+    );
+    assert!(first.0.moves > last.0.moves, "{last:?} {first:?}");
+}
+
+#[test]
+fn the_daemon_looks_by_time_while_clients_are_idle_and_the_run_ends_with_them() {
+    // One request in ten seconds.
+    let run = |every: &str| {
+        let cooling = format!("{CLASSES}[workload.cooling]\n{every}");
+        run(&config("", "drives = 2", "rate = 0.1\nrequests = 30", &cooling))
+    };
+    let steps = |result: &RunResult| result.files.as_ref().unwrap().cooling.as_ref().unwrap().steps;
+    let by_default = run("");
+    let seconds = (by_default.warm_up_ns + by_default.elapsed_ns) / 1_000_000_000;
+    assert!(seconds > 100 && steps(&by_default).abs_diff(seconds) <= 1, "{seconds}");
+    assert_eq!(steps(&run("every = \"10s\"\n")).abs_diff(seconds / 10), 0);
+    assert_eq!(steps(&run("every = 10\n")), 3);
+}
+
+#[test]
 fn a_web_log_is_replayed_with_its_times() {
     let mut log = tempfile::Builder::new().suffix(".log").tempfile().unwrap();
     for number in 0..100 {
@@ -196,6 +249,8 @@ fn what_does_not_go_together_is_said() {
     says("", "", rate, &swapped, "classes[0].hot");
     let cooled = format!("{CLASSES}[workload.cooling]\nevery = 0\n");
     says("", "", rate, &cooled, "`cooling.every` is 0");
+    let often = format!("{CLASSES}[workload.cooling]\nevery = \"1us\"\n");
+    says("", "", rate, &often, "`cooling.every` is 1us");
     let zoned = "rate = 10\nmore_disks = [{ drive = \"ultrastar-hc620-14tb\", count = 1 }]";
     says("", "", zoned, CLASSES, "`more_disks[0].drive` is ultrastar-hc620-14tb: a host-managed");
     says("", "", "rate = 100000\nstripes = \"best\"", CLASSES, "however files are cut");

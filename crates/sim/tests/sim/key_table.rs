@@ -393,6 +393,7 @@ pub const ACTING: &[(&str, &[&str])] = &[
         &[
             "workload.rate=250",
             "workload.placement=\"round-robin\"",
+            "workload.order=\"hottest-outermost\"",
             "workload.stripes.unit: workload.stripes={unit=\"64KiB\"}",
             "workload.align=\"64KiB\"",
             "workload.more_disks.count: workload.more_disks=[{drive=\"tr96\",count=1}]",
@@ -413,7 +414,7 @@ pub const ACTING: &[(&str, &[&str])] = &[
     ),
     (
         "drive = \"atlas10k\"\narray = { drives = 3 }\nworkload = { kind = \"files\", rate = 150, requests = 1500, \
-         placement = \"round-robin\", cooling = { every = 10, threshold = 0.01 }, \
+         placement = \"round-robin\", cooling = { every = 10, threshold = 0.01, waits = false }, \
          classes = [{ files = 6, size = \"400KB\", request = \"4KiB\", share = 0.9 }, { files = 6, size = \"2MB\", request = \"512KiB\", share = 0.1 }] }",
         &[
             "workload.cooling.every=50",
@@ -423,6 +424,9 @@ pub const ACTING: &[(&str, &[&str])] = &[
             "workload.cooling.piece=\"64KiB\"",
             "workload.cooling.rate=\"200KB\"",
             "workload.cooling.queue_veto=true",
+            "workload.cooling.waits=true",
+            "workload.cooling.near_hot=false",
+            "workload.cooling.copies_first=true",
             "workload.cooling.rule.variance: workload.cooling.rule={variance=\"1s\"}",
         ],
     ),

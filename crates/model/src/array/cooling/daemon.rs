@@ -58,7 +58,20 @@ pub struct CoolingView<'a> {
     pub heats: &'a DiskHeats,
     /// Requests that wait at each disk.
     pub queues: &'a [u32],
+    /// Requests that wait or are served at each disk, averaged over the time of late; empty where nobody looks.
+    /// Clients wait no longer at the source than elsewhere: then no move helps them, whatever heat says.
+    pub present: &'a [f64],
 }
+
+impl CoolingView<'_> {
+    fn present_mean(&self) -> f64 {
+        self.present.iter().sum::<f64>() / self.present.len().max(1) as f64
+    }
+}
+
+/// Share by which more requests must be present at the source than at the mean disk. Averages over 256 arrivals,
+/// which follow each other, scatter by about a fifth at disks that are alike.
+const WAITS_MORE: f64 = 0.5;
 
 /// A move that a step wants.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -82,6 +95,8 @@ pub enum Refusal {
     SourceQueued,
     /// The hottest disk has no extent whose heat is known.
     NoCandidate,
+    /// Clients do not wait longer at the hottest disk than at the others.
+    NoWait,
     /// No disk may take the extent.
     NoTarget,
     /// The coolest possible target would become as hot as the source was.
@@ -145,6 +160,13 @@ impl CoolingDaemon {
         if self.spec.queue_veto && view.queues[source as usize] > 0 {
             return Err(Refusal::SourceQueued);
         }
+        if view
+            .present
+            .get(source as usize)
+            .is_some_and(|present| *present <= view.present_mean() * (1.0 + WAITS_MORE))
+        {
+            return Err(Refusal::NoWait);
+        }
         let mut candidates = self.candidates(view, source);
         let mut refusal = Refusal::NoCandidate;
         for _ in 0..self.spec.candidates_max {
@@ -180,11 +202,13 @@ impl CoolingDaemon {
         coolest_first: &[u32],
     ) -> Result<CoolingMove, Refusal> {
         let known = view.placement.extent(candidate.extent);
+        let mean = view.present_mean();
         let is_allowed = |target: &&u32| {
             let has_file = view.placement.holds_file(**target, known.file);
             **target != source
                 && (self.spec.unit == CoolingUnit::Fragments || !has_file)
                 && view.placement.status(**target, known.blocks) == SpaceStatus::Free
+                && view.present.get(**target as usize).is_none_or(|present| *present < mean)
         };
         let to = *coolest_first.iter().find(is_allowed).ok_or(Refusal::NoTarget)?;
         let wanted =

@@ -12,7 +12,7 @@
 //! Afterwards it has the new place, and the old one is free. Clients' writes reach both places from the
 //! moment on at which the copy could miss them.
 
-use freewheel_units::{Blocks, SimDuration, SimTime};
+use freewheel_units::{Blocks, Lbn, SimDuration, SimTime};
 use thiserror::Error;
 
 use crate::array::placement::{ExtentId, Place, Placement};
@@ -211,11 +211,26 @@ impl Mover {
         extent: ExtentId,
         to: u32,
     ) -> Result<(), StartError> {
+        self.start_near(placement, extent, to, None)
+    }
+
+    /// The same as near as possible to this block of disk `to`; without one in its shortest free range.
+    pub fn start_near(
+        &mut self,
+        placement: &mut Placement,
+        extent: ExtentId,
+        to: u32,
+        near: Option<Lbn>,
+    ) -> Result<(), StartError> {
         if self.job.is_some() {
             return Err(StartError::Busy);
         }
         let known = *placement.extent(extent);
-        let to = placement.reserve(to, known.blocks).ok_or(StartError::NoRoom(to))?;
+        let room = match near {
+            Some(near) => placement.reserve_near(to, known.blocks, near),
+            None => placement.reserve(to, known.blocks),
+        };
+        let to = room.ok_or(StartError::NoRoom(to))?;
         self.job = Some(Job {
             record: Relocated { extent, from: known.place, to },
             blocks: known.blocks.get(),

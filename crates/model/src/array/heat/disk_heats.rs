@@ -1,6 +1,6 @@
 //! Heat of each disk: the sum over its extents, kept up to date access by access.
 
-use freewheel_units::SimTime;
+use freewheel_units::{Blocks, Lbn, SimTime};
 
 use super::table::{Forgotten, HeatTable};
 use crate::array::placement::{ExtentId, Placement};
@@ -26,6 +26,23 @@ impl DiskHeats {
     /// Accumulated heat of each disk.
     pub fn of_disks(&self) -> &[f64] {
         &self.heats
+    }
+
+    /// The block of a disk in the middle of its heat: half of it lies below. None where no heat is known.
+    pub fn centre(&self, placement: &Placement, disk: u32) -> Option<Lbn> {
+        let known = |extent: ExtentId| {
+            let heat = self.table.heat(extent).filter(|heat| *heat > 0.0)?;
+            let known = placement.extent(extent);
+            Some((known.place.start + Blocks::new(known.blocks.get() / 2), heat))
+        };
+        let extents: Vec<(Lbn, f64)> = placement.on_disk(disk).filter_map(known).collect();
+        let half = 0.5 * extents.iter().map(|(_, heat)| heat).sum::<f64>();
+        let mut below = 0.0;
+        let mut is_reached = |heat: f64| {
+            below += heat;
+            below >= half
+        };
+        extents.into_iter().find(|(_, heat)| is_reached(*heat)).map(|(middle, _)| middle)
     }
 
     /// Counts an access to an extent where it lies.

@@ -61,7 +61,8 @@ fn array(disks: u32, capacity: u64, puts: &[Put]) -> Array {
 
 impl Array {
     fn step(&self, spec: CoolingSpec, queues: &[u32]) -> Result<CoolingMove, Refusal> {
-        let view = CoolingView { placement: &self.placement, heats: &self.heats, queues };
+        let view =
+            CoolingView { placement: &self.placement, heats: &self.heats, queues, present: &[] };
         CoolingDaemon::new(spec).step(&view, &Worth::TargetStaysCooler)
     }
 
@@ -116,13 +117,37 @@ fn each_refusal_has_its_reason() {
 }
 
 #[test]
+fn disks_at_which_nobody_waits_longer_than_elsewhere_keep_their_extents() {
+    let array = array(3, 20, &[put(0, 0, 10, 20), put(1, 0, 10, 1), put(2, 1, 10, 10)]);
+    let step = |present: &[f64]| {
+        let view = CoolingView {
+            placement: &array.placement,
+            heats: &array.heats,
+            queues: &[0; 3],
+            present,
+        };
+        CoolingDaemon::new(SPEC).step(&view, &Worth::TargetStaysCooler)
+    };
+    // Disk 0 is the hottest, and no move helps clients where they do not wait.
+    assert_eq!(step(&[1.0, 3.0, 1.0]), Err(Refusal::NoWait));
+    assert_eq!(step(&[1.0, 1.0, 1.0]), Err(Refusal::NoWait));
+    // Disk 2 is the coolest, but clients wait there.
+    assert_eq!(step(&[9.0, 1.0, 6.0]).unwrap().to, 1);
+    assert_eq!(step(&[9.0, 1.0, 1.0]).unwrap().to, 2);
+}
+
+#[test]
 fn steps_are_counted_by_their_outcome() {
     let array = array(2, 20, &[put(0, 0, 10, 20), put(1, 0, 10, 1), put(2, 1, 10, 10)]);
     let mut daemon = CoolingDaemon::new(CoolingSpec { queue_veto: true, ..SPEC });
     for queue in [0, 3, 0, 5, 1] {
         let queues = [queue, 0];
-        let view =
-            CoolingView { placement: &array.placement, heats: &array.heats, queues: &queues };
+        let view = CoolingView {
+            placement: &array.placement,
+            heats: &array.heats,
+            queues: &queues,
+            present: &[],
+        };
         _ = daemon.step(&view, &Worth::TargetStaysCooler);
     }
     let counts = daemon.counts();
@@ -332,8 +357,12 @@ fn a_large_lukewarm_extent_pays_only_over_a_long_time() {
         MoveCosts { disks: &disks, block_size, loads: &loads, piece, amount: HeatAmount::Blocks };
     let array = array(2, 200_000, &[put(0, 0, 90_000, 60), put(1, 0, 10, 300), put(2, 1, 10, 100)]);
     let step = |horizon_s| {
-        let view =
-            CoolingView { placement: &array.placement, heats: &array.heats, queues: &[0, 0] };
+        let view = CoolingView {
+            placement: &array.placement,
+            heats: &array.heats,
+            queues: &[0, 0],
+            present: &[],
+        };
         let worth = Worth::Variance { horizon_s, costs: &costs };
         CoolingDaemon::new(SPEC).step(&view, &worth).map(|wanted| wanted.extent)
     };

@@ -38,6 +38,17 @@ fn at(ms: u64) -> SimTime {
 }
 
 #[test]
+fn a_move_goes_as_near_to_a_block_as_there_is_room() {
+    // Blocks 0 to 4 and 16 to 19 of disk 1 are in use.
+    for (near, start) in [(0, 5), (9, 6), (19, 20), (39, 30)] {
+        let (mut placement, mut mover) = (placement(), mover(None));
+        placement.reserve_at(place(1, 16), Blocks::new(4));
+        mover.start_near(&mut placement, EXTENT, 1, Some(Lbn::new(near))).unwrap();
+        assert_eq!(mover.current().unwrap().to, place(1, start), "near {near}");
+    }
+}
+
+#[test]
 fn a_move_is_pieces_a_record_and_a_release() {
     let (mut placement, mut mover) = (placement(), mover(None));
     let before = placement.clone();
