@@ -100,8 +100,9 @@ pub struct Deviation {
 }
 
 impl Deviation {
-    fn covers(&self, ours: f64) -> bool {
-        (ours - self.value).abs() <= self.tolerance
+    /// `scatter` is how far the seeds lie from each other: medians of two sets of seeds differ by less.
+    fn covers(&self, ours: f64, scatter: f64) -> bool {
+        (ours - self.value).abs() <= self.tolerance.max(scatter)
     }
 }
 
@@ -257,12 +258,15 @@ impl Row {
 
     fn judge(mut self) -> Self {
         self.kind = self.find_kind();
-        let is_known = self.deviation.as_ref().is_some_and(|known| known.covers(self.ours));
+        let scatter = self.range.map_or(0.0, |[least, most]| most - least);
+        let is_known =
+            self.deviation.as_ref().is_some_and(|known| known.covers(self.ours, scatter));
         let is_unsteady = !self.is_timing && (1..self.seeds).contains(&self.seeds_inside);
         self.verdict = match (self.band, self.inside) {
             (None, _) => Verdict::Measured,
             (Some(_), _) if is_unsteady => Verdict::Unsteady,
             (Some(_), false) if is_known => Verdict::KnownDeviation,
+            (Some(band), false) if self.may_reach(band) => Verdict::Unsteady,
             (Some(_), false) => Verdict::Drifted,
             (Some(_), true) if self.kind == Kind::Own => Verdict::GoalReached,
             (Some(_), true) if self.calibrated.is_some() => Verdict::Calibrated,
@@ -270,6 +274,12 @@ impl Row {
             (Some(_), true) => Verdict::Holds,
         };
         self
+    }
+
+    /// Whether no seed is inside the band, and others may be: the nearest is within half of the seeds' scatter.
+    fn may_reach(&self, [low, high]: [f64; 2]) -> bool {
+        let Some([least, most]) = self.range.filter(|_| !self.is_timing) else { return false };
+        f64::max(least - high, low - most) < (most - least) / 2.0
     }
 
     fn find_kind(&self) -> Kind {
@@ -426,10 +436,15 @@ mod tests {
         assert_eq!((row.ours, row.range), (15.0, Some([11.0, 19.0])));
         assert_eq!((row.seeds, row.seeds_inside), (5, 5));
         assert_eq!(row.verdict, Verdict::Reproduced);
-        assert_eq!(of(&[21.0, 22.0, 23.0]).verdict, Verdict::Drifted);
+        assert_eq!(of(&[21.5, 22.0, 22.5]).verdict, Verdict::Drifted);
         let known = |ours: f64| paper(ours).deviates(25.0, 1.0, "a wrong model");
         let row = Row::median([21.0, 24.5, 29.0].map(known).into());
         assert_eq!((row.ours, row.verdict), (24.5, Verdict::KnownDeviation));
+        // Medians of two sets of seeds may lie as far from each other as the seeds of one.
+        let row = Row::median([28.0, 29.0, 33.0].map(known).into());
+        assert_eq!(row.verdict, Verdict::KnownDeviation);
+        let row = Row::median([28.0, 29.0, 31.0].map(known).into());
+        assert_eq!(row.verdict, Verdict::Drifted);
         assert_eq!(of(&[15.0]).range, None);
     }
 
@@ -443,6 +458,9 @@ mod tests {
         // Time differs between runs, too.
         let timed = |ours| paper(ours).timing();
         assert_eq!(Row::median([15.0, 15.0, 21.0].map(timed).into()).verdict, Verdict::GoalReached);
+        // None is inside, and another one well may be.
+        assert_eq!(Row::median([21.0, 23.0, 24.0].map(paper).into()).verdict, Verdict::Unsteady);
+        assert_eq!(Row::median([23.0, 24.0, 25.0].map(paper).into()).verdict, Verdict::Drifted);
         let missing = paper(15.0).not_run("no recording".into());
         let row = Row::median(vec![paper(15.0), missing, paper(15.0)]);
         assert_eq!(row.verdict, Verdict::NotRun);

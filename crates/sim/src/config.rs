@@ -40,8 +40,8 @@ pub use effect::WithoutEffect;
 pub(crate) use effect::check_effect;
 pub use error::ConfigError;
 pub use files::{
-    CoolingConfig, CoolingEvery, CoolingRuleConfig, FileClass, FileOrder, FilePlacement, FileSizes,
-    FileStripes, FilesWorkload, HeatConfig, HotFiles, MoreDisks,
+    CoolingConfig, CoolingEvery, CoolingRuleConfig, CoolingUnitConfig, Drift, FileClass, FileOrder,
+    FilePlacement, FileSizes, FileStripes, FilesWorkload, HeatConfig, HotFiles, MoreDisks,
 };
 pub use host::HostConfig;
 pub(crate) use measured::check_measured;

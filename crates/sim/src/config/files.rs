@@ -42,6 +42,9 @@ pub struct FilesWorkload {
     /// Requests within files begin at multiples of this.
     #[serde(default = "align")]
     pub align: Bytes,
+    /// How the hot set moves during the run; it stays if nothing is given. Not with `log`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<Drift>,
     /// Disks of other drives, behind those of `array.drives`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_disks: Vec<MoreDisks>,
@@ -97,6 +100,17 @@ pub struct HotFiles {
     pub requests: f64,
 }
 
+/// A hot set that moves: every so often some files of each class change places with others of it, each taking
+/// the other's share of the requests.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Drift {
+    /// Time from one change to the next.
+    pub every: SimDuration,
+    /// Share of each class's files that change, as 0.1.
+    pub files: f64,
+}
+
 /// Sizes of the files of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -135,7 +149,7 @@ pub enum FileOrder {
 }
 
 /// Over how many disks a file is spread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileStripes {
     /// One: each file is in one piece on one disk.
@@ -145,6 +159,8 @@ pub enum FileStripes {
     Best,
     /// Runs of this many bytes go round as many disks as the file reaches.
     Unit(Bytes),
+    /// Runs as Chen's closed model has them for this many requests at a time (tr96 equation 1).
+    Chen(f64),
 }
 
 /// Disks of another drive.
@@ -170,6 +186,8 @@ pub struct CoolingConfig {
     /// When a move is worth it: `{ variance = "1h" }`, which also counts what the move itself costs, or
     /// tr96's `target-stays-cooler`.
     pub rule: CoolingRuleConfig,
+    /// What moves, and where to: `extents`, or `fragments` as in the traces of tr96.
+    pub unit: CoolingUnitConfig,
     /// Whether requests that wait at the hottest disk forbid moves.
     pub queue_veto: bool,
     /// Whether only disks are cooled at which half as many requests again wait or are served as at the mean disk.
@@ -196,6 +214,7 @@ impl Default for CoolingConfig {
             threshold: 0.05,
             heat: HeatConfig::default(),
             rule: CoolingRuleConfig::default(),
+            unit: CoolingUnitConfig::default(),
             queue_veto: false,
             waits: true,
             near_hot: true,
@@ -215,6 +234,17 @@ pub enum CoolingEvery {
     Time(SimDuration),
     /// Clients' requests, as in the tables of tr96.
     Requests(u64),
+}
+
+/// What moves at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CoolingUnitConfig {
+    /// Extents, the hottest for its size first, to disks without another extent of the file.
+    #[default]
+    Extents,
+    /// The same parts, the hottest first, to any other disk: balance goes before parallelism.
+    Fragments,
 }
 
 /// What heat counts.
@@ -279,6 +309,7 @@ impl FilesWorkload {
         if !(RATE_MIN..=RATE_MAX).contains(&rate) {
             return Err(format!("`rate` is {rate}: {RATE_MIN} to {RATE_MAX} are allowed"));
         }
+        self.check_drift()?;
         if self.requests == 0 {
             return Err("`requests` is 0: at least 1 is needed".into());
         }
@@ -294,6 +325,13 @@ impl FilesWorkload {
         whole_blocks("align", self.align)?;
         if let FileStripes::Unit(unit) = self.stripes {
             whole_blocks("stripes.unit", unit)?;
+        }
+        if let FileStripes::Chen(requests) = self.stripes
+            && !(requests > 1.0 && requests.is_finite())
+        {
+            return Err(format!(
+                "`stripes.chen` is {requests}: more than 1 request at a time is needed, as by the formula one request alone is split into single blocks"
+            ));
         }
         if let Some(none) = self.more_disks.iter().position(|disks| disks.count == 0) {
             return Err(format!("`more_disks[{none}].count` is 0: leave the entry out"));
@@ -317,6 +355,20 @@ impl FilesWorkload {
             return Err(format!("there are {files} files: at most {FILES_MAX} are simulated"));
         }
         self.cooling.map_or(Ok(()), |cooling| cooling.check())
+    }
+
+    fn check_drift(&self) -> Result<(), String> {
+        let Some(Drift { every, files }) = self.drift else { return Ok(()) };
+        if self.log.is_some() {
+            return Err("`drift` is for `classes`, and a log has its own: leave it out".into());
+        }
+        if every < STEP_MIN {
+            return Err(format!("`drift.every` is {every}: at least {STEP_MIN} is needed"));
+        }
+        if !(files > 0.0 && files <= 1.0) {
+            return Err(format!("`drift.files` is {files}: a share as 0.1 is needed"));
+        }
+        Ok(())
     }
 }
 

@@ -60,7 +60,11 @@ impl Experiment {
             None => {
                 let align = Blocks::new(workload.align.get() / BLOCK_BYTES);
                 let all = FileRequests::new(&map, &setup.loads, workload.requests, seed);
-                Box::new(all.aligned(align))
+                let all = all.aligned(align);
+                Box::new(match &workload.drift {
+                    Some(drift) => all.drifting(drift, &setup.class_of, seed),
+                    None => all,
+                })
             }
         };
         let warm_up = (self.requests() as f64 * self.config.warm_up) as u64;

@@ -2,6 +2,7 @@
 
 use freewheel_units::{Blocks, Op, Prng, SimDuration, SimTime};
 
+use crate::config::Drift;
 use crate::file_map::FileMap;
 use crate::source::{Request, Source, SourceError};
 
@@ -18,10 +19,24 @@ pub struct FileLoad {
     pub reads: f64,
 }
 
+/// How the hot set moves.
+struct Drifting<'a> {
+    every: SimDuration,
+    /// Share of each class's files that change at once.
+    files: f64,
+    /// The class of each file; those of a class have numbers that follow each other.
+    class_of: &'a [u32],
+    prng: Prng,
+    next: SimTime,
+}
+
 /// Requests to files: independent of each other, each file at its own rate.
 pub struct FileRequests<'a> {
     map: &'a FileMap,
     sizes: Vec<Blocks>,
+    /// Requests a second of each file.
+    rate_of: Vec<f64>,
+    drift: Option<Drifting<'a>>,
     /// Sums of the rates up to each file.
     rates: Vec<f64>,
     /// Share of each file's requests that read.
@@ -37,17 +52,16 @@ pub struct FileRequests<'a> {
 impl<'a> FileRequests<'a> {
     /// `requests` in all. Panics without a file that is used.
     pub fn new(map: &'a FileMap, loads: &[FileLoad], requests: u64, seed: u64) -> Self {
-        let mut sum = 0.0;
-        let mut add = |load: &FileLoad| {
-            sum += load.rate;
-            sum
-        };
-        let rates: Vec<f64> = loads.iter().map(&mut add).collect();
+        let rate_of: Vec<f64> = loads.iter().map(|load| load.rate).collect();
+        let rates = sums(&rate_of);
+        let sum = rates.last().copied().unwrap_or_default();
         assert!(sum > 0.0, "no file is used");
         let sizes = loads.iter().map(|load| load.request.min(load.blocks)).collect();
         let mut source = Self {
             map,
             sizes,
+            rate_of,
+            drift: None,
             rates,
             reads: loads.iter().map(|load| load.reads).collect(),
             mean_gap_ns: 1e9 / sum,
@@ -66,8 +80,25 @@ impl<'a> FileRequests<'a> {
         Self { align: align.get(), ..self }
     }
 
+    /// Every so often files of the same class change their rates. A stream of random numbers of its own: without
+    /// drift, requests are the same.
+    pub(crate) fn drifting(self, drift: &Drift, class_of: &'a [u32], seed: u64) -> Self {
+        let Drift { every, files } = *drift;
+        let (prng, next) = (Prng::new(seed, "drift of files"), SimTime::ZERO + every);
+        Self { drift: Some(Drifting { every, files, class_of, prng, next }), ..self }
+    }
+
     fn advance(&mut self) {
         self.next += SimDuration::from_ns(self.prng.exponential(self.mean_gap_ns) as u64);
+        let Some(drift) = &mut self.drift else { return };
+        if drift.next > self.next {
+            return;
+        }
+        while drift.next <= self.next {
+            drift.change(&mut self.rate_of);
+            drift.next += drift.every;
+        }
+        self.rates = sums(&self.rate_of);
     }
 
     /// A file, with a chance in proportion to its rate.
@@ -77,6 +108,35 @@ impl<'a> FileRequests<'a> {
         // A file that is not used has no width here, so it is never found.
         self.rates.partition_point(|&sum| sum <= at).min(self.rates.len() - 1)
     }
+}
+
+impl Drifting<'_> {
+    /// In each class, pairs of files change their rates until the share of its files has changed.
+    fn change(&mut self, rate_of: &mut [f64]) {
+        let mut left = rate_of;
+        for class in self.class_of.chunk_by(|a, b| a == b) {
+            let (files, rest) = left.split_at_mut(class.len());
+            left = rest;
+            // A pair changes two files; a share too small for a pair still changes one now and then.
+            let pairs = self.files * files.len() as f64 / 2.0;
+            let pairs = pairs as u64 + u64::from(self.prng.chance(pairs.fract()));
+            for _ in 0..pairs {
+                let [one, other] =
+                    [0; 2].map(|_: u64| self.prng.below(files.len() as u64) as usize);
+                files.swap(one, other);
+            }
+        }
+    }
+}
+
+/// The sum of the rates up to each file.
+fn sums(rate_of: &[f64]) -> Vec<f64> {
+    let mut sum = 0.0;
+    let add = |rate: &f64| {
+        sum += rate;
+        sum
+    };
+    rate_of.iter().map(add).collect()
 }
 
 impl Source for FileRequests<'_> {

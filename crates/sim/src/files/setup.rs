@@ -23,8 +23,9 @@ use super::requests::FileLoad;
 use super::simulation::unsynchronised;
 use super::traced::FileRequest;
 use crate::config::{
-    ConfigError, CoolingConfig, CoolingEvery, CoolingRuleConfig, DRIVES_MAX, FileClass, FileOrder,
-    FilePlacement, FileSizes, FileStripes, FilesWorkload, HeatConfig, HotFiles,
+    ConfigError, CoolingConfig, CoolingEvery, CoolingRuleConfig, CoolingUnitConfig, DRIVES_MAX,
+    FileClass, FileOrder, FilePlacement, FileSizes, FileStripes, FilesWorkload, HeatConfig,
+    HotFiles,
 };
 use crate::document::check_whole;
 use crate::library;
@@ -184,7 +185,10 @@ impl FilesSetup {
             daemon: CoolingSpec {
                 threshold,
                 queue_veto,
-                unit: CoolingUnit::Extents,
+                unit: match config.unit {
+                    CoolingUnitConfig::Extents => CoolingUnit::Extents,
+                    CoolingUnitConfig::Fragments => CoolingUnit::Fragments,
+                },
                 candidates_max: CANDIDATES,
             },
             rule: match config.rule {
@@ -380,13 +384,18 @@ fn cut(
             );
             ConfigError::Workload { message }
         })?,
-        FileStripes::Whole | FileStripes::Unit(_) => None,
+        FileStripes::Whole | FileStripes::Unit(_) | FileStripes::Chen(_) => None,
     };
     let cut = |file: &FileLoad| {
         let blocks = file.blocks.get();
         let stripes = match workload.stripes {
             FileStripes::Whole => stripes_of_unit(blocks, blocks, model.disks),
             FileStripes::Unit(unit) => {
+                stripes_of_unit(blocks, whole_sectors(unit, sector).get(), model.disks)
+            }
+            FileStripes::Chen(multiprogramming) => {
+                let unit = model.closed_model_unit(file.request.get() as f64, multiprogramming);
+                let unit = Blocks::new(unit.max(1.0) as u64).bytes();
                 stripes_of_unit(blocks, whole_sectors(unit, sector).get(), model.disks)
             }
             FileStripes::Best => {

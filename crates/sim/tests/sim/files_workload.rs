@@ -271,3 +271,69 @@ fn a_wrong_key_deep_in_a_class_is_named_with_its_line() {
     let said = wrong(&config("", "", drive, CLASSES));
     assert!(said.contains("`more_disks[0].drive`") && said.contains("atlas10k"), "{said}");
 }
+
+#[test]
+fn drift_moves_the_hot_set_and_cooling_follows_it() {
+    // One file of 400 gets nearly all requests; every ten seconds it is another one.
+    let classes = "[[workload.classes]]\nfiles = 400\nsize = \"64KiB\"\nrequest = \"8KiB\"\n\
+        hot = { files = 0.01, requests = 0.9 }\n";
+    let run = |drift: &str, cooling: &str| {
+        let workload = format!("rate = 90\nrequests = 18000\nplacement = \"heat\"\n{drift}");
+        run(&config("", "drives = 4", &workload, &format!("{classes}{cooling}")))
+    };
+    let drift = "drift = { every = \"10s\", files = 1.0 }";
+    let spread = |result: &RunResult| {
+        let busy = result.disks.iter().map(|disk| disk.utilisation);
+        busy.clone().fold(0.0, f64::max) / (busy.sum::<f64>() / 4.0)
+    };
+    // Without drift the placement by heat stays the best, and with it any disk is hot for a while.
+    let (still, drifting) = (run("", ""), run(drift, ""));
+    assert_eq!(still.requests, drifting.requests);
+    assert!(spread(&still) < spread(&drifting), "{} {}", spread(&still), spread(&drifting));
+    assert!(still.response.mean_ns < drifting.response.mean_ns);
+    let moves = |result: &RunResult| result.files.as_ref().unwrap().cooling.as_ref().unwrap().moves;
+    let cooling = "[workload.cooling]\nevery = \"1s\"\nrule = \"target-stays-cooler\"\nwaits = false\n";
+    let (few, many) = (run("", cooling), run(drift, cooling));
+    assert!(moves(&many) > 2 * moves(&few), "{} {}", moves(&many), moves(&few));
+}
+
+#[test]
+fn stripes_by_chens_formula_become_coarser_with_the_requests_at_a_time() {
+    let large = "[[workload.classes]]\nfiles = 40\nsize = \"1MiB\"\n";
+    let pieces = |chen: u32| {
+        let workload = format!("rate = 4\nrequests = 1000\nstripes = {{ chen = {chen} }}");
+        let result = run(&config("", "drives = 8", &workload, large));
+        result.disks.iter().map(|disk| disk.pieces_per_second).sum::<f64>()
+    };
+    assert!(pieces(2) > pieces(64), "{} {}", pieces(2), pieces(64));
+    let alone = config("", "drives = 8", "rate = 4\nstripes = { chen = 1 }", large);
+    assert!(wrong(&alone).contains("`stripes.chen` is 1"));
+}
+
+#[test]
+fn fragments_move_to_disks_that_hold_parts_of_their_file() {
+    // Each file lies on all disks, so no extent has another disk to go to.
+    let classes = "[[workload.classes]]\nfiles = 60\nsize = \"256KiB\"\nrequest = \"8KiB\"\n\
+        hot = { files = 0.02, requests = 0.95 }\n";
+    let moves = |unit: &str| {
+        let workload = "rate = 120\nrequests = 12000\nstripes = { unit = \"64KiB\" }";
+        let cooling = format!(
+            "[workload.cooling]\nevery = 50\nrule = \"target-stays-cooler\"\nwaits = false\nunit = \"{unit}\"\n"
+        );
+        let result = run(&config("", "drives = 4", workload, &format!("{classes}{cooling}")));
+        result.files.unwrap().cooling.unwrap().moves
+    };
+    assert_eq!(moves("extents"), 0);
+    assert!(moves("fragments") > 0);
+}
+
+#[test]
+fn drift_out_of_range_or_with_a_log_is_refused() {
+    for (drift, says) in [
+        ("{ every = \"1us\", files = 0.1 }", "`drift.every` is 1 us"),
+        ("{ every = \"1s\", files = 0.0 }", "`drift.files` is 0: a share as 0.1 is needed"),
+    ] {
+        let text = config("", "drives = 2", &format!("rate = 4\ndrift = {drift}"), CLASSES);
+        assert!(wrong(&text).contains(says), "{}", wrong(&text));
+    }
+}
