@@ -181,7 +181,7 @@ fn policies(context: &Context<'_>, runs: &Margins) -> Vec<Row> {
     let quantity = "SPTF-SW60%: free bandwidth lost from 0.3 to 0.4 ms";
     // 3 % and 10 % are lost there.
     let (paper, lost) = ([7.2; 2], 100.0 * (1.0 - free(BETWEEN, 400) / free(BETWEEN, 300)));
-    let step = context.number_of_scan(quantity, "%", paper, third(paper), lost);
+    let step = context.number_of_scan(quantity, "%", paper, third(paper), lost).derived();
     vec![
         sstf,
         more,
@@ -259,9 +259,8 @@ impl Shares {
                 [35.0; 2],
                 [30.0, 40.0],
                 100.0 - part,
-            ),
-            row("free bandwidth of that in firmware, at 0.3 ms", [65.0, 75.0], [60.0, 80.0], part)
-                .noted(BOTH_PARTS),
+            )
+            .noted(BOTH_PARTS),
             half("of what is lost, by conservatism", of_loss(firmware - conservative)),
             half("of what is lost, by one command a track", of_loss(conservative - no_track)),
             beside("0.3", apart(300), (6.4, 0.4)),

@@ -89,7 +89,7 @@ pub(super) fn fig8(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     // With one there is no choice, inside or outside.
     for (at, depth) in depths.iter().enumerate().filter(|(_, depth)| **depth > 1) {
         let what = format!("SPTF outside over the drive's own, queue of {depth}");
-        let row = row(&what, difference(&sptf[at], &inside[at])).standing_in(BLACK_BOX);
+        let row = row(&what, difference(&sptf[at], &inside[at])).derived().standing_in(BLACK_BOX);
         rows.push(match depth {
             2 => {
                 let reads = difference_of(context, DRIVES[0], 2, 1.0)?;
@@ -102,7 +102,7 @@ pub(super) fn fig8(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let deepest = depths[depths.len() - 1];
     let what = format!("Cheetah: SPTF outside over the drive's own, queue of {deepest}");
     let of_cheetah = difference_of(context, DRIVES[1], deepest, READS)?;
-    rows.push(row(&what, of_cheetah).standing_in(CHEETAH));
+    rows.push(row(&what, of_cheetah).derived().standing_in(CHEETAH));
     let last = depths.len() - 1;
     let ordered = mean_ms(&outside[2][last]) < mean_ms(&outside[1][last])
         && mean_ms(&outside[1][last]) < mean_ms(&outside[0][last]);

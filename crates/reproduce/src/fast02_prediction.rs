@@ -284,10 +284,11 @@ pub(super) fn fig7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let rows = vec![
         of_atlas(well_row("4 KB: within 50 us", 97.5, well)).calibrated_by(BY_JITTER),
         of_atlas(turns_row("4 KB: turns longer", 1.8, late)).deviates(0.695, 0.04, SYMMETRIC),
-        of_atlas(turns_row("4 KB: turns shorter", 0.7, early)),
+        of_atlas(turns_row("4 KB: turns shorter", 0.7, early)).calibrated_by(BY_JITTER),
         of_atlas(context.measured("4 KB: off otherwise", "%", 100.0 - well - late - early))
             .noted(OTHERWISE),
-        of_atlas(well_row("4 KB within 50 cylinders: within 50 us", 97.5, within(&near))),
+        of_atlas(well_row("4 KB within 50 cylinders: within 50 us", 97.5, within(&near)))
+            .calibrated_by(BY_JITTER),
         well_row("Cheetah, 4 KB: within 50 us", 99.3, within(&cheetah))
             .standing_in(cheetah_box)
             .calibrated_by(BY_JITTER),

@@ -203,7 +203,7 @@ fn locality_bound(random: &RunResult, local: &RunResult) -> String {
     let seek = 0.7 * SHORTEST_SEEK_MS + 0.3 * mean(random.stages.seek_ns, random);
     let bound = percent(rotate / (seek + rotate + transfer));
     format!(
-        "With a deviation of 4 MB, nearly five cylinders, a local request almost always moves the arm. Even if each such seek took the {SHORTEST_SEEK_MS} ms that table 2 gives as the shortest, the share would be {bound:.1} %: the stated deviation and the figure exclude each other. The next row has a likely reason."
+        "With a deviation of 4 MB, nearly five cylinders, a local request almost always moves the arm. Even if each such seek took the {SHORTEST_SEEK_MS} ms that table 2 gives as the shortest, the share would be {bound:.1} %: so no arm reaches the figure with the stated deviation. The next row has a likely reason."
     )
 }
 

@@ -43,6 +43,9 @@ pub struct Row {
     /// Whether no paper has the number.
     #[serde(skip)]
     is_own: bool,
+    /// Whether the paper does not print the number: it follows from others of its numbers, or from its words.
+    #[serde(skip)]
+    is_derived: bool,
     /// What stands in for something that was never published or is not here, with the page where anyone gets
     /// it and its SHA-256.
     pub stands_in: Option<String>,
@@ -74,7 +77,8 @@ pub enum Verdict {
     Calibrated,
     /// Outside the band, within the tolerance of the value recorded with its reason.
     KnownDeviation,
-    /// Inside the band on some seeds and outside on others.
+    /// Inside the band on some seeds and outside on others, or near enough to it that others may be. The row
+    /// proves nothing.
     Unsteady,
     /// A goal of this project that ours reaches.
     GoalReached,
@@ -100,9 +104,8 @@ pub struct Deviation {
 }
 
 impl Deviation {
-    /// `scatter` is how far the seeds lie from each other: medians of two sets of seeds differ by less.
-    fn covers(&self, ours: f64, scatter: f64) -> bool {
-        (ours - self.value).abs() <= self.tolerance.max(scatter)
+    fn covers(&self, ours: f64) -> bool {
+        (ours - self.value).abs() <= self.tolerance
     }
 }
 
@@ -154,6 +157,7 @@ impl Row {
             deviation: None,
             is_timing: false,
             is_own: false,
+            is_derived: false,
             stands_in: None,
             note: None,
         }
@@ -180,6 +184,13 @@ impl Row {
         self.judge()
     }
 
+    /// A number that the paper does not print. It counts as a shape, for it follows from numbers that count
+    /// already, or from words.
+    pub(super) fn derived(mut self) -> Self {
+        self.is_derived = true;
+        self.judge()
+    }
+
     /// One row from those of several seeds: that with the median, and the range. Seeds that do not agree on
     /// which side of the band they lie leave the verdict open.
     pub(super) fn median(mut rows: Vec<Self>) -> Self {
@@ -191,7 +202,11 @@ impl Row {
         }
         let range = [rows[0].ours, rows[seeds - 1].ours];
         let seeds_inside = rows.iter().filter(|row| row.inside).count();
-        let middle = rows.swap_remove(seeds / 2);
+        let lower = rows[(seeds - 1) / 2].ours;
+        let mut middle = rows.swap_remove(seeds / 2);
+        // What holds on half of the seeds holds on no more than that.
+        middle.ours = if middle.unit == HOLDS { lower } else { f64::midpoint(lower, middle.ours) };
+        middle.inside = middle.band.is_none_or(|[low, high]| (low..=high).contains(&middle.ours));
         let range = (seeds > 1 && middle.unit != HOLDS).then_some(range);
         let row = Self { range, seeds, seeds_inside, ..middle };
         if row.verdict == Verdict::StandIn { row } else { row.judge() }
@@ -258,15 +273,13 @@ impl Row {
 
     fn judge(mut self) -> Self {
         self.kind = self.find_kind();
-        let scatter = self.range.map_or(0.0, |[least, most]| most - least);
-        let is_known =
-            self.deviation.as_ref().is_some_and(|known| known.covers(self.ours, scatter));
+        let is_known = self.deviation.as_ref().is_some_and(|known| known.covers(self.ours));
         let is_unsteady = !self.is_timing && (1..self.seeds).contains(&self.seeds_inside);
         self.verdict = match (self.band, self.inside) {
             (None, _) => Verdict::Measured,
             (Some(_), _) if is_unsteady => Verdict::Unsteady,
             (Some(_), false) if is_known => Verdict::KnownDeviation,
-            (Some(band), false) if self.may_reach(band) => Verdict::Unsteady,
+            (Some(band), false) if self.scatters_too_far(band) => Verdict::Unsteady,
             (Some(_), false) => Verdict::Drifted,
             (Some(_), true) if self.kind == Kind::Own => Verdict::GoalReached,
             (Some(_), true) if self.calibrated.is_some() => Verdict::Calibrated,
@@ -276,10 +289,14 @@ impl Row {
         self
     }
 
-    /// Whether no seed is inside the band, and others may be: the nearest is within half of the seeds' scatter.
-    fn may_reach(&self, [low, high]: [f64; 2]) -> bool {
+    /// True if no seed is inside the band, and other seeds would give another verdict: the band begins within half
+    /// of the seeds' scatter, or the recorded deviation lies within all of it.
+    fn scatters_too_far(&self, [low, high]: [f64; 2]) -> bool {
         let Some([least, most]) = self.range.filter(|_| !self.is_timing) else { return false };
-        f64::max(least - high, low - most) < (most - least) / 2.0
+        let scatter = most - least;
+        let is_near = f64::max(least - high, low - most) < scatter / 2.0;
+        let recorded = self.deviation.as_ref().map(|known| (self.ours - known.value).abs());
+        is_near || recorded.is_some_and(|distance| distance <= scatter)
     }
 
     fn find_kind(&self) -> Kind {
@@ -287,7 +304,7 @@ impl Row {
             return Kind::Own;
         }
         match (self.paper, self.band) {
-            (Some(least), Some(band)) if self.unit != HOLDS => {
+            (Some(least), Some(band)) if self.unit != HOLDS && !self.is_derived => {
                 let paper = [least, self.paper_to.unwrap_or(least)];
                 if is_two_sided(band, paper, self.unit) { Kind::Number } else { Kind::Shape }
             }
@@ -320,8 +337,10 @@ pub struct Counts {
     pub known_deviations: usize,
     /// Papers' numbers, orders and shapes that a parameter was chosen for.
     pub calibrated: usize,
-    /// Inside the band on some seeds alone.
+    /// The verdict hangs on the seed.
     pub unsteady: usize,
+    /// Those of them whose median is outside the band.
+    pub unsteady_outside: usize,
     /// Numbers of generated traces.
     pub stand_ins: usize,
     /// Failures: outside the band.
@@ -335,6 +354,9 @@ impl Counts {
     pub fn of<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Self {
         let mut counts = Self::default();
         for row in rows {
+            if row.verdict == Verdict::Unsteady && !row.inside {
+                counts.unsteady_outside += 1;
+            }
             *match row.verdict {
                 Verdict::Reproduced => &mut counts.numbers,
                 Verdict::Holds => &mut counts.shapes,
@@ -359,6 +381,7 @@ impl Counts {
             (self.known_deviations, "known deviation", "known deviations"),
             (self.calibrated, "calibrated", "calibrated"),
             (self.unsteady, "unsteady over the seeds", "unsteady over the seeds"),
+            (self.unsteady_outside, "of it outside", "of them outside"),
             (self.stand_ins, "on a generated stand-in", "on generated stand-ins"),
             (self.drifted, "OUTSIDE its band", "OUTSIDE their bands"),
             (self.not_run, "NOT RUN", "NOT RUN"),
@@ -440,9 +463,10 @@ mod tests {
         let known = |ours: f64| paper(ours).deviates(25.0, 1.0, "a wrong model");
         let row = Row::median([21.0, 24.5, 29.0].map(known).into());
         assert_eq!((row.ours, row.verdict), (24.5, Verdict::KnownDeviation));
-        // Medians of two sets of seeds may lie as far from each other as the seeds of one.
+        assert_eq!(of(&[11.0, 12.0, 16.0, 19.0]).ours, 14.0);
+        // Of seeds that scatter more than it drifts, a deviation is not known.
         let row = Row::median([28.0, 29.0, 33.0].map(known).into());
-        assert_eq!(row.verdict, Verdict::KnownDeviation);
+        assert_eq!(row.verdict, Verdict::Unsteady);
         let row = Row::median([28.0, 29.0, 31.0].map(known).into());
         assert_eq!(row.verdict, Verdict::Drifted);
         assert_eq!(of(&[15.0]).range, None);

@@ -277,5 +277,6 @@ fn first_year(bench: &Bench<'_>, dimension: &Dimension, curve: &Fit) -> Row {
     let quantity = format!("rich: fitted first year of {}, service", dimension.name);
     bench
         .single_in(&quantity, "%", Expected { paper: [paper; 2], band }, curve.at(1.0))
+        .derived()
         .also(&curve.words())
 }

@@ -28,9 +28,10 @@ Examples:
   freewheel reproduce fast02.scan --real-time 60s
 
 Every number is a median over seeds 1 to 5, with its range; --seeds 6-10 takes others, --seed N shows one.
+Claims beyond the papers take the first three of them, and long ones the first.
 A paper's number counts as reproduced (inside a band on either side, predicted), calibrated (inside, a free
 parameter was chosen for it), a known deviation (outside, within a tolerance of the value recorded with its
-reason), or unsteady (inside on some seeds alone). Orders, shapes and limits hold or do not.
+reason), or unsteady (inside on some seeds, or so near that others may be). Orders, shapes and limits hold or do not.
 Where a public trace is missing, a generated one stands in, and its numbers are compared with nothing.
 Exit code 1 if the median of five seeds or more is outside its band and of no known deviation, or if a
 recording is missing. One seed decides nothing: --seed N exits with 0.")]

@@ -219,7 +219,7 @@ fn tuned(context: &Context<'_>, cells: &[Cell]) -> Vec<Row> {
     };
     let quantity = "Opt140's response over Gopt140's, mean over the rates";
     let opt = context.row(quantity, "", mean(&paper), 0.03, mean(&ours));
-    vec![both.noted(note), opt.deviates(1.0, 0.01, UNROUNDED)]
+    vec![both.derived().noted(note), opt.derived().deviates(1.0, 0.01, UNROUNDED)]
 }
 
 /// A response by rate and method.

@@ -324,7 +324,7 @@ impl<'a, S: Source> CooledRequests<'a, S> {
                     self.awaited = Some(Awaited::Writes(extent, span));
                 }
                 MoveAction::Drain(_) => self.awaited = Some(Awaited::OldPlace),
-                // A write of a copy is on the media when it is done, and the record takes no time here.
+                // Both take no time here. Behind a drive's write cache a real flush would wait for destages.
                 MoveAction::Flush(_) | MoveAction::Record(_) => self.done(),
             }
             if !self.has_come() {

@@ -19,6 +19,9 @@ pub struct FileLoad {
     pub reads: f64,
 }
 
+/// Most changes of the hot set between two requests.
+const CHANGES_MAX: u64 = 100;
+
 /// How the hot set moves.
 struct Drifting<'a> {
     every: SimDuration,
@@ -94,10 +97,12 @@ impl<'a> FileRequests<'a> {
         if drift.next > self.next {
             return;
         }
-        while drift.next <= self.next {
+        // After many changes at once nothing is left of the old order, so more change no more.
+        let passed = 1 + (self.next - drift.next).ns() / drift.every.ns();
+        for _ in 0..passed.min(CHANGES_MAX) {
             drift.change(&mut self.rate_of);
-            drift.next += drift.every;
         }
+        drift.next += SimDuration::from_ns(passed * drift.every.ns());
         self.rates = sums(&self.rate_of);
     }
 
@@ -111,19 +116,23 @@ impl<'a> FileRequests<'a> {
 }
 
 impl Drifting<'_> {
-    /// In each class, pairs of files change their rates until the share of its files has changed.
+    /// In each class, a share of its files is drawn; each of them takes the rate of the next one.
     fn change(&mut self, rate_of: &mut [f64]) {
         let mut left = rate_of;
         for class in self.class_of.chunk_by(|a, b| a == b) {
             let (files, rest) = left.split_at_mut(class.len());
             left = rest;
-            // A pair changes two files; a share too small for a pair still changes one now and then.
-            let pairs = self.files * files.len() as f64 / 2.0;
-            let pairs = pairs as u64 + u64::from(self.prng.chance(pairs.fract()));
-            for _ in 0..pairs {
-                let [one, other] =
-                    [0; 2].map(|_: u64| self.prng.below(files.len() as u64) as usize);
-                files.swap(one, other);
+            // A share too small for two files still changes some now and then.
+            let wanted = self.files * files.len() as f64;
+            let count = wanted as usize + usize::from(self.prng.chance(wanted.fract()));
+            // The drawn ones gather at the front of a list of numbers: none is drawn twice.
+            let mut numbers: Vec<usize> = (0..files.len()).collect();
+            for at in 0..count {
+                let other = at + self.prng.below((files.len() - at) as u64) as usize;
+                numbers.swap(at, other);
+            }
+            for pair in numbers[..count].windows(2) {
+                files.swap(pair[0], pair[1]);
             }
         }
     }

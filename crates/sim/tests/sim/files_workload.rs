@@ -274,7 +274,7 @@ fn a_wrong_key_deep_in_a_class_is_named_with_its_line() {
 
 #[test]
 fn drift_moves_the_hot_set_and_cooling_follows_it() {
-    // One file of 400 gets nearly all requests; every ten seconds it is another one.
+    // Few of 400 files get nearly all requests; every ten seconds all change their shares.
     let classes = "[[workload.classes]]\nfiles = 400\nsize = \"64KiB\"\nrequest = \"8KiB\"\n\
         hot = { files = 0.01, requests = 0.9 }\n";
     let run = |drift: &str, cooling: &str| {
@@ -335,5 +335,23 @@ fn drift_out_of_range_or_with_a_log_is_refused() {
     ] {
         let text = config("", "drives = 2", &format!("rate = 4\ndrift = {drift}"), CLASSES);
         assert!(wrong(&text).contains(says), "{}", wrong(&text));
+    }
+}
+
+#[test]
+fn cooling_as_it_comes_makes_no_placement_worse() {
+    let classes = "[[workload.classes]]\nfiles = 400\nsize = \"64KiB\"\nrequest = \"8KiB\"\nreads = 0.5\n\
+        hot = { files = 0.3, requests = 0.7 }\n";
+    for placement in ["heat", "equal-bytes", "round-robin", "random"] {
+        for rate in [40, 160] {
+            let mean = |cooling: &str| {
+                let workload =
+                    format!("rate = {rate}\nrequests = 12000\nplacement = \"{placement}\"");
+                let text = config("", "drives = 4", &workload, &format!("{classes}{cooling}"));
+                run(&text).response.mean_ns
+            };
+            let (without, with) = (mean(""), mean("[workload.cooling]\n"));
+            assert!(with <= 1.01 * without, "{placement} at {rate}: {with} {without}");
+        }
     }
 }
