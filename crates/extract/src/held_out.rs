@@ -351,7 +351,7 @@ mod tests {
     #[test]
     fn the_right_file_has_no_demerit_and_one_with_slower_seeks_has_one() {
         let mut spec = library::spec("atlas10k").unwrap();
-        spec.electronics = spec.onboard_as_measured();
+        spec.electronics = spec.electronics_as_measured();
         spec.seek.tolerance = SimDuration::ZERO;
         let mut prng = Prng::new(1, "batches");
         let requests = requests(&spec, &mut prng);

@@ -112,8 +112,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Whether what a block is worth depends on its region.
-    fn is_priced(&self) -> bool {
+    /// True if the worth of a block depends on its region.
+    fn has_region_weights(&self) -> bool {
         self.rule == Rule::Paths && self.region_weights
     }
 
@@ -274,7 +274,7 @@ impl Scheduler {
 
     /// Wants the blocks `from..to` of a layer; how many were not wanted before.
     pub fn want(&mut self, layer: usize, from: u64, to: u64) -> u64 {
-        if self.options.is_priced() {
+        if self.options.has_region_weights() {
             let Self { wanted, region_weights, tracks, .. } = self;
             let layer_of = &wanted.layers()[layer];
             let mut at = from;
@@ -298,7 +298,7 @@ impl Scheduler {
 
     /// Wants the blocks `from..to` of a layer no longer; how many were wanted.
     pub fn unwant(&mut self, layer: usize, from: u64, to: u64) -> u64 {
-        if self.options.is_priced() {
+        if self.options.has_region_weights() {
             let Self { wanted, region_weights, tracks, .. } = self;
             let layer_of = &wanted.layers()[layer];
             wanted.blocks(layer).for_each_run(from, to, |first, end| {
@@ -350,10 +350,9 @@ impl Scheduler {
         self.wanted.next_on_track(&self.tracks, layer, from, most)
     }
 
-    /// What a block of 512 B on a cylinder counts for beside others of its weight elsewhere, by how
-    /// far its region lags behind: in a fixed point of no meaning, and the same everywhere without
-    /// prices.
-    pub fn price(&self, cylinder: u32) -> u64 {
+    /// Weight of the region of a cylinder, in units of 1 / 256: greater where the region lags, and the
+    /// same everywhere without region weights.
+    pub fn region_weight(&self, cylinder: u32) -> u64 {
         self.region_weights.of_cylinder(cylinder)
     }
 
@@ -443,9 +442,9 @@ impl Scheduler {
 
     /// Looks at the cylinders of source and destination.
     fn begin(&mut self, reach: &Reach<'_>) {
-        let is_priced = self.options.is_priced();
+        let has_region_weights = self.options.has_region_weights();
         let Self { options, tracks, wanted, index, search, region_weights, .. } = self;
-        if is_priced {
+        if has_region_weights {
             debug_assert_eq!(region_weights.left(), wanted.left(), "blocks on the books");
             region_weights.refresh();
         }
@@ -522,12 +521,12 @@ impl Scheduler {
         at: SimTime,
     ) {
         let (from, to) = (start.get(), start.get() + u64::from(blocks));
-        let is_priced = self.options.is_priced();
+        let has_region_weights = self.options.has_region_weights();
         let Self { deliveries, region_weights, tracks, .. } = self;
         let is_less = self.wanted.moved(tracks, from, to, serves, &mut |key, delivered| {
             let size = u64::from(key.size);
             let from = u64::from(key.offset) + delivered.first * size;
-            if is_priced {
+            if has_region_weights {
                 region_weights.delivered(tracks, from, from + delivered.blocks * size);
             }
             deliveries.push(Delivery { delivered, at });

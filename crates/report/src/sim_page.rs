@@ -180,12 +180,12 @@ fn responses(result: &RunResult) -> Markup {
     }
 }
 
-/// What a configuration has under this name, which it does not say.
-pub const PRICES_ARE: &str = "regions of the drive that lag behind count for more";
+/// Meaning of the key `region_weights` of a configuration.
+pub const REGION_WEIGHTS: &str = "regions of the drive that lag behind count for more";
 
 fn configuration(config: &SimConfig) -> Markup {
     html! {
         pre { (serde_json::to_string_pretty(config).expect("a configuration can be written")) }
-        @if config.freeblock.is_some() { p.note { "With prices, " (PRICES_ARE) "." } }
+        @if config.freeblock.is_some() { p.note { "With region weights, " (REGION_WEIGHTS) "." } }
     }
 }

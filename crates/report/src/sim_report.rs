@@ -11,7 +11,7 @@ use crate::files_run;
 use crate::finding::Finding;
 use crate::free_work::{FreeWorkPart, free_work_parts};
 use crate::postmark::{PassTable, pass_tables};
-use crate::sim_page::{PRICES_ARE, cautions, sim_html};
+use crate::sim_page::{REGION_WEIGHTS, cautions, sim_html};
 use crate::stages::{StageTable, stage_table};
 
 /// The result of an experiment: as a document (it serialises), as a page, and as tables of a terminal.
@@ -30,7 +30,7 @@ pub struct SimReport<'a> {
 
 impl<'a> SimReport<'a> {
     /// The meaning of `region_weights` in the text of an experiment.
-    pub const REGION_WEIGHTS: &'static str = PRICES_ARE;
+    pub const REGION_WEIGHTS: &'static str = REGION_WEIGHTS;
 
     /// Works out what the sums of the run say.
     pub fn new(experiment: &'a Experiment, result: &'a RunResult) -> Self {

@@ -251,37 +251,10 @@ const UNKNOWN_KEY: &str = "unknown field ";
 const MISSING_KEY: &str = "missing field ";
 const UNKNOWN_NAME: &str = "unknown variant ";
 
-/// Keys and names of earlier versions, with their names of today.
-const RENAMED: [(&str, &str); 12] = [
-    ("at_drive", "queue_depth"),
-    ("beside", "tasks"),
-    ("data-mining", "scan"),
-    ("decide_before", "lead_time"),
-    ("enough", "sample_share"),
-    ("external", "host"),
-    ("habits", "behaviour"),
-    ("onboard", "electronics"),
-    ("prices", "region_weights"),
-    ("think", "think_time"),
-    ("think_distribution", "think_time_distribution"),
-    ("worth", "latency_weight"),
-];
-
-/// End of a message about an unknown name: the present or the most similar name.
-fn meant<'n>(name: &str, known: impl Iterator<Item = &'n str> + Clone) -> String {
-    let renamed = RENAMED
-        .iter()
-        .find(|(before, now)| *before == name && known.clone().any(|known| known == *now));
-    match renamed {
-        Some((_, now)) => format!("; it is called `{now}` now"),
-        None => did_you_mean(name, known),
-    }
-}
-
 /// Rewrites Serde's `text` about the value of this key: the fault, and the allowed values.
 fn explained(key: &str, value: Option<&Value>, text: &str) -> String {
     let (wrong, expected) = text.split_once(", expected ").unwrap_or((text, ""));
-    let meant = |name: &str| meant(name.trim_matches('`'), quoted(expected));
+    let meant = |name: &str| did_you_mean(name.trim_matches('`'), quoted(expected));
     if let Some(name) = wrong.strip_prefix(MISSING_KEY) {
         let before = if key.is_empty() { String::new() } else { format!("{key}.") };
         return format!("the key `{before}{}` is missing", name.trim_matches('`'));

@@ -53,7 +53,7 @@ The scheduler sees the device as blocks and as the times at which commands come 
 the head from the drive's file: that must be the file of this very drive. Switch a real drive's
 write cache off (hdparm -W0): the end of a write that is not on the media says nothing about the
 head.
-It runs until Ctrl-C or SIGTERM, answers what is in flight, and says what it foresaw and read. It
+It runs until Ctrl-C or SIGTERM, answers what is in flight, and reports predictions and free work. It
 ends within 60 s (--stop-within), whatever hangs; a second signal ends it at once.")]
 pub struct ServeArgs {
     /// A file, a block device, an NBD export by its URI, or an emulated drive:

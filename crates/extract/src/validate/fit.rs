@@ -106,7 +106,7 @@ fn replayed(spec: &DriveSpec, requests: &[Request]) -> Option<Vec<Exchange>> {
     if drive.blocks().get() < last? {
         return None;
     }
-    let unit = Unit::new(&Arc::new(drive), &spec.onboard_as_measured()).ok()?;
+    let unit = Unit::new(&Arc::new(drive), &spec.electronics_as_measured()).ok()?;
     Some(replay(unit, requests))
 }
 

@@ -238,7 +238,7 @@ fn measured(
 ) -> Result<(DriveSpec, Unit, Vec<Request>), ValidateError> {
     let (spec, built) = library::drive(drive).map_err(ConfigError::from)?;
     let unit =
-        Unit::new(&Arc::new(built), &spec.onboard_as_measured()).map_err(ConfigError::from)?;
+        Unit::new(&Arc::new(built), &spec.electronics_as_measured()).map_err(ConfigError::from)?;
     let file = trace.file.display().to_string();
     let requests = requests(trace, &file, &unit)?;
     if requests.is_empty() {

@@ -509,7 +509,7 @@ mod tests {
 
     fn unit() -> Unit {
         let (spec, drive) = library::drive("cheetah4lp").unwrap();
-        Unit::new(&Arc::new(drive), &spec.onboard_as_measured()).unwrap()
+        Unit::new(&Arc::new(drive), &spec.electronics_as_measured()).unwrap()
     }
 
     /// A trace of our own drive: reads that jump to a track and back on it, gaps of 20 to 60 ms.

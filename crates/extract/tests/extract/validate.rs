@@ -118,7 +118,7 @@ fn the_phase_tells_to_which_request_a_delay_belongs() {
 fn a_fit_finds_hidden_values_on_one_half_and_holds_on_the_other() {
     let (mut spec, drive) = library::drive("atlas10k").unwrap();
     spec.electronics.buffer.as_mut().unwrap().read_ahead = ReadAhead::AfterTouching;
-    let mut unit = Unit::new(&Arc::new(drive), &spec.onboard_as_measured()).unwrap();
+    let mut unit = Unit::new(&Arc::new(drive), &spec.electronics_as_measured()).unwrap();
     let (mut random, mut now, mut lines) = (Prng::new(3, "hidden"), SimTime::ZERO, String::new());
     for _ in 0..250 {
         let start = random.below(unit.drive().blocks().get() - 64);

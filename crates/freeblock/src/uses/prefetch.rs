@@ -134,10 +134,10 @@ impl Prefetcher {
     ) -> Result<bool, TaskError> {
         let (first, end) = self.touching(start, blocks);
         let known = || (first..end).map(|block| self.known.get(&block));
-        let is_foreseen = known().all(|known| known.is_some());
+        let is_predicted = known().all(|known| known.is_some());
         let is_hit = known().all(|known| known.is_some_and(|known| known.is_here));
         self.counts.reads += 1;
-        self.counts.predicted_reads += u64::from(is_foreseen);
+        self.counts.predicted_reads += u64::from(is_predicted);
         self.counts.hits += u64::from(is_hit);
         self.counts.used += if is_hit { end - first } else { 0 };
         // Used, or read by the foreground request itself.

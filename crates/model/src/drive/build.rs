@@ -100,7 +100,7 @@ fn check_media_cache(spec: &DriveSpec, capacity: Bytes) -> Result<(), BuildDrive
 /// What replaces parts of `electronics`, all of which is checked before.
 fn check_measuring_host(spec: &DriveSpec) -> Result<(), BuildDriveError> {
     let of_host = |key: &str| key.replacen("electronics", "measured_on", 1);
-    let checked = spec.onboard_as_measured().check();
+    let checked = spec.electronics_as_measured().check();
     checked.map_err(|(key, value, rule)| invalid(of_host(key), value, rule))
 }
 

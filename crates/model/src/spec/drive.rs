@@ -460,7 +460,7 @@ impl DriveSpec {
     }
 
     /// The electronics on the host on which response times of the drive were measured.
-    pub fn onboard_as_measured(&self) -> ElectronicsSpec {
+    pub fn electronics_as_measured(&self) -> ElectronicsSpec {
         let mut electronics = self.electronics.clone();
         let Some(host) = self.measured_on else { return electronics };
         electronics.bus = Some(host.bus);

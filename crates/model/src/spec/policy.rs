@@ -64,7 +64,7 @@ struct PolicyTable {
     /// Of sptf-sw: n, as a fraction of 0 to 1 (0.4 for 40 %) or in per cent ("0%" to "1000%").
     #[serde(default, skip_serializing_if = "Option::is_none")]
     window: Option<Window>,
-    /// Of sstf-lw: what a unit of rotational latency is latency_weight in seek time.
+    /// Of sstf-lw: W, the seek time that a unit of rotational latency outweighs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     latency_weight: Option<f64>,
     /// Of asatf: W.

@@ -296,7 +296,7 @@ fn end(task: &TaskWork) -> String {
 
 /// What an expected end rests on, where that is little.
 fn grounds(task: &TaskWork) -> String {
-    if foresees_slowing(task) {
+    if has_seen_slowing(task) {
         return String::new();
     }
     let last = match task.kind.is_sample {
@@ -315,7 +315,7 @@ fn grounds(task: &TaskWork) -> String {
 
 /// Whether the round under way has been seen to slow down. Each round is predicted from
 /// its own course alone.
-fn foresees_slowing(task: &TaskWork) -> bool {
+fn has_seen_slowing(task: &TaskWork) -> bool {
     task.unfinished >= SLOWING_SEEN
 }
 
@@ -333,7 +333,7 @@ fn deadline(task: &TaskWork, due: &DeadlineWork) -> String {
     if is_under_way(task) {
         let expected = task.expected_end_ns.map(|ns| format!("expected after {}", seconds(ns)));
         let will = match will_be_held {
-            Some(true) if !foresees_slowing(task) => "would be held so",
+            Some(true) if !has_seen_slowing(task) => "would be held so",
             Some(true) => "will be held",
             Some(false) => "will be missed",
             None => "nobody can tell yet",

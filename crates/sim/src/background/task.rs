@@ -242,12 +242,12 @@ impl TaskConfig {
             (
                 self.share.is_some(),
                 "share",
-                "it has normal priority; give tasks `beside` it a higher or a lower one",
+                "it has normal priority; give the other `tasks` a higher or a lower one",
             ),
             (
                 self.priority != Priority::Normal,
                 "priority",
-                "it has normal priority; give tasks `beside` it a higher or a lower one",
+                "it has normal priority; give the other `tasks` a higher or a lower one",
             ),
         ];
         if let Some((_, keys, why)) = not_its.iter().find(|(is_there, ..)| *is_there) {

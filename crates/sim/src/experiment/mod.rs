@@ -150,7 +150,7 @@ impl Experiment {
         check_scheduler(config)?;
         check_effect(config, spec)?;
         check_freeblock(config, spec, drive, &striping)?;
-        check_external(config)?;
+        check_host(config)?;
         check_cache(config, spec)?;
         check_measured(config)?;
         check_sectors(config, spec)?;
@@ -235,7 +235,7 @@ impl Experiment {
         check_scheduler(&config)?;
         check_effect(&config, &spec)?;
         check_freeblock(&config, &spec, &drive, &striping)?;
-        check_external(&config)?;
+        check_host(&config)?;
         check_cache(&config, &spec)?;
         check_measured(&config)?;
         check_sectors(&config, &spec)?;
@@ -696,7 +696,7 @@ impl Experiment {
         observer: Observer<'_>,
     ) -> Result<Tally, ConfigError> {
         if let Some(host) = &self.config.host {
-            return self.tally_outside(host, source, planners, observer);
+            return self.tally_behind_host(host, source, planners, observer);
         }
         let arms = self.arm_count();
         let some = !planners.is_empty();
@@ -825,7 +825,7 @@ impl Experiment {
     }
 
     /// Like a volume of whole drives, behind a scheduler outside each.
-    fn tally_outside<S: Source>(
+    fn tally_behind_host<S: Source>(
         &self,
         host: &HostConfig,
         source: &mut S,
@@ -998,7 +998,7 @@ fn postmark_spec(
     checked.map_err(|message| ConfigError::Workload { message })
 }
 
-fn check_external(config: &SimConfig) -> Result<(), ConfigError> {
+fn check_host(config: &SimConfig) -> Result<(), ConfigError> {
     let Some(host) = &config.host else { return Ok(()) };
     let checked = host.check(config.freeblock.as_ref());
     checked.map_err(|message| ConfigError::PredictiveScheduler { message })

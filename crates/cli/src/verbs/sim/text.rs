@@ -199,7 +199,7 @@ fn stages(report: &SimReport<'_>) -> Table {
     table
 }
 
-/// What a scheduler outside the drive foresaw, if there was one.
+/// Predictions of a scheduler in front of the drive, if there was one.
 fn host(result: &RunResult) -> Option<Table> {
     let seen = result.host.as_ref()?;
     let share = |count: u64| number::percent(count as f64 / seen.predicted.max(1) as f64);

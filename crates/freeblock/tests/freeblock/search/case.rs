@@ -221,8 +221,8 @@ impl Case {
         };
         plan_in_steps(&mut self.scheduler, &gap, &mut go_on, &mut runs);
         self.is_refused = is_refused;
-        for (cylinder, price) in (0..).zip(&mut self.oracle.region_weights) {
-            *price = self.scheduler.price(cylinder);
+        for (cylinder, weight) in (0..).zip(&mut self.oracle.region_weights) {
+            *weight = self.scheduler.region_weight(cylinder);
         }
         let best = best(&self.oracle, &self.scheduler, &gap);
         let in_time = runs.is_empty() || execute(&drive, &gap, &runs);

@@ -176,8 +176,8 @@ impl Oracle {
             }
             pieces.retain(|piece| {
                 let inside = from <= piece.first && piece.first + u64::from(piece.blocks) <= to;
-                let price = region_weights[piece.at.cylinder as usize];
-                worth += u64::from(inside) * u64::from(piece.blocks * key.weight) * price;
+                let region_weight = region_weights[piece.at.cylinder as usize];
+                worth += u64::from(inside) * u64::from(piece.blocks * key.weight) * region_weight;
                 !inside
             });
             if pieces.is_empty() {

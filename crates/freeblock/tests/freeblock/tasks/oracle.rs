@@ -344,8 +344,8 @@ impl Oracle {
             let times = must.iter().filter(|other| *other == what).count();
             assert!(happened.get(what) == Some(&times) || is_over, "{what:?} did not happen");
         }
-        let foreseen = |what: &Expected| must.contains(what) || may.contains(what);
-        assert!(happened.keys().all(foreseen), "{happened:?}");
+        let expected = |what: &Expected| must.contains(what) || may.contains(what);
+        assert!(happened.keys().all(expected), "{happened:?}");
         for (id, task) in &self.tasks {
             assert!(!task.is_complete(), "{id} is done and nobody says so");
         }

@@ -169,7 +169,7 @@ pub struct HostScheduler {
     /// Clients' requests that are not answered, and when the last one was.
     clients: u32,
     idle_since: SimTime,
-    /// ServedTasks make no reads of their own any more.
+    /// Set by `close`: tasks begin no more reads of their own.
     is_closing: bool,
     now: SimTime,
 }

@@ -615,7 +615,7 @@ impl PredictiveScheduler {
             self.surprise(ended, &observed);
         }
         self.ended = ended;
-        self.foresee_again();
+        self.predict_again();
         let error_ns = was_known.then_some(late_ns + observed.phase_ns);
         if let Some(error) = error_ns {
             self.account.count(&observed, error.unsigned_abs(), is_behind_free);
@@ -697,8 +697,8 @@ impl PredictiveScheduler {
         self.clock.follow(now, &Observed { is_plausible: false, ..*observed });
     }
 
-    /// Predicts again what is at the drive, from where the head is known to be.
-    fn foresee_again(&mut self) {
+    /// Predicts the commands at the drive again, from the known place of the head.
+    fn predict_again(&mut self) {
         let mut head = self.head;
         for sent in &mut self.in_flight {
             let turnaround = self.turnaround.of(sent.command.op);
