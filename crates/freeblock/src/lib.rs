@@ -47,7 +47,7 @@ pub struct FreeRun {
 }
 
 impl FreeRun {
-    /// What doing it takes, for planners and for whoever does it. Panics like [`Drive::target`].
+    /// Stage times of the access, for planners and executors. Panics like [`Drive::target`].
     // Not inlined: where foreground requests are simulated, their own path keeps its inlining.
     #[inline(never)]
     pub fn access(&self, drive: &Drive, departure: &Departure) -> Access {
@@ -56,7 +56,7 @@ impl FreeRun {
     }
 }
 
-/// What a gap was used for; the rest of its latency is left.
+/// Use of a gap; the rest of its latency is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GapUse {
     /// Free runs under the head.
@@ -65,14 +65,14 @@ pub struct GapUse {
     pub extra_seek_ns: i64,
 }
 
-/// What a planner hears of foreground requests.
+/// Event of a foreground request, as a planner receives it.
 #[derive(Debug, Clone, Copy)]
 pub enum ForegroundEvent<'a> {
     /// A request has arrived: from now on its data are the newest.
     Arrived {
         /// The request.
         request: &'a Foreground,
-        /// When it arrived.
+        /// Time of arrival.
         at: SimTime,
     },
     /// The head has moved these blocks for a request: a task that wants them has them as well.
@@ -83,7 +83,7 @@ pub enum ForegroundEvent<'a> {
         start: Lbn,
         /// Number of blocks.
         blocks: u32,
-        /// When the last of them had passed.
+        /// Time at which the last of them had passed.
         at: SimTime,
     },
     /// The head time that a request took, told once and before it is done. The head time of a write
@@ -100,7 +100,7 @@ pub enum ForegroundEvent<'a> {
     Done {
         /// The request.
         request: &'a Foreground,
-        /// When its data were on the media.
+        /// Time at which its data were on the media.
         at: SimTime,
     },
 }
@@ -190,7 +190,7 @@ pub trait ResumableSearch {
 
 /// Decides what to do while the arm has nothing to do.
 pub trait IdlePlanner {
-    /// When idle time may be used, if the arm has nothing to do from `now` on; None for never.
+    /// Time from which idle time may be used, if the arm has no work from `now` on; None for never.
     fn idle_from(&mut self, now: SimTime) -> Option<SimTime>;
 
     /// The next run. It is [done](Planner::done) before the next call.
@@ -215,8 +215,8 @@ pub trait Promoter {
 
 /// Memory in front of a drive that answers requests.
 pub trait WriteCache {
-    /// Whether memory answers this arriving request: a write whose data it keeps from now on, or a
-    /// read of data it has. The drive and its planner hear nothing of such a request.
+    /// True if memory answers this arriving request: a write whose data it keeps from now on, or a read of
+    /// data it has. The drive and its planner hear nothing of such a request.
     fn takes(&mut self, request: &Foreground, now: SimTime) -> bool;
 }
 

@@ -27,7 +27,7 @@ use crate::runs::Runs;
 /// other requests longer than any of them does.
 const COPY_MAX: u32 = BLOCK_SIZE_MAX;
 
-/// How claimed blocks leave the gaps.
+/// Way in which claimed blocks leave the gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimBy {
     /// The planner promotes them, and reports their delivery when a request has read them. Its account of

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Notices that wait to be written; further ones are dropped and counted.
 const WAITING_MAX: usize = 256;
 
-/// Where a queue that is full is looked at again.
+/// Interval at which a full queue is looked at again.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Sends notices to the operator without waiting. Clones share one queue.

@@ -76,7 +76,7 @@ struct ClientsRequest {
 /// Blocks that pass the head before the first data of a fetch.
 #[derive(Clone)]
 struct Passed {
-    /// What the head reads them for.
+    /// Cause for which the head reads them.
     kind: PrefetchKind,
     /// Up to two parts of a track; empty ones are none.
     parts: [Range<u64>; 2],
@@ -90,11 +90,11 @@ const NONE_PASSED: Passed =
 /// The disk request that the device was given last.
 #[derive(Clone, Copy)]
 struct LastRequest {
-    /// Its last block plus one.
+    /// End of the range: its last block plus one.
     end: u64,
     sequence: u64,
     is_read: bool,
-    /// When it was done; None as long as it is under way.
+    /// Time at which it was done; None as long as it is under way.
     done: Option<SimTime>,
 }
 
@@ -120,7 +120,7 @@ struct WaitingFlush {
     point: FlushPoint,
 }
 
-/// What lies between a cache and its device.
+/// Queue between a cache and its device.
 pub struct CacheQueue {
     /// Most clients' requests in the storage system.
     pub depth: u32,
@@ -144,7 +144,7 @@ pub struct CachedDevice<D> {
     destages: Box<dyn Policy>,
     /// Disk requests by slot.
     under_way: Vec<Option<UnderWay>>,
-    /// How many are on the device.
+    /// Number of requests on the device.
     submitted: u32,
     /// Requests that are done, and not reported yet.
     answers: VecDeque<Done>,
@@ -376,7 +376,7 @@ impl<D: Device> CachedDevice<D> {
         Passed { parts, ..NONE_PASSED }
     }
 
-    /// What passes a head on the track of `block`, in whole sectors.
+    /// Blocks that pass a head on the track of `block`, in whole sectors.
     fn passing(&self, block: Lbn, time: SimDuration) -> Passing {
         let (first, end) = self.drive.layout().track_bounds(block);
         let sector = self.sectors.blocks();
@@ -467,7 +467,7 @@ fn waiting(drive: &Drive, request: &DiskRequest, now: SimTime) -> Waiting {
 struct Passing {
     /// All blocks of its track.
     track: Range<u64>,
-    /// How many of them pass.
+    /// Number of blocks that pass.
     blocks: u64,
 }
 

@@ -204,7 +204,7 @@ impl SimConfig {
         }
     }
 
-    /// Whether the electronics of this drive file take part.
+    /// True if the electronics of this drive file take part.
     pub(crate) fn has_electronics(&self, spec: &DriveSpec) -> bool {
         self.electronics && !spec.electronics.is_empty()
     }

@@ -19,11 +19,11 @@ use crate::idle::IdleTime;
 
 /// One arm with the electronics between it and the scheduler.
 pub trait Device {
-    /// Whether the device takes another request.
+    /// True if the device takes another request.
     fn has_room(&self) -> bool;
     /// Time and place from which the head can start other work, as far as known at `now`.
     fn free_at(&self, now: SimTime) -> (SimTime, Position);
-    /// What the queue in front of the device must know of a request.
+    /// Target of a request for the queue in front of the device.
     #[inline]
     fn target(&self, drive: &Drive, start: Lbn, blocks: Blocks, op: Op) -> Target {
         drive.target(start, blocks, op)
@@ -85,7 +85,7 @@ pub struct Work {
     pub host: Option<Account>,
     /// Margins that the host scheduler has learned.
     pub margins: Vec<MarginInUse>,
-    /// What free work costs clients, as the host scheduler has measured it.
+    /// Cost of free work to clients, as the host scheduler has measured it.
     pub cost: Option<CostSums>,
 }
 
@@ -281,8 +281,7 @@ impl<'p> WholeDrive<'p> {
         }
     }
 
-    /// Whether requests are in the drive or in the queue outside. Writes in the buffer only count as
-    /// done.
+    /// True if requests are in the drive or in the queue outside. Writes in the buffer only count as done.
     #[inline]
     fn has_requests(&self) -> bool {
         self.unit.has_commands() || self.executor.foreground_count() > self.in_buffer.len()

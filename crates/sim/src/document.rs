@@ -175,7 +175,7 @@ fn look_for_suspects(value: &Value, path: &[Step], text: &str, suspects: &mut Ve
     }
 }
 
-/// Whether a message repeats this value.
+/// True if a message repeats this value.
 fn is_named(value: &Value, text: &str) -> bool {
     match value {
         Value::String(value) => {
@@ -294,7 +294,7 @@ fn shown(value: &Value) -> Cow<'static, str> {
     }
 }
 
-/// What is needed, in words that no programmer's type is part of; as it is where it says so already.
+/// Needed value in words without a programmer's types; Serde's text where it has none.
 pub fn needed(expected: &str) -> &str {
     match expected {
         // TOML has no larger ones.

@@ -1,4 +1,4 @@
-//! Where files lie on several disks: volume addresses to extents.
+//! Map of files to several disks: volume addresses to extents.
 //!
 //! The volume holds the files one after the other. A file is cut into runs of one unit, which go round
 //! its extents; so a request has at most one piece on each extent, and the piece has no gap. Behind the
@@ -14,13 +14,13 @@ use freewheel_units::{Blocks, Lbn, VolumeBlock};
 /// A file that is cut into runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MappedFile {
-    /// Its size.
+    /// Blocks of the file.
     pub blocks: Blocks,
     /// Blocks of a run.
     pub unit: Blocks,
-    /// Its first extent; the others have the numbers behind it.
+    /// First extent; the others have the following numbers.
     pub first_extent: ExtentId,
-    /// How many extents it has, one on each of as many disks.
+    /// Number of extents, each on another disk.
     pub width: u32,
 }
 
@@ -113,7 +113,7 @@ impl FileMap {
         self.end() + u64::from(self.disks()) * self.disk_blocks
     }
 
-    /// Where extents lie now. A move changes it here.
+    /// Present places of extents. A move changes it here.
     pub fn placement(&self) -> &RefCell<Placement> {
         &self.placement
     }
@@ -122,7 +122,7 @@ impl FileMap {
         self.starts[self.files.len()]
     }
 
-    /// How many disks there are.
+    /// Number of disks.
     pub fn disks(&self) -> u32 {
         self.placement.borrow().disks()
     }

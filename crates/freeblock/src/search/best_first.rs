@@ -29,7 +29,7 @@ use super::wanted::Ceiling;
 /// node, so a caller with a deadline looks at a clock after each.
 const CYLINDER_NODES: u64 = 8;
 
-/// How far a search has come.
+/// Progress of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SearchProgress {
     /// Nodes looked at for this decision.
@@ -43,19 +43,19 @@ impl SearchProgress {
     /// A search with no more to look at.
     pub const DONE: Self = Self { nodes: 0, searches: 0 };
 
-    /// Whether no direction is left.
+    /// True if no direction is left.
     pub fn is_done(&self) -> bool {
         self.searches == 0
     }
 }
 
-/// How much a decision has looked at.
+/// Work of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct SearchCost {
     pub nodes: u64,
     /// Pieces on cylinders that were ordered into paths.
     pub pieces: u64,
-    /// Whether a search ended before its end: there may be something better.
+    /// True if a search ended before its end: there may be something better.
     pub exhausted: bool,
 }
 
@@ -69,7 +69,7 @@ impl SearchCost {
     }
 }
 
-/// What was found on a cylinder.
+/// Outcome of the visit of a cylinder.
 pub(crate) struct Visited {
     /// The best then.
     pub best: Known,
@@ -156,8 +156,8 @@ impl Search {
         self.stage = Stage::Over;
     }
 
-    /// What a node must be able to beat. The work done raises it, by the fourth power of its part of the
-    /// patience: a little more is given up before much more is.
+    /// Value that a node must be able to beat. The work done raises it, by the fourth power of its part of
+    /// the patience: a little more is given up before much more is.
     #[inline]
     fn to_beat(&self, best: Known) -> Known {
         let best = best.with_slack(self.slack_log2);
@@ -191,7 +191,7 @@ impl Search {
             .then(|| Candidate::new(bound, room, node, arc))
     }
 
-    /// Whether neither this node nor any that follows can be better.
+    /// True if neither this node nor any that follows can be better.
     #[inline]
     fn is_end(&self, candidate: Candidate, best: Known) -> bool {
         // Candidates come in order of bounds and, where room counts, of room among equal ones.

@@ -69,9 +69,9 @@ pub(crate) struct Chains {
 #[derive(Debug, Clone, Copy)]
 struct Ended {
     weight: u64,
-    /// When it has ended.
+    /// Time at which it has ended.
     end: u64,
-    /// Its step before, by place.
+    /// Place of the step before.
     before: u32,
     /// The step in `steps`.
     step: u32,
@@ -182,13 +182,13 @@ impl Visits {
     }
 }
 
-/// Where steps are gathered.
+/// Place at which steps are gathered.
 pub(crate) struct StepSource {
     pub cylinder: u32,
     /// One bit each, the lowest for the first.
     pub surfaces: u64,
     pub op: Op,
-    /// Of the cylinder's region.
+    /// Weight of the cylinder's region.
     pub region_weight: u64,
 }
 

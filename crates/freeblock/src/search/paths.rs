@@ -47,14 +47,14 @@ pub(crate) struct Paths {
     items: Vec<Timed>,
 }
 
-/// What is found in the current direction.
+/// Best of the current direction.
 #[derive(Debug, Clone, Copy)]
 struct Direction {
     /// Chains on the cylinders of source and destination with one seek between them.
     split: (Chain, Chain),
     /// A cylinder whose path is worth more.
     third: Option<u32>,
-    /// Of the split, or of the path on the third cylinder.
+    /// Worth of the split, or of the path on the third cylinder.
     worth: u64,
 }
 

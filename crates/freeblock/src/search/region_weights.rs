@@ -278,7 +278,7 @@ mod tests {
         assert!(region_weights.of_cylinder(last).abs_diff(ONE * 4 / 3) <= 1);
     }
 
-    /// What has become of a part of the disk.
+    /// State of a part of the disk.
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum Chunk {
         Never,

@@ -15,7 +15,7 @@ fn atlas10k() -> Drive {
     Drive::build(&spec).unwrap().with_overhead(ByOp::default())
 }
 
-/// What the drive holds, which the prices do not see.
+/// Contents of the drive's buffer, which the prices do not see.
 #[derive(Default)]
 struct Buffer {
     segments: VecDeque<(u64, u64)>,

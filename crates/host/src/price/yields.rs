@@ -1,4 +1,4 @@
-//! How many hits the blocks bring that pass before a read.
+//! Hits that the blocks bring that pass before a read.
 
 use freewheel_units::{Blocks, Lbn};
 

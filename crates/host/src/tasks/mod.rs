@@ -51,10 +51,10 @@ const ENDED_MAX: usize = 100;
 /// Most tasks that have not ended: each has sets of blocks of the whole drive.
 const OPEN_MAX: usize = 32;
 
-/// How long a task waits for its reader, and an erasure for room for a copy of its blocks.
+/// Longest time that a task waits for its reader, and an erasure for room for a copy of its blocks.
 pub(crate) const READER_WAIT_MAX: SimDuration = SimDuration::from_secs(60);
 
-/// Why a call was refused.
+/// Reason why a call was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ServedTaskError {
     /// There is none with this number.
@@ -63,18 +63,18 @@ pub enum ServedTaskError {
         /// The number.
         id: u64,
     },
-    /// It has ended.
+    /// The task has ended.
     #[error("task {id} has ended")]
     Over {
         /// The number.
         id: u64,
     },
-    /// Its data have a reader already, or none can join.
+    /// The task's data have a reader already, or none can join.
     #[error("the data of task {id} cannot be read: {why}")]
     NoData {
         /// The number.
         id: u64,
-        /// Why not.
+        /// Reason for which not.
         why: &'static str,
     },
     /// The limit of open tasks is reached.
@@ -94,11 +94,11 @@ pub enum ServedTaskError {
          of {} blocks is allowed", *sector_bytes / 512
     )]
     PartSector {
-        /// Whose beginning or length it is.
+        /// Quantity at fault: the beginning or the length.
         what: &'static str,
-        /// What was asked for.
+        /// Number of blocks in the call.
         blocks: u64,
-        /// What the device has.
+        /// Bytes of the device's sector.
         sector_bytes: u32,
     },
     /// A server has no tasks of this kind.
@@ -112,10 +112,10 @@ pub enum ServedTaskError {
     /// A refresh of which something is asked for that it does not do.
     #[error("a refresh {0}")]
     Refresh(&'static str),
-    /// What is written now may not last.
+    /// The device takes no writes that last.
     #[error("nothing can be refreshed: {why}")]
     NoWrites {
-        /// Why not.
+        /// Reason for which not.
         why: String,
     },
     /// The planner refused it.
@@ -128,36 +128,36 @@ pub enum ServedTaskError {
 pub enum ServedTaskOutput {
     /// Blocks for the reader of a task.
     Data {
-        /// Whose.
+        /// Task of the data.
         task: u64,
         /// First block of 512 B.
         start: Lbn,
-        /// What is in them.
+        /// Contents of the blocks.
         data: Vec<u8>,
-        /// When they had been read.
+        /// Time at which they had been read.
         at: SimTime,
     },
     /// Blocks that cannot be read.
     Unreadable {
-        /// Whose.
+        /// Task of the blocks.
         task: u64,
-        /// Which.
+        /// Extent of the blocks.
         extent: Extent,
-        /// When it was known.
+        /// Time at which it was known.
         at: SimTime,
     },
     /// A round is complete; another follows.
     Round {
-        /// Whose.
+        /// Task of the round.
         task: u64,
-        /// When.
+        /// Time of the event.
         at: SimTime,
     },
     /// A task is over, one way or the other.
     Over {
-        /// Which.
+        /// Task that ended.
         task: u64,
-        /// When.
+        /// Time of the event.
         at: SimTime,
     },
 }
@@ -201,11 +201,11 @@ pub struct ServedTasks {
     recent_writes: Vec<RecentWrite>,
     /// Writes of refreshes by requests of their own.
     own_writes: BTreeMap<u64, (u64, Extent)>,
-    /// What is written needs a flush to be on the media.
+    /// Set if a flush must bring written data to the media.
     by_flush: bool,
     /// Blocks of 512 B of a sector of the media.
     media_sector: u32,
-    /// Why nothing is written any more.
+    /// Reason why writing has stopped.
     no_writes: Option<String>,
     pieces: Pieces,
     under_way: BTreeMap<u64, ActiveRead>,
@@ -213,7 +213,7 @@ pub struct ServedTasks {
     /// The last command that the device was sent.
     last_command: u64,
     outputs: Vec<ServedTaskOutput>,
-    /// Why there is no device any more.
+    /// Reason why the device is lost.
     lost: Option<String>,
 }
 
@@ -247,7 +247,7 @@ impl ServedTasks {
         &mut self.planner
     }
 
-    /// What the planner's decisions have cost.
+    /// Cost of the planner's decisions.
     pub fn effort(&self) -> Effort {
         self.planner.scheduler().effort()
     }
@@ -262,18 +262,18 @@ impl ServedTasks {
         self.outputs.drain(..)
     }
 
-    /// What has become of all tasks that are remembered, by number.
+    /// Reports of all tasks that are remembered, by number.
     pub fn reports(&self, now: SimTime) -> Vec<ServedTaskReport> {
         self.tasks.keys().filter_map(|&id| self.report(id, now).ok()).collect()
     }
 
-    /// What has become of a task.
+    /// Report of a task.
     pub fn report(&self, id: u64, now: SimTime) -> Result<ServedTaskReport, ServedTaskError> {
         let task = self.tasks.get(&id).ok_or(ServedTaskError::Unknown { id })?;
         Ok(task.report(id, self.left(id), now))
     }
 
-    /// Whether some task is at work.
+    /// True if some task is at work.
     pub fn any_runs(&self) -> bool {
         !self.by_planner_task.is_empty()
     }
@@ -350,7 +350,7 @@ impl ServedTasks {
         }
     }
 
-    /// When [`Self::expire`] ends the next one.
+    /// Time at which [`Self::expire`] ends the next one.
     pub fn expires_at(&self) -> Option<SimTime> {
         self.first_waiting().map(|(_, at)| at)
     }
@@ -390,7 +390,7 @@ impl ServedTasks {
         Ok(())
     }
 
-    /// Whether the planner has not been given all blocks of some task.
+    /// True if the planner has not been given all blocks of some task.
     pub fn has_ahead(&self) -> bool {
         self.by_planner_task.values().any(|id| self.tasks[id].ahead.blocks() > 0)
     }

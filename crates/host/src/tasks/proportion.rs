@@ -16,18 +16,18 @@ const CHI_SQUARE_5_PERCENT: [f64; 9] =
 pub struct Stratum {
     /// Units of the sample.
     pub drawn: f64,
-    /// Those of them that have come.
+    /// Members that have been delivered.
     pub delivered: f64,
-    /// Those of the delivered that have the property.
+    /// Delivered members with the property.
     pub hits: f64,
 }
 
 /// A share, and the interval that holds the true one in 95 % of all samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
-    /// Its lower end.
+    /// Lower end of the interval.
     pub low: f64,
-    /// Its upper end.
+    /// Upper end of the interval.
     pub high: f64,
 }
 

@@ -32,13 +32,13 @@ const FLUSHED_AT_ONCE: u64 = (1 << 20) / BLOCK_BYTES;
 /// Failures after which a block is given up.
 const FAILURES_MAX: u32 = 3;
 
-/// How often a block is read anew because clients write parts of it; beyond that it is left.
+/// Most times that a block is read again because clients write parts of it; beyond that it is left.
 const RESTARTS_MAX: u32 = 16;
 
 /// Most extents that a report lists of each kind.
 const LISTED_MAX: usize = 1000;
 
-/// How far a block has come.
+/// Stage of a block of a refresh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Read,
@@ -65,7 +65,7 @@ impl Held {
     }
 }
 
-/// What gaps do for a refresh beside its first reads.
+/// Passes that gaps make for a refresh beside its first reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pass {
     Write,
@@ -82,10 +82,10 @@ pub(crate) struct Refresh {
     pub own: u32,
 }
 
-/// What a step has come to.
+/// Outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// It is to be repeated.
+    /// The step is to be repeated.
     Again,
     /// The block is done with, one way or the other.
     Over,
@@ -115,7 +115,7 @@ pub struct RefreshReport {
 pub(crate) struct RefreshBlocks {
     /// By first block of 512 B; apart from each other.
     held: BTreeMap<u64, Held>,
-    /// Those that no gap is used for: requests of their own write them and read them back.
+    /// Blocks that no gap is used for: requests of their own write them and read them back.
     alone: BTreeSet<u64>,
     blocks: u64,
     unflushed: u64,
@@ -130,7 +130,7 @@ pub(crate) struct RefreshBlocks {
 }
 
 impl RefreshBlocks {
-    /// Whether there is memory for so many blocks of 512 B more.
+    /// True if there is memory for so many blocks of 512 B more.
     pub fn has_room(&self, blocks: u64) -> bool {
         self.blocks + blocks <= HELD_MAX
     }
@@ -237,8 +237,8 @@ impl RefreshBlocks {
         ready
     }
 
-    /// Whether a flush is due; `may_read` as long as there is more to read. Nothing is read before all that is
-    /// kept has drained, for which the last blocks need their flush.
+    /// True if a flush is due; `may_read` as long as there is more to read. Nothing is read before all that
+    /// is kept has drained, for which the last blocks need their flush.
     pub fn is_flush_due(&self, may_read: bool) -> bool {
         let may_read = may_read && !self.drains;
         let is_more_to_write = || self.held.values().any(|held| held.stage == Stage::Read);
@@ -252,7 +252,7 @@ impl RefreshBlocks {
         written.for_each(|held| held.stage = Stage::Flushing);
     }
 
-    /// It has come back; returns what may be read back in gaps. `behind` is the last command sent.
+    /// Ends a flush, and returns the extents that gaps may read back. `behind` is the last command sent.
     pub fn flushed(&mut self, behind: u64) -> Vec<Extent> {
         let mut ready = Vec::new();
         let Self { held, alone, .. } = self;
@@ -267,7 +267,7 @@ impl RefreshBlocks {
         ready
     }
 
-    /// Whether a command could have brought a block as it has been written.
+    /// True if a command could have brought a block as it has been written.
     pub fn is_behind(&self, start: u64, command: u64) -> bool {
         self.held.get(&start).is_some_and(|held| command > held.behind)
     }
@@ -348,7 +348,7 @@ impl RefreshBlocks {
         self.next_in(Stage::Read, all, most)
     }
 
-    /// The same of what is to be read back.
+    /// Next extent to read back.
     pub fn next_read_back(&self, all: bool, most: u64) -> Option<Extent> {
         self.next_in(Stage::Flushed, all, most)
     }
@@ -395,7 +395,7 @@ mod tests {
 
     use super::*;
 
-    /// The same table as a list that is gone through for every question.
+    /// Table as a list that every question scans.
     #[derive(Default)]
     struct Listed {
         all: Vec<ListedBlock>,

@@ -14,7 +14,7 @@ const PLACES: usize = 10;
 pub struct SamplePlace {
     /// Blocks of the sample.
     pub drawn: u64,
-    /// Those of them that were read or named unreadable.
+    /// Members that were read or named unreadable.
     pub delivered: u64,
 }
 

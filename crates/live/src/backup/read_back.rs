@@ -44,7 +44,7 @@ pub fn sum_up(
     Ok(())
 }
 
-/// What `gone` leaves of `ranges`; both in ascending order and apart from each other.
+/// Difference of `ranges` and `gone`; both in ascending order and disjoint.
 pub fn without(ranges: &[BlockRange], gone: &[BlockRange]) -> Vec<BlockRange> {
     let end_of = |range: &BlockRange| range.first_block + range.blocks;
     let mut left = Vec::new();

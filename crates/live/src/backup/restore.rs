@@ -27,15 +27,15 @@ const PIECE_BYTES: usize = 4096;
 /// A region of a backup that is not what it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Damage {
-    /// Its blocks.
+    /// Blocks of the difference.
     pub range: BlockRange,
     /// The file that should have them.
     pub image: PathBuf,
-    /// What is wrong.
+    /// Fault of the backup.
     pub why: String,
 }
 
-/// What a restore has done.
+/// Result of a restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Restored {
     /// File or device with the data.
@@ -74,7 +74,7 @@ impl Restore {
         Ok(Self { chain, out: out.into(), target })
     }
 
-    /// What the file system of a new file has for it, if it says so.
+    /// Room of the file system for a new file, if it reports it.
     pub fn room(&self) -> Option<FreeSpace> {
         let wanted = Bytes::new(self.chain.manifest.wanted_blocks() * BLOCK_BYTES);
         match &self.target {

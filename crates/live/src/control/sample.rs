@@ -39,14 +39,14 @@ pub struct SampleReport {
     pub tenths: Vec<SampleTenth>,
 }
 
-/// How much of a sample has come in a tenth of the task's range.
+/// Progress of a sample in a tenth of the task's range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SampleTenth {
     /// First block of the tenth.
     pub first_block: u64,
     /// Blocks of the sample in it.
     pub drawn_blocks: u64,
-    /// Those of them that were read or are unreadable.
+    /// Blocks of them that were read or are unreadable.
     pub delivered_blocks: u64,
 }
 

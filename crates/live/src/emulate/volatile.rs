@@ -11,12 +11,12 @@ use freewheel_units::{Bytes, Prng};
 
 use super::store::Store;
 
-/// What a piece takes beside its data.
+/// Memory of a piece beside its data.
 const PIECE_BYTES: u64 = 512;
 /// Parts of a piece that survive a power cut apart from each other, at most.
 const PARTS_MAX: u64 = 4096;
 
-/// What a power cut found in the cache, and what of it reached the media.
+/// Contents of the cache at a power cut, and the part that reached the media.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PowerCut {
     /// Written and neither flushed nor destaged.
@@ -43,11 +43,11 @@ pub(super) struct Volatile {
 struct Piece {
     length: u64,
     what: Written,
-    /// Its index in [`Volatile::places`].
+    /// Index of the piece in [`Volatile::places`].
     place: usize,
 }
 
-/// What was written.
+/// Content of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Written {
     /// These.
@@ -118,7 +118,7 @@ impl Volatile {
         Ok(())
     }
 
-    /// What it has of the bytes `from..to`, in pieces within them.
+    /// Pieces of the cache in the bytes `from..to`, cut to them.
     pub fn overlay(&self, from: u64, to: u64) -> Vec<(u64, u64, Written)> {
         let before = self.pieces.range(..from).next_back();
         let all = before.into_iter().chain(self.pieces.range(from..to));
@@ -269,11 +269,11 @@ mod tests {
         sector: u64,
         /// A promised version, and those that were written since.
         versions: Vec<Vec<u64>>,
-        /// Of each version the sectors that it was written to.
+        /// Sectors that each version was written to.
         writes: Vec<(u64, u64)>,
     }
 
-    /// What a loss did to the writes.
+    /// Effect of a loss on the writes.
     #[derive(Debug, Default, PartialEq, Eq)]
     struct Losses {
         lost: u64,

@@ -1,4 +1,4 @@
-//! What is to be sent on a connection, and who sends it.
+//! Messages to be sent on a connection, and the thread that sends them.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
@@ -73,7 +73,7 @@ impl Data {
         std::iter::once(own).chain(shared)
     }
 
-    /// How many bytes.
+    /// Number of bytes.
     pub fn len(&self) -> usize {
         self.slices().map(<[u8]>::len).sum()
     }
@@ -92,7 +92,7 @@ impl Message {
         Self { front: Front::Text(text), data: Data::NONE, sent: 0, answers: None }
     }
 
-    /// It answers a request of this weight.
+    /// Message that answers a request of this weight.
     pub fn answering(self, weight: u64) -> Self {
         Self { answers: Some(weight), ..self }
     }
@@ -144,16 +144,16 @@ struct State {
     sending: bool,
     /// The client does not take anything any more: what is to be sent is dropped.
     broken: bool,
-    /// Why, if sending failed.
+    /// Error of the socket, if sending failed.
     failure: Option<io::Error>,
     /// The connection is over.
     ended: bool,
     /// Requests that are not answered in full, and their weight in bytes.
     in_flight: u32,
     weight: u64,
-    /// Of a write whose data come.
+    /// Bytes of a write whose data come.
     payload: u64,
-    /// What the connection has of the budget of all.
+    /// Part of the common budget that the connection holds.
     pooled: u64,
     /// Requests answered since the reader asked last.
     answered: u32,
@@ -414,7 +414,7 @@ impl Outbox {
         }
     }
 
-    /// Whether the client has stopped reading answers: its requests need no work any more.
+    /// True if the client has stopped reading answers: its requests need no work any more.
     pub fn has_left(&self) -> bool {
         self.has_left.load(Ordering::SeqCst)
     }
@@ -437,7 +437,7 @@ impl Outbox {
 }
 
 impl State {
-    /// Whether a message that comes now is the next to leave.
+    /// True if a message that comes now is the next to leave.
     fn is_quiet(&self) -> bool {
         !self.sending && !self.broken && self.queue.is_empty()
     }

@@ -14,7 +14,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::low_level::{self, pipe};
 
-/// How long a process may say why it ends.
+/// Time that a process has to report why it ends.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// Tells a server to stop, once and for all: from another thread, or by a signal.

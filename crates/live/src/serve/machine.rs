@@ -26,21 +26,21 @@ use super::backend::{DeviceCommand, DeviceError, errno_of};
 use super::readers::{HANDED_ON_MAX, Item, News, Reader, Sink, reader};
 use super::{Decisions, Notice, Report};
 
-/// How long before a decision no other work begins.
+/// Time before a decision in which no other work begins.
 const NEAR: SimDuration = SimDuration::from_us(500);
 
 /// Nodes of a search between two looks at the clock, which take a part of the time of a node.
 const NODES_A_STEP: u64 = 8;
 
-/// How often it looks whether data have been taken.
+/// Interval at which it looks whether data have been taken.
 const LOOK: SimDuration = SimDuration::from_ms(50);
 
-/// How often it says how far tasks are.
+/// Interval at which it reports the progress of tasks.
 const PROGRESS: SimDuration = SimDuration::from_secs(1);
 
-/// What a server needs of the world around it.
+/// Surroundings of a server: time, messages and device.
 pub trait Surroundings: Sized {
-    /// When something happened, as it is stamped there.
+    /// Stamp of an event's time.
     type Stamp;
     /// The way back to a client.
     type Reply: Reply;
@@ -48,7 +48,7 @@ pub trait Surroundings: Sized {
     /// Now, since the server began.
     fn now(&self) -> SimTime;
 
-    /// The same of a stamp.
+    /// Time of a stamp.
     fn time(&self, stamp: Self::Stamp) -> SimTime;
 
     /// Takes a message that has come, if one has.
@@ -84,7 +84,7 @@ pub enum Message<S: Surroundings> {
     CameBack {
         /// The command's.
         id: u64,
-        /// When it could first be known.
+        /// Earliest time at which it could be known.
         at: S::Stamp,
         /// The data of a read, and otherwise anything; or why the command failed.
         result: Result<Vec<u8>, DeviceError>,
@@ -108,17 +108,17 @@ pub struct Status {
     pub elapsed: SimDuration,
     /// For how long no client's request has been there; none while one is.
     pub idle: Option<SimDuration>,
-    /// What the scheduler saw and did.
+    /// Observations and work of the scheduler.
     pub account: Account,
     /// The margins of free work that it has learned, where it has.
     pub margins: Vec<MarginInUse>,
-    /// What free work costs clients, as measured in slots without it.
+    /// Cost of free work to clients, as measured in slots without it.
     pub free_cost: Option<FreeCost>,
-    /// What its decisions about gaps have cost.
+    /// Cost of its decisions about gaps.
     pub decisions: Decisions,
     /// Response times of clients' requests.
     pub responses: Distribution,
-    /// How far commands ended from where they were predicted to, either way.
+    /// Distance of commands' ends from their predictions, either way.
     pub errors: Distribution,
     /// The warnings so far.
     pub notices: Vec<String>,
@@ -130,22 +130,22 @@ pub struct Status {
 pub struct ServerMachine<S: Surroundings> {
     pub(super) surroundings: S,
     scheduler: HostScheduler,
-    /// Of the device.
+    /// Blocks of the device.
     blocks: Blocks,
     /// Messages that have been taken out of the way and not been dealt with.
     taken: VecDeque<Message<S>>,
     replies: BTreeMap<u64, (bool, S::Reply)>,
     deadline: DecisionDeadline,
-    /// How long its searches for free work took.
+    /// Time of its searches for free work.
     search_times: Distribution,
     /// The command that the device got last of those that are decided on.
     last_sent: u64,
     began_unix_ns: u64,
-    /// What became of tasks, once it is to end.
+    /// Reports of tasks, once the server is to end.
     last_reports: Option<Vec<ServedTaskReport>>,
     news: broadcast::Sender<News>,
     notice: Notice,
-    /// What has been said by it.
+    /// Notices that it has written.
     notices: Vec<String>,
     has_said_gone: bool,
     has_said_flush: bool,
@@ -205,7 +205,7 @@ impl<S: Surroundings> ServerMachine<S> {
         self.last_reports.take().map(|tasks| self.report(tasks))
     }
 
-    /// Whether a turn is due at once.
+    /// True if a turn is due at once.
     pub fn has_messages(&self) -> bool {
         !self.taken.is_empty()
     }
@@ -447,7 +447,7 @@ impl<S: Surroundings> ServerMachine<S> {
         }
     }
 
-    /// When [`Self::turn`] has something to do, if no message comes before.
+    /// Time of the next turn, if no message comes before.
     pub fn wakes_at(&self) -> Option<SimTime> {
         let is_watched = !self.sinks.is_empty() || self.news.receiver_count() > 0;
         let looks_at = (is_watched && self.scheduler.tasks().any_runs()).then(|| self.now() + LOOK);
@@ -482,7 +482,7 @@ impl<S: Surroundings> ServerMachine<S> {
     }
 }
 
-/// What control asks.
+/// Questions of control.
 impl<S: Surroundings> ServerMachine<S> {
     /// The server as it is.
     pub fn status(&mut self) -> Status {
@@ -544,7 +544,7 @@ impl<S: Surroundings> ServerMachine<S> {
         Ok(reader)
     }
 
-    /// Where clients have written at `since` or later.
+    /// Extents that clients have written at `since` or later.
     pub fn written(&self, since: SimTime) -> Vec<Extent> {
         self.scheduler.written().since(since, self.blocks.get())
     }

@@ -12,21 +12,21 @@ use tokio::sync::mpsc;
 /// drive of today.
 pub(super) const HANDED_ON_MAX: u64 = 64 << 20;
 
-/// What has become of a background task.
+/// News of a background task.
 #[derive(Debug, Clone)]
 pub enum News {
     /// Progress of a running task.
     Progress(Box<ServedTaskReport>),
     /// Blocks cannot be read for it.
     Unreadable {
-        /// Its number.
+        /// Number of the task.
         task: u64,
-        /// Which blocks.
+        /// Blocks that cannot be read.
         extent: Extent,
     },
-    /// It has begun another round.
+    /// The task has begun another round.
     Round(Box<ServedTaskReport>),
-    /// It is over.
+    /// The task is over.
     Over(Box<ServedTaskReport>),
 }
 
@@ -37,9 +37,9 @@ pub enum Item {
     Data {
         /// The first, of 512 B.
         start: Lbn,
-        /// What is in them.
+        /// Contents of the blocks.
         data: Vec<u8>,
-        /// When they had been read, since the server began.
+        /// Time at which they had been read, since the server began.
         at: SimTime,
     },
     /// Blocks that cannot be read.

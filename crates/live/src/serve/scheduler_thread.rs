@@ -16,7 +16,7 @@ use super::readers::News;
 use super::{Notice, Report};
 use crate::nbd::{Caller, Responder};
 
-/// How long before a decision the thread looks at the clock instead of sleeping.
+/// Time before a decision at which the thread looks at the clock instead of sleeping.
 const SPIN: Duration = Duration::from_micros(100);
 
 /// The state of the scheduler's thread; control asks it by these methods.

@@ -20,13 +20,13 @@ pub struct Backup {
     /// Or a scan, whose data are as they are.
     pub kind: TaskKind,
     pub began: Stamp,
-    /// The same in the server's time.
+    /// Beginning in the server's time.
     pub began_at: SimTime,
     pub range: (u64, u64),
     pub block_size: u64,
     pub reader: Option<Reader>,
     pub image: BTreeMap<u64, u64>,
-    /// What an earlier backup has brought that this one continues.
+    /// Blocks of an earlier backup that this one continues.
     pub kept: BTreeMap<u64, u64>,
     pub unreadable: BTreeSet<u64>,
     /// Sectors that could not be read when it began.
@@ -96,7 +96,7 @@ impl Life<'_> {
         self.shared.borrow_mut().inbox.push_back(Message::Gone(why));
     }
 
-    /// What somebody asks the control interface for.
+    /// Questions to the control interface.
     pub fn controls(&mut self) {
         if self.is_gone || self.has_ended {
             return;

@@ -1,4 +1,5 @@
-//! What may be read, what must be there after a power cut, and what a backup may hold.
+//! Allowed results of reads, contents that must be there after a power cut, and contents that a backup may
+//! hold.
 //!
 //! Times are numbers of events. Each sector has the requests that may have changed it. Of each is known:
 //!
@@ -22,14 +23,14 @@ pub type Stamp = u64;
 
 pub const NEVER: Stamp = Stamp::MAX;
 
-/// What a request does to its sectors.
+/// Change that a request makes to its sectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// They were so when the power came.
+    /// Contents when the power came.
     Before,
     Write,
     Zeroes,
-    /// They may become zeroes.
+    /// Trimmed sectors, which may become zeroes.
     Trim,
 }
 
@@ -42,7 +43,7 @@ pub struct Changing {
     pub to: u64,
     pub fua: bool,
     sent: Stamp,
-    /// When it was answered, with success or not: what it has done by then is all that it does.
+    /// Time of the answer, with success or not: the request has no effect after it.
     settled: Stamp,
     is_done: bool,
     is_durable: bool,
@@ -56,7 +57,7 @@ struct Entry {
     replaced: Stamp,
 }
 
-/// What a server promises.
+/// Promise of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
     /// A read brings what it may bring.
@@ -128,7 +129,7 @@ impl Checker {
         self.first_value + self.requests.len() as u64
     }
 
-    /// How many requests have changed sectors so far.
+    /// Number of requests that have changed sectors so far.
     pub fn requests(&self) -> u32 {
         self.requests.len() as u32
     }
@@ -178,7 +179,7 @@ impl Checker {
         }
     }
 
-    /// Whether `first` took effect before `second` did, or never.
+    /// True if `first` took effect before `second` did, or never.
     fn precedes(&self, first: &Entry, second: &Entry) -> bool {
         let [one, other] = [first, second].map(|entry| &self.requests[entry.request as usize]);
         let in_order = one.connection == other.connection && first.request < second.request;

@@ -17,7 +17,7 @@ pub const SECTOR: usize = BLOCK_BYTES as usize;
 /// The value of a sector that is no whole value: a write that was torn inside it.
 pub const GARBAGE: u64 = u64::MAX;
 
-/// What write `number` puts into sector `lbn`.
+/// Value that write `number` puts into sector `lbn`.
 pub fn value(number: u64, lbn: u64) -> u64 {
     number << 24 | lbn
 }
@@ -43,7 +43,7 @@ pub fn values_of(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
     })
 }
 
-/// What a disk is like.
+/// Character of a disk.
 #[derive(Debug, Clone)]
 pub struct Character {
     pub abilities: Abilities,
@@ -63,24 +63,24 @@ pub struct Character {
 #[derive(Debug, Clone, Copy)]
 struct Cached {
     value: u64,
-    /// Of the command that wrote it.
+    /// Number of the command that wrote it.
     command: u64,
-    /// How many commands had completed when it did.
+    /// Number of commands that had completed when it did.
     completed: Option<u64>,
-    /// It never reaches the media, since a flush failed.
+    /// Set if it never reaches the media, since a flush failed.
     is_lost: bool,
 }
 
 /// A command at the disk.
 struct Inside {
     command: DeviceCommand,
-    /// When it completes; none where the drive's mechanics say so.
+    /// Time at which it completes; none where the drive's mechanics decide.
     at: Option<SimTime>,
-    /// It has taken effect.
+    /// Set when it has taken effect.
     is_applied: bool,
-    /// Of a flush: how many commands had completed before it came.
+    /// Number of commands that had completed before a flush came.
     behind: u64,
-    /// Of an erasure: the sectors lose their data.
+    /// Set for an erasure: the sectors lose their data.
     erases: bool,
 }
 
@@ -151,7 +151,7 @@ impl Disk {
         self.has_failed_flush = false;
     }
 
-    /// What a read brings now.
+    /// Value that a read brings now.
     pub fn current(&self, lbn: u64) -> u64 {
         let last = self.cache.get(&lbn).and_then(|cached| cached.last());
         last.map_or(self.media[lbn as usize], |cached| cached.value)
@@ -199,7 +199,7 @@ impl Disk {
         self.inside.insert(key, inside);
     }
 
-    /// When it has something to say next.
+    /// Time of its next event.
     pub fn next_event(&self) -> Option<SimTime> {
         let ready = self.ready.iter().map(|(_, at)| *at);
         let timed = self.inside.values().filter_map(|inside| inside.at);

@@ -62,7 +62,7 @@ pub(super) struct Amp {
 struct Stream {
     /// The block after the last one read.
     next: u64,
-    /// Whether a second read has continued the first.
+    /// True if a second read has continued the first.
     is_sequential: bool,
     /// Ends of the sets that are not read to their end, in ascending order.
     sets: VecDeque<u64>,

@@ -1,13 +1,13 @@
-//! What every eviction policy does.
+//! Operations of every eviction policy.
 
 use std::fmt;
 
 use super::keys::Keys;
 
-/// What became of a key that was admitted.
+/// Outcome for a key that was admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Admission {
-    /// Its slot.
+    /// Slot of the key.
     pub slot: u32,
     /// Slot of the key that was evicted for it. If that key was forgotten, the two may be the same.
     pub evicted: Option<u32>,
@@ -21,7 +21,7 @@ pub(super) trait Eviction: Send + fmt::Debug {
     /// The keys that are known.
     fn keys(&self) -> &Keys;
 
-    /// Whether the key in this slot is resident, and no ghost.
+    /// True if the key in this slot is resident, and no ghost.
     fn is_resident(&self, slot: u32) -> bool;
 
     /// A resident key is used.

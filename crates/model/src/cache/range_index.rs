@@ -55,7 +55,7 @@ impl RangeIndex {
         }
     }
 
-    /// Whether some range overlaps `wanted`.
+    /// True if some range overlaps `wanted`.
     pub fn overlaps(&self, wanted: &Range<u64>) -> bool {
         let mut any = false;
         self.overlapping(wanted, |_, _| any = true);

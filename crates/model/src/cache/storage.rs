@@ -41,7 +41,7 @@ pub struct OpportunisticSpec {
     pub just_in_time_seek: bool,
 }
 
-/// What a storage system's cache is like.
+/// Settings of a storage system's cache.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StorageCacheSpec {
     /// The read cache.
@@ -61,7 +61,7 @@ pub struct StorageCacheSpec {
     pub destages_max: u32,
 }
 
-/// What became of the requests.
+/// Counts of requests by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CacheCounts {
     /// Reads.
@@ -80,7 +80,7 @@ pub struct CacheCounts {
     pub prefetched_blocks: u64,
     /// Blocks prefetched in time that was idle or lost.
     pub opportunistic_blocks: u64,
-    /// What became of prefetched blocks that memory did not have.
+    /// Outcome of prefetched blocks that memory did not have.
     pub prefetch: PrefetchTally,
     /// The write buffer's counts; zeros without one.
     pub buffered: WriteCounts,
@@ -117,7 +117,7 @@ pub struct StorageCache {
     read_on: Range<u64>,
     counts: CacheCounts,
     missing: Vec<BlockRange<Lbn>>,
-    /// Of these and of one of them what the prefetch buffer has not, kept for their memory.
+    /// Parts of one request that the prefetch buffer lacks. Kept to reuse the memory.
     absent: Vec<BlockRange<Lbn>>,
     left: Vec<BlockRange<Lbn>>,
     /// Tags of requests that have been answered.
@@ -175,7 +175,7 @@ impl StorageCache {
         CacheCounts { buffered, prefetch, ..self.counts }
     }
 
-    /// What the cache is like.
+    /// Settings of the cache.
     pub fn spec(&self) -> &StorageCacheSpec {
         &self.spec
     }
@@ -399,7 +399,7 @@ impl StorageCache {
         self.issued.push(request);
     }
 
-    /// Whether written data are in memory that a power cut does not clear, until the media have them.
+    /// True if written data are in memory that a power cut does not clear, until the media have them.
     fn is_safe(&self) -> bool {
         self.write.as_ref().is_some_and(|buffer| !buffer.spec().is_volatile)
     }
@@ -545,17 +545,17 @@ impl StorageCache {
         self.take_writes(now);
     }
 
-    /// Whether destages have the priority of clients' requests: a write waits for room, or a flush.
+    /// True if destages have the priority of clients' requests: a write waits for room, or a flush.
     pub fn is_short(&self) -> bool {
         !self.stalled.is_empty() || self.write.as_ref().is_some_and(WriteBuffer::is_draining)
     }
 
-    /// When data of the write buffer are due, if that is after `now`.
+    /// Time at which data of the write buffer are due, if after `now`.
     pub fn next_due(&self, now: SimTime) -> Option<SimTime> {
         self.write.as_ref()?.next_due().filter(|&due| due > now)
     }
 
-    /// What the idle disk should read on, in pieces. One that memory holds as a whole is passed over.
+    /// Next piece that the idle disk should read on. One that memory holds as a whole is passed over.
     pub fn next_opportunistic(&mut self) -> Option<DiskRequest> {
         let blocks = self.next_piece()?;
         self.counts.opportunistic_blocks += blocks.end - blocks.start;
@@ -578,12 +578,12 @@ impl StorageCache {
         None
     }
 
-    /// Whether memory has every one of these blocks, so that a disk has nothing to read there.
+    /// True if memory has every one of these blocks, so that a disk has nothing to read there.
     pub fn holds_all(&self, mut blocks: Range<u64>) -> bool {
         blocks.all(|block| self.holds(block))
     }
 
-    /// Whether some memory has a block.
+    /// True if some memory has a block.
     fn holds(&self, block: u64) -> bool {
         let place = range(block, block + 1);
         let prefetched = self.prefetch_buffer.as_ref();
@@ -603,7 +603,7 @@ impl StorageCache {
         self.write.as_mut().filter(|buffer| buffer.spec().is_volatile)?.flush_point()
     }
 
-    /// Whether the data of a flush have reached the disk.
+    /// True if the data of a flush have reached the disk.
     pub fn is_flushed(&self, point: FlushPoint) -> bool {
         self.write.as_ref().is_none_or(|buffer| buffer.is_flushed(point))
     }
@@ -616,7 +616,7 @@ fn use_prefetched(cache: &mut ReadCache<Lbn>, blocks: &Range<u64>, readers: &[Re
     }
 }
 
-/// Why a write waits.
+/// Reason why a write waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refusal {
     /// The buffer is full.

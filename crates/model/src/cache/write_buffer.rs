@@ -28,7 +28,7 @@ use super::keys::Keys;
 use crate::drive::Divisor;
 use crate::lru::{Links, List};
 
-/// Which block is destaged first.
+/// Order in which blocks are destaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DestageOrder {
     /// Least recently written: keeps blocks that are written again and again.
@@ -39,7 +39,7 @@ pub enum DestageOrder {
     Wow,
 }
 
-/// What a write buffer is like.
+/// Settings of a write buffer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WriteBufferSpec {
     /// Buffer blocks in memory.
@@ -50,28 +50,28 @@ pub struct WriteBufferSpec {
     pub high_mark: f64,
     /// Share of dirty blocks below which it ends.
     pub low_mark: f64,
-    /// Which block is destaged first, of those that are not due.
+    /// Order in which blocks that are not due are destaged.
     pub order: DestageOrder,
     /// Age at which data are due. None for no limit.
     pub max_age: Option<SimDuration>,
-    /// Whether a power cut loses the data. If so, the media alone are safe: a flush waits for destages,
-    /// and a write with FUA passes the buffer. If not, the buffer is as safe as the media: it answers
-    /// flushes and writes with FUA, and every write to the disk carries FUA, so that data never
-    /// move on to a less safe place.
+    /// True if a power cut loses the data. If so, the media alone are safe: a flush waits for destages, and
+    /// a write with FUA passes the buffer. If not, the buffer is as safe as the media: it answers flushes
+    /// and writes with FUA, and every write to the disk carries FUA, so that data never move on to a less
+    /// safe place.
     pub is_volatile: bool,
     /// Most blocks of 512 bytes in one destage, at least a buffer block. Requests wait for a destage
     /// that has begun.
     pub destage_max: Blocks,
-    /// Whether the caller writes blocks in rotational gaps; see [`WriteBuffer::take_whole`].
+    /// True if the caller writes blocks in rotational gaps; see [`WriteBuffer::take_whole`].
     pub destages_in_gaps: bool,
 }
 
-/// What became of the writes.
+/// Counts of writes by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriteCounts {
     /// Writes taken into memory.
     pub writes: u64,
-    /// Those that made a buffer block dirty that was clean: a write miss of tr03.
+    /// Writes that made a clean buffer block dirty: a write miss of tr03.
     pub misses: u64,
     /// Destages.
     pub destages: u64,
@@ -88,21 +88,21 @@ pub struct WriteCounts {
 /// A buffer block in memory.
 #[derive(Debug, Clone, Copy, Default)]
 struct Entry {
-    /// Which of its 512-byte blocks are newer than the disk and not on their way.
+    /// 512-byte blocks that are newer than the disk and not on their way.
     dirty: u64,
-    /// Which are on their way to the disk.
+    /// 512-byte blocks on their way to the disk.
     under_way: u64,
     /// Order of the last write.
     written: u64,
     /// Written again since it became dirty, or since the WOW hand passed it.
     is_recent: bool,
-    /// When its oldest dirty data were written.
+    /// Time at which its oldest dirty data were written.
     since: Since,
-    /// The same of those on their way.
+    /// Time at which the oldest data on their way were written.
     under_way_since: Since,
 }
 
-/// When data were written.
+/// Time at which data were written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Since {
     time: SimTime,
@@ -129,11 +129,11 @@ pub struct WriteBuffer {
     /// its newer data must not leave before that part has arrived.
     by_write: List,
     write_links: Links,
-    /// The same by the age of their data.
+    /// Buffer blocks by the age of their data.
     by_age: List,
     /// Entries of which a part is on its way, by the age of that part.
     under_way: List,
-    /// Of both.
+    /// Links of both lists.
     age_links: Links,
     /// Numbers in ascending order, which only WOW asks for.
     by_location: Option<BTreeSet<u64>>,
@@ -159,7 +159,7 @@ fn mask(range: Range<u64>) -> u64 {
     u64::MAX >> (64 - (range.end - range.start)) << range.start
 }
 
-/// How many bits of a word are set from `from` on, without a pause.
+/// Number of consecutive bits of a word that are set from `from` on.
 fn ones_from(word: u64, from: u64) -> u64 {
     u64::from((word >> from).trailing_ones())
 }
@@ -193,7 +193,7 @@ impl WriteBuffer {
         }
     }
 
-    /// What the buffer is like.
+    /// Settings of the buffer.
     pub fn spec(&self) -> &WriteBufferSpec {
         &self.spec
     }
@@ -206,7 +206,7 @@ impl WriteBuffer {
         }
     }
 
-    /// Whether everything written is on the disk.
+    /// True if everything written is on the disk.
     pub fn is_empty(&self) -> bool {
         self.numbers.len() == 0
     }
@@ -276,7 +276,7 @@ impl WriteBuffer {
         self.by_age.remove(&mut self.age_links, slot);
     }
 
-    /// Whether a write of these blocks can be taken now. One that is larger than the whole buffer never
+    /// True if a write of these blocks can be taken now. One that is larger than the whole buffer never
     /// can.
     pub fn has_room(&self, blocks: Range<u64>) -> bool {
         let is_new = |(number, _): &(u64, u64)| self.numbers.find(*number).is_none();
@@ -284,7 +284,7 @@ impl WriteBuffer {
         self.numbers.len() + new <= self.spec.capacity as usize
     }
 
-    /// Whether a write of these blocks fits into an empty buffer.
+    /// True if a write of these blocks fits into an empty buffer.
     pub fn can_hold(&self, blocks: Range<u64>) -> bool {
         self.parts(blocks).count() <= self.spec.capacity as usize
     }
@@ -380,7 +380,7 @@ impl WriteBuffer {
         f64::from(self.by_write.len()) / f64::from(self.spec.capacity)
     }
 
-    /// When the next block is due; None without an age limit or dirty blocks.
+    /// Time at which the next block is due; None without an age limit or dirty blocks.
     pub fn next_due(&self) -> Option<SimTime> {
         let since = self.oldest_waiting()?.since;
         Some(since.time + self.spec.max_age?)
@@ -409,12 +409,12 @@ impl WriteBuffer {
         Some(FlushPoint { write: self.clock })
     }
 
-    /// Whether the disk has everything that was written before the flush.
+    /// True if the disk has everything that was written before the flush.
     pub fn is_flushed(&self, point: FlushPoint) -> bool {
         self.oldest().is_none_or(|oldest| oldest > point.write)
     }
 
-    /// Whether a flush waits for data.
+    /// True if a flush waits for data.
     pub fn is_draining(&self) -> bool {
         !self.is_flushed(FlushPoint { write: self.drain_to })
     }
@@ -597,7 +597,7 @@ impl WriteBuffer {
         u128::from(self.at_risk) * u128::from(span)
     }
 
-    /// Whether a 512-byte block is in memory, where it is newer than on the disk.
+    /// True if a 512-byte block is in memory, where it is newer than on the disk.
     pub fn holds(&self, block: u64) -> bool {
         let size = self.spec.buffer_block.get();
         self.held_bits(block / size) >> (block % size) & 1 == 1

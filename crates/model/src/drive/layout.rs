@@ -1,4 +1,4 @@
-//! Where a block is on the media, and which block is at a place.
+//! Map from LBN to a place on the media, and back.
 //!
 //! A zone's sectors are numbered in the order the LBNs run over its tracks (*position*). Spares and
 //! slips then say which positions carry data. The map is kept as *segments* within which LBN and
@@ -20,11 +20,11 @@ use crate::spec::drive::DriveSpec;
 /// Consecutive LBNs in consecutive sectors of one track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// Where the first is.
+    /// Place of the first block.
     pub at: Physical,
     /// Index of the zone they are in.
     pub zone: usize,
-    /// How many there are, at least one.
+    /// Number of blocks, at least one.
     pub blocks: u32,
 }
 
@@ -92,7 +92,7 @@ impl Layout {
         &self.zones
     }
 
-    /// Whether each surface has zones of its own.
+    /// True if each surface has zones of its own.
     pub fn has_surface_zones(&self) -> bool {
         !self.of_surface.is_empty()
     }
@@ -109,13 +109,13 @@ impl Layout {
         self.surfaces
     }
 
-    /// Where `lbn` is. Panics beyond the capacity.
+    /// Place of `lbn` on the media. Panics beyond the capacity.
     pub fn locate(&self, lbn: Lbn) -> Physical {
         self.run(lbn, 1).at
     }
 
-    /// Where `lbn` is, and how many of the `wanted` blocks from there on lie in consecutive
-    /// sectors of the same track. Panics beyond the capacity or when `wanted` is zero.
+    /// Place of `lbn`, and the number of the `wanted` blocks from there on that lie in consecutive sectors
+    /// of the same track. Panics beyond the capacity or when `wanted` is zero.
     #[inline(always)]
     pub fn run(&self, lbn: Lbn, wanted: u32) -> Run {
         assert!(wanted > 0, "a run of no blocks");

@@ -38,7 +38,7 @@ pub struct Target {
     pub blocks: u32,
     /// Read or write.
     pub op: Op,
-    /// Where the first block is.
+    /// Place of the first block.
     pub at: Position,
     /// Everything lies in consecutive sectors of one track.
     pub(super) one_run: bool,
@@ -46,7 +46,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Whether everything lies in consecutive sectors of one track.
+    /// True if everything lies in consecutive sectors of one track.
     pub fn is_one_run(&self) -> bool {
         self.one_run
     }
@@ -139,7 +139,7 @@ impl Drive {
         self.layout.blocks()
     }
 
-    /// How many actuators the drive has.
+    /// Number of actuators.
     pub fn actuators(&self) -> u32 {
         self.actuators
     }
@@ -276,14 +276,14 @@ impl Drive {
         self.overhead
     }
 
-    /// The same drive with other command processing times.
+    /// Drive with other command processing times.
     #[must_use]
     pub fn with_overhead(&self, overhead: ByOp<SimDuration>) -> Self {
         Self { overhead, ..self.clone() }
     }
 
-    /// The same drive with every movement longer by its margin: for plans that must hold although
-    /// seeks vary. Copies no table of seeks.
+    /// Drive with every movement longer by its margin: for plans that must hold although seeks vary. Copies
+    /// no table of seeks.
     #[must_use]
     pub fn with_seek_margins(&self, margins: SeekMargins) -> Self {
         Self { seek: self.seek.with_margins(margins), ..self.clone() }
@@ -358,8 +358,8 @@ impl Drive {
         self.rotation.forward_ns(self.rotation.phase_ns(arrival), u64::from(run.edge_ns))
     }
 
-    /// Where zero-latency access begins when the head arrives `wait_ns` before the start of a run;
-    /// None when that is the start.
+    /// Sector at which zero-latency access begins when the head arrives `wait_ns` before the start of a
+    /// run; None for that start.
     #[inline]
     pub(super) fn begin_amid(&self, wait_ns: u64, op: Op, run: &TrackRun) -> Option<EntrySector> {
         // How far the start of the run has already passed by.
@@ -545,7 +545,7 @@ impl Drive {
     }
 }
 
-/// What is read or written between two movements.
+/// Run that is read or written between two movements.
 pub(super) struct Visit {
     at: Position,
     runs: [TrackRun; RUNS_A_VISIT],

@@ -9,7 +9,7 @@ use freewheel_units::{Op, SimTime};
 use super::access::Position;
 use super::mechanics::{Drive, Target};
 
-/// Where the first run of a target begins: what a search among many targets looks at.
+/// First run of a target: the part that a search among many targets looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunStart {
     cylinder: u32,
@@ -56,7 +56,7 @@ pub struct Positionings<'a> {
     ways: [Way<'a>; 2],
 }
 
-/// What differs between reads and writes.
+/// Parameters that differ between reads and writes.
 #[derive(Debug, Clone, Copy)]
 struct Way<'a> {
     /// Within the turn, when the command has been processed.
@@ -106,7 +106,7 @@ impl<'a> Positionings<'a> {
         first_ns.wrapping_add(late_ns).saturating_sub(start.gain_ns.into()).max(arm_ns)
     }
 
-    /// What [`Drive::positioning`] says in all of the target that begins with this run.
+    /// Total of [`Drive::positioning`] for the target that begins with this run.
     #[inline]
     pub fn total_ns<'t>(&self, start: &RunStart, target: impl FnOnce() -> &'t Target) -> u64 {
         let (first_ns, seek_ns) = (self.first_ns(start), self.seek_ns(start));

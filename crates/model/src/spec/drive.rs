@@ -1,4 +1,4 @@
-//! What a drive file says.
+//! Content of a drive file.
 //!
 //! Goals: every number carries its unit, every value its source; unknown keys are errors; the
 //! layouts of drives from 1992 to today fit.
@@ -44,7 +44,7 @@ pub struct DriveSpec {
     /// In which order the tracks of the drive are numbered.
     #[serde(default)]
     pub mapping: Mapping,
-    /// How spare sectors are set aside in every zone.
+    /// Arrangement of spare sectors in every zone.
     #[serde(default)]
     pub sparing: Sparing,
     /// Cylinders by which the tracks of each surface lie further inwards than their zones and bands say,
@@ -55,7 +55,7 @@ pub struct DriveSpec {
     pub head_switch: SimDuration,
     /// Seek curves.
     pub seek: SeekSpec,
-    /// Whether an access may begin with any of its sectors on a track, whichever passes first.
+    /// True if an access may begin with any of its sectors on a track, whichever passes first.
     #[serde(default)]
     pub zero_latency: ByOp<bool>,
     /// Time between receiving a command and the first movement.
@@ -74,14 +74,14 @@ pub struct DriveSpec {
     /// Zones of shingled recording that the host sees, over the whole drive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zoned: Option<ZonedSpec>,
-    /// What the maker promises, for comparison; the model does not use it.
+    /// Values that the maker promises, for comparison; the model does not use them.
     #[serde(default, skip_serializing_if = "Advertised::is_empty")]
     pub advertised: Advertised,
-    /// What the file of an extracted drive is worth: requests that none of its values comes from.
+    /// Error of an extracted drive file on requests that none of its values comes from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held_out: Vec<HeldOut>,
-    /// Where values come from: key, or the beginning of a key, to text. The text begins with
-    /// `data sheet`, `paper`, `measured`, `extracted`, `derived` or `assumed`.
+    /// Sources of values: key, or the beginning of a key, to text. The text begins with `data sheet`,
+    /// `paper`, `measured`, `extracted`, `derived` or `assumed`.
     pub sources: BTreeMap<String, String>,
 }
 
@@ -103,18 +103,18 @@ pub enum Mapping {
     Band {
         /// Cylinders of a band.
         cylinders: u32,
-        /// Of the cylinders of a band on one surface and the next. Serpentine: inwards on the
-        /// first surface of a band, outwards on the second, and so on.
+        /// Order of the cylinders of a band, on one surface and the next. Serpentine: inwards on the first
+        /// surface of a band, outwards on the second, and so on.
         #[serde(default)]
         cylinder_order: Direction,
-        /// Of the surfaces of one band and the next. Serpentine: odd bands from the last head to
-        /// the first.
+        /// Order of the surfaces, in one band and the next. Serpentine: odd bands from the last head to the
+        /// first.
         #[serde(default)]
         surface_order: Direction,
     },
 }
 
-/// Whether an order is turned round every other time.
+/// Order that may be turned round every other time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
@@ -125,11 +125,11 @@ pub enum Direction {
     Serpentine,
 }
 
-/// How spare sectors are set aside.
+/// Arrangement of spare sectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sparing {
-    /// What has spares of its own.
+    /// Unit that has spares of its own.
     #[serde(default)]
     pub unit: SpareUnit,
     /// Spares stand before the data of their unit instead of behind it.
@@ -204,7 +204,7 @@ pub struct ZoneSpec {
     pub holes: Vec<Hole>,
 }
 
-/// The same sectors on consecutive tracks of a surface, without data.
+/// Range of sectors without data, on consecutive tracks of a surface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Hole {
@@ -306,7 +306,7 @@ pub enum CurveSpec {
     },
 }
 
-/// What belongs to the host on which a drive was measured, and not to the drive.
+/// Properties of the host on which a drive was measured, and not of the drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuringHost {
@@ -324,9 +324,9 @@ pub struct MeasuringHost {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HeldOut {
-    /// Which requests.
+    /// Kind of the requests.
     pub requests: String,
-    /// How many.
+    /// Number of requests.
     pub count: u32,
     /// Mean response time of the drive.
     pub measured_mean: SimDuration,
@@ -443,7 +443,7 @@ fn is_one(count: &u32) -> bool {
 }
 
 impl DriveSpec {
-    /// Whether surfaces differ in density, place or holes, so that each has zones of its own.
+    /// True if surfaces differ in density, place or holes, so that each has zones of its own.
     pub fn has_surface_zones(&self) -> bool {
         let differs =
             |zone: &ZoneSpec| !zone.surface_blocks_per_track.is_empty() || !zone.holes.is_empty();

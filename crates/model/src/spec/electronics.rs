@@ -1,4 +1,4 @@
-//! What a drive file says about the electronics.
+//! Electronics in a drive file.
 
 use std::fmt;
 
@@ -45,12 +45,12 @@ pub struct ElectronicsSpec {
 }
 
 impl ElectronicsSpec {
-    /// Whether there is no part at all.
+    /// True if there is no part at all.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The same with overheads: its own, else `drive`'s times for commands of any kind.
+    /// Electronics with overheads: given ones, else `drive`'s times for commands of any kind.
     #[must_use]
     pub fn with_processing(&self, drive: ByOp<SimDuration>) -> Self {
         let (read, write) = (AfterOp::both(drive.read), AfterOp::both(drive.write));
@@ -132,13 +132,13 @@ pub struct BufferSpec {
     /// The write segments serve writes alone, and the others reads; else any segment serves both.
     #[serde(default)]
     pub separate_write_segments: bool,
-    /// How far the drive reads on after a read.
+    /// Extent of reading on after a read.
     #[serde(default)]
     pub read_ahead: ReadAhead,
-    /// It reads on at most this far; 0 stands for the size of a segment.
+    /// Most blocks to read on; 0 stands for the size of a segment.
     #[serde(default)]
     pub read_ahead_max_blocks: u32,
-    /// It reads on at least this far before it turns to another command.
+    /// Fewest blocks to read on before the drive turns to another command.
     #[serde(default)]
     pub read_ahead_min_blocks: u32,
     /// Blocks read ahead never take the place of those that the host asked for last.
@@ -147,7 +147,7 @@ pub struct BufferSpec {
     /// A read that the buffer serves whole sets the drive reading on from where the buffer ends.
     #[serde(default)]
     pub read_ahead_on_hit: bool,
-    /// Of a read whose first blocks are in the buffer, only the others are read from the media.
+    /// True if a read whose first blocks are in the buffer reads only the others from the media.
     #[serde(default)]
     pub partial_hits: bool,
     /// A read whose first block is just being read ahead counts as served by the buffer.
@@ -159,7 +159,7 @@ pub struct BufferSpec {
     /// Reads may be served from written data.
     #[serde(default)]
     pub read_hits_on_written: bool,
-    /// When a write is reported done before it is on the media.
+    /// Condition under which a write is reported done before it is on the media.
     #[serde(default)]
     pub write_cache: WriteCache,
     /// A write that follows on the one before joins its segment and its destage.
@@ -168,7 +168,7 @@ pub struct BufferSpec {
     /// Any write ends reading ahead, also one that the buffer takes.
     #[serde(default)]
     pub write_stops_read_ahead: bool,
-    /// How long the drive must be idle before it destages.
+    /// Time that the drive must be idle before it destages.
     #[serde(default)]
     pub destage_after_idle: SimDuration,
     /// Written data stand in extents of their own length; else each run of them takes a segment. Without
@@ -258,7 +258,7 @@ impl BufferSpec {
 pub struct QueueSpec {
     /// Most commands held.
     pub depth: u32,
-    /// Which of those that need the media goes next.
+    /// Order of the commands that need the media.
     #[serde(default)]
     pub scheduler: PolicySpec,
     /// Reads that the buffer can serve do not wait behind those that need the media.
@@ -326,7 +326,7 @@ impl fmt::Display for SectorFormat {
     }
 }
 
-/// How far a drive reads on after a read.
+/// Extent of reading on after a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadAhead {
@@ -371,7 +371,7 @@ impl fmt::Display for ReadAhead {
     }
 }
 
-/// When a write is reported done before it is on the media.
+/// Condition under which a write is reported done before it is on the media.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WriteCache {
@@ -390,13 +390,13 @@ pub enum WriteCache {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OverheadSpec {
-    /// Of a read served by the buffer.
+    /// Overhead of a read served by the buffer.
     pub read_hit: AfterOp,
-    /// Of a read that visits the media.
+    /// Overhead of a read that visits the media.
     pub read_miss: AfterOp,
-    /// Of a write that the buffer takes.
+    /// Overhead of a write that the buffer takes.
     pub write_hit: AfterOp,
-    /// Of a write that visits the media first.
+    /// Overhead of a write that visits the media first.
     pub write_miss: AfterOp,
     /// After the last byte of a read.
     pub read_completion: SimDuration,
@@ -436,7 +436,7 @@ impl OverheadSpec {
 }
 
 impl AfterOp {
-    /// The same whatever came before.
+    /// One time, whatever came before.
     pub fn both(time: SimDuration) -> Self {
         Self { after_read: time, after_write: time }
     }
@@ -462,16 +462,16 @@ pub struct AfterOp {
 pub struct BusSpec {
     /// Time of a block of 512 bytes.
     pub block_time: SimDuration,
-    /// Of a block that is written, where that is another.
+    /// Time of a written block, if another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_block_time: Option<SimDuration>,
     /// Time to get hold of the bus.
     pub arbitration: SimDuration,
     /// Before the data of a read that had let go of the bus.
     pub reconnect: SimDuration,
-    /// When a read lets go of the bus to visit the media.
+    /// Condition under which a read lets go of the bus to visit the media.
     pub read_disconnect: AfterOp,
-    /// When a write lets go of the bus to visit the media.
+    /// Delay after which a write lets go of the bus to visit the media.
     pub write_disconnect: SimDuration,
     /// Percent of a read's blocks that must be in the buffer before it takes the bus: 0 for the first block,
     /// 100 for all.

@@ -1,4 +1,4 @@
-//! What a drive file says about the media cache of a drive that manages its shingled tracks itself.
+//! Media cache in a drive file: of a drive that manages its shingled tracks itself.
 
 use freewheel_units::{BLOCK_BYTES, Bytes, SimDuration};
 use schemars::JsonSchema;

@@ -98,10 +98,10 @@ fn switch_ns(drive: &Drive, distance: u32, changes_head: bool) -> f64 {
 
 /// The first block of a track.
 struct Start {
-    /// How many tracks of the zone come before.
+    /// Number of tracks of the zone before it.
     track: usize,
     sector: u32,
-    /// When it passes under the head.
+    /// Time at which it passes under the head.
     at: SimTime,
 }
 
@@ -189,7 +189,7 @@ fn skews(zone: &ZoneSpec) -> impl Iterator<Item = (SkewKind, usize)> {
     })
 }
 
-/// How far apart two parts of a turn are, the shorter way round.
+/// Distance between two parts of a turn, the shorter way round.
 fn turns_apart(a: f64, b: f64) -> f64 {
     let apart = (a - b).rem_euclid(1.0);
     apart.min(1.0 - apart)

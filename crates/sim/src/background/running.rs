@@ -45,13 +45,13 @@ pub(super) struct Running {
     note_at: u64,
     steps: Vec<u64>,
     estimate: Estimate,
-    /// Whether the tail promotes the rest of this round, which keeps the estimate of its end steady.
+    /// True if the tail promotes the rest of this round, which keeps the estimate of its end steady.
     is_steady: bool,
     /// Blocks of its rounds that the run still waits for.
     unfinished: u64,
-    /// What promotes the last blocks of a round, if something does.
+    /// Promotion of the last blocks of a round, if any.
     tail: Option<TailPromotion>,
-    /// What asks for its blocks as they come up, if something does.
+    /// Use that asks for its blocks as they come up, if any.
     user: Option<Use>,
 }
 
@@ -98,7 +98,7 @@ impl Running {
         self.id
     }
 
-    /// How far the round under way is.
+    /// Progress of the round under way.
     fn state(&self) -> RoundState {
         let Self { began, blocks, ref round, .. } = *self;
         let is_over = self.is_done() || !self.config.result_kind().has_rounds();
@@ -152,7 +152,7 @@ impl Running {
         self.config.result_kind().is_once() && !self.rounds.is_empty()
     }
 
-    /// Whether foreground writes wait until its blocks are read.
+    /// True if foreground writes wait until its blocks are read.
     pub fn is_copied(&self) -> bool {
         self.spec.precedes_writes && !self.is_done()
     }

@@ -48,7 +48,7 @@ impl Use {
         }))
     }
 
-    /// Its task.
+    /// Number of the task.
     pub fn task(&self) -> TaskId {
         match self {
             Self::Compare(compare) => compare.task(),
@@ -103,7 +103,7 @@ impl Use {
         }
     }
 
-    /// Whether the use is complete.
+    /// True if the use is complete.
     pub fn is_done(&self) -> bool {
         matches!(self, Self::Compare(compare) if compare.is_done())
     }

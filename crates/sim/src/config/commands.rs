@@ -57,7 +57,7 @@ pub struct OutsideScrubConfig {
     pub run: Bytes,
     /// Reads at the drive at once.
     pub outstanding: u32,
-    /// Where it begins.
+    /// First byte of the scrub.
     pub start: Bytes,
     /// Reads after which the workload issues no further request; no bound when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -135,7 +135,7 @@ impl OutsideScrubConfig {
 }
 
 impl CommandsConfig {
-    /// What the host says of its commands.
+    /// Marks that the host gives its commands.
     pub(crate) fn marks(&self) -> Marks {
         let [reads, writes] = [Op::Read, Op::Write].map(|op| self.clients.of(op));
         Marks { reads, writes, scrub: self.scrub.as_ref().map(OutsideScrubConfig::reads) }

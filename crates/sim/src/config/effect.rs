@@ -20,9 +20,9 @@ use crate::source::PatternSpec;
 /// A key that is given and changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WithoutEffect {
-    /// Its path in the experiment.
+    /// Path of the key in the experiment.
     pub key: &'static str,
-    /// Why, and when it acts.
+    /// Reason, and the condition under which the key acts.
     pub why: String,
 }
 
@@ -30,7 +30,7 @@ fn idle(key: &'static str, why: impl Into<String>) -> WithoutEffect {
     WithoutEffect { key, why: why.into() }
 }
 
-/// Why a drive has no electronics in an experiment.
+/// Reason why a drive has no electronics in an experiment.
 fn bare(config: &SimConfig) -> String {
     match config.electronics {
         false => "with `electronics = false` requests meet the bare mechanics".into(),
@@ -73,7 +73,7 @@ pub(crate) fn check_effect(config: &SimConfig, spec: &DriveSpec) -> Result<(), C
     Ok(())
 }
 
-/// Why a drive has no buffer in an experiment.
+/// Reason why a drive has no buffer in an experiment.
 fn bufferless(config: &SimConfig, spec: &DriveSpec) -> String {
     match config.has_electronics(spec) {
         true => "the drive has no buffer".into(),
@@ -81,7 +81,7 @@ fn bufferless(config: &SimConfig, spec: &DriveSpec) -> String {
     }
 }
 
-/// How an experiment gets electronics.
+/// Change that gives an experiment electronics.
 fn way_out(config: &SimConfig) -> &'static str {
     if config.electronics { "name another drive" } else { "give `electronics = true`" }
 }
@@ -187,7 +187,7 @@ impl SimConfig {
         all
     }
 
-    /// Whether the drive reports writes done before they are on the media.
+    /// True if the drive reports writes done before they are on the media.
     fn write_cache(&self, spec: &DriveSpec) -> bool {
         let buffer = spec.electronics.buffer.as_ref();
         self.has_electronics(spec)

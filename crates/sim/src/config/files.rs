@@ -65,7 +65,7 @@ pub struct FileClass {
     pub files: u32,
     /// Mean size of a file.
     pub size: Bytes,
-    /// Whether all files have this size, or sizes are exponential with this mean.
+    /// Size of all files, or mean of an exponential distribution of sizes.
     #[serde(default, skip_serializing_if = "is_default")]
     pub sizes: FileSizes,
     /// Size of a request; the whole file if nothing is given.
@@ -77,7 +77,7 @@ pub struct FileClass {
     /// Share of its requests that read.
     #[serde(default = "one")]
     pub reads: f64,
-    /// How unevenly its files are used; all alike if nothing is given.
+    /// Skew of the use of files; all alike if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hot: Option<HotFiles>,
 }
@@ -130,7 +130,7 @@ pub enum FileOrder {
     /// As they were placed.
     #[default]
     Placed,
-    /// Those with the most requests for their size first: seeks are short, and tracks long.
+    /// Files with the most requests for their size first: seeks are short, and tracks long.
     HottestOutermost,
 }
 
@@ -153,7 +153,7 @@ pub enum FileStripes {
 pub struct MoreDisks {
     /// Name of a shipped drive, or path of a drive file, from the folder of the experiment.
     pub drive: String,
-    /// How many.
+    /// Number of files.
     pub count: u32,
 }
 
@@ -165,18 +165,20 @@ pub struct CoolingConfig {
     pub every: CoolingEvery,
     /// Share by which the hottest disk must exceed the mean.
     pub threshold: f64,
-    /// What heat counts.
+    /// Unit in which heat is counted.
     pub heat: HeatConfig,
-    /// When a move is worth it: `{ variance = "1h" }`, which also counts what the move itself costs, or
-    /// tr96's `target-stays-cooler`.
+    /// Condition under which a move is worth it: `{ variance = "1h" }`, which also counts what the move
+    /// itself costs, or tr96's `target-stays-cooler`.
     pub rule: CoolingRuleConfig,
-    /// Whether requests that wait at the hottest disk forbid moves.
+    /// True if requests that wait at the hottest disk forbid moves.
     pub queue_veto: bool,
-    /// Whether only disks are cooled at which half as many requests again wait or are served as at the mean disk.
+    /// True if only disks are cooled at which half as many requests again wait or are served as at the mean
+    /// disk.
     pub waits: bool,
-    /// Whether a moved extent goes near the hot ones of its target, and not into the shortest free range.
+    /// True if a moved extent goes near the hot ones of its target, and not into the shortest free range.
     pub near_hot: bool,
-    /// Whether copies go before all requests that wait for a disk, as far as those have not gone to the drive.
+    /// True if copies go before all requests that wait for a disk, as far as those have not gone to the
+    /// drive.
     pub copies_first: bool,
     /// Accesses of an extent over which its heat is averaged.
     pub accesses: u32,
@@ -217,7 +219,7 @@ pub enum CoolingEvery {
     Requests(u64),
 }
 
-/// What heat counts.
+/// Unit in which heat is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HeatConfig {
@@ -228,7 +230,7 @@ pub enum HeatConfig {
     Blocks,
 }
 
-/// When a move is worth it.
+/// Condition under which a move is worth it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CoolingRuleConfig {

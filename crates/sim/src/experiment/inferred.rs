@@ -18,7 +18,7 @@ use crate::source::{
     ReplayMode, TracedThinkTime,
 };
 
-/// What was inferred for one trace.
+/// Inferred completions of one trace.
 #[derive(Debug, Clone)]
 pub(super) struct Inferred {
     pub completions: InferredCompletions,

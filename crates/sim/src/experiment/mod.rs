@@ -130,7 +130,8 @@ impl Experiment {
         Self::check_each(std::iter::once(config.clone()))
     }
 
-    /// The same of several. Those that follow on each other share the drive, where they have the same.
+    /// Checks several configurations. Those that follow on each other share the drive, where they have the
+    /// same.
     pub fn check_each(configs: impl Iterator<Item = SimConfig>) -> Result<(), ConfigError> {
         let mut built: Option<(DriveSpec, Drive)> = None;
         for config in configs {
@@ -173,13 +174,14 @@ impl Experiment {
         Self::build(config, spec, trace, None)
     }
 
-    /// The same experiment on another drive, which is used as it is given.
+    /// Experiment on another drive, which is used as it is given.
     pub fn on_drive(&self, spec: DriveSpec) -> Result<Self, ConfigError> {
         self.build_beside(self.config.clone(), spec)
     }
 
-    /// The same load under another configuration. Both share the drive, where they have the same, and what
-    /// is known of the trace: kept records, and completions of a reference drive. Panics for another load.
+    /// Experiment with the same load under another configuration. Both share the drive, where they have the
+    /// same, and what is known of the trace: kept records, and completions of a reference drive. Panics for
+    /// another load.
     pub fn with_config(&self, config: SimConfig) -> Result<Self, ConfigError> {
         let load = |config: &SimConfig| (config.workload.clone(), config.seed);
         assert!(load(&config) == load(&self.config), "another load");
@@ -187,8 +189,8 @@ impl Experiment {
         self.build_beside(config, spec)
     }
 
-    /// The same trace under another replay. Both share the drive and kept records; completions are inferred anew
-    /// where the replay needs them.
+    /// Experiment with the same trace under another replay. Both share the drive and kept records;
+    /// completions are inferred anew where the replay needs them.
     pub fn replayed(&self, workload: TraceWorkload) -> Result<Self, ConfigError> {
         let config = SimConfig { workload: Workload::Trace(workload), ..self.config.clone() };
         let mut other = Self::build(config, self.spec.clone(), self.trace.clone(), None)?;
@@ -318,7 +320,7 @@ impl Experiment {
         Bytes::new(placements.iter().map(|placement| placement.space().get()).sum())
     }
 
-    /// Whether the trace is replayed by dependence.
+    /// True if the trace is replayed by dependence.
     pub fn is_dependent(&self) -> bool {
         let is_dependent = |Stream { workload, trace, .. }: &Stream| {
             matches!(workload.timing(Some(trace)), ReplayTiming::Dependent(_))
@@ -508,7 +510,7 @@ impl Experiment {
         Ok(Replay::new(records, placement, workload.timing(self.trace.as_ref()), total))
     }
 
-    /// Its traces as independent streams.
+    /// Traces of the experiment as independent streams.
     fn merged(&self, fit: Fit) -> Result<Merged<Replay<WithCompletions<Records>>>, ConfigError> {
         let replay = |(stream, place): (&Stream, Placement)| {
             let Stream { workload, trace, .. } = stream;
@@ -816,7 +818,7 @@ impl Experiment {
         behind_cache(arm, spec, config.queue_depth, self.policy()?, sectors)
     }
 
-    /// Whether requests behind the cache are reordered: by a drive with a queue, or a scheduler before it.
+    /// True if requests behind the cache are reordered: by a drive with a queue, or a scheduler before it.
     fn is_reordered_behind_cache(&self) -> bool {
         let queue = self.spec.electronics.queue.filter(|_| self.has_electronics());
         self.config.host.is_some()
@@ -857,7 +859,7 @@ impl Experiment {
         self.config.without_effect(&self.spec, self.arm_count(), result.outstanding_max)
     }
 
-    /// Whether the drive's electronics take part.
+    /// True if the drive's electronics take part.
     pub fn has_electronics(&self) -> bool {
         self.config.has_electronics(&self.spec)
     }
@@ -969,7 +971,7 @@ fn check_freeblock(
     checked.map_err(|message| ConfigError::Freeblock { message })
 }
 
-/// What PostMark does, if that is the workload.
+/// Specification of PostMark, if that is the workload.
 fn postmark_spec(
     config: &SimConfig,
     spec: &DriveSpec,

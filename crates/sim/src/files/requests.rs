@@ -5,10 +5,10 @@ use freewheel_units::{Blocks, Op, Prng, SimDuration, SimTime};
 use crate::file_map::FileMap;
 use crate::source::{Request, Source, SourceError};
 
-/// How a file is used.
+/// Use of a file by clients.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FileLoad {
-    /// Its size.
+    /// Blocks of the file.
     pub blocks: Blocks,
     /// Size of a request; one of the file's size or more is for the whole file.
     pub request: Blocks,

@@ -48,7 +48,7 @@ pub(crate) struct FilesSetup {
     placement: FilePlacement,
     file_order: FileOrder,
     seed: u64,
-    /// How clients use each file.
+    /// Use of each file by clients.
     pub loads: Vec<FileLoad>,
     /// The requests of a log; empty for classes.
     pub traced: Vec<FileRequest>,
@@ -116,7 +116,7 @@ impl FilesSetup {
         })
     }
 
-    /// How many disks there are.
+    /// Number of disks.
     pub(crate) fn disks(&self) -> u32 {
         self.disks.len() as u32
     }
@@ -176,7 +176,7 @@ impl FilesSetup {
         Ok(placed)
     }
 
-    /// How its disks are cooled.
+    /// Settings of the cooling of disks.
     pub(crate) fn cooling(&self, config: &CoolingConfig) -> Cooling {
         let CoolingConfig { every, threshold, queue_veto, accesses, piece, rate, .. } = *config;
         let in_blocks = |bytes: Bytes| Blocks::new((bytes.get() / BLOCK_BYTES).max(1));

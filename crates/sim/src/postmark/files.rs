@@ -24,7 +24,7 @@ const DIRECT_BLOCKS: usize = 7;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MetadataWrites {
-    /// When the cache runs out of room, like data.
+    /// Writes when the cache runs out of room, like data.
     #[default]
     Delayed,
     /// At once, like Minix with its option `ROBUST`.

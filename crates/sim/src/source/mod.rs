@@ -1,4 +1,4 @@
-//! Where requests come from: closed and open generators, and traces.
+//! Sources of requests: closed and open generators, and traces.
 
 mod closed;
 mod inferred;
@@ -88,7 +88,7 @@ pub trait Source {
         self.completed(tag, now);
     }
 
-    /// What the host says of this request to the drive's queue.
+    /// Mark that the host gives this request for the drive's queue.
     #[inline]
     fn mark(&self, _request: &Request) -> CommandMark {
         CommandMark::None
@@ -97,22 +97,22 @@ pub trait Source {
     /// Progress for a bar: done and total, in any unit.
     fn progress(&self) -> (u64, u64);
 
-    /// Whether the request with this tag is the source's own work, as a copy is, and no client's. It uses
+    /// True if the request with this tag is the source's own work, as a copy is, and no client's. It uses
     /// the drives like any other, and counts in no sum.
     #[inline]
     fn is_own_work(&self, _tag: u64) -> bool {
         false
     }
 
-    /// When the request that was taken at `now` arrived: earlier if the source held it back. Its response
-    /// begins then.
+    /// Time at which the request that was taken at `now` arrived: earlier if the source held it back. Its
+    /// response begins then.
     #[inline]
     fn arrival(&self, now: SimTime) -> SimTime {
         now
     }
 
-    /// When the source wants to act though nothing arrives or completes. Only a source that does work of
-    /// its own has a timer, and one around it passes the timer on.
+    /// Time at which the source wants to act though nothing arrives or completes. Only a source that does
+    /// work of its own has a timer, and one around it passes the timer on.
     #[inline]
     fn timer(&self) -> Option<SimTime> {
         None

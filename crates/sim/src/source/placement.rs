@@ -176,7 +176,7 @@ impl Placement {
         Blocks::new(self.space).bytes()
     }
 
-    /// Whether the record's device takes part.
+    /// True if the record's device takes part.
     pub fn includes(&self, record: &Record) -> bool {
         self.bases.contains_key(&record.device)
     }

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::key_table::{ACTING, IDLE};
 
-/// What becomes of an experiment: the hash of its result, or why there is none. Panics where it cannot be read:
-/// then a change would be none of the result.
+/// Outcome of an experiment: the hash of its result, or the reason for none. Panics where it cannot be
+/// read: then a change would be none of the result.
 fn outcome(text: &str, overrides: &[String]) -> Result<String, String> {
     let config = SimConfig::parse(text, "keys", overrides);
     let config = config.unwrap_or_else(|error| panic!("{overrides:?}: {error}\n{text}"));

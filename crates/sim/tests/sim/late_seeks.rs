@@ -1,4 +1,4 @@
-//! Which blocks pass the head before a fetch: those behind its last read, or those before its target.
+//! Blocks that pass the head before a fetch: those behind its last read, or those before its target.
 
 use std::collections::VecDeque;
 
@@ -38,7 +38,7 @@ impl Source for Timed {
     }
 }
 
-/// What passed the head in a run.
+/// Blocks that passed the head in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Passed {
     free: u64,
@@ -202,7 +202,7 @@ fn passes_ns(drive: &Drive, from: u64, to: u64) -> u64 {
     drive.rotation().period_ns() * (to + 1 - from) / (end.get() - start.get())
 }
 
-/// What the head waits for the first sector of `target` when it leaves the track of `from` at once.
+/// Latency of the first sector of `target` when the head leaves the track of `from` at once.
 fn latency(drive: &Drive, now: SimTime, from: u64, target: u64) -> SimDuration {
     let place = drive.layout().locate(Lbn::new(from));
     let head =

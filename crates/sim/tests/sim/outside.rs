@@ -56,13 +56,13 @@ struct Setting {
     of_512: bool,
 }
 
-/// What came of it.
+/// Outcome of the run.
 struct Outcome {
     completions: Vec<Completion>,
     finished: Vec<Finished>,
     account: Account,
     margins: Vec<MarginInUse>,
-    /// Of the scan.
+    /// Events of the scan.
     events: Vec<Event>,
 }
 

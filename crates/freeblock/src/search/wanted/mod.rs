@@ -1,4 +1,4 @@
-//! Which blocks are wanted.
+//! Wanted blocks.
 //!
 //! A *layer* holds the wanted blocks of one size, alignment and direction, as a bitmap. A block that does
 //! not lie in consecutive sectors of one track comes in *pieces*, one for each extent. Pieces may be read
@@ -51,7 +51,7 @@ pub(crate) struct Wanted {
     /// Most memory that pieces of unfinished blocks may take, in blocks of 512 B.
     held_max: u64,
     held: u64,
-    /// Where blocks that come in pieces are begun.
+    /// Cylinders on which blocks that come in pieces are begun.
     begins: Begins,
     /// Cylinders on which more may be taken than before, as a block of theirs was begun elsewhere.
     raised: Vec<u32>,
@@ -111,7 +111,7 @@ impl CeilingOf {
 /// An item of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Timed {
-    /// When it begins, in nanoseconds from the beginning of the gap.
+    /// Beginning of the passage, in nanoseconds from the beginning of the gap.
     pub at: u64,
     pub item: Item,
 }
@@ -129,9 +129,9 @@ impl UsablePiece {
     }
 }
 
-/// What pieces may be taken on a cylinder.
+/// Pieces that may be taken on a cylinder.
 struct PieceAllowance {
-    /// Whether blocks may be begun there, or only completed.
+    /// True if blocks may be begun there, or only completed.
     begins: bool,
     /// Memory left for them, in blocks of 512 B.
     room: u64,
@@ -626,7 +626,7 @@ impl Wanted {
         self.layers.iter().map(|layer| layer.wanted.count() * layer.size.get()).sum()
     }
 
-    /// Whether anything is wanted in direction `op`.
+    /// True if anything is wanted in direction `op`.
     #[inline]
     fn has(&self, op: Op) -> bool {
         self.layers.iter().any(|layer| layer.key.op == op && !layer.wanted.is_empty())

@@ -24,12 +24,12 @@ const PIECES_AT_ONCE: usize = 1;
 /// Blocks of 512 B in one write of zeroes: 1 MiB, since other requests wait for it.
 const WRITTEN_AT_ONCE: u64 = 1 << 11;
 
-/// How blocks are erased.
+/// Way in which blocks are erased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Erase {
     /// TRIM: the client does not need them any more.
     Trim,
-    /// They read as zeroes afterwards.
+    /// Erased blocks read as zeroes afterwards.
     Zeroes {
         /// The device keeps their space allocated for later writes.
         keep: bool,
@@ -55,7 +55,7 @@ pub(crate) struct Erasure {
 /// The part of an erasure in one command of the device.
 pub(crate) struct Piece {
     erasure: u64,
-    /// How many of 512 B.
+    /// Number of blocks of 512 B.
     blocks: u64,
     how: Erase,
 }
@@ -70,7 +70,7 @@ impl Erasure {
         }
     }
 
-    /// Whether it is a whole request of a client.
+    /// True if it is a whole request of a client.
     pub(crate) fn is_a_clients(&self) -> bool {
         matches!(self.whose, RequestOwner::Client(_))
     }
@@ -110,7 +110,7 @@ impl HostScheduler {
         id
     }
 
-    /// Whether the erasure has an effect: a TRIM that the device cannot do has none.
+    /// True if the erasure has an effect: a TRIM that the device cannot do has none.
     pub(crate) fn does(&self, how: Erase) -> bool {
         how != Erase::Trim || self.abilities.trim
     }
@@ -173,7 +173,7 @@ impl HostScheduler {
         }
     }
 
-    /// When [`Self::copy_on`] has something to do.
+    /// Time at which [`Self::copy_on`] has work.
     pub(crate) fn copies_at(&self) -> Option<SimTime> {
         let at = self.without_room.iter().map(|(id, &since)| {
             let next = self.erasures[id].next_copy.as_ref();

@@ -31,7 +31,7 @@ pub(super) struct Flushes {
 }
 
 impl Request {
-    /// Whether its success tells that data are on the media.
+    /// True if its success tells that data are on the media.
     fn is_durable(&self) -> bool {
         match self {
             Self::Flush => true,

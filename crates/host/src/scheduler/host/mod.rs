@@ -90,7 +90,7 @@ pub(crate) enum RequestOwner {
 struct Pending {
     op: Op,
     start: Lbn,
-    /// Of 512 B.
+    /// Number of blocks of 512 B.
     blocks: u64,
     /// Data of a write until it is sent, or of a read.
     data: Vec<u8>,
@@ -104,8 +104,8 @@ struct Pending {
     /// The last part that has come, `start..end` of 512 B, of a read in parts.
     come: Option<(u64, u64)>,
     whose: RequestOwner,
-    /// Its place in the order: its own, that of the failed read of which it is a half, or that of the
-    /// erasure that it belongs to.
+    /// Place in the order: a number of its own, that of the failed read of which it is a half, or that of
+    /// its erasure.
     place: u64,
 }
 
@@ -230,7 +230,7 @@ impl HostScheduler {
         self.scheduler.margins()
     }
 
-    /// What free work costs clients, as measured in slots without it; None where there are no such slots.
+    /// Cost of free work to clients, as measured in slots without it; None where there are no such slots.
     pub fn cost_sums(&self) -> Option<CostSums> {
         self.scheduler.cost_sums()
     }
@@ -250,7 +250,7 @@ impl HostScheduler {
         &mut self.tasks
     }
 
-    /// Where clients have written, and when.
+    /// Regions that clients have written, with times.
     pub fn written(&self) -> &WrittenRegions {
         &self.written
     }
@@ -260,7 +260,7 @@ impl HostScheduler {
         &self.errors
     }
 
-    /// How many commands meet their prediction.
+    /// Monitor of the commands that meet their prediction.
     pub fn prediction_monitor(&self) -> &PredictionMonitor {
         &self.prediction_monitor
     }
@@ -315,7 +315,7 @@ impl HostScheduler {
         self.gone = Some(why);
     }
 
-    /// Whether no request waits and no command is at the device.
+    /// True if no request waits and no command is at the device.
     pub fn is_idle(&self) -> bool {
         self.pending.is_empty()
             && self.at_device.is_empty()
@@ -329,7 +329,7 @@ impl HostScheduler {
         self.is_closing = true;
     }
 
-    /// When [`Self::begin_decision`] is due next, if no event comes before.
+    /// Time at which [`Self::begin_decision`] is due next, if no event comes before.
     pub fn decides_at(&self) -> Option<SimTime> {
         if self.gone.is_some() {
             return None;
@@ -339,7 +339,7 @@ impl HostScheduler {
         self.scheduler.decides_at().into_iter().chain(idle).chain(expires).min()
     }
 
-    /// When the next decision about a command is due. Work in idle time is never due.
+    /// Time at which the next decision about a command is due. Work in idle time is never due.
     pub fn command_due(&self) -> Option<SimTime> {
         self.scheduler.decides_at().filter(|_| self.gone.is_none())
     }
@@ -505,7 +505,7 @@ impl HostScheduler {
         self.scheduler.decisions_take(deciding);
     }
 
-    /// How long before the device needs a command it is decided on.
+    /// Time before the device needs a command at which its decision begins.
     pub fn decides_before(&self) -> SimDuration {
         self.scheduler.decides_before()
     }

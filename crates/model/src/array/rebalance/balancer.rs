@@ -14,16 +14,16 @@ use crate::array::space::FreeSpace;
 /// A disk of a JBOD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BalanceDisk {
-    /// Which model its drive has: an index.
+    /// Index of the drive's model.
     pub model: usize,
-    /// Its capacity.
+    /// Capacity of the disk.
     pub blocks: Blocks,
 }
 
 /// A file, or a folder whose files stay together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BalanceFile {
-    /// Its size.
+    /// Blocks of the file.
     pub blocks: Blocks,
     /// Mean size of a request.
     pub request: Blocks,
@@ -33,7 +33,7 @@ pub struct BalanceFile {
     pub disk: Option<u32>,
 }
 
-/// When a move is worth it.
+/// Conditions that a move must meet to be worth its cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RebalanceSpec {
     /// Share of each disk that no move fills.
@@ -42,7 +42,7 @@ pub struct RebalanceSpec {
     pub piece: Blocks,
     /// Blocks a second that a copy takes at most.
     pub rate: Option<f64>,
-    /// How long the load is expected to stay as it is: copy and payback have to fit in, in seconds.
+    /// Time that the load is expected to stay as it is: copy and payback have to fit in, in seconds.
     pub horizon_s: f64,
     /// Share by which a move has to make the mean response of its disk's clients shorter, the target's losses
     /// deducted. A disk with less waiting than the mean disk counts as that one.
@@ -67,15 +67,15 @@ impl Default for RebalanceSpec {
 pub struct RankedMove {
     /// The file: an index.
     pub file: usize,
-    /// Its disk.
+    /// Disk before the move.
     pub from: u32,
-    /// Its disk afterwards.
+    /// Disk after the move.
     pub to: u32,
-    /// What it makes the mean response of all clients shorter, in seconds.
+    /// Time by which the move makes the mean response of all clients shorter, in seconds.
     pub gain_s: f64,
     /// Seconds of waiting that it saves a second, summed over all clients.
     pub saved: f64,
-    /// What the copy costs.
+    /// Cost of the copy.
     pub cost: CopyCost,
 }
 
@@ -85,13 +85,13 @@ impl RankedMove {
         self.saved * (horizon_s - self.cost.copy_s).max(0.0) - self.cost.waiting_s
     }
 
-    /// When the move has saved as much waiting as its copy caused, in seconds after the copy.
+    /// Time after the copy at which the move has saved as much waiting as the copy caused, in seconds.
     pub fn payback_s(&self) -> f64 {
         self.cost.waiting_s / self.saved
     }
 }
 
-/// Why no move is proposed.
+/// Reason why no move is proposed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum NoMove {
     /// No file has requests on a disk.
@@ -144,16 +144,16 @@ pub struct Balancer<'a> {
     services: BTreeMap<(usize, usize, u64), Moments>,
 }
 
-/// What is on a disk.
+/// Contents and load of a disk.
 #[derive(Debug, Clone)]
 struct DiskState {
-    /// Its requests, without their seeks.
+    /// Requests to the disk, without their seeks.
     work: QueueLoad,
     places: Places,
     space: FreeSpace,
-    /// Its files by falling head time.
+    /// Files by falling head time.
     files: Vec<usize>,
-    /// How many of them ask more than any disk can serve.
+    /// Number of files on it that ask more than any disk can serve.
     hopeless: usize,
 }
 
@@ -169,13 +169,13 @@ struct Part {
     spread: Spread,
 }
 
-/// What a search for the next move has found.
+/// Outcome of a search for the next move.
 struct Search {
-    /// What a move from each disk has to save.
+    /// Least saving of a move from each disk.
     least_saved: Vec<f64>,
     best: Option<RankedMove>,
     refused: NoMove,
-    /// What the move would save that `refused` is about.
+    /// Saving of the move that `refused` is about.
     refused_saves: f64,
 }
 
@@ -250,7 +250,7 @@ impl<'a> Balancer<'a> {
         files.into_iter().map(|(_, file)| file).collect()
     }
 
-    /// Whether a file alone keeps every disk that could hold it busy all the time, at its beginning, where
+    /// True if a file alone keeps every disk that could hold it busy all the time, at its beginning, where
     /// disks are fastest and all seeks are the file's own.
     fn is_too_much(&mut self, file: usize) -> bool {
         // Disks of one model are alike here.
@@ -278,7 +278,7 @@ impl<'a> Balancer<'a> {
         self.hopeless.iter().enumerate().filter(|(_, is)| **is).map(|(file, _)| file)
     }
 
-    /// Whether a disk holds such a file.
+    /// True if a disk holds such a file.
     pub fn is_lost(&self, disk: u32) -> bool {
         self.states[disk as usize].hopeless > 0
     }
@@ -288,7 +288,7 @@ impl<'a> Balancer<'a> {
         self.states.iter().filter(|disk| disk.hopeless == 0)
     }
 
-    /// What a file adds to a disk on which it begins at `start`.
+    /// Load that a file adds to a disk on which it begins at `start`.
     fn part(&mut self, file: usize, disk: u32, start: Lbn) -> Part {
         let BalanceFile { blocks, request, rate, .. } = self.files[file];
         let number = self.disks[disk as usize].model;
@@ -414,12 +414,12 @@ impl<'a> Balancer<'a> {
         work.after(state.places.seek_with(model, &part.spread, sign))
     }
 
-    /// Whether an empty disk could hold a file.
+    /// True if an empty disk could hold a file.
     pub(super) fn can_hold(&self, disk: u32, file: usize) -> bool {
         self.files[file].blocks <= self.disks[disk as usize].blocks
     }
 
-    /// Whether a disk has room in one piece, and keeps its free share.
+    /// True if a disk has room in one piece, and keeps its free share.
     pub fn has_room(&self, disk: u32, blocks: Blocks, free_share: f64) -> bool {
         let space = &self.states[disk as usize].space;
         let kept = free_share * self.disks[disk as usize].blocks.get() as f64;
@@ -680,7 +680,7 @@ impl<'a> Balancer<'a> {
         sources.iter().rev().flat_map(of_disk).collect()
     }
 
-    /// What the copy of a file from one disk to another costs.
+    /// Cost of copying a file from one disk to another.
     pub fn copy_cost(&mut self, file: usize, from: u32, to: u32, spec: &RebalanceSpec) -> CopyCost {
         let blocks = self.files[file].blocks;
         let piece = spec.piece.min(blocks).max(Blocks::new(1));

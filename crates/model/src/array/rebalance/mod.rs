@@ -1,4 +1,4 @@
-//! Which files to move between disks that each hold whole files, so that clients wait less.
+//! Choice of files to move between disks that each hold whole files, so that clients wait less.
 //!
 //! # The problem
 //! A JBOD fills disk by disk. Some disks hold the files that everybody reads, and queues form there while

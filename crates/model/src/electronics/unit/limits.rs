@@ -16,7 +16,7 @@ use super::{Command, Done, Served, Unit};
 use crate::sched::{CommandMark, Waiting};
 use crate::spec::duration_limits::{DurationLimit, DurationLimitsSpec, LimitPolicy};
 
-/// What a command's duration limit came to, the worst last.
+/// Outcomes of a command's duration limit, the worst last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum LimitEnd {
     /// The command kept it, or had none.
@@ -32,7 +32,7 @@ pub enum LimitEnd {
 #[derive(Debug)]
 pub(super) struct Limits {
     pub spec: DurationLimitsSpec,
-    /// When waiting commands with the policy abort reach their limit, with their sequences.
+    /// Times at which waiting commands with the policy abort reach their limit, with their sequences.
     aborts: BTreeSet<(SimTime, u64)>,
 }
 
@@ -50,7 +50,8 @@ impl Unit {
         self.limits.as_ref()?.spec.descriptor(waiting.target.op, number)
     }
 
-    /// When a command that comes now must begin, after its processing, to keep its limit of waiting.
+    /// Time by which a command that comes now must begin, after its processing, to keep its limit of
+    /// waiting.
     #[inline]
     pub(super) fn due(&self, waiting: &Waiting, overhead: SimDuration) -> Option<SimTime> {
         Some(self.now + overhead + self.limit_of(waiting)?.inactive?)
@@ -74,7 +75,7 @@ impl Unit {
         }
     }
 
-    /// When the drive next ends a command that waits.
+    /// Time at which the drive next ends a command that waits.
     #[inline]
     pub(super) fn next_abort(&self) -> Option<SimTime> {
         Some(self.limits.as_ref()?.aborts.first()?.0)
@@ -130,8 +131,8 @@ impl Unit {
 }
 
 impl Served {
-    /// The same, ended with an error after this active time, and not before its processing is over. Its stages are
-    /// cut in their order.
+    /// Outcome that ends with an error after this active time, and not before its processing is over. Its
+    /// stages are cut in their order.
     fn cut_at(self, active: SimDuration) -> Self {
         let active = active.max(self.overhead);
         let mut left = active;

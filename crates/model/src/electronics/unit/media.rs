@@ -1,4 +1,4 @@
-//! What the media do: commands, and reading ahead and destaging on the drive's own account.
+//! Activity of the media: commands, and reading ahead and destaging on the drive's own account.
 
 use freewheel_units::{Op, SimDuration, SimTime};
 
@@ -115,8 +115,8 @@ impl Unit {
         }
     }
 
-    /// Whether at `now` the drive is idle, without work on its own account either: no command is
-    /// inside, all that was written is on the media, and reading ahead has come to its limit.
+    /// True if at `now` the drive is idle, without work on its own account either: no command is inside,
+    /// all that was written is on the media, and reading ahead has come to its limit.
     pub fn is_idle(&mut self, now: SimTime) -> bool {
         if self.inside > 0 || !self.flushes.is_empty() || !self.done.is_empty() {
             return false;
@@ -127,8 +127,8 @@ impl Unit {
         self.nothing_is_dirty() && !is_reading && self.media.free <= now
     }
 
-    /// Whether it has begun to read ahead since [`Self::lend_head`] and the last command that needed
-    /// the media.
+    /// True if it has begun to read ahead since [`Self::lend_head`] and the last command that needed the
+    /// media.
     pub fn has_read_on(&self) -> bool {
         self.media.reading_on.is_some()
     }

@@ -37,7 +37,7 @@ use self::shingled::Shingled;
 
 /// A drive with its electronics, and their state.
 pub struct Unit {
-    /// Its command processing takes no time: the electronics' does.
+    /// Mechanics, with command processing of no time: the electronics add it.
     drive: Arc<Drive>,
     buffer_spec: BufferSpec,
     overheads: OverheadSpec,
@@ -49,9 +49,9 @@ pub struct Unit {
     bus: Bus,
     media: Media,
     write_back: WriteBack,
-    /// Of a buffer whose written data stand in extents; then nothing is in `write_back`.
+    /// Buffer whose written data stand in extents; then `write_back` is empty.
     extents: Option<Box<Extents>>,
-    /// Where somebody asks what writing back takes for each write.
+    /// Head time of writing back for each write, if an experiment asks for it.
     shares: Option<Box<DestageShares>>,
     /// Commands that need the media and whose processing is over.
     queue_inside: CommandQueue,
@@ -62,9 +62,9 @@ pub struct Unit {
     /// Writes for which the buffer has no room, in order.
     blocked: VecDeque<Command>,
     flushes: VecDeque<Flush>,
-    /// Of a drive that looks at duration limits.
+    /// State of a drive that looks at duration limits.
     limits: Option<Box<Limits>>,
-    /// Of a drive with a media cache.
+    /// State of a drive with a media cache.
     shingled: Option<Box<Shingled>>,
     /// Commands whose end is known, the next one last. They are few.
     done: Vec<Done>,
@@ -74,9 +74,9 @@ pub struct Unit {
     /// The end of the last command, if that was a read.
     read_end: Option<Lbn>,
     last_op: Op,
-    /// When the electronics have processed all commands that have arrived.
+    /// Time at which the electronics have processed all commands that have arrived.
     processed: SimTime,
-    /// When the drive was last busy with something else than a read from its buffer.
+    /// Time at which the drive was last busy with something else than a read from its buffer.
     idle_from: SimTime,
     destage_is_next: bool,
     busy: Busy,
@@ -89,14 +89,14 @@ pub struct Unit {
 struct Media {
     head: Position,
     last_op: Op,
-    /// When the head is done with what cannot be interrupted.
+    /// Time at which the head is done with what cannot be interrupted.
     free: SimTime,
     reading_on: Option<ReadAheadState>,
-    /// When the last destage ends.
+    /// Time at which the last destage ends.
     destaged: SimTime,
     /// Time spent on destages.
     destaging: SimDuration,
-    /// Of commands and destages.
+    /// Head time of commands and destages.
     head_time: HeadTime,
 }
 
@@ -106,9 +106,9 @@ struct Command {
     waiting: Waiting,
     submitted: SimTime,
     overhead: SimDuration,
-    /// When its processing is over.
+    /// End of its processing.
     ready: SimTime,
-    /// When it must begin to keep its limit of waiting.
+    /// Latest time at which it may begin to keep its limit of waiting.
     due: Option<SimTime>,
     /// None of its blocks is in the buffer, nor will be when its processing is over.
     misses: bool,
@@ -122,7 +122,7 @@ struct Flush {
     newest: u64,
 }
 
-/// What a unit does next.
+/// Next event of a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextEvent {
     /// A command is done.
@@ -132,7 +132,7 @@ pub enum NextEvent {
 }
 
 impl NextEvent {
-    /// When it happens.
+    /// Time of the event.
     #[inline]
     pub fn time(self) -> SimTime {
         match self {
@@ -146,18 +146,18 @@ impl NextEvent {
 pub struct Done {
     /// The command's [`Waiting::sequence`], or what [`Unit::flush`] was given.
     pub sequence: u64,
-    /// How it was served.
+    /// Outcome of the command.
     pub served: Served,
-    /// Whether it was a flush.
+    /// True if it was a flush.
     pub flush: bool,
 }
 
-/// How a command was served. The stages add up to the time from its start to its end.
+/// Outcome of a command. The stages add up to the time from its start to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Served {
-    /// Whether the buffer alone served it.
+    /// True if the buffer alone served it.
     pub hit: bool,
-    /// What its duration limit came to.
+    /// Outcome of the duration limit.
     pub limit: LimitEnd,
     /// Command processing, at the beginning and at the end.
     pub overhead: SimDuration,
@@ -171,19 +171,19 @@ pub struct Served {
     pub transfer: SimDuration,
     /// Moving data over the bus beyond what the media's part hides.
     pub bus: SimDuration,
-    /// When it was done.
+    /// Time at which it was done.
     pub end: SimTime,
 }
 
 impl Served {
-    /// Its head time.
+    /// Head time of the command.
     #[inline]
     pub fn head(&self) -> SimDuration {
         self.seek + self.rotate + self.transfer
     }
 }
 
-/// What the buffer has of a read.
+/// Part of a read that the buffer holds.
 enum Held {
     /// All of it, or all of it by `there`.
     Whole {
@@ -254,7 +254,7 @@ impl Unit {
         })
     }
 
-    /// The same, which can be asked what writing back has taken for each write.
+    /// Drive that also reports the head time of writing back for each write.
     #[must_use]
     pub fn with_destage_shares(self) -> Self {
         Self { shares: Some(Box::default()), ..self }
@@ -268,7 +268,7 @@ impl Unit {
         self.shares.as_mut()?.take()
     }
 
-    /// The same drive as it was in the beginning; what its media cache has is still there.
+    /// Drive in its initial state; the contents of the media cache stay.
     #[must_use]
     pub fn restarted(&self) -> Self {
         let spec = ElectronicsSpec {
@@ -290,7 +290,7 @@ impl Unit {
         &self.drive
     }
 
-    /// Where the head is when all that has been decided is done.
+    /// Position of the head after all decided work.
     #[inline]
     pub fn head(&self) -> Position {
         self.media.head
@@ -301,26 +301,26 @@ impl Unit {
         self.queue.depth
     }
 
-    /// Whether it takes another command.
+    /// True if the drive takes another command.
     #[inline]
     pub fn has_room(&self) -> bool {
         self.inside < self.queue.depth
     }
 
-    /// Whether it has commands that are not done.
+    /// True if the drive has commands that are not done.
     #[inline]
     pub fn has_commands(&self) -> bool {
         self.inside > 0
     }
 
-    /// When the head is done with its work that it cannot leave.
+    /// Time at which the head is done with its work that it cannot leave.
     #[inline]
     pub fn media_free(&self) -> SimTime {
         self.media.free
     }
 
-    /// What the head did for commands and destages so far, and the transfer of blocks that were read
-    /// ahead and asked for; reading ahead in vain is left out.
+    /// Head time of commands and destages so far, and the transfer of blocks that were read ahead and asked
+    /// for; reading ahead in vain is left out.
     pub fn head_time(&self) -> HeadTime {
         self.media.head_time
     }
@@ -444,13 +444,14 @@ impl Unit {
         self.catch_up();
     }
 
-    /// Whether a command waits for the media, or a write for room.
+    /// True if a command waits for the media, or a write for room.
     #[inline]
     fn is_pressed(&self) -> bool {
         !(self.processing.is_empty() && self.waiting.is_empty() && self.blocked.is_empty())
     }
 
-    /// When the drive next decides something: what the media do, or that a command has waited too long.
+    /// Time of the next decision: the next work of the media, or the end of a command that has waited too
+    /// long.
     #[inline]
     fn next_decision(&self) -> Option<SimTime> {
         let work = self.next_work();
@@ -463,7 +464,7 @@ impl Unit {
         }
     }
 
-    /// When the drive next has to decide what the media do.
+    /// Time at which the drive next has to decide what the media do.
     #[inline]
     fn next_work(&self) -> Option<SimTime> {
         let ready = if !self.waiting.is_empty() || self.flush_needs_media() {
@@ -605,8 +606,8 @@ impl Unit {
         }
     }
 
-    /// Whether the buffer takes a write now: in the dirty segment that it joins, if there is one, or in
-    /// a new one.
+    /// True if the buffer takes a write now: in the dirty segment that it joins, if there is one, or in a
+    /// new one.
     fn room_for(&self, command: &Command) -> Option<Option<usize>> {
         if command.ready > self.now {
             return None;
@@ -685,13 +686,13 @@ impl Unit {
     }
 }
 
-/// Whether a read comes from the media, whatever the buffer has.
+/// True if a read comes from the media, whatever the buffer has.
 pub(super) fn is_from_media(waiting: &Waiting, actuator: &impl Actuator) -> bool {
     let Target { start, blocks, .. } = waiting.target;
     waiting.fua || actuator.unreadable(start, behind(start, blocks)).is_some()
 }
 
-/// The same drive with command processing that takes no time. Units share a drive where they can.
+/// Drive with command processing that takes no time. Units share a drive where they can.
 fn without_overhead(drive: &Arc<Drive>) -> Arc<Drive> {
     if [Op::Read, Op::Write].iter().all(|&op| drive.overhead(op) == SimDuration::ZERO) {
         Arc::clone(drive)

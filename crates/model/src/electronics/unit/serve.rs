@@ -1,4 +1,4 @@
-//! How a command is served: by the buffer, by the media, by both.
+//! Service of a command: by the buffer, by the media, by both.
 
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
@@ -8,7 +8,7 @@ use crate::electronics::buffer::behind;
 use crate::electronics::read_ahead::{self, ReadAheadState, ReadForAhead};
 
 impl Unit {
-    /// What the buffer has of a read; with `may_promise` also what is being read ahead.
+    /// Part of a read that the buffer holds; with `may_promise` also blocks that are being read ahead.
     pub(super) fn held(&self, start: Lbn, blocks: u32, may_promise: bool) -> Held {
         let Some(buffer) = &self.buffer else { return Held::Nothing };
         let written_too = self.buffer_spec.read_hits_on_written;
@@ -427,7 +427,7 @@ impl Unit {
     }
 }
 
-/// How long the head is over these blocks. A track of few has as long ones as any other of its zone.
+/// Time for which the head is over these blocks. A track of few has as long ones as any other of its zone.
 fn passing(drive: &Drive, start: Lbn, end: Lbn) -> SimDuration {
     let (layout, turn_ns) = (drive.layout(), drive.rotation().period().ns());
     let (mut at, mut ns) = (start, 0);

@@ -27,7 +27,7 @@ impl Shingled {
         self.spec
     }
 
-    /// Whether any of these blocks is in the cache.
+    /// True if any of these blocks is in the cache.
     pub fn has_any(&self, start: Lbn, end: Lbn) -> bool {
         self.cache.has_any(start, end)
     }
@@ -46,7 +46,7 @@ impl Unit {
         Some(MediaCacheWork { cached_bytes, ..cache.work })
     }
 
-    /// Whether any of these blocks is in the media cache, so that the head does not pass it on the way.
+    /// True if any of these blocks is in the media cache, so that the head does not pass it on the way.
     pub(super) fn is_moved(&self, start: Lbn, end: Lbn) -> bool {
         self.shingled.as_ref().is_some_and(|shingled| shingled.has_any(start, end))
     }

@@ -25,8 +25,8 @@ impl Unit {
         }
     }
 
-    /// Whether everything up to a write that the buffer has taken is known to be on the media at
-    /// `now`. What the drive has done since its last command is not known.
+    /// True if everything up to a write that the buffer has taken is known to be on the media at `now`.
+    /// What the drive has done since its last command is not known.
     pub fn is_written(&self, write: u64, now: SimTime) -> bool {
         !self.waits_up_to(write) && self.media.destaged <= now
     }
@@ -44,7 +44,7 @@ impl Unit {
         self.write_back.is_empty() && self.extents.as_ref().is_none_or(|extents| extents.is_empty())
     }
 
-    /// When the data that have waited longest for the media are all in the buffer.
+    /// Time at which the data that have waited longest for the media are all in the buffer.
     #[inline]
     pub(super) fn oldest_ready(&self) -> Option<SimTime> {
         match &self.extents {
@@ -53,13 +53,13 @@ impl Unit {
         }
     }
 
-    /// Whether written data have waited for the media as long as they may.
+    /// True if written data have waited for the media as long as they may.
     #[inline]
     pub(super) fn has_aged(&self) -> bool {
         self.extents.as_ref().is_some_and(|extents| extents.has_aged(self.now))
     }
 
-    /// Whether the buffer has room at `at` for a write that joins no segment.
+    /// True if the buffer has room at `at` for a write that joins no segment.
     pub(super) fn has_room_for_write(&self, write: &Waiting, at: SimTime) -> bool {
         let Some(buffer) = &self.buffer else { return false };
         if let Some(extents) = &self.extents {

@@ -36,7 +36,7 @@ const BUDGET_PARTS: u64 = 32;
 const SYNC: usize = 0;
 const ASYNC: usize = 1;
 
-/// Why a slice ends.
+/// Reason why a slice ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     TooIdle,
@@ -86,7 +86,7 @@ impl Bfq {
         self.queues.iter().map(|queue| u64::from(queue.is_busy)).sum()
     }
 
-    /// Whether the drive had better stay idle for this queue in service when it is empty. A queue that is
+    /// True if the drive had better stay idle for this queue in service when it is empty. A queue that is
     /// alone loses nothing by it.
     fn should_idle(&self, number: usize) -> bool {
         let queue = &self.queues[number];

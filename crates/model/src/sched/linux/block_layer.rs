@@ -16,7 +16,7 @@ use crate::spec::policy::{ParsePolicyError, PolicySpec};
 const TAGS: [u32; 2] = [32, 128];
 /// Share of the requests that asynchronous ones may hold under kyber.
 const KYBER_ASYNC_PERCENT: u64 = 75;
-/// The same under bfq.
+/// Limit of asynchronous requests under bfq.
 const BFQ_ASYNC_PERCENT: u64 = 50;
 
 /// Limits of a scheduler.
@@ -95,7 +95,7 @@ impl BlockLayer {
         }))
     }
 
-    /// The same, in which no request joins another.
+    /// Scheduler in which no request joins another.
     #[must_use]
     pub fn without_merges(self) -> Self {
         Self { merges: false, ..self }
@@ -178,7 +178,7 @@ impl BlockLayer {
         done.parts
     }
 
-    /// When a request may be dispatched that is kept back now, if nothing happens before.
+    /// Earliest dispatch of a request that is kept back now, if nothing happens before.
     pub fn wakes_at(&self) -> Option<SimTime> {
         self.scheduler.wakes_at()
     }

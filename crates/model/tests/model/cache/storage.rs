@@ -60,7 +60,7 @@ struct System {
     cache: StorageCache,
     queue: VecDeque<DiskRequest>,
     answered: Vec<u64>,
-    /// What the disk did, in order.
+    /// Requests that the disk did, in order.
     done: Vec<(Purpose, u64, u64)>,
     now: u64,
 }
@@ -85,7 +85,7 @@ impl System {
         self.collect();
     }
 
-    /// What the disk takes next.
+    /// Next request that the disk takes.
     fn next(&mut self) -> Option<DiskRequest> {
         if let Some(request) = self.cache.next_at_once() {
             return Some(request);

@@ -79,7 +79,7 @@ pub trait Rules {
     fn take(&mut self, now: SimTime, request: IoRequest);
     fn dispatch(&mut self, now: SimTime) -> Option<IoRequest>;
     fn completed(&mut self, now: SimTime, request: &IoRequest, dispatched: SimTime);
-    /// Those that wait, asynchronous ones or all.
+    /// Waiting requests, asynchronous ones or all.
     fn waiting(&self, asynchronous: bool) -> usize;
 }
 

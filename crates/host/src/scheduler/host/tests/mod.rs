@@ -178,7 +178,7 @@ impl TestHost {
         self.outputs.extend(self.scheduler.tasks_mut().outputs());
     }
 
-    /// What has been told since the last call.
+    /// Outputs since the last call.
     fn heard(&mut self) -> Vec<ServedTaskOutput> {
         std::mem::take(&mut self.outputs)
     }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::tasks::{RefreshReport, ServedTaskReport, ServedTaskState};
 
-/// What a world is like beside its refresh.
+/// Options of a world beside its refresh.
 #[derive(Debug, Clone, Copy)]
 struct Settings {
     fua: bool,

@@ -59,7 +59,7 @@ impl TestHost {
     }
 }
 
-/// What was handed on of a task, each block at most once.
+/// Data that a task delivered, each block at most once.
 fn image(outputs: &[ServedTaskOutput], bytes: usize) -> (Vec<u8>, BTreeSet<u64>) {
     let (mut image, mut there) = (vec![0; bytes], BTreeSet::new());
     for output in outputs {
@@ -636,8 +636,8 @@ fn the_predicted_end_of_a_backup_under_writes_is_off_by_at_most_a_half() {
     }
 }
 
-/// Of what is done then a planner shows where blocks that come in pieces are begun; its bounds are brought
-/// up to date in the same step.
+/// Upkeep for the next decision: a planner shows where blocks that come in pieces are begun; its bounds are
+/// brought up to date in the same step.
 #[test]
 fn upkeep_for_the_next_decision_is_done_between_decisions() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);

@@ -12,7 +12,7 @@ const DISKS: u32 = 3;
 /// So little that freed room is soon used again.
 const CAPACITY: u64 = 20;
 
-/// What a block holds: a block of an extent in some version.
+/// Content of a block: a block of an extent in some version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Content {
     extent: ExtentId,
@@ -30,7 +30,7 @@ struct Block {
 }
 
 impl Block {
-    /// What a read returns.
+    /// Content that a read returns.
     fn newest(&self) -> Option<Content> {
         self.cached.last().copied().or(self.media)
     }
@@ -229,7 +229,7 @@ impl Machine {
         }
     }
 
-    /// Whether the action could be done now.
+    /// True if the action could be done now.
     fn take_effect(&mut self, action: &MoveAction) -> bool {
         let moved = self.mover.current().unwrap();
         let address = |part: &Part, block: u64| (part.place.disk, part.place.start.get() + block);
