@@ -45,7 +45,7 @@ impl Signals {
     }
 }
 
-/// Those that this process ignores from its start; none where the system does not say.
+/// Signals that this process ignores from its start; none where the system does not say.
 fn ignored() -> Signals {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

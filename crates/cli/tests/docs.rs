@@ -82,7 +82,7 @@ fn split(text: &str) -> (Vec<&str>, Vec<Block<'_>>) {
     (prose, blocks)
 }
 
-/// What stands between backticks, and what stands outside them.
+/// Texts between backticks, and outside them.
 fn code_and_words(line: &str) -> (Vec<&str>, String) {
     let pieces: Vec<&str> = line.split('`').collect();
     let code = pieces.iter().skip(1).step_by(2).copied().collect();
@@ -178,7 +178,7 @@ fn results() -> BTreeMap<String, f64> {
     rows.chain(counts.map(|(key, n)| (format!("papers: {key}"), n.as_f64().unwrap()))).collect()
 }
 
-/// Whether a printed number is the other one, rounded to as many digits.
+/// True if a printed number is the other one, rounded to as many digits.
 fn rounds_to(printed: &str, exact: f64) -> bool {
     let decimals = printed.split_once('.').map_or(0, |(_, digits)| digits.len());
     let unit = 10_f64.powi(-i32::try_from(decimals).unwrap());

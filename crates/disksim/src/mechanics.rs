@@ -102,7 +102,7 @@ fn cylinders_of_zones(param: &Param, stated: u32, zones: &[ZoneSpec], report: &m
     reached
 }
 
-/// What a value's source says: the file it comes from.
+/// Source of a value: the file it comes from.
 pub(crate) fn source(file: &str) -> String {
     format!("measured: imported from {file} (DiskSim parameters)")
 }

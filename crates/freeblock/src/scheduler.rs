@@ -393,7 +393,7 @@ impl Scheduler {
     }
 
     /// True if gaps that reach a cylinder begin blocks that come in pieces: not everywhere where far more
-    /// of them are wanted than there is memory for, and nowhere once
+    /// of them are wanted than there is memory for, and nowhere once it is full.
     pub fn begins_on(&self, cylinder: u32) -> bool {
         self.wanted.begins_on(cylinder)
     }

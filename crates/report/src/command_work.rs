@@ -1,4 +1,4 @@
-//! What became of duration limits, and of a scrub from outside, in words: the same in a terminal and on a page.
+//! Duration limits by outcome, and a scrub by the host, in words: the same in a terminal and on a page.
 
 use freewheel_sim::RunResult;
 use freewheel_units::{Bytes, grouped};

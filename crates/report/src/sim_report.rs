@@ -38,7 +38,7 @@ impl<'a> SimReport<'a> {
         Self { experiment, result, free_work: FreeWork::new(result), without_effect }
     }
 
-    /// What a reader must know before believing the result.
+    /// Cautions about the result.
     pub fn cautions(&self) -> Vec<Finding> {
         cautions(self.experiment, self.result)
     }
@@ -53,7 +53,7 @@ impl<'a> SimReport<'a> {
         stage_table(self.result)
     }
 
-    /// What the caches before the drives did: a subject and its words, for each part that was used.
+    /// Work of the caches before the drives: a subject and its words, for each part that was used.
     pub fn cache_rows(&self) -> Vec<(&'static str, String)> {
         cache_rows(self.result)
     }

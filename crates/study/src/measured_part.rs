@@ -15,7 +15,7 @@ pub struct MeasuredPart {
     pub warm_up_requests: u64,
     /// Time from its first arrival to its last one.
     pub span_ns: u64,
-    /// Its reads and writes.
+    /// Reads and writes of the part.
     pub requests: u64,
     /// Recorded responses of its reads.
     pub recorded_reads: Responses,

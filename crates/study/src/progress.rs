@@ -1,4 +1,4 @@
-//! How far a study is, and how much longer it takes.
+//! Progress of a study, and the rest of its time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 pub struct Amount {
     /// Done so far.
     pub done: u64,
-    /// What the whole will be, as far as it is known.
+    /// Estimate of the whole.
     pub total: u64,
 }
 
@@ -20,14 +20,14 @@ impl Amount {
     }
 }
 
-/// How far a study is.
+/// Progress of a study.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StudyProgress {
     /// First pass over the trace, in bytes of the file.
     Reading(Amount),
     /// Fitting the drive, in drives tried of the most that may be.
     Fitting(Amount),
-    /// What follows.
+    /// Work that follows.
     Working(StudyWork),
 }
 

@@ -43,38 +43,38 @@ pub struct Study {
     pub schema_version: u32,
     /// Version of the program.
     pub version: &'static str,
-    /// What was asked.
+    /// Options of the study.
     pub options: StudyOptions,
     /// The drive in a few numbers.
     pub drive: DriveSummary,
-    /// Whether requests were replayed a think time after the request they waited for.
+    /// True if requests were replayed a think time after the request they waited for.
     pub dependent_replay: bool,
     /// The replay that [`Self::dependent_replay`] is compared with, where the trace can be replayed in both ways.
     pub other_replay: Option<OtherReplay>,
     /// Size of the trace's address space.
     pub trace_space_bytes: u64,
-    /// What the trace is like.
+    /// Character of the trace.
     pub trace: Character,
     /// The part of the trace that every run of policies and changes measures.
     pub measured: MeasuredPart,
-    /// How each policy did, FCFS first, and last the drive's own queue, where it has one.
+    /// Results of each policy, FCFS first, and last of the drive's own queue, where it has one.
     pub runs: Vec<PolicyRun>,
-    /// How long a scrub takes in the rotational gaps of [`Study::baseline`], if that was asked for and
-    /// there are enough requests to say anything of.
+    /// Estimate of a scrub in the rotational gaps of [`Study::baseline`], if it was asked for and there are
+    /// enough requests to say anything of.
     pub scrub: Option<ScrubEstimate>,
     /// A scrub in the idle time of [`Study::baseline`], if an estimate was asked for and there are enough requests.
     pub idle_scrub: Option<IdleScrub>,
-    /// Where and when requests arrive in the baseline's run.
+    /// Places and times of requests in the baseline's run.
     pub place_time: PlaceTime,
-    /// What would help, if that was asked for and there are enough requests to say anything of.
+    /// Changes that would help, if they were asked for and there are enough requests to say anything of.
     pub changes: Option<Changes>,
-    /// What becomes of the baseline's [`StudyOptions::goal`] when assumed values of the drive are others; None
-    /// without [`StudyOptions::changes`].
+    /// Baseline's [`StudyOptions::goal`] when assumed values of the drive are others; None without
+    /// [`StudyOptions::changes`].
     pub assumed_values: Option<AssumedValues>,
-    /// How exactly the replay gives the trace's arrivals back, with each request's recorded response time;
-    /// None for a replay at traced times, and where no completion is recorded.
+    /// Exactness of the trace's arrivals in the replay, with each request's recorded response time; None
+    /// for a replay at traced times, and where no completion is recorded.
     pub fidelity: Option<ReplayFidelity>,
-    /// The same trace on other drives.
+    /// Results of the trace on other drives.
     pub beside: Vec<DriveBeside>,
     /// The baseline with the other arrivals that a coarse clock allows; None where the clock is fine.
     pub other_times: Option<OtherTimes>,
@@ -85,16 +85,16 @@ pub struct Study {
 pub struct DriveBeside {
     /// The drive in a few numbers.
     pub drive: DriveSummary,
-    /// How it did.
+    /// Results of the run.
     pub run: PolicyRun,
 }
 
 /// The drive in a few numbers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DriveSummary {
-    /// Its name here.
+    /// Name in this study.
     pub name: String,
-    /// Its maker's name for it.
+    /// Name given by the maker.
     pub model: String,
     /// Capacity of all actuators together.
     pub capacity_bytes: u64,
@@ -102,10 +102,10 @@ pub struct DriveSummary {
     pub rotation_period_ns: u64,
     /// Mean rate at which sectors pass a head, over the capacity.
     pub media_bytes_per_second: f64,
-    /// Whether its electronics took part.
+    /// True if its electronics took part.
     pub electronics: bool,
-    /// Whether they read the blocks that pass before those asked for into the drive's buffer, so that
-    /// the head cannot be elsewhere meanwhile.
+    /// True if reads bring the blocks that pass before their own into the drive's buffer, so that the head
+    /// cannot be elsewhere meanwhile.
     pub keeps_free_blocks_before: bool,
     /// Who sees to it that the zones of a shingled drive are written in order.
     pub zoned: Option<ZonedKind>,
@@ -118,19 +118,18 @@ pub struct DriveSummary {
 pub struct PolicyRun {
     /// The policy of the host, or of the drive's queue.
     pub policy: PolicySpec,
-    /// Whether it is the drive's own, in its command queue; else the drive was given one command
-    /// at a time.
+    /// True if it is the drive's own, in its command queue; else the drive was given one command at a time.
     pub own_queue: bool,
     /// Title of the policy or the queue.
     pub title: String,
-    /// How it did.
+    /// Result of the run.
     pub result: RunResult,
     /// Responses under the study's other replay.
     pub other_replay: Option<Summary>,
 }
 
 impl PolicyRun {
-    /// Where or how it was, within a sentence.
+    /// Circumstances of the run, within a sentence.
     pub fn under(&self) -> String {
         match self.own_queue {
             true => format!("in the {}", self.title),
@@ -148,7 +147,7 @@ impl PolicyRun {
         self.result.elapsed_ns as f64 / 1e9
     }
 
-    /// How long the drive works in that part.
+    /// Seconds of work of the drive in that part.
     pub fn works_seconds(&self) -> f64 {
         self.result.utilisation * self.measured_seconds()
     }
@@ -244,7 +243,7 @@ pub fn fit_drive(
     fit.ok_or(StudyError::TooFewResponses { file })
 }
 
-/// How many runs counting the misses of all caches takes as long as.
+/// Cost of counting the misses of all caches, in runs.
 const KNEES: usize = 4;
 
 /// Assumed values of the drive with which the first changes run again.
@@ -340,12 +339,12 @@ impl Bench<'_> {
         Ok(study)
     }
 
-    /// Whether requests wait for each other as the trace records.
+    /// True if requests wait for each other as the trace records.
     fn replays_as_recorded(&self, info: &TraceInfo) -> bool {
         self.experiment.is_dependent() && info.tells_dependence()
     }
 
-    /// How often a run is made: once for each replay.
+    /// Number of runs: one for each replay.
     fn replays(&self) -> usize {
         1 + usize::from(has_other(self.experiment))
     }
@@ -393,7 +392,7 @@ impl Bench<'_> {
         most_checks(VARIANTS_MAX)
     }
 
-    /// What the miss curve of the trace says of sizes.
+    /// Sizes at which the miss curve of the trace bends.
     fn knees(&self, info: &TraceInfo) -> Result<Vec<Knee>, ConfigError> {
         if !self.options.changes {
             return Ok(Vec::new());
@@ -474,7 +473,7 @@ impl Bench<'_> {
         try_changes(&self.bench(other), &all)
     }
 
-    /// Where changes are tried.
+    /// Bench on which changes are tried.
     fn bench<'b>(&'b self, other: Option<&'b Experiment>) -> ChangesBench<'b> {
         ChangesBench {
             own: self.experiment,
@@ -573,7 +572,7 @@ enum RequestOrder {
 }
 
 impl RequestOrder {
-    /// What a drive does by itself.
+    /// Behaviour of a drive without changes.
     fn of_today(own_queue: Option<QueueSpec>) -> Self {
         own_queue.map_or(Self::Policy(PolicySpec::Fcfs), Self::Drive)
     }
@@ -672,7 +671,7 @@ impl Study {
         std::iter::once(today).chain(tried).chain(together).collect()
     }
 
-    /// Whether the baseline served enough requests to say anything of.
+    /// True if the baseline served enough requests to say anything of.
     fn has_enough_responses(&self) -> bool {
         self.baseline().result.response.count >= REQUESTS_MIN
     }
@@ -722,16 +721,16 @@ impl Study {
         self.policies().max_by(|a, b| mean(a).total_cmp(&mean(b))).expect("FCFS is always run")
     }
 
-    /// What wanted data in the rotational gaps of a run are measured by: the share of time spent in
-    /// rotational latency before requests times the mean media rate (osdi00 section 3). It may be
-    /// exceeded while much is wanted. That of writing back is left out, as no gap is taken there.
+    /// Potential free bandwidth of a run: the share of time spent in rotational latency before requests
+    /// times the mean media rate (osdi00 section 3). It may be exceeded while much is wanted. That of
+    /// writing back is left out, as no gap is taken there.
     pub fn potential_bytes_per_second(&self, run: &PolicyRun) -> f64 {
         let share = run.result.stages.rotate_ns as f64 / run.result.elapsed_ns.max(1) as f64;
         share * self.drive.media_bytes_per_second
     }
 }
 
-/// How a load is more than the drive can serve.
+/// Reason why a load is more than the drive can serve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Overload {
@@ -747,7 +746,7 @@ impl Study {
         self.overload_of(self.baseline())
     }
 
-    /// Whether response times are those of a queue that grows with the length of the trace.
+    /// True if response times are those of a queue that grows with the length of the trace.
     pub fn has_growing_queue(&self) -> bool {
         self.overload() == Some(Overload::Queue)
     }

@@ -151,7 +151,7 @@ impl Regions {
         self.footprint
     }
 
-    /// How often touched regions were accessed, in ascending order of that, and how many so often.
+    /// Numbers of accesses of touched regions in ascending order, and the number of regions with each.
     pub fn sorted_accesses(&self) -> Vec<(u64, u64)> {
         let single = self.by_address.values().map(|region| (region.accesses, 1));
         let runs = self.runs.iter().map(|((_, first), run)| (run.accesses, run.end - first));

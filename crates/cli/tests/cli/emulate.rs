@@ -38,7 +38,7 @@ fn places() -> impl Iterator<Item = u64> {
     (1..41).map(|at| at << 20)
 }
 
-/// Which byte the sectors of all places are filled with.
+/// Byte that fills the sectors of each place.
 fn sectors(store: &str) -> Vec<u8> {
     let file = std::fs::File::open(store).unwrap();
     let mut all = Vec::new();

@@ -49,7 +49,7 @@ fn has_begun(child: &mut Child, folder: &Path, before: &[String]) -> bool {
     }
 }
 
-/// Whether nothing can stay in this folder after a signal: SIGKILL leaves files that have a name, where the
+/// True if nothing can stay in this folder after a signal: SIGKILL leaves files that have a name, where the
 /// file system knows no others.
 fn may_be_killed(signal: &str, folder: &Path) -> bool {
     // O_TMPFILE with O_DIRECTORY.

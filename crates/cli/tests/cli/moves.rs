@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use super::run::{Bench, document, stdout};
 
-/// What rsync does with the options of the script, slowly: file by file, each under another name until it is
-/// complete. A dry run says where the contents differ.
+/// Imitation of rsync with the options of the script, slow: file by file, each under another name until it
+/// is complete. A dry run says where the contents differ.
 const RSYNC: &str = r#"
 dry=no
 while test "$1" != --; do
@@ -72,7 +72,7 @@ fn script(bench: &Bench, args: &[&str]) -> Command {
     command
 }
 
-/// Whether it ended well, and what it said.
+/// Success of the script, and its output.
 fn run_moves(bench: &Bench, args: &[&str]) -> (bool, String) {
     let ran = script(bench, args).output().unwrap();
     let said = [ran.stdout, ran.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
@@ -92,7 +92,7 @@ fn checksums(folder: &str) -> Option<BTreeMap<String, String>> {
     Some(text.lines().filter_map(line).collect())
 }
 
-/// Whether a test may use rsync itself, from where a script of [`script`] finds it.
+/// True if a test may use rsync itself, from where a script of [`script`] finds it.
 fn has_rsync() -> bool {
     let is_there =
         Command::new("rsync").env("PATH", "/usr/bin:/bin").arg("--version").output().is_ok();

@@ -200,7 +200,7 @@ fn stripes_are_planned_for_files_and_for_a_trace() {
     assert!(text.contains("no unit serves 1.68 times"), "{text}");
 }
 
-/// What a plan recommends for a recording on eight disks, and its document.
+/// Recommendation of a plan for a recording on eight disks, and its document.
 fn taken(bench: &Bench, trace: &str, more: &[&str]) -> (String, serde_json::Value) {
     let out = bench.at("out");
     let args = ["plan", "stripe", trace, "--disks", "8", "--json", "--out", &out];

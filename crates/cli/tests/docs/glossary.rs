@@ -36,7 +36,7 @@ impl Names {
         Self { keys, verbs, options, metrics, sources: sources(&crates) }
     }
 
-    /// Whether one of the users' surfaces has this name, with this value where one is given.
+    /// True if one of the users' surfaces has this name, with this value where one is given.
     fn have(&self, code: &str) -> bool {
         if let Some((key, value)) = code.split_once(" = ") {
             let words = key.rsplit('.').next().and_then(|key| self.keys.get(key));
@@ -64,7 +64,7 @@ fn word_of(value: &str) -> &str {
     value.trim_start_matches("{ ").split(' ').next().unwrap().trim_matches('"')
 }
 
-/// Whether code has a field, a string, a letter or a type of this name.
+/// True if code has a field, a string, a letter or a type of this name.
 fn is_named(sources: &str, name: &str) -> bool {
     sources.match_indices(name).any(|(at, _)| {
         let is_name = |char: char| char.is_alphanumeric() || char == '_';

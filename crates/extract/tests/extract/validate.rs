@@ -113,7 +113,7 @@ fn the_phase_tells_to_which_request_a_delay_belongs() {
     assert!(one.gaps_in_words().contains("the spindle's phase does not tell"));
 }
 
-/// What a drive of ours that reads ahead after touching reads alone answers is explained by that.
+/// Answers of a drive that reads ahead after touching reads alone are explained by that.
 #[test]
 fn a_fit_finds_hidden_values_on_one_half_and_holds_on_the_other() {
     let (mut spec, drive) = library::drive("atlas10k").unwrap();

@@ -1,4 +1,4 @@
-//! What a client asks for before transmission, and the answers.
+//! Options that a client sends before transmission, and the answers.
 
 use super::{
     Event, ExportInfo, ListedExport, Misuse, Receiving, Refused, Requests, Session, State,
@@ -11,7 +11,7 @@ use crate::wire::{
 };
 use crate::{BlockSizes, Features, OptionCode, OptionError, Violation};
 
-/// What the caller asked for, and what is known of it so far.
+/// Goal of the caller, with the results so far.
 #[derive(Debug)]
 pub(super) enum Goal {
     Nothing,

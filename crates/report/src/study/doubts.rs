@@ -37,7 +37,7 @@ const RESPONSE_MEAN_MAX_NS: f64 = 1e9;
 
 const CHECK_UNIT: &str = "Check the format (`freewheel trace formats`): convert the times, or name the format with `--format`.";
 
-/// What makes the trace, or this drive under it, doubtful; most important first.
+/// Doubts about the trace, or this drive under it; most important first.
 pub(super) fn doubts(study: &Study) -> Vec<Finding> {
     let trace = &study.trace;
     let all = [
@@ -66,7 +66,7 @@ pub(super) fn doubts(study: &Study) -> Vec<Finding> {
 /// Change of the mean response by an assumed value from which that is said first.
 const LARGE_ASSUMPTION: f64 = 0.3;
 
-/// Whether a finding says that the others may not be believed, or of what they hold.
+/// True for a finding that says that the others may not be believed, or qualifies them.
 pub(super) fn is_doubt(finding: &Finding) -> bool {
     use Topic::{
         AssumedValues, Burst, CoarseTimes, Devices, FastResponses, FastTrace, FewRequests,

@@ -10,7 +10,7 @@ use crate::numbers::percent;
 /// Uncertainty of the mean response, as a share of it, from which results are hints.
 const UNCERTAIN: f64 = 0.1;
 
-/// How far results of a small sample go.
+/// Validity of a small sample's results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
     /// No result.

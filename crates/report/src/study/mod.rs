@@ -36,7 +36,7 @@ pub struct StudyReport {
     /// The study's numbers, at the top level of the document.
     #[serde(flatten)]
     pub study: Study,
-    /// What follows, most important first.
+    /// Findings, most important first.
     pub findings: Vec<Finding>,
 }
 
@@ -47,12 +47,12 @@ impl StudyReport {
         Self { study, findings }
     }
 
-    /// What the page shows, for a terminal. Details and pictures are in the page and in JSON.
+    /// Report of the page for a terminal. Details and pictures are in the page and in JSON.
     pub fn text(&self) -> String {
         text::text(&self.study, &self.findings, Paint::Plain)
     }
 
-    /// The same in colours, for a terminal that has some.
+    /// Report in colours, for a terminal that has some.
     pub fn coloured_text(&self) -> String {
         text::text(&self.study, &self.findings, Paint::Coloured)
     }

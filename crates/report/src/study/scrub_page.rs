@@ -1,4 +1,4 @@
-//! How long a scrub takes, as charts and a table.
+//! Duration of a scrub, as charts and a table.
 
 use freewheel_units::{Bytes, grouped};
 use maud::{Markup, html};
@@ -33,7 +33,7 @@ pub(super) fn section(study: &Study, estimate: &ScrubEstimate) -> Markup {
     }
 }
 
-/// What the heads do with all time, in numbers; the picture is the finding's.
+/// Time of the heads in numbers; the picture is the finding's.
 fn head_use(estimate: &ScrubEstimate) -> Markup {
     let head_use = estimate.head_use;
     let moves = |free: f64| percent(head_use.transfer + free);

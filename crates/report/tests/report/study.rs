@@ -1,4 +1,4 @@
-//! What a study says, on small traces whose answer is known.
+//! Words of a study, on small traces whose answer is known.
 
 use std::io::Write;
 

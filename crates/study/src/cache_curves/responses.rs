@@ -15,7 +15,7 @@ use super::result::{
 use crate::ratio::mean;
 use crate::trace_runs::{has_growing_queue, trace_on_drive};
 
-/// What serves the misses.
+/// Store that serves the misses.
 pub(super) enum Setting {
     /// A drive that the trace fits.
     Drive(Box<Experiment>),
@@ -124,7 +124,7 @@ fn points_of(policy: CachePolicy, runs: &[Run], points: &[ResponsePoint]) -> Vec
     pairs.filter(|(run, _)| has_cache(run)).map(|(_, &point)| point).collect()
 }
 
-/// Where runs take place.
+/// Bench on which runs take place.
 struct Bench<'a> {
     experiment: Experiment,
     counted: &'a Counted,

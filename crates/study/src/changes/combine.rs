@@ -13,11 +13,11 @@ use super::{
 /// A change of the best combination.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Step {
-    /// What was changed.
+    /// Change that was made.
     pub change: Change,
-    /// Its name.
+    /// Name of the combination.
     pub title: String,
-    /// What it costs.
+    /// Cost of the combination.
     pub cost: ChangeCost,
     /// Change of the goal by it alone.
     pub alone: f64,
@@ -28,15 +28,15 @@ pub struct Step {
 /// The best changes together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Combination {
-    /// Its changes, the one that helps most first.
+    /// Changes of the combination, the one that helps most first.
     pub steps: Vec<Step>,
     /// Responses with all of them.
     pub measured: Measured,
     /// Their difference to the system as it is.
     pub effect: Effect,
-    /// The same under the study's other replay.
+    /// Effect under the study's other replay.
     pub other_replay: Option<Effect>,
-    /// The same in other circumstances.
+    /// Effect in other circumstances.
     pub variants: Vec<VariantEffect>,
     /// The change of the goal if each step took its share of what the others leave.
     pub if_independent: f64,
@@ -45,7 +45,7 @@ pub struct Combination {
 }
 
 impl Combination {
-    /// Its changes.
+    /// Changes of the combination.
     pub(super) fn changes(&self) -> Vec<Change> {
         self.steps.iter().map(|step| step.change).collect()
     }
@@ -70,7 +70,7 @@ const OF_EACH_PART: usize = 3;
 /// of which has a single change.
 const RUNS: usize = (STEPS_MAX - 1) * (OF_EACH_PART * (PARTS.len() - 2) + 1);
 
-/// How many other runs one of several changes takes as long as: between 1.5 and 2.5, measured on two traces.
+/// Cost of a run with several changes, in other runs: between 1.5 and 2.5, measured on two traces.
 pub(super) const COMBINED: usize = 2;
 
 /// The most runs of the search, as a number of runs of one change.
@@ -96,7 +96,7 @@ impl<'c> Chosen<'c> {
         own.map(|tried| tried.change.part())
     }
 
-    /// What may be added.
+    /// Changes that may be added.
     fn others(&self, candidates: &'c [Candidate]) -> Vec<&'c Tried> {
         let is_open = |other: &&Tried| {
             !self.is_brought(other.change) && self.parts().all(|part| part != other.change.part())

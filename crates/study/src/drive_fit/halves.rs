@@ -13,12 +13,12 @@ pub struct HalfFit {
     pub requests: u64,
     /// The responses as recorded.
     pub recorded: HalfResponses,
-    /// Those of the drive.
+    /// Responses of the drive.
     pub simulated: HalfResponses,
     /// Root mean square of the distance between the distributions without the longest thousandth, reads and writes
     /// each for themselves (Ruemmler and Wilkes 1994).
     pub demerit_ns: f64,
-    /// The same as a share of the mean of the recorded responses that it is about.
+    /// Demerit as a share of the mean of the recorded responses that it is about.
     pub demerit_share: f64,
 }
 
@@ -59,7 +59,8 @@ pub const LEFT_OUT: f64 = 0.001;
 pub const SLICES: usize = 20;
 
 impl Recorded {
-    /// Of the records that take part in a replay, in their order. None where a half has fewer than `least` responses.
+    /// Halves of the records that take part in a replay, in their order. None where a half has fewer than
+    /// `least` responses.
     pub fn of<'a>(records: impl Iterator<Item = &'a Record>, least: usize) -> Option<Self> {
         let response = |record: &Record| {
             let completion = record.completion.filter(|_| is_data(record.op))?;
@@ -90,7 +91,7 @@ impl Recorded {
     }
 }
 
-/// What lies in every other slice, from this one on.
+/// Items in every other slice, from this one on.
 fn every_other<T>(all: &[T], slice: usize, first: usize) -> impl Iterator<Item = &T> {
     all.chunks(slice).skip(first).step_by(2).flatten()
 }

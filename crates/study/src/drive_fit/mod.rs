@@ -39,7 +39,7 @@ pub const USED_WITHIN: f64 = 0.5;
 /// A demerit up to this share of the recorded mean is that of a drive like the recorded one: assumed.
 pub const GOOD_SHARE: f64 = 0.3;
 
-/// How a drive was fitted.
+/// Fit of a drive.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DriveFit {
     /// The drive as it was named.
@@ -58,7 +58,8 @@ pub struct DriveFit {
 }
 
 impl DriveFit {
-    /// Whether the fitted drive is used. The half that is fitted decides: so nothing but the number hangs on the other.
+    /// True if the fitted drive is used. The half that is fitted decides: so nothing but the number hangs
+    /// on the other.
     pub fn is_used(&self) -> bool {
         let [own, fitted] = [&self.before[0], &self.after[0]];
         let is_much_nearer = fitted.demerit_ns <= USED_WITHIN * own.demerit_ns;
@@ -76,7 +77,7 @@ impl DriveFit {
         &self.used()[1]
     }
 
-    /// Whether the drive that is used answers like the recorded one, in both halves.
+    /// True if the drive that is used answers like the recorded one, in both halves.
     pub fn is_good(&self) -> bool {
         self.used().iter().all(|half| half.demerit_share <= GOOD_SHARE)
     }
@@ -122,7 +123,7 @@ pub(crate) fn fit(
     }))
 }
 
-/// Where drives are tried.
+/// Bench on which drives are tried.
 struct FitBench {
     experiment: Experiment,
     recorded: Recorded,

@@ -1,4 +1,4 @@
-//! How far the mean of a run is to be trusted: from the means of its equal parts.
+//! Confidence of a run's mean: from the means of its equal parts.
 
 /// Parts of a run.
 pub(super) const PARTS: usize = 10;

@@ -29,7 +29,7 @@ pub enum LoadTime {
     Whole,
 }
 
-/// When a device has its requests.
+/// Time in which a device has its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct DeviceTime {
     first_ns: u64,
@@ -54,7 +54,7 @@ impl DeviceTime {
         self.last_ns.saturating_sub(self.first_ns)
     }
 
-    /// Whether its first and last request tell when it was recorded.
+    /// True if its first and last request tell when it was recorded.
     fn tells(&self) -> bool {
         self.requests >= REQUESTS_TELL && self.span_ns() > 0
     }
@@ -72,7 +72,7 @@ impl DeviceTime {
 /// Over which time the loads are means, and what that leaves out.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LoadTimes {
-    /// Which time it is.
+    /// Kind of the time.
     pub time: LoadTime,
     /// From the first request of the trace to its last, in seconds.
     pub whole_s: f64,
@@ -82,21 +82,21 @@ pub struct LoadTimes {
     pub common_s: Option<(f64, f64)>,
     /// Each disk.
     pub disks: Vec<DiskTime>,
-    /// The same as arrivals, both ends included.
+    /// Common time as arrivals, both ends included.
     #[serde(skip)]
     common_ns: Option<(u64, u64)>,
 }
 
-/// When a disk of a trace has its requests.
+/// Time in which a disk of a trace has its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct DiskTime {
     /// From its first request to its last, in seconds.
     pub span_s: f64,
     /// Over which its load is a mean, in seconds.
     pub load_span_s: f64,
-    /// Its requests in that time.
+    /// Requests of the disk in that time.
     pub requests: u64,
-    /// Whether it has enough requests to tell when it was recorded. One that has not counts as recorded all
+    /// True if it has enough requests to tell when it was recorded. One that has not counts as recorded all
     /// the time.
     pub tells_time: bool,
 }
@@ -147,12 +147,12 @@ impl LoadTimes {
         })
     }
 
-    /// Whether requests outside the common time do not count.
+    /// True if requests outside the common time do not count.
     pub(super) fn leaves_requests_out(&self) -> bool {
         self.common_ns.is_some()
     }
 
-    /// Whether a request that arrives then counts.
+    /// True if a request that arrives then counts.
     pub(super) fn counts(&self, arrival_ns: u64) -> bool {
         self.common_ns.is_none_or(|(from, to)| (from..=to).contains(&arrival_ns))
     }

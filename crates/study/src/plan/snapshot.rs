@@ -31,14 +31,14 @@ pub struct Snapshot {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DiskEntry {
-    /// Its name, as `sda` or a serial number.
+    /// Name of the disk, as `sda` or a serial number.
     pub name: String,
     /// Name of a shipped drive, or path of a drive file, from the folder of the snapshot.
     pub drive: String,
-    /// What it can hold; the drive's capacity if nothing is given.
+    /// Capacity of the disk; the drive's if nothing is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Bytes>,
-    /// Where it is mounted, for the list of commands.
+    /// Mount point of the disk, for the list of commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
 }
@@ -47,9 +47,9 @@ pub struct DiskEntry {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileEntry {
-    /// Its path on its disk.
+    /// Path of the file on its disk.
     pub name: String,
-    /// Its size.
+    /// Size of the file.
     pub size: Bytes,
     /// Requests a second.
     pub rate: f64,
@@ -126,7 +126,7 @@ fn located(text: &str, list: &str, entry: usize, key: &str, message: &str) -> St
     format!("{line}{list}[{entry}].{key}: {message}")
 }
 
-/// What is wrong with a disk of the snapshot in this file; without a file, of one that options made.
+/// Fault of a disk of the snapshot in this file; without a file, of one that options made.
 pub(super) fn of_disk(
     origin: Option<&Path>,
     entry: usize,
@@ -290,7 +290,7 @@ fn read_csv(path: &Path, faults: &mut Faults<'_>) -> Result<Vec<FileEntry>, Plan
     Ok(files)
 }
 
-/// What is wrong with a line that has no columns to blame.
+/// Fault of a line that has no columns to blame.
 fn unreadable(error: &csv::Error) -> String {
     match error.kind() {
         csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {

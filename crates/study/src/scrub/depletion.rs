@@ -100,14 +100,14 @@ impl Scan<'_> {
         regions
     }
 
-    /// Where a group of runs would end if `reach` more came at its mean distance.
+    /// End of a group of runs if `reach` more came at its mean distance.
     fn outwards(&self, group: &[Run]) -> Run {
         let (first, last) = (group[0].0, group[group.len() - 1].1);
         let distance = self.reach * ((last - first) / group.len() as u64);
         (first.saturating_sub(distance), last + distance)
     }
 
-    /// What is wanted between two places, in blocks of 512 B.
+    /// Wanted blocks of 512 B between two places.
     fn wanted_in(&self, from: u64, to: u64) -> f64 {
         let blocks = self.scheduler.wanted_in(self.layer, from / self.size, to / self.size);
         (blocks * self.size) as f64

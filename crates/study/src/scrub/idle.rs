@@ -20,7 +20,7 @@ use crate::progress::WorkCounter;
 /// A scrub in idle time, with pauses of different lengths.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct IdleScrub {
-    /// What it reads at once; a request that arrives waits for the end of that.
+    /// Bytes that it reads at once; a request that arrives waits for the end of that.
     pub run_bytes: u64,
     /// One for each pause, the shortest first.
     pub pauses: Vec<PauseBeforeScrub>,
@@ -31,9 +31,9 @@ pub struct IdleScrub {
 /// A scrub command by command.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CommandScrub {
-    /// How the drive tells its commands from those of clients.
+    /// Marks by which the drive tells its commands from those of clients.
     pub marks: CommandMarks,
-    /// Its time and its cost to requests, without a pause before it.
+    /// Time and cost to requests, without a pause before the scrub.
     #[serde(flatten)]
     pub scrub: PauseBeforeScrub,
 }
@@ -47,20 +47,20 @@ pub struct PauseBeforeScrub {
     pub requests: u64,
     /// The time in which they come.
     pub measured_ns: u64,
-    /// What it reads a second meanwhile.
+    /// Bytes that it reads a second meanwhile.
     pub bytes_per_second: f64,
-    /// How long it takes for the whole drive at this rate; None where it reads nothing.
+    /// Time of the whole drive at this rate; None where it reads nothing.
     pub seconds: Option<f64>,
     /// Change of the mean response as (new - old) / old.
     pub mean: f64,
-    /// Of the 99th percentile.
+    /// Change of the 99th percentile.
     pub p99: f64,
-    /// Of the 99th percentile of reads.
+    /// Change of the 99th percentile of reads.
     pub reads_p99: f64,
 }
 
 impl PauseBeforeScrub {
-    /// Whether requests notice the scrub.
+    /// True if requests notice the scrub.
     pub fn is_noticed(&self) -> bool {
         self.mean.max(self.p99).max(self.reads_p99) >= NOTICEABLE
     }
@@ -86,7 +86,7 @@ const PAUSES: [SimDuration; 5] = [
 /// Runs of [`idle_scrub`].
 pub(crate) const IDLE_RUNS: usize = 2 + PAUSES.len() + MARKED_RUNS;
 
-/// What is read at once: about a millisecond of a drive of today.
+/// Bytes that are read at once: about a millisecond of a drive of today.
 const RUN: Bytes = Bytes::from_kib(256);
 
 /// Each of these reads is simulated, so after this many the rest of a trace is left out.
@@ -143,7 +143,7 @@ pub(crate) fn idle_scrub(
 
 /// A request without the scrub.
 struct Alone {
-    /// Its number in the trace.
+    /// Number of the request in the trace.
     tag: u64,
     op: Op,
     arrival: SimTime,
@@ -163,9 +163,9 @@ fn alone(experiment: &Experiment, work: &WorkCounter<'_>) -> Result<Vec<Alone>, 
     Ok(alone)
 }
 
-/// What is left out of long stretches of idle time, by the number of the request that ends each.
+/// Cuts of long stretches of idle time, by the number of the request that ends each.
 struct Cuts {
-    /// What is left of each.
+    /// Remaining length of each.
     stretch: SimDuration,
     by_tag: BTreeMap<u64, SimDuration>,
 }
@@ -222,7 +222,7 @@ fn with_scrub(experiment: &Experiment, pause: SimDuration) -> SimConfig {
     SimConfig { freeblock: Some(freeblock), ..experiment.config.clone() }
 }
 
-/// What a scrub read in a run.
+/// Reads of a scrub in a run.
 struct ScrubReads {
     pause: SimDuration,
     /// Bytes.

@@ -1,4 +1,4 @@
-//! What would help: changes that must help a load, and results that are the runs' own.
+//! Changes that must help a load, and results that are the runs' own.
 
 use std::io::Write;
 

@@ -39,13 +39,13 @@ pub(super) const ROW: Row = Row {
 
 struct Blkparse {
     lines: Lines,
-    /// Whether a summary was met that no event has followed.
+    /// True if a summary was met that no event has followed.
     in_summary: bool,
-    /// Whether a summary was met, and no event since.
+    /// True if a summary was met, and no event since.
     after_summary: bool,
-    /// Whether it stands in front of the event given last.
+    /// True if it stands in front of the event given last.
     begins_run: bool,
-    /// Whether lines end with the name of a process in brackets: the first event says.
+    /// True if lines end with the name of a process in brackets: the first event says.
     has_names: Option<bool>,
 }
 
@@ -74,7 +74,7 @@ impl Blkparse {
         Ok(())
     }
 
-    /// Whether the line may hold an event: a summary goes on until one does.
+    /// True if the line may hold an event: a summary goes on until one does.
     fn holds_event(&mut self) -> bool {
         let line = self.lines.line();
         self.in_summary |= is_summary(line);
@@ -116,7 +116,7 @@ fn detect(head: &[u8]) -> bool {
     parsed > 0 && parsed * 2 >= lines().count()
 }
 
-/// Whether the line begins the sums over processors that `blkparse` prints last.
+/// True if the line begins the sums over processors that `blkparse` prints last.
 fn is_summary(line: &[u8]) -> bool {
     line.starts_with(b"CPU") || line.starts_with(b"Total")
 }

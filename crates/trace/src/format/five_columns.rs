@@ -18,7 +18,7 @@ use freewheel_units::Op;
 
 /// Requests a second on each device that traces of hard disks have: a unit that means fewer or more is doubted.
 pub(super) const OF_A_DISK: RangeInclusive<f64> = 1.0..=100.0;
-/// Those that any device serves.
+/// Units that any device serves.
 const OF_ANY_DEVICE: RangeInclusive<f64> = 0.001..=1e6;
 /// More decimals are those of a binary fraction, and tell nothing.
 const DECIMALS_MAX: usize = 9;
@@ -32,7 +32,7 @@ pub struct UnitRate {
     pub per_second: f64,
 }
 
-/// What the beginning of a trace says of its unit.
+/// Evidence for the unit at the beginning of a trace.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum UnitFound {
     Sure(TimeUnit),
@@ -79,7 +79,7 @@ pub(super) fn unit(
     }
 }
 
-/// What the last column says: 1 for a read, 0 for a write.
+/// Operation in the last column: 1 for a read, 0 for a write.
 #[inline]
 pub(super) fn op(token: Token) -> Result<Op, Fault> {
     match token.text {

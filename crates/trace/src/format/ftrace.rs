@@ -24,7 +24,7 @@ use crate::source::{
 };
 use freewheel_units::VolumeBlock;
 
-/// How the kernel's own file begins: events of other kinds may fill its beginning.
+/// Beginning of the kernel's own file: events of other kinds may fill its start.
 const HEADER: &[u8] = b"# tracer: nop";
 
 pub(super) const ROW: Row = Row {
@@ -75,7 +75,7 @@ impl EventStream for Ftrace {
     }
 }
 
-/// Whether a line is about the whole trace, as trace-cmd prints them first.
+/// True if a line is about the whole trace, as trace-cmd prints them first.
 fn is_about_all(line: &[u8]) -> bool {
     [&b"cpus="[..], b"version = ", b"CPU "].iter().any(|begin| line.starts_with(begin))
 }
@@ -126,7 +126,7 @@ fn position(text: &[u8], part: &[u8]) -> Option<usize> {
     text.windows(part.len()).position(|window| window == part)
 }
 
-/// Whether a line has an event of another kind: a processor in brackets, and a colon behind it.
+/// True if a line has an event of another kind: a processor in brackets, and a colon behind it.
 fn is_other_event(line: &[u8]) -> bool {
     let is_lost = position(line, b"LOST ").is_some() || position(line, b"EVENTS DROPPED").is_some();
     let after_processor = position(line, b"] ").map(|at| &line[at..]);

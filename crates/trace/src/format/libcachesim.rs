@@ -1,4 +1,4 @@
-//! What the two binary formats of the cache simulator libCacheSim share: objects, tenants, operations.
+//! Common parts of the two binary formats of the cache simulator libCacheSim: objects, tenants, operations.
 //!
 //! Source: libCacheSim's headers (`lcs.h`, `oracleGeneralBin.h`, `enum.h`). An object's identity is a
 //! number. In traces of block devices it is that of the first block of 512 bytes. In others it counts objects, or is

@@ -31,7 +31,7 @@ pub(super) const ROW: Row = Row {
     }),
 };
 
-/// Whether an object comes again: numbers that never do are a list of something else.
+/// True if an object comes again: numbers that never do are a list of something else.
 fn comes_again(head: &[u8]) -> bool {
     let mut objects = BTreeSet::new();
     let records = parsed_lines(head, &mut LibcachesimTxt::default());

@@ -93,7 +93,7 @@ fn layout(head: &[u8]) -> Option<Layout> {
     [SHORT, WITH_OP].into_iter().find(|&layout| is_layout(head, layout))
 }
 
-/// Whether at least half of the records are such of this form, so that a dirty trace is recognised.
+/// True if at least half of the records are such of this form, so that a dirty trace is recognised.
 fn is_layout(head: &[u8], layout: Layout) -> bool {
     let records = || head.chunks_exact(layout.bytes);
     let is_ahead = |number: usize, record: &[u8]| {

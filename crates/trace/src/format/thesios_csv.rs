@@ -59,7 +59,7 @@ pub(super) const ROW: Row = Row {
 #[derive(Default)]
 struct ThesiosCsv {
     columns: Option<Columns<10>>,
-    /// Whether requests are those that the server sees, and not the disk.
+    /// True if requests are those that the server sees, and not the disk.
     of_server: bool,
     left_out: LeftOutRows,
 }

@@ -49,8 +49,8 @@ pub(super) const ROW: Row = Row {
     open: Some(|input, _| Ok(Box::new(LineSource::new(input.into_stream(), XperfCsv::default())))),
 };
 
-/// Whether a line names the columns of reads, or all lines are about disks and one is a request. The
-/// names of all kinds of events, and other events, may fill the beginning of a trace.
+/// True if a line names the columns of reads, or all lines are about disks and one is a request. The names
+/// of all kinds of events, and other events, may fill the beginning of a trace.
 fn detect(head: &[u8]) -> bool {
     let mut decoder = XperfCsv::default();
     let mut names_reads = |line: &[u8]| {

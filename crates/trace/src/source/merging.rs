@@ -30,12 +30,12 @@ const LINE_MAX: usize = 1 << 16;
 /// Commands whose completion is awaited. No drive has so many: then completions are not recorded.
 const COMMANDS_MAX: usize = 1 << 16;
 
-/// How many requests went through a block layer.
+/// Counts of requests at a block layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct LayerCounts {
     /// Requests that were queued, flushes apart.
     pub queued: u64,
-    /// Those of them that became part of an older one.
+    /// Requests of them that became part of an older one.
     pub merged: u64,
     /// Commands that were issued to a drive, flushes apart.
     pub issued: u64,
@@ -63,9 +63,9 @@ struct Queued {
     /// Blocks that no command has taken.
     left: u64,
     joined: Option<Side>,
-    /// What commands it is the oldest part of, in order of issue.
+    /// Commands of which it is the oldest part, in order of issue.
     commands: VecDeque<Extent>,
-    /// Whether it is the oldest part of any.
+    /// True if it is the oldest part of any.
     has_commands: bool,
 }
 
@@ -445,7 +445,7 @@ mod tests {
             begin
         }
 
-        /// Its pieces, ascending.
+        /// Pieces of the request, ascending.
         fn pieces(&self) -> Vec<(u64, u64)> {
             let begins = self.left.iter().filter(|&&block| self.piece_begin(block) == block);
             let end = |begin: u64| (begin..).find(|block| !self.left.contains(block)).unwrap();
@@ -481,7 +481,7 @@ mod tests {
         oldest.is_some()
     }
 
-    /// What joins what lies from `begin` to `end`.
+    /// Requests that join the range from `begin` to `end`.
     fn joined(slow: &[Slow], device: u32, (begin, end): (u64, u64)) -> Option<(usize, (u64, u64))> {
         let pieces = slow.iter().enumerate().filter(|(_, one)| one.device == device);
         let pieces = pieces.flat_map(|(at, one)| one.pieces().into_iter().map(move |it| (at, it)));

@@ -50,13 +50,13 @@ struct Flushes {
     /// Numbers of writes with FUA that were written without it, in the order in which their blocks were:
     /// a flush ends them.
     writes: VecDeque<u64>,
-    /// What the last flush that was issued covers; `None` if none was.
+    /// Requests that the last issued flush covers; `None` if none was.
     issued: Option<Covered>,
-    /// Whether the trace tells of flushes that are issued.
+    /// True if the trace tells of flushes that are issued.
     are_issued: bool,
 }
 
-/// What a flush covers.
+/// Requests that a flush covers.
 #[derive(Debug, Clone, Copy)]
 struct Covered {
     /// Flushes below this number.

@@ -33,17 +33,17 @@ const GAP_OF_ONE_ITEM: SimDuration = SimDuration::from_secs(1);
 pub(crate) struct Found<T> {
     pub item: T,
     pub at: Position,
-    /// Whether a header, or the end of a recording, stands in front of it.
+    /// True if a header, or the end of a recording, stands in front of it.
     pub begins: bool,
 }
 
-/// How recordings are told apart.
+/// Rules that tell recordings apart.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RunOptions {
     /// The step of a coarse clock: recordings lie at least so far apart, and on one grid of steps. 0 for a
     /// fine clock.
     pub granule: SimDuration,
-    /// Whether a step back need not lead to the beginning.
+    /// True if a step back need not lead to the beginning.
     pub any_step_back: bool,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct ClockRuns<T> {
     options: RunOptions,
     runs: u64,
     second: Option<Position>,
-    /// Why no more could be read, until the items ahead are given.
+    /// Reason why no more could be read, until the items ahead are given.
     stop: Option<Stop>,
 }
 
@@ -70,7 +70,7 @@ struct Run {
     /// Items that lie before the one in front of them.
     steps_back: u64,
     devices: BTreeSet<u32>,
-    /// Where `first` lies on the clock of all recordings.
+    /// Place of `first` on the clock of all recordings.
     begin: SimTime,
     /// The latest time or end there.
     end: SimTime,
@@ -117,7 +117,7 @@ impl Run {
         }
     }
 
-    /// Whether a time belongs to the beginning of this recording.
+    /// True if a time belongs to the beginning of this recording.
     fn begins_at(&self, time: SimTime) -> bool {
         let span = self.latest.saturating_since(self.earliest).ns();
         time.saturating_since(self.earliest).ns() <= span / BEGINNING_ONE_IN
@@ -152,7 +152,7 @@ impl<T: Timed> ClockRuns<T> {
         self.runs
     }
 
-    /// Where the second recording begins.
+    /// Place where the second recording begins.
     pub fn second(&self) -> Option<Position> {
         self.second
     }
@@ -194,7 +194,7 @@ impl<T: Timed> ClockRuns<T> {
         found.begins || is_at_beginning && self.goes_on_from(run, &found.item)
     }
 
-    /// Whether the items ahead go on from `item`, which steps back to the beginning of `run`.
+    /// True if the items ahead go on from `item`, which steps back to the beginning of `run`.
     fn goes_on_from(&self, run: &Run, item: &T) -> bool {
         // On one clock nothing is logged that ended after something that was logged before it began.
         if item.end().is_some_and(|end| end >= run.latest) {

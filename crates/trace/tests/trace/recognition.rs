@@ -1,4 +1,4 @@
-//! What is recognised: each sample as its own format, and what other tools write as none.
+//! Recognition of formats: each sample as its own format, and texts of other tools as none.
 
 use std::fs;
 use std::io::Cursor;
@@ -34,7 +34,7 @@ fn odd(at: u64, limit: u64) -> u64 {
     (at * at * 7_919 + at * 104_729 + 13) % limit
 }
 
-/// What other tools write: its name and its text.
+/// Texts of other tools: name and text.
 fn others() -> Vec<(&'static str, String)> {
     let second = |at: u64| 1_700_000_000 + at * 60;
     vec![
@@ -278,7 +278,8 @@ fn others() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What the file is read as without a word of the person; `None` where it is refused, or the person is asked.
+/// Format as which the file is read without a word of the person; `None` where it is refused, or the person
+/// is asked.
 fn taken(text: &str) -> Option<Format> {
     let options = OpenOptions::default();
     let reader = TraceReader::from_reader("t", Cursor::new(text.to_owned()), &options);

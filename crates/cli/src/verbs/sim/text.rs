@@ -89,7 +89,7 @@ fn overview(result: &RunResult) -> Table {
     table
 }
 
-/// Where completions come from that the trace does not record, and how uncertain that makes the replay.
+/// Source of completions that the trace does not record, and the uncertainty of the replay.
 fn inferred(result: &RunResult) -> Vec<String> {
     let words = result.inferred_completions.iter().map(|completions| {
         let mean = number::ms(completions.mean_response_ns as f64);
@@ -103,7 +103,7 @@ fn inferred(result: &RunResult) -> Vec<String> {
     words.collect()
 }
 
-/// Of the drive, and of each of its parts that was busy at all.
+/// Busy shares of the drive, and of each of its parts that was busy at all.
 fn busy(result: &RunResult) -> String {
     let shares = &result.busy_shares;
     let parts =
@@ -251,7 +251,7 @@ fn free_work(report: &SimReport<'_>) -> impl Iterator<Item = String> {
 /// Independent drives in the text.
 const DRIVES_SHOWN: usize = 10;
 
-/// Those that worked longest first; of equals the first.
+/// Drives that worked longest; of equals the first.
 fn drives(result: &RunResult) -> String {
     let all = &result.drives;
     let mut busiest: Vec<_> = all.iter().collect();

@@ -51,8 +51,8 @@ fn has_paths(plan: &PlacePlan) -> bool {
     plan.disks.iter().any(|disk| disk.path.is_some())
 }
 
-/// What a person fills in, and the options for the same: where new files are, and where disks are if the plan
-/// does not know.
+/// Names that a person fills in, and the options for the same: folders of new files, and of disks if the
+/// plan does not know.
 #[derive(Default)]
 struct Named {
     variables: String,
@@ -243,7 +243,7 @@ struct Rooms<'p> {
     plan: &'p PlacePlan,
     /// Bytes that may be copied to each disk.
     left: Vec<f64>,
-    /// Whether each move's original has to be gone by now.
+    /// True if each move's original has to be gone by now.
     is_gone: Vec<bool>,
 }
 
@@ -295,7 +295,7 @@ fn one_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
 
-/// Where a disk is mounted, without a slash at its end; the root alone keeps its own. rsync would cut a path
+/// Mount point of a disk, without a slash at its end; the root alone keeps its own. rsync would cut a path
 /// at the first `/./`, and takes `a:b` for a folder of another machine.
 fn path(plan: &PlacePlan, name: &str) -> Option<String> {
     let disk = plan.disks.iter().find(|disk| disk.name == name)?;

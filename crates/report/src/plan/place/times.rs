@@ -10,7 +10,7 @@ const SHARE: f64 = 0.9;
 /// Disks that a sentence names.
 const NAMED: usize = 3;
 
-/// Whether devices have their requests in different times.
+/// True if devices have their requests in different times.
 pub(super) fn differ(times: &LoadTimes) -> bool {
     times.disks.iter().any(|disk| disk.span_s < SHARE * times.whole_s)
 }
