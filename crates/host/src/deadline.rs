@@ -46,7 +46,7 @@ impl Quantile {
         Self { ns: first.ns() as f64, up, down, max }
     }
 
-    fn heard(&mut self, took: SimDuration, is_cut_short: bool) {
+    fn observe(&mut self, took: SimDuration, is_cut_short: bool) {
         let took_ns = took.ns() as f64;
         // A time that was cut short below the quantile does not tell on which side it would have ended.
         if is_cut_short && took_ns < 0.75 * self.ns {
@@ -99,14 +99,14 @@ pub struct DecisionTiming {
 
 impl DecisionDeadline {
     /// Learns from a decision.
-    pub fn heard(&mut self, made: &DecisionTiming) {
+    pub fn observe(&mut self, made: &DecisionTiming) {
         let DecisionTiming { due, decided, sent, has_searched, is_cut_short } = *made;
-        self.sending.heard(sent - decided, false);
+        self.sending.observe(sent - decided, false);
         // Without wanted blocks there is no search, and its time is not that of a search.
         if has_searched {
-            self.usual.heard(sent - due, is_cut_short);
+            self.usual.observe(sent - due, is_cut_short);
         }
-        self.most.heard(sent - due, is_cut_short);
+        self.most.observe(sent - due, is_cut_short);
     }
 
     /// Durations of decisions, their sending included.
@@ -184,7 +184,7 @@ mod tests {
             let is_cut_short = wants > allowed;
             let sent = SimTime::ZERO + wants.min(allowed);
             let (due, decided) = (SimTime::ZERO, sent);
-            deadline.heard(&DecisionTiming {
+            deadline.observe(&DecisionTiming {
                 due,
                 decided,
                 sent,
@@ -219,7 +219,7 @@ mod tests {
         for _ in 0..1000 {
             let sent = SimTime::ZERO + deadline.deciding().most;
             let (due, decided) = (SimTime::ZERO, sent);
-            deadline.heard(&DecisionTiming {
+            deadline.observe(&DecisionTiming {
                 due,
                 decided,
                 sent,

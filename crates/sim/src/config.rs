@@ -25,8 +25,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::background::FreeblockConfig;
-use crate::document::Fault;
 use crate::library;
+use crate::toml_faults::Fault;
 
 pub use array::{ArrayConfig, Layout};
 pub(crate) use array::{DRIVES_MAX, striping};

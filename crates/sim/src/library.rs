@@ -10,7 +10,7 @@ use freewheel_units::did_you_mean;
 use thiserror::Error;
 
 use crate::black_box::EmulatedDriveError;
-use crate::document;
+use crate::toml_faults;
 
 /// The drives of `drives/`, by name.
 const SHIPPED: &[(&str, &str)] = &[
@@ -149,7 +149,7 @@ pub fn build(spec: &DriveSpec, origin: &str) -> Result<Drive, DriveError> {
 
 /// The spec that the text of a drive file says; `origin` names it in errors.
 pub fn parse(text: &str, origin: &str) -> Result<DriveSpec, DriveError> {
-    document::read(text)
+    toml_faults::read(text)
         .map_err(|fault| DriveError::Parse { origin: origin.into(), message: fault.to_string() })
 }
 

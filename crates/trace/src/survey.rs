@@ -380,7 +380,7 @@ impl Numbered {
 
     fn found(&self) -> NumbersFound {
         let reached_over = self.reached_over();
-        let (told, because) = self.told(reached_over);
+        let (told, because) = self.meaning(reached_over);
         let open = NumbersFound { name: told, because, against: None, reached_over };
         match self.question {
             NumbersQuestion::Open => open,
@@ -394,7 +394,7 @@ impl Numbered {
     }
 
     /// Meaning of numbers, as far as these tell.
-    fn told(&self, reached_over: f64) -> (Numbers, NumbersReason) {
+    fn meaning(&self, reached_over: f64) -> (Numbers, NumbersReason) {
         let because = if self.largest > ADDRESSES_MAX {
             NumbersReason::BeyondDisks
         } else if self.odd * 2 > self.requests {

@@ -164,7 +164,7 @@ impl GapPrices {
     }
 
     /// A gap was filled with free work.
-    pub fn taken(&mut self) {
+    pub fn gap_filled(&mut self) {
         self.displaced_ns.add(0.0);
     }
 }

@@ -47,7 +47,7 @@ fn read(
     let track = drive.layout().track_bounds(block).0.get();
     let is_hit = buffer.has(start);
     if is_taken {
-        prices.taken();
+        prices.gap_filled();
         prices.sent(false);
         buffer.keep(0, 0);
     }

@@ -397,7 +397,7 @@ impl ServedTasks {
 
     /// Gives the planner some more blocks, of one task, and time for what the next decision would have to
     /// do first.
-    pub fn give_more(&mut self, now: SimTime) {
+    pub fn refill_planner(&mut self, now: SimTime) {
         for (&planner_task, id) in &self.by_planner_task {
             let Some(task) = self.tasks.get_mut(id) else { continue };
             let portion = task.next_portion();
@@ -436,7 +436,7 @@ impl ServedTasks {
             _ => return Err(ServedTaskError::Over { id }),
         }
         task.room = room;
-        task.spec.skip_no(written);
+        task.spec.read_again_where_written(written);
         task.blocks = task.spec.blocks();
         Ok(self.begin_round(id, now)?)
     }
@@ -493,8 +493,8 @@ impl ServedTasks {
         task.state = state;
         task.ended = Some(now);
         task.left_at_end = left;
-        task.again.clear();
-        task.again_blocks = 0;
+        task.separate_reads.clear();
+        task.separate_blocks = 0;
         task.ahead = Runs::default();
         task.spec = task.spec.without_parts();
         self.outputs.push(ServedTaskOutput::Over { task: id, at: now });
@@ -525,12 +525,12 @@ impl ServedTasks {
             .progress(planner_task, SimTime::ZERO)
             .map_or(0, |progress| progress.wanted);
         let kept = task.refresh.as_ref().map_or(0, |refresh| refresh.blocks.blocks());
-        let aside = task.ahead.blocks() + task.again_blocks + task.own_blocks + kept;
+        let aside = task.ahead.blocks() + task.separate_blocks + task.own_blocks + kept;
         wanted * u64::from(task.spec.block_size) + aside
     }
 
     /// Hears what the planner has delivered from this source.
-    pub fn heard(&mut self, source: &CommandData<'_>, now: SimTime) {
+    pub fn take_data(&mut self, source: &CommandData<'_>, now: SimTime) {
         let events: Vec<Event> = self.planner.events().collect();
         for event in events {
             self.hear(&event, source, now);
@@ -575,13 +575,13 @@ impl ServedTasks {
             return self.want_again(id, extent, now);
         }
         match self.pieces.gather(id, extent, source) {
-            Some(data) => self.hand_on(id, extent, data, now),
+            Some(data) => self.deliver(id, extent, data, now),
             None => self.tasks.get_mut(&id).into_iter().for_each(|task| task.read_later(extent)),
         }
     }
 
     /// Passes data on; without room at the reader the blocks are wanted again.
-    fn hand_on(&mut self, id: u64, extent: Extent, data: Vec<u8>, now: SimTime) {
+    fn deliver(&mut self, id: u64, extent: Extent, data: Vec<u8>, now: SimTime) {
         let Some(task) = self.tasks.get_mut(&id) else { return };
         if task.refresh.is_some() {
             return self.keep_to_write(id, extent, &data, now);

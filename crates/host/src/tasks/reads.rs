@@ -361,7 +361,7 @@ impl ServedTasks {
                 }
                 self.pass(id, extent, data, now);
             }
-            Some(data) => self.hand_on(id, extent, data, now),
+            Some(data) => self.deliver(id, extent, data, now),
             None => match halves {
                 None => self.unreadable(id, extent, now),
                 Some((first, second)) => {

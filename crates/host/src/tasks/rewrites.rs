@@ -67,7 +67,7 @@ impl ServedTask {
 
     /// True if a refresh may read further blocks of this round; `wanted` by the planner.
     fn may_read(&self, wanted: u64) -> bool {
-        wanted + self.ahead.blocks() + self.again_blocks + self.own_blocks > 0
+        wanted + self.ahead.blocks() + self.separate_blocks + self.own_blocks > 0
     }
 }
 

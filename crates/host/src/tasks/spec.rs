@@ -137,7 +137,7 @@ impl ServedTaskSpec {
 
     /// Takes what a client has written out of what is not read: regions, in ascending order and apart
     /// from each other.
-    pub(crate) fn skip_no(&mut self, written: &[Extent]) {
+    pub(crate) fn read_again_where_written(&mut self, written: &[Extent]) {
         let size = u64::from(self.block_size);
         let first = self.range.start.get();
         let mut left = Runs::default();
@@ -277,7 +277,11 @@ mod tests {
     #[test]
     fn written_regions_are_not_skipped() {
         let mut spec = spec(&[(100, 40), (156, 27)]);
-        spec.skip_no(&[Extent::new(0, 101), Extent::new(110, 7), Extent::new(170, 100)]);
+        spec.read_again_where_written(&[
+            Extent::new(0, 101),
+            Extent::new(110, 7),
+            Extent::new(170, 100),
+        ]);
         assert_eq!(spec.skip, [Extent::new(124, 16), Extent::new(156, 8)]);
         assert_eq!(spec.check(Blocks::new(1000)), Ok(()));
     }

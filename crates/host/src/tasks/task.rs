@@ -68,9 +68,9 @@ pub(crate) struct ServedTask {
     /// Whole blocks that the planner has not been given yet.
     pub ahead: Runs,
     /// Extents to read separately, next first.
-    pub again: VecDeque<Extent>,
+    pub separate_reads: VecDeque<Extent>,
     /// Blocks of 512 B of it.
-    pub again_blocks: u64,
+    pub separate_blocks: u64,
     /// Blocks of 512 B that are being read for it outside of gaps and are not the planner's any
     /// more.
     pub own_blocks: u64,
@@ -122,8 +122,8 @@ impl ServedTask {
             delivered: 0,
             unreadable: Runs::default(),
             ahead: Runs::default(),
-            again: VecDeque::new(),
-            again_blocks: 0,
+            separate_reads: VecDeque::new(),
+            separate_blocks: 0,
             own_blocks: 0,
             again_reads: 0,
             promoted_reads: 0,
@@ -160,20 +160,20 @@ impl ServedTask {
 
     /// Reads this separately, after the extents that wait already.
     pub fn read_later(&mut self, extent: Extent) {
-        self.again_blocks += extent.blocks.get();
-        self.again.push_back(extent);
+        self.separate_blocks += extent.blocks.get();
+        self.separate_reads.push_back(extent);
     }
 
     /// Reads this separately, next.
     pub fn read_next(&mut self, extent: Extent) {
-        self.again_blocks += extent.blocks.get();
-        self.again.push_front(extent);
+        self.separate_blocks += extent.blocks.get();
+        self.separate_reads.push_front(extent);
     }
 
     /// The next extent to read separately, cut after `most` blocks.
     pub fn next_again(&mut self, most: u64) -> Option<Extent> {
-        let extent = self.again.pop_front()?;
-        self.again_blocks -= extent.blocks.get();
+        let extent = self.separate_reads.pop_front()?;
+        self.separate_blocks -= extent.blocks.get();
         let (first, rest) = split(extent, most.min(extent.blocks.get()));
         if rest.blocks > Blocks::ZERO {
             self.read_next(rest);
@@ -183,16 +183,16 @@ impl ServedTask {
 
     /// Removes the extents to read separately that overlap `from..to`, and returns them.
     pub fn take_again(&mut self, from: u64, to: u64) -> Vec<Extent> {
-        if self.again.is_empty() {
+        if self.separate_reads.is_empty() {
             return Vec::new();
         }
         let touches = |extent: &Extent| {
             let start = extent.start.get();
             start < to && from < start + extent.blocks.get()
         };
-        let (taken, left): (Vec<_>, Vec<_>) = self.again.drain(..).partition(touches);
-        self.again.extend(left);
-        self.again_blocks -= taken.iter().map(|extent| extent.blocks.get()).sum::<u64>();
+        let (taken, left): (Vec<_>, Vec<_>) = self.separate_reads.drain(..).partition(touches);
+        self.separate_reads.extend(left);
+        self.separate_blocks -= taken.iter().map(|extent| extent.blocks.get()).sum::<u64>();
         taken
     }
 

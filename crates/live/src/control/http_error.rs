@@ -6,7 +6,7 @@
 use std::error::Error;
 
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
-use freewheel_sim::document::needed;
+use freewheel_sim::toml_faults::needed;
 
 use super::Unanswered;
 

@@ -153,7 +153,7 @@ impl Server {
         loop {
             let mut waits = vec![
                 PollFd::new(&self.listener, PollFlags::IN),
-                PollFd::from_borrowed_fd(stop.told(), PollFlags::IN),
+                PollFd::from_borrowed_fd(stop.shutdown(), PollFlags::IN),
             ];
             waits.extend(watched.waits());
             match poll(&mut waits, None) {

@@ -298,7 +298,7 @@ impl Serving {
     pub fn start(
         setup: Setup,
         device: Arc<dyn Backend>,
-        way: BackendChannel,
+        channel: BackendChannel,
     ) -> Result<Self, ServeError> {
         let (found, wanted) = (device.blocks(), setup.drive.blocks());
         if found != wanted {
@@ -315,7 +315,7 @@ impl Serving {
             scheduler.tasks_mut().create(SimTime::ZERO, task)?;
         }
         let export = export(name, found, abilities);
-        let BackendChannel { inbox, messages } = way;
+        let BackendChannel { inbox, messages } = channel;
         let (news, _) = broadcast::channel(NEWS_MAX);
         let scheduler_thread =
             SchedulerThread::of(scheduler, device, messages, (news.clone(), notice));

@@ -74,11 +74,11 @@ impl SchedulerThread {
         scheduler: HostScheduler,
         device: Arc<dyn Backend>,
         messages: Receiver<Message<RealTime>>,
-        told: (broadcast::Sender<News>, Notice),
+        outlets: (broadcast::Sender<News>, Notice),
     ) -> Self {
         let blocks = device.blocks();
         let surroundings = RealTime { began: Instant::now(), messages, device };
-        Self::new(surroundings, (scheduler, blocks), told, unix_ns())
+        Self::new(surroundings, (scheduler, blocks), outlets, unix_ns())
     }
 
     pub(super) fn run(mut self) -> Report {
@@ -101,7 +101,7 @@ impl SchedulerThread {
             Some(until) => self.surroundings.wait_until(until),
         };
         match received {
-            Ok(message) => self.heard(message),
+            Ok(message) => self.defer(message),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => self.finish(),
         }

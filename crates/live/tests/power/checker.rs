@@ -282,7 +282,7 @@ impl Checker {
         if candidates.is_empty() {
             return broken(
                 Rule::Read,
-                format!("sector {lbn}: read {found:#x}, sent at {sent}; {}", self.told(lbn)),
+                format!("sector {lbn}: read {found:#x}, sent at {sent}; {}", self.history(lbn)),
             );
         }
         if let [only] = candidates[..] {
@@ -333,7 +333,7 @@ impl Checker {
             if history.iter().find(may_be).is_none() {
                 return broken(
                     Rule::Cut,
-                    format!("sector {lbn}: {found:#x} after the cut; {}", self.told(lbn)),
+                    format!("sector {lbn}: {found:#x} after the cut; {}", self.history(lbn)),
                 );
             }
         }
@@ -371,12 +371,15 @@ impl Checker {
         }
         broken(
             Rule::Backup,
-            format!("sector {lbn}: {found:#x} in a copy that began at {began}; {}", self.told(lbn)),
+            format!(
+                "sector {lbn}: {found:#x} in a copy that began at {began}; {}",
+                self.history(lbn)
+            ),
         )
     }
 
     /// The history of a sector.
-    fn told(&self, lbn: u64) -> String {
+    fn history(&self, lbn: u64) -> String {
         let told = self.sectors[lbn as usize].iter().map(|entry| {
             let Changing { connection, change, sent, settled, is_done, is_durable, .. } =
                 &self.requests[entry.request as usize];

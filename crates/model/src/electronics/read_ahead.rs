@@ -20,7 +20,7 @@ pub(super) struct ReadAheadState {
     /// The run from `next` on, once it is worked out.
     run: Option<ReadAheadRun>,
     /// Up to when [`Self::take_time`] has reported.
-    told: SimTime,
+    reported_until: SimTime,
     /// Time at which it stops before its limit, if it does.
     stop: Option<SimTime>,
 }
@@ -35,7 +35,7 @@ pub(super) struct ReadAheadPosition {
 
 impl ReadAheadState {
     pub(super) fn new(segment: usize, next: Lbn, limit: Lbn, at: SimTime, head: Position) -> Self {
-        Self { segment, next, limit, at, head, run: None, told: at, stop: None }
+        Self { segment, next, limit, at, head, run: None, reported_until: at, stop: None }
     }
 
     /// Lets it stop at `time`, which may lie in the future: until then the head may be taken from it
@@ -56,8 +56,8 @@ impl ReadAheadState {
     /// The time for which it has read since this was last asked, after it has advanced to `now`.
     pub(super) fn take_time(&mut self, now: SimTime) -> (SimTime, SimTime) {
         let end = if self.is_over() { self.at } else { self.before_stop(now) };
-        let begin = self.told;
-        self.told = begin.max(end);
+        let begin = self.reported_until;
+        self.reported_until = begin.max(end);
         (begin, end)
     }
 

@@ -208,7 +208,7 @@ impl Session {
             }
             (_, rep::ACK) => self.acknowledged(),
             (OptionCode::LIST, rep::SERVER) => self.listed(data),
-            (OptionCode::INFO | OptionCode::GO, rep::INFO) => self.told(data),
+            (OptionCode::INFO | OptionCode::GO, rep::INFO) => self.take_info(data),
             (OptionCode::SET_META_CONTEXT, rep::META_CONTEXT) => self.context_chosen(data),
             (asked, other) => unexpected(
                 format!("an answer of type {other} to {asked}"),
@@ -337,7 +337,7 @@ impl Session {
         Ok(())
     }
 
-    fn told(&mut self, data: &[u8]) -> Result<(), Violation> {
+    fn take_info(&mut self, data: &[u8]) -> Result<(), Violation> {
         let mut cursor = Cursor(data);
         let (kind, rest) = (cursor.u16(), cursor.0);
         match kind {

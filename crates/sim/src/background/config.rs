@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::task::{TaskConfig, names};
-use crate::document::check_whole;
+use crate::toml_faults::check_whole;
 
 /// Longest margin. A longer one than a turn leaves no part of any gap.
 pub const CONSERVATISM_MAX: SimDuration = SimDuration::from_ms(100);

@@ -183,7 +183,7 @@ impl Background {
                 self.contribute(number, blocks);
             }
         }
-        self.running[number].heard(&mut self.tasks, &event, at);
+        self.running[number].observe(&mut self.tasks, &event, at);
     }
 
     /// The write-back, if there is one.
@@ -391,7 +391,7 @@ impl WriteCache for Background {
             running
                 .iter_mut()
                 .filter_map(Running::user)
-                .for_each(|user| user.taken(tasks, request, now));
+                .for_each(|user| user.request_in_memory(tasks, request, now));
             self.take_events(false);
         }
         is_taken

@@ -134,9 +134,9 @@ impl Running {
     }
 
     /// Passes an event of its blocks to the use.
-    pub fn heard(&mut self, tasks: &mut Tasks, event: &Event, at: SimTime) {
+    pub fn observe(&mut self, tasks: &mut Tasks, event: &Event, at: SimTime) {
         let Some(user) = &mut self.user else { return };
-        user.heard(tasks, event);
+        user.observe(tasks, event);
         if user.is_done() && self.rounds.is_empty() {
             self.end_round(tasks, at);
         }

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::workload::SPAN_MAX;
-use crate::document::check_whole;
+use crate::toml_faults::check_whole;
 
 /// The cache of a storage system in front of each arm: read cache, prefetching and write buffer (tr03).
 /// The drive's own buffer is part of `electronics`; each optimisation is best modelled once.

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ConfigError, SimConfig, Workload};
-use crate::document::check_whole;
 use crate::source::{Marks, ScrubReads};
+use crate::toml_faults::check_whole;
 
 /// NCQ priority and Command Duration Limits of commands, and a scrub by commands of the host.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]

@@ -3,7 +3,7 @@
 use freewheel_model::sched::{PARAMETERS, PolicySpec};
 
 use super::{ConfigError, FilesWorkload, SimConfig, cache_preset};
-use crate::document::{self, Fault, TaggedTable};
+use crate::toml_faults::{self, Fault, TaggedTable};
 
 /// The key and the value of an override; Err says how one is written.
 pub fn key_and_value(text: &str) -> Result<(&str, &str), String> {
@@ -19,7 +19,7 @@ pub(crate) fn read(
     text: &str,
     overrides: &[String],
 ) -> Result<Result<SimConfig, Fault>, ConfigError> {
-    let mut root = match document::parse(text) {
+    let mut root = match toml_faults::parse(text) {
         Ok(root) => root,
         Err(fault) => return Ok(Err(fault)),
     };
@@ -33,8 +33,8 @@ pub(crate) fn read(
         return Ok(Err(fault));
     }
     let of_files =
-        |fault| document::fault_of::<FilesWorkload>(&root, text, &FILES).unwrap_or(fault);
-    Ok(document::interpret(&root, text).map_err(of_files))
+        |fault| toml_faults::fault_of::<FilesWorkload>(&root, text, &FILES).unwrap_or(fault);
+    Ok(toml_faults::interpret(&root, text).map_err(of_files))
 }
 
 /// Takes those parameters out of the file's scheduler that another policy does not have, and no

@@ -26,8 +26,8 @@ use crate::config::{
     ConfigError, CoolingConfig, CoolingEvery, CoolingRuleConfig, DRIVES_MAX, FileClass, FileOrder,
     FilePlacement, FileSizes, FileStripes, FilesWorkload, HeatConfig, HotFiles,
 };
-use crate::document::check_whole;
 use crate::library;
+use crate::toml_faults::check_whole;
 
 /// The model's choice of stripes: as in `freewheel plan stripe`.
 const RULES: Rules = Rules {

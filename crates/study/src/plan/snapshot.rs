@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use freewheel_sim::document;
 use freewheel_sim::library;
+use freewheel_sim::toml_faults;
 use freewheel_trace::read_text;
 use freewheel_units::{Bytes, did_you_mean};
 use schemars::JsonSchema;
@@ -80,7 +80,8 @@ impl Snapshot {
         if path.extension().is_some_and(|ending| ending == "csv") {
             return Err(parse("a CSV file holds files alone: name it as `files_csv` in a TOML file with [[disks]]".into()));
         }
-        let mut snapshot: Self = document::read(&text).map_err(|fault| parse(fault.to_string()))?;
+        let mut snapshot: Self =
+            toml_faults::read(&text).map_err(|fault| parse(fault.to_string()))?;
         let names = snapshot.disk_numbers();
         let mut faults = Faults { names: &names, seen: BTreeMap::new() };
         let says =
@@ -121,7 +122,7 @@ impl Snapshot {
 
 /// A message about a key, with its line.
 fn located(text: &str, list: &str, entry: usize, key: &str, message: &str) -> String {
-    let line = document::line_of(text, list, entry, key);
+    let line = toml_faults::line_of(text, list, entry, key);
     let line = line.map_or(String::new(), |line| format!("line {line}: "));
     format!("{line}{list}[{entry}].{key}: {message}")
 }

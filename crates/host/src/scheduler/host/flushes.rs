@@ -59,18 +59,18 @@ impl HostScheduler {
             return self.flushed(request, Err(failed));
         }
         self.flushes.waiting.push(request);
-        self.flush_on();
+        self.continue_flush();
     }
 
     /// Sends one flush for all that wait.
-    fn flush_on(&mut self) {
+    fn continue_flush(&mut self) {
         if self.flushes.at_device.is_some() || self.flushes.waiting.is_empty() {
             return;
         }
         let id = self.own_command();
         self.flushes.at_device = Some((id, std::mem::take(&mut self.flushes.waiting)));
         let (what, start) = (DeviceOp::Flush, Lbn::ZERO);
-        self.out.push_back(DeviceCommand { id, what, start, data: Vec::new() });
+        self.outgoing.push_back(DeviceCommand { id, what, start, data: Vec::new() });
     }
 
     /// The device has flushed for these requests, or has not.
@@ -89,7 +89,7 @@ impl HostScheduler {
         }
         requests.into_iter().for_each(|request| self.flushed(request, result.clone()));
         self.fail_waiting();
-        self.flush_on();
+        self.continue_flush();
     }
 
     /// A write with FUA has failed at the device. An error of input or output may be that of its sync; with
@@ -137,7 +137,7 @@ impl HostScheduler {
             // After a failure refreshes have failed.
             return self.tasks.flushed(self.now);
         }
-        self.client_gone();
+        self.client_request_ended();
         self.answers.push((request, result));
     }
 }

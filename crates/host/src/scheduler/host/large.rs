@@ -252,17 +252,17 @@ impl HostScheduler {
         (from, to): (u64, u64),
         data: Vec<u8>,
     ) {
-        let (start, whose) = (Lbn::new(from), RequestOwner::Piece { of, client });
+        let (start, owner) = (Lbn::new(from), RequestOwner::Piece { of, client });
         match action {
             Action::Erase(how) => {
                 // A flush after the last piece covers all pieces, where the device has flushes.
                 let fua = fua && !self.abilities.flush;
-                self.erase(how, (from, to), fua, whose);
+                self.erase(how, (from, to), fua, owner);
             }
-            Action::Read { .. } => drop(self.take(Op::Read, start, data, false, whose)),
+            Action::Read { .. } => drop(self.take(Op::Read, start, data, false, owner)),
             Action::Write => {
                 self.prepare_write(from, to - from);
-                self.take(Op::Write, start, data, fua && self.abilities.fua, whose);
+                self.take(Op::Write, start, data, fua && self.abilities.fua, owner);
             }
         }
     }
@@ -313,7 +313,7 @@ impl HostScheduler {
         let LargeRequest { arrival, failed: before, data, .. } =
             self.large.open.remove(&id).expect("it is not answered");
         self.responses.record(self.now.saturating_since(arrival));
-        self.client_gone();
+        self.client_request_ended();
         let result = failed.or(before).map_or(Ok(data), Err);
         let answer: Answer = (id, result);
         self.answers.push(answer);
@@ -354,7 +354,7 @@ impl HostScheduler {
 
     /// Requests and pieces of a connection that may not have been sent.
     fn not_begun_of(&self, connection: u64) -> Vec<u64> {
-        let of_it = self.pending.iter().filter(|(_, pending)| match pending.whose {
+        let of_it = self.pending.iter().filter(|(_, pending)| match pending.owner {
             RequestOwner::Client(client) | RequestOwner::Piece { client, .. } => {
                 client.connection == connection
             }

@@ -102,8 +102,8 @@ struct Pending {
     /// Parts that the device is asked for again.
     retries: u32,
     /// The last part that has come, `start..end` of 512 B, of a read in parts.
-    come: Option<(u64, u64)>,
-    whose: RequestOwner,
+    last_part: Option<(u64, u64)>,
+    owner: RequestOwner,
     /// Place in the order: a number of its own, that of the failed read of which it is a half, or that of
     /// its erasure.
     place: u64,
@@ -135,7 +135,7 @@ pub struct HostScheduler {
     scheduler: PredictiveScheduler,
     abilities: Abilities,
     /// The error with which the device went away.
-    gone: Option<DeviceError>,
+    device_error: Option<DeviceError>,
     tasks: ServedTasks,
     written: WrittenRegions,
     order: OverlapOrder,
@@ -154,13 +154,13 @@ pub struct HostScheduler {
     /// Pieces of erasures at the device, by their command.
     erase_commands: BTreeMap<u64, Piece>,
     /// Erasures with a piece ready, while the device has enough pieces; next first.
-    erase_later: VecDeque<u64>,
+    queued_erasures: VecDeque<u64>,
     /// Erasures that wait for a reader of a backup to take data, and since when.
-    without_room: BTreeMap<u64, SimTime>,
+    waiting_for_reader: BTreeMap<u64, SimTime>,
     next_own: u64,
     /// Foreground parts whose command failed with free work in it; each is tried again alone.
-    again: VecDeque<Part>,
-    out: VecDeque<DeviceCommand>,
+    retry_queue: VecDeque<Part>,
+    outgoing: VecDeque<DeviceCommand>,
     answers: Vec<Answer>,
     responses: Distribution,
     /// Prediction errors of commands, without their sign.
@@ -190,7 +190,7 @@ impl HostScheduler {
         Self {
             scheduler: scheduler.with_named_clients(),
             abilities,
-            gone: None,
+            device_error: None,
             tasks,
             written: WrittenRegions::default(),
             order: OverlapOrder::default(),
@@ -204,11 +204,11 @@ impl HostScheduler {
             refresh_flush: None,
             flushes: Flushes::default(),
             erase_commands: BTreeMap::new(),
-            erase_later: VecDeque::new(),
-            without_room: BTreeMap::new(),
+            queued_erasures: VecDeque::new(),
+            waiting_for_reader: BTreeMap::new(),
             next_own: OWN_COMMANDS,
-            again: VecDeque::new(),
-            out: VecDeque::new(),
+            retry_queue: VecDeque::new(),
+            outgoing: VecDeque::new(),
             answers: Vec::new(),
             responses: Distribution::default(),
             errors: Distribution::default(),
@@ -271,18 +271,18 @@ impl HostScheduler {
     }
 
     /// The error with which the device went away, if it did.
-    pub fn gone(&self) -> Option<&DeviceError> {
-        self.gone.as_ref()
+    pub fn device_error(&self) -> Option<&DeviceError> {
+        self.device_error.as_ref()
     }
 
     /// The device is gone: all requests of clients fail, those at the device included. Later commands
     /// are not sent, and late completions are ignored.
     pub fn device_gone(&mut self, why: DeviceError) {
         self.tasks.lose(&why.message, self.now);
-        if self.gone.is_some() {
+        if self.device_error.is_some() {
             return;
         }
-        let of_clients = |(id, pending): (u64, Pending)| match pending.whose {
+        let of_clients = |(id, pending): (u64, Pending)| match pending.owner {
             RequestOwner::Client(_) => Some(id),
             RequestOwner::Piece { .. }
             | RequestOwner::Task(_)
@@ -299,20 +299,20 @@ impl HostScheduler {
         failed.extend(self.large.abandon());
         self.order = OverlapOrder::default();
         self.divided.clear();
-        self.without_room.clear();
-        self.erase_later.clear();
-        self.again.clear();
-        self.out.clear();
+        self.waiting_for_reader.clear();
+        self.queued_erasures.clear();
+        self.retry_queue.clear();
+        self.outgoing.clear();
         self.at_device.clear();
         self.gap_writes.clear();
         self.erase_commands.clear();
         let own = self.refresh_flush.take();
         failed.retain(|id| Some(*id) != own);
         for id in failed {
-            self.client_gone();
+            self.client_request_ended();
             self.answers.push((id, Err(why.clone())));
         }
-        self.gone = Some(why);
+        self.device_error = Some(why);
     }
 
     /// True if no request waits and no command is at the device.
@@ -331,7 +331,7 @@ impl HostScheduler {
 
     /// Time at which [`Self::begin_decision`] is due next, if no event comes before.
     pub fn decides_at(&self) -> Option<SimTime> {
-        if self.gone.is_some() {
+        if self.device_error.is_some() {
             return None;
         }
         let idle = self.tasks.wakes_at(self.idle_since());
@@ -341,7 +341,7 @@ impl HostScheduler {
 
     /// Time at which the next decision about a command is due. Work in idle time is never due.
     pub fn command_due(&self) -> Option<SimTime> {
-        self.scheduler.decides_at().filter(|_| self.gone.is_none())
+        self.scheduler.decides_at().filter(|_| self.device_error.is_none())
     }
 
     /// The device completed a command during the search for free work, before its predicted end.
@@ -373,7 +373,7 @@ impl HostScheduler {
     }
 
     fn take_request(&mut self, request: Request, client: Client) -> u64 {
-        if let Some(gone) = self.gone.clone() {
+        if let Some(gone) = self.device_error.clone() {
             return self.answer_at_once(Err(gone));
         }
         if let Some(failed) = self.refused_flush(&request) {
@@ -411,7 +411,7 @@ impl HostScheduler {
 
     fn answer_at_once(&mut self, result: Result<Vec<u8>, DeviceError>) -> u64 {
         let id = self.number();
-        self.client_gone();
+        self.client_request_ended();
         self.answers.push((id, result));
         id
     }
@@ -437,9 +437,9 @@ impl HostScheduler {
     }
 
     /// Takes a transfer of a client or a task; returns its number.
-    fn take(&mut self, op: Op, start: Lbn, data: Vec<u8>, fua: bool, whose: RequestOwner) -> u64 {
+    fn take(&mut self, op: Op, start: Lbn, data: Vec<u8>, fua: bool, owner: RequestOwner) -> u64 {
         let place = self.next_request;
-        let id = self.add(op, start, data, fua, whose, place);
+        let id = self.add(op, start, data, fua, owner, place);
         let (from, to) = self.pending[&id].bounds();
         if self.order.arrived(id, from..to, op == Op::Write) {
             self.begin(id);
@@ -453,7 +453,7 @@ impl HostScheduler {
         start: Lbn,
         data: Vec<u8>,
         fua: bool,
-        whose: RequestOwner,
+        owner: RequestOwner,
         place: u64,
     ) -> u64 {
         let id = self.number();
@@ -467,8 +467,8 @@ impl HostScheduler {
             failed: None,
             is_over: false,
             retries: 0,
-            come: None,
-            whose,
+            last_part: None,
+            owner,
             place,
         };
         self.pending.insert(id, pending);
@@ -484,11 +484,11 @@ impl HostScheduler {
     /// Hands a request that waits for no other to the scheduler.
     fn begin(&mut self, id: u64) {
         if self.erasures.contains_key(&id) {
-            return self.erase_on(id);
+            return self.continue_erasure(id);
         }
-        let Pending { op, start, blocks, ref whose, .. } = self.pending[&id];
+        let Pending { op, start, blocks, ref owner, .. } = self.pending[&id];
         let blocks = blocks as u32;
-        let (client, promotion) = match whose {
+        let (client, promotion) = match owner {
             RequestOwner::Client(client)
             | RequestOwner::Piece { client, .. }
             | RequestOwner::Erasure(client) => (Some(*client), None),
@@ -515,12 +515,12 @@ impl HostScheduler {
     /// [`Self::give_up`].
     pub fn begin_decision(&mut self, now: SimTime) -> DecisionStart {
         self.now = self.now.max(now);
-        if self.gone.is_some() {
+        if self.device_error.is_some() {
             return DecisionStart::NotDue;
         }
         self.tasks.expire(self.now);
-        self.copy_on();
-        if !(self.out.is_empty() && self.again.is_empty()) {
+        self.continue_copies();
+        if !(self.outgoing.is_empty() && self.retry_queue.is_empty()) {
             return DecisionStart::NotDue;
         }
         self.read_for_tasks();
@@ -546,13 +546,13 @@ impl HostScheduler {
     /// The next command for the device at `now`, of what has been decided; None when it has enough.
     pub fn next_command(&mut self, now: SimTime) -> Option<DeviceCommand> {
         self.now = self.now.max(now);
-        if self.gone.is_some() {
+        if self.device_error.is_some() {
             return None;
         }
-        if let Some(own) = self.out.pop_front() {
+        if let Some(own) = self.outgoing.pop_front() {
             return Some(own);
         }
-        if let Some(part) = self.again.pop_front() {
+        if let Some(part) = self.retry_queue.pop_front() {
             return Some(self.retry(part));
         }
         self.skip_unsafe_writes();
@@ -615,7 +615,7 @@ impl HostScheduler {
         {
             self.device_gone(failed.clone());
         }
-        if self.gone.is_some() {
+        if self.device_error.is_some() {
             return;
         }
         if let Some((_, requests)) = self.flushes.at_device.take_if(|(flush, _)| *flush == id) {
@@ -633,7 +633,7 @@ impl HostScheduler {
         match (&result, part) {
             // The free work in the command may have failed instead: try the part alone.
             (Err(_), Some(part)) if !command.runs.is_empty() => {
-                self.again.push_back(part);
+                self.retry_queue.push_back(part);
                 self.pending.get_mut(&part.sequence).expect("it is not answered").retries += 1;
             }
             (_, Some(part)) => self.part_done(&part, &command, result),
@@ -664,7 +664,7 @@ impl HostScheduler {
         // Reads of tasks alone follow on each other, so that a buffer answers them; and no gap is lost.
         let pending = command.foreground.map(|part| &self.pending[&part.sequence]);
         let is_a_clients = |pending: &Pending| {
-            matches!(pending.whose, RequestOwner::Client(_) | RequestOwner::Piece { .. })
+            matches!(pending.owner, RequestOwner::Client(_) | RequestOwner::Piece { .. })
         };
         if pending.is_some_and(is_a_clients) {
             self.prediction_monitor.came_back(error_ns);
@@ -686,14 +686,14 @@ impl HostScheduler {
         }
         let pending = part.and_then(|part| self.pending.get(&part.sequence));
         if let Some(pending) = pending.filter(|pending| pending.op == Op::Read)
-            && let Some((from, to)) = pending.come
+            && let Some((from, to)) = pending.last_part
         {
             let here = bytes_of(pending.start, Lbn::new(from), (to - from) as u32);
             data.push((Lbn::new(from), &pending.data[here]));
         }
         let has_failed = result.is_err();
         let source = CommandData { data: &data, spans: &spans, command: command.id, has_failed };
-        self.tasks.heard(&source, self.now);
+        self.tasks.take_data(&source, self.now);
         done
     }
 
@@ -701,7 +701,7 @@ impl HostScheduler {
     /// request would have waited, so such a command tells nothing of a client's request.
     fn head_took(&mut self, command: &Command, head: SimDuration) {
         let Some(part) = command.foreground else { return };
-        let promotion = self.pending.get(&part.sequence).and_then(|pending| match &pending.whose {
+        let promotion = self.pending.get(&part.sequence).and_then(|pending| match &pending.owner {
             RequestOwner::Task(read) => read.promotion,
             _ => None,
         });
@@ -730,7 +730,7 @@ impl HostScheduler {
                     let there = bytes_of(pending.start, part.start, part.blocks);
                     pending.data[there].copy_from_slice(&data[here]);
                     let from = part.start.get();
-                    pending.come = Some((from, from + u64::from(part.blocks)));
+                    pending.last_part = Some((from, from + u64::from(part.blocks)));
                 }
             }
             Ok(_) => {}
@@ -757,16 +757,16 @@ impl HostScheduler {
     fn answer(&mut self, id: u64, failed: Option<DeviceError>) {
         let pending = self.pending.remove(&id).expect("it is not answered");
         let bounds = pending.bounds();
-        if pending.op == Op::Write && !matches!(pending.whose, RequestOwner::Refresh(_)) {
+        if pending.op == Op::Write && !matches!(pending.owner, RequestOwner::Refresh(_)) {
             let is_new = failed.is_none() && pending.failed.is_none();
             self.client_wrote(bounds, is_new);
         }
-        let Pending { blocks, data, whose, arrival, place, .. } = pending;
+        let Pending { blocks, data, owner, arrival, place, .. } = pending;
         let result = match failed.or(pending.failed) {
             Some(failed) => Err(failed),
             None => Ok(data),
         };
-        match whose {
+        match owner {
             RequestOwner::Task(read) => self.read_done(&read, place, result.ok()),
             RequestOwner::Refresh(number) => {
                 self.tasks.own_write_done(number, result.is_ok(), self.now);
@@ -774,7 +774,7 @@ impl HostScheduler {
             RequestOwner::Erasure(_) => self.erased(place, blocks, result.err()),
             RequestOwner::Client(_) => {
                 self.responses.record(self.now.saturating_since(arrival));
-                self.client_gone();
+                self.client_request_ended();
                 self.answers.push((id, result));
             }
             RequestOwner::Piece { of, client } => self.piece_done(of, client, bounds, result),
@@ -787,7 +787,7 @@ impl HostScheduler {
     /// Frees a place in the order that has no command under way; an erasure may continue in it.
     fn place_is_free(&mut self, place: u64) {
         if self.erasures.contains_key(&place) {
-            return self.erase_on(place);
+            return self.continue_erasure(place);
         }
         for next in self.order.done(place) {
             self.begin(next);
@@ -813,7 +813,7 @@ impl HostScheduler {
         }
     }
 
-    fn client_gone(&mut self) {
+    fn client_request_ended(&mut self) {
         self.clients -= 1;
         self.idle_since = self.now;
     }

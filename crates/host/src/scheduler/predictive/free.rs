@@ -155,7 +155,7 @@ impl PredictiveScheduler {
         planner.filled(&gap.opportunity, &gap_use);
         self.account.gaps_used += u64::from(!commands.is_empty());
         if !commands.is_empty() {
-            self.prices.taken();
+            self.prices.gap_filled();
             if let Some(slots) = &mut self.off_slots {
                 slots.worked(*now);
             }
@@ -238,7 +238,8 @@ impl PredictiveScheduler {
         let mut processed = self.clock.model(self.processed.max(now));
         let mut at = gap.head.departure(self.read_write_switch);
         for free in commands {
-            processed = processed.max(self.told(&ends, now)) + self.turnaround.of(free.op);
+            processed =
+                processed.max(self.next_command_at(&ends, now)) + self.turnaround.of(free.op);
             at.begin = at.begin.max(processed);
             let (from, mut to) = self.sectors.cover(free.start, Lbn::new(free.end()));
             if free.is_merged {
@@ -257,7 +258,8 @@ impl PredictiveScheduler {
                 return None;
             }
         } else {
-            processed = processed.max(self.told(&ends, now)) + self.turnaround.of(gap.op);
+            processed =
+                processed.max(self.next_command_at(&ends, now)) + self.turnaround.of(gap.op);
             at.begin = at.begin.max(processed);
             let back = self.cautious.travel(&at, gap.opportunity.to, gap.leg.target.op, 0);
             gap_use.extra_seek_ns += back.ns() as i64;
@@ -268,7 +270,7 @@ impl PredictiveScheduler {
     }
 
     /// Time at which the drive can receive the next command behind commands with these ends.
-    fn told(&self, ends: &[SimTime], now: SimTime) -> SimTime {
+    fn next_command_at(&self, ends: &[SimTime], now: SimTime) -> SimTime {
         let behind = ends.len().checked_sub(self.spec.queue_depth as usize);
         behind.map_or(self.clock.model(now), |behind| ends[behind])
     }
