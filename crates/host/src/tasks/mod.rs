@@ -217,6 +217,9 @@ pub struct ServedTasks {
     lost: Option<String>,
 }
 
+/// Longest list of extents that [`ServedTasks::check`] adds up.
+const CHECKED_MAX: usize = 64;
+
 impl ServedTasks {
     /// No tasks yet. The device has sectors of `sector_blocks`; most tasks will have blocks of
     /// `usual_block`.
@@ -242,7 +245,7 @@ impl ServedTasks {
         }
     }
 
-    /// The planner. After a call that may have delivered something comes [`Self::heard`].
+    /// The planner. After a call that may have delivered blocks, call [`Self::take_data`].
     pub fn planner(&mut self) -> &mut Tasks {
         &mut self.planner
     }
@@ -302,6 +305,7 @@ impl ServedTasks {
             return Err(error.into());
         }
         self.forget_old();
+        self.check();
         Ok(id)
     }
 
@@ -413,6 +417,7 @@ impl ServedTasks {
             break;
         }
         self.planner.refresh();
+        self.check();
     }
 
     /// Somebody is there for the data of a task, which begins with that. He takes `room` bytes now;
@@ -473,6 +478,28 @@ impl ServedTasks {
         let open: Vec<u64> = open.map(|(&id, _)| id).collect();
         for id in open {
             self.end(id, ServedTaskState::Lost, now);
+        }
+        self.check();
+    }
+
+    /// Checks in debug builds what calls keep in step by hand: numbers that refer to each other, and sums.
+    fn check(&self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        for (planner_task, id) in &self.by_planner_task {
+            let task = self.tasks.get(id).expect("the planner works for a task that is there");
+            assert_eq!(task.planner_task, Some(*planner_task), "both sides name each other");
+            assert_eq!(task.state, ServedTaskState::Running, "the planner works for running tasks");
+        }
+        let running = self.tasks.values().filter(|task| task.planner_task.is_some()).count();
+        assert_eq!(running, self.by_planner_task.len(), "each running task is the planner's");
+        for task in self.tasks.values() {
+            // Long lists would take longer than the calls that are checked.
+            if task.separate_reads.len() <= CHECKED_MAX {
+                let blocks = task.separate_reads.iter().map(|extent| extent.blocks.get());
+                assert_eq!(blocks.sum::<u64>(), task.separate_blocks, "blocks to read separately");
+            }
         }
     }
 
@@ -539,6 +566,7 @@ impl ServedTasks {
             self.keep_pieces(source);
         }
         self.settle(now);
+        self.check();
     }
 
     fn hear(&mut self, event: &Event, source: &CommandData<'_>, now: SimTime) {
@@ -689,7 +717,7 @@ impl ServedTasks {
         }
     }
 
-    /// A request alone in its command took so much of the head, which is at `to` now.
+    /// A request alone in its command took this head time, which is at `to` now.
     pub fn head_took(&mut self, promotion: Option<PromotionId>, head: SimDuration, to: Lbn) {
         for id in self.by_planner_task.values() {
             let task = self.tasks.get_mut(id);

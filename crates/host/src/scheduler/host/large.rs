@@ -115,6 +115,10 @@ impl LargeRequests {
         self.open.contains_key(&id)
     }
 
+    pub fn numbers(&self) -> impl Iterator<Item = u64> {
+        self.open.keys().copied()
+    }
+
     /// All are given up; their numbers.
     pub fn abandon(&mut self) -> Vec<u64> {
         let Self { open, .. } = std::mem::take(self);

@@ -54,6 +54,7 @@ impl Unit {
     /// waiting.
     #[inline]
     pub(super) fn due(&self, waiting: &Waiting, overhead: SimDuration) -> Option<SimTime> {
+        // Processing is active time, so the limit of waiting begins behind it.
         Some(self.now + overhead + self.limit_of(waiting)?.inactive?)
     }
 
@@ -63,6 +64,7 @@ impl Unit {
         let Some(due) = command.due else { return };
         let aborts = self.limit_of(&command.waiting).map(|limit| limit.policy);
         if let (Some(LimitPolicy::Abort), Some(limits)) = (aborts, &mut self.limits) {
+            // The sequence tells equal limits apart, and ends the oldest command first.
             limits.aborts.insert((due, command.waiting.sequence));
         }
     }
@@ -83,6 +85,7 @@ impl Unit {
 
     /// Ends the command that has reached its limit by now, if one has.
     pub(super) fn abort_due(&mut self) {
+        // Decisions also happen for other reasons: then no limit has been reached.
         let Some(due) = self.next_abort().filter(|due| *due <= self.now) else { return };
         let (_, sequence) = self
             .limits
@@ -92,6 +95,7 @@ impl Unit {
         let command = self.remove_waiting(sequence);
         self.queue_inside.forget(sequence, command.submitted, command.due);
         let end = due.max(self.now);
+        // The command was processed and then only waited: no other stage has a part.
         let queue = end - command.submitted - command.overhead;
         let limit = LimitEnd::Aborted;
         let served = Served { overhead: command.overhead, queue, limit, end, ..Served::default() };
@@ -102,6 +106,7 @@ impl Unit {
     fn remove_waiting(&mut self, sequence: u64) -> Command {
         let is_it = |command: &Command| command.waiting.sequence == sequence;
         if let Some(index) = self.waiting.iter().position(is_it) {
+            // The policy knows only commands whose processing is over.
             self.queue_inside.take(sequence);
             return self.waiting.swap_remove(index);
         }
@@ -117,6 +122,7 @@ impl Unit {
     #[inline]
     pub(super) fn within_limits(&self, command: &Command, served: Served) -> Served {
         let Some(limit) = self.limit_of(&command.waiting) else { return served };
+        // The active time is all that is no waiting in the drive.
         let active = served.overhead + served.head() + served.bus;
         let is_active_too_long = limit.active.is_some_and(|most| active > most);
         let has_waited_too_long = limit.inactive.is_some_and(|most| served.queue > most);
@@ -124,6 +130,8 @@ impl Unit {
             return served;
         }
         match (limit.policy, limit.active) {
+            // A limit of waiting that was missed at the electronics or the bus aborts no command: see the head
+            // of this file.
             (LimitPolicy::Abort, Some(most)) if is_active_too_long => served.cut_at(most),
             _ => Served { limit: LimitEnd::Missed, ..served },
         }
@@ -135,6 +143,7 @@ impl Served {
     /// stages are cut in their order.
     fn cut_at(self, active: SimDuration) -> Self {
         let active = active.max(self.overhead);
+        // Stages are served in this order, so the limit cuts the last ones first.
         let mut left = active;
         let mut cut = |stage: SimDuration| {
             let kept = stage.min(left);

@@ -281,6 +281,7 @@ impl Unit {
             duration_limits: self.limits.as_ref().map(|limits| limits.spec.clone()),
             media_cache: self.shingled.as_ref().map(|shingled| shingled.spec()),
         };
+        // A power cut empties the buffer, but data in the media cache are on the media already.
         let new = Self::new(&self.drive, &spec).expect("its policy was built before");
         Self { shingled: self.shingled.clone(), ..new }
     }
@@ -357,8 +358,12 @@ impl Unit {
     pub fn submit(&mut self, now: SimTime, waiting: &Waiting, actuator: &mut impl Actuator) {
         assert!(self.has_room(), "a drive's queue has {} places", self.queue.depth);
         self.begin(now);
+        // `begin` has brought the drive's own work up to now, so the command meets the buffer and the
+        // head as they really are.
         self.busy.command(now);
         self.inside += 1;
+        // The buffer is asked at the arrival: a hit needs no turn at the media, and its answer is known
+        // at once.
         let needs_media = match waiting.target.op {
             Op::Write => self.submit_write(waiting),
             _ => self.submit_read(waiting, actuator),
@@ -366,6 +371,7 @@ impl Unit {
         if let Some(command) = needs_media {
             self.wait_for_media(&command, actuator);
         }
+        // Overheads depend on the operation before. So this changes only when the command is placed.
         self.last_op = waiting.target.op;
     }
 
@@ -373,9 +379,11 @@ impl Unit {
     /// is done then carries `sequence`. A flush takes no place in the queue.
     pub fn flush(&mut self, now: SimTime, sequence: u64) -> bool {
         self.begin(now);
+        // A destage may have begun whose data are not on the media yet: an empty list is not enough.
         if self.nothing_is_dirty() && self.media.destaged <= now {
             return false;
         }
+        // The newest write so far marks the end: later writes never delay the flush.
         self.flushes.push_back(Flush { sequence, submitted: now, newest: self.newest_write() });
         self.end_flushes();
         true
@@ -386,6 +394,8 @@ impl Unit {
     pub fn next_event(&self) -> Option<NextEvent> {
         let done = self.done.last().map(|done| done.served.end);
         match (done, self.next_decision()) {
+            // At the same instant the completion goes first: the host's next command may take part in the
+            // decision.
             (Some(done), Some(decision)) if decision < done => Some(NextEvent::Decision(decision)),
             (Some(done), _) => Some(NextEvent::Completion(done)),
             (None, decision) => decision.map(NextEvent::Decision),
@@ -402,12 +412,14 @@ impl Unit {
         self.now = now;
         if let Some(NextEvent::Completion(_)) = self.next_event() {
             let done = self.done.pop()?;
+            // A flush takes no place in the queue, so its end frees none.
             self.inside -= u32::from(!done.flush);
             if self.inside == 0 {
                 self.busy.commands_done(now);
             }
             return Some(done);
         }
+        // Work comes before aborts: a command that gets the media at its very limit has kept the limit.
         if self.next_work().is_some_and(|work| work <= now) {
             self.decide(actuator);
         } else {
@@ -458,6 +470,7 @@ impl Unit {
         match self.next_abort() {
             None => work,
             Some(abort) => {
+                // A limit may have passed while the electronics were busy, but no event lies in the past.
                 let abort = abort.max(self.now);
                 Some(work.map_or(abort, |work| work.min(abort)))
             }
@@ -471,11 +484,13 @@ impl Unit {
             self.now
         } else {
             let front = |queue: &VecDeque<Command>| queue.front().map(|command| command.ready);
+            // Each list is in order of processing, so the first of each is ready first.
             match (front(&self.processing), front(&self.blocked)) {
                 (Some(a), Some(b)) => a.min(b),
                 (a, b) => a.or(b)?,
             }
         };
+        // Deciding earlier than the head is free would leave out commands that still come.
         Some(ready.max(self.media.free).max(self.now))
     }
 
@@ -486,11 +501,13 @@ impl Unit {
 
     /// Gives the media their next work.
     fn decide(&mut self, actuator: &mut impl Actuator) {
+        // All that became ready by now competes for this turn.
         while self.processing.front().is_some_and(|command| command.ready <= self.now) {
             let command = self.processing.pop_front().expect("one is there");
             self.queue_inside.push(command.waiting, command.submitted, command.due);
             self.waiting.push(command);
         }
+        // In order of arrival: a smaller write must not pass a larger one for ever.
         while let Some(&command) = self.blocked.front()
             && let Some(joins) = self.room_for(&command)
         {
@@ -500,8 +517,8 @@ impl Unit {
         }
         let wanted = self.flush_needs_media() || !self.blocked.is_empty() || self.has_aged();
         let may = wanted && !self.nothing_is_dirty();
-        // Destages that a write waits for, or that are due, and commands take turns; those that a flush waits for go
-        // first: they are at most those that the buffer held when it came.
+        // Destages that a write waits for, or that are due, and commands take turns; those that a flush
+        // waits for go first: they are at most those that the buffer held when it came.
         if may && (self.destage_is_next || self.waiting.is_empty() || !self.flushes.is_empty()) {
             self.destage_is_next = false;
             self.destage_next(self.now);
@@ -518,6 +535,7 @@ impl Unit {
         let same = |command: &Command| command.waiting.sequence == picked.sequence;
         let index = self.waiting.iter().position(same).expect("what the queue holds waits");
         let command = self.waiting.swap_remove(index);
+        // The policy has let go of the command; marks and limits are kept apart, and end here.
         self.queue_inside.forget(picked.sequence, command.submitted, command.due);
         self.end_to_wait(&command);
         Some(command)
@@ -529,8 +547,10 @@ impl Unit {
         let op = waiting.target.op;
         let mut overhead = self.overheads.of(op, hit, self.last_op);
         if !hit {
+            // A hit keeps the bus; only a command that visits the media lets go of it meanwhile.
             overhead += self.bus_spec.disconnect(op, self.last_op);
         }
+        // The electronics work on one command at a time.
         let ready = self.now.max(self.processed) + overhead;
         self.processed = ready;
         self.processing_time += overhead;
@@ -545,8 +565,10 @@ impl Unit {
         let pressed = self.is_pressed();
         let mut misses = false;
         let from_media = is_from_media(waiting, actuator);
+        // While other commands wait, a hit may pass them only where the firmware allows it.
         if !from_media && (!pressed || self.queue.hits_out_of_turn) {
             let start = waiting.target.start;
+            // A promise of reading on holds only while no command can take the head away.
             match self.held(start, waiting.target.blocks, !pressed) {
                 Held::Whole { segment, there } => {
                     let command = self.process(waiting, true);
@@ -559,6 +581,8 @@ impl Unit {
                     return None;
                 }
                 Held::Part { .. } => {}
+                // Without a queue, no command can bring the blocks into the buffer before the command's turn.
+                // Then the second look at the buffer is saved.
                 Held::Nothing => misses = self.queue.depth == 1 && !self.may_be_read_on_to(start),
             }
         }
@@ -584,6 +608,7 @@ impl Unit {
         let command = self.process(waiting, true);
         let joins = self.join(&command);
         let has_room = joins.is_some() || self.has_room_for_write(waiting, command.ready);
+        // A write that waits has a right to the next room; one that joins must not pass it either.
         if has_room && self.blocked.is_empty() {
             self.write_to_buffer(&command, command.ready, joins);
         } else {
@@ -598,6 +623,7 @@ impl Unit {
     #[inline]
     fn wait_for_media(&mut self, command: &Command, actuator: &mut impl Actuator) {
         if self.queue.depth == 1 && self.flushes.is_empty() && command.due.is_none() {
+            // One command, no limit and no flush: no other can come in between, so the future is known.
             self.now = command.ready.max(self.media.free);
             self.serve_from_media(command, actuator);
         } else {
@@ -613,6 +639,7 @@ impl Unit {
             return None;
         }
         let joins = self.join(command);
+        // A joined segment is dirty already, so the write adds none to it.
         let has_room = joins.is_some() || self.has_room_for_write(&command.waiting, self.now);
         has_room.then_some(joins)
     }
@@ -638,6 +665,7 @@ impl Unit {
         let completion = self.overheads.completion(op);
         let end = across + completion;
         let overhead = command.overhead + completion;
+        // What no other stage explains is waiting, so that the stages add up exactly.
         let accounted = overhead + media.total() + bus;
         let served = Served {
             hit,
@@ -652,7 +680,9 @@ impl Unit {
         };
         let served = self.within_limits(command, served);
         let target = &command.waiting.target;
+        // Only a read that follows on the last one touches it; a write in between breaks the row.
         self.read_end = (op == Op::Read).then(|| behind(target.start, target.blocks));
+        // Hits of reads leave the media alone, so that they do not put off idle work.
         if op == Op::Write || !hit {
             self.idle_from = self.idle_from.max(end);
         }
@@ -662,11 +692,13 @@ impl Unit {
 
     #[inline]
     fn report(&mut self, done: Done) {
+        // Mostly one command is done at a time.
         if self.done.is_empty() {
             return self.done.push(done);
         }
         let after =
             |other: &Done| (other.served.end, other.sequence) > (done.served.end, done.sequence);
+        // In falling order, so that the next one is popped; equal ends go by sequence.
         let later = self.done.iter().rposition(after).map_or(0, |index| index + 1);
         self.done.insert(later, done);
     }
@@ -677,6 +709,7 @@ impl Unit {
             if self.waits_up_to(flush.newest) {
                 break;
             }
+            // The last destage that the flush needs has begun; its data are safe when it ends.
             let end = self.media.destaged.max(self.now);
             let served = Served { queue: end - flush.submitted, end, ..Served::default() };
             let done = Done { sequence: flush.sequence, served, flush: true };
@@ -686,7 +719,7 @@ impl Unit {
     }
 }
 
-/// True if a read comes from the media, whatever the buffer has.
+/// True if a read comes from the media, in spite of the buffer.
 pub(super) fn is_from_media(waiting: &Waiting, actuator: &impl Actuator) -> bool {
     let Target { start, blocks, .. } = waiting.target;
     waiting.fua || actuator.unreadable(start, behind(start, blocks)).is_some()

@@ -41,6 +41,7 @@ impl Unit {
 
     #[inline]
     pub(super) fn nothing_is_dirty(&self) -> bool {
+        // One of the two is always empty: a drive keeps written data in segments or in extents.
         self.write_back.is_empty() && self.extents.as_ref().is_none_or(|extents| extents.is_empty())
     }
 
@@ -65,10 +66,12 @@ impl Unit {
         if let Some(extents) = &self.extents {
             let (start, end) =
                 (write.target.start, behind(write.target.start, write.target.blocks));
+            // Extents borrow the memory of clean segments; dirty ones cannot be lent.
             let segments = extents.room_for(start, end, at);
             return segments.is_some_and(|more| more == 0 || more <= buffer.clean_segments(at));
         }
         let most = match self.buffer_spec.write_cache {
+            // Such a drive keeps one row of writes at a time.
             WriteCache::Sequential => 1,
             _ => self.buffer_spec.write_segments as usize,
         };
@@ -88,6 +91,7 @@ impl Unit {
         for _ in 0..extents.room_for(start, end, room).unwrap_or(0) {
             let Some(segment) = buffer.lend(room) else { break };
             extents.borrow_segment(segment);
+            // A lent segment cannot be filled by reading on any more.
             if self.media.reading_on.is_some_and(|ahead| ahead.segment == segment) {
                 self.media.reading_on = None;
             }
@@ -96,6 +100,7 @@ impl Unit {
         let target = |start, blocks| drive.target(start, blocks, Op::Write);
         let (id, merged) = extents.write(start, end, room, in_buffer, target);
         if let Some(shares) = &mut self.shares {
+            // Extents that have merged reach the media together: their writes share one destage.
             merged.iter().for_each(|&other| shares.merged(other, id));
         }
         Some(id)
@@ -131,6 +136,7 @@ impl Unit {
         let floor = |distance| drive.seek().floor_for_ns(Op::Write, distance);
         let from_head = Positionings::new(drive, begin, head);
         let reach = |id: u64, candidate: &Candidate, most: u64| {
+            // The bound is cheap and never too high, so that most extents need no exact time.
             let may_win = candidate.ready <= begin && from_head.bound_ns(&candidate.start) <= most;
             may_win.then(|| from_head.total_ns(&candidate.start, || extents.target(id)))
         };
@@ -144,6 +150,7 @@ impl Unit {
         self.stop_reading_on(begin);
         self.write_out(begin.max(extent.ready), id, &extent.target);
         if let Some(extents) = &mut self.extents {
+            // The data stay in memory for reads until their room is needed.
             extents.keep(&extent, self.media.free);
         }
         self.end_flushes();
