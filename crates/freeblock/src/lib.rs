@@ -87,8 +87,8 @@ pub enum ForegroundEvent<'a> {
         at: SimTime,
     },
     /// The head time that a request took, told once and before it is done. The head time of a write
-    /// in the drive's buffer is that of its destage. Of two writes to the same blocks the older one is
-    /// told first.
+    /// in the drive's buffer is that of its destage. Of two writes to the same blocks the older one comes
+    /// first.
     TookHead {
         /// The request.
         request: &'a Foreground,
@@ -111,11 +111,41 @@ pub trait ForegroundObserver {
     fn foreground(&mut self, event: ForegroundEvent<'_>);
 }
 
-/// Decides what else to do in a gap, and hears what became of it.
+/// Decides on the free work of a gap, and learns of its outcome.
+///
+/// ```
+/// use freewheel_freeblock::{
+///     ForegroundEvent, ForegroundObserver, FreeRun, Opportunity, Planner,
+/// };
+/// use freewheel_units::SimTime;
+///
+/// /// Counts gaps and leaves them empty.
+/// #[derive(Default)]
+/// struct GapCounter {
+///     gaps: u64,
+/// }
+///
+/// impl ForegroundObserver for GapCounter {
+///     fn foreground(&mut self, _: ForegroundEvent<'_>) {}
+/// }
+///
+/// impl Planner for GapCounter {
+///     fn plan(&mut self, _: &Opportunity, runs: &mut Vec<FreeRun>) {
+///         self.gaps += 1;
+///         runs.clear();
+///     }
+///
+///     fn done(&mut self, _: &FreeRun, _: SimTime) {}
+/// }
+///
+/// let mut counter = GapCounter::default();
+/// let planner: &mut dyn Planner = &mut counter;
+/// assert!(planner.idle().is_none() && planner.promoter().is_none());
+/// ```
 pub trait Planner: ForegroundObserver + Send {
-    /// Fills `runs` with what to do in `gap`, in order of time. The head goes from one run to the
-    /// next by itself and must be on the gap's destination track when it is due; a planner that
-    /// promises more delays the foreground request.
+    /// Fills `runs` with what to do in `gap`, in order of time. The head goes from one run to the next
+    /// without help and must be on the gap's destination track when it is due; a planner that promises more
+    /// delays the foreground request.
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>);
 
     /// Does before the decision about `gap` what is no part of it: weighs tasks, and rebuilds the
@@ -188,7 +218,7 @@ pub trait ResumableSearch {
     fn end_search(&mut self, runs: &mut Vec<FreeRun>);
 }
 
-/// Decides what to do while the arm has nothing to do.
+/// Decides what to do while the arm has no work.
 pub trait IdlePlanner {
     /// Time from which idle time may be used, if the arm has no work from `now` on; None for never.
     fn idle_from(&mut self, now: SimTime) -> Option<SimTime>;
@@ -216,7 +246,7 @@ pub trait Promoter {
 /// Memory in front of a drive that answers requests.
 pub trait WriteCache {
     /// True if memory answers this arriving request: a write whose data it keeps from now on, or a read of
-    /// data it has. The drive and its planner hear nothing of such a request.
+    /// data it has. The drive and its planner never learn of such a request.
     fn takes(&mut self, request: &Foreground, now: SimTime) -> bool;
 }
 

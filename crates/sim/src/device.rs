@@ -18,6 +18,65 @@ use crate::cache_work::CacheWork;
 use crate::idle::IdleTime;
 
 /// One arm with the electronics between it and the scheduler.
+///
+/// ```
+/// use freewheel_model::array::Striping;
+/// use freewheel_model::drive::Position;
+/// use freewheel_model::electronics::{Done, NextEvent, Served};
+/// use freewheel_model::sched::{Fcfs, Waiting};
+/// use freewheel_sim::source::{Closed, Pattern, PatternSpec, ThinkTime};
+/// use freewheel_sim::{Arm, Device, Work, library, run};
+/// use freewheel_units::{SimDuration, SimTime};
+///
+/// /// Serves one request at a time, each in a millisecond.
+/// #[derive(Default)]
+/// struct Constant {
+///     in_service: Option<Done>,
+/// }
+///
+/// impl Device for Constant {
+///     fn has_room(&self) -> bool {
+///         self.in_service.is_none()
+///     }
+///
+///     fn free_at(&self, now: SimTime) -> (SimTime, Position) {
+///         (self.in_service.map_or(now, |done| done.served.end), Position::default())
+///     }
+///
+///     fn submit(&mut self, now: SimTime, waiting: &Waiting) {
+///         let transfer = SimDuration::from_ms(1);
+///         let served = Served { transfer, end: now + transfer, ..Served::default() };
+///         self.in_service = Some(Done { sequence: waiting.sequence, served, flush: false });
+///     }
+///
+///     fn flush(&mut self, _: SimTime, _: u64) -> bool {
+///         false
+///     }
+///
+///     fn next_event(&self) -> Option<NextEvent> {
+///         self.in_service.map(|done| NextEvent::Completion(done.served.end))
+///     }
+///
+///     fn advance(&mut self, _: SimTime) -> Option<Done> {
+///         self.in_service.take()
+///     }
+///
+///     fn work(&self, _: SimTime) -> Work {
+///         Work::default()
+///     }
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let drive = std::sync::Arc::new(library::drive("tr96")?.1);
+/// let striping = Striping::single(drive.blocks());
+/// let pattern = Pattern::new(PatternSpec::default(), drive.blocks(), 1)?;
+/// let mut source = Closed::new(pattern, 5, ThinkTime::Constant(SimDuration::ZERO), 100, 1);
+/// let mut arms = [Arm { drive, policy: Box::<Fcfs>::default(), device: Constant::default() }];
+/// let result = run(&striping, None, &mut arms, &mut source, &mut |_| {})?;
+/// assert_eq!(result.response.max_ns, 5_000_000);
+/// # Ok(())
+/// # }
+/// ```
 pub trait Device {
     /// True if the device takes another request.
     fn has_room(&self) -> bool;

@@ -84,6 +84,35 @@ impl<'a> Moment<'a> {
 }
 
 /// A foreground scheduling policy with its waiting requests.
+///
+/// ```
+/// use freewheel_model::sched::{Moment, Policy, Waiting};
+///
+/// /// Serves the request that arrived last.
+/// #[derive(Default)]
+/// struct Latest(Vec<Waiting>);
+///
+/// impl Policy for Latest {
+///     fn push(&mut self, waiting: Waiting) {
+///         self.0.push(waiting);
+///     }
+///
+///     fn pick(&mut self, _: &Moment<'_>) -> Option<Waiting> {
+///         self.0.pop()
+///     }
+///
+///     fn take(&mut self, sequence: u64) -> Option<Waiting> {
+///         let index = self.0.iter().position(|waiting| waiting.sequence == sequence)?;
+///         Some(self.0.remove(index))
+///     }
+///
+///     fn len(&self) -> usize {
+///         self.0.len()
+///     }
+/// }
+///
+/// assert!(Latest::default().is_empty());
+/// ```
 pub trait Policy: Send {
     /// A request has arrived.
     fn push(&mut self, waiting: Waiting);
