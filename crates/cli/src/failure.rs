@@ -247,7 +247,7 @@ fn file_help(kind: &ErrorKind) -> Option<String> {
     }
 }
 
-/// The ways out that depend on nothing else.
+/// The ways out that depend on the error alone.
 fn simple_help(kind: &ErrorKind) -> Option<&'static str> {
     Some(match kind {
         ErrorKind::NothingRead => {

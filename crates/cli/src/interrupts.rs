@@ -1,6 +1,6 @@
 //! Signals that end a verb which writes files.
 //!
-//! Goals: SIGINT, SIGTERM and SIGHUP remove temporary files and then do what they do anyway; what a shell
+//! Goals: SIGINT, SIGTERM and SIGHUP remove temporary files and then act as usual; what a shell
 //! ignores for this program, as `nohup` does, stays ignored.
 //! Non-goals: servers and their clients, which end in order: `verbs::listen::stop`.
 

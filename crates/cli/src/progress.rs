@@ -76,7 +76,7 @@ impl Bars {
         self.show(task, (done, total), rest, "");
     }
 
-    /// Reports a task of which nothing but its time is known. `left` is told how long it has taken, and says
+    /// Reports a task of which only the time is known. `left` is told how long it has taken, and says
     /// how much longer it takes, if anything tells.
     pub fn time(&self, task: &str, left: impl FnOnce(Duration) -> Option<Duration>) {
         let taken = {

@@ -100,7 +100,7 @@ pub(super) fn order(
     let found = in_bands(host, clock, zones)?;
     let width = zones.iter().filter_map(width).max().unwrap_or(1);
     let last = zones.len().saturating_sub(1);
-    // Behind the drive's last block its last band may have surfaces without data.
+    // After the drive's last block its last band may have surfaces without data.
     let is_as_wide = |(at, zone): &(usize, &ZoneMap)| {
         is_whole(zone, width, found.surfaces) || (*at == last && self::width(zone) == Some(width))
     };

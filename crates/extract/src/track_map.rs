@@ -1,4 +1,4 @@
-//! The tracks of a drive and nothing else: for drives whose surfaces differ in density.
+//! The tracks of a drive alone: for drives whose surfaces differ in density.
 //!
 //! The zones of [`super::zones`] have one density and one pattern of skews over thousands of tracks. Where
 //! each surface has its own density, both change with every turn of a band. Here tracks are found in
@@ -34,7 +34,7 @@ const LIKE_BEFORE: usize = 2;
 /// Tracks before the end of a stretch that are looked at again: a far one may have fitted by chance.
 const LOOK_BACK: u64 = 3;
 
-/// Tracks of the same length, one behind the other, each turned by the same skew.
+/// Tracks of the same length, one after the other, each turned by the same skew.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct TrackStretch {
     /// LBN of the first block.
@@ -65,7 +65,7 @@ pub struct TrackMap {
 }
 
 impl TrackStretch {
-    /// The block behind the last.
+    /// The block after the last.
     pub fn end(&self) -> u64 {
         self.first_block + self.tracks * self.blocks_per_track
     }

@@ -35,7 +35,7 @@ pub struct Adapt {
 pub enum Step {
     /// This much more or less.
     Arithmetic(SimDuration),
-    /// So many times longer or shorter.
+    /// Factor by which it grows or shrinks.
     Geometric(f64),
 }
 

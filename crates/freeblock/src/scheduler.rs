@@ -87,7 +87,7 @@ pub struct Options {
     /// A search ends when no track can beat the best so far by more than this part of it, as a power of
     /// two: 3 is an eighth. None for the best there is.
     pub slack_log2: Option<u32>,
-    /// Under [`Rule::Paths`], how long a search goes on for a little more.
+    /// Under [`Rule::Paths`], how long a search continues for a little more.
     pub patience: Patience,
     /// Under [`Rule::Paths`], whether a new index has rough bounds, in a tenth of the time, and close
     /// ones only where searches look in vain.

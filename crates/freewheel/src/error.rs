@@ -85,7 +85,7 @@ pub enum ErrorKind {
     UnknownPolicy,
     /// No format of traces has the name.
     UnknownFormat,
-    /// The ending of an output's name stands for no format.
+    /// The ending of an output's name is no format's.
     UnknownEnding,
     /// No claim has the name.
     UnknownClaim,

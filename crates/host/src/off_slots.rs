@@ -105,7 +105,7 @@ impl OffSlots {
         if arrival.ns() % self.slot_ns < self.slot_ns / WARM_PARTS {
             return;
         }
-        // Two frames later nobody waits any more.
+        // Two frames later no request waits any more.
         while let Some(oldest) = self.open.first_entry().filter(|open| open.key() + 1 < frame) {
             self.sums.add(&oldest.remove());
         }

@@ -219,7 +219,7 @@ impl TailPromotion {
         missing <= 0.0
     }
 
-    /// A foreground request took so much of the head; if it was promoted for this tail, the number of
+    /// A foreground request took this head time; if it was promoted for this tail, the number of
     /// the round for which.
     pub fn took(&mut self, promotion: Option<PromotionId>, head: SimDuration) -> Option<usize> {
         let Some(id) = promotion else {

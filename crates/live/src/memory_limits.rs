@@ -16,7 +16,7 @@ use crate::nbd::Limits;
 
 /// Stack of a thread, as the standard library makes it.
 const THREAD_STACK: u64 = 2 << 20;
-/// Address space that the allocator of glibc reserves for an arena. Threads share as many of them as it makes:
+/// Address space that the allocator of glibc reserves for an arena. Threads share all that it makes:
 /// eight for each processor, unless the environment names another number (mallopt(3)).
 const ARENA: u64 = 64 << 20;
 const ARENAS_OF_PROCESSOR: u64 = 8;

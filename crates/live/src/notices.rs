@@ -1,5 +1,5 @@
 //! Notices for the operator of a server. A thread of their own writes them: a terminal that is halted, or a
-//! pipe that nobody reads, holds up this thread and no other.
+//! pipe without a reader, holds up this thread and no other.
 
 use std::io;
 use std::sync::Arc;

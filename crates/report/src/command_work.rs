@@ -5,7 +5,7 @@ use freewheel_units::{Bytes, grouped};
 
 use crate::numbers::{ms, rate};
 
-/// A subject and what is said about it; empty where commands carried nothing for the drive's queue.
+/// A subject and words about it; empty where commands carried nothing for the drive's queue.
 pub(crate) fn command_rows(result: &RunResult) -> Vec<(&'static str, String)> {
     let mut rows = Vec::new();
     let limits = &result.duration_limits;

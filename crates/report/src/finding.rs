@@ -110,7 +110,7 @@ pub enum Topic {
     CleanerGaps,
     /// A policy without a choice.
     NoChoice,
-    /// A key of an experiment that changes nothing in it.
+    /// A key of an experiment without an effect in it.
     WithoutEffect,
     /// Write-back that takes no write, or costs more than it saves.
     WriteBack,

@@ -23,7 +23,7 @@ pub struct SimReport<'a> {
     result: &'a RunResult,
     #[serde(skip_serializing_if = "Option::is_none")]
     free_work: Option<FreeWork>,
-    /// Keys that are given and changed nothing.
+    /// Keys that are given and had no effect.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     without_effect: Vec<WithoutEffect>,
 }
@@ -58,7 +58,8 @@ impl<'a> SimReport<'a> {
         cache_rows(self.result)
     }
 
-    /// Duration limits that were missed, and a scrub from outside: a subject and its words for each that there was.
+    /// Duration limits that were missed, and a scrub from outside: a subject and its words for each that
+    /// there was.
     pub fn command_rows(&self) -> Vec<(&'static str, String)> {
         command_rows(self.result)
     }

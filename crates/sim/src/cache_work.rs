@@ -138,7 +138,7 @@ impl CacheWork {
 /// Benefit of each kind of prefetching.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct PrefetchWork {
-    /// With and behind the fetches of reads.
+    /// With and after the fetches of reads.
     pub with_reads: PrefetchWorth,
     /// Reading on by an idle disk.
     pub idle: PrefetchWorth,

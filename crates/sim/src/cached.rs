@@ -1,4 +1,4 @@
-//! A device behind the cache of a storage system, with queues between the two.
+//! A device below the cache of a storage system, with queues between the two.
 //!
 //! ```text
 //!   engine's queue --> cache --> clients' queue (policy) --\
@@ -52,7 +52,7 @@ impl Service {
     }
 }
 
-/// Head time by what it was spent on.
+/// Head time by its use.
 #[derive(Debug, Clone, Copy, Default)]
 struct ServiceTimes {
     read: Service,
@@ -255,7 +255,7 @@ impl<D: Device> CachedDevice<D> {
         if let Some(waiting) = picked {
             return Some(waiting);
         }
-        // Reading on stops for everything, so it begins only on a device that has nothing to do.
+        // Reading on stops for everything, so it begins only on a device that is idle.
         if self.submitted > 0 {
             return None;
         }
@@ -331,9 +331,9 @@ impl<D: Device> CachedDevice<D> {
         }
     }
 
-    /// The head stays where it is as long as it can, and reads on behind its last block. None where nothing
-    /// is to be read there: that block was written, another block has passed since, the track has ended, or
-    /// memory holds what would pass.
+    /// The head stays where it is as long as it can, and reads on behind its last block. None where no
+    /// block is to be read there: that block was written, another block has passed since, the track has
+    /// ended, or memory holds what would pass.
     fn passed_at_source(
         &self,
         at: SimTime,
@@ -348,7 +348,7 @@ impl<D: Device> CachedDevice<D> {
             return None;
         }
         let Passing { track, blocks } = self.passing(block, latency);
-        // The sector of the last block is behind the head already.
+        // The sector of the last block has passed the head already.
         let start = last.end.next_multiple_of(self.sectors.blocks().into());
         let end = (start + blocks).min(track.end);
         if end <= start || self.cache.holds_all(last.end..end) {
@@ -396,7 +396,7 @@ impl<D: Device> CachedDevice<D> {
             last.done = Some(self.now);
         }
         let spent = done.served.overhead + done.served.head();
-        // While the head reads on, it does nothing for the request that waits (tr03 section 3.4).
+        // While the head reads on, it does not serve the request that waits (tr03 section 3.4).
         let reading_on = passed.reading_on.min(done.served.rotate);
         self.service.before_seeks += reading_on;
         let served = Served { rotate: done.served.rotate - reading_on, ..done.served };

@@ -116,7 +116,7 @@ pub struct SimConfig {
     /// requests that arrive later, and the work of drives and caches from then on.
     #[serde(default, skip_serializing_if = "is_default")]
     pub warm_up: f64,
-    /// Number of equal parts, by requests, of what is measured. Each gets results of its own.
+    /// Number of equal parts, by requests, of what is measured. Each gets separate results.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub slices: u32,
     /// Source of requests.

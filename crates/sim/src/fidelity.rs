@@ -114,7 +114,7 @@ fn replayed(
 #[derive(Debug, Clone, Copy)]
 struct TracedRequest {
     arrival: SimTime,
-    /// Zero where it was not recorded: nothing waits for such a request.
+    /// Zero where it was not recorded: no request waits for such a one.
     response: SimDuration,
 }
 

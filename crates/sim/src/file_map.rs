@@ -1,7 +1,7 @@
 //! Map of files to several disks: volume addresses to extents.
 //!
 //! The volume holds the files one after the other. A file is cut into runs of one unit, which go round
-//! its extents; so a request has at most one piece on each extent, and the piece has no gap. Behind the
+//! its extents; so a request has at most one piece on each extent, and the piece has no gap. After the
 //! files, every disk has a raw range that reaches each of its blocks: migrations read and write there. Behind
 //! these are the files once more: a write there reaches both places of the extent that moves.
 
@@ -93,7 +93,7 @@ impl FileMap {
         (self.starts.partition_point(|&first| first <= within) - 1) as u32
     }
 
-    /// The address that reaches a block of a disk whatever lies there.
+    /// The address that reaches a block of a disk with any content.
     pub fn raw_address(&self, disk: u32, block: Lbn) -> VolumeBlock {
         VolumeBlock::new(self.end() + u64::from(disk) * self.disk_blocks + block.get())
     }

@@ -307,7 +307,7 @@ pub(crate) struct GoalValue {
 }
 
 /// Runs the experiment once for each move of its assumed values, on all cores. `keys` are those of assumed
-/// values, `today` is what it measures as it is.
+/// values, `today` is the value as it is.
 pub(crate) fn move_values(
     experiment: &Experiment,
     keys: &[&str],

@@ -14,8 +14,8 @@ pub struct OtherReplay {
     pub dependent: bool,
     /// The drive whose completions stand in for those that the trace does not record.
     pub inferred_completions: Vec<InferredCompletions>,
-    /// True if more requests wait with every second in it. Then responses are those of a queue, and nothing
-    /// is compared under it.
+    /// True if more requests wait with every second in it. Then responses are those of a queue, and no
+    /// results are compared under it.
     pub has_growing_queue: bool,
 }
 

@@ -49,7 +49,8 @@ pub struct Study {
     pub drive: DriveSummary,
     /// True if requests were replayed a think time after the request they waited for.
     pub dependent_replay: bool,
-    /// The replay that [`Self::dependent_replay`] is compared with, where the trace can be replayed in both ways.
+    /// The replay that [`Self::dependent_replay`] is compared with, where the trace can be replayed in both
+    /// ways.
     pub other_replay: Option<OtherReplay>,
     /// Size of the trace's address space.
     pub trace_space_bytes: u64,
@@ -62,7 +63,8 @@ pub struct Study {
     /// Estimate of a scrub in the rotational gaps of [`Study::baseline`], if it was asked for and there are
     /// enough requests to say anything of.
     pub scrub: Option<ScrubEstimate>,
-    /// A scrub in the idle time of [`Study::baseline`], if an estimate was asked for and there are enough requests.
+    /// A scrub in the idle time of [`Study::baseline`], if an estimate was asked for and there are enough
+    /// requests.
     pub idle_scrub: Option<IdleScrub>,
     /// Places and times of requests in the baseline's run.
     pub place_time: PlaceTime,
@@ -80,7 +82,7 @@ pub struct Study {
     pub other_times: Option<OtherTimes>,
 }
 
-/// The trace on another drive, which serves requests in the order of its own queue, or as they come.
+/// The trace on another drive, which serves requests in the order of its queue, or as they come.
 #[derive(Debug, Serialize)]
 pub struct DriveBeside {
     /// The drive in a few numbers.
@@ -176,7 +178,7 @@ pub fn study_watched(
     options.policies = distinct_after_fcfs(&options.policies);
     let (trace, kept) = characterize(&options.trace, options.seed, progress)?;
     let spec = library::spec(&options.drive).map_err(ConfigError::from)?;
-    // Nobody but such a drive knows where its blocks are, so nothing is planned inside it.
+    // Only such a drive knows where its blocks are, so no gap is planned inside it.
     options.scrub &= spec.electronics.media_cache.is_none();
     let zoned = spec.zoned.map(|zoned| zoned.kind);
     let tells_dependence = trace.info.tells_dependence();
@@ -226,8 +228,8 @@ fn check(options: &StudyOptions) -> Result<(), StudyError> {
     Ok(())
 }
 
-/// Fits the drive of a study to the responses that its trace records. [`StudyOptions::fitted`] takes the result, and
-/// [`StudyOptions::drive`] the file of the fitted drive.
+/// Fits the drive of a study to the responses that its trace records. [`StudyOptions::fitted`] takes the
+/// result, and [`StudyOptions::drive`] the file of the fitted drive.
 pub fn fit_drive(
     options: &StudyOptions,
     progress: ProgressSink<'_>,
@@ -249,7 +251,8 @@ const KNEES: usize = 4;
 /// Assumed values of the drive with which the first changes run again.
 const VALUES_MOVED: usize = 2;
 
-/// The most circumstances in which they run again: another drive, the other replay, assumed values, other starts.
+/// The most circumstances in which they run again: another drive, the other replay, assumed values, other
+/// starts.
 const VARIANTS_MAX: usize = 2 + VALUES_MOVED + STARTS.len();
 
 /// Every run of a study but the estimate of a scrub.
@@ -319,7 +322,8 @@ impl Bench<'_> {
         }
         let is_served = study.other_replay.as_ref().is_some_and(|other| !other.has_growing_queue);
         let other = other.filter(|_| is_served);
-        // Recorded completions say how requests waited for each other, so no change is ranked by the other replay.
+        // Recorded completions say how requests waited for each other, so no change is ranked by the other
+        // replay.
         let as_recorded = self.replays_as_recorded(&study.trace.info);
         let ranked = other.as_ref().filter(|_| !as_recorded);
         if has_changes && as_recorded && is_served {
@@ -501,9 +505,9 @@ impl Bench<'_> {
         }
     }
 
-    /// Circumstances in which the first changes run again: a similar drive, the other replay where no change is ranked
-    /// by it, the assumed values that matter most, and other starts. A replay by dependence shifts with its start as a
-    /// whole, so there they are none.
+    /// Circumstances in which the first changes run again: a similar drive, the other replay where no
+    /// change is ranked by it, the assumed values that matter most, and other starts. A replay by
+    /// dependence shifts with its start as a whole, so there they are none.
     fn variants(
         &self,
         values: &AssumedValues,
@@ -660,8 +664,8 @@ impl Study {
         self.runs.iter().find(|run| run.own_queue).unwrap_or(&self.runs[0])
     }
 
-    /// The experiments behind the changes, as `freewheel sim` runs them: the system as it is, each change in order of
-    /// gain, and the best together. None without changes.
+    /// The experiments for the changes, as `freewheel sim` runs them: the system as it is, each change in
+    /// order of gain, and the best together. None without changes.
     pub fn experiments(&self) -> Vec<(String, SimConfig)> {
         let Some(changes) = &self.changes else { return Vec::new() };
         let today = ("today".to_owned(), changes.today_config.clone());

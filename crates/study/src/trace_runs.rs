@@ -24,7 +24,7 @@ pub const REQUESTS_MIN: u64 = 100;
 pub const CACHE_DEPTH: u32 = CacheConfig::QUEUE_DEPTH_MAX;
 
 /// Shows `keep` the records of a trace, and `observe` those of the one device of it that was asked for, or all.
-/// `progress` is told bytes of the file, done and total.
+/// `progress` gets bytes of the file, done and total.
 pub(crate) fn first_pass(
     trace: &TraceWorkload,
     mut reader: TraceReader,

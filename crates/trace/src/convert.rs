@@ -45,7 +45,7 @@ pub struct Converted {
     pub damaged: Option<Damaged>,
 }
 
-/// Place of the damage; the document names the file by itself.
+/// Place of the damage; the document names the file on its own.
 fn place<S: Serializer>(damaged: &Option<Damaged>, serializer: S) -> Result<S::Ok, S::Error> {
     damaged.as_ref().map(|damaged| &damaged.damage).serialize(serializer)
 }

@@ -119,7 +119,7 @@ impl TraceInfo {
     }
 
     /// In words, how a trace with this share of completion times is replayed where dependence is to be
-    /// told by itself.
+    /// detected.
     pub fn replay_in_words(&self) -> String {
         match self.tells_dependence() {
             true => "no request is taken to have waited for the others".to_owned(),
@@ -140,7 +140,8 @@ impl TraceInfo {
 }
 
 /// Collects a [`TraceInfo`] record by record. Counting the footprint takes memory for every MiB of which
-/// parts are touched, and for every request that covers several whole ones; [`Self::without_footprint`] does without.
+/// parts are touched, and for every request that covers several whole ones; [`Self::without_footprint`]
+/// does without.
 #[derive(Debug)]
 pub struct InfoCollector {
     info: TraceInfo,

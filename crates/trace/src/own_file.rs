@@ -57,7 +57,7 @@ impl From<NotOwn> for io::Error {
 }
 
 /// Opens a file that is there, to read and if `writes` also to write it, if it is this user's own; Err with
-/// a [`NotOwn`] if not. What is checked is the open file, so that nobody can exchange it between the check
+/// a [`NotOwn`] if not. What is checked is the open file, so that no process can exchange it between the check
 /// and its use.
 pub fn open_own(path: &Path, writes: bool, others: Others) -> io::Result<File> {
     let mut options = OpenOptions::new();

@@ -257,7 +257,7 @@ mod tests {
                 (1, text.into())
             );
         }
-        // A link is replaced, and what it leads to is not written.
+        // A link is replaced, and its target is not written.
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(&target, &link).unwrap();
         PendingFile::create(&link).unwrap().keep().unwrap();

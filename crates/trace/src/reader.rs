@@ -146,7 +146,7 @@ impl TraceReader {
         if reader.origin.format == Format::Parquet {
             check_parquet(&reader.origin.file, &input)?;
         }
-        // A wrong header is told when the file is opened.
+        // A wrong header is an error when the file is opened.
         if reader.origin.format != Format::Parquet || reader.bytes.path().is_some() {
             reader.source(&reader.how)?;
         }

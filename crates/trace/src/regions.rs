@@ -106,7 +106,7 @@ impl Regions {
         region + 1
     }
 
-    /// Notes all pages of the first of these regions, and of as many after it as are alike; returns the next.
+    /// Notes all pages of the first of these regions, and of those after it that are alike; returns the next.
     fn touch_whole(&mut self, record: &Record, regions: Range<u64>, touched: &mut Touched) -> u64 {
         let (device, first) = (record.device, regions.start);
         if let Some((from, run)) = self.run_with((device, first)) {

@@ -34,17 +34,17 @@ const STEP_MAX_NS: u64 = 60_000_000_000;
 const STEPS_SURE: u64 = 2;
 /// Objects that are looked at to tell what numbers name.
 const OBJECTS_MAX: usize = 1 << 20;
-/// Fewer objects tell nothing but by their neighbours.
+/// Fewer objects are evidence only by their neighbours.
 const OBJECTS_SURE: usize = 100;
-/// No disk or volume has so many blocks of 512 bytes: 512 TiB.
+/// No disk or volume has this number of blocks of 512 bytes: 512 TiB.
 const ADDRESSES_MAX: u64 = 1 << 40;
 /// Numbers name objects where this share of them reaches over a number within the next page.
 const OVERLAP_SHARE: f64 = 0.1;
 /// Numbers name objects where no place within a page has more than this share of whole pages.
 const ALIGNED_SHARE: f64 = 0.25;
 
-/// The requests are read that were issued where one queued in this many was merged. Fewer change nothing that
-/// could be told from the spread of a replay.
+/// The requests are read that were issued where one queued in this many was merged. Fewer make no change
+/// that could be told from the spread of a replay.
 const MERGED_ONE_IN: u64 = 100;
 
 /// Results of a first pass over a trace.
@@ -140,7 +140,7 @@ pub enum NumbersReason {
     OddSizes,
     /// Numbers lie beyond the end of any disk.
     BeyondDisks,
-    /// Nothing speaks for objects.
+    /// No evidence speaks for objects.
     Aligned,
 }
 
@@ -160,7 +160,7 @@ pub(crate) enum RecordOrder {
 pub(crate) enum NumbersQuestion {
     /// Unknown meaning.
     Open,
-    /// Nothing: the person said what they name.
+    /// Nothing: the person gave their meaning.
     Answered(Numbers),
 }
 

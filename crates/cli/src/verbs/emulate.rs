@@ -94,7 +94,7 @@ struct Answered {
 #[derive(Serialize)]
 struct Syncs {
     requests: u64,
-    /// Delay of the file behind the drive, where there was one.
+    /// Delay of the file after the drive, where there was one.
     late: Times,
 }
 

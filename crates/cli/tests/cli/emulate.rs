@@ -167,7 +167,7 @@ fn its_document_has_the_lateness_of_every_reply() {
         }
     }
     assert_eq!(document["connections"]["broken"], 0);
-    // Nothing waits for a file without a name.
+    // No request waits for a file without a name.
     assert_eq!((&drive["syncs"]["requests"], &document["power_cuts"]), (&0.into(), &0.into()));
 }
 

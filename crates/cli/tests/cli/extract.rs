@@ -310,7 +310,7 @@ fn an_extraction_over_nbd_that_breaks_off_goes_on_where_it_was() {
     assert!(refused.stderr.contains("--resume"), "{}", refused.stderr);
     let more = kept.lines().count() + 100;
     assert!(break_off(&[&args[..], &["--resume"]].concat(), &journal, more), "it ended early");
-    // It asks nothing again: times would differ.
+    // It repeats no question: times would differ.
     let text = std::fs::read_to_string(&journal).unwrap();
     assert!(text.starts_with(&kept) && text.lines().count() >= more, "{kept}\n\n{text}");
     drop(drive);

@@ -410,7 +410,7 @@ fn kill(mut child: Child, with_children: bool) {
     let target = if with_children { format!("-{id}") } else { id.to_string() };
     let kill = format!("kill -9 {target}");
     let killed = Command::new("sh").args(["-c", &kill]).status().unwrap();
-    // Where it has ended already there is nobody to kill.
+    // Where it has ended already no process is left to kill.
     assert!(killed.success() || child.try_wait().unwrap().is_some());
     child.wait().unwrap();
 }
@@ -494,7 +494,7 @@ fn a_copy_gets_its_name_only_when_it_has_the_contents_of_its_original() {
     write(&bench, &format!("a/{name}"), "contents");
     std::fs::create_dir_all(bench.at("b")).unwrap();
     stub(&bench, "mountpoint", "exit 0");
-    // Never copies what it should.
+    // Never copies its files.
     let never =
         RSYNC.replace("mv \"$folder", "echo damaged >\"$folder/.being copied\"; mv \"$folder");
     stub(&bench, "rsync", &never);

@@ -1,6 +1,6 @@
 //! A drive beside what fio measured of a real one: random reads and writes, by size and depth.
 //!
-//! Each job runs again in simulation, with as many requests as fio counted, over the whole drive. Where both
+//! Each job runs again in simulation, with fio's number of requests, over the whole drive. Where both
 //! part says which part of a drive file to look at:
 //!
 //! ```text

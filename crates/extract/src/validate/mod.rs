@@ -77,7 +77,7 @@ pub enum GapsBecause {
     Asked,
     /// So read, the trace keeps the spindle's phase.
     Phase,
-    /// The phase tells nothing, and the format says so.
+    /// The phase is of no use, and the format says so.
     Format,
 }
 
@@ -193,8 +193,8 @@ const PARTS: [&str; 4] = [
 ];
 
 /// Sends the requests of a trace to a drive, each as long after our completion of the one before
-/// as in the trace, and compares the response times. `gaps` says to which request each gap of the trace belongs; None
-/// leaves that to the spindle's phase.
+/// as in the trace, and compares the response times. `gaps` says to which request each gap of the trace
+/// belongs; None leaves that to the spindle's phase.
 pub fn validate(
     drive: &str,
     trace: &TraceWorkload,
@@ -215,8 +215,8 @@ pub fn validate(
     Ok(compare(&spec, file, [&pairs, &others], (taken, because), phase))
 }
 
-/// Looks for values of the drive with which the first half of a trace comes nearer, and judges them on the second.
-/// `gaps` is as in [`validate`].
+/// Looks for values of the drive with which the first half of a trace comes nearer, and judges them on the
+/// second. `gaps` is as in [`validate`].
 pub fn fit(
     drive: &str,
     trace: &TraceWorkload,

@@ -8,9 +8,9 @@
 //! accesses                # lbn ms
 //!                         start of a read in blocks of 512 B and its time; a read ends where the next begins
 //! ```
-//! Either becomes stretches: from one place to another in so many seconds. The rate of a zone is the
+//! Either becomes stretches: from one place to another in these seconds. The rate of a zone is the
 //! median of the stretches that lie in it, which a pause or a retry does not move. What is not read
-//! in order says nothing of the media, and is left out.
+//! in order does not measure the media, and is left out.
 
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::drive::{Drive, FileZone};

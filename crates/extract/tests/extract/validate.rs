@@ -62,8 +62,8 @@ fn what_cannot_be_compared_is_refused_with_its_record() {
     assert!(unknown.contains("was not recorded"), "{unknown}");
 }
 
-/// Reads of a drive of ours, that jump to a track and back on it, as DiskSim writes them: with the pause behind each
-/// read in its own line, or in the line of the next.
+/// Reads of a drive of ours, that jump to a track and back on it, as DiskSim writes them: with the pause
+/// behind each read in its own line, or in the line of the next.
 fn measured_here(delay_is_after: bool) -> String {
     let (_, drive) = library::drive("tr96").unwrap();
     let mut unit = Unit::new(&Arc::new(drive), &ElectronicsSpec::default()).unwrap();
@@ -187,7 +187,7 @@ fn fios_jobs_run_again_and_where_both_part_the_key_is_named() {
     assert!(deep.simulated.requests_per_second > alone.simulated.requests_per_second);
     let says = found.advice.join(" ");
     assert!(says.contains("`seek`") && says.contains("reorders"), "{says}");
-    // What the drive does in simulation is what it says of itself.
+    // What the drive does in simulation is its own description.
     let figures = |row: &FioRow| {
         [
             3000.0,

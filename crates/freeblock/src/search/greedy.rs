@@ -87,7 +87,7 @@ impl Visits {
         *known.get_or_insert_with(|| {
             let stay = reach.stay(at, op);
             let length = stay.length();
-            // Surfaces share a visit, and each may have a density of its own.
+            // Surfaces share a visit, and each may have another density.
             let sectors = tracks.sectors_max(CylinderRange::one(at.cylinder));
             let most = limits.ceiling.of(reach.sectors_in(length, sectors));
             let window = tracks.window(reach.time(stay.from), length);

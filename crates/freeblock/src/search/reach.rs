@@ -208,7 +208,7 @@ impl<'a> Reach<'a> {
     fn slots_between(&self, from: u64, back: u64) -> Option<(SlotArc, u64)> {
         let length = self.length.checked_sub(from + back).filter(|&length| length > 0)?;
         if length >= self.slots_told_below {
-            // So long a window may begin and end in the same slot, and would look short: it is given
+            // A window of this length may begin and end in the same slot, and would look short: it is given
             // all slots.
             let slots = self.slots + usize::from(length > self.period);
             return Some((SlotArc { first: 0, slots }, length));

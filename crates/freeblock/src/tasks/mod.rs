@@ -1,9 +1,9 @@
-//! Background tasks: sets of blocks to read or write for free, and what becomes of them (osdi00
+//! Background tasks: sets of blocks to read or write for free, and their outcome (osdi00
 //! section 2.1, table 1).
 //!
 //! Goals: no call waits; every wanted block is delivered exactly once per task and round; a block
 //! that several tasks want is moved once and given to all; memory goes by one bit a block, not by
-//! what the blocks hold. Data do not come by here: an [`Event`] says which of them are in memory.
+//! what the blocks hold. No data pass here: an [`Event`] says which of them are in memory.
 //!
 //! **Promoted blocks** belong to the foreground queue alone: no gap is used for them, and they are
 //! delivered when a foreground request moves them (a write: when the promoted request is done, unless
@@ -12,7 +12,7 @@
 //! **Order of writes.** Blocks of 512 B that two requests share decide:
 //! - a foreground write supersedes every pending freeblock write from its arrival on, and so does a
 //!   freeblock write that is registered later: the earlier block is not written any more, unless its
-//!   gap has begun, and its task is told, of the whole block even where only a part of it is written
+//!   gap has begun, and its task learns, of the whole block even where only a part of it is written
 //!   anew;
 //! - a promoted write is superseded by foreground writes alone, and freeblock ones wait for it. Its
 //!   request is in the caller's queue already. **The caller must not let it go after the newer
@@ -172,7 +172,7 @@ impl Tasks {
     }
 
     /// Does now what the next decision would have to do first, after one was made or tasks have begun or
-    /// been extended: time that nobody waits for may be there now, and not then.
+    /// been extended: time that no task waits for may be there now, and not then.
     pub fn refresh(&mut self) {
         self.scheduler.refresh();
     }
@@ -218,8 +218,8 @@ impl Tasks {
         Ok(id)
     }
 
-    /// Adds blocks to a task. What it wants already it goes on wanting, once; what it is about to
-    /// write it writes with the newest data.
+    /// Adds blocks to a task. Blocks that it wants already stay wanted, once; blocks that it is about to
+    /// write are written with the newest data.
     pub fn extend(
         &mut self,
         now: SimTime,
@@ -329,8 +329,8 @@ impl Tasks {
         }
     }
 
-    /// Looks at the weights of tasks with deadlines and shares; when `is_due`, also at what they have
-    /// got since the last time.
+    /// Looks at the weights of tasks with deadlines and shares; when `is_due`, also at the bytes that they
+    /// received since the last time.
     fn weigh(&mut self, now: SimTime, is_due: bool) {
         let mut rivals = Vec::new();
         let mut weights = Vec::new();
@@ -556,7 +556,7 @@ mod tests {
             tasks
         };
         let gap = |at| Opportunity::none(&Departure::after_read(at, Position::default()));
-        // Half of the time is over, and nothing read: the deadline is in danger.
+        // Half of the time is over, and no block read: the deadline is in danger.
         let late = gap(SimTime::from_ns(500_000_000));
         let after = |prepare: fn(&mut Tasks, &Opportunity)| {
             let mut tasks = with_deadline();

@@ -134,7 +134,7 @@ impl Tasks {
         }
     }
 
-    /// Counts blocks as delivered and reports them; at most as many as are enough.
+    /// Counts blocks as delivered and reports them; at most the number that is enough.
     pub(super) fn deliver(
         &mut self,
         id: TaskId,

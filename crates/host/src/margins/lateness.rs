@@ -25,7 +25,7 @@ const ONE: u32 = 1 << 16;
 const MOVEMENT: u32 = 64;
 
 /// Most movements that are remembered. Beyond, the weight of all of them is halved: a drive changes as
-/// it gets warm, and a burst of late movements is forgotten in time.
+/// it gets warm, and a burst of delayed movements is forgotten in time.
 const MEMORY: u32 = 4096 * MOVEMENT;
 
 /// Weight of the belief with which a bin begins: a 64th of a movement in the curve of all movements; a

@@ -32,7 +32,7 @@ pub struct PredictionSpec {
     /// longer than any command, the choice is made as soon as the drive takes the command.
     pub lead_time: SimDuration,
     /// Share of slots in which free work in gaps is switched off, at random places, to measure what free
-    /// work costs clients. 0 to 0.25; with 0 nothing is measured.
+    /// work costs clients. 0 to 0.25; with 0 no cost is measured.
     pub off_share: f64,
     /// Length of such a slot. Its first quarter is not measured.
     pub off_slot: SimDuration,

@@ -1,10 +1,10 @@
 //! Chances that reads in a trail are hits.
 
-/// Places in a trail that are told apart.
+/// Places in a trail that are counted apart.
 pub(super) const PLACES: usize = 4;
 
 /// Classes of age, by the commands since that read: up to eight each its own, then four in each doubling.
-/// A buffer gives up its oldest segment, so chances fall at once where so many reads were done as it has
+/// A buffer gives up its oldest segment, so chances fall at once where the number of reads exceeds its
 /// segments.
 pub(super) const AGES: usize = 40;
 

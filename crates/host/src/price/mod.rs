@@ -1,11 +1,11 @@
 //! The price of a gap: what free work in it would take from clients by way of the drive's own buffer.
 //!
-//! A drive reads by itself: the blocks that pass before a request, and those behind it while it has time.
-//! Later reads of clients find them in its buffer. Free work takes that time, so such reads go to the
-//! media. The host sees addresses, lengths and times only:
+//! A drive reads on its own account: the blocks that pass before a request, and those behind it while it
+//! has time. Later reads of clients find them in its buffer. Free work takes that time, so such reads go to
+//! the media. The host sees addresses, lengths and times only:
 //!
 //! ```text
-//!   client reads     |=========Q=========|                  a trail: where the drive may have read by itself
+//!   client reads     |=========Q=========|                  a trail: where the drive may have read on its own account
 //!   on the track  |..before..|..own..|..behind..|
 //!   later read           |=R=|                              in the trail: is its answer too fast for the media?
 //! ```
@@ -152,7 +152,7 @@ impl GapPrices {
             // It would have been one without free work too, and did not wait for the media.
             f64::from(u8::from(end.is_behind_free))
         } else {
-            // A share `with` of such reads are hits nevertheless, so each of the others stands for more.
+            // A share `with` of such reads are hits nevertheless, so each of the others counts for more.
             ((alone - with).max(0.0) / (1.0 - with).max(f64::EPSILON)).min(1.0)
         };
         let lost_ns = lost * end.later_than_hit.ns() as f64;

@@ -35,8 +35,8 @@ impl Buffer {
 const HALF_A_TURN: SimDuration = SimDuration::from_ms(3);
 const MISS: SimDuration = SimDuration::from_ms(6);
 
-/// A client's read of 8 blocks; a gap that is taken keeps nothing before it. Whether it was a hit, and
-/// what it lost.
+/// A client's read of 8 blocks; a gap that is taken keeps nothing before it. Whether it was a hit, and its
+/// loss.
 fn read(
     prices: &mut GapPrices,
     buffer: &mut Buffer,

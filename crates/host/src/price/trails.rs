@@ -1,4 +1,4 @@
-//! Trails: blocks that the drive may have read of its own accord, around the last reads of clients.
+//! Trails: blocks that the drive may have read unasked, around the last reads of clients.
 
 use std::collections::VecDeque;
 
@@ -135,7 +135,7 @@ impl Trails {
     }
 }
 
-/// Class of age of a trail since which so many commands read.
+/// Class of age of a trail by the number of commands that read since.
 fn age(since: u64) -> usize {
     if since < 8 {
         return since as usize;

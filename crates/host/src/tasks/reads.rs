@@ -59,7 +59,7 @@ enum Purpose {
 }
 
 impl Purpose {
-    /// True if it reads blocks for the first time that the planner knows nothing of.
+    /// True if it reads blocks for the first time that the planner does not know.
     fn is_first(self) -> bool {
         matches!(self, Self::Again | Self::Copy)
     }

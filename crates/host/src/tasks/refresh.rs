@@ -53,7 +53,7 @@ struct Held {
     data: Vec<u8>,
     stage: Stage,
     failures: u32,
-    /// A request with other blocks has failed, so that it is asked for by itself.
+    /// A request with other blocks has failed, so that it is asked for alone.
     is_single: bool,
     /// The last command that the device had been sent when it was written.
     behind: u64,
@@ -78,7 +78,7 @@ pub(crate) struct Refresh {
     pub blocks: RefreshBlocks,
     pub writer: Option<TaskId>,
     pub reader: Option<TaskId>,
-    /// Requests of its own that write or read back and have not come back.
+    /// Separate requests that write or read back and have not come back.
     pub own: u32,
 }
 
@@ -125,12 +125,12 @@ pub(crate) struct RefreshBlocks {
     busy: u64,
     differing: Runs,
     unwritten: Runs,
-    /// Requests of its own write and read back all that is kept before they read more.
+    /// Separate requests write and read back all that is kept before they read more.
     pub drains: bool,
 }
 
 impl RefreshBlocks {
-    /// True if there is memory for so many blocks of 512 B more.
+    /// True if there is memory for this number of blocks of 512 B more.
     pub fn has_room(&self, blocks: u64) -> bool {
         self.blocks + blocks <= HELD_MAX
     }
@@ -196,7 +196,7 @@ impl RefreshBlocks {
         may
     }
 
-    /// Clients have written so many blocks of 512 B, which needed no refresh any more.
+    /// Clients have written this number of blocks of 512 B, which needed no refresh any more.
     pub fn superseded(&mut self, blocks: u64) {
         self.superseded += blocks;
     }
@@ -237,7 +237,7 @@ impl RefreshBlocks {
         ready
     }
 
-    /// True if a flush is due; `may_read` as long as there is more to read. Nothing is read before all that
+    /// True if a flush is due; `may_read` as long as there is more to read. No block is read before all that
     /// is kept has drained, for which the last blocks need their flush.
     pub fn is_flush_due(&self, may_read: bool) -> bool {
         let may_read = may_read && !self.drains;
@@ -314,7 +314,7 @@ impl RefreshBlocks {
     }
 
     /// The write of `from..to` has failed; returns its blocks and what is to be done about each. Of several
-    /// blocks each is then tried by itself.
+    /// blocks each is then tried alone.
     pub fn not_written(&mut self, from: u64, to: u64) -> Vec<(Extent, Step)> {
         let starts = self.touching(from, to).into_iter();
         let starts: Vec<u64> =
@@ -342,7 +342,7 @@ impl RefreshBlocks {
         Step::Over
     }
 
-    /// The next blocks that a request of its own writes, at most `most` of 512 B unless the first has more:
+    /// The next blocks that a separate request writes, at most `most` of 512 B unless the first has more:
     /// of `all`, or of those that gaps cannot write.
     pub fn next_write(&self, all: bool, most: u64) -> Option<Extent> {
         self.next_in(Stage::Read, all, most)
@@ -629,7 +629,7 @@ mod tests {
         let mut table = RefreshBlocks { drains: true, ..RefreshBlocks::default() };
         table.hold(Extent::new(0, 8), data(8, 1), true);
         table.wrote(Extent::new(0, 8), 3, true);
-        // There is more to read, and nothing is read before the memory has drained.
+        // There is more to read, and no block is read before the memory has drained.
         assert!(table.is_flush_due(true));
         table.flush_begins();
         table.flushed(4);

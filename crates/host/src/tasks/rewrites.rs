@@ -420,7 +420,7 @@ impl ServedTasks {
         }
     }
 
-    /// Takes a block out of the gaps that a request of its own reads back.
+    /// Takes a block out of the gaps that a separate request reads back.
     pub(super) fn begin_read_back(&mut self, id: u64, block: Extent, now: SimTime) {
         self.leave_to_own(id, block, now);
         let refresh = self.tasks.get_mut(&id).and_then(|task| task.refresh.as_mut());
@@ -487,7 +487,7 @@ impl ServedTasks {
         }
     }
 
-    /// Nothing that is written from now on is known to last: refreshes fail, and none begins.
+    /// No later write is known to last: refreshes fail, and none begins.
     pub(crate) fn refuse_writes(&mut self, why: &str, now: SimTime) {
         self.no_writes.get_or_insert_with(|| why.into());
         let open = self.tasks.iter().filter(|(_, task)| !task.state.is_over());

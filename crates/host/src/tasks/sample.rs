@@ -34,7 +34,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// A sample of these extents of a task's range, of which nothing has come: `drawn` of `population`
+    /// A sample of these extents of a task's range, of which no block has come: `drawn` of `population`
     /// units of `unit` x 512 B.
     pub fn new(
         (range, wanted): (Extent, &[Extent]),

@@ -252,7 +252,7 @@ impl ServedTask {
         tail.promote(now, planner, planner_task, &round)
     }
 
-    /// A request took so much of the head; it ended at `to`.
+    /// A request took this head time; it ended at `to`.
     pub fn head_took(&mut self, promotion: Option<PromotionId>, head: SimDuration, to: Lbn) {
         let Some(tail) = &mut self.tail else { return };
         tail.passed(to, 0);

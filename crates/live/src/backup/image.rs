@@ -272,7 +272,7 @@ impl Backup {
             }
             let bounds = self.manifest.bounds(region);
             let at = (bounds.first_block - self.manifest.range.first_block) * BLOCK_BYTES;
-            // Where a file system has no holes the data stay, and nobody reads them.
+            // Where a file system has no holes the data stay, and no restore reads them.
             let made = zero_range::zero(&self.file, at, bounds.blocks * BLOCK_BYTES, false);
             self.at_file(made)?;
         }
@@ -578,7 +578,7 @@ mod tests {
         assert!(said.contains("was begun with --since base.manifest: give the same"), "{said}");
         let mut second = Backup::open_since(&out, empty(), parent()).unwrap();
         assert_eq!(second.kept(), 4096, "both whole regions");
-        // Written since: the first is another now, and the second what it was in the parent.
+        // Written since: the first is another now, and the second the parent's.
         second.take(&data(2048, 2048, 9)).unwrap();
         second.take(&data(4096, 2048, 0)).unwrap();
         second.take(&data(6144, 904, 0)).unwrap();

@@ -19,7 +19,7 @@ pub fn drop_from_memory(file: &File) -> io::Result<()> {
 }
 
 /// Adds the checksums of these blocks of a file, whose first block is the first of the manifest's range.
-/// `progress` is told how many have been read.
+/// `progress` gets the number of blocks read.
 pub fn sum_up(
     file: &File,
     manifest: &mut Manifest,

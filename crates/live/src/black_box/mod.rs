@@ -162,8 +162,8 @@ impl RealDrive {
         })
     }
 
-    /// A file or block device, past the page cache. Before it is used, `others` is told what else has it
-    /// in use, if anything has.
+    /// A file or block device, past the page cache. Before it is used, `others` gets its other
+    /// users, if it has any.
     pub fn open(
         path: &Path,
         claim: Claim,

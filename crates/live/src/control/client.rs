@@ -274,7 +274,7 @@ mod tests {
     fn a_server_that_does_not_answer_is_not_waited_for_without_end() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("silent");
-        // The system takes the connection, and nobody reads from it.
+        // The system takes the connection, and no process reads from it.
         let _listener = UnixListener::bind(&path).unwrap();
         let client = ControlClient::new(&path).unwrap().with_patience(Duration::from_millis(100));
         let error = client.status().unwrap_err();

@@ -59,7 +59,7 @@ pub use stream::{NotARecord, Record, Records};
 /// Questions to the scheduler's thread at once; others wait here.
 const QUESTIONS_MAX: usize = 8;
 
-/// Bytes of the largest request: a task of half a million extents, or one that skips as many.
+/// Bytes of the largest request: a task of half a million extents, or one that skips this number.
 const REQUEST_MAX: usize = 32 << 20;
 
 /// Bytes of the largest body that may come beside any number of others.

@@ -65,7 +65,7 @@ pub struct SampleResult {
 }
 
 impl SampleCounter {
-    /// Nothing has come of this sample.
+    /// No block of this sample has come.
     pub fn new(report: SampleReport) -> Self {
         Self { counts: vec![Counts::default(); report.tenths.len()], report }
     }

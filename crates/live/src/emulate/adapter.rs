@@ -33,7 +33,8 @@ pub struct Finished {
 }
 
 /// A drive behind an adapter that takes any number of requests of any length. The adapter cuts them into
-/// commands, gives the drive as many as it takes, and keeps the others in order. The caller gives the time.
+/// commands, gives the drive commands up to its limit, and keeps the others in order. The caller gives the
+/// time.
 pub struct HostAdapter {
     drive: EmulatedDrive,
     /// The last time that it was told.

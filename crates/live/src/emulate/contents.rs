@@ -12,7 +12,7 @@ pub(crate) struct Contents {
     store: Store,
     volatile: Option<Mutex<Volatile>>,
     /// First error that kept data from the store's file. The system may have dropped them since, so that a
-    /// later sync says nothing about them.
+    /// later sync does not report them.
     failed: OnceLock<Arc<str>>,
 }
 

@@ -210,7 +210,7 @@ impl Emulation {
     }
 
     /// Gives the drive a request that came at `arrival`, on a client's `connection` if that may end before.
-    /// What it was asked for with FUA, and all that was written before a flush, is in the store's file and
+    /// Writes with FUA, and all that was written before a flush, are in the store's file and
     /// synced when `done` is called. `done` is dropped where [`Device::submit`] drops it.
     pub(crate) fn at_drive(
         &self,
@@ -325,7 +325,7 @@ impl Service for Emulation {
 
     fn submit(&self, command: Command, data: &mut Vec<u8>, responder: Responder) {
         if self.is_off.load(Ordering::SeqCst) {
-            // Its connection is cut, so that nobody gets the error.
+            // Its connection is cut, so that no client gets the error.
             return drop(responder);
         }
         let arrival = self.device.clock().now();

@@ -21,7 +21,7 @@ pub struct PowerSwitch {
 }
 
 impl PowerSwitch {
-    /// A switch that nobody has used.
+    /// An unused switch.
     pub fn new() -> io::Result<Self> {
         let (requests, trigger) = UnixStream::pair()?;
         trigger.set_nonblocking(true)?;
@@ -40,7 +40,7 @@ impl PowerSwitch {
     }
 
     /// Runs the server of these drives until the stop. At each cut all connections end without an answer, and
-    /// `on_cut` gets what became of each drive's volatile data; then the server goes on as after power-on.
+    /// `on_cut` gets what became of each drive's volatile data; then the server continues as after power-on.
     pub fn serve(
         &self,
         server: Server,

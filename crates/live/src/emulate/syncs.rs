@@ -165,7 +165,7 @@ mod tests {
         at_drive.done(&FINISHED);
         assert!(told.try_recv().unwrap().unwrap_err().ends_with("store: no room"));
 
-        // A drive that drops its part drops the answer, so that nobody waits for it.
+        // A drive that drops its part drops the answer, so that no request waits for it.
         for drive_is_first in [true, false] {
             let (at_drive, in_file, told) = both();
             let (first, second) = match drive_is_first {

@@ -1,7 +1,7 @@
 //! Extents of files on mounted file systems, by the system call FS_IOC_FIEMAP. With
 //! `serve/backend/file/uring.rs` the only place with unsafe code.
 //!
-//! The system writes at most as many extents as the buffer has room for, behind a header of fixed size, and
+//! The system writes at most the extents for which the buffer has room, behind a header of fixed size, and
 //! says how many. The buffer belongs to the call and has no padding.
 
 use std::ffi::c_void;

@@ -32,7 +32,7 @@ impl ByteRange {
 pub struct Extents(Vec<ByteRange>);
 
 impl Extents {
-    /// Most extents of a task: a request with as many has less than 32 MiB.
+    /// Most extents of a task: a request of this length has less than 32 MiB.
     pub const MAX: usize = 500_000;
 
     /// The bytes of these ranges; those that touch or overlap are merged.

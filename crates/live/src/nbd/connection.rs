@@ -249,7 +249,7 @@ impl Connection<'_> {
     }
 
     /// True if the connection may end in order: the client has said that it is done, or has chosen no
-    /// export, as probes of ports do. It need not read what it was sent.
+    /// export, as probes of ports do. It need not read the answers.
     fn wants_nothing(&self) -> bool {
         self.is_done || self.service.is_none()
     }

@@ -17,8 +17,8 @@ pub trait Service: Send + Sync {
     fn export(&self) -> Export;
 
     /// Does what a valid request asks for, and answers it: in range, aligned, within features and
-    /// payload limit. `data` is what a write writes, and empty otherwise; it may be taken, and what
-    /// is left in it is used again. May block, which holds up this connection and no other.
+    /// payload limit. `data` is what a write writes, and empty otherwise; it may be taken, and otherwise it
+    /// is used again. May block, which holds up this connection and no other.
     fn submit(&self, command: Command, data: &mut Vec<u8>, responder: Responder);
 
     /// The client of a connection has gone, and no answer reaches it. What has not begun of its requests

@@ -45,7 +45,7 @@ impl Stop {
     }
 
     /// From now on this process ends at most this long after the stop is signalled, with exit code 1,
-    /// whatever it waits for then. Calls `last_words` before, for as long as a tenth of a second.
+    /// even while it waits. Calls `last_words` before, for as long as a tenth of a second.
     pub fn end_within(
         &self,
         longest: Duration,

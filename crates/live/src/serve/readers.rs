@@ -80,7 +80,7 @@ impl Sink {
     }
 }
 
-/// A reader, and the sink of what it takes.
+/// A reader, and the sink of its data.
 pub(super) fn reader() -> (Sink, Reader) {
     let (items, receiver) = mpsc::unbounded_channel();
     let taken_bytes = Arc::new(AtomicU64::new(0));

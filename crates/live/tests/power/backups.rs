@@ -72,7 +72,7 @@ impl Life<'_> {
         }
     }
 
-    /// Without a fault nothing reads back differently.
+    /// Without a fault all blocks read back the same.
     pub fn check_refreshes(&mut self) -> Result<(), Violation> {
         if self.fault().is_some() {
             return Ok(());
@@ -87,7 +87,7 @@ impl Life<'_> {
         Ok(())
     }
 
-    /// The device goes, and nothing comes back from it.
+    /// The device goes, and no command comes back.
     pub fn gone(&mut self) {
         self.is_gone = true;
         self.summary.gone += 1;
@@ -200,7 +200,7 @@ impl Life<'_> {
                 && self.machine.abort(backup.task).is_ok()
             {
                 self.summary.backups_aborted += 1;
-            // Without clients it ends by itself only if it is promoted.
+            // Without clients it ends only if it is promoted.
             } else if (self.prng.chance(0.1) || self.is_asked())
                 && self.machine.promote(backup.task).is_ok()
             {

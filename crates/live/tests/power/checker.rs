@@ -60,13 +60,13 @@ struct Entry {
 /// Promise of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// A read brings what it may bring.
+    /// A read brings allowed data.
     Read,
     /// After a power cut everything is there that was promised.
     Cut,
     /// A backup holds what was there when it began.
     Backup,
-    /// Nothing durable is promised after a flush has failed.
+    /// No durability is promised after a flush has failed.
     FailedFlush,
     /// A refresh finds no difference where there is none.
     Refresh,
@@ -265,7 +265,7 @@ impl Checker {
                 ),
             };
         }
-        // Requests of its own connection before the read have been done before it.
+        // Requests of the same connection before the read have been done before it.
         let own = |entry: &&Entry| {
             let request = &self.requests[entry.request as usize];
             let writes = request.is_done && request.change != Change::Trim;
@@ -290,7 +290,7 @@ impl Checker {
             entry.shown = entry.shown.min(at);
             self.took_effect(lbn, only, at);
         }
-        // Whatever else had taken effect before the read has been replaced.
+        // All else that had taken effect before the read has been replaced.
         for index in 0..self.sectors[lbn as usize].len() {
             let entry = self.sectors[lbn as usize][index];
             let request = &self.requests[entry.request as usize];

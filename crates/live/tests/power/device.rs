@@ -51,7 +51,7 @@ pub struct Character {
     pub torn_sectors: u64,
     /// Chance of an error of a command.
     pub errors: f64,
-    /// Chance that a flush fails, which loses a part of what it should have kept.
+    /// Chance that a flush fails, which loses a part of the data to be kept.
     pub failed_flushes: f64,
     /// Says that it can erase, and refuses.
     pub refuses: bool,
@@ -145,7 +145,7 @@ impl Disk {
         }
     }
 
-    /// Power is on, and nothing is under way.
+    /// Power is on, and no command is under way.
     pub fn start(&mut self, drive: Option<EmulatedDrive>) {
         self.drive = drive;
         self.has_failed_flush = false;
@@ -368,7 +368,7 @@ impl Disk {
         self.lose(behind);
     }
 
-    /// Some of what had completed before so many commands had never reaches the media.
+    /// Some of what had completed before this number of commands had never reaches the media.
     fn lose(&mut self, behind: u64) {
         let prng = &mut self.prng;
         for cached in self.cache.values_mut().flatten() {
@@ -387,7 +387,7 @@ impl Disk {
             }
         }
         (self.drive, self.ready) = (None, VecDeque::new());
-        // Mostly some of it; sometimes nothing, or all of it.
+        // Mostly some of it; sometimes none, or all of it.
         let kept = match self.prng.below(6) {
             0 => Some(0),
             1 => Some(u64::MAX),

@@ -209,7 +209,7 @@ impl<'a> Life<'a> {
         Ok(())
     }
 
-    /// One event. False when nothing happens any more.
+    /// One event. False when no event is left.
     fn step(&mut self) -> Result<bool, Violation> {
         let events = {
             let shared = self.shared.borrow();
@@ -217,7 +217,7 @@ impl<'a> Life<'a> {
             let is_heard = !shared.inbox.is_empty() || self.machine.has_messages();
             let heard = is_heard.then_some(shared.now);
             let of_server = heard.into_iter().chain(shared.disk.next_event());
-            // What has ended hears nothing any more.
+            // What has ended gets no message any more.
             let of_server = of_server.filter(|_| !self.has_ended);
             event.into_iter().chain(of_server).min()
         };

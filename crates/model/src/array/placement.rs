@@ -168,9 +168,10 @@ impl Placement {
         old.place
     }
 
-    /// Lays the extents of a disk one behind the other from its first block on, the hottest for its size first; of
-    /// equal ones the lowest number. Behind those with [`HOT_SHARE`] of the heat as much room stays free as they
-    /// take, if there is as much: for extents that get hot later. Panics where room is reserved for something else.
+    /// Lays the extents of a disk one after the other from its first block on, the hottest for its size
+    /// first; of equal ones the lowest number. Behind those with [`HOT_SHARE`] of the heat as much room
+    /// stays free as they take, if there is as much: for extents that get hot later. Panics where room is
+    /// reserved for something else.
     pub fn lay_out(&mut self, disk: u32, heat: impl Fn(&Extent) -> f64) {
         let ids: Vec<ExtentId> = self.on_disk(disk).collect();
         let known = |id: ExtentId| {

@@ -34,7 +34,7 @@ pub enum PrefetchSpec {
         /// Length and alignment of a unit.
         unit: Blocks,
     },
-    /// A fixed amount behind the missing blocks.
+    /// A fixed amount after the missing blocks.
     ReadAhead {
         /// Blocks to prefetch.
         amount: Blocks,
@@ -155,7 +155,7 @@ impl Prefetcher {
             }
             PrefetchSpec::Conditional(spec) => {
                 let ahead = self.forward.run((blocks.end - 1) / spec.segment.get());
-                // A first read counts as a forward run alone: it says nothing of the direction.
+                // A first read counts as a forward run alone: it leaves open the direction.
                 let back = self.backward.run(blocks.start / spec.segment.get());
                 let back = if spec.backward && back > 1 { spec.amount(back) } else { 0 };
                 FetchPlan {
@@ -291,7 +291,7 @@ mod tests {
         let long: Vec<u64> = (3..12).map(|segment| ahead(&mut prefetcher, segment * 32)).collect();
         assert_eq!(long[..5], [256, 320, 384, 448, 512]);
         assert!(long[5..].iter().all(|&ahead| ahead == 512));
-        // A read elsewhere begins a run of its own and leaves the others alone.
+        // A read elsewhere begins a new run and leaves the others alone.
         assert_eq!(ahead(&mut prefetcher, 500_000), 64);
         assert_eq!(ahead(&mut prefetcher, 12 * 32), 512);
     }
@@ -328,7 +328,7 @@ mod tests {
         let before =
             starts.map(|start| start - plan(&mut prefetcher, start..start + 8).fetch.start);
         assert_eq!(before, [0, 128, 192]);
-        // Block 0 has nothing before it.
+        // Block 0 has no block before it.
         let mut prefetcher = conditional(|spec| spec.backward = true);
         plan(&mut prefetcher, 32..33);
         assert_eq!(plan(&mut prefetcher, 0..8).fetch.start, 0);

@@ -298,8 +298,8 @@ impl<A: BlockAddress> ReadCache<A> {
         }
     }
 
-    /// Like [`Self::insert`], of data that no read has asked for. [`Self::prefetched`] says what becomes
-    /// of those that were not valid before.
+    /// Like [`Self::insert`], of data that no read has asked for. [`Self::prefetched`] describes those
+    /// that were not valid before.
     pub fn prefetch(&mut self, range: BlockRange<A>, kind: PrefetchKind) {
         let Self { size, residents, unread, valid, .. } = self;
         let unread = unread.get_or_insert_with(|| UnreadMarks::new(size.get()));

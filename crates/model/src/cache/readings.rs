@@ -51,7 +51,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// A read that nobody has asked for.
+    /// A read without a client.
     pub fn prefetch(blocks: Range<u64>, kind: PrefetchKind, readers: Vec<Reader>) -> Self {
         let (demand, ahead_to) = (blocks.start..blocks.start, blocks.end);
         Self {
@@ -128,7 +128,7 @@ impl Readings {
         self.by_slot[slot as usize].take().expect("a read under way")
     }
 
-    /// A client's read that waits for nothing yet. Returns its slot.
+    /// A client's read that has not begun to wait. Returns its slot.
     pub fn wait(&mut self, tag: u64) -> u32 {
         self.waiting.insert(WaitingRead { tag, accesses: 0 })
     }

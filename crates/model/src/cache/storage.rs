@@ -10,9 +10,10 @@
 //! ```
 //!
 //! The three kinds of disk work have an order. Fetches and writes that clients wait for wait in the
-//! disk's queue. Read-ahead follows its fetch at once or is a part of it, so that the head reads on without a pause.
-//! Destages go when no client waits, or among the clients' requests as long as a write waits for room.
-//! Opportunistic read-ahead goes last, in small pieces, so that a request waits for one piece at most.
+//! disk's queue. Read-ahead follows its fetch at once or is a part of it, so that the head reads on without
+//! a pause. Destages go when no client waits, or among the clients' requests as long as a write waits for
+//! room. Opportunistic read-ahead goes last, in small pieces, so that a request waits for one piece at
+//! most.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -50,8 +51,8 @@ pub struct StorageCacheSpec {
     pub prefetch_buffer: Option<ReadCacheSpec>,
     /// Prefetching with reads that miss.
     pub prefetch: PrefetchSpec,
-    /// Fetch and read-ahead are one disk request, and reads wait for both; else the read-ahead is a second request.
-    /// A disk that holds several requests would serve others between the two.
+    /// Fetch and read-ahead are one disk request, and reads wait for both; else the read-ahead is a second
+    /// request. A disk that holds several requests would serve others between the two.
     pub read_ahead_in_fetch: bool,
     /// Prefetching in time that is idle or lost.
     pub opportunistic: OpportunisticSpec,
@@ -229,7 +230,7 @@ impl StorageCache {
     }
 
     /// A read with FUA. What the write buffer has is newer than on the media and comes from there; the
-    /// media bring the rest, whatever else memory holds or a read without FUA brings.
+    /// media bring the rest, in spite of other data that memory holds.
     fn read_media(&mut self, request: &CacheRequest) {
         let whole = BlockRange::new(request.start, request.blocks);
         let Some(missing) = self.missing_from_buffer(&[whole]) else {
@@ -578,7 +579,7 @@ impl StorageCache {
         None
     }
 
-    /// True if memory has every one of these blocks, so that a disk has nothing to read there.
+    /// True if memory has every one of these blocks, so that a disk has no block to read there.
     pub fn holds_all(&self, mut blocks: Range<u64>) -> bool {
         blocks.all(|block| self.holds(block))
     }

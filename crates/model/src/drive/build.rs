@@ -76,7 +76,7 @@ fn check_numbers(spec: &DriveSpec) -> Result<(), BuildDriveError> {
     check_sources(spec)
 }
 
-/// Checks the number of zones: where surfaces differ, each has zones of its own.
+/// Checks the number of zones: where surfaces differ, each has separate zones.
 fn check_zone_count(spec: &DriveSpec) -> Result<(), BuildDriveError> {
     let of_each = if spec.has_surface_zones() { u64::from(spec.surfaces) } else { 1 };
     let most = LAYOUT_ZONES_MAX / of_each;

@@ -16,7 +16,7 @@ pub struct RunStart {
     /// Phase at which the first sector begins.
     edge_ns: u32,
     /// By how much less than the time to the start of the run an access that begins within it takes, at
-    /// most. [`SEVERAL_RUNS`] where nothing is known of it.
+    /// most. [`SEVERAL_RUNS`] where it is unknown.
     gain_ns: u32,
     surface: u16,
     is_write: bool,
@@ -84,7 +84,7 @@ impl<'a> Positionings<'a> {
         self.drive.seek().between_ns(op, self.from.cylinder, start.cylinder, switches_head)
     }
 
-    /// The time until the first sector comes round. Turns and seeks are below 2^32, so that nothing here
+    /// The time until the first sector comes round. Turns and seeks are below 2^32, so that no sum here
     /// overflows.
     #[inline(always)]
     fn first_ns(&self, start: &RunStart) -> u64 {

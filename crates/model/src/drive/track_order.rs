@@ -202,7 +202,7 @@ impl Turnaround {
         }
     }
 
-    /// Place among `count` of what comes `order`-th in this member, and the other way round: a
+    /// Place among `count` of the item `order`-th in this member, and the other way round: a
     /// mirror.
     #[inline]
     fn mirrored(self, member: u32, order: u32, count: u32) -> u32 {

@@ -20,7 +20,7 @@ pub struct Physical {
 
 /// Cylinders with the same number of blocks a track, on all surfaces or on one, and their part of the map.
 ///
-/// Where surfaces differ, each has zones of its own ([`super::surface_zones`]), and LBNs run over those of a
+/// Where surfaces differ, each has separate zones ([`super::surface_zones`]), and LBNs run over those of a
 /// zone of the file together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Zone {
@@ -35,7 +35,7 @@ pub struct Zone {
     pub(super) first_lbn: u64,
     pub(super) blocks: u64,
     pub(super) segments: Vec<Segment>,
-    /// Behind the last LBN of each segment.
+    /// Past the last LBN of each segment.
     pub(super) segment_ends: Vec<u64>,
     pub(super) of_file: FileZone,
     /// Defective position to the one that stands in, sorted by either.

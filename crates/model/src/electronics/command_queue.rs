@@ -1,8 +1,8 @@
 //! Commands that wait for the media, and which of them goes next.
 //!
 //! ```text
-//!   1. a command whose limit of waiting is about to end: of these the one whose limit ends first; after as many
-//!      in a row as the queue holds, the oldest command without a limit
+//!   1. a command whose limit of waiting is about to end: of these the one whose limit ends first; after a queue's length of them in a
+//!      row, the oldest command without a limit
 //!   2. a command of high priority, by the positioning policy, until an ordinary one has waited too long
 //!   3. an ordinary command, by the positioning policy, behind streams where the drive serves them first
 //! ```

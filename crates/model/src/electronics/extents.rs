@@ -110,7 +110,7 @@ impl Extents {
         }
     }
 
-    /// True if nothing waits for the media.
+    /// True if no data wait for the media.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.dirty == 0
@@ -357,12 +357,12 @@ impl Extents {
     }
 
     /// Extent with the smallest cost at `at` among those up to `newest`, the oldest of equals. Those that
-    /// have reached the age limit go first. `cost` is none for what cannot go yet; when nothing can, it is
+    /// have reached the age limit go first. `cost` is none for what cannot go yet; when none can, it is
     /// the oldest.
     ///
     /// The search goes outwards from `cylinder`. It ends after [`CHOICE_MAX`] extents, or when all that is
     /// left is so far away that it costs more: `floor` is the least cost of that distance or more. `cost`
-    /// is told the least cost so far, and may be none for one that costs more than that.
+    /// gets the least cost so far, and may be none for one that costs more than that.
     pub fn cheapest(
         &self,
         at: SimTime,

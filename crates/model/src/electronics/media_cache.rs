@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::spec::media_cache::MediaCacheSpec;
 
-/// Bands that are written from their start on at once. Assumed: as many as a drive has read streams.
+/// Bands that are written from their start on at once. Assumed: the number of a drive's read streams.
 const STREAMS: usize = 32;
 
 /// The log and the map of a media cache.
@@ -155,7 +155,7 @@ impl MediaCache {
         before.into_iter().chain(within).map(|(from, extent)| (*from, *extent))
     }
 
-    /// True if a write goes straight to its band: it begins one, or goes on where such a write ended. Then
+    /// True if a write goes straight to its band: it begins one, or continues where such a write ended. Then
     /// the cache forgets the blocks.
     pub fn goes_straight(&mut self, start: Lbn, end: Lbn) -> bool {
         let (start, end) = (start.get(), end.get());
@@ -174,7 +174,7 @@ impl MediaCache {
         true
     }
 
-    /// True if the log takes a write of so many blocks: its ring has them in one run, and its map has room
+    /// True if the log takes a write of this length: its ring has them in one run, and its map has room
     /// for what the write makes of extents.
     pub fn has_room(&self, blocks: u64) -> bool {
         // A write in the middle of an extent makes three of it.

@@ -17,7 +17,7 @@ use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 use super::buffer::behind;
 use crate::sched::{Moment, Policy, Waiting};
 
-/// Ends of commands that are remembered. Assumed: as many streams at once.
+/// Ends of commands that are remembered. Assumed: largest number of streams at once.
 const RECENT: usize = 32;
 
 /// Commands of streams in the order of their arrival, and the others under a policy.

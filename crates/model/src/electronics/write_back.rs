@@ -144,10 +144,10 @@ impl WriteBack {
     }
 
     /// Segment with the smallest `cost` among those up to `newest`, the oldest of equals, or the one that
-    /// must go before it. `cost` is none for what cannot go yet; when nothing can, it is the oldest.
+    /// must go before it. `cost` is none for what cannot go yet; when none can, it is the oldest.
     ///
     /// The search goes outwards from `cylinder`. It ends when all that is left is so far away that it
-    /// costs more: `floor` is the least cost of that distance or more. `cost` is told the least cost so
+    /// costs more: `floor` is the least cost of that distance or more. `cost` gets the least cost so
     /// far, and may be none for one that costs more than that.
     pub(super) fn cheapest(
         &self,

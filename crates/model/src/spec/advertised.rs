@@ -41,7 +41,7 @@ pub struct Advertised {
 }
 
 impl Advertised {
-    /// True if nothing is promised.
+    /// True if no value is promised.
     pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
     }

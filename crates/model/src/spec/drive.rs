@@ -3,7 +3,7 @@
 //! Goals: every number carries its unit, every value its source; unknown keys are errors; the
 //! layouts of drives from 1992 to today fit.
 //! Non-goals: DiskSim's file format (an importer translates it), electronics, zones of shingled
-//! recording (each has a spec of its own).
+//! recording (each has a separate spec).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,13 +25,13 @@ use super::zoned::ZonedSpec;
 pub struct DriveSpec {
     /// Name on the command line.
     pub name: String,
-    /// Who made it and what it is called.
+    /// Maker and name.
     pub model: String,
     /// Year of introduction. Left out, or 0, if it is not known.
     #[serde(default, deserialize_with = "known_year", skip_serializing_if = "Option::is_none")]
     pub year: Option<u16>,
     /// Independent arms on the same spindle, all alike. Everything else in a drive file but
-    /// `advertised` and `zoned` is said of one of them and its part of the drive; LBNs run over
+    /// `advertised` and `zoned` describes one of them and its part of the drive; LBNs run over
     /// the part of the first arm, then over that of the next.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub actuators: u32,
@@ -129,7 +129,7 @@ pub enum Direction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sparing {
-    /// Unit that has spares of its own.
+    /// Unit that has separate spares.
     #[serde(default)]
     pub unit: SpareUnit,
     /// Spares stand before the data of their unit instead of behind it.
@@ -144,7 +144,7 @@ pub struct Sparing {
     pub slips_turn_tracks: bool,
 }
 
-/// The piece of a zone that has spare sectors of its own; a zone's `spares` counts them.
+/// The piece of a zone that has separate spare sectors; a zone's `spares` counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SpareUnit {
@@ -155,7 +155,7 @@ pub enum SpareUnit {
     Track,
     /// Every cylinder.
     Cylinder,
-    /// Every so many cylinders; a shorter rest at the zone's end has no spares.
+    /// This number of cylinders; a shorter rest at the zone's end has no spares.
     CylinderRange(u32),
 }
 
@@ -186,7 +186,7 @@ pub struct ZoneSpec {
     /// In bands: from a track to the next on the same surface.
     pub cylinder_skew: Turn,
     /// In bands: angles from the start of a band's last track to the start of the next band's
-    /// first, behind the first band, the second and so on, and from the first again; the track
+    /// first, after the first band, the second and so on, and from the first again; the track
     /// skew if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub band_skews: Vec<Turn>,
@@ -318,7 +318,7 @@ pub struct MeasuringHost {
     pub almost_hits: Option<bool>,
 }
 
-/// Response times of a drive beside those that its file foretells, of requests from which none of
+/// Response times of a drive beside those that its file predicts, of requests from which none of
 /// its values comes. A demerit is the root mean square of the horizontal distance between two
 /// distributions (Ruemmler and Wilkes 1994).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -443,7 +443,7 @@ fn is_one(count: &u32) -> bool {
 }
 
 impl DriveSpec {
-    /// True if surfaces differ in density, place or holes, so that each has zones of its own.
+    /// True if surfaces differ in density, place or holes, so that each has separate zones.
     pub fn has_surface_zones(&self) -> bool {
         let differs =
             |zone: &ZoneSpec| !zone.surface_blocks_per_track.is_empty() || !zone.holes.is_empty();

@@ -177,7 +177,7 @@ pub struct BufferSpec {
     pub dirty: Option<DirtySpec>,
 }
 
-/// Written data in extents: runs of blocks of any length, as many as a table holds. They share the
+/// Written data in extents: runs of blocks of any length, up to the size of a table. They share the
 /// memory of the buffer with the segments, which make way for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -186,7 +186,7 @@ pub struct DirtySpec {
     pub extents: u32,
     /// Most memory for them.
     pub bytes: Bytes,
-    /// An extent that has waited so long for the media goes before all younger ones.
+    /// An extent that has waited for this time for the media goes before all younger ones.
     pub age_limit: SimDuration,
 }
 
@@ -288,7 +288,7 @@ impl Default for QueueSpec {
 }
 
 /// Sectors of the media, and the least that a host can ask for, in the industry's terms. All else in a
-/// drive file counts blocks of 512 bytes, whatever the sectors.
+/// drive file counts blocks of 512 bytes, with sectors of any size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub enum SectorFormat {
     /// Sectors of 512 bytes, asked for one by one.
@@ -337,7 +337,7 @@ pub enum ReadAhead {
     Track,
     /// To the end of the cylinder.
     Cylinder,
-    /// As many blocks as a segment holds.
+    /// The blocks of a segment.
     Segment,
     /// To the end of the next track after sequential reads, else to the end of this one.
     Adaptive,
@@ -381,7 +381,7 @@ pub enum WriteCache {
     /// One write at a time; with combining, also those that follow on it while it is not on the
     /// media yet.
     Sequential,
-    /// As many as there are write segments.
+    /// The number of write segments.
     On,
 }
 
@@ -436,7 +436,7 @@ impl OverheadSpec {
 }
 
 impl AfterOp {
-    /// One time, whatever came before.
+    /// One time, after any command.
     pub fn both(time: SimDuration) -> Self {
         Self { after_read: time, after_write: time }
     }
@@ -514,7 +514,7 @@ impl BusSpec {
         }
     }
 
-    /// Time to get hold of the bus and to move so many blocks.
+    /// Time to get hold of the bus and to move this number of blocks.
     pub(crate) fn transfer(&self, op: Op, blocks: u32) -> SimDuration {
         self.arbitration + self.of_block(op) * u64::from(blocks)
     }

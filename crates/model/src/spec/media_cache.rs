@@ -70,7 +70,7 @@ impl MediaCacheSpec {
         }
     }
 
-    /// The address behind the cylinders of the cache.
+    /// The address after the cylinders of the cache.
     pub fn end(&self) -> Bytes {
         Bytes::new(self.start.get() + self.size.get())
     }

@@ -296,7 +296,7 @@ pub const PARAMETERS: [&str; 14] = [
     "nr_requests",
 ];
 
-/// Every policy that picks by itself, in front of a drive or inside one.
+/// Every policy that picks alone, in front of a drive or inside one.
 pub const POLICIES: &[PolicyRow] = &[
     PolicyRow {
         name: "fcfs",
@@ -421,12 +421,12 @@ pub enum ParsePolicyError {
         /// The name given.
         name: String,
     },
-    /// The parameter behind the colon is not a number that fits.
+    /// The parameter after the colon is not a number that fits.
     #[error("`{value}` is not a parameter of {name}: {allowed}")]
     Parameter {
         /// The policy.
         name: String,
-        /// The text behind the colon.
+        /// The text after the colon.
         value: String,
         /// Allowed values.
         allowed: Cow<'static, str>,

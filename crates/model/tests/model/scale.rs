@@ -337,7 +337,7 @@ proptest! {
         factor in 0.2..6.0f64
     ) {
         let mut spec = large_spec(seed);
-        // Zones differ in what they set aside, so that the share of data depends on the zones left.
+        // Zones differ in their spares, so that the share of data depends on the zones left.
         spec.sparing = Sparing::default();
         for zone in &mut spec.zones {
             (zone.spares, zone.reserved_blocks) = (0, 0);

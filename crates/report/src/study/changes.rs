@@ -51,12 +51,12 @@ pub(super) fn finding(study: &Study) -> Option<Finding> {
 /// longer p99 is that of bursts.
 const IDLE: (f64, u64) = (0.01, 5);
 
-/// True if nothing is needed: as requests are outstanding in so small a part of the time, a system without
+/// True if no change is needed: as requests are outstanding in so small a part of the time, a system without
 /// any response time would save no more than that.
 pub(super) fn is_idle(study: &Study) -> bool {
     let baseline = study.baseline();
     let is_quick = |response: &Summary| response.p99_ns < IDLE.1 * study.drive.rotation_period_ns;
-    // Of few requests the mean may be this much longer, and then as many more are outstanding.
+    // Of few requests the mean may be this much longer, and then more are outstanding in proportion.
     let at_most = 1.0 + uncertainty(&baseline.result.response);
     baseline.result.outstanding_mean * at_most < IDLE.0
         && is_quick(&baseline.result.response)
@@ -276,7 +276,7 @@ impl Scale {
 
 /// Marks at no change, and at both ends of the bars.
 fn axis(scale: Scale) -> Markup {
-    // An arrow behind a bar says that it goes on.
+    // An arrow behind a bar says that it continues.
     let most = format!("+{:.0} %", 100.0 * scale.most);
     // Words are as wide as about a quarter of the axis.
     let zero = scale.at(0.0);

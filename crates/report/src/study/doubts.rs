@@ -63,7 +63,7 @@ pub(super) fn doubts(study: &Study) -> Vec<Finding> {
     cautions.into_iter().chain(all.into_iter().flatten()).collect()
 }
 
-/// Change of the mean response by an assumed value from which that is said first.
+/// Change of the mean response by an assumed value from which a caution comes first.
 const LARGE_ASSUMPTION: f64 = 0.3;
 
 /// True for a finding that says that the others may not be believed, or qualifies them.
@@ -190,7 +190,8 @@ fn no_completions(study: &Study) -> Option<Finding> {
     )
 }
 
-/// None where the drive answers about as soon as the recorded system did, nothing was recorded, or a fit says it.
+/// None where the drive answers about as soon as the recorded system did, no response was recorded, or a
+/// fit says it.
 fn recorded(study: &Study) -> Option<Finding> {
     if study.options.fitted.as_ref().is_some_and(|fit| !fit.is_good()) {
         return None;

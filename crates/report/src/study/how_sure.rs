@@ -13,7 +13,7 @@ use crate::finding::{Confidence, Finding, Topic, Unit};
 use crate::numbers::{ms, percent};
 use crate::page::{NotedRow, noted_table, prose};
 
-/// The finding about assumed values; None where nothing is assumed.
+/// The finding about assumed values; None where no value is assumed.
 pub(super) fn assumed(study: &Study) -> Option<Finding> {
     let drive = &study.drive;
     if drive.assumed.is_empty() {

@@ -80,7 +80,7 @@ fn signed(share: f64) -> String {
     }
 }
 
-/// The nearest whole number, without digits behind the third.
+/// The nearest whole number, without digits after the third.
 fn three_digits(value: f64) -> u64 {
     let whole = value.round() as u64;
     let unit = 10_u64.pow((whole.max(1).ilog10() + 1).saturating_sub(3));

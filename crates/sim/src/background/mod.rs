@@ -107,7 +107,7 @@ impl Background {
         let running =
             named.map(|(name, config)| Running::begin(&mut tasks, name, config.clone(), ahead));
         let running: Vec<Running> = running.collect::<Result<_, _>>()?;
-        // The index of a large drive takes a second: what is told of the first decision has none of that,
+        // The index of a large drive takes a second: the report of the first decision has none of that,
         // nor of the one behind a new round, which [`Planner::prepare`] makes it anew for.
         tasks.refresh();
         Ok(Self {

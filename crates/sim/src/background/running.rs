@@ -157,7 +157,7 @@ impl Running {
         self.spec.precedes_writes && !self.is_done()
     }
 
-    /// Takes up to so many blocks off those that the run waits for: how many.
+    /// Takes up to this number of blocks off those that the run waits for: how many.
     pub fn take_unfinished(&mut self, blocks: u64) -> u64 {
         let blocks = blocks.min(self.unfinished);
         self.unfinished -= blocks;
@@ -168,7 +168,7 @@ impl Running {
         self.tail.as_mut()
     }
 
-    /// A foreground request took so much of the head, perhaps one that the tail has promoted.
+    /// A foreground request took this head time, perhaps one that the tail has promoted.
     pub fn tail_took(&mut self, promotion: Option<PromotionId>, head: SimDuration) {
         let Some(tail) = &mut self.tail else { return };
         if let Some(number) = tail.took(promotion, head) {
@@ -220,7 +220,7 @@ impl Running {
         blocks
     }
 
-    /// Foreground requests are made for what is left of the round from now on.
+    /// Foreground requests are made for the rest of the round from now on.
     fn is_promoted_from(&mut self, now: SimTime) {
         if !self.is_steady {
             self.is_steady = true;

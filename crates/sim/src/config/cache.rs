@@ -68,7 +68,7 @@ pub enum PrefetchConfig {
         /// Length of a unit.
         unit: Bytes,
     },
-    /// A fixed amount behind the missing blocks.
+    /// A fixed amount after the missing blocks.
     ReadAhead {
         /// Length of the read-ahead.
         amount: Bytes,
@@ -162,8 +162,8 @@ pub struct WriteBufferConfig {
     pub volatile: bool,
     /// Most of one destage, at least one block. A request waits for a destage that has begun.
     pub destage_maximum: Bytes,
-    /// Most destages at once, at least one: reads wait behind them where a write waits for room. As many as
-    /// the cache's `queue_depth` without it.
+    /// Most destages at once, at least one: reads wait behind them where a write waits for room. The number
+    /// of the cache's `queue_depth` without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destages: Option<u32>,
     /// True if blocks that pass under the head while it waits for a client's data are written, too.

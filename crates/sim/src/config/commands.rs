@@ -36,7 +36,7 @@ pub struct CommandsConfig {
     pub scrub: Option<OutsideScrubConfig>,
 }
 
-/// Marks of commands by what they do.
+/// Marks of commands by operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MarksConfig {
@@ -49,7 +49,7 @@ pub struct MarksConfig {
 }
 
 /// A scrub from outside the drive: reads in the order of addresses, some of them at the drive at all times.
-/// Behind the last address it begins again.
+/// After the last address it begins again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OutsideScrubConfig {

@@ -1,4 +1,4 @@
-//! Keys of an experiment that change nothing in it.
+//! Keys of an experiment without an effect in it.
 //!
 //! A key without an effect makes a sweep of equal results. Where it can only be a mistake, the experiment is
 //! refused. Where it says what happens anyway, or acts in the same file under another setting, the result says
@@ -17,7 +17,7 @@ use super::{
 use crate::black_box::Behaviour;
 use crate::source::PatternSpec;
 
-/// A key that is given and changes nothing.
+/// A key that is given without an effect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WithoutEffect {
     /// Path of the key in the experiment.
@@ -91,7 +91,7 @@ fn has_buffer(config: &SimConfig, spec: &DriveSpec) -> bool {
 }
 
 impl SimConfig {
-    /// The given keys that changed nothing in a run on `arms` arms with so many requests outstanding at
+    /// The given keys without an effect in a run on `arms` arms with this number of requests outstanding at
     /// most. A key with its default value counts as not given.
     pub(crate) fn without_effect(
         &self,

@@ -85,7 +85,7 @@ pub enum ConfigError {
     /// A key asks for what the experiment does not have.
     #[error("{message}")]
     WithoutEffect {
-        /// Key, value, why it changes nothing, and the way out.
+        /// Key, value, the reason why it has no effect, and the way out.
         message: String,
     },
     /// The drive cannot be scaled so.

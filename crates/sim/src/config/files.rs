@@ -58,7 +58,7 @@ const fn align() -> Bytes {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileClass {
-    /// Name of the class in results; its number if nothing is given.
+    /// Name of the class in results; its number if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Number of files.
@@ -68,10 +68,10 @@ pub struct FileClass {
     /// Size of all files, or mean of an exponential distribution of sizes.
     #[serde(default, skip_serializing_if = "is_default")]
     pub sizes: FileSizes,
-    /// Size of a request; the whole file if nothing is given.
+    /// Size of a request; the whole file if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Bytes>,
-    /// Share of all requests, beside the shares of the other classes; 0 for files that nobody uses.
+    /// Share of all requests, beside the shares of the other classes; 0 for files without requests.
     #[serde(default = "one")]
     pub share: f64,
     /// Share of its requests that read.
@@ -141,9 +141,9 @@ pub enum FileStripes {
     /// One: each file is in one piece on one disk.
     #[default]
     Whole,
-    /// As many as the model of tr96 finds best for the file's requests under this load.
+    /// The number that the model of tr96 finds best for the file's requests under this load.
     Best,
-    /// Runs of this many bytes go round as many disks as the file reaches.
+    /// Runs of this many bytes go round all disks that the file reaches.
     Unit(Bytes),
 }
 
@@ -184,14 +184,14 @@ pub struct CoolingConfig {
     pub accesses: u32,
     /// Bytes that a move reads and writes at once.
     pub piece: Bytes,
-    /// Bytes a second that moves copy at most; as many as the disks allow if nothing is given.
+    /// Bytes a second that moves copy at most; the number that the disks allow if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Bytes>,
 }
 
 impl Default for CoolingConfig {
-    /// Threshold of tr96, and its step of 100 requests at the 100 requests a second in the middle of its tables.
-    /// It states neither the number of accesses nor the size of a piece.
+    /// Threshold of tr96, and its step of 100 requests at the 100 requests a second in the middle of its
+    /// tables. It states neither the number of accesses nor the size of a piece.
     fn default() -> Self {
         Self {
             every: CoolingEvery::Time(SimDuration::from_secs(1)),

@@ -12,7 +12,7 @@ use crate::source::Request;
 pub(crate) enum VolumeLayout<'a> {
     /// One stripe unit for all of it.
     Striped(&'a Striping),
-    /// Files, each with extents of its own.
+    /// Files, each with separate extents.
     Files(&'a FileMap),
 }
 

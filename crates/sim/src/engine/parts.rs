@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 #[derive(Debug, Clone)]
 pub(crate) struct RunParts {
     arrived: u64,
-    /// The arrival at which the next part begins; behind the last part a number that no run reaches.
+    /// The arrival at which the next part begins; after the last part a number that no run reaches.
     next: u64,
     later: VecDeque<u64>,
     /// Requests before the first part.

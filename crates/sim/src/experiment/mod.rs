@@ -209,8 +209,8 @@ impl Experiment {
         }
     }
 
-    /// The records that it replays instead of reading the file, where they are kept, are those of one trace with all
-    /// its devices, and need no completions of a reference drive.
+    /// The records that it replays instead of reading the file, where they are kept, are those of one trace
+    /// with all its devices, and need no completions of a reference drive.
     pub fn kept_records(&self) -> Option<&KeptRecords> {
         let [Stream { workload, kept, inferred: None, .. }] = &self.streams[..] else {
             return None;
@@ -302,7 +302,7 @@ impl Experiment {
         Ok(self.places(device, fit)?.remove(0))
     }
 
-    /// Places of its traces on the volume, one behind the other.
+    /// Places of its traces on the volume, one after the other.
     fn places(&self, device: Option<u32>, fit: Fit) -> Result<Vec<Placement>, ConfigError> {
         let least = sector(&self.config, &self.spec).logical_blocks();
         let places = streams::placements(&self.streams, device, self.striping.blocks(), fit)?;
@@ -791,7 +791,7 @@ impl Experiment {
         self.tally_behind_cache(behind, layout, source, observer)
     }
 
-    /// Runs arms, behind the storage system's cache if there is one.
+    /// Runs arms, below the storage system's cache if there is one.
     fn tally_behind_cache<D: Device, S: Source>(
         &self,
         mut arms: Vec<Arm<D>>,
@@ -818,7 +818,7 @@ impl Experiment {
         behind_cache(arm, spec, config.queue_depth, self.policy()?, sectors)
     }
 
-    /// True if requests behind the cache are reordered: by a drive with a queue, or a scheduler before it.
+    /// True if requests below the cache are reordered: by a drive with a queue, or a scheduler before it.
     fn is_reordered_behind_cache(&self) -> bool {
         let queue = self.spec.electronics.queue.filter(|_| self.has_electronics());
         self.config.host.is_some()
@@ -854,7 +854,7 @@ impl Experiment {
         Ok(engine::tally(self.striped(), zones, &mut arms, source, RunParts::whole(), observer)?)
     }
 
-    /// Keys that are given and changed nothing in this run of it.
+    /// Keys that are given without an effect in this run of it.
     pub fn without_effect(&self, result: &RunResult) -> Vec<WithoutEffect> {
         self.config.without_effect(&self.spec, self.arm_count(), result.outstanding_max)
     }

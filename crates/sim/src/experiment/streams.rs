@@ -131,7 +131,7 @@ impl Stream {
     }
 }
 
-/// Places of the streams on a volume, one behind the other.
+/// Places of the streams on a volume, one after the other.
 pub(super) fn placements(
     streams: &[Stream],
     device: Option<u32>,

@@ -39,7 +39,7 @@ pub enum CoolingRule {
     #[default]
     TargetStaysCooler,
     /// Within this time the disks' heat variance falls by more than the move itself costs. The queueing
-    /// model says how long the move takes under the load of late.
+    /// model says how long the move takes under the recent load.
     Variance(SimDuration),
 }
 
@@ -334,7 +334,7 @@ impl<'a, S: Source> CooledRequests<'a, S> {
         }
     }
 
-    /// True if nothing is awaited any more. What was awaited and is there is told to the mover.
+    /// True if no event is awaited any more. What was awaited and is there goes to the mover.
     fn has_come(&mut self) -> bool {
         let Some(awaited) = self.awaited else { return true };
         let mut requests = self.outstanding.values();
@@ -471,7 +471,7 @@ impl Chooser {
 }
 
 impl Daemon {
-    /// The move that a step wants, given the requests under way at each disk, now and of late.
+    /// The move that a step wants, given the requests under way at each disk, now and recently.
     fn next(
         &mut self,
         placement: &Placement,
@@ -661,7 +661,7 @@ mod tests {
     }
 
     /// Every block's valid place holds the last write that is complete. A crash at this instant keeps the
-    /// map and the disks, so nothing that clients were told is lost.
+    /// map and the disks, so no promise to clients is broken.
     fn assert_nothing_lost(
         map: &FileMap,
         contents: &Contents,

@@ -1,4 +1,4 @@
-//! The load of each disk of late, from which the variance rule estimates what a move costs.
+//! The recent load of each disk, from which the variance rule estimates what a move costs.
 
 use std::sync::Arc;
 

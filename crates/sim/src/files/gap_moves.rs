@@ -3,7 +3,7 @@
 //! ```text
 //!   source arm: gaps read wanted blocks  ->  memory  ->  target arm: gaps write them
 //!   a client's write to the extent       ->  its blocks are wanted again when it is done
-//!   nothing is missing any more          ->  the copy becomes the valid place
+//!   no block is missing any more          ->  the copy becomes the valid place
 //! ```
 //! Until that instant clients' requests go to the same blocks as without a move, and a gap delays no
 //! request. So clients see no difference to the nanosecond.

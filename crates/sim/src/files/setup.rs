@@ -218,7 +218,7 @@ const CANDIDATES: u32 = 32;
 /// Extents whose heat is tracked at most.
 const EXTENTS_TRACKED: usize = 1_000_000;
 
-/// The disks: each turns at a rate of its own.
+/// The disks: each turns at its own rate.
 fn disks(
     workload: &FilesWorkload,
     spec: &DriveSpec,
@@ -247,7 +247,7 @@ fn disks(
     for (kind, (spec, count)) in specs.iter().enumerate() {
         let built = unsynchronised(spec, *count)
             .map_err(|source| library::DriveError::Build { origin: spec.name.clone(), source })?;
-        // Each actuator of a drive is a disk of its own.
+        // Each actuator of a drive is a separate disk.
         let arms = |drive: Arc<Drive>| {
             let actuators = drive.actuators() as usize;
             (0..actuators).map(move |_| Disk { drive: Arc::clone(&drive), kind })

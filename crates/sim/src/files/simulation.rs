@@ -27,7 +27,7 @@ use crate::result::{DiskUse, RunResult};
 use crate::source::Source;
 
 /// Part by which a turn of the last disk takes longer than that of the first: 0.3 %. Spindles of an array
-/// are not synchronised: each turns at a rate of its own, so any two drift through all angles.
+/// are not synchronised: each turns at its own rate, so any two drift through all angles.
 const DRIFT: (u64, u64) = (3, 1000);
 
 /// Files, disks and requests.
@@ -102,8 +102,8 @@ pub struct FilesResult {
     pub result_hash: String,
 }
 
-/// Most rates of rotation of an array's disks. Building a drive takes milliseconds, and among so many no
-/// two disks of a request are likely to share one.
+/// Most rates of rotation of an array's disks. Building a drive takes milliseconds, and among these no two
+/// disks of a request are likely to share one.
 const RATES_MAX: u32 = 64;
 
 /// Disks of one kind whose spindles are not synchronised.

@@ -91,7 +91,7 @@ impl OutsideScrub {
     }
 }
 
-/// Tags of a scrub's reads; no source has so many requests.
+/// Tags of a scrub's reads; above the tags of any source.
 const SCRUB_TAGS: u64 = 1 << 63;
 
 impl<'a> MarkedCommands<'a> {

@@ -52,7 +52,7 @@ impl ReplayTiming {
     #[inline]
     fn arrival(self, time: SimTime) -> SimTime {
         match self {
-            // Exactly the traced times, whatever the float would make of them.
+            // Exactly the traced times, without the rounding of floats.
             Self::Arrivals { speedup } if speedup != 1.0 => {
                 SimTime::from_ns((time.ns() as f64 / speedup).round() as u64)
             }
@@ -308,7 +308,7 @@ mod tests {
         let records = [record(0, 10), record(1010, 1020), record(11_020, 11_030)];
         let faster = ReplayTiming::Dependent(TracedThinkTime::Speedup(4.0));
         assert_eq!(arrivals(&records, faster, 10), [0, 932, 932 + 10 + 9913]);
-        // Arrivals alone come four times as fast, whatever the drive.
+        // Arrivals alone come four times as fast, on any drive.
         let faster = ReplayTiming::Arrivals { speedup: 4.0 };
         assert_eq!(arrivals(&records, faster, 500), [0, 252, 2755]);
     }

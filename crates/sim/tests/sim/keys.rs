@@ -1,6 +1,6 @@
 //! Every key of an experiment acts, or is in a list that says when it does.
 //!
-//! A key that nothing reads makes a sweep of equal results. So each key of the schema is changed here in a small
+//! A key without an effect makes a sweep of equal results. So each key of the schema is changed here in a small
 //! experiment in which it should act, and the outcomes differ.
 
 use std::collections::BTreeSet;

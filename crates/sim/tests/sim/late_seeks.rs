@@ -80,7 +80,7 @@ fn at(us: u64) -> SimTime {
 
 const BOTH: [&str; 2] = ["free_blocks", "just_in_time_seek"];
 
-/// With both kinds, the last request of `requests` takes what `chosen` alone gives it, and nothing of the
+/// With both kinds, the last request of `requests` takes what `chosen` alone gives it, and none of the
 /// other. Returns how many blocks that are.
 fn chosen(requests: &[(u64, Op, u64)], chosen: &str) -> u64 {
     let but_one = &requests[..requests.len() - 1];
@@ -100,7 +100,7 @@ fn far() -> impl Iterator<Item = u64> {
     (0..20).map(|shift| 9_000_000 + 17 * shift)
 }
 
-/// A block that comes to the head at once when the run begins, so that nothing passes before it, with half of
+/// A block that comes to the head at once when the run begins, so that no block passes before it, with half of
 /// its track behind it.
 fn near(drive: &Drive) -> u64 {
     let track = |block| drive.layout().track_bounds(Lbn::new(block));

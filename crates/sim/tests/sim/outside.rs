@@ -351,7 +351,7 @@ fn writes_in_gaps_are_predicted_to_the_nanosecond_and_delay_nobody() {
         let exact = errors.iter().filter(|error| error.abs() <= 1).count();
         assert!(errors.len() > 500, "{}", errors.len());
         match is_forced {
-            // Destages of clients' writes, which nobody sees, move the head before some of them, and the
+            // Destages of clients' writes, which are not seen, move the head before some of them, and the
             // phase is learned anew from what came late.
             true => {
                 let near = errors.iter().filter(|error| error.abs() <= 50_000).count();

@@ -138,7 +138,7 @@ impl Bench<'_> {
         let size = Bytes::new(run.size_bytes / u64::from(experiment.striping.arms()));
         let cache = experiment.config.cache.expect("the bench has a cache");
         let cache = CacheConfig { size, policy: run.policy, ..cache };
-        // One that holds nothing would still read once for all requests that wait for the same block.
+        // An empty one would still read once for all requests that wait for the same block.
         experiment.config.cache = (run.size_bytes > 0).then_some(cache);
         let name = run.name();
         let mut report =

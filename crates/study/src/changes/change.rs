@@ -70,7 +70,7 @@ pub enum Change {
     Policy {
         /// Policy of the host.
         policy: PolicySpec,
-        /// True if the drive is given as many commands as its queue takes, and orders them once more; else
+        /// True if the drive is given commands up to its queue's length, and orders them once more; else
         /// it is given one at a time.
         drive_queue: bool,
     },
@@ -225,7 +225,7 @@ impl Change {
     }
 }
 
-/// The storage system's cache, and one that holds nothing where there was none.
+/// The storage system's cache, and an empty one where there was none.
 fn cache(config: &mut SimConfig, place: Place) -> &mut CacheConfig {
     let queue_depth = place.cache_depth;
     let nothing = || CacheConfig { size: Bytes::ZERO, queue_depth, ..CacheConfig::default() };
@@ -258,7 +258,7 @@ pub(crate) struct Setting {
     /// True if the host sees to it that the zones of a shingled drive are written in order, which a buffer
     /// would not.
     pub is_host_managed: bool,
-    /// Commands that the drive may have in its queue now; none without a queue of its own.
+    /// Commands that the drive may have in its queue now; none without its own queue.
     pub drive_queue: Option<u32>,
     /// True if more requests wait with every second. Then their order hardly matters, and a policy in front
     /// of the drive would have to look through all of them.
@@ -278,7 +278,7 @@ pub(crate) fn catalogue(setting: &Setting) -> Vec<Change> {
     all
 }
 
-/// The most changes of a catalogue, whatever the trace will show of sizes.
+/// The most changes of a catalogue, for all that the trace may show of sizes.
 pub(crate) fn most_changes(setting: &Setting) -> usize {
     let written = Bytes::new(u64::MAX);
     let all = Setting { read_knees: Vec::new(), written, ..setting.clone() };
@@ -306,8 +306,8 @@ fn orders(drive_queue: Option<u32>) -> Vec<Change> {
     depths.chain(with_queue.map(of(true))).chain(one_at_a_time.map(of(false))).collect()
 }
 
-/// 8 MiB, which prefetching is compared with, and the knees of the miss curve under the policy that misses least
-/// there and under LRU.
+/// 8 MiB, which prefetching is compared with, and the knees of the miss curve under the policy that misses
+/// least there and under LRU.
 fn read_caches(knees: &[Knee]) -> Vec<Change> {
     let of = |size, policy| Change::ReadCache { size, policy };
     let at_knee = |knee: &Knee| [of(knee.size, CachePolicy::Lru), of(knee.size, knee.policy)];
@@ -338,9 +338,10 @@ fn prefetches() -> Vec<Change> {
     all.map(|(with_misses, opportunistic)| Change::Prefetch { with_misses, opportunistic }).into()
 }
 
-/// 4 MiB and 30 s, as in tr03's system with few resources. Then up to 256 MiB and an hour, as in the one with many,
-/// and no more than is written: the smallest that does nearly as much as the best is what a user needs. Eight
-/// destages at once, as there. The first that holds all, or the largest, also with as many as the drive's queue takes.
+/// 4 MiB and 30 s, as in tr03's system with few resources. Then up to 256 MiB and an hour, as in the one
+/// with many, and no more than is written: the smallest that does nearly as much as the best is what a user
+/// needs. Eight destages at once, as there. The first that holds all, or the largest, also with as many as
+/// the drive's queue takes.
 fn write_buffers(setting: &Setting) -> Vec<Change> {
     const FEW: u32 = 8;
     const MIB: u64 = 1 << 20;

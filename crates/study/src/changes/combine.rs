@@ -66,8 +66,8 @@ const PARTS: [Part; 5] =
 /// Changes of each part that are tried on top of others.
 const OF_EACH_PART: usize = 3;
 
-/// The most runs of the search: each of three further steps chooses among the changes of the parts that are left, one
-/// of which has a single change.
+/// The most runs of the search: each of three further steps chooses among the changes of the parts that are
+/// left, one of which has a single change.
 const RUNS: usize = (STEPS_MAX - 1) * (OF_EACH_PART * (PARTS.len() - 2) + 1);
 
 /// Cost of a run with several changes, in other runs: between 1.5 and 2.5, measured on two traces.
@@ -111,9 +111,9 @@ impl<'c> Chosen<'c> {
 }
 
 impl ChangesBench<'_> {
-    /// Adds the change that helps most on top of those chosen, until none takes 2 % of today's value off any more. It
-    /// helps as much as under the replay under which it helps less. Of those that help about as much, the cheapest is
-    /// taken.
+    /// Adds the change that helps most on top of those chosen, until none takes 2 % of today's value off
+    /// any more. It helps as much as under the replay under which it helps less. Of those that help about
+    /// as much, the cheapest is taken.
     ///
     /// Greedy is not exact: two changes that help only together are not found. tr03 finds the
     /// optimisations of different parts nearly independent, and then each step is the best one.
@@ -172,14 +172,14 @@ impl ChangesBench<'_> {
         Ok(Some((combination, measured)))
     }
 
-    /// The cache that a change brings, as a change of its own.
+    /// The cache that a change brings, as a separate change.
     fn brought_by<'c>(&self, change: &Tried, candidates: &'c [Candidate]) -> Option<&'c Tried> {
         let control = change.change.control()?;
         candidates.iter().map(|of| &of.tried).find(|tried| tried.change == control)
     }
 
-    /// Prefetching brings a cache, which is a step of its own; a cache that is chosen takes the place of one that was
-    /// brought.
+    /// Prefetching brings a cache, which is a separate step; a cache that is chosen takes the place of one
+    /// that was brought.
     fn make_way<'c>(
         &self,
         system: &mut Chosen<'c>,

@@ -2,8 +2,8 @@
 //!
 //! tr03's perturbation study on a trace of the user's: the system as it is runs once, and once more with
 //! each change. Five slices of the trace say how far a result holds. A greedy search then adds change
-//! after change to the best one; it reports what each brings alone and on top of the others. What heads the list
-//! runs again on another drive, with other assumed values and from other starts.
+//! after change to the best one; it reports what each brings alone and on top of the others. What heads the
+//! list runs again on another drive, with other assumed values and from other starts.
 //!
 //! Non-goals: changes that need the user's data (compression, deduplication), and more than one value
 //! of a parameter together with all values of every other.
@@ -74,7 +74,7 @@ pub struct Changes {
     pub today_config: SimConfig,
     /// Every change alone, in order of the smaller gain of the two replays.
     pub tried: Vec<Tried>,
-    /// The best of them together, without further drives; None where nothing helps.
+    /// The best of them together, without further drives; None where no change helps.
     pub together: Option<Combination>,
     /// The systems of which none that was tried needs no more and is better, the cheapest first.
     pub frontier: Vec<FrontierPoint>,

@@ -62,7 +62,7 @@ impl Changes {
         list
     }
 
-    /// So many changes of the ranking: the best of each part, and then those that are surest to help.
+    /// Number of changes of the ranking: the best of each part, and then those that are surest to help.
     pub(super) fn best(&self, count: usize) -> Vec<&Tried> {
         let mut list = self.ranking();
         let is_best = |tried: &Tried| {

@@ -160,7 +160,7 @@ impl VariantOfSystem {
     }
 }
 
-/// A drive whose tracks begin this part of a turn later: as if the trace began so much earlier.
+/// A drive whose tracks begin this part of a turn later: as if the trace began earlier by this time.
 fn turned(spec: &DriveSpec, percent: u32) -> DriveSpec {
     let mut spec = spec.clone();
     for zone in &mut spec.zones {
@@ -172,8 +172,8 @@ fn turned(spec: &DriveSpec, percent: u32) -> DriveSpec {
     spec
 }
 
-/// The shipped drive that is nearest in capacity, of those of as many actuators that hold the trace and take every
-/// request.
+/// The shipped drive that is nearest in capacity, of those with the same number of actuators that hold the
+/// trace and take every request.
 fn similar_drive(experiment: &Experiment) -> Result<Option<(String, DriveSpec)>, ConfigError> {
     let own = &experiment.spec;
     let capacity = |drive: &Drive| u128::from(drive.total_blocks().get());

@@ -1,5 +1,5 @@
-//! Recorded and simulated responses of the two halves of a trace: of every other slice, and of the slices between.
-//! So both have requests of each phase of the load.
+//! Recorded and simulated responses of the two halves of a trace: of every other slice, and of the slices
+//! between. So both have requests of each phase of the load.
 
 use freewheel_model::stats::demerit;
 use freewheel_trace::Record;
@@ -15,8 +15,8 @@ pub struct HalfFit {
     pub recorded: HalfResponses,
     /// Responses of the drive.
     pub simulated: HalfResponses,
-    /// Root mean square of the distance between the distributions without the longest thousandth, reads and writes
-    /// each for themselves (Ruemmler and Wilkes 1994).
+    /// Root mean square of the distance between the distributions without the longest thousandth, reads and
+    /// writes each for themselves (Ruemmler and Wilkes 1994).
     pub demerit_ns: f64,
     /// Demerit as a share of the mean of the recorded responses that it is about.
     pub demerit_share: f64,
@@ -51,8 +51,8 @@ pub(super) struct Recorded {
     slice: usize,
 }
 
-/// The longest responses that a demerit leaves out, as a share: one stall of the recorded host would outweigh all
-/// that the drive did.
+/// The longest responses that a demerit leaves out, as a share: one stall of the recorded host would
+/// outweigh all that the drive did.
 pub const LEFT_OUT: f64 = 0.001;
 
 /// Slices of a trace.
@@ -78,7 +78,8 @@ impl Recorded {
         self.by_tag.len()
     }
 
-    /// Compares with the simulated responses of the same requests, the half from the first slice on and the other.
+    /// Compares with the simulated responses of the same requests, the half from the first slice on and the
+    /// other.
     pub fn compare(&self, simulated: &[Option<f64>]) -> [HalfFit; 2] {
         [0, 1].map(|first| {
             let pairs = self.half(first).zip(every_other(simulated, self.slice, first));
@@ -112,7 +113,7 @@ fn compared(pairs: impl Iterator<Item = ((Op, f64), f64)>) -> HalfFit {
         simulated.sort_unstable_by(f64::total_cmp);
         (recorded, simulated)
     };
-    // Reads and writes each for themselves: a cache that answers writes at once must not stand for fast reads.
+    // Reads and writes each for themselves: a cache that answers writes at once must not count as fast reads.
     let (mut squares, mut sum, mut count) = (0.0, 0.0, 0.0);
     for op in [Op::Read, Op::Write] {
         let (recorded, simulated) = sorted(&[op]);

@@ -78,7 +78,7 @@ impl FittedValues {
             || self.overhead_ns >= OVERHEAD_MAX.ns()
     }
 
-    /// Values of the same speed that differ in one of the others: seeks by `step` doublings, overheads by as many
+    /// Values of the same speed that differ in one of the others: seeks by `step` doublings, overheads by
     /// milliseconds, and the write cache. The electronics' values only where they take part.
     pub(super) fn neighbours(&self, spec: &DriveSpec, electronics: bool, step: f64) -> Vec<Self> {
         let seeks = [-step, step].map(|step| self.seek * libm::exp2(step));
@@ -123,7 +123,8 @@ impl FittedValues {
         fitted
     }
 
-    /// The drive with all of them; None where it cannot be built. Its values say that they are fitted to `trace`.
+    /// The drive with all of them; None where it cannot be built. Its values say that they are fitted to
+    /// `trace`.
     pub(super) fn apply(&self, spec: &DriveSpec, trace: &str) -> Option<DriveSpec> {
         let mut fitted = self.with_electronics(self.with_mechanics(spec)?);
         fitted.name = format!("{}-fitted", spec.name);

@@ -12,8 +12,8 @@ pub const REQUESTS_TELL: u64 = 20;
 /// A common time that is shorter than this share of the shortest device's own time is none.
 pub const COMMON_SHARE: f64 = 0.5;
 
-/// A common time that is shorter than this share of the longest device's own time is none: a few seconds of one device
-/// do not say how hours of another compare.
+/// A common time that is shorter than this share of the longest device's own time is none: a few seconds of
+/// one device do not say how hours of another compare.
 pub const COMMON_OF_LONGEST: f64 = 0.1;
 
 /// The time over which the loads of a trace's devices are means.
@@ -117,7 +117,7 @@ impl LoadTimes {
             LoadTime::Common => common(&telling)?,
             LoadTime::Own | LoadTime::Whole => None,
         };
-        // A time that nothing tells is taken for the whole.
+        // A time without evidence is taken for the whole.
         let is_own = time == LoadTime::Own && !telling.is_empty();
         let of_disk = |(_, device): &(u32, DeviceTime)| {
             let load_ns = match common_ns {
@@ -202,7 +202,7 @@ fn common(devices: &[&(u32, DeviceTime)]) -> Result<Option<(u64, u64)>, String> 
 mod tests {
     use super::*;
 
-    /// A device with as many requests as tell its time, from second to second.
+    /// A device with enough requests to tell its time, from second to second.
     fn device(number: u32, from_s: u64, to_s: u64) -> (u32, DeviceTime) {
         let [first_ns, last_ns] = [from_s, to_s].map(|second| second * 1_000_000_000);
         (number, DeviceTime { first_ns, last_ns, requests: REQUESTS_TELL })

@@ -14,7 +14,7 @@ use super::confidence::{PARTS, half_interval};
 use super::jbod::Jbod;
 use super::progress::PlanProgressSink;
 
-/// A placement, what it takes to get there, and what clients see then.
+/// A placement, the cost of getting there, and what clients see then.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Outcome {
     /// Name of the placement.

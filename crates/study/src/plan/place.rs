@@ -127,7 +127,7 @@ pub struct PlaceOptions {
     pub add: Vec<String>,
     /// Replaced disks: name, and the new drive.
     pub replace: Vec<(String, String)>,
-    /// Requests of each simulation; 5,000 a disk and 100,000 at least if nothing is given.
+    /// Requests of each simulation; 5,000 a disk and 100,000 at least if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
     /// Seed of the arrivals.
@@ -212,7 +212,7 @@ pub struct PlacePlan {
     /// True if that balancer would move even more files.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub equal_bytes_is_cut: bool,
-    /// Other disks, each with a plan of its own.
+    /// Other disks, each with a separate plan.
     pub what_if: Vec<WhatIfPlan>,
 }
 
@@ -255,7 +255,7 @@ pub struct PlannedDisk {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stopped {
-    /// As many moves as were asked for.
+    /// The number of moves that was asked for.
     MovesMax,
     /// The next move would save too little.
     TooLittleGain,

@@ -35,7 +35,7 @@ pub struct DiskEntry {
     pub name: String,
     /// Name of a shipped drive, or path of a drive file, from the folder of the snapshot.
     pub drive: String,
-    /// Capacity of the disk; the drive's if nothing is given.
+    /// Capacity of the disk; the drive's if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Bytes>,
     /// Mount point of the disk, for the list of commands.
@@ -53,7 +53,7 @@ pub struct FileEntry {
     pub size: Bytes,
     /// Requests a second.
     pub rate: f64,
-    /// Mean size of a request; the whole file if nothing is given, up to 1 GB.
+    /// Mean size of a request; the whole file if absent, up to 1 GB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Bytes>,
     /// Share of the requests that read.

@@ -48,8 +48,8 @@ const LIMITS: [SimDuration; 3] =
 /// Number of [`marked_runs`].
 pub(super) const MARKED_RUNS: usize = 1 + LIMITS.len();
 
-/// Runs an experiment with such scrubs, each of at most so many reads of `run`. None for a drive without a queue
-/// that chooses, and where something stands between clients and drive.
+/// Runs an experiment with such scrubs, each of at most this number of reads of `run`. None for a drive
+/// without a queue that chooses, and where something stands between clients and drive.
 pub(super) fn marked_runs(
     experiment: &Experiment,
     (run_bytes, reads_max): (Bytes, u64),

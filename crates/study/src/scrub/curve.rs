@@ -151,7 +151,7 @@ pub(super) fn potential_until(bursts: &[Burst], left: u64) -> Option<f64> {
 }
 
 /// Standard error of the latency until this many blocks are left, in parts of it: what chance in the rates of
-/// the bursts until then makes of it, and what it would change to have every other of them. None of a
+/// the bursts until then makes of it, and the change if it had every other of them. None of a
 /// single burst, which has no other to compare with.
 pub(super) fn error_until(bursts: &[Burst], left: u64) -> Option<f64> {
     let count = bursts.iter().position(|burst| burst.to <= left).map_or(bursts.len(), |at| at + 1);

@@ -195,8 +195,9 @@ pub struct ScrubPoint {
     pub read_share: f64,
     /// Rate of the gaps at that point.
     pub bytes_per_second: f64,
-    /// Potential of their latency at the mean media rate. It depends on the load alone, so it is the same at every point of an arm: the time of a point is its latency
-    /// over the latency in a second of the trace.
+    /// Potential of their latency at the mean media rate. It depends on the load alone, so it is the same
+    /// at every point of an arm: the time of a point is its latency over the latency in a second of the
+    /// trace.
     pub potential_bytes_per_second: f64,
     /// Shares of that latency.
     #[serde(flatten)]
@@ -345,7 +346,7 @@ pub fn estimate(
     Ok(estimate)
 }
 
-/// Responses of what comes after this share of the requests.
+/// Responses after this share of the requests.
 fn responses_after(warm_up: f64, whole: &Experiment) -> Result<Summary, ConfigError> {
     let mut part = whole.clone();
     part.config.warm_up = warm_up;

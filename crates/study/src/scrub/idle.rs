@@ -49,7 +49,7 @@ pub struct PauseBeforeScrub {
     pub measured_ns: u64,
     /// Bytes that it reads a second meanwhile.
     pub bytes_per_second: f64,
-    /// Time of the whole drive at this rate; None where it reads nothing.
+    /// Time of the whole drive at this rate; None where it reads no block.
     pub seconds: Option<f64>,
     /// Change of the mean response as (new - old) / old.
     pub mean: f64,
@@ -73,8 +73,9 @@ impl IdleScrub {
     }
 }
 
-/// Pauses that are tried: shorter ones find the next request of a burst, longer ones leave idle time unused. After none at
-/// all the drive still finishes its own work first, as reading ahead, which a command would cut short.
+/// Pauses that are tried: shorter ones find the next request of a burst, longer ones leave idle time
+/// unused. After none at all the drive still finishes its own work first, as reading ahead, which a command
+/// would cut short.
 const PAUSES: [SimDuration; 5] = [
     SimDuration::ZERO,
     SimDuration::from_ms(5),
@@ -92,8 +93,9 @@ const RUN: Bytes = Bytes::from_kib(256);
 /// Each of these reads is simulated, so after this many the rest of a trace is left out.
 const READS_MAX: u64 = 200_000;
 
-/// Idle time of which no more is simulated at a stretch. By then the drive has written back, the longest pause is over,
-/// and the scrub reads at its steady rate; the rest of the stretch is worth what it reads at that rate.
+/// Idle time of which no more is simulated at a stretch. By then the drive has written back, the longest
+/// pause is over, and the scrub reads at its steady rate; the rest of the stretch counts by the reads at
+/// that rate.
 fn stretch(spec: &DriveSpec) -> SimDuration {
     let buffer = spec.electronics.buffer.as_ref();
     // A random write takes a seek and half a turn, which two turns are enough for. Extents by the thousand
@@ -184,8 +186,8 @@ impl Cuts {
         cuts
     }
 
-    /// The records with these cuts. A drive may be idle for longer than the records are apart: then the cut is no
-    /// more than they allow.
+    /// The records with these cuts. A drive may be idle for longer than the records are apart: then the cut
+    /// is as large as they allow.
     fn shorten(&mut self, records: &KeptRecords) -> KeptRecords {
         let Self { stretch, by_tag } = self;
         let mut before = SimTime::ZERO;

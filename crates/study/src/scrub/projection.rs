@@ -336,7 +336,7 @@ impl Projection {
         self.burst.from = self.left();
     }
 
-    /// Works out anew what there will have been to do at the end: less than all that may be done where
+    /// Works out anew the work at the end: less than all that may be done where
     /// leaps are as fine as usual.
     fn expect(&mut self, took: Spending, coarseness: f64) {
         let Some((bursts, burst_ns)) = self.to_come(took) else { return };

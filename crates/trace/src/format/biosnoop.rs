@@ -127,7 +127,7 @@ fn columns(line: &[u8]) -> Result<Columns<'_>, Fault> {
     Ok(Columns { time, disk, kind, sector, bytes, queued, latency })
 }
 
-/// The operation, and whether it is forced to the media. A flush before a write is a line of its own.
+/// The operation, and whether it is forced to the media. A flush before a write is a separate line.
 fn kind(kind: Token) -> Result<(Op, bool), Fault> {
     let rest = kind.text.strip_prefix(b"F").filter(|rest| !rest.is_empty()).unwrap_or(kind.text);
     let op = match rest.first() {

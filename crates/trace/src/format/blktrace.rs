@@ -228,7 +228,7 @@ impl Processor {
         Ok(())
     }
 
-    /// Fills the buffer up to `length` bytes; whether the stream has so many.
+    /// Fills the buffer up to `length` bytes; whether the stream has this number.
     fn fill_to(&mut self, length: usize) -> Result<bool, Stop> {
         while self.kept < length {
             match self.stream.read(&mut self.buffer[self.kept..length]) {

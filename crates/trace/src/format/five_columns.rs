@@ -7,7 +7,7 @@
 //! the person is asked.
 //!
 //! Goals: no time is wrong by a factor without a question.
-//! Non-goals: a trace with units of its own kind in every line.
+//! Non-goals: a trace with its own units in every line.
 
 use std::ops::RangeInclusive;
 
@@ -20,7 +20,7 @@ use freewheel_units::Op;
 pub(super) const OF_A_DISK: RangeInclusive<f64> = 1.0..=100.0;
 /// Units that any device serves.
 const OF_ANY_DEVICE: RangeInclusive<f64> = 0.001..=1e6;
-/// More decimals are those of a binary fraction, and tell nothing.
+/// More decimals are those of a binary fraction, and are no evidence.
 const DECIMALS_MAX: usize = 9;
 
 /// A unit that times may have.
@@ -44,7 +44,7 @@ pub(crate) enum UnitFound {
 struct Beginning {
     /// Gaps between records, per device.
     per_device: f64,
-    /// From the least time to the greatest, in whatever unit: records may lie in any order.
+    /// From the least time to the greatest, in any unit: records may lie in any order.
     span: f64,
     decimals: usize,
 }

@@ -21,7 +21,7 @@ pub enum Clock {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Numbers {
-    /// Objects, each of which has a place of its own.
+    /// Objects, each of which has a separate place.
     Objects,
     /// Blocks of 512 bytes of a disk.
     Addresses,

@@ -5,7 +5,7 @@
 //! of the next access to it. Times are in seconds below 2^32 and keep their fractions, which libCacheSim
 //! leaves out. Sizes are in bytes; a line with 0 holds no request, and is counted. The operation is a word,
 //! as `get` or `set`; without such a column every request is a read. Times are made relative to the first
-//! record. What is said of objects in `libcachesim` holds here too.
+//! record. The text on objects in `libcachesim` holds here too.
 //!
 //! Three columns of numbers may be anything. Without a header they are taken for this format where times
 //! never fall, a size is that of a block, and objects come again with the size that they had.

@@ -2,7 +2,7 @@
 //!
 //! Source: libCacheSim's description of its formats (`txt`). The objects have no size, so that each takes
 //! the same room; here it is 4 KiB. A trace has neither times nor operations: every request is a read at
-//! time 0. What is said of objects in `libcachesim` holds here too.
+//! time 0. The text on objects in `libcachesim` holds here too.
 
 use super::libcachesim::{ObjectRequest, Placer};
 use super::{Clock, Format, ObjectPlaces, Row, Timing};

@@ -26,7 +26,7 @@ use freewheel_units::Op;
 const RECORDS_MAX: u64 = 1 << 40;
 /// Larger than any object.
 const SIZE_MAX: u64 = 1 << 31;
-/// Both stand for no further access.
+/// Both mean no further access.
 const NEVER: [u64; 2] = [u64::MAX, i64::MAX as u64];
 
 pub(super) const ROW: Row = Row {

@@ -1,4 +1,4 @@
-//! True if numbers in the columns of a format mean what they do there.
+//! True if numbers in the columns of a format have their meaning there.
 //!
 //! Other tools write the same columns in other units: a size of 8 sectors would be read as one of 8 bytes.
 //! A format whose lines could be anybody's is recognised only where most records are plausible. Otherwise

@@ -209,7 +209,7 @@ fn completion(
     }
 }
 
-/// The end of a request that took so long.
+/// The end of a request that took this time.
 fn later(arrival: SimTime, (took, unit): Field, separator: Separator) -> Result<SimTime, Fault> {
     let end = arrival.ns().checked_add(separator.time(took, unit)?.ns());
     end.map(SimTime::from_ns).ok_or_else(|| took.fault(TOO_LONG))

@@ -8,7 +8,7 @@ use super::pairing::Pairing;
 use super::{ClockRuns, EventTimes, Found, Position, RunOptions, Source, Stop, TimeOrder};
 use crate::Record;
 
-/// Events that wait for an earlier one. Processors hand over what they recorded in turns, in pieces of
+/// Events that wait for an earlier one. Processors hand over their records in turns, in pieces of
 /// at most 512 KiB, which is about 11,000 events.
 const WINDOW_EVENTS: usize = 1 << 16;
 

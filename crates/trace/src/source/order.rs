@@ -1,4 +1,4 @@
-//! Puts items into the order of their times, whatever the distance, in bounded memory.
+//! Puts items into the order of their times, at any distance, in bounded memory.
 //!
 //! Two ways: a window of some thousand items, for what was logged by completion or by processor; and a
 //! merge of sorted pieces in a temporary file, for what lies farther apart, as two volumes one after the other.

@@ -4,10 +4,11 @@
 //! item that was logged late is no second recording; memory for some items only.
 //! Non-goals: recordings that ran at the same time on clocks of their own.
 //!
-//! A second recording is told by a header that comes again, or by a step back to the beginning: an item
+//! A second recording shows by a header that comes again, or by a step back to the beginning: an item
 //! before the latest one, in the first tenth of the recording's time or before it, from which the next items
-//! go on, of a device that was there. Items that were logged late do not: after them the times return to the latest one. The recording
-//! begins after the end of the one before it, by that one's mean time between items.
+//! go on, of a device that was there. Items that were logged late do not: after them the times return to
+//! the latest one. The recording begins after the end of the one before it, by that one's mean time between
+//! items.
 //!
 //! ```text
 //! in the file   0 10 20 30 | 2 12 22         the clock starts again at the 2
@@ -196,11 +197,11 @@ impl<T: Timed> ClockRuns<T> {
 
     /// True if the items ahead go on from `item`, which steps back to the beginning of `run`.
     fn goes_on_from(&self, run: &Run, item: &T) -> bool {
-        // On one clock nothing is logged that ended after something that was logged before it began.
+        // On one clock no request is logged that ended after something that was logged before it began.
         if item.end().is_some_and(|end| end >= run.latest) {
             return false;
         }
-        // Other devices on one clock may stand behind one another, and so may a list in no order.
+        // Other devices on one clock may follow one another, and so may a list in no order.
         if !run.devices.contains(&item.device()) || run.steps_back * 4 > run.items {
             return false;
         }
@@ -357,7 +358,7 @@ mod tests {
                     && leap.is_none_or(|step| step[1] - step[0] <= (end - after[0]) / 2)
             };
             prop_assume!(recordings.windows(2).all(begins));
-            // The slow way: each recording by itself, moved as a whole.
+            // The slow way: each recording alone, moved as a whole.
             let mut expected: Vec<u64> = recordings[0].clone();
             for pair in recordings.windows(2) {
                 let (before, after) = (&pair[0], &pair[1]);

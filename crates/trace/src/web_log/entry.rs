@@ -1,4 +1,4 @@
-//! Entry of a line of a log, whatever its format.
+//! Entry of a line of a log, in any format.
 
 use std::borrow::Cow;
 

@@ -66,7 +66,7 @@ fn columns(head: &[u8]) -> Columns {
     columns
 }
 
-/// Message about a text that is no log, with what it lacks.
+/// Message about a text that is no log, with the missing parts.
 pub(super) fn looks_like(head: &[u8]) -> Option<String> {
     let columns = columns(head);
     let first = whole_lines(head).next();

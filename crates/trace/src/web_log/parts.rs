@@ -10,7 +10,7 @@ pub(super) struct Parts<'a> {
     pub request: &'a [u8],
     pub status: &'a [u8],
     pub bytes: &'a [u8],
-    /// Fields behind the bytes.
+    /// Fields after the bytes.
     pub rest: &'a [u8],
 }
 

@@ -28,13 +28,13 @@ pub(super) enum HostPlace {
     Nowhere,
     /// The first word, where a client follows.
     First,
-    /// The word of this number behind the bytes.
+    /// The word of this number after the bytes.
     Behind(usize),
 }
 
-/// Words behind the bytes that are looked at.
+/// Words after the bytes that are looked at.
 const BEHIND_MAX: usize = 12;
-/// Behind the bytes, quoted: referer and agent, which anybody chooses.
+/// After the bytes, quoted: referer and agent, which anybody chooses.
 const REFERER_AND_AGENT: usize = 2;
 
 impl HostPlace {
@@ -101,7 +101,7 @@ fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|&byte| byte == b' ').filter(|word| !word.is_empty())
 }
 
-/// A word behind the bytes; none for referer and agent.
+/// A word after the bytes; none for referer and agent.
 fn behind(rest: &[u8], at: usize) -> Option<&[u8]> {
     let mut rest = rest;
     for number in 0..=at {
@@ -127,7 +127,7 @@ fn closing_quote(text: &[u8]) -> Option<usize> {
     (1..text.len()).find(ends)
 }
 
-/// True if these words name sites: domains in most lines, and addresses or nothing in the others.
+/// True if these words name sites: domains in most lines, and addresses or no name in the others.
 fn all_sites(words: &[&[u8]]) -> bool {
     let names = words.iter().filter(|word| is_domain(word)).count();
     let others = |word: &&&[u8]| *word == b"-" || is_address(without_port(word));

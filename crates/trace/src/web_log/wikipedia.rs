@@ -2,7 +2,7 @@
 //! `relative_unix hashed_path_query image_type response_size time_firstbyte`.
 //!
 //! Source: Wikitech, "Analytics/Data Lake/Traffic/Caching". The data of texts lack `image_type`. A number
-//! stands for path and query, and the status is not there: every answer with a byte counts.
+//! replaces path and query, and the status is not there: every answer with a byte counts.
 
 use std::borrow::Cow;
 

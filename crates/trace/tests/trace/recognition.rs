@@ -24,7 +24,7 @@ fn every_clean_sample_is_recognised_as_its_own_format() {
     assert!(count > 30, "{count}");
 }
 
-/// Lines of a tool, by their number, as many as a page has.
+/// Lines of a tool, by their number: about a page.
 fn page(line: impl Fn(u64) -> String) -> String {
     (0..40).map(|at| line(at) + "\n").collect()
 }

@@ -123,7 +123,7 @@ fn refusals(result: &RunResult) -> String {
     )
 }
 
-/// Subjects and what is said about them, if there are some.
+/// Subjects and words about them, if there are some.
 fn two_columns(rows: Vec<(&'static str, String)>) -> Option<String> {
     let mut table = Table::new("ll");
     rows.iter().for_each(|(part, words)| table.row([*part, words]));

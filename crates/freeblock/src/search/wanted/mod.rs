@@ -332,7 +332,7 @@ impl Wanted {
             // Pieces take much longer to find than whole blocks are counted. One lies at each end of the
             // extent at most, and is shorter than a block: if that cannot beat `known`, none is sought.
             let ends = u32::from(from <= stretch.first) + u32::from(to >= stretch.end());
-            // With nothing to beat every piece counts, so one look tells whether any is to be sought.
+            // Without a plan to beat every piece counts, so one look tells whether any is to be sought.
             if known > 0 || ends > 0 && layer.pieces.has_of_pair(2 * u64::from(stretch.id)) {
                 most_in_pieces += ends * (size - 1) * weight;
             }
@@ -374,7 +374,7 @@ impl Wanted {
         });
     }
 
-    /// No track of so many sectors has more items in direction `op`.
+    /// No track of this number of sectors has more items in direction `op`.
     pub fn items_max(&self, tracks: &Tracks, sectors: u32, op: Op) -> u32 {
         // A piece at either end of each extent.
         let pieces = 2 * tracks.extents_max();

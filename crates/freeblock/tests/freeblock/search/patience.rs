@@ -47,7 +47,7 @@ impl Rows {
     }
 }
 
-/// Greatest loss that a search may have that took so much: the fourth power of the part of the patience
+/// Greatest loss that a search may have that took this much: the fourth power of the part of the patience
 /// that its work is.
 fn allowed(patience: u64, taken: u64, work: u64) -> u128 {
     // Parts of a node before it may be one more together with those of this plan.

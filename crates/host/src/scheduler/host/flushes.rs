@@ -6,10 +6,10 @@
 //! believed, of any client: they all share the device. So FLUSH and FUA fail until a restart.
 //!
 //! - Reads go on: the operator and the clients rescue their data by them.
-//! - Writes without FUA go on: they promise nothing about power cuts, and no later answer will. A client
-//!   hears of the loss at its next FLUSH or FUA, as it would of its own disk; a file system or database then
-//!   stops by itself. PostgreSQL panics there because it owns the data; a disk does not. ZFS fails new
-//!   writes too (`failmode=continue`), but with copies of its own to go on from. Here, a refusal of writes
+//! - Writes without FUA go on: they make no promise about power cuts, and no later answer will. A client
+//!   hears of the loss at its next FLUSH or FUA, as with a local disk; a file system or database then stops on its own
+//!   decision. PostgreSQL panics there because it owns the data; a disk does not. ZFS fails new
+//!   writes too (`failmode=continue`), but with copies to continue from. Here, a refusal of writes
 //!   would take away what a client can still do, such as moving a file elsewhere.
 //! - Background tasks go on: a backup is the best that can be done with such a device.
 

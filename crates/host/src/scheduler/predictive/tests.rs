@@ -338,7 +338,7 @@ fn end_of_request(drive: &Drive, start: u64, planner: &mut dyn Planner) -> (SimT
 
 #[test]
 fn free_commands_leave_requests_in_time() {
-    // The planner knows nothing of overheads, so that some of its plans are too long.
+    // The planner ignores overheads, so that some of its plans are too long.
     let overhead = SimDuration::from_us(200);
     let drive = atlas10k().with_overhead(ByOp { read: overhead, write: overhead });
     let starts = (0..drive.blocks().get() - 8).step_by(400);

@@ -89,7 +89,7 @@ pub enum Ext4Error {
         /// Contradiction.
         what: String,
     },
-    /// The reader gave less than what it was asked for.
+    /// The reader gave less than the wanted bytes.
     #[error("{} bytes at byte {} of the file system could not be read", range.length_bytes, range.offset_bytes)]
     Unread {
         /// Range that could not be read.
@@ -202,7 +202,7 @@ struct Layout {
     descriptor_bytes: u64,
     reserved_descriptor_blocks: u64,
     inode_table_blocks: u64,
-    /// The first block of descriptors that is in a group of its own.
+    /// The first block of descriptors that is in a separate group.
     first_meta_block: u64,
     has_checksums: bool,
     copies: Copies,
@@ -360,7 +360,7 @@ impl Layout {
 
     fn descriptor_blocks(&self) -> Extents {
         let blocks = (0..self.table_blocks()).map(|number| self.descriptor_block(number));
-        // A damaged superblock may place some behind the end: `groups` reports them as unread.
+        // A damaged superblock may place some past the end: `groups` reports them as unread.
         let blocks = blocks.filter(|block| *block < self.blocks);
         Extents::new(blocks.map(|block| self.range(block, 1)).collect())
     }
@@ -457,7 +457,7 @@ impl Layout {
         Some(self.range(first + start, end - start))
     }
 
-    /// That each group has as many free clusters as its descriptor says.
+    /// That each group has the number of free clusters in its descriptor.
     fn ensure_free(&self, groups: &[Group], used: &[ByteRange]) -> Result<(), Ext4Error> {
         let cluster_bytes = self.cluster * self.block_bytes;
         let mut at = 0;

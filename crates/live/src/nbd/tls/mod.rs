@@ -189,7 +189,7 @@ fn authority(folder: &Path) -> Result<(PathBuf, RootCertStore), TlsError> {
     let path = folder.join("ca-cert.pem");
     let mut roots = RootCertStore::empty();
     let certificates = certificates(&path)?;
-    // The library trusts an authority whatever its dates say.
+    // The library trusts an authority at any date.
     if let Some(why) = validity::fault(&certificates, UnixTime::now()) {
         return Err(fault(&path, why));
     }

@@ -58,8 +58,9 @@ pub struct CoolingView<'a> {
     pub heats: &'a DiskHeats,
     /// Requests that wait at each disk.
     pub queues: &'a [u32],
-    /// Requests that wait or are served at each disk, averaged over the time of late; empty where nobody looks.
-    /// Clients wait no longer at the source than elsewhere: then no move helps them, whatever heat says.
+    /// Requests that wait or are served at each disk, averaged over the recent past; empty where they are
+    /// not counted. Clients wait no longer at the source than elsewhere: then no move helps them, at any
+    /// heat.
     pub present: &'a [f64],
 }
 
@@ -69,8 +70,8 @@ impl CoolingView<'_> {
     }
 }
 
-/// Share by which more requests must be present at the source than at the mean disk. Averages over 256 arrivals,
-/// which follow each other, scatter by about a fifth at disks that are alike.
+/// Share by which more requests must be present at the source than at the mean disk. Averages over 256
+/// arrivals, which follow each other, scatter by about a fifth at disks that are alike.
 const WAITS_MORE: f64 = 0.5;
 
 /// A move that a step wants.

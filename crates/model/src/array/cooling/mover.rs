@@ -283,7 +283,7 @@ impl Mover {
         MoverState::Do(job.action(self.spec.piece))
     }
 
-    /// Time from which the rate allows the next piece, if nothing else delays the piece.
+    /// Time from which the rate allows the next piece, if no rule delays the piece.
     pub fn next_piece_at(&self) -> Option<SimTime> {
         let waits = self.job.is_some_and(|job| job.next == Step::Quiesce && !job.is_running);
         (waits && !self.is_paused).then_some(self.next_piece_at)

@@ -1,4 +1,5 @@
-//! Two moves where one is not possible: a file that nearly nobody uses leaves the disk that a hot file goes to.
+//! Two moves where one is not possible: a file with hardly any requests leaves the disk that a hot file
+//! goes to.
 //!
 //! ```text
 //!   hot disk    [ hot file ][ free ]          [ free     ][ cold ]
@@ -116,7 +117,7 @@ impl Balancer<'_> {
     }
 
     /// Candidate disks for a file of disk `of`: the one on which load is cheapest, and the one that the hot
-    /// file leaves. Beside a hopeless file goes only what nobody asks for.
+    /// file leaves. Beside a hopeless file goes only a file without requests.
     fn places_for(&self, file: usize, of: u32, left: u32, spec: &RebalanceSpec) -> Vec<u32> {
         let blocks = self.files()[file].blocks;
         let is_served = |disk: u32| !self.is_lost(disk) || self.files()[file].rate <= 0.0;

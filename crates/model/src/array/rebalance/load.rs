@@ -36,7 +36,7 @@ impl QueueLoad {
     /// Load without a part.
     #[must_use]
     pub fn minus(self, part: &Self) -> Self {
-        // Rounding may leave a little less than nothing.
+        // Rounding may leave a little less than zero.
         let left = |all: f64, part: f64| (all - part).max(0.0);
         Self {
             rate: left(self.rate, part.rate),

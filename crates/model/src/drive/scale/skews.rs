@@ -109,7 +109,8 @@ pub fn choose(
             skew_after(skew, before, after, sectors)
         };
         let mut before = Switches::of(spec.surfaces, spec.mapping, old);
-        // On one surface a track skew hides nothing: what it would have hidden on several keeps its margin.
+        // On one surface a track skew hides no switch: the switch that it would have hidden on several
+        // keeps its margin.
         before.track = Switches::of(surfaces_max, spec.mapping, old).track;
         let after = Switches::of(scaled.surfaces, spec.mapping, zone);
         zone.track_skew = scale(old.track_skew, before.track, after.track);

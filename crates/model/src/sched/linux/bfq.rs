@@ -49,7 +49,7 @@ enum End {
 #[derive(Debug)]
 pub(super) struct Bfq {
     spec: BfqSpec,
-    /// The drive has a queue of its own.
+    /// The drive has its own queue.
     has_tags: bool,
     queues: [BfqQueue; 2],
     in_service: Option<usize>,
@@ -87,7 +87,7 @@ impl Bfq {
     }
 
     /// True if the drive had better stay idle for this queue in service when it is empty. A queue that is
-    /// alone loses nothing by it.
+    /// alone is as fast.
     fn should_idle(&self, number: usize) -> bool {
         let queue = &self.queues[number];
         let slice_idle = self.spec.slice_idle;
@@ -126,7 +126,7 @@ impl Bfq {
         Some(number)
     }
 
-    /// Counts blocks as sent: virtual time goes on by their part of all weights.
+    /// Counts blocks as sent: virtual time advances by their part of all weights.
     fn serve(&mut self, blocks: u64) {
         self.virtual_now += virtual_time(blocks, WEIGHT * self.busy().max(1));
     }

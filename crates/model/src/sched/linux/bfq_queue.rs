@@ -19,7 +19,7 @@ const BACK_PENALTY: u64 = 2;
 const ASYNC_CHARGE: u64 = 3;
 /// Weight of every queue.
 pub(super) const WEIGHT: u64 = 100;
-/// Bits of a virtual time behind the point: `BFQ_SERVICE_SHIFT`.
+/// Bits of a virtual time after the point: `BFQ_SERVICE_SHIFT`.
 const SERVICE_SHIFT: u32 = 22;
 /// Weighted samples from which a mean think time is relied on: `bfq_sample_valid`.
 const THINK_SAMPLES: u64 = 80;
@@ -186,7 +186,7 @@ impl BfqQueue {
     }
 }
 
-/// The virtual time that so many blocks take for this weight.
+/// The virtual time that this number of blocks takes for this weight.
 pub(super) fn virtual_time(blocks: u64, weight: u64) -> u64 {
     (blocks << SERVICE_SHIFT) / weight
 }

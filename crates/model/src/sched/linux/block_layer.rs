@@ -11,7 +11,7 @@ use super::none::NoScheduler;
 use super::{IoRequest, IoScheduler, Merged};
 use crate::spec::policy::{ParsePolicyError, PolicySpec};
 
-/// Tags of a drive, at least and at most, of which the kernel makes twice as many requests: an AHCI
+/// Tags of a drive, at least and at most, of which the kernel makes twice the number of requests: an AHCI
 /// adapter's 32, and `BLKDEV_DEFAULT_RQ`.
 const TAGS: [u32; 2] = [32, 128];
 /// Share of the requests that asynchronous ones may hold under kyber.
@@ -38,7 +38,7 @@ struct InFlight {
     dispatched: Option<(IoRequest, SimTime)>,
 }
 
-/// The block layer of one drive: pure state that is told of arrivals, room and completions.
+/// The block layer of one drive: pure state that gets arrivals, room and completions.
 pub struct BlockLayer {
     scheduler: Box<dyn IoScheduler>,
     limits: Limits,
@@ -178,7 +178,7 @@ impl BlockLayer {
         done.parts
     }
 
-    /// Earliest dispatch of a request that is kept back now, if nothing happens before.
+    /// Earliest dispatch of a request that is kept back now, if no event comes before.
     pub fn wakes_at(&self) -> Option<SimTime> {
         self.scheduler.wakes_at()
     }

@@ -165,7 +165,7 @@ impl Kyber {
         Self { domains: [reads, writes], current: 0, batched: 0, looks_at: None }
     }
 
-    /// Looks at latencies, if it was time by `now`. A late look finds what it would have found in time,
+    /// Looks at latencies, if it was time by `now`. A late look has the result of one in time,
     /// as every sample comes behind one.
     fn catch_up(&mut self, now: SimTime) {
         let Some(at) = self.looks_at.filter(|&at| at <= now) else { return };

@@ -99,7 +99,7 @@ impl System {
         next.or_else(|| self.cache.next_opportunistic())
     }
 
-    /// The disk does one request in a millisecond; false when it has nothing to do.
+    /// The disk does one request in a millisecond; false when it has no work.
     fn step(&mut self) -> bool {
         let Some(request) = self.next() else { return false };
         self.now += 1;
@@ -378,7 +378,7 @@ fn what_prefetching_was_worth_is_counted_block_by_block() {
     system.arrive(read(16, 12, 3));
     let idle = PrefetchCounts { brought: 16, used: 4, wasted: 0, late_reads: 0 };
     assert_eq!(counts(&system, PrefetchKind::Idle), idle);
-    // A write of blocks that nobody read makes their prefetch a waste; so does their eviction.
+    // A write of blocks that no client read makes their prefetch a waste; so does their eviction.
     system.arrive(write(12, 2, 4));
     system.run();
     let ahead = PrefetchCounts { used: 12, wasted: 2, ..ahead };

@@ -71,7 +71,7 @@ pub fn joins_latest(list: &mut [IoRequest], new: &IoRequest) -> bool {
     false
 }
 
-/// The rules of a scheduler that is told whether a request had to wait for a tag.
+/// The rules of a scheduler that knows whether a request had to wait for a tag.
 pub trait Rules {
     /// Joins a new request, if it can be.
     fn join(&mut self, request: &IoRequest) -> bool;

@@ -113,7 +113,7 @@ impl<'p> Steps<'p> {
         self.text.push('\n');
     }
 
-    /// The copies of new files that have their room after so many moves.
+    /// The copies of new files that have their room after this number of moves.
     fn new_files(&mut self, after: usize) {
         let is_due = |placed: &&PlacedFile| placed.after_moves == after;
         let plan = self.plan;
@@ -257,7 +257,7 @@ impl<'p> Rooms<'p> {
         Self { plan, left, is_gone: vec![false; plan.moves.len()] }
     }
 
-    /// Takes room on a disk after so many moves, and says whose originals have to be gone before that.
+    /// Takes room on a disk after this number of moves, and says whose originals have to be gone before that.
     fn needed(&mut self, moves: usize, to: &str, bytes: Bytes) -> Vec<&'p PlannedMove> {
         let plan = self.plan;
         let disk = plan.disks.iter().position(|disk| disk.name == to).expect("a disk of the plan");
@@ -311,7 +311,7 @@ fn root(path: &str) -> String {
     }
 }
 
-/// One word for a shell, whatever is in it.
+/// One word for a shell, with any content.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }

@@ -15,7 +15,7 @@ pub(super) fn differ(times: &LoadTimes) -> bool {
     times.disks.iter().any(|disk| disk.span_s < SHARE * times.whole_s)
 }
 
-/// Over which time the loads are means, and whose loads are not known well. Nothing where all devices have
+/// Over which time the loads are means, and whose loads are not known well. Empty where all devices have
 /// the same time.
 pub(super) fn load_times(plan: &PlacePlan) -> Vec<String> {
     let Some(times) = plan.load_times.as_ref().filter(|times| differ(times)) else {

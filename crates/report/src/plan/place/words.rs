@@ -346,7 +346,7 @@ fn cautions(plan: &PlacePlan) -> Vec<String> {
             taken.to, taken.file
         ));
     }
-    // Without a move, what is said of the placement as it is would be said again.
+    // Without a move, the words about the placement as it is would be said again.
     let is_moved = !plan.moves.is_empty() || !plan.placed.is_empty();
     let after = is_moved.then_some(&plan.after);
     let bytes = (plan.equal_bytes.moves > 0).then_some(&plan.equal_bytes);

@@ -59,9 +59,9 @@ impl StripeSource {
 pub struct StripeOptions {
     /// Files, or a trace.
     pub source: StripeSource,
-    /// Name of a shipped drive, or path of a drive file; that of the snapshot if nothing is given.
+    /// Name of a shipped drive, or path of a drive file; that of the snapshot if absent.
     pub drive: Option<String>,
-    /// Number of disks; that of the snapshot if nothing is given.
+    /// Number of disks; that of the snapshot if absent.
     pub disks: Option<u32>,
     /// Factor of the number of requests in the same time.
     pub load: f64,
@@ -416,7 +416,8 @@ impl Striped {
         Ok(Simulated { now, higher, take: Some(take) })
     }
 
-    /// The unit that keeps the most headroom where none keeps all of it; none where none serves the load itself.
+    /// The unit that keeps the most headroom where none keeps all of it; none where none serves the load
+    /// itself.
     fn with_less_headroom(
         &self,
         headroom: f64,
@@ -441,7 +442,7 @@ impl Striped {
         Ok(None)
     }
 
-    /// Simulates all units under this many times the load, as many at a time as there are cores.
+    /// Simulates all units under this many times the load, one on each core at a time.
     fn at_load(
         &self,
         options: &StripeOptions,
@@ -561,7 +562,7 @@ fn of_load(at: &AtLoad, units: usize) -> StripeLoad {
     StripeLoad { factor: at.factor, simulated_s, busy_at_worst: at.busy.clone() }
 }
 
-/// The replay of a trace under a load of its own. A load other than the traced one needs times of arrival.
+/// The replay of a trace under another load. A load other than the traced one needs times of arrival.
 fn at_load(trace: &TraceWorkload, load: f64) -> TraceWorkload {
     let replay = match trace.replay {
         ReplayMode::Auto if load != 1.0 => ReplayMode::Arrivals,

@@ -1,4 +1,4 @@
-//! Opening a file or a block device so that nothing else writes to it.
+//! Opening a file or a block device against all other writers.
 //!
 //! A file is locked, which keeps other servers off. A block device is opened exclusively besides: the system
 //! then refuses every other who asks so, as `mkfs`, `mount` and `mdadm` do, by whichever node. The file
@@ -136,7 +136,7 @@ pub(super) fn open_past_cache(path: &Path, claim: Claim) -> Result<(File, bool),
 }
 
 /// The flag by which the system refuses a second exclusive user of a device, as it does mkfs and mount
-/// afterwards: whichever of its nodes, partitions or its disk they are given. What it means for others than
+/// afterwards: whichever of its nodes, partitions or its disk they are given. Its meaning for others than
 /// devices is not defined (open(2)).
 fn exclusive(path: &Path, claim: Claim) -> OFlags {
     let is_device = fs::metadata(path).is_ok_and(|there| there.file_type().is_block_device());

@@ -19,7 +19,7 @@ pub(super) struct Watch {
 }
 
 /// Looks at a path every so often, as long as the file and the returned value are there. The first time that
-/// the path does not lead to the file, `notice` is told.
+/// the path does not lead to the file, `notice` is called.
 pub(super) fn watch(
     path: &Path,
     file: Weak<File>,

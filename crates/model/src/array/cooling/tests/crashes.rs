@@ -35,7 +35,7 @@ impl Block {
         self.cached.last().copied().or(self.media)
     }
 
-    /// All that this block may hold after a power cut now; None where nothing was ever written.
+    /// All that this block may hold after a power cut now; None where no write ever was.
     fn after_cut(&self) -> impl Iterator<Item = Option<Content>> {
         std::iter::once(self.media).chain(self.cached.iter().copied().map(Some))
     }
