@@ -122,7 +122,7 @@ def ensure_once(faults):
 
 
 def ensure_green(faults):
-    """Without faults each test passes, or its failure would tell nothing."""
+    """Without faults each test passes, or its failure would be no evidence."""
     by_target = {}
     for fault in faults:
         by_target.setdefault(tuple(target_args(fault["test"])), set()).add(fault["test"].split()[2])

@@ -19,7 +19,7 @@ pub struct Case {
     pub config: String,
     /// Threads that may take part.
     pub threads: usize,
-    /// The same workload for DiskSim.
+    /// Load for DiskSim, if it has the workload.
     pub disksim: Option<Load>,
 }
 

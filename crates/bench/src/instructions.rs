@@ -178,7 +178,7 @@ fn stage_of(file: &str) -> Option<&'static str> {
     PLACES.iter().find(|(place, _)| file.contains(place)).map(|(_, stage)| *stage)
 }
 
-/// Whether a function of the C library copies or hands out memory. Rust's functions have paths.
+/// True if a function of the C library copies or hands out memory. Rust's functions have paths.
 fn is_memory(function: &str) -> bool {
     !function.contains("::")
         && ["__mem", "mem", "malloc", "calloc", "realloc", "free", "cfree", "_int_"]

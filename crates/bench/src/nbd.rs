@@ -27,7 +27,7 @@ pub const SERVE: &str = "--nbd-serve";
 const DISK_BYTES: u64 = 1 << 30;
 const ROUNDS: usize = 7;
 
-/// What a server is expected to do.
+/// Answers that are expected of a server.
 const ANSWERS: &str = "a server that answers";
 
 /// A kind of request that a client repeats.

@@ -1,4 +1,5 @@
-//! How fast traces are read, by format: a million generated requests each, from a file in the page cache.
+//! Rates at which traces are read, by format: a million generated requests each, from a file in the page
+//! cache.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};

@@ -49,7 +49,7 @@ struct Measurement<'a> {
 pub struct Figure<'a> {
     pub name: &'a str,
     pub unit: String,
-    /// Of every run, ascending.
+    /// Rate of every run, ascending.
     pub rates: &'a [f64],
     /// Requests of a run, or what is counted in their place.
     pub requests: u64,

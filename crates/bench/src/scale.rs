@@ -36,9 +36,9 @@ const TOLERANCE: f64 = 1.25;
 /// A row for a process to measure.
 #[derive(Serialize, Deserialize)]
 struct Row {
-    /// What grows; rows of one name are compared with the row before.
+    /// Quantity that grows; rows of one name are compared with the row before.
     family: String,
-    /// How much of it there is.
+    /// Amount of it.
     scale: u64,
     work: Work,
 }
@@ -85,7 +85,7 @@ pub fn run(file: Option<&str>) {
     formats(file, &origin);
 }
 
-/// What grows with its amount.
+/// Prints the costs that grow with an amount.
 fn growth(file: Option<&str>, origin: &Origin) {
     println!(
         "{:<40} {:>13} {:>10} {:>10} {:>9} {:>9} {:>8}  hash",
@@ -176,7 +176,7 @@ fn mebibytes(bytes: Option<u64>) -> String {
     bytes.map_or("unknown".into(), |bytes| format!("{:.1}", bytes as f64 / f64::from(1 << 20)))
 }
 
-/// How the cost of one changes from one amount to the next.
+/// Change of the cost of one from one amount to the next.
 struct Growth {
     exponent: f64,
     exceeds_log: bool,

@@ -1,4 +1,4 @@
-//! What a person reads when something went wrong, and the exit code.
+//! Error of a verb for a person, and the exit code.
 //!
 //! Wrong use (exit 2) is a command line that cannot be understood, or that names a drive, format,
 //! policy or claim that does not exist. Everything else is a failure (exit 1), also an experiment in
@@ -20,7 +20,7 @@ use crate::wrong_file_kind::{self, WrongFileKind};
 const FAILED: u8 = 1;
 const WRONG_USE: u8 = 2;
 
-/// Why a verb failed.
+/// Reason why a verb failed.
 #[derive(Debug)]
 pub struct Failure {
     exit_code: u8,
@@ -86,10 +86,10 @@ fn theme() -> GraphicalTheme {
     theme
 }
 
-/// What names the server in the environment.
+/// Variable of the environment that names the server.
 pub const CONTROL: &str = "FREEWHEEL_CONTROL";
 
-/// Whether there is no file at a path that was to be read, by what the system said.
+/// True if there is no file at a path that was to be read, by what the system said.
 pub fn is_not_a_file(reason: io::ErrorKind) -> bool {
     matches!(reason, io::ErrorKind::NotFound | io::ErrorKind::IsADirectory)
 }
@@ -99,7 +99,7 @@ pub fn with_near_file(help: &str, path: &Path) -> String {
     help.to_owned() + &did_you_mean(path)
 }
 
-/// How to name a drive, after an unknown name; `from` is the folder from which a path counts.
+/// Names of drives that may be meant, after an unknown one; `from` is the folder from which a path counts.
 pub fn drive_help(kind: &ErrorKind, from: &str) -> Option<String> {
     match kind {
         ErrorKind::UnknownDrive => Some("`freewheel drive list` shows them".into()),
@@ -114,19 +114,19 @@ pub fn drive_help(kind: &ErrorKind, from: &str) -> Option<String> {
     }
 }
 
-/// How a verb is told to read a trace otherwise.
+/// Options that make a verb read a trace otherwise.
 pub struct ReadingWords {
-    /// What passes over malformed records, and reads a damaged trace up to the damage.
+    /// Option that passes over malformed records, and reads a damaged trace up to the damage.
     pub lenient: &'static str,
-    /// What names the format.
+    /// Option that names the format.
     pub format: &'static str,
-    /// What stands before the format's name there.
+    /// Text before the format's name there.
     pub before_format: &'static str,
-    /// What stands before a unit of time.
+    /// Text before a unit of time.
     pub before_time_unit: &'static str,
-    /// What says that numbers are addresses.
+    /// Option that makes numbers addresses.
     pub addresses: &'static str,
-    /// What names the layer.
+    /// Option that names the layer.
     pub layer: &'static str,
 }
 
@@ -247,7 +247,7 @@ fn file_help(kind: &ErrorKind) -> Option<String> {
     }
 }
 
-/// The ways out that depend on nothing else.
+/// The ways out that depend on the error alone.
 fn simple_help(kind: &ErrorKind) -> Option<&'static str> {
     Some(match kind {
         ErrorKind::NothingRead => {
@@ -283,7 +283,7 @@ fn simple_help(kind: &ErrorKind) -> Option<&'static str> {
     })
 }
 
-/// Whether an error is in the command line itself: it names what does not exist.
+/// True if an error is in the command line itself: it names what does not exist.
 fn is_wrong_use(kind: &ErrorKind) -> bool {
     use ErrorKind::{
         CacheSize, ScrubEffort, UnknownClaim, UnknownDrive, UnknownEnding, UnknownFormat,

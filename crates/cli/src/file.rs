@@ -51,7 +51,7 @@ pub fn ensure_writable(path: &Path) -> Result<(), Failure> {
     PendingFile::create(path).map(drop).map_err(|error| at(path, error))
 }
 
-/// The same for a folder that is made when it is needed.
+/// Checks a folder that is made when it is needed.
 pub fn ensure_writable_folder(folder: &Path) -> Result<(), Failure> {
     let existing = folder.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new(""));
     PendingFile::create(&existing.join("probe")).map(drop).map_err(|error| at(folder, error))

@@ -1,6 +1,6 @@
 //! Signals that end a verb which writes files.
 //!
-//! Goals: SIGINT, SIGTERM and SIGHUP remove temporary files and then do what they do anyway; what a shell
+//! Goals: SIGINT, SIGTERM and SIGHUP remove temporary files and then act as usual; what a shell
 //! ignores for this program, as `nohup` does, stays ignored.
 //! Non-goals: servers and their clients, which end in order: `verbs::listen::stop`.
 
@@ -45,7 +45,7 @@ impl Signals {
     }
 }
 
-/// Those that this process ignores from its start; none where the system does not say.
+/// Signals that this process ignores from its start; none where the system does not say.
 fn ignored() -> Signals {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -25,7 +25,6 @@ mod wrong_file_kind;
 use std::process::ExitCode;
 
 use clap::Parser;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Gets the work that a spinning disk wastes: simulate, schedule and tune disks
 #[derive(Parser)]
@@ -56,27 +55,6 @@ fn main() -> ExitCode {
 fn refuse(error: clap::Error) -> ExitCode {
     match one_trace::second_trace(&error, std::env::args_os()) {
         Some(failure) => failure.report(),
-        None => with_renamed(error).exit(),
+        None => error.exit(),
     }
-}
-
-/// Options of earlier versions, with their names of today.
-const RENAMED_OPTIONS: [(&str, &str); 3] = [
-    ("--block", "--block-size"),
-    ("--mechanics-only", "--no-electronics"),
-    ("--scrub-block", "--block-size"),
-];
-
-/// Adds the new name to an error about an option of an earlier version.
-fn with_renamed(mut error: clap::Error) -> clap::Error {
-    let renamed = match (error.kind(), error.get(ContextKind::InvalidArg)) {
-        (ErrorKind::UnknownArgument, Some(ContextValue::String(option))) => {
-            RENAMED_OPTIONS.iter().find(|(before, _)| before == option)
-        }
-        _ => None,
-    };
-    if let Some((_, now)) = renamed {
-        error.insert(ContextKind::SuggestedArg, ContextValue::String((*now).into()));
-    }
-    error
 }

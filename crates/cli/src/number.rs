@@ -26,7 +26,7 @@ pub fn spread(p50_ns: u64, p99_ns: u64, max_ns: u64) -> String {
     format!("p50 {p50}, p99 {p99}, max {max}")
 }
 
-/// How long decisions took on this machine, if any were made; `of` names their subject.
+/// Time of decisions on this machine, if any were made; `of` names their subject.
 pub fn decisions(of: &str, times: &Distribution) -> Option<String> {
     let spread = || spread(times.quantile_ns(0.5), times.quantile_ns(0.99), times.max_ns());
     (times.count() > 0).then(|| {

@@ -11,8 +11,7 @@ use crate::failure::Failure;
 const VERBS: [&[&str]; 4] =
     [&["study"], &["cache"], &["trace", "info"], &["trace", "characterize"]];
 
-/// What to say of a command line with a second trace, if that is what `error` is about: the word names a
-/// file.
+/// Error of a command line with a second trace, if that is what `error` is about: the word names a file.
 pub fn second_trace(error: &clap::Error, words: impl Iterator<Item = OsString>) -> Option<Failure> {
     let other = match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(other))) => other,

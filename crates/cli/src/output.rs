@@ -1,4 +1,4 @@
-//! What goes to stdout.
+//! Output of verbs on stdout.
 
 use std::io::{ErrorKind, Write};
 

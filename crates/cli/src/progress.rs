@@ -1,4 +1,4 @@
-//! How far a run is, on stderr: bars on a terminal, and elsewhere a line now and then.
+//! Progress of a run, on stderr: bars on a terminal, and elsewhere a line now and then.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,15 +10,15 @@ use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressState, Progre
 use crate::output;
 
 const TEMPLATE: &str = "{msg:20} [{bar:20}] {percent:>3} %{left}";
-/// How often the time left is shown anew, even without a report.
+/// Interval at which the time left is shown anew, even without a report.
 const REDRAW: Duration = Duration::from_millis(250);
 /// Least time between two lines of a task without a terminal: a shorter task prints none.
 const SAY_EVERY: Duration = Duration::from_secs(10);
 
-/// What is known of how much longer a task takes.
+/// Basis of a task's remaining time.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum RemainingTime {
-    /// Its progress alone.
+    /// Progress alone.
     #[default]
     ByMeanRate,
     /// Too little has come to tell.
@@ -44,18 +44,18 @@ struct Task {
 
 /// The shown state of a task besides its progress.
 struct DisplayedState {
-    /// How far it was when it was first heard of: what was done before has taken no time here.
+    /// Progress at the first report: earlier work has taken no time here.
     first: u64,
     rest: RemainingTime,
     remark: String,
 }
 
-/// When a task has last said how far it is, since it began.
+/// Time of a task's last report, since its beginning.
 #[derive(Default)]
 struct LastUpdate(Duration);
 
 impl LastUpdate {
-    /// Whether it is time to say it again.
+    /// True if the next report is due.
     fn is_due(&mut self, elapsed: Duration) -> bool {
         let is_due = elapsed.saturating_sub(self.0) >= SAY_EVERY;
         if is_due {
@@ -71,12 +71,12 @@ impl Bars {
         self.expect(task, done, total, RemainingTime::ByMeanRate);
     }
 
-    /// The same, for a task with this prediction of its remaining time.
+    /// Sets the progress of a task with this prediction of its remaining time.
     pub fn expect(&self, task: &str, done: u64, total: u64, rest: RemainingTime) {
         self.show(task, (done, total), rest, "");
     }
 
-    /// Reports a task of which nothing but its time is known. `left` is told how long it has taken, and says
+    /// Reports a task of which only the time is known. `left` is told how long it has taken, and says
     /// how much longer it takes, if anything tells.
     pub fn time(&self, task: &str, left: impl FnOnce(Duration) -> Option<Duration>) {
         let taken = {
@@ -92,7 +92,7 @@ impl Bars {
         }
     }
 
-    /// The same as [`Self::set`], with a remark after the time left.
+    /// Sets the progress, with a remark after the time left.
     pub fn remark(&self, task: &str, done: u64, total: u64, remark: &str) {
         self.show(task, (done, total), RemainingTime::ByMeanRate, remark);
     }
@@ -156,7 +156,7 @@ impl Drop for Bars {
 }
 
 impl DisplayedState {
-    /// How far a task is, in words.
+    /// Progress of a task, in words.
     fn line(&self, task: &str, done: u64, total: u64, elapsed: Duration) -> String {
         let percent = 100 * u128::from(done) / u128::from(total);
         format!("{task}: {percent} %{}\n", self.rest(done, total, elapsed))

@@ -6,7 +6,7 @@ use freewheel::measures::grouped;
 use crate::output;
 use crate::progress::Bars;
 
-/// What the bar of the first pass over a trace is called.
+/// Name of the bar of the first pass over a trace.
 pub const READING: &str = "reading the trace";
 
 /// Has `read` read a trace to its end; shows on stderr how far it is, and what was passed over.
@@ -21,7 +21,7 @@ pub fn watched<T, E>(
     Ok(done)
 }
 
-/// How far the reader is in its file.
+/// Reports the progress of the reader in its file.
 pub fn report(reader: &TraceReader, bars: &Bars, task: &str) {
     bars.set(task, reader.compressed_bytes_read(), reader.compressed_bytes_total());
 }

@@ -7,10 +7,10 @@ use freewheel::traces::SpooledTrace;
 
 use crate::failure::Failure;
 
-/// What messages and results call such a trace.
+/// Name of such a trace in messages and results.
 pub const NAME: &str = "standard input";
 
-/// Whether a trace is given as `-`.
+/// True if a trace is given as `-`.
 pub fn is_meant(path: &Path) -> bool {
     path == Path::new("-")
 }

@@ -1,4 +1,4 @@
-//! Whether a stream is a terminal that has colours, and text that fits its width.
+//! Colours of a terminal, and text that fits its width.
 
 use std::env;
 use std::io::{IsTerminal, Stdout, stdout};
@@ -16,7 +16,7 @@ const HANGING: usize = 2;
 /// Keeps two words on a line; it is printed as a space.
 const NO_BREAK_SPACE: &str = "\u{a0}";
 
-/// Whether this stream is a terminal that shows colours to somebody who wants them.
+/// True if this stream is a terminal that shows colours to somebody who wants them.
 pub fn has_colours(stream: &impl IsTerminal) -> bool {
     let is_dumb = || env::var_os("TERM").is_some_and(|name| name == "dumb");
     stream.is_terminal() && env::var_os("NO_COLOR").is_none_or(|set| set.is_empty()) && !is_dumb()
@@ -51,8 +51,8 @@ fn wrapped(text: &str, width: usize) -> String {
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Where the rest of a line begins: below the last of its columns that begins in the left half, below the
-/// text of an item of a list, or a little inwards.
+/// Indent of the rest of a line: below the last of its columns that begins in the left half, below the text
+/// of an item of a list, or a little inwards.
 fn indent_of_rest(line: &str, width: usize) -> usize {
     let begins = |&(at, letter): &(usize, char)| letter != ' ' && line[..at].ends_with("  ");
     let columns = line.char_indices().filter(begins).map(|(at, _)| display_width(&line[..at]));

@@ -10,7 +10,7 @@ pub struct WrongFileKind {
     pub help: String,
 }
 
-/// Of a file that is no experiment: that it is something else, if it is.
+/// Kind of a file that is no experiment, if it is known.
 pub fn for_an_experiment(path: &Path) -> Option<WrongFileKind> {
     let file = path.display();
     let (is, help) = match FileKind::of(path)? {
@@ -30,7 +30,7 @@ pub fn for_an_experiment(path: &Path) -> Option<WrongFileKind> {
     Some(WrongFileKind { message, help })
 }
 
-/// The same of one that is no trace.
+/// Kind of a file that is no trace, if it is known.
 pub fn for_a_trace(path: &Path) -> Option<WrongFileKind> {
     let file = path.display();
     let Some(kind) = FileKind::of(path) else { return nearly_a_web_log(path) };
@@ -45,7 +45,7 @@ pub fn for_a_trace(path: &Path) -> Option<WrongFileKind> {
     Some(WrongFileKind { message, help })
 }
 
-/// Of a file of no kind: that it is a web server's log which lacks something, if it looks like that.
+/// Message about a file of no kind that looks like a web server's log and lacks something.
 fn nearly_a_web_log(path: &Path) -> Option<WrongFileKind> {
     let looks_like = FileKind::nearly_a_web_log(path)?;
     let message = format!(
@@ -57,7 +57,7 @@ fn nearly_a_web_log(path: &Path) -> Option<WrongFileKind> {
     Some(WrongFileKind { message, help: help.to_owned() })
 }
 
-/// Of a file that is no snapshot of disks: that it is something else, if it is.
+/// Kind of a file that is no snapshot of disks, if it is known.
 pub fn for_a_snapshot(path: &Path) -> Option<WrongFileKind> {
     let file = path.display();
     let (is, help) = match FileKind::of(path)? {
@@ -82,11 +82,11 @@ fn takes_web_log(path: &Path) -> String {
     )
 }
 
-/// How to get a drive file.
+/// Ways to get a drive file.
 const DRIVE_HELP: &str = "`freewheel drive list` shows the drives that ship with Freewheel; \
                           `freewheel drive show NAME --toml` prints a drive file to begin with";
 
-/// The same for a file that is no drive file; also for one of an unknown kind that is not TOML.
+/// Kind of a file that is no drive file, if it is known; also for one of an unknown kind that is not TOML.
 pub fn for_a_drive(path: &Path) -> Option<WrongFileKind> {
     let is = match FileKind::of(path) {
         Some(FileKind::Drive) => return None,

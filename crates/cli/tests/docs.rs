@@ -1,12 +1,15 @@
 //! The documents: sizes, links, commands and numbers.
 //!
 //! A block of commands (a fence `sh`) runs in a folder with the repository's `examples`, `data` and
-//! `drives`, a small trace, `mytrace.csv`, and a web server's log, `access.log`; or `<!-- not run: reason -->` stands on the line before
-//! it. A number of `data/reproduce.json` is followed by `<!-- = ID: QUANTITY -->`, or by
-//! `<!-- = papers: KEY -->` for the counts of the papers' rows.
+//! `drives`, a small trace, `mytrace.csv`, and a web server's log, `access.log`; or `<!-- not run: reason
+//! -->` stands on the line before it. A number of `data/reproduce.json` is followed by `<!-- = ID: QUANTITY
+//! -->`, or by `<!-- = papers: KEY -->` for the counts of the papers' rows. A block behind `<!-- file: PATH
+//! -->` is the beginning of that file.
 
 #[path = "docs/glossary.rs"]
 mod glossary;
+#[path = "docs/keys.rs"]
+mod keys;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -82,7 +85,7 @@ fn split(text: &str) -> (Vec<&str>, Vec<Block<'_>>) {
     (prose, blocks)
 }
 
-/// What stands between backticks, and what stands outside them.
+/// Texts between backticks, and outside them.
 fn code_and_words(line: &str) -> (Vec<&str>, String) {
     let pieces: Vec<&str> = line.split('`').collect();
     let code = pieces.iter().skip(1).step_by(2).copied().collect();
@@ -178,7 +181,7 @@ fn results() -> BTreeMap<String, f64> {
     rows.chain(counts.map(|(key, n)| (format!("papers: {key}"), n.as_f64().unwrap()))).collect()
 }
 
-/// Whether a printed number is the other one, rounded to as many digits.
+/// True if a printed number is the other one, rounded to the same number of digits.
 fn rounds_to(printed: &str, exact: f64) -> bool {
     let decimals = printed.split_once('.').map_or(0, |(_, digits)| digits.len());
     let unit = 10_f64.powi(-i32::try_from(decimals).unwrap());
@@ -394,7 +397,28 @@ fn a_number_that_is_another_is_noticed() {
     assert!(!rounds_to("47.8", 47.749) && !rounds_to("", 0.0));
 }
 
-/// A list that has lost its place in the code would plant nothing.
+/// Blocks that are the beginning of a file, up to its tests, with its path.
+fn files_shown(text: &str) -> Vec<(&str, String)> {
+    let shown = split(text).1.into_iter().filter_map(|block| {
+        let path = block.before.strip_prefix("<!-- file: ")?.strip_suffix(" -->")?;
+        Some((path, block.lines.join("\n")))
+    });
+    shown.collect()
+}
+
+#[test]
+fn files_on_pages_are_those_of_the_repository() {
+    let pages = pages();
+    let shown: Vec<_> = pages.iter().flat_map(|page| files_shown(&page.text)).collect();
+    for (path, block) in &shown {
+        let file = fs::read_to_string(repository().join(path)).unwrap();
+        let code = file.split("\n#[cfg(test)]").next().unwrap();
+        assert!(code.trim_end() == block, "{path} differs from the page");
+    }
+    assert!(shown.len() >= 2, "the page about extensions shows files");
+}
+
+/// A list that has lost its place in the code would plant no fault.
 #[test]
 fn planted_faults_have_place_and_row() {
     let list = fs::read_to_string(repository().join("planted-faults/faults.toml")).unwrap();

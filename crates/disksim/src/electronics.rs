@@ -15,7 +15,7 @@ use crate::mechanics::source as source_text;
 use crate::number::Decimal;
 use crate::parse::Block;
 
-/// What a drive's electronics may say beside what Freewheel's do, with the value for "off".
+/// Properties of a drive's electronics that Freewheel's lack, with the value for "off".
 const LEFTOVERS: &[Leftover] = &[
     off("Hold bus entire read xfer", "the bus is let go while the media lag behind"),
     off("Hold bus entire write xfer", "the bus is let go while the media lag behind"),
@@ -367,7 +367,7 @@ fn write_segments(
     Ok(used)
 }
 
-/// Whether what a read asked for stays in the buffer until the segment is used anew: `Read-ahead over
+/// True if what a read asked for stays in the buffer until the segment is used anew: `Read-ahead over
 /// requested` is 0. With 1 reading ahead may replace it, with -1 it goes when the read is complete.
 fn keep_requested(fields: &mut Fields<'_>, report: &mut Report) -> Result<bool, ImportError> {
     let key = "Read-ahead over requested";

@@ -1,4 +1,4 @@
-//! Where a text is wrong, and how.
+//! Place and kind of a fault in a text.
 
 use std::fmt;
 use std::rc::Rc;
@@ -24,7 +24,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// What kind of mistake keeps the texts from being a drive: what helps depends on it.
+/// Kind of mistake that keeps the texts from being a drive: help depends on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImportCause {
     /// No text describes a drive.
@@ -42,7 +42,7 @@ pub enum ImportCause {
     Unrepresentable,
 }
 
-/// Why the texts are not a drive.
+/// Reason why the texts are not a drive.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{file}:{} {message}", if *line == 0 { String::new() } else { format!("{line}:") })]
 pub struct ImportError {
@@ -50,9 +50,9 @@ pub struct ImportError {
     pub file: String,
     /// Line in it, counted from 1; 0 where the text as a whole is meant.
     pub line: u32,
-    /// What is wrong and what was expected.
+    /// Fault, and the expected value.
     pub message: String,
-    /// What kind of mistake it is.
+    /// Kind of mistake.
     pub cause: ImportCause,
 }
 

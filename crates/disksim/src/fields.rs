@@ -9,7 +9,7 @@ use crate::error::{ImportError, wrong};
 use crate::number::Decimal;
 use crate::parse::{Block, Kind, Param, Value};
 
-/// What could not be said in a drive file, and remarks on what was.
+/// Values that a drive file cannot hold, and remarks on others.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub not_represented: Vec<Parameter>,
@@ -34,11 +34,11 @@ impl Report {
 
 /// A parameter without effect, and the note about it.
 pub(crate) struct Leftover {
-    /// Its key.
+    /// Key of the value.
     pub key: &'static str,
     /// The value that means "off" and is not worth a word.
     pub off: Option<i64>,
-    /// Why any other is not represented.
+    /// Reason why any other value is not represented.
     pub why: &'static str,
 }
 

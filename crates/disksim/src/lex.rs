@@ -93,7 +93,7 @@ impl<'a> Texts<'a> {
         missing
     }
 
-    /// Whether a given text has been read already.
+    /// True if a given text has been read already.
     pub fn was_read(&self, name: &str) -> bool {
         self.read.iter().any(|read| read == name)
     }

@@ -62,7 +62,7 @@ pub struct Parameter {
     pub file: String,
     /// Line in it, from 1.
     pub line: u32,
-    /// Why.
+    /// Reason for the failure.
     pub why: String,
 }
 
@@ -111,7 +111,7 @@ fn import_one(
     Ok(Imported { spec, not_represented, notes })
 }
 
-/// Where a file is missing, names all that are.
+/// Reports all missing files where one is missing.
 fn name_all_missing(
     mut error: ImportError,
     files: &[(&str, &str)],

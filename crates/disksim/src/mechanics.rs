@@ -87,7 +87,7 @@ pub(crate) fn drive(
     Ok((spec, stated))
 }
 
-/// The cylinders of the drive: as many as the zones reach, if the file states fewer. DiskSim takes
+/// The cylinders of the drive: the number that the zones reach, if the file states fewer. DiskSim takes
 /// blocks from zones and does not compare the two.
 fn cylinders_of_zones(param: &Param, stated: u32, zones: &[ZoneSpec], report: &mut Report) -> u32 {
     let reached = zones.iter().map(|zone| zone.last_cylinder.saturating_add(1)).max();
@@ -102,7 +102,7 @@ fn cylinders_of_zones(param: &Param, stated: u32, zones: &[ZoneSpec], report: &m
     reached
 }
 
-/// What a value's source says: the file it comes from.
+/// Source of a value: the file it comes from.
 pub(crate) fn source(file: &str) -> String {
     format!("measured: imported from {file} (DiskSim parameters)")
 }

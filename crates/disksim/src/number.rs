@@ -121,7 +121,7 @@ impl Decimal {
         Turn::from_ratio(narrow(above)?, narrow(below)?)
     }
 
-    /// The same to the nearest thousand-millionth of a turn, for fractions that do not fit.
+    /// Fraction to the nearest thousand-millionth of a turn, if it does not fit.
     pub fn turn_rounded(self, parts: u64) -> Turn {
         Turn::from_ratio(self.nano_turns(parts) as u64, NANO_TURNS as u64).unwrap_or_default()
     }

@@ -50,7 +50,7 @@ pub(crate) struct Param {
     pub at: Place,
 }
 
-/// What stands at the outermost level of the texts.
+/// Content of the outermost level of the texts.
 #[derive(Debug, Default)]
 pub(crate) struct Document {
     pub blocks: Vec<Block>,

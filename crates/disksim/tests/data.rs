@@ -86,7 +86,7 @@ fn imported_drives_have_the_electronics_of_the_shipped_ones() {
     for (name, ours) in SAME {
         let imported = imported(name);
         let (theirs, ours) = (&imported.spec, shipped(ours));
-        assert_eq!(theirs.onboard_as_measured(), ours.onboard_as_measured(), "{name}");
+        assert_eq!(theirs.electronics_as_measured(), ours.electronics_as_measured(), "{name}");
         // The bus is that of the host; the drive's own is not in the parameters.
         assert_eq!(theirs.measured_on, ours.measured_on, "{name}");
         assert_eq!(theirs.electronics.bus.unwrap().block_time, SimDuration::ZERO, "{name}");

@@ -17,7 +17,7 @@ use super::{ExtractError, no_time};
 /// Bands of fewer cylinders look like the heads of a cylinder in every respect.
 const WIDTH_MIN: u64 = 3;
 
-/// Whether the tracks lie in bands; then all zones have runs that are those of surfaces.
+/// True if the tracks lie in bands; then all zones have runs that are those of surfaces.
 pub(super) fn are_bands(
     host: &mut Host<'_>,
     clock: &mut Clock,
@@ -37,7 +37,7 @@ pub(super) fn are_bands(
     Ok(true)
 }
 
-/// Whether movements to tracks that come later in a group of this many take longer than to the next.
+/// True if movements to tracks that come later in a group of this many take longer than to the next.
 fn grows(
     host: &mut Host<'_>,
     clock: &mut Clock,
@@ -100,7 +100,7 @@ pub(super) fn order(
     let found = in_bands(host, clock, zones)?;
     let width = zones.iter().filter_map(width).max().unwrap_or(1);
     let last = zones.len().saturating_sub(1);
-    // Behind the drive's last block its last band may have surfaces without data.
+    // After the drive's last block its last band may have surfaces without data.
     let is_as_wide = |(at, zone): &(usize, &ZoneMap)| {
         is_whole(zone, width, found.surfaces) || (*at == last && self::width(zone) == Some(width))
     };
@@ -121,8 +121,8 @@ fn width(zone: &ZoneMap) -> Option<u64> {
     zone.runs.as_ref().map(|runs| runs.tracks)
 }
 
-/// Whether a zone has bands of this many cylinders on this many surfaces only. A narrower one
-/// looks like the beginning of a wider one, and continues as another zone.
+/// True if a zone has bands of this many cylinders on this many surfaces only. A narrower one looks like
+/// the beginning of a wider one, and continues as another zone.
 fn is_whole(zone: &ZoneMap, cylinders: u64, surfaces: u64) -> bool {
     let runs = (zone.track_of(zone.end() - 1).0 + 1).div_ceil(cylinders);
     width(zone) == Some(cylinders) && runs.is_multiple_of(surfaces)
@@ -171,9 +171,9 @@ fn in_bands(
     Err(unclear())
 }
 
-/// Whether the second band begins with the last surface: from the first track of the drive's first
-/// surface, the nearest cylinder of the second band is nearer on the same surface. None where that shows
-/// in no time, as heads are changed while the arm moves, or there is no second band.
+/// True if the second band begins with the last surface: from the first track of the drive's first surface,
+/// the nearest cylinder of the second band is nearer on the same surface. None where that shows in no time,
+/// as heads are changed while the arm moves, or there is no second band.
 fn surfaces_turn(
     timer: &mut Timer<'_, '_>,
     zone: usize,

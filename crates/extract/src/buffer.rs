@@ -1,4 +1,4 @@
-//! What the buffer keeps, from how soon answers come.
+//! Size and rules of the buffer, found by the time of answers.
 //!
 //! A read that the buffer serves takes the same short time always; one that visits the media waits
 //! for a part of a turn that is as good as random.
@@ -97,7 +97,7 @@ fn ensure_turning(host: &mut Host<'_>, times: &mut Vec<SimDuration>) -> Result<(
     Err(ExtractError::NoTurn { count, from: times[count / 4], to: times[count * 3 / 4] })
 }
 
-/// What the middle half of sorted times spans.
+/// Span of the middle half of sorted times.
 fn middle_half(times: &[SimDuration]) -> SimDuration {
     times[times.len() * 3 / 4] - times[times.len() / 4]
 }
@@ -123,7 +123,7 @@ fn segments(host: &mut Host<'_>, hit_below: SimDuration) -> Result<u32, ExtractE
     Ok(gone as u32)
 }
 
-/// Whether a block is still in the buffer after this many reads elsewhere.
+/// True if a block is still in the buffer after this many reads elsewhere.
 fn stays(host: &mut Host<'_>, others: usize, hit_below: SimDuration) -> Result<bool, ExtractError> {
     let mut hits = 0;
     for _ in 0..TRIALS {
@@ -167,7 +167,7 @@ fn reach(
     Ok(reach)
 }
 
-/// Whether a block is in the buffer a while after another one was read.
+/// True if a block is in the buffer a while after another one was read.
 fn comes_along(
     host: &mut Host<'_>,
     read: u64,
@@ -184,8 +184,9 @@ fn comes_along(
 }
 
 impl Buffer {
-    /// What keeps measurements clear of it. Its reach is less than twice the greatest power of two
-    /// that was found, and more where the next one is found too seldom; its segments may be some more.
+    /// Shadow of the buffer, which measurements must stay clear of. Its reach is less than twice the
+    /// greatest power of two that was found, and more where the next one is found too seldom; its segments
+    /// may be some more.
     pub fn shadow(&self) -> Shadow {
         let segments = self.segments as usize;
         Shadow { reads: segments + segments / 8 + 1, reach: 5 * self.ahead.max(self.behind) / 2 }

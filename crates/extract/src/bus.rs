@@ -1,4 +1,4 @@
-//! How long the bus takes for each block.
+//! Time of the bus for each block.
 //!
 //! A hit ends when its last block is across: its time is linear in its length, and the slope is the
 //! bus's time of a block. Where the buffer keeps no block, a read of several blocks is answered later in the
@@ -12,21 +12,21 @@ use super::host::Host;
 use super::map::ZoneMap;
 use super::{ExtractError, readable};
 
-/// What was seen of the bus.
+/// Observations of the bus.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Bus {
-    /// Of a block.
+    /// Time of a block.
     pub block_ns: f64,
     pub error_ns: f64,
     /// Blocks of the reads that say so.
     pub blocks: u32,
 }
 
-/// What can be known of it.
+/// Result for the bus.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum BusFound {
     Time(Bus),
-    /// It takes no time that shows.
+    /// No time of the bus shows.
     NoTime,
     /// Too few answers say anything.
     NotMeasured,

@@ -22,9 +22,9 @@ pub(super) struct Clock {
     references: Vec<u64>,
     /// The angle of each; None of those that cannot be read.
     angles: Vec<Option<f64>>,
-    /// Of the whole extraction, in the mean.
+    /// Mean period of the whole extraction.
     period_ns: f64,
-    /// Of the last minutes.
+    /// Period of the last minutes.
     pace_ns: f64,
     /// A recent time at which the angle is zero.
     zero_ns: f64,
@@ -34,7 +34,7 @@ pub(super) struct Clock {
     zeros: Vec<Vec<Passage>>,
     /// The phase is taken anew after this.
     every: SimDuration,
-    /// How much further than answers vary it was off the last times.
+    /// Phase errors of the last times, beyond the variation of answers.
     strays_ns: VecDeque<f64>,
     /// Mean square of one answer's deviation, and from how many passes.
     jitter_square: f64,
@@ -73,7 +73,7 @@ const SYNCHRONISE_EVERY: SimDuration = SimDuration::from_secs(20);
 const SYNCHRONISE_EVERY_MIN: SimDuration = SimDuration::from_secs(2);
 /// Error of the phase beside the spread of answers: a quarter of the narrowest sectors.
 const STRAY_ALLOWED_NS: f64 = 500.0;
-/// Of this many times the worst counts.
+/// Number of errors of which the worst counts.
 const STRAYS_OF: usize = 4;
 /// A period from less than this is no better than that of the first passes, which took as long, and
 /// a pace no better than the mean.
@@ -196,7 +196,7 @@ impl Clock {
         (self.jitter_square / self.passes.max(1.0)).sqrt()
     }
 
-    /// What the period may be off.
+    /// Uncertainty of the period.
     pub fn period_error_ns(&self) -> f64 {
         let passage = self.passage_error_ns();
         let longest = self.zeros.iter().map(|zeros| turns_in(zeros)).fold(1.0, f64::max);
@@ -208,12 +208,12 @@ impl Clock {
         self.jitter_ns() / (self.references.len() as f64).sqrt() + 1.0
     }
 
-    /// How the period changed meanwhile; None where no change shows, or after a minute only.
+    /// Change of the period meanwhile; None where no change shows, or after a minute only.
     pub fn wander(&self) -> Option<TimingSpread> {
         passages::wander(&self.zeros, self.period_ns, self.passage_error_ns())
     }
 
-    /// How much further than that of a spindle that does not wander the phase was off lately.
+    /// Phase error of the last times beyond that of a spindle that does not wander.
     pub fn stray_ns(&self) -> f64 {
         self.strays_ns.iter().copied().fold(0.0, f64::max)
     }
@@ -307,7 +307,7 @@ impl Clock {
         }
     }
 
-    /// How far the phase may be off at most, besides what answers vary.
+    /// Largest phase error, besides the variation of answers.
     pub fn phase_error_ns(&self) -> f64 {
         self.stray_allowed_ns() + self.stray_ns()
     }
@@ -352,7 +352,7 @@ impl Clock {
         fold((at.ns() as f64 - self.zero_ns) / self.pace_ns)
     }
 
-    /// Whether a command was timed by this clock as it is.
+    /// True if a command was timed by this clock as it is.
     pub fn times(&self, done: &Done) -> bool {
         done.session == self.session
     }
@@ -453,7 +453,7 @@ fn period_of(spans_ns: &[f64]) -> Option<f64> {
     (best > IN_PHASE && !is_open).then(|| 1e9 / lowest_hz)
 }
 
-/// Whether four fifths of the spans are in phase. At half of a frequency they are half a turn apart.
+/// True if four fifths of the spans are in phase. At half of a frequency they are half a turn apart.
 fn most_are_in_phase(spans_ns: &[f64], hz: f64) -> bool {
     let turns: Vec<f64> = spans_ns.iter().map(|span| fold(span / 1e9 * hz)).collect();
     5 * agreeing(&turns, 0.25).len() >= 4 * spans_ns.len()

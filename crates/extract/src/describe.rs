@@ -67,7 +67,7 @@ pub(super) fn describe(
     }
 }
 
-/// What was measured; what shows in no single time is as simple as can be.
+/// Drive file from the measurements; values that show in no single time are as simple as can be.
 pub(super) fn spec(found: &Found, options: &ExtractOptions) -> DriveSpec {
     let writes = found.writes.as_ref();
     let settle_ns = writes.map_or(0.0, |writes| writes.settle_ns);
@@ -339,7 +339,7 @@ fn mapping(found: &Found, push: &mut impl FnMut(&str, String, Confidence, String
     }
 }
 
-/// How the period changed: steadily, or between which times of a turn.
+/// Words about the period's change: steady, or the times of a turn between which it varied.
 fn changes(wander: &TimingSpread) -> String {
     let [least, most] = [wander.least, wander.most].map(|parts| parts * 1e6);
     let hours = wander.within.as_secs_f64() / 3600.0;
@@ -397,7 +397,7 @@ fn electronics_sources(found: &Found, push: &mut impl FnMut(&str, String, Confid
     push("electronics.overheads", buffer.hit.to_string(), Approximate, how.into());
 }
 
-/// What explains requests near one another better than all that else was tried.
+/// Words about the value that explains requests near one another better than all others tried.
 fn chosen(
     found: &Found,
     spec: &DriveSpec,

@@ -1,5 +1,5 @@
-//! What of a drive's electronics shows in no single time: which of the ways that buffers work, and of
-//! taking sectors as they pass, explains requests near one another best.
+//! Values of a drive's electronics that show in no single time: the rules of buffers, and of taking sectors
+//! as they pass, that explain requests near one another best.
 //!
 //! Every choice is held against the same requests, served by the model as by the drive
 //! (`held_out.rs`); what is best then are those that none of the others betters. The requests that say
@@ -23,22 +23,22 @@ pub(super) struct Other {
 }
 
 impl Other {
-    /// Whether it would have shown.
+    /// True if it would have shown.
     pub fn shows(&self) -> bool {
         self.lead_ns > SAME_NS && self.lead_ns > SURE * self.error_ns
     }
 
-    /// Whether no request tells it from the chosen one.
+    /// True if no request tells it from the chosen one.
     fn is_like(&self) -> bool {
         self.lead_ns <= SAME_NS.max(self.error_ns)
     }
 }
 
-/// What was chosen, and the other values that were tried for it.
+/// Chosen value, and the other values that were tried for it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Choice {
     pub key: &'static str,
-    /// Whether the requests are well explained by what was chosen.
+    /// True if the requests are well explained by what was chosen.
     pub explains: bool,
     /// Mean error of a request.
     pub misfit_ns: f64,
@@ -51,7 +51,7 @@ impl Choice {
         self.others.iter().min_by(|a, b| a.lead_ns.total_cmp(&b.lead_ns))
     }
 
-    /// Of a value that is one of a few.
+    /// Confidence of a value that is one of a few.
     pub fn confidence(&self) -> Confidence {
         let all_show = self.others.iter().all(Other::shows);
         match self.nearest() {
@@ -62,8 +62,7 @@ impl Choice {
         }
     }
 
-    /// Of a number, the least and the greatest that was tried and explains the requests as well; None
-    /// if all do.
+    /// Least and greatest of the numbers that were tried and explain the requests as well; None if all do.
     pub fn range(&self, number: u32) -> Option<[u32; 2]> {
         if !self.others.iter().any(Other::shows) {
             return None;
@@ -303,7 +302,7 @@ impl Fit<'_> {
         }
     }
 
-    /// What was tried for a key, against what was chosen in the end; None if no other was.
+    /// Values tried for a key, against the chosen one; None if no other was.
     fn choice(&self, key: &'static str) -> Option<Choice> {
         let chosen = value(&self.spec, key)?;
         let others = self.tried.iter().filter(|tried| tried.key == key && tried.value != chosen);

@@ -72,10 +72,10 @@ fn spread(times: &[f64]) -> f64 {
     most - least
 }
 
-/// How many times explain those to all tracks, on a drive with this many heads: that of a change of
-/// heads, and those of the seeks of which there is one in each cylinder without such a change. Both
-/// overlap. None when they do not explain them, or hardly better than times that grow from track to
-/// track, as they do on a single surface.
+/// Times that explain those to all tracks, on a drive with this many heads: that of a change of heads, and
+/// those of the seeks of which there is one in each cylinder without such a change. Both overlap. None when
+/// they do not explain them, or hardly better than times that grow from track to track, as they do on a
+/// single surface.
 fn explanations(lags_ns: &[f64], heads: u64, turns_back: bool) -> Option<usize> {
     let lag = |track: u64| lags_ns.get(track as usize - 1).copied();
     let like_first = |cylinder: u64| match turns_back && cylinder % 2 == 1 {
@@ -142,8 +142,7 @@ pub(super) fn mapping(timer: &mut Timer<'_, '_>) -> Result<Option<Mapping>, Extr
     serpentine(timer).map(Some)
 }
 
-/// Whether heads begin anew in every zone, from the change into a zone where that makes a
-/// difference.
+/// True if heads begin anew in every zone, from the change into a zone where that makes a difference.
 fn serpentine(timer: &mut Timer<'_, '_>) -> Result<Mapping, ExtractError> {
     let Some(zone) = timer.zones.iter().find(|zone| zone.first_cylinder % 2 == 1) else {
         return Ok(Mapping::Serpentine);

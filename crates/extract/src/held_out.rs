@@ -29,7 +29,7 @@ const WARM_MAX: usize = 64;
 const FIT_BLOCKS_MAX: u64 = 256;
 /// So far from an earlier one they lie at most.
 const FIT_NEAR: [u64; 3] = [64, 512, 4096];
-/// They are near one of this many before.
+/// Number of requests before, near one of which they are.
 const FIT_BEFORE: u64 = 6;
 /// The host waits this long at most before a request.
 const PAUSE_MAX: SimDuration = SimDuration::from_ms(20);
@@ -63,7 +63,7 @@ struct Request {
     blocks: u32,
     /// Since the answer to the one before.
     gap: SimDuration,
-    /// Of the spindle when it was sent.
+    /// Angle of the spindle when it was sent.
     angle: f64,
     took: SimDuration,
 }
@@ -95,7 +95,7 @@ impl Requests {
     }
 }
 
-/// What requests are for.
+/// Purpose of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     /// To say what the file is worth; some are writes if there may be some.
@@ -351,7 +351,7 @@ mod tests {
     #[test]
     fn the_right_file_has_no_demerit_and_one_with_slower_seeks_has_one() {
         let mut spec = library::spec("atlas10k").unwrap();
-        spec.electronics = spec.onboard_as_measured();
+        spec.electronics = spec.electronics_as_measured();
         spec.seek.tolerance = SimDuration::ZERO;
         let mut prng = Prng::new(1, "batches");
         let requests = requests(&spec, &mut prng);

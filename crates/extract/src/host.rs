@@ -9,7 +9,7 @@ use super::journal::JournalEntry;
 use super::progress::Progress;
 use super::{ExtractError, ExtractProgress, Journal, readable};
 
-/// How the buffer gets in the way of measurements: what a read leaves in it, and for how long.
+/// Shadow of the buffer over measurements: blocks that a read leaves in it, and the time that they stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Shadow {
     /// A read is forgotten when this many others have come after it.
@@ -60,7 +60,7 @@ pub(super) struct Host<'a> {
 const ANSWER_WITHIN: SimDuration = SimDuration::from_secs(60);
 /// Blocks that are remembered: more than any buffer has segments.
 const RECENT_MAX: usize = 8192;
-/// When this many commands failed one after the other, it is not for single blocks.
+/// Number of commands that fail one after the other, from which single blocks are not the reason.
 const BAD_IN_A_ROW_MAX: u32 = 200;
 /// Random places that are tried before the drive is taken to be too small.
 const PLACES_TRIED: usize = 10_000;
@@ -148,7 +148,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Whether the drive is asked, and not the journal.
+    /// True if the drive is asked, and not the journal.
     fn is_live(&self) -> bool {
         self.journal.past.is_empty()
     }
@@ -289,7 +289,7 @@ impl<'a> Host<'a> {
         self.now - drives
     }
 
-    /// Whether a block cannot be in the buffer.
+    /// True if a block cannot be in the buffer.
     pub fn is_fresh(&self, block: u64) -> bool {
         let Shadow { reads, reach } = self.shadow;
         self.recent.iter().rev().take(reads).all(|&read| read.abs_diff(block) > reach)

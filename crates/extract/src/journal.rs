@@ -1,4 +1,4 @@
-//! What has been asked and answered, kept so that an extraction that was interrupted can go on.
+//! Commands and answers, kept so that an interrupted extraction can continue.
 //!
 //! An extraction is determined by its seed and the answers. So none of its findings needs
 //! to be saved: the answers are, and when it begins anew they are given again, until there are no
@@ -20,42 +20,42 @@ pub struct JournalEntry {
     pub block: u64,
     /// Length of the command in blocks.
     pub blocks: u32,
-    /// When it was sent.
+    /// Time at which the command was sent.
     pub sent: SimTime,
-    /// When the answer came.
+    /// Time at which the answer came.
     pub end: SimTime,
-    /// Whether the block could not be read.
+    /// True if the block could not be read.
     pub is_bad: bool,
 }
 
-/// Which extraction it is: another one asks for other blocks.
+/// Identity of an extraction: another one asks for other blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JournalHead {
-    /// Of the drive.
+    /// Blocks of the drive.
     pub blocks: u64,
-    /// Of the places.
+    /// Seed of the places.
     pub seed: u64,
-    /// Whether writes are timed.
+    /// True if writes are timed.
     pub writes: bool,
 }
 
-/// Why a journal cannot be gone on with.
+/// Reason why a journal cannot be gone on with.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum JournalError {
-    /// It is none.
+    /// The line is no entry.
     #[error("line {line}: {text:?} is not what an extraction of this version writes")]
     Line {
         /// Counted from 1.
         line: usize,
-        /// What stands there.
+        /// Text of the line.
         text: String,
     },
-    /// It is of something else.
+    /// The journal is of another extraction.
     #[error("it is of {there}, and this is one of {here}")]
     Other {
         /// The line as it is in the journal.
         there: String,
-        /// What was asked for.
+        /// Value of this extraction.
         here: String,
     },
 }
@@ -77,7 +77,7 @@ impl JournalHead {
 }
 
 impl JournalEntry {
-    /// Its line, without its end.
+    /// Line of the entry, without its end.
     pub fn line(&self) -> String {
         let Self { session, block, blocks, sent, end, is_bad, .. } = self;
         let op = if self.op == Op::Write { 'w' } else { 'r' };
@@ -105,7 +105,7 @@ impl JournalEntry {
         words.next().is_none().then_some(Self { session, op, block, blocks, sent, end, is_bad })
     }
 
-    /// Whether it can come after that one: commands are sent one by one, each when the answer to the one
+    /// True if it can come after that one: commands are sent one by one, each when the answer to the one
     /// before is there.
     fn can_follow(&self, before: Option<&Self>) -> bool {
         let (session, now) =

@@ -1,4 +1,4 @@
-//! Where blocks lie, as a drive file says it.
+//! Places of blocks, as a drive file has them.
 
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{DriveSpec, SpareUnit, Sparing, Turn, ZoneSpec};
@@ -49,7 +49,7 @@ fn largest_spared(zones: &[ZoneMap]) -> Option<&Runs> {
     spared.max_by_key(|(blocks, _)| *blocks).map(|(_, runs)| runs)
 }
 
-/// Whether a zone has the number of blocks that a file states, with spares in runs like these.
+/// True if a zone has the number of blocks that a file states, with spares in runs like these.
 fn is_of(zone: &ZoneMap, runs: &Runs) -> bool {
     let places = zone.cylinders() * zone.heads * zone.per_track;
     match zone.spared() {

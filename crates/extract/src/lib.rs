@@ -1,4 +1,4 @@
-//! What a drive is, found out from outside: by sending reads and timing their answers.
+//! Extraction of a drive from outside: by sending reads and timing their answers.
 //!
 //! The job of DIXtrac (Schindler and Ganger, CMU-CS-99-176) without a drive's help: no command is
 //! used that says where a block lies. Everything follows from the spindle, which turns evenly: the
@@ -81,13 +81,13 @@ use verify::Verified;
 use writes::WriteTimes;
 use zones::Surveyor;
 
-/// Why a drive could not be characterised.
+/// Reason why a drive could not be characterised.
 #[derive(Debug, Error)]
 pub enum ExtractError {
-    /// It does not answer.
+    /// The drive does not answer.
     #[error("block {block}: no answer within a minute; is the drive still there?")]
     NoAnswer {
-        /// What was read.
+        /// Block that was read.
         block: u64,
     },
     /// The connection to it is lost.
@@ -99,7 +99,7 @@ pub enum ExtractError {
     /// A journal of something else.
     #[error("the journal does not fit at {entry:?}: it is of another drive, or of another version")]
     OtherJournal {
-        /// What stands there.
+        /// Text of the entry.
         entry: String,
     },
     /// A block that cannot be read, nor any around it.
@@ -131,14 +131,14 @@ pub enum ExtractError {
         "writes are answered before they are on the media, so their times do not show the media: switch the drive's write cache off, as with hdparm -W0"
     )]
     WriteCache,
-    /// What was found leads beyond the last block.
+    /// The layout that was found leads beyond the last block.
     #[error(
         "block {block} would have to be read, of {blocks}: the answers contradict one another, as when the host or the drive is busy; begin anew on a quiet one"
     )]
     BeyondEnd {
         /// LBN of the read beyond the end.
         block: u64,
-        /// Of the drive.
+        /// Blocks of the drive.
         blocks: u64,
     },
     /// Answers come too evenly.
@@ -149,7 +149,7 @@ pub enum ExtractError {
         to.ns() as f64 / 1e3
     )]
     NoTurn {
-        /// How many were read.
+        /// Number of blocks that were read.
         count: usize,
         /// The quarter that came soonest took no longer.
         from: SimDuration,
@@ -166,7 +166,7 @@ pub enum ExtractError {
         "block {block}: no track is found from there on; the answers vary too much, or the blocks do not follow one another on the media"
     )]
     NoTrack {
-        /// Where the track should begin.
+        /// Block at which the track should begin.
         block: u64,
     },
     /// Skews without a pattern.
@@ -192,20 +192,20 @@ pub enum ExtractError {
     NarrowerBand {
         /// The first of the zone.
         block: u64,
-        /// Of a band elsewhere.
+        /// Cylinders of a band elsewhere.
         cylinders: u64,
     },
-    /// What was found makes another drive.
+    /// The layout that was found makes another drive.
     #[error(
         "what was found makes a drive of {found} blocks, and this one has {blocks}, so no file is written: the drive lays them out in a way that is not understood, or a file cannot say; if something else kept it busy, begin anew on a quiet one or with another seed"
     )]
     OtherCapacity {
-        /// Of what was found.
+        /// Blocks of the layout.
         found: u64,
-        /// Of the drive.
+        /// Blocks of the drive.
         blocks: u64,
     },
-    /// What was found makes no drive.
+    /// The values that were found make no drive.
     #[error(
         "what was found makes no drive, so no file is written: {0}; if something else kept it busy, begin anew on a quiet one or with another seed"
     )]
@@ -213,32 +213,32 @@ pub enum ExtractError {
     /// A movement that cannot be timed.
     #[error("{what}: its time could not be measured, every read came from the buffer")]
     NoTime {
-        /// What was to be timed.
+        /// Name of the measurement.
         what: String,
     },
 }
 
 impl ExtractError {
-    /// Whether there is any sense in going on from the journal: what was measured is sound. After
-    /// others the same answers lead to the same error.
+    /// True if the journal is worth continuing: its measurements are sound. After others the same answers
+    /// lead to the same error.
     pub fn leaves_it_open(&self) -> bool {
         matches!(self, Self::DriveGone(_) | Self::NoAnswer { .. } | Self::Journal(_))
     }
 }
 
-/// What to call the drive, and the seed of the places that are chosen at random.
+/// Name of the drive, and the seed of the places that are chosen at random.
 #[derive(Debug, Clone)]
 pub struct ExtractOptions {
     /// Name of the drive in its file.
     pub name: String,
     /// Seed of the places that are chosen at random.
     pub seed: u64,
-    /// Whether writes are timed. Each writes what was read from its block before: no other host may
-    /// write to the drive meanwhile, and a block that is being written when the power fails is lost.
+    /// True if writes are timed. Each writes what was read from its block before: no other host may write
+    /// to the drive meanwhile, and a block that is being written when the power fails is lost.
     pub writes: bool,
 }
 
-/// How sure a value is.
+/// Confidence of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Confidence {
@@ -267,13 +267,13 @@ impl Confidence {
 /// A value of the drive file, and how sure it is.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExtractedValue {
-    /// Its key in the drive file.
+    /// Key in the drive file.
     pub key: String,
     /// The value as the drive file has it.
     pub value: String,
-    /// What the value rests on.
+    /// Basis of the value.
     pub confidence: Confidence,
-    /// How it was found, and how much it may be off.
+    /// Method of the measurement, and the uncertainty of the value.
     pub source: String,
 }
 
@@ -284,7 +284,7 @@ pub struct ExtractedSlip {
     pub block: u64,
     /// Places passed over.
     pub count: u64,
-    /// It may lie this many blocks further forward or back, within its track.
+    /// Blocks by which its place may be further forward or back, within its track.
     pub plus_minus: u64,
 }
 
@@ -293,16 +293,16 @@ pub struct ExtractedSlip {
 pub struct ExtractedMisplaced {
     /// LBN of the misplaced block.
     pub block: u64,
-    /// It passes the head this many nanoseconds later in the turn.
+    /// Nanoseconds by which it passes the head later in the turn.
     pub off_ns: i64,
 }
 
-/// What an extraction took and found.
+/// Cost and results of an extraction.
 #[derive(Debug, Clone, Serialize)]
 pub struct Extraction {
     /// Commands sent to the drive, writes included.
     pub commands: u64,
-    /// How many of them wrote.
+    /// Number of writes among them.
     pub writes: u64,
     /// Time on the drive.
     pub drive_ns: u64,
@@ -320,7 +320,7 @@ pub struct Extraction {
     pub verified: u64,
     /// One that is off by no more nanoseconds may not have been noticed.
     pub verified_within_ns: u64,
-    /// Those that do not: with any, the file is wrong.
+    /// Blocks that lie elsewhere: with any, the file is wrong.
     pub misplaced: Vec<ExtractedMisplaced>,
     /// Seek times before reads: distance in cylinders, and nanoseconds.
     pub seeks: Vec<(u32, u64)>,
@@ -353,7 +353,7 @@ impl Default for Journal<'_> {
 
 /// All that was measured.
 struct Found {
-    /// What a block of all that follows is of the drive.
+    /// Sectors of the drive that one block of all that follows is.
     sector: SectorFormat,
     buffer: Option<Buffer>,
     bus: BusFound,
@@ -366,12 +366,12 @@ struct Found {
     /// None when the order of heads shows in no time.
     mapping: Option<Mapping>,
     overhead_ns: f64,
-    /// Of a drive with several heads.
+    /// Time of a head switch, on a drive with several heads.
     head_switch_ns: Option<f64>,
     seeks: Vec<(u32, u64)>,
     /// If they were timed.
     writes: Option<WriteTimes>,
-    /// Of the times of movements.
+    /// Uncertainty of the times of movements.
     seek_error_ns: f64,
     zone_start_error_ns: f64,
     /// Blocks read afterwards.
@@ -396,7 +396,7 @@ pub fn extract(
     found.map_err(|error| error.in_blocks(sector.into()))
 }
 
-/// The same of a drive a block of which is a sector of this format.
+/// Extracts a drive a block of which is a sector of this format.
 fn extract_blocks(
     drive: &mut dyn BlackBox,
     sector: SectorFormat,
@@ -482,7 +482,7 @@ struct Movements {
     mapping: Option<Mapping>,
     /// Without any movement.
     at_rest_ns: f64,
-    /// Of a drive with several heads.
+    /// Lag of a head switch, on a drive with several heads.
     switch_lag_ns: Option<f64>,
     /// Distance in cylinders, and lag in nanoseconds.
     lags: Vec<(u64, f64)>,

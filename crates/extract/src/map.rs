@@ -1,4 +1,4 @@
-//! Which block passes the head at which angle, as far as that is known.
+//! Map of blocks to angles, as far as known.
 
 use super::clock::fold;
 
@@ -24,7 +24,7 @@ pub(super) struct ZoneMap {
     /// Places that are passed over, ascending.
     pub slips: Vec<SlipFound>,
     pub runs: Option<Runs>,
-    /// What the runs are, when they are that.
+    /// Bands, when the runs are those of surfaces.
     pub in_bands: Option<InBands>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct SlipFound {
 /// cylinders of a band on one surface after the other.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Runs {
-    /// Of a run, those that hold no data counted in.
+    /// Tracks of a run, those that hold no data counted in.
     pub tracks: u64,
     /// Blocks of data of a run; the places behind them are spares.
     pub blocks: u64,
@@ -77,7 +77,7 @@ impl ZoneMap {
         self.runs.as_ref().map(with_places).filter(|(runs, places)| runs.blocks < *places)
     }
 
-    /// Whether each track has its own spares.
+    /// True if each track has its own spares.
     pub fn has_spares_on_tracks(&self) -> bool {
         self.spared().is_some_and(|(runs, _)| runs.tracks == 1)
     }
@@ -120,7 +120,7 @@ impl ZoneMap {
         }
     }
 
-    /// What a block would be without defects, from `first` to before `end`, with them.
+    /// Block that stands in the place of `block` without defects, from `first` to before `end`.
     fn behind_slips(&self, first: u64, mut block: u64, end: u64) -> u64 {
         for slip in self.slips.iter().filter(|slip| (first..end).contains(&slip.before)) {
             if block < slip.before {
@@ -187,7 +187,7 @@ impl ZoneMap {
         (band * bands.surfaces + order) * width + step
     }
 
-    /// Whether a cylinder of the zone begins with the last head, where bands do.
+    /// True if a cylinder of the zone begins with the last head, where bands do.
     pub fn turns_back_in_band(&self, cylinder: u64) -> Option<bool> {
         let (bands, width) = self.bands()?;
         Some(bands.surfaces_turn == Some(true) && cylinder / width % 2 == 1)

@@ -1,4 +1,4 @@
-//! How fast a spindle turns, from when its angle was zero: in the mean, recently, and how that changed.
+//! Speed of a spindle, from the times when its angle was zero: in the mean, recently, and its change.
 
 use freewheel_units::SimDuration;
 
@@ -25,10 +25,10 @@ const SURE: f64 = 5.0;
 /// A speed that keeps to a line by this part of its change changes steadily.
 const STEADY: f64 = 0.1;
 
-/// How the time of a turn changed, in parts of its mean.
+/// Change of the time of a turn, in parts of its mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct TimingSpread {
-    /// Of the pieces of the longest session, the one with the shortest turns and that with the longest.
+    /// Shortest turns among the pieces of the longest session; `most` has the longest.
     pub least: f64,
     pub most: f64,
     /// From the first piece to the last, if it changed steadily.
@@ -104,8 +104,8 @@ impl Curve {
     }
 }
 
-/// How the speed changed in the longest session, by passages of this standard error; None where that
-/// took no two pieces, or where they do not tell.
+/// Change of the speed in the longest session, by passages of this standard error; None where that took no
+/// two pieces, or where they do not tell.
 pub(super) fn wander(
     sessions: &[Vec<Passage>],
     period_ns: f64,

@@ -1,15 +1,15 @@
-//! How far an extraction is, told as its commands go.
+//! Progress of an extraction, reported as its commands are sent.
 
 use freewheel_units::{SimDuration, SimTime};
 
-/// How far an extraction is.
+/// Progress of an extraction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExtractStep<'a> {
-    /// What is measured.
+    /// Name of the measurement.
     pub name: &'a str,
     /// The part, where a step has an unknown number of parts; may be empty.
     pub part: &'a str,
-    /// Of `total`, in units of the step's own.
+    /// Part of `total`, in units of the step's own.
     pub done: u64,
     /// All units of the step.
     pub total: u64,
@@ -54,12 +54,12 @@ impl<'a> Progress<'a> {
         self.done = self.done.max(done);
     }
 
-    /// It continues with this.
+    /// Begins this part of the step.
     pub fn part(&mut self, part: String) {
         self.part = part;
     }
 
-    /// Whether it is time to tell again.
+    /// True if the next report is due.
     pub fn is_due(&self, now: SimTime) -> bool {
         !self.name.is_empty() && now >= self.told + TELL_EVERY
     }

@@ -87,7 +87,7 @@ impl Surveyor<'_, '_> {
         Ok(())
     }
 
-    /// How much further a track is turned against another than expected; None when one of them has
+    /// Angle by which a track is turned against another beyond the expected one; None when one of them has
     /// no data, or begins with a block that cannot be read.
     pub(super) fn turned_between(
         &mut self,

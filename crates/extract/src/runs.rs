@@ -42,8 +42,8 @@ impl Surveyor<'_, '_> {
         Ok(Some(sectors).filter(|n| (data..2 * data).contains(n)).unwrap_or(data))
     }
 
-    /// Whether the last tracks of the cylinders that were walked over all lack the same number of blocks: the
-    /// spares of a cylinder each. Err when a track is too short for no such reason.
+    /// True if the last tracks of the cylinders that were walked over all lack the same number of blocks:
+    /// the spares of a cylinder each. Err when a track is too short for no such reason.
     pub(super) fn spares_of_cylinders(
         &self,
         zone: &mut ZoneMap,
@@ -73,9 +73,8 @@ impl Surveyor<'_, '_> {
         }
     }
 
-    /// Whether what begins with `end` is another run like all of the zone before: then the zone has
-    /// runs, and the last track that is known to fit is returned. `known` are those of the zone
-    /// before.
+    /// Learns runs, if `end` begins another one like all of the zone before: returns the last track that is
+    /// known to fit. `known` are those of the zone before.
     pub(super) fn learn_runs(
         &mut self,
         zone: &mut ZoneMap,
@@ -137,7 +136,7 @@ impl Surveyor<'_, '_> {
         if is_full { self.learn_steps(zone, tracks, known) } else { Ok(None) }
     }
 
-    /// The same of runs without spares, that are turned against each other in their own way.
+    /// Learns the steps of runs without spares, which are turned against each other in their own way.
     fn learn_steps(
         &mut self,
         zone: &mut ZoneMap,
@@ -327,7 +326,7 @@ impl Surveyor<'_, '_> {
         groups
     }
 
-    /// Whether a run has the same tracks as the first.
+    /// True if a run has the same tracks as the first.
     fn run_fits(&mut self, zone: &ZoneMap, run: u64) -> Result<bool, ExtractError> {
         let tracks = zone.runs.as_ref().map_or(1, |runs| runs.tracks);
         let (begin, next) = (run * tracks, zone.track_first((run + 1) * tracks));
@@ -352,7 +351,7 @@ impl Surveyor<'_, '_> {
         (1..=steps.len()).find(comes_again).unwrap_or(1)
     }
 
-    /// Whether no other step is expected any more.
+    /// True if no other step is expected any more.
     fn is_cyclic(&self, steps: &[f64], known: Option<usize>) -> bool {
         let period = self.period_of(steps);
         match known {

@@ -15,7 +15,7 @@ pub(super) struct InSectors<'a> {
 }
 
 impl<'a> InSectors<'a> {
-    /// Of sectors of this many blocks.
+    /// View of the drive in sectors of this many blocks.
     pub fn new(drive: &'a mut dyn BlackBox, blocks: u32) -> Self {
         Self { drive, blocks: blocks.into() }
     }
@@ -159,7 +159,7 @@ impl ExtractedMisplaced {
 }
 
 impl ExtractError {
-    /// The same of a drive of blocks, of which each sector has this many.
+    /// View of a drive of blocks, of which each sector has this many.
     pub(super) fn in_blocks(mut self, sector: u64) -> Self {
         match &mut self {
             Self::NoAnswer { block: count }

@@ -19,15 +19,15 @@ pub(super) struct Track {
     pub track: u64,
 }
 
-/// What times movements over a drive whose map is known.
+/// Timer of movements over a drive whose map is known.
 pub(super) struct Timer<'s, 'h> {
     pub host: &'s mut Host<'h>,
     pub clock: &'s mut Clock,
     pub zones: &'s [ZoneMap],
-    /// What is done where a movement begins, and where it ends.
+    /// Operation where a movement begins; `to` is the one where it ends.
     pub from: Op,
     pub to: Op,
-    /// How much later in the turn than a read of the same block a write is answered.
+    /// Time by which a write is answered later in the turn than a read of the same block.
     pub write_late_ns: f64,
 }
 
@@ -56,7 +56,7 @@ const MARGIN_NS: f64 = 200_000.0;
 /// An answer is this near to when it is due, or some turns later, even with little jitter.
 const IN_STEP_NS: f64 = 30_000.0;
 
-/// The same for writes, which no buffer answers, in turns.
+/// Step of the lag for writes, which no buffer answers, in turns.
 const WRITE_IN_STEP: f64 = 1.0 / 8.0;
 
 impl<'s, 'h> Timer<'s, 'h> {
@@ -118,7 +118,7 @@ impl Timer<'_, '_> {
         Ok(())
     }
 
-    /// When a block may be due at the soonest that is asked for this long before.
+    /// Earliest time at which a block may be due that is asked for this long before.
     fn ready_after(&self, lag_ns: f64) -> SimTime {
         self.host.now() + SimDuration::from_ns(lag_ns as u64) + HOST_TAKES
     }
@@ -165,7 +165,7 @@ impl Timer<'_, '_> {
         })
     }
 
-    /// The same of tracks in any cylinders.
+    /// Least lag between tracks in any cylinders.
     pub fn least_lag_between(
         &mut self,
         mut pair: impl FnMut(&mut Host<'_>) -> [Track; 2],
@@ -218,8 +218,8 @@ impl Timer<'_, '_> {
         Ok(Some(f64::midpoint(late, early)))
     }
 
-    /// Whether trials are late with a lag somewhat shorter, and in time with one somewhat longer:
-    /// trials that were held up may have led a bisection astray.
+    /// True if trials are late with a lag somewhat shorter, and in time with one somewhat longer: trials
+    /// that were held up may have led a bisection astray.
     fn is_right(
         &mut self,
         lag: f64,
@@ -231,7 +231,7 @@ impl Timer<'_, '_> {
         Ok(is_least && self.is_in_time(above, trial)? == Some(true))
     }
 
-    /// Whether most trials at a lag are in time: enough trials for one side to be ahead.
+    /// True if most trials at a lag are in time: enough trials for one side to be ahead.
     fn is_in_time(
         &mut self,
         lag: f64,

@@ -1,4 +1,4 @@
-//! The tracks of a drive and nothing else: for drives whose surfaces differ in density.
+//! The tracks of a drive alone: for drives whose surfaces differ in density.
 //!
 //! The zones of [`super::zones`] have one density and one pattern of skews over thousands of tracks. Where
 //! each surface has its own density, both change with every turn of a band. Here tracks are found in
@@ -34,7 +34,7 @@ const LIKE_BEFORE: usize = 2;
 /// Tracks before the end of a stretch that are looked at again: a far one may have fitted by chance.
 const LOOK_BACK: u64 = 3;
 
-/// Tracks of the same length, one behind the other, each turned by the same skew.
+/// Tracks of the same length, one after the other, each turned by the same skew.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct TrackStretch {
     /// LBN of the first block.
@@ -65,7 +65,7 @@ pub struct TrackMap {
 }
 
 impl TrackStretch {
-    /// The block behind the last.
+    /// The block after the last.
     pub fn end(&self) -> u64 {
         self.first_block + self.tracks * self.blocks_per_track
     }
@@ -185,7 +185,7 @@ fn joined(stretches: Vec<TrackStretch>, allowed: f64) -> Vec<TrackStretch> {
     joined
 }
 
-/// Whether `part` is the end of the track of `all` sectors that `before` is the beginning of.
+/// True if `part` is the end of the track of `all` sectors that `before` is the beginning of.
 fn is_rest(before: &TrackStretch, part: &TrackStretch, all: u64, allowed: f64) -> bool {
     let both = before.blocks_per_track + part.blocks_per_track;
     let due = before.start_turns - part.blocks_per_track as f64 / all as f64;
@@ -265,7 +265,7 @@ impl Surveyor<'_, '_> {
         Ok(found)
     }
 
-    /// Whether the second track is longer than the first: the first was the end of one.
+    /// True if the second track is longer than the first: the first was the end of one.
     fn goes_on(&mut self, found: &TrackStretch) -> Result<bool, ExtractError> {
         let behind = found.first_block + 2 * found.blocks_per_track;
         if behind >= self.host.blocks() {
@@ -323,7 +323,7 @@ impl Surveyor<'_, '_> {
         Ok(None)
     }
 
-    /// Whether a track is whole and where it is expected.
+    /// True if a track is whole and where it is expected.
     fn track_fits(&mut self, found: &TrackStretch, track: u64) -> Result<bool, ExtractError> {
         let begin = found.first_block + track * found.blocks_per_track;
         let end = begin + found.blocks_per_track;

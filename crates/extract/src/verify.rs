@@ -1,4 +1,4 @@
-//! Whether blocks lie where the file says, of a sample that took no part in making it.
+//! Check of the file with a sample of blocks that took no part in making it.
 
 use freewheel_model::drive::Drive;
 use freewheel_units::Lbn;
@@ -19,14 +19,14 @@ const STANDARD_ERRORS: f64 = 8.0;
 /// Reads of a block whose first answer was elsewhere: something may have held it up.
 const AGAIN: usize = 5;
 
-/// What the sample says.
+/// Result of the sample.
 #[derive(Debug, Default)]
 pub(super) struct Verified {
     /// Blocks that were read.
     pub count: u64,
     /// One that is off by no more may be taken to lie where it should.
     pub within_ns: f64,
-    /// Those that lie elsewhere than on the drive of the file.
+    /// Blocks that lie elsewhere than on the drive of the file.
     pub misplaced: Vec<ExtractedMisplaced>,
 }
 

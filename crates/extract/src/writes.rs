@@ -9,26 +9,26 @@ use super::host::Host;
 use super::seeks::Timer;
 use super::{ExtractError, Movements, movements_of, no_time, readable};
 
-/// What differs in writes.
+/// Differences of writes to reads.
 #[derive(Debug, Clone)]
 pub(super) struct WriteTimes {
-    /// How much longer the head settles after any movement.
+    /// Additional time in which the head settles after any movement.
     pub settle_ns: f64,
     /// By distance, settling included.
     pub seeks: Vec<(u32, u64)>,
-    /// Whether they are those of reads with the settling.
+    /// True if they are those of reads with the settling.
     pub like_reads: bool,
     /// From reading to writing on the same track.
     pub switch_ns: f64,
     /// Command processing and answer of a write after a read, elsewhere.
     pub after_read_ns: f64,
-    /// Of a write after a write.
+    /// Time of a write after a write.
     pub after_write_ns: f64,
-    /// Of a read after a write, elsewhere.
+    /// Time of a read after a write, elsewhere.
     pub read_after_write_ns: f64,
-    /// How much later in the turn a write is answered than a read.
+    /// Time by which a write is answered later in the turn than a read.
     pub late_ns: f64,
-    /// Of times of movements.
+    /// Uncertainty of the times of movements.
     pub error_ns: f64,
 }
 

@@ -25,11 +25,11 @@ const SKEW_MIN: f64 = 1.0 / 64.0;
 /// More unreadable blocks one after the other than this are no defect but a broken drive.
 const BAD_IN_A_ROW_MAX: i64 = 64;
 
-/// What measures zones, one after the other.
+/// Surveyor of zones, one after the other.
 pub(super) struct Surveyor<'s, 'h> {
     pub host: &'s mut Host<'h>,
     pub clock: &'s mut Clock,
-    /// Which zone is measured, from 1; for reports only.
+    /// Number of the zone that is measured, from 1; for reports only.
     pub number: usize,
 }
 
@@ -110,7 +110,7 @@ impl Surveyor<'_, '_> {
         Ok(zone)
     }
 
-    /// What an angle of [`READS`] reads may be off, in turns.
+    /// Uncertainty of an angle of [`READS`] reads, in turns.
     pub(super) fn tolerance(&self) -> f64 {
         let off_ns = 4.0 * self.clock.jitter_ns() + self.clock.stray_ns() + 2_000.0;
         off_ns / self.clock.period_ns()
@@ -125,13 +125,13 @@ impl Surveyor<'_, '_> {
         self.angle_of(block, READS, [-1, 1])
     }
 
-    /// The same of a block that is taken to be the first of a track.
+    /// Angle of a block that is taken to be the first of a track.
     pub(super) fn angle_of_first(&mut self, block: u64) -> Result<f64, ExtractError> {
         self.angle_of(block, READS, [1, -1])
     }
 
-    /// Where a block is answered, or would be if it could be read: as far beyond one beside it as that
-    /// is beyond the next one, on either side.
+    /// Angle at which a block is answered, or would be if it could be read: as far beyond one beside it as
+    /// that is beyond the next one, on either side.
     pub(super) fn angle_of(
         &mut self,
         block: u64,
@@ -256,8 +256,8 @@ impl Surveyor<'_, '_> {
         Ok((!is_slip).then_some(misfit))
     }
 
-    /// How far the angle of a block is off, or of one near it on its track if it cannot be read;
-    /// None beyond the end of the drive.
+    /// Error of the angle of a block, or of one near it on its track if it cannot be read; None beyond the
+    /// end of the drive.
     pub(super) fn error(
         &mut self,
         zone: &ZoneMap,
@@ -283,7 +283,7 @@ impl Surveyor<'_, '_> {
         Ok(self.error(zone, block)?.is_some_and(|error| error.abs() <= allowed))
     }
 
-    /// Whether a track is where it is expected, whole.
+    /// True if a track is where it is expected, whole.
     pub(super) fn fits(&mut self, zone: &ZoneMap, track: u64) -> Result<bool, ExtractError> {
         let begin = zone.track_first(track);
         let end = zone.track_first(track + 1) - 1;
@@ -377,7 +377,7 @@ impl Surveyor<'_, '_> {
         Ok(true)
     }
 
-    /// The same for the places in a row that the angle of the block behind them suggests.
+    /// Tests the places in a row that the angle of the block behind them suggests.
     fn is_scratch(
         &mut self,
         zone: &mut ZoneMap,

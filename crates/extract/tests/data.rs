@@ -63,7 +63,7 @@ fn drives_on_a_slow_bus_are_as_near_as_those_on_a_fast_one() {
     }
 }
 
-/// Its parameters say that it reads ahead as an Atlas 10K does.
+/// An Atlas III reads ahead as an Atlas 10K does, by its parameters.
 #[test]
 fn a_fit_finds_that_an_atlas_iii_reads_ahead_after_touching_reads_only() {
     let (drive, trace) = imported("atlas_III", ["atlas_III.model", "atlas_III.seek"]);

@@ -58,7 +58,7 @@ impl Bitmap {
         Self { chunks: vec![None; chunks], count: 0, bound }
     }
 
-    /// How many members.
+    /// Number of members.
     #[inline]
     pub fn count(&self) -> u64 {
         self.count
@@ -70,13 +70,13 @@ impl Bitmap {
         self.bound
     }
 
-    /// Whether it has no members.
+    /// True if it has no members.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Whether `number` is a member.
+    /// True if `number` is a member.
     #[inline]
     pub fn contains(&self, number: u64) -> bool {
         let chunk = &self.chunks[(number / CHUNK) as usize];
@@ -128,7 +128,7 @@ impl Bitmap {
         count
     }
 
-    /// Whether `first`, an even number, or the next one is a member.
+    /// True if `first`, an even number, or the next one is a member.
     #[inline]
     pub fn has_of_pair(&self, first: u64) -> bool {
         self.word(first & !63) >> (first % 64) & 3 != 0

@@ -1,11 +1,11 @@
-//! What decisions cost, in nodes of the search: the same on every machine.
+//! Cost of decisions, in nodes of the search: the same on every machine.
 
 use serde::{Serialize, Serializer};
 
 /// Classes of decisions, by powers of two of their nodes.
 const CLASSES: usize = 64;
 
-/// What decisions cost so far.
+/// Cost of decisions so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Effort {
     /// Gaps that were decided on.

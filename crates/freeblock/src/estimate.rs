@@ -1,4 +1,4 @@
-//! When a round will end.
+//! Time at which a round will end.
 //!
 //! Blocks come in three ways, and each has its rate as a function of the part `x` of the round that
 //! remains:
@@ -25,14 +25,14 @@ const PARTS: u64 = 256;
 /// clients come, and what was slow for that is soon forgotten.
 const PARTS_OF_READ: u64 = 8;
 
-/// Of what has been read, the last such part gives the rates now.
+/// Part of the read blocks, the last ones, that gives the rates now.
 const RECENT: f64 = 0.3;
 
 /// Deliveries before the first estimate: by chance alone their number is off by a tenth.
 const DELIVERIES_MIN: u64 = 100;
 
-/// How much seen variance of `1 / sqrt(x)` what is known beforehand is worth: what a round has seen when
-/// a half of it is done.
+/// Weight of the prior, as variance of `1 / sqrt(x)` that a round has shown: about that of a half of a
+/// round.
 const TRUST: f64 = 0.01;
 
 /// Steps to the part `s`, which is no linear one: the third hardly moves it.
@@ -47,7 +47,7 @@ const LONGEST_NS: f64 = 365.0 * 86_400e9;
 /// Percentages at which what was expected is kept.
 const MARKS: [u8; 8] = [1, 5, 10, 25, 50, 75, 90, 95];
 
-/// How a scan in gaps gets slower.
+/// Model of the slowing of a scan in gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TailModel {
     /// Every piece that passes may be taken: a task that verifies holds none, or memory holds all.
@@ -69,18 +69,18 @@ impl TailModel {
     }
 }
 
-/// What was expected when a part of a round was done.
+/// Prediction made when a part of a round was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PredictionMark {
     /// Percentage of the round that had been read.
     pub percent: u8,
-    /// When that was.
+    /// Time of the prediction.
     pub at: SimTime,
-    /// When the end was expected.
+    /// Time at which the end was expected.
     pub end: SimTime,
 }
 
-/// How far a round was.
+/// Progress of a round at a time.
 #[derive(Debug, Clone, Copy)]
 struct Point {
     at: SimTime,
@@ -100,7 +100,7 @@ struct Rates {
     scarcity: f64,
 }
 
-/// What a part of the round took in gaps.
+/// Time that a part of the round took in gaps.
 struct GapRateSample {
     /// Part of the round that was left.
     left: f64,
@@ -110,7 +110,7 @@ struct GapRateSample {
     weight: f64,
 }
 
-/// What is known of the course of a round.
+/// Observations of the course of a round.
 #[derive(Debug, Clone)]
 pub struct Estimate {
     total: u64,
@@ -146,7 +146,7 @@ impl Estimate {
         self.seen = vec![self.point(left, now)];
     }
 
-    /// What is known of how it gets slower.
+    /// Adds the planner's model of how the round slows.
     pub fn wears(&mut self, wear: TailModel) {
         self.wear = wear;
     }
@@ -167,12 +167,12 @@ impl Estimate {
         *self = Self { wear, is_steady, ..Self::new(total, unit, now) };
     }
 
-    /// When the round began.
+    /// Time at which the round began.
     pub fn begun(&self) -> SimTime {
         self.begun
     }
 
-    /// What was expected at certain parts of the round.
+    /// Predictions made at certain parts of the round.
     pub fn predictions(&self) -> &[PredictionMark] {
         &self.predictions
     }
@@ -236,8 +236,8 @@ impl Estimate {
         total * rates.integral(left / total, left / self.unit as f64)
     }
 
-    /// How the rate in gaps falls as blocks run out: the part `s`, by Gauss and Newton. By libm and not
-    /// the platform's functions: the same end on every machine.
+    /// Fall of the rate in gaps as blocks run out: the part `s`, by Gauss and Newton. By libm and not the
+    /// platform's functions: the same end on every machine.
     fn scarcity(&self) -> f64 {
         let before = self.wear.scarcity();
         let seen = self.seen_in_gaps();
@@ -268,7 +268,7 @@ impl Estimate {
         (0..FIT_STEPS).fold(before, |scarcity, _| step(scarcity))
     }
 
-    /// What was read in gaps from each point to the next.
+    /// Samples of the gaps from each point to the next.
     fn seen_in_gaps(&self) -> Vec<GapRateSample> {
         let total = self.total as f64;
         let seen = self.seen.windows(2).filter_map(|pair| {
@@ -286,7 +286,7 @@ impl Estimate {
     }
 }
 
-/// How many times as long as the first block one takes in gaps, where only the part `x` is left.
+/// Time that a block takes in gaps where only the part `x` is left, as a multiple of the first block's.
 fn slowing(scarcity: f64, x: f64) -> f64 {
     1.0 - scarcity + scarcity / libm::sqrt(x)
 }
@@ -354,7 +354,7 @@ mod tests {
         }
     }
 
-    /// Of the rest of the time.
+    /// Largest error, as a share of the rest of the time.
     fn error(predictions: &PredictionMark, end: SimTime) -> f64 {
         let [rest, expected] =
             [end, predictions.end].map(|end| end.ns() as f64 - predictions.at.ns() as f64);

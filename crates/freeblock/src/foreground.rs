@@ -24,7 +24,7 @@ pub struct Foreground {
 /// A foreground request to be made for a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Promoted {
-    /// What the planner must be told with its arrival and its end.
+    /// Number that the planner must be told with its arrival and its end.
     pub id: PromotionId,
     /// Read or write.
     pub op: Op,
@@ -32,7 +32,7 @@ pub struct Promoted {
     pub start: Lbn,
     /// Number of blocks of 512 B.
     pub blocks: u32,
-    /// Whether foreground writes to the same blocks that arrive later must wait for it: every write,
-    /// and a read of a task that [precedes writes](crate::tasks::TaskSpec::precedes_writes).
+    /// True if foreground writes to the same blocks that arrive later must wait for it: every write, and a
+    /// read of a task that [precedes writes](crate::tasks::TaskSpec::precedes_writes).
     pub precedes_writes: bool,
 }

@@ -1,4 +1,4 @@
-//! What to do while no foreground request is there: what is nearest.
+//! Search for the nearest work while no foreground request is there.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -27,9 +27,9 @@ pub(super) fn plan(
     })
 }
 
-/// What `look` finds on the nearest cylinder where it finds anything, of equals on the higher. It is
-/// shown only those on which something is wanted, by the bounds of the index: where they are out of
-/// date they are worked out anew.
+/// Result of `look` for the nearest cylinder that has any, of equals for the higher one. It is shown only
+/// those on which something is wanted, by the bounds of the index: where they are out of date they are
+/// worked out anew.
 fn nearest<T>(
     field: &mut Field<'_>,
     here: u32,
@@ -132,7 +132,7 @@ mod tests {
         Tracks::new(&Arc::new(Drive::build(&spec).unwrap()))
     }
 
-    /// Whether anything is wanted on a cylinder, block by block.
+    /// True if anything is wanted on a cylinder, block by block.
     fn is_wanted(tracks: &Tracks, wanted: &Wanted, cylinder: u32) -> bool {
         let on = |surface| {
             let mut any = false;

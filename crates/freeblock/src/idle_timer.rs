@@ -1,4 +1,4 @@
-//! How long an arm must have been idle before idle time is used.
+//! Timer of idle time: the time for which an arm must have been idle before it is used.
 //!
 //! A timer (Golding, Bosch, Staelin, Sullivan and Wilkes, "Idleness is not sloth", USENIX Winter 1995:
 //! predictors based on timers, with a timeout that is fixed or adapts by arithmetic or geometric
@@ -14,7 +14,7 @@ use freewheel_units::{SimDuration, SimTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How a timeout adapts.
+/// Rule by which a timeout adapts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Adapt {
@@ -23,9 +23,9 @@ pub struct Adapt {
     /// Largest ratio of the delay of the first request to the idle time before it that is
     /// acceptable.
     pub tolerance: f64,
-    /// It shrinks no further.
+    /// Smallest timeout.
     pub least: SimDuration,
-    /// It grows no further.
+    /// Largest timeout.
     pub most: SimDuration,
 }
 
@@ -35,7 +35,7 @@ pub struct Adapt {
 pub enum Step {
     /// This much more or less.
     Arithmetic(SimDuration),
-    /// So many times longer or shorter.
+    /// Factor by which it grows or shrinks.
     Geometric(f64),
 }
 
@@ -53,7 +53,7 @@ impl Default for Adapt {
 }
 
 impl Adapt {
-    /// What is wrong with it for a timeout that begins at `first`, if anything is.
+    /// Checks the rule for a timeout that begins at `first`, and returns the fault.
     pub fn check(&self, first: SimDuration) -> Result<(), String> {
         let Self { step, tolerance, least, most } = *self;
         if !(tolerance > 0.0 && tolerance <= 1.0) {
@@ -106,7 +106,7 @@ impl IdleTimer {
         Self { timeout, adapt, starts: 0, wrong: 0 }
     }
 
-    /// When idle time may be used, if no request comes after `since`.
+    /// Time from which idle time may be used, if no request comes after `since`.
     pub fn start(&self, since: SimTime) -> SimTime {
         since + self.timeout
     }
@@ -134,13 +134,13 @@ impl IdleTimer {
         self.timeout
     }
 
-    /// How often idle time was used and a request came.
+    /// Number of times that idle time was used and a request came.
     pub fn starts(&self) -> u64 {
         self.starts
     }
 
-    /// How often that request was delayed by more than what is acceptable; none while the timeout is
-    /// fixed.
+    /// Number of times that that request was delayed by more than what is acceptable; none while the
+    /// timeout is fixed.
     pub fn wrong(&self) -> u64 {
         self.wrong
     }

@@ -47,7 +47,7 @@ pub struct FreeRun {
 }
 
 impl FreeRun {
-    /// What doing it takes, for planners and for whoever does it. Panics like [`Drive::target`].
+    /// Stage times of the access, for planners and executors. Panics like [`Drive::target`].
     // Not inlined: where foreground requests are simulated, their own path keeps its inlining.
     #[inline(never)]
     pub fn access(&self, drive: &Drive, departure: &Departure) -> Access {
@@ -56,7 +56,7 @@ impl FreeRun {
     }
 }
 
-/// What a gap was used for; the rest of its latency is left.
+/// Use of a gap; the rest of its latency is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GapUse {
     /// Free runs under the head.
@@ -65,14 +65,14 @@ pub struct GapUse {
     pub extra_seek_ns: i64,
 }
 
-/// What a planner hears of foreground requests.
+/// Event of a foreground request, as a planner receives it.
 #[derive(Debug, Clone, Copy)]
 pub enum ForegroundEvent<'a> {
     /// A request has arrived: from now on its data are the newest.
     Arrived {
         /// The request.
         request: &'a Foreground,
-        /// When it arrived.
+        /// Time of arrival.
         at: SimTime,
     },
     /// The head has moved these blocks for a request: a task that wants them has them as well.
@@ -83,12 +83,12 @@ pub enum ForegroundEvent<'a> {
         start: Lbn,
         /// Number of blocks.
         blocks: u32,
-        /// When the last of them had passed.
+        /// Time at which the last of them had passed.
         at: SimTime,
     },
     /// The head time that a request took, told once and before it is done. The head time of a write
-    /// in the drive's buffer is that of its destage. Of two writes to the same blocks the older one is
-    /// told first.
+    /// in the drive's buffer is that of its destage. Of two writes to the same blocks the older one comes
+    /// first.
     TookHead {
         /// The request.
         request: &'a Foreground,
@@ -100,7 +100,7 @@ pub enum ForegroundEvent<'a> {
     Done {
         /// The request.
         request: &'a Foreground,
-        /// When its data were on the media.
+        /// Time at which its data were on the media.
         at: SimTime,
     },
 }
@@ -111,11 +111,41 @@ pub trait ForegroundObserver {
     fn foreground(&mut self, event: ForegroundEvent<'_>);
 }
 
-/// Decides what else to do in a gap, and hears what became of it.
+/// Decides on the free work of a gap, and learns of its outcome.
+///
+/// ```
+/// use freewheel_freeblock::{
+///     ForegroundEvent, ForegroundObserver, FreeRun, Opportunity, Planner,
+/// };
+/// use freewheel_units::SimTime;
+///
+/// /// Counts gaps and leaves them empty.
+/// #[derive(Default)]
+/// struct GapCounter {
+///     gaps: u64,
+/// }
+///
+/// impl ForegroundObserver for GapCounter {
+///     fn foreground(&mut self, _: ForegroundEvent<'_>) {}
+/// }
+///
+/// impl Planner for GapCounter {
+///     fn plan(&mut self, _: &Opportunity, runs: &mut Vec<FreeRun>) {
+///         self.gaps += 1;
+///         runs.clear();
+///     }
+///
+///     fn done(&mut self, _: &FreeRun, _: SimTime) {}
+/// }
+///
+/// let mut counter = GapCounter::default();
+/// let planner: &mut dyn Planner = &mut counter;
+/// assert!(planner.idle().is_none() && planner.promoter().is_none());
+/// ```
 pub trait Planner: ForegroundObserver + Send {
-    /// Fills `runs` with what to do in `gap`, in order of time. The head goes from one run to the
-    /// next by itself and must be on the gap's destination track when it is due; a planner that
-    /// promises more delays the foreground request.
+    /// Fills `runs` with what to do in `gap`, in order of time. The head goes from one run to the next
+    /// without help and must be on the gap's destination track when it is due; a planner that promises more
+    /// delays the foreground request.
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>);
 
     /// Does before the decision about `gap` what is no part of it: weighs tasks, and rebuilds the
@@ -188,9 +218,9 @@ pub trait ResumableSearch {
     fn end_search(&mut self, runs: &mut Vec<FreeRun>);
 }
 
-/// Decides what to do while the arm has nothing to do.
+/// Decides what to do while the arm has no work.
 pub trait IdlePlanner {
-    /// When idle time may be used, if the arm has nothing to do from `now` on; None for never.
+    /// Time from which idle time may be used, if the arm has no work from `now` on; None for never.
     fn idle_from(&mut self, now: SimTime) -> Option<SimTime>;
 
     /// The next run. It is [done](Planner::done) before the next call.
@@ -215,8 +245,8 @@ pub trait Promoter {
 
 /// Memory in front of a drive that answers requests.
 pub trait WriteCache {
-    /// Whether memory answers this arriving request: a write whose data it keeps from now on, or a
-    /// read of data it has. The drive and its planner hear nothing of such a request.
+    /// True if memory answers this arriving request: a write whose data it keeps from now on, or a read of
+    /// data it has. The drive and its planner never learn of such a request.
     fn takes(&mut self, request: &Foreground, now: SimTime) -> bool;
 }
 

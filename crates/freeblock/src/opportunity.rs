@@ -12,27 +12,27 @@ pub struct Opportunity {
     pub begin: SimTime,
     /// The source track: where it is then.
     pub from: Position,
-    /// Its last transfer.
+    /// Operation of the last transfer.
     pub last_op: Op,
     /// Time that a change between reading and writing takes within a cylinder.
     pub read_write_switch: SimDuration,
     /// The destination track: where the foreground data is.
     pub to: Position,
-    /// What the foreground request does there; writes settle longer.
+    /// Operation of the foreground request there; writes settle longer.
     pub op: Op,
     /// Moving there directly.
     pub seek: SimDuration,
-    /// How much longer a seek to the destination track takes than its curve says, from wherever it
-    /// begins. Free runs are reached without error.
+    /// Additional time of a seek to the destination track, from anywhere, over its curve. Free runs are
+    /// reached without error.
     pub seek_error_ns: i64,
-    /// When the foreground's first sector reaches the head.
+    /// Time at which the foreground's first sector reaches the head.
     pub due: SimTime,
-    /// What may be done on the tracks at its ends.
+    /// Allowed work on the tracks at its ends.
     pub ends: Ends,
 }
 
-/// What may be done on the tracks at both ends of a gap. Inside a drive anything may; from outside,
-/// commands of their own on the track of another one set off reading ahead (fast02 section 3.3).
+/// Allowed work on the tracks at both ends of a gap. Inside a drive anything may; from outside, commands of
+/// their own on the track of another one set off reading ahead (fast02 section 3.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ends {
     /// No free work on the source track.
@@ -92,8 +92,8 @@ impl Opportunity {
         Departure { begin, from, last_op, read_write_switch }
     }
 
-    /// When the head is ready on the destination track if it leaves for it like this. In time is at
-    /// `due` and before.
+    /// Time at which the head is ready on the destination track if it leaves for it like this. In time is
+    /// at `due` and before.
     #[inline]
     pub fn arrival(&self, drive: &Drive, departure: &Departure) -> SimTime {
         departure.begin + drive.travel(departure, self.to, self.op, self.seek_error_ns)

@@ -56,7 +56,7 @@ pub enum Patience {
     Endless,
 }
 
-/// How a gap is filled.
+/// Rule that fills a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
@@ -68,12 +68,12 @@ pub enum Rule {
     Paths,
 }
 
-/// What shapes the decisions.
+/// Options of the decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// How a gap is filled.
+    /// Rule that fills a gap.
     pub rule: Rule,
-    /// Whether, under [`Rule::Paths`], regions that lag behind count for more.
+    /// True if, under [`Rule::Paths`], regions that lag behind count for more.
     pub region_weights: bool,
     /// Most nodes that one decision looks at.
     pub budget: u64,
@@ -82,12 +82,12 @@ pub struct Options {
     pub steps_max: u32,
     /// Most memory for pieces of blocks that are not complete.
     pub held_max: Bytes,
-    /// How finely bounds tell windows of the turn, under [`Rule::Greedy`].
+    /// Resolution of bounds in windows of the turn, under [`Rule::Greedy`].
     pub fineness: Fineness,
     /// A search ends when no track can beat the best so far by more than this part of it, as a power of
     /// two: 3 is an eighth. None for the best there is.
     pub slack_log2: Option<u32>,
-    /// Under [`Rule::Paths`], how long a search goes on for a little more.
+    /// Under [`Rule::Paths`], how long a search continues for a little more.
     pub patience: Patience,
     /// Under [`Rule::Paths`], whether a new index has rough bounds, in a tenth of the time, and close
     /// ones only where searches look in vain.
@@ -112,8 +112,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Whether what a block is worth depends on its region.
-    fn is_priced(&self) -> bool {
+    /// True if the worth of a block depends on its region.
+    fn has_region_weights(&self) -> bool {
         self.rule == Rule::Paths && self.region_weights
     }
 
@@ -133,7 +133,7 @@ impl Options {
 pub struct Delivery {
     /// Blocks of a layer.
     pub delivered: Delivered,
-    /// When it was on the media or had left it.
+    /// Time at which it was on the media or had left it.
     pub at: SimTime,
 }
 
@@ -204,7 +204,7 @@ impl Scheduler {
         self.tracks.drive()
     }
 
-    /// What shapes the decisions.
+    /// Options of the decisions.
     pub fn options(&self) -> &Options {
         &self.options
     }
@@ -262,7 +262,7 @@ impl Scheduler {
         self.wanted.held()
     }
 
-    /// Whether blocks that come in pieces are begun a few at a time, for want of memory.
+    /// True if blocks that come in pieces are begun a few at a time, for want of memory.
     pub(super) fn is_rationed(&self) -> bool {
         self.wanted.is_rationed()
     }
@@ -274,7 +274,7 @@ impl Scheduler {
 
     /// Wants the blocks `from..to` of a layer; how many were not wanted before.
     pub fn want(&mut self, layer: usize, from: u64, to: u64) -> u64 {
-        if self.options.is_priced() {
+        if self.options.has_region_weights() {
             let Self { wanted, region_weights, tracks, .. } = self;
             let layer_of = &wanted.layers()[layer];
             let mut at = from;
@@ -298,7 +298,7 @@ impl Scheduler {
 
     /// Wants the blocks `from..to` of a layer no longer; how many were wanted.
     pub fn unwant(&mut self, layer: usize, from: u64, to: u64) -> u64 {
-        if self.options.is_priced() {
+        if self.options.has_region_weights() {
             let Self { wanted, region_weights, tracks, .. } = self;
             let layer_of = &wanted.layers()[layer];
             wanted.blocks(layer).for_each_run(from, to, |first, end| {
@@ -332,12 +332,12 @@ impl Scheduler {
         }
     }
 
-    /// How many blocks of a layer are wanted.
+    /// Number of wanted blocks of a layer.
     pub fn wanted(&self, layer: usize) -> u64 {
         self.wanted.count(layer)
     }
 
-    /// How many of the blocks `from..to` of a layer are wanted.
+    /// Number of wanted blocks of a layer in `from..to`.
     pub fn wanted_in(&self, layer: usize, from: u64, to: u64) -> u64 {
         let mut count = 0;
         self.blocks(layer).for_each_word(from, to, |_, bits| count += u64::from(bits.count_ones()));
@@ -350,14 +350,13 @@ impl Scheduler {
         self.wanted.next_on_track(&self.tracks, layer, from, most)
     }
 
-    /// What a block of 512 B on a cylinder counts for beside others of its weight elsewhere, by how
-    /// far its region lags behind: in a fixed point of no meaning, and the same everywhere without
-    /// prices.
-    pub fn price(&self, cylinder: u32) -> u64 {
+    /// Weight of the region of a cylinder, in units of 1 / 256: greater where the region lags, and the
+    /// same everywhere without region weights.
+    pub fn region_weight(&self, cylinder: u32) -> u64 {
         self.region_weights.of_cylinder(cylinder)
     }
 
-    /// What decisions cost so far.
+    /// Cost of decisions so far.
     pub fn effort(&self) -> Effort {
         self.effort
     }
@@ -393,8 +392,8 @@ impl Scheduler {
         self.wanted.layers().iter().enumerate().filter_map(of).min_by_key(|run| run.start)
     }
 
-    /// Whether blocks that come in pieces are begun in gaps that reach a cylinder: not everywhere
-    /// where far more of them are wanted than there is memory for, and nowhere once it is full.
+    /// True if gaps that reach a cylinder begin blocks that come in pieces: not everywhere where far more
+    /// of them are wanted than there is memory for, and nowhere once it is full.
     pub fn begins_on(&self, cylinder: u32) -> bool {
         self.wanted.begins_on(cylinder)
     }
@@ -422,7 +421,7 @@ impl Scheduler {
         }
     }
 
-    /// Whether the index is to be made anew: when weights or sizes are others, or more than half of the
+    /// True if the index is to be made anew: when weights or sizes are others, or more than half of the
     /// cylinders have changed.
     pub(super) fn needs_rebuild(&mut self) -> bool {
         let is_much = |touched: &[u32]| touched.len() as u64 * 2 > self.tracks.cylinders().into();
@@ -443,9 +442,9 @@ impl Scheduler {
 
     /// Looks at the cylinders of source and destination.
     fn begin(&mut self, reach: &Reach<'_>) {
-        let is_priced = self.options.is_priced();
+        let has_region_weights = self.options.has_region_weights();
         let Self { options, tracks, wanted, index, search, region_weights, .. } = self;
-        if is_priced {
+        if has_region_weights {
             debug_assert_eq!(region_weights.left(), wanted.left(), "blocks on the books");
             region_weights.refresh();
         }
@@ -513,7 +512,7 @@ impl Scheduler {
         merge(items, runs);
     }
 
-    /// What was moved may be wanted: by layers that `serves` says.
+    /// Delivers moved blocks to the layers that `serves` selects.
     pub(super) fn moved(
         &mut self,
         start: Lbn,
@@ -522,12 +521,12 @@ impl Scheduler {
         at: SimTime,
     ) {
         let (from, to) = (start.get(), start.get() + u64::from(blocks));
-        let is_priced = self.options.is_priced();
+        let has_region_weights = self.options.has_region_weights();
         let Self { deliveries, region_weights, tracks, .. } = self;
         let is_less = self.wanted.moved(tracks, from, to, serves, &mut |key, delivered| {
             let size = u64::from(key.size);
             let from = u64::from(key.offset) + delivered.first * size;
-            if is_priced {
+            if has_region_weights {
                 region_weights.delivered(tracks, from, from + delivered.blocks * size);
             }
             deliveries.push(Delivery { delivered, at });

@@ -1,4 +1,4 @@
-//! Decisions that somebody is told of as they are made.
+//! Decisions that are reported as they are made.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use freewheel_model::drive::Drive;
 /// Makes the decision it is given, once; before and behind it there is time for a look at a clock.
 pub type Timer<'a> = &'a (dyn Fn(&mut dyn FnMut()) + Sync);
 
-/// A planner whose decisions about gaps are made inside of another's calls, and what comes before them
-/// ([`Planner::prepare`]) outside. What it plans is the same, but never in steps: a decision is timed as
+/// A planner whose decisions about gaps are made inside of another's calls, and the work before them
+/// ([`Planner::prepare`]) outside. The plans are the same, but never in steps: a decision is timed as
 /// a whole.
 pub struct TimedPlanner<'a> {
     planner: &'a mut dyn Planner,

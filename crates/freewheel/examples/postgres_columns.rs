@@ -3,9 +3,9 @@
 //! ```text
 //! freewheel scan --files /var/lib/postgresql/.../16384 --exec 'postgres_columns 3'
 //! ```
-//! Reads the stream of `freewheel scan` from its standard input. The table's first columns, as many as the
-//! argument says, are `int4 not null`, as `aid`, `bid` and `abalance` of pgbench's accounts. Of a page that
-//! two records share nothing is counted but that it was left out.
+//! Reads the stream of `freewheel scan` from its standard input. The table's first columns, by the number
+//! in the argument, are `int4 not null`, as `aid`, `bid` and `abalance` of pgbench's accounts. Of a page
+//! that two records share only the omission is counted.
 
 use std::io::{self, Read};
 

@@ -35,7 +35,7 @@ use freewheel_trace::{
 
 use crate::files::FileKind;
 
-/// What went wrong. It displays as one message that names file, key and value.
+/// Message of the error. It displays as one message that names file, key and value.
 ///
 /// Every error of a function or method of this library converts to it by `?`.
 ///
@@ -57,7 +57,7 @@ impl Error {
         Self { kind, inner: Box::new(inner) }
     }
 
-    /// What kind of error it is: what a program decides by.
+    /// Kind of the error: programs decide by it.
     pub fn kind(&self) -> &ErrorKind {
         &self.kind
     }
@@ -75,7 +75,7 @@ impl StdError for Error {
     }
 }
 
-/// What kind of error an [`Error`] is, with what a program needs to advise on it.
+/// Kinds of an [`Error`], with the data that a program needs to advise on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -85,22 +85,22 @@ pub enum ErrorKind {
     UnknownPolicy,
     /// No format of traces has the name.
     UnknownFormat,
-    /// The ending of an output's name stands for no format.
+    /// The ending of an output's name is no format's.
     UnknownEnding,
     /// No claim has the name.
     UnknownClaim,
     /// The system does not give a file.
     Unreadable {
-        /// What the file was wanted as.
+        /// Kind that the file was wanted as.
         wanted: FileKind,
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         reason: io::ErrorKind,
     },
     /// The contents of a file are not of the kind that is wanted.
     NotOfKind {
-        /// What the file was wanted as.
+        /// Kind that the file was wanted as.
         wanted: FileKind,
         /// The file, or what else the text came from.
         path: PathBuf,
@@ -117,7 +117,7 @@ pub enum ErrorKind {
     DamagedHeader,
     /// A record of a trace is malformed.
     MalformedRecord {
-        /// How the trace is compressed, if it is: its data may be damaged.
+        /// Compression of the trace, if any: its data may be damaged.
         compression: Option<String>,
     },
     /// A record is malformed, and the trace looks like one of another format.
@@ -129,7 +129,7 @@ pub enum ErrorKind {
     },
     /// A file is of a kind that is often taken for a trace.
     NoTrace {
-        /// How to record or write a trace instead.
+        /// Way to record or write a trace instead.
         way_out: &'static str,
     },
     /// A trace fits two formats that differ by a factor.
@@ -150,7 +150,7 @@ pub enum ErrorKind {
     FixedLayer,
     /// No request comes from a trace, though it can be read.
     NothingRecorded {
-        /// Its format.
+        /// Format of the trace.
         format: Format,
     },
     /// A cache in front of the disk served all requests of a trace.
@@ -188,17 +188,17 @@ pub enum ErrorKind {
     NoCountedReads,
     /// A drive cannot be scaled by a factor.
     ScaleFactor {
-        /// Which of the five, as in [`Scaling`](crate::Scaling).
+        /// Name of the dimension, as in [`Scaling`](crate::Scaling).
         name: &'static str,
     },
     /// The parameters of DiskSim make no drive.
     DiskSim {
-        /// What kind of mistake is in them.
+        /// Kind of mistake in them.
         cause: ImportCause,
     },
     /// The device to be served cannot be opened.
     Device {
-        /// What the system says.
+        /// Error of the system.
         reason: io::ErrorKind,
     },
     /// The NBD export is read-only.

@@ -18,7 +18,7 @@ pub use freewheel_study::changes::Goal;
 pub use freewheel_study::{DriveFit, RemainingWork, SCRUB_EFFORT, StudyProgress};
 
 /// Runs an experiment and watches it: `log` receives every completion, `stopwatch` times the decisions
-/// about free work, `progress` is told done and total. [`Experiment::run`] watches nothing.
+/// about free work, `progress` gets done and total. [`Experiment::run`] makes no observation.
 ///
 /// Errors: a log of independent drives, and damage that the first pass over a trace did not meet.
 pub fn run_watched(

@@ -43,7 +43,7 @@ pub fn extract(
     Ok(freewheel_extract::extract(drive, options, journal, progress)?)
 }
 
-/// Finds the tracks of a drive and nothing else, also where its surfaces differ in density. The drive should be idle
+/// Finds the tracks of a drive alone, also where its surfaces differ in density. The drive should be idle
 /// otherwise.
 pub fn track_map(
     drive: &mut dyn BlackBox,
@@ -60,8 +60,8 @@ pub fn read_journal(text: &str, head: &JournalHead) -> Result<VecDeque<JournalEn
 }
 
 /// Sends the requests of a measured trace to a drive, each as long after the completion of the one
-/// before as in the trace, and compares the response times. `gaps` says to which request each gap belongs; None leaves
-/// that to the spindle's phase.
+/// before as in the trace, and compares the response times. `gaps` says to which request each gap belongs;
+/// None leaves that to the spindle's phase.
 pub fn validate(
     drive: &str,
     trace: &TraceWorkload,
@@ -70,8 +70,8 @@ pub fn validate(
     Ok(freewheel_extract::validate::validate(drive, trace, gaps)?)
 }
 
-/// Looks for values of the drive with which the first half of a measured trace comes nearer, and judges them on the
-/// second half.
+/// Looks for values of the drive with which the first half of a measured trace comes nearer, and judges
+/// them on the second half.
 pub fn fit_to_measured(
     drive: &str,
     trace: &TraceWorkload,
@@ -85,8 +85,8 @@ pub fn validate_fio(drive: &str, file: &str, text: &str) -> Result<FioValidation
     Ok(freewheel_extract::validate::validate_fio(drive, file, text)?)
 }
 
-/// Compares the sequential rates that a text has, of ddrescue or as a series of accesses, with those of a drive by
-/// zone.
+/// Compares the sequential rates that a text has, of ddrescue or as a series of accesses, with those of a
+/// drive by zone.
 pub fn validate_rates(drive: &str, file: &str, text: &str) -> Result<RateValidation, Error> {
     Ok(freewheel_extract::validate::validate_rates(drive, file, text)?)
 }

@@ -29,7 +29,7 @@ pub enum FileKind {
 const DOCUMENT_BYTES_MAX: u64 = 1 << 20;
 
 impl FileKind {
-    /// What the file at `path` is meant as, right or wrong. None for a file of no kind that is known.
+    /// Kind that the file at `path` is meant as, right or wrong. None for a file of no kind that is known.
     ///
     /// ```
     /// use freewheel::files::FileKind;
@@ -60,7 +60,7 @@ impl FileKind {
         found.map(|(_, kind)| kind)
     }
 
-    /// What a file of no kind looks like that has the layout of a web server's log and lacks something that a
+    /// Message about a file of no kind that has the layout of a web server's log and lacks something that a
     /// log needs. None for any other.
     pub fn nearly_a_web_log(path: &Path) -> Option<String> {
         WebLog::looks_like(path)
@@ -75,7 +75,7 @@ fn document(path: &Path, bytes: u64) -> Option<toml::Table> {
     read_text(path).ok()?.parse().ok()
 }
 
-/// Whether the beginning of a text has this line.
+/// True if the beginning of a text has this line.
 fn has_line(path: &Path, wanted: &str) -> bool {
     let mut start = Vec::new();
     let read =
@@ -83,8 +83,8 @@ fn has_line(path: &Path, wanted: &str) -> bool {
     read.is_ok() && String::from_utf8_lossy(&start).lines().any(|line| line.trim() == wanted)
 }
 
-/// Which other file of its folder was probably meant by a `path` at which nothing is, as the end of a
-/// message: "; did you mean `disk.toml`?". Empty where none was.
+/// Name of a similar file in the folder of a missing `path`, as the end of a message: "; did you mean
+/// `disk.toml`?". Empty where none was.
 pub fn did_you_mean(path: &Path) -> String {
     if path.symlink_metadata().is_ok() {
         return String::new();

@@ -34,6 +34,10 @@
 #[doc = include_str!("../../../docs/guide/rust.md")]
 struct RustGuide;
 
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/extending.md")]
+struct ExtendingGuide;
+
 mod error;
 
 pub mod caches;

@@ -43,7 +43,7 @@ pub use freewheel_nbd::Uri;
 pub use freewheel_sim::{CONSERVATISM_MAX, HostConfig};
 
 /// Err where the system limits this process to less memory than a server may take with all its clients,
-/// beside what it has already. A text where it has files for fewer clients than the server takes.
+/// beside its present memory. A text where it has files for fewer clients than the server takes.
 pub fn check_resources() -> Result<Option<String>, Error> {
     let limits = Limits::default();
     freewheel_live::check_memory(&limits)?;

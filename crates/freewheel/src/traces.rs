@@ -1,4 +1,4 @@
-//! Traces of block I/O: formats, how to read them, what they are like, and from one form to another.
+//! Traces of block I/O: formats, how to read them, their properties, and from one form to another.
 
 use std::io::Read;
 use std::path::Path;
@@ -51,7 +51,7 @@ pub fn convert_stream(
 }
 
 /// Replays a trace with this first pass by dependence, each request taking its recorded time, and says how
-/// exactly the arrivals come back. `progress` is told done and total.
+/// exactly the arrivals come back. `progress` gets done and total.
 ///
 /// Errors: a trace without completions or fine times, or without the device that the workload names.
 ///

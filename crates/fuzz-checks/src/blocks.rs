@@ -12,7 +12,7 @@ use freewheel_live::control::{BlockRange, NotARecord, Record, Records};
 use crate::manifest::check_manifest;
 
 const MAGIC: &str = "freewheel-blocks 1\n";
-/// What the client has asked for: neither whole regions nor all of the drive.
+/// Range that the client has asked for: neither whole regions nor all of the drive.
 const RANGE: BlockRange = BlockRange { first_block: 1000, blocks: 9000 };
 
 /// Reads `bytes` as a stream of blocks and checks what must hold. Panics otherwise.

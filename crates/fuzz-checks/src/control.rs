@@ -48,7 +48,7 @@ struct World {
 static WORLD: LazyLock<World> = LazyLock::new(World::new);
 
 impl World {
-    /// Of a small drive, so that a task costs little.
+    /// Server of a small drive, so that a task costs little.
     fn new() -> Self {
         let (mut spec, name) = (library::spec("tr96").expect("a drive of ours"), "tr96");
         spec.cylinders = 200;
@@ -121,8 +121,8 @@ pub fn check(bytes: &[u8]) {
     }
 }
 
-/// Whether a line requests a path with a finite answer in valid HTTP. Hyper answers invalid HTTP
-/// without a body, or not at all after a preface of HTTP/2.
+/// True if a line requests a path with a finite answer in valid HTTP. Hyper answers invalid HTTP without a
+/// body, or not at all after a preface of HTTP/2.
 fn is_request(line: &str) -> bool {
     let path = line.strip_prefix("GET /").or(line.strip_prefix("POST /"));
     let is_allowed =

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use freewheel_units::Prng;
 
-/// What ends first ends the damage to one corpus.
+/// Limit of the damage to one corpus; the time may end it before.
 const MUTATIONS_MAX: usize = 20_000;
 const TIME_MAX: Duration = Duration::from_secs(1);
 const SAMPLE_BYTES_MAX: usize = 8 << 10;

@@ -1,5 +1,5 @@
-//! What must hold for any bytes at all that are read as DiskSim's parameter files: the importer
-//! never panics, a drive that it makes builds and can be kept in a file, and errors have a place.
+//! Properties of any bytes at all that are read as DiskSim's parameter files: the importer never panics, a
+//! drive that it makes builds and can be kept in a file, and errors have a place.
 //!
 //! Goals: one body for the fuzz target and for the ordinary test over the saved corpus
 //! (`tests/fuzz_checks/disksim.rs`).

@@ -10,7 +10,7 @@ use freewheel_live::extents::{Allocated, ByteRange, Ext4Error, Extents, Parts};
 /// Size of the drive.
 const DRIVE_BYTES: u64 = 8 << 20;
 
-/// Where a superblock begins.
+/// First byte of a superblock.
 const SUPERBLOCK: usize = 1024;
 
 /// Reads `bytes` as a list of extents and checks what must hold. Panics otherwise.

@@ -1,4 +1,4 @@
-//! What must hold for any bytes at all, whichever part of Freewheel reads them.
+//! Properties that hold for any bytes at all, whichever part of Freewheel reads them.
 
 pub mod blocks;
 pub mod control;

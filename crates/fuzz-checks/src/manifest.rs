@@ -24,7 +24,7 @@ pub fn check(bytes: &[u8]) {
     }
 }
 
-/// What must hold for a manifest, wherever it comes from.
+/// Checks a manifest from any source.
 pub fn check_manifest(manifest: &Manifest) {
     let written = manifest.text();
     assert_eq!(Manifest::parse(&written).as_ref(), Ok(manifest), "written again: {written}");

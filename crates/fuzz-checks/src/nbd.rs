@@ -138,7 +138,7 @@ fn ask(stream: &[u8], wish: u8, piece: usize) -> Outcome<client::Event> {
     (events, None, session.ended())
 }
 
-/// What the client does about an event. A question that the session does not allow is not asked.
+/// Answers an event as the client. A question that the session does not allow is not asked.
 fn answer(session: &mut client::Session, event: &client::Event, wish: u8) {
     match event {
         client::Event::Greeted => {

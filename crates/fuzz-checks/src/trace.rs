@@ -1,4 +1,4 @@
-//! What must hold for any bytes at all that are read as a trace, whichever parser reads them.
+//! Properties of any bytes at all that are read as a trace, whichever parser reads them.
 //!
 //! Goals: one body for the fuzz targets and for the ordinary test over the saved corpus
 //! (`tests/fuzz_checks/trace.rs`).

@@ -27,7 +27,7 @@ use crate::runs::Runs;
 /// other requests longer than any of them does.
 const COPY_MAX: u32 = BLOCK_SIZE_MAX;
 
-/// How claimed blocks leave the gaps.
+/// Way in which claimed blocks leave the gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimBy {
     /// The planner promotes them, and reports their delivery when a request has read them. Its account of
@@ -98,7 +98,7 @@ impl Copies {
         Ok(())
     }
 
-    /// Adds blocks of a backup of which the planner knows nothing. Blocks that were added before count
+    /// Adds blocks of a backup of which the planner knows no more. Blocks that were added before count
     /// once.
     pub fn add(&mut self, backup: u64, extent: Extent) {
         self.of(backup).others.insert(extent);
@@ -214,7 +214,7 @@ mod tests {
             let (from, to) = (write.start.get(), write.start.get() + write.blocks.get());
             let blocks = (3..3 + END / size * size).step_by(size as usize);
             let touched = blocks.filter(|&at| at < to && from < at + size);
-            // A backup that has everything has ended, and wants nothing.
+            // A backup that has everything has ended, and wants no more.
             let is_wanted = |at: &u64| {
                 let wanted = self.tasks.wanted(task, Lbn::new(*at));
                 wanted.is_ok_and(|wanted| wanted.in_gap || promoted_too && wanted.promoted)
@@ -259,7 +259,7 @@ mod tests {
                 let counted = [1, 2].map(|number| copies.withdrawn_blocks(number));
                 let reads = all_reads(&mut copies, &world.sizes);
                 assert_eq!(reads, wanted, "{by:?}, {write}");
-                // The planner has what it promotes in its own account.
+                // The planner counts promoted blocks itself.
                 let blocks = |number: usize| reads[number].len() as u64 * world.sizes[number];
                 let left = if promoted_too { [blocks(0), blocks(1)] } else { [0, 0] };
                 assert_eq!(counted, left);

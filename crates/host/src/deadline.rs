@@ -1,4 +1,4 @@
-//! How long a decision may take: by when its command must leave, and how long decisions took so far.
+//! Time limit of a decision: by when its command must leave, and how long decisions took so far.
 //!
 //! The caller gives the time. A decision begins as long before the drive needs its command as nearly all
 //! decisions take. Where the drive waits already, the decision gets what most decisions take.
@@ -6,8 +6,8 @@
 use freewheel_freeblock::SearchProgress;
 use freewheel_units::{SimDuration, SimTime};
 
-/// How long decisions take, from their begin until their command is at the drive. In virtual time they
-/// take none.
+/// Durations of decisions, from their begin until their command is at the drive. In virtual time they take
+/// none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Deciding {
     /// Most decisions: the time for one when the drive is idle and waits for it.
@@ -46,7 +46,7 @@ impl Quantile {
         Self { ns: first.ns() as f64, up, down, max }
     }
 
-    fn heard(&mut self, took: SimDuration, is_cut_short: bool) {
+    fn observe(&mut self, took: SimDuration, is_cut_short: bool) {
         let took_ns = took.ns() as f64;
         // A time that was cut short below the quantile does not tell on which side it would have ended.
         if is_cut_short && took_ns < 0.75 * self.ns {
@@ -85,31 +85,31 @@ impl Default for DecisionDeadline {
 /// A decision that has been made, and its command sent.
 #[derive(Debug, Clone, Copy)]
 pub struct DecisionTiming {
-    /// When it should have begun.
+    /// Time at which it should have begun.
     pub due: SimTime,
-    /// When its search had ended.
+    /// Time at which its search had ended.
     pub decided: SimTime,
-    /// When its command had been sent.
+    /// Time at which its command had been sent.
     pub sent: SimTime,
-    /// Whether it searched for free work.
+    /// True if it searched for free work.
     pub has_searched: bool,
-    /// Whether its search was cut short.
+    /// True if its search was cut short.
     pub is_cut_short: bool,
 }
 
 impl DecisionDeadline {
     /// Learns from a decision.
-    pub fn heard(&mut self, made: &DecisionTiming) {
+    pub fn observe(&mut self, made: &DecisionTiming) {
         let DecisionTiming { due, decided, sent, has_searched, is_cut_short } = *made;
-        self.sending.heard(sent - decided, false);
+        self.sending.observe(sent - decided, false);
         // Without wanted blocks there is no search, and its time is not that of a search.
         if has_searched {
-            self.usual.heard(sent - due, is_cut_short);
+            self.usual.observe(sent - due, is_cut_short);
         }
-        self.most.heard(sent - due, is_cut_short);
+        self.most.observe(sent - due, is_cut_short);
     }
 
-    /// How long decisions take, their sending included.
+    /// Durations of decisions, their sending included.
     pub fn deciding(&self) -> Deciding {
         let most = self.most.get();
         Deciding { usual: self.usual.get().min(most), most }
@@ -130,17 +130,17 @@ pub struct Search {
     /// Searches left when `until` was set.
     searches: u64,
     until: SimTime,
-    /// Whether it had to end early.
+    /// True if it had to end early.
     pub is_cut_short: bool,
 }
 
 impl Search {
-    /// Whether the planner has searched.
+    /// True if the planner has searched.
     pub fn has_begun(&self) -> bool {
         self.searches > 0
     }
 
-    /// Whether the search may continue at `now`, if its command must leave at `by`. Several searches share
+    /// True if the search may continue at `now`, if its command must leave at `by`. Several searches share
     /// the time: each gets an equal part of the rest when it begins.
     pub fn may_go_on(&mut self, now: SimTime, by: SimTime, so_far: SearchProgress) -> bool {
         if so_far.searches != self.searches {
@@ -184,7 +184,7 @@ mod tests {
             let is_cut_short = wants > allowed;
             let sent = SimTime::ZERO + wants.min(allowed);
             let (due, decided) = (SimTime::ZERO, sent);
-            deadline.heard(&DecisionTiming {
+            deadline.observe(&DecisionTiming {
                 due,
                 decided,
                 sent,
@@ -219,7 +219,7 @@ mod tests {
         for _ in 0..1000 {
             let sent = SimTime::ZERO + deadline.deciding().most;
             let (due, decided) = (SimTime::ZERO, sent);
-            deadline.heard(&DecisionTiming {
+            deadline.observe(&DecisionTiming {
                 due,
                 decided,
                 sent,

@@ -3,7 +3,7 @@
 use freewheel_units::{BLOCK_BYTES, Lbn};
 use thiserror::Error;
 
-/// What a command does.
+/// Operation of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceOp {
     /// Reads into its data.
@@ -65,13 +65,13 @@ pub enum DeviceErrorKind {
     Gone,
 }
 
-/// Why a command failed.
+/// Reason why a command failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct DeviceError {
-    /// Its class, from which a client's error number follows.
+    /// Class of the error, from which a client's error number follows.
     pub kind: DeviceErrorKind,
-    /// What happened, for people.
+    /// Description for people.
     pub message: String,
 }
 

@@ -12,9 +12,9 @@ use freewheel_units::Blocks;
 /// Owner of a request. The policy alone orders the requests of one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Client {
-    /// Whose connection it is: however many somebody has, they share one turn.
+    /// Number of the owner: all connections of an owner share one turn.
     pub peer: u64,
-    /// Which of the peer's it is.
+    /// Number of the connection among the peer's.
     pub connection: u64,
 }
 
@@ -34,7 +34,7 @@ const LEAD_REQUESTS: u64 = 4;
 #[derive(Debug)]
 pub(crate) struct FairQueue {
     peers: Lanes,
-    /// Of each peer that has a lane.
+    /// Lanes of each peer's connections.
     connections: BTreeMap<u64, Lanes>,
     /// Cost of a request in addition to its blocks: one turn, which is about its positioning time.
     request: Blocks,
@@ -70,7 +70,7 @@ impl FairQueue {
         self.connections.entry(client.peer).or_default().arrived(client.connection);
     }
 
-    /// What others may have been given at most to be picked from; `None` while everybody may.
+    /// Service that others may have had at most to be picked from; `None` while all may.
     pub fn limit(&self) -> Option<Limit> {
         let lead = Blocks::new(LEAD_REQUESTS * self.request.get());
         let connections = self.connections.iter();
@@ -83,7 +83,7 @@ impl FairQueue {
         (limit.peers.is_some() || !limit.connections.is_empty()).then_some(limit)
     }
 
-    /// Whether a client may be picked from. Somebody who waits always may.
+    /// True if a client may be picked from. Somebody who waits always may.
     pub fn may_go(&self, client: Client, limit: &Limit) -> bool {
         let Client { peer, connection } = client;
         let of_peer = limit.connections.get(&peer);
@@ -150,17 +150,17 @@ impl Lanes {
         self.flows.retain(|_, flow| flow.waiting > 0 || flow.given > virtual_time);
     }
 
-    /// What the one behind of those that wait has been given.
+    /// Service of the least served client that waits.
     fn behind(&self) -> Option<Blocks> {
         self.flows.values().filter(|flow| flow.waiting > 0).map(|flow| flow.given).min()
     }
 }
 
-/// What a client may have been given at most to be picked from.
+/// Service that a client may have had at most to be picked from.
 #[derive(Debug, Clone)]
 pub(crate) struct Limit {
     peers: Option<Blocks>,
-    /// Of peers of whose connections one is ahead.
+    /// Limit within each peer of whose connections one is ahead.
     connections: BTreeMap<u64, Blocks>,
 }
 
@@ -241,7 +241,7 @@ mod tests {
         assert!((800..1200).contains(&of_steady), "{of_steady} of 4000 among four");
     }
 
-    /// Of 4000 picks, how many go to whom: all of them have something waiting all the time, and the
+    /// Number of 4000 picks that each client gets: all of them have requests waiting all the time, and the
     /// policy wants the first that may go.
     fn shares(clients: &[Client]) -> Vec<u64> {
         let mut turns = FairQueue::new(Blocks::new(TRACK));

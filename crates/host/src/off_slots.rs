@@ -1,5 +1,5 @@
-//! What free work costs clients, measured: it is switched off in random short slots, and the responses
-//! there are compared with those just before and after.
+//! Measured cost of free work to clients: it is switched off in random short slots, and the responses there
+//! are compared with those just before and after.
 //!
 //! ```text
 //!   frame   |....|....|....| on | off | on |....|....|    one slot without free work, at a random place
@@ -28,7 +28,7 @@ const REQUESTS_MIN: u64 = 200;
 /// The greatest share of slots without free work: each needs neighbours with it, and a choice of places.
 pub(crate) const OFF_SHARE_MAX: f64 = 0.25;
 
-/// When free work is off, and what responses say about it.
+/// Slots without free work, and the comparison of responses.
 #[derive(Debug, Clone)]
 pub(crate) struct OffSlots {
     seed: u64,
@@ -40,7 +40,7 @@ pub(crate) struct OffSlots {
     sums: CostSums,
 }
 
-/// Where a request belongs.
+/// Part of a frame to which a request belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Off,
@@ -81,12 +81,12 @@ impl OffSlots {
         Some(Self { seed, slot_ns, slots, open: BTreeMap::new(), sums: CostSums::default() })
     }
 
-    /// The same slots from another seed.
+    /// Slots from another seed.
     pub fn seeded(self, seed: u64) -> Self {
         Self { seed, ..self }
     }
 
-    /// Whether free work is off.
+    /// True if free work is off.
     pub fn is_off(&self, now: SimTime) -> bool {
         let slot = now.ns() / self.slot_ns;
         slot % self.slots == self.off_slot(slot / self.slots)
@@ -105,7 +105,7 @@ impl OffSlots {
         if arrival.ns() % self.slot_ns < self.slot_ns / WARM_PARTS {
             return;
         }
-        // Two frames later nobody waits any more.
+        // Two frames later no request waits any more.
         while let Some(oldest) = self.open.first_entry().filter(|open| open.key() + 1 < frame) {
             self.sums.add(&oldest.remove());
         }
@@ -116,15 +116,15 @@ impl OffSlots {
         }
     }
 
-    /// What has been measured so far.
+    /// Sums measured so far.
     pub fn sums(&self) -> CostSums {
         let mut sums = self.sums;
         self.open.values().for_each(|pair| sums.add(pair));
         sums
     }
 
-    /// Which slot of a frame is without free work: never the first or the last, so that those beside it are
-    /// of the same frame.
+    /// Slot of a frame without free work: never the first or the last, so that its neighbours are of the
+    /// same frame.
     fn off_slot(&self, frame: u64) -> u64 {
         let mut prng = Prng::new(self.seed.wrapping_add(frame), "slots without free work");
         1 + prng.below(self.slots - 2)
@@ -147,10 +147,10 @@ pub struct CostSums {
     pairs: u64,
     requests_off: u64,
     requests_on: u64,
-    /// Of weights times the difference and the response without free work.
+    /// Sum of weights times the difference and the response without free work.
     difference: f64,
     without: f64,
-    /// Of squared weights times their products.
+    /// Sum of squared weights times their products.
     difference_squared: f64,
     product: f64,
     without_squared: f64,
@@ -208,7 +208,8 @@ impl CostSums {
         }
     }
 
-    /// Of a ratio of two means over pairs (Cochran 1977, section 6.4): from the residuals of the pairs.
+    /// Standard error of a ratio of two means over pairs (Cochran 1977, section 6.4): from the residuals of
+    /// the pairs.
     fn standard_error(&self, cost: f64) -> f64 {
         let residuals = self.difference_squared - 2.0 * cost * self.product
             + cost * cost * self.without_squared;
@@ -217,7 +218,7 @@ impl CostSums {
     }
 }
 
-/// What free work costs clients, by slots without it.
+/// Cost of free work to clients, by slots without it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct FreeCost {
     /// Slots without free work that have counterparts with it.

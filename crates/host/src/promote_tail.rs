@@ -91,7 +91,7 @@ pub struct TailPromotion {
     waiting: Vec<PromotedRequest>,
     foreground: Mean,
     promoted: Mean,
-    /// Whether the tail promotes the blocks of this round.
+    /// True if the tail promotes the blocks of this round.
     has_begun: bool,
     look: RecountAt,
     ahead: PromotionAnchor,
@@ -151,7 +151,7 @@ impl Mean {
 }
 
 impl TailPromotion {
-    /// Of a task with blocks of `size` x 512 B.
+    /// Tail of a task with blocks of `size` x 512 B.
     pub fn new(config: PromoteTail, size: u32, ahead: PromotionAnchor) -> Self {
         Self {
             config,
@@ -194,7 +194,7 @@ impl TailPromotion {
         Some(promoted)
     }
 
-    /// Whether the requests within the budget suffice for all missing blocks.
+    /// True if the requests within the budget suffice for all missing blocks.
     fn begins(
         &mut self,
         now: SimTime,
@@ -219,7 +219,7 @@ impl TailPromotion {
         missing <= 0.0
     }
 
-    /// A foreground request took so much of the head; if it was promoted for this tail, the number of
+    /// A foreground request took this head time; if it was promoted for this tail, the number of
     /// the round for which.
     pub fn took(&mut self, promotion: Option<PromotionId>, head: SimDuration) -> Option<usize> {
         let Some(id) = promotion else {

@@ -27,7 +27,7 @@ impl Runs {
         Self { runs: joined.into_iter().collect(), blocks }
     }
 
-    /// How many blocks.
+    /// Number of blocks.
     pub fn blocks(&self) -> u64 {
         self.blocks
     }
@@ -103,7 +103,7 @@ mod tests {
 
     use super::*;
 
-    /// The same blocks as one or two extents.
+    /// Extent as one or two extents.
     fn halves(extent: Extent) -> impl Iterator<Item = Extent> {
         let (from, to) = bounds(extent);
         let middle = from + (to - from) / 2;

@@ -90,7 +90,7 @@ impl WriteBack {
         self.prewriter.task()
     }
 
-    /// Whether memory answers an arriving foreground request.
+    /// True if memory answers an arriving foreground request.
     pub fn takes(
         &mut self,
         tasks: &mut Tasks,
@@ -132,7 +132,7 @@ impl WriteBack {
         self.touched(request.start, request.blocks).filter(move |&at| at < from || at + size > to)
     }
 
-    /// Whether the block that begins at `at` is in memory only.
+    /// True if the block that begins at `at` is in memory only.
     pub fn is_dirty(&self, at: u64) -> bool {
         self.prewriter.is_dirty(Lbn::new(at))
     }
@@ -174,7 +174,7 @@ impl WriteBack {
         Some(promoted)
     }
 
-    /// Whether a foreground request was made for it.
+    /// True if a foreground request was made for it.
     pub fn has_promoted(&self, promotion: Option<PromotionId>) -> bool {
         promotion.is_some_and(|id| self.under_way.contains(&id))
     }

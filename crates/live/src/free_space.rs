@@ -1,4 +1,4 @@
-//! Whether a file system has room for what may be written to a file of it.
+//! Room of a file system for all that may be written to a file of it.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -11,7 +11,7 @@ use rustix::fs::fstatvfs;
 pub struct FreeSpace {
     /// Free bytes for users other than root.
     pub left: Bytes,
-    /// What may come, at most: what is zeros may take none.
+    /// Largest number of bytes that may come: zeros may take none.
     pub wanted: Bytes,
 }
 
@@ -32,12 +32,12 @@ impl FreeSpace {
         Self::for_more(file, Bytes::new(holes))
     }
 
-    /// Whether there is less than may come.
+    /// True if less is free than may come.
     pub fn is_short(&self) -> bool {
         self.left < self.wanted
     }
 
-    /// Whether the file system is full while it may need more.
+    /// True if the file system is full while it may need more.
     pub fn is_used_up(&self) -> bool {
         self.left == Bytes::new(0) && self.is_short()
     }

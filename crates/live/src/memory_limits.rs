@@ -1,4 +1,4 @@
-//! Whether the system lets a server have the memory that it may need.
+//! Memory that a server may need, and the system's limits of it.
 //!
 //! Goals: a server that would be ended in the middle of its clients' requests does not start. Memory that
 //! the system refuses ends a process.
@@ -16,16 +16,17 @@ use crate::nbd::Limits;
 
 /// Stack of a thread, as the standard library makes it.
 const THREAD_STACK: u64 = 2 << 20;
-/// Address space that the allocator of glibc reserves for an arena. Threads share as many of them as it makes:
+/// Address space that the allocator of glibc reserves for an arena. Threads share all that it makes:
 /// eight for each processor, unless the environment names another number (mallopt(3)).
 const ARENA: u64 = 64 << 20;
 const ARENAS_OF_PROCESSOR: u64 = 8;
 const ARENAS_MAX: &str = "MALLOC_ARENA_MAX";
 /// Threads of a server beside those of its connections: scheduler, device, control, signals.
 const OTHER_THREADS: u64 = 16;
-/// What the server takes beside that after its start: replies, decisions, tasks of a small drive.
+/// Memory of the server after its start without connections' data: replies, decisions, tasks of a small
+/// drive.
 const OWN: u64 = 64 << 20;
-/// What the server's own buffers take of a connection, beside the common budget.
+/// Memory of a connection's own buffers, beside the common budget.
 const CONNECTION: u64 = 1 << 20;
 /// Stacks and buffers are memory only as far as they are used.
 const THREAD_USED: u64 = 64 << 10;
@@ -42,11 +43,11 @@ const CONNECTION_FILES: u64 = 1;
     limit, allowed.human_decimal(), needed.human_decimal()
 )]
 pub struct TooLittleMemory {
-    /// What limits it.
+    /// Name of the limit.
     limit: String,
     /// To what.
     allowed: Bytes,
-    /// Its need with all clients.
+    /// Need with all clients.
     needed: Bytes,
     way_out: String,
 }
@@ -78,7 +79,7 @@ pub fn check_memory(limits: &Limits) -> Result<(), TooLittleMemory> {
     Ok(())
 }
 
-/// How a limit of address space can be met: by another limit, or by fewer arenas where that suffices.
+/// Way out of a limit of address space: another limit, or fewer arenas where that suffices.
 fn way_out(allowed: Option<Bytes>, arenas: u64, needed_with: impl Fn(u64) -> u64) -> String {
     let kib = needed_with(arenas).div_ceil(1 << 10);
     let raise = format!("raise it (ulimit -v {kib}, or unlimited)");
@@ -143,7 +144,7 @@ fn parsed(text: &str) -> Option<Bytes> {
     text.trim().parse().ok().map(Bytes::new)
 }
 
-/// How many clients the open files of this process suffice for, if they are fewer than its limits allow.
+/// Number of clients for which the open files of this process suffice, if fewer than its limits allow.
 pub fn clients_with_files(limits: &Limits) -> Option<u64> {
     let most = getrlimit(Resource::Nofile).current?;
     let clients = most.saturating_sub(OTHER_FILES) / CONNECTION_FILES;

@@ -1,10 +1,10 @@
-//! Why no file can be made at a path.
+//! Reasons why no file can be made at a path.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-/// What the system says of a file that was to be made there, and if its folder is missing, that it is:
-/// the system says the same of a file that is not there itself.
+/// Error of the system for a file that was to be made there. Names its folder if that is missing: the
+/// system says the same of a missing file.
 pub(crate) fn explain(path: &Path, error: io::Error) -> io::Error {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     match folder.filter(|folder| error.kind() == ErrorKind::NotFound && !folder.exists()) {

@@ -1,5 +1,5 @@
 //! Notices for the operator of a server. A thread of their own writes them: a terminal that is halted, or a
-//! pipe that nobody reads, holds up this thread and no other.
+//! pipe without a reader, holds up this thread and no other.
 
 use std::io;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Notices that wait to be written; further ones are dropped and counted.
 const WAITING_MAX: usize = 256;
 
-/// Where a queue that is full is looked at again.
+/// Interval at which a full queue is looked at again.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Sends notices to the operator without waiting. Clones share one queue.

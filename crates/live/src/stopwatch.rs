@@ -1,4 +1,4 @@
-//! How long calls take of real time.
+//! Real time that calls take.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -17,7 +17,7 @@ impl Stopwatch {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).record(took);
     }
 
-    /// What calls have taken so far.
+    /// Times of the calls so far.
     pub fn times(&self) -> Distribution {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -6,14 +6,13 @@ use std::io;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 
-/// How a file is asked to have bytes read as zeroes: as a hole, unless `keep` asks for the room to be
-/// kept.
+/// Flags that make bytes of a file read as zeroes: as a hole, unless `keep` asks for the room to be kept.
 pub(crate) fn how(keep: bool) -> FallocateFlags {
     let how = if keep { FallocateFlags::ZERO_RANGE } else { FallocateFlags::PUNCH_HOLE };
     how | FallocateFlags::KEEP_SIZE
 }
 
-/// Whether a file says with this that it has no such thing, and zeroes have to be written.
+/// True if this error of a file means that it has no such call, and zeroes have to be written.
 pub(crate) fn are_unknown(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV))
 }

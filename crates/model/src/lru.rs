@@ -17,7 +17,7 @@ impl LruList {
         self.list.len()
     }
 
-    /// What was not used for longest.
+    /// Number least recently used.
     pub fn oldest(&self) -> Option<u32> {
         self.list.oldest()
     }
@@ -98,13 +98,13 @@ impl List {
         self.len
     }
 
-    /// What was not used for longest.
+    /// Number least recently used.
     #[inline]
     pub fn oldest(&self) -> Option<u32> {
         some(self.oldest)
     }
 
-    /// What was used last.
+    /// Number used last.
     #[inline]
     pub fn newest(&self) -> Option<u32> {
         some(self.newest)

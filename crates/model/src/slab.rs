@@ -40,13 +40,13 @@ impl<T> Slab<T> {
         self.slots[slot as usize].take().expect("a slot in use")
     }
 
-    /// How many things there are.
+    /// Number of entries.
     #[inline]
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether there is none.
+    /// True if there is none.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

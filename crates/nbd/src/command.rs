@@ -19,7 +19,7 @@ impl Span {
     }
 }
 
-/// What `BLOCK_STATUS` tells of a piece of an export (context `base:allocation`).
+/// Extent of an export in an answer of `BLOCK_STATUS` (context `base:allocation`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Extent {
     /// Bytes; not zero.
@@ -40,19 +40,19 @@ impl Extent {
     }
 }
 
-/// What a request asks for. `DISC` is not among them: it has no reply.
+/// Command of a request. `DISC` is not among them: it has no reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command {
     /// Data, please.
     Read {
-        /// Which.
+        /// Blocks to read.
         span: Span,
         /// In one piece (`DF`).
         dont_fragment: bool,
     },
     /// Data to keep.
     Write {
-        /// Where.
+        /// Blocks to write.
         span: Span,
         /// On the media before the reply.
         fua: bool,
@@ -61,19 +61,19 @@ pub enum Command {
     Flush,
     /// These data are no longer needed.
     Trim {
-        /// Which.
+        /// Blocks to trim.
         span: Span,
         /// On the media before the reply.
         fua: bool,
     },
     /// These data will be needed.
     Cache {
-        /// Which.
+        /// Blocks to cache.
         span: Span,
     },
     /// These are to read as zeroes.
     WriteZeroes {
-        /// Which.
+        /// Blocks to zero.
         span: Span,
         /// On the media before the reply.
         fua: bool,
@@ -82,9 +82,9 @@ pub enum Command {
         /// Fail with `NotSup` at once where it is not faster than a write.
         fast: bool,
     },
-    /// Which parts are allocated, which are zero.
+    /// Reports allocated and zero parts.
     BlockStatus {
-        /// Of which.
+        /// Blocks in question.
         span: Span,
         /// One extent only, no longer than the span.
         one: bool,
@@ -177,7 +177,7 @@ impl Frame {
     }
 }
 
-/// What the two sides agreed on: which requests are valid.
+/// Rules that the two sides agreed on: they decide which requests are valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct RequestRules {
     pub size: u64,

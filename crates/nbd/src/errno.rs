@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Why a request failed, as the protocol says it ("Error values").
+/// Reason why a request failed, as the protocol says it ("Error values").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Errno {
@@ -47,9 +47,9 @@ impl Errno {
         Self::ALL.into_iter().find(|errno| errno.code() == code).unwrap_or(Errno::Inval)
     }
 
-    /// What to answer when the operating system said `errno` (Linux numbers): `EROFS` and `EACCES`
-    /// become `Perm`, `EDQUOT` and `EFBIG` become `NoSpc`. `Overflow` and `NotSup` have meanings of
-    /// their own in the protocol and are never made here; they and all others become `Io`.
+    /// Error to answer when the operating system said `errno` (Linux numbers): `EROFS` and `EACCES` become
+    /// `Perm`, `EDQUOT` and `EFBIG` become `NoSpc`. `Overflow` and `NotSup` have meanings of their own in
+    /// the protocol and are never made here; they and all others become `Io`.
     pub fn from_linux(errno: i32) -> Self {
         const EACCES: i32 = 13;
         const EFBIG: i32 = 27;
@@ -65,7 +65,7 @@ impl Errno {
         }
     }
 
-    /// Its name in C.
+    /// Name in C.
     pub fn name(self) -> &'static str {
         match self {
             Errno::Perm => "EPERM",

@@ -1,10 +1,10 @@
-//! What a server offers: exports, their features and their block sizes.
+//! Offer of a server: exports, their features and their block sizes.
 
 use thiserror::Error;
 
 use crate::wire::{STRING_BYTES_MAX, UNFRAGMENTED_BYTES_MIN, flag};
 
-/// What an export can do and is.
+/// Commands and flags of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Features {
     /// Writes are refused with `EPERM`.
@@ -94,7 +94,7 @@ impl Default for BlockSizes {
 }
 
 impl BlockSizes {
-    /// What is wrong with these sizes.
+    /// Fault of these sizes.
     pub(crate) fn fault(&self) -> Option<&'static str> {
         if !self.minimum.is_power_of_two() || self.minimum > 1 << 16 {
             return Some("the minimum block size must be a power of two up to 65536");
@@ -112,15 +112,15 @@ impl BlockSizes {
 /// Something that clients can connect to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Export {
-    /// Its name; at most 4096 bytes, no NUL. May be empty.
+    /// Name of the export; at most 4096 bytes, no NUL. May be empty.
     pub name: String,
     /// For people; at most 4096 bytes, no NUL. May be empty.
     pub description: String,
     /// Bytes; a multiple of the minimum block size.
     pub size: u64,
-    /// Its commands and flags.
+    /// Commands and flags of the export.
     pub features: Features,
-    /// What requests keep to; others are refused.
+    /// Sizes that requests keep to; others are refused.
     pub block_sizes: BlockSizes,
     /// Turn clients away that do not ask for the block sizes (`ERR_BLOCK_SIZE_REQD`).
     pub block_sizes_required: bool,
@@ -130,9 +130,9 @@ pub struct Export {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("export {name:?}: {fault}")]
 pub struct BadExport {
-    /// Its name.
+    /// Name of the export.
     pub name: String,
-    /// What is wrong and what is allowed.
+    /// Fault, and the allowed values.
     pub fault: &'static str,
 }
 

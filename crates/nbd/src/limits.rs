@@ -1,4 +1,4 @@
-//! How much the other side may ask of a session.
+//! Limits of the other side's requests in a session.
 
 /// Bounds on memory and time. In addition to memory of its caller, a session holds at most one message, a
 /// list under construction, and one spare payload. The longest payload is

@@ -50,7 +50,7 @@ impl fmt::Display for OptionCode {
     }
 }
 
-/// Why an option was refused.
+/// Reason why an option was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OptionError {
     /// The server does not know the option.

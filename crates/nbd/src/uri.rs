@@ -1,4 +1,4 @@
-//! Where a server is, as a URI (`doc/uri.md`).
+//! URI of a server (`doc/uri.md`).
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,7 +18,7 @@ const PATH: &AsciiSet =
 pub struct Uri {
     /// TLS is required (`nbds`). Without, it may be used all the same.
     pub tls: bool,
-    /// Where the server listens.
+    /// Address of the server.
     pub address: Address,
     /// The export's name; empty for the default one.
     pub export: String,
@@ -28,7 +28,7 @@ pub struct Uri {
     pub tls_certificates: Option<String>,
 }
 
-/// Where a server listens.
+/// Address on which a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     /// A host by name or number (IPv6 without its brackets), and a port.
@@ -51,7 +51,7 @@ pub enum Address {
 pub struct BadUri {
     /// The text.
     pub uri: String,
-    /// What is wrong and what is allowed.
+    /// Fault, and the allowed values.
     pub fault: String,
 }
 

@@ -1,8 +1,8 @@
-//! What the other side did that the protocol or our limits forbid.
+//! Violations of the protocol, or of our limits, by the other side.
 
 use thiserror::Error;
 
-/// Why a connection cannot go on: close it. Every text says what was expected.
+/// Reason why a connection cannot go on: close it. Every text says what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Violation {
@@ -13,7 +13,7 @@ pub enum Violation {
         what: &'static str,
         /// The magic number.
         expected: u64,
-        /// What came.
+        /// Value that came.
         found: u64,
     },
     /// The server speaks the negotiation of before 2011.
@@ -22,9 +22,9 @@ pub enum Violation {
     /// Flags that were not offered.
     #[error("the client set flags {found:#x}; only {allowed:#x} were offered")]
     ClientFlags {
-        /// What came.
+        /// Value that came.
         found: u32,
-        /// What was offered.
+        /// Value that was offered.
         allowed: u32,
     },
     /// A message is longer than the protocol or our limits allow, or too short.
@@ -32,25 +32,25 @@ pub enum Violation {
     Length {
         /// The message.
         what: &'static str,
-        /// What is allowed.
+        /// Values that are allowed.
         expected: String,
-        /// What came.
+        /// Value that came.
         found: u64,
     },
     /// Too many of something.
     #[error("more than {limit} {what}")]
     TooMany {
-        /// Of what.
+        /// Name of the counted things.
         what: &'static str,
-        /// How many are allowed.
+        /// Largest number allowed.
         limit: u32,
     },
     /// A message that has no place here.
     #[error("{found}; expected {expected}")]
     Unexpected {
-        /// What came.
+        /// Value that came.
         found: String,
-        /// What may come.
+        /// Values that may come.
         expected: String,
     },
     /// The connection ended within something.

@@ -39,7 +39,7 @@ pub(crate) mod rep {
     pub const ERROR_BIT: u32 = 1 << 31;
 }
 
-/// What `INFO` and `GO` tell of an export.
+/// Information of `INFO` and `GO` about an export.
 pub(crate) mod info {
     pub const EXPORT: u16 = 0;
     pub const NAME: u16 = 1;
@@ -131,7 +131,7 @@ impl Inbox {
         self.gather(bytes, length).then(|| std::mem::take(&mut self.held))
     }
 
-    /// Whether no byte of a message has come yet.
+    /// True if no byte of a message has come yet.
     pub fn is_empty(&self) -> bool {
         self.held.is_empty()
     }

@@ -69,7 +69,7 @@ pub(crate) fn head_use(all: &[HeadUseBar]) -> Markup {
     bars(&HEAD_USE, &all.iter().map(bar).collect::<Vec<_>>())
 }
 
-/// Where the time of one pass of PostMark's transactions went, in seconds.
+/// Time of one pass of PostMark's transactions by use, in seconds.
 pub(crate) struct PassBar {
     pub label: String,
     /// Transactions without cleaning.
@@ -161,11 +161,11 @@ fn part_of(bar: &Bar, part: usize, kind: &Kind) -> Part {
 
 /// A part of a bar.
 pub(crate) struct Part {
-    /// What it is and how much, for a pointer and for those who see no colours.
+    /// Name and amount of the part, for a pointer and for those who see no colours.
     pub says: String,
     /// Class of its colour.
     pub colour: &'static str,
-    /// Its part of the width.
+    /// Part of the width.
     pub share: f64,
     /// Words in it.
     pub words: String,

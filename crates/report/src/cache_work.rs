@@ -1,4 +1,4 @@
-//! What the caches before the drives did, in words: the same in a terminal and on a page.
+//! Work of the caches before the drives, in words: the same in a terminal and on a page.
 
 use freewheel_model::electronics::MediaCacheWork;
 use freewheel_sim::{CacheWork, PrefetchWorth, RunResult};
@@ -6,7 +6,7 @@ use freewheel_units::{Bytes, grouped};
 
 use crate::numbers::{percent, span};
 
-/// A subject and what is said about it, for each part that was used; empty without caches.
+/// A subject and words about it, for each part that was used; empty without caches.
 pub(crate) fn cache_rows(result: &RunResult) -> Vec<(&'static str, String)> {
     let mut rows: Vec<_> = result.media_cache.iter().map(media_cache).collect();
     let Some(work) = &result.cache else { return rows };
@@ -19,7 +19,7 @@ pub(crate) fn cache_rows(result: &RunResult) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// Of a drive that manages shingled tracks itself.
+/// Work of the media cache of a drive that manages shingled tracks itself.
 fn media_cache(work: &MediaCacheWork) -> (&'static str, String) {
     let words = format!(
         "{} writes to it and {} straight to bands; {} bands rewritten in {}, {} of them for a write that waited; {} left in it",
@@ -85,7 +85,7 @@ fn prefetched(worth: &PrefetchWorth) -> String {
     words
 }
 
-/// What a power cut would lose if the memory were volatile.
+/// Data that a power cut would lose if the memory were volatile.
 fn at_risk(work: &CacheWork, seconds: f64) -> String {
     let mean = work.at_risk_byte_ns as f64 / 1e9 / seconds.max(1e-9);
     format!(

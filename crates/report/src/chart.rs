@@ -119,7 +119,7 @@ pub(crate) fn lines(lines: &[Line], axes: &Axes) -> Markup {
     lines_labelled(lines, axes, &Names { text: &|y| short(*y), most: 10 })
 }
 
-/// The same with powers of ten along y, so that small shares are seen. What is 0 is left out.
+/// Lines with powers of ten along y, so that small shares are seen. What is 0 is left out.
 pub(crate) fn lines_over_log_y(lines: &[Line], axes: &Axes) -> Markup {
     let logarithms = |line: &Line| {
         let positive = line.points.iter().filter(|point| point.1 > 0.0);
@@ -154,7 +154,7 @@ fn lines_labelled(lines: &[Line], axes: &Axes, names: &Names<'_>) -> Markup {
     for_every_place(&keys, |place| lines_in(place, &drawn, axes, names))
 }
 
-/// Whether an axis has a place for this.
+/// True if an axis has a place for this.
 fn is_usable(axes: &Axes, point: &(f64, f64)) -> bool {
     !axes.log_x || point.0 > 0.0
 }

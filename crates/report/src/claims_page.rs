@@ -46,7 +46,7 @@ fn html(title: &str, reproductions: &[&Reproduction], options: &ReproduceOptions
     )
 }
 
-/// What the verdicts mean.
+/// Meaning of the verdicts.
 const LEGEND: &str = "Reproduced: a paper's number inside a band on either side of it, predicted. Holds: an order, a shape or a limit of a paper. Calibrated: inside, but a free parameter was chosen so that this number comes out, so it is no evidence. Known deviation: outside, within the tolerance of the value recorded for it, with a reason. Unsteady: the verdict hangs on the seed, inside on some seeds and outside on others, or so near the band that others may be inside. Goal reached: a goal of Freewheel, or a time. Measured: a number without a band. Stand-in: a number of a generated trace in place of a public one that is missing, compared with nothing. Anything else is a failure. On recorded traces a seed stands for a fifth of the trace that is left out: the range says what hangs on one fifth, and other seeds leave out the same fifths.";
 
 /// Every row outside its band, with its reason; empty when there is none.

@@ -1,11 +1,11 @@
-//! What became of duration limits, and of a scrub from outside, in words: the same in a terminal and on a page.
+//! Duration limits by outcome, and a scrub by the host, in words: the same in a terminal and on a page.
 
 use freewheel_sim::RunResult;
 use freewheel_units::{Bytes, grouped};
 
 use crate::numbers::{ms, rate};
 
-/// A subject and what is said about it; empty where commands carried nothing for the drive's queue.
+/// A subject and words about it; empty where commands carried nothing for the drive's queue.
 pub(crate) fn command_rows(result: &RunResult) -> Vec<(&'static str, String)> {
     let mut rows = Vec::new();
     let limits = &result.duration_limits;

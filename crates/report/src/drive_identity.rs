@@ -4,8 +4,8 @@ use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
 use serde::Serialize;
 
-/// What a drive is and how large. Blocks and bytes are those of the whole drive, surfaces and
-/// cylinders those of one actuator.
+/// Name and size of a drive. Blocks and bytes are those of the whole drive, surfaces and cylinders those of
+/// one actuator.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DriveIdentity {
     /// Name in its file.

@@ -22,7 +22,7 @@ pub(crate) fn tables(result: &RunResult) -> Vec<(&'static str, Rows)> {
     tables
 }
 
-/// The same for a terminal.
+/// Rows for a terminal.
 pub(crate) fn text(result: &RunResult) -> Vec<String> {
     let left = |title: &str| if title == "Disks" { 2 } else { 1 };
     tables(result).iter().map(|(title, rows)| rows.text(left(title))).collect()

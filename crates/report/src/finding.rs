@@ -14,12 +14,12 @@ use crate::numbers::{ms, percent, rate, span};
 pub struct Finding {
     /// The subject of the finding.
     pub topic: Topic,
-    /// What follows, in a line.
+    /// Conclusion, in a line.
     pub headline: String,
     /// The number that matters most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number: Option<Number>,
-    /// What the finding rests on.
+    /// Basis of the finding.
     pub confidence: Confidence,
     /// The cost of acting on it; absent where there is no action.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,17 +72,17 @@ pub enum Topic {
     FittedDrive,
     /// A scrub in the rotational gaps.
     Scrub,
-    /// What would help.
+    /// Changes that would help.
     Changes,
-    /// Where the head's time goes.
+    /// Use of the head's time.
     HeadTime,
-    /// What the gaps would carry.
+    /// Bandwidth of the gaps.
     Potential,
     /// A comparison of scheduling policies.
     Policy,
-    /// How busy the drive is.
+    /// Load of the drive.
     Load,
-    /// What the requests are like.
+    /// Character of the requests.
     Workload,
     /// The drive's buffer.
     Buffer,
@@ -90,7 +90,7 @@ pub enum Topic {
     ForcedWrites,
     /// A drive modelled without its electronics.
     Electronics,
-    /// How the trace's addresses were placed on the drive.
+    /// Placement of the trace's addresses on the drive.
     Placement,
     /// Several devices on one drive.
     Devices,
@@ -110,7 +110,7 @@ pub enum Topic {
     CleanerGaps,
     /// A policy without a choice.
     NoChoice,
-    /// A key of an experiment that changes nothing in it.
+    /// A key of an experiment without an effect in it.
     WithoutEffect,
     /// Write-back that takes no write, or costs more than it saves.
     WriteBack,
@@ -121,7 +121,7 @@ pub enum Topic {
 pub struct Number {
     /// The quantity in words.
     pub quantity: String,
-    /// Its value in the unit.
+    /// Value in the unit.
     pub value: f64,
     /// The unit of the value.
     pub unit: Unit,
@@ -153,7 +153,7 @@ pub enum Unit {
     Count,
 }
 
-/// What a finding rests on, the firmest first.
+/// Basis of a finding, the firmest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Confidence {
@@ -169,7 +169,7 @@ pub enum Confidence {
     Hint,
 }
 
-/// What acting on a finding costs.
+/// Cost of acting on a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(tag = "class", rename_all = "kebab-case")]
 pub enum Cost {

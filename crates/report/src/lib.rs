@@ -43,7 +43,7 @@ pub use finding::{Confidence, Cost, Finding, Number, Topic, Unit};
 pub use free_work::{FreeWorkPart, free_work_parts};
 pub use plan::{PlaceConclusions, PlaceReport, StripeConclusions, StripeReport};
 pub use postmark::{PassTable, pass_tables};
-pub use sim_page::{PRICES_ARE, cautions, sim_html};
+pub use sim_page::{REGION_WEIGHTS, cautions, sim_html};
 pub use sim_report::SimReport;
 pub use stages::{StageRow, StageTable, stage_table};
 pub use study::StudyReport;

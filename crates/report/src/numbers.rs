@@ -39,7 +39,7 @@ pub(crate) fn span(seconds: f64) -> String {
     format!("{:.1} {unit}", seconds / unit_seconds)
 }
 
-/// The same of what is not known closely, with two digits.
+/// Duration that is not known closely, with two digits.
 pub(crate) fn about(seconds: f64) -> String {
     if seconds > TIME_MAX_S {
         return TOO_LONG.into();
@@ -60,7 +60,7 @@ fn unit_of(seconds: f64) -> (f64, &'static str) {
     }
 }
 
-/// How often a day something comes round, with two digits at least.
+/// Rounds a day, with two digits at least.
 pub(crate) fn rounds(a_day: f64) -> String {
     let decimals = match a_day {
         r if r >= 1.0 => 1,

@@ -310,7 +310,7 @@ pub(crate) fn noted_table(head: &[&str], rows: &[NotedRow]) -> Markup {
     }
 }
 
-/// What a trace is called in titles.
+/// Name of a trace in titles.
 pub(crate) fn trace_name(trace: &TraceWorkload) -> String {
     name_of(&trace.file)
 }

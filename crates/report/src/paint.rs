@@ -2,7 +2,7 @@
 
 use anstyle::AnsiColor;
 
-/// Whether text has colours.
+/// Choice of colours for text.
 #[derive(Clone, Copy)]
 pub(crate) enum Paint {
     Plain,
@@ -10,17 +10,17 @@ pub(crate) enum Paint {
 }
 
 impl Paint {
-    /// What helps.
+    /// Colours words that help.
     pub(crate) fn help(self, words: &str) -> String {
         self.with(AnsiColor::Green, words)
     }
 
-    /// What does harm.
+    /// Colours words that harm.
     pub(crate) fn harm(self, words: &str) -> String {
         self.with(AnsiColor::Red, words)
     }
 
-    /// What is to be doubted.
+    /// Colours words that are to be doubted.
     pub(crate) fn doubt(self, words: &str) -> String {
         self.with(AnsiColor::Yellow, words)
     }

@@ -23,7 +23,7 @@ pub(crate) fn postmark_cautions(
     all.into_iter().flatten().collect()
 }
 
-/// Which numbers of a run with cleaning subtracted are those of the run that cleans.
+/// Finding about a run with cleaning subtracted: the numbers that are those of the run that cleans.
 fn subtracted(came: &PostmarkResult) -> Option<Finding> {
     let headline = "This run cleans like `cleaner = \"original\"`; only the times of its passes leave cleaning out.";
     (came.cleaner == PostmarkCleaner::Ideal).then(|| {
@@ -77,7 +77,7 @@ fn no_choice(config: &SimConfig) -> Option<Finding> {
 /// A row for each pass under headings that say what is counted, and in which unit.
 pub type PassTable = ([&'static str; 6], Vec<Vec<String>>);
 
-/// What its passes took, and what was cleaned in them.
+/// Tables of the passes: time, and segments that were cleaned.
 pub fn pass_tables(came: &PostmarkResult) -> [PassTable; 2] {
     let seconds = |ns: u64| format!("{:.1}", ns as f64 / 1e9);
     let times = |(number, pass): (usize, &PassResult)| {
@@ -144,7 +144,7 @@ pub(crate) fn passes(result: &RunResult) -> Markup {
     )
 }
 
-/// Where the time of a pass goes.
+/// Bar of a pass's time.
 fn bar(label: String, pass: &PassResult, is_subtracted: bool) -> PassBar {
     let [elapsed, reading, copying] =
         [pass.elapsed_ns, pass.cleaning_read_ns, pass.cleaning_copy_ns].map(|ns| ns as f64 / 1e9);

@@ -47,7 +47,8 @@ fn reasons(refused: &RefusedWrites) -> String {
     reasons.join(", ")
 }
 
-/// What the drive does without the host and the model does not. A host-managed drive does none of it.
+/// Finding about work of the drive that the host and the model leave out. A host-managed drive does none of
+/// it.
 pub(crate) fn unmodelled(kind: ZonedKind) -> Option<Finding> {
     let managed = match kind {
         ZonedKind::HostManaged => return None,

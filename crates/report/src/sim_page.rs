@@ -22,7 +22,7 @@ use crate::stages::{StageRow, stage_table};
 use crate::trace_order::trace_cautions;
 use freewheel_study::figure::{Axes, HeadTimeBar, Line};
 
-/// What must be known of a run's result before it is believed.
+/// Cautions about a run's result.
 pub fn cautions(experiment: &Experiment, result: &RunResult) -> Vec<Finding> {
     let (config, spec) = (&experiment.config, &experiment.spec);
     let other = result.other_times.as_ref();
@@ -73,7 +73,7 @@ pub fn sim_html(experiment: &Experiment, result: &RunResult) -> String {
     )
 }
 
-/// What was run.
+/// Title of the run.
 fn title(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> String {
     let load = match &config.workload {
         Workload::Closed { outstanding: 1, .. } => "one client".into(),
@@ -180,12 +180,12 @@ fn responses(result: &RunResult) -> Markup {
     }
 }
 
-/// What a configuration has under this name, which it does not say.
-pub const PRICES_ARE: &str = "regions of the drive that lag behind count for more";
+/// Meaning of the key `region_weights` of a configuration.
+pub const REGION_WEIGHTS: &str = "regions of the drive that lag behind count for more";
 
 fn configuration(config: &SimConfig) -> Markup {
     html! {
         pre { (serde_json::to_string_pretty(config).expect("a configuration can be written")) }
-        @if config.freeblock.is_some() { p.note { "With prices, " (PRICES_ARE) "." } }
+        @if config.freeblock.is_some() { p.note { "With region weights, " (REGION_WEIGHTS) "." } }
     }
 }

@@ -11,7 +11,7 @@ use crate::files_run;
 use crate::finding::Finding;
 use crate::free_work::{FreeWorkPart, free_work_parts};
 use crate::postmark::{PassTable, pass_tables};
-use crate::sim_page::{PRICES_ARE, cautions, sim_html};
+use crate::sim_page::{REGION_WEIGHTS, cautions, sim_html};
 use crate::stages::{StageTable, stage_table};
 
 /// The result of an experiment: as a document (it serialises), as a page, and as tables of a terminal.
@@ -23,14 +23,14 @@ pub struct SimReport<'a> {
     result: &'a RunResult,
     #[serde(skip_serializing_if = "Option::is_none")]
     free_work: Option<FreeWork>,
-    /// Keys that are given and changed nothing.
+    /// Keys that are given and had no effect.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     without_effect: Vec<WithoutEffect>,
 }
 
 impl<'a> SimReport<'a> {
     /// The meaning of `region_weights` in the text of an experiment.
-    pub const REGION_WEIGHTS: &'static str = PRICES_ARE;
+    pub const REGION_WEIGHTS: &'static str = REGION_WEIGHTS;
 
     /// Works out what the sums of the run say.
     pub fn new(experiment: &'a Experiment, result: &'a RunResult) -> Self {
@@ -38,7 +38,7 @@ impl<'a> SimReport<'a> {
         Self { experiment, result, free_work: FreeWork::new(result), without_effect }
     }
 
-    /// What a reader must know before believing the result.
+    /// Cautions about the result.
     pub fn cautions(&self) -> Vec<Finding> {
         cautions(self.experiment, self.result)
     }
@@ -53,12 +53,13 @@ impl<'a> SimReport<'a> {
         stage_table(self.result)
     }
 
-    /// What the caches before the drives did: a subject and its words, for each part that was used.
+    /// Work of the caches before the drives: a subject and its words, for each part that was used.
     pub fn cache_rows(&self) -> Vec<(&'static str, String)> {
         cache_rows(self.result)
     }
 
-    /// Duration limits that were missed, and a scrub from outside: a subject and its words for each that there was.
+    /// Duration limits that were missed, and a scrub from outside: a subject and its words for each that
+    /// there was.
     pub fn command_rows(&self) -> Vec<(&'static str, String)> {
         command_rows(self.result)
     }

@@ -28,7 +28,7 @@ pub(crate) struct SizePoint {
 pub(crate) struct SizeChart<'a> {
     /// Quantity and unit.
     pub title: &'a str,
-    /// What has the size.
+    /// Name of the axis that has the size.
     pub axis: &'a str,
     pub lines: &'a [SizeLine],
     /// Value without a cache, drawn as a dashed line.
@@ -45,7 +45,7 @@ const BOTTOM: f64 = 44.0;
 /// Most names along the axis of sizes.
 const SIZE_TICKS_MAX: usize = 5;
 
-/// Where values stand in the picture.
+/// Scale of values in the picture.
 struct Scale {
     low: f64,
     high: f64,

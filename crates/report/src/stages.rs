@@ -1,10 +1,10 @@
-//! What each stage takes, the same in a terminal and on a page.
+//! Time of each stage, the same in a terminal and on a page.
 
 use freewheel_sim::{HeadTime, RunResult};
 
 /// The stages of a request in the order it goes through them.
 pub struct StageTable {
-    /// Of a stage's name, its time, and shares of head time.
+    /// Heads of the columns: a stage's name, its time, and shares of head time.
     pub head: Vec<&'static str>,
     /// A row for each stage.
     pub rows: Vec<StageRow>,
@@ -14,9 +14,9 @@ pub struct StageTable {
 pub struct StageRow {
     /// Name of the stage.
     pub stage: &'static str,
-    /// Its mean time in a request.
+    /// Mean time of the stage in a request.
     pub ns_a_request: f64,
-    /// Its shares; None for a stage in which no head takes part.
+    /// Shares of head time; None for a stage in which no head takes part.
     pub shares: Option<Vec<f64>>,
 }
 
@@ -49,7 +49,7 @@ pub fn stage_table(result: &RunResult) -> StageTable {
 }
 
 impl StageRow {
-    /// Its cells in a table of this many columns, by how time and shares are written there.
+    /// Cells of the row in a table of this many columns, by the format of time and shares there.
     pub fn cells(
         &self,
         columns: usize,

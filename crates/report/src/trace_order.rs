@@ -1,4 +1,4 @@
-//! What was done to the times of a trace before it was replayed.
+//! Changes to the times of a trace before its replay.
 
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use crate::finding::{Confidence, Finding, Topic, Unit};
 use crate::numbers::ms;
 use crate::page::name_of;
 
-/// What must be known of the order and the clock of the traces of a run, each with its file: the doubts come
-/// first, and the one about coarse clocks once.
+/// Cautions about the order and the clock of a run's traces, each with its file: the doubts come first, and
+/// the one about coarse clocks once.
 pub(crate) fn trace_cautions<'a>(
     traces: impl Iterator<Item = (&'a Path, &'a TraceInfo)>,
     result: &RunResult,

@@ -1,5 +1,4 @@
-//! What moves the head of a simulated arm: accesses with their seek errors, and free work in their
-//! rotational gaps.
+//! Executor of a simulated arm: accesses with their seek errors, and free work in their rotational gaps.
 //!
 //! The executor trusts no plan. It performs each planned run from the time and place where the head
 //! then is. When the head reaches the foreground's data late, the foreground waits for the next turn,
@@ -46,7 +45,7 @@ impl SeekErrors {
         Self { prng: Prng::new(seed, &stream), tolerance_ns: drive.seek_tolerance().ns() }
     }
 
-    /// How much longer the next seek takes than the curve says.
+    /// Time by which the next seek takes longer than the curve says, in nanoseconds.
     #[inline]
     pub(crate) fn draw(&mut self) -> i64 {
         self.draw_within(self.tolerance_ns)
@@ -87,7 +86,7 @@ pub struct FreeTime {
     pub extra_seek_ns: i128,
     /// Latency that is left.
     pub unused_ns: u128,
-    /// How much later foreground accesses ended than without free work, had they begun at the same
+    /// Time by which foreground accesses ended later than without free work, had they begun at the same
     /// time.
     pub foreground_delay_ns: u128,
     /// Gaps.
@@ -175,7 +174,7 @@ impl<'p> ArmExecutor<'p> {
         self
     }
 
-    /// Whether free work is planned.
+    /// True if free work is planned.
     pub(crate) fn has_planner(&self) -> bool {
         self.freeblock.is_some()
     }
@@ -216,13 +215,13 @@ impl<'p> ArmExecutor<'p> {
         }
     }
 
-    /// Whether a run in idle time is under way.
+    /// True if a run in idle time is under way.
     #[inline]
     pub(crate) fn is_in_idle_run(&self) -> bool {
         self.freeblock.as_ref().is_some_and(|freeblock| freeblock.idle.is_under_way())
     }
 
-    /// When a run in idle time ends or begins.
+    /// Time at which a run in idle time ends or begins.
     #[inline]
     pub(crate) fn next_idle_event(&self) -> Option<SimTime> {
         self.freeblock.as_ref()?.idle.next_event()

@@ -1,4 +1,4 @@
-//! What a storage system's cache did during a run.
+//! Work of a storage system's cache during a run.
 
 use freewheel_model::cache::{PrefetchCounts, PrefetchKind, PrefetchTally};
 use freewheel_units::BLOCK_BYTES;
@@ -29,7 +29,7 @@ pub struct CacheWork {
     pub prefetched_bytes: u64,
     /// Bytes prefetched in idle time and in rotational latency.
     pub opportunistic_bytes: u64,
-    /// What became of the blocks that prefetching brought.
+    /// Outcome of the blocks that prefetching brought.
     pub prefetch: PrefetchWork,
     /// Most bytes in memory that were not on the disk.
     pub at_risk_max_bytes: u64,
@@ -37,13 +37,13 @@ pub struct CacheWork {
     pub at_risk_byte_ns: u128,
     /// Head time of fetches and the read-ahead behind them, command processing included.
     pub read_service_ns: u64,
-    /// The same of destages and of writes that were not buffered.
+    /// Service of destages and of writes that were not buffered.
     pub write_service_ns: u64,
-    /// The same of reading on in idle time and before seeks that are just in time.
+    /// Service of reading on in idle time and before seeks that are just in time.
     pub opportunistic_ns: u64,
     /// Parts of `read_service_ns`.
     pub read_head: ServiceParts,
-    /// Those of fetches alone, for which reads wait; the rest is read-ahead behind them.
+    /// Head time of fetches alone, for which reads wait; the rest is read-ahead behind them.
     pub fetch_head: ServiceParts,
     /// Parts of `write_service_ns`.
     pub write_head: ServiceParts,
@@ -135,10 +135,10 @@ impl CacheWork {
     }
 }
 
-/// What each kind of prefetching was worth.
+/// Benefit of each kind of prefetching.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct PrefetchWork {
-    /// With and behind the fetches of reads.
+    /// With and after the fetches of reads.
     pub with_reads: PrefetchWorth,
     /// Reading on by an idle disk.
     pub idle: PrefetchWorth,
@@ -148,7 +148,7 @@ pub struct PrefetchWork {
     pub just_in_time_seek: PrefetchWorth,
 }
 
-/// What one kind of prefetching was worth. Its accuracy is `used_bytes / brought_bytes`.
+/// Benefit of one kind of prefetching. Its accuracy is `used_bytes / brought_bytes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct PrefetchWorth {
     /// Bytes that memory did not have before. Those neither used nor wasted are still there.

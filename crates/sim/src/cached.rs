@@ -1,4 +1,4 @@
-//! A device behind the cache of a storage system, with queues between the two.
+//! A device below the cache of a storage system, with queues between the two.
 //!
 //! ```text
 //!   engine's queue --> cache --> clients' queue (policy) --\
@@ -52,7 +52,7 @@ impl Service {
     }
 }
 
-/// Head time by what it was spent on.
+/// Head time by its use.
 #[derive(Debug, Clone, Copy, Default)]
 struct ServiceTimes {
     read: Service,
@@ -76,7 +76,7 @@ struct ClientsRequest {
 /// Blocks that pass the head before the first data of a fetch.
 #[derive(Clone)]
 struct Passed {
-    /// What the head reads them for.
+    /// Cause for which the head reads them.
     kind: PrefetchKind,
     /// Up to two parts of a track; empty ones are none.
     parts: [Range<u64>; 2],
@@ -90,11 +90,11 @@ const NONE_PASSED: Passed =
 /// The disk request that the device was given last.
 #[derive(Clone, Copy)]
 struct LastRequest {
-    /// Its last block plus one.
+    /// End of the range: its last block plus one.
     end: u64,
     sequence: u64,
     is_read: bool,
-    /// When it was done; None as long as it is under way.
+    /// Time at which it was done; None as long as it is under way.
     done: Option<SimTime>,
 }
 
@@ -120,7 +120,7 @@ struct WaitingFlush {
     point: FlushPoint,
 }
 
-/// What lies between a cache and its device.
+/// Queue between a cache and its device.
 pub struct CacheQueue {
     /// Most clients' requests in the storage system.
     pub depth: u32,
@@ -144,7 +144,7 @@ pub struct CachedDevice<D> {
     destages: Box<dyn Policy>,
     /// Disk requests by slot.
     under_way: Vec<Option<UnderWay>>,
-    /// How many are on the device.
+    /// Number of requests on the device.
     submitted: u32,
     /// Requests that are done, and not reported yet.
     answers: VecDeque<Done>,
@@ -255,7 +255,7 @@ impl<D: Device> CachedDevice<D> {
         if let Some(waiting) = picked {
             return Some(waiting);
         }
-        // Reading on stops for everything, so it begins only on a device that has nothing to do.
+        // Reading on stops for everything, so it begins only on a device that is idle.
         if self.submitted > 0 {
             return None;
         }
@@ -331,9 +331,9 @@ impl<D: Device> CachedDevice<D> {
         }
     }
 
-    /// The head stays where it is as long as it can, and reads on behind its last block. None where nothing
-    /// is to be read there: that block was written, another block has passed since, the track has ended, or
-    /// memory holds what would pass.
+    /// The head stays where it is as long as it can, and reads on behind its last block. None where no
+    /// block is to be read there: that block was written, another block has passed since, the track has
+    /// ended, or memory holds what would pass.
     fn passed_at_source(
         &self,
         at: SimTime,
@@ -348,7 +348,7 @@ impl<D: Device> CachedDevice<D> {
             return None;
         }
         let Passing { track, blocks } = self.passing(block, latency);
-        // The sector of the last block is behind the head already.
+        // The sector of the last block has passed the head already.
         let start = last.end.next_multiple_of(self.sectors.blocks().into());
         let end = (start + blocks).min(track.end);
         if end <= start || self.cache.holds_all(last.end..end) {
@@ -376,7 +376,7 @@ impl<D: Device> CachedDevice<D> {
         Passed { parts, ..NONE_PASSED }
     }
 
-    /// What passes a head on the track of `block`, in whole sectors.
+    /// Blocks that pass a head on the track of `block`, in whole sectors.
     fn passing(&self, block: Lbn, time: SimDuration) -> Passing {
         let (first, end) = self.drive.layout().track_bounds(block);
         let sector = self.sectors.blocks();
@@ -396,7 +396,7 @@ impl<D: Device> CachedDevice<D> {
             last.done = Some(self.now);
         }
         let spent = done.served.overhead + done.served.head();
-        // While the head reads on, it does nothing for the request that waits (tr03 section 3.4).
+        // While the head reads on, it does not serve the request that waits (tr03 section 3.4).
         let reading_on = passed.reading_on.min(done.served.rotate);
         self.service.before_seeks += reading_on;
         let served = Served { rotate: done.served.rotate - reading_on, ..done.served };
@@ -467,7 +467,7 @@ fn waiting(drive: &Drive, request: &DiskRequest, now: SimTime) -> Waiting {
 struct Passing {
     /// All blocks of its track.
     track: Range<u64>,
-    /// How many of them pass.
+    /// Number of blocks that pass.
     blocks: u64,
 }
 

@@ -29,13 +29,13 @@ pub struct Completion {
     pub transfer: SimDuration,
     /// Moving data to or from the host beyond what the media transfer hides.
     pub bus: SimDuration,
-    /// Whether the drive's buffer served it.
+    /// True if the drive's buffer served it.
     pub hit: bool,
-    /// What its duration limit came to; [`LimitEnd::Aborted`] ended it with an error.
+    /// Outcome of the duration limit; [`LimitEnd::Aborted`] ended it with an error.
     pub limit: LimitEnd,
-    /// Why the drive refused it. Then it took no time.
+    /// Reason why the drive refused it. Then it took no time.
     pub refused: Option<Refusal>,
-    /// When it was done.
+    /// Time at which it was done.
     pub end: SimTime,
 }
 
@@ -119,14 +119,14 @@ impl LimitCounts {
     }
 }
 
-/// Why a host-managed drive refuses a write.
+/// Reason why a host-managed drive refuses a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// It does not begin at the write pointer of its zone.
+    /// The write does not begin at the write pointer of its zone.
     NotAtWritePointer,
-    /// It leaves its sequential zone, or leads from a conventional zone into one.
+    /// The write leaves its sequential zone, or leads from a conventional zone into one.
     OverZoneBoundary,
-    /// Its zone is full and was not reset.
+    /// The zone is full and was not reset.
     ZoneFull,
 }
 
@@ -135,11 +135,11 @@ pub enum Refusal {
 pub struct RefusedWrites {
     /// All of them.
     pub count: u64,
-    /// Those that do not begin at the write pointer of their zone.
+    /// Writes that do not begin at the write pointer of their zone.
     pub not_at_write_pointer: u64,
-    /// Those that leave their sequential zone, or lead from a conventional zone into one.
+    /// Writes that leave their sequential zone, or lead from a conventional zone into one.
     pub over_zone_boundary: u64,
-    /// Those to a zone that is full and was not reset.
+    /// Writes to a zone that is full and was not reset.
     pub zone_full: u64,
 }
 

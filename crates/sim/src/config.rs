@@ -25,8 +25,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::background::FreeblockConfig;
-use crate::document::Fault;
 use crate::library;
+use crate::toml_faults::Fault;
 
 pub use array::{ArrayConfig, Layout};
 pub(crate) use array::{DRIVES_MAX, striping};
@@ -116,7 +116,7 @@ pub struct SimConfig {
     /// requests that arrive later, and the work of drives and caches from then on.
     #[serde(default, skip_serializing_if = "is_default")]
     pub warm_up: f64,
-    /// Number of equal parts, by requests, of what is measured. Each gets results of its own.
+    /// Number of equal parts, by requests, of what is measured. Each gets separate results.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub slices: u32,
     /// Source of requests.
@@ -204,7 +204,7 @@ impl SimConfig {
         }
     }
 
-    /// Whether the electronics of this drive file take part.
+    /// True if the electronics of this drive file take part.
     pub(crate) fn has_electronics(&self, spec: &DriveSpec) -> bool {
         self.electronics && !spec.electronics.is_empty()
     }

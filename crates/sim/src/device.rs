@@ -18,12 +18,71 @@ use crate::cache_work::CacheWork;
 use crate::idle::IdleTime;
 
 /// One arm with the electronics between it and the scheduler.
+///
+/// ```
+/// use freewheel_model::array::Striping;
+/// use freewheel_model::drive::Position;
+/// use freewheel_model::electronics::{Done, NextEvent, Served};
+/// use freewheel_model::sched::{Fcfs, Waiting};
+/// use freewheel_sim::source::{Closed, Pattern, PatternSpec, ThinkTime};
+/// use freewheel_sim::{Arm, Device, Work, library, run};
+/// use freewheel_units::{SimDuration, SimTime};
+///
+/// /// Serves one request at a time, each in a millisecond.
+/// #[derive(Default)]
+/// struct Constant {
+///     in_service: Option<Done>,
+/// }
+///
+/// impl Device for Constant {
+///     fn has_room(&self) -> bool {
+///         self.in_service.is_none()
+///     }
+///
+///     fn free_at(&self, now: SimTime) -> (SimTime, Position) {
+///         (self.in_service.map_or(now, |done| done.served.end), Position::default())
+///     }
+///
+///     fn submit(&mut self, now: SimTime, waiting: &Waiting) {
+///         let transfer = SimDuration::from_ms(1);
+///         let served = Served { transfer, end: now + transfer, ..Served::default() };
+///         self.in_service = Some(Done { sequence: waiting.sequence, served, flush: false });
+///     }
+///
+///     fn flush(&mut self, _: SimTime, _: u64) -> bool {
+///         false
+///     }
+///
+///     fn next_event(&self) -> Option<NextEvent> {
+///         self.in_service.map(|done| NextEvent::Completion(done.served.end))
+///     }
+///
+///     fn advance(&mut self, _: SimTime) -> Option<Done> {
+///         self.in_service.take()
+///     }
+///
+///     fn work(&self, _: SimTime) -> Work {
+///         Work::default()
+///     }
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let drive = std::sync::Arc::new(library::drive("tr96")?.1);
+/// let striping = Striping::single(drive.blocks());
+/// let pattern = Pattern::new(PatternSpec::default(), drive.blocks(), 1)?;
+/// let mut source = Closed::new(pattern, 5, ThinkTime::Constant(SimDuration::ZERO), 100, 1);
+/// let mut arms = [Arm { drive, policy: Box::<Fcfs>::default(), device: Constant::default() }];
+/// let result = run(&striping, None, &mut arms, &mut source, &mut |_| {})?;
+/// assert_eq!(result.response.max_ns, 5_000_000);
+/// # Ok(())
+/// # }
+/// ```
 pub trait Device {
-    /// Whether the device takes another request.
+    /// True if the device takes another request.
     fn has_room(&self) -> bool;
     /// Time and place from which the head can start other work, as far as known at `now`.
     fn free_at(&self, now: SimTime) -> (SimTime, Position);
-    /// What the queue in front of the device must know of a request.
+    /// Target of a request for the queue in front of the device.
     #[inline]
     fn target(&self, drive: &Drive, start: Lbn, blocks: Blocks, op: Op) -> Target {
         drive.target(start, blocks, op)
@@ -85,7 +144,7 @@ pub struct Work {
     pub host: Option<Account>,
     /// Margins that the host scheduler has learned.
     pub margins: Vec<MarginInUse>,
-    /// What free work costs clients, as the host scheduler has measured it.
+    /// Cost of free work to clients, as the host scheduler has measured it.
     pub cost: Option<CostSums>,
 }
 
@@ -281,8 +340,7 @@ impl<'p> WholeDrive<'p> {
         }
     }
 
-    /// Whether requests are in the drive or in the queue outside. Writes in the buffer only count as
-    /// done.
+    /// True if requests are in the drive or in the queue outside. Writes in the buffer only count as done.
     #[inline]
     fn has_requests(&self) -> bool {
         self.unit.has_commands() || self.executor.foreground_count() > self.in_buffer.len()

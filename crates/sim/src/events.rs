@@ -55,7 +55,7 @@ impl<T> EventQueue<T> {
         self.pushed += 1;
     }
 
-    /// When the next event happens.
+    /// Time at which the next event happens.
     #[inline]
     pub fn next_time(&self) -> Option<SimTime> {
         self.heap.peek().map(|Reverse(event)| event.key.0)
@@ -69,7 +69,7 @@ impl<T> EventQueue<T> {
         Some((event.key.0, event.what))
     }
 
-    /// Whether no event is left.
+    /// True if no event is left.
     pub fn is_empty(&self) -> bool {
         self.heap.is_empty()
     }

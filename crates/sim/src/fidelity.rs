@@ -1,4 +1,4 @@
-//! Whether a dependent replay gives a trace's arrivals back when every request takes its recorded time.
+//! Check of a dependent replay: it repeats a trace's arrivals when every request takes its recorded time.
 //!
 //! A parent that is guessed wrongly, or a think time that is lost, shows as an arrival that does not come
 //! back. The window of tr03 section 3.1 moves arrivals by design, so those count apart.
@@ -16,7 +16,7 @@ use crate::source::{
     Fit, HeldBy, Placement, Replay, ReplayTiming, Source, SourceError, TracedThinkTime, TracedTimes,
 };
 
-/// How exactly a dependent replay gives the arrivals of a trace back.
+/// Deviation of a dependent replay from the arrivals of a trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct ReplayFidelity {
     /// Requests that take part: reads, writes, flushes and trims.
@@ -25,7 +25,8 @@ pub struct ReplayFidelity {
     pub exact: u64,
     /// Requests that enter the full window late.
     pub entered_late: u64,
-    /// Those, and all that follow from them: a delay stays with every later one that waits for another.
+    /// Delayed requests, and all that follow from them: a delay stays with every later one that waits for
+    /// another.
     pub delayed_by_window: Displacement,
     /// Other requests that arrive at another time.
     pub displaced: Displacement,
@@ -109,11 +110,11 @@ fn replayed(
     Ok(sums.fidelity(traced.into_inner().without_completion))
 }
 
-/// What the trace says of a request.
+/// Times of a request in the trace.
 #[derive(Debug, Clone, Copy)]
 struct TracedRequest {
     arrival: SimTime,
-    /// Zero where it was not recorded: nothing waits for such a request.
+    /// Zero where it was not recorded: no request waits for such a one.
     response: SimDuration,
 }
 

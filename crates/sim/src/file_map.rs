@@ -1,7 +1,7 @@
-//! Where files lie on several disks: volume addresses to extents.
+//! Map of files to several disks: volume addresses to extents.
 //!
 //! The volume holds the files one after the other. A file is cut into runs of one unit, which go round
-//! its extents; so a request has at most one piece on each extent, and the piece has no gap. Behind the
+//! its extents; so a request has at most one piece on each extent, and the piece has no gap. After the
 //! files, every disk has a raw range that reaches each of its blocks: migrations read and write there. Behind
 //! these are the files once more: a write there reaches both places of the extent that moves.
 
@@ -14,13 +14,13 @@ use freewheel_units::{Blocks, Lbn, VolumeBlock};
 /// A file that is cut into runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MappedFile {
-    /// Its size.
+    /// Blocks of the file.
     pub blocks: Blocks,
     /// Blocks of a run.
     pub unit: Blocks,
-    /// Its first extent; the others have the numbers behind it.
+    /// First extent; the others have the following numbers.
     pub first_extent: ExtentId,
-    /// How many extents it has, one on each of as many disks.
+    /// Number of extents, each on another disk.
     pub width: u32,
 }
 
@@ -93,7 +93,7 @@ impl FileMap {
         (self.starts.partition_point(|&first| first <= within) - 1) as u32
     }
 
-    /// The address that reaches a block of a disk whatever lies there.
+    /// The address that reaches a block of a disk with any content.
     pub fn raw_address(&self, disk: u32, block: Lbn) -> VolumeBlock {
         VolumeBlock::new(self.end() + u64::from(disk) * self.disk_blocks + block.get())
     }
@@ -113,7 +113,7 @@ impl FileMap {
         self.end() + u64::from(self.disks()) * self.disk_blocks
     }
 
-    /// Where extents lie now. A move changes it here.
+    /// Present places of extents. A move changes it here.
     pub fn placement(&self) -> &RefCell<Placement> {
         &self.placement
     }
@@ -122,7 +122,7 @@ impl FileMap {
         self.starts[self.files.len()]
     }
 
-    /// How many disks there are.
+    /// Number of disks.
     pub fn disks(&self) -> u32 {
         self.placement.borrow().disks()
     }

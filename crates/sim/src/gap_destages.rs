@@ -32,7 +32,7 @@ pub(crate) struct GapDestages {
 }
 
 impl GapDestages {
-    /// Nothing is wanted yet. Buffer blocks have `buffer_block` blocks.
+    /// No block is wanted yet. Buffer blocks have `buffer_block` blocks.
     pub fn new(drive: &Arc<Drive>, buffer_block: Blocks) -> Result<Self, TaskError> {
         // A plan must hold for the longest seek, so that no request ever waits for a free write.
         let drive = match drive.seek_tolerance() {
@@ -99,7 +99,7 @@ impl Planner for GapDestages {
 impl ForegroundObserver for GapDestages {
     fn foreground(&mut self, event: ForegroundEvent<'_>) {
         self.tasks.foreground(event);
-        // Whatever a write to the disk supersedes has left the buffer with it.
+        // All data that a write to the disk supersedes has left the buffer with it.
         self.tasks.events().for_each(drop);
     }
 }

@@ -108,7 +108,7 @@ impl<'p> HostDevice<'p> {
         (from, (to.get() - from.get()) as u32)
     }
 
-    /// Whether the scheduler has a command to send by `now`.
+    /// True if the scheduler has a command to send by `now`.
     fn decides_by(&self, now: SimTime) -> bool {
         self.came_back.or(self.scheduler.decides_at()).is_some_and(|time| time <= now)
     }

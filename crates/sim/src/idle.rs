@@ -28,11 +28,11 @@ pub struct IdleTime {
     pub head_ns: u64,
     /// Foreground requests that were the first behind such work.
     pub requests_behind: u64,
-    /// Of them, those that ended later than without it.
+    /// Requests among them that ended later than without idle work.
     pub requests_delayed: u64,
-    /// How much later they ended.
+    /// Time by which they ended later.
     pub delay_ns: u64,
-    /// How much earlier others ended, because the head happened to be nearer.
+    /// Time by which others ended earlier, because the head happened to be nearer.
     pub gain_ns: u64,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Idle {
 /// The head as the foreground left it.
 #[derive(Clone, Copy)]
 struct InterruptedHead {
-    /// Where and when the first run took the head away.
+    /// Place and time at which the first run took the head away.
     head: Departure,
     /// Start of the idle time.
     since: SimTime,

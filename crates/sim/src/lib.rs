@@ -10,7 +10,6 @@ mod completion;
 pub mod config;
 mod device;
 mod digest;
-pub mod document;
 mod engine;
 mod events;
 mod experiment;
@@ -26,6 +25,7 @@ pub mod log;
 pub mod postmark;
 mod result;
 pub mod source;
+pub mod toml_faults;
 
 pub use arm_executor::{ArmExecutor, FreeTime, SeekErrors};
 pub use background::CONSERVATISM_MAX;

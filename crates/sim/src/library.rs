@@ -10,7 +10,7 @@ use freewheel_units::did_you_mean;
 use thiserror::Error;
 
 use crate::black_box::EmulatedDriveError;
-use crate::document;
+use crate::toml_faults;
 
 /// The drives of `drives/`, by name.
 const SHIPPED: &[(&str, &str)] = &[
@@ -53,7 +53,7 @@ const SHIPPED: &[(&str, &str)] = &[
 /// The drive used where none is named: one of today.
 pub const DEFAULT_DRIVE: &str = "exos-x24-24tb";
 
-/// Why there is no such drive.
+/// Reason why there is no such drive.
 #[derive(Debug, Error)]
 pub enum DriveError {
     /// Neither a shipped drive nor a file.
@@ -70,7 +70,7 @@ pub enum DriveError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// The text is not a drive file.
@@ -130,7 +130,7 @@ fn shipped(name: &str) -> Option<&'static str> {
     SHIPPED.iter().find(|(shipped, _)| *shipped == name).map(|(_, text)| *text)
 }
 
-/// Whether what is no shipped drive is meant as a file, which is there or would be at `path`.
+/// True if `name_or_path` means a file and no shipped drive: the file is there, or would be at `path`.
 fn is_file(name_or_path: &str, path: &Path) -> bool {
     path.exists() || name_or_path.contains(['/', '.'])
 }
@@ -149,7 +149,7 @@ pub fn build(spec: &DriveSpec, origin: &str) -> Result<Drive, DriveError> {
 
 /// The spec that the text of a drive file says; `origin` names it in errors.
 pub fn parse(text: &str, origin: &str) -> Result<DriveSpec, DriveError> {
-    document::read(text)
+    toml_faults::read(text)
         .map_err(|fault| DriveError::Parse { origin: origin.into(), message: fault.to_string() })
 }
 
@@ -223,8 +223,8 @@ mod tests {
         }
     }
 
-    /// What misses its promise by more than its tolerance, and by how much at most. The reasons are
-    /// in the drive files, under `advertised.known_misses`.
+    /// Quantities that miss the maker's promise by more than their tolerance, with the largest miss. The
+    /// reasons are in the drive files, under `advertised.known_misses`.
     const MISSES: &[(&str, Quantity, f64)] = &[
         ("atlas10k", Quantity::Capacity, 0.012),
         ("atlas10k", Quantity::MeanSeekRead, 0.13),

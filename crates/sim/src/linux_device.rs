@@ -1,7 +1,7 @@
 //! A device behind Linux's block layer.
 //!
 //! ```text
-//!   engine's queue (in order of arrival) --> tags, merges, scheduler --> device with a queue of its own
+//!   engine's queue (in order of arrival) --> tags, merges, scheduler --> device with its own queue
 //! ```
 //! The engine's queue passes every request on at once. The block layer decides when the device gets it.
 //! Where free work is planned, requests stay apart, as a planner knows each by its sequence.

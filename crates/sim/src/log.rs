@@ -65,13 +65,13 @@ const SCHEMA: &str = "
 
 type FileWriter = SerializedFileWriter<BufWriter<PendingFile>>;
 
-/// Why a log could not be written.
+/// Reason why a log could not be written.
 #[derive(Debug, Error)]
 #[error("{file}: {reason}")]
 pub struct LogError {
     /// The log.
     pub file: String,
-    /// What the system or the Parquet library says.
+    /// Reason given by the system or the Parquet library.
     pub reason: String,
 }
 
@@ -178,7 +178,7 @@ impl Rows {
     }
 }
 
-/// What the system says, where the Parquet library only passes it on.
+/// Reason given by the system, where the Parquet library only passes it on.
 fn reason(error: ParquetError) -> String {
     match error {
         ParquetError::External(error) => error.to_string(),

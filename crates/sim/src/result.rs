@@ -58,7 +58,7 @@ pub(crate) struct Tally {
     hash: u64,
     measured: Measured,
     slices: SliceTallies,
-    /// Of each disk; absent where one volume is striped over all.
+    /// Tallies of each disk; absent where one volume is striped over all.
     disks: Option<Box<DiskTallies>>,
     ended: Ended,
     background: Vec<BackgroundResult>,
@@ -109,7 +109,7 @@ struct Ended {
 /// A run with the other arrivals that a coarse clock allows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct OtherTimes {
-    /// What became of the requests of a step.
+    /// Treatment of the requests within a step of a coarse clock.
     pub coarse_times: CoarseTimes,
     /// Response times of reads and writes together.
     pub response: Summary,
@@ -170,7 +170,7 @@ pub struct RunResult {
     /// a movement.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub margins: Vec<MarginInUse>,
-    /// What free work behind a host scheduler costs clients, measured in slots without it.
+    /// Cost of free work behind a host scheduler to clients, measured in slots without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub free_cost: Option<FreeCost>,
     /// The reference drives of the traces whose completions are inferred, if there are any.
@@ -191,11 +191,11 @@ pub struct RunResult {
     /// Files by class, where the workload is files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<FilesRun>,
-    /// The same run with other memories for writes, where
+    /// Results of the run with other memories for writes, where
     /// [`Experiment::run_references`](crate::config::Experiment::run_references) was called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_back_references: Option<WriteBackReferences>,
-    /// The same run with the other arrivals that a coarse clock of the trace allows, where
+    /// Results of the run with the other arrivals that a coarse clock of the trace allows, where
     /// [`Experiment::run_other_times`](crate::config::Experiment::run_other_times) was called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub other_times: Option<OtherTimes>,
@@ -335,7 +335,7 @@ impl Tally {
         self.disks = Some(Box::new(DiskTallies::new(disks)));
     }
 
-    /// Whether it counts what each disk does.
+    /// True if it counts what each disk does.
     #[inline]
     pub(crate) fn counts_disks(&self) -> bool {
         self.disks.is_some()
@@ -362,7 +362,7 @@ impl Tally {
         self.hash = mix(self.hash, word(completion));
     }
 
-    /// Whether requests have arrived and are not done.
+    /// True if requests have arrived and are not done.
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
         self.outstanding.value() > 0
@@ -430,7 +430,7 @@ impl Tally {
         }
     }
 
-    /// What a scrub from outside came to.
+    /// Adds the results of a scrub by the host.
     pub(crate) fn outside_scrub(&mut self, scrub: Option<OutsideScrub>) {
         self.outside_scrub = scrub;
     }
@@ -485,12 +485,12 @@ impl Tally {
         self.background.extend(arms.into_iter().map(|arm| arm.result(end)));
     }
 
-    /// What PostMark came to.
+    /// Adds the results of PostMark.
     pub(crate) fn postmark(&mut self, result: PostmarkResult) {
         self.postmark = Some(result);
     }
 
-    /// What is known of files beside the sums.
+    /// Adds the results of files.
     pub(crate) fn files(&mut self, run: FilesRun) {
         self.files = Some(run);
     }

@@ -1,4 +1,4 @@
-//! How far a result hangs on values of the drive that no data sheet gives.
+//! Sensitivity of a result to values of the drive that no data sheet gives.
 //!
 //! Drive files say of every value where it comes from. Those that are assumed are moved here, one after the
 //! other, by what the values of drives of a class differ among each other. The trace runs once with each.
@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::changes::{Goal, Move, relative};
 use crate::progress::WorkCounter;
 
-/// What becomes of a study's goal when assumed values are others.
+/// A study's goal when assumed values are others.
 #[derive(Debug, Clone, Serialize)]
 pub struct AssumedValues {
     /// Values that were moved, the one that matters most first.
@@ -29,9 +29,9 @@ pub struct AssumedValues {
 /// An assumed value that was moved.
 #[derive(Debug, Clone, Serialize)]
 pub struct MovedValue {
-    /// Its key, or the beginning of its keys, in the drive file.
+    /// Key, or beginning of the keys, in the drive file.
     pub key: &'static str,
-    /// How far, in words.
+    /// Size of the change, in words.
     pub by: &'static str,
     /// Changes of the study's goal as (new - old) / old, one for each move on which the trace fits.
     pub changes: Vec<f64>,
@@ -307,7 +307,7 @@ pub(crate) struct GoalValue {
 }
 
 /// Runs the experiment once for each move of its assumed values, on all cores. `keys` are those of assumed
-/// values, `today` is what it measures as it is.
+/// values, `today` is the value as it is.
 pub(crate) fn move_values(
     experiment: &Experiment,
     keys: &[&str],

@@ -10,12 +10,12 @@ use crate::head_use::HeadUse;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Figure {
-    /// How the heads of runs spent the time at work: a bar for each run.
+    /// Head time at work: a bar for each run.
     HeadTime {
         /// The runs, from top to bottom.
         bars: Vec<HeadTimeBar>,
     },
-    /// What the heads did with all time: a bar for each case.
+    /// Time of the heads: a bar for each case.
     HeadUse {
         /// The cases, from top to bottom.
         bars: Vec<HeadUseBar>,
@@ -64,12 +64,12 @@ pub struct Series {
     pub shares: Vec<f64>,
 }
 
-/// How the head of one run spent its time.
+/// Head time of one run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HeadTimeBar {
     /// Name of the run.
     pub label: String,
-    /// Its head time.
+    /// Head time by stage.
     pub head_time: HeadTime,
     /// Rotational latency while writing back, which free work cannot use; 0 where it is not told apart.
     pub writing_back_rotate_ns: u128,
@@ -79,7 +79,7 @@ pub struct HeadTimeBar {
     pub note: String,
 }
 
-/// What the head of one run did with all its time.
+/// Time of one run's head, by use.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HeadUseBar {
     /// Name of the run.
@@ -93,7 +93,7 @@ pub struct HeadUseBar {
 /// A line of a chart.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {
-    /// Its name in the legend.
+    /// Name in the legend.
     pub name: String,
     /// x and y.
     pub points: Vec<(f64, f64)>,

@@ -38,7 +38,7 @@ impl Form {
         }
     }
 
-    /// Where the search begins.
+    /// Start of the search.
     fn start(self, points: &[(f64, f64)]) -> Vec<f64> {
         let (x, y) = points[points.len() / 2];
         match self {

@@ -1,4 +1,4 @@
-//! What the heads did with all time.
+//! Use of the heads' time.
 
 use freewheel_sim::{FreeTime, RunResult};
 use serde::Serialize;
@@ -14,9 +14,9 @@ pub struct HeadUse {
     pub rotate: f64,
     /// Transfers of requests.
     pub transfer: f64,
-    /// Of the latency: free transfers.
+    /// Latency used for free transfers.
     pub free_transfer: f64,
-    /// Of the latency: seeks for free transfers.
+    /// Latency used for seeks to free transfers.
     pub extra_seek: f64,
     /// Work in idle time.
     pub idle_work: f64,

@@ -1,4 +1,4 @@
-//! The part of a trace that a study measures: what comes after the requests that fill caches.
+//! The part of a trace that a study measures: the requests after those that fill caches.
 
 use freewheel_sim::config::{ConfigError, TraceWorkload, open};
 use freewheel_trace::{Character, DurationSummary, Record, TraceInfo};
@@ -15,7 +15,7 @@ pub struct MeasuredPart {
     pub warm_up_requests: u64,
     /// Time from its first arrival to its last one.
     pub span_ns: u64,
-    /// Its reads and writes.
+    /// Reads and writes of the part.
     pub requests: u64,
     /// Recorded responses of its reads.
     pub recorded_reads: Responses,
@@ -25,15 +25,15 @@ pub struct MeasuredPart {
     pub recorded_flushes: Responses,
 }
 
-/// The share of the requests that fills caches. Without a change there is no cache to fill, and of a short trace
-/// too little would be left.
+/// The share of the requests that fills caches. Without a change there is no cache to fill, and of a short
+/// trace too little would be left.
 pub(crate) fn warm_up(info: &TraceInfo, tries_changes: bool) -> f64 {
     let left = (1.0 - WARM_UP) * (info.reads + info.writes) as f64;
     if tries_changes && left >= REQUESTS_MIN as f64 { WARM_UP } else { 0.0 }
 }
 
 impl MeasuredPart {
-    /// The part behind so many requests. Reads the trace once more where it is not the whole.
+    /// The part after this number of requests. Reads the trace once more where it is not the whole.
     pub(crate) fn behind(
         warm_up_requests: u64,
         trace: &TraceWorkload,

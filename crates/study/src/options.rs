@@ -1,4 +1,4 @@
-//! What a study is asked for, and why it fails.
+//! Options of a study, and reasons why it fails.
 
 use freewheel_model::sched::{POLICIES, PolicySpec};
 use freewheel_sim::config::{ConfigError, TraceWorkload};
@@ -11,7 +11,7 @@ use crate::drive_fit::DriveFit;
 use crate::scrub::{SCRUB_EFFORT, SCRUB_EFFORTS};
 use crate::trace_runs::{CACHE_DEPTH, REQUESTS_MIN};
 
-/// What to study.
+/// Options of a study.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StudyOptions {
     /// The trace and how to play it.
@@ -22,21 +22,21 @@ pub struct StudyOptions {
     pub beside: Vec<String>,
     /// Policies to compare; FCFS is always among them.
     pub policies: Vec<PolicySpec>,
-    /// Whether the drive's electronics take part, as far as its file describes them.
+    /// True if the drive's electronics take part, as far as its file describes them.
     pub electronics: bool,
-    /// Whether to estimate how long a scrub takes in the rotational gaps.
+    /// True to estimate how long a scrub takes in the rotational gaps.
     pub scrub: bool,
     /// Processor time that this may take on a core of a server of the 2020s. It is counted as work, so
     /// the estimate is the same on every machine.
     pub scrub_effort: SimDuration,
-    /// Whether to try what would help: caches, prefetching, write buffers, queue depths, stripes.
+    /// True to try what would help: caches, prefetching, write buffers, queue depths, stripes.
     pub changes: bool,
-    /// What changes are ranked by.
+    /// Goal by which changes are ranked.
     pub goal: Goal,
     /// Most requests in the storage system at once where a change has a cache before the drive; further ones
     /// wait before the cache, and hits too.
     pub cache_depth: u32,
-    /// How [`Self::drive`] was fitted to the responses that the trace records, if it was.
+    /// Fit of [`Self::drive`] to the responses that the trace records, if it was fitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fitted: Option<DriveFit>,
     /// Seed of every random stream.
@@ -64,7 +64,7 @@ impl StudyOptions {
     }
 }
 
-/// Why a study failed.
+/// Reasons why a study failed.
 #[derive(Debug, Error)]
 pub enum StudyError {
     /// Drive, policy, trace, or both together.
@@ -77,7 +77,7 @@ pub enum StudyError {
         SCRUB_EFFORTS.end()
     )]
     ScrubEffort {
-        /// What was asked for.
+        /// Effort in the options.
         effort: SimDuration,
     },
     /// The trace records too few responses to fit a drive to them.

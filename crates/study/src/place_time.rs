@@ -1,4 +1,4 @@
-//! Where and when requests arrive in a run, and how the 99th percentile goes with it.
+//! Places and times of requests in a run, and the 99th percentile by them.
 
 use freewheel_model::stats::Distribution;
 use freewheel_sim::Completion;

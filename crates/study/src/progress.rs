@@ -1,4 +1,4 @@
-//! How far a study is, and how much longer it takes.
+//! Progress of a study, and the rest of its time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 pub struct Amount {
     /// Done so far.
     pub done: u64,
-    /// What the whole will be, as far as it is known.
+    /// Estimate of the whole.
     pub total: u64,
 }
 
@@ -20,18 +20,18 @@ impl Amount {
     }
 }
 
-/// How far a study is.
+/// Progress of a study.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StudyProgress {
     /// First pass over the trace, in bytes of the file.
     Reading(Amount),
     /// Fitting the drive, in drives tried of the most that may be.
     Fitting(Amount),
-    /// What follows.
+    /// Work that follows.
     Working(StudyWork),
 }
 
-/// Work of a study after its first pass. The estimate of a scrub is one long run on a core of its own; the
+/// Work of a study after its first pass. The estimate of a scrub is one long run on a separate core; the
 /// runs of the trace share the others, and all cores when it is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StudyWork {
@@ -47,7 +47,7 @@ impl StudyWork {
     }
 }
 
-/// Predicts how much longer a study works. It is told the time.
+/// Predicts how much longer a study works. The time is an argument.
 #[derive(Debug)]
 pub struct RemainingWork {
     threads: f64,
@@ -67,8 +67,8 @@ impl RemainingWork {
         Self { threads: threads.max(1) as f64, scrub_ended: None }
     }
 
-    /// Time left at `now`, counted from the beginning of the work. None before the first runs, and on one thread
-    /// before the end of the scrub.
+    /// Time left at `now`, counted from the beginning of the work. None before the first runs, and on one
+    /// thread before the end of the scrub.
     pub fn after(&mut self, now: Duration, work: StudyWork) -> Option<Duration> {
         let scrubbed = match work.is_scrubbing() {
             true => now,
@@ -151,7 +151,7 @@ impl<'a> WorkCounter<'a> {
     }
 }
 
-/// A run that goes on. It counts as whole when it is dropped.
+/// A run under way. It counts as whole when it is dropped.
 pub(crate) struct OneRun<'a> {
     counter: &'a WorkCounter<'a>,
     whole: u64,
@@ -188,9 +188,9 @@ mod tests {
 
     use super::*;
 
-    /// Plays a study on a clock of its own: runs with their lengths in seconds, and a scrub beside them.
+    /// Plays a study on a simulated clock: runs with their lengths in seconds, and a scrub beside them.
     /// Checks every prediction after a tenth of the whole. Until eight tenths of the runs are done, `forgone`
-    /// more are expected: then what is left may seem longer, but not shorter.
+    /// more are expected: then the rest may seem longer, but not shorter.
     fn play(threads: usize, scrub_s: Option<f64>, runs_s: &[f64], forgone: usize) {
         const STEP_S: f64 = 0.01;
         let (mut waiting, mut now) = (runs_s.iter().copied(), 0.0);

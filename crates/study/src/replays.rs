@@ -10,23 +10,23 @@ use serde::Serialize;
 /// The replay that a study compares its own with.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OtherReplay {
-    /// Whether requests are replayed a think time after the request they waited for.
+    /// True if requests are replayed a think time after the request they waited for.
     pub dependent: bool,
     /// The drive whose completions stand in for those that the trace does not record.
     pub inferred_completions: Vec<InferredCompletions>,
-    /// Whether more requests wait with every second in it. Then responses are those of a queue, and nothing is
-    /// compared under it.
+    /// True if more requests wait with every second in it. Then responses are those of a queue, and no
+    /// results are compared under it.
     pub has_growing_queue: bool,
 }
 
 impl OtherReplay {
-    /// How requests come in it, in a few words.
+    /// Replay in a few words.
     pub fn words(&self) -> &'static str {
         words_of_replay(self.dependent)
     }
 }
 
-/// How requests come in a replay, in a few words.
+/// Replay in a few words.
 pub(crate) fn words_of_replay(dependent: bool) -> &'static str {
     match dependent {
         true => "if requests wait for each other",
@@ -49,7 +49,7 @@ pub(crate) fn with_reference(
     TraceWorkload { reference_drive, ..trace.clone() }
 }
 
-/// Whether the trace of `experiment` can be replayed in the other way. Changed think times or arrivals have
+/// True if the trace of `experiment` can be replayed in the other way. Changed think times or arrivals have
 /// no counterpart, and nor have merged traces.
 pub(crate) fn has_other(experiment: &Experiment) -> bool {
     let Workload::Trace(trace) = &experiment.config.workload else { return false };
@@ -58,7 +58,7 @@ pub(crate) fn has_other(experiment: &Experiment) -> bool {
         && trace.arrival_speedup == TraceWorkload::default().arrival_speedup
 }
 
-/// The same experiment under the other replay, where there is one.
+/// Experiment under the other replay, where there is one.
 pub(crate) fn other(experiment: &Experiment) -> Result<Option<Experiment>, ConfigError> {
     let Workload::Trace(trace) = &experiment.config.workload else { return Ok(None) };
     if !has_other(experiment) {

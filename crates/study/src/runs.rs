@@ -43,58 +43,60 @@ pub struct Study {
     pub schema_version: u32,
     /// Version of the program.
     pub version: &'static str,
-    /// What was asked.
+    /// Options of the study.
     pub options: StudyOptions,
     /// The drive in a few numbers.
     pub drive: DriveSummary,
-    /// Whether requests were replayed a think time after the request they waited for.
+    /// True if requests were replayed a think time after the request they waited for.
     pub dependent_replay: bool,
-    /// The replay that [`Self::dependent_replay`] is compared with, where the trace can be replayed in both ways.
+    /// The replay that [`Self::dependent_replay`] is compared with, where the trace can be replayed in both
+    /// ways.
     pub other_replay: Option<OtherReplay>,
     /// Size of the trace's address space.
     pub trace_space_bytes: u64,
-    /// What the trace is like.
+    /// Character of the trace.
     pub trace: Character,
     /// The part of the trace that every run of policies and changes measures.
     pub measured: MeasuredPart,
-    /// How each policy did, FCFS first, and last the drive's own queue, where it has one.
+    /// Results of each policy, FCFS first, and last of the drive's own queue, where it has one.
     pub runs: Vec<PolicyRun>,
-    /// How long a scrub takes in the rotational gaps of [`Study::baseline`], if that was asked for and
-    /// there are enough requests to say anything of.
+    /// Estimate of a scrub in the rotational gaps of [`Study::baseline`], if it was asked for and there are
+    /// enough requests to say anything of.
     pub scrub: Option<ScrubEstimate>,
-    /// A scrub in the idle time of [`Study::baseline`], if an estimate was asked for and there are enough requests.
+    /// A scrub in the idle time of [`Study::baseline`], if an estimate was asked for and there are enough
+    /// requests.
     pub idle_scrub: Option<IdleScrub>,
-    /// Where and when requests arrive in the baseline's run.
+    /// Places and times of requests in the baseline's run.
     pub place_time: PlaceTime,
-    /// What would help, if that was asked for and there are enough requests to say anything of.
+    /// Changes that would help, if they were asked for and there are enough requests to say anything of.
     pub changes: Option<Changes>,
-    /// What becomes of the baseline's [`StudyOptions::goal`] when assumed values of the drive are others; None
-    /// without [`StudyOptions::changes`].
+    /// Baseline's [`StudyOptions::goal`] when assumed values of the drive are others; None without
+    /// [`StudyOptions::changes`].
     pub assumed_values: Option<AssumedValues>,
-    /// How exactly the replay gives the trace's arrivals back, with each request's recorded response time;
-    /// None for a replay at traced times, and where no completion is recorded.
+    /// Exactness of the trace's arrivals in the replay, with each request's recorded response time; None
+    /// for a replay at traced times, and where no completion is recorded.
     pub fidelity: Option<ReplayFidelity>,
-    /// The same trace on other drives.
+    /// Results of the trace on other drives.
     pub beside: Vec<DriveBeside>,
     /// The baseline with the other arrivals that a coarse clock allows; None where the clock is fine.
     pub other_times: Option<OtherTimes>,
 }
 
-/// The trace on another drive, which serves requests in the order of its own queue, or as they come.
+/// The trace on another drive, which serves requests in the order of its queue, or as they come.
 #[derive(Debug, Serialize)]
 pub struct DriveBeside {
     /// The drive in a few numbers.
     pub drive: DriveSummary,
-    /// How it did.
+    /// Results of the run.
     pub run: PolicyRun,
 }
 
 /// The drive in a few numbers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DriveSummary {
-    /// Its name here.
+    /// Name in this study.
     pub name: String,
-    /// Its maker's name for it.
+    /// Name given by the maker.
     pub model: String,
     /// Capacity of all actuators together.
     pub capacity_bytes: u64,
@@ -102,10 +104,10 @@ pub struct DriveSummary {
     pub rotation_period_ns: u64,
     /// Mean rate at which sectors pass a head, over the capacity.
     pub media_bytes_per_second: f64,
-    /// Whether its electronics took part.
+    /// True if its electronics took part.
     pub electronics: bool,
-    /// Whether they read the blocks that pass before those asked for into the drive's buffer, so that
-    /// the head cannot be elsewhere meanwhile.
+    /// True if reads bring the blocks that pass before their own into the drive's buffer, so that the head
+    /// cannot be elsewhere meanwhile.
     pub keeps_free_blocks_before: bool,
     /// Who sees to it that the zones of a shingled drive are written in order.
     pub zoned: Option<ZonedKind>,
@@ -118,19 +120,18 @@ pub struct DriveSummary {
 pub struct PolicyRun {
     /// The policy of the host, or of the drive's queue.
     pub policy: PolicySpec,
-    /// Whether it is the drive's own, in its command queue; else the drive was given one command
-    /// at a time.
+    /// True if it is the drive's own, in its command queue; else the drive was given one command at a time.
     pub own_queue: bool,
     /// Title of the policy or the queue.
     pub title: String,
-    /// How it did.
+    /// Result of the run.
     pub result: RunResult,
     /// Responses under the study's other replay.
     pub other_replay: Option<Summary>,
 }
 
 impl PolicyRun {
-    /// Where or how it was, within a sentence.
+    /// Circumstances of the run, within a sentence.
     pub fn under(&self) -> String {
         match self.own_queue {
             true => format!("in the {}", self.title),
@@ -148,7 +149,7 @@ impl PolicyRun {
         self.result.elapsed_ns as f64 / 1e9
     }
 
-    /// How long the drive works in that part.
+    /// Seconds of work of the drive in that part.
     pub fn works_seconds(&self) -> f64 {
         self.result.utilisation * self.measured_seconds()
     }
@@ -177,7 +178,7 @@ pub fn study_watched(
     options.policies = distinct_after_fcfs(&options.policies);
     let (trace, kept) = characterize(&options.trace, options.seed, progress)?;
     let spec = library::spec(&options.drive).map_err(ConfigError::from)?;
-    // Nobody but such a drive knows where its blocks are, so nothing is planned inside it.
+    // Only such a drive knows where its blocks are, so no gap is planned inside it.
     options.scrub &= spec.electronics.media_cache.is_none();
     let zoned = spec.zoned.map(|zoned| zoned.kind);
     let tells_dependence = trace.info.tells_dependence();
@@ -227,8 +228,8 @@ fn check(options: &StudyOptions) -> Result<(), StudyError> {
     Ok(())
 }
 
-/// Fits the drive of a study to the responses that its trace records. [`StudyOptions::fitted`] takes the result, and
-/// [`StudyOptions::drive`] the file of the fitted drive.
+/// Fits the drive of a study to the responses that its trace records. [`StudyOptions::fitted`] takes the
+/// result, and [`StudyOptions::drive`] the file of the fitted drive.
 pub fn fit_drive(
     options: &StudyOptions,
     progress: ProgressSink<'_>,
@@ -244,13 +245,14 @@ pub fn fit_drive(
     fit.ok_or(StudyError::TooFewResponses { file })
 }
 
-/// How many runs counting the misses of all caches takes as long as.
+/// Cost of counting the misses of all caches, in runs.
 const KNEES: usize = 4;
 
 /// Assumed values of the drive with which the first changes run again.
 const VALUES_MOVED: usize = 2;
 
-/// The most circumstances in which they run again: another drive, the other replay, assumed values, other starts.
+/// The most circumstances in which they run again: another drive, the other replay, assumed values, other
+/// starts.
 const VARIANTS_MAX: usize = 2 + VALUES_MOVED + STARTS.len();
 
 /// Every run of a study but the estimate of a scrub.
@@ -320,7 +322,8 @@ impl Bench<'_> {
         }
         let is_served = study.other_replay.as_ref().is_some_and(|other| !other.has_growing_queue);
         let other = other.filter(|_| is_served);
-        // Recorded completions say how requests waited for each other, so no change is ranked by the other replay.
+        // Recorded completions say how requests waited for each other, so no change is ranked by the other
+        // replay.
         let as_recorded = self.replays_as_recorded(&study.trace.info);
         let ranked = other.as_ref().filter(|_| !as_recorded);
         if has_changes && as_recorded && is_served {
@@ -340,12 +343,12 @@ impl Bench<'_> {
         Ok(study)
     }
 
-    /// Whether requests wait for each other as the trace records.
+    /// True if requests wait for each other as the trace records.
     fn replays_as_recorded(&self, info: &TraceInfo) -> bool {
         self.experiment.is_dependent() && info.tells_dependence()
     }
 
-    /// How often a run is made: once for each replay.
+    /// Number of runs: one for each replay.
     fn replays(&self) -> usize {
         1 + usize::from(has_other(self.experiment))
     }
@@ -393,7 +396,7 @@ impl Bench<'_> {
         most_checks(VARIANTS_MAX)
     }
 
-    /// What the miss curve of the trace says of sizes.
+    /// Sizes at which the miss curve of the trace bends.
     fn knees(&self, info: &TraceInfo) -> Result<Vec<Knee>, ConfigError> {
         if !self.options.changes {
             return Ok(Vec::new());
@@ -474,7 +477,7 @@ impl Bench<'_> {
         try_changes(&self.bench(other), &all)
     }
 
-    /// Where changes are tried.
+    /// Bench on which changes are tried.
     fn bench<'b>(&'b self, other: Option<&'b Experiment>) -> ChangesBench<'b> {
         ChangesBench {
             own: self.experiment,
@@ -502,9 +505,9 @@ impl Bench<'_> {
         }
     }
 
-    /// Circumstances in which the first changes run again: a similar drive, the other replay where no change is ranked
-    /// by it, the assumed values that matter most, and other starts. A replay by dependence shifts with its start as a
-    /// whole, so there they are none.
+    /// Circumstances in which the first changes run again: a similar drive, the other replay where no
+    /// change is ranked by it, the assumed values that matter most, and other starts. A replay by
+    /// dependence shifts with its start as a whole, so there they are none.
     fn variants(
         &self,
         values: &AssumedValues,
@@ -573,7 +576,7 @@ enum RequestOrder {
 }
 
 impl RequestOrder {
-    /// What a drive does by itself.
+    /// Behaviour of a drive without changes.
     fn of_today(own_queue: Option<QueueSpec>) -> Self {
         own_queue.map_or(Self::Policy(PolicySpec::Fcfs), Self::Drive)
     }
@@ -661,8 +664,8 @@ impl Study {
         self.runs.iter().find(|run| run.own_queue).unwrap_or(&self.runs[0])
     }
 
-    /// The experiments behind the changes, as `freewheel sim` runs them: the system as it is, each change in order of
-    /// gain, and the best together. None without changes.
+    /// The experiments for the changes, as `freewheel sim` runs them: the system as it is, each change in
+    /// order of gain, and the best together. None without changes.
     pub fn experiments(&self) -> Vec<(String, SimConfig)> {
         let Some(changes) = &self.changes else { return Vec::new() };
         let today = ("today".to_owned(), changes.today_config.clone());
@@ -672,7 +675,7 @@ impl Study {
         std::iter::once(today).chain(tried).chain(together).collect()
     }
 
-    /// Whether the baseline served enough requests to say anything of.
+    /// True if the baseline served enough requests to say anything of.
     fn has_enough_responses(&self) -> bool {
         self.baseline().result.response.count >= REQUESTS_MIN
     }
@@ -722,16 +725,16 @@ impl Study {
         self.policies().max_by(|a, b| mean(a).total_cmp(&mean(b))).expect("FCFS is always run")
     }
 
-    /// What wanted data in the rotational gaps of a run are measured by: the share of time spent in
-    /// rotational latency before requests times the mean media rate (osdi00 section 3). It may be
-    /// exceeded while much is wanted. That of writing back is left out, as no gap is taken there.
+    /// Potential free bandwidth of a run: the share of time spent in rotational latency before requests
+    /// times the mean media rate (osdi00 section 3). It may be exceeded while much is wanted. That of
+    /// writing back is left out, as no gap is taken there.
     pub fn potential_bytes_per_second(&self, run: &PolicyRun) -> f64 {
         let share = run.result.stages.rotate_ns as f64 / run.result.elapsed_ns.max(1) as f64;
         share * self.drive.media_bytes_per_second
     }
 }
 
-/// How a load is more than the drive can serve.
+/// Reason why a load is more than the drive can serve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Overload {
@@ -747,7 +750,7 @@ impl Study {
         self.overload_of(self.baseline())
     }
 
-    /// Whether response times are those of a queue that grows with the length of the trace.
+    /// True if response times are those of a queue that grows with the length of the trace.
     pub fn has_growing_queue(&self) -> bool {
         self.overload() == Some(Overload::Queue)
     }

@@ -1,4 +1,5 @@
-//! What all studies of a trace share: the first pass, the experiment to begin with, and when a queue grows.
+//! Common parts of all studies of a trace: the first pass, the experiment to begin with, and the test of a
+//! growing queue.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +24,7 @@ pub const REQUESTS_MIN: u64 = 100;
 pub const CACHE_DEPTH: u32 = CacheConfig::QUEUE_DEPTH_MAX;
 
 /// Shows `keep` the records of a trace, and `observe` those of the one device of it that was asked for, or all.
-/// `progress` is told bytes of the file, done and total.
+/// `progress` gets bytes of the file, done and total.
 pub(crate) fn first_pass(
     trace: &TraceWorkload,
     mut reader: TraceReader,
@@ -48,7 +49,7 @@ pub(crate) fn first_pass(
     }
 }
 
-/// What a trace holds, or the one device of it that was asked for. Shows `keep` all its records.
+/// Contents of a trace, or of the one device of it that was asked for. Shows `keep` all its records.
 pub(crate) fn overview(
     trace: &TraceWorkload,
     seed: u64,
@@ -97,24 +98,24 @@ pub(crate) fn whole_ns(result: &RunResult) -> u64 {
     result.warm_up_ns + result.elapsed_ns
 }
 
-/// The same experiment without a warm-up, for what free work is measured on.
+/// Experiment without a warm-up, on which free work is measured.
 pub(crate) fn measured_whole(experiment: &Experiment) -> Experiment {
     let mut whole = experiment.clone();
     whole.config.warm_up = 0.0;
     whole
 }
 
-/// Whether a run takes longer than the arrivals of its trace.
+/// True if a run takes longer than the arrivals of its trace.
 pub(crate) fn outlasts(elapsed_ns: u64, span_ns: u64) -> bool {
     elapsed_ns as f64 > OUTLASTS * span_ns as f64
 }
 
-/// Whether a queue of this mean length is longer than that of a replay which waits for the drive.
+/// True if a queue of this mean length is longer than that of a replay which waits for the drive.
 fn is_long_queue(outstanding_mean: f64) -> bool {
     outstanding_mean > REPLAY_WINDOW as f64
 }
 
-/// Whether more requests wait with every second of a replay. One by dependence waits for the drive instead.
+/// True if more requests wait with every second of a replay. One by dependence waits for the drive instead.
 pub(crate) fn has_growing_queue(is_dependent: bool, span_ns: u64, result: &RunResult) -> bool {
     !is_dependent && outlasts(whole_ns(result), span_ns) && is_long_queue(result.outstanding_mean)
 }

@@ -24,7 +24,7 @@ pub fn file(name: &str) -> PathBuf {
     })
 }
 
-/// The same; none where the file is missing.
+/// Path of the file; none where it is missing.
 pub fn find(name: &str) -> Option<PathBuf> {
     let path = folder().join(name);
     path.is_file().then(|| {

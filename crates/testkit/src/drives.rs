@@ -186,7 +186,7 @@ pub struct Track {
     pub surface: u32,
     /// Number of its cylinder or band.
     pub band: usize,
-    /// Whether the track before is on the same surface of the same band.
+    /// True if the track before is on the same surface of the same band.
     pub same_surface: bool,
 }
 
@@ -279,8 +279,7 @@ pub fn sectors_turned(spec: &DriveSpec, zone: &ZoneSpec, track: u64) -> u64 {
     slips.iter().filter(|&slip| slip / unit < track * per_track / unit).count() as u64
 }
 
-/// The same drive in bands whose surfaces differ in density and place and have holes; other drives as they
-/// are.
+/// Drive in bands whose surfaces differ in density and place and have holes; other drives as they are.
 pub fn with_surface_zones(mut spec: DriveSpec, seed: u64) -> DriveSpec {
     if !matches!(spec.mapping, Mapping::Band { .. }) {
         return spec;
@@ -323,7 +322,7 @@ pub fn any_drive() -> impl Strategy<Value = (DriveSpec, Drive)> {
     })
 }
 
-/// When the sector of `lbn` next begins to pass at or after `now`, and when it has passed.
+/// Times at which the sector of `lbn` next begins to pass at or after `now`, and has passed.
 pub fn passage(drive: &Drive, lbn: Lbn, now: SimTime) -> (SimTime, SimTime) {
     let place = drive.layout().locate(lbn);
     let zone = drive.layout().zone_at(place.cylinder, place.surface).unwrap();

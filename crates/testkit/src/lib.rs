@@ -1,5 +1,5 @@
-//! What tests of several crates share: random small drives, electronics for them, and files that may not be
-//! redistributed.
+//! Helpers that tests of several crates share: random small drives, electronics for them, and files that
+//! may not be redistributed.
 #![allow(missing_docs)]
 
 pub mod data;

@@ -15,7 +15,7 @@ use crate::spool::SpooledTrace;
 /// The most bytes of a stream that stay in memory.
 const MEMORY_BYTES_MAX: u64 = 1 << 20;
 
-/// Where the bytes of a trace are.
+/// Source of a trace's bytes.
 #[derive(Clone)]
 pub(crate) enum TraceBytes {
     File(PathBuf),

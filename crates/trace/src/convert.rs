@@ -15,10 +15,10 @@ use crate::source::LeftOutRows;
 use crate::survey::Survey;
 use crate::{Format, OpenOptions, TraceReader, TraceWriter};
 
-/// How to convert.
+/// Options of a conversion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ConvertOptions {
-    /// How to read the input.
+    /// Options that read the input.
     pub open: OpenOptions,
     /// The only device to keep; all when `None`.
     pub device: Option<u32>,
@@ -37,7 +37,7 @@ pub struct Converted {
     pub skipped: u64,
     /// Rows left out, as they are no requests to the disk.
     pub left_out: LeftOutRows,
-    /// What the first pass over the input found out.
+    /// Results of the first pass over the input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub survey: Option<Survey>,
     /// Damage of the input; records after it are left out.
@@ -45,7 +45,7 @@ pub struct Converted {
     pub damaged: Option<Damaged>,
 }
 
-/// Where the damage is; the document names the file by itself.
+/// Place of the damage; the document names the file on its own.
 fn place<S: Serializer>(damaged: &Option<Damaged>, serializer: S) -> Result<S::Ok, S::Error> {
     damaged.as_ref().map(|damaged| &damaged.damage).serialize(serializer)
 }
@@ -67,7 +67,7 @@ pub fn convert(
     copy(TraceReader::open(input, &options.open)?, writer, options.device, &mut report)
 }
 
-/// The same of a trace from any stream but Parquet; `name` is for messages.
+/// Converts a trace from any stream but Parquet; `name` is for messages.
 pub fn convert_stream(
     name: &str,
     stream: impl Read,
@@ -118,7 +118,7 @@ fn copy(
     })
 }
 
-/// Whether both paths lead to one file that is there.
+/// True if both paths lead to one file that is there.
 pub fn is_same_file(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }

@@ -16,10 +16,10 @@ use crate::format::{Format, UnitRate};
 use crate::input::{Compression, Damage};
 use crate::source::{LeftOutRows, Position};
 
-/// What the name of a trace to write may end in, for messages.
+/// Endings for the name of a trace to write, for messages.
 pub(crate) const EXTENSIONS: &str = ".parquet, .csv, .csv.zst, .csv.gz";
 
-/// Why a trace could not be read or written.
+/// Reason why a trace could not be read or written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TraceError {
@@ -28,7 +28,7 @@ pub enum TraceError {
     Io {
         /// The file.
         file: String,
-        /// What the operating system or the decompressor said.
+        /// Error of the operating system or the decompressor.
         source: io::Error,
     },
     /// A temporary file that reading needs could not be written or read.
@@ -38,7 +38,7 @@ pub enum TraceError {
         file: String,
         /// Folder of the temporary file.
         folder: String,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The file to write could not be written.
@@ -46,7 +46,7 @@ pub enum TraceError {
     Write {
         /// The file.
         file: String,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// A record breaks the rules of its format.
@@ -68,7 +68,7 @@ pub enum TraceError {
     Packed {
         /// The file.
         file: String,
-        /// What it is.
+        /// Kind of the file.
         is: &'static str,
     },
     /// No format accepts how the file begins.
@@ -80,7 +80,7 @@ pub enum TraceError {
     UnknownFormat {
         /// The file.
         file: String,
-        /// How it begins.
+        /// Beginning of the file.
         found: String,
         /// The format that fits more of its first lines than others do, but less than half.
         nearest: Option<Format>,
@@ -90,9 +90,9 @@ pub enum TraceError {
     NoTrace {
         /// The file.
         file: String,
-        /// What it is.
+        /// Kind of the file.
         is: &'static str,
-        /// How to record or write a trace instead.
+        /// Way to record or write a trace instead.
         way_out: &'static str,
     },
     /// The file fits two formats that differ by a factor.
@@ -100,7 +100,7 @@ pub enum TraceError {
     UncertainFormat {
         /// The file.
         file: String,
-        /// What tells the two apart.
+        /// Question that tells the two apart.
         question: &'static str,
         /// The formats.
         choices: [Format; 2],
@@ -118,7 +118,7 @@ pub enum TraceError {
     FixedTimeUnit {
         /// The file.
         file: String,
-        /// Its format.
+        /// Format of the trace.
         format: Format,
     },
     /// The meaning of numbers was named for a format whose numbers have one.
@@ -126,7 +126,7 @@ pub enum TraceError {
     FixedNumbers {
         /// The file.
         file: String,
-        /// Its format.
+        /// Format of the trace.
         format: Format,
     },
     /// A layer was named for a format that has one.
@@ -134,7 +134,7 @@ pub enum TraceError {
     FixedLayer {
         /// The file.
         file: String,
-        /// Its format.
+        /// Format of the trace.
         format: Format,
     },
     /// No request comes from the file, though it can be read.
@@ -142,9 +142,9 @@ pub enum TraceError {
     NoRequests {
         /// The file.
         file: String,
-        /// Its format.
+        /// Format of the trace.
         format: Format,
-        /// What it holds instead.
+        /// Content of the file.
         holds: String,
         /// Rows among that, which are no requests to the disk.
         left_out: LeftOutRows,
@@ -163,7 +163,7 @@ pub enum TraceError {
     CompressedParquet {
         /// The file.
         file: String,
-        /// How it is compressed.
+        /// Compression of the file.
         compression: Compression,
     },
     /// Every record is malformed, so that lenient reading delivers none.
@@ -176,7 +176,7 @@ pub enum TraceError {
         file: String,
         /// Malformed records.
         skipped: u64,
-        /// What is wrong with the first of them.
+        /// Fault of the first of them.
         first: String,
     },
     /// The trace has no requests to the device that is to be kept.
@@ -186,7 +186,7 @@ pub enum TraceError {
         file: String,
         /// The device asked for.
         device: u32,
-        /// Those there are.
+        /// Devices of the trace.
         devices: String,
     },
     /// The Parquet file is damaged, or its columns are not those of a trace.
@@ -194,7 +194,7 @@ pub enum TraceError {
     Parquet {
         /// The file.
         file: String,
-        /// What the Parquet library said, or which column is missing.
+        /// Fault that the Parquet library reported, or missing column.
         reason: String,
     },
     /// A line of a web log breaks the rules of its format.
@@ -208,7 +208,7 @@ pub enum TraceError {
         field: &'static str,
         /// The start of the value found, made printable.
         value: String,
-        /// What is wrong with it.
+        /// Fault of the value.
         reason: String,
     },
     /// A web log without a request of a file.
@@ -312,7 +312,7 @@ impl TraceError {
     }
 }
 
-/// Where a record is wrong and why.
+/// Place and reason of a malformed record.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub struct Malformed {
     /// The file.
@@ -321,7 +321,7 @@ pub struct Malformed {
     pub format: Format,
     /// The format that the file looks like, which may be another one where the format was named.
     pub looks_like: Option<Format>,
-    /// How the file is compressed, if it is: then damage of it may be the reason.
+    /// Compression of the file, if any: then damage of it may be the reason.
     pub compression: Option<Compression>,
     /// Number of the record in the file, from 1; headers, comments and blank lines do not count.
     /// 0 when the header itself is wrong.
@@ -334,7 +334,7 @@ pub struct Malformed {
     pub field: &'static str,
     /// The start of the value found, made printable.
     pub value: String,
-    /// What is wrong with it.
+    /// Fault of the record.
     pub reason: Cow<'static, str>,
 }
 
@@ -358,14 +358,14 @@ impl fmt::Display for Malformed {
 pub struct Damaged {
     /// The file.
     pub file: String,
-    /// Where in the file, and why.
+    /// Place in the file, and fault.
     pub damage: Damage,
     /// Records before it, malformed ones included.
     pub records: u64,
 }
 
 impl Damaged {
-    /// What is damaged, and what reading leaves out for that.
+    /// Damage, and records that reading leaves out for it.
     pub fn in_words(&self) -> String {
         format!("{self}; {}", self.damage.consequence())
     }
@@ -415,7 +415,7 @@ impl Fault {
     }
 }
 
-/// What to say of the format that fits some lines of a file.
+/// Words about the format that fits some lines of a file.
 fn some_lines(nearest: Option<Format>) -> String {
     nearest.map_or(String::new(), |format| format!("; some of its first lines look like {format}"))
 }

@@ -1,4 +1,4 @@
-//! What a trace holds, in one pass: counts, span, bytes, footprint, devices.
+//! Content of a trace, found in one pass: counts, span, bytes, footprint, devices.
 //!
 //! Goals: the numbers that tell whether a trace fits a drive; memory bounded by the footprint.
 //! Non-goals: how the load behaves, which is `characterize`.
@@ -20,7 +20,7 @@ use crate::{Format, Record, Report, TraceReader};
 /// that stops loses those of the requests under way; more say that completions were not recorded.
 pub const MISSING_COMPLETIONS_ONE_IN: u64 = 100;
 
-/// What a trace holds. Sums of bytes that pass 2^64 stay at 2^64 - 1.
+/// Content of a trace. Sums of bytes that pass 2^64 stay at 2^64 - 1.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TraceInfo {
     /// The format it was read from.
@@ -53,8 +53,8 @@ pub struct TraceInfo {
     pub footprint_bytes: Option<u64>,
     /// The devices by their number in the trace.
     pub devices: BTreeMap<u32, DeviceInfo>,
-    /// What the first pass over the trace found out of its times and numbers; absent where a collector saw
-    /// records of no reader.
+    /// Results of the first pass over the trace's times and numbers; absent where a collector saw records
+    /// of no reader.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub survey: Option<Survey>,
     /// Unit of its times, in formats that come with several, and where it is another than the format has.
@@ -71,11 +71,11 @@ pub struct TraceInfo {
     pub widened: u64,
     /// Requests with a completion time.
     pub completions: u64,
-    /// Whether every request has a completion time (and there is one at least).
+    /// True if every request has a completion time (and there is one at least).
     pub has_completions: bool,
 }
 
-/// What one device of a trace is asked for.
+/// Device of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct DeviceInfo {
     /// Requests, flushes and trims included.
@@ -92,8 +92,8 @@ impl TraceInfo {
         self.requests - self.completions
     }
 
-    /// Whether enough requests have a completion time to tell which request waited for which: all but
-    /// less than one in [`MISSING_COMPLETIONS_ONE_IN`].
+    /// True if enough requests have a completion time to tell which request waited for which: all but less
+    /// than one in [`MISSING_COMPLETIONS_ONE_IN`].
     pub fn tells_dependence(&self) -> bool {
         let missing = u128::from(self.missing_completions());
         missing * u128::from(MISSING_COMPLETIONS_ONE_IN) < u128::from(self.requests)
@@ -119,7 +119,7 @@ impl TraceInfo {
     }
 
     /// In words, how a trace with this share of completion times is replayed where dependence is to be
-    /// told by itself.
+    /// detected.
     pub fn replay_in_words(&self) -> String {
         match self.tells_dependence() {
             true => "no request is taken to have waited for the others".to_owned(),
@@ -140,7 +140,8 @@ impl TraceInfo {
 }
 
 /// Collects a [`TraceInfo`] record by record. Counting the footprint takes memory for every MiB of which
-/// parts are touched, and for every request that covers several whole ones; [`Self::without_footprint`] does without.
+/// parts are touched, and for every request that covers several whole ones; [`Self::without_footprint`]
+/// does without.
 #[derive(Debug)]
 pub struct InfoCollector {
     info: TraceInfo,

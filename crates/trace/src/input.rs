@@ -28,7 +28,7 @@ const ZSTD_SKIPPABLE_MAGIC: [u8; 3] = [0x2a, 0x4d, 0x18];
 /// UTF-8's byte order mark, which editors and spreadsheets put before a text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// How much of the file on disk has been consumed.
+/// Bytes of the file on disk that have been consumed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Progress {
     read: Arc<AtomicU64>,
@@ -63,7 +63,7 @@ impl Progress {
     }
 }
 
-/// How a trace is compressed.
+/// Compression of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compression {
@@ -83,9 +83,9 @@ pub struct Damage {
     pub offset_bytes: u64,
     /// Bytes of the file as it is on disk; 0 when unknown.
     pub file_bytes: u64,
-    /// Whether the file ends there: its end is missing.
+    /// True if the file ends there: its end is missing.
     pub is_cut_off: bool,
-    /// What the decompressor said.
+    /// Error of the decompressor.
     pub reason: String,
 }
 
@@ -164,7 +164,7 @@ impl Input {
         Ok(Self { head, rest, progress })
     }
 
-    /// How it is compressed, if it is.
+    /// Compression of the file, if any.
     pub fn compression(&self) -> Option<Compression> {
         self.rest.compression
     }
@@ -189,7 +189,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Whether damage has ended the stream, so that its last record is incomplete.
+    /// True if damage has ended the stream, so that its last record is incomplete.
     pub fn ended_at_damage(&self) -> bool {
         self.damage.get().is_some()
     }
@@ -311,10 +311,10 @@ struct Decompressed {
     /// `None` for a file that is not compressed.
     compression: Option<Compression>,
     progress: Progress,
-    /// Whether the file itself could not be read.
+    /// True if the file itself could not be read.
     failed: Arc<AtomicBool>,
     damage: DamageMet,
-    /// Whether the stream ends at damage, instead of failing.
+    /// True if the stream ends at damage, instead of failing.
     ends_at_damage: bool,
 }
 

@@ -12,12 +12,12 @@ use freewheel_units::BLOCK_BYTES;
 /// A file that is no trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoTrace {
-    /// What it is, after "but".
+    /// Kind of the file, after "but".
     pub is: &'static str,
     pub way_out: &'static str,
 }
 
-/// What recognises a kind of files by how they begin, and what to say then.
+/// Test of a file's first bytes, and message about that kind.
 type Kind = (fn(&[u8]) -> bool, NoTrace);
 
 const ON_LINUX: &str = "record the requests themselves: `blktrace -d /dev/sdb -w 60 -o - | freewheel study -`, or \
@@ -170,12 +170,12 @@ const KINDS: &[Kind] = &[
     ),
 ];
 
-/// What a file is that begins with `head` and that no format recognises.
+/// Kind of a file that begins with `head` and that no format recognises.
 pub(crate) fn recognise(head: &[u8]) -> Option<NoTrace> {
     KINDS.iter().find(|(begins, _)| begins(head)).map(|&(_, says)| says)
 }
 
-/// Whether this is fio's log of averages, whose lines may also be read as Tencent's.
+/// True if this is fio's log of averages, whose lines may also be read as Tencent's.
 pub(crate) fn is_log_of_averages(head: &[u8]) -> bool {
     most_lines(head, is_average_of_fio)
 }
@@ -184,7 +184,7 @@ fn has(head: &[u8], part: &[u8]) -> bool {
     head.windows(part.len()).any(|window| window == part)
 }
 
-/// Whether the first line has `part`.
+/// True if the first line has `part`.
 fn has_first(head: &[u8], part: &[u8]) -> bool {
     head.split(|&byte| byte == b'\n').next().is_some_and(|line| has(line, part))
 }
@@ -234,7 +234,7 @@ fn is_log_of_fio(line: &[u8]) -> bool {
     has(line, b", ") && is_entry
 }
 
-/// The same with the size 0, and an offset of 0 that may be there.
+/// True for fio's log of averages with the size 0, and an offset of 0 that may be there.
 fn is_average_of_fio(line: &[u8]) -> bool {
     let numbers = comma_numbers(line).unwrap_or_default();
     has(line, b", ") && matches!(numbers[..], [_, _, 0..=2, 0] | [_, _, 0..=2, 0, 0..=1, ..])
@@ -326,7 +326,7 @@ mod tests {
     use super::*;
     use crate::Format;
 
-    /// How such files begin, and a word of what is said of each and of the way out.
+    /// Beginnings of such files, with a word of each message and of the way out.
     const SAMPLES: &[(&str, &str, &str)] = &[
         ("\x7fELF\x02\x01\x01", "ELF", "the trace itself"),
         ("%PDF-1.5\n", "PDF", "the trace itself"),

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 use thiserror::Error;
 
-/// What users other than the owner of a file may do with it.
+/// Rights of users other than the owner of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Others {
     /// Nothing: its data are the owner's alone.
@@ -22,7 +22,7 @@ pub enum Others {
     Read,
 }
 
-/// Why a file that is there is not taken for this user's own.
+/// Reasons why an existing file does not count as this user's own.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub enum NotOwn {
     /// A link, which may lead anywhere, or no file at all.
@@ -39,13 +39,13 @@ pub enum NotOwn {
     /// Other users may open it.
     #[error("has the mode {mode:04o}, so that other users may open it")]
     Shared {
-        /// Its permissions.
+        /// Permissions of the file.
         mode: u32,
     },
-    /// It has another name, at which it is meant for something else, or none any more.
+    /// The file has another name, at which it is meant for something else, or none any more.
     #[error("has {names} names (hard links) instead of one")]
     Linked {
-        /// How many.
+        /// Number of names.
         names: u64,
     },
 }
@@ -57,7 +57,7 @@ impl From<NotOwn> for io::Error {
 }
 
 /// Opens a file that is there, to read and if `writes` also to write it, if it is this user's own; Err with
-/// a [`NotOwn`] if not. What is checked is the open file, so that nobody can exchange it between the check
+/// a [`NotOwn`] if not. What is checked is the open file, so that no process can exchange it between the check
 /// and its use.
 pub fn open_own(path: &Path, writes: bool, others: Others) -> io::Result<File> {
     let mut options = OpenOptions::new();

@@ -19,10 +19,10 @@ use tempfile::{Builder, NamedTempFile};
 
 use crate::temporary_names;
 
-/// Of a file that anyone may read whom the umask lets.
+/// Mode of a file that anyone may read whom the umask lets.
 const MODE: u32 = 0o666;
 
-/// Of a file for its user alone.
+/// Mode of a file for its user alone.
 const PRIVATE_MODE: u32 = 0o600;
 
 /// The descriptors of this process as paths: by them a file without a name gets one.
@@ -34,7 +34,7 @@ pub struct PendingFile {
     target: PathBuf,
 }
 
-/// What is written.
+/// Content that is written.
 enum Content {
     Unnamed(File),
     Named(NamedTempFile),
@@ -46,7 +46,7 @@ impl PendingFile {
         Self::with_mode(target, MODE)
     }
 
-    /// The same for a file that only this user may read.
+    /// Creates a file that only this user may read.
     pub fn create_private(target: &Path) -> io::Result<Self> {
         Self::with_mode(target, PRIVATE_MODE)
     }
@@ -196,7 +196,7 @@ fn reason(folder: &Path, error: &io::Error) -> String {
     }
 }
 
-/// What the system says of a file that is being written, in words with the way out; of the same kind.
+/// Error of the system about a file that is being written, in words with the way out; of the same kind.
 fn plain_write(error: io::Error) -> io::Error {
     let says = match error.kind() {
         ErrorKind::StorageFull => {
@@ -257,7 +257,7 @@ mod tests {
                 (1, text.into())
             );
         }
-        // A link is replaced, and what it leads to is not written.
+        // A link is replaced, and its target is not written.
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(&target, &link).unwrap();
         PendingFile::create(&link).unwrap().keep().unwrap();

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use freewheel_units::Bytes;
 
-/// What to say of a text whose first bytes are the byte order mark of UTF-16.
+/// Message about a text whose first bytes are the byte order mark of UTF-16.
 pub(crate) const IN_UTF_16: &str = "is a text in UTF-16, as PowerShell writes it: save it as UTF-8";
 
 /// Longest document that people write: experiments, drives, disks and their files. A parsed one takes
@@ -22,7 +22,7 @@ pub fn read_text(path: &Path) -> io::Result<String> {
     read_text_up_to(path, TEXT_BYTES_MAX)
 }
 
-/// The same for a text of other length.
+/// Reads a text of at most `most` bytes.
 pub fn read_text_up_to(path: &Path, most: Bytes) -> io::Result<String> {
     let file = File::open(path).and_then(not_a_device).map_err(plain)?;
     let mut bytes = Vec::new();
@@ -49,8 +49,7 @@ pub(crate) fn not_a_device(file: File) -> io::Result<File> {
     }
 }
 
-/// What the system says of a file that was to be read, in words and without its number; of the same
-/// kind.
+/// Error of the system about a file that was to be read, in words and without its number; of the same kind.
 pub(crate) fn plain(error: io::Error) -> io::Error {
     let says = match error.kind() {
         ErrorKind::NotFound => "there is no such file",

@@ -40,18 +40,18 @@ pub type Report<'a> = &'a mut dyn FnMut(&TraceReader);
 pub struct OpenOptions {
     /// The format; `None` recognises it by the content.
     pub format: Option<Format>,
-    /// Whether malformed records are counted and skipped, and a damaged compressed file is read up to
-    /// the damage. Otherwise the first of these ends reading with an error.
+    /// True to count and skip malformed records, and to read a damaged compressed file up to the damage.
+    /// Otherwise the first of these ends reading with an error.
     pub lenient: bool,
     /// Unit of the times, in formats that leave a choice; `None` finds it out, or asks.
     pub time_unit: Option<TimeUnit>,
-    /// What times count from; `None` takes what the format says.
+    /// Origin of times; `None` takes what the format says.
     pub clock: Option<Clock>,
-    /// What numbers name, in formats of cache simulators; `None` finds it out.
+    /// Meaning of numbers in formats of cache simulators; `None` finds it out.
     pub numbers: Option<Numbers>,
-    /// Whether requests count that a cache in front of the traced disk served.
+    /// True if requests count that a cache in front of the traced disk served.
     pub cache_hits: bool,
-    /// Which requests of a trace of a block layer are read; other formats have one layer only.
+    /// Layer of a block layer's trace whose requests are read; other formats have one layer only.
     pub layer: Layer,
     /// Spreads requests evenly over the granule of a coarse clock, with this seed; `None` leaves them where
     /// the trace has them.
@@ -73,7 +73,7 @@ pub struct TraceReader {
     survey: Option<Survey>,
     /// From the first record on.
     reading: Option<Reading>,
-    /// How far the first pass is or was, if this reader makes it.
+    /// Progress of the first pass, if this reader makes it.
     surveyed: Option<Progress>,
     delivered: u64,
     ended: bool,
@@ -146,7 +146,7 @@ impl TraceReader {
         if reader.origin.format == Format::Parquet {
             check_parquet(&reader.origin.file, &input)?;
         }
-        // A wrong header is told when the file is opened.
+        // A wrong header is an error when the file is opened.
         if reader.origin.format != Format::Parquet || reader.bytes.path().is_some() {
             reader.source(&reader.how)?;
         }
@@ -235,14 +235,14 @@ impl TraceReader {
         Ok(())
     }
 
-    /// What the first pass found out. It happens here if it has not yet; `report` is shown the reader every
+    /// Results of the first pass. It happens here if it has not yet; `report` is shown the reader every
     /// 65,536 records.
     pub fn survey(&mut self, report: Report<'_>) -> Result<&Survey, TraceError> {
         self.prepare(report)?;
         Ok(self.survey.as_ref().expect("the first pass is done"))
     }
 
-    /// What the first pass found out, if it has happened.
+    /// Results of the first pass, if it has happened.
     pub fn surveyed(&self) -> Option<&Survey> {
         self.survey.as_ref()
     }
@@ -346,7 +346,7 @@ impl TraceReader {
         Ok(Some(self.admit(record)?))
     }
 
-    /// Whether reading may continue after `stop`, with its record counted as skipped.
+    /// True if reading may continue after `stop`, with its record counted as skipped.
     #[cold]
     fn pass_over(&mut self, stop: Stop) -> Result<(), TraceError> {
         let can_go_on = self.options.lenient && matches!(stop, Stop::Fault(_));
@@ -478,8 +478,8 @@ fn origin(file: String, input: &Input, options: &OpenOptions) -> Result<Origin, 
     })
 }
 
-/// How a trace that begins with `head` is read. Err where its unit is not certain, and for options that
-/// its format does not take.
+/// Way to read a trace that begins with `head`. Err where its unit is not certain, and for options that its
+/// format does not take.
 fn how(origin: &Origin, head: &[u8], options: &OpenOptions) -> Result<How, TraceError> {
     let row = origin.format.row();
     let (file, format) = (origin.file.clone(), origin.format);

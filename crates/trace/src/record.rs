@@ -35,7 +35,7 @@ pub struct Record {
     /// Number of blocks, at most [`REQUEST_BLOCKS_MAX`], and [`DATA_BLOCKS_MAX`] if it reads or writes; 0 for
     /// a flush only.
     pub blocks: Blocks,
-    /// Whether `start` and `blocks` were widened to whole blocks of 512 bytes.
+    /// True if `start` and `blocks` were widened to whole blocks of 512 bytes.
     pub widened: bool,
     /// Completion at the traced device, on the clock of `arrival` and never before it; `None` where
     /// unknown.
@@ -137,7 +137,7 @@ pub(crate) fn op_of(code: u64) -> Op {
 pub(crate) struct Extent {
     pub start: VolumeBlock,
     pub blocks: Blocks,
-    /// Whether the request was widened to whole blocks.
+    /// True if the request was widened to whole blocks.
     pub widened: bool,
 }
 

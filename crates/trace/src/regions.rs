@@ -106,7 +106,7 @@ impl Regions {
         region + 1
     }
 
-    /// Notes all pages of the first of these regions, and of as many after it as are alike; returns the next.
+    /// Notes all pages of the first of these regions, and of those after it that are alike; returns the next.
     fn touch_whole(&mut self, record: &Record, regions: Range<u64>, touched: &mut Touched) -> u64 {
         let (device, first) = (record.device, regions.start);
         if let Some((from, run)) = self.run_with((device, first)) {
@@ -151,7 +151,7 @@ impl Regions {
         self.footprint
     }
 
-    /// How often touched regions were accessed, in ascending order of that, and how many so often.
+    /// Numbers of accesses of touched regions in ascending order, and the number of regions with each.
     pub fn sorted_accesses(&self) -> Vec<(u64, u64)> {
         let single = self.by_address.values().map(|region| (region.accesses, 1));
         let runs = self.runs.iter().map(|((_, first), run)| (run.accesses, run.end - first));

@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use crate::fault::Fault;
 
-/// What is wrong with a response time whose end is no time.
+/// Fault of a response time whose end is no time.
 pub(crate) const TOO_LONG: &str = "the request would complete past 2^64 ns";
 
 /// A field of a line: its name in the format and its bytes, without the blanks around them.
@@ -62,7 +62,7 @@ impl TimeUnit {
     pub const ALL: [Self; 4] =
         [Self::Seconds, Self::Milliseconds, Self::Microseconds, Self::Nanoseconds];
 
-    /// Its symbol, which is its name on the command line.
+    /// Symbol of the operation, which is its name on the command line.
     pub fn symbol(self) -> &'static str {
         match self {
             Self::Seconds => "s",
@@ -140,7 +140,7 @@ impl Token<'_> {
         }
     }
 
-    /// The same, or one in hexadecimal after `0x`.
+    /// Number in decimal digits, or in hexadecimal ones after `0x`.
     #[inline]
     pub fn number_or_hex(self) -> Result<Number, Fault> {
         let Some(digits) = self.text.strip_prefix(b"0x") else { return self.number() };

@@ -37,7 +37,7 @@ impl<S: Source> Spread<S> {
         Self { inner, granule, prng, read, due, has_ended: false, at }
     }
 
-    /// Collects the requests of the next granule. After an error the next call goes on collecting.
+    /// Collects the requests of the next granule. After an error the next call continues to collect.
     fn fill(&mut self) -> Result<(), Stop> {
         while !self.has_ended {
             let Some(record) = self.inner.next()? else {

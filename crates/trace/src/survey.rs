@@ -34,20 +34,20 @@ const STEP_MAX_NS: u64 = 60_000_000_000;
 const STEPS_SURE: u64 = 2;
 /// Objects that are looked at to tell what numbers name.
 const OBJECTS_MAX: usize = 1 << 20;
-/// Fewer objects tell nothing but by their neighbours.
+/// Fewer objects are evidence only by their neighbours.
 const OBJECTS_SURE: usize = 100;
-/// No disk or volume has so many blocks of 512 bytes: 512 TiB.
+/// No disk or volume has this number of blocks of 512 bytes: 512 TiB.
 const ADDRESSES_MAX: u64 = 1 << 40;
 /// Numbers name objects where this share of them reaches over a number within the next page.
 const OVERLAP_SHARE: f64 = 0.1;
 /// Numbers name objects where no place within a page has more than this share of whole pages.
 const ALIGNED_SHARE: f64 = 0.25;
 
-/// The requests are read that were issued where one queued in this many was merged. Fewer change nothing that
-/// could be told from the spread of a replay.
+/// The requests are read that were issued where one queued in this many was merged. Fewer make no change
+/// that could be told from the spread of a replay.
 const MERGED_ONE_IN: u64 = 100;
 
-/// What a first pass found out about a trace.
+/// Results of a first pass over a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Survey {
     /// Recordings in the file, each with a clock that starts again. They follow one another.
@@ -60,7 +60,7 @@ pub struct Survey {
     pub moved_requests: u64,
     /// The longest time that such a request lies before the latest one.
     pub moved_ns_max: u64,
-    /// Those of them that are behind a later request of their own recording: they were sorted.
+    /// Requests behind a later request of their own recording: they were sorted.
     pub sorted_requests: u64,
     /// The longest time that such a request lies before the latest one.
     pub sorted_ns_max: u64,
@@ -69,10 +69,10 @@ pub struct Survey {
     pub granule_ns: Option<u64>,
     /// Requests that have the time of the one in front of them.
     pub shared_times: u64,
-    /// What numbers name, in formats of cache simulators.
+    /// Meaning of numbers, in formats of cache simulators.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub numbers: Option<NumbersFound>,
-    /// What a block layer queued, merged and issued, in formats of its events.
+    /// Requests that a block layer queued, merged and issued, in formats of its events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layers: Option<LayersFound>,
     #[serde(skip)]
@@ -86,10 +86,10 @@ pub struct Survey {
 /// Requests on their way through a block layer, and which of them are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct LayersFound {
-    /// How many there are.
+    /// Counts of requests.
     #[serde(flatten)]
     pub counts: LayerCounts,
-    /// Those read: the queued or the issued ones.
+    /// Layer that was read: the queued or the issued requests.
     pub read: Layer,
 }
 
@@ -104,21 +104,21 @@ impl LayersFound {
         Self { read, ..found }
     }
 
-    /// Whether the recorded system merged enough requests to matter.
+    /// True if the recorded system merged enough requests to matter.
     pub fn are_merged(&self) -> bool {
         self.counts.merged > 0
             && self.counts.merged.saturating_mul(MERGED_ONE_IN) >= self.counts.queued
     }
 }
 
-/// What the numbers of a trace name, and what tells so.
+/// Meaning of a trace's numbers, and the reason for it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct NumbersFound {
-    /// What they name.
+    /// Meaning of the numbers.
     pub name: Numbers,
-    /// What tells so.
+    /// Reason for that meaning.
     pub because: NumbersReason,
-    /// What speaks for objects where the person said addresses.
+    /// Evidence for objects where the person said addresses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against: Option<NumbersReason>,
     /// Share of the numbers that reach over another one less than a page behind, as numbers of objects do and
@@ -126,7 +126,7 @@ pub struct NumbersFound {
     pub reached_over: f64,
 }
 
-/// What tells the meaning of numbers.
+/// Reason for a meaning of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NumbersReason {
@@ -140,11 +140,11 @@ pub enum NumbersReason {
     OddSizes,
     /// Numbers lie beyond the end of any disk.
     BeyondDisks,
-    /// Nothing speaks for objects.
+    /// No evidence speaks for objects.
     Aligned,
 }
 
-/// How the records of a trace are put in order.
+/// Order in which the records of a trace are put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) enum RecordOrder {
     #[default]
@@ -155,12 +155,12 @@ pub(crate) enum RecordOrder {
     Merge,
 }
 
-/// What to find out about the numbers of a trace of objects.
+/// Question about the numbers of a trace of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NumbersQuestion {
-    /// What they name.
+    /// Unknown meaning.
     Open,
-    /// Nothing: the person said what they name.
+    /// Nothing: the person gave their meaning.
     Answered(Numbers),
 }
 
@@ -226,12 +226,12 @@ impl Survey {
         }
     }
 
-    /// Whether requests come in bunches that only the clock made.
+    /// True if requests come in bunches that only the clock made.
     pub fn is_coarse(&self) -> bool {
         self.granule_ns.is_some()
     }
 
-    /// What a reader has to be told.
+    /// Reading with the results of the first pass.
     pub(crate) fn instruct(&self, how: How) -> How {
         let granule = SimDuration::from_ns(self.granule_ns.unwrap_or_default());
         let needs_merge = self.events_need_merge;
@@ -239,7 +239,7 @@ impl Survey {
         How { needs_merge, granule, deliver, objects: self.objects, ..how }
     }
 
-    /// Whether the requests are read that a block layer issued.
+    /// True if the issued requests of a block layer are read.
     pub(crate) fn reads_issued(&self) -> bool {
         self.layers.is_some_and(|layers| layers.read == Layer::Issued)
     }
@@ -297,7 +297,7 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// Whether records are in order, and whether a window puts them there.
+/// Check of the records' order, and of a window that restores it.
 struct OrderCheck {
     window: Window<Record>,
     latest: SimTime,
@@ -346,7 +346,7 @@ struct Numbered {
     blocks_max: u64,
     largest: u64,
     requests: u64,
-    /// Those whose size is no whole block.
+    /// Objects whose size is no whole block.
     odd: u64,
 }
 
@@ -380,7 +380,7 @@ impl Numbered {
 
     fn found(&self) -> NumbersFound {
         let reached_over = self.reached_over();
-        let (told, because) = self.told(reached_over);
+        let (told, because) = self.meaning(reached_over);
         let open = NumbersFound { name: told, because, against: None, reached_over };
         match self.question {
             NumbersQuestion::Open => open,
@@ -393,8 +393,8 @@ impl Numbered {
         }
     }
 
-    /// What numbers name as far as they tell.
-    fn told(&self, reached_over: f64) -> (Numbers, NumbersReason) {
+    /// Meaning of numbers, as far as these tell.
+    fn meaning(&self, reached_over: f64) -> (Numbers, NumbersReason) {
         let because = if self.largest > ADDRESSES_MAX {
             NumbersReason::BeyondDisks
         } else if self.odd * 2 > self.requests {
@@ -419,7 +419,8 @@ impl Numbered {
         reached.count() as f64 / self.blocks.len().max(1) as f64
     }
 
-    /// Whether nearly all objects are whole pages that begin anywhere in a page, as no file system has them.
+    /// True if nearly all objects are whole pages that begin anywhere in a page, as no file system has
+    /// them.
     fn begin_anywhere(&self) -> bool {
         let whole = || self.blocks.iter().filter(|(_, blocks)| blocks.is_multiple_of(PAGE_BLOCKS));
         let mut places = [0usize; PAGE_BLOCKS as usize];

@@ -1,4 +1,4 @@
-//! What a first pass found out, in words for tables and findings.
+//! Results of a first pass, in words for tables and findings.
 
 use freewheel_units::grouped;
 
@@ -8,7 +8,7 @@ use crate::source::LeftOutRows;
 use crate::survey::{LayersFound, NumbersFound, NumbersReason, Survey};
 
 impl Survey {
-    /// How recordings follow one another, where there are several.
+    /// Order of the recordings, where there are several.
     pub fn recordings_in_words(&self) -> Option<String> {
         let at = grouped(self.second_recording_at.unwrap_or_default());
         let before = match self.moved_requests {
@@ -27,7 +27,7 @@ impl Survey {
         })
     }
 
-    /// What was done to requests that lie out of order within their recording, where there are some.
+    /// Treatment of requests that lie out of order within their recording, where there are some.
     pub fn sorted_in_words(&self) -> Option<String> {
         let by = spaced(self.sorted_ns_max);
         (self.sorted_requests > 0).then(|| {
@@ -55,7 +55,7 @@ fn spaced(ns: u64) -> String {
 }
 
 impl NumbersFound {
-    /// What numbers name, and why.
+    /// Meaning of numbers, and the reason.
     pub fn in_words(&self) -> String {
         let name = match self.name {
             Numbers::Objects => "objects, each with a place of its own",
@@ -64,8 +64,8 @@ impl NumbersFound {
         format!("{name}, {}", self.because.in_words())
     }
 
-    /// Why numbers that count as addresses may be those of objects, with the way out; none where little speaks
-    /// for it.
+    /// Reason why numbers that count as addresses may be those of objects, with the way out; none where
+    /// little speaks for it.
     pub fn doubt_in_words(&self) -> Option<String> {
         if self.name != Numbers::Addresses {
             return None;
@@ -102,7 +102,7 @@ impl NumbersReason {
 }
 
 impl LayersFound {
-    /// How many requests came how far, and which are read.
+    /// Numbers of requests at each layer, and the layer that is read.
     pub fn in_words(&self) -> String {
         let [queued, merged, issued] =
             [self.counts.queued, self.counts.merged, self.counts.issued].map(grouped);
@@ -117,7 +117,7 @@ impl LayersFound {
 }
 
 impl LeftOutRows {
-    /// What was left out, where there is something.
+    /// Requests that were left out, where there are some.
     pub fn in_words(&self) -> Option<String> {
         let part = |rows: u64, what: &str| (rows > 0).then(|| format!("{} {what}", grouped(rows)));
         let parts = [

@@ -1,6 +1,6 @@
 //! Names of what this process removes at its end, for the case that a signal ends it.
 //!
-//! Goals: after SIGINT or SIGTERM nothing temporary stays.
+//! Goals: after SIGINT or SIGTERM no temporary file stays.
 //! Non-goals: catching signals, which only the program may do: it calls [`remove_temporary_files`].
 
 use std::fs;

@@ -1,19 +1,19 @@
-//! What the parts that put a trace in order know of records and of events.
+//! Times of records and of events, for the parts that put a trace in order.
 
 use freewheel_units::SimTime;
 
 /// Something that has a time.
 pub(crate) trait Timed {
-    /// When it is said to have happened.
+    /// Time of the event, as recorded.
     fn time(&self) -> SimTime;
 
-    /// When it had ended, where that is known: not before `time`.
+    /// End of the request, where known: not before `time`.
     fn end(&self) -> Option<SimTime>;
 
-    /// Where it happened.
+    /// Device of the event.
     fn device(&self) -> u32;
 
-    /// The same with its times moved by `shift`.
+    /// Record with its times moved by `shift`.
     fn shifted(self, shift: impl Fn(SimTime) -> SimTime) -> Self;
 }
 
@@ -22,6 +22,6 @@ pub(crate) trait Spill: Timed {
     /// All of it in words of eight bytes.
     fn to_words(&self) -> [u64; 5];
 
-    /// The same again.
+    /// Record from its words.
     fn from_words(words: [u64; 5]) -> Self;
 }

@@ -81,7 +81,7 @@ fn blkparse_of_apress_has_its_queued_requests_and_their_completions() {
     let mut reader = TraceReader::open(&file, &options).unwrap();
     assert_eq!(reader.format(), Format::Blkparse);
     let records: Vec<Record> = reader.by_ref().map(Result::unwrap).collect();
-    // Counted by a program that looks at every block by itself.
+    // Counted by a program that looks at every block alone.
     assert_eq!(records.len(), 15_524);
     assert_eq!(records.iter().filter(|record| record.op == Op::Read).count(), 80);
     assert_eq!(records.iter().filter(|record| record.completion.is_some()).count(), 7_710);
@@ -144,7 +144,7 @@ fn oracle_general_of_cloud_physics_has_the_places_of_its_vscsi_trace() {
     let oracle = open(&trace("cloudPhysicsIO.oracleGeneral.bin.zst"));
     let vscsi = open(&trace(VSCSI));
     assert_eq!(oracle.format(), Format::OracleGeneral);
-    // Whoever converted it gave an object that comes again one size.
+    // Its converter gave an object that comes again one size.
     let place = |record: Result<Record, _>| record.unwrap().start;
     assert!(oracle.map(place).eq(vscsi.map(place)));
 }

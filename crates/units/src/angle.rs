@@ -1,4 +1,4 @@
-//! Where on a turn something is.
+//! Angle on a turn.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
@@ -8,7 +8,7 @@ use std::ops::{Add, AddAssign, Sub};
 pub struct Angle(u32);
 
 impl Angle {
-    /// Where the index mark is.
+    /// Angle of the index mark.
     pub const ZERO: Self = Self(0);
 
     /// `steps` of 2^32.

@@ -1,4 +1,4 @@
-//! How many blocks, how many bytes.
+//! Numbers of blocks and of bytes.
 
 use std::fmt;
 use std::iter::Sum;
@@ -52,7 +52,7 @@ impl Blocks {
         Self(count)
     }
 
-    /// How many.
+    /// Number of blocks.
     #[inline]
     pub const fn get(self) -> u64 {
         self.0
@@ -80,7 +80,7 @@ impl Bytes {
         Self(count << 10)
     }
 
-    /// How many.
+    /// Number of bytes.
     #[inline]
     pub const fn get(self) -> u64 {
         self.0

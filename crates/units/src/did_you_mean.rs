@@ -1,4 +1,4 @@
-//! Which of the names that there are was probably meant by one that there is not.
+//! Suggestion of an existing name for one that does not exist.
 
 /// From how near on, by Jaro and Winkler (1 is the same), a name is taken for a slip of another:
 /// `sptff` has 0.96 with `sptf`, `scan` and `scrub` have 0.71.

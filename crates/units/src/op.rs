@@ -1,4 +1,4 @@
-//! What a request asks for.
+//! Operations of requests.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// Whether the head has to visit the media for it.
+    /// True if the head has to visit the media for it.
     #[inline]
     pub const fn moves_data(self) -> bool {
         matches!(self, Op::Read | Op::Write)

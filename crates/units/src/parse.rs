@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Why a text is not a quantity. Every variant carries the text and what would have been right.
+/// Reason why a text is not a quantity. Every variant carries the text and what would have been right.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ParseQuantityError {
     /// The text is a number without a unit.

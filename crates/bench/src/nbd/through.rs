@@ -40,7 +40,7 @@ impl LoadRun {
         Self { device, waiting, next: AtomicU64::new(0) }
     }
 
-    /// Whether it goes past the page cache.
+    /// True if it goes past the page cache.
     pub fn is_direct(&self) -> bool {
         self.device.is_direct()
     }

@@ -131,5 +131,5 @@ impl CacheArgs {
     }
 }
 
-/// What the bar of the pass that feeds the caches is called.
+/// Name of the bar of the pass that feeds the caches.
 const COUNTING: &str = "counting misses";

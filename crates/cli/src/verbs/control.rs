@@ -1,4 +1,4 @@
-//! What the verbs that talk to a running server have in common.
+//! Common parts of the verbs that talk to a running server.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use crate::progress::{Bars, RemainingTime};
 use crate::table::Table;
 use crate::{number, output};
 
-/// How often a server is asked how far a task is.
+/// Interval at which a server is asked for the progress of a task.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 
 /// Bytes of a task's data after which it is asked as well.
@@ -30,7 +30,7 @@ const ASK_AFTER: u64 = 4 << 20;
 /// Clients that have been away for this time may stay away.
 const STARVED_AFTER: SimDuration = SimDuration::from_secs(5);
 
-/// Which server.
+/// Options that name the server.
 #[derive(Args)]
 pub struct ControlArgs {
     /// Control socket of the server: `freewheel serve` says where it is
@@ -71,17 +71,17 @@ impl ControlArgs {
 /// Exit code of what a shell takes for ended by SIGINT.
 pub const INTERRUPTED: i32 = 130;
 
-/// How a task competes with clients and other tasks.
+/// Options for the competition of a task with clients and other tasks.
 #[derive(Args)]
 pub struct PaceArgs {
     /// Size of one read, at least; if not given, about an eighth of a track of the drive, from 4KiB to
     /// 64KiB
     #[arg(long, value_name = "SIZE")]
     block_size: Option<Bytes>,
-    /// What its blocks are worth beside those of other tasks
+    /// Weight against other tasks: low 1, normal 4, high 16
     #[arg(long, value_name = "PRIORITY", default_value = "normal")]
     priority: PriorityValue,
-    /// When it is to be complete, as 8h; it weighs more when it is late
+    /// Time in which the task should be complete, as 8h; a late task weighs more
     #[arg(long, value_name = "TIME")]
     deadline: Option<SimDuration>,
     /// Use idle time as well, after this time without a request, as 20ms; a request that comes then may
@@ -97,7 +97,7 @@ pub struct PaceArgs {
     promote: bool,
 }
 
-/// Which part of the drive a task reads.
+/// Options for the part of the drive that a task reads.
 #[derive(Args)]
 pub struct RangeArgs {
     /// Begin at this distance from the drive's beginning, as 1GiB
@@ -124,7 +124,7 @@ fn in_blocks(option: &str, size: Bytes) -> Result<u64, Failure> {
     }
 }
 
-/// Whether the verb waits for its task.
+/// Options to return before the end of a task.
 #[derive(Args)]
 pub struct DetachArgs {
     /// Begin it and do not wait for its end
@@ -196,7 +196,7 @@ impl PaceArgs {
     }
 }
 
-/// How far a task is, on stderr.
+/// Watch on the progress of a task, on stderr.
 pub struct Watch<'a> {
     client: &'a ControlClient,
     bars: Bars,
@@ -263,7 +263,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Whether it is there in full.
+/// Word for the state of a task.
 pub fn state(state: TaskState) -> &'static str {
     match state {
         TaskState::Waiting => "waiting",
@@ -275,12 +275,12 @@ pub fn state(state: TaskState) -> &'static str {
     }
 }
 
-/// Whether a task reads no blocks because no client leaves gaps.
+/// True if a task reads no blocks because no client leaves gaps.
 pub fn is_starved(task: &Task, status: &ServerStatus) -> bool {
     task.needs_gaps() && status.idle_ns.is_some_and(|idle| idle >= STARVED_AFTER.ns())
 }
 
-/// Why tasks read no blocks, and the way out, when clients leave no gaps.
+/// Reason why tasks read no blocks, and the way out, when clients leave no gaps.
 pub fn starved(status: &ServerStatus) -> Option<String> {
     let tasks = status.tasks.iter().filter(|task| is_starved(task, status));
     let numbers: Vec<String> = tasks.map(|task| task.id.to_string()).collect();
@@ -295,7 +295,7 @@ pub fn starved(status: &ServerStatus) -> Option<String> {
     ))
 }
 
-/// Which blocks, for people.
+/// Blocks of the range, for people.
 pub fn which(range: &BlockRange) -> String {
     let blocks = number::counted(range.blocks, "block");
     format!("{blocks} of 512 B from {} on", range.first_block)
@@ -306,7 +306,7 @@ pub fn blocks(blocks: u64) -> String {
     Bytes::new(blocks * BLOCK_BYTES).human()
 }
 
-/// What decisions about gaps have cost.
+/// Cost of decisions about gaps.
 pub fn decisions(decisions: &Decisions) -> String {
     let &Decisions { count, exhausted, nodes, before_ns, times } = decisions;
     let (all, exhausted) = (grouped(count), grouped(exhausted));
@@ -319,7 +319,7 @@ pub fn decisions(decisions: &Decisions) -> String {
     )
 }
 
-/// What became of a task that is over.
+/// Summary of a task that is over.
 pub fn summary(task: &Task) -> String {
     let mut table = Table::new("ll");
     let rate = (task.blocks_read * BLOCK_BYTES) as f64 / (task.elapsed_ns.max(1) as f64 / 1e9);
@@ -365,7 +365,7 @@ fn refresh_rows(task: &Task, table: &mut Table) {
     }
 }
 
-/// How long something took that was expected to take another time, and by which share that was wrong.
+/// Time that something took, with the error of the expected time as a share.
 fn in_fact(took_ns: u64, error: f64) -> String {
     let sign = if error < 0.0 { "" } else { "+" };
     format!(", it took {} ({sign}{:.0} %)", number::seconds(took_ns), error * 100.0)
@@ -402,7 +402,7 @@ pub fn in_pieces(block: Bytes, track: Bytes) -> Option<String> {
     })
 }
 
-/// Why there is no answer of a server that has answered before.
+/// Failure of a server that answered before.
 fn gone(error: impl Into<Error>) -> Failure {
     let error = error.into();
     if !matches!(error.kind(), ErrorKind::NoServer | ErrorKind::ServerGone) {

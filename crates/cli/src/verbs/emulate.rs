@@ -53,7 +53,7 @@ pub struct EmulateArgs {
     /// several drives in this folder, each in NAME.img; gone at the end if not given
     #[arg(long, value_name = "PATH")]
     store: Option<PathBuf>,
-    /// What is written and neither flushed nor forced (FUA) is lost or reordered, by the seed, when this
+    /// Lose or reorder written data that are neither flushed nor forced (FUA), by the seed, when this
     /// process is killed or gets SIGUSR1, which cuts all connections and serves again
     #[arg(long)]
     volatile_cache: bool,
@@ -72,7 +72,7 @@ struct Document {
     power_cuts: u64,
 }
 
-/// What is known of a drive.
+/// Properties of a drive.
 #[derive(Serialize)]
 struct DriveOutput {
     drive: DriveIdentity,
@@ -94,7 +94,7 @@ struct Answered {
 #[derive(Serialize)]
 struct Syncs {
     requests: u64,
-    /// How much later than the drive the file was, where it was.
+    /// Delay of the file after the drive, where there was one.
     late: Times,
 }
 
@@ -193,7 +193,7 @@ impl EmulateArgs {
         Ok(loaded)
     }
 
-    /// Where the data of each are.
+    /// Files with the data of each drive.
     fn stores(&self, drives: &[(DriveSpec, Drive)]) -> Result<Vec<Option<PathBuf>>, Failure> {
         let Some(store) = &self.store else { return Ok(vec![None; drives.len()]) };
         if drives.len() == 1 {

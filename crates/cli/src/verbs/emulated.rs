@@ -15,33 +15,33 @@ use freewheel::{Drive, DriveSpec, PolicySpec};
 
 use crate::failure::Failure;
 
-/// What a drive of this kind begins with on a command line.
+/// Beginning of an emulated drive's name on a command line.
 pub const EMULATED: &str = "emulated:";
 
 /// Most bad blocks: each is stored separately.
 const BAD_MAX: u64 = 1 << 20;
 
-/// What an emulated drive has beside its file. These are options of `freewheel emulate`, and with an
+/// Behaviour of an emulated drive beside its file. These are options of `freewheel emulate`, and with an
 /// underscore for each hyphen what may follow [`EMULATED`] and a name.
 #[derive(Args, Debug, Clone, PartialEq)]
 pub struct BehaviourArgs {
     /// Commands the drive holds at once, instead of its own number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub queue_depth: Option<u32>,
-    /// Which of them it serves next, instead of by its own policy: fcfs, look, clook, sstf, sptf,
-    /// sptf-sw, sstf-lw or asatf
+    /// Policy by which the drive chooses among its commands, instead of its own: fcfs, look, clook, sstf,
+    /// sptf, sptf-sw, sstf-lw or asatf
     #[arg(long, value_name = "NAME")]
     queue_policy: Option<PolicySpec>,
     /// Seeks take up to this time more or less than by the curve, as 50us
     #[arg(long, value_name = "TIME")]
     seek_jitter: Option<SimDuration>,
-    /// How errors of seeks are distributed
+    /// Distribution of the errors of seeks
     #[arg(long, value_name = "SHAPE", value_enum, default_value = "even")]
     seek_jitter_shape: Shape,
-    /// The same over all cylinders; between, the time grows with the distance
+    /// Errors of seeks over all cylinders; between, they grow with the distance
     #[arg(long, value_name = "TIME")]
     seek_jitter_far: Option<SimDuration>,
-    /// The same inward, over any distance
+    /// Errors of inward seeks, over any distance
     #[arg(long, value_name = "TIME")]
     seek_jitter_inward: Option<SimDuration>,
     /// Replies are delayed by up to this time, evenly distributed, as 20us
@@ -57,7 +57,7 @@ pub struct BehaviourArgs {
     /// The drive is busy with itself every EVERY in the mean, for LASTS, as 60s/100ms
     #[arg(long, value_name = "EVERY/LASTS")]
     activity: Option<OwnActivity>,
-    /// Whether writes are answered from the drive's buffer, instead of the drive's own setting
+    /// Answer writes from the drive's buffer, or from the media; the drive's own setting if not given
     #[arg(long, value_name = "STATE")]
     write_cache: Option<Cache>,
     /// Sectors of the media, and the least that can be asked for: 4096 bytes that answer to blocks of 512
@@ -67,7 +67,7 @@ pub struct BehaviourArgs {
     /// Blocks of 512 bytes that cannot be read until they are written; may be given several times
     #[arg(long, value_name = "LBN[-LBN]")]
     bad: Vec<BadRange>,
-    /// How long the drive tries at each read of a bad block; drives in arrays are often set to 7s
+    /// Time for which the drive tries at each read of a bad block; drives in arrays are often set to 7s
     #[arg(long, value_name = "TIME", default_value = "7s")]
     recovery: SimDuration,
     /// Seed of every random stream
@@ -77,9 +77,9 @@ pub struct BehaviourArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Cache {
-    /// When the buffer has them
+    /// Once the buffer has them
     On,
-    /// When they are on the media
+    /// Once they are on the media
     Off,
 }
 
@@ -132,7 +132,7 @@ impl FromStr for OwnActivity {
     }
 }
 
-/// How behaviour were given, for errors.
+/// Form in which behaviour was given, for errors.
 #[derive(Debug, Clone, Copy)]
 pub enum DriveSource {
     /// As options of a verb.
@@ -260,7 +260,7 @@ fn unknown(key: &str, options: &Command) -> String {
     format!("{key:?} is not known: there are {}", all.collect::<Vec<_>>().join(", "))
 }
 
-/// What is wrong with an option's value.
+/// Fault of an option's value.
 fn fault(error: &clap::Error, option: &Arg) -> String {
     match (error.kind(), error.source()) {
         (ErrorKind::ArgumentConflict, _) => "give it once".into(),

@@ -50,7 +50,7 @@ file. A real one should do nothing else meanwhile; it takes tens of minutes for 
 cylinders, hours for one of today. Answers are kept in F.toml.journal until the drive's file is
 there, so that --resume can go on.")]
 pub struct ExtractArgs {
-    /// What to characterise: a block device or file, an NBD export by its URI, or
+    /// Device to characterise: a block device or file, an NBD export by its URI, or
     /// emulated:NAME[?KEY=VALUE&...], where a key is an option of `freewheel emulate` from
     /// --queue-depth to --seed with _ for -, as emulated:tr96?seek_jitter=50us&bad=4096-4103
     #[arg(value_name = "TARGET")]
@@ -136,7 +136,7 @@ impl ExtractArgs {
         self.is_right(&found)
     }
 
-    /// What is written: the drive file, or the table of tracks.
+    /// Path of the output: the drive file, or the table of tracks.
     fn file(&self) -> &Path {
         let file = self.output.as_ref().or(self.tracks.as_ref());
         file.expect("one of them is required")
@@ -146,7 +146,7 @@ impl ExtractArgs {
         if self.target.is_real() { journal::remove(self.file()) } else { Ok(()) }
     }
 
-    /// What `measure` finds out about the target.
+    /// Result of `measure` for the target.
     fn measured<T>(
         &self,
         measure: impl Fn(Measured<'_, '_>) -> Result<T, Error>,
@@ -340,7 +340,7 @@ fn goes_on(journal: &Path) -> String {
     format!("the measurements are in {}; --resume continues from them", journal.display())
 }
 
-/// What requests say of the file; that there were none, if so.
+/// Error of the file on requests; or that there were none.
 fn worth(found: &Extraction) -> String {
     match found.held_out.is_empty() {
         true => "no request was held against the file\n".into(),
@@ -348,7 +348,7 @@ fn worth(found: &Extraction) -> String {
     }
 }
 
-/// Whether blocks lie where the file says, and if not, the first of them.
+/// Words about the blocks: all lie where the file says, or the first that does not.
 fn placed(found: &Extraction) -> String {
     let (read, misplaced) = (found.verified, &found.misplaced);
     if misplaced.is_empty() {
@@ -367,7 +367,8 @@ fn placed(found: &Extraction) -> String {
     )
 }
 
-/// What could not be read. Most blocks of a drive are not asked for, so that none says little.
+/// Words about blocks that could not be read. Most blocks of a drive are not asked for, so that none says
+/// little.
 fn unreadable(found: &Extraction) -> String {
     let (bad, failed) = (&found.unreadable, found.failed);
     let what = match (bad.len(), failed) {

@@ -20,7 +20,7 @@ const STOP_MIN: SimDuration = SimDuration::from_secs(1);
 /// Longer ones are no limit.
 const STOP_MAX: SimDuration = SimDuration::from_secs(86_400);
 
-/// How long the lines for the operator may take: a terminal that is halted takes none.
+/// Longest time for the lines to the operator: a terminal that is halted takes none.
 const OPERATOR_WAIT: Duration = Duration::from_secs(1);
 
 /// A socket to listen on, and certificates for it.
@@ -115,7 +115,7 @@ fn socket_mode(text: &str) -> Result<u32, String> {
     }
 }
 
-/// Where clients connect.
+/// URI for clients.
 pub fn uri(server: &Server) -> Uri {
     let tls = server.tls_is_required();
     let mut uri = server.address().uri("", tls);
@@ -137,13 +137,13 @@ impl Operator {
         self.notices.say(text);
     }
 
-    /// The same, for those who keep it.
+    /// Callback that writes notices, for those who keep it.
     pub fn notice(&self) -> impl Fn(&str) + Send + Sync + use<> {
         let notices = self.notices.clone();
         move |text| notices.say(text)
     }
 
-    /// How long a device may take for its last commands, after its clients' time is over.
+    /// Longest time of a device for its last commands, after its clients' time is over.
     pub fn device_wait(&self) -> Duration {
         self.within / 3
     }
@@ -192,7 +192,7 @@ impl Operator {
 }
 
 impl Drop for Operator {
-    /// What was said is to be read before the last line of the verb.
+    /// Waits until the notices are written: they stand before the last line of the verb.
     fn drop(&mut self) {
         self.notices.flush(OPERATOR_WAIT);
     }

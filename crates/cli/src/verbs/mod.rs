@@ -59,7 +59,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Whether it is ended by signals, and not in an order of its own, while it may write a file.
+    /// True if it is ended by signals, and not in a planned order, while it may write a file.
     fn needs_cleaning(&self) -> bool {
         match self {
             Self::Study(_) | Self::Cache(_) | Self::Plan(_) | Self::Sim(_) => true,

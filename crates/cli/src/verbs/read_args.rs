@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use freewheel::experiments::TraceWorkload;
 use freewheel::traces::{Clock, Format, Layer, Numbers, OpenOptions, TimeUnit};
 
-/// How a trace is to be read.
+/// Options that read a trace.
 #[derive(Args)]
 pub struct ReadArgs {
     /// Format of the trace (see `freewheel trace formats`); recognised by its contents if not given
@@ -18,7 +18,7 @@ pub struct ReadArgs {
     /// given
     #[arg(long, value_name = "UNIT")]
     time_unit: Option<TimeUnit>,
-    /// What the trace's times count from; what its format says if not given
+    /// Origin of the trace's times; what its format says if not given
     #[arg(long, value_enum)]
     clock: Option<ClockArg>,
     /// Numbers of a cache simulator's trace name objects, each with a place of its own
@@ -62,7 +62,7 @@ impl ReadArgs {
         }
     }
 
-    /// The same in a replay.
+    /// Applies the options to a replay.
     pub fn apply(&self, workload: TraceWorkload) -> TraceWorkload {
         TraceWorkload {
             format: self.format.map(|format| format.name().to_owned()),

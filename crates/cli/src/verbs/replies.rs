@@ -1,4 +1,4 @@
-//! How late an emulated drive's replies were, in what a verb prints of them.
+//! Lateness of an emulated drive's replies, in the output of a verb.
 
 use std::fmt;
 
@@ -12,12 +12,12 @@ use crate::table::Table;
 /// Columns of the longest bar.
 const BAR: usize = 20;
 
-/// When the drive's replies were given.
+/// Times of the drive's replies.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Replies {
     /// From the time of a reply until the drive hands it over.
     pub lateness: Times,
-    /// How long that takes.
+    /// Time of that hand-over.
     pub handing: Times,
 }
 
@@ -89,7 +89,7 @@ impl Replies {
     }
 }
 
-/// What a bucket counts.
+/// Range of a bucket.
 struct Range<'a>(&'a Bucket);
 
 impl fmt::Display for Range<'_> {

@@ -145,7 +145,7 @@ impl ReproduceArgs {
         output::print(&table.to_string())
     }
 
-    /// Those that are wanted, in the order of the papers.
+    /// Claims that are wanted, in the order of the papers.
     fn claims(&self) -> Vec<&'static Claim> {
         let is_wanted =
             |claim: &&Claim| self.ids.is_empty() || self.ids.iter().any(|id| id == claim.id);

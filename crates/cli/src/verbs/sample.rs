@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::number::{counted, percent};
 use crate::table::Table;
 
-/// Which sample, and for how long.
+/// Options for a sample, and its time.
 #[derive(Args)]
 pub struct SampleArgs {
     /// Read a random sample of this share of the blocks instead of all, as 5%
@@ -41,12 +41,12 @@ impl SampleArgs {
         self.sample.map(|share| SampleRequest { share, unit_bytes, seed: self.seed })
     }
 
-    /// How long it may take.
+    /// Longest time of the sample.
     pub fn limit(&self) -> Option<Duration> {
         self.limit.map(|limit| Duration::from_nanos(limit.ns()))
     }
 
-    /// Whether a task was ended because it has had its time.
+    /// True if a task was ended because its time was over.
     pub fn is_over(&self, task: &Task) -> bool {
         task.state == TaskState::Aborted
             && self.limit.is_some_and(|limit| task.elapsed_ns >= limit.ns())
@@ -62,7 +62,7 @@ pub fn counter(task: &Task) -> Result<SampleCounter, Failure> {
     })
 }
 
-/// What a sample says, for people.
+/// Results of a sample, for people.
 pub fn in_words(report: &SampleReport, result: &SampleResult) -> String {
     let mut table = Table::new("ll");
     let (units, unit) = (grouped(report.drawn), Bytes::new(report.unit_bytes).human());
@@ -108,7 +108,7 @@ fn fine(share: f64) -> String {
     }
 }
 
-/// How the part that came differs from the sample.
+/// Differences between the part that came and the sample.
 fn bias_in_words(bias: &SampleBias) -> Vec<String> {
     let chances = bias.relative.iter().map(|chance| match chance {
         Some(chance) => format!("{chance:.2}"),

@@ -125,7 +125,7 @@ impl ScanArgs {
     }
 }
 
-/// What became of a task that is over.
+/// Prints the results of a task that is over.
 pub fn print(task: &Task, json: bool) -> Result<(), Failure> {
     if json {
         return tasks::print(task, json, "is over");

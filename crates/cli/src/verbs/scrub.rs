@@ -61,7 +61,7 @@ struct Document<'a> {
     changed: Option<&'a ChangesByCause>,
 }
 
-/// What is other than it was, for people.
+/// Changed regions, for people.
 fn changes_in_words(changed: &ChangesByCause) -> String {
     let sum = |ranges: &[BlockRange]| blocks(ranges.iter().map(|range| range.blocks).sum());
     let list = |ranges: &[BlockRange]| -> String {

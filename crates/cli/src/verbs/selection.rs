@@ -1,5 +1,4 @@
-//! Which blocks a task reads, where they are not all of the drive: extents of a list or of files, or what a
-//! file system has allocated.
+//! Selection of a task's blocks: extents of a list or of files, or blocks that a file system has allocated.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +22,7 @@ const LIST_BYTES_MAX: Bytes = Bytes::from_kib(64 << 10);
 /// Reads of metadata: no file system has smaller blocks on a drive with sectors of this size.
 const METADATA_BLOCK_BYTES: u64 = 4096;
 
-/// Which parts of the drive a task reads.
+/// Options for the parts of the drive that a task reads.
 #[derive(Args)]
 pub struct SelectionArgs {
     /// Read only the extents of this list: lines `START LENGTH`, a CSV, or what `filefrag -v` prints
@@ -36,13 +35,13 @@ pub struct SelectionArgs {
     /// Read only what an ext2, ext3 or ext4 on the drive has in use
     #[arg(long, group = "selection")]
     allocated: bool,
-    /// Where extents or the file system begin on the drive, as 1MiB for a first partition; the beginning of
-    /// a mounted partition is known
+    /// Place of extents or of the file system on the drive, as 1MiB for a first partition; known for a
+    /// mounted partition
     #[arg(long, value_name = "SIZE", default_value = "0B", requires = "selection")]
     offset: Bytes,
 }
 
-/// What a task is to read.
+/// Selection of blocks for a task.
 pub struct Selection {
     /// Whole blocks of the task; empty for all of the drive.
     parts: Vec<BlockRange>,
@@ -125,7 +124,7 @@ impl SelectionArgs {
         Ok(selection)
     }
 
-    /// Where the files lie, in the first `room` bytes of their file system.
+    /// Extents of the files, in the first `room` bytes of their file system.
     fn of_files(&self, room: u64) -> Result<Extents, Failure> {
         let of_option = |failure: Failure| failure.of_option("--files");
         let mut files = Vec::new();
@@ -166,7 +165,7 @@ impl SelectionArgs {
         }
     }
 
-    /// What a file system on the drive has in use, and the metadata that say so.
+    /// Ranges that a file system on the drive has in use, and its metadata.
     fn allocated(
         &self,
         client: &ControlClient,
@@ -209,7 +208,7 @@ fn of_list(path: &Path, room: u64) -> Result<Extents, Failure> {
     Ok(extents)
 }
 
-/// What is to be read, and how much more than what was asked for.
+/// Amount to be read, and its excess over what was asked for.
 fn says(asked: &Extents, bytes: u64, count: usize, block: Bytes) -> String {
     let size = |bytes: u64| Bytes::new(bytes).human();
     let ranges = counted(count as u64, "extent");

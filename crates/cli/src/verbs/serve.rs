@@ -53,7 +53,7 @@ The scheduler sees the device as blocks and as the times at which commands come 
 the head from the drive's file: that must be the file of this very drive. Switch a real drive's
 write cache off (hdparm -W0): the end of a write that is not on the media says nothing about the
 head.
-It runs until Ctrl-C or SIGTERM, answers what is in flight, and says what it foresaw and read. It
+It runs until Ctrl-C or SIGTERM, answers what is in flight, and reports predictions and free work. It
 ends within 60 s (--stop-within), whatever hangs; a second signal ends it at once.")]
 pub struct ServeArgs {
     /// A file, a block device, an NBD export by its URI, or an emulated drive:
@@ -73,15 +73,15 @@ pub struct ServeArgs {
     /// Foreground policy: fcfs, look, clook, sstf, sptf, sptf-sw, sstf-lw or asatf
     #[arg(long, value_name = "NAME", default_value = "sptf-sw")]
     policy: PolicySpec,
-    /// How much longer than predicted a seek to or from free work may take, or `learned`: for each kind
-    /// of seek from the ends of commands
+    /// Time that a seek to or from free work may take beyond its prediction, or `learned`: for each kind of
+    /// seek from the ends of commands
     #[arg(long, value_name = "TIME", default_value_t = PredictionSpec::default().conservatism)]
     conservatism: Conservatism,
-    /// Of learned conservatism: the part of the head's time at work that free work may delay clients by
+    /// Largest delay of clients by free work under learned conservatism, as a share of busy head time
     #[arg(long, value_name = "SHARE", default_value_t = PredictionSpec::default().budget)]
     budget: f64,
-    /// How a file or a block device is read and written; if not given, a block device by uring where the
-    /// system lets us, and all else by threads
+    /// Way to read and write a file or a block device; if not given, a block device by uring where the
+    /// system allows it, and all else by threads
     #[arg(long, value_name = "HOW")]
     io: Option<HowIo>,
     /// Serve a file or a block device that the system or another program has in use, as one that is mounted:
@@ -89,8 +89,8 @@ pub struct ServeArgs {
     /// backups say may be wrong. Without it such a device is refused
     #[arg(long)]
     shared_device: bool,
-    /// How long the NBD server of the backend may owe an answer, without the time of its data on the
-    /// network; if not given, 240s, as Linux may try a bad block of a SCSI disk for 180 s
+    /// Longest time that the NBD server of the backend may owe an answer, without the time of its data on
+    /// the network; if not given, 240s, as Linux may try a bad block of a SCSI disk for 180 s
     #[arg(long, value_name = "TIME")]
     timeout: Option<SimDuration>,
     /// Free work on the tracks of foreground requests
@@ -207,7 +207,7 @@ impl ServeArgs {
         }
     }
 
-    /// Where it is controlled: beside the socket, or where the user's sockets are.
+    /// Path of the control socket: beside the socket, or where the user's sockets are.
     fn control(&self, server: &Server) -> Result<PathBuf, Failure> {
         if let Some(path) = &self.control {
             return Ok(path.clone());
@@ -252,7 +252,7 @@ impl ServeArgs {
         Ok(HostConfig { scheduler, behaviour: Behaviour::default() })
     }
 
-    /// What is served, and in words how it is read and written.
+    /// Device to serve, and words for the way it is read and written.
     fn device(
         &self,
         way: &BackendChannel,
@@ -317,7 +317,7 @@ impl ServeArgs {
         })
     }
 
-    /// How long the backend's server may owe an answer.
+    /// Longest time that the backend's server may owe an answer.
     fn longest(&self) -> Result<Duration, Failure> {
         let timeout = self.timeout.unwrap_or(TIMEOUT);
         if !(TIMEOUT_MIN..=TIMEOUT_MAX).contains(&timeout) {
@@ -360,7 +360,7 @@ fn sectors_in_words(serving: &Serving) -> String {
     }
 }
 
-/// What to expect of a drive whose bus is slower than its media.
+/// Expectation for a drive whose bus is slower than its media.
 fn slow_bus(spec: &DriveSpec, drive: &Drive) -> Option<String> {
     let limit = drive.limit_of_bus(spec.electronics.bus?)?;
     Some(format!(
@@ -469,7 +469,7 @@ fn text(report: &ServerReport) -> String {
     table.to_string()
 }
 
-/// What became of a task, now that its server has ended.
+/// State of a task, now that its server has ended.
 fn end_state(state: TaskState) -> &'static str {
     match state {
         TaskState::Waiting => "not begun",

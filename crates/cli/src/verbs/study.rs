@@ -46,7 +46,7 @@ pub struct StudyArgs {
     /// Do not try what would help: caches, prefetching, write buffers, queue depths and stripes
     #[arg(long)]
     no_changes: bool,
-    /// What changes are ranked by
+    /// Goal by which changes are ranked
     #[arg(long, value_enum, default_value_t = RankBy::Mean, conflicts_with = "no_changes")]
     goal: RankBy,
     #[command(flatten)]

@@ -41,13 +41,13 @@ impl FromStr for Target {
 }
 
 impl Target {
-    /// Whether it runs in real time.
+    /// True if it runs in real time.
     pub fn is_real(&self) -> bool {
         !matches!(self, Self::Emulated(_))
     }
 }
 
-/// What is to be said of a device that is opened beside others that write to it.
+/// Message about a device that is opened beside others that write to it.
 pub fn shared(path: &Path, others: &[String]) -> String {
     let others = if others.is_empty() { "no other use is known" } else { &others.join(", ") };
     format!(

@@ -105,7 +105,7 @@ fn task_number(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| "a task is a number, as 3: `freewheel tasks` lists them".into())
 }
 
-/// What a call has done to a task.
+/// Prints the effect of a call on a task.
 pub fn print(task: &Task, json: bool, done: &str) -> Result<(), Failure> {
     if json {
         return output::print_document(&Document { task });
@@ -114,7 +114,7 @@ pub fn print(task: &Task, json: bool, done: &str) -> Result<(), Failure> {
     output::print(&format!("task {} ({}) {done}; {left} are left\n", task.id, task.kind.word()))
 }
 
-/// What clients' writes to what a backup had not read yet have cost: these waited for a read each.
+/// Cost of clients' writes to blocks that a backup had not read yet: each waited for a read.
 fn copied(task: &Task) -> String {
     if task.kind == TaskKind::Backup { blocks(task.copied_blocks) } else { "-".to_owned() }
 }

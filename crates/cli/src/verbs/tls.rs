@@ -22,14 +22,14 @@ pub struct TlsArgs {
     /// Refuse clients without TLS on a Unix socket and the loopback too, as elsewhere always
     #[arg(long, requires = "tls_certificates")]
     tls_required: bool,
-    /// Where other machines can connect, serve clients that show no certificate too: ANYONE WHO REACHES
-    /// THE PORT READS AND WRITES THE DISK. TLS then hides the data from others on the way, and no more
+    /// Serve clients without a certificate even where other machines can connect: ANYONE WHO REACHES THE
+    /// PORT READS AND WRITES THE DISK. TLS then hides the data from others on the way, and no more
     #[arg(long, requires = "tls_certificates", conflicts_with = "tls_verify_peer")]
     allow_clients_without_certificate: bool,
 }
 
 impl TlsArgs {
-    /// Whether clients that show no certificate are served wherever they are.
+    /// True if clients that show no certificate are served wherever they are.
     pub fn lets_anybody_in(&self) -> bool {
         self.allow_clients_without_certificate
     }

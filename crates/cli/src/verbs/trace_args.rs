@@ -20,7 +20,7 @@ pub struct TraceArgs {
     pub trace: PathBuf,
     #[command(flatten)]
     read: ReadArgs,
-    /// What becomes of requests whose clock has steps of 1 ms or more
+    /// Treatment of requests whose clock has steps of 1 ms or more
     #[arg(long, value_enum, default_value_t = Coarse::Spread)]
     coarse_times: Coarse,
     /// Only this device of the trace; all of them laid end to end if not given
@@ -35,7 +35,7 @@ pub struct TraceArgs {
     /// Leave out the drive's buffer, command queue, overheads and bus
     #[arg(long)]
     pub no_electronics: bool,
-    /// How arrivals are timed
+    /// Timing of arrivals
     #[arg(long, value_enum, default_value_t = Replay::Auto)]
     replay: Replay,
     /// Seed of every random stream
@@ -43,7 +43,7 @@ pub struct TraceArgs {
     pub seed: u64,
 }
 
-/// What a cache before the drive takes at once.
+/// Depth of a cache before the drive.
 #[derive(Args)]
 pub struct CacheDepth {
     /// Most requests in the storage system at once where a cache stands before the drive, 1 to 4096. Further

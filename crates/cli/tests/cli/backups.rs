@@ -252,7 +252,7 @@ fn a_backup_whose_device_is_lost_says_one_thing_to_do() {
         std::thread::sleep(Duration::from_millis(20));
     }
     fs::File::options().write(true).open(world.path("data")).unwrap().set_len(4096).unwrap();
-    // The next reader of it is told.
+    // The next reader learns of it.
     world.verb("promote 1");
     let said = backup.wait_with_output().unwrap();
     let stderr = String::from_utf8(said.stderr).unwrap();

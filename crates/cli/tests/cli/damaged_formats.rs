@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::run::{Bench, SMALL_TRACE, run, stdout};
 
-/// What happens to a sound trace.
+/// Damage to a sound trace.
 enum Damage {
     /// The file ends in the middle of its last record.
     Cut,

@@ -118,7 +118,7 @@ fn what_helps_an_import_depends_on_what_is_wrong_with_it() {
     let error = fails(&["tiny.model"]);
     assert!(error.contains("`tiny.seek` is needed"), "{error}");
     assert!(error.contains("looked in: ") && !error.contains(".parv or .diskspecs"), "{error}");
-    // A folder is named once, in whatever order the files are given.
+    // A folder is named once, in any order of the files.
     for folder in ["f1", "f2"] {
         std::fs::create_dir(bench.at(folder)).unwrap();
     }

@@ -38,7 +38,7 @@ fn places() -> impl Iterator<Item = u64> {
     (1..41).map(|at| at << 20)
 }
 
-/// Which byte the sectors of all places are filled with.
+/// Byte that fills the sectors of each place.
 fn sectors(store: &str) -> Vec<u8> {
     let file = std::fs::File::open(store).unwrap();
     let mut all = Vec::new();
@@ -167,7 +167,7 @@ fn its_document_has_the_lateness_of_every_reply() {
         }
     }
     assert_eq!(document["connections"]["broken"], 0);
-    // Nothing waits for a file without a name.
+    // No request waits for a file without a name.
     assert_eq!((&drive["syncs"]["requests"], &document["power_cuts"]), (&0.into(), &0.into()));
 }
 

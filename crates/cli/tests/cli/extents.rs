@@ -14,7 +14,7 @@ use super::run::{Ran, run};
 /// The file system of `crates/live/tests/ext4/README.md`: blocks of 1 KiB.
 const IMAGE: &[u8] = include_bytes!("../../../live/tests/ext4/files.zst");
 
-/// What `dumpe2fs` says is free in it: first and last blocks.
+/// Free blocks by `dumpe2fs`: first and last ones.
 const FREE: [(u64, u64); 2] = [(738, 1030), (1990, 6143)];
 
 /// A file of it.
@@ -37,10 +37,10 @@ const FILES: [ImageFile; 5] = [
     },
 ];
 
-/// Where the file system begins on the drive.
+/// First byte of the file system on the drive.
 const OFFSET: u64 = 64 << 10;
 
-/// What a file of the image has.
+/// Contents of a file of the image.
 fn contents(name: &str, size: usize) -> Vec<u8> {
     let lines = (0..size.div_ceil(16)).flat_map(|line| format!("{name:8}{line:08}").into_bytes());
     lines.take(size).collect()

@@ -310,7 +310,7 @@ fn an_extraction_over_nbd_that_breaks_off_goes_on_where_it_was() {
     assert!(refused.stderr.contains("--resume"), "{}", refused.stderr);
     let more = kept.lines().count() + 100;
     assert!(break_off(&[&args[..], &["--resume"]].concat(), &journal, more), "it ended early");
-    // It asks nothing again: times would differ.
+    // It repeats no question: times would differ.
     let text = std::fs::read_to_string(&journal).unwrap();
     assert!(text.starts_with(&kept) && text.lines().count() >= more, "{kept}\n\n{text}");
     drop(drive);
@@ -397,7 +397,7 @@ fn find_interrupted(args: &[&str], file: &str) -> Result<(), String> {
     if is_found { Ok(()) } else { Err(text) }
 }
 
-/// Whether the zones of 250 and of 200 blocks a track have these skews in blocks, to half a block.
+/// True if the zones of 250 and of 200 blocks a track have these skews in blocks, to half a block.
 fn are_skews(text: &str, key: &str, skews: [f64; 2]) -> bool {
     let found: Vec<f64> =
         text.lines().filter_map(|line| line.strip_prefix(key)).map(fraction).collect();
@@ -405,7 +405,7 @@ fn are_skews(text: &str, key: &str, skews: [f64; 2]) -> bool {
     found.len() == 2 && found.iter().zip(asked).all(|(found, asked)| (found - asked).abs() < 0.002)
 }
 
-/// What a fraction in quotes is, as "40/250".
+/// Value of a fraction in quotes, as "40/250".
 fn fraction(text: &str) -> f64 {
     let (over, under) = text.trim_matches('"').split_once('/').unwrap();
     over.parse::<f64>().unwrap() / under.parse::<f64>().unwrap()

@@ -1,4 +1,4 @@
-//! What hangs beside a server holds up neither its clients nor its end: a terminal, a log, a shortage of
+//! A hanging neighbour of a server delays neither its clients nor its end: a terminal, a log, a shortage of
 //! threads or descriptors.
 //!
 //! Each test prints the p99 of a good client's reads before and beside what hangs. Machines are noisy, so
@@ -202,7 +202,7 @@ fn a_log_on_a_full_disk_holds_up_nobody() {
     place.assert_ends(&mut server, Duration::from_secs(10), 0);
 }
 
-/// Whether the server greets a client, or closes its connection; neither is a failure.
+/// True if the server greets a client, or closes its connection; neither is a failure.
 fn is_greeted(socket: &Path) -> bool {
     let mut stream = UnixStream::connect(socket).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();

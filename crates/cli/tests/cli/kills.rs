@@ -44,7 +44,7 @@ struct InFlight {
     /// Version, first sector and how many, counted through all places; none of a flush.
     written: Option<(u64, u64, u64)>,
     fua: bool,
-    /// Of a flush, the writes that were answered before it was sent.
+    /// Writes that were answered before a flush was sent.
     promised: Vec<(u64, u64, u64)>,
 }
 
@@ -103,7 +103,7 @@ impl Load {
         (Command::Write { span, fua }, data, InFlight { written, fua, promised: Vec::new() })
     }
 
-    /// Whether the answer was one: the server is there.
+    /// True if the answer was one: the server is there.
     fn answered(&mut self, answer: &Answer<u64>) -> bool {
         if answer.result.is_err() {
             return false;
@@ -182,7 +182,7 @@ fn connect(uri: &Uri) -> (Client<u64>, Receiver<Answer<u64>>) {
     (Client::connect(uri, ClientLimits::default(), answered).unwrap(), answers)
 }
 
-/// How often: `make test-kills` asks for more.
+/// Number of kills: `make test-kills` asks for more.
 fn kills() -> usize {
     let asked = std::env::var("FREEWHEEL_KILLS").ok();
     asked.map_or(4, |number| number.parse().expect("FREEWHEEL_KILLS: a number"))

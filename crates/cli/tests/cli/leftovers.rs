@@ -32,7 +32,7 @@ fn long_trace() -> String {
 fn has_begun(child: &mut Child, folder: &Path, before: &[String]) -> bool {
     let open = PathBuf::from(format!("/proc/{}/fd", child.id()));
     loop {
-        // Of a program that ends meanwhile there is nothing.
+        // Of a program that ends meanwhile no file is left.
         let links = fs::read_dir(&open).into_iter().flatten();
         let mut links = links.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
         let is_new = |path: &PathBuf| {
@@ -49,7 +49,7 @@ fn has_begun(child: &mut Child, folder: &Path, before: &[String]) -> bool {
     }
 }
 
-/// Whether nothing can stay in this folder after a signal: SIGKILL leaves files that have a name, where the
+/// True if no file can stay in this folder after a signal: SIGKILL leaves files that have a name, where the
 /// file system knows no others.
 fn may_be_killed(signal: &str, folder: &Path) -> bool {
     // O_TMPFILE with O_DIRECTORY.

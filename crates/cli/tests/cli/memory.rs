@@ -23,7 +23,7 @@ fn trace(op: char, requests: u64, blocks: u64) -> Bench {
     Bench::new(&text)
 }
 
-/// Of 2 TiB, less a block.
+/// Blocks of 2 TiB, less one.
 const LONGEST: u64 = u32::MAX as u64;
 
 #[test]

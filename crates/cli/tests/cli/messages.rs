@@ -66,7 +66,7 @@ fn a_wrong_key_of_an_experiment_is_shown_with_its_line_and_the_keys_there_are() 
     );
 }
 
-/// Of a value that is wrong in the file and of the same by an override: origin, key, value, way out.
+/// Faults read the same for a value in the file and by an override: origin, key, value, way out.
 #[test]
 fn what_is_wrong_with_an_experiment_reads_the_same_from_its_file_and_from_an_override() {
     let bench = Bench::new(SMALL_TRACE);

@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use super::run::{Bench, document, stdout};
 
-/// What rsync does with the options of the script, slowly: file by file, each under another name until it is
-/// complete. A dry run says where the contents differ.
+/// Imitation of rsync with the options of the script, slow: file by file, each under another name until it
+/// is complete. A dry run says where the contents differ.
 const RSYNC: &str = r#"
 dry=no
 while test "$1" != --; do
@@ -72,7 +72,7 @@ fn script(bench: &Bench, args: &[&str]) -> Command {
     command
 }
 
-/// Whether it ended well, and what it said.
+/// Success of the script, and its output.
 fn run_moves(bench: &Bench, args: &[&str]) -> (bool, String) {
     let ran = script(bench, args).output().unwrap();
     let said = [ran.stdout, ran.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
@@ -92,7 +92,7 @@ fn checksums(folder: &str) -> Option<BTreeMap<String, String>> {
     Some(text.lines().filter_map(line).collect())
 }
 
-/// Whether a test may use rsync itself, from where a script of [`script`] finds it.
+/// True if a test may use rsync itself, from where a script of [`script`] finds it.
 fn has_rsync() -> bool {
     let is_there =
         Command::new("rsync").env("PATH", "/usr/bin:/bin").arg("--version").output().is_ok();
@@ -410,7 +410,7 @@ fn kill(mut child: Child, with_children: bool) {
     let target = if with_children { format!("-{id}") } else { id.to_string() };
     let kill = format!("kill -9 {target}");
     let killed = Command::new("sh").args(["-c", &kill]).status().unwrap();
-    // Where it has ended already there is nobody to kill.
+    // Where it has ended already no process is left to kill.
     assert!(killed.success() || child.try_wait().unwrap().is_some());
     child.wait().unwrap();
 }
@@ -494,7 +494,7 @@ fn a_copy_gets_its_name_only_when_it_has_the_contents_of_its_original() {
     write(&bench, &format!("a/{name}"), "contents");
     std::fs::create_dir_all(bench.at("b")).unwrap();
     stub(&bench, "mountpoint", "exit 0");
-    // Never copies what it should.
+    // Never copies its files.
     let never =
         RSYNC.replace("mv \"$folder", "echo damaged >\"$folder/.being copied\"; mv \"$folder");
     stub(&bench, "rsync", &never);

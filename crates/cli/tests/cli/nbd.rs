@@ -23,7 +23,7 @@ impl Running {
         Self::spawn(&mut command(args))
     }
 
-    /// The same of a command that has been made ready.
+    /// Starts a command that has been made ready.
     pub fn spawn(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
@@ -37,7 +37,7 @@ impl Running {
         assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
     }
 
-    /// Its output until it ends, and its exit code.
+    /// Waits for the end: output and exit code.
     pub fn end(&mut self) -> (String, Option<i32>) {
         let mut rest = String::new();
         self.stdout.read_to_string(&mut rest).unwrap();
@@ -100,7 +100,7 @@ impl Client {
         assert_eq!(reply, [0x67, 0x44, 0x66, 0x98, 0, 0, 0, 0, 7, 7, 7, 7, 7, 7, 7, 7]);
     }
 
-    /// Whether the server ends the connection without a further byte.
+    /// True if the server ends the connection without a further byte.
     pub fn ends_without_answer(mut self) -> bool {
         let mut rest = Vec::new();
         match self.0.read_to_end(&mut rest) {

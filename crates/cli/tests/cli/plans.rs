@@ -200,7 +200,7 @@ fn stripes_are_planned_for_files_and_for_a_trace() {
     assert!(text.contains("no unit serves 1.68 times"), "{text}");
 }
 
-/// What a plan recommends for a recording on eight disks, and its document.
+/// Recommendation of a plan for a recording on eight disks, and its document.
 fn taken(bench: &Bench, trace: &str, more: &[&str]) -> (String, serde_json::Value) {
     let out = bench.at("out");
     let args = ["plan", "stripe", trace, "--disks", "8", "--json", "--out", &out];
@@ -232,7 +232,7 @@ fn a_stripe_unit_keeps_its_headroom_and_the_plan_says_at_which_load_another_is_b
     assert!(number("simulated_s", 0) > 3.0 * number("simulated_s", 5), "{load}");
     assert!(number("busy_at_worst", 0) > 0.95 && number("busy_at_worst", 5) < 0.6, "{load}");
     assert_eq!(taken(&bench, &trace, &["--headroom", "1"]).0, "16KiB");
-    // Where the advice turns, a plan with that headroom takes what it turns to.
+    // Where the advice turns, a plan with that headroom takes the other unit.
     let (_, json) = taken(&bench, &trace, &["--headroom", "1.5"]);
     let turns = &json["take"]["turns"];
     let at = turns["at"].as_f64().unwrap().to_string();
@@ -286,7 +286,7 @@ fn the_files_of_a_web_log_get_disks_and_stripes() {
     let json = document(&[&place[..], &["--requests", "3000", "--out", &out]].concat());
     let placed = json["placed"].as_array().unwrap();
     assert_eq!((placed.len(), json["disks"].as_array().unwrap().len()), (10, 3));
-    // The hot file has a disk of its own.
+    // The hot file has its own disk.
     let disk = |name: &str| {
         placed.iter().find(|it| it["file"] == name).map(|it| it["disk"].as_str().unwrap()).unwrap()
     };

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
 
-/// What a run left on its streams.
+/// Output and exit code of a run.
 pub struct Ran {
     pub code: i32,
     pub stdout: String,

@@ -80,7 +80,7 @@ fn what_was_written_to_a_file_survives_kill_9_of_the_server() {
 }
 
 #[test]
-fn a_scrub_behind_reads_of_an_emulated_drive_is_reported_with_what_was_foreseen() {
+fn a_scrub_behind_reads_of_an_emulated_drive_is_reported_with_its_predictions() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let args = [

@@ -2,8 +2,8 @@ use super::run::{Bench, document, run, stdout};
 
 const DRIVE: &str = "ultrastar-hc620-14tb";
 
-/// Its first sequential zone begins at 524 times 256 MiB. Of three writes to the second zone the
-/// first is taken, the next leaves a gap and the last leaves the zone; a read lies behind them.
+/// Bench of a drive whose first sequential zone begins at 524 times 256 MiB. Of three writes to the second
+/// zone the first is taken, the next leaves a gap and the last leaves the zone; a read lies behind them.
 fn bench() -> Bench {
     let at = |offset: u64| 525 * (256 << 20) + offset;
     Bench::new(&format!(

@@ -9,7 +9,7 @@ use super::run::{Bench, SMALL_TRACE, command, stdout, terminal};
 
 const COLUMNS: u16 = 60;
 
-/// What `freewheel study` shows on a terminal of 60 columns, with these variables set.
+/// Output of `freewheel study` on a terminal of 60 columns, with these variables set.
 fn shown(bench: &Bench, variables: &[(&str, &str)]) -> String {
     let (mut control, terminal) = terminal();
     let size = Winsize { ws_row: 24, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 };

@@ -1,4 +1,4 @@
-//! What a newcomer gets wrong, and that the answer names it and says what to do.
+//! Mistakes of a newcomer: each answer names the mistake and the way out.
 
 use std::process::Command;
 

@@ -10,19 +10,19 @@ use serde_json::Value;
 use super::{code_and_words, repository};
 
 /// Everything that a name of the glossary may be.
-struct Names {
+pub(super) struct Names {
     /// Keys of the published schemas, and the words that each of them may have as a value.
-    keys: BTreeMap<String, BTreeSet<String>>,
+    pub keys: BTreeMap<String, BTreeSet<String>>,
     verbs: BTreeSet<String>,
-    options: BTreeSet<String>,
+    pub options: BTreeSet<String>,
     /// Code that writes metrics, each by a name with or without its prefix.
     metrics: String,
     /// Code without comments.
-    sources: String,
+    pub sources: String,
 }
 
 impl Names {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let mut keys = BTreeMap::new();
         for schema in fs::read_dir(repository().join("schemas")).unwrap() {
             let schema = fs::read_to_string(schema.unwrap().path()).unwrap();
@@ -36,8 +36,8 @@ impl Names {
         Self { keys, verbs, options, metrics, sources: sources(&crates) }
     }
 
-    /// Whether one of the users' surfaces has this name, with this value where one is given.
-    fn have(&self, code: &str) -> bool {
+    /// True if one of the users' surfaces has this name, with this value where one is given.
+    pub fn have(&self, code: &str) -> bool {
         if let Some((key, value)) = code.split_once(" = ") {
             let words = key.rsplit('.').next().and_then(|key| self.keys.get(key));
             return words.is_some_and(|words| words.contains(word_of(value)));
@@ -64,7 +64,7 @@ fn word_of(value: &str) -> &str {
     value.trim_start_matches("{ ").split(' ').next().unwrap().trim_matches('"')
 }
 
-/// Whether code has a field, a string, a letter or a type of this name.
+/// True if code has a field, a string, a letter or a type of this name.
 fn is_named(sources: &str, name: &str) -> bool {
     sources.match_indices(name).any(|(at, _)| {
         let is_name = |char: char| char.is_alphanumeric() || char == '_';

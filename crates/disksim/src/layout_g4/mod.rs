@@ -81,7 +81,7 @@ struct Entry {
 /// Tracks on one head, in the order of their LBNs.
 struct Run {
     lbn: i64,
-    /// Of the first track; `step` leads to the next.
+    /// Cylinder of the first track; `step` leads to the next.
     cylinder: i64,
     step: i64,
     tracks: i64,
@@ -240,7 +240,7 @@ struct Tree<'a> {
     visits: usize,
 }
 
-/// Where an index begins.
+/// Place where an index begins.
 #[derive(Clone, Copy)]
 struct Origin {
     lbn: i64,
@@ -343,7 +343,7 @@ impl Tree<'_> {
     }
 }
 
-/// How often an entry repeats its child: by LBNs and by cylinders alike.
+/// Number of repetitions of an entry's child: by LBNs and by cylinders alike.
 fn repetitions(entry: &Entry) -> Result<i64, ImportError> {
     let by = |all: i64, each: i64| (each > 0 && all > 0 && all % each == 0).then(|| all / each);
     let lbns = by(entry.lbns, entry.lbns_each);

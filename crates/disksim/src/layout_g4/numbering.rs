@@ -28,7 +28,7 @@ struct SectorRun {
     tracks: i64,
 }
 
-/// What changes from one track to the next.
+/// Change from one track to the next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     Cylinder,

@@ -41,15 +41,15 @@ impl Piece<'_> {
         [self.runs[0].part, self.runs[self.runs.len() - 1].part]
     }
 
-    /// Whether a zone may hold both: they come from the same entry of the root, their tracks are of
-    /// one kind, and their cylinders meet.
+    /// True if a zone may hold both: they come from the same entry of the root, their tracks are of one
+    /// kind, and their cylinders meet.
     fn continues(&self, next: &Self) -> bool {
         let meet = self.span.last + 1 == next.span.first || next.span.last + 1 == self.span.first;
         meet && self.kind() == next.kind() && self.parts() == next.parts()
     }
 }
 
-/// Whether the tracks of two pieces have the same angles from their first track on.
+/// True if the tracks of two pieces have the same angles from their first track on.
 pub(super) fn same_angles(a: &Piece<'_>, b: &Piece<'_>) -> bool {
     let from_first =
         |piece: &Piece<'_>, run: &Run| (run.angle - piece.runs[0].angle).rem_euclid(TURN);
@@ -182,8 +182,8 @@ fn is_even(piece: &Piece<'_>, tracks: &[Track]) -> bool {
     piece.runs.iter().all(|run| sectors(run) == sectors(&piece.runs[0]))
 }
 
-/// Why tracks of different density stand in the first of these pieces: heads differ, or LBNs run
-/// through several densities on one head before they come to the next.
+/// Reason for tracks of different density in the first of these pieces: heads differ, or LBNs run through
+/// several densities on one head before they come to the next.
 fn uneven_sectors(pieces: &[Piece<'_>], tracks: &[Track], surfaces: u32) -> ImportError {
     let Piece { runs, span } = pieces[0];
     let at = &runs[0].at;

@@ -21,7 +21,7 @@ pub(super) struct Skews {
     pub averaged: Averaged,
 }
 
-/// What the mean did to a zone. Zero where all skews were the same.
+/// Effect of the mean on a zone. Zero where all skews were the same.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Averaged {
     /// Largest distance of a skew from the mean.
@@ -31,7 +31,7 @@ pub(super) struct Averaged {
 }
 
 impl Averaged {
-    /// Whether the skews were the same but for the rounding of their angles: two are rounded in each.
+    /// True if the skews were the same but for the rounding of their angles: two are rounded in each.
     pub fn is_rounding(self) -> bool {
         self.skew <= 2
     }
@@ -49,7 +49,7 @@ fn along(run: &Run) -> i64 {
     (run.tracks - 1) % TURN * run.angle_each % TURN
 }
 
-/// The same angle between half a turn back and half a turn on.
+/// Angle between half a turn back and half a turn on.
 fn nearest(angle: i64) -> i64 {
     (angle + TURN / 2).rem_euclid(TURN) - TURN / 2
 }
@@ -154,8 +154,8 @@ fn within_bands(runs: &[Run], tracks: &[Track], numbering: Numbering) -> (i64, i
     (cylinder, head, cylinders.spread(cylinder).max(heads.spread(head)))
 }
 
-/// The same where LBNs run cylinder by cylinder. The second skew is what brings the cylinders to
-/// their starts when the first leads from head to head.
+/// Skews where LBNs run cylinder by cylinder. The second skew is what brings the cylinders to their starts
+/// when the first leads from head to head.
 fn by_cylinder(runs: &[Run], tracks: &[Track], numbering: Numbering) -> (i64, i64, i64) {
     let (mut cylinders, mut heads) = (Samples::default(), Samples::default());
     each_change(runs, numbering, |pair, change| {
@@ -210,7 +210,7 @@ fn band_skews(runs: &[Run], tracks: &[Track], numbering: Numbering, skews: &Skew
     bands
 }
 
-/// How far a track begins from its angle in the file at most, and the run that it is in.
+/// Largest distance of a track's beginning from its angle in the file, and the run of that track.
 fn farthest<'a>(
     runs: &'a [Run],
     tracks: &[Track],
@@ -239,9 +239,9 @@ fn farthest<'a>(
     worst
 }
 
-/// How far a track of a run begins from its angle at most, where the first one is `begin` off. Tracks drift
-/// apart evenly, so it is the first or the last, unless the last is farther than half a turn: those in the
-/// middle were that far off then, and the last may lie near its angle by whole turns.
+/// Largest distance of a beginning in a run from its angle, where the first one is `begin` off. Tracks
+/// drift apart evenly, so it is the first or the last, unless the last is farther than half a turn: those
+/// in the middle were that far off then, and the last may lie near its angle by whole turns.
 fn farthest_of_run(begin: i64, run: &Run, skews: &Skews) -> i64 {
     let end = begin + (run.tracks - 1) * nearest(run.angle_each - skews.cylinder);
     begin.abs().max(end.abs()).min(TURN / 2)

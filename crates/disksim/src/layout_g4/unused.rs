@@ -48,7 +48,7 @@ pub(super) fn slipped(param: &Param, report: &mut Report) -> Result<Vec<Range<i6
     Ok(ranges.collect())
 }
 
-/// What holds no data in a zone.
+/// Sectors of a zone without data.
 pub(super) struct ZoneUnused {
     /// Spares of every track.
     pub spares: u64,
@@ -56,7 +56,7 @@ pub(super) struct ZoneUnused {
     pub slips: Vec<u64>,
 }
 
-/// What holds no data on a drive.
+/// Sectors of a drive without data.
 pub(super) struct Unused {
     pub sparing: Sparing,
     pub places: Vec<ZoneUnused>,

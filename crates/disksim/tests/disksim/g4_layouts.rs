@@ -70,7 +70,7 @@ impl Tree<'_> {
         format!("{:.6}", (micro + noise) as f64 / 1e6)
     }
 
-    /// Kinds of tracks of as many sectors: the first, and how many.
+    /// Kinds of tracks with the same number of sectors: the first, and how many.
     fn kinds(&mut self) -> (i64, i64) {
         let (first, sectors) = (self.tracks.len() as i64, 4 + self.up_to(16));
         let count = 1 + self.up_to(2);

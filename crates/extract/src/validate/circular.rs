@@ -4,14 +4,14 @@ use std::f64::consts::TAU;
 
 use serde::Serialize;
 
-/// How closely a number of angles agree.
+/// Agreement of a number of angles.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Coherence {
     /// Number of angles.
     pub pairs: u64,
     /// Mean resultant length: 1 when all are the same, near 0 when all directions are alike.
     pub resultant_length: f64,
-    /// What chance alone would give: 1 / sqrt(pairs).
+    /// Length by chance alone: 1 / sqrt(pairs).
     pub resultant_length_by_chance: f64,
     /// Probability of this long a resultant when all directions are alike (Rayleigh's test).
     pub p_value: f64,

@@ -16,7 +16,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Its measured response time.
+    /// Measured response time of the request.
     pub(super) fn measured(&self) -> SimDuration {
         self.completion - self.arrival
     }
@@ -61,7 +61,7 @@ pub(super) fn replay(mut unit: Unit, requests: &[Request]) -> Vec<Exchange> {
     exchanges
 }
 
-/// The same requests with every gap taken for the one behind its request, that is, before the next one. Before the
+/// Requests with every gap taken for the one behind its request, that is, before the next one. Before the
 /// second request there is none: it would be in a record before the first.
 pub(super) fn with_gaps_one_later(requests: &[Request]) -> Vec<Request> {
     let mut later: Vec<Request> = requests.iter().take(1).copied().collect();

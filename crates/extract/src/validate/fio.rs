@@ -1,6 +1,6 @@
 //! A drive beside what fio measured of a real one: random reads and writes, by size and depth.
 //!
-//! Each job runs again in simulation, with as many requests as fio counted, over the whole drive. Where both
+//! Each job runs again in simulation, with fio's number of requests, over the whole drive. Where both
 //! part says which part of a drive file to look at:
 //!
 //! ```text
@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::ValidateError;
 
-/// What fio measured, and what the drive file foretells.
+/// Times that fio measured, and times that the drive file predicts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FioValidation {
     /// Name of the drive.
@@ -28,7 +28,7 @@ pub struct FioValidation {
     pub rows: Vec<FioRow>,
     /// Jobs that are not compared, and why.
     pub left_out: Vec<String>,
-    /// What to look at in the drive file; empty where both agree.
+    /// Keys of the drive file to look at; empty where both agree.
     pub advice: Vec<String>,
 }
 
@@ -64,7 +64,7 @@ pub struct FioFigures {
     pub p999_ms: Option<f64>,
 }
 
-/// Whether a text is fio's output in JSON.
+/// True if a text is fio's output in JSON.
 pub fn is_fio(text: &str) -> bool {
     text.trim_start().starts_with('{') && text.contains("\"fio version\"")
 }

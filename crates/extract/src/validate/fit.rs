@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use super::exchange::{Exchange, Request, replay};
 
-/// What a measured trace changes of a drive.
+/// Changes that a measured trace makes to a drive.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ValidationFit {
     /// Values in the order in which they were changed.
@@ -33,18 +33,18 @@ pub struct ValidationFit {
 /// A value that was changed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FittedValue {
-    /// Its key in the drive file.
+    /// Key in the drive file.
     pub key: &'static str,
-    /// What the file says.
+    /// Value in the file.
     pub from: String,
-    /// What the trace prefers.
+    /// Value that the trace prefers.
     pub to: String,
     /// Distance on the first half, before and after this change.
     pub fitted_ms: [f64; 2],
 }
 
 impl ValidationFit {
-    /// Whether the half that judges is nearer with the changes.
+    /// True if the half that judges is nearer with the changes.
     pub fn holds(&self) -> bool {
         self.judged_ms[1] < self.judged_ms[0]
     }
@@ -106,7 +106,7 @@ fn replayed(spec: &DriveSpec, requests: &[Request]) -> Option<Vec<Exchange>> {
     if drive.blocks().get() < last? {
         return None;
     }
-    let unit = Unit::new(&Arc::new(drive), &spec.onboard_as_measured()).ok()?;
+    let unit = Unit::new(&Arc::new(drive), &spec.electronics_as_measured()).ok()?;
     Some(replay(unit, requests))
 }
 

@@ -30,7 +30,7 @@ pub use phase::{
 pub use rates::{LeftOut, RateValidation, ZoneRate, is_rates, validate_rates};
 pub use spindle::Distance;
 
-/// What a validation found. Times in milliseconds.
+/// Results of a validation. Times in milliseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Validation {
     /// Name of the drive.
@@ -43,18 +43,18 @@ pub struct Validation {
     pub measured_mean_ms: f64,
     /// Mean of ours.
     pub simulated_mean_ms: f64,
-    /// How far our mean is off, as a share of the measured.
+    /// Deviation of our mean, as a share of the measured.
     pub mean_error_share: f64,
     /// To which request each gap was taken to belong.
     pub gaps: GapReading,
-    /// Why it was taken so.
+    /// Reason for that reading.
     pub gaps_because: GapsBecause,
     /// Root mean square of the horizontal distance between the two distributions (Ruemmler and
     /// Wilkes 1994).
     pub demerit_ms: f64,
-    /// The same with the gaps read the other way.
+    /// Demerit with the gaps read the other way.
     pub demerit_other_gaps_ms: f64,
-    /// The same as a share of the measured mean.
+    /// Demerit as a share of the measured mean.
     pub demerit_share: f64,
     /// Standard deviation of ours less measured, request by request.
     pub per_request_error_sd_ms: f64,
@@ -62,27 +62,27 @@ pub struct Validation {
     pub parts: Vec<Part>,
     /// Points of both distributions.
     pub quantiles: Vec<Quantile>,
-    /// Whether the spindle's phase is in the trace, and the floor of the error when it is not.
+    /// Phase of the spindle in the trace, and the floor of the error without it.
     pub phase: PhaseAnalysis,
     /// Response time in ms against the share of requests in %: measured and ours.
     #[serde(skip)]
     pub curves: [Vec<(f64, f64)>; 2],
 }
 
-/// Why the gaps of a trace were read in one way.
+/// Reasons why the gaps of a trace were read in one way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GapsBecause {
-    /// It was asked for.
+    /// The caller asked for it.
     Asked,
     /// So read, the trace keeps the spindle's phase.
     Phase,
-    /// The phase tells nothing, and the format says so.
+    /// The phase is of no use, and the format says so.
     Format,
 }
 
 impl Validation {
-    /// How the gaps were read and why, and the demerit if they are read the other way, in a sentence.
+    /// Reading of the gaps and its reason, and the demerit if they are read the other way, in a sentence.
     pub fn gaps_in_words(&self) -> String {
         let because = match self.gaps_because {
             GapsBecause::Asked => "as asked for",
@@ -128,7 +128,7 @@ pub struct Quantile {
     pub simulated_ms: f64,
 }
 
-/// Why a validation failed.
+/// Reason why a validation failed.
 #[derive(Debug, Error)]
 pub enum ValidateError {
     /// The drive, or the trace.
@@ -141,23 +141,23 @@ pub enum ValidateError {
         trace: String,
         /// Number of the record, from 1.
         record: u64,
-        /// What is wrong with it, and what is needed.
+        /// Fault, and what is needed.
         reason: &'static str,
     },
     /// fio's output cannot be compared.
     #[error("{file}: {reason}")]
     Fio {
-        /// Its path.
+        /// Path of the file.
         file: String,
-        /// Why.
+        /// Fault of the file.
         reason: String,
     },
     /// A measurement of sequential rates cannot be compared.
     #[error("{file}: {reason}")]
     Rates {
-        /// Its path.
+        /// Path of the file.
         file: String,
-        /// Why.
+        /// Fault of the file.
         reason: String,
     },
     /// The trace has no request.
@@ -193,8 +193,8 @@ const PARTS: [&str; 4] = [
 ];
 
 /// Sends the requests of a trace to a drive, each as long after our completion of the one before
-/// as in the trace, and compares the response times. `gaps` says to which request each gap of the trace belongs; None
-/// leaves that to the spindle's phase.
+/// as in the trace, and compares the response times. `gaps` says to which request each gap of the trace
+/// belongs; None leaves that to the spindle's phase.
 pub fn validate(
     drive: &str,
     trace: &TraceWorkload,
@@ -215,8 +215,8 @@ pub fn validate(
     Ok(compare(&spec, file, [&pairs, &others], (taken, because), phase))
 }
 
-/// Looks for values of the drive with which the first half of a trace comes nearer, and judges them on the second.
-/// `gaps` is as in [`validate`].
+/// Looks for values of the drive with which the first half of a trace comes nearer, and judges them on the
+/// second. `gaps` is as in [`validate`].
 pub fn fit(
     drive: &str,
     trace: &TraceWorkload,
@@ -238,7 +238,7 @@ fn measured(
 ) -> Result<(DriveSpec, Unit, Vec<Request>), ValidateError> {
     let (spec, built) = library::drive(drive).map_err(ConfigError::from)?;
     let unit =
-        Unit::new(&Arc::new(built), &spec.onboard_as_measured()).map_err(ConfigError::from)?;
+        Unit::new(&Arc::new(built), &spec.electronics_as_measured()).map_err(ConfigError::from)?;
     let file = trace.file.display().to_string();
     let requests = requests(trace, &file, &unit)?;
     if requests.is_empty() {
@@ -247,7 +247,7 @@ fn measured(
     Ok((spec, unit, requests))
 }
 
-/// Which side of a request its gap lies on, and why it is taken so.
+/// Side of a request on which its gap lies, and the reason.
 fn reading(gaps: Option<GapReading>, readings: &phase::Readings) -> (GapReading, GapsBecause) {
     match (gaps, readings.tell()) {
         (Some(asked), _) => (asked, GapsBecause::Asked),

@@ -1,4 +1,4 @@
-//! Whether a trace tells the phase of the spindle, and what a simulation could gain by it.
+//! Phase of the spindle in a trace, and the gain of a simulation that knew it.
 //!
 //! If it does not, a simulated and a measured rotational latency are two independent ones, and the
 //! standard deviation of their difference is sqrt(2) times that of one, under any model. That is
@@ -16,22 +16,22 @@ use super::spindle::{
     variance_over_phases_ms2, visits,
 };
 
-/// What the phase analysis of a trace found. Times in milliseconds.
+/// Results of the phase analysis of a trace. Times in milliseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PhaseAnalysis {
     /// The answer in a sentence.
     pub verdict: String,
     /// The reading of the trace's gaps that the rest is about: the one that is more coherent.
     pub gaps: GapReading,
-    /// How much longer a turn takes by the trace's clock than the drive file says, in ppm; None
-    /// where the phase is not recoverable.
+    /// Time by which a turn takes longer by the trace's clock than the drive file says, in ppm; None where
+    /// the phase is not recoverable.
     pub period_deviation_ppm: Option<f64>,
     /// Standard deviation of the difference of two independent rotational latencies, taken over
     /// all requests, those of the buffer with none.
     pub floor_sd_ms: f64,
     /// Standard deviation of ours less measured.
     pub achieved_sd_ms: f64,
-    /// The same with our spindle set to the trace's at every visit to the media; None where the
+    /// Standard deviation with our spindle set to the trace's at every visit to the media; None where the
     /// phase is not recoverable.
     pub resynchronised_sd_ms: Option<f64>,
     /// By what our model did.
@@ -69,7 +69,7 @@ pub struct PhaseClass {
     pub floor_sd_ms: f64,
     /// Standard deviation of ours less measured.
     pub achieved_sd_ms: f64,
-    /// The same with the phase resynchronised.
+    /// Standard deviation with the phase resynchronised.
     pub resynchronised_sd_ms: Option<f64>,
 }
 
@@ -101,7 +101,7 @@ pub struct PhaseOperations {
     pub before: &'static str,
     /// The later one.
     pub after: &'static str,
-    /// How far they agree.
+    /// Agreement of the angles.
     pub coherence: Coherence,
 }
 
@@ -110,7 +110,7 @@ pub struct PhaseOperations {
 pub struct PhaseLag {
     /// 1 for visits that follow each other.
     pub lag: u64,
-    /// How far they agree.
+    /// Agreement of the angles.
     pub coherence: Coherence,
 }
 
@@ -209,8 +209,8 @@ impl Readings {
         better.is_coherent().then_some(better.gaps)
     }
 
-    /// What the spindle's phase says of `exchanges`, which are those of one of the readings. `unit` is our drive as it
-    /// was before the first request; `classes` names what our model did, in the order of `class_of`.
+    /// Phase of the spindle in `exchanges`, which are those of one of the readings. `unit` is our drive as
+    /// it was before the first request; `classes` names what our model did, in the order of `class_of`.
     pub fn analyse(
         &self,
         unit: &Unit,
@@ -253,7 +253,7 @@ impl Readings {
     }
 }
 
-/// The same requests with every gap taken for the one behind its request.
+/// Exchanges with every gap taken for the one behind its request.
 fn one_later(exchanges: &[Exchange]) -> Vec<Exchange> {
     let requests: Vec<Request> = exchanges.iter().map(|exchange| exchange.request).collect();
     let later = with_gaps_one_later(&requests).into_iter();
@@ -300,7 +300,7 @@ fn floor_variance_ms2(drive: &Drive, exchange: &Exchange) -> f64 {
     2.0 * variance_over_phases_ms2(drive, &exchange.request)
 }
 
-/// What every request contributes to the standard deviations.
+/// Contributions of requests to the standard deviations.
 struct Errors {
     achieved: Vec<f64>,
     /// May be one shorter, for want of the last gap.
@@ -436,7 +436,7 @@ impl GapReading {
         }
     }
 
-    /// Where the gap lies that a record gives, in a word.
+    /// Side on which the gap of a record lies, in a word.
     pub fn side(self) -> &'static str {
         match self {
             Self::AsRecorded => "before",
@@ -509,7 +509,7 @@ mod tests {
 
     fn unit() -> Unit {
         let (spec, drive) = library::drive("cheetah4lp").unwrap();
-        Unit::new(&Arc::new(drive), &spec.onboard_as_measured()).unwrap()
+        Unit::new(&Arc::new(drive), &spec.electronics_as_measured()).unwrap()
     }
 
     /// A trace of our own drive: reads that jump to a track and back on it, gaps of 20 to 60 ms.

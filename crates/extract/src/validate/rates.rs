@@ -8,9 +8,9 @@
 //! accesses                # lbn ms
 //!                         start of a read in blocks of 512 B and its time; a read ends where the next begins
 //! ```
-//! Either becomes stretches: from one place to another in so many seconds. The rate of a zone is the
+//! Either becomes stretches: from one place to another in these seconds. The rate of a zone is the
 //! median of the stretches that lie in it, which a pause or a retry does not move. What is not read
-//! in order says nothing of the media, and is left out.
+//! in order does not measure the media, and is left out.
 
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::drive::{Drive, FileZone};
@@ -21,7 +21,7 @@ use serde::Serialize;
 
 use super::ValidateError;
 
-/// What was measured, and what the drive file says.
+/// Measured rates, and rates of the drive file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RateValidation {
     /// Name of the drive.
@@ -32,14 +32,14 @@ pub struct RateValidation {
     pub zones: Vec<ZoneRate>,
     /// Stretches that are not compared, and why.
     pub left_out: Vec<LeftOut>,
-    /// What to change in the drive file; empty where both agree.
+    /// Changes to the drive file; empty where both agree.
     pub advice: Vec<String>,
 }
 
 /// Sequential rates of a zone, in bytes a second.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ZoneRate {
-    /// Its number in the file, from 0.
+    /// Number of the zone in the file, from 0.
     pub zone: usize,
     /// First block.
     pub first_block: u64,
@@ -81,7 +81,7 @@ const NEAR: f64 = 0.03;
 /// Differences of zones that are within this of each other have one cause.
 const ALIKE: f64 = 0.015;
 
-/// How far the positions and the rate of a line may be apart: they are of about the same second.
+/// Largest difference between the positions and the rate of a line: they are of about the same second.
 const SKIPPED: f64 = 0.2;
 
 /// Least time of a stretch of accesses: over some tracks, with their switches.
@@ -114,7 +114,7 @@ impl Measured {
     }
 }
 
-/// Whether a text is one of the two.
+/// True if a text is one of the two.
 pub fn is_rates(text: &str) -> bool {
     text.lines().any(|line| line.starts_with(DDRESCUE)) || is_accesses(text)
 }
@@ -281,7 +281,7 @@ fn median(values: &mut [f64]) -> f64 {
     }
 }
 
-/// How far apart values are, as a share of the least.
+/// Spread of values, as a share of the least.
 fn spread(values: impl Iterator<Item = f64> + Clone) -> f64 {
     let most = values.clone().fold(f64::MIN, f64::max);
     most / values.fold(f64::MAX, f64::min) - 1.0
@@ -345,7 +345,7 @@ fn advice(spec: &DriveSpec, zones: &[ZoneRate]) -> Vec<String> {
     advice
 }
 
-/// How many zones from the first on were read at one rate below that of the file, though the file has
+/// Number of zones from the first on that were read at one rate below that of the file, though the file has
 /// different ones; 0 if they follow the file.
 fn of_one_rate(measured: &[(&ZoneRate, f64, f64)]) -> usize {
     let is_level = |count: usize| {

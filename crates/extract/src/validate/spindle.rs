@@ -1,4 +1,4 @@
-//! What the completions of a trace say about where the spindle was.
+//! Positions of the spindle that a trace's completions show.
 //!
 //! A request that visits the media ends when its last sector has passed the head. So the time from
 //! one such end to the next, less the angle from the one sector to the other, is a whole number of
@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::circular::{Coherence, coherence};
 use super::exchange::{Exchange, Request};
 
-/// Where a request and the one on the media before it lie to each other.
+/// Distance between a request and the one on the media before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Distance {
@@ -45,11 +45,11 @@ impl Distance {
 /// A visit to the media whose end is known.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Visit {
-    /// Which request of the trace.
+    /// Index of the request in the trace.
     pub index: usize,
     pub op: Op,
     start: Lbn,
-    /// When the last sector had passed, but for a constant.
+    /// Time at which the last sector had passed, but for a constant.
     end: SimTime,
     /// Angle of its end in turns.
     end_turns: f64,
@@ -150,7 +150,7 @@ pub(super) fn coherence_of(
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Period {
     pub ns: f64,
-    /// Where it was measured.
+    /// Distance of the measurement.
     pub distance: Distance,
     /// Coherence there; its p-value allows for the periods tried.
     pub coherence: Coherence,

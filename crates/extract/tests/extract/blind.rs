@@ -60,7 +60,7 @@ blind! {
     a_hidden_drive_is_found_out_12: "exos-7e8-8tb", 12;
 }
 
-/// The same with sectors of 4 KiB: all that is counted in blocks is counted in whole ones.
+/// Drive with sectors of 4 KiB: all that is counted in blocks is counted in whole ones.
 fn in_sectors(mut hidden: Hidden, sector: SectorFormat) -> Hidden {
     for zone in &mut hidden.spec.zones {
         let before = u64::from(zone.blocks_per_track);

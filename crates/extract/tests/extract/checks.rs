@@ -1,4 +1,4 @@
-//! What was found, held against what was hidden.
+//! Comparison of the found values with the hidden ones.
 
 use freewheel_extract::{Confidence, Extraction};
 use freewheel_model::drive::Drive;
@@ -28,7 +28,7 @@ pub fn responses(spec: &DriveSpec, behaviour: &Behaviour, writes: bool) -> Vec<f
         .collect()
 }
 
-/// The same drive, its platters turned on the spindle: their angle at time zero is arbitrary.
+/// Drive with its platters turned on the spindle: their angle at time zero is arbitrary.
 pub fn turned(spec: &DriveSpec, by_ns: u64) -> DriveSpec {
     const STEPS: u64 = 1_000_000_000;
     let mut turned = spec.clone();
@@ -123,8 +123,8 @@ fn check_distances(truth: &DriveSpec, seeks: impl Iterator<Item = (u32, u64)>) {
     }
 }
 
-/// What the file says it is worth for reads of a block, some of which a drive as small as these serves
-/// from what longer ones left in its buffer.
+/// Checks the file's errors for reads of a block. A drive as small as these serves some of them from the
+/// data that longer ones left in its buffer.
 pub fn check_held_out(found: &Extraction) {
     let row = found.held_out.iter().find(|row| row.requests.contains("reads of one")).unwrap();
     assert!(row.count > 1000 && row.demerit < SimDuration::from_us(100), "{row:?}");
@@ -133,7 +133,7 @@ pub fn check_held_out(found: &Extraction) {
     assert!(all.demerit < SimDuration::from_us(100), "{all:?}");
 }
 
-/// Where blocks lie on two drives: of random ones the share whose tracks hold the same blocks, in the same
+/// Places of blocks on two drives: of random ones the share whose tracks hold the same blocks, in the same
 /// cylinders and on the same heads, and the greatest difference of angle in nanoseconds. Their spindles
 /// stand as it comes.
 pub fn layouts(truth: &DriveSpec, found: &DriveSpec) -> ([usize; 3], f64) {

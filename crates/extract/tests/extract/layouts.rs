@@ -43,7 +43,7 @@ fn spares_of(
     }
 }
 
-/// Whether all blocks lie where the file says. If not, there is none, or the report says so.
+/// True if all blocks lie where the file says. If not, there is none, or the report says so.
 fn check_or_said(hidden: &Hidden) -> bool {
     let mut drive = emulated(&hidden.spec, &hidden.behaviour, hidden.seed);
     let Ok(found) = extract(&mut drive, &options(), Journal::default(), &|_| {}) else {
@@ -82,7 +82,7 @@ fn spares_of_each_cylinder_are_found() {
     assert_eq!(right_of(1..=24, hidden), 24);
 }
 
-/// Of several cylinders each, with a defect that stays in its range.
+/// Drive with spares of several cylinders each, with a defect that stays in its range.
 fn with_spares_of_ranges(seed: u64) -> Hidden {
     let (range, spares) = [(7, 60), (12, 100), (5, 31)][seed as usize % 3];
     laid_out(seed, |spec, between| {
@@ -194,7 +194,7 @@ fn the_order_of_surfaces_is_found_where_a_head_switch_takes_longer_than_a_short_
     }
 }
 
-/// They are not understood, but there is no wrong file of which this is not said.
+/// Narrower bands are not understood, but no wrong file passes without a message.
 #[test]
 fn narrower_bands_at_the_ends_of_zones_are_found_or_it_is_said_that_they_are_not() {
     let (on, back) = (Direction::Forward, Direction::Serpentine);

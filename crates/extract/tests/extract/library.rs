@@ -10,7 +10,7 @@ use freewheel_units::SimDuration;
 use crate::checks::{check_measured_seeks, layouts};
 use crate::hidden::{emulated, options};
 
-/// Of one whose skews are all alike only times tell the heads, and one is full of defects.
+/// Skews that are all alike leave only times to tell the heads, and one drive is full of defects.
 #[test]
 fn tracks_and_heads_of_hard_drives_of_the_library_are_found() {
     for name in ["exos-x24-24tb", "cheetah9lp"] {

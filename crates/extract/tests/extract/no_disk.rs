@@ -1,4 +1,4 @@
-//! What has no platter that turns.
+//! Devices without a platter that turns.
 
 use std::collections::BTreeSet;
 

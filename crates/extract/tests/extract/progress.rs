@@ -1,4 +1,4 @@
-//! What an extraction tells of how far it is.
+//! Reports of an extraction about its progress.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -44,7 +44,7 @@ fn a_spindle_that_changes_for_longer_than_it_takes_is_followed_whatever_the_seed
     seeds.for_each(|seed| check_followed("atlas10k", seed, "4ppm/20min"));
 }
 
-/// Its ranges differ by less than the angle by which such a spindle has moved on in some minutes.
+/// A spindle that wanders moves on in some minutes by more than the ranges of the Cheetah differ.
 #[test]
 fn the_cheetah_4lp_is_found_as_it_is_though_its_spindle_wanders() {
     let drift = Some("2ppm/30min".parse().unwrap());

@@ -62,8 +62,8 @@ fn what_cannot_be_compared_is_refused_with_its_record() {
     assert!(unknown.contains("was not recorded"), "{unknown}");
 }
 
-/// Reads of a drive of ours, that jump to a track and back on it, as DiskSim writes them: with the pause behind each
-/// read in its own line, or in the line of the next.
+/// Reads of a drive of ours, that jump to a track and back on it, as DiskSim writes them: with the pause
+/// behind each read in its own line, or in the line of the next.
 fn measured_here(delay_is_after: bool) -> String {
     let (_, drive) = library::drive("tr96").unwrap();
     let mut unit = Unit::new(&Arc::new(drive), &ElectronicsSpec::default()).unwrap();
@@ -113,12 +113,12 @@ fn the_phase_tells_to_which_request_a_delay_belongs() {
     assert!(one.gaps_in_words().contains("the spindle's phase does not tell"));
 }
 
-/// What a drive of ours that reads ahead after touching reads alone answers is explained by that.
+/// Answers of a drive that reads ahead after touching reads alone are explained by that.
 #[test]
 fn a_fit_finds_hidden_values_on_one_half_and_holds_on_the_other() {
     let (mut spec, drive) = library::drive("atlas10k").unwrap();
     spec.electronics.buffer.as_mut().unwrap().read_ahead = ReadAhead::AfterTouching;
-    let mut unit = Unit::new(&Arc::new(drive), &spec.onboard_as_measured()).unwrap();
+    let mut unit = Unit::new(&Arc::new(drive), &spec.electronics_as_measured()).unwrap();
     let (mut random, mut now, mut lines) = (Prng::new(3, "hidden"), SimTime::ZERO, String::new());
     for _ in 0..250 {
         let start = random.below(unit.drive().blocks().get() - 64);
@@ -187,7 +187,7 @@ fn fios_jobs_run_again_and_where_both_part_the_key_is_named() {
     assert!(deep.simulated.requests_per_second > alone.simulated.requests_per_second);
     let says = found.advice.join(" ");
     assert!(says.contains("`seek`") && says.contains("reorders"), "{says}");
-    // What the drive does in simulation is what it says of itself.
+    // What the drive does in simulation is its own description.
     let figures = |row: &FioRow| {
         [
             3000.0,

@@ -29,7 +29,7 @@ use super::wanted::Ceiling;
 /// node, so a caller with a deadline looks at a clock after each.
 const CYLINDER_NODES: u64 = 8;
 
-/// How far a search has come.
+/// Progress of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SearchProgress {
     /// Nodes looked at for this decision.
@@ -43,19 +43,19 @@ impl SearchProgress {
     /// A search with no more to look at.
     pub const DONE: Self = Self { nodes: 0, searches: 0 };
 
-    /// Whether no direction is left.
+    /// True if no direction is left.
     pub fn is_done(&self) -> bool {
         self.searches == 0
     }
 }
 
-/// How much a decision has looked at.
+/// Work of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct SearchCost {
     pub nodes: u64,
     /// Pieces on cylinders that were ordered into paths.
     pub pieces: u64,
-    /// Whether a search ended before its end: there may be something better.
+    /// True if a search ended before its end: there may be something better.
     pub exhausted: bool,
 }
 
@@ -69,7 +69,7 @@ impl SearchCost {
     }
 }
 
-/// What was found on a cylinder.
+/// Outcome of the visit of a cylinder.
 pub(crate) struct Visited {
     /// The best then.
     pub best: Known,
@@ -156,8 +156,8 @@ impl Search {
         self.stage = Stage::Over;
     }
 
-    /// What a node must be able to beat. The work done raises it, by the fourth power of its part of the
-    /// patience: a little more is given up before much more is.
+    /// Value that a node must be able to beat. The work done raises it, by the fourth power of its part of
+    /// the patience: a little more is given up before much more is.
     #[inline]
     fn to_beat(&self, best: Known) -> Known {
         let best = best.with_slack(self.slack_log2);
@@ -171,7 +171,7 @@ impl Search {
         &self,
         field: &Field<'_>,
         reach: &Reach<'_>,
-        price: u64,
+        region_weight: u64,
         ceiling: Ceiling,
         reached: ReachableNode,
         best: Known,
@@ -180,18 +180,18 @@ impl Search {
         let wanted = u64::from(field.index.bound(node, arc));
         let (best, cylinders) = (self.to_beat(best), field.index.cylinders(node));
         // The cheap bound first: most nodes end here.
-        best.may_lose_to(wanted * price, length, cylinders.first).then_some(())?;
+        best.may_lose_to(wanted * region_weight, length, cylinders.first).then_some(())?;
         // Both the wanted blocks and the sectors that pass in the time bound the worth.
         let sectors = field.tracks.sectors_max(cylinders);
         let passing = ceiling.of(reach.sectors_in(length, sectors));
-        let bound = passing.min(wanted) * price;
+        let bound = passing.min(wanted) * region_weight;
         // Where the first found counts, room must not order.
         let room = if best.room < Known::FIRST { length } else { 0 };
         best.may_lose_to(bound, length, cylinders.first)
             .then(|| Candidate::new(bound, room, node, arc))
     }
 
-    /// Whether neither this node nor any that follows can be better.
+    /// True if neither this node nor any that follows can be better.
     #[inline]
     fn is_end(&self, candidate: Candidate, best: Known) -> bool {
         // Candidates come in order of bounds and, where room counts, of room among equal ones.
@@ -202,12 +202,12 @@ impl Search {
 
     /// Looks at nodes until `allowance` is used up, the budget is spent or the search is over. `visit` gets
     /// a cylinder, never that of source or destination, with the best so far.
-    /// A bound is worth times `price`, the greatest price under a node.
+    /// A bound is worth times `region_weight`, the greatest region weight under a node.
     pub fn run(
         &mut self,
         field: &Field<'_>,
         reach: &Reach<'_>,
-        price: impl Fn(Node) -> u64,
+        region_weight: impl Fn(Node) -> u64,
         allowance: &mut u64,
         mut visit: impl FnMut(&Field<'_>, u32, Known) -> Visited,
     ) {
@@ -216,7 +216,7 @@ impl Search {
         }
         let (ceiling, mut best) = (field.ceiling(), self.best);
         if self.stage == Stage::New {
-            self.open_root(field, reach, price(field.index.root()), ceiling);
+            self.open_root(field, reach, region_weight(field.index.root()), ceiling);
         }
         while let Some(candidate) = self.frontier.pop() {
             let node = candidate.node();
@@ -247,7 +247,7 @@ impl Search {
             }
             if node.level > 0 {
                 *allowance -= 1;
-                self.open(field, reach, &price, ceiling, candidate, best);
+                self.open(field, reach, &region_weight, ceiling, candidate, best);
                 continue;
             }
             *allowance = allowance.saturating_sub(CYLINDER_NODES);
@@ -263,10 +263,17 @@ impl Search {
     }
 
     /// Puts the root into the frontier, if it may hold something better.
-    fn open_root(&mut self, field: &Field<'_>, reach: &Reach<'_>, price: u64, ceiling: Ceiling) {
+    fn open_root(
+        &mut self,
+        field: &Field<'_>,
+        reach: &Reach<'_>,
+        region_weight: u64,
+        ceiling: Ceiling,
+    ) {
         let root = ReachableNode::new(field, reach, field.index.root());
         let best = self.best;
-        let root = root.and_then(|root| self.candidate(field, reach, price, ceiling, root, best));
+        let root =
+            root.and_then(|root| self.candidate(field, reach, region_weight, ceiling, root, best));
         self.frontier.start(root);
         self.stage = Stage::Open;
     }
@@ -277,19 +284,19 @@ impl Search {
         &mut self,
         field: &Field<'_>,
         reach: &Reach<'_>,
-        price: impl Fn(Node) -> u64,
+        region_weight: impl Fn(Node) -> u64,
         ceiling: Ceiling,
         parent: Candidate,
         best: Known,
     ) {
         let node = parent.node();
         // The parent's arc holds those of its children: most are left out by it, in one line of memory,
-        // before their own are computed. No child has a greater price than the parent.
-        let known = u32::try_from(best.floor() / price(node)).unwrap_or(u32::MAX);
+        // before their own are computed. No child has a greater region weight than the parent.
+        let known = u32::try_from(best.floor() / region_weight(node)).unwrap_or(u32::MAX);
         let mut below = std::mem::take(&mut self.below);
         ReachableNode::below(field, reach, node, parent.arc(), known, &mut below);
         for child in below.drain(..) {
-            let of_child = price(child.node);
+            let of_child = region_weight(child.node);
             if let Some(candidate) = self.candidate(field, reach, of_child, ceiling, child, best)
                 && self.frontier.push(candidate)
             {

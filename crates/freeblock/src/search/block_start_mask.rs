@@ -162,7 +162,7 @@ mod tests {
         Tracks::new(&Arc::new(Drive::build(&spec).unwrap()))
     });
 
-    /// How many of these blocks pass wholly in a window.
+    /// Number of these blocks that pass wholly in a window.
     fn inside(place: &TrackPlace<'_>, blocks: &[u32], size: u32, window: (SimTime, u64)) -> u32 {
         let passing = TRACKS.passing(place, &TRACKS.window(window.0, window.1));
         let parts = passing.parts(place.sectors());

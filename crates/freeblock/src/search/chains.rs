@@ -41,7 +41,7 @@ pub(crate) struct Step {
     pub end: u64,
     pub surface: u32,
     pub item: Item,
-    /// Worth of the item times the price of its region.
+    /// Worth of the item times the weight of its region.
     pub worth: u64,
 }
 
@@ -69,9 +69,9 @@ pub(crate) struct Chains {
 #[derive(Debug, Clone, Copy)]
 struct Ended {
     weight: u64,
-    /// When it has ended.
+    /// Time at which it has ended.
     end: u64,
-    /// Its step before, by place.
+    /// Place of the step before.
     before: u32,
     /// The step in `steps`.
     step: u32,
@@ -182,14 +182,14 @@ impl Visits {
     }
 }
 
-/// Where steps are gathered.
+/// Place at which steps are gathered.
 pub(crate) struct StepSource {
     pub cylinder: u32,
     /// One bit each, the lowest for the first.
     pub surfaces: u64,
     pub op: Op,
-    /// Of the cylinder's region.
-    pub price: u64,
+    /// Weight of the cylinder's region.
+    pub region_weight: u64,
 }
 
 impl Chains {
@@ -218,7 +218,7 @@ impl Chains {
     /// Replaces the steps by all that passes there.
     pub fn gather(&mut self, field: &Field<'_>, reach: &Reach<'_>, source: StepSource) {
         let Field { tracks, wanted, .. } = field;
-        let StepSource { cylinder, mut surfaces, op, price } = source;
+        let StepSource { cylinder, mut surfaces, op, region_weight } = source;
         self.steps.clear();
         let mut visits = Visits::NONE;
         while surfaces != 0 {
@@ -227,7 +227,7 @@ impl Chains {
             let on = Position { cylinder, surface };
             let Some((stay, window)) = visits.get(tracks, reach, on, op) else { continue };
             wanted.passages(tracks, on, op, stay, &window, &mut |Timed { at, item }, span| {
-                let worth = u64::from(item.value) * price;
+                let worth = u64::from(item.value) * region_weight;
                 self.steps.push(Step { start: at, end: at + span, surface, item, worth });
             });
         }

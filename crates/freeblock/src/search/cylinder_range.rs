@@ -13,7 +13,7 @@ impl CylinderRange {
         Self { first: cylinder, last: cylinder }
     }
 
-    /// How far a cylinder outside lies from the nearest of them; zero for one of them.
+    /// Distance of a cylinder to the nearest of the range; zero inside.
     #[inline]
     pub fn distance(self, cylinder: u32) -> u32 {
         if cylinder < self.first {

@@ -1,10 +1,10 @@
-//! What a search looks at.
+//! Inputs of a search.
 
 use super::index::Index;
 use super::tracks::Tracks;
 use super::wanted::{Ceiling, Wanted};
 
-/// Where the tracks lie, which blocks are wanted, and the bounds.
+/// Places of tracks, wanted blocks, and bounds.
 pub(crate) struct Field<'a> {
     pub tracks: &'a Tracks,
     pub wanted: &'a Wanted,

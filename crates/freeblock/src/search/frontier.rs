@@ -141,7 +141,7 @@ impl ReachableNode {
         Some(Self { node, arc, length })
     }
 
-    /// Whether a track there of the best's worth may be better.
+    /// True if a track there of the best's worth may be better.
     pub fn may_beat(&self, field: &Field<'_>, best: Known) -> bool {
         best.may_lose_to(best.worth, self.length, field.index.cylinders(self.node).first)
     }

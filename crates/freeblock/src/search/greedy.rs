@@ -39,7 +39,7 @@ pub(crate) struct Best {
     pub value: u32,
 }
 
-/// What holds for all of a search.
+/// Constants of a search.
 #[derive(Debug, Clone)]
 struct Limits {
     /// Directions with wanted blocks.
@@ -87,7 +87,7 @@ impl Visits {
         *known.get_or_insert_with(|| {
             let stay = reach.stay(at, op);
             let length = stay.length();
-            // Surfaces share a visit, and each may have a density of its own.
+            // Surfaces share a visit, and each may have another density.
             let sectors = tracks.sectors_max(CylinderRange::one(at.cylinder));
             let most = limits.ceiling.of(reach.sectors_in(length, sectors));
             let window = tracks.window(reach.time(stay.from), length);
@@ -172,7 +172,7 @@ impl Found {
         })
     }
 
-    /// Whether a track of this worth and room, with `turn` others of its cylinder before it, is better.
+    /// True if a track of this worth and room, with `turn` others of its cylinder before it, is better.
     fn loses_to(&self, value: u32, room: u64, cylinder: u32, turn: u32) -> bool {
         let before = (self.cylinder, self.turn).cmp(&(cylinder, turn));
         value.cmp(&self.best.value).then(room.cmp(&self.room)).then(before).is_gt()

@@ -45,7 +45,7 @@ use freewheel_model::drive::Position;
 /// Bytes of tables that a cache holds: the coarse tables of 131,072 cylinders.
 const CACHED: usize = 32 << 20;
 
-/// How finely bounds on what single tracks offer tell windows of the turn.
+/// Resolution of the bounds on single tracks in windows of the turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fineness {
     /// Fine from 131,073 cylinders on, where no cache holds even coarse tables.
@@ -59,7 +59,7 @@ pub enum Fineness {
 }
 
 impl Fineness {
-    /// Whether tables of a drive with this number of cylinders tell thirty-seconds.
+    /// True if tables of a drive with this number of cylinders tell thirty-seconds.
     pub(crate) const fn is_fine(self, cylinders: u32) -> bool {
         match self {
             // A byte for each of the arcs.
@@ -70,7 +70,7 @@ impl Fineness {
     }
 }
 
-/// What an entry of a cylinder's table bounds.
+/// Quantity that an entry of a cylinder's table bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Objective {
     /// The best of its tracks.
@@ -141,7 +141,7 @@ impl SurfaceBounds {
     }
 }
 
-/// What is asked about surfaces of one cylinder.
+/// Question about surfaces of one cylinder.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SurfaceQuery {
     pub cylinder: u32,
@@ -151,7 +151,7 @@ pub(crate) struct SurfaceQuery {
     pub known: u32,
     /// Worth of all sectors that pass: no surface offers more.
     pub passing: u32,
-    /// Where in the turn a block must begin to pass wholly.
+    /// Angles at which a block must begin to pass wholly.
     pub begins_in: BlockStartMask,
 }
 
@@ -175,7 +175,7 @@ impl Level {
     }
 }
 
-/// How tables are computed, with the memory that this reuses.
+/// Builder of tables, with reused memory.
 #[derive(Debug, Clone)]
 enum TableBuilder {
     /// The best track, in coarse slots.
@@ -227,7 +227,7 @@ pub(crate) struct Index {
     /// Least of all blocks wanted since the last rebuild. Masks may still hold blocks that are wanted no
     /// longer, so the minimum is never raised between rebuilds.
     least: BlockMinimum,
-    /// Whether a rebuild makes tables of paths that allow any worth.
+    /// True if a rebuild makes tables of paths that allow any worth.
     is_rough_at_first: bool,
 }
 
@@ -383,7 +383,7 @@ impl Index {
         self.stale.insert(cylinders.start.into(), cylinders.end.into());
     }
 
-    /// Whether the bounds of `cylinder` may be too high.
+    /// True if the bounds of `cylinder` may be too high.
     #[inline]
     pub fn is_stale(&self, cylinder: u32) -> bool {
         self.stale.contains(cylinder.into())
@@ -436,13 +436,13 @@ impl Index {
         self.least.sectors
     }
 
-    /// Whether anything may be wanted under a node.
+    /// True if anything may be wanted under a node.
     #[inline]
     pub fn may_offer(&self, node: Node) -> bool {
         self.bound(node, self.whole()) > 0
     }
 
-    /// Whether all worths fit the unit of the tables. A worth that does not counts as any, which is slow.
+    /// True if all worths fit the unit of the tables. A worth that does not counts as any, which is slow.
     pub fn fits(&self, tracks: &Tracks, wanted: &Wanted) -> bool {
         shift(tracks, wanted, self.tracks_told_of(tracks)) <= self.shift
     }

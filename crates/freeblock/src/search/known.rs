@@ -41,7 +41,7 @@ impl Known {
         Self { worth, room: Self::FIRST, ..self }
     }
 
-    /// Whether a track of at most `worth` and `room`, on `cylinder` or above, may be better.
+    /// True if a track of at most `worth` and `room`, on `cylinder` or above, may be better.
     #[inline]
     pub fn may_lose_to(self, worth: u64, room: u64, cylinder: u32) -> bool {
         let equal = worth == self.worth && worth > 0;

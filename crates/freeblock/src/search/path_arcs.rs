@@ -34,7 +34,7 @@ const SLOTS: usize = COARSE;
 /// Parts of a slot. More parts would round a change of heads less, and take longer in proportion.
 const PARTS: usize = 4;
 
-/// What is wanted on one of the surfaces.
+/// Wanted blocks on one of the surfaces.
 #[derive(Debug, Clone)]
 pub(crate) struct Surface {
     all: Spans<PARTS>,
@@ -128,7 +128,7 @@ const ARC_PARTS: usize = (SLOTS + 1) * PARTS;
 /// Most that paths take, by number of parts and first slot.
 type Best = [[u16; SLOTS]; ARC_PARTS + 1];
 
-/// Where a change of heads takes no whole part: all that lies in an arc.
+/// Bound where a change of heads takes no whole part: all that lies in an arc.
 fn everything(surfaces: &[Surface], shift: u32) -> Best {
     let mut best = [[0; SLOTS]; ARC_PARTS + 1];
     let mut endings: Vec<_> = surfaces.iter().map(|of| Ending::new(&of.all, shift)).collect();
@@ -244,7 +244,7 @@ mod tests {
         weights.into_iter().max().unwrap_or(0)
     }
 
-    /// What a window of a turn is offered.
+    /// Blocks that a window of a turn offers.
     fn offered(arcs: &Arcs, (from, length): (u64, u64)) -> u32 {
         let (first, last) = (from / SLOT, (from + length - 1) / SLOT);
         let slots =

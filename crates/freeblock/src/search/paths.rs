@@ -47,14 +47,14 @@ pub(crate) struct Paths {
     items: Vec<Timed>,
 }
 
-/// What is found in the current direction.
+/// Best of the current direction.
 #[derive(Debug, Clone, Copy)]
 struct Direction {
     /// Chains on the cylinders of source and destination with one seek between them.
     split: (Chain, Chain),
     /// A cylinder whose path is worth more.
     third: Option<u32>,
-    /// Of the split, or of the path on the third cylinder.
+    /// Worth of the split, or of the path on the third cylinder.
     worth: u64,
 }
 
@@ -166,18 +166,22 @@ impl Paths {
         allowance: &mut u64,
     ) {
         let Self { at_third, direction, .. } = self;
-        let price = |node| region_weights.of_node(node);
+        let region_weight = |node| region_weights.of_node(node);
         let visit = |field: &Field<'_>, cylinder, best: Known| {
-            let price = region_weights.of_cylinder(cylinder);
+            let region_weight = region_weights.of_cylinder(cylinder);
             let within = CylinderWorth::new(field, reach, cylinder, op);
-            if within.bound() * price <= best.worth {
+            if within.bound() * region_weight <= best.worth {
                 return best.into();
             }
             let (here, pieces) = match within.alone(at_third.steps_max()) {
-                Some(worth) => (u64::from(worth) * price, 0),
+                Some(worth) => (u64::from(worth) * region_weight, 0),
                 None => {
                     let surfaces = within.surfaces;
-                    at_third.gather(field, reach, StepSource { cylinder, surfaces, op, price });
+                    at_third.gather(
+                        field,
+                        reach,
+                        StepSource { cylinder, surfaces, op, region_weight },
+                    );
                     // Steps were gathered for the stay between both seeks, so the path leaves time for
                     // them.
                     let surfaces = field.tracks.surfaces();
@@ -191,7 +195,7 @@ impl Paths {
             }
             Visited { best: Known { worth: best.worth.max(here), ..best }, pieces }
         };
-        search.run(field, reach, price, allowance, visit);
+        search.run(field, reach, region_weight, allowance, visit);
     }
 
     /// Keeps the plan of the current direction if it is the best, and begins with the next one.
@@ -285,12 +289,12 @@ fn gather_and_solve(
     chains: &mut Chains,
     field: &Field<'_>,
     reach: &Reach<'_>,
-    (cylinder, price): (u32, u64),
+    (cylinder, region_weight): (u32, u64),
     op: Op,
     reversed: Option<u64>,
 ) -> Chain {
     let surfaces = chains.surfaces(field, reach, cylinder, op);
-    chains.gather(field, reach, StepSource { cylinder, surfaces, op, price });
+    chains.gather(field, reach, StepSource { cylinder, surfaces, op, region_weight });
     if let Some(length) = reversed {
         // Time from the end on: `ended_by` then finds chains that begin late enough.
         chains.reverse(length);

@@ -1,4 +1,4 @@
-//! When the head can be where, within a gap.
+//! Places that the head can reach within a gap, and times.
 //!
 //! **Problem.** For a track, a cylinder or a group of cylinders: how long can the head stay there, when,
 //! and which part of the turn passes meanwhile? For groups the answer must hold for all of them.
@@ -43,10 +43,10 @@ impl DwellWindow {
 pub(crate) struct Reach<'a> {
     drive: &'a Drive,
     pub gap: Opportunity,
-    /// Of the gap in ns, seek included.
+    /// Length of the gap in ns, seek included.
     length: u64,
     period: u64,
-    /// Of a turn: a power of two.
+    /// Slots of a turn: a power of two.
     slots: usize,
     /// Longer stays might end in the slot in which they begin, and seem to have one slot.
     slots_told_below: u64,
@@ -79,7 +79,7 @@ impl<'a> Reach<'a> {
         SimTime::from_ns(self.gap.begin.ns() + ns)
     }
 
-    /// Of the gap in ns, seek included.
+    /// Length of the gap in ns, seek included.
     pub fn length(&self) -> u64 {
         self.length
     }
@@ -208,7 +208,7 @@ impl<'a> Reach<'a> {
     fn slots_between(&self, from: u64, back: u64) -> Option<(SlotArc, u64)> {
         let length = self.length.checked_sub(from + back).filter(|&length| length > 0)?;
         if length >= self.slots_told_below {
-            // So long a window may begin and end in the same slot, and would look short: it is given
+            // A window of this length may begin and end in the same slot, and would look short: it is given
             // all slots.
             let slots = self.slots + usize::from(length > self.period);
             return Some((SlotArc { first: 0, slots }, length));

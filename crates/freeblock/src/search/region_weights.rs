@@ -1,9 +1,9 @@
-//! What a block is worth by the region in which it lies.
+//! Weights of regions: a block counts for more in a region that lags.
 //!
 //! **Problem.** The head seldom visits some regions, such as the edges of the disk. Their blocks remain
 //! until the end of a round, and then each costs a long seek.
 //!
-//! So blocks of a region count for more the further the region lags: its price is the share of its blocks
+//! So blocks of a region count for more the further the region lags: its weight is the share of its blocks
 //! that are still wanted, over the same share of the whole disk.
 //!
 //! ```text
@@ -11,35 +11,35 @@
 //!  wanted     1000       1000       1000       1000            4000
 //!  left        400        100        100        600            1200
 //!  share       0.4        0.1        0.1        0.6             0.3
-//!  price      1.33       0.33       0.33       2.00
+//!  weight     1.33       0.33       0.33       2.00
 //! ```
 //!
 //! A track of region 3 with 8 blocks, worth 8 x 2.00 = 16, beats one of region 1 with 40, worth 13.3. No
-//! constant has to be chosen, and prices follow a foreground that moves. A node of the tree has the
-//! greatest price of its regions, so that bound times price is a bound.
+//! constant has to be chosen, and weights follow a foreground that moves. A node of the tree has the
+//! greatest weight of its regions, so that bound times weight is a bound.
 
 use super::index::{Index, Node};
 use super::tracks::Tracks;
 
-/// A price of one.
+/// Weight of a region that is as far as the whole disk.
 const ONE: u64 = 1 << 8;
 
-/// The greatest price. Times a worth of 32 bits it fits 64 bits, and it outweighs any other block.
-const PRICE_MAX: u64 = 1 << 24;
+/// The greatest weight. Times a worth of 32 bits it fits 64 bits, and it outweighs any other block.
+const WEIGHT_MAX: u64 = 1 << 24;
 
 /// Most regions. The shares of smaller ones would be noise when few blocks are left.
 const REGIONS: u32 = 64;
 
-/// Decisions between two updates of prices, which change little from one to the next.
+/// Decisions between two updates of weights, which change little from one to the next.
 const EVERY: u64 = 64;
 
-/// Prices of regions, in units of 1 / 256.
+/// Weights of regions, in units of 1 / 256.
 #[derive(Debug, Clone)]
 pub(crate) struct RegionWeights {
     /// Cylinders of a region, as a power of two.
     shift: u32,
     region_weights: Vec<u64>,
-    /// For each level of the tree whose nodes hold several regions, upwards: the greatest price under each
+    /// For each level of the tree whose nodes hold several regions, upwards: the greatest weight under each
     /// node.
     above: Vec<Vec<u64>>,
     regions: Vec<Region>,
@@ -82,7 +82,7 @@ impl RegionWeights {
         self.region_weights[self.region(cylinder)]
     }
 
-    /// The greatest price under a node.
+    /// The greatest weight under a node.
     #[inline]
     pub fn of_node(&self, node: Node) -> u64 {
         let log2 = Index::cylinders_log2(node.level);
@@ -98,7 +98,7 @@ impl RegionWeights {
         self.all.left
     }
 
-    /// Adds the wanted blocks `from..to` of 512 B. A region without wanted blocks begins at a price of one.
+    /// Adds the wanted blocks `from..to` of 512 B. A region without wanted blocks begins at a weight of one.
     /// More blocks than were left on the disk, as when a round begins, cause an update at once.
     pub fn wanted(&mut self, tracks: &Tracks, from: u64, to: u64) {
         if to - from >= self.all.left {
@@ -109,7 +109,7 @@ impl RegionWeights {
             self.all = Region::default();
         }
         self.for_each_part(tracks, from, to, |region_weights, region, blocks| {
-            // Until the next update an empty region's price is the least, which would hide the new
+            // Until the next update an empty region's weight is the least, which would hide the new
             // blocks.
             if region_weights.regions[region].left == 0 {
                 region_weights.set_to_one(region);
@@ -165,7 +165,7 @@ impl RegionWeights {
         }
     }
 
-    /// Counts a decision, and updates the prices if it is time.
+    /// Counts a decision, and updates the weights if it is time.
     pub fn refresh(&mut self) {
         if self.all.left == 0 {
             return;
@@ -176,25 +176,25 @@ impl RegionWeights {
         }
         self.due = EVERY - 1;
         let Region { asked: all_asked, left: all_left } = self.all;
-        for (price, region) in self.region_weights.iter_mut().zip(&self.regions) {
+        for (weight, region) in self.region_weights.iter_mut().zip(&self.regions) {
             // The ratio of both shares with one division.
             let part = u128::from(region.left) * u128::from(all_asked);
             let whole = u128::from(region.asked.max(1)) * u128::from(all_left);
             let exact = part * u128::from(ONE) / whole;
-            // For an empty region any price is right, and the least makes bounds close.
-            *price = exact.clamp(1, PRICE_MAX.into()) as u64;
+            // For an empty region any weight is right, and the least makes bounds close.
+            *weight = exact.clamp(1, WEIGHT_MAX.into()) as u64;
         }
         self.raise();
     }
 
-    /// Updates the greatest prices of nodes with several regions.
+    /// Updates the greatest weights of nodes with several regions.
     fn raise(&mut self) {
         let first_above = Index::level_beyond(self.shift);
         for (level, nodes) in (first_above..).zip(&mut self.above) {
             let regions =
                 self.region_weights.chunks(1 << (Index::cylinders_log2(level) - self.shift));
-            for (price, regions) in nodes.iter_mut().zip(regions) {
-                *price = regions.iter().copied().max().unwrap_or(ONE);
+            for (weight, regions) in nodes.iter_mut().zip(regions) {
+                *weight = regions.iter().copied().max().unwrap_or(ONE);
             }
         }
     }
@@ -214,10 +214,10 @@ mod tests {
     use freewheel_model::drive::Drive;
 
     fn region_weights() -> (Tracks, Index, RegionWeights) {
-        prices_on(include_str!("../../../../drives/atlas10k.toml"))
+        weights_on(include_str!("../../../../drives/atlas10k.toml"))
     }
 
-    fn prices_on(drive: &str) -> (Tracks, Index, RegionWeights) {
+    fn weights_on(drive: &str) -> (Tracks, Index, RegionWeights) {
         let spec = toml::from_str(drive).unwrap();
         let tracks = Tracks::new(&Arc::new(Drive::build(&spec).unwrap()));
         let index =
@@ -244,15 +244,15 @@ mod tests {
     #[test]
     fn what_is_asked_for_where_nothing_was_left_counts_at_once() {
         let (tracks, mut region_weights, capacity) = half_read();
-        let price = |region_weights: &RegionWeights, block| {
+        let weight = |region_weights: &RegionWeights, block| {
             region_weights.of_cylinder(cylinder(&tracks, block))
         };
-        assert_eq!(price(&region_weights, 0), 1);
+        assert_eq!(weight(&region_weights, 0), 1);
         // All of it is left, and half of the disk.
-        assert!(price(&region_weights, capacity - 1).abs_diff(2 * ONE) <= 1);
+        assert!(weight(&region_weights, capacity - 1).abs_diff(2 * ONE) <= 1);
         region_weights.wanted(&tracks, 0, 8);
-        assert_eq!(price(&region_weights, 0), ONE);
-        assert_eq!(price(&region_weights, capacity / 4), 1, "there nothing is asked for");
+        assert_eq!(weight(&region_weights, 0), ONE);
+        assert_eq!(weight(&region_weights, capacity / 4), 1, "there nothing is asked for");
     }
 
     #[test]
@@ -266,7 +266,7 @@ mod tests {
                 .region_weights
                 .iter()
                 .chain(region_weights.above.iter().flatten())
-                .all(|&price| price == ONE)
+                .all(|&weight| weight == ONE)
         );
         // The same beside another task that has hardly begun.
         let (tracks, mut region_weights, capacity) = half_read();
@@ -278,7 +278,7 @@ mod tests {
         assert!(region_weights.of_cylinder(last).abs_diff(ONE * 4 / 3) <= 1);
     }
 
-    /// What has become of a part of the disk.
+    /// State of a part of the disk.
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum Chunk {
         Never,
@@ -290,7 +290,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 24, ..Default::default() })]
 
         #[test]
-        fn prices_are_the_parts_left_and_bounds_their_plain_maximum(
+        fn weights_are_the_parts_left_and_bounds_their_plain_maximum(
             seed: u64, steps in 1u64..60,
             // Whose regions are nodes of the tree, and lie between two levels of it.
             drive in prop::sample::select(vec![
@@ -299,7 +299,7 @@ mod tests {
             ]),
         ) {
             const CHUNKS: u64 = 97;
-            let (tracks, index, mut region_weights) = prices_on(drive);
+            let (tracks, index, mut region_weights) = weights_on(drive);
             let prng = &mut Prng::new(seed, "region_weights");
             let capacity = tracks.drive().blocks().get();
             let bounds = |chunk: u64| (capacity * chunk / CHUNKS, capacity * (chunk + 1) / CHUNKS);
@@ -353,10 +353,10 @@ mod tests {
             }
             let asked: u64 = plain.iter().map(|region| region.asked).sum();
             let left: u64 = plain.iter().map(|region| region.left).sum();
-            for (region, price) in plain.iter().zip(&region_weights.region_weights) {
+            for (region, weight) in plain.iter().zip(&region_weights.region_weights) {
                 let part = region.left as f64 / region.asked.max(1) as f64;
                 let exact = (part / (left as f64 / asked as f64) * ONE as f64).max(1.0);
-                prop_assert!((*price as f64 - exact).abs() <= 1.0, "{} for {}", price, exact);
+                prop_assert!((*weight as f64 - exact).abs() <= 1.0, "{} for {}", weight, exact);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Where tracks lie that hold one extent each.
+//! Places of tracks that hold one extent each.
 //!
 //! **Problem.** A large drive has tens of millions of tracks. A table with an entry for each would exceed
 //! every cache, and searches would wait for it.
@@ -50,7 +50,7 @@ impl Row {
         Self { base, step, sector: here.sector, blocks: here.blocks }
     }
 
-    /// Whether the row tells the extent on a cylinder exactly.
+    /// True if the row tells the extent on a cylinder exactly.
     fn is(&self, cylinder: usize, stretch: &TrackExtent) -> bool {
         let here = self.stretch(stretch.id, cylinder as u32).unwrap_or(TrackExtent::NONE);
         here == *stretch

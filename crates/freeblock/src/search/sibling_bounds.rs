@@ -23,7 +23,7 @@ pub(crate) const FANOUT: usize = 16;
 /// Neighbouring first slots whose arcs share a [`Line`].
 const NEAR: usize = 4;
 
-/// What siblings offer in [`NEAR`] neighbouring arcs: a cache line.
+/// Bounds of siblings in [`NEAR`] neighbouring arcs: a cache line.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 pub(crate) struct Line([[u8; NEAR]; FANOUT]);

@@ -6,7 +6,7 @@ pub(crate) type TrackId = u32;
 /// Consecutive blocks in consecutive sectors of one track, as long as there are such.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TrackExtent {
-    /// Its number among all of the drive, below `Tracks::stretches`.
+    /// Number among all extents of the drive, below `Tracks::stretches`.
     pub id: u32,
     /// First block.
     pub first: u64,
@@ -17,7 +17,7 @@ pub(crate) struct TrackExtent {
 }
 
 impl TrackExtent {
-    /// Of no blocks.
+    /// Extent without blocks.
     pub const NONE: Self = Self { id: 0, first: 0, sector: 0, blocks: 0 };
 
     /// Behind its last block.

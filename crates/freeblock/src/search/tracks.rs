@@ -1,4 +1,4 @@
-//! Which blocks lie on each track, and which of them pass in a window of time.
+//! Blocks on each track, and those that pass in a window of time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -95,7 +95,7 @@ pub(crate) struct Tracks {
     /// With the shortest seeks that it may ever have: bounds that are kept hold for them.
     fastest: Arc<Drive>,
     zones: ZonesOfTracks,
-    /// Of tracks with one.
+    /// Tracks with one extent.
     only: RegularTracks,
     /// Tracks with several stretches: them in order of their sectors.
     several: BTreeMap<TrackId, Vec<TrackExtent>>,
@@ -253,7 +253,7 @@ impl Tracks {
         (at, several[found - 1])
     }
 
-    /// Where the track lies in the turn. None on a cylinder of no zone.
+    /// Angles of a track. None on a cylinder of no zone.
     #[inline]
     pub fn place(&self, at: Position) -> Option<TrackPlace<'_>> {
         let Position { cylinder, surface } = at;

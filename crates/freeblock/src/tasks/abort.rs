@@ -62,7 +62,7 @@ impl Tasks {
         Ok(wanted)
     }
 
-    /// What the next round of a task wants without these runs, by part.
+    /// Next round of a task without these runs, by part.
     fn repeats_without(
         &self,
         id: TaskId,
@@ -152,7 +152,7 @@ impl Tasks {
     }
 }
 
-/// What `gone` leaves of `runs`; both in ascending order and apart from each other.
+/// Difference of `runs` and `gone`; both in ascending order and disjoint.
 fn without(runs: &[BlockRun], gone: impl Iterator<Item = BlockRun>) -> Vec<BlockRun> {
     let mut gone = gone.peekable();
     let mut left = Vec::new();

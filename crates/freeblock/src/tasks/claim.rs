@@ -16,7 +16,7 @@ use crate::search::LayerKey;
 const WINDOW: u64 = 1 << 16;
 
 impl Tasks {
-    /// Whether there are layers for these blocks of a task, and memory to repeat them.
+    /// True if there are layers for these blocks of a task, and memory to repeat them.
     pub(super) fn check_room(&self, id: TaskId, task: &Task, runs: &Runs) -> Result<(), TaskError> {
         let in_use = self.layers.iter().filter(|layer| !layer.members.is_empty());
         let is_there = |offset| self.layer_like(&Shape::new(id, task, offset)).is_some();
@@ -110,7 +110,7 @@ impl Tasks {
         &mut self.tasks.get_mut(&id).expect("a task that has not ended").parts[part]
     }
 
-    /// What a part may be given in gaps.
+    /// Blocks of a part that gaps may read or write.
     pub(super) fn free_blocks(&self, id: TaskId, part: usize) -> &Bitmap {
         let part = self.part(id, part);
         part.own.as_ref().unwrap_or_else(|| self.scheduler.blocks(part.layer))

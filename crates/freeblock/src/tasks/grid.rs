@@ -12,7 +12,7 @@ pub(super) struct BlockGrid {
     pub size: u64,
     /// First block of 512 B of the first block.
     pub offset: u64,
-    /// How many fit on the drive.
+    /// Number of blocks that fit on the drive.
     pub blocks: u64,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn runs_in(set: &Bitmap, run: BlockRun) -> Vec<BlockRun> {
     runs_in_without(set, &[], run)
 }
 
-/// Those of them that are in none of `without`.
+/// Members of a set in a run that are in none of `without`.
 pub(super) fn runs_in_without(set: &Bitmap, without: &[&Bitmap], run: BlockRun) -> Vec<BlockRun> {
     let mut runs = Vec::new();
     set.for_each_run_without(without, run.0, run.1, |from, to| runs.push((from, to)));

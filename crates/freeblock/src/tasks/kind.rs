@@ -5,8 +5,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the background does with its blocks: again and again, but for a backup, for writes, and for
-/// a comparison; as long as the workload goes on, for prefetching and write-back.
+/// Kind of a task: its rounds repeat, but for a backup, for writes, and for a comparison; prefetching and
+/// write-back last as long as the workload.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
 )]
@@ -63,24 +63,24 @@ impl TaskKind {
         }
     }
 
-    /// Whether the task ends with its first round.
+    /// True if the task ends with its first round.
     pub const fn is_once(self) -> bool {
         matches!(self, Self::Backup | Self::Write | Self::Compare)
     }
 
-    /// Whether a number of blocks completes a round.
+    /// True if a number of blocks completes a round.
     pub const fn has_rounds(self) -> bool {
         !matches!(self, Self::Prefetch | Self::WriteBack)
     }
 }
 
-/// What a round of a task is: every block, or a sample of them.
+/// End of a round: every block, or a sample of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(into = "&'static str")]
 pub struct RoundKind {
     /// Kind of the task.
     pub task: TaskKind,
-    /// Whether a number of blocks, in any places, completes a round. Scans and scrubs only.
+    /// True if a number of blocks, in any places, completes a round. Scans and scrubs only.
     pub is_sample: bool,
 }
 
@@ -101,12 +101,12 @@ impl RoundKind {
         }
     }
 
-    /// Whether the task ends with its first round.
+    /// True if the task ends with its first round.
     pub const fn is_once(self) -> bool {
         self.task.is_once()
     }
 
-    /// Whether a number of blocks completes a round.
+    /// True if a number of blocks completes a round.
     pub const fn has_rounds(self) -> bool {
         self.task.has_rounds()
     }
@@ -127,9 +127,9 @@ impl From<RoundKind> for &'static str {
 /// of another's where both can be had, and the paper gives no weights.
 pub(super) const WEIGHT_STEP: u32 = 4;
 
-/// What a block is worth in a gap beside the blocks of other tasks: one of a priority as much as
-/// four of the next lower. Idle time knows no priorities: the nearest block is done first, for any
-/// task, as no gap is taken from another and the head loses least.
+/// Weight of a task's blocks in a gap, by priority: each counts four times the next lower one. Idle time
+/// knows no priorities: the nearest block is done first, for any task, as no gap is taken from another and
+/// the head loses least.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
 )]

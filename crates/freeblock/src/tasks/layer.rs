@@ -5,7 +5,7 @@ use freewheel_units::Op;
 use super::spec::{Counts, Pace, TaskId, TaskSpec};
 use super::task::Task;
 
-/// What the tasks on a layer have in common.
+/// Properties that the tasks on a layer share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
     pub op: Op,

@@ -1,4 +1,4 @@
-//! What tasks take in memory.
+//! Memory of tasks.
 
 use freewheel_units::Bytes;
 
@@ -28,7 +28,7 @@ impl Memory {
 }
 
 impl Tasks {
-    /// What all tasks take.
+    /// Memory of all tasks.
     pub fn memory(&self) -> Memory {
         let tasks = self.tasks.values().map(Task::memory);
         Memory {

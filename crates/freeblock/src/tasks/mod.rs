@@ -1,9 +1,9 @@
-//! Background tasks: sets of blocks to read or write for free, and what becomes of them (osdi00
+//! Background tasks: sets of blocks to read or write for free, and their outcome (osdi00
 //! section 2.1, table 1).
 //!
 //! Goals: no call waits; every wanted block is delivered exactly once per task and round; a block
 //! that several tasks want is moved once and given to all; memory goes by one bit a block, not by
-//! what the blocks hold. Data do not come by here: an [`Event`] says which of them are in memory.
+//! what the blocks hold. No data pass here: an [`Event`] says which of them are in memory.
 //!
 //! **Promoted blocks** belong to the foreground queue alone: no gap is used for them, and they are
 //! delivered when a foreground request moves them (a write: when the promoted request is done, unless
@@ -12,7 +12,7 @@
 //! **Order of writes.** Blocks of 512 B that two requests share decide:
 //! - a foreground write supersedes every pending freeblock write from its arrival on, and so does a
 //!   freeblock write that is registered later: the earlier block is not written any more, unless its
-//!   gap has begun, and its task is told, of the whole block even where only a part of it is written
+//!   gap has begun, and its task learns, of the whole block even where only a part of it is written
 //!   anew;
 //! - a promoted write is superseded by foreground writes alone, and freeblock ones wait for it. Its
 //!   request is in the caller's queue already. **The caller must not let it go after the newer
@@ -75,8 +75,8 @@ pub use spec::{
 };
 pub use task::{Progress, Wanted};
 
-/// How often the weights of tasks with deadlines and shares are looked at, unless said otherwise.
-/// Assumed: a thousand gaps of 10 ms tell a rate, and a new index is rare beside them.
+/// Interval at which the weights of tasks with deadlines and shares are looked at, by default. Assumed: a
+/// thousand gaps of 10 ms tell a rate, and a new index is rare beside them.
 pub const CADENCE: SimDuration = SimDuration::from_secs(10);
 
 /// Something that has become of a task's blocks.
@@ -84,33 +84,33 @@ pub const CADENCE: SimDuration = SimDuration::from_secs(10);
 pub enum Event {
     /// Blocks have been read, and their data are in memory now, or they have been written.
     Delivered {
-        /// Whose.
+        /// Task of the blocks.
         task: TaskId,
-        /// Where; whole blocks of the task.
+        /// Whole blocks of the task.
         extent: Extent,
-        /// Whether as promoted blocks.
+        /// Set for promoted blocks.
         is_promoted: bool,
-        /// When.
+        /// Time of the delivery.
         at: SimTime,
     },
     /// These data need not reach the media, because newer ones for the same place do, and are not
     /// delivered. They may still be written, in the gap that is under way or by their promoted
     /// request, but before the newer ones.
     Superseded {
-        /// Whose.
+        /// Task of the blocks.
         task: TaskId,
-        /// Where; whole blocks of the task.
+        /// Whole blocks of the task.
         extent: Extent,
-        /// When.
+        /// Time of the event.
         at: SimTime,
     },
     /// A round is complete. Unless the task repeats itself, it has ended.
     Done {
-        /// Which.
+        /// Task of the round.
         task: TaskId,
-        /// Its rounds, counted from zero.
+        /// Number of the round, from zero.
         round: u64,
-        /// When.
+        /// Time of the event.
         at: SimTime,
     },
 }
@@ -120,7 +120,7 @@ pub enum Event {
 pub struct Tasks {
     scheduler: Scheduler,
     cadence: SimDuration,
-    /// When weights are looked at again.
+    /// Time at which weights are looked at again.
     weigh_at: SimTime,
     /// A round has begun since then, so that all of a task is there again.
     has_new_round: bool,
@@ -137,7 +137,7 @@ pub struct Tasks {
     tasks_begun: u64,
     promotions_begun: u64,
     events: Vec<Event>,
-    /// Where freeblock writes have ended in this call, one way or the other: reads may wait there.
+    /// Extents of freeblock writes that ended in this call, one way or the other: reads may wait there.
     ended: Vec<(u64, u64)>,
     /// Tasks that may be complete after this call.
     touched: Vec<TaskId>,
@@ -172,7 +172,7 @@ impl Tasks {
     }
 
     /// Does now what the next decision would have to do first, after one was made or tasks have begun or
-    /// been extended: time that nobody waits for may be there now, and not then.
+    /// been extended: time that no task waits for may be there now, and not then.
     pub fn refresh(&mut self) {
         self.scheduler.refresh();
     }
@@ -218,8 +218,8 @@ impl Tasks {
         Ok(id)
     }
 
-    /// Adds blocks to a task. What it wants already it goes on wanting, once; what it is about to
-    /// write it writes with the newest data.
+    /// Adds blocks to a task. Blocks that it wants already stay wanted, once; blocks that it is about to
+    /// write are written with the newest data.
     pub fn extend(
         &mut self,
         now: SimTime,
@@ -258,19 +258,19 @@ impl Tasks {
         self.free(id) + self.tasks[&id].parts.iter().map(aside).sum::<u64>()
     }
 
-    /// How far a task is.
+    /// Progress of a task.
     pub fn progress(&self, id: TaskId, now: SimTime) -> Result<Progress, TaskError> {
         Ok(self.task(id)?.progress(self.free(id), self.weight(id), now))
     }
 
-    /// How what a task wants gets slower, by all that is wanted now.
+    /// Slowing of a task, by all blocks that are wanted now.
     pub fn wear(&self, id: TaskId) -> Result<TailModel, TaskError> {
         let is_rationed = self.task(id)?.spec.holds_pieces && self.scheduler.is_rationed();
         Ok(if is_rationed { TailModel::Rationed } else { TailModel::Even })
     }
 
-    /// Whether a task still wants its block that begins at `start`; not at all where none of its
-    /// blocks begins. Unlike the events, this is never late.
+    /// State of a task's block that begins at `start`; not wanted where none of its blocks begins. Unlike
+    /// the events, this is never late.
     pub fn wanted(&self, id: TaskId, start: Lbn) -> Result<Wanted, TaskError> {
         let mut wanted = Wanted::default();
         for (number, part) in self.task(id)?.parts.iter().enumerate() {
@@ -329,8 +329,8 @@ impl Tasks {
         }
     }
 
-    /// Looks at the weights of tasks with deadlines and shares; when `is_due`, also at what they have
-    /// got since the last time.
+    /// Looks at the weights of tasks with deadlines and shares; when `is_due`, also at the bytes that they
+    /// received since the last time.
     fn weigh(&mut self, now: SimTime, is_due: bool) {
         let mut rivals = Vec::new();
         let mut weights = Vec::new();
@@ -403,7 +403,7 @@ impl Tasks {
         }
     }
 
-    /// What a decision about this gap finds of weights; the same however often it is asked for.
+    /// Weighs tasks for a decision about this gap; the result does not depend on the number of calls.
     fn weigh_for(&mut self, gap: &Opportunity) {
         self.end_gap();
         let is_due = gap.begin >= self.weigh_at;
@@ -556,7 +556,7 @@ mod tests {
             tasks
         };
         let gap = |at| Opportunity::none(&Departure::after_read(at, Position::default()));
-        // Half of the time is over, and nothing read: the deadline is in danger.
+        // Half of the time is over, and no block read: the deadline is in danger.
         let late = gap(SimTime::from_ns(500_000_000));
         let after = |prepare: fn(&mut Tasks, &Opportunity)| {
             let mut tasks = with_deadline();

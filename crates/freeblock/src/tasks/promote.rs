@@ -57,8 +57,8 @@ impl Tasks {
         Ok(next.map(|(_, part, run)| self.promote_run(id, part, run)))
     }
 
-    /// How many foreground requests of at most `limit` blocks of 512 B it would take to promote all
-    /// of a task that can be: looks at all that it wants.
+    /// Number of foreground requests of at most `limit` blocks of 512 B that would promote all promotable
+    /// blocks of a task. Looks at all of them.
     pub fn promotable(&self, id: TaskId, limit: u32) -> Result<u64, TaskError> {
         let most = self.most_merged(id, limit)?;
         let mut requests = 0;
@@ -134,7 +134,7 @@ impl Tasks {
         }
     }
 
-    /// Counts blocks as delivered and reports them; at most as many as are enough.
+    /// Counts blocks as delivered and reports them; at most the number that is enough.
     pub(super) fn deliver(
         &mut self,
         id: TaskId,

@@ -1,4 +1,4 @@
-//! What a task asks for, and why it may be refused.
+//! Specification of a task, and reasons to refuse it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -65,13 +65,13 @@ impl fmt::Display for Extent {
     }
 }
 
-/// Which foreground transfers deliver a wanted block in passing. What a foreground request moves is
-/// in memory anyway.
+/// Foreground transfers that deliver a wanted block in passing. What a foreground request moves is in
+/// memory anyway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Counts {
-    /// Those that read it.
+    /// Set if reads deliver.
     pub reads: bool,
-    /// Those that write it, freeblock writes of other tasks among them.
+    /// Set if writes deliver, freeblock writes of other tasks among them.
     pub writes: bool,
 }
 
@@ -85,12 +85,12 @@ impl Counts {
     pub const NONE: Self = Self { reads: false, writes: false };
 }
 
-/// When a task ends.
+/// End of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
-    /// When all of its blocks have been delivered.
+    /// Ends when all of its blocks have been delivered.
     All,
-    /// When this number of its blocks, any of them, has been delivered; the rest is aborted.
+    /// Ends when this number of its blocks, in any places, has been delivered; the rest is aborted.
     Enough(u64),
     /// Never: when all blocks have been delivered, all are wanted anew. Reads only.
     Repeated,
@@ -98,8 +98,8 @@ pub enum Until {
     Standing,
 }
 
-/// How a task competes with others for gaps. What idle time gives it counts for a deadline and for
-/// a share, but is not given by them; see [`Priority`].
+/// Competition of a task with others for gaps. What idle time gives it counts for a deadline and for a
+/// share, but is not given by them; see [`Priority`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Pace {
     /// By its priority alone.
@@ -108,9 +108,9 @@ pub enum Pace {
     /// A round shall be complete this long after it began. As soon as the task is behind a straight
     /// line to there, its weight grows.
     Deadline(SimDuration),
-    /// Its part of the bytes that all tasks with shares get while they compete, in proportion.
+    /// Part of the bytes that all tasks with shares get while they compete, in proportion.
     Share(u32),
-    /// Its wanted blocks fill a memory with room for this number of blocks: its weight grows as that
+    /// Memory with room for this number of blocks, which the wanted blocks fill: the weight grows as it
     /// fills.
     Room(u64),
 }
@@ -122,25 +122,25 @@ pub struct TaskSpec {
     pub op: Op,
     /// Blocks of 512 B in a block of the task.
     pub block_size: u32,
-    /// Where the task's blocks lie: each extent is a row of whole ones from its start on.
+    /// Extents of the task's blocks: each is a row of whole ones from its start on.
     pub extents: Vec<Extent>,
-    /// What a block is worth.
+    /// Weight of a block by priority.
     pub priority: Priority,
-    /// How it competes.
+    /// Competition with other tasks.
     pub pace: Pace,
-    /// What delivers a block of a read in passing. Writes are delivered by the task's writes alone.
+    /// Foreground transfers that deliver a block of a read in passing. Writes are delivered by the task's
+    /// writes alone.
     pub counts: Counts,
-    /// Whether what is read of a block in pieces is held until the rest of it has come. Who verifies
-    /// and asks for no data needs no memory for that.
+    /// True if pieces of a block are held until the rest of it has come. Who verifies and asks for no data
+    /// needs no memory for that.
     pub holds_pieces: bool,
-    /// Whether its data are those of one moment: what is promoted of a read must be read before any
-    /// foreground write to the same blocks that arrives later.
-    /// [`Tasks::promote`](super::Tasks::promote) with [`BlockSelection::Touching`] such a write takes
-    /// the blocks that it would overwrite.
+    /// Set if the data are those of one moment: a promoted read must precede any foreground write to the
+    /// same blocks that arrives later. [`Tasks::promote`](super::Tasks::promote) with
+    /// [`BlockSelection::Touching`] such a write takes the blocks that it would overwrite.
     pub precedes_writes: bool,
-    /// Whether it writes the data that are there. No read of another task waits for such a write.
+    /// True if it writes the data that are there. No read of another task waits for such a write.
     pub is_rewrite: bool,
-    /// When it ends.
+    /// End of the task.
     pub until: Until,
 }
 
@@ -167,7 +167,7 @@ impl TaskSpec {
         self.extents.iter().map(|extent| extent.blocks.get() / size).sum()
     }
 
-    /// What is wrong with it that can be told without its extents.
+    /// Checks all that needs no extents, and returns the fault.
     pub(super) fn check(&self, held_max: Bytes) -> Result<(), TaskError> {
         if !self.op.moves_data() {
             return Err(TaskError::MovesNothing { op: self.op });
@@ -191,24 +191,24 @@ impl TaskSpec {
     }
 }
 
-/// Which blocks of a task.
+/// Selection of a task's blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockSelection<'a> {
     /// All that are still wanted.
     All,
-    /// Those of them that lie wholly in one of the extents.
+    /// Blocks that lie wholly in one of the extents.
     In(&'a [Extent]),
-    /// Those of them of which a part lies in one of the extents.
+    /// Blocks of which a part lies in one of the extents.
     Touching(&'a [Extent]),
 }
 
-/// Why a call was refused. No state has changed then.
+/// Reason why a call was refused. No state has changed then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum TaskError {
     /// No data would be moved.
     #[error("a task cannot {op}: it reads or writes")]
     MovesNothing {
-        /// What was asked for.
+        /// Operation of the task.
         op: Op,
     },
     /// The size of a block.
@@ -241,7 +241,7 @@ pub enum TaskError {
     PastEnd {
         /// Rejected extent.
         extent: Extent,
-        /// Of the drive.
+        /// Capacity of the drive.
         capacity: Blocks,
     },
     /// Some block would be written twice, in no order.
@@ -264,15 +264,15 @@ pub enum TaskError {
         /// Number of extents with this task.
         count: usize,
     },
-    /// What has been written need not be written again.
+    /// A task of writes repeats blocks: written blocks need no second write.
     #[error("a task that writes cannot repeat itself: let it end, or stand and be extended")]
     RepeatedWrite,
     /// More are to be delivered than are wanted, or none.
     #[error("{enough} of {blocks} blocks are to be enough: from 1 to all are allowed")]
     Enough {
-        /// How many were to be enough.
+        /// Number of blocks that was to be enough.
         enough: u64,
-        /// Of how many.
+        /// Number of blocks of the task.
         blocks: u64,
     },
     /// A share of zero.

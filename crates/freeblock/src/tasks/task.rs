@@ -12,7 +12,7 @@ pub(super) struct Task {
     /// Without its extents, which are in the parts.
     pub spec: TaskSpec,
     pub parts: Vec<Part>,
-    /// Of the current round, from zero.
+    /// Number of the current round, from zero.
     pub round: u64,
     pub since: SimTime,
     /// Blocks delivered in this round.
@@ -27,25 +27,25 @@ pub(super) struct Part {
     pub grid: BlockGrid,
     /// Number of the layer.
     pub layer: usize,
-    /// What may be taken in gaps; None while the task is alone on its layer, whose blocks they are
-    /// then.
+    /// Blocks that gaps may take; None while the task is alone on its layer, and the layer's blocks are its
+    /// own.
     pub own: Option<Bitmap>,
-    /// What the foreground queue has been asked for.
+    /// Blocks that the foreground queue has been asked for.
     pub promoted: Option<Bitmap>,
-    /// What waits for a write to the same blocks.
+    /// Blocks that wait for a write to the same place.
     pub deferred: Option<Bitmap>,
-    /// What the next round wants.
+    /// Blocks that the next round wants.
     pub repeats: Vec<BlockRun>,
 }
 
-/// How far a task is.
+/// Progress of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// Blocks of the task that are still wanted.
     pub wanted: u64,
-    /// Of them, those that the foreground queue has been asked for.
+    /// Blocks of them that the foreground queue has been asked for.
     pub promoted: u64,
-    /// Of them, those that wait for a write to the same place.
+    /// Blocks of them that wait for a write to the same place.
     pub deferred: u64,
     /// Blocks of the task that were delivered in this round.
     pub delivered: u64,
@@ -53,16 +53,16 @@ pub struct Progress {
     pub delivered_total: u64,
     /// Rounds that are complete.
     pub rounds: u64,
-    /// When this round began.
+    /// Time at which this round began.
     pub since: SimTime,
     /// Worth of a block of 512 B beside those of other tasks now.
     pub weight: u32,
-    /// When this round will be complete at the rate it has had. None before the first delivery, and
-    /// for tasks that have no end.
+    /// Time at which this round will be complete at the rate it has had. None before the first delivery,
+    /// and for tasks that have no end.
     pub end_estimate: Option<SimTime>,
 }
 
-/// How a block is wanted. A write can be both, with newer data than the promoted ones.
+/// State of a wanted block. A write can be both, with newer data than the promoted ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Wanted {
     /// In a gap, or it waits for a write to the same place.
@@ -94,7 +94,7 @@ impl Task {
         self.parts.iter().position(|part| part.layer == layer)
     }
 
-    /// How far it is; `free` blocks, each worth `weight`, may still be taken in gaps.
+    /// Progress of the task; `free` blocks, each worth `weight`, may still be taken in gaps.
     pub fn progress(&self, free: u64, weight: u32, now: SimTime) -> Progress {
         let promoted: u64 = self.parts.iter().map(|part| count(&part.promoted)).sum();
         let deferred: u64 = self.parts.iter().map(|part| count(&part.deferred)).sum();

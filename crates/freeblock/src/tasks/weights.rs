@@ -26,7 +26,7 @@ fn lateness(delivered: u64, left: u64, elapsed_ns: u64, remaining_ns: u64, most:
     factor
 }
 
-/// The same as a power of two.
+/// Largest weight as a power of two.
 const POWER_MAX: u32 = WEIGHT_MAX.ilog2();
 
 /// Looks at the weights within which a task is to be back at its share. Assumed: the fewer, the
@@ -38,13 +38,13 @@ const LOOKS: i128 = 4;
 /// that rises has its price in the index.
 const TOLERANCE: i128 = 2;
 
-/// What tasks with shares have got since the same ones compete.
+/// Bytes that tasks with shares received since the same ones compete.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Contest {
     rivals: Vec<Known>,
 }
 
-/// What is known of a task in a contest, in blocks of 512 B.
+/// State of a task in a contest, in blocks of 512 B.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     task: TaskId,
@@ -74,7 +74,7 @@ impl Balance {
         Self { gains, all, shares: rivals.iter().map(|rival| i128::from(rival.share)).sum() }
     }
 
-    /// What is due to one with a share, times the sum of shares.
+    /// Blocks due to a task with a share, times the sum of shares.
     fn due(&self, share: u32) -> i128 {
         self.all * i128::from(share)
     }
@@ -96,7 +96,7 @@ impl Balance {
 pub(super) struct WeightedTask {
     pub task: TaskId,
     pub share: u32,
-    /// What its priority says.
+    /// Weight by priority.
     pub priority: u32,
     /// Blocks of 512 B delivered in all.
     pub delivered: u64,

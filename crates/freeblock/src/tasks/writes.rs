@@ -36,7 +36,7 @@ impl PendingWrites {
         self.ends.remove(&(from, writer));
     }
 
-    /// Those that touch `from..to`: what they write.
+    /// Writes that touch `from..to`.
     pub fn overlapping(&self, (from, to): (u64, u64)) -> impl Iterator<Item = (u64, u64)> {
         let earliest = from.saturating_sub(self.longest);
         let near = self.ends.range((earliest, Writer::Foreground(0))..(to, Writer::Foreground(0)));

@@ -12,10 +12,10 @@ use thiserror::Error;
 
 use crate::tasks::{BlockSelection, Event, Extent, TaskError, TaskId, TaskSpec, Tasks, Until};
 
-/// Where the versions of some data lie: block by block beside each other.
+/// Two versions of some data, block by block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Versions {
-    /// What is there now.
+    /// Version of now.
     pub current: Extent,
     /// The first block of 512 B of the safe version.
     pub safe: Lbn,
@@ -24,19 +24,19 @@ pub struct Versions {
 /// Two versions of a block: where each begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pair {
-    /// What is there now.
+    /// Version of now.
     pub current: Lbn,
     /// The safe version.
     pub safe: Lbn,
 }
 
-/// Why a comparison was refused.
+/// Reason why a comparison was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum CompareError {
     /// No block fits memory.
     #[error("a memory of {memory} for blocks of {block}: at least one must fit")]
     Memory {
-        /// What may be used.
+        /// Memory that may be used.
         memory: Bytes,
         /// Size of a block.
         block: Bytes,
@@ -52,7 +52,7 @@ pub enum CompareError {
     Task(#[from] TaskError),
 }
 
-/// What a comparison has come to.
+/// Results of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct CompareCounts {
     /// Pairs of blocks that were in memory together.
@@ -62,7 +62,7 @@ pub struct CompareCounts {
 }
 
 impl CompareCounts {
-    /// The same on two arms together.
+    /// Sum of two arms' results.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -84,7 +84,7 @@ pub struct Compare {
     next: (usize, u64),
     /// Blocks of open pairs, by the first block of 512 B: the pair.
     open: BTreeMap<u64, Pair>,
-    /// Those of them that have come.
+    /// Blocks of pairs of which one block has come.
     unmatched: BTreeSet<u64>,
     counts: CompareCounts,
 }
@@ -242,12 +242,12 @@ impl Compare {
         self.task
     }
 
-    /// Whether all pairs have been compared.
+    /// True if all pairs have been compared.
     pub fn is_done(&self) -> bool {
         self.open.is_empty() && self.next.0 >= self.rows.len()
     }
 
-    /// Its results so far.
+    /// Results so far.
     pub fn counts(&self) -> CompareCounts {
         self.counts
     }

@@ -1,4 +1,4 @@
-//! What free bandwidth is used for (osdi00 section 2.2): small state machines on the task interface.
+//! Uses of free bandwidth (osdi00 section 2.2): small state machines on the task interface.
 
 mod block_size;
 mod compare;

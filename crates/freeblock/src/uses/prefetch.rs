@@ -13,13 +13,13 @@ use crate::tasks::{
 };
 use freewheel_model::drive::Drive;
 
-/// Why prefetching was refused.
+/// Reason why prefetching was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum PrefetchError {
     /// No block fits memory.
     #[error("a memory of {memory} for blocks of {block}: at least one must fit")]
     Memory {
-        /// What may be used.
+        /// Memory that may be used.
         memory: Bytes,
         /// Size of a block.
         block: Bytes,
@@ -29,14 +29,14 @@ pub enum PrefetchError {
     Task(#[from] TaskError),
 }
 
-/// What prefetching has come to.
+/// Results of prefetching.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct PrefetchCounts {
     /// Foreground reads.
     pub reads: u64,
-    /// Those all of whose blocks were in memory or asked for.
+    /// Reads all of whose blocks were in memory or asked for.
     pub predicted_reads: u64,
-    /// Those all of whose blocks were in memory.
+    /// Reads all of whose blocks were in memory.
     pub hits: u64,
     /// Blocks that were asked for.
     pub predicted_blocks: u64,
@@ -47,7 +47,7 @@ pub struct PrefetchCounts {
 }
 
 impl PrefetchCounts {
-    /// The same on two arms together.
+    /// Sum of two arms' results.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -79,7 +79,7 @@ pub struct Prefetcher {
     tracks_ahead: u32,
     /// By number of the block.
     known: BTreeMap<u64, Known>,
-    /// The same by when they were predicted.
+    /// Blocks by the number of their prediction.
     by_age: BTreeMap<u64, u64>,
     begun: u64,
     counts: PrefetchCounts,
@@ -134,10 +134,10 @@ impl Prefetcher {
     ) -> Result<bool, TaskError> {
         let (first, end) = self.touching(start, blocks);
         let known = || (first..end).map(|block| self.known.get(&block));
-        let is_foreseen = known().all(|known| known.is_some());
+        let is_predicted = known().all(|known| known.is_some());
         let is_hit = known().all(|known| known.is_some_and(|known| known.is_here));
         self.counts.reads += 1;
-        self.counts.predicted_reads += u64::from(is_foreseen);
+        self.counts.predicted_reads += u64::from(is_predicted);
         self.counts.hits += u64::from(is_hit);
         self.counts.used += if is_hit { end - first } else { 0 };
         // Used, or read by the foreground request itself.
@@ -267,7 +267,7 @@ impl Prefetcher {
         self.known_max
     }
 
-    /// What prefetching has come to.
+    /// Results of prefetching.
     pub fn counts(&self) -> PrefetchCounts {
         self.counts
     }

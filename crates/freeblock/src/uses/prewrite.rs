@@ -14,7 +14,7 @@ use crate::tasks::{
     Wanted,
 };
 
-/// What has become of dirty blocks.
+/// Counts of dirty blocks by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PrewriteCounts {
     /// Written in gaps.
@@ -173,7 +173,7 @@ impl Prewriter {
         self.task
     }
 
-    /// Whether the block at `start` is in memory only, as far as events have been taken in.
+    /// True if the block at `start` is in memory only, as far as events have been taken in.
     pub fn is_dirty(&self, start: Lbn) -> bool {
         self.dirty.contains_key(&start.get())
     }
@@ -183,7 +183,7 @@ impl Prewriter {
         self.dirty.len() as u64
     }
 
-    /// What has become of dirty blocks.
+    /// Counts of dirty blocks by outcome.
     pub fn counts(&self) -> PrewriteCounts {
         self.counts
     }

@@ -1,4 +1,4 @@
-//! When the foreground's data are due at the end of a gap.
+//! Time at which the foreground's data are due at the end of a gap.
 
 use freewheel_freeblock::Opportunity;
 use freewheel_model::drive::spec::DriveSpec;
@@ -7,7 +7,7 @@ use freewheel_testkit::drives::{any_departure, any_drive, passage};
 use freewheel_units::{Lbn, Op, Prng, SimTime};
 use proptest::prelude::*;
 
-/// When the first of the blocks that are left is taken, by a head that arrives on the track of the
+/// Time at which the first of the remaining blocks is taken, by a head that arrives on the track of the
 /// first: in order, or with zero latency whichever passes first of those on this visit.
 fn first_data(drive: &Drive, spec: &DriveSpec, left: &[u64], arrival: SimTime, op: Op) -> SimTime {
     let zero_latency =

@@ -21,7 +21,7 @@ type Module = Vec<String>;
 struct File {
     /// Paths that its code names, each from one of `crate`, `self`, `super` or a child on.
     paths: BTreeSet<Vec<String>>,
-    /// What its `use` items bring into scope: name, path, and whether it is only passed on.
+    /// Names that `use` items bring into scope: name, path, and whether it is only passed on.
     imports: BTreeMap<String, Import>,
 }
 

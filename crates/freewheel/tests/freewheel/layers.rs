@@ -166,7 +166,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Whether a file below `src` is a module of tests.
+/// True if a file below `src` is a module of tests.
 fn is_test(path: &Path) -> bool {
     path.ends_with("tests.rs") || path.parent().is_some_and(|folder| folder.ends_with("tests"))
 }
@@ -179,7 +179,7 @@ fn code_of(path: &Path) -> String {
     shipped.lines().filter(is_code).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether `name` stands in `code` as a whole word.
+/// True if `name` stands in `code` as a whole word.
 fn names(code: &str, name: &str) -> bool {
     let boundary = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '_');
     code.match_indices(name).any(|(at, _)| {

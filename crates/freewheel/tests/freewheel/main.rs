@@ -4,3 +4,4 @@
 mod api;
 mod circles;
 mod layers;
+mod words;

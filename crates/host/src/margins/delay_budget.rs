@@ -1,4 +1,4 @@
-//! How much delay free work may still cause.
+//! Account of the delay that free work may still cause.
 
 use freewheel_units::SimDuration;
 
@@ -8,8 +8,8 @@ const TURNS_MAX: i64 = 16;
 /// Turns to begin with.
 const TURNS_AT_FIRST: i64 = 4;
 
-/// How often the price of a late movement doubles until the account is empty: four thousand turns are
-/// more than any margin is worth.
+/// Doublings of the price of a late movement until the account is empty: four thousand turns are more than
+/// any margin is worth.
 const DOUBLINGS: i64 = 12;
 
 /// A turn as a price, so that there are prices between one doubling and the next.

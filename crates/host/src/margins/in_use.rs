@@ -11,24 +11,24 @@ use freewheel_model::drive::{
 /// The margin of a kind of movement, and the number of movements behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct MarginInUse {
-    /// What is done at the end of the movement.
+    /// Operation at the end of the movement.
     pub op: Op,
-    /// Which way it goes; a change of heads goes none.
+    /// Direction of the movement; a change of heads has none.
     pub direction: Option<SeekDirection>,
     /// The shortest movement of this kind, in cylinders; zero is a change of heads.
     pub cylinders_min: u32,
     /// The longest.
     pub cylinders_max: u32,
-    /// How much longer than predicted free work lets it take; of several drives the longest.
+    /// Time beyond the prediction that free work allows the movement; of several drives the longest.
     pub margin_ns: u64,
     /// Movements that it was learned from: with so little slack, at most an eighth of a turn, that a
     /// margin can say something of them.
     pub movements: u64,
-    /// Of them those that took longer than their slack, and so came a turn late.
+    /// Movements that took longer than their slack, and so came a turn late.
     pub late: u64,
 }
 
-/// How many movements of a kind taught something, and how many of them were late.
+/// Observed movements of a kind, and the late ones among them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counts {
     pub movements: u64,

@@ -1,4 +1,4 @@
-//! How often movements of one kind are late, by the slack they have.
+//! Shares of movements of one kind that are late, by their slack.
 //!
 //! Each movement tells whether its error was beyond its slack, but not the error. Such data are called
 //! current status data (Groeneboom and Wellner, Information Bounds and Nonparametric Maximum Likelihood
@@ -25,7 +25,7 @@ const ONE: u32 = 1 << 16;
 const MOVEMENT: u32 = 64;
 
 /// Most movements that are remembered. Beyond, the weight of all of them is halved: a drive changes as
-/// it gets warm, and a burst of late movements is forgotten in time.
+/// it gets warm, and a burst of delayed movements is forgotten in time.
 const MEMORY: u32 = 4096 * MOVEMENT;
 
 /// Weight of the belief with which a bin begins: a 64th of a movement in the curve of all movements; a
@@ -99,12 +99,13 @@ impl Lateness {
         }
     }
 
-    /// The same; without any movement the belief itself.
+    /// Curve of the observations; without any movement the belief itself.
     pub fn curve_or(&self, belief: &Curve, weight: u32) -> Curve {
         if self.weight == 0 { belief.clone() } else { self.curve(belief, weight) }
     }
 
-    /// How often movements are late by slack. Each bin begins with `belief` at this `weight`, above zero.
+    /// Share of movements that are late, by slack. Each bin begins with `belief` at this `weight`, above
+    /// zero.
     pub fn curve(&self, belief: &Curve, weight: u32) -> Curve {
         let mut pools: Vec<Pool> = Vec::with_capacity(BINS);
         for (bin, &believed) in self.bins.iter().zip(&belief.0) {

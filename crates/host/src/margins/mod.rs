@@ -53,7 +53,7 @@ const START: SimDuration = SimDuration::from_us(300);
 /// A movement that has been made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Movement {
-    /// What was done at its end.
+    /// Operation at its end.
     pub op: Op,
     /// Cylinders; the same one for a change of heads.
     pub from: u32,
@@ -69,7 +69,7 @@ pub(crate) struct Learner {
     period: SimDuration,
     /// Margin before anything is known, in bins.
     start: usize,
-    /// Of those that end with reads, and with writes.
+    /// Movements that end with reads, and with writes.
     ended: [Ended; 2],
     /// All classes together.
     all: Lateness,
@@ -80,7 +80,7 @@ pub(crate) struct Learner {
     is_news: bool,
 }
 
-/// What is known of the movements that end with the same operation.
+/// Observations of the movements that end with the same operation.
 #[derive(Debug, Clone)]
 struct Ended {
     classes: Vec<Lateness>,
@@ -150,13 +150,13 @@ impl Learner {
         self.delay_budget.spend(time);
     }
 
-    /// Whether a gap of this length is worth what free work in it is expected to cost clients.
+    /// True if a gap of this length is worth the expected cost of free work in it to clients.
     pub fn is_worth(&self, gap: SimDuration, expected_ns: f64) -> bool {
         let price = f64::from(self.delay_budget.price()) / f64::from(TURN_PRICE);
         expected_ns * price <= gap.ns() as f64
     }
 
-    /// Whether there may be free work at all.
+    /// True if there may be free work at all.
     pub fn may_risk(&self) -> bool {
         !self.delay_budget.is_overdrawn()
     }

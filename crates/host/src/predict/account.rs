@@ -36,10 +36,10 @@ pub struct Account {
     pub within_50us: u64,
     /// Predicted commands whose head time was within 150 us of its prediction.
     pub within_150us: u64,
-    /// Of them those that took whole turns more.
+    /// Commands that took whole turns more.
     pub late: u64,
-    /// Of those the foreground's behind free work, where only the way from there was off: what an
-    /// earlier command of the gap had lost was known by then.
+    /// Foreground commands behind free work that were late, where only the way from there was off: the loss
+    /// of an earlier command of the gap was known by then.
     pub late_behind_free: u64,
     /// Foreground commands behind free work that ended later than predicted without it, from where the
     /// head was when the gap began, by more than a sixteenth of a turn. Some would have been late
@@ -47,11 +47,11 @@ pub struct Account {
     pub delayed: u64,
     /// By how much together.
     pub delay_ns: u128,
-    /// Those that took whole turns less.
+    /// Commands that took whole turns less.
     pub early: u64,
     /// Reads of clients that free work has taken buffer hits from, by their chances.
     pub lost_hits: u64,
-    /// How much longer they took together, and hits that waited for free work.
+    /// Sum of the time that they took longer, and hits that waited for free work.
     pub lost_hit_ns: u128,
     /// Gaps that were left to the drive, as free work in them cost more than the budget allows.
     pub gaps_left: u64,

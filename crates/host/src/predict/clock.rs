@@ -22,7 +22,7 @@ pub(crate) struct Clock {
     period: SimDuration,
     /// Model time less host time at `at`, within a turn.
     offset_ns: f64,
-    /// How much faster the model's time goes.
+    /// Rate of the model's time, in host time.
     rate: f64,
     at: SimTime,
     observations: u32,
@@ -35,9 +35,9 @@ pub(crate) struct Clock {
 pub(crate) struct Observed {
     /// Whole turns later than predicted.
     pub turns: i64,
-    /// What remains.
+    /// Remaining phase error, in nanoseconds.
     pub phase_ns: i64,
-    /// Whether the media can have done it.
+    /// True if the media can have done it.
     pub is_plausible: bool,
 }
 
@@ -46,7 +46,7 @@ impl Clock {
         Self { period, offset_ns: 0.0, rate: 0.0, at: SimTime::ZERO, observations: 0, missed: 0 }
     }
 
-    /// Whether the angle is known.
+    /// True if the angle is known.
     pub fn is_known(&self) -> bool {
         self.observations >= BELIEVED
     }
@@ -70,7 +70,7 @@ impl Clock {
         self.offset_ns + self.rate * (host_ns as f64 - self.at.ns() as f64)
     }
 
-    /// What an end at `host` says that was predicted for `model`.
+    /// Compares an end at `host` with the predicted `model`.
     pub fn compare(&self, host: SimTime, model: SimTime) -> Observed {
         let late_ns = self.model(host).ns() as i64 - model.ns() as i64;
         let period_ns = self.period.ns() as i64;

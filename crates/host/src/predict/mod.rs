@@ -1,4 +1,4 @@
-//! What commands are predicted to do, and how their ends compare.
+//! Predictions of commands, and the comparison with their ends.
 
 mod account;
 mod clock;

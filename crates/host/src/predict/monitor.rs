@@ -1,4 +1,4 @@
-//! Whether the commands of a drive end as predicted.
+//! Monitor of predictions: the share of commands that ended as predicted.
 
 use std::fmt;
 
@@ -9,12 +9,12 @@ const COMMANDS: u32 = 1000;
 /// four commands did.
 const NEAR_NS: u64 = 150_000;
 
-/// Of the completed commands of clients, how many met their prediction.
+/// Completed commands of clients that met their prediction.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PredictionMonitor {
     commands: u32,
     predicted: u32,
-    /// Of the last [`COMMANDS`] before, in percent.
+    /// Share of the last [`COMMANDS`] before, in percent.
     percent: Option<u32>,
 }
 

@@ -8,11 +8,11 @@ use freewheel_model::drive::{Departure, Drive, Position, Sectors};
 /// The head after a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Head {
-    /// When, in the model's time.
+    /// Time, in the model's time.
     pub at: SimTime,
     pub position: Position,
     pub last_op: Op,
-    /// Whether that rests on observations without a surprise in between.
+    /// True if that rests on observations without a surprise in between.
     pub is_known: bool,
 }
 
@@ -33,13 +33,13 @@ impl Head {
         Departure { begin: at, from: position, last_op, read_write_switch }
     }
 
-    /// The same head, `ns` later.
+    /// Head state `ns` later.
     pub fn later(self, ns: i64) -> Self {
         Self { at: SimTime::from_ns(self.at.ns().saturating_add_signed(ns)), ..self }
     }
 }
 
-/// When and where a command is predicted to end.
+/// Predicted time and place at which a command will end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Prediction {
     /// Rotational latency of it.
@@ -69,7 +69,7 @@ impl Prediction {
         Self { wait: access.rotate, end }
     }
 
-    /// Whether the media can have ended like this: at its angle, and no more turns early than it was
+    /// True if the media can have ended like this: at its angle, and no more turns early than it was
     /// expected to wait.
     pub fn may_end(&self, observed: &Observed, period: SimDuration) -> bool {
         let early = period * observed.turns.min(0).unsigned_abs();

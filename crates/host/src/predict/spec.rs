@@ -19,22 +19,22 @@ pub struct PredictionSpec {
     /// Commands at the drive at once. With two the drive has its next command when it completes one,
     /// and cannot reorder them.
     pub queue_depth: u32,
-    /// How much longer than predicted a seek to or from free work may take: the same for all, or
-    /// `learned` for each kind of seek from the ends of commands.
+    /// Time that a seek to or from free work may take beyond its prediction: one for all, or `learned` for
+    /// each kind of seek from the ends of commands.
     pub conservatism: Conservatism,
     /// For learned conservatism: the largest delay of the foreground by free work, as a share of the
     /// head's time at work. 0.000001 to 1.
     pub budget: f64,
     /// Free work on the tracks of foreground requests.
     pub same_track: SameTrack,
-    /// How long before the drive needs its command the next request is chosen; requests that arrive
-    /// before the choice take part in it. The choice is earlier where decisions take longer. With a
-    /// time longer than any command, the choice is made as soon as the drive takes the command.
+    /// Time before the drive needs its command at which the next request is chosen; requests that arrive
+    /// before the choice take part in it. The choice is earlier where decisions take longer. With a time
+    /// longer than any command, the choice is made as soon as the drive takes the command.
     pub lead_time: SimDuration,
     /// Share of slots in which free work in gaps is switched off, at random places, to measure what free
-    /// work costs clients. 0 to 0.25; with 0 nothing is measured.
+    /// work costs clients. 0 to 0.25; with 0 no cost is measured.
     pub off_share: f64,
-    /// How long such a slot is. Its first quarter is not measured.
+    /// Length of such a slot. Its first quarter is not measured.
     pub off_slot: SimDuration,
 }
 
@@ -98,11 +98,11 @@ const MILLION: f64 = 1e6;
 const OFF_SLOT_MIN: SimDuration = SimDuration::from_ms(1);
 const OFF_SLOT_MAX: SimDuration = SimDuration::from_secs(3600);
 
-/// How long margins of seeks to and from free work are.
+/// Length of the margins of seeks to and from free work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Conservatism {
-    /// The same for every seek (fast02 section 4.2).
+    /// One margin for every seek (fast02 section 4.2).
     Constant(SimDuration),
     /// Learned for each kind of seek, so that delays of the foreground hold a budget.
     Learned,
@@ -168,8 +168,7 @@ pub enum SameTrack {
 }
 
 impl SameTrack {
-    /// What free work may do on the tracks at the ends of the gap before a request that begins with
-    /// `edge`.
+    /// Allowed free work on the tracks at the ends of the gap before a request that begins with `edge`.
     pub fn ends(self, drive: &Drive, op: Op, edge: Lbn) -> Ends {
         let nothing = Ends { source_closed: true, destination_before: Some(SimDuration::ZERO) };
         match self {

@@ -1,17 +1,17 @@
-//! How often reads in a trail are hits.
+//! Chances that reads in a trail are hits.
 
-/// Places in a trail that are told apart.
+/// Places in a trail that are counted apart.
 pub(super) const PLACES: usize = 4;
 
 /// Classes of age, by the commands since that read: up to eight each its own, then four in each doubling.
-/// A buffer gives up its oldest segment, so chances fall at once where so many reads were done as it has
+/// A buffer gives up its oldest segment, so chances fall at once where the number of reads exceeds its
 /// segments.
 pub(super) const AGES: usize = 40;
 
 /// Reads that an average remembers.
 const MEMORY: f64 = 1024.0;
 
-/// What is believed before anything is known, and as if from how many reads. Assumed: even odds.
+/// Prior probability of a hit, and the number of reads that it weighs as much as. Assumed: even odds.
 const PRIOR: f64 = 0.5;
 const PRIOR_READS: f64 = 2.0;
 
@@ -42,7 +42,7 @@ impl Share {
 pub(super) struct HitChances {
     /// Without free work in the gap before the read, and with.
     shares: [[[Share; AGES]; PLACES]; 2],
-    /// Of all ages.
+    /// Shares over all ages.
     places: [[Share; PLACES]; 2],
     /// The chances that follow.
     chances: [[[f64; AGES]; PLACES]; 2],
@@ -64,7 +64,7 @@ impl HitChances {
         self.chances[0][place][age]
     }
 
-    /// The same for a read behind free work.
+    /// Chance of a hit of a read behind free work.
     pub fn behind_free(&self, (place, age): (usize, usize)) -> f64 {
         self.chances[1][place][age]
     }

@@ -1,11 +1,11 @@
 //! The price of a gap: what free work in it would take from clients by way of the drive's own buffer.
 //!
-//! A drive reads by itself: the blocks that pass before a request, and those behind it while it has time.
-//! Later reads of clients find them in its buffer. Free work takes that time, so such reads go to the
-//! media. The host sees addresses, lengths and times only:
+//! A drive reads on its own account: the blocks that pass before a request, and those behind it while it
+//! has time. Later reads of clients find them in its buffer. Free work takes that time, so such reads go to
+//! the media. The host sees addresses, lengths and times only:
 //!
 //! ```text
-//!   client reads     |=========Q=========|                  a trail: where the drive may have read by itself
+//!   client reads     |=========Q=========|                  a trail: where the drive may have read on its own account
 //!   on the track  |..before..|..own..|..behind..|
 //!   later read           |=R=|                              in the trail: is its answer too fast for the media?
 //! ```
@@ -33,10 +33,10 @@ use self::chances::HitChances;
 use self::trails::{Found, Trail, Trails};
 use self::yields::{Mean, Yields};
 
-/// Of a client's read, what is to be remembered until it comes back.
+/// State of a client's read that is remembered until its end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sighting {
-    /// Where it most likely hits as the buffer is now.
+    /// Trail in which the read most likely hits, as the buffer is now.
     found: Option<Found>,
     /// The read before which its blocks passed, where that would have made it a hit, and whether that
     /// read was near another.
@@ -47,20 +47,20 @@ pub(crate) struct Sighting {
     now: f64,
 }
 
-/// How a client's read came back.
+/// End of a client's read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReadEnd {
     pub is_hit: bool,
     /// Free work was in the gap before it.
     pub is_behind_free: bool,
-    /// How much later it ended than a hit would have at the beginning of the gap.
+    /// Time by which it ended later than a hit at the beginning of the gap.
     pub later_than_hit: SimDuration,
 }
 
 /// Hits that free work has taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct LostHits {
-    /// How many, by their chances.
+    /// Expected number of lost hits.
     pub number: f64,
     pub time: SimDuration,
 }
@@ -71,9 +71,9 @@ pub(crate) struct GapPrices {
     trails: Trails,
     chances: HitChances,
     yields: Yields,
-    /// What a lost hit costs.
+    /// Cost of a lost hit.
     loss_ns: Mean,
-    /// What a gap with free work costs by displacing what the buffer holds.
+    /// Cost of a gap with free work by displacing the buffer's contents.
     displaced_ns: Mean,
 }
 
@@ -88,7 +88,7 @@ impl GapPrices {
         }
     }
 
-    /// What is known of a client's read before it is sent.
+    /// Chances of a client's read before it is sent.
     pub fn sight(&self, start: Lbn) -> Sighting {
         let [alone, now] = self.trails.chances_of(start, &self.chances);
         let chance = |best: Option<(Found, f64)>| best.map_or(0.0, |(_, chance)| chance);
@@ -97,8 +97,8 @@ impl GapPrices {
         Sighting { found, brought_by, alone: chance(alone), now: chance(now) }
     }
 
-    /// What free work in a gap is expected to cost. `read` is the request behind the gap if it is a read,
-    /// with the time from the beginning of the gap to where its blocks pass.
+    /// Expected cost of free work in a gap. `read` is the request behind the gap if it is a read, with the
+    /// time from the beginning of the gap to where its blocks pass.
     pub fn expected_ns(&self, read: Option<(Lbn, SimDuration)>) -> f64 {
         let Some((start, until_due)) = read else { return self.displaced_ns.get() };
         let Sighting { found, now, .. } = self.sight(start);
@@ -152,7 +152,7 @@ impl GapPrices {
             // It would have been one without free work too, and did not wait for the media.
             f64::from(u8::from(end.is_behind_free))
         } else {
-            // A share `with` of such reads are hits nevertheless, so each of the others stands for more.
+            // A share `with` of such reads are hits nevertheless, so each of the others counts for more.
             ((alone - with).max(0.0) / (1.0 - with).max(f64::EPSILON)).min(1.0)
         };
         let lost_ns = lost * end.later_than_hit.ns() as f64;
@@ -164,7 +164,7 @@ impl GapPrices {
     }
 
     /// A gap was filled with free work.
-    pub fn taken(&mut self) {
+    pub fn gap_filled(&mut self) {
         self.displaced_ns.add(0.0);
     }
 }

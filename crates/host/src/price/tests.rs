@@ -15,7 +15,7 @@ fn atlas10k() -> Drive {
     Drive::build(&spec).unwrap().with_overhead(ByOp::default())
 }
 
-/// What the drive holds, which the prices do not see.
+/// Contents of the drive's buffer, which the prices do not see.
 #[derive(Default)]
 struct Buffer {
     segments: VecDeque<(u64, u64)>,
@@ -35,8 +35,8 @@ impl Buffer {
 const HALF_A_TURN: SimDuration = SimDuration::from_ms(3);
 const MISS: SimDuration = SimDuration::from_ms(6);
 
-/// A client's read of 8 blocks; a gap that is taken keeps nothing before it. Whether it was a hit, and
-/// what it lost.
+/// A client's read of 8 blocks; a gap that is taken keeps nothing before it. Whether it was a hit, and its
+/// loss.
 fn read(
     prices: &mut GapPrices,
     buffer: &mut Buffer,
@@ -47,7 +47,7 @@ fn read(
     let track = drive.layout().track_bounds(block).0.get();
     let is_hit = buffer.has(start);
     if is_taken {
-        prices.taken();
+        prices.gap_filled();
         prices.sent(false);
         buffer.keep(0, 0);
     }

@@ -1,4 +1,4 @@
-//! Where the drive may have read by itself, around the last reads of clients.
+//! Trails: blocks that the drive may have read unasked, around the last reads of clients.
 
 use std::collections::VecDeque;
 
@@ -35,7 +35,7 @@ pub(super) struct Trail {
 }
 
 impl Trail {
-    /// Of a read of `start..end`, with blocks passing for `latency` before it.
+    /// Trail of a read of `start..end`, with blocks passing for `latency` before it.
     pub fn of(
         drive: &Drive,
         (start, end): (Lbn, Lbn),
@@ -84,7 +84,7 @@ impl Found {
         (self.place, self.age)
     }
 
-    /// Whether the drive had the time to read these blocks.
+    /// True if the drive had the time to read these blocks.
     pub fn is_kept(&self) -> bool {
         !(self.is_taken && self.place == BEFORE)
     }
@@ -135,7 +135,7 @@ impl Trails {
     }
 }
 
-/// Class of age of a trail since which so many commands read.
+/// Class of age of a trail by the number of commands that read since.
 fn age(since: u64) -> usize {
     if since < 8 {
         return since as usize;

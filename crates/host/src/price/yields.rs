@@ -1,4 +1,4 @@
-//! How many hits the blocks bring that pass before a read.
+//! Hits that the blocks bring that pass before a read.
 
 use freewheel_units::{Blocks, Lbn};
 
@@ -51,7 +51,7 @@ impl Yields {
     /// Hits that the blocks before a read are expected to bring.
     pub fn of(&self, start: Lbn, is_near: bool) -> f64 {
         let Rate { reads, hits } = self.all[usize::from(is_near)];
-        // Nothing is lost until something is known: the budget bounds what that costs.
+        // No loss is expected until something is known: the budget bounds what that costs.
         let of_all = hits / reads.max(1.0);
         let Rate { reads, hits } = self.regions[self.region(start)][usize::from(is_near)];
         (hits + of_all * OTHERS) / (reads + OTHERS)

@@ -3,7 +3,7 @@
 use freewheel_freeblock::{Foreground, FreeRun};
 use freewheel_units::{Lbn, Op, SimDuration};
 
-/// What to send to the drive.
+/// Command for the drive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
     /// Comes back with its end; unique.

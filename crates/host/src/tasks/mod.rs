@@ -51,10 +51,10 @@ const ENDED_MAX: usize = 100;
 /// Most tasks that have not ended: each has sets of blocks of the whole drive.
 const OPEN_MAX: usize = 32;
 
-/// How long a task waits for its reader, and an erasure for room for a copy of its blocks.
+/// Longest time that a task waits for its reader, and an erasure for room for a copy of its blocks.
 pub(crate) const READER_WAIT_MAX: SimDuration = SimDuration::from_secs(60);
 
-/// Why a call was refused.
+/// Reason why a call was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ServedTaskError {
     /// There is none with this number.
@@ -63,18 +63,18 @@ pub enum ServedTaskError {
         /// The number.
         id: u64,
     },
-    /// It has ended.
+    /// The task has ended.
     #[error("task {id} has ended")]
     Over {
         /// The number.
         id: u64,
     },
-    /// Its data have a reader already, or none can join.
+    /// The task's data have a reader already, or none can join.
     #[error("the data of task {id} cannot be read: {why}")]
     NoData {
         /// The number.
         id: u64,
-        /// Why not.
+        /// Reason for which not.
         why: &'static str,
     },
     /// The limit of open tasks is reached.
@@ -94,11 +94,11 @@ pub enum ServedTaskError {
          of {} blocks is allowed", *sector_bytes / 512
     )]
     PartSector {
-        /// Whose beginning or length it is.
+        /// Quantity at fault: the beginning or the length.
         what: &'static str,
-        /// What was asked for.
+        /// Number of blocks in the call.
         blocks: u64,
-        /// What the device has.
+        /// Bytes of the device's sector.
         sector_bytes: u32,
     },
     /// A server has no tasks of this kind.
@@ -112,10 +112,10 @@ pub enum ServedTaskError {
     /// A refresh of which something is asked for that it does not do.
     #[error("a refresh {0}")]
     Refresh(&'static str),
-    /// What is written now may not last.
+    /// The device takes no writes that last.
     #[error("nothing can be refreshed: {why}")]
     NoWrites {
-        /// Why not.
+        /// Reason for which not.
         why: String,
     },
     /// The planner refused it.
@@ -128,36 +128,36 @@ pub enum ServedTaskError {
 pub enum ServedTaskOutput {
     /// Blocks for the reader of a task.
     Data {
-        /// Whose.
+        /// Task of the data.
         task: u64,
         /// First block of 512 B.
         start: Lbn,
-        /// What is in them.
+        /// Contents of the blocks.
         data: Vec<u8>,
-        /// When they had been read.
+        /// Time at which they had been read.
         at: SimTime,
     },
     /// Blocks that cannot be read.
     Unreadable {
-        /// Whose.
+        /// Task of the blocks.
         task: u64,
-        /// Which.
+        /// Extent of the blocks.
         extent: Extent,
-        /// When it was known.
+        /// Time at which it was known.
         at: SimTime,
     },
     /// A round is complete; another follows.
     Round {
-        /// Whose.
+        /// Task of the round.
         task: u64,
-        /// When.
+        /// Time of the event.
         at: SimTime,
     },
     /// A task is over, one way or the other.
     Over {
-        /// Which.
+        /// Task that ended.
         task: u64,
-        /// When.
+        /// Time of the event.
         at: SimTime,
     },
 }
@@ -201,11 +201,11 @@ pub struct ServedTasks {
     recent_writes: Vec<RecentWrite>,
     /// Writes of refreshes by requests of their own.
     own_writes: BTreeMap<u64, (u64, Extent)>,
-    /// What is written needs a flush to be on the media.
+    /// Set if a flush must bring written data to the media.
     by_flush: bool,
     /// Blocks of 512 B of a sector of the media.
     media_sector: u32,
-    /// Why nothing is written any more.
+    /// Reason why writing has stopped.
     no_writes: Option<String>,
     pieces: Pieces,
     under_way: BTreeMap<u64, ActiveRead>,
@@ -213,9 +213,12 @@ pub struct ServedTasks {
     /// The last command that the device was sent.
     last_command: u64,
     outputs: Vec<ServedTaskOutput>,
-    /// Why there is no device any more.
+    /// Reason why the device is lost.
     lost: Option<String>,
 }
+
+/// Longest list of extents that [`ServedTasks::check`] adds up.
+const CHECKED_MAX: usize = 64;
 
 impl ServedTasks {
     /// No tasks yet. The device has sectors of `sector_blocks`; most tasks will have blocks of
@@ -242,12 +245,12 @@ impl ServedTasks {
         }
     }
 
-    /// The planner. After a call that may have delivered something comes [`Self::heard`].
+    /// The planner. After a call that may have delivered blocks, call [`Self::take_data`].
     pub fn planner(&mut self) -> &mut Tasks {
         &mut self.planner
     }
 
-    /// What the planner's decisions have cost.
+    /// Cost of the planner's decisions.
     pub fn effort(&self) -> Effort {
         self.planner.scheduler().effort()
     }
@@ -262,18 +265,18 @@ impl ServedTasks {
         self.outputs.drain(..)
     }
 
-    /// What has become of all tasks that are remembered, by number.
+    /// Reports of all tasks that are remembered, by number.
     pub fn reports(&self, now: SimTime) -> Vec<ServedTaskReport> {
         self.tasks.keys().filter_map(|&id| self.report(id, now).ok()).collect()
     }
 
-    /// What has become of a task.
+    /// Report of a task.
     pub fn report(&self, id: u64, now: SimTime) -> Result<ServedTaskReport, ServedTaskError> {
         let task = self.tasks.get(&id).ok_or(ServedTaskError::Unknown { id })?;
         Ok(task.report(id, self.left(id), now))
     }
 
-    /// Whether some task is at work.
+    /// True if some task is at work.
     pub fn any_runs(&self) -> bool {
         !self.by_planner_task.is_empty()
     }
@@ -302,6 +305,7 @@ impl ServedTasks {
             return Err(error.into());
         }
         self.forget_old();
+        self.check();
         Ok(id)
     }
 
@@ -350,7 +354,7 @@ impl ServedTasks {
         }
     }
 
-    /// When [`Self::expire`] ends the next one.
+    /// Time at which [`Self::expire`] ends the next one.
     pub fn expires_at(&self) -> Option<SimTime> {
         self.first_waiting().map(|(_, at)| at)
     }
@@ -390,14 +394,14 @@ impl ServedTasks {
         Ok(())
     }
 
-    /// Whether the planner has not been given all blocks of some task.
+    /// True if the planner has not been given all blocks of some task.
     pub fn has_ahead(&self) -> bool {
         self.by_planner_task.values().any(|id| self.tasks[id].ahead.blocks() > 0)
     }
 
     /// Gives the planner some more blocks, of one task, and time for what the next decision would have to
     /// do first.
-    pub fn give_more(&mut self, now: SimTime) {
+    pub fn refill_planner(&mut self, now: SimTime) {
         for (&planner_task, id) in &self.by_planner_task {
             let Some(task) = self.tasks.get_mut(id) else { continue };
             let portion = task.next_portion();
@@ -413,6 +417,7 @@ impl ServedTasks {
             break;
         }
         self.planner.refresh();
+        self.check();
     }
 
     /// Somebody is there for the data of a task, which begins with that. He takes `room` bytes now;
@@ -436,7 +441,7 @@ impl ServedTasks {
             _ => return Err(ServedTaskError::Over { id }),
         }
         task.room = room;
-        task.spec.skip_no(written);
+        task.spec.read_again_where_written(written);
         task.blocks = task.spec.blocks();
         Ok(self.begin_round(id, now)?)
     }
@@ -474,6 +479,28 @@ impl ServedTasks {
         for id in open {
             self.end(id, ServedTaskState::Lost, now);
         }
+        self.check();
+    }
+
+    /// Checks in debug builds what calls keep in step by hand: numbers that refer to each other, and sums.
+    fn check(&self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        for (planner_task, id) in &self.by_planner_task {
+            let task = self.tasks.get(id).expect("the planner works for a task that is there");
+            assert_eq!(task.planner_task, Some(*planner_task), "both sides name each other");
+            assert_eq!(task.state, ServedTaskState::Running, "the planner works for running tasks");
+        }
+        let running = self.tasks.values().filter(|task| task.planner_task.is_some()).count();
+        assert_eq!(running, self.by_planner_task.len(), "each running task is the planner's");
+        for task in self.tasks.values() {
+            // Long lists would take longer than the calls that are checked.
+            if task.separate_reads.len() <= CHECKED_MAX {
+                let blocks = task.separate_reads.iter().map(|extent| extent.blocks.get());
+                assert_eq!(blocks.sum::<u64>(), task.separate_blocks, "blocks to read separately");
+            }
+        }
     }
 
     fn running_or_waiting(&mut self, id: u64) -> Result<&mut ServedTask, ServedTaskError> {
@@ -493,8 +520,8 @@ impl ServedTasks {
         task.state = state;
         task.ended = Some(now);
         task.left_at_end = left;
-        task.again.clear();
-        task.again_blocks = 0;
+        task.separate_reads.clear();
+        task.separate_blocks = 0;
         task.ahead = Runs::default();
         task.spec = task.spec.without_parts();
         self.outputs.push(ServedTaskOutput::Over { task: id, at: now });
@@ -525,12 +552,12 @@ impl ServedTasks {
             .progress(planner_task, SimTime::ZERO)
             .map_or(0, |progress| progress.wanted);
         let kept = task.refresh.as_ref().map_or(0, |refresh| refresh.blocks.blocks());
-        let aside = task.ahead.blocks() + task.again_blocks + task.own_blocks + kept;
+        let aside = task.ahead.blocks() + task.separate_blocks + task.own_blocks + kept;
         wanted * u64::from(task.spec.block_size) + aside
     }
 
     /// Hears what the planner has delivered from this source.
-    pub fn heard(&mut self, source: &CommandData<'_>, now: SimTime) {
+    pub fn take_data(&mut self, source: &CommandData<'_>, now: SimTime) {
         let events: Vec<Event> = self.planner.events().collect();
         for event in events {
             self.hear(&event, source, now);
@@ -539,6 +566,7 @@ impl ServedTasks {
             self.keep_pieces(source);
         }
         self.settle(now);
+        self.check();
     }
 
     fn hear(&mut self, event: &Event, source: &CommandData<'_>, now: SimTime) {
@@ -575,13 +603,13 @@ impl ServedTasks {
             return self.want_again(id, extent, now);
         }
         match self.pieces.gather(id, extent, source) {
-            Some(data) => self.hand_on(id, extent, data, now),
+            Some(data) => self.deliver(id, extent, data, now),
             None => self.tasks.get_mut(&id).into_iter().for_each(|task| task.read_later(extent)),
         }
     }
 
     /// Passes data on; without room at the reader the blocks are wanted again.
-    fn hand_on(&mut self, id: u64, extent: Extent, data: Vec<u8>, now: SimTime) {
+    fn deliver(&mut self, id: u64, extent: Extent, data: Vec<u8>, now: SimTime) {
         let Some(task) = self.tasks.get_mut(&id) else { return };
         if task.refresh.is_some() {
             return self.keep_to_write(id, extent, &data, now);
@@ -689,7 +717,7 @@ impl ServedTasks {
         }
     }
 
-    /// A request alone in its command took so much of the head, which is at `to` now.
+    /// A request alone in its command took this head time, which is at `to` now.
     pub fn head_took(&mut self, promotion: Option<PromotionId>, head: SimDuration, to: Lbn) {
         for id in self.by_planner_task.values() {
             let task = self.tasks.get_mut(id);

@@ -14,9 +14,9 @@ const KEPT_MAX: u64 = (64 << 20) / BLOCK_BYTES;
 pub struct CommandData<'a> {
     /// Data by their first block; empty for a command that has failed.
     pub data: &'a [(Lbn, &'a [u8])],
-    /// What was asked for, `start..end` of 512 B each. Blocks of tasks lie across their ends.
+    /// Requested spans, `start..end` of 512 B each. Blocks of tasks lie across their ends.
     pub spans: &'a [(u64, u64)],
-    /// Its number, which is above those of all that were sent before it.
+    /// Number of the command, above those of all commands sent before it.
     pub command: u64,
     /// The command could not be done.
     pub has_failed: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Pieces {
 #[derive(Debug)]
 struct Piece {
     data: Vec<u8>,
-    /// Which blocks of 512 B have come.
+    /// Flag for each block of 512 B that has come.
     has: Vec<bool>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Units of a population are drawn with equal chances and apart from their places. Then they come in an
 //! order that may prefer places. A sample that has come as a whole estimates a share by its own. Of an
-//! incomplete one the places are strata: within each, those that came stand for those that did not.
+//! incomplete one the places are strata: within each, members that came represent those that did not.
 
 /// Standard deviations to each side of the mean that hold 95 % of a normal distribution.
 const Z: f64 = 1.959_964;
@@ -16,25 +16,25 @@ const CHI_SQUARE_5_PERCENT: [f64; 9] =
 pub struct Stratum {
     /// Units of the sample.
     pub drawn: f64,
-    /// Those of them that have come.
+    /// Members that have been delivered.
     pub delivered: f64,
-    /// Those of the delivered that have the property.
+    /// Delivered members with the property.
     pub hits: f64,
 }
 
 /// A share, and the interval that holds the true one in 95 % of all samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
-    /// Its lower end.
+    /// Lower end of the interval.
     pub low: f64,
-    /// Its upper end.
+    /// Upper end of the interval.
     pub high: f64,
 }
 
 /// Estimate of the share of units with a property.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Proportion {
-    /// The share and its interval. None where a stratum of the sample has nothing that came.
+    /// The share and its interval. None where a stratum of the sample has no member that came.
     pub estimate: Option<(f64, Interval)>,
     /// The interval without any assumption on the units that have not come: of them none or all may have
     /// the property.
@@ -66,7 +66,7 @@ fn sum(strata: &[Stratum], of: impl Fn(&Stratum) -> f64) -> f64 {
     strata.iter().map(of).sum()
 }
 
-/// Estimates the share of units with a property in a population of so many. None without a sample.
+/// Estimates the share of units with a property in a population of this size. None without a sample.
 pub fn proportion(strata: &[Stratum], population: f64) -> Option<Proportion> {
     let drawn = sum(strata, |stratum| stratum.drawn);
     if drawn <= 0.0 {
@@ -96,8 +96,8 @@ pub fn proportion(strata: &[Stratum], population: f64) -> Option<Proportion> {
     Some(Proportion { estimate, bounds })
 }
 
-/// The mean of the strata's shares by their weights in the sample. Its interval is that of as many
-/// independent units as have the same variance (Kish 1965).
+/// The mean of the strata's shares by their weights in the sample. Its interval is that of independent
+/// units in the number that has the same variance (Kish 1965).
 fn stratified(strata: &[Stratum], drawn: f64) -> Option<(f64, Interval)> {
     let (mut share, mut inverse) = (0.0, 0.0);
     for stratum in strata.iter().filter(|stratum| stratum.drawn > 0.0) {
@@ -111,8 +111,8 @@ fn stratified(strata: &[Stratum], drawn: f64) -> Option<(f64, Interval)> {
     Some((share, wilson(share, 1.0 / inverse)))
 }
 
-/// Compares the delivered part of an incomplete sample with the whole by stratum. None where nothing has
-/// come, nothing is missing, or there is one stratum alone.
+/// Compares the delivered part of an incomplete sample with the whole by stratum. None where no member has
+/// come, none is missing, or there is one stratum alone.
 pub fn delivery_bias(strata: &[Stratum]) -> Option<DeliveryBias> {
     let [drawn, delivered] =
         [sum(strata, |stratum| stratum.drawn), sum(strata, |stratum| stratum.delivered)];
@@ -227,7 +227,7 @@ mod tests {
                     stratum.hits += f64::from(u8::from(prng.chance(share(at as f64))));
                 }
             }
-            // Of a place with a small chance nothing may have come.
+            // Of a place with a small chance no member may have come.
             let Some((_, interval)) = proportion(&strata, 1e15).unwrap().estimate else { continue };
             all += 1;
             held += u32::from((interval.low..=interval.high).contains(&truth));

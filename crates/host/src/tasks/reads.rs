@@ -41,11 +41,11 @@ pub struct OwnRead {
     pub start: Lbn,
     /// Number of blocks of 512 B.
     pub blocks: u32,
-    /// What the planner knows it by, if it does.
+    /// Number by which the planner knows the read, if it does.
     pub promotion: Option<PromotionId>,
 }
 
-/// Why a task reads like a client.
+/// Reason why a task reads like a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     /// The planner's blocks, in idle time or because it was asked to.
@@ -54,12 +54,12 @@ enum Purpose {
     Again,
     /// A client is about to write there.
     Copy,
-    /// It is compared with what was written.
+    /// Reads blocks back and compares them with the written data.
     ReadBack,
 }
 
 impl Purpose {
-    /// Whether it reads blocks for the first time that the planner knows nothing of.
+    /// True if it reads blocks for the first time that the planner does not know.
     fn is_first(self) -> bool {
         matches!(self, Self::Again | Self::Copy)
     }
@@ -91,7 +91,7 @@ impl ServedTasks {
         std::iter::from_fn(|| self.next_copy(&mut copies)).collect()
     }
 
-    /// The same of what may be large: its reads are begun by [`Self::next_copy`].
+    /// Copies before an erasure, which may be large: [`Self::next_copy`] begins the reads.
     pub fn before_erasure(&mut self, from: u64, to: u64, now: SimTime) -> Copies {
         self.written(from, to);
         self.forget_read(from, to, now);
@@ -152,7 +152,7 @@ impl ServedTasks {
         OwnRead { number, start: extent.start, blocks: extent.blocks.get() as u32, promotion }
     }
 
-    /// Whether a read that has not been made is still of use; otherwise it counts as made.
+    /// True if a read that has not been made is still of use; otherwise it counts as made.
     pub fn still_wants(&mut self, read: &OwnRead) -> bool {
         let Some(under_way) = self.under_way.get(&read.number) else { return false };
         let is_running = self
@@ -165,7 +165,7 @@ impl ServedTasks {
         is_running
     }
 
-    /// Whether the reader has room for the data of a read, or the data are not needed.
+    /// True if the reader has room for the data of a read, or the data are not needed.
     pub fn has_room(&self, read: &OwnRead) -> bool {
         let task = self.under_way.get(&read.number).and_then(|read| self.tasks.get(&read.task));
         task.is_none_or(|task| {
@@ -174,7 +174,8 @@ impl ServedTasks {
         })
     }
 
-    /// The same, and reserves the room: smaller data from gaps would otherwise take it again and again.
+    /// Reserves room for a read, as [`Self::has_room`]: smaller data from gaps would otherwise take it
+    /// again and again.
     pub fn keep_room(&mut self, read: &OwnRead) -> bool {
         if let Some(under_way) = self.under_way.get(&read.number)
             && let Some(task) = self.tasks.get_mut(&under_way.task)
@@ -274,7 +275,8 @@ impl ServedTasks {
         Some(promoted)
     }
 
-    /// When [`Self::next_read`] may have a read in the idle time since `idle_since`, without other events.
+    /// Time at which [`Self::next_read`] may have a read in the idle time since `idle_since`, without other
+    /// events.
     pub fn wakes_at(&self, idle_since: Option<SimTime>) -> Option<SimTime> {
         let (since, promoted_max) = (idle_since?, self.promoted_max());
         let tasks = self.by_planner_task.iter().filter_map(|(&planner_task, id)| {
@@ -359,7 +361,7 @@ impl ServedTasks {
                 }
                 self.pass(id, extent, data, now);
             }
-            Some(data) => self.hand_on(id, extent, data, now),
+            Some(data) => self.deliver(id, extent, data, now),
             None => match halves {
                 None => self.unreadable(id, extent, now),
                 Some((first, second)) => {

@@ -32,13 +32,13 @@ const FLUSHED_AT_ONCE: u64 = (1 << 20) / BLOCK_BYTES;
 /// Failures after which a block is given up.
 const FAILURES_MAX: u32 = 3;
 
-/// How often a block is read anew because clients write parts of it; beyond that it is left.
+/// Most times that a block is read again because clients write parts of it; beyond that it is left.
 const RESTARTS_MAX: u32 = 16;
 
 /// Most extents that a report lists of each kind.
 const LISTED_MAX: usize = 1000;
 
-/// How far a block has come.
+/// Stage of a block of a refresh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Read,
@@ -53,7 +53,7 @@ struct Held {
     data: Vec<u8>,
     stage: Stage,
     failures: u32,
-    /// A request with other blocks has failed, so that it is asked for by itself.
+    /// A request with other blocks has failed, so that it is asked for alone.
     is_single: bool,
     /// The last command that the device had been sent when it was written.
     behind: u64,
@@ -65,7 +65,7 @@ impl Held {
     }
 }
 
-/// What gaps do for a refresh beside its first reads.
+/// Passes that gaps make for a refresh beside its first reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pass {
     Write,
@@ -78,14 +78,14 @@ pub(crate) struct Refresh {
     pub blocks: RefreshBlocks,
     pub writer: Option<TaskId>,
     pub reader: Option<TaskId>,
-    /// Requests of its own that write or read back and have not come back.
+    /// Separate requests that write or read back and have not come back.
     pub own: u32,
 }
 
-/// What a step has come to.
+/// Outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// It is to be repeated.
+    /// The step is to be repeated.
     Again,
     /// The block is done with, one way or the other.
     Over,
@@ -115,7 +115,7 @@ pub struct RefreshReport {
 pub(crate) struct RefreshBlocks {
     /// By first block of 512 B; apart from each other.
     held: BTreeMap<u64, Held>,
-    /// Those that no gap is used for: requests of their own write them and read them back.
+    /// Blocks that no gap is used for: requests of their own write them and read them back.
     alone: BTreeSet<u64>,
     blocks: u64,
     unflushed: u64,
@@ -125,12 +125,12 @@ pub(crate) struct RefreshBlocks {
     busy: u64,
     differing: Runs,
     unwritten: Runs,
-    /// Requests of its own write and read back all that is kept before they read more.
+    /// Separate requests write and read back all that is kept before they read more.
     pub drains: bool,
 }
 
 impl RefreshBlocks {
-    /// Whether there is memory for so many blocks of 512 B more.
+    /// True if there is memory for this number of blocks of 512 B more.
     pub fn has_room(&self, blocks: u64) -> bool {
         self.blocks + blocks <= HELD_MAX
     }
@@ -196,7 +196,7 @@ impl RefreshBlocks {
         may
     }
 
-    /// Clients have written so many blocks of 512 B, which needed no refresh any more.
+    /// Clients have written this number of blocks of 512 B, which needed no refresh any more.
     pub fn superseded(&mut self, blocks: u64) {
         self.superseded += blocks;
     }
@@ -237,8 +237,8 @@ impl RefreshBlocks {
         ready
     }
 
-    /// Whether a flush is due; `may_read` as long as there is more to read. Nothing is read before all that is
-    /// kept has drained, for which the last blocks need their flush.
+    /// True if a flush is due; `may_read` as long as there is more to read. No block is read before all that
+    /// is kept has drained, for which the last blocks need their flush.
     pub fn is_flush_due(&self, may_read: bool) -> bool {
         let may_read = may_read && !self.drains;
         let is_more_to_write = || self.held.values().any(|held| held.stage == Stage::Read);
@@ -252,7 +252,7 @@ impl RefreshBlocks {
         written.for_each(|held| held.stage = Stage::Flushing);
     }
 
-    /// It has come back; returns what may be read back in gaps. `behind` is the last command sent.
+    /// Ends a flush, and returns the extents that gaps may read back. `behind` is the last command sent.
     pub fn flushed(&mut self, behind: u64) -> Vec<Extent> {
         let mut ready = Vec::new();
         let Self { held, alone, .. } = self;
@@ -267,7 +267,7 @@ impl RefreshBlocks {
         ready
     }
 
-    /// Whether a command could have brought a block as it has been written.
+    /// True if a command could have brought a block as it has been written.
     pub fn is_behind(&self, start: u64, command: u64) -> bool {
         self.held.get(&start).is_some_and(|held| command > held.behind)
     }
@@ -314,7 +314,7 @@ impl RefreshBlocks {
     }
 
     /// The write of `from..to` has failed; returns its blocks and what is to be done about each. Of several
-    /// blocks each is then tried by itself.
+    /// blocks each is then tried alone.
     pub fn not_written(&mut self, from: u64, to: u64) -> Vec<(Extent, Step)> {
         let starts = self.touching(from, to).into_iter();
         let starts: Vec<u64> =
@@ -342,13 +342,13 @@ impl RefreshBlocks {
         Step::Over
     }
 
-    /// The next blocks that a request of its own writes, at most `most` of 512 B unless the first has more:
+    /// The next blocks that a separate request writes, at most `most` of 512 B unless the first has more:
     /// of `all`, or of those that gaps cannot write.
     pub fn next_write(&self, all: bool, most: u64) -> Option<Extent> {
         self.next_in(Stage::Read, all, most)
     }
 
-    /// The same of what is to be read back.
+    /// Next extent to read back.
     pub fn next_read_back(&self, all: bool, most: u64) -> Option<Extent> {
         self.next_in(Stage::Flushed, all, most)
     }
@@ -395,7 +395,7 @@ mod tests {
 
     use super::*;
 
-    /// The same table as a list that is gone through for every question.
+    /// Table as a list that every question scans.
     #[derive(Default)]
     struct Listed {
         all: Vec<ListedBlock>,
@@ -629,7 +629,7 @@ mod tests {
         let mut table = RefreshBlocks { drains: true, ..RefreshBlocks::default() };
         table.hold(Extent::new(0, 8), data(8, 1), true);
         table.wrote(Extent::new(0, 8), 3, true);
-        // There is more to read, and nothing is read before the memory has drained.
+        // There is more to read, and no block is read before the memory has drained.
         assert!(table.is_flush_due(true));
         table.flush_begins();
         table.flushed(4);

@@ -30,7 +30,7 @@ pub(super) struct RecentWrite {
 }
 
 impl RecentWrite {
-    /// Whether a command was sent before its end, of blocks that it has a part of.
+    /// True if a command was sent before its end, of blocks that it has a part of.
     pub fn is_behind(&self, extent: Extent, command: u64) -> bool {
         let (from, to) = (extent.start.get(), extent.start.get() + extent.blocks.get());
         command <= self.last && self.from < to && from < self.to
@@ -65,9 +65,9 @@ impl ServedTask {
         blocks
     }
 
-    /// Whether a refresh may read further blocks of this round; `wanted` by the planner.
+    /// True if a refresh may read further blocks of this round; `wanted` by the planner.
     fn may_read(&self, wanted: u64) -> bool {
-        wanted + self.ahead.blocks() + self.again_blocks + self.own_blocks > 0
+        wanted + self.ahead.blocks() + self.separate_blocks + self.own_blocks > 0
     }
 }
 
@@ -242,12 +242,12 @@ impl ServedTasks {
         }
     }
 
-    /// Whether a command was sent before a client's write to these blocks ended.
+    /// True if a command was sent before a client's write to these blocks ended.
     pub(super) fn is_old(&self, extent: Extent, command: u64) -> bool {
         self.recent_writes.iter().any(|write| write.is_behind(extent, command))
     }
 
-    /// What a gap may write now of these blocks of 512 B: the data of a refresh that has read them.
+    /// Data that a gap may write now to these blocks of 512 B: those of a refresh that has read them.
     pub(crate) fn to_write(&self, start: Lbn, blocks: u32) -> Option<Vec<u8>> {
         let (from, to) = (start.get(), start.get() + u64::from(blocks));
         let refreshes = self.tasks.values().filter_map(|task| task.refresh.as_ref());
@@ -334,8 +334,8 @@ impl ServedTasks {
         self.forget_read(from, to, now);
     }
 
-    /// What a refresh does next by a request of its own: in idle time or when it is promoted all, otherwise
-    /// what gaps cannot do.
+    /// Next request of a refresh: in idle time or when it is promoted all, otherwise for blocks that gaps
+    /// cannot do.
     pub(super) fn own_step(&self, id: u64, planner_task: TaskId, all: bool) -> Option<OwnStep> {
         let task = self.tasks.get(&id)?;
         let refresh = task.refresh.as_ref().filter(|refresh| refresh.own == 0)?;
@@ -420,7 +420,7 @@ impl ServedTasks {
         }
     }
 
-    /// Takes a block out of the gaps that a request of its own reads back.
+    /// Takes a block out of the gaps that a separate request reads back.
     pub(super) fn begin_read_back(&mut self, id: u64, block: Extent, now: SimTime) {
         self.leave_to_own(id, block, now);
         let refresh = self.tasks.get_mut(&id).and_then(|task| task.refresh.as_mut());
@@ -456,7 +456,7 @@ impl ServedTasks {
         }
     }
 
-    /// Whether refreshes need a flush now, before they read back.
+    /// True if refreshes need a flush now, before they read back.
     pub(crate) fn is_flush_due(&self) -> bool {
         self.by_planner_task.iter().any(|(&planner_task, id)| {
             let task = &self.tasks[id];
@@ -474,7 +474,7 @@ impl ServedTasks {
         refreshes.for_each(|refresh| refresh.blocks.flush_begins());
     }
 
-    /// It has succeeded.
+    /// Ends a flush with success.
     pub(crate) fn flushed(&mut self, now: SimTime) {
         for id in self.refreshes() {
             let Some(refresh) = self.tasks.get_mut(&id).and_then(|task| task.refresh.as_mut())
@@ -487,7 +487,7 @@ impl ServedTasks {
         }
     }
 
-    /// Nothing that is written from now on is known to last: refreshes fail, and none begins.
+    /// No later write is known to last: refreshes fail, and none begins.
     pub(crate) fn refuse_writes(&mut self, why: &str, now: SimTime) {
         self.no_writes.get_or_insert_with(|| why.into());
         let open = self.tasks.iter().filter(|(_, task)| !task.state.is_over());

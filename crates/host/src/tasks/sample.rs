@@ -14,7 +14,7 @@ const PLACES: usize = 10;
 pub struct SamplePlace {
     /// Blocks of the sample.
     pub drawn: u64,
-    /// Those of them that were read or named unreadable.
+    /// Members that were read or named unreadable.
     pub delivered: u64,
 }
 
@@ -34,7 +34,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// A sample of these extents of a task's range, of which nothing has come: `drawn` of `population`
+    /// A sample of these extents of a task's range, of which no block has come: `drawn` of `population`
     /// units of `unit` x 512 B.
     pub fn new(
         (range, wanted): (Extent, &[Extent]),

@@ -20,7 +20,7 @@ pub const SERVED_KINDS: [TaskKind; 4] =
 pub struct ServedTaskSpec {
     /// One of [`SERVED_KINDS`].
     pub kind: TaskKind,
-    /// Which blocks.
+    /// Blocks of the task.
     pub range: Extent,
     /// Parts of it that are wanted: whole blocks of the task, in ascending order and apart from each
     /// other. Empty for all of it.
@@ -28,14 +28,13 @@ pub struct ServedTaskSpec {
     /// Parts of it that are not read: whole blocks of the task, in ascending order and apart from
     /// each other.
     pub skip: Vec<Extent>,
-    /// Of these parts those are read all the same in which a client has written since.
+    /// Parts of these that a client has written since are read all the same.
     pub skip_since: SimTime,
-    /// How many are read at once, at least: `1..=BLOCK_SIZE_MAX`.
+    /// Fewest blocks that are read at once: `1..=BLOCK_SIZE_MAX`.
     pub block_size: u32,
     /// Weight of a block against those of other tasks.
     pub priority: Priority,
-    /// When a round is to be complete, from its beginning; its blocks are worth more when it is
-    /// late.
+    /// Time from a round's beginning at which it should be complete; blocks weigh more when it is late.
     pub deadline: Option<SimDuration>,
     /// Idle time is used as well, after this time without a client's request.
     pub idle_after: Option<SimDuration>,
@@ -69,12 +68,12 @@ impl ServedTaskSpec {
         }
     }
 
-    /// Whether its data are used: by a reader, or to be written.
+    /// True if its data are used: by a reader, or to be written.
     pub(crate) fn wants_data(&self) -> bool {
         self.has_reader || self.kind == TaskKind::Refresh
     }
 
-    /// What a round reads, in ascending order: what is wanted and not skipped.
+    /// Extents that a round reads, in ascending order: wanted and not skipped.
     fn parts(&self) -> Vec<Extent> {
         let all = [self.range];
         let wanted = if self.wanted.is_empty() { &all[..] } else { &self.wanted[..] };
@@ -112,7 +111,7 @@ impl ServedTaskSpec {
         (rows, rest)
     }
 
-    /// The same without the lists of parts, which may be very long.
+    /// Specification without the lists of parts, which may be very long.
     pub(crate) fn without_parts(&self) -> Self {
         Self {
             wanted: Vec::new(),
@@ -131,14 +130,14 @@ impl ServedTaskSpec {
         }
     }
 
-    /// How many blocks a round has.
+    /// Number of blocks in a round.
     pub(crate) fn blocks(&self) -> u64 {
         self.parts().iter().map(|extent| extent.blocks.get()).sum()
     }
 
     /// Takes what a client has written out of what is not read: regions, in ascending order and apart
     /// from each other.
-    pub(crate) fn skip_no(&mut self, written: &[Extent]) {
+    pub(crate) fn read_again_where_written(&mut self, written: &[Extent]) {
         let size = u64::from(self.block_size);
         let first = self.range.start.get();
         let mut left = Runs::default();
@@ -152,7 +151,7 @@ impl ServedTaskSpec {
         self.skip = left.iter().collect();
     }
 
-    /// What the planner is asked for, of these blocks first.
+    /// Specification for the planner, these blocks first.
     pub(crate) fn planner_spec(&self, first: Vec<Extent>) -> TaskSpec {
         TaskSpec {
             priority: self.priority,
@@ -166,7 +165,7 @@ impl ServedTaskSpec {
         }
     }
 
-    /// What is wrong with it that the planner would not see.
+    /// Checks all that the planner would not see.
     pub(crate) fn check(&self, capacity: Blocks) -> Result<(), TaskError> {
         let extent = self.range;
         let end = extent.start.get().checked_add(extent.blocks.get());
@@ -278,7 +277,11 @@ mod tests {
     #[test]
     fn written_regions_are_not_skipped() {
         let mut spec = spec(&[(100, 40), (156, 27)]);
-        spec.skip_no(&[Extent::new(0, 101), Extent::new(110, 7), Extent::new(170, 100)]);
+        spec.read_again_where_written(&[
+            Extent::new(0, 101),
+            Extent::new(110, 7),
+            Extent::new(170, 100),
+        ]);
         assert_eq!(spec.skip, [Extent::new(124, 16), Extent::new(156, 8)]);
         assert_eq!(spec.check(Blocks::new(1000)), Ok(()));
     }

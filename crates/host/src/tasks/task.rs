@@ -18,18 +18,18 @@ pub enum ServedTaskState {
     Waiting,
     /// At work.
     Running,
-    /// It has all.
+    /// The task has all of its blocks.
     Done,
-    /// It was ended by a call.
+    /// A call ended the task.
     Aborted,
-    /// Its data were taken too slowly to go on.
+    /// The task's data were taken too slowly.
     Failed,
     /// The device is gone.
     Lost,
 }
 
 impl ServedTaskState {
-    /// Whether this state is final.
+    /// True if this state is final.
     pub fn is_over(self) -> bool {
         !matches!(self, Self::Waiting | Self::Running)
     }
@@ -65,12 +65,12 @@ pub(crate) struct ServedTask {
     /// Blocks of 512 B that were read, in all rounds.
     pub delivered: u64,
     pub unreadable: Runs,
-    /// What the planner has not been given yet: whole blocks.
+    /// Whole blocks that the planner has not been given yet.
     pub ahead: Runs,
     /// Extents to read separately, next first.
-    pub again: VecDeque<Extent>,
+    pub separate_reads: VecDeque<Extent>,
     /// Blocks of 512 B of it.
-    pub again_blocks: u64,
+    pub separate_blocks: u64,
     /// Blocks of 512 B that are being read for it outside of gaps and are not the planner's any
     /// more.
     pub own_blocks: u64,
@@ -81,9 +81,9 @@ pub(crate) struct ServedTask {
     pub tail: Option<TailPromotion>,
     /// Head time of the tail's requests in this round.
     pub tail_head: SimDuration,
-    /// Whether the tail has promoted blocks of this round.
+    /// True if the tail has promoted blocks of this round.
     pub has_tail_begun: bool,
-    /// Where the last promoted read ended.
+    /// End of the last promoted read.
     pub next_promoted: Lbn,
     /// Blocks of 512 B that were read before a client wrote over them.
     pub copied: u64,
@@ -96,9 +96,9 @@ pub(crate) struct ServedTask {
     /// Bytes that were handed on without room since there was some.
     pub overdue: u64,
     pub estimate: Estimate,
-    /// Of a refresh, what it writes and reads back.
+    /// State of a refresh's writes and reads back.
     pub refresh: Option<Refresh>,
-    /// When it was asked for.
+    /// Time at which it was asked for.
     pub created: SimTime,
     /// Blocks of 512 B of a round.
     pub blocks: u64,
@@ -122,8 +122,8 @@ impl ServedTask {
             delivered: 0,
             unreadable: Runs::default(),
             ahead: Runs::default(),
-            again: VecDeque::new(),
-            again_blocks: 0,
+            separate_reads: VecDeque::new(),
+            separate_blocks: 0,
             own_blocks: 0,
             again_reads: 0,
             promoted_reads: 0,
@@ -160,20 +160,20 @@ impl ServedTask {
 
     /// Reads this separately, after the extents that wait already.
     pub fn read_later(&mut self, extent: Extent) {
-        self.again_blocks += extent.blocks.get();
-        self.again.push_back(extent);
+        self.separate_blocks += extent.blocks.get();
+        self.separate_reads.push_back(extent);
     }
 
     /// Reads this separately, next.
     pub fn read_next(&mut self, extent: Extent) {
-        self.again_blocks += extent.blocks.get();
-        self.again.push_front(extent);
+        self.separate_blocks += extent.blocks.get();
+        self.separate_reads.push_front(extent);
     }
 
     /// The next extent to read separately, cut after `most` blocks.
     pub fn next_again(&mut self, most: u64) -> Option<Extent> {
-        let extent = self.again.pop_front()?;
-        self.again_blocks -= extent.blocks.get();
+        let extent = self.separate_reads.pop_front()?;
+        self.separate_blocks -= extent.blocks.get();
         let (first, rest) = split(extent, most.min(extent.blocks.get()));
         if rest.blocks > Blocks::ZERO {
             self.read_next(rest);
@@ -183,16 +183,16 @@ impl ServedTask {
 
     /// Removes the extents to read separately that overlap `from..to`, and returns them.
     pub fn take_again(&mut self, from: u64, to: u64) -> Vec<Extent> {
-        if self.again.is_empty() {
+        if self.separate_reads.is_empty() {
             return Vec::new();
         }
         let touches = |extent: &Extent| {
             let start = extent.start.get();
             start < to && from < start + extent.blocks.get()
         };
-        let (taken, left): (Vec<_>, Vec<_>) = self.again.drain(..).partition(touches);
-        self.again.extend(left);
-        self.again_blocks -= taken.iter().map(|extent| extent.blocks.get()).sum::<u64>();
+        let (taken, left): (Vec<_>, Vec<_>) = self.separate_reads.drain(..).partition(touches);
+        self.separate_reads.extend(left);
+        self.separate_blocks -= taken.iter().map(|extent| extent.blocks.get()).sum::<u64>();
         taken
     }
 
@@ -208,18 +208,18 @@ impl ServedTask {
         aside
     }
 
-    /// Whether what a command has brought is older than the task, whose data are of its beginning or
-    /// later. Clients may have written there since: requests wait for each other, free reads do not.
+    /// True if the data of a command are older than the task, whose data are of its beginning or later.
+    /// Clients may have written there since: requests wait for each other, free reads do not.
     pub fn is_older(&self, command: u64) -> bool {
         self.spec.wants_data() && command <= self.begun_behind
     }
 
-    /// Whether the reader has room for `blocks` of 512 B in addition to reserved room.
+    /// True if the reader has room for `blocks` of 512 B in addition to reserved room.
     pub fn has_room_for(&self, blocks: u64) -> bool {
         !self.spec.has_reader || self.room >= (blocks + self.kept_room) * BLOCK_BYTES
     }
 
-    /// Whether a foreground request may be made for it now, when no client has been there since
+    /// True if a foreground request may be made for it now, when no client has been there since
     /// `idle_since`.
     pub fn may_promote(&self, now: SimTime, idle_since: Option<SimTime>) -> bool {
         if self.is_promoted {
@@ -252,7 +252,7 @@ impl ServedTask {
         tail.promote(now, planner, planner_task, &round)
     }
 
-    /// A request took so much of the head; it ended at `to`.
+    /// A request took this head time; it ended at `to`.
     pub fn head_took(&mut self, promotion: Option<PromotionId>, head: SimDuration, to: Lbn) {
         let Some(tail) = &mut self.tail else { return };
         tail.passed(to, 0);
@@ -289,7 +289,7 @@ impl ServedTask {
         sample.iter_mut().for_each(|sample| sample.deliver(*range, extent));
     }
 
-    /// How far it is; `left` blocks of 512 B are not read.
+    /// Report of the task; `left` blocks of 512 B are not read.
     pub fn report(&self, id: u64, left: u64, now: SimTime) -> ServedTaskReport {
         let is_running = self.state == ServedTaskState::Running;
         ServedTaskReport {
@@ -323,26 +323,26 @@ pub(crate) fn split(extent: Extent, blocks: u64) -> (Extent, Extent) {
     (Extent::new(start, blocks), Extent::new(start + blocks, rest))
 }
 
-/// What has become of a task so far.
+/// Report of a task.
 #[derive(Debug, Clone)]
 pub struct ServedTaskReport {
-    /// Its number.
+    /// Number of the task.
     pub id: u64,
-    /// Its specification, without the lists of wanted and of skipped extents, which may be long.
+    /// Specification, without the lists of wanted and of skipped extents, which may be long.
     pub spec: ServedTaskSpec,
-    /// How many blocks a round has.
+    /// Number of blocks in a round.
     pub blocks: Blocks,
-    /// How far its life has come.
+    /// State of the task.
     pub state: ServedTaskState,
     /// The rest is read by foreground requests.
     pub is_promoted: bool,
     /// Head time of the requests by which the tail of this round, or of the last one, has read.
     pub tail_head: SimDuration,
-    /// When its first round began.
+    /// Time at which its first round began.
     pub began: Option<SimTime>,
-    /// When it ended.
+    /// Time at which it ended.
     pub ended: Option<SimTime>,
-    /// When this round, or the last one, began.
+    /// Time at which this round, or the last one, began.
     pub round_began: SimTime,
     /// Rounds that are complete.
     pub rounds: u64,
@@ -350,18 +350,18 @@ pub struct ServedTaskReport {
     pub delivered: Blocks,
     /// Blocks that are still to be read in this round.
     pub left: Blocks,
-    /// What could not be read, and has not been read since: the first thousand ranges.
+    /// Ranges that could not be read, and have not been read since: the first thousand.
     pub unreadable: Vec<Extent>,
-    /// How much that is in all.
+    /// Sum of unreadable blocks.
     pub unreadable_blocks: Blocks,
     /// Blocks that were read because a client was about to write over them.
     pub copied: Blocks,
     /// Blocks that were read, could not be handed on in time, and were wanted again.
     pub refused: Blocks,
-    /// Of a refresh, what has become of its blocks in all rounds.
+    /// Outcome of a refresh's blocks in all rounds.
     pub refresh: Option<RefreshReport>,
-    /// When this round is expected to end.
+    /// Time at which this round is expected to end.
     pub end: Option<SimTime>,
-    /// What was expected earlier in this round, or in the last one.
+    /// Predictions made earlier in this round, or in the last one.
     pub predictions: Vec<PredictionMark>,
 }

@@ -30,7 +30,7 @@ const ENDING: &str = ".manifest";
 pub struct Link {
     /// The file.
     pub path: PathBuf,
-    /// Its contents.
+    /// Contents of the backup.
     pub manifest: Manifest,
     /// The checksum by which children know it.
     pub checksum: u128,
@@ -79,7 +79,7 @@ impl Link {
         Sources::of(self).map(drop)
     }
 
-    /// How a child at `out` names it: by its name alone if they are in one folder.
+    /// Name of the file for a child at `out`: the bare name if both are in one folder.
     pub(super) fn name_for(&self, out: &Path) -> Parent {
         let whole = |path: &Path| path.canonicalize().ok();
         let path = whole(&self.path).unwrap_or_else(|| self.path.clone());
@@ -128,7 +128,7 @@ pub struct Chain {
     sources: Sources,
 }
 
-/// Where the blocks of a backup are.
+/// Places of a backup's blocks.
 #[derive(Debug, Default)]
 struct Sources {
     /// Images of which regions are needed, the newest first.
@@ -206,19 +206,19 @@ impl Chain {
         Ok(Self { manifest: newest.manifest, sources })
     }
 
-    /// How many backups have regions of it.
+    /// Number of backups that have regions of it.
     pub fn backups(&self) -> usize {
         self.sources.images.len()
     }
 
-    /// Whether this file belongs to one of the backups.
+    /// True if this file belongs to one of the backups.
     pub(super) fn has(&self, file: &File) -> io::Result<bool> {
         let metadata = file.metadata()?;
         Ok(self.sources.files.contains(&(metadata.dev(), metadata.ino())))
     }
 
-    /// What was on the drive in a range of whole regions: zeros where nothing is wanted or could be read.
-    /// Err with the image where its data are not those of the manifest.
+    /// Data of the drive in a range of whole regions: zeros for blocks that are not wanted or could not be
+    /// read. Err with the image where its data are not those of the manifest.
     pub(super) fn read(&self, range: BlockRange) -> Result<Vec<u8>, (PathBuf, String)> {
         let mut data = vec![0; (range.blocks * BLOCK_BYTES) as usize];
         let region = range.first_block / super::REGION_BLOCKS;

@@ -1,4 +1,4 @@
-//! Why a copy is not made, said of the file in whose way something is.
+//! Reasons why a copy is not made, with the file that is in the way.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use super::manifest::{ManifestError, Parent, UnexpectedField};
 use crate::control::BlockRange;
 use crate::serve::backend::OpenError;
 
-/// Why there is no copy.
+/// Reason why there is no copy.
 #[derive(Debug, Error)]
 pub enum BackupError {
     /// The system refuses.
@@ -19,7 +19,7 @@ pub enum BackupError {
     System {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
     /// There is one.
@@ -53,7 +53,7 @@ pub enum BackupError {
     NotOwn {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Reason for the refusal.
         source: NotOwn,
     },
     /// Another process makes it.
@@ -67,10 +67,10 @@ pub enum BackupError {
     Manifest {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Fault of the manifest.
         source: ManifestError,
     },
-    /// What was written is not what came.
+    /// Written data are not those that came.
     #[error(
         "{}: {count} ranges read back differ from what was written, the first from block {} on: the \
          disk that it is on is not to be trusted",
@@ -81,7 +81,7 @@ pub enum BackupError {
         path: PathBuf,
         /// The first range.
         first: BlockRange,
-        /// How many.
+        /// Number of files.
         count: usize,
     },
     /// The server sent blocks that were not requested.
@@ -92,7 +92,7 @@ pub enum BackupError {
     Missing {
         /// The file.
         path: PathBuf,
-        /// How many blocks.
+        /// Number of missing blocks.
         missing: u64,
     },
     /// Blocks came more than once, so that their checksums are void.
@@ -100,7 +100,7 @@ pub enum BackupError {
     Twice {
         /// The file.
         path: PathBuf,
-        /// How many blocks.
+        /// Number of extra blocks.
         extra: u64,
     },
     /// A file that is read as a manifest is none.
@@ -108,7 +108,7 @@ pub enum BackupError {
     NoManifest {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Fault of the manifest.
         source: ManifestError,
     },
     /// The name of a manifest does not say where the blocks are.
@@ -140,7 +140,7 @@ pub enum BackupError {
     OtherDrive {
         /// The manifest of the parent.
         path: PathBuf,
-        /// What differs.
+        /// Difference to the parent.
         source: ManifestError,
     },
     /// The copy that continues has another parent, or none.
@@ -151,7 +151,7 @@ pub enum BackupError {
     AnotherParent {
         /// The record.
         path: PathBuf,
-        /// Its parent.
+        /// Parent on record.
         parent: Option<Parent>,
     },
     /// The parent is not where it was.
@@ -162,7 +162,7 @@ pub enum BackupError {
     MissingParent {
         /// The manifest of the child.
         child: PathBuf,
-        /// Where the parent was.
+        /// Path at which the parent was.
         file: String,
     },
     /// The parent's manifest is another one.
@@ -191,7 +191,7 @@ pub enum BackupError {
     Image {
         /// The image.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
     /// The file with the blocks of a backup has another size.
@@ -202,7 +202,7 @@ pub enum BackupError {
     ImageSize {
         /// The image.
         path: PathBuf,
-        /// Its size.
+        /// Size of the file.
         found: Bytes,
         /// The size by the manifest.
         wanted: Bytes,
@@ -221,7 +221,7 @@ pub enum BackupError {
     TargetTooSmall {
         /// The target.
         path: PathBuf,
-        /// Its size.
+        /// Size of the file.
         found: Bytes,
         /// The size of the backup.
         wanted: Bytes,
@@ -234,7 +234,7 @@ pub enum BackupError {
     TargetTooLarge {
         /// The target.
         path: PathBuf,
-        /// Its size.
+        /// Size of the file.
         found: Bytes,
         /// The size of the backup.
         wanted: Bytes,
@@ -247,7 +247,7 @@ pub enum BackupError {
     TargetBusy {
         /// The target.
         path: PathBuf,
-        /// What has it.
+        /// Users of the file.
         by: Vec<String>,
     },
     /// Another process has the target for itself.
@@ -270,7 +270,7 @@ pub enum BackupError {
     Target(OpenError),
 }
 
-/// What a copy was begun with.
+/// Words for the parent with which a copy was begun.
 fn since(parent: Option<&Parent>) -> String {
     parent.map_or("without --since".into(), |parent| format!("with --since {}", parent.file))
 }

@@ -22,7 +22,7 @@ pub fn partial(out: &Path) -> PathBuf {
     with(out, ".partial")
 }
 
-/// What is in it.
+/// Path of the record of a copy at `out`.
 pub fn record(out: &Path) -> PathBuf {
     with(out, ".partial.manifest")
 }
@@ -71,7 +71,7 @@ pub fn open_partial(path: &Path) -> Result<(File, bool), BackupError> {
     }
 }
 
-/// What the record of a copy says; None if there is none. That of another user is not believed.
+/// Text of a copy's record; None if there is none. That of another user is not believed.
 pub fn read_record(path: &Path) -> Result<Option<String>, BackupError> {
     let mut file = match open_own(path, false, Others::Nothing) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

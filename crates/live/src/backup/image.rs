@@ -75,8 +75,8 @@ impl Backup {
         Self::open_with(out, empty, None)
     }
 
-    /// The same of a copy that leaves out the regions that are the same in an earlier backup of the drive,
-    /// all of which can be restored now.
+    /// Opens a copy that leaves out the regions that are the same in an earlier backup of the drive, all of
+    /// which can be restored now.
     pub fn open_since(out: &Path, empty: Manifest, parent: Link) -> Result<Self, BackupError> {
         parent.ensure_parent_of(&empty)?;
         parent.ensure_restorable()?;
@@ -136,7 +136,7 @@ impl Backup {
         }
     }
 
-    /// What its file system has for what is still to come, if it says so.
+    /// Room of the file system for the rest of the copy, if it reports it.
     pub fn room(&self) -> Option<FreeSpace> {
         let missing = self.manifest.wanted_blocks() - self.kept();
         FreeSpace::for_more(&self.file, Blocks::new(missing).bytes())
@@ -214,7 +214,7 @@ impl Backup {
         self.manifest.wanted_blocks() - unchanged.iter().map(|range| range.blocks).sum::<u64>()
     }
 
-    /// What a server is to be asked for.
+    /// Request for a server.
     pub fn request(&self, request: &TaskRequest) -> TaskRequest {
         let BlockRange { first_block, blocks } = self.manifest.range;
         TaskRequest {
@@ -272,7 +272,7 @@ impl Backup {
             }
             let bounds = self.manifest.bounds(region);
             let at = (bounds.first_block - self.manifest.range.first_block) * BLOCK_BYTES;
-            // Where a file system has no holes the data stay, and nobody reads them.
+            // Where a file system has no holes the data stay, and no restore reads them.
             let made = zero_range::zero(&self.file, at, bounds.blocks * BLOCK_BYTES, false);
             self.at_file(made)?;
         }
@@ -390,7 +390,7 @@ impl Backup {
     }
 }
 
-/// Where what is in the file is other than on record; of what is not complete there is no record.
+/// Regions in which the file differs from the record; of incomplete ones there is no record.
 fn differing(
     read: &Manifest,
     on_record: &Manifest,
@@ -578,7 +578,7 @@ mod tests {
         assert!(said.contains("was begun with --since base.manifest: give the same"), "{said}");
         let mut second = Backup::open_since(&out, empty(), parent()).unwrap();
         assert_eq!(second.kept(), 4096, "both whole regions");
-        // Written since: the first is another now, and the second what it was in the parent.
+        // Written since: the first is another now, and the second the parent's.
         second.take(&data(2048, 2048, 9)).unwrap();
         second.take(&data(4096, 2048, 0)).unwrap();
         second.take(&data(6144, 904, 0)).unwrap();
@@ -658,7 +658,7 @@ mod tests {
         assert_eq!(open(&out, "1").unwrap().kept(), 4096);
     }
 
-    /// What is refused, of a copy whose partial file or record is not its maker's own.
+    /// Refused path, of a copy whose partial file or record is not its maker's own.
     fn refused(out: &Path, path: &Path) -> String {
         let before = fs::read(path).unwrap();
         let error = open(out, "1").err().unwrap();

@@ -38,7 +38,7 @@ pub const REGION_BLOCKS: u64 = crate::serve::REGION_BLOCKS;
 /// The first line.
 const MAGIC: &str = "freewheel-manifest 1";
 
-/// Why a text is no manifest, or not one of this drive.
+/// Reasons why a text is no manifest, or not one of this drive.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ManifestError {
     /// A line that is not understood.
@@ -46,23 +46,23 @@ pub enum ManifestError {
     Line {
         /// From 1.
         line: usize,
-        /// What is there.
+        /// Text in the file.
         text: String,
-        /// What should be.
+        /// Text that should be there.
         expected: &'static str,
     },
-    /// Its last line is missing, or not the last.
+    /// The last line is missing, or not the last.
     #[error("its last line is not \"end CHECKSUM\": it was not written as a whole")]
     CutOff,
-    /// It is other than it was written.
+    /// The text is not the one that was written.
     #[error("its text has another checksum than its last line says: it has been changed since")]
     Altered,
-    /// It is of other blocks of the same range.
+    /// The manifest is of other blocks of the same range.
     #[error("it is of {found} of the range, and {wanted} are wanted now, or others of them")]
     OtherBlocks {
-        /// How many the manifest wanted.
+        /// Number of blocks that the manifest wanted.
         found: u64,
-        /// How many are wanted now.
+        /// Number of blocks that are wanted now.
         wanted: u64,
     },
     /// Checksums of something else.
@@ -70,12 +70,12 @@ pub enum ManifestError {
     Other {
         /// The drive of the manifest.
         found: String,
-        /// What was read now.
+        /// Field that was read now.
         wanted: String,
     },
 }
 
-/// What a server has sent and was not asked for.
+/// Field that a server sent and that was not asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "the server sent {} blocks from block {} on, {why}: it may be of another version; use one version of \
@@ -83,9 +83,9 @@ pub enum ManifestError {
     range.blocks, range.first_block
 )]
 pub struct UnexpectedField {
-    /// Which blocks.
+    /// Blocks that came.
     range: BlockRange,
-    /// What is wrong with them.
+    /// Fault of the blocks.
     why: &'static str,
 }
 
@@ -111,25 +111,25 @@ struct Region {
 pub struct Manifest {
     /// Name of the drive.
     pub drive: String,
-    /// What is covered.
+    /// Range that is covered.
     pub range: BlockRange,
     /// The server that read.
     pub instance: String,
-    /// When it began to, since it began itself.
+    /// Time at which the backup began, since the server began.
     pub began_ns: u64,
     /// The backup that has the regions that are unchanged; None for a backup of all.
     pub parent: Option<Parent>,
-    /// How many regions are left out, as the parent has them; None where that is not known.
+    /// Number of regions left out, as the parent has them; None where that is not known.
     left_out: Option<u64>,
-    /// What is wanted of the range, in ascending order and apart from each other; empty for all of it.
+    /// Wanted parts of the range, in ascending order and disjoint; empty for all of it.
     wanted: Vec<BlockRange>,
-    /// Those of which blocks are in, by their places on the drive.
+    /// Regions with blocks, by their places on the drive.
     regions: BTreeMap<u64, Region>,
-    /// What could not be read.
+    /// Ranges that could not be read.
     pub unreadable: Vec<BlockRange>,
 }
 
-/// Why a region may be other than it was.
+/// Causes for which a region may differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// A client has written in it since it was read.
@@ -145,13 +145,13 @@ pub enum Cause {
 /// Regions that are other than they were, one after the other, for one cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Change {
-    /// Where.
+    /// Range of the change.
     pub range: BlockRange,
-    /// Why.
+    /// Cause of the change.
     pub cause: Cause,
 }
 
-/// What is other than it was, by cause. It serialises.
+/// Changed blocks, by cause. It serialises.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct ChangesByCause {
     /// Clients have written there.
@@ -180,12 +180,12 @@ impl Manifest {
         }
     }
 
-    /// The same of these parts of the range, in ascending order and apart from each other.
+    /// Manifest of these parts of the range, in ascending order and disjoint.
     pub fn of_parts(self, wanted: Vec<BlockRange>) -> Self {
         Self { wanted, ..self }
     }
 
-    /// The same of a backup that leaves out what its parent has.
+    /// Manifest of a backup that leaves out the regions of its parent.
     pub fn based_on(self, Parent { checksum, file }: Parent) -> Self {
         let parent = Some(Parent { checksum, file: in_a_line(&file) });
         Self { parent, left_out: None, ..self }
@@ -197,12 +197,12 @@ impl Manifest {
         self.left_out = Some(same.count() as u64);
     }
 
-    /// Whether some of its regions may be the parent's.
+    /// True if some of its regions may be the parent's.
     pub(super) fn leaves_out(&self) -> bool {
         self.parent.is_some() && self.left_out != Some(0)
     }
 
-    /// How many blocks are wanted.
+    /// Number of wanted blocks.
     pub fn wanted_blocks(&self) -> u64 {
         match self.wanted[..] {
             [] => self.range.blocks,
@@ -218,7 +218,7 @@ impl Manifest {
         ranges.iter().flat_map(|range| within(&self.wanted, *range)).collect()
     }
 
-    /// How many blocks of a region are wanted.
+    /// Number of wanted blocks of a region.
     fn wanted_of(&self, region: u64) -> u64 {
         count(&self.wanted_in(&[self.bounds(region)]))
     }
@@ -238,7 +238,7 @@ impl Manifest {
         self.began_ns.saturating_sub(1_000_000_000)
     }
 
-    /// What a region has of the range.
+    /// Part of a region that lies in the range.
     pub(super) fn bounds(&self, region: u64) -> BlockRange {
         let from = region * REGION_BLOCKS;
         let end = (from + REGION_BLOCKS).min(self.range.first_block + self.range.blocks);
@@ -246,13 +246,13 @@ impl Manifest {
         BlockRange { first_block, blocks: end - first_block }
     }
 
-    /// What could not be read of a region.
+    /// Blocks of a region that could not be read.
     fn unreadable_in(&self, region: u64) -> Vec<BlockRange> {
         let parts = within(&self.unreadable, self.bounds(region)).into_iter();
         join(parts.map(|range| (range, ()))).into_iter().map(|(range, ())| range).collect()
     }
 
-    /// Whether a region of both has the same blocks: all that are wanted, but for those that neither could
+    /// True if a region of both has the same blocks: all that are wanted, but for those that neither could
     /// read.
     fn is_comparable(&self, other: &Self, region: u64) -> bool {
         let unreadable = self.unreadable_in(region);
@@ -273,12 +273,12 @@ impl Manifest {
         self.regions.keys().copied()
     }
 
-    /// Whether a region is complete in both and has the same blocks with the same data.
+    /// True if a region is complete in both and has the same blocks with the same data.
     pub(super) fn has_same(&self, other: &Self, region: u64) -> bool {
         self.has_same_sum(other, region) && self.is_comparable(other, region)
     }
 
-    /// Whether the blocks that are in of a region are the same.
+    /// True if the blocks that are in of a region are the same.
     pub(super) fn has_same_sum(&self, other: &Self, region: u64) -> bool {
         self.regions.get(&region) == other.regions.get(&region)
     }
@@ -357,7 +357,7 @@ impl Manifest {
         Err(UnexpectedField { range, why: "which it was not asked for" })
     }
 
-    /// Whether a region would have more blocks than there are in it, with these of the range.
+    /// True if a region would have more blocks than there are in it, with these of the range.
     fn has_too_many(&self, range: BlockRange) -> bool {
         let end = range.first_block + range.blocks;
         let regions = range.first_block / REGION_BLOCKS..end.div_ceil(REGION_BLOCKS);
@@ -402,7 +402,7 @@ impl Manifest {
         self.unreadable.clear();
     }
 
-    /// Where this manifest and another of the same range differ, as ranges of whole regions.
+    /// Differences between this manifest and another of the same range, as ranges of whole regions.
     pub fn differs(&self, other: &Self) -> Result<Vec<BlockRange>, ManifestError> {
         self.ensure_same(other)?;
         let regions: BTreeSet<u64> =
@@ -425,8 +425,8 @@ impl Manifest {
         Ok(())
     }
 
-    /// What has changed since an older manifest; clients have written in the regions of `written`, in
-    /// ascending order, since that was begun, if its server still runs.
+    /// Changes since an older manifest; clients have written in the regions of `written`, in ascending
+    /// order, since that was begun, if its server still runs.
     pub fn changes(
         &self,
         old: &Self,
@@ -451,7 +451,7 @@ impl Manifest {
         Ok(changes.into_iter().map(|(range, cause)| Change { range, cause }).collect())
     }
 
-    /// The same, apart by cause.
+    /// Changes, by cause.
     pub fn changes_by_cause(
         &self,
         old: &Self,
@@ -600,7 +600,7 @@ fn seal(text: &str) -> String {
     format!("end {:032x}\n", XxHash3_128::oneshot(text.as_bytes()))
 }
 
-/// What is before the last line of a text, if that is for it.
+/// Text before the last line, if that line is its checksum.
 fn sealed(text: &str) -> Result<&str, ManifestError> {
     let lines = text.strip_suffix('\n').ok_or(ManifestError::CutOff)?;
     let (before, last) = text.split_at(lines.rfind('\n').map_or(0, |at| at + 1));
@@ -617,7 +617,7 @@ fn range_blocks(line: &str, first_block: u64) -> Option<u64> {
     (blocks > 0 && end < BLOCKS_END).then_some(blocks)
 }
 
-/// What follows a keyword.
+/// Rest of a line after a keyword.
 fn word<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     line.strip_prefix(key)?.strip_prefix(' ')
 }
@@ -652,7 +652,7 @@ impl<'a> Lines<'a> {
         self.expect(|line| word(line, key)?.parse().ok(), expected)
     }
 
-    /// Whether the next line is of this kind.
+    /// True if the next line is of this kind.
     fn has(&mut self, key: &str) -> bool {
         self.lines.peek().is_some_and(|(_, line)| word(line, key).is_some())
     }
@@ -667,7 +667,7 @@ fn cause(written: &[BlockRange], block: u64) -> Cause {
     }
 }
 
-/// How many blocks ranges have that are apart from each other.
+/// Number of blocks in disjoint ranges.
 fn count(ranges: &[BlockRange]) -> u64 {
     ranges.iter().map(|range| range.blocks).sum()
 }

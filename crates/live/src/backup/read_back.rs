@@ -19,7 +19,7 @@ pub fn drop_from_memory(file: &File) -> io::Result<()> {
 }
 
 /// Adds the checksums of these blocks of a file, whose first block is the first of the manifest's range.
-/// `progress` is told how many have been read.
+/// `progress` gets the number of blocks read.
 pub fn sum_up(
     file: &File,
     manifest: &mut Manifest,
@@ -44,7 +44,7 @@ pub fn sum_up(
     Ok(())
 }
 
-/// What `gone` leaves of `ranges`; both in ascending order and apart from each other.
+/// Difference of `ranges` and `gone`; both in ascending order and disjoint.
 pub fn without(ranges: &[BlockRange], gone: &[BlockRange]) -> Vec<BlockRange> {
     let end_of = |range: &BlockRange| range.first_block + range.blocks;
     let mut left = Vec::new();

@@ -24,18 +24,18 @@ use crate::serve::backend::{Claim, ClaimedFile, OpenError};
 /// Least difference that is written: holes of file systems are as large.
 const PIECE_BYTES: usize = 4096;
 
-/// A region of a backup that is not what it was.
+/// A region of a backup that has changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Damage {
-    /// Its blocks.
+    /// Blocks of the difference.
     pub range: BlockRange,
     /// The file that should have them.
     pub image: PathBuf,
-    /// What is wrong.
+    /// Fault of the backup.
     pub why: String,
 }
 
-/// What a restore has done.
+/// Result of a restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Restored {
     /// File or device with the data.
@@ -50,7 +50,7 @@ pub struct Restored {
 
 /// A file or device, opened for a restore.
 enum Target {
-    /// A new file under its first name, and whether nothing was ever written to it.
+    /// A new file under its first name, and whether it is still empty.
     New { file: File, is_fresh: bool },
     /// Another one.
     There(ClaimedFile),
@@ -74,7 +74,7 @@ impl Restore {
         Ok(Self { chain, out: out.into(), target })
     }
 
-    /// What the file system of a new file has for it, if it says so.
+    /// Room of the file system for a new file, if it reports it.
     pub fn room(&self) -> Option<FreeSpace> {
         let wanted = Bytes::new(self.chain.manifest.wanted_blocks() * BLOCK_BYTES);
         match &self.target {
@@ -84,7 +84,7 @@ impl Restore {
     }
 
     /// Writes what is other in the target, and reads all of it back. Damaged regions are left out; a new
-    /// file takes its name only without any. `progress` is told how much of how much is done.
+    /// file takes its name only without any. `progress` gets done and total.
     pub fn run(self, mut progress: impl FnMut(u64, u64)) -> Result<Restored, BackupError> {
         let blocks = self.chain.manifest.wanted_blocks();
         let (written_bytes, damaged) = self.write(|done| progress(done, 2 * blocks))?;
@@ -203,7 +203,7 @@ impl Restore {
 }
 
 impl Chain {
-    /// The regions of the backup that are damaged. `progress` is told how much of how much is read.
+    /// The regions of the backup that are damaged. `progress` gets read and total.
     pub fn damaged(&self, mut progress: impl FnMut(u64, u64)) -> Vec<Damage> {
         let (all, mut done, mut damaged) = (self.manifest.wanted_blocks(), 0, Vec::new());
         let wanted = self.manifest.wanted_in(&[self.manifest.range]);
@@ -399,7 +399,7 @@ mod tests {
         let room = |path: &Path| fs::metadata(path.with_extension("")).unwrap().blocks();
         let [base, tuesday, friday] = manifests.each_ref().map(|path| room(path));
         assert!(base >= 9000, "{base}");
-        // The holes of a file system are whole pages of its own.
+        // The holes of a file system are whole pages.
         assert!(tuesday < 4000 + 200, "{tuesday}");
         assert!(friday < 2956 + 200, "{friday}");
     }

@@ -33,11 +33,11 @@ use crate::serve::backend::{
 
 /// Sectors whose data are kept for writes: more than any buffer has segments, and then some.
 const KEPT_MAX: usize = 1 << 14;
-/// How long before the time the caller's thread stops sleeping and looks at the clock: the kernel
+/// Time before a deadline at which the caller's thread stops sleeping and looks at the clock: the kernel
 /// wakes threads up to 50 us late on purpose.
 const SPIN: Duration = Duration::from_micros(200);
 
-/// Why a device is no black box.
+/// Reason why a device is no black box.
 #[derive(Debug, Error)]
 pub enum RealDriveError {
     /// The file or device.
@@ -64,7 +64,7 @@ pub enum RealDriveError {
     LargeSectors {
         /// The device.
         name: String,
-        /// Its sector size.
+        /// Bytes of the drive's sector.
         bytes: u32,
         /// As which it was to be read.
         given: SectorFormat,
@@ -162,8 +162,8 @@ impl RealDrive {
         })
     }
 
-    /// A file or block device, past the page cache. Before it is used, `others` is told what else has it
-    /// in use, if anything has.
+    /// A file or block device, past the page cache. Before it is used, `others` gets its other
+    /// users, if it has any.
     pub fn open(
         path: &Path,
         claim: Claim,
@@ -195,8 +195,8 @@ impl RealDrive {
         })
     }
 
-    /// The same for a device that does not tell its sectors, or not those of its media. Err where it
-    /// tells that it takes no less than larger ones.
+    /// Black box of a device that does not tell its sectors, or not those of its media. Err where it tells
+    /// that it takes no less than larger ones.
     pub fn with_sector(self, sector: SectorFormat) -> Result<Self, RealDriveError> {
         let bytes = self.device.abilities().sector_bytes;
         let least = sector.logical_blocks() * BLOCK_BYTES as u32;

@@ -32,13 +32,13 @@ pub(crate) const BLOCKS_END: u64 = 1 << 48;
 pub enum TaskState {
     /// For its reader.
     Waiting,
-    /// It reads blocks.
+    /// The task reads blocks.
     Running,
     /// All its blocks have been read, or named unreadable.
     Done,
     /// Ended by a call, because its reader went away, or because no reader came within a minute.
     Aborted,
-    /// Its reader was too slow to continue without delaying clients; or of a refresh, a flush failed.
+    /// The task's reader was too slow to continue without delaying clients; or a flush of a refresh failed.
     Failed,
     /// The device is gone.
     Lost,
@@ -48,11 +48,11 @@ pub enum TaskState {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskRequest {
-    /// Its kind.
+    /// Kind of the task.
     #[schema(value_type = KindSchema)]
     #[serde(deserialize_with = "served_kind")]
     pub kind: TaskKind,
-    /// Its first block.
+    /// First block of the task.
     #[serde(default)]
     pub first_block: u64,
     /// Number of its blocks; to the end of the drive when absent.
@@ -274,7 +274,7 @@ impl From<Extent> for BlockRange {
     }
 }
 
-/// What has become of a refresh's blocks, in all rounds.
+/// Outcome of a refresh's blocks, in all rounds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Refresh {
     /// Blocks that clients wrote meanwhile, which refreshed them.
@@ -323,17 +323,17 @@ pub struct Expectation {
 /// A background task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Task {
-    /// Its number.
+    /// Number of the task.
     pub id: u64,
-    /// Its kind.
+    /// Kind of the task.
     #[schema(value_type = KindSchema)]
     #[serde(deserialize_with = "served_kind")]
     pub kind: TaskKind,
-    /// Its state.
+    /// State of the task.
     pub state: TaskState,
     /// The rest is read by foreground requests.
     pub promoted: bool,
-    /// Its first block.
+    /// First block of the task.
     pub first_block: u64,
     /// Wanted blocks of a round, without skipped ones.
     pub blocks: u64,
@@ -352,12 +352,12 @@ pub struct Task {
     /// Head time of these requests in this round; absent without `promote_tail_cost`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tail_head_ns: Option<u64>,
-    /// It begins another round after each one.
+    /// Set if another round begins after each one.
     pub repeat: bool,
     /// The sample that it reads; absent where it reads all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<SampleReport>,
-    /// Its data go to a reader.
+    /// Set if the data go to a reader.
     pub stream: bool,
     /// Rounds that are complete.
     pub rounds: u64,
@@ -377,7 +377,7 @@ pub struct Task {
     pub copied_blocks: u64,
     /// Blocks that had to be read again, because the reader had no room for them.
     pub refused_blocks: u64,
-    /// Of a refresh, what has become of other blocks.
+    /// Outcome of a refresh's other blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refresh: Option<Refresh>,
     /// Earlier predictions for this round, or for the last one.
@@ -433,7 +433,7 @@ impl Task {
         1.0 - self.blocks_left as f64 / self.blocks.max(1) as f64
     }
 
-    /// Whether it makes progress only while requests of clients leave gaps.
+    /// True if it makes progress only while requests of clients leave gaps.
     pub fn needs_gaps(&self) -> bool {
         let is_over = !matches!(self.state, TaskState::Waiting | TaskState::Running);
         !is_over && !self.promoted && self.idle_after_ns.is_none()
@@ -502,7 +502,7 @@ pub struct Decisions {
     /// Nodes that their searches visited.
     #[serde(default)]
     pub nodes: u64,
-    /// How long before the drive needs a command its decision begins, learned from recent decisions.
+    /// Time before the drive needs a command at which its decision begins, learned from recent decisions.
     #[serde(default)]
     pub before_ns: u64,
     /// Durations of decisions.
@@ -510,7 +510,7 @@ pub struct Decisions {
 }
 
 impl Decisions {
-    /// The same in numbers.
+    /// Numbers of the decisions.
     pub fn new(decisions: &serve::Decisions) -> Self {
         let serve::Decisions { effort, times, before } = decisions;
         let Effort { decisions: count, nodes, exhausted, .. } = *effort;
@@ -568,7 +568,7 @@ pub struct Scheduling {
     /// Reads of clients that free work has taken buffer hits from, by their chances.
     #[serde(default)]
     pub lost_hits: u64,
-    /// How much longer they took together, and hits that waited for free work.
+    /// Sum of the time that they took longer, and hits that waited for free work.
     #[serde(default)]
     pub lost_hit_ns: u64,
     /// Gaps that were left to the drive, as free work in them cost more than the budget allows.
@@ -605,7 +605,7 @@ impl From<Account> for Scheduling {
     }
 }
 
-/// What free work in gaps costs clients, by slots in which it is switched off.
+/// Cost of free work in gaps to clients, by slots in which it is switched off.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct FreeCost {
     /// Slots without free work that have counterparts with it.
@@ -654,11 +654,11 @@ pub struct Margin {
     pub cylinders_min: u32,
     /// The longest.
     pub cylinders_max: u32,
-    /// How much longer than predicted the movement may take.
+    /// Time beyond the prediction that the movement may take, in nanoseconds.
     pub margin_ns: u64,
     /// Movements that it was learned from.
     pub movements: u64,
-    /// Of these, movements that were a turn late.
+    /// Movements that were a turn late.
     pub late: u64,
 }
 
@@ -704,7 +704,7 @@ pub struct ServerStatus {
     pub instance: String,
     /// Name of the drive's file and of the export.
     pub drive: String,
-    /// Its size.
+    /// Blocks of the device.
     pub blocks: u64,
     /// Bytes of its shortest track: longer blocks of a task lie on several tracks and come in pieces.
     #[serde(default)]
@@ -712,7 +712,7 @@ pub struct ServerStatus {
     /// Size of a task's blocks that names none.
     #[serde(default)]
     pub block_size_bytes: u64,
-    /// Its sectors.
+    /// Sectors of the device.
     #[serde(default)]
     pub sectors: Sectors,
     /// Time since the server began.
@@ -724,7 +724,7 @@ pub struct ServerStatus {
     /// The learned margins; empty with --conservatism TIME.
     #[serde(default)]
     pub margins: Vec<Margin>,
-    /// What free work costs clients, as measured in slots without it.
+    /// Cost of free work to clients, as measured in slots without it.
     #[serde(default)]
     pub free_cost: Option<FreeCost>,
     /// Cost of the decisions about gaps.
@@ -748,7 +748,7 @@ pub struct Route {
     pub method: String,
     /// With `{id}` for a task's number.
     pub path: String,
-    /// What the call does.
+    /// Effect of the call.
     pub summary: String,
 }
 
@@ -777,7 +777,7 @@ pub struct LaggedNews {
     pub missed: u64,
 }
 
-/// Where clients have written.
+/// Ranges that clients have written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WrittenRanges {
     /// The run of the server.

@@ -20,10 +20,10 @@ use tokio::time::{timeout, timeout_at};
 use super::api::{BLOCKS_END, Refusal, ServerStatus, Task, TaskRequest, WrittenRanges};
 use super::stream::{NotARecord, Record, Records};
 
-/// How long a server may take for an answer: it reads a request for as long as half of that.
+/// Longest wait for an answer: a server reads a request for as long as half of that.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Why there is no answer.
+/// Reason why there is no answer.
 #[derive(Debug, Error)]
 pub enum ControlError {
     /// No server answers there.
@@ -31,7 +31,7 @@ pub enum ControlError {
     Connect {
         /// The socket.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
     /// The server has gone, or is one of another kind.
@@ -43,7 +43,7 @@ pub enum ControlError {
     NoAnswer {
         /// The socket.
         path: PathBuf,
-        /// What came instead.
+        /// Fault of the answer.
         source: hyper::Error,
     },
     /// The server is there and does not answer.
@@ -55,7 +55,7 @@ pub enum ControlError {
     Silent {
         /// The socket.
         path: PathBuf,
-        /// How long it was waited for.
+        /// Time of the wait.
         after: Duration,
     },
     /// The connection was lost.
@@ -93,7 +93,7 @@ fn nobody(source: &io::Error) -> &'static str {
 }
 
 impl ControlError {
-    /// Whether it says that a server which had answered before is not there any more.
+    /// True for the error that a server which had answered before is not there any more.
     pub fn is_gone(&self) -> bool {
         use ControlError::{Connect, Connection, CutOff, NoAnswer};
         matches!(self, Connect { .. } | NoAnswer { .. } | Connection(_) | CutOff)
@@ -115,7 +115,7 @@ impl ControlClient {
         Ok(Self { path: path.into(), runtime, patience: PATIENCE })
     }
 
-    /// The same, which waits this long for an answer.
+    /// Client that waits this long for an answer.
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
     }
@@ -152,7 +152,7 @@ impl ControlClient {
         self.call(Method::POST, &format!("/v1/tasks/{id}/promote"), None::<&()>)
     }
 
-    /// Where clients have written since this time after the begin of the server.
+    /// Ranges that clients have written since this time after the begin of the server.
     pub fn written(&self, since_ns: u64) -> Result<WrittenRanges, ControlError> {
         self.call(Method::GET, &format!("/v1/written?since_ns={since_ns}"), None::<&()>)
     }
@@ -177,7 +177,7 @@ impl ControlClient {
         })
     }
 
-    /// What this comes to, or that the server is silent.
+    /// Result of `answer`, or the error that the server is silent.
     fn in_time<T>(
         &self,
         answer: impl Future<Output = Result<T, ControlError>>,
@@ -274,7 +274,7 @@ mod tests {
     fn a_server_that_does_not_answer_is_not_waited_for_without_end() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("silent");
-        // The system takes the connection, and nobody reads from it.
+        // The system takes the connection, and no process reads from it.
         let _listener = UnixListener::bind(&path).unwrap();
         let client = ControlClient::new(&path).unwrap().with_patience(Duration::from_millis(100));
         let error = client.status().unwrap_err();

@@ -20,17 +20,17 @@ pub(super) async fn serve(
     mut listener: Peers,
     router: Router,
     limits: ControlLimits,
-    told: watch::Receiver<bool>,
+    shutdown: watch::Receiver<bool>,
 ) {
     let mut open = JoinSet::new();
     loop {
         let stream = tokio::select! {
-            () = ended(told.clone()) => break,
+            () = ended(shutdown.clone()) => break,
             stream = listener.accept() => stream,
         };
         while open.try_join_next().is_some() {}
         if open.len() < limits.connections_max {
-            open.spawn(connection(stream, router.clone(), limits, told.clone()));
+            open.spawn(connection(stream, router.clone(), limits, shutdown.clone()));
         } else {
             refuse(&stream, limits.connections_max);
         }
@@ -39,9 +39,9 @@ pub(super) async fn serve(
 }
 
 /// Completes at the stop of the server.
-pub(super) async fn ended(mut told: watch::Receiver<bool>) {
+pub(super) async fn ended(mut shutdown: watch::Receiver<bool>) {
     // Its sender is there until it has been told.
-    let _ = told.wait_for(|&stop| stop).await;
+    let _ = shutdown.wait_for(|&stop| stop).await;
 }
 
 /// Serves one connection. An error ends this connection and no other.
@@ -49,7 +49,7 @@ async fn connection(
     stream: UnixStream,
     router: Router,
     limits: ControlLimits,
-    told: watch::Receiver<bool>,
+    shutdown: watch::Receiver<bool>,
 ) {
     let mut builder = http1::Builder::new();
     // The time counts from the end of the request before, so that a silent connection is closed.
@@ -58,7 +58,7 @@ async fn connection(
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         _ = connection.as_mut() => {}
-        () = ended(told) => {
+        () = ended(shutdown) => {
             connection.as_mut().graceful_shutdown();
             let _ = connection.await;
         }

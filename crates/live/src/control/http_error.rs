@@ -6,7 +6,7 @@
 use std::error::Error;
 
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
-use freewheel_sim::document::needed;
+use freewheel_sim::toml_faults::needed;
 
 use super::Unanswered;
 
@@ -43,7 +43,7 @@ impl From<QueryRejection> for Unanswered {
     }
 }
 
-/// What was first said of an error.
+/// First cause of an error.
 fn cause(error: &dyn Error) -> String {
     let mut first = error;
     while let Some(source) = first.source() {
@@ -52,7 +52,8 @@ fn cause(error: &dyn Error) -> String {
     first.to_string()
 }
 
-/// What is no JSON. Of a number where a name is expected serde says the same as of no value at all.
+/// Message about a body that is no JSON. Of a number where a name is expected serde says the same as of no
+/// value at all.
 fn no_json(cause: &str) -> String {
     match cause.split_once(": expected value") {
         Some((path, at)) => {
@@ -121,7 +122,7 @@ fn cut(value: &str) -> String {
     }
 }
 
-/// What is expected, in words that no programmer's type is part of.
+/// Expected value, in words without a programmer's types.
 fn listed(expected: &str) -> &str {
     match expected {
         "struct ByteRange" => "an object with `offset_bytes` and `length_bytes`",

@@ -72,7 +72,7 @@ pub(super) fn text(status: &ServerStatus) -> String {
     text.0
 }
 
-/// What free work costs clients; nothing while too few requests tell.
+/// Cost of free work to clients; absent while too few requests tell.
 fn free_cost(text: &mut Text, measured: Option<&FreeCost>) {
     let Some(FreeCost { cost: Some(cost), standard_error: Some(error), .. }) = measured else {
         return;

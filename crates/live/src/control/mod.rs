@@ -59,7 +59,7 @@ pub use stream::{NotARecord, Record, Records};
 /// Questions to the scheduler's thread at once; others wait here.
 const QUESTIONS_MAX: usize = 8;
 
-/// Bytes of the largest request: a task of half a million extents, or one that skips as many.
+/// Bytes of the largest request: a task of half a million extents, or one that skips this number.
 const REQUEST_MAX: usize = 32 << 20;
 
 /// Bytes of the largest body that may come beside any number of others.
@@ -68,10 +68,10 @@ const SHORT_BODY_MAX: u64 = 64 << 10;
 /// Longer bodies that may come at once: they bound the memory for bodies to 64 MiB.
 const LONG_BODIES_MAX: usize = 2;
 
-/// How long connections have at the end of the server.
+/// Time that connections have to end with the server.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How much clients may have of the control interface.
+/// Limits of clients of the control interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ControlLimits {
     /// Connections at once; further ones are answered with 503.
@@ -87,34 +87,34 @@ impl Default for ControlLimits {
     }
 }
 
-/// Why there is no control interface.
+/// Reason why there is no control interface.
 #[derive(Debug, Error)]
 pub enum ControlServerError {
-    /// Its socket.
+    /// The socket cannot be listened on.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// Its permissions, thread or runtime.
+    /// The permissions, thread or runtime failed.
     #[error("{}: {source}", path.display())]
     System {
         /// The socket.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
 }
 
-/// Why a question has no answer.
+/// Reason why a question has no answer.
 #[derive(Debug, Error)]
 enum Unanswered {
     /// The scheduler's thread is at its end.
     #[error("the server is ending")]
     Ending,
-    /// What was asked for is not as the description has it.
+    /// The question differs from the description.
     #[error("{why}: `freewheel tasks --openapi` describes what is understood")]
     NotUnderstood {
         /// The answer's.
         status: StatusCode,
-        /// Which field, and what is wrong with it.
+        /// Field and fault.
         why: String,
     },
     /// The body of a request took too long.
@@ -125,7 +125,7 @@ enum Unanswered {
         "{LONG_BODIES_MAX} requests with long bodies are under way: try again when one has ended"
     )]
     NoRoom,
-    /// What was asked for cannot be.
+    /// The request contradicts the server.
     #[error("{0}")]
     Request(String),
     /// The server refused.
@@ -262,7 +262,7 @@ impl ControlServer {
         Ok(Self { file, stop, thread })
     }
 
-    /// Where it listens.
+    /// Path of the socket.
     pub fn path(&self) -> &Path {
         self.file.path()
     }

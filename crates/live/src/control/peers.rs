@@ -32,7 +32,7 @@ impl Peers {
     }
 }
 
-/// Whether the server of a user talks to a peer.
+/// True if the server of a user talks to a peer.
 fn admits(user: u32, peer: u32) -> bool {
     peer == user || peer == 0
 }
@@ -45,7 +45,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether a connection of this process is taken by its server, or by one of the user after it.
+    /// True if a connection of this process is taken by its server, or by one of the user after it.
     fn is_let_in(by_another: bool) -> bool {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");

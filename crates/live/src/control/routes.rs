@@ -28,7 +28,7 @@ use super::stream::{MAGIC, Record};
 use super::{Controlled, Unanswered, declared_length};
 use crate::serve::{Item, News, REGION_BLOCKS, Reader, ServedTaskError};
 
-/// What the published description says of all of it.
+/// Description of the whole interface, as it is published.
 #[derive(OpenApi)]
 #[openapi(info(
     title = "Freewheel control",
@@ -274,7 +274,7 @@ struct SinceQuery {
     since_ns: u64,
 }
 
-/// Where clients have written since some time.
+/// Answers where clients have written since some time.
 #[utoipa::path(get, path = "/v1/written", params(SinceQuery), responses(
     (status = 200, body = WrittenRanges),
     (status = 400, description = "The time is no number", body = Refusal),

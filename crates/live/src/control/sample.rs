@@ -39,14 +39,14 @@ pub struct SampleReport {
     pub tenths: Vec<SampleTenth>,
 }
 
-/// How much of a sample has come in a tenth of the task's range.
+/// Progress of a sample in a tenth of the task's range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SampleTenth {
     /// First block of the tenth.
     pub first_block: u64,
     /// Blocks of the sample in it.
     pub drawn_blocks: u64,
-    /// Those of them that were read or are unreadable.
+    /// Blocks of them that were read or are unreadable.
     pub delivered_blocks: u64,
 }
 
@@ -68,8 +68,8 @@ impl SampleReport {
 }
 
 /// Draws a share of the units of these extents of a range, in ascending order and apart from each other,
-/// or of all of it where there are none: as many as are nearest to the share and at least one, each set
-/// of so many with the same chance. The task has blocks of `block` x 512 B.
+/// or of all of it where there are none: the number that is nearest to the share and at least one, each set
+/// of this size with the same chance. The task has blocks of `block` x 512 B.
 pub(super) fn draw(
     (range, extents): (Extent, &[Extent]),
     sample: &SampleRequest,
@@ -112,7 +112,7 @@ pub(super) fn draw(
     Ok((Sample::new((range, &wanted), (seed, unit), (population, drawn)), wanted))
 }
 
-/// Adds an extent behind the others, as a part of the last one if they touch.
+/// Adds an extent after the others, as a part of the last one if they touch.
 fn push(extents: &mut Vec<Extent>, next: Extent) {
     match extents.last_mut() {
         Some(last) if last.start.get() + last.blocks.get() == next.start.get() => {

@@ -1,4 +1,4 @@
-//! What a sample says of the drive, from its data as they come.
+//! Results of a sample for the whole drive, from its data as they come.
 
 use freewheel_host::tasks::{DeliveryBias, Proportion, Stratum, delivery_bias, proportion};
 use freewheel_units::BLOCK_BYTES;
@@ -54,7 +54,7 @@ pub struct SampleBias {
 pub struct SampleResult {
     /// Blocks of the sample.
     pub drawn_blocks: u64,
-    /// Those that came.
+    /// Sampled blocks that came.
     pub delivered_blocks: u64,
     /// Blocks of 512 B that are all zero.
     pub zero: ShareEstimate,
@@ -65,7 +65,7 @@ pub struct SampleResult {
 }
 
 impl SampleCounter {
-    /// Nothing has come of this sample.
+    /// No block of this sample has come.
     pub fn new(report: SampleReport) -> Self {
         Self { counts: vec![Counts::default(); report.tenths.len()], report }
     }
@@ -97,7 +97,7 @@ impl SampleCounter {
         self.counts.get_mut(after.checked_sub(1)?)
     }
 
-    /// What the sample says so far. Units count, and not blocks: blocks of a unit may all be alike.
+    /// Results of the sample so far. Units count, and not blocks: blocks of a unit may all be alike.
     pub fn result(&self) -> Option<SampleResult> {
         let unit = (self.report.unit_bytes / BLOCK_BYTES).max(1) as f64;
         let strata = |hits: fn(&Counts) -> u64| -> Vec<Stratum> {

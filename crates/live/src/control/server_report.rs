@@ -1,4 +1,4 @@
-//! What a server did, in numbers for people and programs.
+//! Report of a server's work, in numbers for people and programs.
 
 use freewheel_host::{Account, FreeCost, MarginInUse};
 use freewheel_model::stats::Summary;
@@ -9,23 +9,23 @@ use super::api::{Decisions, Task};
 use crate::nbd::Served;
 use crate::serve::Report;
 
-/// What a server did from its start to its end. It serialises.
+/// Work of a server from its start to its end. It serialises.
 #[derive(Debug, Clone, Serialize)]
 pub struct ServerReport {
-    /// How long it was up.
+    /// Time from start to end.
     pub elapsed_ns: u64,
     /// Response times of foreground requests.
     pub responses: Summary,
-    /// What the scheduler saw and did.
+    /// Observations and work of the scheduler.
     pub host: Account,
     /// Learned margins of free work.
     pub margins: Vec<MarginInUse>,
-    /// What free work costs clients, as measured in slots without it.
+    /// Cost of free work to clients, as measured in slots without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub free_cost: Option<FreeCost>,
     /// Cost of the decisions about gaps.
     pub decisions: Decisions,
-    /// How far commands ended from where they were predicted to, either way.
+    /// Distance of commands' ends from their predictions, either way.
     pub prediction_errors: Summary,
     /// Background tasks, in the order in which they were asked for.
     pub tasks: Vec<Task>,

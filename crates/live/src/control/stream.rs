@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use super::api::{BlockRange, TaskState};
 
-/// What the stream begins with.
+/// First line of the stream.
 pub(super) const MAGIC: &str = "freewheel-blocks 1\n";
 
 /// Longest line with its end: three numbers and a word fit.
@@ -31,7 +31,7 @@ pub enum Record {
     Data {
         /// The first.
         first_block: u64,
-        /// When they had been read, since the server began.
+        /// Time at which they had been read, since the server began.
         at_ns: u64,
         /// 512 bytes each.
         data: Vec<u8>,
@@ -40,7 +40,7 @@ pub enum Record {
     Unreadable {
         /// The first.
         first_block: u64,
-        /// How many.
+        /// Number of blocks.
         blocks: u64,
     },
     /// The end of the stream.
@@ -48,7 +48,7 @@ pub enum Record {
 }
 
 impl Record {
-    /// Which blocks it is of.
+    /// Range of the record's blocks.
     pub fn range(&self) -> Option<BlockRange> {
         match self {
             Self::Data { first_block, data, .. } => {
@@ -62,7 +62,7 @@ impl Record {
         }
     }
 
-    /// Its line; data follow it.
+    /// Line of the record; data follow it.
     pub fn line(&self) -> String {
         match self {
             Self::Data { first_block, at_ns, data } => {
@@ -76,11 +76,11 @@ impl Record {
     }
 }
 
-/// What is no such stream.
+/// Error about bytes that are no such stream.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("the stream of blocks has {line:?}, which is no record")]
 pub struct NotARecord {
-    /// What was there.
+    /// Line that was found.
     line: String,
 }
 
@@ -88,7 +88,7 @@ pub struct NotARecord {
 #[derive(Debug, Default)]
 pub struct Records {
     bytes: Vec<u8>,
-    /// Where the next record begins in it.
+    /// Beginning of the next record in the memory.
     at: usize,
     has_begun: bool,
 }

@@ -1,4 +1,4 @@
-//! What stands between hosts and a drive: requests in, commands out.
+//! Adapter between hosts and a drive: requests in, commands out.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,7 +8,7 @@ use freewheel_units::{Lbn, Op, SimTime};
 /// Most blocks of one command: what the 16 bits of ATA's `READ DMA EXT` and its kin can say.
 pub const COMMAND_BLOCKS_MAX: u32 = 1 << 16;
 
-/// What a host asks for.
+/// Request of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
     /// Read, write, or flush.
@@ -26,14 +26,15 @@ pub struct Request {
 pub struct Finished {
     /// The number it was submitted with.
     pub id: u64,
-    /// When the host has its reply.
+    /// Time at which the host has its reply.
     pub at: SimTime,
     /// The first block found that could not be read, if there was one.
     pub bad: Option<Lbn>,
 }
 
 /// A drive behind an adapter that takes any number of requests of any length. The adapter cuts them into
-/// commands, gives the drive as many as it takes, and keeps the others in order. The caller gives the time.
+/// commands, gives the drive commands up to its limit, and keeps the others in order. The caller gives the
+/// time.
 pub struct HostAdapter {
     drive: EmulatedDrive,
     /// The last time that it was told.
@@ -54,10 +55,10 @@ struct Sent {
     op: Op,
 }
 
-/// How far a request is.
+/// Progress of a request.
 struct Progress {
     request: Request,
-    /// What no command has been sent for.
+    /// First block for which no command has been sent.
     next: Lbn,
     left: u64,
     /// Commands at the drive.
@@ -79,7 +80,7 @@ impl HostAdapter {
         }
     }
 
-    /// Whether all requests are done.
+    /// True if all requests are done.
     pub fn is_idle(&self) -> bool {
         self.requests.is_empty()
     }
@@ -123,7 +124,7 @@ impl HostAdapter {
         self.in_flight = 0;
     }
 
-    /// When the next event happens, if no request is submitted before.
+    /// Time of the next event, if no request is submitted before.
     pub fn next_event(&self) -> Option<SimTime> {
         self.drive.next_event().map(|event| event.time())
     }

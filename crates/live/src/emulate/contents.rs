@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use super::store::Store;
 use super::volatile::{PowerCut, Volatile, Written};
 
-/// What a drive holds. Threads of connections and the one that syncs use it; a drive's thread never
-/// does, as it must not wait for a file.
+/// Contents of a drive. Threads of connections and the one that syncs use it; a drive's thread never does,
+/// as it must not wait for a file.
 pub(crate) struct Contents {
     store: Store,
     volatile: Option<Mutex<Volatile>>,
-    /// What kept data from the store's file once. The system may have dropped them since, so that a
-    /// later sync says nothing about them.
+    /// First error that kept data from the store's file. The system may have dropped them since, so that a
+    /// later sync does not report them.
     failed: OnceLock<Arc<str>>,
 }
 
@@ -25,7 +25,7 @@ impl Contents {
         &self.store
     }
 
-    /// Whether a flush has anything to do beside what the drive does.
+    /// True if a flush has anything to do beside what the drive does.
     pub fn needs_flushes(&self) -> bool {
         self.volatile.is_some() || self.store.is_kept()
     }

@@ -18,7 +18,7 @@ use thread_priority::{ThreadPriority, ThreadPriorityValue};
 
 use super::adapter::{Finished, HostAdapter, Request};
 
-/// How long before a deadline the thread stops sleeping and looks at the clock instead. The kernel
+/// Time before a deadline at which the thread stops sleeping and looks at the clock instead. The kernel
 /// wakes threads up to 50 us late on purpose (timer slack), and the rest is for the way back onto a
 /// processor.
 const SPIN: Duration = Duration::from_micros(100);
@@ -33,13 +33,13 @@ impl Clock {
         Self(Instant::now())
     }
 
-    /// Its time at an instant; zero before it began.
+    /// Simulated time at an instant; zero before the beginning.
     pub(crate) fn at(&self, instant: Instant) -> SimTime {
         let ns = instant.saturating_duration_since(self.0).as_nanos();
         SimTime::from_ns(ns.try_into().unwrap_or(u64::MAX))
     }
 
-    /// How late it is.
+    /// Time of the drive, with its lateness.
     pub fn now(&self) -> SimTime {
         self.at(Instant::now())
     }
@@ -49,7 +49,7 @@ impl Clock {
     }
 }
 
-/// Which claim the device's thread has to a processor.
+/// Claim of the device's thread to a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Priority {
     /// Before all ordinary threads (`SCHED_FIFO`).
@@ -71,15 +71,15 @@ impl Priority {
     }
 }
 
-/// What a device did and how late it was.
+/// Work and lateness of a device.
 #[derive(Debug, Clone, Default)]
 pub struct Account {
     /// Requests done.
     pub requests: u64,
     /// From the time of a reply until the drive's thread hands it over.
     pub lateness: Distribution,
-    /// How long the hand-over itself takes: mostly the system's time to wake the client, which comes
-    /// to what reaches the client late.
+    /// Time of the hand-over: mostly the system's time to wake the client, which comes to what reaches the
+    /// client late.
     pub handing: Distribution,
 }
 
@@ -126,7 +126,7 @@ impl Device {
         Ok(Self { clock, priority, inbox, thread: Mutex::new(Some(thread)) })
     }
 
-    /// What its thread is allowed.
+    /// Claim that its thread has to a processor.
     pub fn priority(&self) -> Priority {
         self.priority
     }
@@ -161,7 +161,7 @@ impl Device {
     }
 }
 
-/// What the device's thread has.
+/// State of the device's thread.
 struct DeviceThread {
     clock: Clock,
     adapter: HostAdapter,

@@ -51,23 +51,23 @@ use volatile::Volatile;
 /// Most memory of a drive's volatile cache; less where its buffer takes less.
 const VOLATILE_BYTES_MAX: u64 = 64 << 20;
 
-/// What is emulated beside the drive's file.
+/// Options of an emulation beside the drive's file.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// What the drive does that its file does not say.
+    /// Behaviour of the drive that its file does not tell.
     pub behaviour: Behaviour,
     /// Blocks that cannot be read.
     pub bad: BadBlocks,
-    /// Of every random stream.
+    /// Seed of every random stream.
     pub seed: u64,
     /// The file with its data; they are gone with the process when absent.
     pub store: Option<PathBuf>,
-    /// What is written and not flushed is lost or reordered, by the seed, when the process is killed or
-    /// the [power is cut](Emulation::power_on).
+    /// True if written data that are not flushed are lost or reordered, by the seed, when the process is
+    /// killed or the [power is cut](Emulation::power_on).
     pub volatile_cache: bool,
 }
 
-/// Why a drive cannot be emulated.
+/// Reason why a drive cannot be emulated.
 #[derive(Debug, Error)]
 pub enum EmulateError {
     /// The file does not make a drive.
@@ -81,7 +81,7 @@ pub enum EmulateError {
     Actuators {
         /// The drive.
         name: String,
-        /// Its arms.
+        /// Number of the drive's arms.
         actuators: u32,
     },
     /// Zones that only take writes in order.
@@ -93,7 +93,7 @@ pub enum EmulateError {
         /// The drive.
         name: String,
     },
-    /// Its data have no place.
+    /// The data have no place.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A volatile cache of a drive that has none.
@@ -105,18 +105,18 @@ pub enum EmulateError {
         /// The drive.
         name: String,
     },
-    /// Its thread cannot be started.
+    /// The thread cannot be started.
     #[error("the drive's thread: {0}")]
     Thread(io::Error),
 }
 
-/// Why a drive did not end in order.
+/// Reason why a drive did not end in order.
 #[derive(Debug, Error)]
 pub enum EndError {
     /// A thread of it panicked, or it has ended before.
     #[error("the drive's thread has failed")]
     Thread,
-    /// What was written and not flushed is not all in the store.
+    /// Written data without a flush are not all in the store.
     #[error(
         "written data may be missing in its store, as the system could not write them: {0}: check the disk \
          and the room of its file system, and write the data anew"
@@ -124,12 +124,12 @@ pub enum EndError {
     NotStored(Arc<str>),
 }
 
-/// What a drive did.
+/// Work of a drive.
 #[derive(Debug, Clone, Default)]
 pub struct EmulationAccount {
-    /// Its requests, and how late they were.
+    /// Requests and their lateness.
     pub device: Account,
-    /// Those that waited for the store's file.
+    /// Requests that waited for the store's file.
     pub syncs: SyncAccount,
 }
 
@@ -139,7 +139,7 @@ pub struct Emulation {
     sector: SectorFormat,
     device: Device,
     contents: Arc<Contents>,
-    /// Of a store whose file is kept.
+    /// Synchronisation of a store whose file is kept.
     syncs: Option<Syncs>,
     is_off: AtomicBool,
 }
@@ -184,17 +184,17 @@ impl Emulation {
         Ok(Self { export: export(spec, size, sector), sector, device, contents, syncs, is_off })
     }
 
-    /// Its blocks of 512 B.
+    /// Blocks of 512 B on the drive.
     pub fn blocks(&self) -> Blocks {
         Blocks::new(self.export.size / BLOCK_BYTES)
     }
 
-    /// Its sectors.
+    /// Sectors of the drive.
     pub fn sector(&self) -> SectorFormat {
         self.sector
     }
 
-    /// What the file system of [`Options::store`] has for all that may be written, if it says so.
+    /// Room of the file system of [`Options::store`] for all that may be written, if it reports it.
     pub fn room(&self) -> Option<FreeSpace> {
         self.contents.store().room()
     }
@@ -204,13 +204,13 @@ impl Emulation {
         self.contents.store().discard();
     }
 
-    /// Its data.
+    /// Data of the drive.
     pub(crate) fn contents(&self) -> &Contents {
         &self.contents
     }
 
     /// Gives the drive a request that came at `arrival`, on a client's `connection` if that may end before.
-    /// What it was asked for with FUA, and all that was written before a flush, is in the store's file and
+    /// Writes with FUA, and all that was written before a flush, are in the store's file and
     /// synced when `done` is called. `done` is dropped where [`Device::submit`] drops it.
     pub(crate) fn at_drive(
         &self,
@@ -265,7 +265,7 @@ impl Emulation {
         Ok(EmulationAccount { device, syncs })
     }
 
-    /// Whether the drive's thread runs before all ordinary threads (`SCHED_FIFO`).
+    /// True if the drive's thread runs before all ordinary threads (`SCHED_FIFO`).
     pub fn has_realtime_priority(&self) -> bool {
         self.device.priority() == Priority::Realtime
     }
@@ -303,7 +303,7 @@ fn export(spec: &DriveSpec, size: Bytes, sector: SectorFormat) -> Export {
     }
 }
 
-/// What the volatile cache of a drive may hold in bytes; `None` of a drive with its write cache off.
+/// Largest volatile cache of a drive in bytes; `None` for a drive with its write cache off.
 fn volatile_room(spec: &DriveSpec, behaviour: &Behaviour) -> Option<u64> {
     let buffer = spec.electronics.buffer.as_ref()?;
     let is_on = behaviour.write_cache.unwrap_or(buffer.write_cache) != WriteCache::Off;
@@ -325,7 +325,7 @@ impl Service for Emulation {
 
     fn submit(&self, command: Command, data: &mut Vec<u8>, responder: Responder) {
         if self.is_off.load(Ordering::SeqCst) {
-            // Its connection is cut, so that nobody gets the error.
+            // Its connection is cut, so that no client gets the error.
             return drop(responder);
         }
         let arrival = self.device.clock().now();

@@ -15,38 +15,38 @@ use crate::nbd::{Served, Server, Stop};
 /// Cuts the power of drives: from another thread, or by a signal.
 #[derive(Debug)]
 pub struct PowerSwitch {
-    told: UnixStream,
-    tell: UnixStream,
+    requests: UnixStream,
+    trigger: UnixStream,
     has_ended: AtomicBool,
 }
 
 impl PowerSwitch {
-    /// A switch that nobody has used.
+    /// An unused switch.
     pub fn new() -> io::Result<Self> {
-        let (told, tell) = UnixStream::pair()?;
-        tell.set_nonblocking(true)?;
-        Ok(Self { told, tell, has_ended: AtomicBool::new(false) })
+        let (requests, trigger) = UnixStream::pair()?;
+        trigger.set_nonblocking(true)?;
+        Ok(Self { requests, trigger, has_ended: AtomicBool::new(false) })
     }
 
     /// From now on `SIGUSR1` cuts the power.
     pub fn on_signal(&self) -> io::Result<()> {
-        pipe::register(SIGUSR1, self.tell.try_clone()?).map(drop)
+        pipe::register(SIGUSR1, self.trigger.try_clone()?).map(drop)
     }
 
     /// Cuts the power of the drives that [`Self::serve`] serves, now or when it begins.
     pub fn cut(&self) {
         // When the socket is full it has been told often enough.
-        let _ = (&self.tell).write(&[0]);
+        let _ = (&self.trigger).write(&[0]);
     }
 
     /// Runs the server of these drives until the stop. At each cut all connections end without an answer, and
-    /// `told` gets what became of each drive's volatile data; then the server goes on as after power-on.
+    /// `on_cut` gets what became of each drive's volatile data; then the server continues as after power-on.
     pub fn serve(
         &self,
         server: Server,
         stop: &Stop,
         drives: &[Arc<Emulation>],
-        told: impl Fn(Vec<io::Result<PowerCut>>) + Send,
+        on_cut: impl Fn(Vec<io::Result<PowerCut>>) + Send,
     ) -> io::Result<Served> {
         let cutter = server.cutter();
         thread::scope(|threads| {
@@ -54,7 +54,7 @@ impl PowerSwitch {
                 while self.is_told() {
                     let off = || drives.iter().for_each(|drive| drive.power_off());
                     let on = || drives.iter().map(|drive| drive.power_on()).collect();
-                    told(cutter.cut_all(off, on));
+                    on_cut(cutter.cut_all(off, on));
                 }
             };
             thread::Builder::new().name("power".into()).spawn_scoped(threads, cuts)?;
@@ -68,7 +68,7 @@ impl PowerSwitch {
     /// Waits for the next cut; false at the end.
     fn is_told(&self) -> bool {
         // The other end is kept here, so that only a cut or the end ends this read.
-        let is_told = (&self.told).read_exact(&mut [0]).is_ok();
+        let is_told = (&self.requests).read_exact(&mut [0]).is_ok();
         is_told && !self.has_ended.load(Ordering::SeqCst)
     }
 }

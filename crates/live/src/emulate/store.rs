@@ -1,4 +1,4 @@
-//! Where an emulated drive keeps its data: sparse files.
+//! Store of an emulated drive's data: sparse files.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -15,7 +15,7 @@ const PIECE_BYTES: u64 = 8 << 40;
 /// Zeroes written at once where a file system knows no holes.
 const ZEROES_BYTES: usize = 1 << 20;
 
-/// Why data cannot be kept there.
+/// Reason why data cannot be kept there.
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// The file belongs to another drive, or to something else.
@@ -27,7 +27,7 @@ pub enum StoreError {
     Size {
         /// The file.
         path: PathBuf,
-        /// Its size.
+        /// Size of the file.
         found: Bytes,
         /// The drive's.
         wanted: Bytes,
@@ -38,7 +38,7 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
-    /// It is too large for its file system.
+    /// The store is too large for its file system.
     #[error(
         "{}: its file system holds no file of {wanted} (ext4 ends at 16 TiB): put it on XFS or \
          Btrfs, take a smaller drive, or leave --store out",
@@ -50,7 +50,7 @@ pub enum StoreError {
         /// The drive's size.
         wanted: Bytes,
     },
-    /// It cannot be written.
+    /// The store cannot be written.
     #[error(
         "{}: its file system has no room left, and the drive's data may take {}: make room, or choose \
          another with --store FILE or, without it, TMPDIR",
@@ -60,7 +60,7 @@ pub enum StoreError {
     NoRoom {
         /// The file or folder.
         path: PathBuf,
-        /// What the holes of its files may take.
+        /// Room that the holes of the files may take.
         wanted: Bytes,
     },
     /// The system refuses.
@@ -68,7 +68,7 @@ pub enum StoreError {
     System {
         /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
 }
@@ -81,7 +81,7 @@ pub struct Store {
     piece: u64,
     /// The path at which its file was made, if there was none.
     made_at: Option<PathBuf>,
-    /// Its file has a name and stays.
+    /// Set if the file has a name and stays.
     is_kept: bool,
 }
 
@@ -137,7 +137,7 @@ impl Store {
         }
     }
 
-    /// What its file system has for the holes of its first file, if it says so.
+    /// Room of the file system for the holes of the first file, if it reports it.
     pub fn room(&self) -> Option<FreeSpace> {
         self.files.first().and_then(FreeSpace::for_holes)
     }
@@ -162,7 +162,7 @@ impl Store {
         Ok(Self { files, piece, made_at: None, is_kept: false })
     }
 
-    /// Whether its file stays when the process ends.
+    /// True if its file stays when the process ends.
     pub fn is_kept(&self) -> bool {
         self.is_kept
     }

@@ -16,7 +16,7 @@ use super::adapter::Finished;
 use super::contents::Contents;
 use super::device::Clock;
 
-/// Why a drive did not do what it was asked for.
+/// Reasons why a drive did not do a request.
 #[derive(Debug, Error)]
 pub(crate) enum Fault {
     /// A bad block.
@@ -30,17 +30,17 @@ pub(crate) enum Fault {
 /// Called once with how a request ended.
 pub(super) type Answer = Box<dyn FnOnce(Result<(), Fault>) + Send>;
 
-/// What the drive says of a request.
+/// Outcome of a request at the drive.
 pub(super) fn of_drive(finished: &Finished) -> Result<(), Fault> {
     finished.bad.map_or(Ok(()), |lbn| Err(Fault::Unreadable(lbn)))
 }
 
-/// What waited for the store's file.
+/// Requests that waited for the store's file.
 #[derive(Debug, Clone, Default)]
 pub struct SyncAccount {
     /// Requests answered.
     pub requests: u64,
-    /// Of those that the drive had done before, how much later the file was synced.
+    /// Delay until the file was synced, of requests that the drive had done before.
     pub late: Distribution,
 }
 
@@ -165,7 +165,7 @@ mod tests {
         at_drive.done(&FINISHED);
         assert!(told.try_recv().unwrap().unwrap_err().ends_with("store: no room"));
 
-        // A drive that drops its part drops the answer, so that nobody waits for it.
+        // A drive that drops its part drops the answer, so that no request waits for it.
         for drive_is_first in [true, false] {
             let (at_drive, in_file, told) = both();
             let (first, second) = match drive_is_first {

@@ -1,6 +1,6 @@
 //! A drive's volatile write cache: what has been written and not flushed, kept in memory.
 //!
-//! Nothing here reaches the store before it is flushed, forced or destaged. As in a real drive, the cache
+//! No data here reach the store before it is flushed, forced or destaged. As in a real drive, the cache
 //! has the newest data of each block, and destages in any order, sector by sector. Which ones it destages
 //! early, and which survive a power cut, follows from the seed and the order of the requests.
 
@@ -11,12 +11,12 @@ use freewheel_units::{Bytes, Prng};
 
 use super::store::Store;
 
-/// What a piece takes beside its data.
+/// Memory of a piece beside its data.
 const PIECE_BYTES: u64 = 512;
 /// Parts of a piece that survive a power cut apart from each other, at most.
 const PARTS_MAX: u64 = 4096;
 
-/// What a power cut found in the cache, and what of it reached the media.
+/// Contents of the cache at a power cut, and the part that reached the media.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PowerCut {
     /// Written and neither flushed nor destaged.
@@ -43,11 +43,11 @@ pub(super) struct Volatile {
 struct Piece {
     length: u64,
     what: Written,
-    /// Its index in [`Volatile::places`].
+    /// Index of the piece in [`Volatile::places`].
     place: usize,
 }
 
-/// What was written.
+/// Content of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Written {
     /// These.
@@ -95,7 +95,7 @@ impl Volatile {
         }
     }
 
-    /// Takes a write, in place of what it had of these bytes. What there is no room for is destaged by
+    /// Takes a write, in place of its older data of these bytes. Data beyond the room are destaged by
     /// chance, and some may be destaged although there is room.
     pub fn write(
         &mut self,
@@ -118,7 +118,7 @@ impl Volatile {
         Ok(())
     }
 
-    /// What it has of the bytes `from..to`, in pieces within them.
+    /// Pieces of the cache in the bytes `from..to`, cut to them.
     pub fn overlay(&self, from: u64, to: u64) -> Vec<(u64, u64, Written)> {
         let before = self.pieces.range(..from).next_back();
         let all = before.into_iter().chain(self.pieces.range(from..to));
@@ -137,7 +137,7 @@ impl Volatile {
             .collect()
     }
 
-    /// Puts what it has of the bytes `from..to` into the store. What cannot be stored stays here.
+    /// Puts its data of the bytes `from..to` into the store. What cannot be stored stays here.
     pub fn destage(&mut self, store: &Store, from: u64, to: u64) -> io::Result<()> {
         for start in self.isolate(from, to) {
             self.pieces[&start].store(store, start)?;
@@ -151,7 +151,7 @@ impl Volatile {
         self.destage(store, 0, u64::MAX)
     }
 
-    /// The power goes: of each write all, nothing or some sectors reach the store, by chance. The cache is
+    /// The power goes: of each write all, none or some sectors reach the store, by chance. The cache is
     /// empty then.
     pub fn cut(&mut self, store: &Store) -> io::Result<PowerCut> {
         let bytes = |of: &Self| of.pieces.values().map(|piece| piece.length).sum();
@@ -269,11 +269,11 @@ mod tests {
         sector: u64,
         /// A promised version, and those that were written since.
         versions: Vec<Vec<u64>>,
-        /// Of each version the sectors that it was written to.
+        /// Sectors that each version was written to.
         writes: Vec<(u64, u64)>,
     }
 
-    /// What a loss did to the writes.
+    /// Effect of a loss on the writes.
     #[derive(Debug, Default, PartialEq, Eq)]
     struct Losses {
         lost: u64,
@@ -337,11 +337,11 @@ mod tests {
                 .collect()
         }
 
-        /// Panics where a sector holds what it must not after a loss.
+        /// Panics where a sector holds forbidden data after a loss.
         fn losses(&self) -> Losses {
             let stored = self.stored();
             let mut losses = Losses::default();
-            // The newest versions of all sectors, were nothing lost, and whether they are there.
+            // The newest versions of all sectors, without any loss, and whether they are there.
             let mut newest: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
             for (held, versions) in stored.iter().zip(&self.versions) {
                 assert!(versions.contains(held), "{held} is none of {versions:?}");
@@ -360,7 +360,7 @@ mod tests {
         }
     }
 
-    /// Forty writes with a flush among them, then a cut or no more than the death of the process.
+    /// Forty writes with a flush among them, then a cut or just the death of the process.
     fn run(seed: u64, sector: u64, is_cut: bool) -> (Losses, Vec<u64>) {
         let mut world = World::new(seed, sector, 1 << 20);
         let mut requests = Prng::new(seed, "requests");
@@ -479,7 +479,7 @@ mod tests {
         cache.insert(0, 4 << 30, Written::Zeroes { keep: false });
         cache.write(&store, 1 << 30, 4096, Written::Data(vec![7; 4096])).unwrap();
         assert!(cache.weight < 8 * (4096 + 2 * PIECE_BYTES));
-        // A file that was cut short takes nothing.
+        // A file that was cut short takes no write.
         std::fs::File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
         let before = cache.pieces.len();
         assert!(before > 0 && cache.flush(&store).is_err());

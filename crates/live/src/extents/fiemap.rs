@@ -1,7 +1,7 @@
 //! Extents of files on mounted file systems, by the system call FS_IOC_FIEMAP. With
 //! `serve/backend/file/uring.rs` the only place with unsafe code.
 //!
-//! The system writes at most as many extents as the buffer has room for, behind a header of fixed size, and
+//! The system writes at most the extents for which the buffer has room, behind a header of fixed size, and
 //! says how many. The buffer belongs to the call and has no padding.
 
 use std::ffi::c_void;
@@ -20,7 +20,7 @@ use super::ranges::{ByteRange, Extents};
 /// Extents that are asked for at once.
 const AT_ONCE: usize = 256;
 
-/// What is not on the media yet is put there first.
+/// Flag of FIEMAP that first writes to the media what is not there yet.
 const FLAG_SYNC: u32 = 0x1;
 
 const LAST: u32 = 0x1;
@@ -42,13 +42,13 @@ const NOT_AS_THEY_ARE: [(u32, &str); 6] = [
     (NOT_ALIGNED, "they share blocks with metadata"),
 ];
 
-/// Why a file system's places are none of one device.
+/// Message about a file system whose places are none of one device.
 const OWN_ADDRESSES: &str = "its file system is not on one block device, or has addresses of its own, as \
                              Btrfs, overlays and those in memory or behind a network";
 
 const BTRFS_MAGIC: FsWord = 0x9123_683e;
 
-/// Why extents of a file are not known.
+/// Reasons why extents of a file are not known.
 #[derive(Debug, Error)]
 pub enum FilesError {
     /// The system refuses.
@@ -56,25 +56,25 @@ pub enum FilesError {
     System {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
-    /// Its file system does not say.
+    /// The file system does not report places.
     #[error("{}: {why}", path.display())]
     NoPlaces {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Reason why not.
         why: &'static str,
     },
 }
 
-/// Where a file lies.
+/// Extents of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileExtents {
     /// From the beginning of the whole disk, if the device is a partition of one.
     pub extents: Extents,
-    /// Why data of the file are in none of them, if some are not.
+    /// Reason why some data of the file are in none of them.
     pub left_out: Option<&'static str>,
     /// The device on which its file system is, by its numbers.
     pub device: (u32, u32),
@@ -150,7 +150,7 @@ fn extents_from(file: &File, start: u64) -> io::Result<Vec<Extent>> {
 }
 
 impl FileExtents {
-    /// Where a file lies, on the device of its file system.
+    /// Extents of a file, on the device of its file system.
     pub fn of(path: &Path) -> Result<Self, FilesError> {
         let system = |source: io::Error| FilesError::System { path: path.into(), source };
         let no_places = |why| FilesError::NoPlaces { path: path.into(), why };
@@ -191,12 +191,12 @@ impl FileExtents {
     }
 }
 
-/// Whether a file system says with this that it has no such call.
+/// True if this error of a file system means that it has no such call.
 fn is_unknown(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::OPNOTSUPP | Errno::NOTTY))
 }
 
-/// Where an extent lies; nowhere if its blocks have never been written, or why that is of no use.
+/// Place of an extent; none if its blocks have never been written, or the reason why it is of no use.
 fn place(extent: &Extent) -> Result<Option<ByteRange>, &'static str> {
     if let Some((_, why)) = NOT_AS_THEY_ARE.iter().find(|(flag, _)| extent.flags & flag != 0) {
         return Err(why);
@@ -205,7 +205,7 @@ fn place(extent: &Extent) -> Result<Option<ByteRange>, &'static str> {
     Ok(is_written.then(|| ByteRange::new(extent.physical, extent.length)))
 }
 
-/// Where a device begins on its disk, in bytes: 0 for a whole one.
+/// First byte of a partition on its disk: 0 for a whole disk.
 fn partition_start((major, minor): (u32, u32)) -> Result<u64, &'static str> {
     let folder = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
     if folder.join("dm").exists() || folder.join("md").exists() {

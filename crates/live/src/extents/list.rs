@@ -21,15 +21,15 @@ const SHOWN_MAX: usize = 80;
 const NOT_AS_THEY_ARE: [&str; 6] =
     ["unknown", "delalloc", "encoded", "not_aligned", "inline", "tail_packed"];
 
-/// Why a text is no list of extents.
+/// Reason why a text is no list of extents.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("line {line}: {text:?}: {why}")]
 pub struct ExtentListError {
     /// From 1.
     pub line: usize,
-    /// What is there.
+    /// Text of the line.
     pub text: String,
-    /// What is wrong with it, and the way out.
+    /// Fault of the line, and the way out.
     pub why: String,
 }
 
@@ -99,7 +99,7 @@ fn bytes(text: &str) -> Result<u64, String> {
 
 /// State of reading what `filefrag -v` prints.
 struct Filefrag {
-    /// Of the file whose extents come; 0 before that is known.
+    /// Block size of the file whose extents come; 0 before that is known.
     block_bytes: u64,
 }
 

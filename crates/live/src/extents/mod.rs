@@ -1,4 +1,4 @@
-//! Which bytes of a drive a task wants, as extents: from a list, from files, or from the bitmaps of a file
+//! Bytes of a drive that a task wants, as extents: from a list, from files, or from the bitmaps of a file
 //! system.
 //!
 //! ```text

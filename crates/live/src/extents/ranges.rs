@@ -32,7 +32,7 @@ impl ByteRange {
 pub struct Extents(Vec<ByteRange>);
 
 impl Extents {
-    /// Most extents of a task: a request with as many has less than 32 MiB.
+    /// Most extents of a task: a request of this length has less than 32 MiB.
     pub const MAX: usize = 500_000;
 
     /// The bytes of these ranges; those that touch or overlap are merged.
@@ -54,12 +54,12 @@ impl Extents {
         &self.0
     }
 
-    /// How many bytes they have.
+    /// Number of bytes in the ranges.
     pub fn bytes(&self) -> u64 {
         self.0.iter().map(|range| range.length_bytes).sum()
     }
 
-    /// The same that much further from the drive's beginning.
+    /// Ranges moved away from the drive's beginning by `offset_bytes`.
     pub fn moved(&self, offset_bytes: u64) -> Self {
         let moved = self.0.iter().map(|range| {
             ByteRange::new(range.offset_bytes.saturating_add(offset_bytes), range.length_bytes)
@@ -80,7 +80,7 @@ impl Extents {
         Self::new(whole.collect())
     }
 
-    /// Whether one of them overlaps this range.
+    /// True if one of them overlaps this range.
     pub fn overlap(&self, range: ByteRange) -> bool {
         let next = self.0.partition_point(|own| own.end() <= range.offset_bytes);
         self.0.get(next).is_some_and(|own| own.offset_bytes < range.end())

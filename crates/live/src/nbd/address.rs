@@ -1,4 +1,4 @@
-//! Where a server listens.
+//! Addresses on which a server listens.
 
 use std::fmt;
 use std::fs::{self, Permissions};
@@ -21,7 +21,7 @@ use super::stream::{Stream, keep_alive};
 use super::tls::ServerTls;
 use crate::missing_folder;
 
-/// How long a TCP connection may be silent before the system asks whether the other machine is there.
+/// Silence of a TCP connection after which the system asks whether the other machine is there.
 const IDLE_CHECK: Duration = Duration::from_secs(30);
 
 /// Connections that wait to be accepted; the system may lower this number.
@@ -30,7 +30,7 @@ const WAITING_MAX: i32 = 4096;
 /// The mode of sockets that only their user may connect to.
 pub(crate) const PRIVATE_MODE: u32 = 0o600;
 
-/// Where a server listens.
+/// Address on which a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     /// A socket in the file system.
@@ -43,7 +43,7 @@ pub enum Address {
 /// Who may connect to a server.
 #[derive(Debug, Clone)]
 pub struct Access {
-    /// Its certificates, if it encrypts.
+    /// Certificates, if the server encrypts.
     pub tls: Option<ServerTls>,
     /// The mode of the file of a Unix socket: a user who may write to the socket may read and write the disk.
     pub socket_mode: u32,
@@ -63,7 +63,7 @@ impl Access {
     }
 }
 
-/// Why a server cannot listen.
+/// Reason why a server cannot listen.
 #[derive(Debug, Error)]
 pub enum ListenError {
     /// Connections from elsewhere would be neither encrypted nor authenticated.
@@ -103,9 +103,9 @@ pub enum ListenError {
     /// The system refuses.
     #[error("{address}: {source}")]
     System {
-        /// Where.
+        /// Address that failed.
         address: Address,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
     /// An export that the protocol does not allow.
@@ -114,7 +114,7 @@ pub enum ListenError {
 }
 
 impl Address {
-    /// What clients are to be given to connect to `export`, with TLS or without.
+    /// URI for clients that connect to `export`, with TLS or without.
     pub fn uri(&self, export: &str, tls: bool) -> Uri {
         let address = match self {
             Self::Unix(path) => {
@@ -172,7 +172,7 @@ impl Listener {
         Ok(Self { socket, address, _file: file })
     }
 
-    /// Where it listens; the port that the system chose when none was asked for.
+    /// Address of the server; with the port that the system chose when none was asked for.
     pub fn address(&self) -> &Address {
         &self.address
     }
@@ -205,7 +205,7 @@ impl AsFd for Listener {
 #[derive(Debug)]
 pub(crate) struct SocketFile {
     path: PathBuf,
-    /// Its device and inode.
+    /// Device and inode of the socket.
     identity: (u64, u64),
 }
 
@@ -289,7 +289,7 @@ fn bind(path: &Path, mode: u32) -> Result<UnixListener, ListenError> {
     }
 }
 
-/// What the system says, with the way out if somebody has the port.
+/// Error of the system, with the way out if another process has the port.
 fn port_in_use(error: io::Error) -> io::Error {
     if error.kind() != ErrorKind::AddrInUse {
         return error;

@@ -10,7 +10,7 @@ use super::stream::Owner;
 /// large ones of others.
 pub(super) const OWN_BYTES: u64 = 1 << 20;
 
-/// How often a connection that waits looks whether its client is still there.
+/// Interval at which a connection that waits looks whether its client is still there.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Memory that connections may have in flight together, in addition to the minimum of each.
@@ -19,10 +19,10 @@ pub(super) struct Budget {
     given: Condvar,
 }
 
-/// Whose part of the budget a connection takes.
+/// Holder of the part of the budget that a connection takes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MemoryHolder {
-    /// Its peer, by number.
+    /// Number of the peer.
     pub peer: u64,
     /// Who has all connections of such peers, if that can be told.
     pub owner: Option<Owner>,
@@ -33,12 +33,12 @@ struct Pool {
     /// Most of it that one peer may have, but for one request.
     share: u64,
     of_peers: BTreeMap<u64, u64>,
-    /// The same of one owner, who may have many peers: the rest is for others.
+    /// Share of one owner, who may have many peers: the rest is for others.
     owner_share: u64,
     of_owners: BTreeMap<Owner, u64>,
 }
 
-/// What somebody has.
+/// Memory that `who` holds.
 fn held<K: Ord>(all: &BTreeMap<K, u64>, who: &K) -> u64 {
     all.get(who).copied().unwrap_or(0)
 }

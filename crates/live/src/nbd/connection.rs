@@ -19,7 +19,7 @@ use super::tls::ServerTls;
 /// Bytes read at once where no payload is under way.
 const BUFFER_BYTES: usize = 128 << 10;
 
-/// Why a connection did not end in order.
+/// Reason why a connection did not end in order.
 #[derive(Debug, Error)]
 pub(super) enum Broken {
     /// The client does not keep to the protocol.
@@ -46,7 +46,7 @@ pub(super) enum Broken {
          ulimit -u)"
     )]
     NoThread(io::Error),
-    /// Its thread has failed.
+    /// The thread of the connection has failed.
     #[error("its thread has failed, which is a fault of the server")]
     Panicked,
     /// The socket failed.
@@ -55,7 +55,7 @@ pub(super) enum Broken {
 }
 
 impl Broken {
-    /// What counts as alike when notices are thinned out.
+    /// Reason that counts as alike when notices are thinned out.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Violation(_) => "violation",
@@ -75,7 +75,7 @@ impl Broken {
 pub(super) struct Connection<'a> {
     pub caller: Caller,
     pub stream: Arc<Stream>,
-    /// When it came.
+    /// Time at which it came.
     pub begun: Instant,
     pub tls: Option<&'a ServerTls>,
     pub outbox: Arc<Outbox>,
@@ -91,22 +91,22 @@ pub(super) struct Connection<'a> {
     pub is_done: bool,
     /// There is memory for the payload that is under way.
     pub has_reserved: bool,
-    /// How the client gets on with the request that it is sending.
+    /// Pace of the client in the request that it is sending.
     pub pace: Option<Pace>,
     pub watch: Watch,
 }
 
-/// How a client gets on with a request that it has begun to send.
+/// Pace of a client in a request that it has begun to send.
 pub(super) struct Pace {
     /// Bytes that are still to come.
     owed: u64,
-    /// How long it may be waited for all of it, and how long it has been.
+    /// Time allowed for all of it, and time so far.
     allowed: Duration,
     waited: Duration,
 }
 
-/// How long a thread polls for the next request before it sleeps. About the time in which two threads are
-/// woken, the client's by the answer and this one by the next request. Polling in vain therefore costs
+/// Time for which a thread polls for the next request before it sleeps. About the time in which two threads
+/// are woken, the client's by the answer and this one by the next request. Polling in vain therefore costs
 /// as much as sleeping would have (the rule of competitive spinning).
 const WATCH: Duration = Duration::from_micros(50);
 
@@ -143,7 +143,7 @@ impl Watch {
     }
 }
 
-/// Whether a connection continues.
+/// Decision whether a connection continues.
 #[derive(PartialEq)]
 enum ClientState {
     On,
@@ -215,7 +215,7 @@ impl Connection<'_> {
         }
     }
 
-    /// When it begins to wait for the rest of a request; `None` where none is under way.
+    /// Time at which the wait for the rest of a request begins; `None` where none is under way.
     fn waits_for_rest(&mut self) -> Option<Instant> {
         let owed = self.session.owed_bytes();
         match (&mut self.pace, owed) {
@@ -248,8 +248,8 @@ impl Connection<'_> {
         }
     }
 
-    /// Whether the connection may end in order: the client has said that it is done, or has chosen no export,
-    /// as probes of ports do. It need not read what it was sent.
+    /// True if the connection may end in order: the client has said that it is done, or has chosen no
+    /// export, as probes of ports do. It need not read the answers.
     fn wants_nothing(&self) -> bool {
         self.is_done || self.service.is_none()
     }
@@ -364,7 +364,7 @@ impl Connection<'_> {
     }
 }
 
-/// Whether the socket failed because the client is not there any more.
+/// True if the socket failed because the client is not there any more.
 fn has_gone(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)
 }

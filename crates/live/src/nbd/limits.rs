@@ -1,8 +1,8 @@
-//! How much clients may have of a server.
+//! Limits of clients of a server.
 
 use std::time::Duration;
 
-/// How much clients may have of a server.
+/// Limits of clients of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Connections at once that have chosen an export, of which one process may have a half, and one user of

@@ -57,7 +57,7 @@ impl Memory {
         });
     }
 
-    /// What a span is now, piece by piece.
+    /// Present contents of a span, piece by piece.
     fn share(&self, span: Span) -> Vec<SharedPart> {
         let mut parts = Vec::new();
         Self::each(span, |number, part, _| {

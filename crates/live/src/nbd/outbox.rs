@@ -1,4 +1,4 @@
-//! What is to be sent on a connection, and who sends it.
+//! Messages to be sent on a connection, and the thread that sends them.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
@@ -73,7 +73,7 @@ impl Data {
         std::iter::once(own).chain(shared)
     }
 
-    /// How many bytes.
+    /// Number of bytes.
     pub fn len(&self) -> usize {
         self.slices().map(<[u8]>::len).sum()
     }
@@ -92,7 +92,7 @@ impl Message {
         Self { front: Front::Text(text), data: Data::NONE, sent: 0, answers: None }
     }
 
-    /// It answers a request of this weight.
+    /// Message that answers a request of this weight.
     pub fn answering(self, weight: u64) -> Self {
         Self { answers: Some(weight), ..self }
     }
@@ -144,16 +144,16 @@ struct State {
     sending: bool,
     /// The client does not take anything any more: what is to be sent is dropped.
     broken: bool,
-    /// Why, if sending failed.
+    /// Error of the socket, if sending failed.
     failure: Option<io::Error>,
     /// The connection is over.
     ended: bool,
     /// Requests that are not answered in full, and their weight in bytes.
     in_flight: u32,
     weight: u64,
-    /// Of a write whose data come.
+    /// Bytes of a write whose data come.
     payload: u64,
-    /// What the connection has of the budget of all.
+    /// Part of the common budget that the connection holds.
     pooled: u64,
     /// Requests answered since the reader asked last.
     answered: u32,
@@ -171,6 +171,8 @@ impl Outbox {
         budget: Arc<Budget>,
         holder: MemoryHolder,
     ) -> (Self, Receiver<Option<Message>>) {
+        // Unbounded, so that threads that answer never wait here. Each message answers a request in
+        // flight, and those are bounded.
         let (to_send, inbox) = mpsc::channel();
         let reader = thread::current().id();
         let (state, settled) = (Mutex::default(), Condvar::new());
@@ -209,6 +211,7 @@ impl Outbox {
     pub fn reserve(&self, weight: u64) -> bool {
         let state = self.lock();
         let wanted = |state: &State| (state.weight + weight).saturating_sub(OWN_BYTES);
+        // Within the connection's own bytes a request needs no part of the common budget.
         if wanted(&state) <= state.pooled {
             self.lock_payload(state, weight, 0);
             return true;
@@ -217,6 +220,7 @@ impl Outbox {
         let state = self.flush_locked(state);
         let more = wanted(&state).saturating_sub(state.pooled);
         drop(state);
+        // Without the lock: other threads must be able to send answers, which frees memory.
         let is_taken = self.budget.take(self.holder, more, || self.has_left());
         self.lock_payload(self.lock(), weight, if is_taken { more } else { 0 });
         is_taken
@@ -237,6 +241,7 @@ impl Outbox {
 
     /// Gives back what is not needed any more of the budget of all.
     fn give_back(&self, state: &mut State) {
+        // Each connection has `OWN_BYTES` apart; only the rest counts in the budget of all.
         let needed = (state.weight + state.payload).saturating_sub(OWN_BYTES);
         let excess = state.pooled.saturating_sub(needed);
         state.pooled -= excess;
@@ -247,6 +252,7 @@ impl Outbox {
     /// thread leaves at once, as far as the socket takes it; the writing thread sends the rest. Other
     /// threads never wait here, not even for a lock: its holder may have lost its processor.
     pub fn push(&self, message: Message) {
+        // The reader batches: one system call sends the answers to all requests that one read brought.
         if thread::current().id() == self.reader {
             self.lock().queue.push_back(message);
             return;
@@ -257,6 +263,7 @@ impl Outbox {
             Err(TryLockError::WouldBlock) => return self.wake(Some(message)),
         };
         let mut message = message;
+        // Only if no message is before it: bytes on the stream keep their order.
         let all = state.is_quiet() && self.send_now(&mut message);
         if all {
             state.settle(message);
@@ -264,6 +271,7 @@ impl Outbox {
         } else {
             state.queue.push_back(message);
         }
+        // A thread that is sending looks at the queue again before it ends, so it needs no wake-up.
         let (tell, wake) = (all && state.awaited, !all && !state.sending);
         drop(state);
         if tell {
@@ -286,6 +294,7 @@ impl Outbox {
             return false;
         }
         let parts: Vec<IoSlice<'_>> = message.slices().map(IoSlice::new).collect();
+        // After an error no byte counts as sent: the writing thread meets the same error, and reports it.
         message.sent = self.stream.write_now(&parts).unwrap_or(0);
         message.left() == 0
     }
@@ -298,10 +307,12 @@ impl Outbox {
 
     fn flush_locked<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         while !state.sending && !state.queue.is_empty() {
+            // `sending` marks this thread as the only sender, so the lock can go while the socket waits.
             let batch = std::mem::take(&mut state.queue);
             let broken = state.broken;
             state.sending = true;
             drop(state);
+            // Of a broken connection the queue is only emptied, so that its memory is given back.
             let sent = if broken { Ok(()) } else { self.send(&batch) };
             state = self.lock();
             state.sending = false;
@@ -314,6 +325,7 @@ impl Outbox {
                 self.stream.shutdown(Shutdown::Both);
                 self.leave();
             }
+            // Sent or not, these requests are over: a reader that waits for room must not wait for ever.
             batch.into_iter().for_each(|message| state.settle(message));
             self.give_back(&mut state);
             if state.awaited {
@@ -325,6 +337,7 @@ impl Outbox {
 
     /// Waits until something has been sent. For the reader.
     fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        // Set under the lock that the condition releases, so that no signal is lost.
         state.awaited = true;
         let mut state = self.settled.wait(state).unwrap_or_else(PoisonError::into_inner);
         state.awaited = false;
@@ -335,6 +348,7 @@ impl Outbox {
         let parts = batch.iter().flat_map(Message::slices);
         let mut parts: Vec<IoSlice<'_>> = parts.map(IoSlice::new).collect();
         let mut parts = &mut parts[..];
+        // Only the first message may have been sent in part: by the thread that answered it.
         IoSlice::advance_slices(&mut parts, batch.front().map_or(0, |first| first.sent));
         let bytes = parts.iter().map(|part| part.len() as u64).sum();
         self.stream.write_all(parts, Some(Instant::now() + self.limits.time_for(bytes)))
@@ -345,6 +359,7 @@ impl Outbox {
         while let Ok(message) = inbox.recv() {
             let mut state = self.lock();
             state.queue.extend(message);
+            // All that has come meanwhile leaves with the same call.
             state.queue.extend(inbox.try_iter().flatten());
             if self.flush_locked(state).ended {
                 return;
@@ -374,6 +389,7 @@ impl Outbox {
     /// Ends the connection when everything has been sent.
     pub fn end(&self) {
         let mut state = self.flush_locked(self.lock());
+        // Another thread may be in the middle of a message; its end comes after that.
         while state.sending {
             state = self.wait(state);
         }
@@ -400,6 +416,7 @@ impl Outbox {
         let mut state = self.lock();
         if !state.broken && !state.ended {
             state.broken = true;
+            // Without a request in flight no answer is lost, and a client may hang up like that.
             state.failure = (state.in_flight > 0).then(|| ErrorKind::BrokenPipe.into());
             drop(state);
             self.leave();
@@ -408,13 +425,14 @@ impl Outbox {
 
     /// From now on this is called when the client takes no answers any more.
     pub fn on_leaving(&self, leaving: Leaving) {
+        // The client may have left before the callback was there; then it is called now.
         let _ = self.leaving.set(leaving);
         if self.has_left() {
             self.leave();
         }
     }
 
-    /// Whether the client has stopped reading answers: its requests need no work any more.
+    /// True if the client has stopped reading answers: its requests need no work any more.
     pub fn has_left(&self) -> bool {
         self.has_left.load(Ordering::SeqCst)
     }
@@ -437,7 +455,7 @@ impl Outbox {
 }
 
 impl State {
-    /// Whether a message that comes now is the next to leave.
+    /// True if a message that comes now is the next to leave.
     fn is_quiet(&self) -> bool {
         !self.sending && !self.broken && self.queue.is_empty()
     }
@@ -451,6 +469,7 @@ impl State {
         }
         if let Data::Own(data) = message.data
             && data.capacity() > 0
+            // Large buffers go back to the system: a connection keeps little memory while it is idle.
             && self.spare_bytes + data.capacity() <= SPARE_BYTES_MAX
         {
             self.spare_bytes += data.capacity();

@@ -21,11 +21,11 @@ struct Open {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// It has not chosen an export.
+    /// The connection has not chosen an export.
     Undecided,
-    /// It was closed before it had, and its thread has not ended.
+    /// The connection was closed before it had chosen, and its thread has not ended.
     Displaced,
-    /// It has chosen one.
+    /// The connection has chosen an export.
     Decided,
 }
 
@@ -97,12 +97,12 @@ impl Places {
         Ok(())
     }
 
-    /// Whether a connection is open.
+    /// True if a connection is open.
     pub fn has(&self, number: u64) -> bool {
         self.0.contains_key(&number)
     }
 
-    /// Whether a connection has to end for a newer one.
+    /// True if a connection has to end for a newer one.
     pub fn is_displaced(&self, number: u64) -> bool {
         self.0.get(&number).is_some_and(|open| open.stage == Stage::Displaced)
     }
@@ -112,7 +112,7 @@ impl Places {
         self.0.remove(&number);
     }
 
-    /// Why a peer gets no further connection among the decided, if it does not.
+    /// Reason to give a peer no further connection among the decided, if there is one.
     fn refusal(
         &self,
         peer: Option<Peer>,

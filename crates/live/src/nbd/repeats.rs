@@ -1,4 +1,4 @@
-//! Which of many alike notices are worth a line.
+//! Selection of the notices that are worth a line, among many alike.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,9 +21,9 @@ pub(super) struct Repeats {
 /// Notices that count as alike.
 type Row = (Option<Owner>, &'static str);
 
-/// What has been said of a row of notices.
+/// Notices of a row that were written.
 struct Said {
-    /// When, since the server began.
+    /// Time of the last, since the server began.
     at: Duration,
     /// The earliest time of its next line.
     until: Duration,
@@ -37,7 +37,7 @@ impl Repeats {
         Self { every, rows: BTreeMap::new() }
     }
 
-    /// Whether an event at `now`, since the server began, is worth a line: then how many before it were
+    /// Worth of an event at `now`, since the server began: None, or the number of those before it that were
     /// left out.
     pub fn worth(
         &mut self,
@@ -66,7 +66,7 @@ impl Repeats {
         Some(left_out)
     }
 
-    /// Whether there is room to count for an owner apart. Rows that have been quiet make room.
+    /// True if there is room to count for an owner apart. Rows that have been quiet make room.
     fn is_told_apart(&mut self, owner: Owner, now: Duration) -> bool {
         let mut owners: Vec<Owner> = self.rows.keys().filter_map(|&(owner, _)| owner).collect();
         owners.dedup();

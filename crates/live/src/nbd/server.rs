@@ -28,7 +28,7 @@ use super::stop::Stop;
 use super::stream::{Owner, Stream};
 use super::tls::ServerTls;
 
-/// What became of the connections.
+/// Counts of the connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Served {
     /// Taken.
@@ -46,7 +46,7 @@ pub struct Server {
     grace: Duration,
 }
 
-/// What the threads of all connections see.
+/// State that the threads of all connections share.
 struct Shared {
     services: Vec<Arc<dyn Service>>,
     exports: Vec<Export>,
@@ -65,7 +65,7 @@ struct Shared {
 
 struct State {
     places: Places,
-    /// Of connections whose threads have begun.
+    /// Outboxes of connections whose threads have begun.
     outboxes: BTreeMap<u64, Arc<Outbox>>,
     served: Served,
     repeats: Repeats,
@@ -121,17 +121,17 @@ impl Server {
         Ok(Self { listener, shared: Arc::new(shared), grace: limits.grace })
     }
 
-    /// The same, with another time at a stop until requests in flight are answered.
+    /// Server with another time at a stop until requests in flight are answered.
     pub fn with_grace(self, grace: Duration) -> Self {
         Self { grace, ..self }
     }
 
-    /// Where it listens; the port that the system chose when port 0 was asked for.
+    /// Address of the server; with the port that the system chose when port 0 was asked for.
     pub fn address(&self) -> &Address {
         self.listener.address()
     }
 
-    /// Whether clients must use TLS.
+    /// True if clients must use TLS.
     pub fn tls_is_required(&self) -> bool {
         self.shared.tls.as_ref().is_some_and(ServerTls::is_required)
     }
@@ -153,7 +153,7 @@ impl Server {
         loop {
             let mut waits = vec![
                 PollFd::new(&self.listener, PollFlags::IN),
-                PollFd::from_borrowed_fd(stop.told(), PollFlags::IN),
+                PollFd::from_borrowed_fd(stop.shutdown(), PollFlags::IN),
             ];
             waits.extend(watched.waits());
             match poll(&mut waits, None) {

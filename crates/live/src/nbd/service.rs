@@ -1,4 +1,4 @@
-//! What a server serves.
+//! Interface of the data that a server serves.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ pub trait Service: Send + Sync {
     fn export(&self) -> Export;
 
     /// Does what a valid request asks for, and answers it: in range, aligned, within features and
-    /// payload limit. `data` is what a write writes, and empty otherwise; it may be taken, and what
-    /// is left in it is used again. May block, which holds up this connection and no other.
+    /// payload limit. `data` is what a write writes, and empty otherwise; it may be taken, and otherwise it
+    /// is used again. May block, which holds up this connection and no other.
     fn submit(&self, command: Command, data: &mut Vec<u8>, responder: Responder);
 
     /// The client of a connection has gone, and no answer reaches it. What has not begun of its requests
@@ -28,13 +28,13 @@ pub trait Service: Send + Sync {
     }
 }
 
-/// Where a request came from, in numbers that are unique as long as the server runs.
+/// Source of a request, in numbers that are unique as long as the server runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caller {
     /// Owner of the connection: a process of this machine, or another machine. Over the loopback, where
     /// processes cannot be told apart, each connection is its own peer.
     pub peer: u64,
-    /// Of all connections.
+    /// Number among all connections.
     pub connection: u64,
 }
 
@@ -78,7 +78,7 @@ impl Responder {
         self.answer_read(Data::Own(data));
     }
 
-    /// The same, of parts that follow on each other and are not copied.
+    /// Answers with parts that follow on each other and are not copied.
     pub fn shared(self, parts: Vec<SharedPart>) {
         self.answer_read(Data::Shared(parts));
     }

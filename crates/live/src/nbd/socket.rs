@@ -17,7 +17,7 @@ pub(super) enum Socket {
     Tcp(TcpStream),
 }
 
-/// How many of these parts go into one call together.
+/// Number of these parts that go into one call together.
 fn first_parts(parts: &[IoSlice<'_>]) -> usize {
     let mut room = CALL_BYTES_MAX;
     let fits = |part: &&IoSlice<'_>| {

@@ -14,22 +14,22 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::low_level::{self, pipe};
 
-/// How long a process may say why it ends.
+/// Time that a process has to report why it ends.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// Tells a server to stop, once and for all: from another thread, or by a signal.
 #[derive(Debug)]
 pub struct Stop {
-    told: UnixStream,
-    tell: UnixStream,
+    shutdown: UnixStream,
+    trigger: UnixStream,
 }
 
 impl Stop {
     /// A stop that has not been signalled.
     pub fn new() -> io::Result<Self> {
-        let (told, tell) = UnixStream::pair()?;
-        tell.set_nonblocking(true)?;
-        Ok(Self { told, tell })
+        let (shutdown, trigger) = UnixStream::pair()?;
+        trigger.set_nonblocking(true)?;
+        Ok(Self { shutdown, trigger })
     }
 
     /// `SIGINT` and `SIGTERM` signal the stop from now on. The second signal ends the process at once, with
@@ -39,22 +39,22 @@ impl Stop {
         for signal in [SIGINT, SIGTERM] {
             flag::register_conditional_shutdown(signal, 1, Arc::clone(&is_second))?;
             flag::register(signal, Arc::clone(&is_second))?;
-            pipe::register(signal, self.tell.try_clone()?)?;
+            pipe::register(signal, self.trigger.try_clone()?)?;
         }
         Ok(())
     }
 
     /// From now on this process ends at most this long after the stop is signalled, with exit code 1,
-    /// whatever it waits for then. Calls `last_words` before, for as long as a tenth of a second.
+    /// even while it waits. Calls `last_words` before, for as long as a tenth of a second.
     pub fn end_within(
         &self,
         longest: Duration,
         last_words: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
-        let told = self.told.try_clone()?;
+        let shutdown = self.shutdown.try_clone()?;
         let thread = thread::Builder::new().name("stop".into());
         thread.spawn(move || {
-            while let Err(error) = poll(&mut [PollFd::new(&told, PollFlags::IN)], None) {
+            while let Err(error) = poll(&mut [PollFd::new(&shutdown, PollFlags::IN)], None) {
                 // Any other is a shortage that passes.
                 if error != Errno::INTR {
                     thread::sleep(LAST_WORDS);
@@ -73,18 +73,18 @@ impl Stop {
 
     /// Stops it.
     pub fn stop(&self) {
-        // When the socket is full it has been told often enough.
-        let _ = (&self.tell).write(&[0]);
+        // When the socket is full it holds enough signals enough.
+        let _ = (&self.trigger).write(&[0]);
     }
 
     /// Waits until the stop is signalled once more.
     pub fn wait(&self) {
         // The other end is kept here, so that only a signal or a stop ends this read.
-        let _ = (&self.told).read_exact(&mut [0]);
+        let _ = (&self.shutdown).read_exact(&mut [0]);
     }
 
     /// Becomes readable when the stop is signalled.
-    pub(super) fn told(&self) -> BorrowedFd<'_> {
-        self.told.as_fd()
+    pub(super) fn shutdown(&self) -> BorrowedFd<'_> {
+        self.shutdown.as_fd()
     }
 }

@@ -71,7 +71,7 @@ pub(super) fn keep_alive(stream: &TcpStream, idle: Duration) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a read or write ended because its time was over.
+/// True if a read or write ended because its time was over.
 pub(super) fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
@@ -85,8 +85,8 @@ impl Stream {
         Ok(Self { socket, tls: OnceLock::new() })
     }
 
-    /// Whose connection it is. `None` of one that is gone already, and of one over the loopback, where
-    /// all clients have the same address.
+    /// Peer of the connection. `None` of one that is gone already, and of one over the loopback, where all
+    /// clients have the same address.
     pub fn peer(&self) -> Option<Peer> {
         match &self.socket {
             Socket::Unix(stream) => {
@@ -106,8 +106,8 @@ impl Stream {
         Some(getsockopt(stream, PeerCredentials).ok()?.uid())
     }
 
-    /// Whose places among the connections this one takes: a user's of this machine, or a machine's, where
-    /// all of the loopback is one.
+    /// Owner of the places that this connection takes: a user of this machine, or a machine, where all of
+    /// the loopback is one.
     pub fn owner(&self) -> Option<Owner> {
         match &self.socket {
             Socket::Unix(stream) => Self::user(stream).map(Owner::User),
@@ -140,7 +140,7 @@ impl Stream {
         }
     }
 
-    /// Whether bytes are what was said.
+    /// True if the bytes are not encrypted.
     pub fn is_plain(&self) -> bool {
         self.tls.get().is_none()
     }
@@ -174,12 +174,12 @@ impl Stream {
         }
     }
 
-    /// How long one read may wait; for ever when `None`.
+    /// Sets the longest wait of one read; without end when `None`.
     pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         self.socket.set_read_timeout(timeout)
     }
 
-    /// How long one write may wait.
+    /// Sets the longest wait of one write.
     pub fn set_write_timeout(&self, timeout: Duration) -> io::Result<()> {
         match &self.socket {
             Socket::Unix(stream) => stream.set_write_timeout(Some(timeout)),

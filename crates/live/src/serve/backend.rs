@@ -24,7 +24,7 @@ pub use nbd::{ExportError, NbdBackend};
 pub struct BackendCompletion {
     /// The command's.
     pub id: u64,
-    /// When this process could first know of it.
+    /// Earliest time at which this process could know of it.
     pub at: Instant,
     /// The data of a read, and otherwise anything; or why the command failed.
     pub result: Result<Vec<u8>, DeviceError>,
@@ -35,10 +35,10 @@ pub type Back = Arc<dyn Fn(BackendCompletion) + Send + Sync>;
 
 /// A device behind its block interface.
 pub trait Backend: Send + Sync {
-    /// Its size.
+    /// Blocks of the device.
     fn blocks(&self) -> Blocks;
 
-    /// Its sectors, and its operations in addition to reading and writing.
+    /// Sectors of the device, and its operations in addition to reading and writing.
     fn abilities(&self) -> Abilities;
 
     /// Takes a command, which completes through the [`Back`] that the device was opened with. Must

@@ -26,21 +26,21 @@ use super::backend::{DeviceCommand, DeviceError, errno_of};
 use super::readers::{HANDED_ON_MAX, Item, News, Reader, Sink, reader};
 use super::{Decisions, Notice, Report};
 
-/// How long before a decision no other work begins.
+/// Time before a decision in which no other work begins.
 const NEAR: SimDuration = SimDuration::from_us(500);
 
 /// Nodes of a search between two looks at the clock, which take a part of the time of a node.
 const NODES_A_STEP: u64 = 8;
 
-/// How often it looks whether data have been taken.
+/// Interval at which it looks whether data have been taken.
 const LOOK: SimDuration = SimDuration::from_ms(50);
 
-/// How often it says how far tasks are.
+/// Interval at which it reports the progress of tasks.
 const PROGRESS: SimDuration = SimDuration::from_secs(1);
 
-/// What a server needs of the world around it.
+/// Surroundings of a server: time, messages and device.
 pub trait Surroundings: Sized {
-    /// When something happened, as it is stamped there.
+    /// Stamp of an event's time.
     type Stamp;
     /// The way back to a client.
     type Reply: Reply;
@@ -48,7 +48,7 @@ pub trait Surroundings: Sized {
     /// Now, since the server began.
     fn now(&self) -> SimTime;
 
-    /// The same of a stamp.
+    /// Time of a stamp.
     fn time(&self, stamp: Self::Stamp) -> SimTime;
 
     /// Takes a message that has come, if one has.
@@ -84,7 +84,7 @@ pub enum Message<S: Surroundings> {
     CameBack {
         /// The command's.
         id: u64,
-        /// When it could first be known.
+        /// Earliest time at which it could be known.
         at: S::Stamp,
         /// The data of a read, and otherwise anything; or why the command failed.
         result: Result<Vec<u8>, DeviceError>,
@@ -108,17 +108,17 @@ pub struct Status {
     pub elapsed: SimDuration,
     /// For how long no client's request has been there; none while one is.
     pub idle: Option<SimDuration>,
-    /// What the scheduler saw and did.
+    /// Observations and work of the scheduler.
     pub account: Account,
     /// The margins of free work that it has learned, where it has.
     pub margins: Vec<MarginInUse>,
-    /// What free work costs clients, as measured in slots without it.
+    /// Cost of free work to clients, as measured in slots without it.
     pub free_cost: Option<FreeCost>,
-    /// What its decisions about gaps have cost.
+    /// Cost of its decisions about gaps.
     pub decisions: Decisions,
     /// Response times of clients' requests.
     pub responses: Distribution,
-    /// How far commands ended from where they were predicted to, either way.
+    /// Distance of commands' ends from their predictions, either way.
     pub errors: Distribution,
     /// The warnings so far.
     pub notices: Vec<String>,
@@ -130,26 +130,26 @@ pub struct Status {
 pub struct ServerMachine<S: Surroundings> {
     pub(super) surroundings: S,
     scheduler: HostScheduler,
-    /// Of the device.
+    /// Blocks of the device.
     blocks: Blocks,
-    /// Messages that have been taken out of the way and not been dealt with.
-    taken: VecDeque<Message<S>>,
+    /// Messages that came during a decision, for the next turn.
+    deferred: VecDeque<Message<S>>,
     replies: BTreeMap<u64, (bool, S::Reply)>,
     deadline: DecisionDeadline,
-    /// How long its searches for free work took.
+    /// Time of its searches for free work.
     search_times: Distribution,
     /// The command that the device got last of those that are decided on.
     last_sent: u64,
     began_unix_ns: u64,
-    /// What became of tasks, once it is to end.
+    /// Reports of tasks, once the server is to end.
     last_reports: Option<Vec<ServedTaskReport>>,
     news: broadcast::Sender<News>,
     notice: Notice,
-    /// What has been said by it.
+    /// Notices that it has written.
     notices: Vec<String>,
-    has_said_gone: bool,
-    has_said_flush: bool,
-    has_said_little: bool,
+    has_reported_loss: bool,
+    has_reported_flush: bool,
+    has_reported_poor_prediction: bool,
     sinks: BTreeMap<u64, Sink>,
     progress_at: SimTime,
 }
@@ -166,7 +166,7 @@ impl<S: Surroundings> ServerMachine<S> {
             surroundings,
             scheduler,
             blocks,
-            taken: VecDeque::new(),
+            deferred: VecDeque::new(),
             replies: BTreeMap::new(),
             deadline: DecisionDeadline::default(),
             search_times: Distribution::default(),
@@ -176,9 +176,9 @@ impl<S: Surroundings> ServerMachine<S> {
             news,
             notice,
             notices: Vec::new(),
-            has_said_gone: false,
-            has_said_flush: false,
-            has_said_little: false,
+            has_reported_loss: false,
+            has_reported_flush: false,
+            has_reported_poor_prediction: false,
             sinks: BTreeMap::new(),
             progress_at: SimTime::ZERO,
         }
@@ -187,32 +187,32 @@ impl<S: Surroundings> ServerMachine<S> {
     /// Does what is to be done now. Returns what became of the server when it has ended.
     pub fn turn(&mut self) -> Option<Report> {
         self.take_messages();
-        while let Some(message) = self.taken.pop_front() {
+        while let Some(message) = self.deferred.pop_front() {
             self.take(message);
         }
-        self.say_what_is_wrong();
+        self.report_faults();
         self.answer();
         self.send();
         // What came while something was decided may be what the drive waits for.
         if self.has_messages() {
             return None;
         }
-        self.give_more();
-        self.hand_on();
+        self.refill_planner();
+        self.deliver_outputs();
         if !self.scheduler.is_idle() {
             return None;
         }
         self.last_reports.take().map(|tasks| self.report(tasks))
     }
 
-    /// Whether a turn is due at once.
+    /// True if a turn is due at once.
     pub fn has_messages(&self) -> bool {
-        !self.taken.is_empty()
+        !self.deferred.is_empty()
     }
 
-    /// Takes a message that was waited for.
-    pub(super) fn heard(&mut self, message: Message<S>) {
-        self.taken.push_back(message);
+    /// Keeps a message for the next turn.
+    pub(super) fn defer(&mut self, message: Message<S>) {
+        self.deferred.push_back(message);
     }
 
     /// Decides what the device gets next, and sends it, until it has enough.
@@ -241,7 +241,7 @@ impl<S: Surroundings> ServerMachine<S> {
             if is_decided {
                 let (has_searched, is_cut_short) = (search.has_begun(), search.is_cut_short);
                 let sent = self.now();
-                self.deadline.heard(&DecisionTiming {
+                self.deadline.observe(&DecisionTiming {
                     due,
                     decided,
                     sent,
@@ -281,16 +281,16 @@ impl<S: Surroundings> ServerMachine<S> {
         let mut has_ended = false;
         while let Some(message) = self.surroundings.next_message() {
             has_ended |= matches!(message, Message::CameBack { id, .. } if id == self.last_sent);
-            self.taken.push_back(message);
+            self.deferred.push_back(message);
         }
         has_ended
     }
 
-    /// Gives the planner more of what is wanted, and time for its index, unless a decision is near.
-    fn give_more(&mut self) {
+    /// Gives the planner more wanted blocks, and time for its index, unless a decision is near.
+    fn refill_planner(&mut self) {
         let now = self.now();
         if !self.is_decision_near(now) {
-            self.scheduler.tasks_mut().give_more(now);
+            self.scheduler.tasks_mut().refill_planner(now);
         }
     }
 
@@ -325,31 +325,31 @@ impl<S: Surroundings> ServerMachine<S> {
 
     /// Warns once that the device is gone, once that a flush has failed, and once that few commands meet
     /// their prediction.
-    fn say_what_is_wrong(&mut self) {
-        if !self.has_said_gone
-            && let Some(why) = self.scheduler.gone()
+    fn report_faults(&mut self) {
+        if !self.has_reported_loss
+            && let Some(why) = self.scheduler.device_error()
         {
             let text = format!(
                 "the device is gone: {why}; every request fails from now on, and tasks are over: end \
                  this server, and start it again when the device is back"
             );
-            self.has_said_gone = true;
+            self.has_reported_loss = true;
             self.say(text);
         }
-        if !self.has_said_flush
+        if !self.has_reported_flush
             && let Some(why) = self.scheduler.failed_flush()
         {
             let text = format!(
                 "{why}: every FLUSH and FUA fails from now on; reads, other writes and tasks go on, so \
                  that data can be rescued"
             );
-            self.has_said_flush = true;
+            self.has_reported_flush = true;
             self.say(text);
         }
-        if !self.has_said_little
+        if !self.has_reported_poor_prediction
             && let Some(poor_prediction) = self.scheduler.prediction_monitor().poor_prediction()
         {
-            self.has_said_little = true;
+            self.has_reported_poor_prediction = true;
             self.say(poor_prediction.to_string());
         }
     }
@@ -371,7 +371,7 @@ impl<S: Surroundings> ServerMachine<S> {
         }
     }
 
-    /// From now on only what clients want is begun.
+    /// Begins only requests of clients from now on.
     pub(super) fn finish(&mut self) {
         let now = self.now();
         self.last_reports.get_or_insert_with(|| self.scheduler.tasks().reports(now));
@@ -382,8 +382,8 @@ impl<S: Surroundings> ServerMachine<S> {
         }
     }
 
-    /// Hands on what background tasks have come to.
-    fn hand_on(&mut self) {
+    /// Delivers the outputs of background tasks.
+    fn deliver_outputs(&mut self) {
         let now = self.now();
         let outputs: Vec<ServedTaskOutput> = self.scheduler.tasks_mut().outputs().collect();
         for output in outputs {
@@ -403,7 +403,7 @@ impl<S: Surroundings> ServerMachine<S> {
             // It may have ended before.
             let _ = self.scheduler.tasks_mut().abort(now, task);
         }
-        self.say_progress(now);
+        self.report_progress(now);
     }
 
     fn tell(&mut self, output: ServedTaskOutput, now: SimTime) {
@@ -435,7 +435,7 @@ impl<S: Surroundings> ServerMachine<S> {
         }
     }
 
-    fn say_progress(&mut self, now: SimTime) {
+    fn report_progress(&mut self, now: SimTime) {
         if self.news.receiver_count() == 0 || now < self.progress_at {
             return;
         }
@@ -447,7 +447,7 @@ impl<S: Surroundings> ServerMachine<S> {
         }
     }
 
-    /// When [`Self::turn`] has something to do, if no message comes before.
+    /// Time of the next turn, if no message comes before.
     pub fn wakes_at(&self) -> Option<SimTime> {
         let is_watched = !self.sinks.is_empty() || self.news.receiver_count() > 0;
         let looks_at = (is_watched && self.scheduler.tasks().any_runs()).then(|| self.now() + LOOK);
@@ -476,13 +476,13 @@ impl<S: Surroundings> ServerMachine<S> {
             errors: self.scheduler.errors().clone(),
             elapsed: Duration::from_nanos(self.now().ns()),
             tasks,
-            gone: self.scheduler.gone().cloned(),
+            gone: self.scheduler.device_error().cloned(),
             failed_flush: self.scheduler.failed_flush().cloned(),
         }
     }
 }
 
-/// What control asks.
+/// Questions of control.
 impl<S: Surroundings> ServerMachine<S> {
     /// The server as it is.
     pub fn status(&mut self) -> Status {
@@ -544,7 +544,7 @@ impl<S: Surroundings> ServerMachine<S> {
         Ok(reader)
     }
 
-    /// Where clients have written at `since` or later.
+    /// Extents that clients have written at `since` or later.
     pub fn written(&self, since: SimTime) -> Vec<Extent> {
         self.scheduler.written().since(since, self.blocks.get())
     }

@@ -62,7 +62,7 @@ const NEWS_MAX: usize = 1024;
 /// `deadline`); this limit bounds their memory, 16 children of 16 B a node: 16 MiB.
 const DECISION_NODES_MAX: u64 = 1 << 16;
 
-/// Why a device cannot be served.
+/// Reason why a device cannot be served.
 #[derive(Debug, Error)]
 pub enum ServeError {
     /// The drive's file and the device are not the same size.
@@ -74,9 +74,9 @@ pub enum ServeError {
     Size {
         /// Name of the drive's file.
         name: String,
-        /// Of the device.
+        /// Blocks of the device.
         found: Blocks,
-        /// Of the drive's file.
+        /// Blocks of the drive's file.
         wanted: Blocks,
     },
     /// More than one arm.
@@ -87,7 +87,7 @@ pub enum ServeError {
     Actuators {
         /// The drive.
         name: String,
-        /// Its arms.
+        /// Number of the drive's arms.
         actuators: u32,
     },
     /// Zones that only take writes in order.
@@ -102,15 +102,15 @@ pub enum ServeError {
     /// The task cannot be had.
     #[error(transparent)]
     Task(#[from] ServedTaskError),
-    /// Its thread cannot be started.
+    /// The thread cannot be started.
     #[error("the scheduler's thread: {0}")]
     Thread(io::Error),
 }
 
-/// Why there is no report of a server at its end.
+/// Reason why there is no report of a server at its end.
 #[derive(Debug, Error)]
 pub enum FinishError {
-    /// Its thread panicked, or was ended before.
+    /// The thread panicked, or was ended before.
     #[error("the scheduler's thread has failed")]
     Failed,
     /// A command is still at the device.
@@ -120,12 +120,12 @@ pub enum FinishError {
         longest.as_secs_f64()
     )]
     DeviceOwes {
-        /// How long it was waited for.
+        /// Time of the wait.
         longest: Duration,
     },
 }
 
-/// Whether a drive of this file, named `name` in errors, can be served.
+/// Checks that a drive of this file, named `name` in errors, can be served.
 pub fn check(spec: &DriveSpec, name: &str) -> Result<(), ServeError> {
     if spec.actuators != 1 {
         return Err(ServeError::Actuators { name: name.into(), actuators: spec.actuators });
@@ -139,7 +139,7 @@ pub fn check(spec: &DriveSpec, name: &str) -> Result<(), ServeError> {
 /// Called with each warning for the operator of the server.
 pub type Notice = Box<dyn Fn(&str) + Send>;
 
-/// What is served, and by what.
+/// Device, drive and options of a server.
 pub struct Setup {
     /// The drive that the device is taken for.
     pub drive: Arc<Drive>,
@@ -147,7 +147,7 @@ pub struct Setup {
     pub name: String,
     /// The scheduler for it.
     pub scheduler: PredictiveScheduler,
-    /// How gaps are filled.
+    /// Rule that fills gaps.
     pub rule: Rule,
     /// The background task to begin with.
     pub task: Option<ServedTaskSpec>,
@@ -192,37 +192,37 @@ impl Drop for AtEnd {
     }
 }
 
-/// What decisions about gaps have cost, those too while no task wanted anything.
+/// Cost of decisions about gaps, those included that found no task with wishes.
 #[derive(Debug, Clone)]
 pub struct Decisions {
     /// Their number, and what was looked at for them.
     pub effort: Effort,
-    /// How long each took.
+    /// Time that each took.
     pub times: Distribution,
-    /// How long before the drive needs a command its decision begins, learned from recent decisions.
+    /// Time before the drive needs a command at which its decision begins, learned from recent decisions.
     pub before: SimDuration,
 }
 
-/// What became of it.
+/// Results of a server.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// What the scheduler saw and did.
+    /// Observations and work of the scheduler.
     pub account: Account,
     /// The margins of free work that it has learned, where it has.
     pub margins: Vec<MarginInUse>,
-    /// What free work costs clients, as measured in slots without it.
+    /// Cost of free work to clients, as measured in slots without it.
     pub free_cost: Option<FreeCost>,
-    /// What its decisions about gaps have cost.
+    /// Cost of its decisions about gaps.
     pub decisions: Decisions,
     /// Response times of foreground requests.
     pub responses: Distribution,
-    /// How long it was up.
+    /// Time from start to end.
     pub elapsed: Duration,
-    /// How far commands ended from where they were predicted to, either way.
+    /// Distance of commands' ends from their predictions, either way.
     pub errors: Distribution,
-    /// What became of background tasks, in the order in which they were asked for.
+    /// Reports of background tasks, in the order in which they were asked for.
     pub tasks: Vec<ServedTaskReport>,
-    /// Why the device was gone in the end, if it was.
+    /// Error by which the device was lost, if it was.
     pub gone: Option<DeviceError>,
     /// The error of every FLUSH and FUA since one had failed at the device, if one had.
     pub failed_flush: Option<DeviceError>,
@@ -238,7 +238,7 @@ pub struct SectorSizes {
 }
 
 impl Default for SectorSizes {
-    /// Of 512 B.
+    /// Default for sectors of 512 B.
     fn default() -> Self {
         let bytes = BLOCK_BYTES as u32;
         Self { logical_bytes: bytes, physical_bytes: bytes }
@@ -269,7 +269,7 @@ impl BackendChannel {
         Self { inbox, messages }
     }
 
-    /// What the device is given.
+    /// Channel that the device is given.
     pub fn back(&self) -> Back {
         let inbox = Mutex::new(self.inbox.clone());
         Arc::new(move |BackendCompletion { id, at, result }| {
@@ -279,7 +279,7 @@ impl BackendChannel {
         })
     }
 
-    /// What a device is given that may go: it says that it has, and why.
+    /// Callback for a device that may vanish: the device calls it with the reason.
     pub fn gone(&self) -> impl FnOnce(DeviceError) + Send + 'static {
         let inbox = self.inbox.clone();
         // The scheduler may have ended.
@@ -298,7 +298,7 @@ impl Serving {
     pub fn start(
         setup: Setup,
         device: Arc<dyn Backend>,
-        way: BackendChannel,
+        channel: BackendChannel,
     ) -> Result<Self, ServeError> {
         let (found, wanted) = (device.blocks(), setup.drive.blocks());
         if found != wanted {
@@ -315,7 +315,7 @@ impl Serving {
             scheduler.tasks_mut().create(SimTime::ZERO, task)?;
         }
         let export = export(name, found, abilities);
-        let BackendChannel { inbox, messages } = way;
+        let BackendChannel { inbox, messages } = channel;
         let (news, _) = broadcast::channel(NEWS_MAX);
         let scheduler_thread =
             SchedulerThread::of(scheduler, device, messages, (news.clone(), notice));
@@ -334,7 +334,7 @@ impl Serving {
         thread.join().ok()
     }
 
-    /// The same, but gives up after this time: a device may owe an answer for longer.
+    /// Like [`Self::finish`], but gives up after this time: a device may owe an answer for longer.
     pub fn finish_within(&self, longest: Duration) -> Result<Report, FinishError> {
         self.tell(Message::Finish);
         let until = Instant::now() + longest;
@@ -444,8 +444,8 @@ pub fn export(name: String, blocks: Blocks, abilities: Abilities) -> Export {
     }
 }
 
-/// What is no whole logical sector is refused: a client reads it first, or a write would wait for a turn.
-/// Of physical ones it is the drive that reads first, and waits.
+/// Block sizes of the export. Parts of a logical sector are refused: a client reads the sector first, or a
+/// write would wait for a turn. Of physical ones it is the drive that reads first, and waits.
 fn block_sizes(abilities: Abilities) -> BlockSizes {
     let Abilities { sector_bytes, physical_bytes, .. } = abilities;
     // The protocol has powers of two, up to the longest payload.

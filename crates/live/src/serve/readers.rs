@@ -12,21 +12,21 @@ use tokio::sync::mpsc;
 /// drive of today.
 pub(super) const HANDED_ON_MAX: u64 = 64 << 20;
 
-/// What has become of a background task.
+/// News of a background task.
 #[derive(Debug, Clone)]
 pub enum News {
     /// Progress of a running task.
     Progress(Box<ServedTaskReport>),
     /// Blocks cannot be read for it.
     Unreadable {
-        /// Its number.
+        /// Number of the task.
         task: u64,
-        /// Which blocks.
+        /// Blocks that cannot be read.
         extent: Extent,
     },
-    /// It has begun another round.
+    /// The task has begun another round.
     Round(Box<ServedTaskReport>),
-    /// It is over.
+    /// The task is over.
     Over(Box<ServedTaskReport>),
 }
 
@@ -37,9 +37,9 @@ pub enum Item {
     Data {
         /// The first, of 512 B.
         start: Lbn,
-        /// What is in them.
+        /// Contents of the blocks.
         data: Vec<u8>,
-        /// When they had been read, since the server began.
+        /// Time at which they had been read, since the server began.
         at: SimTime,
     },
     /// Blocks that cannot be read.
@@ -52,7 +52,7 @@ pub enum Item {
 #[derive(Debug)]
 pub struct Reader {
     items: mpsc::UnboundedReceiver<Item>,
-    taken: Arc<AtomicU64>,
+    taken_bytes: Arc<AtomicU64>,
 }
 
 impl Reader {
@@ -60,7 +60,7 @@ impl Reader {
     pub async fn next(&mut self) -> Option<Item> {
         let item = self.items.recv().await?;
         if let Item::Data { data, .. } = &item {
-            self.taken.fetch_add(data.len() as u64, Ordering::Relaxed);
+            self.taken_bytes.fetch_add(data.len() as u64, Ordering::Relaxed);
         }
         Some(item)
     }
@@ -69,21 +69,21 @@ impl Reader {
 /// The other end of it.
 pub(super) struct Sink {
     pub items: mpsc::UnboundedSender<Item>,
-    taken: Arc<AtomicU64>,
+    taken_bytes: Arc<AtomicU64>,
     pub sent: u64,
 }
 
 impl Sink {
     pub fn room(&self) -> u64 {
-        let under_way = self.sent.saturating_sub(self.taken.load(Ordering::Relaxed));
+        let under_way = self.sent.saturating_sub(self.taken_bytes.load(Ordering::Relaxed));
         HANDED_ON_MAX.saturating_sub(under_way)
     }
 }
 
-/// A reader, and the sink of what it takes.
+/// A reader, and the sink of its data.
 pub(super) fn reader() -> (Sink, Reader) {
     let (items, receiver) = mpsc::unbounded_channel();
-    let taken = Arc::new(AtomicU64::new(0));
-    let sink = Sink { items, taken: Arc::clone(&taken), sent: 0 };
-    (sink, Reader { items: receiver, taken })
+    let taken_bytes = Arc::new(AtomicU64::new(0));
+    let sink = Sink { items, taken_bytes: Arc::clone(&taken_bytes), sent: 0 };
+    (sink, Reader { items: receiver, taken_bytes })
 }

@@ -16,7 +16,7 @@ use super::readers::News;
 use super::{Notice, Report};
 use crate::nbd::{Caller, Responder};
 
-/// How long before a decision the thread looks at the clock instead of sleeping.
+/// Time before a decision at which the thread looks at the clock instead of sleeping.
 const SPIN: Duration = Duration::from_micros(100);
 
 /// The state of the scheduler's thread; control asks it by these methods.
@@ -74,11 +74,11 @@ impl SchedulerThread {
         scheduler: HostScheduler,
         device: Arc<dyn Backend>,
         messages: Receiver<Message<RealTime>>,
-        told: (broadcast::Sender<News>, Notice),
+        outlets: (broadcast::Sender<News>, Notice),
     ) -> Self {
         let blocks = device.blocks();
         let surroundings = RealTime { began: Instant::now(), messages, device };
-        Self::new(surroundings, (scheduler, blocks), told, unix_ns())
+        Self::new(surroundings, (scheduler, blocks), outlets, unix_ns())
     }
 
     pub(super) fn run(mut self) -> Report {
@@ -101,7 +101,7 @@ impl SchedulerThread {
             Some(until) => self.surroundings.wait_until(until),
         };
         match received {
-            Ok(message) => self.heard(message),
+            Ok(message) => self.defer(message),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => self.finish(),
         }

@@ -12,10 +12,10 @@ use thiserror::Error;
 use crate::emulate::Clock;
 use crate::nbd::{Answer, Client, ClientLimits, ConnectError, Refusal, RequestError};
 
-/// What the requests came to.
+/// Results of the requests.
 #[derive(Debug, Clone)]
 pub struct Played {
-    /// How many were asked and answered.
+    /// Number of requests that were sent and answered.
     pub requests: u64,
     /// From the sending of each to its answer.
     pub responses: Distribution,
@@ -23,7 +23,7 @@ pub struct Played {
     pub elapsed: SimDuration,
 }
 
-/// Why requests could not be played.
+/// Reasons why requests could not be played.
 #[derive(Debug, Error)]
 pub enum PlayError {
     /// There is no connection.

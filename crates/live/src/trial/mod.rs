@@ -34,13 +34,13 @@ use crate::serve::{BackendChannel, Report, ServeError, Serving, Setup};
 use self::process::{DriveProcess, Timeouts};
 pub use load::{PlayError, Played, play};
 
-/// Why an experiment was not run in real time.
+/// Reason why an experiment was not run in real time.
 #[derive(Debug, Error)]
 pub enum TrialError {
     /// Only closed workloads behind a scheduler outside the drive are.
     #[error("in real time an experiment needs `[host]` and a closed workload")]
     Experiment,
-    /// It is wrong in itself.
+    /// The experiment has a fault.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The drive's process, a file or a socket.
@@ -48,23 +48,23 @@ pub enum TrialError {
     System {
         /// The object of the step that failed.
         what: &'static str,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
     /// The drive's process ended before it served.
     #[error("the drive's process: {0}")]
     Drive(String),
-    /// It does not answer in time.
+    /// The process does not answer in time.
     #[error(
         "the drive's process: waited {limit:?} for {what}: try again when the machine is less busy; its \
          output: {said:?}"
     )]
     Overdue {
-        /// What is waited for.
+        /// Event that is waited for.
         what: &'static str,
         /// For how long.
         limit: Duration,
-        /// Its output meanwhile.
+        /// Output meanwhile.
         said: String,
     },
     /// There is no connection to it.
@@ -73,7 +73,7 @@ pub enum TrialError {
     /// The scheduler cannot be had.
     #[error(transparent)]
     Serve(#[from] ServeError),
-    /// Its server cannot listen.
+    /// The server cannot listen.
     #[error(transparent)]
     Listen(#[from] ListenError),
     /// Nor its control interface.
@@ -90,14 +90,14 @@ pub enum TrialError {
     Scheduler,
 }
 
-/// What came of it.
+/// Results of the trial.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What the clients saw.
+    /// Observations of the clients.
     pub played: Played,
-    /// What the scheduler saw.
+    /// Observations of the scheduler.
     pub report: Report,
-    /// What the drive's process printed at its end.
+    /// Output of the drive's process at its end.
     pub drive: String,
 }
 

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::TrialError;
 use crate::nbd::{ClientLimits, Limits};
 
-/// How often it is looked whether the process serves, or has ended.
+/// Interval at which it is looked whether the process serves, or has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// For how long the process is waited for.

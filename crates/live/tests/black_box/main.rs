@@ -1,5 +1,5 @@
-//! What holds for a drive as its host sees it, written once: for the one in virtual time, and for
-//! the same with a thread that waits for a clock.
+//! Properties of a drive as its host sees it, written once: for the one in virtual time, and for the same
+//! with a thread that waits for a clock.
 #![allow(missing_docs)]
 
 mod real;
@@ -19,13 +19,13 @@ pub struct Ask {
     pub request: Request,
 }
 
-/// What became of one.
+/// Outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
     pub asked: SimTime,
-    /// When the drive meant it to be answered.
+    /// Time at which the drive meant it to be answered.
     pub due: SimTime,
-    /// When it was handed over.
+    /// Time at which the answer was handed over.
     pub handed: SimTime,
     pub bad: Option<Lbn>,
 }

@@ -12,7 +12,7 @@ use super::{Ask, BlackBox, FLUSH, Make, Outcome, drive, request};
 /// No single request of this drive takes longer: its longest seek, two turns and a good deal more.
 const ONE_AT_MOST: SimDuration = SimDuration::from_ms(50);
 
-/// What a test holds, and the test.
+/// Name of a test, and the test.
 type Test = (&'static str, fn(Make));
 
 pub const SUITE: &[Test] = &[
@@ -82,7 +82,7 @@ fn answers_come_within_bounds_and_never_early(make: Make) {
     assert!(longest < ONE_AT_MOST * 12, "{longest}");
 }
 
-/// Whether answers are due in the order of the asks.
+/// True if answers are due in the order of the asks.
 fn in_order(outcomes: &[Outcome]) -> bool {
     outcomes.is_sorted_by_key(|outcome| outcome.due)
 }

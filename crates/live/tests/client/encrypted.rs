@@ -29,13 +29,13 @@ fn memory(tls: ServerTls) -> Running {
     Running::encrypted(vec![disk], Limits::default(), Some(tls))
 }
 
-/// How to reach it with TLS and the certificates of this folder.
+/// Connects with TLS and the certificates of this folder.
 fn with(uri: &Uri, folder: &Path) -> Uri {
     let tls_certificates = Some(folder.to_str().unwrap().into());
     Uri { tls: true, tls_certificates, ..uri.clone() }
 }
 
-/// Why there is no connection, or none that answers.
+/// Error of a connection that fails, or does not answer.
 fn refusal(uri: &Uri) -> String {
     let asker = match Asker::connect(uri, ClientLimits::default()) {
         Err(error) => return error.to_string(),

@@ -53,7 +53,7 @@ impl Asker {
         (0..count).map(|_| self.answer()).collect()
     }
 
-    /// Whether no further byte comes.
+    /// True if no further byte comes.
     pub fn is_quiet(&self) -> bool {
         self.answers.recv_timeout(Duration::from_millis(50)).is_err()
     }

@@ -28,17 +28,17 @@ impl Held {
         guard.drain(..count).collect()
     }
 
-    /// How often it was told that a client has gone; more than once for some.
+    /// Number of times that the service was told that a client has gone; more than once for some.
     pub fn times_left(&self) -> usize {
         self.left.load(Ordering::SeqCst)
     }
 
-    /// Whether it was told that a client has gone.
+    /// True if the service was told that a client has gone.
     pub fn has_left(&self) -> bool {
         self.times_left() > 0
     }
 
-    /// How many are held now.
+    /// Number of requests held now.
     pub fn count(&self) -> usize {
         self.requests.0.lock().unwrap().len()
     }

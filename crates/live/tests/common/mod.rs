@@ -186,7 +186,7 @@ impl Client {
         }
     }
 
-    /// Whether an answer begins to come; reads no byte of it.
+    /// True if an answer begins to come; reads no byte of it.
     pub fn is_told(&self) -> bool {
         let mut waits = [PollFd::new(&self.stream, PollFlags::IN)];
         let longest = Timespec::try_from(STALLED_REQUESTS_MAX).unwrap();
@@ -232,7 +232,7 @@ pub fn pattern(length: usize, seed: u64) -> Vec<u8> {
     (0..length).map(next).collect()
 }
 
-/// Whether it stays so for 50 ms: for events that must not happen, which no condition can wait for.
+/// True if it stays so for 50 ms: for events that must not happen, which no condition can wait for.
 pub fn stays(what: impl Fn() -> bool) -> bool {
     let until = Instant::now() + Duration::from_millis(50);
     while Instant::now() < until {

@@ -21,7 +21,7 @@ impl Pki {
         Self::with_authority(server_name, |_| {})
     }
 
-    /// The same of an authority whose own certificate is changed in some way.
+    /// Certificates of an authority whose own certificate is changed in some way.
     pub fn with_authority(server_name: &str, change: impl FnOnce(&mut CertificateParams)) -> Self {
         let mut authority = CertificateParams::new(Vec::new()).unwrap();
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -20,13 +20,13 @@ pub struct Backup {
     /// Or a scan, whose data are as they are.
     pub kind: TaskKind,
     pub began: Stamp,
-    /// The same in the server's time.
+    /// Beginning in the server's time.
     pub began_at: SimTime,
     pub range: (u64, u64),
     pub block_size: u64,
     pub reader: Option<Reader>,
     pub image: BTreeMap<u64, u64>,
-    /// What an earlier backup has brought that this one continues.
+    /// Blocks of an earlier backup that this one continues.
     pub kept: BTreeMap<u64, u64>,
     pub unreadable: BTreeSet<u64>,
     /// Sectors that could not be read when it began.
@@ -72,7 +72,7 @@ impl Life<'_> {
         }
     }
 
-    /// Without a fault nothing reads back differently.
+    /// Without a fault all blocks read back the same.
     pub fn check_refreshes(&mut self) -> Result<(), Violation> {
         if self.fault().is_some() {
             return Ok(());
@@ -87,7 +87,7 @@ impl Life<'_> {
         Ok(())
     }
 
-    /// The device goes, and nothing comes back from it.
+    /// The device goes, and no command comes back.
     pub fn gone(&mut self) {
         self.is_gone = true;
         self.summary.gone += 1;
@@ -96,7 +96,7 @@ impl Life<'_> {
         self.shared.borrow_mut().inbox.push_back(Message::Gone(why));
     }
 
-    /// What somebody asks the control interface for.
+    /// Questions to the control interface.
     pub fn controls(&mut self) {
         if self.is_gone || self.has_ended {
             return;
@@ -200,7 +200,7 @@ impl Life<'_> {
                 && self.machine.abort(backup.task).is_ok()
             {
                 self.summary.backups_aborted += 1;
-            // Without clients it ends by itself only if it is promoted.
+            // Without clients it ends only if it is promoted.
             } else if (self.prng.chance(0.1) || self.is_asked())
                 && self.machine.promote(backup.task).is_ok()
             {

@@ -1,4 +1,5 @@
-//! What may be read, what must be there after a power cut, and what a backup may hold.
+//! Allowed results of reads, contents that must be there after a power cut, and contents that a backup may
+//! hold.
 //!
 //! Times are numbers of events. Each sector has the requests that may have changed it. Of each is known:
 //!
@@ -22,14 +23,14 @@ pub type Stamp = u64;
 
 pub const NEVER: Stamp = Stamp::MAX;
 
-/// What a request does to its sectors.
+/// Change that a request makes to its sectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// They were so when the power came.
+    /// Contents when the power came.
     Before,
     Write,
     Zeroes,
-    /// They may become zeroes.
+    /// Trimmed sectors, which may become zeroes.
     Trim,
 }
 
@@ -42,7 +43,7 @@ pub struct Changing {
     pub to: u64,
     pub fua: bool,
     sent: Stamp,
-    /// When it was answered, with success or not: what it has done by then is all that it does.
+    /// Time of the answer, with success or not: the request has no effect after it.
     settled: Stamp,
     is_done: bool,
     is_durable: bool,
@@ -56,16 +57,16 @@ struct Entry {
     replaced: Stamp,
 }
 
-/// What a server promises.
+/// Promise of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// A read brings what it may bring.
+    /// A read brings allowed data.
     Read,
     /// After a power cut everything is there that was promised.
     Cut,
     /// A backup holds what was there when it began.
     Backup,
-    /// Nothing durable is promised after a flush has failed.
+    /// No durability is promised after a flush has failed.
     FailedFlush,
     /// A refresh finds no difference where there is none.
     Refresh,
@@ -128,7 +129,7 @@ impl Checker {
         self.first_value + self.requests.len() as u64
     }
 
-    /// How many requests have changed sectors so far.
+    /// Number of requests that have changed sectors so far.
     pub fn requests(&self) -> u32 {
         self.requests.len() as u32
     }
@@ -178,7 +179,7 @@ impl Checker {
         }
     }
 
-    /// Whether `first` took effect before `second` did, or never.
+    /// True if `first` took effect before `second` did, or never.
     fn precedes(&self, first: &Entry, second: &Entry) -> bool {
         let [one, other] = [first, second].map(|entry| &self.requests[entry.request as usize]);
         let in_order = one.connection == other.connection && first.request < second.request;
@@ -264,7 +265,7 @@ impl Checker {
                 ),
             };
         }
-        // Requests of its own connection before the read have been done before it.
+        // Requests of the same connection before the read have been done before it.
         let own = |entry: &&Entry| {
             let request = &self.requests[entry.request as usize];
             let writes = request.is_done && request.change != Change::Trim;
@@ -281,7 +282,7 @@ impl Checker {
         if candidates.is_empty() {
             return broken(
                 Rule::Read,
-                format!("sector {lbn}: read {found:#x}, sent at {sent}; {}", self.told(lbn)),
+                format!("sector {lbn}: read {found:#x}, sent at {sent}; {}", self.history(lbn)),
             );
         }
         if let [only] = candidates[..] {
@@ -289,7 +290,7 @@ impl Checker {
             entry.shown = entry.shown.min(at);
             self.took_effect(lbn, only, at);
         }
-        // Whatever else had taken effect before the read has been replaced.
+        // All else that had taken effect before the read has been replaced.
         for index in 0..self.sectors[lbn as usize].len() {
             let entry = self.sectors[lbn as usize][index];
             let request = &self.requests[entry.request as usize];
@@ -332,7 +333,7 @@ impl Checker {
             if history.iter().find(may_be).is_none() {
                 return broken(
                     Rule::Cut,
-                    format!("sector {lbn}: {found:#x} after the cut; {}", self.told(lbn)),
+                    format!("sector {lbn}: {found:#x} after the cut; {}", self.history(lbn)),
                 );
             }
         }
@@ -370,12 +371,15 @@ impl Checker {
         }
         broken(
             Rule::Backup,
-            format!("sector {lbn}: {found:#x} in a copy that began at {began}; {}", self.told(lbn)),
+            format!(
+                "sector {lbn}: {found:#x} in a copy that began at {began}; {}",
+                self.history(lbn)
+            ),
         )
     }
 
     /// The history of a sector.
-    fn told(&self, lbn: u64) -> String {
+    fn history(&self, lbn: u64) -> String {
         let told = self.sectors[lbn as usize].iter().map(|entry| {
             let Changing { connection, change, sent, settled, is_done, is_durable, .. } =
                 &self.requests[entry.request as usize];

@@ -18,7 +18,7 @@ use crate::faults::{FAULTY, Fault};
 use crate::life::{Happening, Life};
 use crate::server::VirtualReply;
 
-/// What a client waits for.
+/// Message that a client waits for.
 pub enum Open {
     Read { sent: Stamp, behind: u32 },
     Changing(u32),
@@ -31,7 +31,7 @@ pub struct Connection {
     pub server: server::Session,
     pub info: ExportInfo,
     pub open: BTreeMap<u64, Open>,
-    /// When the last bytes arrive, either way.
+    /// Arrival of the last bytes, in either direction.
     pub to_server: SimTime,
     pub to_client: SimTime,
     /// Leaves in order when all is answered.

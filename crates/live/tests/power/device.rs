@@ -17,7 +17,7 @@ pub const SECTOR: usize = BLOCK_BYTES as usize;
 /// The value of a sector that is no whole value: a write that was torn inside it.
 pub const GARBAGE: u64 = u64::MAX;
 
-/// What write `number` puts into sector `lbn`.
+/// Value that write `number` puts into sector `lbn`.
 pub fn value(number: u64, lbn: u64) -> u64 {
     number << 24 | lbn
 }
@@ -43,7 +43,7 @@ pub fn values_of(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
     })
 }
 
-/// What a disk is like.
+/// Character of a disk.
 #[derive(Debug, Clone)]
 pub struct Character {
     pub abilities: Abilities,
@@ -51,7 +51,7 @@ pub struct Character {
     pub torn_sectors: u64,
     /// Chance of an error of a command.
     pub errors: f64,
-    /// Chance that a flush fails, which loses a part of what it should have kept.
+    /// Chance that a flush fails, which loses a part of the data to be kept.
     pub failed_flushes: f64,
     /// Says that it can erase, and refuses.
     pub refuses: bool,
@@ -63,24 +63,24 @@ pub struct Character {
 #[derive(Debug, Clone, Copy)]
 struct Cached {
     value: u64,
-    /// Of the command that wrote it.
+    /// Number of the command that wrote it.
     command: u64,
-    /// How many commands had completed when it did.
+    /// Number of commands that had completed when it did.
     completed: Option<u64>,
-    /// It never reaches the media, since a flush failed.
+    /// Set if it never reaches the media, since a flush failed.
     is_lost: bool,
 }
 
 /// A command at the disk.
 struct Inside {
     command: DeviceCommand,
-    /// When it completes; none where the drive's mechanics say so.
+    /// Time at which it completes; none where the drive's mechanics decide.
     at: Option<SimTime>,
-    /// It has taken effect.
+    /// Set when it has taken effect.
     is_applied: bool,
-    /// Of a flush: how many commands had completed before it came.
+    /// Number of commands that had completed before a flush came.
     behind: u64,
-    /// Of an erasure: the sectors lose their data.
+    /// Set for an erasure: the sectors lose their data.
     erases: bool,
 }
 
@@ -145,13 +145,13 @@ impl Disk {
         }
     }
 
-    /// Power is on, and nothing is under way.
+    /// Power is on, and no command is under way.
     pub fn start(&mut self, drive: Option<EmulatedDrive>) {
         self.drive = drive;
         self.has_failed_flush = false;
     }
 
-    /// What a read brings now.
+    /// Value that a read brings now.
     pub fn current(&self, lbn: u64) -> u64 {
         let last = self.cache.get(&lbn).and_then(|cached| cached.last());
         last.map_or(self.media[lbn as usize], |cached| cached.value)
@@ -199,7 +199,7 @@ impl Disk {
         self.inside.insert(key, inside);
     }
 
-    /// When it has something to say next.
+    /// Time of its next event.
     pub fn next_event(&self) -> Option<SimTime> {
         let ready = self.ready.iter().map(|(_, at)| *at);
         let timed = self.inside.values().filter_map(|inside| inside.at);
@@ -368,7 +368,7 @@ impl Disk {
         self.lose(behind);
     }
 
-    /// Some of what had completed before so many commands had never reaches the media.
+    /// Some of what had completed before this number of commands had never reaches the media.
     fn lose(&mut self, behind: u64) {
         let prng = &mut self.prng;
         for cached in self.cache.values_mut().flatten() {
@@ -387,7 +387,7 @@ impl Disk {
             }
         }
         (self.drive, self.ready) = (None, VecDeque::new());
-        // Mostly some of it; sometimes nothing, or all of it.
+        // Mostly some of it; sometimes none, or all of it.
         let kept = match self.prng.below(6) {
             0 => Some(0),
             1 => Some(u64::MAX),

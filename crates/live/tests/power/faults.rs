@@ -100,7 +100,7 @@ impl Wrapped {
         Self { disk, fault, answered: Vec::new(), held: None, prng, private: PRIVATE }
     }
 
-    /// Nothing is left of what was under way.
+    /// All that was under way is lost.
     pub fn power_cut(&mut self) {
         (self.held, self.answered) = (None, Vec::new());
         self.disk.power_cut();

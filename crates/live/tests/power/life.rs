@@ -22,7 +22,7 @@ const ANSWERED_IN: SimDuration = SimDuration::from_secs(100);
 /// Turns at one moment that count as spinning.
 const IN_VAIN_MAX: u64 = 10_000;
 
-/// What a life is like.
+/// Plan of a life.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// Requests of all clients until the power goes.
@@ -33,15 +33,15 @@ pub struct Plan {
     pub depth: u64,
     /// Sectors that most requests go to.
     pub hot: (u64, u64),
-    /// Of 512 B, of a logical sector.
+    /// Blocks of 512 B in a logical sector.
     pub sector: u64,
     /// Share of requests that are long.
     pub long: f64,
     /// Most requests are of more than 1 MB, so that they wait for each other in their queue.
     pub floods: bool,
-    /// How long a client thinks, at most.
+    /// Longest think time of a client.
     pub think_us: u64,
-    /// How long bytes are under way, at most.
+    /// Longest time that bytes are under way.
     pub way_us: u64,
     /// All ends in peace before the power goes.
     pub in_peace: bool,
@@ -179,7 +179,7 @@ impl<'a> Life<'a> {
         if self.plan.in_peace { self.peace() } else { Ok(()) }
     }
 
-    /// Whether clients have sent all requests.
+    /// True if clients have sent all requests.
     pub fn is_asked(&self) -> bool {
         self.asked >= self.plan.requests
     }
@@ -209,7 +209,7 @@ impl<'a> Life<'a> {
         Ok(())
     }
 
-    /// One event. False when nothing happens any more.
+    /// One event. False when no event is left.
     fn step(&mut self) -> Result<bool, Violation> {
         let events = {
             let shared = self.shared.borrow();
@@ -217,7 +217,7 @@ impl<'a> Life<'a> {
             let is_heard = !shared.inbox.is_empty() || self.machine.has_messages();
             let heard = is_heard.then_some(shared.now);
             let of_server = heard.into_iter().chain(shared.disk.next_event());
-            // What has ended hears nothing any more.
+            // What has ended gets no message any more.
             let of_server = of_server.filter(|_| !self.has_ended);
             event.into_iter().chain(of_server).min()
         };

@@ -14,11 +14,11 @@ use freewheel_units::{SimDuration, SimTime};
 use crate::device::SECTOR;
 use crate::faults::{Fault, Wrapped};
 
-/// What the server and the test share.
+/// State that the server and the test share.
 pub struct Shared {
     pub disk: Wrapped,
     pub now: SimTime,
-    /// How far the clock goes from one look at it to the next.
+    /// Step of the clock from one look at it to the next.
     pub look: SimDuration,
     pub inbox: VecDeque<Message<Virtual>>,
     /// Answers that have left: of which connection, and their bytes.
@@ -27,7 +27,7 @@ pub struct Shared {
     pub has_told_failure: bool,
     /// Something that promises durable data was answered with success after a flush had failed at the disk.
     pub is_promised_after_failure: bool,
-    /// What the disk does is printed.
+    /// Set to print the disk's events.
     pub is_traced: bool,
     /// Commands that the disk was given.
     pub commands: u64,
@@ -87,9 +87,9 @@ pub struct VirtualReply {
     pub ticket: Ticket,
     pub client: Client,
     pub is_flush: bool,
-    /// Its success tells that a flush has succeeded.
+    /// Set if its success tells that a flush has succeeded.
     pub is_durable: bool,
-    /// It has been answered, by a planted fault.
+    /// Set if it has been answered, by a planted fault.
     pub is_answered: bool,
     pub shared: Rc<RefCell<Shared>>,
 }

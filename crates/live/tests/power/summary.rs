@@ -1,4 +1,4 @@
-//! What happened in all seeds, so that a reader sees that every path was taken.
+//! Counts of events in all seeds, so that a reader sees that every path was taken.
 
 use std::fmt;
 
@@ -67,7 +67,7 @@ impl Summary {
         self.fua += u64::from(asked.fua);
     }
 
-    /// What a server has done by its end.
+    /// Work of a server by its end.
     pub fn served(&mut self, status: &Status) {
         self.free_blocks += status.account.free_blocks;
         self.searches += status.decisions.effort.decisions;

@@ -28,7 +28,7 @@ fn ask<T: Send + 'static>(
     world.serving.ask(ask).blocking_recv().unwrap()
 }
 
-/// What was said of a device that is gone.
+/// Notice about a device that is gone.
 fn gone(notices: &Mutex<Vec<String>>) -> Vec<String> {
     let said = notices.lock().unwrap();
     said.iter().filter(|notice| notice.contains("is gone")).cloned().collect()

@@ -28,10 +28,10 @@ pub struct Beneath {
     asked: Arc<Mutex<Vec<Command>>>,
     /// Offsets of sectors that cannot be read.
     pub bad: Vec<u64>,
-    /// Of one that a read of is never answered.
+    /// Offset of a sector of which no read is answered.
     pub silent: Option<u64>,
     unanswered: Arc<Mutex<Vec<Responder>>>,
-    /// Whether the next flush fails, as a system reports a lost write: once.
+    /// True if the next flush fails, as a system reports a lost write: once.
     flush_fails: Arc<AtomicBool>,
 }
 
@@ -45,7 +45,7 @@ impl Beneath {
         Self { memory, export, asked, bad, silent, unanswered, flush_fails }
     }
 
-    /// Its next flush fails, and no other.
+    /// Makes the next flush fail, and no other.
     pub fn fail_a_flush(&self) {
         self.flush_fails.store(true, Ordering::Relaxed);
     }
@@ -119,7 +119,7 @@ impl World {
         Self::over_for(beneath, None)
     }
 
-    /// The same; a command that has not come back after `longest` never will.
+    /// Server in front of `beneath`; a command that has not come back after `longest` never will.
     pub fn over_for(beneath: Beneath, longest: Option<Duration>) -> Self {
         let beneath = Running::new(vec![Arc::new(beneath)], Limits::default());
         let way = BackendChannel::new();

@@ -1,4 +1,4 @@
-//! Which extent lies where: the map that allocation fills and cooling changes.
+//! Map from extents to places: allocation fills it, cooling changes it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,7 +21,7 @@ impl fmt::Display for ExtentId {
     }
 }
 
-/// Where an extent lies.
+/// Disk and first block of an extent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// The disk.
@@ -38,9 +38,9 @@ pub const HOT_SHARE: f64 = 0.8;
 pub struct Extent {
     /// The file that it belongs to.
     pub file: FileId,
-    /// Its size.
+    /// Blocks of the extent.
     pub blocks: Blocks,
-    /// Where it is.
+    /// Disk and first block.
     pub place: Place,
 }
 
@@ -76,7 +76,7 @@ impl Placement {
         }
     }
 
-    /// How many disks there are.
+    /// Number of disks.
     pub fn disks(&self) -> u32 {
         self.disks.len() as u32
     }
@@ -103,12 +103,12 @@ impl Placement {
         &self.disks[disk as usize].space
     }
 
-    /// Whether a disk has room for `blocks` blocks.
+    /// Room of a disk for `blocks` blocks.
     pub fn status(&self, disk: u32, blocks: Blocks) -> SpaceStatus {
         self.space(disk).status(blocks)
     }
 
-    /// Whether a disk holds an extent of `file`.
+    /// True if a disk holds an extent of `file`.
     pub fn holds_file(&self, disk: u32, file: FileId) -> bool {
         self.of_file.contains_key(&(file, disk))
     }
@@ -119,7 +119,7 @@ impl Placement {
         Some(Place { disk, start })
     }
 
-    /// The same as near as possible to a block of the disk.
+    /// Reserves room as near as possible to a block of the disk.
     pub fn reserve_near(&mut self, disk: u32, blocks: Blocks, near: Lbn) -> Option<Place> {
         let start = self.space(disk).nearest(blocks, near)?;
         let place = Place { disk, start };
@@ -168,9 +168,10 @@ impl Placement {
         old.place
     }
 
-    /// Lays the extents of a disk one behind the other from its first block on, the hottest for its size first; of
-    /// equal ones the lowest number. Behind those with [`HOT_SHARE`] of the heat as much room stays free as they
-    /// take, if there is as much: for extents that get hot later. Panics where room is reserved for something else.
+    /// Lays the extents of a disk one after the other from its first block on, the hottest for its size
+    /// first; of equal ones the lowest number. Behind those with [`HOT_SHARE`] of the heat as much room
+    /// stays free as they take, if there is as much: for extents that get hot later. Panics where room is
+    /// reserved for something else.
     pub fn lay_out(&mut self, disk: u32, heat: impl Fn(&Extent) -> f64) {
         let ids: Vec<ExtentId> = self.on_disk(disk).collect();
         let known = |id: ExtentId| {
@@ -236,8 +237,8 @@ impl Placement {
         }
     }
 
-    /// What is wrong with the map: extents that overlap each other or free space. For tests and for
-    /// maps that come from elsewhere.
+    /// Faults of the map: extents that overlap each other or free space. For tests and for maps that come
+    /// from elsewhere.
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         for (number, disk) in self.disks.iter().enumerate() {

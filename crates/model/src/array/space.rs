@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use freewheel_units::{Blocks, Lbn};
 
-/// Whether a disk has room for an extent (tr96 section 3.1).
+/// Room of a disk for an extent (tr96 section 3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SpaceStatus {
     /// FREE: in one piece.
@@ -51,7 +51,7 @@ impl FreeSpace {
         self.by_start.iter().map(|(&start, &blocks)| (Lbn::new(start), Blocks::new(blocks)))
     }
 
-    /// Whether `blocks` blocks find room.
+    /// Room for `blocks` blocks.
     pub fn status(&self, blocks: Blocks) -> SpaceStatus {
         if self.by_length.last().is_some_and(|hole| hole.blocks >= blocks.get()) {
             SpaceStatus::Free
@@ -71,7 +71,7 @@ impl FreeSpace {
         Some(start)
     }
 
-    /// Where [`FreeSpace::take`] would begin.
+    /// First block of the range that [`FreeSpace::take`] would use.
     pub fn shortest(&self, blocks: Blocks) -> Option<Lbn> {
         let least = Hole { blocks: blocks.get(), start: 0 };
         self.by_length.range(least..).next().map(|hole| Lbn::new(hole.start))

@@ -4,8 +4,8 @@ use freewheel_units::{Blocks, Lbn, VolumeBlock};
 
 use crate::drive::Divisor;
 
-/// Where the blocks of a volume lie: striped over drives (RAID-0, Patterson et al. 1988), and within
-/// a drive on its first arm up to that arm's end, then on the next.
+/// Map of a volume's blocks to drives by striping (RAID-0, Patterson et al. 1988), and within a drive on
+/// its first arm up to that arm's end, then on the next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Striping {
     drives: u32,
@@ -67,7 +67,7 @@ impl Striping {
         Blocks::new(self.blocks)
     }
 
-    /// How many drives there are.
+    /// Number of drives.
     pub fn drives(&self) -> u32 {
         self.drives
     }

@@ -41,8 +41,8 @@ pub struct AmpSpec {
 }
 
 impl AmpSpec {
-    /// Sets of 32 KiB at first, the read-ahead of tr03, and of at most 1 MiB, which a disk of today reads in a turn.
-    /// As many streams as tr03's directory.
+    /// Sets of 32 KiB at first, the read-ahead of tr03, and of at most 1 MiB, which a disk of today reads
+    /// in a turn. The number of streams of tr03's directory.
     pub const DEFAULT: Self =
         Self { initial: Blocks::new(64), maximum: Blocks::new(2048), streams: 64 };
 }
@@ -62,7 +62,7 @@ pub(super) struct Amp {
 struct Stream {
     /// The block after the last one read.
     next: u64,
-    /// Whether a second read has continued the first.
+    /// True if a second read has continued the first.
     is_sequential: bool,
     /// Ends of the sets that are not read to their end, in ascending order.
     sets: VecDeque<u64>,
@@ -135,7 +135,7 @@ impl Amp {
             stream.degree = (stream.degree + blocks).min(maximum.get());
         }
         if last_end > stream.next + stream.distance || last_end == capacity {
-            // The end of the disk stays the last set, so that nothing is fetched behind it.
+            // The end of the disk stays the last set, so that no block is fetched behind it.
             if stream.sets.is_empty() {
                 stream.sets.push_back(last_end);
             }
@@ -216,7 +216,7 @@ mod tests {
         miss(&mut amp, 0);
         miss(&mut amp, 8);
         (0..3).for_each(|_| amp.waited(8));
-        // Blocks that were read already, and those of others, say nothing.
+        // Blocks that were read already, and those of others, are no evidence.
         amp.wasted(&(0..8));
         amp.wasted(&(80..88));
         assert_eq!((amp.streams[0].degree, amp.streams[0].distance), (64, 24));
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!((amp.streams[0].degree, amp.streams[0].distance), (48, 8));
         amp.wasted(&(16..64));
         assert_eq!((amp.streams[0].degree, amp.streams[0].distance), (8, 0));
-        // The stream goes on where its blocks are gone.
+        // The stream continues where its blocks are gone.
         assert_eq!(miss(&mut amp, 16), 32);
     }
 

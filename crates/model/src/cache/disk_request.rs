@@ -1,4 +1,4 @@
-//! What clients ask of a storage system's cache, and what the cache asks of the disk.
+//! Requests of clients to a storage system's cache, and requests of the cache to the disk.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ pub struct CacheRequest {
     pub op: Op,
     /// First block.
     pub start: Lbn,
-    /// How many.
+    /// Number of blocks.
     pub blocks: Blocks,
     /// A read comes from the media, and a write is answered when they have it. Memory that a power cut
     /// does not clear counts as media; see [`super::WriteBufferSpec::is_volatile`].
@@ -26,7 +26,7 @@ impl CacheRequest {
     }
 }
 
-/// Why a disk request is made.
+/// Reason why a disk request is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Purpose {
     /// A read that missed waits for it.
@@ -41,18 +41,18 @@ pub enum Purpose {
     Destage,
 }
 
-/// What the disk should do.
+/// Request of the cache to the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskRequest {
     /// Names the request. Numbers rise, and their lowest bits are the request's [`slot`](Self::slot).
     pub id: u64,
-    /// Why.
+    /// Reason for the request.
     pub purpose: Purpose,
     /// First block.
     pub start: Lbn,
-    /// How many, at least one.
+    /// Number of blocks, at least one.
     pub blocks: Blocks,
-    /// How many of them a read brings though nobody has asked for them.
+    /// Blocks of a read that no client has asked for.
     pub prefetched: Blocks,
     /// The disk's own memory must not answer.
     pub fua: bool,
@@ -88,7 +88,7 @@ impl DiskRequest {
         }
     }
 
-    /// Its blocks.
+    /// Blocks of the request.
     pub fn range(&self) -> Range<u64> {
         self.start.get()..(self.start + self.blocks).get()
     }

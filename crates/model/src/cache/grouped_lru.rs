@@ -20,7 +20,7 @@ use crate::lru::{Links, List};
 pub(super) struct GroupedLru {
     capacity: u32,
     groups: Groups,
-    /// Of each slot in use.
+    /// Place of each slot in use.
     places: Vec<u32>,
     links: Links,
     /// Slots from the longest unused to the last used.
@@ -103,12 +103,12 @@ const GROUP: u64 = 8;
 /// No slot.
 const NONE: u32 = u32::MAX;
 
-/// Where the slot of each key is: a table whose rows are groups.
+/// Slot of each key: a table whose rows are groups.
 #[derive(Debug, Default)]
 struct Groups {
     /// From the number of a group to its row.
     index: KeyIndex,
-    /// Of each place; [`NONE`] where no key is.
+    /// Slot of each place; [`NONE`] where no key is.
     slots: Vec<u32>,
     rows: Vec<Row>,
     free: Vec<u32>,
@@ -120,7 +120,7 @@ struct Groups {
 #[derive(Debug)]
 struct Row {
     number: u64,
-    /// Its keys in memory.
+    /// Keys of the group in memory.
     keys: u32,
 }
 

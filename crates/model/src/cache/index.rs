@@ -1,4 +1,4 @@
-//! Where each key of a cache is: an open-addressing table.
+//! Slot of each key of a cache: an open-addressing table.
 //!
 //! The table is this crate's, because a library's hides its cells. Announcing the cells of the
 //! next keys ([`KeyIndex::prefetch`]) makes a cache of 2,000,000 keys 1.4 times as fast. That is 1.6

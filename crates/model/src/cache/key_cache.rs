@@ -31,7 +31,7 @@ impl KeyCache {
         self.eviction.as_mut().map_or(0, |eviction| eviction.process_all(keys))
     }
 
-    /// Whether `key` is in the cache; no use of it.
+    /// True if `key` is in the cache; no use of it.
     pub fn contains(&self, key: u64) -> bool {
         self.eviction.as_ref().is_some_and(|eviction| eviction.resident(key).is_some())
     }
@@ -50,7 +50,7 @@ impl KeyCache {
         self.eviction.as_ref().map_or(0, |eviction| eviction.len())
     }
 
-    /// Whether no key is in the cache.
+    /// True if no key is in the cache.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

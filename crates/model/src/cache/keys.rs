@@ -16,7 +16,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// How many keys are known.
+    /// Number of known keys.
     #[inline]
     pub fn len(&self) -> usize {
         self.index.len()

@@ -27,7 +27,7 @@ pub(super) struct Lirs {
     queues: Queues<3>,
     stack: List,
     stack_links: Links,
-    /// Whether a slot is in the stack.
+    /// True if a slot is in the stack.
     is_stacked: Vec<bool>,
 }
 

@@ -23,7 +23,7 @@ use freewheel_units::Blocks;
 use super::amp::{Amp, AmpSpec};
 use super::queues::{Queue, Queues};
 
-/// What is prefetched with a read that misses. Amounts are blocks of 512 bytes.
+/// Blocks to prefetch with a read that misses. Amounts are blocks of 512 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PrefetchSpec {
     /// Nothing.
@@ -34,9 +34,9 @@ pub enum PrefetchSpec {
         /// Length and alignment of a unit.
         unit: Blocks,
     },
-    /// A fixed amount behind the missing blocks.
+    /// A fixed amount after the missing blocks.
     ReadAhead {
-        /// How much.
+        /// Blocks to prefetch.
         amount: Blocks,
     },
     /// An amount that grows with the sequential run that the read continues.
@@ -58,7 +58,7 @@ pub struct ConditionalSpec {
     pub maximum: Blocks,
     /// Segments that the directory holds.
     pub directory: usize,
-    /// Whether descending runs prefetch the blocks before the missing ones.
+    /// True if descending runs prefetch the blocks before the missing ones.
     pub backward: bool,
 }
 
@@ -76,12 +76,12 @@ impl ConditionalSpec {
     }
 }
 
-/// What to fetch for a read that misses: block numbers of one disk.
+/// Blocks of one disk to fetch for a read that misses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchPlan {
     /// One access. The read is complete at its end.
     pub fetch: Range<u64>,
-    /// Where the read-ahead that follows at once ends; the fetch's end for none.
+    /// End of the read-ahead that follows at once; the fetch's end for none.
     pub ahead_to: u64,
 }
 
@@ -134,8 +134,8 @@ impl Prefetcher {
         }
     }
 
-    /// What to fetch for a read of `blocks` of which `missing` is the part to fetch. Call [`Self::read`]
-    /// for it first.
+    /// Plan for a read of `blocks` of which `missing` is the part to fetch. Call [`Self::read`] for it
+    /// first.
     pub fn plan(&mut self, blocks: &Range<u64>, missing: Range<u64>) -> FetchPlan {
         if let Some(amp) = &mut self.amp {
             return FetchPlan { ahead_to: amp.missed(missing.end), fetch: missing };
@@ -155,7 +155,7 @@ impl Prefetcher {
             }
             PrefetchSpec::Conditional(spec) => {
                 let ahead = self.forward.run((blocks.end - 1) / spec.segment.get());
-                // A first read counts as a forward run alone: it says nothing of the direction.
+                // A first read counts as a forward run alone: it leaves open the direction.
                 let back = self.backward.run(blocks.start / spec.segment.get());
                 let back = if spec.backward && back > 1 { spec.amount(back) } else { 0 };
                 FetchPlan {
@@ -178,7 +178,7 @@ impl Prefetcher {
         self.amp.iter_mut().for_each(|amp| amp.waited(blocks.end - blocks.start));
     }
 
-    /// Whether the prefetcher learns from [`Self::wasted`].
+    /// True if the prefetcher learns from [`Self::wasted`].
     pub fn learns(&self) -> bool {
         self.amp.is_some()
     }
@@ -291,7 +291,7 @@ mod tests {
         let long: Vec<u64> = (3..12).map(|segment| ahead(&mut prefetcher, segment * 32)).collect();
         assert_eq!(long[..5], [256, 320, 384, 448, 512]);
         assert!(long[5..].iter().all(|&ahead| ahead == 512));
-        // A read elsewhere begins a run of its own and leaves the others alone.
+        // A read elsewhere begins a new run and leaves the others alone.
         assert_eq!(ahead(&mut prefetcher, 500_000), 64);
         assert_eq!(ahead(&mut prefetcher, 12 * 32), 512);
     }
@@ -328,7 +328,7 @@ mod tests {
         let before =
             starts.map(|start| start - plan(&mut prefetcher, start..start + 8).fetch.start);
         assert_eq!(before, [0, 128, 192]);
-        // Block 0 has nothing before it.
+        // Block 0 has no block before it.
         let mut prefetcher = conditional(|spec| spec.backward = true);
         plan(&mut prefetcher, 32..33);
         assert_eq!(plan(&mut prefetcher, 0..8).fetch.start, 0);

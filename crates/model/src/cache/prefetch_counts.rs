@@ -1,8 +1,8 @@
-//! What prefetching was worth: how many of its blocks were read, and how many were waited for.
+//! Benefit of prefetching: blocks that were read, and blocks that were waited for.
 
 use std::ops::{AddAssign, Index, IndexMut};
 
-/// What brings blocks that no read has asked for.
+/// Causes of a prefetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PrefetchKind {
     /// Prefetching with and behind the fetches of reads: units, read-ahead, runs, streams.
@@ -21,7 +21,7 @@ impl PrefetchKind {
         [Self::WithReads, Self::Idle, Self::FreeBlocks, Self::JustInTimeSeek];
 }
 
-/// What one kind of prefetching has brought.
+/// Results of one kind of prefetching.
 ///
 /// Each block that memory did not have counts once each time it is brought. It is read, or leaves
 /// memory, or is still there: `brought - used - wasted`.
@@ -29,9 +29,9 @@ impl PrefetchKind {
 pub struct PrefetchCounts {
     /// Blocks that memory did not have before.
     pub brought: u64,
-    /// Those that a read asked for while they were in memory or on their way.
+    /// Blocks that a read asked for while they were in memory or on their way.
     pub used: u64,
-    /// Those that were evicted, overwritten or trimmed before a read asked for them.
+    /// Blocks that were evicted, overwritten or trimmed before a read asked for them.
     pub wasted: u64,
     /// Reads that waited for blocks on their way. They needed no access of their own for these.
     pub late_reads: u64,

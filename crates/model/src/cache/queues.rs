@@ -11,7 +11,7 @@ use crate::lru::{Links, List};
 pub(super) struct Queues<const N: usize> {
     keys: Keys,
     links: Links,
-    /// Of each slot: its queue in the lowest bits, above them its uses.
+    /// Queue of each slot in the lowest bits, the number of uses above.
     tags: Vec<u8>,
     lists: [List; N],
 }

@@ -1,4 +1,4 @@
-//! Ranges of blocks that are found by what they overlap.
+//! Ranges of blocks that are found by overlap.
 //!
 //! Ranges may overlap each other. One that overlaps `wanted` begins before the end of `wanted`, and no
 //! earlier than the longest range before its start:
@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-/// Ranges, each with a number that tells equal starts apart. There are as many as disk requests under way:
+/// Ranges, each with a number that tells equal starts apart. Their number is that of disk requests under way:
 /// few, so that a sorted list is faster than a tree.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RangeIndex {
@@ -55,7 +55,7 @@ impl RangeIndex {
         }
     }
 
-    /// Whether some range overlaps `wanted`.
+    /// True if some range overlaps `wanted`.
     pub fn overlaps(&self, wanted: &Range<u64>) -> bool {
         let mut any = false;
         self.overlapping(wanted, |_, _| any = true);

@@ -18,7 +18,7 @@ use crate::drive::Divisor;
 pub struct BlockRange<A> {
     /// The first one.
     pub start: A,
-    /// How many.
+    /// Number of blocks.
     pub blocks: Blocks,
 }
 
@@ -34,17 +34,17 @@ impl<A: BlockAddress> BlockRange<A> {
     }
 }
 
-/// What a read cache is like.
+/// Settings of a read cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadCacheSpec {
-    /// Which cache block is evicted.
+    /// Eviction policy.
     pub policy: CachePolicy,
     /// Cache blocks in memory; 0 for no cache.
     pub capacity: u32,
     /// Blocks of 512 bytes in a cache block: the unit of eviction.
     pub cache_block: Blocks,
-    /// Whether a write brings its blocks into the cache and counts as a use. Without, a write only
-    /// updates cache blocks that are there.
+    /// True if a write brings its blocks into the cache and counts as a use. Without, a write only updates
+    /// cache blocks that are there.
     pub write_allocate: bool,
 }
 
@@ -69,7 +69,7 @@ pub struct HitCounts {
     pub hits: u64,
     /// Blocks of 512 bytes.
     pub blocks: u64,
-    /// Those in the cache.
+    /// Blocks that were in the cache.
     pub hit_blocks: u64,
 }
 
@@ -115,7 +115,7 @@ pub(super) struct Piece {
 /// A cache block in memory.
 struct Admitted {
     slot: u32,
-    /// It was not in memory before.
+    /// Set if the block was not in memory before.
     is_new: bool,
 }
 
@@ -130,7 +130,7 @@ pub(super) fn pieces<A: BlockAddress>(range: BlockRange<A>, cache_block: Divisor
 /// Iterates over the cache blocks of a range.
 #[derive(Debug, Clone)]
 pub(super) struct Pieces {
-    /// What has not been passed.
+    /// First address that has not been passed.
     at: u64,
     end: u64,
     /// The next cache block, and its first block.
@@ -180,7 +180,7 @@ impl<A: BlockAddress> ReadCache<A> {
         }
     }
 
-    /// What the cache is like.
+    /// Settings of the cache.
     pub fn spec(&self) -> ReadCacheSpec {
         self.spec
     }
@@ -190,7 +190,7 @@ impl<A: BlockAddress> ReadCache<A> {
         self.residents.len()
     }
 
-    /// Whether no cache block is in memory.
+    /// True if no cache block is in memory.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -298,8 +298,8 @@ impl<A: BlockAddress> ReadCache<A> {
         }
     }
 
-    /// Like [`Self::insert`], of data that no read has asked for. [`Self::prefetched`] says what becomes
-    /// of those that were not valid before.
+    /// Like [`Self::insert`], of data that no read has asked for. [`Self::prefetched`] describes those
+    /// that were not valid before.
     pub fn prefetch(&mut self, range: BlockRange<A>, kind: PrefetchKind) {
         let Self { size, residents, unread, valid, .. } = self;
         let unread = unread.get_or_insert_with(|| UnreadMarks::new(size.get()));
@@ -350,7 +350,7 @@ impl<A: BlockAddress> ReadCache<A> {
         }
     }
 
-    /// What became of prefetched blocks.
+    /// Outcome of prefetched blocks.
     pub fn prefetched(&self) -> PrefetchTally {
         self.unread.as_ref().map(UnreadMarks::tally).unwrap_or_default()
     }
@@ -394,7 +394,7 @@ impl<A: BlockAddress> ReadCache<A> {
         self.residents.resident(key).is_some_and(|slot| self.valid.has_all(slot, sectors))
     }
 
-    /// Whether all blocks of a range are in memory; no use of them.
+    /// True if all blocks of a range are in memory; no use of them.
     pub fn contains(&self, range: BlockRange<A>) -> bool {
         pieces(range, self.size).all(|Piece { key, sectors }| self.has_all(key, sectors))
     }

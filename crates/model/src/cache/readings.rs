@@ -20,14 +20,14 @@ use crate::slab::Slab;
 /// A client's read that waits for a part of a disk request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reader {
-    /// Its slot among the waiting reads.
+    /// Slot among the waiting reads.
     pub waiting: u32,
     /// Blocks that it waits for; some may be others'.
     pub blocks: Range<u64>,
 }
 
 impl Reader {
-    /// What it waits for within `blocks`.
+    /// Part of `blocks` that the read waits for.
     pub fn part_of(&self, blocks: &Range<u64>) -> Range<u64> {
         self.blocks.start.max(blocks.start)..self.blocks.end.min(blocks.end)
     }
@@ -37,21 +37,21 @@ impl Reader {
 #[derive(Debug, Clone)]
 pub(super) struct Reading {
     pub blocks: Range<u64>,
-    /// Those that a client's read asked for when it was issued. The others are prefetched.
+    /// Blocks that a client's read asked for when it was issued. The others are prefetched.
     pub demand: Range<u64>,
-    /// How they are prefetched.
+    /// Cause of the prefetch.
     pub kind: PrefetchKind,
-    /// Where the read-ahead behind it ends.
+    /// End of the read-ahead behind the range.
     pub ahead_to: u64,
-    /// Where an idle disk that reads on behind it stops.
+    /// Block at which an idle disk that reads on stops.
     pub read_on_to: u64,
     pub readers: Vec<Reader>,
-    /// Those that need some blocks of the read-ahead.
+    /// Reads that need some blocks of the read-ahead.
     pub ahead_readers: Vec<Reader>,
 }
 
 impl Reading {
-    /// A read that nobody has asked for.
+    /// A read without a client.
     pub fn prefetch(blocks: Range<u64>, kind: PrefetchKind, readers: Vec<Reader>) -> Self {
         let (demand, ahead_to) = (blocks.start..blocks.start, blocks.end);
         Self {
@@ -65,7 +65,7 @@ impl Reading {
         }
     }
 
-    /// Whether blocks of `wanted` are prefetched by it.
+    /// True if blocks of `wanted` are prefetched by it.
     fn is_late(&self, wanted: &Range<u64>) -> bool {
         let from = wanted.start.max(self.blocks.start);
         let to = wanted.end.min(self.ahead_to);
@@ -91,12 +91,12 @@ struct WaitingRead {
     accesses: u32,
 }
 
-/// What a read finds on its way.
+/// Parts of a read that are already on their way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Joined {
     /// Hull of the blocks that no access brings; None when all are on their way.
     pub left: Option<Range<u64>>,
-    /// Whether some of them are prefetched with reads.
+    /// True if some of them are prefetched with reads.
     pub is_late: bool,
 }
 
@@ -104,7 +104,7 @@ pub(super) struct Joined {
 #[derive(Debug, Default)]
 pub(super) struct Readings {
     by_slot: Vec<Option<Reading>>,
-    /// What each brings, with its read-ahead.
+    /// Range that each fetch brings, with its read-ahead.
     index: RangeIndex,
     waiting: Slab<WaitingRead>,
     found: Vec<(Range<u64>, u32)>,
@@ -128,7 +128,7 @@ impl Readings {
         self.by_slot[slot as usize].take().expect("a read under way")
     }
 
-    /// A client's read that waits for nothing yet. Returns its slot.
+    /// A client's read that has not begun to wait. Returns its slot.
     pub fn wait(&mut self, tag: u64) -> u32 {
         self.waiting.insert(WaitingRead { tag, accesses: 0 })
     }
@@ -170,8 +170,7 @@ impl Readings {
     }
 }
 
-/// What is left of a range when the ranges in flight have cut its front and its back; a part in the
-/// middle stays.
+/// Rest of a range when the ranges in flight have cut its front and its back; a part in the middle stays.
 fn without(mut left: Range<u64>, in_flight: &[(Range<u64>, u32)]) -> Option<Range<u64>> {
     // Each cut may make the next one possible.
     loop {

@@ -4,7 +4,7 @@ use super::eviction::{Admission, Eviction};
 use super::grouped_lru::GroupedLru;
 use super::spec::CachePolicy;
 
-/// Which cache blocks are in memory, in numbered slots.
+/// Cache blocks in memory, in numbered slots.
 #[derive(Debug)]
 pub(super) enum Residents {
     /// No memory.
@@ -24,7 +24,7 @@ impl Residents {
         }
     }
 
-    /// How many there are.
+    /// Number of resident cache blocks.
     pub fn len(&self) -> u32 {
         match self {
             Self::None => 0,

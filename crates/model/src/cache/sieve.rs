@@ -15,7 +15,7 @@ use super::queues::{Queue, Queues};
 pub(super) struct Sieve {
     capacity: u32,
     queues: Queues<1>,
-    /// Where the next search begins; None is the oldest.
+    /// Slot at which the next search begins; None is the oldest.
     hand: Option<u32>,
 }
 
@@ -26,7 +26,7 @@ impl Sieve {
         Self { capacity, queues: Queues::new(), hand: None }
     }
 
-    /// Where the next search begins.
+    /// Slot at which the next search begins.
     #[inline]
     fn start(&self) -> Option<u32> {
         self.hand.or(self.queues.oldest(ARRIVED))

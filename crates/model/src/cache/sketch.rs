@@ -1,4 +1,4 @@
-//! How often keys were used lately, in a few bits a key.
+//! Number of times that keys were used lately, in a few bits a key.
 
 use super::index::hash;
 

@@ -17,7 +17,7 @@ use super::sieve::Sieve;
 use super::two_q::TwoQ;
 use super::w_tiny_lfu::WTinyLfu;
 
-/// Which key a full cache evicts.
+/// Policy that chooses the key that a full cache evicts.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
 )]
@@ -130,7 +130,7 @@ fn names() -> Vec<&'static str> {
 }
 
 impl CachePolicy {
-    /// Its row in the registry.
+    /// Row of the policy in the registry.
     pub fn row(self) -> &'static CachePolicyRow {
         POLICIES.iter().find(|row| row.policy == self).expect("every policy has a row")
     }

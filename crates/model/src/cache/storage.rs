@@ -10,9 +10,10 @@
 //! ```
 //!
 //! The three kinds of disk work have an order. Fetches and writes that clients wait for wait in the
-//! disk's queue. Read-ahead follows its fetch at once or is a part of it, so that the head reads on without a pause.
-//! Destages go when no client waits, or among the clients' requests as long as a write waits for room.
-//! Opportunistic read-ahead goes last, in small pieces, so that a request waits for one piece at most.
+//! disk's queue. Read-ahead follows its fetch at once or is a part of it, so that the head reads on without
+//! a pause. Destages go when no client waits, or among the clients' requests as long as a write waits for
+//! room. Opportunistic read-ahead goes last, in small pieces, so that a request waits for one piece at
+//! most.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -41,7 +42,7 @@ pub struct OpportunisticSpec {
     pub just_in_time_seek: bool,
 }
 
-/// What a storage system's cache is like.
+/// Settings of a storage system's cache.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StorageCacheSpec {
     /// The read cache.
@@ -50,8 +51,8 @@ pub struct StorageCacheSpec {
     pub prefetch_buffer: Option<ReadCacheSpec>,
     /// Prefetching with reads that miss.
     pub prefetch: PrefetchSpec,
-    /// Fetch and read-ahead are one disk request, and reads wait for both; else the read-ahead is a second request.
-    /// A disk that holds several requests would serve others between the two.
+    /// Fetch and read-ahead are one disk request, and reads wait for both; else the read-ahead is a second
+    /// request. A disk that holds several requests would serve others between the two.
     pub read_ahead_in_fetch: bool,
     /// Prefetching in time that is idle or lost.
     pub opportunistic: OpportunisticSpec,
@@ -61,7 +62,7 @@ pub struct StorageCacheSpec {
     pub destages_max: u32,
 }
 
-/// What became of the requests.
+/// Counts of requests by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CacheCounts {
     /// Reads.
@@ -80,7 +81,7 @@ pub struct CacheCounts {
     pub prefetched_blocks: u64,
     /// Blocks prefetched in time that was idle or lost.
     pub opportunistic_blocks: u64,
-    /// What became of prefetched blocks that memory did not have.
+    /// Outcome of prefetched blocks that memory did not have.
     pub prefetch: PrefetchTally,
     /// The write buffer's counts; zeros without one.
     pub buffered: WriteCounts,
@@ -117,7 +118,7 @@ pub struct StorageCache {
     read_on: Range<u64>,
     counts: CacheCounts,
     missing: Vec<BlockRange<Lbn>>,
-    /// Of these and of one of them what the prefetch buffer has not, kept for their memory.
+    /// Parts of one request that the prefetch buffer lacks. Kept to reuse the memory.
     absent: Vec<BlockRange<Lbn>>,
     left: Vec<BlockRange<Lbn>>,
     /// Tags of requests that have been answered.
@@ -175,7 +176,7 @@ impl StorageCache {
         CacheCounts { buffered, prefetch, ..self.counts }
     }
 
-    /// What the cache is like.
+    /// Settings of the cache.
     pub fn spec(&self) -> &StorageCacheSpec {
         &self.spec
     }
@@ -229,7 +230,7 @@ impl StorageCache {
     }
 
     /// A read with FUA. What the write buffer has is newer than on the media and comes from there; the
-    /// media bring the rest, whatever else memory holds or a read without FUA brings.
+    /// media bring the rest, in spite of other data that memory holds.
     fn read_media(&mut self, request: &CacheRequest) {
         let whole = BlockRange::new(request.start, request.blocks);
         let Some(missing) = self.missing_from_buffer(&[whole]) else {
@@ -399,7 +400,7 @@ impl StorageCache {
         self.issued.push(request);
     }
 
-    /// Whether written data are in memory that a power cut does not clear, until the media have them.
+    /// True if written data are in memory that a power cut does not clear, until the media have them.
     fn is_safe(&self) -> bool {
         self.write.as_ref().is_some_and(|buffer| !buffer.spec().is_volatile)
     }
@@ -545,17 +546,17 @@ impl StorageCache {
         self.take_writes(now);
     }
 
-    /// Whether destages have the priority of clients' requests: a write waits for room, or a flush.
+    /// True if destages have the priority of clients' requests: a write waits for room, or a flush.
     pub fn is_short(&self) -> bool {
         !self.stalled.is_empty() || self.write.as_ref().is_some_and(WriteBuffer::is_draining)
     }
 
-    /// When data of the write buffer are due, if that is after `now`.
+    /// Time at which data of the write buffer are due, if after `now`.
     pub fn next_due(&self, now: SimTime) -> Option<SimTime> {
         self.write.as_ref()?.next_due().filter(|&due| due > now)
     }
 
-    /// What the idle disk should read on, in pieces. One that memory holds as a whole is passed over.
+    /// Next piece that the idle disk should read on. One that memory holds as a whole is passed over.
     pub fn next_opportunistic(&mut self) -> Option<DiskRequest> {
         let blocks = self.next_piece()?;
         self.counts.opportunistic_blocks += blocks.end - blocks.start;
@@ -578,12 +579,12 @@ impl StorageCache {
         None
     }
 
-    /// Whether memory has every one of these blocks, so that a disk has nothing to read there.
+    /// True if memory has every one of these blocks, so that a disk has no block to read there.
     pub fn holds_all(&self, mut blocks: Range<u64>) -> bool {
         blocks.all(|block| self.holds(block))
     }
 
-    /// Whether some memory has a block.
+    /// True if some memory has a block.
     fn holds(&self, block: u64) -> bool {
         let place = range(block, block + 1);
         let prefetched = self.prefetch_buffer.as_ref();
@@ -603,7 +604,7 @@ impl StorageCache {
         self.write.as_mut().filter(|buffer| buffer.spec().is_volatile)?.flush_point()
     }
 
-    /// Whether the data of a flush have reached the disk.
+    /// True if the data of a flush have reached the disk.
     pub fn is_flushed(&self, point: FlushPoint) -> bool {
         self.write.as_ref().is_none_or(|buffer| buffer.is_flushed(point))
     }
@@ -616,7 +617,7 @@ fn use_prefetched(cache: &mut ReadCache<Lbn>, blocks: &Range<u64>, readers: &[Re
     }
 }
 
-/// Why a write waits.
+/// Reason why a write waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refusal {
     /// The buffer is full.

@@ -1,4 +1,4 @@
-//! Which sectors of each cache block were prefetched and not read yet, and how they came.
+//! Sectors of each cache block that were prefetched and not read yet, and the kind of the prefetch.
 
 use std::ops::Range;
 
@@ -18,19 +18,19 @@ pub(super) struct Slot {
 #[derive(Debug, Clone)]
 pub(super) struct UnreadMarks {
     slots: Vec<Marked>,
-    /// Of each slot and kind.
+    /// Marks of each slot and kind.
     marks: ValidBits,
     /// Cache blocks evicted in vain, if somebody asks for them.
     in_vain: Option<Vec<Evicted>>,
     tally: PrefetchTally,
 }
 
-/// What is known of a slot.
+/// Marks of a slot.
 #[derive(Debug, Clone, Copy, Default)]
 struct Marked {
     /// The key of its cache block; with marks only.
     key: u64,
-    /// Which kinds have marks, as bits.
+    /// Kinds with marks, as bits.
     kinds: u8,
 }
 
@@ -152,7 +152,7 @@ impl UnreadMarks {
     }
 }
 
-/// Where the marks of a kind are.
+/// Index of the marks of a kind.
 #[inline]
 fn place(slot: u32, kind: u8) -> u32 {
     slot * KINDS + u32::from(kind)

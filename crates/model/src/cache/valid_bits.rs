@@ -1,4 +1,4 @@
-//! Which sectors of each cache block are in memory.
+//! Sectors of each cache block that are in memory.
 
 use std::ops::Range;
 
@@ -17,12 +17,12 @@ struct Part {
     mask: u64,
 }
 
-/// What [`ValidBits::unset`] did.
+/// Outcome of [`ValidBits::unset`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unset {
-    /// How many of the sectors were valid.
+    /// Number of sectors that were valid.
     pub count: u64,
-    /// Whether none is left in the slot.
+    /// True if none is left in the slot.
     pub is_empty: bool,
 }
 
@@ -126,7 +126,7 @@ impl ValidBits {
         }
     }
 
-    /// Whether all of some sectors are valid.
+    /// True if all of some sectors are valid.
     #[inline]
     pub fn has_all(&self, slot: u32, sectors: Range<u64>) -> bool {
         if self.words_per_slot == 1 {

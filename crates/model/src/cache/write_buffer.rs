@@ -28,7 +28,7 @@ use super::keys::Keys;
 use crate::drive::Divisor;
 use crate::lru::{Links, List};
 
-/// Which block is destaged first.
+/// Order in which blocks are destaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DestageOrder {
     /// Least recently written: keeps blocks that are written again and again.
@@ -39,7 +39,7 @@ pub enum DestageOrder {
     Wow,
 }
 
-/// What a write buffer is like.
+/// Settings of a write buffer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WriteBufferSpec {
     /// Buffer blocks in memory.
@@ -50,28 +50,28 @@ pub struct WriteBufferSpec {
     pub high_mark: f64,
     /// Share of dirty blocks below which it ends.
     pub low_mark: f64,
-    /// Which block is destaged first, of those that are not due.
+    /// Order in which blocks that are not due are destaged.
     pub order: DestageOrder,
     /// Age at which data are due. None for no limit.
     pub max_age: Option<SimDuration>,
-    /// Whether a power cut loses the data. If so, the media alone are safe: a flush waits for destages,
-    /// and a write with FUA passes the buffer. If not, the buffer is as safe as the media: it answers
-    /// flushes and writes with FUA, and every write to the disk carries FUA, so that data never
-    /// move on to a less safe place.
+    /// True if a power cut loses the data. If so, the media alone are safe: a flush waits for destages, and
+    /// a write with FUA passes the buffer. If not, the buffer is as safe as the media: it answers flushes
+    /// and writes with FUA, and every write to the disk carries FUA, so that data never move on to a less
+    /// safe place.
     pub is_volatile: bool,
     /// Most blocks of 512 bytes in one destage, at least a buffer block. Requests wait for a destage
     /// that has begun.
     pub destage_max: Blocks,
-    /// Whether the caller writes blocks in rotational gaps; see [`WriteBuffer::take_whole`].
+    /// True if the caller writes blocks in rotational gaps; see [`WriteBuffer::take_whole`].
     pub destages_in_gaps: bool,
 }
 
-/// What became of the writes.
+/// Counts of writes by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriteCounts {
     /// Writes taken into memory.
     pub writes: u64,
-    /// Those that made a buffer block dirty that was clean: a write miss of tr03.
+    /// Writes that made a clean buffer block dirty: a write miss of tr03.
     pub misses: u64,
     /// Destages.
     pub destages: u64,
@@ -88,21 +88,21 @@ pub struct WriteCounts {
 /// A buffer block in memory.
 #[derive(Debug, Clone, Copy, Default)]
 struct Entry {
-    /// Which of its 512-byte blocks are newer than the disk and not on their way.
+    /// 512-byte blocks that are newer than the disk and not on their way.
     dirty: u64,
-    /// Which are on their way to the disk.
+    /// 512-byte blocks on their way to the disk.
     under_way: u64,
     /// Order of the last write.
     written: u64,
     /// Written again since it became dirty, or since the WOW hand passed it.
     is_recent: bool,
-    /// When its oldest dirty data were written.
+    /// Time at which its oldest dirty data were written.
     since: Since,
-    /// The same of those on their way.
+    /// Time at which the oldest data on their way were written.
     under_way_since: Since,
 }
 
-/// When data were written.
+/// Time at which data were written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Since {
     time: SimTime,
@@ -129,11 +129,11 @@ pub struct WriteBuffer {
     /// its newer data must not leave before that part has arrived.
     by_write: List,
     write_links: Links,
-    /// The same by the age of their data.
+    /// Buffer blocks by the age of their data.
     by_age: List,
     /// Entries of which a part is on its way, by the age of that part.
     under_way: List,
-    /// Of both.
+    /// Links of both lists.
     age_links: Links,
     /// Numbers in ascending order, which only WOW asks for.
     by_location: Option<BTreeSet<u64>>,
@@ -156,10 +156,11 @@ pub struct WriteBuffer {
 #[inline]
 fn mask(range: Range<u64>) -> u64 {
     debug_assert!(!range.is_empty());
+    // Shifting down first makes the right number of ones; a shift by 64 would overflow.
     u64::MAX >> (64 - (range.end - range.start)) << range.start
 }
 
-/// How many bits of a word are set from `from` on, without a pause.
+/// Number of consecutive bits of a word that are set from `from` on.
 fn ones_from(word: u64, from: u64) -> u64 {
     u64::from((word >> from).trailing_ones())
 }
@@ -180,6 +181,7 @@ impl WriteBuffer {
             by_age: List::EMPTY,
             under_way: List::EMPTY,
             age_links: Links::default(),
+            // Other orders do without the tree, which costs time at each block.
             by_location: (spec.order == DestageOrder::Wow).then(BTreeSet::new),
             drain_to: 0,
             hand: 0,
@@ -193,7 +195,7 @@ impl WriteBuffer {
         }
     }
 
-    /// What the buffer is like.
+    /// Settings of the buffer.
     pub fn spec(&self) -> &WriteBufferSpec {
         &self.spec
     }
@@ -206,7 +208,7 @@ impl WriteBuffer {
         }
     }
 
-    /// Whether everything written is on the disk.
+    /// True if everything written is on the disk.
     pub fn is_empty(&self) -> bool {
         self.numbers.len() == 0
     }
@@ -216,6 +218,7 @@ impl WriteBuffer {
         let size = self.size.get();
         let (first, _) = self.size.divide(blocks.start);
         let (end, _) = self.size.divide(blocks.end + size - 1);
+        // An empty range has no part, even in the middle of a buffer block.
         let end = if blocks.is_empty() { first } else { end };
         (first..end).map(move |number| {
             let first = number * size;
@@ -243,6 +246,7 @@ impl WriteBuffer {
             self.write_links.grow();
             self.age_links.grow();
         }
+        // The slot may have belonged to another block.
         self.entries[slot as usize] = Entry::default();
         if let Some(numbers) = &mut self.by_location {
             numbers.insert(number);
@@ -276,15 +280,16 @@ impl WriteBuffer {
         self.by_age.remove(&mut self.age_links, slot);
     }
 
-    /// Whether a write of these blocks can be taken now. One that is larger than the whole buffer never
+    /// True if a write of these blocks can be taken now. One that is larger than the whole buffer never
     /// can.
     pub fn has_room(&self, blocks: Range<u64>) -> bool {
+        // Only new buffer blocks need room: a block in memory is overwritten in its place.
         let is_new = |(number, _): &(u64, u64)| self.numbers.find(*number).is_none();
         let new = self.parts(blocks).filter(is_new).count();
         self.numbers.len() + new <= self.spec.capacity as usize
     }
 
-    /// Whether a write of these blocks fits into an empty buffer.
+    /// True if a write of these blocks fits into an empty buffer.
     pub fn can_hold(&self, blocks: Range<u64>) -> bool {
         self.parts(blocks).count() <= self.spec.capacity as usize
     }
@@ -303,10 +308,13 @@ impl WriteBuffer {
         for (number, bits) in self.parts(blocks) {
             is_miss |= self.write_part(number, bits, now);
         }
+        // One miss a write, however many buffer blocks it makes dirty: as tr03 counts.
         self.counts.misses += u64::from(is_miss);
         assert!(self.numbers.len() <= self.spec.capacity as usize, "a write without room");
         self.counts.at_risk_max = self.counts.at_risk_max.max(self.at_risk);
+        // Destaging begins above the high mark and ends below the low one, in `next_block`.
         self.is_destaging |= self.share() > self.spec.high_mark;
+        self.check();
     }
 
     /// Returns whether the block was clean.
@@ -314,11 +322,13 @@ impl WriteBuffer {
         self.clock += 1;
         let slot = self.slot(number);
         let entry = &mut self.entries[slot as usize];
+        // A block counts once, though an older version of it may be on its way.
         self.at_risk += u64::from((bits & !entry.dirty & !entry.under_way).count_ones());
         let was_clean = entry.dirty == 0;
         if was_clean {
             entry.since = Since { time: now, write: self.clock };
         }
+        // Only a second write shows that the block is in use: the first may be the last.
         entry.is_recent = !was_clean;
         entry.dirty |= bits;
         entry.written = self.clock;
@@ -326,6 +336,7 @@ impl WriteBuffer {
             if was_clean {
                 self.list(slot);
             } else {
+                // The age stays that of the oldest data, so only the order of writes changes.
                 self.by_write.renew(&mut self.write_links, slot);
             }
             self.note_whole(number);
@@ -349,6 +360,7 @@ impl WriteBuffer {
     /// [`Self::begin_in_gap`].
     pub fn take_whole(&mut self, mut found: impl FnMut(Range<u64>)) {
         let (size, whole) = (self.size.get(), self.whole_block());
+        // Noted blocks may have left since: each is looked at again. The memory is kept.
         let mut numbers = std::mem::take(&mut self.whole);
         for number in numbers.drain(..) {
             let entry = self.entry(number);
@@ -373,6 +385,7 @@ impl WriteBuffer {
             self.begin(number, bits);
         }
         self.counts.in_gaps_blocks += blocks.end - blocks.start;
+        self.check();
     }
 
     /// Share of the buffer that is dirty and not on its way to the disk.
@@ -380,7 +393,7 @@ impl WriteBuffer {
         f64::from(self.by_write.len()) / f64::from(self.spec.capacity)
     }
 
-    /// When the next block is due; None without an age limit or dirty blocks.
+    /// Time at which the next block is due; None without an age limit or dirty blocks.
     pub fn next_due(&self) -> Option<SimTime> {
         let since = self.oldest_waiting()?.since;
         Some(since.time + self.spec.max_age?)
@@ -397,6 +410,7 @@ impl WriteBuffer {
         let waiting = self.oldest_waiting().map(|entry| entry.since.write);
         // Newer data of an entry wait for those on their way, which are older.
         let under_way = self.under_way.oldest();
+        // Both lists begin with their oldest, so the older of two is the oldest of all.
         let under_way = under_way.map(|slot| self.entries[slot as usize].under_way_since.write);
         waiting.into_iter().chain(under_way).min()
     }
@@ -405,16 +419,17 @@ impl WriteBuffer {
     /// None when memory holds none.
     pub fn flush_point(&mut self) -> Option<FlushPoint> {
         self.oldest()?;
+        // Later writes have greater numbers, so that they never delay the flush.
         self.drain_to = self.clock;
         Some(FlushPoint { write: self.clock })
     }
 
-    /// Whether the disk has everything that was written before the flush.
+    /// True if the disk has everything that was written before the flush.
     pub fn is_flushed(&self, point: FlushPoint) -> bool {
         self.oldest().is_none_or(|oldest| oldest > point.write)
     }
 
-    /// Whether a flush waits for data.
+    /// True if a flush waits for data.
     pub fn is_draining(&self) -> bool {
         !self.is_flushed(FlushPoint { write: self.drain_to })
     }
@@ -423,12 +438,14 @@ impl WriteBuffer {
     /// [`Self::destaged`]. None while no block is due and the share of dirty blocks is low enough.
     pub fn next_destage(&mut self, now: SimTime) -> Option<Range<u64>> {
         let number = self.next_block(now)?;
+        // One access writes the whole run: the next block costs its transfer only.
         let blocks = self.dirty_neighbours(number);
         for (number, bits) in self.parts(blocks.clone()) {
             self.begin(number, bits);
         }
         self.counts.destages += 1;
         self.counts.destaged_blocks += blocks.end - blocks.start;
+        self.check();
         Some(blocks)
     }
 
@@ -440,6 +457,7 @@ impl WriteBuffer {
         {
             return Some(self.numbers.key(slot));
         }
+        // Due blocks leave in any case; marks and orders count only for the others.
         self.is_destaging &= self.share() >= self.spec.low_mark;
         if !self.is_destaging && !self.is_short {
             return None;
@@ -460,6 +478,7 @@ impl WriteBuffer {
             let numbers = self.by_location.as_ref()?;
             let mut from_hand = numbers.range(self.hand..).chain(numbers.range(..self.hand));
             let number = *from_hand.find(|&&number| self.waiting_bits(number) != 0)?;
+            // The hand has passed the block whether it is taken or only loses its mark.
             self.hand = number + 1;
             let slot = self.numbers.find(number)?;
             let entry = &mut self.entries[slot as usize];
@@ -479,7 +498,7 @@ impl WriteBuffer {
         let mut blocks = number * size + first..number * size + first + ones_from(dirty, first);
         let has_room =
             |run: &Range<u64>, more| run.end - run.start + more <= self.spec.destage_max.get();
-        // The run goes on in a neighbour as long as it reaches the edge between the two.
+        // The run continues in a neighbour as long as it reaches the edge between the two.
         while blocks.end.is_multiple_of(size) {
             let more = ones_from(self.waiting_bits(blocks.end / size), 0);
             if more == 0 || !has_room(&blocks, more) {
@@ -488,6 +507,7 @@ impl WriteBuffer {
             blocks.end += more;
         }
         while blocks.start.is_multiple_of(size) && blocks.start > 0 {
+            // At the top of the word, so that the ones next to the edge are the leading ones.
             let before = self.waiting_bits(blocks.start / size - 1) << (64 - size);
             let more = u64::from(before.leading_ones());
             if more == 0 || !has_room(&blocks, more) {
@@ -511,6 +531,7 @@ impl WriteBuffer {
         let entry = &mut self.entries[slot as usize];
         entry.dirty &= !bits;
         entry.under_way = bits;
+        // The age leaves with the data; newer writes to the entry get an age of their own.
         entry.under_way_since = entry.since;
         self.unlist(slot);
         let entries = &self.entries;
@@ -529,9 +550,10 @@ impl WriteBuffer {
             if bits == 0 {
                 continue;
             }
-            // One request at a time carries data of an entry, so nothing is left on its way.
+            // One request at a time carries data of an entry, so no data are left on their way.
             entry.under_way = 0;
             self.under_way.remove(&mut self.age_links, slot);
+            // A block that was written again meanwhile is still at risk.
             self.at_risk -= u64::from((bits & !entry.dirty).count_ones());
             if entry.dirty == 0 {
                 self.drop_entry(slot);
@@ -540,14 +562,16 @@ impl WriteBuffer {
                 self.note_whole(number);
             }
         }
+        self.check();
     }
 
     /// A write to the disk takes the place of dirty data: they are on their way with it until
-    /// [`Self::destaged`]. False, and nothing changes, while data of the same buffer blocks are on
+    /// [`Self::destaged`]. False, and no change, while data of the same buffer blocks are on
     /// their way: they must arrive before the newer data leave.
     pub fn supersede(&mut self, blocks: Range<u64>, now: SimTime) -> bool {
         let is_under_way =
             |(number, _)| self.entry(number).is_some_and(|entry| entry.under_way != 0);
+        // All parts are looked at before any begins: a refusal must leave all as it was.
         if self.parts(blocks.clone()).any(is_under_way) {
             return false;
         }
@@ -558,10 +582,11 @@ impl WriteBuffer {
                 self.begin(number, dirty);
             }
         }
+        self.check();
         true
     }
 
-    /// Forgets dirty data, which nobody wants any more.
+    /// Forgets dirty data, which are no longer wanted.
     pub fn forget(&mut self, blocks: Range<u64>, now: SimTime) {
         self.count_risk(now);
         for (number, bits) in self.parts(blocks) {
@@ -572,6 +597,21 @@ impl WriteBuffer {
                 self.clean(number, bits);
             }
         }
+        self.check();
+    }
+
+    /// Checks in debug builds what calls keep in step by hand: the lists, and the blocks at risk.
+    fn check(&self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        let held = self.numbers.len();
+        assert!(held <= self.spec.capacity as usize, "{held} buffer blocks");
+        assert_eq!(self.by_write.len(), self.by_age.len(), "both lists have the waiting entries");
+        let listed = (self.by_write.len() + self.under_way.len()) as usize;
+        assert_eq!(listed, held, "an entry in memory waits or is on its way");
+        // Each entry has a block that the disk lacks, and at most its size.
+        assert!((held as u64..=held as u64 * self.size.get()).contains(&self.at_risk));
     }
 
     /// Makes dirty blocks of one entry clean.
@@ -579,6 +619,7 @@ impl WriteBuffer {
         let slot = self.numbers.find(number).expect("a dirty block has an entry");
         let entry = &mut self.entries[slot as usize];
         entry.dirty &= !bits;
+        // What is on its way stays at risk until it has arrived.
         self.at_risk -= u64::from((bits & !entry.under_way).count_ones());
         if entry.dirty == 0 && entry.under_way == 0 {
             self.unlist(slot);
@@ -597,7 +638,7 @@ impl WriteBuffer {
         u128::from(self.at_risk) * u128::from(span)
     }
 
-    /// Whether a 512-byte block is in memory, where it is newer than on the disk.
+    /// True if a 512-byte block is in memory, where it is newer than on the disk.
     pub fn holds(&self, block: u64) -> bool {
         let size = self.spec.buffer_block.get();
         self.held_bits(block / size) >> (block % size) & 1 == 1
@@ -706,7 +747,7 @@ mod tests {
         let marks = WriteBufferSpec { high_mark: 0.0, low_mark: 0.0, ..spec(40) };
         let mut buffer =
             WriteBuffer::new(WriteBufferSpec { destage_max: Blocks::new(20), ..marks });
-        // From the oldest block, in the middle, the run goes on behind it, then before it.
+        // From the oldest block, in the middle, the run continues behind it, then before it.
         [32..75, 24..32, 4..24].into_iter().for_each(|blocks| buffer.write(blocks, at(1)));
         assert_eq!(destages(&mut buffer), [32..48, 48..64, 64..75, 16..32, 4..16]);
         let long = WriteBufferSpec { destage_max: Blocks::new(1_000), ..marks };

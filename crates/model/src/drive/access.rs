@@ -2,7 +2,7 @@
 
 use freewheel_units::{Op, SimDuration, SimTime};
 
-/// Where the arm is and which head is on.
+/// Place of the arm and the active head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Position {
     /// Counted from the outermost.
@@ -22,7 +22,7 @@ pub struct Access {
     pub rotate: SimDuration,
     /// Wanted sectors under the head.
     pub transfer: SimDuration,
-    /// Where the head is afterwards.
+    /// Position of the head after the access.
     pub end: Position,
 }
 
@@ -44,7 +44,7 @@ impl Access {
     }
 }
 
-/// What a head did over some time.
+/// Head time by stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HeadTime {
     /// Moving the arm, changing heads, settling.
@@ -83,9 +83,9 @@ impl Positioning {
 pub struct Departure {
     /// From when on it may move.
     pub begin: SimTime,
-    /// Where it is then.
+    /// Position of the head at that time.
     pub from: Position,
-    /// Its last transfer.
+    /// Operation of the last transfer.
     pub last_op: Op,
     /// Time that a change between reading and writing takes within a cylinder.
     pub read_write_switch: SimDuration,

@@ -11,7 +11,8 @@ use freewheel_units::{Blocks, Bytes, Op, SimDuration};
 const ACTUATORS_MAX: u32 = 8;
 const SURFACES_MAX: u32 = 64;
 const CYLINDERS_MAX: u32 = 4_000_000;
-/// Of a planner's table of tracks, in which a zone has a number of 16 bits, and one number is none.
+/// Largest number of zones: a planner's table of tracks numbers zones with 16 bits and needs one number for
+/// none.
 const LAYOUT_ZONES_MAX: u64 = u16::MAX as u64;
 const SEEK_MS_MAX: f64 = 1000.0;
 
@@ -31,8 +32,8 @@ impl Drive {
         Ok(drive)
     }
 
-    /// Whether the drive of `spec` is that of `built`, from which one was built: of electronics, mechanics know
-    /// the sector alone. False of a `spec` from which none can be built.
+    /// True if the drive of `spec` is that of `built`, from which one was built: of electronics, mechanics
+    /// know the sector alone. False of a `spec` from which none can be built.
     pub fn is_same(built: &DriveSpec, spec: &DriveSpec) -> bool {
         let electronics = spec.electronics.clone();
         built.electronics.sector == electronics.sector
@@ -75,7 +76,7 @@ fn check_numbers(spec: &DriveSpec) -> Result<(), BuildDriveError> {
     check_sources(spec)
 }
 
-/// Where surfaces differ, each has zones of its own.
+/// Checks the number of zones: where surfaces differ, each has separate zones.
 fn check_zone_count(spec: &DriveSpec) -> Result<(), BuildDriveError> {
     let of_each = if spec.has_surface_zones() { u64::from(spec.surfaces) } else { 1 };
     let most = LAYOUT_ZONES_MAX / of_each;
@@ -97,10 +98,10 @@ fn check_media_cache(spec: &DriveSpec, capacity: Bytes) -> Result<(), BuildDrive
     Err(invalid("electronics.media_cache.start", cache.start, rule))
 }
 
-/// What replaces parts of `electronics`, all of which is checked before.
+/// Checks the host's replacements for parts of `electronics`, which are checked before.
 fn check_measuring_host(spec: &DriveSpec) -> Result<(), BuildDriveError> {
     let of_host = |key: &str| key.replacen("electronics", "measured_on", 1);
-    let checked = spec.onboard_as_measured().check();
+    let checked = spec.electronics_as_measured().check();
     checked.map_err(|(key, value, rule)| invalid(of_host(key), value, rule))
 }
 
@@ -181,7 +182,7 @@ fn check_zoned(spec: &DriveSpec, blocks: Blocks) -> Result<(), BuildDriveError> 
     Ok(())
 }
 
-/// What a source may begin with.
+/// Allowed beginnings of a source.
 const SOURCE_KINDS: [&str; 6] =
     ["data sheet", "paper", "measured", "extracted", "derived", "assumed"];
 

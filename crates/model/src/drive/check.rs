@@ -1,4 +1,4 @@
-//! What the maker promises beside what the model does.
+//! Comparison of the maker's promises with the model.
 
 use freewheel_units::{BLOCK_BYTES, Blocks, Op};
 
@@ -10,23 +10,23 @@ use crate::spec::electronics::BusSpec;
 /// A quantity as modelled and as advertised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Check {
-    /// What is compared.
+    /// Quantity that is compared.
     pub quantity: Quantity,
-    /// What the model does.
+    /// Value of the model.
     pub modelled: u64,
-    /// What the maker promises, where it was published.
+    /// Value that the maker promises, where it was published.
     pub advertised: Option<u64>,
 }
 
 impl Check {
-    /// How far the model is off, as a share of the advertised value.
+    /// Deviation of the model, as a share of the advertised value.
     pub fn deviation(&self) -> Option<f64> {
         // In this order a deviation of exactly the tolerance passes.
         let share = |promised: f64| (self.modelled as f64 - promised) / promised;
         self.advertised.map(|promised| share(promised as f64))
     }
 
-    /// Whether the model is within the tolerance, where something is advertised.
+    /// True if the model is within the tolerance, where something is advertised.
     pub fn passes(&self) -> Option<bool> {
         self.deviation().map(|off| off.abs() <= self.quantity.tolerance())
     }
@@ -35,9 +35,9 @@ impl Check {
 /// A bus that is slower than the media, and so limits every long read and write.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BusLimit {
-    /// What the bus moves.
+    /// Rate of the bus.
     pub bus_bytes_per_second: f64,
-    /// What the fastest zone sustains.
+    /// Sustained rate of the fastest zone.
     pub media_bytes_per_second: f64,
 }
 
@@ -52,7 +52,7 @@ impl Drive {
             .then_some(BusLimit { bus_bytes_per_second, media_bytes_per_second })
     }
 
-    /// What makers advertise of the mechanics beside what this drive does.
+    /// Compares the advertised mechanics with the drive.
     pub fn self_check(&self, advertised: &Advertised) -> Vec<Check> {
         let check = |&quantity: &Quantity| {
             let modelled = self.quantity(quantity)?;

@@ -1,8 +1,8 @@
-//! Why a spec is not a drive.
+//! Reason why a spec is not a drive.
 
 use thiserror::Error;
 
-/// Why a spec is not a drive. `key` is the key in the drive file.
+/// Reason why a spec is not a drive. `key` is the key in the drive file.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[error("`{key}` is {value}, but {rule}")]
 pub struct BuildDriveError {
@@ -10,7 +10,7 @@ pub struct BuildDriveError {
     pub key: String,
     /// Offending value.
     pub value: String,
-    /// What is allowed.
+    /// Allowed values.
     pub rule: String,
 }
 

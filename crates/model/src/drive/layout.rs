@@ -1,4 +1,4 @@
-//! Where a block is on the media, and which block is at a place.
+//! Map from LBN to a place on the media, and back.
 //!
 //! A zone's sectors are numbered in the order the LBNs run over its tracks (*position*). Spares and
 //! slips then say which positions carry data. The map is kept as *segments* within which LBN and
@@ -20,11 +20,11 @@ use crate::spec::drive::DriveSpec;
 /// Consecutive LBNs in consecutive sectors of one track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// Where the first is.
+    /// Place of the first block.
     pub at: Physical,
     /// Index of the zone they are in.
     pub zone: usize,
-    /// How many there are, at least one.
+    /// Number of blocks, at least one.
     pub blocks: u32,
 }
 
@@ -48,10 +48,12 @@ const BUCKETS: u64 = 4096;
 impl Layout {
     pub(crate) fn build(spec: &DriveSpec) -> Result<Self, BuildDriveError> {
         if spec.has_surface_zones() {
+            // Where surfaces differ, each zone of the file becomes one zone a surface.
             return surface_zones::build(spec).map(|zones| Self::new(zones, spec.surfaces, true));
         }
         let mut zones: Vec<Zone> = Vec::with_capacity(spec.zones.len());
         for index in 0..spec.zones.len() {
+            // Each zone begins where the one before ends, so they are built in order.
             zones.push(Zone::build(spec, index, zones.last())?);
         }
         Ok(Self::new(zones, spec.surfaces, false))
@@ -64,13 +66,16 @@ impl Layout {
         let mut segments: Vec<(Segment, u32)> = zones
             .iter()
             .enumerate()
+            // Zones without data would have segments with the same first LBN as the next zone.
             .filter(|(_, zone)| zone.blocks > 0)
             .flat_map(|(index, zone)| zone.segments.iter().map(move |&s| (s, index as u32)))
             .collect();
+        // Zones of several surfaces take turns in the order of LBNs, so their segments interleave.
         segments.sort_unstable_by_key(|(segment, _)| segment.first_lbn);
         let with_step = |first: u32| (first..zones.len() as u32).step_by(surfaces as usize);
         let surfaces_apart = if by_surface { surfaces } else { 0 };
         let of_surface = (0..surfaces_apart).map(|surface| with_step(surface).collect()).collect();
+        // About 4,096 buckets: small enough for the cache, and few segments begin in each.
         let bucket_shift = (blocks / BUCKETS).max(1).next_power_of_two().ilog2();
         let buckets = (0..=(blocks >> bucket_shift))
             .map(|bucket| {
@@ -92,7 +97,7 @@ impl Layout {
         &self.zones
     }
 
-    /// Whether each surface has zones of its own.
+    /// True if each surface has separate zones.
     pub fn has_surface_zones(&self) -> bool {
         !self.of_surface.is_empty()
     }
@@ -109,19 +114,20 @@ impl Layout {
         self.surfaces
     }
 
-    /// Where `lbn` is. Panics beyond the capacity.
+    /// Place of `lbn` on the media. Panics beyond the capacity.
     pub fn locate(&self, lbn: Lbn) -> Physical {
         self.run(lbn, 1).at
     }
 
-    /// Where `lbn` is, and how many of the `wanted` blocks from there on lie in consecutive
-    /// sectors of the same track. Panics beyond the capacity or when `wanted` is zero.
+    /// Place of `lbn`, and the number of the `wanted` blocks from there on that lie in consecutive sectors
+    /// of the same track. Panics beyond the capacity or when `wanted` is zero.
     #[inline(always)]
     pub fn run(&self, lbn: Lbn, wanted: u32) -> Run {
         assert!(wanted > 0, "a run of no blocks");
         let lbn = lbn.get();
         let (segment, segment_end, zone_index) = self.segment_of(lbn);
         let zone = &self.zones[zone_index];
+        // A run ends at whichever comes first: the wanted blocks, a slip or spare, or the segment.
         let (position, contiguous) = zone.position_of(&segment, lbn);
         let mut limit = u64::from(wanted).min(contiguous).min(segment_end - lbn);
         let mut place = zone.physical(position);
@@ -137,6 +143,7 @@ impl Layout {
     fn segment_of(&self, lbn: u64) -> (Segment, u64, usize) {
         assert!(lbn < self.blocks, "lbn {lbn} of {}", self.blocks);
         let mut at = self.buckets[(lbn >> self.bucket_shift) as usize] as usize;
+        // The bucket leads to the segment of its first LBN; later ones in the bucket follow it.
         while self.segments.get(at + 1).is_some_and(|(next, _)| next.first_lbn <= lbn) {
             at += 1;
         }
@@ -159,6 +166,7 @@ impl Layout {
         let (segment, segment_end, zone_index) = self.segment_of(lbn.get());
         let zone = &self.zones[zone_index];
         let (position, _) = zone.position_of(&segment, lbn.get());
+        // Without slips the first block of the track lies `sector` LBNs back; if not, a check below fails.
         let sector = zone.blocks_per_track.remainder(position);
         let first = lbn.get().checked_sub(sector)?;
         let end = first + u64::from(zone.blocks_per_track());
@@ -169,6 +177,7 @@ impl Layout {
         if zone.has_remap_in(start, start + (end - first)) {
             return None;
         }
+        // Positions must run like the LBNs over the whole track: no slip and no spare lies in it.
         let whole = start + sector == position && contiguous >= end - first;
         whole.then_some((Lbn::new(first), Lbn::new(end)))
     }
@@ -190,6 +199,7 @@ impl Layout {
     fn find_track_first(&self, lbn: Lbn) -> Lbn {
         let place = self.locate(lbn);
         let sectors = 0..=place.sector;
+        // Slips and remaps may be anywhere on the track, so every sector before it is looked up.
         let on_track = sectors.filter_map(|sector| self.lbn_at(Physical { sector, ..place }));
         on_track.min().unwrap_or(lbn)
     }
@@ -215,6 +225,7 @@ impl Layout {
     ) -> (Physical, u64) {
         let next = zone.remaps_from.partition_point(|(from, _)| *from < position);
         match zone.remaps_from.get(next) {
+            // A remapped block stands alone: the next one lies elsewhere.
             Some(&(from, to)) if from == position => (zone.physical(to), 1),
             Some(&(from, _)) => (place, limit.min(from - position)),
             None => (place, limit),
@@ -235,6 +246,7 @@ impl Layout {
         if lookup(&zone.remaps_from).is_some() {
             return None;
         }
+        // A sector that stands in for another one has that one's block.
         let position = lookup(&zone.remaps_to).unwrap_or(position);
         zone.lbn_unmapped(position).map(Lbn::new)
     }
@@ -250,6 +262,7 @@ impl Layout {
             self.zones.partition_point(begins).checked_sub(1)?
         };
         let zone = &self.zones[index];
+        // The cylinder may lie in a gap between zones, or past the last one.
         (cylinder - zone.first_cylinder < zone.cylinders).then_some(index)
     }
 

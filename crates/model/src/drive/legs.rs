@@ -28,7 +28,7 @@ pub struct RemainingAccess {
 /// pass over slipped sectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leg {
-    /// Its transfers, all on one track.
+    /// Track of all transfers of the leg.
     pub target: Target,
     /// Getting there: seek, settling, change between reading and writing.
     pub seek: SimDuration,
@@ -36,7 +36,7 @@ pub struct Leg {
     pub wait: SimDuration,
     /// Waiting between its data.
     pub between: SimDuration,
-    /// Its data under the head.
+    /// Time in which the data pass under the head.
     pub transfer: SimDuration,
     /// The rest of the access after it.
     pub rest: RemainingAccess,
@@ -52,7 +52,7 @@ impl RemainingAccess {
 }
 
 impl Leg {
-    /// Its stage times.
+    /// Stage times of the leg.
     #[inline]
     pub fn access(&self) -> Access {
         Access {

@@ -15,7 +15,7 @@ pub const SEEK_CLASSES: usize = 2 * SEEK_DISTANCES - 1;
 /// Longest margin: far more than a turn of any drive, and a seek with it is below 4 s.
 const MOST: SimDuration = SimDuration::from_secs(1);
 
-/// Which way the arm moves.
+/// Direction of the arm's movement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SeekDirection {
@@ -70,7 +70,7 @@ pub struct SeekMargins {
 }
 
 impl SeekMargins {
-    /// The same for every movement, at most a second.
+    /// One margin for every movement, at most a second.
     pub fn constant(margin: SimDuration) -> Self {
         let of_all = [margin.min(MOST).ns() as u32; SEEK_CLASSES];
         Self { read_ns: of_all, write_ns: of_all }

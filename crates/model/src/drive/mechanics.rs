@@ -38,7 +38,7 @@ pub struct Target {
     pub blocks: u32,
     /// Read or write.
     pub op: Op,
-    /// Where the first block is.
+    /// Place of the first block.
     pub at: Position,
     /// Everything lies in consecutive sectors of one track.
     pub(super) one_run: bool,
@@ -46,7 +46,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Whether everything lies in consecutive sectors of one track.
+    /// True if everything lies in consecutive sectors of one track.
     pub fn is_one_run(&self) -> bool {
         self.one_run
     }
@@ -139,7 +139,7 @@ impl Drive {
         self.layout.blocks()
     }
 
-    /// How many actuators the drive has.
+    /// Number of actuators.
     pub fn actuators(&self) -> u32 {
         self.actuators
     }
@@ -166,11 +166,12 @@ impl Drive {
     pub fn target(&self, start: Lbn, blocks: Blocks, op: Op) -> Target {
         let count = self.checked_blocks(start, blocks, op);
         let run = self.layout.run(start, count);
+        // Only the first run is worked out: most requests have no other, and policies compare first runs.
         Target { blocks: count, one_run: run.blocks == count, ..self.target_of(start, &run, op) }
     }
 
     /// A target without its place, for a queue that serves in order of arrival and a device that works out
-    /// what it asks of the media. Panics like [`Self::target`].
+    /// its requests to the media. Panics like [`Self::target`].
     #[inline]
     pub fn unplaced_target(&self, start: Lbn, blocks: Blocks, op: Op) -> Target {
         let blocks = self.checked_blocks(start, blocks, op);
@@ -208,8 +209,10 @@ impl Drive {
     fn track_run(&self, run: &Run) -> TrackRun {
         let zone = &self.layout.zones()[run.zone];
         let track_start = self.layout.track_start_in(run.zone, run.at);
+        // Whole nanoseconds from here on, so that all estimates of a request agree exactly.
         let edge = |sector| self.rotation.edge_ns(zone.sector_angle(track_start, sector));
         let first = edge(run.at.sector);
+        // A whole track begins and ends at the same edge: the forward distance would be zero.
         let span_ns = if run.blocks == zone.blocks_per_track() {
             self.rotation.period_ns()
         } else {
@@ -263,9 +266,11 @@ impl Drive {
         seek_error_ns: i64,
     ) -> SimDuration {
         let mut seek_ns = self.seek_ns(departure.from, to, op);
+        // Without a movement no time could vary.
         if seek_ns > 0 && seek_error_ns != 0 {
             seek_ns = seek_ns.saturating_add_signed(seek_error_ns);
         }
+        // A seek to another cylinder hides the change between reading and writing.
         let switches = departure.from.cylinder == to.cylinder && departure.last_op != op;
         let switch = if switches { departure.read_write_switch } else { SimDuration::ZERO };
         SimDuration::from_ns(seek_ns) + switch
@@ -276,14 +281,14 @@ impl Drive {
         self.overhead
     }
 
-    /// The same drive with other command processing times.
+    /// Drive with other command processing times.
     #[must_use]
     pub fn with_overhead(&self, overhead: ByOp<SimDuration>) -> Self {
         Self { overhead, ..self.clone() }
     }
 
-    /// The same drive with every movement longer by its margin: for plans that must hold although
-    /// seeks vary. Copies no table of seeks.
+    /// Drive with every movement longer by its margin: for plans that must hold although seeks vary. Copies
+    /// no table of seeks.
     #[must_use]
     pub fn with_seek_margins(&self, margins: SeekMargins) -> Self {
         Self { seek: self.seek.with_margins(margins), ..self.clone() }
@@ -293,6 +298,7 @@ impl Drive {
     #[inline]
     fn media_access_after(&self, now: SimTime, seek_ns: u64, target: &Target) -> Access {
         let arrival = now + SimDuration::from_ns(seek_ns);
+        // The usual case stays short: one run on one track.
         if !target.one_run {
             return self.access_many_runs(arrival, seek_ns, target);
         }
@@ -314,6 +320,7 @@ impl Drive {
         let on_track = if target.one_run {
             self.on_track(arrival, target.op, &target.first_run)
         } else {
+            // Runs on the first track decide together where the access begins.
             let (visit, _) = self.next_visit(target.start, target.blocks);
             self.visit_track(arrival, target.op, visit.runs())
         };
@@ -358,12 +365,13 @@ impl Drive {
         self.rotation.forward_ns(self.rotation.phase_ns(arrival), u64::from(run.edge_ns))
     }
 
-    /// Where zero-latency access begins when the head arrives `wait_ns` before the start of a run;
-    /// None when that is the start.
+    /// Sector at which zero-latency access begins when the head arrives `wait_ns` before the start of a
+    /// run; None for that start.
     #[inline]
     pub(super) fn begin_amid(&self, wait_ns: u64, op: Op, run: &TrackRun) -> Option<EntrySector> {
         // How far the start of the run has already passed by.
         let passed_ns = self.rotation.period_ns() - wait_ns;
+        // With no wait the head arrives at the start, and the run is read in order.
         if passed_ns < u64::from(run.span_ns) && wait_ns > 0 && self.is_zero_latency(op) {
             self.next_sector(run, passed_ns)
         } else {
@@ -380,6 +388,7 @@ impl Drive {
             let angle = zone.sector_angle(run.track_start, run.sector + before);
             let edge = self.rotation.edge_ns(angle);
             let edge_ns = self.rotation.forward_ns(u64::from(run.edge_ns), edge);
+            // Sectors before the arrival get no wait: the search below passes over them.
             EntrySector { before, edge_ns, wait_ns: edge_ns.saturating_sub(passed_ns) }
         };
         // Edges are rounded to whole nanoseconds, so the estimate may be one sector early.
@@ -393,9 +402,11 @@ impl Drive {
     fn access_many_runs(&self, arrival: SimTime, first_seek_ns: u64, target: &Target) -> Access {
         let (mut now, mut head) = (arrival, target.at);
         let (mut lbn, mut left) = (target.start, target.blocks);
+        // The head is on the first track already: the first seek of the loop takes no time.
         let (mut seek_ns, mut rotate_ns, mut transfer_ns) = (first_seek_ns, 0, 0);
         while left > 0 {
             let (visit, taken) = self.next_visit(lbn, left);
+            // Zero for the first visit, and for a second visit to the same track.
             let seek = self.seek_ns(head, visit.at, target.op);
             now += SimDuration::from_ns(seek);
             let on_track = self.visit_track(now, target.op, visit.runs());
@@ -421,6 +432,7 @@ impl Drive {
         let first = self.layout.run(lbn, left);
         let mut visit = Visit::new(&first, self.track_run(&first));
         let mut taken = first.blocks;
+        // Sectors must ascend: a remapped block further back would need another turn.
         let mut next_sector = first.at.sector + first.blocks;
         while taken < left && visit.count < RUNS_A_VISIT {
             let run = self.layout.run(lbn + Blocks::new(u64::from(taken)), left - taken);
@@ -439,13 +451,16 @@ impl Drive {
 
     /// Rotation and transfer of all runs of a visit.
     pub(super) fn visit_track(&self, arrival: SimTime, op: Op, runs: &[TrackRun]) -> OnTrack {
+        // One run needs no comparison of orders.
         if let [run] = runs {
             return self.on_track(arrival, op, run);
         }
+        // Either order transfers the same sectors; only the waits between them differ.
         let transfer_ns: u64 = runs.iter().map(|run| u64::from(run.span_ns)).sum();
         let phase = self.rotation.phase_ns(arrival);
         let in_order_ns = self.pass_runs_ns(phase, runs);
         let total_ns = if self.is_zero_latency(op) {
+            // A drive with zero-latency access takes the order that ends first.
             self.out_of_order_ns(phase, runs).map_or(in_order_ns, |ns| ns.min(in_order_ns))
         } else {
             in_order_ns
@@ -460,6 +475,7 @@ impl Drive {
         for run in runs {
             let edge = u64::from(run.edge_ns);
             total += self.rotation.forward_ns(at, edge) + u64::from(run.span_ns);
+            // The end of a run may lie past the index mark: the phase begins again at zero.
             at = self.rotation.phase_ns(SimTime::from_ns(edge + u64::from(run.span_ns)));
         }
         total
@@ -477,6 +493,7 @@ impl Drive {
         let next_of = |run: &TrackRun| {
             let start = self.rotation.forward_ns(first_edge, run.edge_ns.into());
             match passed.checked_sub(start) {
+                // The run begins now or later in the turn.
                 None | Some(0) => Some(start - passed),
                 Some(done) if done < u64::from(run.span_ns) => {
                     self.next_sector(run, done).map(|sector| sector.wait_ns)
@@ -484,6 +501,7 @@ impl Drive {
                 Some(_) => None,
             }
         };
+        // When all of the runs have passed, the access begins with the first one, a turn later.
         runs.iter().filter_map(next_of).min().unwrap_or(wait_ns)
     }
 
@@ -495,8 +513,10 @@ impl Drive {
         let passed = self.rotation.forward_ns(first_edge, phase);
         let start_of = |run: &TrackRun| self.rotation.forward_ns(first_edge, run.edge_ns.into());
         let ends_later = |run: &&TrackRun| start_of(run) + u64::from(run.span_ns) > passed;
+        // From behind: the last run is the likeliest to end after the arrival.
         runs.iter().rev().find(ends_later)?;
         let mut last_end = None;
+        // Runs that begin after the arrival pass in this turn. Only those before it end a turn later.
         for run in runs.iter().filter(|run| start_of(run) < passed) {
             let start = start_of(run);
             // Sectors before the next whole one, or the whole run when it has passed.
@@ -504,11 +524,13 @@ impl Drive {
             let end = if done >= u64::from(run.span_ns) {
                 start + u64::from(run.span_ns)
             } else {
+                // The head takes the run from the next whole sector on; the part before that comes last.
                 let next = self.next_sector(run, done);
                 start + next.map_or(u64::from(run.span_ns), |sector| sector.edge_ns)
             };
             last_end = Some(end);
         }
+        // To the end of the turn, and then on to the end of the last missed sector.
         last_end.map(|end| self.rotation.period_ns() - passed + end)
     }
 
@@ -545,7 +567,7 @@ impl Drive {
     }
 }
 
-/// What is read or written between two movements.
+/// Run that is read or written between two movements.
 pub(super) struct Visit {
     at: Position,
     runs: [TrackRun; RUNS_A_VISIT],

@@ -3,7 +3,7 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! //! | `layout` | LBN to place on the media and back: zones, slips, spares, remaps |
+//! | `layout` | LBN to place on the media and back: zones, slips, spares, remaps |
 //! | `track_order` | order of the tracks of a zone, and their skews |
 //! | `seek` | seek curves and head switches |
 //! | `rotation` | time to angle and back |

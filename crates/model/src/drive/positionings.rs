@@ -9,14 +9,14 @@ use freewheel_units::{Op, SimTime};
 use super::access::Position;
 use super::mechanics::{Drive, Target};
 
-/// Where the first run of a target begins: what a search among many targets looks at.
+/// First run of a target: the part that a search among many targets looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunStart {
     cylinder: u32,
     /// Phase at which the first sector begins.
     edge_ns: u32,
     /// By how much less than the time to the start of the run an access that begins within it takes, at
-    /// most. [`SEVERAL_RUNS`] where nothing is known of it.
+    /// most. [`SEVERAL_RUNS`] where it is unknown.
     gain_ns: u32,
     surface: u16,
     is_write: bool,
@@ -56,7 +56,7 @@ pub struct Positionings<'a> {
     ways: [Way<'a>; 2],
 }
 
-/// What differs between reads and writes.
+/// Parameters that differ between reads and writes.
 #[derive(Debug, Clone, Copy)]
 struct Way<'a> {
     /// Within the turn, when the command has been processed.
@@ -84,7 +84,7 @@ impl<'a> Positionings<'a> {
         self.drive.seek().between_ns(op, self.from.cylinder, start.cylinder, switches_head)
     }
 
-    /// The time until the first sector comes round. Turns and seeks are below 2^32, so that nothing here
+    /// The time until the first sector comes round. Turns and seeks are below 2^32, so that no sum here
     /// overflows.
     #[inline(always)]
     fn first_ns(&self, start: &RunStart) -> u64 {
@@ -106,7 +106,7 @@ impl<'a> Positionings<'a> {
         first_ns.wrapping_add(late_ns).saturating_sub(start.gain_ns.into()).max(arm_ns)
     }
 
-    /// What [`Drive::positioning`] says in all of the target that begins with this run.
+    /// Total of [`Drive::positioning`] for the target that begins with this run.
     #[inline]
     pub fn total_ns<'t>(&self, start: &RunStart, target: impl FnOnce() -> &'t Target) -> u64 {
         let (first_ns, seek_ns) = (self.first_ns(start), self.seek_ns(start));

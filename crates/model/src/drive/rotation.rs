@@ -60,7 +60,7 @@ impl Rotation {
         Angle::from_steps(self.period.divide(phase << 32).0 as u32)
     }
 
-    /// Of `parts` equal parts of a turn, how many whole ones pass in `time`, which is less than a
+    /// Number of whole parts, of `parts` equal ones of a turn, that pass in `time`, which is less than a
     /// few turns.
     #[inline]
     pub fn parts_passing(&self, time: SimDuration, parts: u32) -> u64 {

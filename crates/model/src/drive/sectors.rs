@@ -10,8 +10,8 @@ use super::access::{Access, Departure};
 use super::mechanics::{Drive, Target};
 use crate::spec::electronics::SectorFormat;
 
-/// How many blocks a sector of the media holds. They lie in whole sectors from the drive's first block
-/// on, and none on two tracks; [`Drive::build`] sees to that.
+/// Number of blocks in a sector of the media. They lie in whole sectors from the drive's first block on,
+/// and none on two tracks; [`Drive::build`] sees to that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sectors(u32);
 
@@ -23,7 +23,7 @@ impl Default for Sectors {
 }
 
 impl SectorFormat {
-    /// The same as the media have them.
+    /// Sectors of the media.
     pub fn sectors(self) -> Sectors {
         Sectors::of(self.physical_blocks())
     }
@@ -79,14 +79,14 @@ impl Sectors {
         if blocks.is_power_of_two() { block.get() & (blocks - 1) } else { block.get() % blocks }
     }
 
-    /// Whether `blocks` blocks from `start` on are no whole sectors.
+    /// True if `blocks` blocks from `start` on are no whole sectors.
     #[inline]
     pub fn is_part(self, start: Lbn, blocks: u32) -> bool {
         let end = start + Blocks::new(u64::from(blocks));
         self.0 > 1 && self.rest(start) + self.rest(end) > 0
     }
 
-    /// What the head does first of a command: all of it, unless it is no whole sectors.
+    /// Part of a command that the head does first: all of it, unless it is no whole sectors.
     #[inline]
     pub fn first(self, drive: &Drive, target: &Target) -> Target {
         if !self.is_part(target.start, target.blocks) {

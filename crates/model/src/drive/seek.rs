@@ -1,4 +1,4 @@
-//! How long the arm takes to get somewhere.
+//! Seek curves: time of an arm's movement by distance.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::margins::{SeekMargins, seek_class};
 pub struct SeekCurve {
     read_ns: Arc<[u32]>,
     write_ns: Arc<[u32]>,
-    /// Of the lesser of both.
+    /// Minimum over both operations.
     floor: Arc<Floor>,
     write_floor: Arc<Floor>,
     read_switch_ns: u32,
@@ -73,7 +73,7 @@ impl SeekCurve {
         if op == Op::Write { &self.write_ns } else { &self.read_ns }
     }
 
-    /// The same from one cylinder to another, and with the margin of that movement.
+    /// Seek time from one cylinder to another, with the margin of that movement.
     #[inline]
     pub fn between_ns(&self, op: Op, from: u32, to: u32, switches_head: bool) -> u64 {
         let time = self.time_ns(op, from.abs_diff(to), switches_head);
@@ -83,7 +83,7 @@ impl SeekCurve {
         }
     }
 
-    /// The same with every movement longer by its margin.
+    /// Seek curve with every movement longer by its margin.
     #[must_use]
     pub(crate) fn with_margins(&self, margins: SeekMargins) -> Self {
         let least_margin_ns = margins.least_ns();
@@ -158,14 +158,14 @@ const FAR_MAX: usize = 16_384;
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Floor {
     near_ns: Vec<u32>,
-    /// Of each step the least distance.
+    /// Least distance of each step.
     far_ns: Vec<u32>,
     /// Distances in a step, as a power of two.
     shift: u32,
 }
 
 impl Floor {
-    /// Of the lesser of two tables.
+    /// Minimum of two tables.
     fn new(one_ns: &[u32], other_ns: &[u32]) -> Self {
         let mut floor: Vec<u32> = one_ns.iter().zip(other_ns).map(|(a, b)| *a.min(b)).collect();
         for distance in (1..floor.len().saturating_sub(1)).rev() {

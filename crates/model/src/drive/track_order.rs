@@ -47,8 +47,8 @@ impl TrackOrder {
         Ok(Self::Cylinders(Cylinders::new(turnaround, drive, zone)))
     }
 
-    /// The same order with the tracks turned by a sector for each slip in the sparing units before
-    /// theirs. Slips are positions, sorted; a unit has this number.
+    /// Order with the tracks turned by a sector for each slip in the sparing units before theirs. Slips are
+    /// positions, sorted; a unit has this number.
     pub fn turned_by_slips(self, slips: &[u64], blocks_per_track: u64, unit: u64) -> Self {
         Self::Turned(Box::new(Turned {
             order: self,
@@ -184,8 +184,8 @@ impl Turned {
     }
 }
 
-/// Which members of a row are run through from the last to the first. Without branches: whether
-/// one is, is as good as random on the path of a request.
+/// Members of a row that are run through from the last to the first. Without branches: whether one is, is
+/// as good as random on the path of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Turnaround {
     phase: u32,
@@ -202,7 +202,7 @@ impl Turnaround {
         }
     }
 
-    /// Place among `count` of what comes `order`-th in this member, and the other way round: a
+    /// Place among `count` of the item `order`-th in this member, and the other way round: a
     /// mirror.
     #[inline]
     fn mirrored(self, member: u32, order: u32, count: u32) -> u32 {
@@ -290,12 +290,12 @@ struct BandSkews {
     total64: u64,
 }
 
-/// Where a track is within its zone.
+/// Place of a track within its zone.
 struct InBand {
     band: u64,
-    /// How many surfaces of the band come before.
+    /// Number of surfaces of the band before it.
     order: u32,
-    /// How many tracks of the band on the same surface come before.
+    /// Number of tracks of the band on the same surface before it.
     step: u32,
     /// Cylinders of the band.
     width: Divisor,

@@ -20,7 +20,7 @@ pub struct Physical {
 
 /// Cylinders with the same number of blocks a track, on all surfaces or on one, and their part of the map.
 ///
-/// Where surfaces differ, each has zones of its own ([`super::surface_zones`]), and LBNs run over those of a
+/// Where surfaces differ, each has separate zones ([`super::surface_zones`]), and LBNs run over those of a
 /// zone of the file together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Zone {
@@ -35,7 +35,7 @@ pub struct Zone {
     pub(super) first_lbn: u64,
     pub(super) blocks: u64,
     pub(super) segments: Vec<Segment>,
-    /// Behind the last LBN of each segment.
+    /// Past the last LBN of each segment.
     pub(super) segment_ends: Vec<u64>,
     pub(super) of_file: FileZone,
     /// Defective position to the one that stands in, sorted by either.
@@ -46,17 +46,17 @@ pub struct Zone {
 /// The zone of the file that a zone is a part of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileZone {
-    /// Its number in the file.
+    /// Number of the zone in the file.
     pub index: usize,
-    /// Its first LBN.
+    /// First LBN of the zone.
     pub first_lbn: Lbn,
-    /// Its blocks of data, on all surfaces.
+    /// Blocks of data, on all surfaces.
     pub blocks: Blocks,
     /// Blocks on the tracks after which the same steps from track to track come again, on all surfaces.
     pub period_blocks: u64,
 }
 
-/// How positions are shared out between data and spares.
+/// Division of positions between data and spares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SpareUnits {
     positions: Divisor,
@@ -216,7 +216,7 @@ impl Zone {
         Ok(())
     }
 
-    /// Whether a position lies before the zone's first data and is not a spare.
+    /// True if a position lies before the zone's first data and is not a spare.
     fn is_reserved(&self, position: u64) -> bool {
         let first = self.segments.first().map_or(0, |segment| segment.first_position);
         position < first && self.units.gather(position).is_some()
@@ -303,7 +303,7 @@ impl Zone {
         (position + segment.after, contiguous)
     }
 
-    /// Whether a position in `start..end` is remapped, or stands in for another.
+    /// True if a position in `start..end` is remapped, or stands in for another.
     #[inline]
     pub(super) fn has_remap_in(&self, start: u64, end: u64) -> bool {
         let within = |list: &[(u64, u64)]| {

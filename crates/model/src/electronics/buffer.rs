@@ -13,11 +13,11 @@ pub(super) struct Buffer {
     /// Number of first segments that serve writes alone.
     only_writes: usize,
     uses: u64,
-    /// Those with blocks.
+    /// Segments with blocks.
     by_start: ByStart,
-    /// Those that are not dirty, the least recently used one first.
+    /// Segments that are not dirty, the least recently used one first.
     clean: Vec<Clean>,
-    /// Those whose written data are on the media or on their way there, by the time they arrive.
+    /// Segments whose written data are on the media or on their way there, by the time they arrive.
     destaged: Vec<(SimTime, u32)>,
 }
 
@@ -80,8 +80,8 @@ impl Buffer {
         &self.segments[index]
     }
 
-    /// Whether another write finds a segment at `now`, when `most` may hold written data that is
-    /// not on the media yet.
+    /// True if another write finds a segment at `now`, when `most` may hold written data that is not on the
+    /// media yet.
     pub(super) fn has_room_for_write(&self, now: SimTime, most: usize) -> bool {
         let dirty = self.segments.len() - self.clean.len();
         let on_the_way = self.destaged.iter().rev().take_while(|(end, _)| *end > now).count();
@@ -124,8 +124,8 @@ impl Buffer {
         near.filter(move |&index| self.segments[index].dirty && start <= self.segments[index].end)
     }
 
-    /// Whether a write of `start..end` can join a dirty segment: at its end, before its beginning, or
-    /// over its blocks.
+    /// True if a write of `start..end` can join a dirty segment: at its end, before its beginning, or over
+    /// its blocks.
     pub(super) fn can_join(&self, index: usize, start: Lbn, end: Lbn, combine: bool) -> bool {
         let s = &self.segments[index];
         let adjoins = s.end == start || s.start == end;

@@ -7,7 +7,7 @@ use freewheel_units::{SimDuration, SimTime};
 /// The transfers that are going on or fixed for later, in order, none overlapping another.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Bus {
-    taken: VecDeque<Span>,
+    transfers: VecDeque<Span>,
     /// Time for which it was taken so far.
     used: SimDuration,
 }
@@ -23,25 +23,25 @@ impl Bus {
     /// returns it. Spans that ended by `now` are forgotten.
     #[inline]
     pub(super) fn take(&mut self, now: SimTime, from: SimTime, length: SimDuration) -> SimTime {
-        while self.taken.front().is_some_and(|span| span.end <= now) {
-            self.taken.pop_front();
+        while self.transfers.front().is_some_and(|span| span.end <= now) {
+            self.transfers.pop_front();
         }
         self.used += length;
         // Most begin behind all that are fixed.
-        if self.taken.back().is_none_or(|last| last.end <= from) {
-            self.taken.push_back(Span { start: from, end: from + length });
+        if self.transfers.back().is_none_or(|last| last.end <= from) {
+            self.transfers.push_back(Span { start: from, end: from + length });
             return from;
         }
         let mut start = from;
         let mut index = 0;
-        for span in &self.taken {
+        for span in &self.transfers {
             if start + length <= span.start {
                 break;
             }
             start = start.max(span.end);
             index += 1;
         }
-        self.taken.insert(index, Span { start, end: start + length });
+        self.transfers.insert(index, Span { start, end: start + length });
         start
     }
 
@@ -85,6 +85,6 @@ mod tests {
         for step in 0..100u64 {
             bus.take(ns(step * 10), ns(step * 10), SimDuration::from_ns(10));
         }
-        assert_eq!(bus.taken.len(), 1);
+        assert_eq!(bus.transfers.len(), 1);
     }
 }

@@ -8,7 +8,7 @@ use freewheel_units::{SimDuration, SimTime};
 pub(super) struct Busy {
     /// Since when commands have been inside, if some are.
     since: Option<SimTime>,
-    /// When the own work that began meanwhile ends.
+    /// End of the drive's own work that began meanwhile.
     own_until: SimTime,
     /// Up to here every busy time is in `total`.
     counted_to: SimTime,
@@ -39,7 +39,7 @@ impl Busy {
         }
     }
 
-    /// How much of a time until now is in no busy time so far.
+    /// Part of a time until now in no busy time so far.
     pub fn idle_within(&self, begin: SimTime, end: SimTime) -> SimDuration {
         let end = self.since.map_or(end, |since| end.min(since));
         end.saturating_since(begin.max(self.counted_to))

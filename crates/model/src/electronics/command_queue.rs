@@ -1,8 +1,8 @@
 //! Commands that wait for the media, and which of them goes next.
 //!
 //! ```text
-//!   1. a command whose limit of waiting is about to end: of these the one whose limit ends first; after as many
-//!      in a row as the queue holds, the oldest command without a limit
+//!   1. a command whose limit of waiting is about to end: of these the one whose limit ends first; after a queue's length of them in a
+//!      row, the oldest command without a limit
 //!   2. a command of high priority, by the positioning policy, until an ordinary one has waited too long
 //!   3. an ordinary command, by the positioning policy, behind streams where the drive serves them first
 //! ```
@@ -24,23 +24,23 @@ use crate::spec::electronics::QueueSpec;
 /// The queue of a drive, for commands whose processing is over.
 pub(super) struct CommandQueue {
     ordinary: Box<dyn Policy>,
-    /// Where the drive looks at marks.
+    /// State of a drive that looks at marks.
     marked: Option<Box<Marked>>,
 }
 
-/// What the choice between marked commands needs.
+/// State for the choice between marked commands.
 struct Marked {
     high: Box<dyn Policy>,
-    /// How long an ordinary command waits behind those of high priority at most; None where the drive does not
+    /// Longest wait of an ordinary command behind those of high priority; None where the drive does not
     /// look at priorities.
     high_first: Option<SimDuration>,
-    /// When the ordinary commands came to the drive, with their sequences.
+    /// Arrival times of ordinary commands at the drive, with their sequences.
     ordinary_since: BTreeSet<(SimTime, u64)>,
-    /// When commands must begin to keep their limits, with their sequences.
+    /// Times by which commands must begin to keep their limits, with their sequences.
     due: BTreeSet<(SimTime, u64)>,
-    /// How long before that they go before all others.
+    /// Time before that limit from which they go before all others.
     lead: SimDuration,
-    /// When the commands without a limit came to the drive, with their sequences.
+    /// Arrival times of commands without a limit, with their sequences.
     limitless_since: BTreeSet<(SimTime, u64)>,
     /// Commands that went by their limits, one after the other, while one without a limit waited.
     in_a_row: u32,
@@ -140,7 +140,7 @@ impl Marked {
         Some(oldest)
     }
 
-    /// Whether an ordinary command has waited as long as it may behind those of high priority.
+    /// True if an ordinary command has waited as long as it may behind those of high priority.
     fn ordinary_is_due(&self, now: SimTime) -> bool {
         let oldest = self.ordinary_since.first();
         let longest = self.high_first.unwrap_or_default();

@@ -21,13 +21,13 @@ pub(super) struct Extent {
     pub id: u64,
     pub start: Lbn,
     pub end: Lbn,
-    /// When all of its data are in the buffer.
+    /// Time at which all of its data are in the buffer.
     pub ready: SimTime,
     /// The write of its data.
     pub target: Target,
 }
 
-/// What a search knows of a dirty extent.
+/// Properties of a dirty extent that a search compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub start: RunStart,
@@ -63,7 +63,7 @@ pub(super) struct Extents {
     /// In the order in which they come to the media.
     kept: VecDeque<Kept>,
     kept_blocks: u64,
-    /// How many were kept before the first of `kept`.
+    /// Number of extents before the first of `kept`.
     kept_before: u64,
     /// By first block, how many were kept before. Those that were written anew are left out.
     kept_by_start: BTreeMap<Lbn, u64>,
@@ -78,11 +78,11 @@ struct Number {
     dirty: Option<Extent>,
 }
 
-/// What the extents are when a write has joined them.
+/// Dirty extents after a write has joined them.
 struct Joined {
     start: Lbn,
     end: Lbn,
-    /// Those that become one, from the last on.
+    /// Extents that become one, from the last on.
     ids: Vec<u64>,
     /// Their blocks.
     blocks: u64,
@@ -110,7 +110,7 @@ impl Extents {
         }
     }
 
-    /// Whether nothing waits for the media.
+    /// True if no data wait for the media.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.dirty == 0
@@ -121,7 +121,7 @@ impl Extents {
         self.issued
     }
 
-    /// Whether one issued no later than `id` still waits.
+    /// True if one issued no later than `id` still waits.
     #[inline]
     pub fn waits_up_to(&self, id: u64) -> bool {
         self.oldest().is_some_and(|oldest| oldest.id <= id)
@@ -132,7 +132,7 @@ impl Extents {
         self.numbers.front().and_then(|number| number.dirty.as_ref())
     }
 
-    /// Where a number that has not been forgotten stands in `numbers`.
+    /// Index in `numbers` of a number that has not been forgotten.
     #[inline]
     fn rank(&self, id: u64) -> usize {
         (id + self.numbers.len() as u64 - self.issued - 1) as usize
@@ -164,8 +164,8 @@ impl Extents {
         self.near(start, end).filter(overlaps).map(|extent| extent.id).min()
     }
 
-    /// What a write of `start..end` makes of the dirty extents. It takes in those that it overlaps, and
-    /// those that it adjoins as long as the whole is no longer than a segment.
+    /// Dirty extents after a write of `start..end`. It takes in those that it overlaps, and those that it
+    /// adjoins as long as the whole is no longer than a segment.
     fn joined(&self, start: Lbn, end: Lbn) -> Joined {
         let mut joined = Joined { start, end, ids: Vec::new(), blocks: 0 };
         for extent in self.near(start, end) {
@@ -189,8 +189,8 @@ impl Extents {
         })
     }
 
-    /// How many segments' memory a write of `start..end` at `at` needs beyond what is borrowed, if the
-    /// table and the memory have room for it.
+    /// Number of segments that a write of `start..end` at `at` needs beyond borrowed memory, if table and
+    /// memory have room.
     pub fn room_for(&self, start: Lbn, end: Lbn, at: SimTime) -> Option<usize> {
         let (extents, blocks) = self.on_the_way(at);
         let (extents, blocks) = (extents + self.dirty, blocks + self.dirty_blocks);
@@ -328,7 +328,7 @@ impl Extents {
         }
     }
 
-    /// Whether all of `start..end` is here.
+    /// True if all of `start..end` is here.
     pub fn hold(&self, start: Lbn, end: Lbn) -> bool {
         let mut at = start;
         while at < end {
@@ -343,7 +343,7 @@ impl Extents {
         true
     }
 
-    /// Whether one has waited for the age limit at `at`.
+    /// True if one has waited for the age limit at `at`.
     #[inline]
     pub fn has_aged(&self, at: SimTime) -> bool {
         self.numbers.front().is_some_and(|oldest| oldest.issued_at + self.age_limit <= at)
@@ -356,13 +356,13 @@ impl Extents {
         (aged > 0).then(|| self.issued + aged as u64 - self.numbers.len() as u64)
     }
 
-    /// Of the extents up to `newest` the one with the smallest cost at `at`, the oldest of equals. Those
-    /// that have reached the age limit go first. `cost` is none for what cannot go yet; when nothing can,
-    /// it is the oldest.
+    /// Extent with the smallest cost at `at` among those up to `newest`, the oldest of equals. Those that
+    /// have reached the age limit go first. `cost` is none for what cannot go yet; when none can, it is
+    /// the oldest.
     ///
     /// The search goes outwards from `cylinder`. It ends after [`CHOICE_MAX`] extents, or when all that is
     /// left is so far away that it costs more: `floor` is the least cost of that distance or more. `cost`
-    /// is told the least cost so far, and may be none for one that costs more than that.
+    /// gets the least cost so far, and may be none for one that costs more than that.
     pub fn cheapest(
         &self,
         at: SimTime,
@@ -413,7 +413,7 @@ impl Extents {
         })
     }
 
-    /// Those up to a number, where they are a small part of all: looking at each is faster then.
+    /// Extents up to a number, if they are a small part of all: looking at each is then faster.
     fn few_up_to(&self, newest: u64) -> Option<impl Iterator<Item = &Extent>> {
         const FEW: usize = 64;
         let is_part = newest < self.issued && self.rank(newest) < FEW;

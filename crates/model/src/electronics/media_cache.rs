@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::spec::media_cache::MediaCacheSpec;
 
-/// Bands that are written from their start on at once. Assumed: as many as a drive has read streams.
+/// Bands that are written from their start on at once. Assumed: the number of a drive's read streams.
 const STREAMS: usize = 32;
 
 /// The log and the map of a media cache.
@@ -35,7 +35,7 @@ pub(super) struct MediaCache {
     head: u64,
     /// Blocks of the log that no record holds.
     free: u64,
-    /// Where sequential writes of bands go on, the latest last.
+    /// Ends of sequential writes to bands, the latest last.
     streams: VecDeque<u64>,
     pub work: MediaCacheWork,
 }
@@ -53,13 +53,13 @@ struct Extent {
 struct Record {
     /// Blocks, with those that were left out at the end of the ring.
     blocks: u64,
-    /// Those that are still the newest of their addresses.
+    /// Blocks in the log that are the newest of their addresses.
     live: u64,
     /// First address.
     start: u64,
 }
 
-/// Where a run of blocks is.
+/// Place of a run of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Piece {
     /// First block, by its address.
@@ -124,7 +124,7 @@ impl MediaCache {
         (Lbn::new(start), self.band_blocks.min(drive_blocks - start))
     }
 
-    /// Where blocks are, in the order of their addresses.
+    /// Places of blocks, in the order of their addresses.
     pub fn pieces(&self, start: Lbn, end: Lbn) -> Vec<Piece> {
         let (mut at, end) = (start.get(), end.get());
         let mut pieces = Vec::new();
@@ -143,7 +143,7 @@ impl MediaCache {
         pieces
     }
 
-    /// Whether the cache has any of these blocks.
+    /// True if the cache has any of these blocks.
     pub fn has_any(&self, start: Lbn, end: Lbn) -> bool {
         start < end && self.overlapping(start.get(), end.get()).next().is_some()
     }
@@ -155,8 +155,8 @@ impl MediaCache {
         before.into_iter().chain(within).map(|(from, extent)| (*from, *extent))
     }
 
-    /// Whether a write goes straight to its band: it begins one, or goes on where such a write ended. Then the
-    /// cache forgets the blocks.
+    /// True if a write goes straight to its band: it begins one, or continues where such a write ended. Then
+    /// the cache forgets the blocks.
     pub fn goes_straight(&mut self, start: Lbn, end: Lbn) -> bool {
         let (start, end) = (start.get(), end.get());
         let known = self.streams.iter().position(|at| *at == start);
@@ -174,14 +174,14 @@ impl MediaCache {
         true
     }
 
-    /// Whether the log takes a write of so many blocks: its ring has them in one run, and its map has room for
-    /// what the write makes of extents.
+    /// True if the log takes a write of this length: its ring has them in one run, and its map has room
+    /// for what the write makes of extents.
     pub fn has_room(&self, blocks: u64) -> bool {
         // A write in the middle of an extent makes three of it.
         self.free >= blocks + self.left_out(blocks) && self.map.len() + 2 <= self.extents_max.max(2)
     }
 
-    /// Whether the log could ever take it.
+    /// True if the log could ever take it.
     pub fn is_possible(&self, blocks: u64) -> bool {
         blocks <= self.blocks / 2
     }

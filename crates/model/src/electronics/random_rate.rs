@@ -1,4 +1,4 @@
-//! Requests a second at random places, as data sheets state them: a closed loop, and what it serves once
+//! Requests a second at random places, as data sheets state them: a closed loop, and the commands served once
 //! the buffer is as full as it gets.
 
 use std::collections::VecDeque;
@@ -35,7 +35,7 @@ pub fn random_checks(spec: &DriveSpec, drive: &Drive) -> Result<Vec<Check>, Pars
     Ok(checks)
 }
 
-/// Requests of one kind at random places of all actuators, as many at any time.
+/// Requests of one kind at random places of all actuators, a constant number.
 struct ClosedLoop {
     units: Vec<Unit>,
     /// By unit: those for which it has no room.

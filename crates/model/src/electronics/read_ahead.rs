@@ -14,28 +14,28 @@ pub(super) struct ReadAheadState {
     next: Lbn,
     /// The end of the blocks to read.
     pub limit: Lbn,
-    /// When the head was about to read `next`, and where it was.
+    /// Time at which the head was about to read `next`.
     at: SimTime,
     head: Position,
     /// The run from `next` on, once it is worked out.
     run: Option<ReadAheadRun>,
     /// Up to when [`Self::take_time`] has reported.
-    told: SimTime,
-    /// When it stops, if it has not come to its limit before.
+    reported_until: SimTime,
+    /// Time at which it stops before its limit, if it does.
     stop: Option<SimTime>,
 }
 
-/// How far reading on has come at some time.
+/// Progress of reading on at some time.
 pub(super) struct ReadAheadPosition {
     /// The end of the blocks read whole.
     pub end: Lbn,
-    /// Where the head is.
+    /// Position of the head.
     pub head: Position,
 }
 
 impl ReadAheadState {
     pub(super) fn new(segment: usize, next: Lbn, limit: Lbn, at: SimTime, head: Position) -> Self {
-        Self { segment, next, limit, at, head, run: None, told: at, stop: None }
+        Self { segment, next, limit, at, head, run: None, reported_until: at, stop: None }
     }
 
     /// Lets it stop at `time`, which may lie in the future: until then the head may be taken from it
@@ -44,7 +44,7 @@ impl ReadAheadState {
         self.stop = Some(self.stop.map_or(time, |stop| stop.min(time)));
     }
 
-    /// Whether it was stopped before `now` or then.
+    /// True if it was stopped before `now` or then.
     pub(super) fn is_stopped(&self, now: SimTime) -> bool {
         self.stop.is_some_and(|stop| stop <= now)
     }
@@ -56,8 +56,8 @@ impl ReadAheadState {
     /// The time for which it has read since this was last asked, after it has advanced to `now`.
     pub(super) fn take_time(&mut self, now: SimTime) -> (SimTime, SimTime) {
         let end = if self.is_over() { self.at } else { self.before_stop(now) };
-        let begin = self.told;
-        self.told = begin.max(end);
+        let begin = self.reported_until;
+        self.reported_until = begin.max(end);
         (begin, end)
     }
 
@@ -75,7 +75,7 @@ impl ReadAheadState {
         ReadAheadPosition { end: self.next, head: self.head }
     }
 
-    /// When the block before `end` will have been read; `end` lies within the limit.
+    /// Time at which the block before `end` will have been read; `end` lies within the limit.
     pub(super) fn time_of(&self, drive: &Drive, end: Lbn) -> SimTime {
         let mut ahead = *self;
         while ahead.next < end {
@@ -90,14 +90,13 @@ impl ReadAheadState {
         ahead.at
     }
 
-    /// When the block before `end` will have been read, if that is within its limit and before it
-    /// stops.
+    /// Time at which the block before `end` will have been read, if within the limit and before the stop.
     pub(super) fn promises(&self, drive: &Drive, end: Lbn) -> Option<SimTime> {
         let there = (end <= self.limit).then(|| self.time_of(drive, end))?;
         self.stop.is_none_or(|stop| there <= stop).then_some(there)
     }
 
-    /// Whether it has come to its limit, as far as it has advanced.
+    /// True if it has come to its limit, as far as it has advanced.
     pub(super) fn is_over(&self) -> bool {
         self.next >= self.limit
     }
@@ -154,9 +153,9 @@ pub(super) struct ReadForAhead {
     pub end: Lbn,
     /// Bounds of the plain track of `start`, where they are known.
     pub track: Option<(Lbn, Lbn)>,
-    /// Where its segment begins.
+    /// First block of the segment.
     pub segment_start: Lbn,
-    /// It begins where the read before it ended.
+    /// True if it begins where the read before it ended.
     pub touches: bool,
 }
 

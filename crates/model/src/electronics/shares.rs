@@ -1,4 +1,4 @@
-//! What writing back took of the head for each write that the buffer had taken.
+//! Head time of writing back, for each write that the buffer had taken.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,7 +21,7 @@ impl DestageShares {
         self.waiting.entry(destage).or_default().push((sequence, blocks));
     }
 
-    /// What this destage would have brought comes with another one.
+    /// Adds the share of this destage to that of another one, with which its blocks come.
     pub fn merged(&mut self, destage: u64, into: u64) {
         let writes = self.waiting.remove(&destage).unwrap_or_default();
         self.waiting.entry(into).or_default().extend(writes);

@@ -17,7 +17,7 @@ use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 use super::buffer::behind;
 use crate::sched::{Moment, Policy, Waiting};
 
-/// Ends of commands that are remembered. Assumed: as many streams at once.
+/// Ends of commands that are remembered. Assumed: largest number of streams at once.
 const RECENT: usize = 32;
 
 /// Commands of streams in the order of their arrival, and the others under a policy.
@@ -41,7 +41,7 @@ impl StreamsFirst {
         }
     }
 
-    /// Whether a command continues a recent one, whose end its own takes the place of.
+    /// True if a command continues a recent one, whose end its own takes the place of.
     fn continues(&mut self, waiting: &Waiting) -> bool {
         let target = &waiting.target;
         let before = (target.op, target.start);
@@ -55,7 +55,7 @@ impl StreamsFirst {
         known.is_some()
     }
 
-    /// Whether the oldest of the others has waited for the age limit.
+    /// True if the oldest of the others has waited for the age limit.
     fn is_due(&self, now: SimTime) -> bool {
         let oldest = self.waiting_since.first_key_value();
         oldest.is_some_and(|(_, arrival)| *arrival + self.age_limit <= now)

@@ -23,7 +23,7 @@ pub(super) struct Destage {
     /// Ascending in order of writing.
     pub id: u64,
     pub segment: usize,
-    /// When all of its data are in the buffer.
+    /// Time at which all of its data are in the buffer.
     pub ready: SimTime,
     /// The write of its data.
     pub target: Target,
@@ -84,7 +84,7 @@ impl WriteBack {
         self.issued
     }
 
-    /// Whether one issued no later than `id` still waits.
+    /// True if one issued no later than `id` still waits.
     #[inline]
     pub(super) fn waits_up_to(&self, id: u64) -> bool {
         self.waiting.first().is_some_and(|&(oldest, _)| oldest <= id)
@@ -143,11 +143,11 @@ impl WriteBack {
         }
     }
 
-    /// Of those up to `newest` the segment with the smallest `cost`, the oldest of equals, or what must
-    /// go before it. `cost` is none for what cannot go yet; when nothing can, it is the oldest.
+    /// Segment with the smallest `cost` among those up to `newest`, the oldest of equals, or the one that
+    /// must go before it. `cost` is none for what cannot go yet; when none can, it is the oldest.
     ///
     /// The search goes outwards from `cylinder`. It ends when all that is left is so far away that it
-    /// costs more: `floor` is the least cost of that distance or more. `cost` is told the least cost so
+    /// costs more: `floor` is the least cost of that distance or more. `cost` gets the least cost so
     /// far, and may be none for one that costs more than that.
     pub(super) fn cheapest(
         &self,

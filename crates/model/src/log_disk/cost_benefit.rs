@@ -1,4 +1,4 @@
-//! Which segment to clean: Sprite LFS's cost-benefit rule.
+//! Choice of the segment to clean: Sprite LFS's cost-benefit rule.
 
 use std::cmp::Ordering;
 
@@ -7,7 +7,7 @@ use freewheel_units::SimDuration;
 /// A segment that could be cleaned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its number.
+    /// Number of the segment.
     pub segment: u32,
     /// Live blocks in it.
     pub live: u32,

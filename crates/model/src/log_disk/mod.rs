@@ -33,23 +33,23 @@ pub use spec::{CleanReads, Cleaner, LogDiskSpec};
 /// Number by which the layer above knows a block.
 pub type LogicalBlock = u32;
 
-/// Where a block is in the log.
+/// Place of a block in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// Number of the segment.
     pub segment: u32,
-    /// Which of its data blocks.
+    /// Index among the segment's data blocks.
     pub slot: u32,
 }
 
-/// What the layer above asks for.
+/// Commands of the layer above.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command {
     /// Bring a block into memory.
     Read(LogicalBlock),
     /// Give a whole block new contents, which go into the log when the cache runs out of room.
     Write(LogicalBlock),
-    /// The same, and they go into the log at once.
+    /// Like `Write`, but the contents go into the log at once.
     WriteThrough(LogicalBlock),
     /// Forget a block.
     Delete(LogicalBlock),
@@ -82,11 +82,11 @@ impl LogIo {
 pub enum FreeRequest {
     /// Read it when that is free.
     Register(Lbn),
-    /// It is not needed any more.
+    /// Forget a registered read.
     Abort(Lbn),
 }
 
-/// What a log-structured disk has done.
+/// Work of a log-structured disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LogWork {
     /// Blocks read because a command needed them.
@@ -108,7 +108,7 @@ pub struct LogWork {
 }
 
 impl LogWork {
-    /// What came after `earlier`.
+    /// Difference to `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -132,7 +132,7 @@ pub struct LogDisk {
     cache: BufferCache,
     /// Remaining work for the command, the next last.
     steps: Vec<Step>,
-    /// What freeblock reads have delivered since the command last went on.
+    /// Steps that freeblock reads have delivered since the command last continued.
     delivered: Vec<Step>,
     in_flight: Option<InFlight>,
     is_cleaning: bool,
@@ -165,14 +165,14 @@ enum Step {
     CleanSegment(CleanRest),
 }
 
-/// Whose read a copied block was.
+/// Kind of the read that brought a copied block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CopiedBy {
     Foreground,
     Freeblock,
 }
 
-/// What the drive is doing.
+/// Current activity of the drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum InFlight {
     Fetch(LogicalBlock),
@@ -181,7 +181,7 @@ enum InFlight {
     Clean(CleanRest, u32),
 }
 
-/// What the foreground cleaner has to do in a segment.
+/// Work of the foreground cleaner in a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct CleanRest {
     /// From this slot on.
@@ -217,18 +217,18 @@ impl LogDisk {
         &self.spec
     }
 
-    /// Its work so far.
+    /// Work so far.
     pub fn work(&self) -> LogWork {
         self.work
     }
 
-    /// Where a block is in the log; None when it was never put there, or is deleted. What is in
+    /// Place of a block in the log; None for a block that was never put there, or is deleted. What is in
     /// the cache may be newer.
     pub fn place(&self, block: LogicalBlock) -> Option<Place> {
         self.segments.place(block)
     }
 
-    /// Whether memory has newer contents of a block than the log.
+    /// True if memory has newer contents of a block than the log.
     pub fn is_dirty(&self, block: LogicalBlock) -> bool {
         self.cache.is_dirty(block)
     }
@@ -248,7 +248,7 @@ impl LogDisk {
         self.segments.open()
     }
 
-    /// Whether a segment may be written over.
+    /// True if a segment may be written over.
     pub fn is_free(&self, segment: u32) -> bool {
         self.segments.is_free(segment)
     }
@@ -326,7 +326,7 @@ impl LogDisk {
         }
     }
 
-    /// What to tell the freeblock scheduler, in this order.
+    /// Requests for the freeblock scheduler, in this order.
     pub fn take_wishes(&mut self) -> impl Iterator<Item = FreeRequest> {
         self.wishes.drain(..)
     }
@@ -513,8 +513,7 @@ impl LogDisk {
         }
     }
 
-    /// Whether the foreground cleaner needs all the room there is: emptying a segment may take a
-    /// whole one.
+    /// True if the foreground cleaner needs all the room there is: emptying a segment may take a whole one.
     fn needs_room_to_clean(&self) -> bool {
         self.is_cleaning && self.free_segments() < 2
     }

@@ -1,4 +1,4 @@
-//! Where every logical block is, and what is in every segment.
+//! Places of all logical blocks, and contents of all segments.
 
 use std::collections::BTreeSet;
 
@@ -14,9 +14,9 @@ pub(super) struct Segments {
     slots: u32,
     /// By logical block.
     places: Vec<Option<Place>>,
-    /// When each logical block was modified, which copying does not change.
+    /// Time at which each logical block was modified, which copying does not change.
     modified: Vec<SimTime>,
-    /// What has been put into each segment since it was opened.
+    /// Logical blocks put into each segment since it was opened.
     summaries: Vec<Vec<LogicalBlock>>,
     live: Vec<u32>,
     /// Youngest modification of a block that was put into the segment, live or dead by now.

@@ -1,4 +1,4 @@
-//! How a log-structured disk is laid out and cleaned.
+//! Layout and cleaning of a log-structured disk.
 
 use freewheel_units::{Blocks, Lbn};
 
@@ -7,7 +7,7 @@ use freewheel_units::{Blocks, Lbn};
 pub struct LogDiskSpec {
     /// First block of the drive that belongs to it.
     pub start: Lbn,
-    /// Number of segments, one behind the other.
+    /// Number of segments, one after the other.
     pub segments: u32,
     /// Blocks of a segment, of which the last holds the summary.
     pub segment_blocks: u32,
@@ -17,14 +17,14 @@ pub struct LogDiskSpec {
     pub cache_blocks: u32,
     /// The foreground cleaner works whenever fewer segments than these are free.
     pub free_min: u32,
-    /// What the foreground cleaner reads at a time. In segments that freeblock reads have begun to
-    /// clean it reads the live blocks that are left, each by itself.
+    /// Size of the foreground cleaner's reads. In segments that freeblock reads have begun to clean it
+    /// reads the live blocks that are left, each alone.
     pub clean_reads: CleanReads,
     /// Who cleans before it comes to that.
     pub cleaner: Cleaner,
 }
 
-/// What the foreground cleaner reads with one request.
+/// Size of the foreground cleaner's reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CleanReads {
     /// One block, live or dead, from the first of the segment to its last live one.
@@ -44,7 +44,7 @@ pub enum Cleaner {
     Foreground,
     /// Freeblock reads, as long as they keep up (osdi00's FREEBLOCK).
     Freeblock {
-        /// They begin when fewer segments than these are free.
+        /// Freeblock reads begin when fewer segments than these are free.
         free_below: u32,
         /// Segments that are being cleaned at once.
         segments: u32,
@@ -54,8 +54,8 @@ pub enum Cleaner {
 impl Cleaner {
     /// Freeblock reads as in osdi00 section 5.1, which says that they begin at a certain threshold
     /// and clean several segments at once. Both numbers are assumed: with them the foreground
-    /// cleaner has nothing to do on an Atlas 10K until the log is 85 % full, and half or twice as
-    /// many change little (`freewheel reproduce osdi00.fig7`).
+    /// cleaner has no work on an Atlas 10K until the log is 85 % full, and half or double the number
+    /// changes little (`freewheel reproduce osdi00.fig7`).
     pub const OSDI00_FREEBLOCK: Self = Self::Freeblock { free_below: 20, segments: 12 };
 }
 

@@ -99,12 +99,12 @@ mod tests {
     /// Most that may be looked at, as a part of those that wait.
     const LOOKS_MAX: f64 = 0.2;
 
-    /// What the searches of some picks were like.
+    /// Statistics of some picks' searches.
     #[derive(Debug, Default)]
     struct Searches {
-        /// Those in which the oldest credit was too great for sums in 64 bits.
+        /// Searches in which the oldest credit was too great for sums in 64 bits.
         wide: u64,
-        /// Those that did not pick the oldest.
+        /// Searches that did not pick the oldest.
         not_oldest: u64,
         /// Requests that were looked at.
         looks: u64,

@@ -12,7 +12,7 @@ use super::sstf_lw::SstfLw;
 use crate::spec::policy::{ParsePolicyError, PolicySpec};
 
 impl PolicySpec {
-    /// A policy with nothing waiting. Err names the parameter that is out of range, or a scheduler of
+    /// A policy without requests. Err names the parameter that is out of range, or a scheduler of
     /// Linux, which [`BlockLayer`](super::linux::BlockLayer) builds.
     pub fn build(&self) -> Result<Box<dyn Policy>, ParsePolicyError> {
         if *self != Self::SPTF_SW_WITHOUT_LIMIT {

@@ -24,7 +24,7 @@ pub(super) struct ByCylinder {
 /// Requests for cylinders of a range. Neighbouring ranges share at most a border.
 #[derive(Debug)]
 struct Chunk {
-    /// Of the requests in it, as are all of these.
+    /// First and last cylinder of the entries.
     first: u32,
     last: u32,
     /// In order of arrival.
@@ -41,7 +41,7 @@ struct Entry {
 /// Entries at which a chunk of a short queue is split in two.
 const CHUNK_MAX: usize = 12;
 
-/// Where an entry is, until the next insertion or removal.
+/// Place of an entry, valid until the next insertion or removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Found {
     chunk: usize,
@@ -61,7 +61,7 @@ impl<'a> Candidate<'a> {
         &self.queue.slots[self.slot as usize]
     }
 
-    /// Its positioning time, if that is at most `limit_ns`.
+    /// Positioning time of the first run, if at most `limit_ns`.
     #[inline(always)]
     pub(super) fn total_ns(&self, from_head: &Positionings<'_>, limit_ns: u64) -> Option<u64> {
         if from_head.bound_ns(self.start) > limit_ns {
@@ -224,7 +224,7 @@ impl ByCylinder {
         }
     }
 
-    /// When the request that waits longest arrived.
+    /// Time at which the request that waits longest arrived.
     pub(super) fn oldest(&self) -> Option<SimTime> {
         let oldest = self.chunks.iter().filter_map(|chunk| chunk.entries.first());
         oldest.map(|entry| entry.arrival).min()

@@ -40,19 +40,19 @@ pub use crate::spec::policy::{PARAMETERS, POLICIES, ParsePolicyError, PolicyRow,
 pub struct Waiting {
     /// Place on the media.
     pub target: Target,
-    /// When it arrived.
+    /// Time of arrival.
     pub arrival: SimTime,
     /// Unique and ascending in order of arrival.
     pub sequence: u64,
     /// Force unit access: a write is done when its data are on the media, even with a write cache; a
     /// read comes from the media.
     pub fua: bool,
-    /// What the host says to the drive's queue.
+    /// Mark that the host gives the command for the drive's queue.
     pub mark: CommandMark,
 }
 
-/// What a host says of a command to a drive's queue. One command has a priority or a duration limit, as they
-/// share their bits.
+/// Mark of a command for a drive's queue. One command has a priority or a duration limit, as they share
+/// their bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CommandMark {
     /// Nothing.
@@ -64,12 +64,12 @@ pub enum CommandMark {
     DurationLimit(u8),
 }
 
-/// What a policy may look at when it decides.
+/// State at a decision that a policy may use.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment<'a> {
-    /// When the head becomes free.
+    /// Time at which the head becomes free.
     pub now: SimTime,
-    /// Where it is then.
+    /// Position of the head at that time.
     pub head: Position,
     /// The drive it belongs to.
     pub drive: &'a Drive,
@@ -84,6 +84,35 @@ impl<'a> Moment<'a> {
 }
 
 /// A foreground scheduling policy with its waiting requests.
+///
+/// ```
+/// use freewheel_model::sched::{Moment, Policy, Waiting};
+///
+/// /// Serves the request that arrived last.
+/// #[derive(Default)]
+/// struct Latest(Vec<Waiting>);
+///
+/// impl Policy for Latest {
+///     fn push(&mut self, waiting: Waiting) {
+///         self.0.push(waiting);
+///     }
+///
+///     fn pick(&mut self, _: &Moment<'_>) -> Option<Waiting> {
+///         self.0.pop()
+///     }
+///
+///     fn take(&mut self, sequence: u64) -> Option<Waiting> {
+///         let index = self.0.iter().position(|waiting| waiting.sequence == sequence)?;
+///         Some(self.0.remove(index))
+///     }
+///
+///     fn len(&self) -> usize {
+///         self.0.len()
+///     }
+/// }
+///
+/// assert!(Latest::default().is_empty());
+/// ```
 pub trait Policy: Send {
     /// A request has arrived.
     fn push(&mut self, waiting: Waiting);
@@ -94,10 +123,10 @@ pub trait Policy: Send {
     /// Takes this request out of turn; None when it does not wait.
     fn take(&mut self, sequence: u64) -> Option<Waiting>;
 
-    /// How many requests wait.
+    /// Number of waiting requests.
     fn len(&self) -> usize;
 
-    /// Whether none waits.
+    /// True if none waits.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,4 +1,4 @@
-//! What the maker promises of a drive, quantity by quantity.
+//! Promises of the maker, quantity by quantity.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -7,7 +7,7 @@ use freewheel_units::{Bytes, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the maker promises of the whole drive, all actuators working.
+/// Promises of the maker for the whole drive, all actuators working.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Advertised {
@@ -35,13 +35,13 @@ pub struct Advertised {
     /// Requests a second at random places.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub random: Option<RandomRates>,
-    /// Why the model misses one of these values: the value's name, and the reason.
+    /// Reason why the model misses one of these values: the value's name, and the reason.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub known_misses: BTreeMap<Quantity, String>,
 }
 
 impl Advertised {
-    /// Whether nothing is promised.
+    /// True if no value is promised.
     pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -126,10 +126,10 @@ impl Quantity {
         Self::TrackToTrackWrite,
     ];
 
-    /// Those that the electronics have a part in.
+    /// Quantities in which the electronics have a part.
     pub const OF_ELECTRONICS: [Self; 2] = [Self::RandomReads, Self::RandomWrites];
 
-    /// Its name in documents, with its unit.
+    /// Name of the quantity in documents, with its unit.
     pub fn name(self) -> &'static str {
         match self {
             Self::Capacity => "capacity_bytes",
@@ -159,7 +159,7 @@ impl Quantity {
         }
     }
 
-    /// Its unit.
+    /// Unit of the quantity.
     pub fn unit(self) -> QuantityUnit {
         match self {
             Self::Capacity => QuantityUnit::Bytes,
@@ -180,7 +180,7 @@ impl Quantity {
         }
     }
 
-    /// What the maker promises of it.
+    /// Value that the maker promises.
     pub(crate) fn advertised(self, by: &Advertised) -> Option<u64> {
         let time = |time: Option<SimDuration>| time.map(SimDuration::ns);
         let bytes = |bytes: Option<Bytes>| bytes.map(Bytes::get);

@@ -15,7 +15,7 @@ pub struct ByOp<T> {
 }
 
 impl<T: Copy> ByOp<T> {
-    /// That of `op`; whatever is no write counts as a read.
+    /// That of `op`; any operation but a write counts as a read.
     #[inline]
     pub fn of(&self, op: Op) -> T {
         if op == Op::Write { self.write } else { self.read }

@@ -1,9 +1,9 @@
-//! What a drive file says.
+//! Content of a drive file.
 //!
 //! Goals: every number carries its unit, every value its source; unknown keys are errors; the
 //! layouts of drives from 1992 to today fit.
 //! Non-goals: DiskSim's file format (an importer translates it), electronics, zones of shingled
-//! recording (each has a spec of its own).
+//! recording (each has a separate spec).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,13 +25,13 @@ use super::zoned::ZonedSpec;
 pub struct DriveSpec {
     /// Name on the command line.
     pub name: String,
-    /// Who made it and what it is called.
+    /// Maker and name.
     pub model: String,
     /// Year of introduction. Left out, or 0, if it is not known.
     #[serde(default, deserialize_with = "known_year", skip_serializing_if = "Option::is_none")]
     pub year: Option<u16>,
     /// Independent arms on the same spindle, all alike. Everything else in a drive file but
-    /// `advertised` and `zoned` is said of one of them and its part of the drive; LBNs run over
+    /// `advertised` and `zoned` describes one of them and its part of the drive; LBNs run over
     /// the part of the first arm, then over that of the next.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub actuators: u32,
@@ -44,7 +44,7 @@ pub struct DriveSpec {
     /// In which order the tracks of the drive are numbered.
     #[serde(default)]
     pub mapping: Mapping,
-    /// How spare sectors are set aside in every zone.
+    /// Arrangement of spare sectors in every zone.
     #[serde(default)]
     pub sparing: Sparing,
     /// Cylinders by which the tracks of each surface lie further inwards than their zones and bands say,
@@ -55,7 +55,7 @@ pub struct DriveSpec {
     pub head_switch: SimDuration,
     /// Seek curves.
     pub seek: SeekSpec,
-    /// Whether an access may begin with any of its sectors on a track, whichever passes first.
+    /// True if an access may begin with any of its sectors on a track, whichever passes first.
     #[serde(default)]
     pub zero_latency: ByOp<bool>,
     /// Time between receiving a command and the first movement.
@@ -74,14 +74,14 @@ pub struct DriveSpec {
     /// Zones of shingled recording that the host sees, over the whole drive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zoned: Option<ZonedSpec>,
-    /// What the maker promises, for comparison; the model does not use it.
+    /// Values that the maker promises, for comparison; the model does not use them.
     #[serde(default, skip_serializing_if = "Advertised::is_empty")]
     pub advertised: Advertised,
-    /// What the file of an extracted drive is worth: requests that none of its values comes from.
+    /// Error of an extracted drive file on requests that none of its values comes from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held_out: Vec<HeldOut>,
-    /// Where values come from: key, or the beginning of a key, to text. The text begins with
-    /// `data sheet`, `paper`, `measured`, `extracted`, `derived` or `assumed`.
+    /// Sources of values: key, or the beginning of a key, to text. The text begins with `data sheet`,
+    /// `paper`, `measured`, `extracted`, `derived` or `assumed`.
     pub sources: BTreeMap<String, String>,
 }
 
@@ -103,18 +103,18 @@ pub enum Mapping {
     Band {
         /// Cylinders of a band.
         cylinders: u32,
-        /// Of the cylinders of a band on one surface and the next. Serpentine: inwards on the
-        /// first surface of a band, outwards on the second, and so on.
+        /// Order of the cylinders of a band, on one surface and the next. Serpentine: inwards on the first
+        /// surface of a band, outwards on the second, and so on.
         #[serde(default)]
         cylinder_order: Direction,
-        /// Of the surfaces of one band and the next. Serpentine: odd bands from the last head to
-        /// the first.
+        /// Order of the surfaces, in one band and the next. Serpentine: odd bands from the last head to the
+        /// first.
         #[serde(default)]
         surface_order: Direction,
     },
 }
 
-/// Whether an order is turned round every other time.
+/// Order that may be turned round every other time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
@@ -125,11 +125,11 @@ pub enum Direction {
     Serpentine,
 }
 
-/// How spare sectors are set aside.
+/// Arrangement of spare sectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sparing {
-    /// What has spares of its own.
+    /// Unit that has separate spares.
     #[serde(default)]
     pub unit: SpareUnit,
     /// Spares stand before the data of their unit instead of behind it.
@@ -144,7 +144,7 @@ pub struct Sparing {
     pub slips_turn_tracks: bool,
 }
 
-/// The piece of a zone that has spare sectors of its own; a zone's `spares` counts them.
+/// The piece of a zone that has separate spare sectors; a zone's `spares` counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SpareUnit {
@@ -155,7 +155,7 @@ pub enum SpareUnit {
     Track,
     /// Every cylinder.
     Cylinder,
-    /// Every so many cylinders; a shorter rest at the zone's end has no spares.
+    /// This number of cylinders; a shorter rest at the zone's end has no spares.
     CylinderRange(u32),
 }
 
@@ -186,7 +186,7 @@ pub struct ZoneSpec {
     /// In bands: from a track to the next on the same surface.
     pub cylinder_skew: Turn,
     /// In bands: angles from the start of a band's last track to the start of the next band's
-    /// first, behind the first band, the second and so on, and from the first again; the track
+    /// first, after the first band, the second and so on, and from the first again; the track
     /// skew if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub band_skews: Vec<Turn>,
@@ -204,7 +204,7 @@ pub struct ZoneSpec {
     pub holes: Vec<Hole>,
 }
 
-/// The same sectors on consecutive tracks of a surface, without data.
+/// Range of sectors without data, on consecutive tracks of a surface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Hole {
@@ -306,7 +306,7 @@ pub enum CurveSpec {
     },
 }
 
-/// What belongs to the host on which a drive was measured, and not to the drive.
+/// Properties of the host on which a drive was measured, and not of the drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuringHost {
@@ -318,15 +318,15 @@ pub struct MeasuringHost {
     pub almost_hits: Option<bool>,
 }
 
-/// Response times of a drive beside those that its file foretells, of requests from which none of
+/// Response times of a drive beside those that its file predicts, of requests from which none of
 /// its values comes. A demerit is the root mean square of the horizontal distance between two
 /// distributions (Ruemmler and Wilkes 1994).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HeldOut {
-    /// Which requests.
+    /// Kind of the requests.
     pub requests: String,
-    /// How many.
+    /// Number of requests.
     pub count: u32,
     /// Mean response time of the drive.
     pub measured_mean: SimDuration,
@@ -443,7 +443,7 @@ fn is_one(count: &u32) -> bool {
 }
 
 impl DriveSpec {
-    /// Whether surfaces differ in density, place or holes, so that each has zones of its own.
+    /// True if surfaces differ in density, place or holes, so that each has separate zones.
     pub fn has_surface_zones(&self) -> bool {
         let differs =
             |zone: &ZoneSpec| !zone.surface_blocks_per_track.is_empty() || !zone.holes.is_empty();
@@ -460,7 +460,7 @@ impl DriveSpec {
     }
 
     /// The electronics on the host on which response times of the drive were measured.
-    pub fn onboard_as_measured(&self) -> ElectronicsSpec {
+    pub fn electronics_as_measured(&self) -> ElectronicsSpec {
         let mut electronics = self.electronics.clone();
         let Some(host) = self.measured_on else { return electronics };
         electronics.bus = Some(host.bus);

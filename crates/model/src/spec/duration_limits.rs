@@ -39,11 +39,11 @@ pub struct DurationLimit {
     /// Longest time that the drive works on a command: its active time. No limit when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub active: Option<SimDuration>,
-    /// What the drive does at either limit.
+    /// Action of the drive at either limit.
     pub policy: LimitPolicy,
 }
 
-/// What a drive does with a command that has reached a limit.
+/// Action of a drive on a command that has reached a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitPolicy {

@@ -1,4 +1,4 @@
-//! What a drive file says about the electronics.
+//! Electronics in a drive file.
 
 use std::fmt;
 
@@ -45,12 +45,12 @@ pub struct ElectronicsSpec {
 }
 
 impl ElectronicsSpec {
-    /// Whether there is no part at all.
+    /// True if there is no part at all.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The same with overheads: its own, else `drive`'s times for commands of any kind.
+    /// Electronics with overheads: given ones, else `drive`'s times for commands of any kind.
     #[must_use]
     pub fn with_processing(&self, drive: ByOp<SimDuration>) -> Self {
         let (read, write) = (AfterOp::both(drive.read), AfterOp::both(drive.write));
@@ -132,13 +132,13 @@ pub struct BufferSpec {
     /// The write segments serve writes alone, and the others reads; else any segment serves both.
     #[serde(default)]
     pub separate_write_segments: bool,
-    /// How far the drive reads on after a read.
+    /// Extent of reading on after a read.
     #[serde(default)]
     pub read_ahead: ReadAhead,
-    /// It reads on at most this far; 0 stands for the size of a segment.
+    /// Most blocks to read on; 0 stands for the size of a segment.
     #[serde(default)]
     pub read_ahead_max_blocks: u32,
-    /// It reads on at least this far before it turns to another command.
+    /// Fewest blocks to read on before the drive turns to another command.
     #[serde(default)]
     pub read_ahead_min_blocks: u32,
     /// Blocks read ahead never take the place of those that the host asked for last.
@@ -147,7 +147,7 @@ pub struct BufferSpec {
     /// A read that the buffer serves whole sets the drive reading on from where the buffer ends.
     #[serde(default)]
     pub read_ahead_on_hit: bool,
-    /// Of a read whose first blocks are in the buffer, only the others are read from the media.
+    /// True if a read whose first blocks are in the buffer reads only the others from the media.
     #[serde(default)]
     pub partial_hits: bool,
     /// A read whose first block is just being read ahead counts as served by the buffer.
@@ -159,7 +159,7 @@ pub struct BufferSpec {
     /// Reads may be served from written data.
     #[serde(default)]
     pub read_hits_on_written: bool,
-    /// When a write is reported done before it is on the media.
+    /// Condition under which a write is reported done before it is on the media.
     #[serde(default)]
     pub write_cache: WriteCache,
     /// A write that follows on the one before joins its segment and its destage.
@@ -168,7 +168,7 @@ pub struct BufferSpec {
     /// Any write ends reading ahead, also one that the buffer takes.
     #[serde(default)]
     pub write_stops_read_ahead: bool,
-    /// How long the drive must be idle before it destages.
+    /// Time that the drive must be idle before it destages.
     #[serde(default)]
     pub destage_after_idle: SimDuration,
     /// Written data stand in extents of their own length; else each run of them takes a segment. Without
@@ -177,7 +177,7 @@ pub struct BufferSpec {
     pub dirty: Option<DirtySpec>,
 }
 
-/// Written data in extents: runs of blocks of any length, as many as a table holds. They share the
+/// Written data in extents: runs of blocks of any length, up to the size of a table. They share the
 /// memory of the buffer with the segments, which make way for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -186,7 +186,7 @@ pub struct DirtySpec {
     pub extents: u32,
     /// Most memory for them.
     pub bytes: Bytes,
-    /// An extent that has waited so long for the media goes before all younger ones.
+    /// An extent that has waited for this time for the media goes before all younger ones.
     pub age_limit: SimDuration,
 }
 
@@ -258,7 +258,7 @@ impl BufferSpec {
 pub struct QueueSpec {
     /// Most commands held.
     pub depth: u32,
-    /// Which of those that need the media goes next.
+    /// Order of the commands that need the media.
     #[serde(default)]
     pub scheduler: PolicySpec,
     /// Reads that the buffer can serve do not wait behind those that need the media.
@@ -288,7 +288,7 @@ impl Default for QueueSpec {
 }
 
 /// Sectors of the media, and the least that a host can ask for, in the industry's terms. All else in a
-/// drive file counts blocks of 512 bytes, whatever the sectors.
+/// drive file counts blocks of 512 bytes, with sectors of any size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub enum SectorFormat {
     /// Sectors of 512 bytes, asked for one by one.
@@ -326,7 +326,7 @@ impl fmt::Display for SectorFormat {
     }
 }
 
-/// How far a drive reads on after a read.
+/// Extent of reading on after a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadAhead {
@@ -337,7 +337,7 @@ pub enum ReadAhead {
     Track,
     /// To the end of the cylinder.
     Cylinder,
-    /// As many blocks as a segment holds.
+    /// The blocks of a segment.
     Segment,
     /// To the end of the next track after sequential reads, else to the end of this one.
     Adaptive,
@@ -371,7 +371,7 @@ impl fmt::Display for ReadAhead {
     }
 }
 
-/// When a write is reported done before it is on the media.
+/// Condition under which a write is reported done before it is on the media.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WriteCache {
@@ -381,7 +381,7 @@ pub enum WriteCache {
     /// One write at a time; with combining, also those that follow on it while it is not on the
     /// media yet.
     Sequential,
-    /// As many as there are write segments.
+    /// The number of write segments.
     On,
 }
 
@@ -390,13 +390,13 @@ pub enum WriteCache {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OverheadSpec {
-    /// Of a read served by the buffer.
+    /// Overhead of a read served by the buffer.
     pub read_hit: AfterOp,
-    /// Of a read that visits the media.
+    /// Overhead of a read that visits the media.
     pub read_miss: AfterOp,
-    /// Of a write that the buffer takes.
+    /// Overhead of a write that the buffer takes.
     pub write_hit: AfterOp,
-    /// Of a write that visits the media first.
+    /// Overhead of a write that visits the media first.
     pub write_miss: AfterOp,
     /// After the last byte of a read.
     pub read_completion: SimDuration,
@@ -436,7 +436,7 @@ impl OverheadSpec {
 }
 
 impl AfterOp {
-    /// The same whatever came before.
+    /// One time, after any command.
     pub fn both(time: SimDuration) -> Self {
         Self { after_read: time, after_write: time }
     }
@@ -462,16 +462,16 @@ pub struct AfterOp {
 pub struct BusSpec {
     /// Time of a block of 512 bytes.
     pub block_time: SimDuration,
-    /// Of a block that is written, where that is another.
+    /// Time of a written block, if another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_block_time: Option<SimDuration>,
     /// Time to get hold of the bus.
     pub arbitration: SimDuration,
     /// Before the data of a read that had let go of the bus.
     pub reconnect: SimDuration,
-    /// When a read lets go of the bus to visit the media.
+    /// Condition under which a read lets go of the bus to visit the media.
     pub read_disconnect: AfterOp,
-    /// When a write lets go of the bus to visit the media.
+    /// Delay after which a write lets go of the bus to visit the media.
     pub write_disconnect: SimDuration,
     /// Percent of a read's blocks that must be in the buffer before it takes the bus: 0 for the first block,
     /// 100 for all.
@@ -514,7 +514,7 @@ impl BusSpec {
         }
     }
 
-    /// Time to get hold of the bus and to move so many blocks.
+    /// Time to get hold of the bus and to move this number of blocks.
     pub(crate) fn transfer(&self, op: Op, blocks: u32) -> SimDuration {
         self.arbitration + self.of_block(op) * u64::from(blocks)
     }

@@ -7,13 +7,13 @@ use freewheel_units::SimDuration;
 pub struct MqDeadlineSpec {
     /// Age from which a read goes before the sorted order.
     pub read_expire: SimDuration,
-    /// The same of a write.
+    /// Age from which a write goes before the sorted order.
     pub write_expire: SimDuration,
     /// Most requests of one direction in ascending order before the direction is chosen anew.
     pub fifo_batch: u32,
     /// Batches of reads that may go before waiting writes.
     pub writes_starved: u32,
-    /// Whether a request joins the one that begins where it ends.
+    /// True if a request joins the one that begins where it ends.
     pub front_merges: bool,
     /// Requests in scheduler and drive at once; further ones wait before the scheduler. None for twice
     /// the drive's tags.
@@ -55,7 +55,7 @@ impl KyberSpec {
 /// Parameters of BFQ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BfqSpec {
-    /// How long the drive stays idle for the next request of a process that reads sequentially.
+    /// Time that the drive stays idle for the next request of a process that reads sequentially.
     pub slice_idle: SimDuration,
     /// Longest time of a queue at the drive while others wait.
     pub timeout_sync: SimDuration,

@@ -1,4 +1,4 @@
-//! What a drive file says about the media cache of a drive that manages its shingled tracks itself.
+//! Media cache in a drive file: of a drive that manages its shingled tracks itself.
 
 use freewheel_units::{BLOCK_BYTES, Bytes, SimDuration};
 use schemars::JsonSchema;
@@ -70,7 +70,7 @@ impl MediaCacheSpec {
         }
     }
 
-    /// The address behind the cylinders of the cache.
+    /// The address after the cylinders of the cache.
     pub fn end(&self) -> Bytes {
         Bytes::new(self.start.get() + self.size.get())
     }

@@ -1,6 +1,6 @@
-//! What drive files and configurations say: plain data with units, sources and checks of their form.
+//! Plain data of drive files and configurations, with units, sources and checks of their form.
 //!
-//! The models are built from it, and nothing here knows them. Each model gives its part out under the
+//! The models are built from it, and no code here knows them. Each model gives its part out under the
 //! name that its users know: `drive::spec`, `electronics::spec`, `zoned::spec`, `sched`.
 
 pub mod advertised;

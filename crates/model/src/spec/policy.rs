@@ -61,46 +61,46 @@ struct PolicyTable {
     /// Name of the policy: fcfs, look (or scan), clook (or c-look), sstf, sstf-lw, sptf, sptf-sw, asatf; or
     /// of a scheduler of Linux in front of a drive: none, mq-deadline, kyber, bfq.
     policy: String,
-    /// Of sptf-sw: n, as a fraction of 0 to 1 (0.4 for 40 %) or in per cent ("0%" to "1000%").
+    /// Window of sptf-sw, as a fraction of 0 to 1 (0.4 for 40 %) or in per cent ("0%" to "1000%").
     #[serde(default, skip_serializing_if = "Option::is_none")]
     window: Option<Window>,
-    /// Of sstf-lw: what a unit of rotational latency is latency_weight in seek time.
+    /// Weight W of sstf-lw: the seek time that a unit of rotational latency is worth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     latency_weight: Option<f64>,
-    /// Of asatf: W.
+    /// Weight W of asatf.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     age_factor: Option<f64>,
-    /// Of mq-deadline: age from which a read goes before the sorted order.
+    /// Age from which mq-deadline serves a read before the sorted order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     read_expire: Option<SimDuration>,
-    /// Of mq-deadline: age from which a write goes before the sorted order.
+    /// Age from which mq-deadline serves a write before the sorted order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     write_expire: Option<SimDuration>,
-    /// Of mq-deadline: requests of a batch.
+    /// Requests of a batch of mq-deadline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fifo_batch: Option<u32>,
-    /// Of mq-deadline: batches of reads before waiting writes.
+    /// Batches of reads that mq-deadline serves before waiting writes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     writes_starved: Option<u32>,
-    /// Of mq-deadline: whether a request joins the one that begins where it ends.
+    /// True if mq-deadline lets a request join the one that begins where it ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     front_merges: Option<bool>,
-    /// Of kyber: wanted latency of reads.
+    /// Wanted latency of reads under kyber.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     read_latency: Option<SimDuration>,
-    /// Of kyber: wanted latency of writes.
+    /// Wanted latency of writes under kyber.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     write_latency: Option<SimDuration>,
-    /// Of bfq: how long the drive stays idle for the next sequential read.
+    /// Time that bfq keeps the drive idle for the next sequential read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     slice_idle: Option<SimDuration>,
-    /// Of bfq: longest time of a queue at the drive while others wait.
+    /// Longest time that bfq leaves a queue at the drive while others wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     timeout_sync: Option<SimDuration>,
-    /// Of bfq: most blocks of 512 bytes of a queue in a row.
+    /// Most blocks of 512 bytes that bfq serves from a queue in a row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     max_budget: Option<u32>,
-    /// Of schedulers of Linux but none: requests in scheduler and drive at once.
+    /// Requests in scheduler and drive at once, for schedulers of Linux but none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     nr_requests: Option<u32>,
 }
@@ -270,7 +270,7 @@ pub struct PolicyRow {
     pub alias: Option<&'static str>,
     /// Name in tables and charts.
     pub title: &'static str,
-    /// What it does, in a line.
+    /// Effect of the policy, in a line.
     pub summary: &'static str,
     /// Keys of its parameters.
     pub parameters: &'static [&'static str],
@@ -296,7 +296,7 @@ pub const PARAMETERS: [&str; 14] = [
     "nr_requests",
 ];
 
-/// Every policy that picks by itself, in front of a drive or inside one.
+/// Every policy that picks alone, in front of a drive or inside one.
 pub const POLICIES: &[PolicyRow] = &[
     PolicyRow {
         name: "fcfs",
@@ -412,7 +412,7 @@ fn rows() -> impl Iterator<Item = &'static PolicyRow> {
     POLICIES.iter().chain(LINUX_SCHEDULERS)
 }
 
-/// Why a policy cannot be used.
+/// Reason why a policy cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ParsePolicyError {
     /// The name is not in the registry.
@@ -421,14 +421,14 @@ pub enum ParsePolicyError {
         /// The name given.
         name: String,
     },
-    /// The parameter behind the colon is not a number that fits.
+    /// The parameter after the colon is not a number that fits.
     #[error("`{value}` is not a parameter of {name}: {allowed}")]
     Parameter {
         /// The policy.
         name: String,
-        /// The text behind the colon.
+        /// The text after the colon.
         value: String,
-        /// What is allowed.
+        /// Allowed values.
         allowed: Cow<'static, str>,
     },
     /// A scheduler of Linux where one request is picked by its place alone.
@@ -532,7 +532,7 @@ impl PolicySpec {
         }
     }
 
-    /// Whether it is a scheduler of Linux, which stands in front of a whole drive.
+    /// True if it is a scheduler of Linux, which stands in front of a whole drive.
     pub fn is_linux(&self) -> bool {
         matches!(self, Self::LinuxNone | Self::MqDeadline(_) | Self::Kyber(_) | Self::Bfq(_))
     }
@@ -542,7 +542,7 @@ impl PolicySpec {
         ParsePolicyError::Parameter { name, value, allowed: allowed.into() }
     }
 
-    /// What to say of a parameter that this policy does not have.
+    /// Error for a parameter that this policy does not have.
     fn unused(&self, value: &str) -> ParsePolicyError {
         self.refused(
             value,
@@ -569,7 +569,7 @@ impl PolicySpec {
         spec.check().map(|()| spec)
     }
 
-    /// Its row in the registry.
+    /// Row of the policy in the registry.
     pub fn row(&self) -> &'static PolicyRow {
         let same =
             |row: &&PolicyRow| std::mem::discriminant(&row.usual) == std::mem::discriminant(self);

@@ -1,4 +1,4 @@
-//! What a drive file says about the zones of shingled recording.
+//! Shingled zones in a drive file.
 
 use freewheel_units::Blocks;
 use schemars::JsonSchema;

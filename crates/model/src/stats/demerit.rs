@@ -1,4 +1,4 @@
-//! How far two distributions lie apart.
+//! Distance between two distributions.
 
 /// Root mean square of the horizontal distance between two distributions of equally many values, both in
 /// ascending order (Ruemmler and Wilkes 1994).

@@ -31,7 +31,7 @@ impl Default for Distribution {
 /// A distribution in numbers, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default)]
 pub struct Summary {
-    /// How many durations.
+    /// Number of durations.
     pub count: u64,
     /// Mean.
     pub mean_ns: f64,
@@ -62,7 +62,7 @@ pub struct Bucket {
     pub from_ns: u64,
     /// The shortest that is too long for it.
     pub below_ns: u64,
-    /// How many it has.
+    /// Number of durations in the bucket.
     pub count: u64,
 }
 
@@ -97,7 +97,7 @@ impl Distribution {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// How many were counted.
+    /// Number of counted durations.
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }

@@ -1,4 +1,4 @@
-//! What a run is summed up in: distributions of durations and sums over time.
+//! Summaries of a run: distributions of durations and sums over time.
 
 mod demerit;
 mod distribution;

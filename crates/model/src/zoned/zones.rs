@@ -29,19 +29,19 @@ struct State {
 /// A zone as REPORT ZONES describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Zone {
-    /// What writes it takes.
+    /// Writes that the zone takes.
     pub zone_type: ZoneType,
-    /// What has been done with it.
+    /// State of the zone.
     pub condition: ZoneCondition,
-    /// Its first block.
+    /// First block of the zone.
     pub start: Lbn,
     /// The first block behind it.
     pub end: Lbn,
-    /// Where the next write must begin. None for conventional and for full zones.
+    /// Block at which the next write must begin. None for conventional and for full zones.
     pub write_pointer: Option<Lbn>,
 }
 
-/// What writes a zone takes.
+/// Writes that a zone takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ZoneType {
     /// Any.
@@ -69,7 +69,7 @@ pub enum ZoneCondition {
     Full,
 }
 
-/// Why a drive refuses a command, by the additional sense code it answers with.
+/// Reason why a drive refuses a command, by the additional sense code it answers with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ZoneError {
     /// LOGICAL BLOCK ADDRESS OUT OF RANGE.
@@ -77,7 +77,7 @@ pub enum ZoneError {
     OutOfRange {
         /// First block of the command.
         start: Lbn,
-        /// Its blocks.
+        /// Number of blocks.
         blocks: u64,
         /// Blocks of the drive.
         capacity: u64,
@@ -91,7 +91,7 @@ pub enum ZoneError {
         zone: u32,
         /// First block of the write.
         start: Lbn,
-        /// Where it should have begun.
+        /// Block at which the write should have begun.
         write_pointer: Lbn,
     },
     /// WRITE BOUNDARY VIOLATION: the write leaves its sequential write required zone, or leads
@@ -104,7 +104,7 @@ pub enum ZoneError {
         zone: u32,
         /// The end of the write.
         end: Lbn,
-        /// Where it should have ended.
+        /// Block at which the write should have ended.
         boundary: Lbn,
     },
     /// INVALID FIELD IN CDB: a full zone takes no write before it is reset.
@@ -122,7 +122,7 @@ pub enum ZoneError {
     /// INSUFFICIENT ZONE RESOURCES: the limit of explicitly open zones is reached.
     #[error("insufficient zone resources: {open} zones are explicitly open, as many as may be")]
     InsufficientZoneResources {
-        /// How many.
+        /// Number of open zones.
         open: u32,
     },
 }
@@ -153,7 +153,7 @@ impl Zones {
         }
     }
 
-    /// How many zones there are.
+    /// Number of zones.
     pub fn count(&self) -> u32 {
         self.states.len() as u32
     }
@@ -204,8 +204,7 @@ impl Zones {
         (self.start_of(zone) + self.zone_blocks).min(self.blocks)
     }
 
-    /// Whether the drive would take a write of `blocks` from `start` on. One of no blocks is
-    /// always taken.
+    /// True if the drive would take a write of `blocks` from `start` on. One of no blocks is always taken.
     #[inline]
     pub fn check(&self, start: Lbn, blocks: Blocks) -> Result<(), ZoneError> {
         let end = start.get().checked_add(blocks.get()).filter(|&end| end <= self.blocks);
@@ -248,7 +247,7 @@ impl Zones {
         self.check_room(zone)
     }
 
-    /// Whether the zone is open or could be opened.
+    /// True if the zone is open or could be opened.
     fn check_room(&self, zone: u32) -> Result<(), ZoneError> {
         let condition = self.states[zone as usize].condition;
         let opens = matches!(condition, ZoneCondition::Empty | ZoneCondition::Closed);
@@ -258,7 +257,7 @@ impl Zones {
         Ok(())
     }
 
-    /// Whether the number of open zones is more than advice.
+    /// True if the number of open zones is more than advice.
     fn is_limited(&self) -> bool {
         self.kind == ZonedKind::HostManaged
     }

@@ -20,7 +20,7 @@ struct Checked {
     versions: BTreeMap<LogicalBlock, u64>,
     media: Vec<Vec<Contents>>,
     wanted: BTreeSet<Lbn>,
-    /// How many of eight chances to deliver a freeblock read are taken; eight deliver all.
+    /// Number of eight chances to deliver a freeblock read that are taken; eight deliver all.
     eagerness: u64,
     prng: Prng,
     now: u64,

@@ -98,10 +98,10 @@ fn switch_ns(drive: &Drive, distance: u32, changes_head: bool) -> f64 {
 
 /// The first block of a track.
 struct Start {
-    /// How many tracks of the zone come before.
+    /// Number of tracks of the zone before it.
     track: usize,
     sector: u32,
-    /// When it passes under the head.
+    /// Time at which it passes under the head.
     at: SimTime,
 }
 
@@ -189,7 +189,7 @@ fn skews(zone: &ZoneSpec) -> impl Iterator<Item = (SkewKind, usize)> {
     })
 }
 
-/// How far apart two parts of a turn are, the shorter way round.
+/// Distance between two parts of a turn, the shorter way round.
 fn turns_apart(a: f64, b: f64) -> f64 {
     let apart = (a - b).rem_euclid(1.0);
     apart.min(1.0 - apart)
@@ -337,7 +337,7 @@ proptest! {
         factor in 0.2..6.0f64
     ) {
         let mut spec = large_spec(seed);
-        // Zones differ in what they set aside, so that the share of data depends on the zones left.
+        // Zones differ in their spares, so that the share of data depends on the zones left.
         spec.sparing = Sparing::default();
         for zone in &mut spec.zones {
             (zone.spares, zone.reserved_blocks) = (0, 0);

@@ -7,7 +7,7 @@ use freewheel_testkit::drives::any_drive;
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 use proptest::prelude::*;
 
-/// What C-LOOK and LOOK remember: where they are, and which requests they knew on getting there.
+/// Memory of C-LOOK and LOOK: their place, and the requests they knew on getting there.
 #[derive(Default)]
 struct Sweep {
     at: Lbn,

@@ -327,7 +327,7 @@ fn random_drive(prng: &mut Prng) -> (Zones, Oracle) {
     (Zones::new(&spec, Blocks::new(blocks)), oracle)
 }
 
-/// Where a write begins: often at a write pointer, else there would be hardly any.
+/// First block of a write: often at a write pointer, else there would be hardly any.
 fn random_start(prng: &mut Prng, zones: &Zones, oracle: &Oracle) -> u64 {
     let zone = zones.zone(prng.below(u64::from(zones.count())) as u32);
     match zone.write_pointer {

@@ -1,4 +1,4 @@
-//! Which bytes of a read have come.
+//! Bytes of a read that have come.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ impl Coverage {
         self.pieces.len()
     }
 
-    /// Whether the pieces, all of which lie in the span, cover it.
+    /// True if the pieces, all of which lie in the span, cover it.
     pub fn is_whole(&self, span: Span) -> bool {
         self.pieces.len() == 1 && self.pieces.get(&span.offset) == Some(&span.end())
     }

@@ -50,7 +50,7 @@ use replies::{Pending, Receiving};
 
 pub use requests::{Asked, Requests};
 
-/// What a client wants.
+/// Settings of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     /// Ask for replies in chunks. Where the server refuses, simple ones do.
@@ -58,7 +58,7 @@ pub struct Settings {
     /// Ask for `BLOCK_STATUS` (context `base:allocation`). Needs `structured`; where the server
     /// refuses, the export's features lack it.
     pub block_status: bool,
-    /// What the server may ask for.
+    /// Limits of the server's requests.
     pub limits: Limits,
 }
 
@@ -68,7 +68,7 @@ impl Default for Settings {
     }
 }
 
-/// What the bytes of a server came to.
+/// Events in the bytes of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// These bytes are to be sent.
@@ -96,13 +96,13 @@ pub enum Event {
 /// An export in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedExport {
-    /// Its name.
+    /// Name of the export.
     pub name: String,
     /// For people; may be empty.
     pub description: String,
 }
 
-/// What a server tells of an export.
+/// Information of a server about an export.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ExportInfo {
     /// The server's name for it, or else the one that was asked for.
@@ -111,7 +111,7 @@ pub struct ExportInfo {
     pub description: String,
     /// Bytes.
     pub size: u64,
-    /// Its commands and flags.
+    /// Commands and flags of the export.
     pub features: Features,
     /// Limits of requests; the protocol's defaults where the server gives none.
     pub block_sizes: BlockSizes,
@@ -121,9 +121,9 @@ pub struct ExportInfo {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("the server refused {option}: {error}{}{message}", if message.is_empty() { "" } else { ": " })]
 pub struct Refused {
-    /// Which.
+    /// Option that was refused.
     pub option: OptionCode,
-    /// Why.
+    /// Reason of the refusal.
     pub error: OptionError,
     /// In its words; may be empty.
     pub message: String,
@@ -134,17 +134,17 @@ pub struct Refused {
 pub struct Reply {
     /// The number that [`Session::request`] gave it.
     pub cookie: u64,
-    /// What was asked for.
+    /// Command that was asked for.
     pub command: Command,
-    /// Whether it was done.
+    /// Success or error of the command.
     pub result: Result<(), Failure>,
     /// The buffer that was given with the request; of a read that was done, its data.
     pub data: Vec<u8>,
-    /// Of a block status that was done, extents one after the other from the span's beginning.
+    /// Extents of a block status that was done, one after the other from the span's beginning.
     pub extents: Vec<Extent>,
 }
 
-/// Why a request failed on the server.
+/// Reason why a request failed on the server.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{errno}{}{message}", if message.is_empty() { "" } else { ": " })]
 pub struct Failure {
@@ -152,7 +152,7 @@ pub struct Failure {
     pub errno: Errno,
     /// In the server's words; may be empty.
     pub message: String,
-    /// Where in the export, if the server said so.
+    /// Offset in the export, if the server gave one.
     pub offset: Option<u64>,
 }
 
@@ -161,7 +161,7 @@ pub struct Failure {
 #[error("{0}")]
 pub struct Misuse(String);
 
-/// Where in the stream the session is.
+/// Position of the session in the stream.
 #[derive(Debug)]
 enum State {
     Greeting,
@@ -190,7 +190,7 @@ pub struct Session {
     structured: Option<bool>,
     /// Number of the metadata context that was chosen.
     context: Option<u32>,
-    /// What the caller asked for, and the option that is on its way for it.
+    /// Goal of the caller, and the option that is under way for it.
     goal: Goal,
     asked: OptionCode,
     /// Replies to that option so far.

@@ -1,4 +1,4 @@
-//! What a client asks for before transmission, and the answers.
+//! Options that a client sends before transmission, and the answers.
 
 use super::{
     Event, ExportInfo, ListedExport, Misuse, Receiving, Refused, Requests, Session, State,
@@ -11,7 +11,7 @@ use crate::wire::{
 };
 use crate::{BlockSizes, Features, OptionCode, OptionError, Violation};
 
-/// What the caller asked for, and what is known of it so far.
+/// Goal of the caller, with the results so far.
 #[derive(Debug)]
 pub(super) enum Goal {
     Nothing,
@@ -208,7 +208,7 @@ impl Session {
             }
             (_, rep::ACK) => self.acknowledged(),
             (OptionCode::LIST, rep::SERVER) => self.listed(data),
-            (OptionCode::INFO | OptionCode::GO, rep::INFO) => self.told(data),
+            (OptionCode::INFO | OptionCode::GO, rep::INFO) => self.take_info(data),
             (OptionCode::SET_META_CONTEXT, rep::META_CONTEXT) => self.context_chosen(data),
             (asked, other) => unexpected(
                 format!("an answer of type {other} to {asked}"),
@@ -337,7 +337,7 @@ impl Session {
         Ok(())
     }
 
-    fn told(&mut self, data: &[u8]) -> Result<(), Violation> {
+    fn take_info(&mut self, data: &[u8]) -> Result<(), Violation> {
         let mut cursor = Cursor(data);
         let (kind, rest) = (cursor.u16(), cursor.0);
         match kind {

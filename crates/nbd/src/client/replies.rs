@@ -38,7 +38,7 @@ impl Pending {
     }
 }
 
-/// Where in a reply the session is.
+/// Position of the session in a reply.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Receiving {
     /// The 16 bytes with which every reply begins.

@@ -41,31 +41,31 @@ use crate::{BadExport, Errno, Export, Limits, OptionCode, OptionError, Violation
 
 pub use ticket::{Chunks, Ticket};
 
-/// Whether connections are encrypted.
+/// Encryption of connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tls {
     /// Never: `STARTTLS` is refused.
     #[default]
     Off,
-    /// When the client wants it.
+    /// If the client wants it.
     Offered,
     /// Always: all else is refused before (`ERR_TLS_REQD`).
     Required,
 }
 
-/// What a session offers.
+/// Settings of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
-    /// What can be connected to. Unless one has the empty name, clients that give no name get the
+    /// Exports that can be connected to. Unless one has the empty name, clients that give no name get the
     /// first.
     pub exports: Vec<Export>,
-    /// Whether connections are encrypted.
+    /// Encryption of connections.
     pub tls: Tls,
-    /// What a client may ask for.
+    /// Limits of a client's requests.
     pub limits: Limits,
 }
 
-/// What the bytes of a client came to.
+/// Events in the bytes of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// These bytes are to be sent, before anything that later events lead to.
@@ -81,7 +81,7 @@ pub enum Event {
     Close(Close),
 }
 
-/// What client and server agreed on.
+/// Agreement of client and server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Started {
     /// Index into [`Settings::exports`].
@@ -99,13 +99,13 @@ pub struct Started {
 pub struct Request {
     /// Makes the reply.
     pub ticket: Ticket,
-    /// What to do.
+    /// Command to do.
     pub command: Command,
     /// The data of a write, as long as its span; empty otherwise.
     pub data: Vec<u8>,
 }
 
-/// Why a connection is closed in order.
+/// Reason why a connection is closed in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Close {
     /// The client gave up the negotiation.
@@ -116,7 +116,7 @@ pub enum Close {
     Refused {
         /// The name it gave.
         name: String,
-        /// Why.
+        /// Reason of the refusal.
         error: OptionError,
     },
 }
@@ -127,7 +127,7 @@ const PAYLOAD_AT_ONCE: usize = 256 << 10;
 /// Longest payload whose memory is kept for the next one, in bytes.
 const SPARE_BYTES_MAX: usize = 1 << 20;
 
-/// Where in the stream the session is.
+/// Position of the session in the stream.
 #[derive(Debug)]
 enum State {
     Greeting,
@@ -151,7 +151,7 @@ pub struct Session {
     inbox: Inbox,
     /// At most two: bytes to send, and the event that follows.
     ready: VecDeque<Event>,
-    /// What the client said in its flags.
+    /// Flags of the client.
     fixed_newstyle: bool,
     no_zeroes: bool,
     encrypted: bool,
@@ -276,7 +276,7 @@ impl Session {
         self.in_flight -= requests;
     }
 
-    /// Whether the number of open requests is at [`Limits::in_flight_max`]: no bytes are taken until
+    /// True if the number of open requests is at [`Limits::in_flight_max`]: no bytes are taken until
     /// [`answered`](Self::answered) is called.
     #[inline]
     pub fn is_full(&self) -> bool {

@@ -7,7 +7,7 @@ use crate::wire::{
 };
 use crate::{Export, OptionCode, OptionError};
 
-/// What was negotiated so far; gone when TLS begins.
+/// Negotiation so far; gone when TLS begins.
 #[derive(Debug, Default)]
 pub(super) struct Agreed {
     structured: bool,
@@ -157,7 +157,7 @@ impl Session {
         Ok(())
     }
 
-    /// What was asked for, each once, and what must always be told.
+    /// Adds the requested information, each once, and what must always be told.
     fn push_info(&self, out: &mut Vec<u8>, option: OptionCode, index: usize, wanted: &[u16]) {
         let export = &self.settings.exports[index];
         let mut push = |kind: u16, parts: &[&[u8]]| {

@@ -139,7 +139,7 @@ fn zero_extent(span: Span) -> Extent {
     Extent { length: span.length, hole: span.offset.is_multiple_of(2), zero: true }
 }
 
-/// What the client has asked for and not been told yet, in the order of asking.
+/// Requests of the client without an answer so far, in the order of asking.
 struct Client {
     session: client::Session,
     exports: Vec<client::ListedExport>,

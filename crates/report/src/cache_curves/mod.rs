@@ -28,7 +28,7 @@ impl CacheReport {
         Self { curves, conclusions }
     }
 
-    /// What counts, a table by size, and the conclusions, for a terminal.
+    /// Numbers, a table by size, and the conclusions, for a terminal.
     pub fn text(&self) -> String {
         text::text(&self.curves, &self.conclusions)
     }

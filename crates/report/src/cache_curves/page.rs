@@ -54,7 +54,7 @@ fn arrows(sentence: &str) -> String {
     sentence.replace("->", "\u{2192}")
 }
 
-/// What has the sizes of the charts.
+/// Name of the charts' axis with the sizes.
 const MEMORY: &str = "memory";
 
 /// Number of a policy's colour: its place among all, so that it is the same on every page.

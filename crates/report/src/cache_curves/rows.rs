@@ -11,7 +11,7 @@ fn points(share: f64) -> String {
     format!("{:.1}", share * 100.0)
 }
 
-/// Which miss ratio a cell shows.
+/// Miss ratio that a cell shows.
 #[derive(Clone, Copy)]
 pub(super) enum Unit {
     /// By request; of a sample by cache block.

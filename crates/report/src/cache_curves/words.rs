@@ -14,11 +14,11 @@ use crate::numbers::{ms, percent, size};
 /// Conclusions from the curves.
 #[derive(Debug, Serialize)]
 pub struct Conclusions {
-    /// How much memory is enough, in a sentence.
+    /// Amount of memory that is enough, in a sentence.
     pub headline: String,
     /// Further conclusions, a sentence each.
     pub details: Vec<String>,
-    /// What makes the numbers doubtful, a sentence each.
+    /// Cautions about the numbers, a sentence each.
     pub cautions: Vec<String>,
 }
 
@@ -28,7 +28,7 @@ impl Conclusions {
     }
 }
 
-/// What counts.
+/// Words for the requests that are counted.
 pub(super) fn counted(curves: &CacheCurves) -> String {
     let counted = &curves.counted;
     format!(
@@ -41,7 +41,7 @@ pub(super) fn counted(curves: &CacheCurves) -> String {
     )
 }
 
-/// What the columns of the table are.
+/// Words for the columns of the table.
 pub(super) fn columns(curves: &CacheCurves) -> String {
     let misses = match curves.options.sample {
         None => "Misses in % of the reads".to_owned(),
@@ -60,7 +60,7 @@ pub(super) fn response_ms(ns: f64) -> String {
     if ns < 1e6 { format!("{:.3}", ns / 1e6) } else { ms(ns) }
 }
 
-/// What the values of an advice are, within a sentence.
+/// Words for the values of an advice, within a sentence.
 fn measured(curves: &CacheCurves) -> &'static str {
     match (curves.advice.measure, curves.options.sample) {
         (Measure::MeanReadResponseNs, _) => "the mean response of reads",
@@ -76,7 +76,7 @@ fn value(advice: &Advice, value: f64) -> String {
     }
 }
 
-/// How much memory is enough, in one sentence.
+/// Amount of memory that is enough, in one sentence.
 fn headline(curves: &CacheCurves) -> String {
     let (advice, measured, doubling) = (&curves.advice, measured(curves), doubling());
     let Advice { enough, largest, without_cache, .. } = *advice;
@@ -106,7 +106,7 @@ fn advised(advice: &Advice) -> Choice {
     if advice.enough.value > limit { advice.largest } else { advice.enough }
 }
 
-/// What more memory than advised would gain, as the end of a sentence.
+/// Gain of more memory than advised, as the end of a sentence.
 fn beyond(curves: &CacheCurves) -> String {
     let (advice, doubling) = (&curves.advice, doubling());
     let Advice { enough, largest, .. } = advice;
@@ -167,7 +167,7 @@ fn details(curves: &CacheCurves) -> Vec<String> {
     details
 }
 
-/// How fast LRU's misses fall, or why no number says it.
+/// Slope of LRU's misses, or the reason why no number gives it.
 fn power_law(fit: MissFit) -> String {
     match fit {
         MissFit::PowerLaw(PowerLaw { exponent, exponent_error, .. }) => format!(
@@ -205,7 +205,7 @@ fn tails(advice: &Advice, simulated: &SimulatedResponses) -> Option<String> {
     })
 }
 
-/// Why there are no responses.
+/// Reason why there are no responses.
 fn no_timing(format: Format) -> String {
     let lacks = match format.timing() {
         Timing::Seconds | Timing::Recorded => "names objects, which have no places on a disk",
@@ -214,7 +214,7 @@ fn no_timing(format: Format) -> String {
     format!("No response times: the trace, in the format {format}, {lacks}.")
 }
 
-/// What makes the numbers doubtful.
+/// Cautions about the numbers.
 fn cautions(curves: &CacheCurves) -> Vec<String> {
     let mut cautions = Vec::new();
     let trace = &curves.trace;

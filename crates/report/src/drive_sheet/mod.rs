@@ -24,13 +24,13 @@ use crate::finding::Finding;
 use crate::numbers::rate;
 use crate::shingled::unmodelled;
 
-/// What a drive is and does. Of a drive with more actuators, `zones` and the seeks are those of
-/// one of them, and `self_check` is of all together.
+/// Sheet of a drive: its properties and its times. Of a drive with more actuators, `zones` and the seeks
+/// are those of one of them, and `self_check` is of all together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DriveSheet {
-    /// What the maker promises.
+    /// Values that the maker promises.
     pub advertised: Advertised,
-    /// The same beside what the model does.
+    /// Promised values beside those of the model.
     pub self_check: Vec<CheckRow>,
     /// Mean seek before a read.
     pub mean_seek_read_ns: u64,
@@ -42,7 +42,7 @@ pub struct DriveSheet {
     pub electronics: ElectronicsSpec,
     /// The host on which the drive was measured, where its bus is not the drive's own.
     pub measured_on: Option<MeasuringHost>,
-    /// What makes results on this drive doubtful.
+    /// Cautions about results on this drive.
     pub cautions: Vec<String>,
     /// Zones of shingled recording.
     pub zoned: Option<ZonedSpec>,
@@ -60,15 +60,15 @@ pub struct DriveSheet {
     pub seek_table_cylinders_max: Option<u32>,
     /// Seek times of distances up to the full stroke, more of the short ones than of the long.
     pub seek_curve: Vec<SeekTime>,
-    /// What the file is worth, if it was extracted from a drive.
+    /// Errors of the file, if it was extracted from a drive.
     pub held_out: Vec<HeldOut>,
-    /// Where values come from.
+    /// Sources of values.
     pub sources: BTreeMap<String, String>,
     #[serde(skip)]
     heading: Heading,
 }
 
-/// What the page says above everything else.
+/// Heading above the page.
 #[derive(Debug, Clone, PartialEq)]
 struct Heading {
     model: String,
@@ -79,7 +79,7 @@ struct Heading {
 /// A quantity as modelled and as advertised, in the unit that ends its name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CheckRow {
-    /// What is compared.
+    /// Quantity that is compared.
     pub quantity: &'static str,
     /// The quantity in words.
     #[serde(skip)]
@@ -87,17 +87,17 @@ pub struct CheckRow {
     /// Unit of both values.
     #[serde(skip)]
     pub unit: QuantityUnit,
-    /// What the model does.
+    /// Value of the model.
     pub modelled: u64,
     /// The maker's promise; null where none was published.
     pub advertised: Option<u64>,
-    /// How far the model is off, as a share of what is advertised.
+    /// Deviation of the model, as a share of the advertised value.
     pub deviation_share: Option<f64>,
-    /// How far it may be off.
+    /// Largest deviation allowed.
     pub tolerance_share: f64,
-    /// Whether it is within that.
+    /// True if the deviation is allowed.
     pub ok: Option<bool>,
-    /// Why it is not, where the drive file says so.
+    /// Reason for a greater deviation, where the drive file gives one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What a drive is, in words: name and text of each part.
+//! Properties of a drive, in words: name and text of each part.
 
 use freewheel_model::electronics::spec::{
     AfterOp, BufferSpec, BusSpec, OverheadSpec, QueueSpec, ReadAhead, SectorFormat, WriteCache,
@@ -33,7 +33,7 @@ impl DriveSheet {
         words
     }
 
-    /// Where the seek curve continues beyond the measured distances. None where it does not.
+    /// Seek curve beyond the measured distances, in words. None where it does not.
     pub fn seek_table_words(&self) -> Option<String> {
         let longest = self.seek_table_cylinders_max?;
         Some(format!(
@@ -58,7 +58,7 @@ impl DriveSheet {
         ]
     }
 
-    /// Why the model misses what the maker promises: the quantity and the reason.
+    /// Reason why the model misses what the maker promises: the quantity and the reason.
     pub fn miss_words(&self) -> Vec<(&'static str, String)> {
         let missed = self.self_check.iter().filter(|row| row.ok == Some(false));
         let reason = |row: &CheckRow| {
@@ -131,7 +131,7 @@ fn overheads(spec: &OverheadSpec) -> [Words; 2] {
     ]
 }
 
-/// Of the media, where they are no blocks.
+/// Sectors of the media, where they are no blocks.
 fn sectors(format: SectorFormat) -> Option<Words> {
     let text = match format {
         SectorFormat::Native512 => return None,

@@ -56,7 +56,7 @@ fn head_use(work: &FreeWork) -> Markup {
 
 const PROGRESS_AXES: Axes = Axes { x: "time of the run, minutes", y: "blocks, %", log_x: false };
 
-/// How the tasks of the first arm went on: beside each other, and then one after the other.
+/// Courses of the first arm's tasks: beside each other, and then one after the other.
 fn all_courses(result: &RunResult, work: &FreeWork) -> Markup {
     let (Some(arm), Some(free)) = (result.background.first(), &result.free) else {
         return html! {};
@@ -78,8 +78,8 @@ fn all_courses(result: &RunResult, work: &FreeWork) -> Markup {
     }
 }
 
-/// How the first round of a task on the first arm went. `with_latency` is where all latency went in
-/// that time, which is the same for tasks whose rounds take the same time.
+/// Course of a task's first round on the first arm. `with_latency` is where all latency went in that time,
+/// which is the same for tasks whose rounds take the same time.
 fn course(
     course: &Course<'_>,
     task: &TaskWork,
@@ -132,7 +132,7 @@ fn course(
     )
 }
 
-/// What the lines of bandwidth are compared with.
+/// Meaning of the potential, with which the lines of bandwidth are compared.
 pub(crate) const POTENTIAL_IS: &str = "potential is what the rotational latency would carry at the mean media rate, which may be exceeded while much is wanted";
 
 /// Figure 9 (b).

@@ -95,7 +95,7 @@ fn kind(task: &TaskWork) -> String {
     }
 }
 
-/// What came of the blocks of a task that asks for them as they come up.
+/// Results of a task that asks for blocks as they come up.
 fn use_rows(used: &UseResult, task: &TaskWork) -> Vec<(&'static str, String)> {
     match used {
         UseResult::Compare(result) => compare_rows(result, task.block_bytes),
@@ -216,7 +216,7 @@ fn part(count: u64, of: u64) -> String {
     percent(count as f64 / of.max(1) as f64)
 }
 
-/// What a round of a task is.
+/// Words for a round of a task.
 pub(super) fn round_is(kind: RoundKind) -> &'static str {
     if kind.has_rounds() { kind.words() } else { "run" }
 }
@@ -256,7 +256,7 @@ fn is_under_way(task: &TaskWork) -> bool {
     task.rounds == 0 || task.unfinished >= WORTH_SAYING
 }
 
-/// What a backup cost the foreground.
+/// Cost of a backup to the foreground.
 fn copies(task: &TaskWork) -> String {
     let came = &task.delivered;
     let (blocks, requests) = (came.copied, came.copied_requests);
@@ -272,7 +272,7 @@ fn copies(task: &TaskWork) -> String {
     }
 }
 
-/// What the foreground has taken off it.
+/// Blocks of the task that the foreground has done.
 fn superseded(task: &TaskWork) -> String {
     match task.delivered.superseded {
         0 => "none: no request brought newer data before".to_owned(),
@@ -294,9 +294,9 @@ fn end(task: &TaskWork) -> String {
     words.join("; ")
 }
 
-/// What an expected end rests on, where that is little.
+/// Basis of an expected end, where that is little.
 fn grounds(task: &TaskWork) -> String {
-    if foresees_slowing(task) {
+    if has_seen_slowing(task) {
         return String::new();
     }
     let last = match task.kind.is_sample {
@@ -313,9 +313,9 @@ fn grounds(task: &TaskWork) -> String {
     format!(", judging by the first {}{last}{elsewhere}", percent(task.unfinished))
 }
 
-/// Whether the round under way has been seen to slow down. Each round is predicted from
-/// its own course alone.
-fn foresees_slowing(task: &TaskWork) -> bool {
+/// True if the round under way has been seen to slow down. Each round is predicted from its own course
+/// alone.
+fn has_seen_slowing(task: &TaskWork) -> bool {
     task.unfinished >= SLOWING_SEEN
 }
 
@@ -333,7 +333,7 @@ fn deadline(task: &TaskWork, due: &DeadlineWork) -> String {
     if is_under_way(task) {
         let expected = task.expected_end_ns.map(|ns| format!("expected after {}", seconds(ns)));
         let will = match will_be_held {
-            Some(true) if !foresees_slowing(task) => "would be held so",
+            Some(true) if !has_seen_slowing(task) => "would be held so",
             Some(true) => "will be held",
             Some(false) => "will be missed",
             None => "nobody can tell yet",

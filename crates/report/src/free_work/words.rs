@@ -43,7 +43,7 @@ pub fn free_work_parts(result: &RunResult) -> Vec<FreeWorkPart> {
     parts
 }
 
-/// What the part about a task is called.
+/// Title of the part about a task.
 pub(super) fn title(task: &TaskWork) -> String {
     format!("Background task: {}", task.name)
 }
@@ -128,14 +128,14 @@ fn gaps(
     rows
 }
 
-/// Whether any free work was done by requests made for it.
+/// True if any free work was done by requests made for it.
 fn has_requests(work: &FreeWork) -> bool {
     work.tasks
         .iter()
         .any(|task| task.delivered.copied_requests + task.delivered.promoted_requests > 0)
 }
 
-/// What was promoted of rounds: write-back promotes for want of memory.
+/// Sum of rounds' promoted blocks: write-back promotes for want of memory.
 fn of_tails(work: &FreeWork, of: fn(&Delivered) -> u64) -> u64 {
     let tails = work.tasks.iter().filter(|task| task.kind.has_rounds());
     tails.map(|task| of(&task.delivered)).sum()

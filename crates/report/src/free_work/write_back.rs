@@ -88,8 +88,8 @@ fn words((reads, writes, requests_per_second): (&Summary, &Summary, f64)) -> Str
     format!("reads {}; writes {}; {requests_per_second:.1} requests/s", of(reads), of(writes))
 }
 
-/// How much longer reads take than with endless memory, on average and at the 99th percentile: two
-/// loads where clients wait for answers.
+/// Time of reads beyond that with endless memory, on average and at the 99th percentile: two loads where
+/// clients wait for answers.
 fn against_endless(result: &RunResult, references: &WriteBackReferences) -> String {
     let (this, free) = (&result.read_response, &references.endless_memory.read_response);
     let [mean, p99] = [this.mean_ns - free.mean_ns, this.p99_ns as f64 - free.p99_ns as f64]

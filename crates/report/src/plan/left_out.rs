@@ -1,4 +1,4 @@
-//! What of a web server's log is left out, what it knows in part, and which sites it tells apart.
+//! Lines of a web server's log that are left out, its gaps, and the sites that it tells apart.
 
 use freewheel_trace::{LeftOut, PartAnswers};
 use freewheel_units::grouped;

@@ -1,4 +1,4 @@
-//! The same trace on several drives.
+//! Results of the trace on several drives.
 
 use freewheel_study::changes::relative;
 use freewheel_study::{DriveSummary, PolicyRun, Study};

@@ -1,4 +1,4 @@
-//! What memory and drives buy: the systems that no other one beats.
+//! Frontier of memory and drives: the systems that no other one beats.
 
 use freewheel_study::Study;
 use freewheel_study::changes::{Changes, FrontierPoint};
@@ -29,7 +29,7 @@ pub(super) fn card(study: &Study, changes: &Changes) -> Markup {
     }
 }
 
-/// Why a system should be looked at twice.
+/// Reason why a system should be looked at twice.
 fn warnings_of(study: &Study, changes: &Changes, point: &FrontierPoint) -> Vec<String> {
     let alone = match &point.titles[..] {
         [title] => changes.tried.iter().find(|tried| tried.title == *title),

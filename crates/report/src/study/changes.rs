@@ -1,4 +1,4 @@
-//! What would help: the finding, and the ranking of changes on the page.
+//! Changes that would help: the finding, and the ranking of changes on the page.
 
 use freewheel_model::stats::Summary;
 use freewheel_study::Study;
@@ -51,12 +51,12 @@ pub(super) fn finding(study: &Study) -> Option<Finding> {
 /// longer p99 is that of bursts.
 const IDLE: (f64, u64) = (0.01, 5);
 
-/// Whether nothing is needed: as requests are outstanding in so small a part of the time, a system without
+/// True if no change is needed: as requests are outstanding in so small a part of the time, a system without
 /// any response time would save no more than that.
 pub(super) fn is_idle(study: &Study) -> bool {
     let baseline = study.baseline();
     let is_quick = |response: &Summary| response.p99_ns < IDLE.1 * study.drive.rotation_period_ns;
-    // Of few requests the mean may be this much longer, and then as many more are outstanding.
+    // Of few requests the mean may be this much longer, and then more are outstanding in proportion.
     let at_most = 1.0 + uncertainty(&baseline.result.response);
     baseline.result.outstanding_mean * at_most < IDLE.0
         && is_quick(&baseline.result.response)
@@ -89,7 +89,7 @@ fn headline_together(study: &Study, changes: &Changes, together: &Combination) -
     )
 }
 
-/// What the goal does under the other replay, in brackets.
+/// Change of the goal under the other replay, in brackets.
 fn under_other_replay(study: &Study, goal: Goal, effect: Option<&Effect>) -> String {
     let both = effect.zip(study.other_replay.as_ref());
     let words =
@@ -97,7 +97,7 @@ fn under_other_replay(study: &Study, goal: Goal, effect: Option<&Effect>) -> Str
     words.unwrap_or_default()
 }
 
-/// Where the best together does not help.
+/// Words for a combination that does not help.
 fn turning_together(changes: &Changes, together: &Combination) -> String {
     let words: Vec<String> = together.turning_variants(changes.goal).map(Variant::words).collect();
     if words.is_empty() { String::new() } else { format!("; it harms {}", words.join(", ")) }
@@ -210,7 +210,7 @@ fn ranking(study: &Study, changes: &Changes) -> Markup {
     }
 }
 
-/// What is of no use; None where something of every part helps.
+/// Kinds of changes of which none helps; None where something of every part helps.
 pub(super) fn without_help(changes: &Changes) -> Option<String> {
     let words: Vec<String> = changes
         .without_help()
@@ -219,7 +219,7 @@ pub(super) fn without_help(changes: &Changes) -> Option<String> {
     (!words.is_empty()).then(|| format!("The best of its kind, and no help: {}.", words.join(", ")))
 }
 
-/// How the best together was looked for, and what counts as equal.
+/// Words for the search of the best combination, and for effects that count as equal.
 fn search_words() -> String {
     let least = noticeable();
     format!(
@@ -227,7 +227,7 @@ fn search_words() -> String {
     )
 }
 
-/// What the thin lines span.
+/// Meaning of the thin lines.
 fn spread_words(changes: &Changes) -> String {
     let mut over = Vec::new();
     if changes.goal == Goal::Mean {
@@ -248,7 +248,7 @@ fn spread_words(changes: &Changes) -> String {
     format!("Thin lines span {}.{ends}", over.join(", "))
 }
 
-/// Where 0 % lies on a bar's width, and how wide a whole is.
+/// Place of 0 % on a bar's width, and width of a whole.
 #[derive(Clone, Copy)]
 struct Scale {
     least: f64,
@@ -276,7 +276,7 @@ impl Scale {
 
 /// Marks at no change, and at both ends of the bars.
 fn axis(scale: Scale) -> Markup {
-    // An arrow behind a bar says that it goes on.
+    // An arrow behind a bar says that it continues.
     let most = format!("+{:.0} %", 100.0 * scale.most);
     // Words are as wide as about a quarter of the axis.
     let zero = scale.at(0.0);
@@ -336,7 +336,7 @@ fn row(tried: &Tried, goal: Goal, scale: Scale) -> Markup {
     }
 }
 
-/// What a write buffer does against a system that loses as little in a power cut.
+/// Effect of a write buffer against a system that loses as little in a power cut.
 fn as_safe(tried: &Tried, goal: Goal) -> String {
     let words = tried.as_safe.as_ref().map(|effect| {
         let change = signed(effect.of(goal));
@@ -346,7 +346,7 @@ fn as_safe(tried: &Tried, goal: Goal) -> String {
     words.unwrap_or_default()
 }
 
-/// What a change is compared with, where that is not the system as it is.
+/// System with which a change is compared, where that is not the system as it is.
 pub(super) fn against(tried: &Tried) -> String {
     let control = tried.control.as_ref();
     control.map_or(String::new(), |control| format!(", against {control}"))

@@ -37,7 +37,7 @@ const RESPONSE_MEAN_MAX_NS: f64 = 1e9;
 
 const CHECK_UNIT: &str = "Check the format (`freewheel trace formats`): convert the times, or name the format with `--format`.";
 
-/// What makes the trace, or this drive under it, doubtful; most important first.
+/// Doubts about the trace, or this drive under it; most important first.
 pub(super) fn doubts(study: &Study) -> Vec<Finding> {
     let trace = &study.trace;
     let all = [
@@ -63,10 +63,10 @@ pub(super) fn doubts(study: &Study) -> Vec<Finding> {
     cautions.into_iter().chain(all.into_iter().flatten()).collect()
 }
 
-/// Change of the mean response by an assumed value from which that is said first.
+/// Change of the mean response by an assumed value from which a caution comes first.
 const LARGE_ASSUMPTION: f64 = 0.3;
 
-/// Whether a finding says that the others may not be believed, or of what they hold.
+/// True for a finding that says that the others may not be believed, or qualifies them.
 pub(super) fn is_doubt(finding: &Finding) -> bool {
     use Topic::{
         AssumedValues, Burst, CoarseTimes, Devices, FastResponses, FastTrace, FewRequests,
@@ -190,7 +190,8 @@ fn no_completions(study: &Study) -> Option<Finding> {
     )
 }
 
-/// None where the drive answers about as soon as the recorded system did, nothing was recorded, or a fit says it.
+/// None where the drive answers about as soon as the recorded system did, no response was recorded, or a
+/// fit says it.
 fn recorded(study: &Study) -> Option<Finding> {
     if study.options.fitted.as_ref().is_some_and(|fit| !fit.is_good()) {
         return None;

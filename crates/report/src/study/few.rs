@@ -10,7 +10,7 @@ use crate::numbers::percent;
 /// Uncertainty of the mean response, as a share of it, from which results are hints.
 const UNCERTAIN: f64 = 0.1;
 
-/// How far results of a small sample go.
+/// Validity of a small sample's results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
     /// No result.
@@ -27,13 +27,13 @@ pub(super) struct SmallSample {
     pub reach: Reach,
 }
 
-/// Two standard errors of the mean, as a share of it: were responses independent, 95 % of all such traces would lie
-/// within.
+/// Two standard errors of the mean, as a share of it: were responses independent, 95 % of all such traces
+/// would lie within.
 pub(super) fn uncertainty(response: &Summary) -> f64 {
     2.0 * response.coefficient_of_variation / (response.count.max(1) as f64).sqrt()
 }
 
-/// None where there are enough. Of an idle drive it is sure that nothing is needed.
+/// None where there are enough. Of an idle drive it is sure that no change is needed.
 pub(super) fn few(study: &Study, is_idle: bool) -> Option<SmallSample> {
     let response = &study.baseline().result.response;
     if response.count < REQUESTS_MIN {

@@ -1,4 +1,4 @@
-//! What follows from the numbers of a study, most important first.
+//! Conclusions from the numbers of a study, most important first.
 
 use freewheel_sim::source::{Fit, REPLAY_WINDOW};
 use freewheel_sim::{BusyShares, RunResult};
@@ -37,7 +37,7 @@ pub(super) fn findings(study: &Study) -> Vec<Finding> {
     list
 }
 
-/// What a load of enough requests shows of drive, policies and scrub.
+/// Findings about drive, policies and scrub under a load of enough requests.
 fn results(study: &Study) -> Vec<Finding> {
     let all = [
         changes::finding(study),
@@ -124,7 +124,7 @@ fn potential(study: &Study) -> Finding {
     }
 }
 
-/// How the potential is worked out.
+/// Definition of the potential.
 fn potential_is(study: &Study) -> String {
     let run = study.baseline();
     let when = match given_away_bytes_per_second(study) {
@@ -168,8 +168,8 @@ fn not_given_away(study: &Study) -> String {
     }
 }
 
-/// Of a drive that keeps the blocks that pass before those asked for: what lies before requests when it
-/// does not, as in the estimate of a scrub. None where it keeps none, or no scrub was estimated.
+/// Potential of a drive that keeps the blocks that pass before those asked for, if it did not, as in the
+/// estimate of a scrub. None where it keeps none, or no scrub was estimated.
 fn given_away_bytes_per_second(study: &Study) -> Option<f64> {
     let scrub = study.scrub.as_ref().filter(|scrub| scrub.free_blocks_before_switched_off)?;
     Some(scrub.arms.iter().map(|arm| arm.potential_bytes_per_second).sum())
@@ -215,7 +215,7 @@ fn load(study: &Study) -> Finding {
     }
 }
 
-/// What is busy for how long, and what limits the drive.
+/// Busiest part, and the limit of the drive.
 fn limit(result: &RunResult) -> String {
     let BusyShares { head, bus, electronics, busiest } = result.busy_shares;
     let [head, bus, electronics] = [head, bus, electronics].map(percent);
@@ -343,7 +343,7 @@ fn forced_writes(study: &Study) -> Option<Finding> {
     )
 }
 
-/// What the buffer did for reads and for writes, where there were some.
+/// Shares of reads and writes that the buffer served, where there were some.
 fn buffer_shares(result: &RunResult) -> String {
     let (reads, writes) = (result.read_response.count, result.write_response.count);
     let accepted = if result.refused_writes.count > 0 { "accepted " } else { "" };

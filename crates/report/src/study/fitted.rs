@@ -1,4 +1,4 @@
-//! What a fit to the recorded responses says of the drive.
+//! Fit of the drive to the recorded responses.
 
 use freewheel_study::{
     DriveFit, FIT_REQUESTS_MAX, FIT_SLICES, FIT_USED_WITHIN, GOOD_SHARE, HalfFit, HalfResponses,
@@ -9,7 +9,7 @@ use freewheel_units::grouped;
 use crate::finding::{Confidence, Finding, Topic, Unit};
 use crate::numbers::{ms, percent};
 
-/// How near the drive is to the recorded one, on the half of the trace that the fit has not seen.
+/// Distance between the drive and the recorded one, on the half of the trace that the fit has not seen.
 pub(super) fn finding(study: &Study, fit: &DriveFit) -> Finding {
     let judged = fit.judged();
     let means = match study.measured.recorded_mean_ns() {

@@ -1,4 +1,4 @@
-//! How sure a study is: assumed values of the drive, and the fidelity of the replay.
+//! Certainty of a study: assumed values of the drive, and the fidelity of the replay.
 
 use freewheel_sim::fidelity::ReplayFidelity;
 use freewheel_sim::source::InferredCompletions;
@@ -13,7 +13,7 @@ use crate::finding::{Confidence, Finding, Topic, Unit};
 use crate::numbers::{ms, percent};
 use crate::page::{NotedRow, noted_table, prose};
 
-/// The finding about assumed values; None where nothing is assumed.
+/// The finding about assumed values; None where no value is assumed.
 pub(super) fn assumed(study: &Study) -> Option<Finding> {
     let drive = &study.drive;
     if drive.assumed.is_empty() {
@@ -59,7 +59,7 @@ fn not_moved(values: &AssumedValues) -> String {
     }
 }
 
-/// How the replay was checked, in a sentence.
+/// Check of the replay, in a sentence.
 fn fidelity(fidelity: &ReplayFidelity) -> String {
     let share = |requests: u64| percent(requests as f64 / fidelity.requests.max(1) as f64);
     let exact = format!(
@@ -110,7 +110,7 @@ pub(super) fn card(study: &Study) -> Markup {
     }
 }
 
-/// What the results rest on.
+/// Basis of the results.
 fn grounds(study: &Study) -> Markup {
     html! {
         p { (replay(study)) }
@@ -132,7 +132,7 @@ fn grounds(study: &Study) -> Markup {
     }
 }
 
-/// What became of the first changes in other circumstances; None where they were not tried.
+/// Effect of the first changes in other circumstances; None where they were not tried.
 fn elsewhere(changes: &Changes) -> Option<String> {
     let words: Vec<String> = changes.variants.iter().map(Variant::words).collect();
     if words.is_empty() {
@@ -179,7 +179,7 @@ fn replay(study: &Study) -> String {
     }
 }
 
-/// Where completions come from that the trace does not record.
+/// Source of completions that the trace does not record.
 fn inferred(study: &Study) -> String {
     let of = |completions: &InferredCompletions| {
         let parents = &completions.parents;

@@ -36,7 +36,7 @@ pub struct StudyReport {
     /// The study's numbers, at the top level of the document.
     #[serde(flatten)]
     pub study: Study,
-    /// What follows, most important first.
+    /// Findings, most important first.
     pub findings: Vec<Finding>,
 }
 
@@ -47,12 +47,12 @@ impl StudyReport {
         Self { study, findings }
     }
 
-    /// What the page shows, for a terminal. Details and pictures are in the page and in JSON.
+    /// Report of the page for a terminal. Details and pictures are in the page and in JSON.
     pub fn text(&self) -> String {
         text::text(&self.study, &self.findings, Paint::Plain)
     }
 
-    /// The same in colours, for a terminal that has some.
+    /// Report in colours, for a terminal that has some.
     pub fn coloured_text(&self) -> String {
         text::text(&self.study, &self.findings, Paint::Coloured)
     }
@@ -80,7 +80,7 @@ fn signed(share: f64) -> String {
     }
 }
 
-/// The nearest whole number, without digits behind the third.
+/// The nearest whole number, without digits after the third.
 fn three_digits(value: f64) -> u64 {
     let whole = value.round() as u64;
     let unit = 10_u64.pow((whole.max(1).ilog10() + 1).saturating_sub(3));

@@ -59,8 +59,7 @@ fn pace(study: &Study) -> Finding {
 /// Spans from which a trace is no longer a moment that may be a longer one in a mistaken unit.
 const MOMENT_S: f64 = 60.0;
 
-/// What the trace would be if its times were microseconds read as nanoseconds, where the drive could
-/// serve that.
+/// Trace with times that are microseconds read as nanoseconds, where the drive could serve that.
 fn in_microseconds(study: &Study) -> String {
     let longer_s = 1000.0 * study.traced_seconds();
     let is_served = study.traced_seconds() < MOMENT_S && study.baseline().seconds() < longer_s;

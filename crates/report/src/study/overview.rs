@@ -169,7 +169,7 @@ pub(super) fn stages(study: &Study) -> Markup {
     }
 }
 
-/// Where on the map's width the measured part begins, in columns; None where it is the whole.
+/// Column of the map at which the measured part begins; None where it is the whole.
 fn measured_from(study: &Study) -> Option<f64> {
     let begins_ns = study.baseline().result.warm_up_ns;
     (begins_ns > 0).then(|| begins_ns as f64 / study.place_time.bin_ns as f64)
@@ -237,7 +237,7 @@ fn tails(place_time: &PlaceTime, worst: u64) -> String {
     place_time.p99_ns.iter().enumerate().map(point).collect::<Vec<_>>().join(" ")
 }
 
-/// When the 99th percentile is highest, and whether more requests than usual come then.
+/// Time of the highest 99th percentile, with the number of requests then.
 fn when_worst(place_time: &PlaceTime, worst: u64) -> String {
     let Some(at) = place_time.p99_ns.iter().position(|&p99| p99 == worst) else {
         return String::new();
@@ -258,7 +258,7 @@ fn when_worst(place_time: &PlaceTime, worst: u64) -> String {
     format!("It reaches {} {when}, {why}.", time(worst as f64))
 }
 
-/// How much of the load the busiest part of the space has.
+/// Share of the load in the busiest part of the space.
 fn where_most(place_time: &PlaceTime) -> String {
     let rows = place_time.counts[0].len();
     let row = |row: usize| place_time.counts.iter().map(|column| column[row]).sum::<u64>();

@@ -1,4 +1,4 @@
-//! Which scheduling policy serves the load best, and what the others do.
+//! Scheduling policy that serves the load best, and the results of the others.
 
 use freewheel_study::changes::NOTICEABLE;
 use freewheel_study::figure::Figure;
@@ -46,7 +46,7 @@ fn turning(study: &Study) -> String {
     }
 }
 
-/// What a policy does under the other replay, in brackets.
+/// Effect of a policy under the other replay, in brackets.
 fn under_other_replay(study: &Study, run: &PolicyRun) -> String {
     let both = study.mean_changes(run).1.zip(study.other_replay.as_ref());
     let words = both.map(|(change, replay)| format!(" ({} {})", signed(change), replay.words()));
@@ -180,7 +180,7 @@ fn own_queue_is_best(study: &Study, own: &PolicyRun, best: &PolicyRun) -> Findin
         .detail(choice(own))
 }
 
-/// Where no policy lowers the mean: the policy that lowers the mean of reads, if one does.
+/// Words for a load whose mean no policy lowers: the policy that lowers the mean of reads, if one does.
 fn reads_alone(study: &Study, baseline: &PolicyRun) -> String {
     let mean = |run: &PolicyRun| run.result.read_response.mean_ns;
     let best = study.policies().min_by(|a, b| mean(a).total_cmp(&mean(b)));
@@ -195,7 +195,7 @@ fn reads_alone(study: &Study, baseline: &PolicyRun) -> String {
     }
 }
 
-/// How policies are compared with the drive's own queue.
+/// Comparison of policies with the drive's own queue.
 fn one_at_a_time(baseline: &PolicyRun) -> &'static str {
     match baseline.own_queue {
         true => "Under a policy the drive has one command at a time.",
@@ -214,7 +214,7 @@ fn others(study: &Study, told: &[&PolicyRun]) -> String {
     }
 }
 
-/// How much a policy has to choose from.
+/// Number of requests that a policy chooses from.
 fn choice(baseline: &PolicyRun) -> String {
     format!(
         "On average {} requests are outstanding {}: a policy can choose only among those that wait.",

@@ -1,4 +1,4 @@
-//! What the trace records of responses, beside those that are simulated.
+//! Recorded responses of the trace, beside those that are simulated.
 
 use freewheel_study::{REQUESTS_MIN, Study};
 use freewheel_trace::DurationSummary;
@@ -6,7 +6,7 @@ use freewheel_trace::DurationSummary;
 /// Recorded means within this factor of the simulated one are those of a drive like it.
 const ALIKE: f64 = 1.5;
 
-/// Whether the recorded system answered much later or sooner than the drive does here.
+/// True if the recorded system answered much later or sooner than the drive does here.
 pub(super) fn is_unlike_recorded(study: &Study) -> bool {
     let response = &study.baseline().result.response;
     let ratio = study.measured.recorded_mean_ns().map(|recorded| recorded / response.mean_ns);

@@ -1,4 +1,4 @@
-//! How long a scrub takes, in words.
+//! Duration of a scrub, in words.
 
 use freewheel_study::changes::{NOTICEABLE, relative};
 use freewheel_study::figure::{Axes, Figure};
@@ -60,7 +60,7 @@ pub(super) fn in_short(estimate: &ScrubEstimate) -> Option<String> {
     Some(format!("a scrub reads {} in {}", percent(share), about(seconds)))
 }
 
-/// What hosts can do today; empty where no idle time is left.
+/// Options of hosts today; empty where no idle time is left.
 fn in_idle_time(study: &Study) -> String {
     let best = study.idle_scrub.as_ref().and_then(|idle| idle.best());
     let Some((best, seconds)) = best.and_then(|best| Some((best, best.seconds?))) else {
@@ -115,7 +115,7 @@ fn other_pauses(study: &Study) -> String {
     )
 }
 
-/// Of all actuators together.
+/// Result of all actuators together.
 fn in_gaps(study: &Study, estimate: &ScrubEstimate) -> String {
     let Some(seconds) = estimate.seconds() else {
         return "This load leaves no rotational gap in which a scrub could read.".into();
@@ -147,7 +147,7 @@ fn in_gaps(study: &Study, estimate: &ScrubEstimate) -> String {
     )
 }
 
-/// What requests pay for a drive that gives its gaps away; empty where they hardly do.
+/// Cost to requests on a drive that gives its gaps away; empty where there is hardly any.
 fn price_of_gaps(study: &Study, estimate: &ScrubEstimate) -> String {
     let before = study.baseline().result.response.mean_ns;
     let share = relative(before, estimate.response_ns_mean);
@@ -190,7 +190,7 @@ pub(super) fn time_axis(longest_seconds: f64) -> (&'static str, f64) {
     }
 }
 
-/// Whose pace the load has.
+/// Words for the pace of the load.
 fn pace(study: &Study, estimate: &ScrubEstimate) -> String {
     match study.dependent_replay && estimate.seconds().is_some() {
         true => "The load has this drive's pace: a request comes a think time after the one that it had waited for. `--replay arrivals` keeps the recorded times.".into(),
@@ -209,7 +209,7 @@ fn course(estimate: &ScrubEstimate) -> String {
     often + &slowest + &course_of(estimate.slowest())
 }
 
-/// What the estimate rests on.
+/// Basis of the estimate.
 fn grounds(study: &Study, estimate: &ScrubEstimate) -> String {
     if estimate.slowest().simulated_gaps == 0 {
         return String::new();
@@ -232,7 +232,7 @@ fn grounds(study: &Study, estimate: &ScrubEstimate) -> String {
     )
 }
 
-/// How far estimates were off where whole scans were simulated.
+/// Errors of estimates where whole scans were simulated.
 fn validity(estimate: &ScrubEstimate) -> &'static str {
     match estimate.slowest().simulated_gaps {
         0 => "",
@@ -242,7 +242,7 @@ fn validity(estimate: &ScrubEstimate) -> &'static str {
     }
 }
 
-/// Where the latency went; empty where there is none.
+/// Use of the latency; empty where there is none.
 fn latency_of(arm: &ArmScrub) -> String {
     let (Some(efficiency), Some(all), [first, .., last]) =
         (arm.efficiency, arm.shares, arm.course.as_slice())
@@ -285,7 +285,7 @@ fn course_of(arm: &ArmScrub) -> String {
     [read, last].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-/// Where the scan slows down and where it ends, if it does not read all.
+/// Progress at which the scan slows down, and its end if it does not read all.
 fn rest_of(arm: &ArmScrub) -> Option<String> {
     let faded = arm.faded.map_or(String::new(), |faded| {
         format!(

@@ -5,7 +5,7 @@ use freewheel_units::{Bytes, grouped};
 
 use crate::numbers::{TIME_MAX_S, TOO_LONG, about};
 
-/// What NCQ priority and duration limits would do; empty where the drive's queue has no choice.
+/// Effect of NCQ priority and duration limits; empty where the drive's queue has no choice.
 pub(super) fn by_command(study: &Study, cost_of: fn(&PauseBeforeScrub) -> String) -> String {
     let Some(idle) = study.idle_scrub.as_ref().filter(|idle| !idle.by_command.is_empty()) else {
         return String::new();

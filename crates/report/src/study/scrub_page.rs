@@ -1,4 +1,4 @@
-//! How long a scrub takes, as charts and a table.
+//! Duration of a scrub, as charts and a table.
 
 use freewheel_units::{Bytes, grouped};
 use maud::{Markup, html};
@@ -33,7 +33,7 @@ pub(super) fn section(study: &Study, estimate: &ScrubEstimate) -> Markup {
     }
 }
 
-/// What the heads do with all time, in numbers; the picture is the finding's.
+/// Time of the heads in numbers; the picture is the finding's.
 fn head_use(estimate: &ScrubEstimate) -> Markup {
     let head_use = estimate.head_use;
     let moves = |free: f64| percent(head_use.transfer + free);
@@ -92,7 +92,7 @@ fn charts(estimate: &ScrubEstimate) -> Markup {
     let shown: Vec<usize> = shown.filter(|&n| estimate.arms[n].seconds.is_some()).collect();
     let (time, unit_seconds) = time_axis(estimate.seconds().unwrap_or(0.0));
     let mut progress = each(estimate, |at| Some((at.seconds / unit_seconds, percent_read(at))));
-    progress.extend(sample_share(estimate, &shown, unit_seconds));
+    progress.extend(potential_lines(estimate, &shown, unit_seconds));
     let efficiency = each(estimate, |at| Some((percent_read(at), 100.0 * at.efficiency?)));
     let read = "read, %";
     html! {
@@ -119,8 +119,8 @@ fn charts(estimate: &ScrubEstimate) -> Markup {
     }
 }
 
-/// What the potential would have been enough for, until that is all (figure 9 (a) of osdi00).
-fn sample_share(estimate: &ScrubEstimate, shown: &[usize], unit_seconds: f64) -> Vec<Line> {
+/// Share read by time if tasks received the whole potential, up to 100 % (figure 9 (a) of osdi00).
+fn potential_lines(estimate: &ScrubEstimate, shown: &[usize], unit_seconds: f64) -> Vec<Line> {
     let of = |&number: &usize| {
         let arm = &estimate.arms[number];
         let bytes = (arm.blocks * estimate.block_bytes) as f64;

@@ -1,4 +1,4 @@
-//! What a change does to the goal, in words, and why it should be looked at twice.
+//! Effect of a change on the goal, in words, and reasons to look at it twice.
 
 use freewheel_study::Study;
 use freewheel_study::changes::{Changes, Combination, Effect, Goal, NOTICEABLE, Tried};
@@ -13,7 +13,7 @@ fn is_within_noise(tried: &Tried, goal: Goal) -> bool {
     effects(tried).all(|effect| effect.of(goal).abs() < NOTICEABLE)
 }
 
-/// What a change does to the goal, by the replay under which it does less good.
+/// Effect of a change on the goal, by the replay under which it does less good.
 pub(super) enum Verdict {
     Better,
     Same,
@@ -58,7 +58,7 @@ pub(super) fn between(least: f64, most: f64) -> String {
     format!("{shared} to {most}")
 }
 
-/// Why a change should be looked at twice.
+/// Reason why a change should be looked at twice.
 pub(super) fn warnings(tried: &Tried, goal: Goal) -> Vec<String> {
     let mut words = Vec::new();
     if tried.turns(goal) {
@@ -89,7 +89,7 @@ pub(super) fn warnings(tried: &Tried, goal: Goal) -> Vec<String> {
     words
 }
 
-/// Why the best together should be looked at twice: the same as of single changes.
+/// Reason why the best together should be looked at twice: the same as of single changes.
 pub(super) fn warnings_together(
     study: &Study,
     changes: &Changes,
@@ -100,7 +100,7 @@ pub(super) fn warnings_together(
     turns.chain(longer(study, changes.goal, together)).collect()
 }
 
-/// What becomes longer. What does so under the other replay alone says so.
+/// Quantities that become longer. What does so under the other replay alone says so.
 pub(super) fn longer(study: &Study, goal: Goal, together: &Combination) -> Vec<String> {
     let other = together.other_replay.as_ref().zip(study.other_replay.as_ref());
     let longer = |name: &str, of: fn(&Effect) -> f64| {

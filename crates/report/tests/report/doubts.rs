@@ -226,7 +226,7 @@ fn a_drive_that_is_slower_than_the_traced_one_but_has_idle_time_is_not_overloade
     }
 }
 
-/// What would be said of a load that the drive serves.
+/// Words about a load that the drive serves.
 fn contradictions(study: &StudyReport) -> Vec<&str> {
     let words = [
         "would cut the mean",

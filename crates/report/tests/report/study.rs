@@ -1,4 +1,4 @@
-//! What a study says, on small traces whose answer is known.
+//! Words of a study, on small traces whose answer is known.
 
 use std::io::Write;
 
@@ -297,7 +297,7 @@ fn time(ns: f64) -> String {
 
 #[test]
 fn the_tiles_are_those_of_today_in_the_changes() {
-    // Bursts, and behind the warm-up single requests: the whole has a longer mean.
+    // Bursts, and after the warm-up single requests: the whole has a longer mean.
     let text = random_reads(600, 0).lines().skip(1).enumerate().fold(
         HEADER.to_string(),
         |text, (i, line)| {
@@ -338,7 +338,7 @@ fn the_tiles_are_those_of_today_in_the_changes() {
 
 #[test]
 fn a_short_trace_of_an_idle_drive_is_not_said_to_show_hints_at_most() {
-    // Every other read goes on where the one before ended, and the drive's buffer has it.
+    // Every other read continues where the one before ended, and the drive's buffer has it.
     let prng = &mut Prng::new(1, "idle");
     let mut text = HEADER.to_string();
     for i in 0..200_u64 {

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::task::{TaskConfig, names};
-use crate::document::check_whole;
+use crate::toml_faults::check_whole;
 
 /// Longest margin. A longer one than a turn leaves no part of any gap.
 pub const CONSERVATISM_MAX: SimDuration = SimDuration::from_ms(100);
@@ -19,9 +19,9 @@ pub const CONSERVATISM_MAX: SimDuration = SimDuration::from_ms(100);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FreeblockConfig {
-    /// How a gap is filled.
+    /// Rule that fills a gap.
     pub rule: Rule,
-    /// Whether, under the rule paths, regions of the disk that lag behind count for more.
+    /// True if, under the rule paths, regions of the disk that lag behind count for more.
     pub region_weights: bool,
     /// Most nodes of its search that one decision looks at; then the best found so far is taken, and
     /// the decision counted as beyond its budget.
@@ -36,7 +36,7 @@ pub struct FreeblockConfig {
     /// paths; where there are more, the best of its tracks is taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps_max: Option<u32>,
-    /// How much longer than the curve says seeks to and from free work are taken to be, inside the
+    /// Time by which seeks to and from free work are planned to be longer than the curve says, inside the
     /// drive: the conservatism of fast02. A scheduler outside has its own, `host.scheduler.conservatism`.
     #[serde(skip_serializing_if = "is_no_time")]
     pub conservatism: SimDuration,
@@ -67,7 +67,7 @@ impl Default for FreeblockConfig {
     }
 }
 
-/// How long a search for paths goes on.
+/// Nodes until a search for paths gives up a little more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "a number of nodes, at least 1, or \"endless\" is needed")]
 pub enum PatienceConfig {
@@ -249,13 +249,13 @@ impl FreeblockConfig {
         }
     }
 
-    /// Whether a memory takes foreground writes.
+    /// True if a memory takes foreground writes.
     pub(crate) fn has_write_back(&self) -> bool {
         self.tasks.iter().any(|task| task.kind == TaskKind::WriteBack)
     }
 
-    /// The same with a memory that has room for all that an arm of this capacity holds. Of tasks
-    /// beside it only those are left by which the foreground is another one.
+    /// Configuration with a write-back memory that has room for all that an arm of this capacity holds. Of
+    /// tasks beside it only those are left by which the foreground is another one.
     pub(crate) fn with_endless_write_back(&self, capacity: Blocks) -> Self {
         // Three quarters of it may wait for gaps.
         let memory = Some(Bytes::new(2 * capacity.bytes().get()));
@@ -267,7 +267,8 @@ impl FreeblockConfig {
         self.with_tasks(self.that_matter(tasks, true)).expect("write-back is left")
     }
 
-    /// The same without a memory for foreground writes. None when no other task affects the foreground.
+    /// Configuration without a memory for foreground writes. None when no other task affects the
+    /// foreground.
     pub(crate) fn without_write_back(&self) -> Option<Self> {
         self.with_tasks(self.that_matter(self.tasks.clone(), false))
     }
@@ -284,7 +285,7 @@ impl FreeblockConfig {
         tasks.into_iter().filter(stays).collect()
     }
 
-    /// The same with these tasks; None when there are none.
+    /// Configuration with these tasks; None when there are none.
     fn with_tasks(&self, tasks: Vec<TaskConfig>) -> Option<Self> {
         (!tasks.is_empty()).then(|| Self { tasks, ..self.clone() })
     }
@@ -303,7 +304,7 @@ impl FreeblockConfig {
     }
 }
 
-/// Where a task stands in the list, for messages about its keys.
+/// Place of a task in the list, for messages about its keys.
 fn place(number: usize) -> String {
     format!("tasks[{number}]: ")
 }

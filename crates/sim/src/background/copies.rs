@@ -58,7 +58,7 @@ impl CopyAccount {
         Some(Promoted { id, op: Op::Read, start, blocks, precedes_writes: true })
     }
 
-    /// Whether a copy delivered the block of `task` that begins at `start`. Forgets the copy.
+    /// True if a copy delivered the block of `task` that begins at `start`. Forgets the copy.
     pub fn has_brought(&mut self, task: usize, start: u64) -> bool {
         self.blocks.remove(&(task, start))
     }

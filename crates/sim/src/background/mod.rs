@@ -70,7 +70,7 @@ impl Unfinished {
         Self { left: Arc::new(AtomicU64::new(total)), total }
     }
 
-    /// Whether all are delivered, so that the foreground may end.
+    /// True if all are delivered, so that the foreground may end.
     pub fn is_none(&self) -> bool {
         self.left.load(Ordering::Relaxed) == 0
     }
@@ -107,7 +107,7 @@ impl Background {
         let running =
             named.map(|(name, config)| Running::begin(&mut tasks, name, config.clone(), ahead));
         let running: Vec<Running> = running.collect::<Result<_, _>>()?;
-        // The index of a large drive takes a second: what is told of the first decision has none of that,
+        // The index of a large drive takes a second: the report of the first decision has none of that,
         // nor of the one behind a new round, which [`Planner::prepare`] makes it anew for.
         tasks.refresh();
         Ok(Self {
@@ -123,7 +123,7 @@ impl Background {
         })
     }
 
-    /// The same for a scheduler outside the drive.
+    /// Background for a scheduler in front of the drive.
     #[must_use]
     pub fn outside(self) -> Self {
         Self { is_outside: true, ..self }
@@ -183,7 +183,7 @@ impl Background {
                 self.contribute(number, blocks);
             }
         }
-        self.running[number].heard(&mut self.tasks, &event, at);
+        self.running[number].observe(&mut self.tasks, &event, at);
     }
 
     /// The write-back, if there is one.
@@ -391,7 +391,7 @@ impl WriteCache for Background {
             running
                 .iter_mut()
                 .filter_map(Running::user)
-                .for_each(|user| user.taken(tasks, request, now));
+                .for_each(|user| user.request_in_memory(tasks, request, now));
             self.take_events(false);
         }
         is_taken
@@ -540,7 +540,7 @@ mod tests {
     /// The background of an experiment, with the last writer of each block.
     struct Watched {
         background: Background,
-        /// Whether the background hears of arriving requests.
+        /// True if the background is told of arriving requests.
         tells: bool,
         /// Blocks of 512 B that a foreground write has replaced.
         newer: BTreeSet<u64>,
@@ -650,7 +650,7 @@ mod tests {
         through: BTreeMap<u64, u64>,
         /// Blocks that older data have replaced.
         lost: u64,
-        /// Whether the background hears of arriving requests.
+        /// True if the background is told of arriving requests.
         tells: bool,
     }
 
@@ -678,7 +678,7 @@ mod tests {
             self.lost += u64::from(is_older && !self.is_of_requests(before.unwrap(), version));
         }
 
-        /// Whether both versions went to the drive, so that the policy may choose their order.
+        /// True if both versions went to the drive, so that the policy may choose their order.
         fn is_of_requests(&self, one: u64, other: u64) -> bool {
             let all: BTreeSet<u64> = self.through.values().copied().collect();
             all.contains(&one) && all.contains(&other)

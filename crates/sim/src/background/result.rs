@@ -39,7 +39,7 @@ pub struct BackgroundResult {
 pub struct TaskResult {
     /// Name in the experiment, or else the kind.
     pub name: String,
-    /// What a round is.
+    /// Kind of a round: every block, or a sample.
     pub kind: RoundKind,
     /// Blocks of a round: both versions of a comparison, zero for a task without rounds. A task without
     /// rounds reports everything in the round under way.
@@ -178,7 +178,7 @@ pub struct Progress {
 }
 
 impl TaskResult {
-    /// Whether the task is complete and never repeats.
+    /// True if the task is complete and never repeats.
     pub fn is_done(&self) -> bool {
         self.kind.is_once() && !self.rounds.is_empty()
     }

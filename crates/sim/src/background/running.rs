@@ -45,13 +45,13 @@ pub(super) struct Running {
     note_at: u64,
     steps: Vec<u64>,
     estimate: Estimate,
-    /// Whether the tail promotes the rest of this round, which keeps the estimate of its end steady.
+    /// True if the tail promotes the rest of this round, which keeps the estimate of its end steady.
     is_steady: bool,
     /// Blocks of its rounds that the run still waits for.
     unfinished: u64,
-    /// What promotes the last blocks of a round, if something does.
+    /// Promotion of the last blocks of a round, if any.
     tail: Option<TailPromotion>,
-    /// What asks for its blocks as they come up, if something does.
+    /// Use that asks for its blocks as they come up, if any.
     user: Option<Use>,
 }
 
@@ -98,7 +98,7 @@ impl Running {
         self.id
     }
 
-    /// How far the round under way is.
+    /// Progress of the round under way.
     fn state(&self) -> RoundState {
         let Self { began, blocks, ref round, .. } = *self;
         let is_over = self.is_done() || !self.config.result_kind().has_rounds();
@@ -134,9 +134,9 @@ impl Running {
     }
 
     /// Passes an event of its blocks to the use.
-    pub fn heard(&mut self, tasks: &mut Tasks, event: &Event, at: SimTime) {
+    pub fn observe(&mut self, tasks: &mut Tasks, event: &Event, at: SimTime) {
         let Some(user) = &mut self.user else { return };
-        user.heard(tasks, event);
+        user.observe(tasks, event);
         if user.is_done() && self.rounds.is_empty() {
             self.end_round(tasks, at);
         }
@@ -152,12 +152,12 @@ impl Running {
         self.config.result_kind().is_once() && !self.rounds.is_empty()
     }
 
-    /// Whether foreground writes wait until its blocks are read.
+    /// True if foreground writes wait until its blocks are read.
     pub fn is_copied(&self) -> bool {
         self.spec.precedes_writes && !self.is_done()
     }
 
-    /// Takes up to so many blocks off those that the run waits for: how many.
+    /// Takes up to this number of blocks off those that the run waits for: how many.
     pub fn take_unfinished(&mut self, blocks: u64) -> u64 {
         let blocks = blocks.min(self.unfinished);
         self.unfinished -= blocks;
@@ -168,7 +168,7 @@ impl Running {
         self.tail.as_mut()
     }
 
-    /// A foreground request took so much of the head, perhaps one that the tail has promoted.
+    /// A foreground request took this head time, perhaps one that the tail has promoted.
     pub fn tail_took(&mut self, promotion: Option<PromotionId>, head: SimDuration) {
         let Some(tail) = &mut self.tail else { return };
         if let Some(number) = tail.took(promotion, head) {
@@ -220,7 +220,7 @@ impl Running {
         blocks
     }
 
-    /// Foreground requests are made for what is left of the round from now on.
+    /// Foreground requests are made for the rest of the round from now on.
     fn is_promoted_from(&mut self, now: SimTime) {
         if !self.is_steady {
             self.is_steady = true;

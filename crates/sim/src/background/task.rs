@@ -13,28 +13,28 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TaskConfig {
-    /// What reports call the task; when absent its kind, with a number where there are several.
+    /// Name in reports; when absent the kind, with a number where there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What the task does with its blocks.
+    /// Kind of the task.
     pub kind: TaskKind,
     /// Size of the task's blocks, each of which is handed over whole.
     pub block_size: Bytes,
-    /// Where on each arm its blocks begin.
+    /// First byte of the task's blocks, on each arm.
     #[serde(skip_serializing_if = "is_zero")]
     pub start: Bytes,
-    /// How much from there on; when absent, the rest of the arm, and of a comparison as much as its
-    /// two versions have room for.
+    /// Length from there on; when absent, the rest of the arm, and for a comparison as much as its two
+    /// versions have room for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length: Option<Bytes>,
-    /// Of a comparison: where on the arm the other version begins, which is as long.
+    /// Place on the arm of a comparison's other version, which is as long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub other_start: Option<Bytes>,
     /// Memory of a comparison, of prefetching or of write-back, on each arm of each drive; when absent
     /// 4 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Bytes>,
-    /// Of prefetching: whole tracks behind that of a read which are read as well; when absent none.
+    /// Whole tracks behind that of a read which prefetching reads as well; when absent none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tracks_ahead: Option<u32>,
     /// Part of all blocks that makes a round, whichever blocks they are: a statistical sample.
@@ -42,7 +42,7 @@ pub struct TaskConfig {
     pub sample_share: Option<f64>,
     /// Weight of a block against those of other tasks: low 1, normal 4, high 16.
     pub priority: Priority,
-    /// When a round should be complete, from its beginning on: behind a straight line to there its
+    /// Time from a round's beginning in which it should be complete: behind a straight line to there its
     /// blocks weigh more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<SimDuration>,
@@ -104,7 +104,7 @@ const MEMORY: Bytes = Bytes::new(4 << 20);
 const ENOUGH_MIN: f64 = 1e-6;
 
 impl TaskConfig {
-    /// What is wrong with it on an arm of this capacity, if anything is.
+    /// Checks the task on an arm of this capacity, and returns the fault.
     pub(super) fn check(&self, capacity: Blocks) -> Result<(), String> {
         let (size, most) = (self.block_size, Blocks::new(BLOCK_SIZE_MAX.into()).bytes());
         if !size.get().is_multiple_of(512) || !(1..=most.get()).contains(&size.get()) {
@@ -143,8 +143,8 @@ impl TaskConfig {
         Ok(())
     }
 
-    /// What is wrong with its rounds and their last blocks, if anything is. The blocks of all arms are
-    /// counted together.
+    /// Checks rounds and their last blocks, and returns the fault. The blocks of all arms are counted
+    /// together.
     pub(super) fn check_rounds(&self, capacity: Blocks, arms: u64) -> Result<(), String> {
         let words = self.result_kind().words();
         if let Some(tail) = &self.promote_tail {
@@ -203,7 +203,7 @@ impl TaskConfig {
         Ok(())
     }
 
-    /// Whether it asks for blocks as they come up, and does something with them.
+    /// True if it asks for blocks as they come up, and does something with them.
     pub(super) fn is_use(&self) -> bool {
         use TaskKind::{Compare, Prefetch, WriteBack};
         matches!(self.kind, Compare | Prefetch | WriteBack)
@@ -242,12 +242,12 @@ impl TaskConfig {
             (
                 self.share.is_some(),
                 "share",
-                "it has normal priority; give tasks `beside` it a higher or a lower one",
+                "it has normal priority; give the other `tasks` a higher or a lower one",
             ),
             (
                 self.priority != Priority::Normal,
                 "priority",
-                "it has normal priority; give tasks `beside` it a higher or a lower one",
+                "it has normal priority; give the other `tasks` a higher or a lower one",
             ),
         ];
         if let Some((_, keys, why)) = not_its.iter().find(|(is_there, ..)| *is_there) {
@@ -285,14 +285,14 @@ impl TaskConfig {
         Ok(())
     }
 
-    /// How long each of two versions may be.
+    /// Largest length of each of two versions.
     fn room_for_versions(&self, capacity: Blocks) -> Bytes {
         let (one, other) = (self.start.get(), self.other_start.unwrap_or_default().get());
         let behind = capacity.bytes().get().saturating_sub(one.max(other));
         Bytes::new(one.abs_diff(other).min(behind))
     }
 
-    /// Where the versions lie that a comparison compares.
+    /// Extents of the versions that a comparison compares.
     pub(super) fn versions(&self, capacity: Blocks) -> Versions {
         let size = u64::from(self.size());
         let length = self.length.unwrap_or_else(|| self.room_for_versions(capacity));
@@ -309,7 +309,7 @@ impl TaskConfig {
         self.memory.unwrap_or(MEMORY)
     }
 
-    /// What a round of it is.
+    /// Kind of a round.
     pub(super) fn result_kind(&self) -> RoundKind {
         // `check` refuses samples of other kinds, whose rounds need all blocks.
         let has_samples = matches!(self.kind, TaskKind::Scan | TaskKind::Scrub);
@@ -360,7 +360,7 @@ impl TaskConfig {
         (extent.start.get(), extent.start.get() + extent.blocks.get())
     }
 
-    /// Where its blocks lie, if not on the whole arm.
+    /// Extent of the blocks, if not the whole arm.
     fn extent(&self, capacity: Blocks) -> Option<Extent> {
         if self.start == Bytes::ZERO && self.length.is_none() {
             return None;
@@ -384,7 +384,7 @@ impl TaskConfig {
     }
 }
 
-/// What reports call each of the tasks: no two the same, unless the experiment gives one name twice.
+/// Names of the tasks in reports: no two equal, unless the experiment gives one name twice.
 pub(super) fn names(tasks: &[TaskConfig]) -> Vec<String> {
     let mut taken: Vec<String> = tasks.iter().filter_map(|task| task.name.clone()).collect();
     let mut name = |task: &TaskConfig| {

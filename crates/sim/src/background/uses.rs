@@ -48,7 +48,7 @@ impl Use {
         }))
     }
 
-    /// Its task.
+    /// Number of the task.
     pub fn task(&self) -> TaskId {
         match self {
             Self::Compare(compare) => compare.task(),
@@ -71,7 +71,7 @@ impl Use {
     }
 
     /// Memory has taken a foreground request.
-    pub fn taken(&mut self, tasks: &mut Tasks, request: &Foreground, at: SimTime) {
+    pub fn request_in_memory(&mut self, tasks: &mut Tasks, request: &Foreground, at: SimTime) {
         if let (Self::Prefetch(prefetcher), Op::Write) = (self, request.op) {
             let told = prefetcher.written(tasks, at, request.start, request.blocks);
             told.expect("a task that stands");
@@ -87,7 +87,7 @@ impl Use {
     }
 
     /// Handles an event of the task's blocks.
-    pub fn heard(&mut self, tasks: &mut Tasks, event: &Event) {
+    pub fn observe(&mut self, tasks: &mut Tasks, event: &Event) {
         match self {
             Self::Compare(compare) => {
                 // Simulated drives hold no data, so the contents of a pair are not compared.
@@ -103,7 +103,7 @@ impl Use {
         }
     }
 
-    /// Whether the use is complete.
+    /// True if the use is complete.
     pub fn is_done(&self) -> bool {
         matches!(self, Self::Compare(compare) if compare.is_done())
     }

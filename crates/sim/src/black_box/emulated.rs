@@ -79,8 +79,8 @@ pub struct Behaviour {
     /// Policy that chooses among the commands inside; the drive's own when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_policy: Option<PolicySpec>,
-    /// Whether a write is done once the buffer holds it; the drive's own setting when absent. A host
-    /// can switch this.
+    /// Condition under which a write is done: when the buffer holds it, or when the media do; the drive's
+    /// own setting when absent. A host can switch this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_cache: Option<WriteCache>,
     /// Sector format; that of the drive file when absent.
@@ -100,7 +100,7 @@ pub struct BehaviourError {
     pub rule: String,
 }
 
-/// Why a drive cannot be emulated.
+/// Reason why a drive cannot be emulated.
 #[derive(Debug, Error)]
 pub enum EmulatedDriveError {
     /// The values of its file do not make a drive.
@@ -292,7 +292,7 @@ impl EmulatedDrive {
         self.unit.queue_depth()
     }
 
-    /// Whether the drive takes another command. It always takes a flush.
+    /// True if the drive takes another command. It always takes a flush.
     pub fn has_room(&self) -> bool {
         self.unit.has_room()
     }

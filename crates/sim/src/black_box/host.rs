@@ -39,7 +39,7 @@ pub trait BlackBox {
     /// A write carries no data: the implementation writes the data of the last read of its blocks, so
     /// that no data are lost. Callers must have read them before.
     fn submit(&mut self, command: Command);
-    /// Whether the implementation holds the data of all these blocks from earlier reads, so that it can
+    /// True if the implementation holds the data of all these blocks from earlier reads, so that it can
     /// write them.
     fn holds(&self, start: Lbn, blocks: u32) -> bool;
     /// Waits for the next answer, at most until a time. None when no answer arrives until then, or no

@@ -21,7 +21,7 @@ pub struct ArrayConfig {
     pub drives: Option<u32>,
     /// Consecutive bytes on one drive of a striped volume.
     pub stripe_unit: Bytes,
-    /// Whether files lie on the drives, which then make no volume: layout and stripe unit mean nothing, and
+    /// True if files lie on the drives, which then make no volume: layout and stripe unit mean nothing, and
     /// are not written. A run finds that out.
     #[serde(skip)]
     pub holds_files: bool,

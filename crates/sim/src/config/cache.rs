@@ -1,4 +1,4 @@
-//! What an experiment says of the storage system's cache in front of each drive.
+//! Storage system's cache in front of each drive, in an experiment.
 
 use freewheel_model::cache::{
     AmpSpec, CachePolicy, ConditionalSpec, DestageOrder, OpportunisticSpec, PrefetchSpec,
@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::workload::SPAN_MAX;
-use crate::document::check_whole;
+use crate::toml_faults::check_whole;
 
 /// The cache of a storage system in front of each arm: read cache, prefetching and write buffer (tr03).
 /// The drive's own buffer is part of `electronics`; each optimisation is best modelled once.
@@ -25,7 +25,7 @@ pub struct CacheConfig {
     pub storage_used: Option<Bytes>,
     /// Memory of the read cache: at least one block, or zero for none.
     pub size: Bytes,
-    /// Which block a full read cache evicts: lru, arc, lirs, 2q, s3-fifo, sieve or w-tinylfu.
+    /// Eviction policy of a full read cache: lru, arc, lirs, 2q, s3-fifo, sieve or w-tinylfu.
     #[schemars(with = "String")]
     pub policy: CachePolicy,
     /// Unit of the caches and of the write buffer, at most 32 KiB.
@@ -56,7 +56,7 @@ pub enum CachePreset {
     Tr03Rich,
 }
 
-/// What is prefetched with a read that misses.
+/// Blocks that are prefetched with a read that misses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum PrefetchConfig {
@@ -68,9 +68,9 @@ pub enum PrefetchConfig {
         /// Length of a unit.
         unit: Bytes,
     },
-    /// A fixed amount behind the missing blocks.
+    /// A fixed amount after the missing blocks.
     ReadAhead {
-        /// How much.
+        /// Length of the read-ahead.
         amount: Bytes,
     },
     /// An amount that grows with the sequential run that the read continues.
@@ -86,7 +86,7 @@ pub enum PrefetchConfig {
         /// Most of one prefetch.
         #[serde(default = "conditional_maximum")]
         maximum: Bytes,
-        /// Whether descending runs prefetch, too.
+        /// True if descending runs prefetch, too.
         #[serde(default)]
         backward: bool,
     },
@@ -145,28 +145,28 @@ pub struct OpportunisticConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct WriteBufferConfig {
-    /// Its memory.
+    /// Memory of the buffer.
     pub size: Bytes,
     /// Share of dirty blocks above which it destages, 0 to 1. At 1 it destages when a write finds no
     /// room.
     pub high_mark: f64,
     /// Share of dirty blocks below which it stops, at most `high_mark`.
     pub low_mark: f64,
-    /// Which block it destages first.
+    /// Order in which blocks are destaged.
     pub order: DestageOrderConfig,
     /// Age at which data are destaged regardless of the marks. Without it there is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_age: Option<SimDuration>,
-    /// Whether a power cut loses its data. If so, flushes wait for destages, and writes with FUA go to
-    /// the media. If not, both end in the buffer, and writes to the drive carry FUA.
+    /// True if a power cut loses its data. If so, flushes wait for destages, and writes with FUA go to the
+    /// media. If not, both end in the buffer, and writes to the drive carry FUA.
     pub volatile: bool,
     /// Most of one destage, at least one block. A request waits for a destage that has begun.
     pub destage_maximum: Bytes,
-    /// Most destages at once, at least one: reads wait behind them where a write waits for room. As many as
-    /// the cache's `queue_depth` without it.
+    /// Most destages at once, at least one: reads wait behind them where a write waits for room. The number
+    /// of the cache's `queue_depth` without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destages: Option<u32>,
-    /// Whether blocks that pass under the head while it waits for a client's data are written, too.
+    /// True if blocks that pass under the head while it waits for a client's data are written, too.
     #[serde(skip_serializing_if = "is_false")]
     pub destage_in_gaps: bool,
 }
@@ -175,7 +175,7 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// Which block of a write buffer goes first.
+/// Order in which blocks leave a write buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DestageOrderConfig {
@@ -358,7 +358,7 @@ impl PrefetchConfig {
         Self::Conditional { segment, trigger: one(), factor: two(), maximum, backward: false }
     }
 
-    /// What it fetches, by keys.
+    /// Amounts to fetch, by keys.
     fn amounts(&self) -> Vec<(&'static str, Bytes)> {
         match *self {
             Self::Off => Vec::new(),

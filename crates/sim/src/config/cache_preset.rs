@@ -6,7 +6,7 @@ use freewheel_units::Bytes;
 use toml::{Table, Value};
 
 use super::{CacheConfig, CachePreset};
-use crate::document::{Fault, fault_of_key};
+use crate::toml_faults::{Fault, fault_of_key};
 
 /// Gives `[cache]` the values of its preset where it has none of its own. An unknown name stays, for the
 /// reader of the document to refuse.

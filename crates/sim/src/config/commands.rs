@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ConfigError, SimConfig, Workload};
-use crate::document::check_whole;
 use crate::source::{Marks, ScrubReads};
+use crate::toml_faults::check_whole;
 
 /// NCQ priority and Command Duration Limits of commands, and a scrub by commands of the host.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -36,7 +36,7 @@ pub struct CommandsConfig {
     pub scrub: Option<OutsideScrubConfig>,
 }
 
-/// Marks of commands by what they do.
+/// Marks of commands by operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MarksConfig {
@@ -49,7 +49,7 @@ pub struct MarksConfig {
 }
 
 /// A scrub from outside the drive: reads in the order of addresses, some of them at the drive at all times.
-/// Behind the last address it begins again.
+/// After the last address it begins again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OutsideScrubConfig {
@@ -57,7 +57,7 @@ pub struct OutsideScrubConfig {
     pub run: Bytes,
     /// Reads at the drive at once.
     pub outstanding: u32,
-    /// Where it begins.
+    /// First byte of the scrub.
     pub start: Bytes,
     /// Reads after which the workload issues no further request; no bound when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -135,7 +135,7 @@ impl OutsideScrubConfig {
 }
 
 impl CommandsConfig {
-    /// What the host says of its commands.
+    /// Marks that the host gives its commands.
     pub(crate) fn marks(&self) -> Marks {
         let [reads, writes] = [Op::Read, Op::Write].map(|op| self.clients.of(op));
         Marks { reads, writes, scrub: self.scrub.as_ref().map(OutsideScrubConfig::reads) }

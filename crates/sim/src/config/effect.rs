@@ -1,4 +1,4 @@
-//! Keys of an experiment that change nothing in it.
+//! Keys of an experiment without an effect in it.
 //!
 //! A key without an effect makes a sweep of equal results. Where it can only be a mistake, the experiment is
 //! refused. Where it says what happens anyway, or acts in the same file under another setting, the result says
@@ -17,12 +17,12 @@ use super::{
 use crate::black_box::Behaviour;
 use crate::source::PatternSpec;
 
-/// A key that is given and changes nothing.
+/// A key that is given without an effect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WithoutEffect {
-    /// Its path in the experiment.
+    /// Path of the key in the experiment.
     pub key: &'static str,
-    /// Why, and when it acts.
+    /// Reason, and the condition under which the key acts.
     pub why: String,
 }
 
@@ -30,7 +30,7 @@ fn idle(key: &'static str, why: impl Into<String>) -> WithoutEffect {
     WithoutEffect { key, why: why.into() }
 }
 
-/// Why a drive has no electronics in an experiment.
+/// Reason why a drive has no electronics in an experiment.
 fn bare(config: &SimConfig) -> String {
     match config.electronics {
         false => "with `electronics = false` requests meet the bare mechanics".into(),
@@ -73,7 +73,7 @@ pub(crate) fn check_effect(config: &SimConfig, spec: &DriveSpec) -> Result<(), C
     Ok(())
 }
 
-/// Why a drive has no buffer in an experiment.
+/// Reason why a drive has no buffer in an experiment.
 fn bufferless(config: &SimConfig, spec: &DriveSpec) -> String {
     match config.has_electronics(spec) {
         true => "the drive has no buffer".into(),
@@ -81,7 +81,7 @@ fn bufferless(config: &SimConfig, spec: &DriveSpec) -> String {
     }
 }
 
-/// How an experiment gets electronics.
+/// Change that gives an experiment electronics.
 fn way_out(config: &SimConfig) -> &'static str {
     if config.electronics { "name another drive" } else { "give `electronics = true`" }
 }
@@ -91,7 +91,7 @@ fn has_buffer(config: &SimConfig, spec: &DriveSpec) -> bool {
 }
 
 impl SimConfig {
-    /// The given keys that changed nothing in a run on `arms` arms with so many requests outstanding at
+    /// The given keys without an effect in a run on `arms` arms with this number of requests outstanding at
     /// most. A key with its default value counts as not given.
     pub(crate) fn without_effect(
         &self,
@@ -187,7 +187,7 @@ impl SimConfig {
         all
     }
 
-    /// Whether the drive reports writes done before they are on the media.
+    /// True if the drive reports writes done before they are on the media.
     fn write_cache(&self, spec: &DriveSpec) -> bool {
         let buffer = spec.electronics.buffer.as_ref();
         self.has_electronics(spec)

@@ -1,4 +1,4 @@
-//! Why an experiment cannot be run.
+//! Reason why an experiment cannot be run.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use thiserror::Error;
 use crate::library::DriveError;
 use crate::source::{PlacementError, SourceError};
 
-/// Why an experiment cannot be run.
+/// Reason why an experiment cannot be run.
 #[derive(Debug, Error)]
 pub enum ConfigError {
     /// The file cannot be read.
@@ -21,7 +21,7 @@ pub enum ConfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// The text is not an experiment.
@@ -37,7 +37,7 @@ pub enum ConfigError {
     Override {
         /// The override as given.
         text: String,
-        /// What is wrong and what is right.
+        /// Fault, and the allowed values.
         message: String,
     },
     /// A value of the array does not fit.
@@ -58,7 +58,7 @@ pub enum ConfigError {
         /// Key, value and what is allowed.
         message: String,
     },
-    /// What the host says to the drive's queue does not fit.
+    /// The host's marks for the drive's queue do not fit.
     #[error("commands: {message}")]
     Commands {
         /// Key, value and what is allowed.
@@ -85,7 +85,7 @@ pub enum ConfigError {
     /// A key asks for what the experiment does not have.
     #[error("{message}")]
     WithoutEffect {
-        /// Key, value, why it changes nothing, and the way out.
+        /// Key, value, the reason why it has no effect, and the way out.
         message: String,
     },
     /// The drive cannot be scaled so.
@@ -111,9 +111,9 @@ pub enum ConfigError {
     NoTiming {
         /// The trace.
         file: PathBuf,
-        /// Its format.
+        /// Format of the trace.
         format: Format,
-        /// What it lacks.
+        /// Missing property of the trace.
         lacks: &'static str,
     },
     /// The drive.

@@ -42,7 +42,7 @@ pub struct FilesWorkload {
     /// Requests within files begin at multiples of this.
     #[serde(default = "align")]
     pub align: Bytes,
-    /// How the hot set moves during the run; it stays if nothing is given. Not with `log`.
+    /// Movement of the hot set during the run; it stays if nothing is given. Not with `log`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<Drift>,
     /// Disks of other drives, behind those of `array.drives`.
@@ -61,26 +61,26 @@ const fn align() -> Bytes {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileClass {
-    /// Name of the class in results; its number if nothing is given.
+    /// Name of the class in results; its number if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Number of files.
     pub files: u32,
     /// Mean size of a file.
     pub size: Bytes,
-    /// Whether all files have this size, or sizes are exponential with this mean.
+    /// Size of all files, or mean of an exponential distribution of sizes.
     #[serde(default, skip_serializing_if = "is_default")]
     pub sizes: FileSizes,
-    /// Size of a request; the whole file if nothing is given.
+    /// Size of a request; the whole file if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Bytes>,
-    /// Share of all requests, beside the shares of the other classes; 0 for files that nobody uses.
+    /// Share of all requests, beside the shares of the other classes; 0 for files without requests.
     #[serde(default = "one")]
     pub share: f64,
     /// Share of its requests that read.
     #[serde(default = "one")]
     pub reads: f64,
-    /// How unevenly its files are used; all alike if nothing is given.
+    /// Skew of the use of files; all alike if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hot: Option<HotFiles>,
 }
@@ -144,7 +144,7 @@ pub enum FileOrder {
     /// As they were placed.
     #[default]
     Placed,
-    /// Those with the most requests for their size first: seeks are short, and tracks long.
+    /// Files with the most requests for their size first: seeks are short, and tracks long.
     HottestOutermost,
 }
 
@@ -155,11 +155,11 @@ pub enum FileStripes {
     /// One: each file is in one piece on one disk.
     #[default]
     Whole,
-    /// As many as the model of tr96 finds best for the file's requests under this load.
+    /// The number that the model of tr96 finds best for the file's requests under this load.
     Best,
-    /// Runs of this many bytes go round as many disks as the file reaches.
+    /// Runs of this many bytes go round all disks that the file reaches.
     Unit(Bytes),
-    /// Runs as Chen's closed model has them for this many requests at a time (tr96 equation 1).
+    /// Runs of the size that Chen's closed model gives for this many requests at a time (tr96 equation 1).
     Chen(f64),
 }
 
@@ -169,7 +169,7 @@ pub enum FileStripes {
 pub struct MoreDisks {
     /// Name of a shipped drive, or path of a drive file, from the folder of the experiment.
     pub drive: String,
-    /// How many.
+    /// Number of files.
     pub count: u32,
 }
 
@@ -181,33 +181,35 @@ pub struct CoolingConfig {
     pub every: CoolingEvery,
     /// Share by which the hottest disk must exceed the mean.
     pub threshold: f64,
-    /// What heat counts.
+    /// Unit in which heat is counted.
     pub heat: HeatConfig,
-    /// When a move is worth it: `{ variance = "1h" }`, which also counts what the move itself costs, or
-    /// tr96's `target-stays-cooler`.
+    /// Condition under which a move is worth it: `{ variance = "1h" }`, which also counts what the move
+    /// itself costs, or tr96's `target-stays-cooler`.
     pub rule: CoolingRuleConfig,
-    /// What moves, and where to: `extents`, or `fragments` as in the traces of tr96.
+    /// Parts that move, and their targets: `extents`, or `fragments` as in the traces of tr96.
     pub unit: CoolingUnitConfig,
-    /// Whether requests that wait at the hottest disk forbid moves.
+    /// True if requests that wait at the hottest disk forbid moves.
     pub queue_veto: bool,
-    /// Whether only disks are cooled at which half as many requests again wait or are served as at the mean disk.
+    /// True if only disks are cooled at which half as many requests again wait or are served as at the mean
+    /// disk.
     pub waits: bool,
-    /// Whether a moved extent goes near the hot ones of its target, and not into the shortest free range.
+    /// True if a moved extent goes near the hot ones of its target, and not into the shortest free range.
     pub near_hot: bool,
-    /// Whether copies go before all requests that wait for a disk, as far as those have not gone to the drive.
+    /// True if copies go before all requests that wait for a disk, as far as those have not gone to the
+    /// drive.
     pub copies_first: bool,
     /// Accesses of an extent over which its heat is averaged.
     pub accesses: u32,
     /// Bytes that a move reads and writes at once.
     pub piece: Bytes,
-    /// Bytes a second that moves copy at most; as many as the disks allow if nothing is given.
+    /// Bytes a second that moves copy at most; the number that the disks allow if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Bytes>,
 }
 
 impl Default for CoolingConfig {
-    /// Threshold of tr96, and its step of 100 requests at the 100 requests a second in the middle of its tables.
-    /// It states neither the number of accesses nor the size of a piece.
+    /// Threshold of tr96, and its step of 100 requests at the 100 requests a second in the middle of its
+    /// tables. It states neither the number of accesses nor the size of a piece.
     fn default() -> Self {
         Self {
             every: CoolingEvery::Time(SimDuration::from_secs(1)),
@@ -236,7 +238,7 @@ pub enum CoolingEvery {
     Requests(u64),
 }
 
-/// What moves at once.
+/// Parts that move at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CoolingUnitConfig {
@@ -247,7 +249,7 @@ pub enum CoolingUnitConfig {
     Fragments,
 }
 
-/// What heat counts.
+/// Unit in which heat is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HeatConfig {
@@ -258,7 +260,7 @@ pub enum HeatConfig {
     Blocks,
 }
 
-/// When a move is worth it.
+/// Condition under which a move is worth it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CoolingRuleConfig {

@@ -1,4 +1,4 @@
-//! What an experiment says of a scheduler outside the drive.
+//! Scheduler in front of a drive, in an experiment.
 
 use freewheel_host::{Conservatism, PredictionSpec, PredictiveScheduler, SameTrack};
 use freewheel_model::drive::Drive;

@@ -6,7 +6,7 @@ use super::{ConfigError, SimConfig, Workload};
 const SLICES_MAX: u32 = 100;
 
 impl SimConfig {
-    /// Whether results count the whole run as one part.
+    /// True if results count the whole run as one part.
     pub(crate) fn is_measured_whole(&self) -> bool {
         self.warm_up == 0.0 && self.slices == 1
     }

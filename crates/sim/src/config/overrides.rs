@@ -3,7 +3,7 @@
 use freewheel_model::sched::{PARAMETERS, PolicySpec};
 
 use super::{ConfigError, FilesWorkload, SimConfig, cache_preset};
-use crate::document::{self, Fault, TaggedTable};
+use crate::toml_faults::{self, Fault, TaggedTable};
 
 /// The key and the value of an override; Err says how one is written.
 pub fn key_and_value(text: &str) -> Result<(&str, &str), String> {
@@ -19,7 +19,7 @@ pub(crate) fn read(
     text: &str,
     overrides: &[String],
 ) -> Result<Result<SimConfig, Fault>, ConfigError> {
-    let mut root = match document::parse(text) {
+    let mut root = match toml_faults::parse(text) {
         Ok(root) => root,
         Err(fault) => return Ok(Err(fault)),
     };
@@ -33,8 +33,8 @@ pub(crate) fn read(
         return Ok(Err(fault));
     }
     let of_files =
-        |fault| document::fault_of::<FilesWorkload>(&root, text, &FILES).unwrap_or(fault);
-    Ok(document::interpret(&root, text).map_err(of_files))
+        |fault| toml_faults::fault_of::<FilesWorkload>(&root, text, &FILES).unwrap_or(fault);
+    Ok(toml_faults::interpret(&root, text).map_err(of_files))
 }
 
 /// Takes those parameters out of the file's scheduler that another policy does not have, and no
@@ -100,7 +100,7 @@ fn remove(root: &mut toml::Value, parts: &[&str]) -> Result<(), String> {
     })
 }
 
-/// Whether one of the overrides has brought in the value of this key, alone or with a table it is in.
+/// True if one of the overrides has brought in the value of this key, alone or with a table it is in.
 pub(crate) fn bring(overrides: &[String], key: &[&str]) -> bool {
     let brings = |text: &String| {
         let (of, _) = key_and_value(text).ok()?;
@@ -109,7 +109,7 @@ pub(crate) fn bring(overrides: &[String], key: &[&str]) -> bool {
     overrides.iter().any(|text| brings(text) == Some(true))
 }
 
-/// Whether one of the overrides has brought in a value within the table of this key.
+/// True if one of the overrides has brought in a value within the table of this key.
 fn bring_within(overrides: &[String], key: &[&str]) -> bool {
     let brings = |text: &String| {
         let (of, _) = key_and_value(text).ok()?;
@@ -140,8 +140,8 @@ fn parts(key: &str) -> Result<Vec<&str>, String> {
     Ok(parts)
 }
 
-/// What `part` names in `at`, which the parts before it have led to; a key that is not there comes
-/// to be, and an entry of a list does not.
+/// Value of `part` in `at`, to which the parts before it have led. A missing key is created, an entry of a
+/// list is not.
 fn entry<'v>(
     at: &'v mut toml::Value,
     before: &[&str],
@@ -177,8 +177,8 @@ fn entry<'v>(
     }
 }
 
-/// What is wrong, and of a key in the file that an override has left without a meaning how to remove
-/// it: the keys of a table often depend on one of them.
+/// Fault with a way out. For a key in the file that an override has left without a meaning, it tells how to
+/// remove the key: the keys of a table often depend on one of them.
 pub(crate) fn with_way_out(says: String, overrides: &[String]) -> String {
     let unknown = says.strip_prefix("there is no key `").and_then(|rest| rest.split_once('`'));
     match unknown.and_then(|(key, _)| Some((key, parts(key).ok()?))) {
@@ -189,9 +189,9 @@ pub(crate) fn with_way_out(says: String, overrides: &[String]) -> String {
     }
 }
 
-/// Those of the overrides without which the fault would not be there, as they were given; all when
-/// it takes none of them alone. None when the fault is there without any, or is not there at all.
-/// `fault` says what is wrong with some of the overrides.
+/// Overrides, as they were given, without which the fault would not be there; all when no single one is to
+/// blame. None when the fault is there without any, or is not there at all. `fault` says what is wrong with
+/// some of the overrides.
 pub(crate) fn to_blame(
     overrides: &[String],
     fault: impl Fn(&[String]) -> Option<String>,

@@ -67,7 +67,7 @@ impl ScaleConfig {
         )
     }
 
-    /// Whether the factor of this name is a key and no result of years.
+    /// True if the factor of this name is a key and no result of years.
     fn is_given(&self, name: &str) -> bool {
         let given = match name {
             "seek" => self.seek,

@@ -5,8 +5,8 @@ use freewheel_model::electronics::spec::SectorFormat;
 use freewheel_units::Blocks;
 
 use super::{ConfigError, Layout, SimConfig, Workload};
-use crate::document::check_whole;
 use crate::source::SizeDistribution;
+use crate::toml_faults::check_whole;
 
 /// Sector format of the drive in the run.
 pub(crate) fn sector(config: &SimConfig, spec: &DriveSpec) -> SectorFormat {

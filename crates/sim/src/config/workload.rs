@@ -32,7 +32,7 @@ pub enum Workload {
         /// Time between a completion and the next request.
         #[serde(default)]
         think_time: SimDuration,
-        /// Whether the think time is a constant or the mean of an exponential.
+        /// Distribution of the think time: a constant, or the mean of an exponential.
         #[serde(default)]
         think_time_distribution: ThinkTimeDistribution,
         /// Pattern of the requests.
@@ -79,22 +79,22 @@ pub struct TraceWorkload {
     /// Unit of its times, `s`, `ms`, `us` or `ns`, in formats that come with several; found out when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_unit: Option<TimeUnit>,
-    /// What its times count from; what the format says when absent. From the start, a clock that steps back to the
-    /// beginning begins another recording, which follows; absolute times are sorted.
+    /// Origin of its times; what the format says when absent. From the start, a clock that steps back to
+    /// the beginning begins another recording, which follows; absolute times are sorted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<Clock>,
-    /// What numbers name in the formats of cache simulators; found out when absent.
+    /// Meaning of numbers in the formats of cache simulators; found out when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numbers: Option<Numbers>,
-    /// Whether requests count that a cache in front of the traced disk served, where the trace tells.
+    /// True if requests count that a cache in front of the traced disk served, where the trace tells.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cache_hits: bool,
-    /// Which requests of a block layer's trace are replayed (blkparse, blktrace, ftrace): those that were queued, or
-    /// those that were issued to the drive, each with all that was merged into it. `auto` takes the issued ones
-    /// where at least one queued request in a hundred was merged.
+    /// Layer of a block layer's trace whose requests are replayed (blkparse, blktrace, ftrace): those that
+    /// were queued, or those that were issued to the drive, each with all that was merged into it. `auto`
+    /// takes the issued ones where at least one queued request in a hundred was merged.
     #[serde(default, skip_serializing_if = "is_default")]
     pub layer: Layer,
-    /// What becomes of requests whose clock has steps of 1 ms or more.
+    /// Treatment of requests whose clock has steps of 1 ms or more.
     #[serde(default, skip_serializing_if = "is_default")]
     pub coarse_times: CoarseTimes,
     /// Replays this device of the trace only; all devices end to end when absent.
@@ -168,7 +168,7 @@ impl TraceWorkload {
         files.map(stream).collect()
     }
 
-    /// When the requests of a trace with this first pass arrive.
+    /// Time at which the requests of a trace with this first pass arrive.
     pub(crate) fn timing(&self, trace: Option<&TraceInfo>) -> ReplayTiming {
         let is_dependent = match self.replay {
             ReplayMode::Auto => trace.is_some_and(TraceInfo::tells_dependence),
@@ -180,17 +180,17 @@ impl TraceWorkload {
         }
     }
 
-    /// Whether the completions of a trace with this first pass are inferred.
+    /// True if the completions of a trace with this first pass are inferred.
     pub(crate) fn infers(&self, trace: &TraceInfo) -> bool {
         self.replay == ReplayMode::Dependent && !trace.tells_dependence()
     }
 }
 
-/// What becomes of requests whose clock is coarser than a disk's service.
+/// Treatment of requests whose clock is coarser than a disk's service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CoarseTimes {
-    /// They are spread evenly over the step of the clock, in order, at random moments of their parts.
+    /// Spreads requests evenly over the step of the clock, in order, at random moments of their parts.
     #[default]
     Spread,
     /// All of a step come at its beginning, as the trace has them.
@@ -338,7 +338,7 @@ pub fn check_timing(
     Err(ConfigError::NoTiming { file: file.to_owned(), format, lacks })
 }
 
-/// How the trace of a workload is read, in an experiment with this seed.
+/// Options that read the trace of a workload, in an experiment with this seed.
 fn options(workload: &TraceWorkload, seed: u64) -> Result<OpenOptions, ConfigError> {
     Ok(OpenOptions {
         format: workload.format.as_deref().map(str::parse::<Format>).transpose()?,

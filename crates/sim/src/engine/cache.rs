@@ -6,8 +6,8 @@ use freewheel_units::SimTime;
 use crate::arm_executor::foreground;
 use crate::device::Device;
 
-/// Whether memory answers this piece of an arriving request, so that its arm never hears of it.
-/// Memory is volatile: it never answers a request with FUA.
+/// True if memory answers this piece of an arriving request, so that its arm never hears of it. Memory is
+/// volatile: it never answers a request with FUA.
 #[inline]
 pub(super) fn answers<D: Device>(device: &mut D, now: SimTime, piece: &Waiting) -> bool {
     if piece.fua {

@@ -1,4 +1,4 @@
-//! Which of many arms acts next.
+//! Calendar of many arms: the next one to act.
 
 /// The next time of each arm, and the earliest of all. Of equal times the arm with the smallest
 /// number comes first. A winner tree (Knuth, TAOCP 3, 5.4.1): a change costs one comparison a level.

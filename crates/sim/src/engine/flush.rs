@@ -1,4 +1,4 @@
-//! Which flushes are done.
+//! Flushes that are done.
 
 use std::collections::VecDeque;
 

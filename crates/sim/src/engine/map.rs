@@ -7,12 +7,12 @@ use crate::completion::Refusal;
 use crate::file_map::FileMap;
 use crate::source::Request;
 
-/// How the blocks of a volume are laid out.
+/// Layout of the blocks of a volume.
 #[derive(Clone, Copy)]
 pub(crate) enum VolumeLayout<'a> {
     /// One stripe unit for all of it.
     Striped(&'a Striping),
-    /// Files, each with extents of its own.
+    /// Files, each with separate extents.
     Files(&'a FileMap),
 }
 
@@ -26,14 +26,14 @@ impl VolumeLayout<'_> {
     }
 }
 
-/// Where the blocks of a volume lie, and which writes its host-managed drives refuse.
+/// Map of a volume's blocks, and the writes that its host-managed drives refuse.
 pub(super) struct VolumeMap<'a> {
     pub layout: VolumeLayout<'a>,
     pub zones: Option<VolumeZones>,
 }
 
 impl VolumeMap<'_> {
-    /// Why a drive refuses this write, if one does.
+    /// Reason why a drive refuses this write, if one does.
     #[inline]
     pub fn refusal(&mut self, write: &Request) -> Option<Refusal> {
         self.zones.as_mut()?.write(write.start, write.blocks).err()

@@ -1,4 +1,4 @@
-//! Where the warm-up of a run ends, and where each of its slices begins: by the order of arrival.
+//! Parts of a run: the end of the warm-up, and the beginnings of slices, by the order of arrival.
 
 use std::collections::VecDeque;
 
@@ -6,12 +6,12 @@ use std::collections::VecDeque;
 #[derive(Debug, Clone)]
 pub(crate) struct RunParts {
     arrived: u64,
-    /// The arrival at which the next part begins; behind the last part a number that no run reaches.
+    /// The arrival at which the next part begins; after the last part a number that no run reaches.
     next: u64,
     later: VecDeque<u64>,
     /// Requests before the first part.
     pub warm_up: u64,
-    /// Whether results are wanted of each part.
+    /// True if results are wanted of each part.
     pub are_slices: bool,
 }
 
@@ -38,7 +38,7 @@ impl RunParts {
         self.arrived += 1;
     }
 
-    /// Whether the next arrival is the first of a part.
+    /// True if the next arrival is the first of a part.
     #[inline]
     pub(super) fn is_next_first(&self) -> bool {
         self.arrived == self.next

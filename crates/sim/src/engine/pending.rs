@@ -15,7 +15,7 @@ pub(crate) struct Pending {
     pub arrival: SimTime,
     /// Pieces that are not done; zero once all of it is.
     pub left: u32,
-    /// Whether buffers served all pieces that are done.
+    /// True if buffers served all pieces that are done.
     pub hit: bool,
     /// Worst end by a duration limit of the pieces that are done.
     pub limit: LimitEnd,
@@ -66,7 +66,7 @@ impl PendingRequests {
         self.first + self.window.len() as u64
     }
 
-    /// Whether everything that has arrived is done.
+    /// True if everything that has arrived is done.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.window.is_empty()
@@ -77,7 +77,7 @@ impl PendingRequests {
         self.window[(sequence - self.first) as usize].left = pieces;
     }
 
-    /// Whether this is a piece of a request, and no flush or background work.
+    /// True if this is a piece of a request, and no flush or background work.
     pub(crate) fn is_piece(&self, done: &Done) -> bool {
         let pending = &self.window[(done.sequence - self.first) as usize];
         pending.request.is_some() && !done.flush

@@ -23,7 +23,7 @@ impl PromotedRequests {
         self.under_way.push((arm, waiting));
     }
 
-    /// Whether the request may go to the policy; else it is held back.
+    /// True if the request may go to the policy; else it is held back.
     #[inline]
     pub fn pass(&mut self, arm: u32, waiting: &Waiting) -> bool {
         let passes = self.under_way.is_empty() || !self.must_wait(arm, waiting);

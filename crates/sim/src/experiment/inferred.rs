@@ -18,7 +18,7 @@ use crate::source::{
     ReplayMode, TracedThinkTime,
 };
 
-/// What was inferred for one trace.
+/// Inferred completions of one trace.
 #[derive(Debug, Clone)]
 pub(super) struct Inferred {
     pub completions: InferredCompletions,
@@ -132,8 +132,9 @@ impl Reference {
     }
 }
 
-/// The smallest shipped drive with so many blocks, or else the largest. Host-managed drives do not count: a
-/// trace that was not made for them is refused there. Nor do drives with a media cache, which answer unlike others.
+/// The smallest shipped drive with this number of blocks, or else the largest. Host-managed drives do not
+/// count: a trace that was not made for them is refused there. Nor do drives with a media cache, which
+/// answer unlike others.
 fn suitable(blocks: u64) -> Result<(&'static str, Drive), DriveError> {
     let is_usual = |spec: &DriveSpec| {
         let takes_all = spec.zoned.is_none_or(|zoned| zoned.kind != ZonedKind::HostManaged);

@@ -130,7 +130,8 @@ impl Experiment {
         Self::check_each(std::iter::once(config.clone()))
     }
 
-    /// The same of several. Those that follow on each other share the drive, where they have the same.
+    /// Checks several configurations. Those that follow on each other share the drive, where they have the
+    /// same.
     pub fn check_each(configs: impl Iterator<Item = SimConfig>) -> Result<(), ConfigError> {
         let mut built: Option<(DriveSpec, Drive)> = None;
         for config in configs {
@@ -150,7 +151,7 @@ impl Experiment {
         check_scheduler(config)?;
         check_effect(config, spec)?;
         check_freeblock(config, spec, drive, &striping)?;
-        check_external(config)?;
+        check_host(config)?;
         check_cache(config, spec)?;
         check_measured(config)?;
         check_sectors(config, spec)?;
@@ -173,13 +174,14 @@ impl Experiment {
         Self::build(config, spec, trace, None)
     }
 
-    /// The same experiment on another drive, which is used as it is given.
+    /// Experiment on another drive, which is used as it is given.
     pub fn on_drive(&self, spec: DriveSpec) -> Result<Self, ConfigError> {
         self.build_beside(self.config.clone(), spec)
     }
 
-    /// The same load under another configuration. Both share the drive, where they have the same, and what
-    /// is known of the trace: kept records, and completions of a reference drive. Panics for another load.
+    /// Experiment with the same load under another configuration. Both share the drive, where they have the
+    /// same, and what is known of the trace: kept records, and completions of a reference drive. Panics for
+    /// another load.
     pub fn with_config(&self, config: SimConfig) -> Result<Self, ConfigError> {
         let load = |config: &SimConfig| (config.workload.clone(), config.seed);
         assert!(load(&config) == load(&self.config), "another load");
@@ -187,8 +189,8 @@ impl Experiment {
         self.build_beside(config, spec)
     }
 
-    /// The same trace under another replay. Both share the drive and kept records; completions are inferred anew
-    /// where the replay needs them.
+    /// Experiment with the same trace under another replay. Both share the drive and kept records;
+    /// completions are inferred anew where the replay needs them.
     pub fn replayed(&self, workload: TraceWorkload) -> Result<Self, ConfigError> {
         let config = SimConfig { workload: Workload::Trace(workload), ..self.config.clone() };
         let mut other = Self::build(config, self.spec.clone(), self.trace.clone(), None)?;
@@ -207,8 +209,8 @@ impl Experiment {
         }
     }
 
-    /// The records that it replays instead of reading the file, where they are kept, are those of one trace with all
-    /// its devices, and need no completions of a reference drive.
+    /// The records that it replays instead of reading the file, where they are kept, are those of one trace
+    /// with all its devices, and need no completions of a reference drive.
     pub fn kept_records(&self) -> Option<&KeptRecords> {
         let [Stream { workload, kept, inferred: None, .. }] = &self.streams[..] else {
             return None;
@@ -235,7 +237,7 @@ impl Experiment {
         check_scheduler(&config)?;
         check_effect(&config, &spec)?;
         check_freeblock(&config, &spec, &drive, &striping)?;
-        check_external(&config)?;
+        check_host(&config)?;
         check_cache(&config, &spec)?;
         check_measured(&config)?;
         check_sectors(&config, &spec)?;
@@ -300,7 +302,7 @@ impl Experiment {
         Ok(self.places(device, fit)?.remove(0))
     }
 
-    /// Places of its traces on the volume, one behind the other.
+    /// Places of its traces on the volume, one after the other.
     fn places(&self, device: Option<u32>, fit: Fit) -> Result<Vec<Placement>, ConfigError> {
         let least = sector(&self.config, &self.spec).logical_blocks();
         let places = streams::placements(&self.streams, device, self.striping.blocks(), fit)?;
@@ -318,7 +320,7 @@ impl Experiment {
         Bytes::new(placements.iter().map(|placement| placement.space().get()).sum())
     }
 
-    /// Whether the trace is replayed by dependence.
+    /// True if the trace is replayed by dependence.
     pub fn is_dependent(&self) -> bool {
         let is_dependent = |Stream { workload, trace, .. }: &Stream| {
             matches!(workload.timing(Some(trace)), ReplayTiming::Dependent(_))
@@ -508,7 +510,7 @@ impl Experiment {
         Ok(Replay::new(records, placement, workload.timing(self.trace.as_ref()), total))
     }
 
-    /// Its traces as independent streams.
+    /// Traces of the experiment as independent streams.
     fn merged(&self, fit: Fit) -> Result<Merged<Replay<WithCompletions<Records>>>, ConfigError> {
         let replay = |(stream, place): (&Stream, Placement)| {
             let Stream { workload, trace, .. } = stream;
@@ -696,7 +698,7 @@ impl Experiment {
         observer: Observer<'_>,
     ) -> Result<Tally, ConfigError> {
         if let Some(host) = &self.config.host {
-            return self.tally_outside(host, source, planners, observer);
+            return self.tally_behind_host(host, source, planners, observer);
         }
         let arms = self.arm_count();
         let some = !planners.is_empty();
@@ -789,7 +791,7 @@ impl Experiment {
         self.tally_behind_cache(behind, layout, source, observer)
     }
 
-    /// Runs arms, behind the storage system's cache if there is one.
+    /// Runs arms, below the storage system's cache if there is one.
     fn tally_behind_cache<D: Device, S: Source>(
         &self,
         mut arms: Vec<Arm<D>>,
@@ -816,7 +818,7 @@ impl Experiment {
         behind_cache(arm, spec, config.queue_depth, self.policy()?, sectors)
     }
 
-    /// Whether requests behind the cache are reordered: by a drive with a queue, or a scheduler before it.
+    /// True if requests below the cache are reordered: by a drive with a queue, or a scheduler before it.
     fn is_reordered_behind_cache(&self) -> bool {
         let queue = self.spec.electronics.queue.filter(|_| self.has_electronics());
         self.config.host.is_some()
@@ -825,7 +827,7 @@ impl Experiment {
     }
 
     /// Like a volume of whole drives, behind a scheduler outside each.
-    fn tally_outside<S: Source>(
+    fn tally_behind_host<S: Source>(
         &self,
         host: &HostConfig,
         source: &mut S,
@@ -852,12 +854,12 @@ impl Experiment {
         Ok(engine::tally(self.striped(), zones, &mut arms, source, RunParts::whole(), observer)?)
     }
 
-    /// Keys that are given and changed nothing in this run of it.
+    /// Keys that are given without an effect in this run of it.
     pub fn without_effect(&self, result: &RunResult) -> Vec<WithoutEffect> {
         self.config.without_effect(&self.spec, self.arm_count(), result.outstanding_max)
     }
 
-    /// Whether the drive's electronics take part.
+    /// True if the drive's electronics take part.
     pub fn has_electronics(&self) -> bool {
         self.config.has_electronics(&self.spec)
     }
@@ -969,7 +971,7 @@ fn check_freeblock(
     checked.map_err(|message| ConfigError::Freeblock { message })
 }
 
-/// What PostMark does, if that is the workload.
+/// Specification of PostMark, if that is the workload.
 fn postmark_spec(
     config: &SimConfig,
     spec: &DriveSpec,
@@ -998,7 +1000,7 @@ fn postmark_spec(
     checked.map_err(|message| ConfigError::Workload { message })
 }
 
-fn check_external(config: &SimConfig) -> Result<(), ConfigError> {
+fn check_host(config: &SimConfig) -> Result<(), ConfigError> {
     let Some(host) = &config.host else { return Ok(()) };
     let checked = host.check(config.freeblock.as_ref());
     checked.map_err(|message| ConfigError::PredictiveScheduler { message })

@@ -7,7 +7,7 @@ use crate::config::{ConfigError, Progress, TraceWorkload, Workload};
 use crate::result::OtherTimes;
 
 impl Experiment {
-    /// Whether a trace has a clock so coarse that other arrivals are possible.
+    /// True if a trace has a clock so coarse that other arrivals are possible.
     pub fn has_coarse_times(&self) -> bool {
         let is_coarse = |trace: &TraceInfo| trace.survey.is_some_and(|survey| survey.is_coarse());
         self.traces().any(is_coarse)

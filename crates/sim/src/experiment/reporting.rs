@@ -9,8 +9,8 @@ use crate::source::{Request, Source, SourceError};
 /// Requests between two reports of progress: reports cost little, and come several times a second.
 pub(super) const REPORT_EVERY: u32 = 1 << 16;
 
-/// The same with free work. A decision takes some microseconds late in a scan, and many milliseconds at
-/// the start of one on a modern drive.
+/// Requests between two reports with free work. A decision takes some microseconds late in a scan, and many
+/// milliseconds at the start of one on a modern drive.
 pub(super) const REPORT_EVERY_DECIDED: u32 = 1 << 6;
 
 /// A source that reports how far it is.

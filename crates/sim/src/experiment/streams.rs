@@ -14,13 +14,13 @@ use crate::source::{Fit, KeptRecords, Placement, PlacementError, ReplayMode};
 /// A trace that is replayed, alone or beside others.
 #[derive(Debug, Clone)]
 pub(super) struct Stream {
-    /// How it is replayed: of merged traces without `merge`, and with a timing that is the same for all.
+    /// Replay of the stream: of merged traces without `merge`, and with one timing for all.
     pub workload: TraceWorkload,
     /// Result of the first pass over it.
     pub trace: TraceInfo,
-    /// What it does not record, where the replay needs it.
+    /// Inferred completions, where the replay needs them.
     pub inferred: Option<Inferred>,
-    /// Its records, where they were kept.
+    /// Records of the stream, where they were kept.
     pub kept: Option<KeptRecords>,
     /// Seed of its random moments: of merged traces each has its own, or requests would come together.
     pub seed: u64,
@@ -131,7 +131,7 @@ impl Stream {
     }
 }
 
-/// Places of the streams on a volume, one behind the other.
+/// Places of the streams on a volume, one after the other.
 pub(super) fn placements(
     streams: &[Stream],
     device: Option<u32>,

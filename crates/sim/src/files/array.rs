@@ -10,22 +10,22 @@ use crate::file_map::{FileMap, MappedFile};
 /// A file and how it is cut.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FileOnDisks {
-    /// Its size.
+    /// Blocks of the file.
     pub blocks: Blocks,
     /// Blocks of a run.
     pub unit: Blocks,
     /// Disks that it is spread over, at most one a run.
     pub width: u32,
-    /// Its extents begin at multiples of this: a track, or one block for no gap between extents.
+    /// Unit to which extents are aligned: a track, or one block for no gap between extents.
     pub boundary: Blocks,
-    /// Its heat, in any unit; its extents share it by their sizes.
+    /// Heat of the file, in any unit; its extents share it by their sizes.
     pub heat: f64,
 }
 
 /// Files that are placed, and the heat of each disk.
 #[derive(Debug)]
 pub struct Files {
-    /// Where they lie.
+    /// Places of the files.
     pub map: FileMap,
     /// Sum of heat on each disk.
     pub heats: Vec<f64>,
@@ -35,7 +35,7 @@ pub struct Files {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("file {file}: no disk has {blocks} blocks free for one of its extents")]
 pub struct PlaceError {
-    /// Its number.
+    /// Number of the file.
     pub file: usize,
     /// Size of the extent.
     pub blocks: Blocks,

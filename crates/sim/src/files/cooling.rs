@@ -32,14 +32,14 @@ const PRESENT_ARRIVALS: f64 = 256.0;
 /// Tags of the copies' reads and writes; clients' tags are below.
 pub(super) const COPY: u64 = u64::MAX;
 
-/// When a move is worth it.
+/// Condition under which a move is worth it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CoolingRule {
     /// The target stays cooler than the source was (tr96 figure 5).
     #[default]
     TargetStaysCooler,
     /// Within this time the disks' heat variance falls by more than the move itself costs. The queueing
-    /// model says how long the move takes under the load of late.
+    /// model says how long the move takes under the recent load.
     Variance(SimDuration),
 }
 
@@ -52,30 +52,31 @@ pub enum CoolingStep {
     Requests(u64),
 }
 
-/// How an array is cooled.
+/// Settings of the cooling of an array.
 #[derive(Debug, Clone, Copy)]
 pub struct Cooling {
-    /// When an extent moves.
+    /// Settings of the daemon that chooses moves.
     pub daemon: CoolingSpec,
-    /// When the move is worth it.
+    /// Condition under which a move is worth it.
     pub rule: CoolingRule,
-    /// How heat is tracked.
+    /// Tracking of heat.
     pub heat: HeatSpec,
-    /// What heat counts.
+    /// Unit in which heat is counted.
     pub amount: HeatAmount,
     /// From one step of the daemon to the next.
     pub step: CoolingStep,
-    /// Whether a moved extent goes near the middle of its target's heat, and not into the shortest free range.
+    /// True if a moved extent goes near the middle of its target's heat, and not into the shortest free
+    /// range.
     pub near_hot: bool,
-    /// Whether only disks at which clients wait longer than at the mean disk are cooled.
+    /// True if only disks at which clients wait longer than at the mean disk are cooled.
     pub waits: bool,
-    /// Whether copies go before all requests that wait for a disk.
+    /// True if copies go before all requests that wait for a disk.
     pub copies_first: bool,
-    /// How moves are done.
+    /// Settings of moves.
     pub mover: MoverSpec,
 }
 
-/// What cooling did.
+/// Work of cooling.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CoolingWork {
     /// Steps, moves that the daemon wanted, and refusals.
@@ -84,7 +85,7 @@ pub struct CoolingWork {
     pub moves: u64,
     /// Blocks that they moved.
     pub blocks: Blocks,
-    /// When each of them ended.
+    /// Time at which each move ended.
     pub ends: Vec<SimTime>,
     /// Moves of a list to disks without room.
     pub left_out: u64,
@@ -120,12 +121,12 @@ impl Choice {
     }
 }
 
-/// What is known of a client's request under way.
+/// State of a client's request under way.
 #[derive(Debug, Default)]
 struct Outstanding {
-    /// Whether it may use the old place of the extent that has moved.
+    /// True if it may use the old place of the extent that has moved.
     is_at_old_place: bool,
-    /// What it writes.
+    /// Extents and spans that the request writes.
     writes: Vec<(ExtentId, Span)>,
     /// Disks that it uses, for the view of queues.
     disks: Vec<u32>,
@@ -141,27 +142,27 @@ pub(crate) struct CooledRequests<'a, S> {
     upcoming: Option<(SimTime, Request)>,
     /// Writes that wait for a copy, with their arrivals.
     held: Vec<(SimTime, Request)>,
-    /// When the request that was taken last arrived: earlier if it was held.
+    /// Time at which the request that was taken last arrived: earlier if it was held.
     arrival: SimTime,
-    /// What goes to the disks now: copies, and writes that were held, with their arrivals.
+    /// Requests for the disks now: copies, and writes that were held, with their arrivals.
     ready: VecDeque<(Request, SimTime)>,
     now: SimTime,
     arrived: u64,
-    /// When the daemon looks again.
+    /// Next look of the daemon.
     next_step: NextStep,
     outstanding: BTreeMap<u64, Outstanding>,
     /// Requests under way at each disk.
     at_disks: Vec<u32>,
-    /// The same, averaged over the arrivals of late.
+    /// Present loads, averaged over the last arrivals.
     present: Vec<f64>,
-    /// When the copy's read or write under way began.
+    /// Time at which the copy's read or write under way began.
     copy_began: SimTime,
-    /// What the mover waits for.
+    /// Event that the mover waits for.
     awaited: Option<Awaited>,
     work: CoolingWork,
 }
 
-/// When the daemon looks again.
+/// Next look of the daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NextStep {
     At(SimTime),
@@ -272,7 +273,7 @@ impl<'a, S: Source> CooledRequests<'a, S> {
         });
     }
 
-    /// When the daemon looks by time: after the clients' last request it does not, so that runs end.
+    /// Time of the daemon's next timed look: none after the clients' last request, so that runs end.
     fn next_look(&self) -> Option<SimTime> {
         let has_clients = self.upcoming.is_some() || !self.outstanding.is_empty();
         match self.next_step {
@@ -333,7 +334,7 @@ impl<'a, S: Source> CooledRequests<'a, S> {
         }
     }
 
-    /// Whether nothing is awaited any more. What was awaited and is there is told to the mover.
+    /// True if no event is awaited any more. What was awaited and is there goes to the mover.
     fn has_come(&mut self) -> bool {
         let Some(awaited) = self.awaited else { return true };
         let mut requests = self.outstanding.values();
@@ -407,7 +408,7 @@ impl<'a, S: Source> CooledRequests<'a, S> {
         request.op == Op::Write && self.route(request) == Route::Wait
     }
 
-    /// Where a write goes: only the extent that moves has another place.
+    /// Route of a write: only the extent that moves has another place.
     fn route(&self, request: &Request) -> Route {
         let Some(moving) = self.mover.current() else { return Route::Valid };
         let part = self.map.part_on(request.start, request.blocks, moving.extent);
@@ -470,7 +471,7 @@ impl Chooser {
 }
 
 impl Daemon {
-    /// The move that a step wants, given the requests under way at each disk, now and of late.
+    /// The move that a step wants, given the requests under way at each disk, now and recently.
     fn next(
         &mut self,
         placement: &Placement,
@@ -590,7 +591,7 @@ mod tests {
     use crate::files::FileRequest;
     use crate::files::traced::TracedRequests;
 
-    /// What each block of each disk holds: the number of the write that was last there.
+    /// Contents of each disk's blocks: the number of the last write there.
     type Contents = BTreeMap<(u32, u64), u64>;
 
     /// A request at the disks, with the blocks that it was sent to.
@@ -660,7 +661,7 @@ mod tests {
     }
 
     /// Every block's valid place holds the last write that is complete. A crash at this instant keeps the
-    /// map and the disks, so nothing that clients were told is lost.
+    /// map and the disks, so no promise to clients is broken.
     fn assert_nothing_lost(
         map: &FileMap,
         contents: &Contents,

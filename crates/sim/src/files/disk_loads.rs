@@ -1,4 +1,4 @@
-//! The load of each disk of late, from which the variance rule estimates what a move costs.
+//! The recent load of each disk, from which the variance rule estimates what a move costs.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ impl DiskLoads {
         self.has_loads = true;
     }
 
-    /// What moves cost now.
+    /// Present cost of moves.
     pub(super) fn costs(&self, piece: Blocks, amount: HeatAmount) -> MoveCosts<'_> {
         MoveCosts { disks: &self.models, block_size: BLOCK, loads: &self.loads, piece, amount }
     }

@@ -3,7 +3,7 @@
 //! ```text
 //!   source arm: gaps read wanted blocks  ->  memory  ->  target arm: gaps write them
 //!   a client's write to the extent       ->  its blocks are wanted again when it is done
-//!   nothing is missing any more          ->  the copy becomes the valid place
+//!   no block is missing any more          ->  the copy becomes the valid place
 //! ```
 //! Until that instant clients' requests go to the same blocks as without a move, and a gap delays no
 //! request. So clients see no difference to the nanosecond.
@@ -26,10 +26,10 @@ use crate::source::{Request, Source, SourceError};
 /// for extents that are no multiple of that.
 const SIZES: [u64; 2] = [8, 1];
 
-/// What moves in gaps did.
+/// Work of moves in gaps.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GapWork {
-    /// When each move came to its end, in order.
+    /// Time at which each move ended, in order.
     pub ends: Vec<SimTime>,
     /// Blocks of these moves.
     pub blocks: Blocks,
@@ -45,7 +45,7 @@ pub(super) struct GapMover {
     moves: Vec<GapMove>,
     /// Moves by disk and first block of their old places.
     sources: BTreeMap<(u32, u64), usize>,
-    /// The same by their new places.
+    /// Moves by their new places.
     targets: BTreeMap<(u32, u64), usize>,
     /// Moves whose copy is complete, and when it was. The source of requests makes it the valid place.
     complete: BTreeMap<usize, SimTime>,
@@ -63,7 +63,7 @@ struct GapMove {
     missing: BTreeSet<u64>,
     /// Blocks that a run is writing to the target, as memory had them when it was planned.
     under_way: BTreeSet<u64>,
-    /// Those of them that were read again meanwhile: the run writes what is not the newest any more.
+    /// Blocks read again meanwhile: the run writes data that are no longer the newest.
     outdated: BTreeSet<u64>,
     /// Clients' writes under way: their blocks, by sequence.
     overwritten: BTreeMap<u64, Vec<u64>>,
@@ -349,7 +349,7 @@ pub(super) struct GapMovedRequests<'a, S> {
     mover: SharedMover,
     /// Moves that have not begun.
     waiting: Vec<(ExtentId, u32)>,
-    /// Those that have, by their number.
+    /// Moves that have begun, by their number.
     begun: Vec<(ExtentId, Place)>,
     now: SimTime,
     work: GapWork,

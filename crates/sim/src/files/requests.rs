@@ -6,10 +6,10 @@ use crate::config::Drift;
 use crate::file_map::FileMap;
 use crate::source::{Request, Source, SourceError};
 
-/// How a file is used.
+/// Use of a file by clients.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FileLoad {
-    /// Its size.
+    /// Blocks of the file.
     pub blocks: Blocks,
     /// Size of a request; one of the file's size or more is for the whole file.
     pub request: Blocks,
@@ -22,7 +22,7 @@ pub struct FileLoad {
 /// Most changes of the hot set between two requests.
 const CHANGES_MAX: u64 = 100;
 
-/// How the hot set moves.
+/// Movement of the hot set.
 struct Drifting<'a> {
     every: SimDuration,
     /// Share of each class's files that change at once.

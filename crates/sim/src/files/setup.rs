@@ -27,8 +27,8 @@ use crate::config::{
     FileClass, FileOrder, FilePlacement, FileSizes, FileStripes, FilesWorkload, HeatConfig,
     HotFiles,
 };
-use crate::document::check_whole;
 use crate::library;
+use crate::toml_faults::check_whole;
 
 /// The model's choice of stripes: as in `freewheel plan stripe`.
 const RULES: Rules = Rules {
@@ -49,7 +49,7 @@ pub(crate) struct FilesSetup {
     placement: FilePlacement,
     file_order: FileOrder,
     seed: u64,
-    /// How clients use each file.
+    /// Use of each file by clients.
     pub loads: Vec<FileLoad>,
     /// The requests of a log; empty for classes.
     pub traced: Vec<FileRequest>,
@@ -117,7 +117,7 @@ impl FilesSetup {
         })
     }
 
-    /// How many disks there are.
+    /// Number of disks.
     pub(crate) fn disks(&self) -> u32 {
         self.disks.len() as u32
     }
@@ -177,7 +177,7 @@ impl FilesSetup {
         Ok(placed)
     }
 
-    /// How its disks are cooled.
+    /// Settings of the cooling of disks.
     pub(crate) fn cooling(&self, config: &CoolingConfig) -> Cooling {
         let CoolingConfig { every, threshold, queue_veto, accesses, piece, rate, .. } = *config;
         let in_blocks = |bytes: Bytes| Blocks::new((bytes.get() / BLOCK_BYTES).max(1));
@@ -222,7 +222,7 @@ const CANDIDATES: u32 = 32;
 /// Extents whose heat is tracked at most.
 const EXTENTS_TRACKED: usize = 1_000_000;
 
-/// The disks: each turns at a rate of its own.
+/// The disks: each turns at its own rate.
 fn disks(
     workload: &FilesWorkload,
     spec: &DriveSpec,
@@ -251,7 +251,7 @@ fn disks(
     for (kind, (spec, count)) in specs.iter().enumerate() {
         let built = unsynchronised(spec, *count)
             .map_err(|source| library::DriveError::Build { origin: spec.name.clone(), source })?;
-        // Each actuator of a drive is a disk of its own.
+        // Each actuator of a drive is a separate disk.
         let arms = |drive: Arc<Drive>| {
             let actuators = drive.actuators() as usize;
             (0..actuators).map(move |_| Disk { drive: Arc::clone(&drive), kind })

@@ -26,15 +26,15 @@ use crate::file_map::FileMap;
 use crate::result::{DiskUse, RunResult};
 use crate::source::Source;
 
-/// How much longer a turn of the last disk takes than that of the first: 0.3 %. Spindles of an array are
-/// not synchronised: each turns at a rate of its own, so any two drift through all angles.
+/// Part by which a turn of the last disk takes longer than that of the first: 0.3 %. Spindles of an array
+/// are not synchronised: each turns at its own rate, so any two drift through all angles.
 const DRIFT: (u64, u64) = (3, 1000);
 
 /// Files, disks and requests.
 pub struct FilesExperiment<'a> {
     /// The disks. Each is one arm with its own drive; they may be unlike.
     pub disks: &'a [Arc<Drive>],
-    /// Where the files lie.
+    /// Places of the files.
     pub map: &'a FileMap,
     /// Clients' requests.
     pub arrivals: Arrivals<'a>,
@@ -53,12 +53,12 @@ pub struct FilesExperiment<'a> {
 pub enum Arrivals<'a> {
     /// Independent of each other.
     Poisson {
-        /// How each file is used.
+        /// Use of each file.
         loads: &'a [FileLoad],
         /// Requests in all.
         requests: u64,
     },
-    /// Those of a trace.
+    /// Requests of a trace.
     Traced {
         /// By arrival.
         requests: &'a [FileRequest],
@@ -89,7 +89,7 @@ impl Arrivals<'_> {
     }
 }
 
-/// What clients saw and disks did.
+/// Observations of clients, and work of disks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FilesResult {
     /// Response times of clients after the warm-up.
@@ -102,8 +102,8 @@ pub struct FilesResult {
     pub result_hash: String,
 }
 
-/// Most rates of rotation of an array's disks. Building a drive takes milliseconds, and among so many no
-/// two disks of a request are likely to share one.
+/// Most rates of rotation of an array's disks. Building a drive takes milliseconds, and among these no two
+/// disks of a request are likely to share one.
 const RATES_MAX: u32 = 64;
 
 /// Disks of one kind whose spindles are not synchronised.
@@ -255,7 +255,7 @@ fn simulate_source<S: Source>(
     simulate_on(experiment, arms, source, observer)
 }
 
-/// The same on these arms, behind caches if there are any.
+/// Simulation on these arms, behind caches if there are any.
 fn simulate_on<S: Source>(
     experiment: &FilesExperiment<'_>,
     arms: Vec<Arm<Mechanics<'_>>>,

@@ -8,7 +8,7 @@ use crate::source::{Request, Source, SourceError};
 /// A request to a part of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileRequest {
-    /// When it arrives.
+    /// Time of arrival.
     pub arrival: SimTime,
     /// Read or write.
     pub op: Op,

@@ -24,7 +24,7 @@ const DIRECT_BLOCKS: usize = 7;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MetadataWrites {
-    /// When the cache runs out of room, like data.
+    /// Writes when the cache runs out of room, like data.
     #[default]
     Delayed,
     /// At once, like Minix with its option `ROBUST`.
@@ -79,7 +79,7 @@ impl Numbers {
         self.returned.insert(number);
     }
 
-    fn taken(&self) -> u32 {
+    fn used(&self) -> u32 {
         self.next - self.returned.len() as u32
     }
 }
@@ -117,7 +117,7 @@ impl SmallFiles {
 
     /// Blocks in use by the file system.
     pub fn used_blocks(&self) -> u32 {
-        self.blocks.taken()
+        self.blocks.used()
     }
 
     /// Performs an operation: appends its disk commands. Panics when a file to use does not exist, or

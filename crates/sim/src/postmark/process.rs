@@ -182,7 +182,7 @@ pub struct PostmarkProcess<F> {
     clock: SimTime,
     /// The request for which the process waits, with its time of issue.
     request: Option<(SimTime, LogIo)>,
-    /// Whether `request` was issued.
+    /// True if `request` was issued.
     is_issued: bool,
     cleaning: CleaningTime,
     /// The log's work for which computing time was charged.

@@ -1,4 +1,4 @@
-//! What each of several disks does that files lie on.
+//! Use of each of several disks on which files lie.
 
 use freewheel_model::array::Piece;
 use freewheel_model::stats::Level;
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::device::Work;
 
-/// What a disk did in a run.
+/// Use of a disk in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct DiskUse {
     /// Share of the time in which it was busy.
@@ -26,7 +26,7 @@ pub struct DiskUse {
     pub queue_max: u64,
     /// Pieces of requests that reached it, copies with them, a second.
     pub pieces_per_second: f64,
-    /// Its heat: bytes that these pieces read and wrote, a second.
+    /// Heat of the disk: bytes that these pieces read and wrote, a second.
     pub bytes_per_second: f64,
 }
 

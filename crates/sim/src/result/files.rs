@@ -1,4 +1,4 @@
-//! What is known of a run with files on several disks beside the sums of all runs.
+//! Results of a run with files on several disks beside the sums of all runs.
 
 use std::collections::BTreeMap;
 
@@ -24,9 +24,9 @@ pub struct FilesRun {
 /// Files of one class.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ClassResult {
-    /// Its name.
+    /// Name of the file.
     pub name: String,
-    /// How many there are.
+    /// Number of files.
     pub files: u64,
     /// Bytes of all.
     pub bytes: Bytes,
@@ -34,7 +34,7 @@ pub struct ClassResult {
     pub response: Summary,
 }
 
-/// What cooling did in the whole run, the warm-up included.
+/// Work of cooling in the whole run, the warm-up included.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CoolingResult {
     /// Looks at the disks.

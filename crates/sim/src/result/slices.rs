@@ -13,7 +13,7 @@ use crate::device::Work;
 /// this number together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SliceResult {
-    /// When it begins, from the start of the run; the earliest of independent drives.
+    /// Beginning of the slice, from the start of the run; the earliest of independent drives.
     pub start_ns: u64,
     /// Time to the next slice or the end of the run; the longest of independent drives.
     pub elapsed_ns: u64,

@@ -12,13 +12,13 @@ pub struct Closed {
     pattern: Pattern,
     think_time: ThinkTime,
     prng: Prng,
-    /// When each thinking terminal will be ready.
+    /// Time at which each thinking terminal will be ready.
     ready: EventQueue<u64>,
     issued: u64,
     requests: u64,
 }
 
-/// How long a terminal thinks.
+/// Think time of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThinkTime {
     /// Always this long.

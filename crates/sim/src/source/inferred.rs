@@ -73,7 +73,7 @@ pub struct InferredCompletions {
     pub stream: u32,
     /// Name of the reference drive.
     pub drive: String,
-    /// How the trace was fitted onto it.
+    /// Fit of the trace onto the volume.
     pub fit: Fit,
     /// Mean response time of the requests there.
     pub mean_response_ns: u64,
@@ -81,12 +81,13 @@ pub struct InferredCompletions {
     pub parents: ParentDoubt,
 }
 
-/// How much of a trace's dependence hangs on the reference drive. Shares are of the requests that take part.
+/// Share of a trace's dependence that hangs on the reference drive. Shares are of the requests that take
+/// part.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ParentDoubt {
     /// Share of requests that wait for another one when inferred response times are halved.
     pub halved: f64,
-    /// The same with doubled ones.
+    /// Share with doubled response times.
     pub doubled: f64,
     /// Share of requests to which either happens.
     pub either: f64,

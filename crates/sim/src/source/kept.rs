@@ -15,7 +15,8 @@ const RECORDS_MAX: usize = 1 << 20;
 pub struct KeptRecords(Arc<Vec<Record>>);
 
 impl KeptRecords {
-    /// The same with shorter pauses: the record with a number, and all after it, come earlier by what `cut` says.
+    /// Records with shorter pauses: the record with a number, and all after it, come earlier by what `cut`
+    /// says.
     pub fn with_cuts(&self, mut cut: impl FnMut(usize, &Record) -> SimDuration) -> Self {
         let mut earlier = SimDuration::ZERO;
         let shift = |(number, record): (usize, &Record)| {

@@ -1,4 +1,4 @@
-//! Which request of a trace waited for which.
+//! Parents of requests: the request of a trace for whose completion each one waited.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -56,11 +56,11 @@ pub(super) struct Lineage {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Replayed {
     pub at: SimTime,
-    /// Whether the full window has delayed the request, or an ancestor.
+    /// True if the full window has delayed the request, or an ancestor.
     pub held: bool,
 }
 
-/// When a request arrives.
+/// Time at which a request arrives.
 pub(super) enum Adoption {
     /// At its traced time, as no request had completed before.
     Orphan,
@@ -90,7 +90,7 @@ impl Lineage {
         }
     }
 
-    /// Whether `index` can still become the parent of an unread record.
+    /// True if `index` can still become the parent of an unread record.
     pub fn may_be_parent(&self, index: u64) -> bool {
         self.parent.is_some_and(|(_, parent)| parent == index) || self.pending.contains(&index)
     }

@@ -9,12 +9,12 @@ use serde::Serialize;
 
 use super::{Request, Source, SourceError};
 
-/// What a host says of its commands, and a scrub of its own.
+/// Marks of a host's commands, and its own scrub.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Marks {
-    /// Of reads of the source.
+    /// Mark of the source's reads.
     pub reads: CommandMark,
-    /// Of its writes.
+    /// Mark of the source's writes.
     pub writes: CommandMark,
     /// The scrub.
     pub scrub: Option<ScrubReads>,
@@ -24,7 +24,7 @@ pub(crate) struct Marks {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ScrubReads {
     pub mark: CommandMark,
-    /// Where it begins.
+    /// First block of the scrub.
     pub start: VolumeBlock,
     /// Blocks of a read.
     pub run: Blocks,
@@ -42,7 +42,7 @@ pub(crate) struct MarkedCommands<'a> {
     /// Requests of the source that are not done.
     inside: u64,
     scrub: Option<Scrub>,
-    /// Whether the scrub's read comes next.
+    /// True if the scrub's read comes next.
     scrub_is_next: bool,
 }
 
@@ -55,7 +55,7 @@ struct Scrub {
     /// Reads that are not done: when each was issued, and its blocks.
     inside: BTreeMap<u64, (SimTime, Blocks)>,
     issued: u64,
-    /// When it may issue the next read at the earliest.
+    /// Earliest time of its next read.
     now: SimTime,
     work: OutsideScrubWork,
     response: Distribution,
@@ -69,7 +69,7 @@ struct OutsideScrubWork {
     aborted: u64,
 }
 
-/// What a scrub from outside came to, over the whole run.
+/// Results of a scrub by the host, over the whole run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OutsideScrub {
     /// Reads that delivered their data.
@@ -91,7 +91,7 @@ impl OutsideScrub {
     }
 }
 
-/// Tags of a scrub's reads; no source has so many requests.
+/// Tags of a scrub's reads; above the tags of any source.
 const SCRUB_TAGS: u64 = 1 << 63;
 
 impl<'a> MarkedCommands<'a> {
@@ -110,7 +110,7 @@ impl<'a> MarkedCommands<'a> {
         Self { source, marks, inside: 0, scrub, scrub_is_next: false }
     }
 
-    /// What the scrub came to, if there was one.
+    /// Results of the scrub, if there was one.
     pub fn scrub(&self) -> Option<OutsideScrub> {
         let scrub = self.scrub.as_ref()?;
         let OutsideScrubWork { reads, read_bytes, aborted } = scrub.work;

@@ -1,4 +1,4 @@
-//! Where requests come from: closed and open generators, and traces.
+//! Sources of requests: closed and open generators, and traces.
 
 mod closed;
 mod inferred;
@@ -72,6 +72,42 @@ pub enum SourceError {
 }
 
 /// Issues requests and learns of their completions.
+///
+/// ```
+/// use freewheel_sim::source::{Request, Source, SourceError};
+/// use freewheel_units::{Blocks, Op, SimTime, VolumeBlock};
+///
+/// /// Reads 4 KiB at each of three milliseconds, one after the other.
+/// struct Ticks {
+///     issued: u64,
+/// }
+///
+/// impl Source for Ticks {
+///     fn next_arrival(&mut self) -> Result<Option<SimTime>, SourceError> {
+///         Ok((self.issued < 3).then(|| SimTime::from_ns(self.issued * 1_000_000)))
+///     }
+///
+///     fn take(&mut self) -> Request {
+///         let (tag, start) = (self.issued, VolumeBlock::new(self.issued * 8));
+///         self.issued += 1;
+///         Request { op: Op::Read, start, blocks: Blocks::new(8), fua: false, tag }
+///     }
+///
+///     fn completed(&mut self, _tag: u64, _now: SimTime) {}
+///
+///     fn progress(&self) -> (u64, u64) {
+///         (self.issued, 3)
+///     }
+/// }
+///
+/// let mut ticks = Ticks { issued: 0 };
+/// while let Some(now) = ticks.next_arrival()? {
+///     let request = ticks.take();
+///     ticks.completed(request.tag, now);
+/// }
+/// assert_eq!(ticks.progress(), (3, 3));
+/// # Ok::<(), SourceError>(())
+/// ```
 pub trait Source {
     /// Time of the next arrival, as far as known. A completion may bring it forward, never to before
     /// that completion. None when no request follows, or none before a completion.
@@ -88,7 +124,7 @@ pub trait Source {
         self.completed(tag, now);
     }
 
-    /// What the host says of this request to the drive's queue.
+    /// Mark that the host gives this request for the drive's queue.
     #[inline]
     fn mark(&self, _request: &Request) -> CommandMark {
         CommandMark::None
@@ -97,22 +133,22 @@ pub trait Source {
     /// Progress for a bar: done and total, in any unit.
     fn progress(&self) -> (u64, u64);
 
-    /// Whether the request with this tag is the source's own work, as a copy is, and no client's. It uses
+    /// True if the request with this tag is the source's own work, as a copy is, and no client's. It uses
     /// the drives like any other, and counts in no sum.
     #[inline]
     fn is_own_work(&self, _tag: u64) -> bool {
         false
     }
 
-    /// When the request that was taken at `now` arrived: earlier if the source held it back. Its response
-    /// begins then.
+    /// Time at which the request that was taken at `now` arrived: earlier if the source held it back. Its
+    /// response begins then.
     #[inline]
     fn arrival(&self, now: SimTime) -> SimTime {
         now
     }
 
-    /// When the source wants to act though nothing arrives or completes. Only a source that does work of
-    /// its own has a timer, and one around it passes the timer on.
+    /// Time at which the source wants to act though no request arrives or completes. Only a source that does
+    /// its own work has a timer, and one around it passes the timer on.
     #[inline]
     fn timer(&self) -> Option<SimTime> {
         None

@@ -1,4 +1,4 @@
-//! What generated requests look like: operation, size and place.
+//! Pattern of generated requests: operation, size and place.
 
 use freewheel_model::drive::Divisor;
 use freewheel_units::{Blocks, Bytes, Op, Prng, VolumeBlock};
@@ -17,7 +17,7 @@ pub struct PatternSpec {
     pub fua_share: f64,
     /// Size of a request, or its mean.
     pub size: Bytes,
-    /// How sizes vary.
+    /// Distribution of request sizes.
     pub size_distribution: SizeDistribution,
     /// Starts are multiples of this, and sizes that vary.
     pub align: Bytes,
@@ -27,7 +27,7 @@ pub struct PatternSpec {
     pub local_sd: Bytes,
 }
 
-/// How request sizes vary.
+/// Distribution of request sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SizeDistribution {
@@ -59,7 +59,7 @@ impl Default for PatternSpec {
 const BLOCKS_MAX: u64 = u32::MAX as u64;
 
 impl PatternSpec {
-    /// What is wrong with it on a volume of this capacity, if anything is, with its key.
+    /// Checks the pattern on a volume of this capacity, and returns the fault with its key.
     pub(crate) fn check(&self, capacity: Blocks) -> Result<(), String> {
         let share = |key: &str, value: f64| {
             let fits = (0.0..=1.0).contains(&value);

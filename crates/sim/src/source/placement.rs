@@ -118,7 +118,7 @@ impl Placement {
         Self::of_bases(bases, space, capacity, fit)
     }
 
-    /// Places several traces, each given with the ends of its devices, one behind the other.
+    /// Places several traces, each given with the ends of its devices, one after the other.
     pub fn end_to_end(
         traces: &[BTreeMap<u32, u64>],
         capacity: Blocks,
@@ -176,7 +176,7 @@ impl Placement {
         Blocks::new(self.space).bytes()
     }
 
-    /// Whether the record's device takes part.
+    /// True if the record's device takes part.
     pub fn includes(&self, record: &Record) -> bool {
         self.bases.contains_key(&record.device)
     }

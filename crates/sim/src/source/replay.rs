@@ -18,7 +18,7 @@ use super::traced_think_time::TracedThinkTime;
 use super::{Placement, Request, Source, SourceError};
 use crate::events::EventQueue;
 
-/// How a trace is timed.
+/// Timing of a trace's replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplayMode {
@@ -32,7 +32,7 @@ pub enum ReplayMode {
     Dependent,
 }
 
-/// When the requests of a trace arrive.
+/// Time at which the requests of a trace arrive.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ReplayTiming {
     /// At their traced times.
@@ -52,7 +52,7 @@ impl ReplayTiming {
     #[inline]
     fn arrival(self, time: SimTime) -> SimTime {
         match self {
-            // Exactly the traced times, whatever the float would make of them.
+            // Exactly the traced times, without the rounding of floats.
             Self::Arrivals { speedup } if speedup != 1.0 => {
                 SimTime::from_ns((time.ns() as f64 / speedup).round() as u64)
             }
@@ -65,10 +65,10 @@ impl ReplayTiming {
 /// (tr03 section 3.1).
 pub const REPLAY_WINDOW: usize = 64;
 
-/// Why a request arrives later than the completion of its parent says.
+/// Reason why a request arrives later than the completion of its parent says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HeldBy {
-    /// Its record entered the full window late.
+    /// The request's record entered the full window late.
     Window,
     /// The full window has delayed its parent, or one before that.
     Ancestor,
@@ -174,7 +174,7 @@ impl<I: Iterator<Item = Result<Record, TraceError>>> Replay<I> {
         self.ready.push(at.max(self.now), request);
     }
 
-    /// What delays this request, which is not completed.
+    /// Delay of this request, which is not completed.
     pub(crate) fn held_by(&self, tag: u64) -> Option<HeldBy> {
         self.held.get(&tag).copied()
     }
@@ -183,7 +183,7 @@ impl<I: Iterator<Item = Result<Record, TraceError>>> Replay<I> {
         matches!(self.timing, ReplayTiming::Dependent(_))
     }
 
-    /// Whether another record must be read before the next arrival is certain.
+    /// True if another record must be read before the next arrival is certain.
     fn wants_more(&self) -> bool {
         if self.exhausted {
             return false;
@@ -308,7 +308,7 @@ mod tests {
         let records = [record(0, 10), record(1010, 1020), record(11_020, 11_030)];
         let faster = ReplayTiming::Dependent(TracedThinkTime::Speedup(4.0));
         assert_eq!(arrivals(&records, faster, 10), [0, 932, 932 + 10 + 9913]);
-        // Arrivals alone come four times as fast, whatever the drive.
+        // Arrivals alone come four times as fast, on any drive.
         let faster = ReplayTiming::Arrivals { speedup: 4.0 };
         assert_eq!(arrivals(&records, faster, 500), [0, 252, 2755]);
     }

@@ -16,9 +16,9 @@ pub enum TracedThinkTime {
     Kept,
     /// None: a request arrives when its parent completes.
     Removed,
-    /// Those of a processor that is n times as fast, while users think as long as before: x becomes
-    /// x (1 - f + f / n) with the processor's share f = 1 / (0.0857 x + 0.0105) per cent, x in seconds.
-    /// n is a number, or "inf" for no processing at all.
+    /// Think times of a processor that is n times as fast, while users think as long as before: x becomes x
+    /// (1 - f + f / n) with the processor's share f = 1 / (0.0857 x + 0.0105) per cent, x in seconds. n is
+    /// a number, or "inf" for no processing at all.
     Speedup(
         #[serde(serialize_with = "write", deserialize_with = "read")]
         #[schemars(schema_with = "schema")]

@@ -164,7 +164,7 @@ fn sparse(seed: u64, idle: &str) -> (RunResult, Vec<Completion>) {
     sparse_on(experiment("fcfs", idle), seed)
 }
 
-/// The same on a drive with electronics.
+/// Runs the same load on a drive with electronics.
 fn sparse_whole(seed: u64, idle: &str) -> (RunResult, Vec<Completion>) {
     let mut experiment = experiment("fcfs", idle);
     experiment.config.electronics = true;
@@ -363,7 +363,7 @@ fn an_idle_drive_is_scanned_with_hardly_any_foreground() {
     assert!(bytes_per_second > media / 3.0, "{bytes_per_second} of {media}");
 }
 
-/// Why an experiment is refused.
+/// Reason why an experiment is refused.
 fn refusal(text: &str) -> String {
     let config = SimConfig::parse(text, "test", &[]).unwrap();
     Experiment::check(&config).unwrap_err().to_string()

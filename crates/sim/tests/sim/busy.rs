@@ -60,7 +60,7 @@ fn writing_back_counts_as_busy_beside_the_commands() {
 fn a_drive_that_a_slow_bus_limits_is_busy_and_the_bus_is_named() {
     let large = "kind = \"closed\"\noutstanding = 4\nrequests = 1000\n\
                       pattern = { size = \"256KiB\" }\n";
-    let on_rig = |spec: &mut DriveSpec| spec.electronics = spec.onboard_as_measured();
+    let on_rig = |spec: &mut DriveSpec| spec.electronics = spec.electronics_as_measured();
     let (slow, _) = run(large, on_rig);
     let shares = slow.busy_shares;
     assert_eq!(shares.busiest, Resource::Bus);

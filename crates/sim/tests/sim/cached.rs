@@ -28,7 +28,7 @@ const CLOSED: &str = r#"
     pattern = { read_share = 0.6, size = "8KiB" }
 "#;
 
-/// A cache that is nothing but a queue.
+/// A cache that is just a queue.
 const NO_CACHE: [&str; 2] = ["cache.size=0B", "cache.queue_depth=4096"];
 
 #[test]

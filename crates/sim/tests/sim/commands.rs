@@ -4,7 +4,7 @@ use freewheel_sim::RunResult;
 use freewheel_sim::config::{Experiment, SimConfig};
 use freewheel_units::SimDuration;
 
-/// Random reads that a drive serves while a scrub of 256 KiB a read goes on.
+/// Random reads that a drive serves while a scrub of 256 KiB a read continues.
 const READS: &str = "workload = { kind = \"open\", mean_gap = \"25ms\", requests = 3000, \
                      pattern = { read_share = 1 } }\n";
 
@@ -149,8 +149,8 @@ fn marks_that_the_drive_does_not_look_at_are_refused_with_the_way_out() {
     }
 }
 
-/// Responses of random reads beside a sequential stream of 16 commands, on a drive that serves streams first until
-/// another command has waited for two seconds.
+/// Responses of random reads beside a sequential stream of 16 commands, on a drive that serves streams
+/// first until another command has waited for two seconds.
 fn beside_a_stream(queue_depth: u32) -> RunResult {
     let experiment = experiment(&format!(
         "queue_depth = {queue_depth}\ncommands = {{ scrub = {{ outstanding = 16 }} }}\n\

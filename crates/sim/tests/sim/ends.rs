@@ -29,7 +29,7 @@ fn fewer_cylinders() -> DriveSpec {
     spec
 }
 
-/// What a task without a size reads at once there.
+/// Block that a task without a size reads at once there.
 fn usual_block() -> Bytes {
     let drive = library::build(&fewer_cylinders(), "fewer cylinders").unwrap();
     uses::usual_block(&drive, Blocks::new(1)).bytes()
@@ -51,7 +51,7 @@ fn task(kind: &str, block: Bytes, requests: u64, until: &str) -> TaskResult {
     experiment.run().unwrap().background.swap_remove(0).tasks.swap_remove(0)
 }
 
-/// When its first round is complete.
+/// Time at which its first round is complete.
 fn round_ns(kind: &str, block: Bytes) -> u64 {
     let whole = task(kind, block, 300, "rounds = 1");
     let [round] = &whole.rounds[..] else { panic!("one round: {}", whole.rounds.len()) };

@@ -179,7 +179,7 @@ fn a_move_that_costs_more_variance_than_it_saves_is_refused() {
     assert_ne!(disk(&files, 0), disk(&files, 2));
 }
 
-/// Between two requests that lie 100 s apart nothing arrives or completes but the copy itself.
+/// Between two requests that lie 100 s apart only the copy arrives and completes.
 #[test]
 fn a_move_with_a_rate_needs_no_requests_to_go_on() {
     let (files, _) = unbalanced();
@@ -325,7 +325,7 @@ fn a_cache_in_front_of_each_disk_answers_what_is_asked_again() {
         };
         simulate(&experiment, &mut |_| {}).unwrap()
     };
-    // All files fit into the caches, so after the warm-up nothing is read again.
+    // All files fit into the caches, so after the warm-up no block is read again.
     let cache: CacheConfig = toml::from_str("size = \"16MiB\"").unwrap();
     let (without, with) = (run(None), run(Some(&cache)));
     assert_eq!(with.response.count, without.response.count);

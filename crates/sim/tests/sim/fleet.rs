@@ -21,7 +21,7 @@ const OPEN: &str = "kind = \"open\"\nmean_gap = \"9ms\"\nrequests = 700\n";
 const CLOSED: &str = "kind = \"closed\"\noutstanding = 7\nthink_time = \"5ms\"\n\
                       think_time_distribution = \"exponential\"\nrequests = 700\n";
 
-/// Of drives with and without electronics.
+/// Text of an experiment, with and without electronics.
 fn text(seed: u64, array: &str, electronics: bool, workload: &str) -> String {
     format!(
         "seed = {seed}\ndrive = \"cheetah4lp\"\nelectronics = {electronics}\n\

@@ -29,7 +29,7 @@ struct Busy {
     drive: Arc<Drive>,
     prng: Prng,
     greed_ns: u64,
-    /// When each run of the plan at hand should be done.
+    /// Expected end of each run of the plan at hand.
     expected: Vec<(FreeRun, SimTime)>,
     /// Least time to spare in any gap that was used on another track than the destination.
     least_spare_ns: u64,
@@ -130,7 +130,7 @@ struct Misled {
 }
 
 impl Misled {
-    /// It scans the drive for ever, sector by sector.
+    /// Planner that scans the drive for ever, sector by sector.
     fn scanning(drive: &Arc<Drive>, rule: Rule, longer_ns: u64) -> Self {
         let options = Options { rule, ..Options::default() };
         let mut tasks = Tasks::new(drive, options, CADENCE);
@@ -300,7 +300,7 @@ fn in_line(head_switch: SimDuration) -> Setting {
     }
 }
 
-/// Whether the planner leaves the foreground as it is.
+/// True if the planner leaves the foreground as it is.
 fn untouched(setting: &Setting, planner: &mut dyn Planner) -> bool {
     let expected = setting.run(None).1;
     setting.run(Some(planner)).1 == expected
@@ -321,7 +321,7 @@ fn a_planner_that_is_a_nanosecond_too_greedy_is_caught() {
     assert!(!untouched(&just_too_late, &mut busy(&just_too_late, 1)));
 }
 
-/// The same for the rules themselves: they use a gap to its last nanosecond, and one more is seen.
+/// The real rules use a gap to its last nanosecond, and one more is seen.
 #[test]
 fn the_real_planner_is_caught_when_it_takes_gaps_for_a_nanosecond_longer_than_they_are() {
     let just_in_time = in_line(SimDuration::from_ms(1));

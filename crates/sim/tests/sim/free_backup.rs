@@ -19,7 +19,7 @@ struct Watched {
     backup: TaskId,
     size: u64,
     prng: Prng,
-    /// Whether reads are made before writes.
+    /// True if reads are made before writes.
     copies: bool,
     waiting: VecDeque<Promoted>,
     asked_for: Option<u64>,
@@ -116,7 +116,7 @@ impl Watched {
         self.take_events();
     }
 
-    /// It is in the buffer, where a later read would find it.
+    /// Counts a write of the foreground as written: a later read would find it in the buffer.
     fn foreground_took(&mut self, request: &Foreground, _: SimDuration) {
         if request.op == Op::Write {
             self.written(request.start, request.blocks);

@@ -114,7 +114,7 @@ impl Checked {
         }
     }
 
-    /// What is in memory of the segment under construction is on the media.
+    /// Marks the memory of the segment under construction as written.
     fn written(&mut self, io: &LogIo) {
         for (slot, &block) in (0..).zip(self.disk.summary(self.disk.open_segment())) {
             let at = io.start + Blocks::new(slot * 8);

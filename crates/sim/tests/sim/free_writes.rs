@@ -38,7 +38,7 @@ struct Versions {
     task: TaskId,
     size: u64,
     prng: Prng,
-    /// Whether the tasks hear of arriving and completed foreground requests.
+    /// True if the tasks hear of arriving and completed foreground requests.
     tells: bool,
     /// By block of 512 B: who wrote it last.
     contents: Vec<u64>,

@@ -1,4 +1,4 @@
-//! The price of gaps for a scheduler outside the drive: what it leaves to the drive, and what that saves.
+//! The price of gaps for a scheduler outside the drive: gaps that it leaves to the drive, and what that saves.
 
 use std::fmt::Write as _;
 

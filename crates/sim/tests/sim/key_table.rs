@@ -1,5 +1,5 @@
-//! Small experiments, and a change of each key: a row is `key=value`, or `key: list=value` for a key within a list.
-//! `IN/` stands for the folder of traces and logs.
+//! Small experiments, and a change of each key: a row is `key=value`, or `key: list=value` for a key within
+//! a list. `IN/` stands for the folder of traces and logs.
 
 /// Experiments, and overrides that change the outcome of each.
 pub const ACTING: &[(&str, &[&str])] = &[
@@ -474,7 +474,7 @@ pub const IDLE: &[(&str, &str, &str)] = &[
         "scheduler.read_latency=\"2s\"",
         "reads have 256 tokens: it acts once congestion has taken all but a drive's queue of them",
     ),
-    // The same without what they need. Notes and errors of the product say these.
+    // The same without its requirements. Notes and errors of the product say these.
     (
         "drive = \"atlas10k\"\nelectronics = false\nworkload = { kind = \"closed\", outstanding = 8, requests = 100 }",
         "queue_depth=1",

@@ -1,6 +1,6 @@
 //! Every key of an experiment acts, or is in a list that says when it does.
 //!
-//! A key that nothing reads makes a sweep of equal results. So each key of the schema is changed here in a small
+//! A key without an effect makes a sweep of equal results. So each key of the schema is changed here in a small
 //! experiment in which it should act, and the outcomes differ.
 
 use std::collections::BTreeSet;
@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::key_table::{ACTING, IDLE};
 
-/// What becomes of an experiment: the hash of its result, or why there is none. Panics where it cannot be read:
-/// then a change would be none of the result.
+/// Outcome of an experiment: the hash of its result, or the reason for none. Panics where it cannot be
+/// read: then a change would be none of the result.
 fn outcome(text: &str, overrides: &[String]) -> Result<String, String> {
     let config = SimConfig::parse(text, "keys", overrides);
     let config = config.unwrap_or_else(|error| panic!("{overrides:?}: {error}\n{text}"));

@@ -1,4 +1,4 @@
-//! Which blocks pass the head before a fetch: those behind its last read, or those before its target.
+//! Blocks that pass the head before a fetch: those behind its last read, or those before its target.
 
 use std::collections::VecDeque;
 
@@ -38,7 +38,7 @@ impl Source for Timed {
     }
 }
 
-/// What passed the head in a run.
+/// Blocks that passed the head in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Passed {
     free: u64,
@@ -80,7 +80,7 @@ fn at(us: u64) -> SimTime {
 
 const BOTH: [&str; 2] = ["free_blocks", "just_in_time_seek"];
 
-/// With both kinds, the last request of `requests` takes what `chosen` alone gives it, and nothing of the
+/// With both kinds, the last request of `requests` takes what `chosen` alone gives it, and none of the
 /// other. Returns how many blocks that are.
 fn chosen(requests: &[(u64, Op, u64)], chosen: &str) -> u64 {
     let but_one = &requests[..requests.len() - 1];
@@ -100,7 +100,7 @@ fn far() -> impl Iterator<Item = u64> {
     (0..20).map(|shift| 9_000_000 + 17 * shift)
 }
 
-/// A block that comes to the head at once when the run begins, so that nothing passes before it, with half of
+/// A block that comes to the head at once when the run begins, so that no block passes before it, with half of
 /// its track behind it.
 fn near(drive: &Drive) -> u64 {
     let track = |block| drive.layout().track_bounds(Lbn::new(block));
@@ -202,7 +202,7 @@ fn passes_ns(drive: &Drive, from: u64, to: u64) -> u64 {
     drive.rotation().period_ns() * (to + 1 - from) / (end.get() - start.get())
 }
 
-/// What the head waits for the first sector of `target` when it leaves the track of `from` at once.
+/// Latency of the first sector of `target` when the head leaves the track of `from` at once.
 fn latency(drive: &Drive, now: SimTime, from: u64, target: u64) -> SimDuration {
     let place = drive.layout().locate(Lbn::new(from));
     let head =

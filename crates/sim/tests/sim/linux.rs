@@ -72,7 +72,7 @@ proptest! {
     }
 }
 
-/// Adjoining writes of one instant, each by a client of its own.
+/// Adjoining writes of one instant, each by another client.
 #[test]
 fn merged_requests_end_at_one_instant_and_each_is_counted() {
     let sequential = "[workload]\nkind = \"closed\"\nrequests = 2000\noutstanding = 60\n\

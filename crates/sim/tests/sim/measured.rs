@@ -38,7 +38,7 @@ const CLOSED: &str = r#"
     pattern = { read_share = 0.6, size = "8KiB" }
 "#;
 
-/// A cache that is nothing but a queue.
+/// A cache that is just a queue.
 const QUEUE: [&str; 2] = ["cache.size=0B", "cache.queue_depth=4096"];
 
 /// Sum and count of the responses of one operation.

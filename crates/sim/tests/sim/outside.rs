@@ -56,13 +56,13 @@ struct Setting {
     of_512: bool,
 }
 
-/// What came of it.
+/// Outcome of the run.
 struct Outcome {
     completions: Vec<Completion>,
     finished: Vec<Finished>,
     account: Account,
     margins: Vec<MarginInUse>,
-    /// Of the scan.
+    /// Events of the scan.
     events: Vec<Event>,
 }
 
@@ -261,7 +261,7 @@ fn all_blocks(drive: &Arc<Drive>, writes: bool) -> Tasks {
 }
 
 #[test]
-fn a_drive_without_jitter_is_foreseen_to_the_nanosecond() {
+fn a_drive_without_jitter_is_predicted_to_the_nanosecond() {
     let outcome = Setting::bare().run();
     let errors = outcome.errors();
     assert!(errors.len() as u64 > Setting::bare().requests, "{} errors", errors.len());
@@ -336,7 +336,7 @@ fn clients_are_served_in_the_same_order_and_at_the_same_times_however_long_searc
 }
 
 #[test]
-fn writes_in_gaps_are_foreseen_to_the_nanosecond_and_delay_nobody() {
+fn writes_in_gaps_are_predicted_to_the_nanosecond_and_delay_nobody() {
     let write = Setting { writes: true, ..Setting::bare() };
     // A drive that would answer at once, and has to wait for the media.
     let forced = buffering(write.clone(), WriteCache::On);
@@ -351,7 +351,7 @@ fn writes_in_gaps_are_foreseen_to_the_nanosecond_and_delay_nobody() {
         let exact = errors.iter().filter(|error| error.abs() <= 1).count();
         assert!(errors.len() > 500, "{}", errors.len());
         match is_forced {
-            // Destages of clients' writes, which nobody sees, move the head before some of them, and the
+            // Destages of clients' writes, which are not seen, move the head before some of them, and the
             // phase is learned anew from what came late.
             true => {
                 let near = errors.iter().filter(|error| error.abs() <= 50_000).count();
@@ -430,7 +430,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..Default::default() })]
 
     #[test]
-    fn any_drive_without_jitter_is_foreseen_to_the_nanosecond_and_nothing_is_late(
+    fn any_drive_without_jitter_is_predicted_to_the_nanosecond_and_nothing_is_late(
         setting in any_setting()
     ) {
         let outcome = setting.run();
@@ -586,7 +586,7 @@ fn the_delay_of_the_foreground_is_what_its_end_comes_later() {
 }
 
 #[test]
-fn head_times_are_foreseen_as_well_as_by_fast02() {
+fn head_times_are_predicted_as_well_as_by_fast02() {
     let outcome = Setting { free: false, ..Setting::jittery(us(50)) }.run();
     let share = outcome.share_within(50_000);
     assert!(share >= 0.975, "{share}");
@@ -630,7 +630,7 @@ fn internal_activity_costs_its_own_time_and_no_burst_of_bad_decisions() {
 }
 
 #[test]
-fn a_reply_from_the_buffer_is_recognised_and_the_next_command_foreseen_again() {
+fn a_reply_from_the_buffer_is_recognised_and_the_next_command_predicted_again() {
     let spec = library::spec("atlas10k").unwrap();
     let setting = Setting { real: spec.clone(), believed: spec, ..Setting::jittery(us(50)) };
     let outcome = setting.run();
@@ -675,7 +675,7 @@ fn every_block_of_a_scan_is_delivered_once() {
 }
 
 #[test]
-fn each_actuator_of_a_drive_is_foreseen_by_a_scheduler_of_its_own() {
+fn each_actuator_of_a_drive_is_predicted_by_a_scheduler_of_its_own() {
     let text = "drive = \"exos-2x18-18tb\"\nhost = {}\n[workload]\nkind = \"closed\"\n\
                 requests = 1000\noutstanding = 8\n";
     let config = SimConfig::parse(text, "test", &[]).unwrap();
@@ -794,7 +794,7 @@ fn of_512e(plain: Setting, is_known: bool) -> Setting {
 }
 
 #[test]
-fn writes_of_part_sectors_are_foreseen_to_the_nanosecond_where_the_sectors_are_known() {
+fn writes_of_part_sectors_are_predicted_to_the_nanosecond_where_the_sectors_are_known() {
     let outcome = of_512e(Setting::bare(), true).run();
     let account = outcome.account;
     let is_part = |finished: &&Finished| {

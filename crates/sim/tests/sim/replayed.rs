@@ -198,7 +198,7 @@ fn a_reference_drive_that_no_replay_takes_is_refused() {
     assert_eq!((one.requests, one.inferred_completions.len()), (100, 1));
 }
 
-/// The same load a millisecond later, elsewhere on the drive and in another order of operations.
+/// Load a millisecond later, elsewhere on the drive and in another order of operations.
 fn other_bursts() -> Vec<Record> {
     let moved = |record: Record| {
         let op = if record.op == Op::Read { Op::Write } else { Op::Read };

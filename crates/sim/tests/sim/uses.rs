@@ -172,8 +172,8 @@ fn memory_answers_reads_of_what_it_has_and_a_block_written_twice_is_written_once
     assert_eq!(came.dirtied, came.free + came.absorbed + came.left, "{came:?}");
 }
 
-/// The same memory in front of a scheduler outside the drive, which sends writes later than it plans them,
-/// or not at all.
+/// A memory in front of a scheduler in front of the drive, which sends writes later than it plans them, or
+/// never.
 #[test]
 fn a_block_that_gaps_write_back_from_outside_the_drive_is_written_once_or_replaced() {
     let task = "host = { behaviour = { seek_jitter = \"50us\" } }\n\
@@ -200,7 +200,7 @@ fn writes_of_parts_of_blocks_go_to_the_drive_and_the_rest_of_a_dirty_block_stays
     assert!(came.superseded > 4, "{came:?}");
 }
 
-/// The same with clients that think.
+/// Configuration with clients that think.
 fn thinking(mut config: SimConfig) -> SimConfig {
     let Workload::Closed { think_time, .. } = &mut config.workload else { unreachable!() };
     *think_time = SimDuration::from_ms(30);

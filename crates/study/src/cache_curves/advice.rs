@@ -1,4 +1,4 @@
-//! How much memory is worth its price, from the numbers of the runs.
+//! Amount of memory that is worth its price, from the numbers of the runs.
 
 use freewheel_model::cache::CachePolicy;
 use serde::Serialize;
@@ -25,7 +25,7 @@ pub enum Measure {
     MissRatio,
 }
 
-/// How much memory is enough, and under which policy.
+/// Amount of memory that is enough, and the policy.
 ///
 /// At each size the best policy counts: the one with the smallest value, or LRU if that is hardly above.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -47,9 +47,9 @@ pub struct Advice {
     /// The size at which LRU is worse than the best policy by the largest share, if visibly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gap: Option<PolicyGap>,
-    /// Whether the largest size gains [`DOUBLING_GAIN_MIN`] or more over none.
+    /// True if the largest size gains [`DOUBLING_GAIN_MIN`] or more over none.
     pub is_useful: bool,
-    /// Whether the last doubling still gained [`DOUBLING_GAIN_MIN`] or more.
+    /// True if the last doubling still gained [`DOUBLING_GAIN_MIN`] or more.
     pub is_still_falling: bool,
 }
 
@@ -60,7 +60,7 @@ pub struct Choice {
     pub size_bytes: u64,
     /// The best policy there.
     pub policy: CachePolicy,
-    /// Its value.
+    /// Value of the measure.
     pub value: f64,
 }
 

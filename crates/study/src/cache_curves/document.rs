@@ -8,16 +8,16 @@ use super::miss_fit::MissFit;
 use super::options::CacheCurvesOptions;
 use super::result::{Counted, MissRatio, PolicyCurve, Responses};
 
-/// What caches of each size and policy would do for a trace.
+/// Effect of caches of each size and policy on a trace.
 #[derive(Debug, Serialize)]
 pub struct CacheCurves {
     /// Version of this document's shape.
     pub schema_version: u32,
     /// Version of the program.
     pub version: &'static str,
-    /// What was asked.
+    /// Options of the curves.
     pub options: CacheCurvesOptions,
-    /// What the trace holds, or the one device of it that was asked for.
+    /// Contents of the trace, or of the one device of it that was asked for.
     pub trace: TraceInfo,
     /// The requests that count.
     pub counted: Counted,
@@ -29,11 +29,11 @@ pub struct CacheCurves {
     pub curves: Vec<PolicyCurve>,
     /// LRU at further sizes, for a chart; empty without LRU.
     pub lru: Vec<MissRatio>,
-    /// How LRU's misses fall with the size; absent without LRU.
+    /// Fall of LRU's misses with the size; absent without LRU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lru_fit: Option<MissFit>,
     /// Response times with a drive.
     pub responses: Responses,
-    /// How much memory is enough.
+    /// Amount of memory that is enough.
     pub advice: Advice,
 }

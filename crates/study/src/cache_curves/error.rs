@@ -1,11 +1,11 @@
-//! Why there are no curves.
+//! Reason why there are no curves.
 
 use freewheel_sim::config::ConfigError;
 use freewheel_trace::TraceError;
 use freewheel_units::Bytes;
 use thiserror::Error;
 
-/// Why there are no curves.
+/// Reason why there are no curves.
 #[derive(Debug, Error)]
 pub enum CacheCurvesError {
     /// Drive, trace, or both together.

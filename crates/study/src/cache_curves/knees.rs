@@ -29,8 +29,8 @@ pub(crate) struct Knee {
     pub policy: CachePolicy,
 }
 
-/// The knees of a trace's miss curve, the smallest first. None where no cache serves reads again. `report` is told
-/// bytes of the file, done and total.
+/// The knees of a trace's miss curve, the smallest first. None where no cache serves reads again. `report`
+/// gets bytes of the file, done and total.
 pub(crate) fn knees(
     trace: &TraceWorkload,
     info: &TraceInfo,
@@ -69,8 +69,8 @@ pub(crate) fn knees(
     }
 }
 
-/// Places of the knees of a curve over rising sizes, ascending: the ends of its largest steps. A step is steep until
-/// the next one is less than half as high.
+/// Places of the knees of a curve over rising sizes, ascending: the ends of its largest steps. A step is
+/// steep until the next one is less than half as high.
 fn knees_of(values: &[f64]) -> Vec<usize> {
     let step = |at: usize| match at {
         0 => 1.0 - values[0],

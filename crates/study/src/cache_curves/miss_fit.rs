@@ -6,15 +6,15 @@ use serde::Serialize;
 use super::result::{MissRatio, PolicyCurve};
 use crate::fit::{Form, fit};
 
-/// Whether LRU's misses follow a power law of the size, a (x - b)^c.
+/// Fit of LRU's misses to a power law of the size, a (x - b)^c.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum MissFit {
-    /// They do: the points are close to the curve, and its exponent is known well.
+    /// Misses that follow the law: the points are close to the curve, and its exponent is known well.
     PowerLaw(PowerLaw),
     /// No curve of this form comes close.
     NoPowerLaw,
-    /// They differ by less than [`MissFit::SPREAD_MIN`] over all sizes.
+    /// Misses that differ by less than [`MissFit::SPREAD_MIN`] over all sizes.
     Flat,
     /// Fewer sizes than [`MissFit::SIZES_MIN`] below the footprint.
     TooFewSizes,

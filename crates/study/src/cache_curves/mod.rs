@@ -1,5 +1,5 @@
-//! What caches in memory would do for a trace: how often each policy misses at each size, and the
-//! responses of a drive behind them.
+//! Effect of caches in memory on a trace: misses of each policy at each size, and the responses of a drive
+//! behind them.
 //!
 //! One pass over the trace feeds caches of all policies and sizes side by side ([`counters`]). Responses
 //! come from runs of the same requests against a drive with the cache in front ([`responses`]). Neither

@@ -1,4 +1,4 @@
-//! What is asked of the caches.
+//! Options of the curves.
 
 use freewheel_model::cache::{CachePolicy, POLICIES};
 use freewheel_sim::config::TraceWorkload;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::sizes::{CacheSize, Share};
 use crate::trace_runs::{CACHE_DEPTH, WARM_UP};
 
-/// Which policies run with a drive, too.
+/// Policies that run with a drive, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResponseRuns {
@@ -19,14 +19,14 @@ pub enum ResponseRuns {
     None,
 }
 
-/// What is asked of the caches.
+/// Options of the curves.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CacheCurvesOptions {
     /// The trace and how to play it.
     pub trace: TraceWorkload,
     /// Name of a shipped drive, or path of a drive file.
     pub drive: String,
-    /// Whether the drive's electronics take part, as far as its file describes them.
+    /// True if the drive's electronics take part, as far as its file describes them.
     pub electronics: bool,
     /// Policies to compare.
     pub policies: Vec<CachePolicy>,
@@ -37,7 +37,7 @@ pub struct CacheCurvesOptions {
     pub sample: Option<Share>,
     /// Share of the requests that fill the caches and are not counted, from 0 to below 1.
     pub warm_up: f64,
-    /// Which policies run with a drive, too.
+    /// Policies that run with a drive, too.
     pub responses: ResponseRuns,
     /// Most requests in the storage system at once in these runs; further ones wait before the cache.
     pub cache_depth: u32,

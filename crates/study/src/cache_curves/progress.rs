@@ -1,6 +1,6 @@
-//! How far the curves are.
+//! Progress of the curves.
 
-/// How far the curves are.
+/// Progress of the curves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheProgress<'a> {
     /// First pass over the trace, in bytes of the file.

@@ -15,7 +15,7 @@ use super::result::{
 use crate::ratio::mean;
 use crate::trace_runs::{has_growing_queue, trace_on_drive};
 
-/// What serves the misses.
+/// Store that serves the misses.
 pub(super) enum Setting {
     /// A drive that the trace fits.
     Drive(Box<Experiment>),
@@ -124,7 +124,7 @@ fn points_of(policy: CachePolicy, runs: &[Run], points: &[ResponsePoint]) -> Vec
     pairs.filter(|(run, _)| has_cache(run)).map(|(_, &point)| point).collect()
 }
 
-/// Where runs take place.
+/// Bench on which runs take place.
 struct Bench<'a> {
     experiment: Experiment,
     counted: &'a Counted,
@@ -138,7 +138,7 @@ impl Bench<'_> {
         let size = Bytes::new(run.size_bytes / u64::from(experiment.striping.arms()));
         let cache = experiment.config.cache.expect("the bench has a cache");
         let cache = CacheConfig { size, policy: run.policy, ..cache };
-        // One that holds nothing would still read once for all requests that wait for the same block.
+        // An empty one would still read once for all requests that wait for the same block.
         experiment.config.cache = (run.size_bytes > 0).then_some(cache);
         let name = run.name();
         let mut report =

@@ -25,7 +25,7 @@ pub struct Counted {
 pub struct PolicyCurve {
     /// The policy.
     pub policy: CachePolicy,
-    /// Its name in tables.
+    /// Name in tables.
     pub title: &'static str,
     /// One for each size.
     pub miss_ratios: Vec<MissRatio>,
@@ -61,7 +61,7 @@ pub enum Responses {
     Simulated(Box<SimulatedResponses>),
     /// The trace has no times, or no places on a disk.
     NoTiming {
-        /// Its format.
+        /// Format of the trace.
         format: Format,
     },
     /// Not asked for.
@@ -73,11 +73,11 @@ pub enum Responses {
 pub struct SimulatedResponses {
     /// Name of the drive.
     pub drive: String,
-    /// Its maker's name for it.
+    /// Name given by the maker.
     pub model: String,
     /// Arms of the drive. Each has an equal part of the cache.
     pub arms: u32,
-    /// Whether requests were replayed a think time after the request they waited for.
+    /// True if requests were replayed a think time after the request they waited for.
     pub dependent_replay: bool,
     /// The drive without a cache.
     pub without_cache: ResponsePoint,
@@ -90,7 +90,7 @@ pub struct SimulatedResponses {
 pub struct PolicyResponses {
     /// The policy.
     pub policy: CachePolicy,
-    /// Its name in tables.
+    /// Name in tables.
     pub title: &'static str,
     /// One for each size.
     pub points: Vec<ResponsePoint>,
@@ -107,7 +107,7 @@ pub struct ResponsePoint {
     pub writes: Summary,
     /// Both together.
     pub all: Summary,
-    /// Whether the drive could not keep up, so that response times are those of a queue that grows with the
+    /// True if the drive could not keep up, so that response times are those of a queue that grows with the
     /// length of the trace.
     pub queue_grows: bool,
 }

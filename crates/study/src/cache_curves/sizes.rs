@@ -39,7 +39,7 @@ pub enum ParseCacheSizeError {
     /// No size.
     #[error("{reason}; a share of the trace's footprint ends in %, as `1%`")]
     Size {
-        /// What is wrong with the text as a number of bytes.
+        /// Fault of the text as a number of bytes.
         reason: String,
     },
     /// No share.

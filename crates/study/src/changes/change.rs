@@ -26,11 +26,11 @@ pub enum Part {
     Prefetch,
     /// The write buffer.
     WriteBuffer,
-    /// How many drives share the load.
+    /// Number of drives that share the load.
     Drives,
 }
 
-/// What a change costs, from the cheapest on.
+/// Cost of a change, from the cheapest on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(tag = "class", rename_all = "kebab-case")]
 pub enum ChangeCost {
@@ -40,17 +40,17 @@ pub enum ChangeCost {
     Software,
     /// Memory for copies of data that the drive has.
     Memory {
-        /// How much, over all drives.
+        /// Bytes, over all drives.
         bytes: Bytes,
     },
     /// Memory that keeps its data without power.
     NonVolatileMemory {
-        /// How much, over all drives.
+        /// Bytes, over all drives.
         bytes: Bytes,
     },
     /// Further drives of the same kind.
     Drives {
-        /// How many more.
+        /// Number of additional drives.
         more: u32,
     },
 }
@@ -61,24 +61,24 @@ pub enum ChangeCost {
 pub enum Change {
     /// Commands that the drive may have in its queue.
     DriveQueue {
-        /// How many.
+        /// Number of commands.
         depth: u32,
     },
     /// The drive reports no write done before it is on the media.
     DriveWriteCacheOff,
     /// A policy in front of the drive.
     Policy {
-        /// Which.
+        /// Policy of the host.
         policy: PolicySpec,
-        /// Whether the drive is given as many commands as its queue takes, and orders them once more; else it is
-        /// given one at a time.
+        /// True if the drive is given commands up to its queue's length, and orders them once more; else
+        /// it is given one at a time.
         drive_queue: bool,
     },
     /// A read cache in front of the drive.
     ReadCache {
-        /// Its memory.
+        /// Memory of the cache.
         size: Bytes,
-        /// Its eviction policy.
+        /// Eviction policy of the cache.
         policy: CachePolicy,
     },
     /// Prefetching into a read cache of at least [`PREFETCH_CACHE`].
@@ -90,7 +90,7 @@ pub enum Change {
     },
     /// A non-volatile write buffer in front of the drive.
     WriteBuffer {
-        /// Its memory.
+        /// Memory of the buffer.
         size: Bytes,
         /// Age at which it destages data regardless of its marks.
         max_age: SimDuration,
@@ -99,14 +99,14 @@ pub enum Change {
     },
     /// One volume over several drives.
     Stripe {
-        /// How many.
+        /// Number of drives.
         drives: u32,
         /// Consecutive bytes on one drive.
         unit: Bytes,
     },
 }
 
-/// Where caches are added.
+/// Place at which caches are added.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
     /// Actuators of the drive. Each has a cache, so memory is divided among them.
@@ -145,7 +145,7 @@ impl Change {
         }
     }
 
-    /// What it costs.
+    /// Cost of the change.
     pub fn cost(&self) -> ChangeCost {
         match *self {
             Self::DriveQueue { .. } | Self::DriveWriteCacheOff => ChangeCost::Setting,
@@ -225,7 +225,7 @@ impl Change {
     }
 }
 
-/// The storage system's cache, and one that holds nothing where there was none.
+/// The storage system's cache, and an empty one where there was none.
 fn cache(config: &mut SimConfig, place: Place) -> &mut CacheConfig {
     let queue_depth = place.cache_depth;
     let nothing = || CacheConfig { size: Bytes::ZERO, queue_depth, ..CacheConfig::default() };
@@ -253,13 +253,14 @@ pub(crate) struct Setting {
     pub read_knees: Vec<Knee>,
     /// Distinct bytes that are written.
     pub written: Bytes,
-    /// Whether the drive reports writes done before they are on the media.
+    /// True if the drive reports writes done before they are on the media.
     pub has_write_cache: bool,
-    /// Whether the host sees to it that the zones of a shingled drive are written in order, which a buffer would not.
+    /// True if the host sees to it that the zones of a shingled drive are written in order, which a buffer
+    /// would not.
     pub is_host_managed: bool,
-    /// Commands that the drive may have in its queue now; none without a queue of its own.
+    /// Commands that the drive may have in its queue now; none without its own queue.
     pub drive_queue: Option<u32>,
-    /// Whether more requests wait with every second. Then their order hardly matters, and a policy in front
+    /// True if more requests wait with every second. Then their order hardly matters, and a policy in front
     /// of the drive would have to look through all of them.
     pub has_growing_queue: bool,
 }
@@ -277,7 +278,7 @@ pub(crate) fn catalogue(setting: &Setting) -> Vec<Change> {
     all
 }
 
-/// The most changes of a catalogue, whatever the trace will show of sizes.
+/// The most changes of a catalogue, for all that the trace may show of sizes.
 pub(crate) fn most_changes(setting: &Setting) -> usize {
     let written = Bytes::new(u64::MAX);
     let all = Setting { read_knees: Vec::new(), written, ..setting.clone() };
@@ -305,8 +306,8 @@ fn orders(drive_queue: Option<u32>) -> Vec<Change> {
     depths.chain(with_queue.map(of(true))).chain(one_at_a_time.map(of(false))).collect()
 }
 
-/// 8 MiB, which prefetching is compared with, and the knees of the miss curve under the policy that misses least
-/// there and under LRU.
+/// 8 MiB, which prefetching is compared with, and the knees of the miss curve under the policy that misses
+/// least there and under LRU.
 fn read_caches(knees: &[Knee]) -> Vec<Change> {
     let of = |size, policy| Change::ReadCache { size, policy };
     let at_knee = |knee: &Knee| [of(knee.size, CachePolicy::Lru), of(knee.size, knee.policy)];
@@ -337,9 +338,10 @@ fn prefetches() -> Vec<Change> {
     all.map(|(with_misses, opportunistic)| Change::Prefetch { with_misses, opportunistic }).into()
 }
 
-/// 4 MiB and 30 s, as in tr03's system with few resources. Then up to 256 MiB and an hour, as in the one with many,
-/// and no more than is written: the smallest that does nearly as much as the best is what a user needs. Eight
-/// destages at once, as there. The first that holds all, or the largest, also with as many as the drive's queue takes.
+/// 4 MiB and 30 s, as in tr03's system with few resources. Then up to 256 MiB and an hour, as in the one
+/// with many, and no more than is written: the smallest that does nearly as much as the best is what a user
+/// needs. Eight destages at once, as there. The first that holds all, or the largest, also with as many as
+/// the drive's queue takes.
 fn write_buffers(setting: &Setting) -> Vec<Change> {
     const FEW: u32 = 8;
     const MIB: u64 = 1 << 20;

@@ -13,11 +13,11 @@ use super::{
 /// A change of the best combination.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Step {
-    /// What was changed.
+    /// Change that was made.
     pub change: Change,
-    /// Its name.
+    /// Name of the combination.
     pub title: String,
-    /// What it costs.
+    /// Cost of the combination.
     pub cost: ChangeCost,
     /// Change of the goal by it alone.
     pub alone: f64,
@@ -28,15 +28,15 @@ pub struct Step {
 /// The best changes together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Combination {
-    /// Its changes, the one that helps most first.
+    /// Changes of the combination, the one that helps most first.
     pub steps: Vec<Step>,
     /// Responses with all of them.
     pub measured: Measured,
     /// Their difference to the system as it is.
     pub effect: Effect,
-    /// The same under the study's other replay.
+    /// Effect under the study's other replay.
     pub other_replay: Option<Effect>,
-    /// The same in other circumstances.
+    /// Effect in other circumstances.
     pub variants: Vec<VariantEffect>,
     /// The change of the goal if each step took its share of what the others leave.
     pub if_independent: f64,
@@ -45,7 +45,7 @@ pub struct Combination {
 }
 
 impl Combination {
-    /// Its changes.
+    /// Changes of the combination.
     pub(super) fn changes(&self) -> Vec<Change> {
         self.steps.iter().map(|step| step.change).collect()
     }
@@ -66,11 +66,11 @@ const PARTS: [Part; 5] =
 /// Changes of each part that are tried on top of others.
 const OF_EACH_PART: usize = 3;
 
-/// The most runs of the search: each of three further steps chooses among the changes of the parts that are left, one
-/// of which has a single change.
+/// The most runs of the search: each of three further steps chooses among the changes of the parts that are
+/// left, one of which has a single change.
 const RUNS: usize = (STEPS_MAX - 1) * (OF_EACH_PART * (PARTS.len() - 2) + 1);
 
-/// How many other runs one of several changes takes as long as: between 1.5 and 2.5, measured on two traces.
+/// Cost of a run with several changes, in other runs: between 1.5 and 2.5, measured on two traces.
 pub(super) const COMBINED: usize = 2;
 
 /// The most runs of the search, as a number of runs of one change.
@@ -96,7 +96,7 @@ impl<'c> Chosen<'c> {
         own.map(|tried| tried.change.part())
     }
 
-    /// What may be added.
+    /// Changes that may be added.
     fn others(&self, candidates: &'c [Candidate]) -> Vec<&'c Tried> {
         let is_open = |other: &&Tried| {
             !self.is_brought(other.change) && self.parts().all(|part| part != other.change.part())
@@ -111,9 +111,9 @@ impl<'c> Chosen<'c> {
 }
 
 impl ChangesBench<'_> {
-    /// Adds the change that helps most on top of those chosen, until none takes 2 % of today's value off any more. It
-    /// helps as much as under the replay under which it helps less. Of those that help about as much, the cheapest is
-    /// taken.
+    /// Adds the change that helps most on top of those chosen, until none takes 2 % of today's value off
+    /// any more. It helps as much as under the replay under which it helps less. Of those that help about
+    /// as much, the cheapest is taken.
     ///
     /// Greedy is not exact: two changes that help only together are not found. tr03 finds the
     /// optimisations of different parts nearly independent, and then each step is the best one.
@@ -172,14 +172,14 @@ impl ChangesBench<'_> {
         Ok(Some((combination, measured)))
     }
 
-    /// The cache that a change brings, as a change of its own.
+    /// The cache that a change brings, as a separate change.
     fn brought_by<'c>(&self, change: &Tried, candidates: &'c [Candidate]) -> Option<&'c Tried> {
         let control = change.change.control()?;
         candidates.iter().map(|of| &of.tried).find(|tried| tried.change == control)
     }
 
-    /// Prefetching brings a cache, which is a step of its own; a cache that is chosen takes the place of one that was
-    /// brought.
+    /// Prefetching brings a cache, which is a separate step; a cache that is chosen takes the place of one
+    /// that was brought.
     fn make_way<'c>(
         &self,
         system: &mut Chosen<'c>,

@@ -1,4 +1,4 @@
-//! What memory and drives buy: of the systems that were tried, those that no other one beats.
+//! Frontier of memory and drives: the systems that were tried and that no other one beats.
 
 use freewheel_units::Bytes;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use super::{Candidate, ChangeCost, Combination, Goal, NOTICEABLE, UnderReplays};
 /// A system of which none that was tried needs no more memory and drives and is noticeably better.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FrontierPoint {
-    /// Its changes, by name.
+    /// Names of the changes.
     pub titles: Vec<String>,
     /// Memory for copies of data that the drive has.
     pub memory: Bytes,
@@ -18,7 +18,7 @@ pub struct FrontierPoint {
     pub drives: u32,
     /// Change of the goal against the system as it is, under the replay under which it is worse.
     pub change: f64,
-    /// What it takes off today's goal beyond the best point that needs no more, as a share of today's.
+    /// Improvement of today's goal beyond the best point that needs no more, as a share of today's.
     pub gain: f64,
     /// Memory of both kinds that it needs beyond that point.
     pub more_memory: Bytes,

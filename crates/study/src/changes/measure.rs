@@ -1,4 +1,4 @@
-//! How requests fare in a run: responses after the warm-up, also by slices of the trace.
+//! Responses of a run after the warm-up, also by slices of the trace.
 
 use freewheel_model::stats::{Distribution, Summary};
 use freewheel_sim::RunResult;
@@ -58,18 +58,18 @@ impl Responses {
 /// The responses of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Measured {
-    /// Of reads and writes.
+    /// Responses of reads and writes.
     pub response: Summary,
-    /// Of reads.
+    /// Responses of reads.
     pub read_response: Summary,
-    /// Of writes.
+    /// Responses of writes.
     pub write_response: Summary,
-    /// Of reads and writes, by slice.
+    /// Responses of reads and writes, by slice.
     pub by_slice: Vec<Responses>,
     /// Head time of a drive, on average over all drives, for a read or write of the whole load: destages and reading
     /// ahead included, but not what a write buffer still holds at the end.
     pub drive_time_ns: f64,
-    /// Of reads and writes.
+    /// Distribution of reads and writes.
     #[serde(skip)]
     pub distribution: Distribution,
     /// Requests before those that count.
@@ -102,7 +102,7 @@ fn drive_time_ns(run: &RunResult) -> f64 {
     run.head_time.total_ns() as f64 / requests / arms.max(1.0)
 }
 
-/// How a mean or a percentile differs: (new - old) / old.
+/// Relative difference of a mean or a percentile: (new - old) / old.
 pub fn relative(old: f64, new: f64) -> f64 {
     if old > 0.0 { (new - old) / old } else { 0.0 }
 }
@@ -132,23 +132,23 @@ impl Measured {
 /// Changes of responses as (new - old) / old: -0.4 is 40 % less.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Effect {
-    /// Of the mean.
+    /// Difference of the mean.
     pub mean: f64,
     /// The smallest change of the mean in any slice, and of the whole.
     pub least: f64,
     /// The largest.
     pub most: f64,
-    /// Of the 99th percentile.
+    /// Difference of the 99th percentile.
     pub p99: f64,
-    /// Of the longest response.
+    /// Difference of the longest response.
     pub longest: f64,
-    /// Of the mean of reads.
+    /// Difference of the mean of reads.
     pub reads: f64,
-    /// Of the 99th percentile of reads.
+    /// Difference of the 99th percentile of reads.
     pub reads_p99: f64,
-    /// Of the mean of writes.
+    /// Difference of the mean of writes.
     pub writes: f64,
-    /// Of the drive time a request.
+    /// Difference of the drive time a request.
     pub drive_time: f64,
 }
 
@@ -173,13 +173,13 @@ impl Effect {
         }
     }
 
-    /// Whether it reaches the goal noticeably, and makes the longest hundredth of all requests or of reads
+    /// True if it reaches the goal noticeably, and makes the longest hundredth of all requests or of reads
     /// noticeably longer.
     pub fn is_paid_by_tail(&self, goal: Goal) -> bool {
         self.of(goal) <= -NOTICEABLE && self.p99.max(self.reads_p99) >= NOTICEABLE
     }
 
-    /// Whether it is noticeable, and a slice shows a noticeable effect in the other direction.
+    /// True if it is noticeable, and a slice shows a noticeable effect in the other direction.
     pub fn is_disputed(&self, goal: Goal) -> bool {
         let (value, (least, most)) = (self.of(goal), self.spread(goal));
         let against = if value < 0.0 { most } else { -least };

@@ -1,9 +1,9 @@
-//! What would help: each change of the system alone, and the best of them together.
+//! Changes that would help: each change of the system alone, and the best of them together.
 //!
 //! tr03's perturbation study on a trace of the user's: the system as it is runs once, and once more with
 //! each change. Five slices of the trace say how far a result holds. A greedy search then adds change
-//! after change to the best one; it reports what each brings alone and on top of the others. What heads the list
-//! runs again on another drive, with other assumed values and from other starts.
+//! after change to the best one; it reports what each brings alone and on top of the others. What heads the
+//! list runs again on another drive, with other assumed values and from other starts.
 //!
 //! Non-goals: changes that need the user's data (compression, deduplication), and more than one value
 //! of a parameter together with all values of every other.
@@ -36,45 +36,45 @@ use crate::trace_runs::WARM_UP;
 /// A change that was tried alone.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tried {
-    /// What was changed.
+    /// Change that was made.
     pub change: Change,
-    /// Its name.
+    /// Name of the change.
     pub title: String,
-    /// What it costs.
+    /// Cost of the change.
     pub cost: ChangeCost,
-    /// What it is compared with, by name, where that is not the system as it is.
+    /// Name of the system that it is compared with, where that is not the system as it is.
     pub control: Option<String>,
     /// Responses with it.
     pub measured: Measured,
     /// Their difference to the control, or to the system as it is.
     pub effect: Effect,
-    /// The same under the study's other replay.
+    /// Effect under the study's other replay.
     pub other_replay: Option<Effect>,
-    /// Of a write buffer, the difference to the system as it is with the drive's write cache off: that loses no
+    /// Effect of a write buffer beside the system as it is with the drive's write cache off: that loses no
     /// more in a power cut. None where the drive has none.
     pub as_safe: Option<Effect>,
-    /// The same difference in other circumstances; none where it was not among the five that ran again.
+    /// Effect in other circumstances; none where it was not among the five that ran again.
     pub variants: Vec<VariantEffect>,
     /// The experiment, as `freewheel sim` runs it.
     pub config: SimConfig,
 }
 
-/// What would help.
+/// Changes that would help.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Changes {
-    /// What the changes are ranked by.
+    /// Goal by which the changes are ranked.
     pub goal: Goal,
     /// Requests that fill caches, and do not count.
     pub warm_up_requests: u64,
     /// Responses of the system as it is.
     pub today: Measured,
-    /// The same under the study's other replay.
+    /// Responses under the study's other replay.
     pub today_other_replay: Option<Measured>,
     /// The experiment of the system as it is, as `freewheel sim` runs it.
     pub today_config: SimConfig,
     /// Every change alone, in order of the smaller gain of the two replays.
     pub tried: Vec<Tried>,
-    /// The best of them together, without further drives; None where nothing helps.
+    /// The best of them together, without further drives; None where no change helps.
     pub together: Option<Combination>,
     /// The systems of which none that was tried needs no more and is better, the cheapest first.
     pub frontier: Vec<FrontierPoint>,
@@ -82,19 +82,19 @@ pub struct Changes {
     pub variants: Vec<Variant>,
 }
 
-/// What the next step of a combination must bring: smaller ones are within the noise of most traces.
+/// Least gain of a combination's next step: smaller ones are within the noise of most traces.
 const STEP_MIN: f64 = -NOTICEABLE;
 
 /// Parts of the trace after the warm-up, for a spread.
 const SLICES: u32 = 5;
 
-/// Where changes are tried.
+/// Bench on which changes are tried.
 pub(crate) struct ChangesBench<'a> {
     /// The system as it is, under the study's replay of its trace.
     pub own: &'a Experiment,
-    /// The same under the other replay, if there is one.
+    /// Experiment under the other replay, if there is one.
     pub other: Option<&'a Experiment>,
-    /// What changes are ranked by.
+    /// Goal by which changes are ranked.
     pub goal: Goal,
     /// Most requests in the storage system where a cache is added.
     pub cache_depth: u32,
@@ -147,7 +147,7 @@ impl Tried {
         gains(&self.effect, self.other_replay.as_ref(), goal)
     }
 
-    /// Whether it helps noticeably under one replay, and harms noticeably under the other.
+    /// True if it helps noticeably under one replay, and harms noticeably under the other.
     pub fn turns(&self, goal: Goal) -> bool {
         let [own, other] = self.gains(goal);
         own.min(other) <= -NOTICEABLE && own.max(other) >= NOTICEABLE

@@ -1,4 +1,4 @@
-//! Which changes are shown first.
+//! Order in which changes are shown.
 
 use super::{ChangeCost, Changes, NOTICEABLE, Part, Tried};
 
@@ -17,12 +17,12 @@ fn surest(gains: Gains) -> f64 {
     gains[0].max(gains[1])
 }
 
-/// Whether a change gains about as much as another one under both replays.
+/// True if a change gains about as much as another one under both replays.
 fn is_about_as_good(gains: Gains, best: Gains) -> bool {
     (0..2).all(|replay| gains[replay] < best[replay] + NOTICEABLE)
 }
 
-/// Of choices with their gains, the cheapest of those that are about as good as the best.
+/// Cheapest of the choices whose gains are about as good as the best.
 pub(super) fn cheapest_of_best<T>(
     choices: impl Iterator<Item = (T, Gains)>,
     cost: impl Fn(&T) -> ChangeCost,
@@ -62,7 +62,7 @@ impl Changes {
         list
     }
 
-    /// So many changes of the ranking: the best of each part, and then those that are surest to help.
+    /// Number of changes of the ranking: the best of each part, and then those that are surest to help.
     pub(super) fn best(&self, count: usize) -> Vec<&Tried> {
         let mut list = self.ranking();
         let is_best = |tried: &Tried| {
@@ -82,13 +82,13 @@ impl Changes {
         best.filter(|tried| !self.may_help(tried))
     }
 
-    /// Whether a change helps noticeably under one replay at least.
+    /// True if a change helps noticeably under one replay at least.
     fn may_help(&self, tried: &Tried) -> bool {
         let [own, other] = tried.gains(self.goal);
         own.min(other) <= -NOTICEABLE
     }
 
-    /// Whether a change may help, and none of its part that costs no more does about as much.
+    /// True if a change may help, and none of its part that costs no more does about as much.
     fn is_worth_a_row(&self, tried: &Tried) -> bool {
         let goal = self.goal;
         let replaces = |other: &Tried| {
@@ -105,7 +105,7 @@ impl Changes {
 }
 
 impl ChangeCost {
-    /// What kind of thing one pays with: nothing, a program, memory, memory that lasts, drives.
+    /// Class of the price: nothing, a program, memory, memory that lasts, drives.
     pub fn class(&self) -> u32 {
         match self {
             Self::Setting => 0,

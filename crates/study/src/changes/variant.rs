@@ -14,28 +14,28 @@ use crate::replays::words_of_replay;
 /// A drive with another value; None where the value takes no part.
 pub(crate) type Move = fn(&DriveSpec) -> Option<DriveSpec>;
 
-/// What is different.
+/// Circumstance that differs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Variant {
     /// Another drive, with its own queue.
     OtherDrive {
-        /// Its name.
+        /// Name of the drive.
         name: String,
     },
     /// Another value of one that is assumed in the drive's file.
     AssumedValue {
-        /// Its key, or the beginning of its keys.
+        /// Key, or beginning of the keys.
         key: &'static str,
     },
     /// The study's other replay.
     OtherReplay {
-        /// Whether requests are replayed a think time after the request they waited for.
+        /// True if requests are replayed a think time after the request they waited for.
         dependent: bool,
     },
     /// Another angle of the spindle at the beginning of the trace.
     Start {
-        /// How far the tracks are turned meanwhile, in percent of a turn.
+        /// Turn of the tracks meanwhile, in percent of a turn.
         percent: u32,
     },
 }
@@ -52,7 +52,7 @@ impl Variant {
     }
 }
 
-/// What a change does in other circumstances.
+/// Effect of a change in other circumstances.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct VariantEffect {
     /// The circumstances.
@@ -91,7 +91,7 @@ pub(crate) struct VariantOfSystem {
     makes: Makes,
 }
 
-/// What makes another system.
+/// Way to make another system.
 enum Makes {
     /// A drive of this name, with so deep a queue.
     Drive { name: String, queue_depth: u32 },
@@ -103,11 +103,11 @@ enum Makes {
     Start { percent: u32 },
 }
 
-/// How far away in the turn the trace begins, in percent: a little, and as far as it can be.
+/// Distances in the turn at which the trace begins, in percent: a little, and as far as possible.
 pub(crate) const STARTS: [u32; 2] = [1, 50];
 
 impl VariantOfSystem {
-    /// The same on another drive; None where none that ships is like it and holds the trace.
+    /// Variant on another drive; None where no shipped one is like it and holds the trace.
     pub fn other_drive(experiment: &Experiment) -> Result<Option<Self>, ConfigError> {
         let Some((name, spec)) = similar_drive(experiment)? else { return Ok(None) };
         let queue = spec.electronics.queue.filter(|_| experiment.has_electronics());
@@ -116,7 +116,7 @@ impl VariantOfSystem {
         Ok(Some(Self { variant: Variant::OtherDrive { name }, makes }))
     }
 
-    /// The same under the other replay.
+    /// Variant under the other replay.
     pub fn other_replay(other: &Experiment) -> Self {
         let variant = Variant::OtherReplay { dependent: other.is_dependent() };
         Self { variant, makes: Makes::Replay(Box::new(other.clone())) }
@@ -160,7 +160,7 @@ impl VariantOfSystem {
     }
 }
 
-/// A drive whose tracks begin this part of a turn later: as if the trace began so much earlier.
+/// A drive whose tracks begin this part of a turn later: as if the trace began earlier by this time.
 fn turned(spec: &DriveSpec, percent: u32) -> DriveSpec {
     let mut spec = spec.clone();
     for zone in &mut spec.zones {
@@ -172,8 +172,8 @@ fn turned(spec: &DriveSpec, percent: u32) -> DriveSpec {
     spec
 }
 
-/// The shipped drive that is nearest in capacity, of those of as many actuators that hold the trace and take every
-/// request.
+/// The shipped drive that is nearest in capacity, of those with the same number of actuators that hold the
+/// trace and take every request.
 fn similar_drive(experiment: &Experiment) -> Result<Option<(String, DriveSpec)>, ConfigError> {
     let own = &experiment.spec;
     let capacity = |drive: &Drive| u128::from(drive.total_blocks().get());

@@ -1,5 +1,5 @@
-//! Recorded and simulated responses of the two halves of a trace: of every other slice, and of the slices between.
-//! So both have requests of each phase of the load.
+//! Recorded and simulated responses of the two halves of a trace: of every other slice, and of the slices
+//! between. So both have requests of each phase of the load.
 
 use freewheel_model::stats::demerit;
 use freewheel_trace::Record;
@@ -13,12 +13,12 @@ pub struct HalfFit {
     pub requests: u64,
     /// The responses as recorded.
     pub recorded: HalfResponses,
-    /// Those of the drive.
+    /// Responses of the drive.
     pub simulated: HalfResponses,
-    /// Root mean square of the distance between the distributions without the longest thousandth, reads and writes
-    /// each for themselves (Ruemmler and Wilkes 1994).
+    /// Root mean square of the distance between the distributions without the longest thousandth, reads and
+    /// writes each for themselves (Ruemmler and Wilkes 1994).
     pub demerit_ns: f64,
-    /// The same as a share of the mean of the recorded responses that it is about.
+    /// Demerit as a share of the mean of the recorded responses that it is about.
     pub demerit_share: f64,
 }
 
@@ -51,15 +51,16 @@ pub(super) struct Recorded {
     slice: usize,
 }
 
-/// The longest responses that a demerit leaves out, as a share: one stall of the recorded host would outweigh all
-/// that the drive did.
+/// The longest responses that a demerit leaves out, as a share: one stall of the recorded host would
+/// outweigh all that the drive did.
 pub const LEFT_OUT: f64 = 0.001;
 
 /// Slices of a trace.
 pub const SLICES: usize = 20;
 
 impl Recorded {
-    /// Of the records that take part in a replay, in their order. None where a half has fewer than `least` responses.
+    /// Halves of the records that take part in a replay, in their order. None where a half has fewer than
+    /// `least` responses.
     pub fn of<'a>(records: impl Iterator<Item = &'a Record>, least: usize) -> Option<Self> {
         let response = |record: &Record| {
             let completion = record.completion.filter(|_| is_data(record.op))?;
@@ -77,7 +78,8 @@ impl Recorded {
         self.by_tag.len()
     }
 
-    /// Compares with the simulated responses of the same requests, the half from the first slice on and the other.
+    /// Compares with the simulated responses of the same requests, the half from the first slice on and the
+    /// other.
     pub fn compare(&self, simulated: &[Option<f64>]) -> [HalfFit; 2] {
         [0, 1].map(|first| {
             let pairs = self.half(first).zip(every_other(simulated, self.slice, first));
@@ -90,7 +92,7 @@ impl Recorded {
     }
 }
 
-/// What lies in every other slice, from this one on.
+/// Items in every other slice, from this one on.
 fn every_other<T>(all: &[T], slice: usize, first: usize) -> impl Iterator<Item = &T> {
     all.chunks(slice).skip(first).step_by(2).flatten()
 }
@@ -111,7 +113,7 @@ fn compared(pairs: impl Iterator<Item = ((Op, f64), f64)>) -> HalfFit {
         simulated.sort_unstable_by(f64::total_cmp);
         (recorded, simulated)
     };
-    // Reads and writes each for themselves: a cache that answers writes at once must not stand for fast reads.
+    // Reads and writes each for themselves: a cache that answers writes at once must not count as fast reads.
     let (mut squares, mut sum, mut count) = (0.0, 0.0, 0.0);
     for op in [Op::Read, Op::Write] {
         let (recorded, simulated) = sorted(&[op]);

@@ -1,13 +1,14 @@
 //! A drive fitted to the responses that a trace records.
 //!
 //! Requests come as the study replays them. Seek times, speed, command overhead and write cache are searched
-//! on every other slice of the requests for the smallest demerit; the slices between, which the search never sees, say
-//! how good the drive is. The drive file stays as it is where the fit is not much nearer.
+//! on every other slice of the requests for the smallest demerit; the slices between, which the search
+//! never sees, say how good the drive is. The drive file stays as it is where the fit is not much nearer.
 //!
-//! What is found answers like the recorded drive, but need not be it: longer seeks answer much like a slower spindle.
+//! What is found answers like the recorded drive, but need not be it: longer seeks answer much like a
+//! slower spindle.
 //!
-//! Non-goals: the layout, the buffer and the order of the queue; they show too little in responses alone. For those
-//! there is `extract`, which asks the drive itself.
+//! Non-goals: the layout, the buffer and the order of the queue; they show too little in responses alone.
+//! For those there is `extract`, which asks the drive itself.
 
 mod halves;
 mod search;
@@ -31,15 +32,16 @@ use crate::trace_runs::REQUESTS_MIN;
 
 /// Requests that a fit looks at, from the beginning of the trace on.
 pub const REQUESTS_MAX: usize = 60_000;
-/// Drives that are tried at once, and of those before them, mechanics that are kept: each takes tens of megabytes.
+/// Drives that are tried at once, and of those before them, mechanics that are kept: each takes tens of
+/// megabytes.
 const AT_ONCE: usize = 12;
-/// The half that is fitted has to come within this share of its demerit, or become alike, or the drive stays as it is:
-/// assumed. A drive that no data sheet knows is not worth a little less.
+/// The half that is fitted has to come within this share of its demerit, or become alike, or the drive
+/// stays as it is: assumed. A drive that no data sheet knows is not worth a little less.
 pub const USED_WITHIN: f64 = 0.5;
 /// A demerit up to this share of the recorded mean is that of a drive like the recorded one: assumed.
 pub const GOOD_SHARE: f64 = 0.3;
 
-/// How a drive was fitted.
+/// Fit of a drive.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DriveFit {
     /// The drive as it was named.
@@ -58,7 +60,8 @@ pub struct DriveFit {
 }
 
 impl DriveFit {
-    /// Whether the fitted drive is used. The half that is fitted decides: so nothing but the number hangs on the other.
+    /// True if the fitted drive is used. The half that is fitted decides: so only the number hangs on the
+    /// other.
     pub fn is_used(&self) -> bool {
         let [own, fitted] = [&self.before[0], &self.after[0]];
         let is_much_nearer = fitted.demerit_ns <= USED_WITHIN * own.demerit_ns;
@@ -76,13 +79,14 @@ impl DriveFit {
         &self.used()[1]
     }
 
-    /// Whether the drive that is used answers like the recorded one, in both halves.
+    /// True if the drive that is used answers like the recorded one, in both halves.
     pub fn is_good(&self) -> bool {
         self.used().iter().all(|half| half.demerit_share <= GOOD_SHARE)
     }
 }
 
-/// Fits the drive of an experiment that replays a trace on a drive alone. None where too few responses are recorded.
+/// Fits the drive of an experiment that replays a trace on a drive alone. None where too few responses are
+/// recorded.
 pub(crate) fn fit(
     experiment: &Experiment,
     workload: &TraceWorkload,
@@ -122,7 +126,7 @@ pub(crate) fn fit(
     }))
 }
 
-/// Where drives are tried.
+/// Bench on which drives are tried.
 struct FitBench {
     experiment: Experiment,
     recorded: Recorded,

@@ -11,10 +11,10 @@ const GAIN_MIN: f64 = 0.01;
 /// Most rounds in a valley.
 pub(super) const ROUNDS_MAX: usize = 10;
 
-/// The value that costs least. `grid` is where the search begins, `valley` says which of its values belong together,
-/// `neighbours` gives those of a value at a step, and `costs` what each of a list costs; infinity stands for one that
-/// cannot be. Each valley is searched from its own best value: a slow arm on a fast spindle answers much like a fast
-/// arm on a slow one, and the coarse grid does not tell which of them is nearer.
+/// The value that costs least. `grid` is where the search begins, `valley` says which of its values belong
+/// together, `neighbours` gives those of a value at a step, and `costs` what each of a list costs; infinity
+/// marks one that cannot be. Each valley is searched from its own best value: a slow arm on a fast spindle
+/// answers much like a fast arm on a slow one, and the coarse grid does not tell which of them is nearer.
 pub(super) fn search<V: Clone + PartialEq, E>(
     grid: &[V],
     valley: impl Fn(&V) -> f64,

@@ -14,13 +14,13 @@ const SEEKS: [f64; 6] = [0.5, 0.7, 1.0, 1.4, 2.0, 2.8];
 const SEEK_DOUBLINGS_MAX: f64 = 3.0;
 /// The longest time that is added to a command.
 const OVERHEAD_MAX: SimDuration = SimDuration::from_ms(20);
-/// How much is added to a command in a whole step.
+/// Time that a whole step adds to a command.
 const OVERHEAD_STEP: SimDuration = SimDuration::from_us(1_000);
 
-/// What follows the maker's name of a drive that was fitted.
+/// Ending of the maker's name of a fitted drive.
 pub const FITTED: &str = ", fitted";
 
-/// What a fit makes of a drive.
+/// Values of a fitted drive.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct FittedValues {
     /// Factor of all seek times and the head switch.
@@ -29,7 +29,7 @@ pub struct FittedValues {
     pub rpm: f64,
     /// Added to the processing of each command.
     pub overhead_ns: u64,
-    /// Whether the drive's write cache is switched off.
+    /// True if the drive's write cache is switched off.
     pub write_cache_off: bool,
 }
 
@@ -46,8 +46,8 @@ impl FittedValues {
         std::iter::once(own).chain(others)
     }
 
-    /// Where a search begins: each speed with seeks of several lengths, and the write cache as it is and off. The
-    /// first are the drive's own.
+    /// Starts of a search: each speed with seeks of several lengths, and the write cache as it is and off.
+    /// The first are the drive's own.
     pub(super) fn grid(spec: &DriveSpec, electronics: bool) -> Vec<Self> {
         let own = Self::of(spec);
         let caches: &[bool] = match electronics && has_write_cache(spec) {
@@ -69,7 +69,7 @@ impl FittedValues {
         kept
     }
 
-    /// Whether the search ended at one of its limits.
+    /// True if the search ended at one of its limits.
     pub fn is_at_a_limit(&self) -> bool {
         let is_edge = |rpm: &f64| (self.rpm / rpm - 1.0).abs() < 0.01;
         let doublings = libm::log2(self.seek).abs();
@@ -78,7 +78,7 @@ impl FittedValues {
             || self.overhead_ns >= OVERHEAD_MAX.ns()
     }
 
-    /// Values of the same speed that differ in one of the others: seeks by `step` doublings, overheads by as many
+    /// Values of the same speed that differ in one of the others: seeks by `step` doublings, overheads by
     /// milliseconds, and the write cache. The electronics' values only where they take part.
     pub(super) fn neighbours(&self, spec: &DriveSpec, electronics: bool, step: f64) -> Vec<Self> {
         let seeks = [-step, step].map(|step| self.seek * libm::exp2(step));
@@ -98,7 +98,7 @@ impl FittedValues {
         all
     }
 
-    /// What moves the head, for drives that share it.
+    /// Values that move the head, for drives that share it.
     pub(super) fn mechanics(&self) -> [f64; 2] {
         [self.seek, self.rpm]
     }
@@ -123,7 +123,8 @@ impl FittedValues {
         fitted
     }
 
-    /// The drive with all of them; None where it cannot be built. Its values say that they are fitted to `trace`.
+    /// The drive with all of them; None where it cannot be built. Its values say that they are fitted to
+    /// `trace`.
     pub(super) fn apply(&self, spec: &DriveSpec, trace: &str) -> Option<DriveSpec> {
         let mut fitted = self.with_electronics(self.with_mechanics(spec)?);
         fitted.name = format!("{}-fitted", spec.name);

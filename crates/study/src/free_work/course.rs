@@ -18,7 +18,7 @@ pub struct Course<'a> {
     media_bytes_per_second: f64,
 }
 
-/// What happened in a stretch of the time.
+/// Events in a stretch of the time.
 struct Segment {
     end: Progress,
     elapsed_ns: u64,
@@ -27,7 +27,7 @@ struct Segment {
 }
 
 impl<'a> Course<'a> {
-    /// Of the first scan of a task on an arm, whether or not it came to its end.
+    /// Course of the first scan of a task on an arm, whether or not it came to its end.
     pub fn new(task: &'a TaskResult, media_bytes_per_second: u64) -> Self {
         Self {
             round: task.rounds.first().unwrap_or(&task.unfinished),
@@ -38,12 +38,12 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Whether the scan came to its end.
+    /// True if the scan came to its end.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// How long the scan took, or took so far.
+    /// Duration of the scan, or its duration so far.
     pub fn elapsed_ns(&self) -> u64 {
         self.round.elapsed_ns
     }
@@ -102,7 +102,7 @@ impl<'a> Course<'a> {
         progress.iter().map(|at| (self.percent(at), value(at))).collect()
     }
 
-    /// Of the scan's time.
+    /// Share of the scan's time, in percent.
     fn percent(&self, at: &Progress) -> f64 {
         100.0 * at.elapsed_ns as f64 / self.round.elapsed_ns as f64
     }

@@ -1,4 +1,4 @@
-//! What became of the free work of a run, in numbers: figures 8 to 10 of osdi00, for every task alike.
+//! Results of a run's free work, in numbers: figures 8 to 10 of osdi00, for every task alike.
 
 mod course;
 mod delivered;

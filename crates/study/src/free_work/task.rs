@@ -1,4 +1,4 @@
-//! What became of one task of a run, over all arms.
+//! Results of one task of a run, over all arms.
 
 use freewheel_freeblock::tasks::RoundKind;
 use freewheel_sim::background::{TaskResult, UseResult};
@@ -11,7 +11,7 @@ use crate::ratio::{mean, per_second, ratio};
 /// A task in numbers, over all arms.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TaskWork {
-    /// Its name in the experiment, or else its kind.
+    /// Name in the experiment, or else the kind.
     pub name: String,
     /// Scan, scrub, backup, and so on.
     pub kind: RoundKind,
@@ -25,30 +25,30 @@ pub struct TaskWork {
     pub round_ns: Option<u64>,
     /// Rounds of an arm a day at that time.
     pub rounds_a_day: Option<f64>,
-    /// When the last of them ended, on the last of the arms, from the beginning of the run on.
+    /// End of the last of them, on the last of the arms, from the beginning of the run on.
     pub ended_ns: Option<u64>,
     /// Part of its blocks that a round under way at the end had, on average over the arms.
     pub unfinished: f64,
-    /// When the rounds under way were expected to be complete on all arms, from the beginning of the
-    /// run on. None before that could be told. Before half of a round it rests on what is known of
-    /// requests that go everywhere alike; where they keep to parts of the drive it takes longer.
+    /// Expected end of the rounds under way on all arms, from the beginning of the run on. None before that
+    /// could be told. Before half of a round it rests on what is known of requests that go everywhere
+    /// alike; where they keep to parts of the drive it takes longer.
     pub expected_end_ns: Option<u64>,
-    /// How it stands to its deadline, where it has one.
+    /// Deadline of the task, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<DeadlineWork>,
     /// Part of a round's time that its last 5 % of the blocks took, on average.
     pub last_5_percent: Option<f64>,
-    /// The same for the last 1 %.
+    /// Time of the last 1 %.
     pub last_1_percent: Option<f64>,
-    /// Where blocks came from.
+    /// Sources of the blocks.
     pub delivered: Delivered,
     /// Bytes a second that were delivered, wherever they came from.
     pub delivered_bytes_per_second: f64,
-    /// What came in gaps and in passing over the potential free bandwidth (osdi00 section 6.3);
-    /// more than 1 where much passes anyway.
+    /// Blocks that came in gaps and in passing over the potential free bandwidth (osdi00 section 6.3); more
+    /// than 1 where much passes anyway.
     pub efficiency: f64,
-    /// What came of the blocks, of a task that asks for them as they come up; over all arms amounts
-    /// added up, of what is a most the largest.
+    /// Result of a task that asks for blocks as they come up; amounts are sums over all arms, maxima the
+    /// largest.
     #[serde(rename = "use", skip_serializing_if = "Option::is_none")]
     pub used: Option<UseResult>,
 }
@@ -64,9 +64,9 @@ pub struct DeadlineWork {
     pub missed: u64,
     /// The longest complete round; zero when there was none.
     pub longest_ns: u64,
-    /// When the round under way is due, on the first of the arms, from the beginning of the run on.
+    /// Deadline of the round under way, on the first of the arms, from the beginning of the run on.
     pub due_ns: u64,
-    /// Whether the rounds under way will be complete in time on all arms, as far as can be told.
+    /// True if the rounds under way will be complete in time on all arms, as far as can be told.
     pub will_be_held: Option<bool>,
 }
 

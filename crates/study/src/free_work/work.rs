@@ -20,7 +20,7 @@ pub struct FreeWork {
     /// Bytes a second that were delivered to all tasks, wherever they came from. What one read
     /// brings to several counts for each.
     pub delivered_bytes_per_second: f64,
-    /// What came to all tasks in gaps and in passing over the potential free bandwidth (osdi00
+    /// Blocks that came to all tasks in gaps and in passing over the potential free bandwidth (osdi00
     /// section 6.3); more than 1 where much passes anyway or is wanted by several.
     pub efficiency: f64,
     /// Part of the arms' time that promoted requests took of the heads.
@@ -41,28 +41,28 @@ pub struct FreeWork {
     pub exhausted: u64,
     /// Memory for what is wanted and for finding it.
     pub memory_bytes: u64,
-    /// What the heads did.
+    /// Use of the heads' time.
     pub head_use: HeadUse,
-    /// What idle time cost the foreground, where it was used.
+    /// Cost of idle time to the foreground, where it was used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_cost: Option<IdleCost>,
 }
 
-/// What work in idle time cost the foreground.
+/// Cost of work in idle time to the foreground.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct IdleCost {
     /// Part of the foreground's requests that were the first behind such work.
     pub behind: f64,
-    /// How much later those that were delayed ended, on average.
+    /// Mean delay of those that were delayed.
     pub delay_ns_mean: f64,
-    /// What the mean response of all requests grew by, directly: what waits behind a request that
-    /// is late is not counted.
+    /// Growth of the mean response of all requests, directly: waits behind a request that is late are not
+    /// counted.
     pub response_ns_added: f64,
     /// Bytes moved a second of the run.
     pub bytes_per_second: f64,
-    /// How often such work began and a request ended it.
+    /// Number of times that such work began and a request ended it.
     pub starts: u64,
-    /// Of them, those that cost it more than an adaptive timeout accepts; None where it is fixed.
+    /// Starts that cost the request more than an adaptive timeout accepts; None where it is fixed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wrong_starts: Option<u64>,
     /// The timeout at the end, on average over the arms.
@@ -100,7 +100,7 @@ impl FreeWork {
         })
     }
 
-    /// What came to all tasks by one of the ways, in bytes.
+    /// Bytes that came to all tasks by one of the ways.
     pub fn bytes(&self, way: impl Fn(&Delivered) -> u64) -> u64 {
         self.tasks.iter().map(|task| way(&task.delivered) * task.block_bytes).sum()
     }

@@ -1,8 +1,8 @@
-//! How far the mean of a run is to be trusted: from the means of its equal parts.
+//! Confidence of a run's mean: from the means of its equal parts.
 
 /// Parts of a run.
 pub(super) const PARTS: usize = 10;
-/// Student's t for as many means less one, two-sided 95 %.
+/// Student's t for this number of means less one, two-sided 95 %.
 const T_95: f64 = 2.262;
 
 /// Half of the interval that holds the mean of what these are samples of, with 95 % confidence.

@@ -1,4 +1,4 @@
-//! Why there is no plan.
+//! Reason why there is no plan.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ pub(super) fn wrong<T>(message: impl Into<String>) -> Result<T, PlanError> {
     Err(PlanError::Option { message: message.into() })
 }
 
-/// Why there is no plan.
+/// Reason why there is no plan.
 #[derive(Debug, Error)]
 pub enum PlanError {
     /// The file cannot be read.
@@ -19,7 +19,7 @@ pub enum PlanError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// The file is no snapshot.
@@ -33,7 +33,7 @@ pub enum PlanError {
     /// An option does not fit the snapshot.
     #[error("{message}")]
     Option {
-        /// What is wrong and what to do.
+        /// Fault, and the way out.
         message: String,
     },
     /// A drive.

@@ -15,7 +15,7 @@ use super::snapshot::{FileEntry, Snapshot, of_disk};
 /// Disks with their drives, and files in blocks.
 pub(super) struct Jbod {
     pub drives: Vec<Arc<Drive>>,
-    /// Whether each disk is shingled.
+    /// True if each disk is shingled.
     pub shingled: Vec<bool>,
     models: Vec<DriveModel>,
     pub disks: Vec<BalanceDisk>,
@@ -76,7 +76,7 @@ fn drives(
     Ok((drives, shingled))
 }
 
-/// What each disk can hold. Err for one that holds less than its files, or more than its drive.
+/// Capacity of each disk. Err for one that holds less than its files, or more than its drive.
 fn capacities(
     snapshot: &Snapshot,
     origin: Option<&Path>,
@@ -118,7 +118,7 @@ fn capacities(
     Ok(all)
 }
 
-/// What a drive with several arms is here, as the end of a message.
+/// End of a message about a drive with several arms.
 fn actuators(drive: &Drive) -> String {
     match drive.actuators() {
         1 => String::new(),

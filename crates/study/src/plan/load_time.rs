@@ -12,8 +12,8 @@ pub const REQUESTS_TELL: u64 = 20;
 /// A common time that is shorter than this share of the shortest device's own time is none.
 pub const COMMON_SHARE: f64 = 0.5;
 
-/// A common time that is shorter than this share of the longest device's own time is none: a few seconds of one device
-/// do not say how hours of another compare.
+/// A common time that is shorter than this share of the longest device's own time is none: a few seconds of
+/// one device do not say how hours of another compare.
 pub const COMMON_OF_LONGEST: f64 = 0.1;
 
 /// The time over which the loads of a trace's devices are means.
@@ -29,7 +29,7 @@ pub enum LoadTime {
     Whole,
 }
 
-/// When a device has its requests.
+/// Time in which a device has its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct DeviceTime {
     first_ns: u64,
@@ -54,7 +54,7 @@ impl DeviceTime {
         self.last_ns.saturating_sub(self.first_ns)
     }
 
-    /// Whether its first and last request tell when it was recorded.
+    /// True if its first and last request tell when it was recorded.
     fn tells(&self) -> bool {
         self.requests >= REQUESTS_TELL && self.span_ns() > 0
     }
@@ -72,7 +72,7 @@ impl DeviceTime {
 /// Over which time the loads are means, and what that leaves out.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LoadTimes {
-    /// Which time it is.
+    /// Kind of the time.
     pub time: LoadTime,
     /// From the first request of the trace to its last, in seconds.
     pub whole_s: f64,
@@ -82,21 +82,21 @@ pub struct LoadTimes {
     pub common_s: Option<(f64, f64)>,
     /// Each disk.
     pub disks: Vec<DiskTime>,
-    /// The same as arrivals, both ends included.
+    /// Common time as arrivals, both ends included.
     #[serde(skip)]
     common_ns: Option<(u64, u64)>,
 }
 
-/// When a disk of a trace has its requests.
+/// Time in which a disk of a trace has its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct DiskTime {
     /// From its first request to its last, in seconds.
     pub span_s: f64,
     /// Over which its load is a mean, in seconds.
     pub load_span_s: f64,
-    /// Its requests in that time.
+    /// Requests of the disk in that time.
     pub requests: u64,
-    /// Whether it has enough requests to tell when it was recorded. One that has not counts as recorded all
+    /// True if it has enough requests to tell when it was recorded. One that has not counts as recorded all
     /// the time.
     pub tells_time: bool,
 }
@@ -117,7 +117,7 @@ impl LoadTimes {
             LoadTime::Common => common(&telling)?,
             LoadTime::Own | LoadTime::Whole => None,
         };
-        // A time that nothing tells is taken for the whole.
+        // A time without evidence is taken for the whole.
         let is_own = time == LoadTime::Own && !telling.is_empty();
         let of_disk = |(_, device): &(u32, DeviceTime)| {
             let load_ns = match common_ns {
@@ -147,12 +147,12 @@ impl LoadTimes {
         })
     }
 
-    /// Whether requests outside the common time do not count.
+    /// True if requests outside the common time do not count.
     pub(super) fn leaves_requests_out(&self) -> bool {
         self.common_ns.is_some()
     }
 
-    /// Whether a request that arrives then counts.
+    /// True if a request that arrives then counts.
     pub(super) fn counts(&self, arrival_ns: u64) -> bool {
         self.common_ns.is_none_or(|(from, to)| (from..=to).contains(&arrival_ns))
     }
@@ -202,7 +202,7 @@ fn common(devices: &[&(u32, DeviceTime)]) -> Result<Option<(u64, u64)>, String> 
 mod tests {
     use super::*;
 
-    /// A device with as many requests as tell its time, from second to second.
+    /// A device with enough requests to tell its time, from second to second.
     fn device(number: u32, from_s: u64, to_s: u64) -> (u32, DeviceTime) {
         let [first_ns, last_ns] = [from_s, to_s].map(|second| second * 1_000_000_000);
         (number, DeviceTime { first_ns, last_ns, requests: REQUESTS_TELL })

@@ -1,4 +1,4 @@
-//! What a placement of files means for clients: by the queueing model, and simulated.
+//! Effect of a placement of files on clients: by the queueing model, and simulated.
 
 use freewheel_model::array::placement::{Extent, ExtentId, FileId, Place, Placement};
 use freewheel_model::array::rebalance::{BalanceFile, Balancer, QueueLoad};
@@ -14,16 +14,16 @@ use super::confidence::{PARTS, half_interval};
 use super::jbod::Jbod;
 use super::progress::PlanProgressSink;
 
-/// A placement, what it takes to get there, and what clients see then.
+/// A placement, the cost of getting there, and what clients see then.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Outcome {
-    /// What the placement is.
+    /// Name of the placement.
     pub name: String,
     /// Files that move.
     pub moves: u64,
     /// Bytes that move.
     pub bytes: Bytes,
-    /// How long the copies take, one after the other, in seconds.
+    /// Time of the copies, one after the other, in seconds.
     pub copy_s: f64,
     /// Mean response of all clients by the model, in seconds, but for those of disks with a file that no
     /// disk can serve; none where another disk cannot serve its load.
@@ -31,7 +31,7 @@ pub struct Outcome {
     /// Requests a second to disks with a file that no disk can serve: they wait without end.
     #[serde(skip_serializing_if = "is_zero")]
     pub lost_rate: f64,
-    /// The same simulated; none where a disk cannot serve its load.
+    /// Result of the simulation; none where a disk cannot serve its load.
     pub simulated: Option<SimulatedOutcome>,
     /// Each disk.
     pub disks: Vec<DiskOutcome>,
@@ -41,7 +41,7 @@ fn is_zero(rate: &f64) -> bool {
     *rate == 0.0
 }
 
-/// What a simulation of a placement says.
+/// Result of the simulation of a placement.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SimulatedOutcome {
     /// Mean response of all clients, in seconds.
@@ -51,7 +51,7 @@ pub struct SimulatedOutcome {
     /// The mean of another run would lie this far away at most, with 95 % confidence, in seconds: from
     /// the means of ten parts of the run.
     pub uncertain_s: f64,
-    /// How much the model's mean is above the simulated one, as a share of that.
+    /// Excess of the model's mean over the simulated one, as a share of that.
     pub model_above: f64,
 }
 
@@ -64,7 +64,7 @@ pub struct DiskOutcome {
     pub busy: f64,
     /// Mean response of its requests by the model, in seconds.
     pub response_s: Option<f64>,
-    /// Whether it has a file that no disk can serve.
+    /// True if it has a file that no disk can serve.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_lost: bool,
     /// Share of the time in which it is busy, simulated.

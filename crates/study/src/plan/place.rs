@@ -19,7 +19,7 @@ use super::spread::{EQUAL_BYTES_MOVES_MAX, equal_bytes};
 use super::traced::{Traced, of_trace};
 use super::web::{Logged, of_web_log};
 
-/// Where disks, files and their rates come from.
+/// Source of disks, files and their rates.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlaceSource {
@@ -84,7 +84,7 @@ impl PlaceSource {
     }
 }
 
-/// What a source says.
+/// Contents of a source.
 struct Loaded {
     snapshot: Snapshot,
     left_out: Option<LeftOut>,
@@ -105,12 +105,12 @@ const REQUESTS_MIN: u64 = 100_000;
 /// Fewer requests a second, one in eleven days, are no load, and 100,000 of them take too long to simulate.
 const RATE_MIN: f64 = 1e-6;
 
-/// What is asked of a plan.
+/// Options of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PlaceOptions {
-    /// Where disks, files and their rates come from.
+    /// Source of disks, files and their rates.
     pub source: PlaceSource,
-    /// What if this many times as many requests came in the same time.
+    /// Factor of the number of requests in the same time.
     pub load: f64,
     /// Within how many seconds a move has to pay back what its copy cost.
     pub horizon_s: f64,
@@ -123,11 +123,11 @@ pub struct PlaceOptions {
     pub copy_rate: Option<Bytes>,
     /// Most moves.
     pub moves_max: usize,
-    /// What if there was one disk more: its drive.
+    /// Drives of additional disks.
     pub add: Vec<String>,
-    /// What if a disk was replaced: its name, and the drive.
+    /// Replaced disks: name, and the new drive.
     pub replace: Vec<(String, String)>,
-    /// Requests of each simulation; 5,000 a disk and 100,000 at least if nothing is given.
+    /// Requests of each simulation; 5,000 a disk and 100,000 at least if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
     /// Seed of the arrivals.
@@ -172,7 +172,7 @@ impl PlaceOptions {
 /// A plan: what to move, and what that brings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PlacePlan {
-    /// What was asked.
+    /// Options of the plan.
     pub options: PlaceOptions,
     /// Requests a second to all files.
     pub rate: f64,
@@ -198,7 +198,7 @@ pub struct PlacePlan {
     pub placed: Vec<PlacedFile>,
     /// Moves in the order in which they should be done.
     pub moves: Vec<PlannedMove>,
-    /// Why there is no further move.
+    /// Reason why there is no further move.
     pub stopped: Stopped,
     /// Files that ask more than any disk can serve. Their disks count in no mean response.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -207,22 +207,22 @@ pub struct PlacePlan {
     pub before: Outcome,
     /// After the plan.
     pub after: Outcome,
-    /// What a balancer of bytes would reach.
+    /// Outcome that a balancer of bytes would reach.
     pub equal_bytes: Outcome,
-    /// Whether that balancer would move even more files.
+    /// True if that balancer would move even more files.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub equal_bytes_is_cut: bool,
-    /// Other disks, each with a plan of its own.
+    /// Other disks, each with a separate plan.
     pub what_if: Vec<WhatIfPlan>,
 }
 
-/// What other disks would do.
+/// Plan with other disks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WhatIfPlan {
-    /// What clients see after its moves.
+    /// Outcome for clients after the moves.
     #[serde(flatten)]
     pub outcome: Outcome,
-    /// Its moves in their order.
+    /// Moves in their order.
     pub list: Vec<PlannedMove>,
 }
 
@@ -233,29 +233,29 @@ fn is_one(count: &u32) -> bool {
 /// A disk of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PlannedDisk {
-    /// Its name.
+    /// Name of the disk.
     pub name: String,
-    /// Its drive.
+    /// Drive of the disk.
     pub drive: String,
-    /// What it can hold.
+    /// Capacity of the disk.
     pub size: Bytes,
     /// Bytes of the files that are on it now.
     pub used: Bytes,
     /// Actuators of its drive, of which this disk is one.
     #[serde(skip_serializing_if = "is_one")]
     pub actuators: u32,
-    /// Whether its drive is shingled.
+    /// True if its drive is shingled.
     pub is_shingled: bool,
-    /// Where it is mounted.
+    /// Mount point of the disk.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
 }
 
-/// Why a plan has no further move.
+/// Reason why a plan has no further move.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stopped {
-    /// As many moves as were asked for.
+    /// The number of moves that was asked for.
     MovesMax,
     /// The next move would save too little.
     TooLittleGain,
@@ -280,7 +280,7 @@ pub struct PlacedFile {
     pub file: String,
     /// Name of the disk.
     pub disk: String,
-    /// Its size.
+    /// Size of the file.
     pub bytes: Bytes,
     /// Moves after which the disk has room for it, if not at once.
     #[serde(skip_serializing_if = "is_none")]
@@ -300,28 +300,28 @@ pub struct PlannedMove {
     pub from: String,
     /// Name of its disk afterwards.
     pub to: String,
-    /// Its size.
+    /// Size of the file.
     pub bytes: Bytes,
-    /// Its requests a second.
+    /// Requests to the file a second.
     pub rate: f64,
-    /// What it makes the mean response of all clients shorter, in seconds.
+    /// Time by which it makes the mean response of all clients shorter, in seconds.
     pub gain_s: f64,
     /// The mean response when it is done, in seconds; none while a disk cannot serve its load.
     pub response_s: Option<f64>,
-    /// How long the copy takes, and to compare it with its original, in seconds.
+    /// Time of the copy and of its comparison with the original, in seconds.
     pub copy_s: f64,
     /// Seconds that clients wait longer during the copy, summed over all of them.
     pub waiting_s: f64,
-    /// When the move has saved as much waiting as its copy caused, in seconds after the copy. A move that
-    /// makes room pays together with the next one.
+    /// Time at which the move has saved as much waiting as its copy caused, in seconds after the copy. A
+    /// move that makes room pays together with the next one.
     pub payback_s: f64,
-    /// Whether the target has another file of that name, which a copy would overwrite.
+    /// True if the target has another file of that name, which a copy would overwrite.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub name_is_taken: bool,
-    /// Whether it makes room for the next move, and is done for that alone.
+    /// True if it makes room for the next move, and is done for that alone.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub makes_room: bool,
-    /// Whether it takes a file away from one that no disk can serve, beside which every wait is endless.
+    /// True if it relieves a file that no disk can serve, beside which every wait is endless.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub ends_endless_wait: bool,
 }
@@ -385,7 +385,7 @@ pub fn plan_place(
     })
 }
 
-/// Whether every file has a disk.
+/// True if every file has a disk.
 fn placed_now(snapshot: &Snapshot) -> bool {
     snapshot.files.iter().all(|file| file.disk.is_some())
 }
@@ -508,7 +508,8 @@ impl<'j> Planned<'j> {
     }
 }
 
-/// When moves have saved together as much waiting as their copies caused, in seconds after the last copy.
+/// Time at which moves have saved together as much waiting as their copies caused, in seconds after the
+/// last copy.
 fn payback_s(moves: &[RankedMove]) -> f64 {
     let sum = |of: fn(&RankedMove) -> f64| moves.iter().map(of).sum::<f64>();
     sum(|wanted| wanted.cost.waiting_s) / sum(|wanted| wanted.saved)
@@ -550,7 +551,7 @@ fn why_stopped(why: NoMove, snapshot: &Snapshot) -> Stopped {
     }
 }
 
-/// The same files on other disks.
+/// Placement of the files on other disks.
 struct WhatIf {
     name: String,
     option: String,

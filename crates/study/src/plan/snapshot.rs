@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use freewheel_sim::document;
 use freewheel_sim::library;
+use freewheel_sim::toml_faults;
 use freewheel_trace::read_text;
 use freewheel_units::{Bytes, did_you_mean};
 use schemars::JsonSchema;
@@ -31,14 +31,14 @@ pub struct Snapshot {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DiskEntry {
-    /// Its name, as `sda` or a serial number.
+    /// Name of the disk, as `sda` or a serial number.
     pub name: String,
     /// Name of a shipped drive, or path of a drive file, from the folder of the snapshot.
     pub drive: String,
-    /// What it can hold; the drive's capacity if nothing is given.
+    /// Capacity of the disk; the drive's if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Bytes>,
-    /// Where it is mounted, for the list of commands.
+    /// Mount point of the disk, for the list of commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
 }
@@ -47,13 +47,13 @@ pub struct DiskEntry {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileEntry {
-    /// Its path on its disk.
+    /// Path of the file on its disk.
     pub name: String,
-    /// Its size.
+    /// Size of the file.
     pub size: Bytes,
     /// Requests a second.
     pub rate: f64,
-    /// Mean size of a request; the whole file if nothing is given, up to 1 GB.
+    /// Mean size of a request; the whole file if absent, up to 1 GB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Bytes>,
     /// Share of the requests that read.
@@ -80,7 +80,8 @@ impl Snapshot {
         if path.extension().is_some_and(|ending| ending == "csv") {
             return Err(parse("a CSV file holds files alone: name it as `files_csv` in a TOML file with [[disks]]".into()));
         }
-        let mut snapshot: Self = document::read(&text).map_err(|fault| parse(fault.to_string()))?;
+        let mut snapshot: Self =
+            toml_faults::read(&text).map_err(|fault| parse(fault.to_string()))?;
         let names = snapshot.disk_numbers();
         let mut faults = Faults { names: &names, seen: BTreeMap::new() };
         let says =
@@ -121,12 +122,12 @@ impl Snapshot {
 
 /// A message about a key, with its line.
 fn located(text: &str, list: &str, entry: usize, key: &str, message: &str) -> String {
-    let line = document::line_of(text, list, entry, key);
+    let line = toml_faults::line_of(text, list, entry, key);
     let line = line.map_or(String::new(), |line| format!("line {line}: "));
     format!("{line}{list}[{entry}].{key}: {message}")
 }
 
-/// What is wrong with a disk of the snapshot in this file; without a file, of one that options made.
+/// Fault of a disk of the snapshot in this file; without a file, of one that options made.
 pub(super) fn of_disk(
     origin: Option<&Path>,
     entry: usize,
@@ -290,7 +291,7 @@ fn read_csv(path: &Path, faults: &mut Faults<'_>) -> Result<Vec<FileEntry>, Plan
     Ok(files)
 }
 
-/// What is wrong with a line that has no columns to blame.
+/// Fault of a line that has no columns to blame.
 fn unreadable(error: &csv::Error) -> String {
     match error.kind() {
         csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {

@@ -1,4 +1,4 @@
-//! What balancers by bytes do: the same start, until every disk is about equally full.
+//! Balancers by bytes: the same start, until every disk is about equally full.
 
 use freewheel_model::array::rebalance::{Balancer, RebalanceSpec};
 use freewheel_units::Blocks;
@@ -6,7 +6,7 @@ use freewheel_units::Blocks;
 use super::jbod::Jbod;
 use super::outcome::Effort;
 
-/// How far from the mean a disk's share of used bytes may stay: what HDFS's balancer leaves.
+/// Largest distance of a disk's share of used bytes from the mean: HDFS's balancer leaves it.
 const THRESHOLD: f64 = 0.1;
 /// Moves that are worked out at most: more would not be believed.
 pub(super) const EQUAL_BYTES_MOVES_MAX: u64 = 5000;
@@ -63,7 +63,7 @@ impl Disks {
         Self { sizes, used, mean, files }
     }
 
-    /// How far a disk with some more blocks is from the mean.
+    /// Distance of a disk with some more blocks from the mean.
     fn distance(&self, disk: usize, more: f64) -> f64 {
         (self.used[disk] + more) / self.sizes[disk] - self.mean
     }

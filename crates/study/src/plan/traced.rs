@@ -60,7 +60,7 @@ pub(super) struct Traced {
     pub times: LoadTimes,
 }
 
-/// Reads a trace. A request counts for the fragment in which it begins. Fragments that nobody uses are
+/// Reads a trace. A request counts for the fragment in which it begins. Fragments without requests are
 /// files, too: they take room.
 pub(super) fn of_trace(
     trace: &TraceWorkload,

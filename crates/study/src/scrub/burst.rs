@@ -1,8 +1,8 @@
-//! What a simulated part of a scan found.
+//! Results of a simulated part of a scan.
 
 use freewheel_sim::background::Gaps;
 
-/// What a burst found.
+/// Results of a burst.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Burst {
     /// Blocks wanted when it began, and when it ended.
@@ -11,7 +11,7 @@ pub(super) struct Burst {
     pub gaps: u64,
     /// Blocks read in gaps; others passed anyway.
     pub in_gaps: u64,
-    /// What became of the gaps.
+    /// Use of the gaps.
     pub time: Gaps,
     /// Standard error of its rate, in parts of it.
     pub error: f64,

@@ -25,7 +25,7 @@ pub(super) struct MarkedRun {
     pub steady: f64,
 }
 
-/// How a drive tells the commands of a scrub from those of clients.
+/// Way in which a drive tells the commands of a scrub from those of clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(tag = "marks", rename_all = "kebab-case")]
 pub enum CommandMarks {
@@ -33,7 +33,7 @@ pub enum CommandMarks {
     Priority,
     /// Clients name a duration limit.
     DurationLimit {
-        /// Its inactive time.
+        /// Inactive time of the scrub's commands.
         inactive_ns: u64,
     },
 }
@@ -48,8 +48,8 @@ const LIMITS: [SimDuration; 3] =
 /// Number of [`marked_runs`].
 pub(super) const MARKED_RUNS: usize = 1 + LIMITS.len();
 
-/// Runs an experiment with such scrubs, each of at most so many reads of `run`. None for a drive without a queue
-/// that chooses, and where something stands between clients and drive.
+/// Runs an experiment with such scrubs, each of at most this number of reads of `run`. None for a drive
+/// without a queue that chooses, and where something stands between clients and drive.
 pub(super) fn marked_runs(
     experiment: &Experiment,
     (run_bytes, reads_max): (Bytes, u64),
@@ -85,7 +85,7 @@ pub(super) fn marked_runs(
     all.par_iter().map(run).collect()
 }
 
-/// What the host says of clients' commands and the scrub's.
+/// Marks of clients' commands and of the scrub's.
 fn commands(marks: CommandMarks, scrub: OutsideScrubConfig) -> CommandsConfig {
     let limit = |inactive| DurationLimit {
         inactive: Some(inactive),

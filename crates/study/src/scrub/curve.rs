@@ -4,7 +4,7 @@ use freewheel_sim::background::GapShares;
 
 use super::burst::Burst;
 
-/// How far a scan is, and at what cost.
+/// Progress and cost of a scan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct At {
     /// Blocks that are still wanted.
@@ -35,17 +35,16 @@ pub(super) fn rate(burst: &Burst) -> f64 {
     burst.in_gaps as f64 / burst.time.potential_ns.max(1) as f64
 }
 
-/// When the rate is less than this part of the first burst's for good: the end of the last burst that
-/// has more. None when the last one of all has.
+/// Time from which the rate is less than this part of the first burst's for good: the end of the last burst
+/// that has more. None when the last one of all has.
 pub(super) fn faded(bursts: &[Burst], part: f64) -> Option<At> {
     let least = part * rate(bursts.first()?);
     let last = bursts.iter().rposition(|burst| rate(burst) >= least)?;
     (last + 1 < bursts.len()).then(|| course(&bursts[..=last])[2 * last + 1])
 }
 
-/// When all is read, if this much of it in a second, `rate`, is read beside this course of seconds and
-/// the part that is read, which continues with `after`. None when it is not within the course and the
-/// rate is zero.
+/// Seconds until all is read, if `rate` a second is read beside this course of seconds and the part that is
+/// read, which continues with `after`. None when it is not within the course and the rate is zero.
 pub(super) fn seconds_with(
     course: impl Iterator<Item = (f64, f64)>,
     after: f64,
@@ -90,9 +89,9 @@ fn power_integral(from: f64, to: f64, rate: f64, at: f64, power: f64) -> f64 {
     area * at / rate
 }
 
-/// Where the latency of the whole course went. Within a leap, what free transfers take follows from
-/// the blocks that are read there; the rest is divided as in the bursts at its ends, in the
-/// proportion that comes to such free transfers.
+/// Shares of the latency of the whole course. Within a leap, what free transfers take follows from the
+/// blocks that are read there; the rest is divided as in the bursts at its ends, in the proportion that
+/// comes to such free transfers.
 pub(super) fn shares(bursts: &[Burst]) -> GapShares {
     let (mut potential, mut transfer, mut extra_seek) = (0.0, 0.0, 0.0);
     let mut add = |ns: f64, transfer_share: f64, extra_seek_share: f64| {
@@ -152,7 +151,7 @@ pub(super) fn potential_until(bursts: &[Burst], left: u64) -> Option<f64> {
 }
 
 /// Standard error of the latency until this many blocks are left, in parts of it: what chance in the rates of
-/// the bursts until then makes of it, and what it would change to have every other of them. None of a
+/// the bursts until then makes of it, and the change if it had every other of them. None of a
 /// single burst, which has no other to compare with.
 pub(super) fn error_until(bursts: &[Burst], left: u64) -> Option<f64> {
     let count = bursts.iter().position(|burst| burst.to <= left).map_or(bursts.len(), |at| at + 1);

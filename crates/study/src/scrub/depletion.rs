@@ -33,7 +33,7 @@ pub(super) struct Scan<'a> {
     pub size: u64,
     pub now: SimTime,
     /// Mean distances of its runs by which a region reaches beyond them: gaps go further as what is near
-    /// runs out. With one, leaps on 24 TB end where a hundredth of what they might read is read.
+    /// runs out. With one, leaps on 24 TB end where a hundredth of the possible reads is read.
     pub reach: u64,
 }
 
@@ -49,8 +49,8 @@ struct Region {
 }
 
 impl Region {
-    /// The rest when its runs have come this many times again: the rate goes down with what there
-    /// is.
+    /// The rest when its runs have come this many times again: the rate goes down with the wanted
+    /// blocks.
     fn left_after(&self, times: f64) -> f64 {
         self.wanted * libm::exp(-times * self.read / self.wanted.max(1.0))
     }
@@ -59,7 +59,7 @@ impl Region {
 impl Scan<'_> {
     /// Reads in runs like these and where these were, as if they came this many times again. Regions wear
     /// thin each alone: the next burst finds the blocks that gaps reach beyond them. How many blocks were
-    /// read in runs; regions that were emptied at once cost next to nothing.
+    /// read in runs; regions that were emptied at once cost hardly any time.
     pub fn go_on(&mut self, runs: &mut [Run], times: f64, prng: &mut Prng) -> u64 {
         runs.sort_unstable();
         let mut in_runs = 0;
@@ -100,14 +100,14 @@ impl Scan<'_> {
         regions
     }
 
-    /// Where a group of runs would end if `reach` more came at its mean distance.
+    /// End of a group of runs if `reach` more came at its mean distance.
     fn outwards(&self, group: &[Run]) -> Run {
         let (first, last) = (group[0].0, group[group.len() - 1].1);
         let distance = self.reach * ((last - first) / group.len() as u64);
         (first.saturating_sub(distance), last + distance)
     }
 
-    /// What is wanted between two places, in blocks of 512 B.
+    /// Wanted blocks of 512 B between two places.
     fn wanted_in(&self, from: u64, to: u64) -> f64 {
         let blocks = self.scheduler.wanted_in(self.layer, from / self.size, to / self.size);
         (blocks * self.size) as f64

@@ -1,4 +1,4 @@
-//! What an estimate may cost, in work that is the same on every machine.
+//! Limit of the cost of an estimate, in work that is the same on every machine.
 //!
 //! With a limit of processor time a result would depend on the machine. So the time that is asked for is
 //! a limit of work: gaps, nodes of searches and blocks that leaps take away, each counted with the time
@@ -12,8 +12,8 @@ use freewheel_units::SimDuration;
 /// Processor time of an estimate's bursts and leaps, unless said otherwise.
 pub const SCRUB_EFFORT: SimDuration = SimDuration::from_ms(5_000);
 
-/// What may be asked for instead. Less ends within the first bursts and knows no rate; more than a day
-/// is no study any more.
+/// Efforts that may be asked for. Less ends within the first bursts and knows no rate; more than a day is
+/// no study any more.
 pub const SCRUB_EFFORTS: RangeInclusive<SimDuration> =
     SimDuration::from_ms(1_000)..=SimDuration::from_ms(86_400_000);
 
@@ -40,7 +40,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// Its processor time on the core that was measured, in nanoseconds.
+    /// Processor time on the core that was measured, in nanoseconds.
     pub fn ns(&self) -> u64 {
         let nodes = self.nodes.saturating_mul(NODE_NS);
         nodes.saturating_add(self.gaps * GAP_NS + self.leapt * LEAPT_BLOCK_NS)
@@ -54,9 +54,9 @@ pub(super) fn nodes_max(effort: SimDuration) -> u64 {
     (times / u128::from(SCRUB_EFFORT.ns())).isqrt().clamp(16, u64::MAX.into()) as u64
 }
 
-/// How decisions of at most `nodes_max` nodes are made. With 64 nodes a search ends when no run can be
-/// better by a sixteenth; with 256, by a sixty-fourth. Bounds are rough at first, because working out
-/// those of 24 TB takes as long as the rest of an estimate.
+/// Options of decisions of at most `nodes_max` nodes. With 64 nodes a search ends when no run can be better
+/// by a sixteenth; with 256, by a sixty-fourth. Bounds are rough at first, because working out those of 24
+/// TB takes as long as the rest of an estimate.
 pub(super) fn decisions(rule: Rule, nodes_max: u64) -> Options {
     let slack_log2 = Some(nodes_max.ilog2() - 2);
     let patience = Patience::Endless;

@@ -44,8 +44,8 @@ const PACE: Pace = Pace {
 pub struct ScrubEstimate {
     /// Size of a block of the scrub.
     pub block_bytes: u64,
-    /// Whether the drive keeps what passes before the wanted blocks, by its file: it was told not
-    /// to, for such reads leave no gap.
+    /// True if the drive's file lets it keep the blocks that pass before the wanted ones; the run forbids
+    /// that, for such reads leave no gap.
     pub free_blocks_before_switched_off: bool,
     /// Mean response time of the reads and writes that the study measures, on the drive as it was told to be.
     pub response_ns_mean: f64,
@@ -53,10 +53,10 @@ pub struct ScrubEstimate {
     pub response_ns_p99: u64,
     /// Share of the time in which the drive neither serves requests nor writes back.
     pub idle_share: f64,
-    /// What the gaps added to foreground accesses in the simulated parts.
+    /// Time that the gaps added to foreground accesses in the simulated parts.
     pub foreground_delay_ns: u128,
-    /// What the heads do over the whole of it, and would do without it. Writing back is in it, also
-    /// its latency, which is left.
+    /// Use of the heads' time over the whole scan, and without it. Writing back is in it, also its latency,
+    /// which is left.
     pub head_use: HeadUse,
     /// Gaps that were decided on.
     pub decisions: u64,
@@ -64,16 +64,16 @@ pub struct ScrubEstimate {
     pub nodes_mean: f64,
     /// Decisions by the most nodes that they looked at, cumulated over powers of two.
     pub by_nodes: ByNodes,
-    /// What was asked for and done.
+    /// Effort that was asked for and spent.
     pub effort: ScrubEffort,
     /// The scan of each arm.
     pub arms: Vec<ArmScrub>,
 }
 
-/// What an estimate cost: work, with the processor time that it takes on one core of a server of the 2020s.
+/// Cost of an estimate: work, with the processor time that it takes on one core of a server of the 2020s.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ScrubEffort {
-    /// What its bursts and leaps may take.
+    /// Time that its bursts and leaps may take.
     pub asked_seconds: f64,
     /// The time that they took, with a last burst that was under way.
     pub spent_seconds: f64,
@@ -89,7 +89,7 @@ pub struct ArmScrub {
     /// Share of the time that is rotational latency of the foreground which a scrub can use, over the
     /// whole trace. That of writing back from the drive's buffer is not given away.
     pub gap_share: f64,
-    /// The same in the simulated bursts: how well the sample represents the whole trace.
+    /// Share in the simulated bursts: the sample represents the whole trace if it is about equal.
     pub simulated_gap_share: f64,
     /// Potential free bandwidth: the mean media rate over the time in latency (osdi00 section 3). It
     /// may be exceeded while much is wanted.
@@ -97,32 +97,32 @@ pub struct ArmScrub {
     /// Blocks of the scrub: whole ones. A part of a block at the end of the drive does
     /// not count.
     pub blocks: u64,
-    /// How the scan ended.
+    /// End of the scan.
     pub end: ScrubEnd,
     /// Part of the blocks that were read by then.
     pub read_share: f64,
-    /// How long that takes. None when there are no gaps.
+    /// Time of that scan. None when there are no gaps.
     pub seconds: Option<f64>,
-    /// Its standard error in parts of it, by chance in the bursts and by the length of leaps. None when
-    /// there are no gaps, or one burst was all.
+    /// Standard error in parts of it, by chance in the bursts and by the length of leaps. None when there
+    /// are no gaps, or one burst was all.
     pub error: Option<f64>,
-    /// How long half of all blocks take, if the scan reads them.
+    /// Time of the half of all blocks, if the scan reads them.
     pub seconds_50_percent: Option<f64>,
-    /// How long 95 % of all blocks take, if the scan reads them.
+    /// Time of 95 % of all blocks, if the scan reads them.
     pub seconds_95_percent: Option<f64>,
     /// The part that is read when the gaps give less than a tenth of their first rate, for good. None
     /// when they never do.
     pub faded: Option<ScrubPart>,
-    /// How long all takes if the scrub also reads in all idle time, at the mean media rate: at best, as
-    /// requests that come meanwhile wait for the head. After the end the gaps are taken to keep their
-    /// last rate, and each arm of several to be idle as much as the others. None when the drive is never
-    /// idle and the gaps do not reach all.
+    /// Time of all blocks if the scrub also reads in all idle time, at the mean media rate: at best, as
+    /// requests that come meanwhile wait for the head. After the end the gaps are taken to keep their last
+    /// rate, and each arm of several to be idle as much as the others. None when the drive is never idle
+    /// and the gaps do not reach all.
     pub seconds_with_idle_time: Option<f64>,
     /// Scrubs a day, if all is read.
     pub rounds_a_day: Option<f64>,
     /// Part of the time that the last 5 % of the blocks take, if all are read.
     pub last_5_percent: Option<f64>,
-    /// The same for the last 1 %.
+    /// Time of the last 1 %.
     pub last_1_percent: Option<f64>,
     /// Part of the time that the last 5 % of what is read take, whether or not that is all. None when
     /// there are no gaps.
@@ -130,9 +130,9 @@ pub struct ArmScrub {
     /// Scans that end with a part of the blocks, for those parts that are read (osdi00
     /// section 6.3, figure 10).
     pub parts: Vec<ScrubPart>,
-    /// Where the latency went until the end. None when there are no gaps.
+    /// Shares of the latency until the end. None when there are no gaps.
     pub shares: Option<GapShares>,
-    /// What is read in all, in gaps and in passing, over the potential of that time (osdi00 section
+    /// Ratio of all that is read, in gaps and in passing, to the potential of that time (osdi00 section
     /// 6.3). None when there are no gaps.
     pub efficiency: Option<f64>,
     /// The course of the scan: the beginning and end of every simulated part.
@@ -146,14 +146,14 @@ pub struct ArmScrub {
 pub struct ScrubPart {
     /// Part of the blocks, from 0 to 1.
     pub read_share: f64,
-    /// How long that takes.
+    /// Time of that part, in seconds.
     pub seconds: f64,
-    /// Its standard error in parts of it, by chance in the bursts and by the length of leaps. None where
-    /// one burst was all until then.
+    /// Standard error in parts of it, by chance in the bursts and by the length of leaps. None where one
+    /// burst was all until then.
     pub error: Option<f64>,
-    /// How many such scans a day there are.
+    /// Number of such scans a day.
     pub rounds_a_day: f64,
-    /// What has been read until then over the potential until then. None where that is 0.
+    /// Ratio of what has been read until then to the potential until then. None where that is 0.
     pub efficiency: Option<f64>,
 }
 
@@ -169,7 +169,7 @@ const PARTS: [u64; 9] = [50, 100, 250, 500, 800, 900, 950, 990, 1000];
 /// Part of the gaps' first rate below which the scan has faded.
 const FADED: f64 = 0.1;
 
-/// How a scan ended.
+/// End of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScrubEnd {
@@ -177,7 +177,7 @@ pub enum ScrubEnd {
     Complete,
     /// The gaps reach hardly any block that is left.
     OutOfReach,
-    /// What was simulated of the load was over.
+    /// The simulated load ended first.
     Unfinished,
     /// The work that the estimate may take was done.
     EffortSpent,
@@ -185,23 +185,24 @@ pub enum ScrubEnd {
     NoGaps,
 }
 
-/// How far a scan is when a burst begins or ends. Bandwidth and shares are those of its gaps, the
-/// same at both ends. Between bursts there is no measurement; times there follow from the rates of both.
+/// Progress of a scan when a burst begins or ends. Bandwidth and shares are those of its gaps, the same at
+/// both ends. Between bursts there is no measurement; times there follow from the rates of both.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ScrubPoint {
     /// Since its beginning.
     pub seconds: f64,
     /// Part of the blocks that has been read.
     pub read_share: f64,
-    /// What the gaps give around then.
+    /// Rate of the gaps at that point.
     pub bytes_per_second: f64,
-    /// Potential of their latency at the mean media rate. It depends on the load alone, so it is the same at every point of an arm: the time of a point is its latency
-    /// over the latency in a second of the trace.
+    /// Potential of their latency at the mean media rate. It depends on the load alone, so it is the same
+    /// at every point of an arm: the time of a point is its latency over the latency in a second of the
+    /// trace.
     pub potential_bytes_per_second: f64,
-    /// Where that latency went.
+    /// Shares of that latency.
     #[serde(flatten)]
     pub shares: GapShares,
-    /// What has been read until then over the potential until then. None at the beginning.
+    /// Ratio of what has been read until then to the potential until then. None at the beginning.
     pub efficiency: Option<f64>,
 }
 
@@ -211,7 +212,7 @@ impl ScrubEstimate {
         &self.arms[self.slowest_number()]
     }
 
-    /// Its number, from 0.
+    /// Number of the slowest arm, from 0.
     pub fn slowest_number(&self) -> usize {
         self.slowest_of(|_| true).expect("a drive has an arm")
     }
@@ -232,8 +233,8 @@ impl ScrubEstimate {
         (0..self.arms.len()).filter(|&number| counts(&self.arms[number])).max_by(later)
     }
 
-    /// How the scan of the drive ends: that of the arm which gets least far, and where another has
-    /// gaps, an arm without any reaches no block.
+    /// End of the drive's scan: that of the arm which gets least far. Where another has gaps, an arm
+    /// without any reaches no block.
     pub fn end(&self) -> ScrubEnd {
         match self.slowest().end {
             ScrubEnd::NoGaps if self.seconds().is_some() => ScrubEnd::OutOfReach,
@@ -247,13 +248,12 @@ impl ScrubEstimate {
         sum(|arm| arm.read_share * arm.blocks as f64) / sum(|arm| arm.blocks as f64)
     }
 
-    /// How long that takes: until the last arm is at its end. None when there are no gaps.
+    /// Seconds until the last arm is at its end. None when there are no gaps.
     pub fn seconds(&self) -> Option<f64> {
         self.arms.iter().filter_map(|arm| arm.seconds).reduce(f64::max)
     }
 
-    /// How long the whole drive takes with idle time: until the last arm is at its end. None when one
-    /// never is.
+    /// Seconds of the whole drive with idle time: until the last arm is at its end. None when one never is.
     pub fn seconds_with_idle_time(&self) -> Option<f64> {
         let seconds: Option<Vec<f64>> =
             self.arms.iter().map(|arm| arm.seconds_with_idle_time).collect();
@@ -346,14 +346,14 @@ pub fn estimate(
     Ok(estimate)
 }
 
-/// Responses of what comes after this share of the requests.
+/// Responses after this share of the requests.
 fn responses_after(warm_up: f64, whole: &Experiment) -> Result<Summary, ConfigError> {
     let mut part = whole.clone();
     part.config.warm_up = warm_up;
     Ok(part.run()?.response)
 }
 
-/// What the heads do without a scrub.
+/// Use of the heads' time without a scrub.
 fn alone(load: &RunResult) -> HeadUse {
     let share = |ns: u128| ns as f64 / load.arms_ns.max(1) as f64;
     HeadUse {
@@ -378,7 +378,7 @@ fn sample(experiment: &Experiment, trace: &TraceWorkload) -> Result<Sample, Conf
     Sample::read(experiment.records(trace)?, trace.device, info.requests)
 }
 
-/// How long the drive took for each record beyond the trace's own time.
+/// Time of the drive for each record beyond the trace's own time.
 fn rest(experiment: &Experiment, load: &RunResult) -> SimDuration {
     let info = experiment.trace.as_ref().expect("the workload is a trace");
     let over = load.elapsed_ns.saturating_sub(info.span_ns);
@@ -505,8 +505,8 @@ impl BackgroundScan {
         Ok(Self { scan, gap_share })
     }
 
-    /// The same with the trace that is the workload of the experiment, as the estimate runs it: pieces
-    /// of the trace with a rest between them, and the latency in a second that the whole trace has.
+    /// Trace that the estimate runs: pieces of the experiment's trace with a rest between them, and the
+    /// latency in a second that the whole trace has.
     pub fn trace(
         experiment: &Experiment,
         trace: &TraceWorkload,
@@ -538,7 +538,7 @@ impl BackgroundScan {
         1.0 - left as f64 / self.scan.blocks as f64
     }
 
-    /// How long this part of the blocks takes. None when it is not reached.
+    /// Seconds until this part of the blocks is read. None when it is not reached.
     pub fn seconds_until(&self, read_share: f64) -> Option<f64> {
         // What is read is a whole number of blocks.
         let left = ((1.0 - read_share) * self.scan.blocks as f64).round() as u64;
@@ -564,7 +564,7 @@ impl BackgroundScan {
     }
 }
 
-/// Of a whole scan of this many requests at most, or of the estimate.
+/// Setting of a whole scan of this many requests at most, or of the estimate.
 fn setting(experiment: &Experiment, rule: Rule, whole: Option<u64>) -> Setting {
     let block_size = block_size(&experiment.drive);
     match whole {
@@ -576,7 +576,7 @@ fn setting(experiment: &Experiment, rule: Rule, whole: Option<u64>) -> Setting {
     }
 }
 
-/// How an estimate decides, unless another effort is asked for.
+/// Decisions of an estimate, unless another effort is asked for.
 fn usual(rule: Rule) -> Options {
     effort::decisions(rule, effort::nodes_max(SCRUB_EFFORT))
 }

@@ -20,7 +20,7 @@ use crate::progress::WorkCounter;
 /// A scrub in idle time, with pauses of different lengths.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct IdleScrub {
-    /// What it reads at once; a request that arrives waits for the end of that.
+    /// Bytes that it reads at once; a request that arrives waits for the end of that.
     pub run_bytes: u64,
     /// One for each pause, the shortest first.
     pub pauses: Vec<PauseBeforeScrub>,
@@ -31,9 +31,9 @@ pub struct IdleScrub {
 /// A scrub command by command.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CommandScrub {
-    /// How the drive tells its commands from those of clients.
+    /// Marks by which the drive tells its commands from those of clients.
     pub marks: CommandMarks,
-    /// Its time and its cost to requests, without a pause before it.
+    /// Time and cost to requests, without a pause before the scrub.
     #[serde(flatten)]
     pub scrub: PauseBeforeScrub,
 }
@@ -47,20 +47,20 @@ pub struct PauseBeforeScrub {
     pub requests: u64,
     /// The time in which they come.
     pub measured_ns: u64,
-    /// What it reads a second meanwhile.
+    /// Bytes that it reads a second meanwhile.
     pub bytes_per_second: f64,
-    /// How long it takes for the whole drive at this rate; None where it reads nothing.
+    /// Time of the whole drive at this rate; None where it reads no block.
     pub seconds: Option<f64>,
     /// Change of the mean response as (new - old) / old.
     pub mean: f64,
-    /// Of the 99th percentile.
+    /// Change of the 99th percentile.
     pub p99: f64,
-    /// Of the 99th percentile of reads.
+    /// Change of the 99th percentile of reads.
     pub reads_p99: f64,
 }
 
 impl PauseBeforeScrub {
-    /// Whether requests notice the scrub.
+    /// True if requests notice the scrub.
     pub fn is_noticed(&self) -> bool {
         self.mean.max(self.p99).max(self.reads_p99) >= NOTICEABLE
     }
@@ -73,8 +73,9 @@ impl IdleScrub {
     }
 }
 
-/// Pauses that are tried: shorter ones find the next request of a burst, longer ones leave idle time unused. After none at
-/// all the drive still finishes its own work first, as reading ahead, which a command would cut short.
+/// Pauses that are tried: shorter ones find the next request of a burst, longer ones leave idle time
+/// unused. After none at all the drive still finishes its own work first, as reading ahead, which a command
+/// would cut short.
 const PAUSES: [SimDuration; 5] = [
     SimDuration::ZERO,
     SimDuration::from_ms(5),
@@ -86,14 +87,15 @@ const PAUSES: [SimDuration; 5] = [
 /// Runs of [`idle_scrub`].
 pub(crate) const IDLE_RUNS: usize = 2 + PAUSES.len() + MARKED_RUNS;
 
-/// What is read at once: about a millisecond of a drive of today.
+/// Bytes that are read at once: about a millisecond of a drive of today.
 const RUN: Bytes = Bytes::from_kib(256);
 
 /// Each of these reads is simulated, so after this many the rest of a trace is left out.
 const READS_MAX: u64 = 200_000;
 
-/// Idle time of which no more is simulated at a stretch. By then the drive has written back, the longest pause is over,
-/// and the scrub reads at its steady rate; the rest of the stretch is worth what it reads at that rate.
+/// Idle time of which no more is simulated at a stretch. By then the drive has written back, the longest
+/// pause is over, and the scrub reads at its steady rate; the rest of the stretch counts by the reads at
+/// that rate.
 fn stretch(spec: &DriveSpec) -> SimDuration {
     let buffer = spec.electronics.buffer.as_ref();
     // A random write takes a seek and half a turn, which two turns are enough for. Extents by the thousand
@@ -143,7 +145,7 @@ pub(crate) fn idle_scrub(
 
 /// A request without the scrub.
 struct Alone {
-    /// Its number in the trace.
+    /// Number of the request in the trace.
     tag: u64,
     op: Op,
     arrival: SimTime,
@@ -163,9 +165,9 @@ fn alone(experiment: &Experiment, work: &WorkCounter<'_>) -> Result<Vec<Alone>, 
     Ok(alone)
 }
 
-/// What is left out of long stretches of idle time, by the number of the request that ends each.
+/// Cuts of long stretches of idle time, by the number of the request that ends each.
 struct Cuts {
-    /// What is left of each.
+    /// Remaining length of each.
     stretch: SimDuration,
     by_tag: BTreeMap<u64, SimDuration>,
 }
@@ -184,8 +186,8 @@ impl Cuts {
         cuts
     }
 
-    /// The records with these cuts. A drive may be idle for longer than the records are apart: then the cut is no
-    /// more than they allow.
+    /// The records with these cuts. A drive may be idle for longer than the records are apart: then the cut
+    /// is as large as they allow.
     fn shorten(&mut self, records: &KeptRecords) -> KeptRecords {
         let Self { stretch, by_tag } = self;
         let mut before = SimTime::ZERO;
@@ -222,7 +224,7 @@ fn with_scrub(experiment: &Experiment, pause: SimDuration) -> SimConfig {
     SimConfig { freeblock: Some(freeblock), ..experiment.config.clone() }
 }
 
-/// What a scrub read in a run.
+/// Reads of a scrub in a run.
 struct ScrubReads {
     pause: SimDuration,
     /// Bytes.

@@ -1,5 +1,5 @@
-//! How long a scrub of a whole drive takes in the rotational gaps of a load: an estimate, since no
-//! trace is as long and no simulation of days is cheap.
+//! Time of a scrub of a whole drive in the rotational gaps of a load: an estimate, since no trace is as
+//! long and no simulation of days is cheap.
 //!
 //! What the gaps give is measured in blocks for each nanosecond of rotational latency, on a sample
 //! of the trace that repeats without end ([`sample`]), while the scan wears thin in leaps ([`projection`]).

@@ -24,7 +24,7 @@ use super::depletion::{Run, Scan};
 use super::effort::Work;
 use super::spread::Spread;
 
-/// How finely a scan is followed.
+/// Resolution with which a scan is followed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Pace {
     /// Fewest gaps in a burst.
@@ -43,17 +43,17 @@ pub(super) struct Pace {
     pub work_ns: u64,
 }
 
-/// What is scanned how.
+/// Drive, load and rule of a scan.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Setting {
     /// Size of a wanted block.
     pub block_size: Bytes,
-    /// How gaps are planned.
+    /// Options of decisions about gaps.
     pub decisions: Options,
     pub pace: Pace,
 }
 
-/// How far the scans of all arms are.
+/// Progress of the scans of all arms.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     /// Scans that are not over.
@@ -64,10 +64,10 @@ pub(super) struct Watch {
     pub requests: AtomicU64,
 }
 
-/// How far a scan is when only its last blocks are left.
+/// Progress of a scan when only its last blocks are left.
 pub(super) const WHOLE: u64 = 1000;
 
-/// How a scan ended.
+/// End of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     /// Every block is read.
@@ -76,11 +76,11 @@ pub(super) enum End {
     OutOfReach,
     /// The load was over first.
     LoadOver,
-    /// Its work was done first.
+    /// The effort was spent first.
     EffortSpent,
 }
 
-/// What an estimate has a limited amount of.
+/// Quantities that an estimate has a limited amount of.
 #[derive(Debug, Clone, Copy, Default)]
 struct Spending {
     work_ns: u64,
@@ -96,26 +96,26 @@ pub(super) struct Projection {
     pace: Pace,
     blocks: u64,
     prng: Prng,
-    /// How many times over the runs of a burst come again in a leap.
+    /// Number of times that the runs of a burst come again in a leap.
     times: f64,
     leaps: u64,
     /// Gaps of all bursts, and blocks that leaps took away in runs.
     gaps: u64,
     leapt: u64,
-    /// What had been spent when the last burst ended.
+    /// Amount spent when the last burst ended.
     before: Spending,
-    /// How far it has said that it is, and the work at its end as far as can be told.
+    /// Progress that was reported last, and the expected work at its end.
     told: u64,
     expected_ns: u64,
     bursts: Vec<Burst>,
     burst: Burst,
-    /// Its pieces, and its sums when the last one ended.
+    /// Pieces of the burst, and sums when the last piece ended.
     spread: Spread,
     piece: (u64, u64),
     /// Free runs of the burst.
     runs: Vec<Run>,
     now: SimTime,
-    /// When the last gap that was counted ended.
+    /// Time at which the last gap that was counted ended.
     last_gap: SimTime,
     end: Option<End>,
     watch: Arc<Watch>,
@@ -179,12 +179,12 @@ impl Projection {
         self.last_gap.saturating_since(SimTime::ZERO)
     }
 
-    /// What its decisions cost.
+    /// Cost of its decisions.
     pub fn effort(&self) -> Effort {
         self.scheduler.effort()
     }
 
-    /// How it ended.
+    /// End of the scan.
     pub fn end_of_scan(&self) -> End {
         self.end.unwrap_or(End::LoadOver)
     }
@@ -198,7 +198,7 @@ impl Projection {
         self.scheduler.deliveries().map(|delivery| delivery.delivered.blocks).sum()
     }
 
-    /// Whether every block is read, which ends the scan.
+    /// True if every block is read, which ends the scan.
     fn is_complete(&mut self) -> bool {
         let complete = self.left() == 0;
         if complete {
@@ -220,7 +220,7 @@ impl Projection {
         (self.spread, self.piece) = (Spread::default(), (0, 0));
     }
 
-    /// Whether the burst is long enough, at the end of a piece of it.
+    /// True if the burst is long enough, at the end of a piece of it.
     fn is_enough(&mut self) -> bool {
         if !self.burst.gaps.is_multiple_of(PIECE) {
             return false;
@@ -238,7 +238,7 @@ impl Projection {
         Work { gaps: self.gaps, nodes: self.effort().nodes, leapt: self.leapt }
     }
 
-    /// How many times coarser than usual leaps must be for the rest of the work and of the load to do, if
+    /// Factor by which leaps must be coarser than usual for the rest of the work and of the load to do, if
     /// each burst takes as much as the last one, `took`: one if they do anyway.
     fn coarseness(&self, took: Spending) -> f64 {
         let Some((bursts, burst_ns)) = self.to_come(took) else { return 1.0 };
@@ -336,7 +336,7 @@ impl Projection {
         self.burst.from = self.left();
     }
 
-    /// Works out anew what there will have been to do at the end: less than all that may be done where
+    /// Works out anew the work at the end: less than all that may be done where
     /// leaps are as fine as usual.
     fn expect(&mut self, took: Spending, coarseness: f64) {
         let Some((bursts, burst_ns)) = self.to_come(took) else { return };
@@ -345,8 +345,8 @@ impl Projection {
         self.expected_ns = done.saturating_add(rest).min(self.pace.work_ns);
     }
 
-    /// Whether the gaps of the burst give hardly any of the rate of the first one, and not
-    /// because hardly anything is left. A whole scan is not judged.
+    /// True if the gaps of the burst give hardly any of the rate of the first one, and not because hardly
+    /// anything is left. A whole scan is not judged.
     fn has_ebbed(&self) -> bool {
         let Some(first) = self.bursts.first().filter(|_| self.pace.step_max > 0.0) else {
             return false;
@@ -365,7 +365,7 @@ impl Projection {
         self.told += more;
     }
 
-    /// How far it is, in parts of [`WHOLE`]: its work over that at its end.
+    /// Progress in parts of [`WHOLE`]: its work over that at its end.
     fn how_far(&self) -> u64 {
         let done = self.work().ns().min(self.expected_ns);
         (u128::from(done) * u128::from(WHOLE) / u128::from(self.expected_ns.max(1))) as u64

@@ -105,7 +105,7 @@ pub(super) struct CyclicSource<'a> {
     rest: SimDuration,
     piece: usize,
     at: usize,
-    /// When this piece begins.
+    /// Time at which this piece begins.
     clock: SimTime,
     /// Latest arrival so far.
     last: SimTime,

@@ -1,7 +1,7 @@
-//! How well a burst tells its rate.
+//! Uncertainty of a burst's rate.
 
-/// What pieces of a burst gave, to tell how much of its rate is chance: how far they differ holds
-/// what is different about the parts of a load as well.
+/// Rates of the pieces of a burst, which tell how much of its rate is chance: their spread includes the
+/// differences between the parts of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Spread {
     pieces: f64,

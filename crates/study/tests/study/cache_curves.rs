@@ -72,7 +72,7 @@ fn accesses(file: &tempfile::NamedTempFile) -> Vec<Access> {
     records.map(|r| Access { op: r.op, range: BlockRange::new(r.start, r.blocks) }).collect()
 }
 
-/// Reads after the warm-up and what they miss.
+/// Reads after the warm-up and their misses.
 #[derive(Debug, Default, PartialEq)]
 struct Counts {
     requests: u64,

@@ -1,4 +1,4 @@
-//! What would help: changes that must help a load, and results that are the runs' own.
+//! Changes that must help a load, and results that are the runs' own.
 
 use std::io::Write;
 
@@ -166,7 +166,7 @@ fn responses_are_those_of_a_plain_run_without_the_warm_up() {
     let file = trace();
     let study = studied(&file);
     let changes = study.changes.as_ref().unwrap();
-    // The drive has no queue of its own, so the baseline is FCFS.
+    // The drive has no queue, so the baseline is FCFS.
     assert!(!study.baseline().own_queue);
     let trace = TraceWorkload { file: file.path().into(), ..TraceWorkload::default() };
     let text = "workload = { kind = \"trace\", file = \"\" }\ndrive = \"atlas10k\"";

@@ -13,8 +13,8 @@ const DRIVE: &str = "cheetah9lp";
 const REQUESTS: u64 = 3_000;
 const HEADER: &str = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n";
 
-/// Random reads and writes at `REQUESTS` times, as another drive answered them: its seeks take 1.6 times as long, and
-/// it turns at 7,200 a minute.
+/// Random reads and writes at `REQUESTS` times, as another drive answered them: its seeks take 1.6 times as
+/// long, and it turns at 7,200 a minute.
 fn recorded(keep: impl Fn(u64) -> bool) -> tempfile::NamedTempFile {
     let text = format!(
         "seed = 3\ndrive = \"{DRIVE}\"\n[workload]\nkind = \"open\"\nmean_gap = \"25ms\"\nrequests = {REQUESTS}\n\
@@ -58,7 +58,8 @@ fn a_drive_is_found_from_its_answers_and_judged_on_those_that_the_fit_has_not_se
     assert!(near(judged.simulated.mean_ns, judged.recorded.mean_ns), "{judged:?}");
     assert!(near(judged.simulated.p50_ns, judged.recorded.p50_ns), "{judged:?}");
     assert!(near(judged.simulated.p99_ns, judged.recorded.p99_ns), "{judged:?}");
-    // Longer seeks at one speed answer like shorter ones at a lower speed, so neither is told apart exactly.
+    // Longer seeks at one speed answer like shorter ones at a lower speed, so the two cannot be told apart
+    // exactly.
     let values = &fit.values;
     assert!((1.2..2.0).contains(&values.seek) && values.rpm < 10_000.0, "{values:?}");
     assert!(!values.write_cache_off && values.overhead_ns < 1_000_000, "{values:?}");

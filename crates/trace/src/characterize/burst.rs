@@ -1,18 +1,18 @@
-//! How unevenly requests arrive.
+//! Burstiness of arrivals.
 
 use serde::Serialize;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// How unevenly requests arrive. Windows follow one another from the first arrival on; the last
-/// may be cut short by the end of the trace and counts whole.
+/// Burstiness of arrivals. Windows follow one another from the first arrival on; the last may be cut short
+/// by the end of the trace and counts whole.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Burstiness {
     /// Requests in the busiest window of 1 s over those in the mean one.
     pub peak_to_mean_1s: f64,
-    /// The same for 10 s.
+    /// Ratio of the peak to the mean over 10 s.
     pub peak_to_mean_10s: f64,
-    /// The same for 60 s.
+    /// Ratio of the peak to the mean over 60 s.
     pub peak_to_mean_60s: f64,
     /// Index of dispersion of counts: variance over mean of the requests in windows of 1 s.
     /// 1 for a Poisson process.
@@ -31,7 +31,7 @@ struct Windows {
     requests: u64,
     peak: u64,
     total: u64,
-    /// Of the windows before this one.
+    /// Sum of squares of the windows before this one.
     squares: u128,
 }
 

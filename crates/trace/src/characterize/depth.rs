@@ -30,13 +30,13 @@ pub struct DepthSummary {
 /// Traced response times by operation: from arrival to completion. `None` where none is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ResponseTimes {
-    /// Of reads.
+    /// Response times of reads.
     pub read: Option<DurationSummary>,
-    /// Of writes.
+    /// Response times of writes.
     pub write: Option<DurationSummary>,
-    /// Of flushes.
+    /// Response times of flushes.
     pub flush: Option<DurationSummary>,
-    /// Of trims.
+    /// Response times of trims.
     pub trim: Option<DurationSummary>,
 }
 

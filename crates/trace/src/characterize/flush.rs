@@ -6,10 +6,10 @@ use serde::Serialize;
 use super::quantiles::{DurationSummary, Quantiles};
 use super::share;
 
-/// How often the cache is flushed.
+/// Frequency of flushes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct FlushBehaviour {
-    /// How many flushes.
+    /// Number of flushes.
     pub flushes: u64,
     /// Mean number of writes from one flush to the next, those after the last not counted.
     pub writes_per_flush: f64,

@@ -1,4 +1,4 @@
-//! How often the same blocks come back, and how unevenly accesses spread.
+//! Reuse of blocks, and the skew of accesses.
 
 use freewheel_units::Op;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::share;
 use crate::regions::{Footprint, PAGE_BYTES, REGION_BYTES, Touched};
 
-/// How often the same blocks of 4 KiB come back.
+/// Reuse of blocks of 4 KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Reuse {
     /// Distinct blocks read.
@@ -50,8 +50,8 @@ impl ReuseCollector {
     }
 }
 
-/// How unevenly accesses spread over the regions of 1 MiB that were touched at all. A request
-/// that covers several regions is an access to each.
+/// Skew of accesses over the regions of 1 MiB that were touched at all. A request that covers several
+/// regions is an access to each.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Skew {
     /// The size of a region.
@@ -60,9 +60,9 @@ pub struct Skew {
     pub regions: u64,
     /// Accesses to the hottest 1 % of them (rounded up to whole regions), among all.
     pub hottest_1_percent_share: f64,
-    /// The same for the hottest 10 %.
+    /// Share of the hottest 10 %.
     pub hottest_10_percent_share: f64,
-    /// The same for the hottest 20 %.
+    /// Share of the hottest 20 %.
     pub hottest_20_percent_share: f64,
     /// Gini coefficient of the accesses: 0 when all regions are alike, towards 1 when one has all.
     pub gini: f64,

@@ -39,19 +39,19 @@ pub struct Character {
     pub info: TraceInfo,
     /// Requests and bytes over time.
     pub rate: RateOverTime,
-    /// How unevenly requests arrive.
+    /// Burstiness of arrivals.
     pub burstiness: Burstiness,
     /// Shares of reads.
     pub mix: Mix,
     /// Request sizes.
     pub sizes: Sizes,
-    /// How often a request continues where another ended.
+    /// Requests that continue where another ended.
     pub sequentiality: Sequentiality,
     /// Distances of jumps between requests.
     pub jump: JumpSummary,
-    /// How often the same blocks come back.
+    /// Reuse of blocks.
     pub reuse: Reuse,
-    /// How unevenly accesses spread over the regions touched.
+    /// Skew of accesses over the regions touched.
     pub skew: Skew,
     /// Requests outstanding at an arrival; `None` without completion times.
     pub queue_depth: Option<DepthSummary>,

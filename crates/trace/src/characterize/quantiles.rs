@@ -54,7 +54,7 @@ impl Quantiles {
 /// A distribution of durations.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct DurationSummary {
-    /// How many.
+    /// Number of values.
     pub count: u64,
     /// Mean.
     pub mean_ns: f64,

@@ -20,7 +20,7 @@ pub struct RateOverTime {
     pub bins: Vec<RateBin>,
 }
 
-/// What arrived within one bin.
+/// Arrivals within one bin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct RateBin {
     /// Requests, flushes and trims included.

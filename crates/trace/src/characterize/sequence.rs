@@ -12,7 +12,7 @@ use crate::Record;
 /// Recent requests of a device that another may continue.
 const STREAMS: usize = 32;
 
-/// How often a request begins where another of its device ended. Only reads and writes count.
+/// Requests that begin where another of their device ended. Only reads and writes count.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Sequentiality {
     /// Requests that begin where the request before ended.
@@ -25,7 +25,7 @@ pub struct Sequentiality {
     pub stream_share: f64,
     /// Mean length of a run: a request and those that continue it, without another between.
     pub run_mean_requests: f64,
-    /// The same in bytes.
+    /// Mean length of a run in bytes.
     pub run_mean_bytes: f64,
 }
 

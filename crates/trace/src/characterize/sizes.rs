@@ -7,7 +7,7 @@ use super::quantiles::Quantiles;
 use super::share;
 use crate::{Record, TraceInfo};
 
-/// How much of the load is reading. Flushes and trims do not count.
+/// Shares of reads and writes in the load. Flushes and trims do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Mix {
     /// Reads among reads and writes.
@@ -28,18 +28,18 @@ impl Mix {
 /// Request sizes by operation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Sizes {
-    /// Of reads and writes.
+    /// Sizes of reads and writes.
     pub all: SizeSummary,
-    /// Of reads.
+    /// Sizes of reads.
     pub read: SizeSummary,
-    /// Of writes.
+    /// Sizes of writes.
     pub write: SizeSummary,
 }
 
 /// A distribution of request sizes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SizeSummary {
-    /// How many requests.
+    /// Number of requests.
     pub requests: u64,
     /// Mean.
     pub mean_bytes: f64,
@@ -56,7 +56,7 @@ pub struct SizeSummary {
 pub struct SizeBucket {
     /// The largest size in it, a power of two; the smallest is half of that and one byte.
     pub up_to_bytes: u64,
-    /// How many requests.
+    /// Number of requests.
     pub requests: u64,
 }
 

@@ -31,7 +31,7 @@ pub(super) const ROW: Row = Row {
 };
 
 struct ArcLis {
-    /// Whether the third column must be 0, as in detection.
+    /// True if the third column must be 0, as in detection.
     is_strict: bool,
 }
 

@@ -1,5 +1,5 @@
-//! What the program `biosnoop` of BCC prints, one completed request a line:
-//! `TIME(s) COMM PID DISK T SECTOR BYTES QUE(ms) LAT(ms)`.
+//! Format of the program `biosnoop` of BCC, one completed request a line: `TIME(s) COMM PID DISK T SECTOR
+//! BYTES QUE(ms) LAT(ms)`.
 //!
 //! Source: BCC's `tools/biosnoop.py`, its examples, and `libbpf-tools/biosnoop.c`. `TIME` is the
 //! completion, in seconds since the first line. `LAT` is the time from issue to completion, and `QUE`,
@@ -27,7 +27,7 @@ use freewheel_units::{Op, SimTime};
 const NO_SECTOR: [&[u8]; 2] = [b"18446744073709551615", b"-1"];
 /// The disk of a flush that names none.
 const FIRST_DISK: u32 = 0;
-/// What `-Q` of the second program prints for a request that was not queued.
+/// Value that `-Q` of the second program prints for a request that was not queued.
 const NOT_QUEUED: &[u8] = b"-1.000";
 
 pub(super) const ROW: Row = Row {
@@ -127,7 +127,7 @@ fn columns(line: &[u8]) -> Result<Columns<'_>, Fault> {
     Ok(Columns { time, disk, kind, sector, bytes, queued, latency })
 }
 
-/// The operation, and whether it is forced to the media. A flush before a write is a line of its own.
+/// The operation, and whether it is forced to the media. A flush before a write is a separate line.
 fn kind(kind: Token) -> Result<(Op, bool), Fault> {
     let rest = kind.text.strip_prefix(b"F").filter(|rest| !rest.is_empty()).unwrap_or(kind.text);
     let op = match rest.first() {

@@ -1,15 +1,15 @@
 //! Events of Linux's block layer as `blkparse` prints them in its own format.
 //!
 //! `8,16 5 2 0.000001850 18615 Q R 1444645666 + 256 [java]`: device, processor, number, time in seconds
-//! since the trace began, process, action, kind, first block and blocks of 512 bytes. Source: the manual page of
-//! blkparse, sections "Trace actions", "RWBS" and "Default output".
+//! since the trace began, process, action, kind, first block and blocks of 512 bytes. Source: the manual
+//! page of blkparse, sections "Trace actions", "RWBS" and "Default output".
 //!
 //! Read are `Q` (queued: the arrival), `M` and `F` (merged with a waiting request behind or before it), `I`
 //! (inserted into the scheduler), `D` (issued) and `C` (completed); `pairing` and `merging` say how they become
-//! requests. The process's name is not needed. The kind has `R`, `W` or `D` (trim), an `F` before it for a flush and after it for FUA. Events
-//! of other kinds (`N`), and commands without a place, are no requests. The summary at the end is passed over;
-//! where events follow, another recording begins.
-//! The device is its major number times 2^20 plus its minor number. Times stay as they are.
+//! requests. The process's name is not needed. The kind has `R`, `W` or `D` (trim), an `F` before it for a
+//! flush and after it for FUA. Events of other kinds (`N`), and commands without a place, are no requests.
+//! The summary at the end is passed over; where events follow, another recording begins. The device is its
+//! major number times 2^20 plus its minor number. Times stay as they are.
 
 use super::block_kind::{block_event, device, kind};
 use super::{Clock, Format, Row, Timing};
@@ -39,13 +39,13 @@ pub(super) const ROW: Row = Row {
 
 struct Blkparse {
     lines: Lines,
-    /// Whether a summary was met that no event has followed.
+    /// True if a summary was met that no event has followed.
     in_summary: bool,
-    /// Whether a summary was met, and no event since.
+    /// True if a summary was met, and no event since.
     after_summary: bool,
-    /// Whether it stands in front of the event given last.
+    /// True if it stands in front of the event given last.
     begins_run: bool,
-    /// Whether lines end with the name of a process in brackets: the first event says.
+    /// True if lines end with the name of a process in brackets: the first event says.
     has_names: Option<bool>,
 }
 
@@ -74,7 +74,7 @@ impl Blkparse {
         Ok(())
     }
 
-    /// Whether the line may hold an event: a summary goes on until one does.
+    /// True if the line may hold an event: a summary lasts until one does.
     fn holds_event(&mut self) -> bool {
         let line = self.lines.line();
         self.in_summary |= is_summary(line);
@@ -116,7 +116,7 @@ fn detect(head: &[u8]) -> bool {
     parsed > 0 && parsed * 2 >= lines().count()
 }
 
-/// Whether the line begins the sums over processors that `blkparse` prints last.
+/// True if the line begins the sums over processors that `blkparse` prints last.
 fn is_summary(line: &[u8]) -> bool {
     line.starts_with(b"CPU") || line.starts_with(b"Total")
 }
@@ -136,7 +136,7 @@ fn parse(line: &[u8]) -> Result<Option<BlockEvent>, Fault> {
     Ok(block_event((time, device), stage, &kind, extent))
 }
 
-/// `None` for an action that tells nothing about the way of a request.
+/// `None` for an action that is not part of the way of a request.
 fn stage(action: Token) -> Result<Option<Stage>, Fault> {
     match action.text {
         b"Q" => Ok(Some(Stage::Queued)),

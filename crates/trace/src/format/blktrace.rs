@@ -46,7 +46,7 @@ const PASS_THROUGH: u64 = 1 << 25;
 const NOTIFY: u64 = 1 << 26;
 const DISCARD: u64 = 1 << 29;
 const FUA: u64 = 1 << 31;
-/// Its number without the mark of a control group.
+/// Bits of the number without the mark of a control group.
 const NUMBER: u64 = 0xff;
 
 pub(super) const ROW: Row = Row {
@@ -141,7 +141,7 @@ impl Layout {
         if self.is_big_endian { bytes.fold(0, add) } else { bytes.rev().fold(0, add) }
     }
 
-    /// What an event says of a request; `None` if nothing.
+    /// Request of an event; `None` if it has none.
     fn parse(self, event: &[u8]) -> Result<Option<BlockEvent>, Fault> {
         let action = self.number(event, self.action, self.action_bytes);
         let Some(stage) = stage(action) else { return Ok(None) };
@@ -228,7 +228,7 @@ impl Processor {
         Ok(())
     }
 
-    /// Fills the buffer up to `length` bytes; whether the stream has so many.
+    /// Fills the buffer up to `length` bytes; whether the stream has this number.
     fn fill_to(&mut self, length: usize) -> Result<bool, Stop> {
         while self.kept < length {
             match self.stream.read(&mut self.buffer[self.kept..length]) {

@@ -23,10 +23,10 @@ pub(super) fn device(token: Token) -> Result<u32, Fault> {
     }
 }
 
-/// What the letters of a kind say.
+/// Meaning of the letters of a kind.
 pub(super) struct Kind {
     pub op: Option<Op>,
-    /// Whether the drive's cache is flushed before.
+    /// True if the drive's cache is flushed before.
     pub flushes: bool,
     pub fua: bool,
 }

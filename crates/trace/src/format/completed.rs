@@ -7,10 +7,10 @@ use crate::fault::Fault;
 use crate::scan::Token;
 use freewheel_units::SimTime;
 
-/// How long before the zero of its trace a request may have arrived: a day.
+/// Longest time between the arrival of a request and the zero of its trace: a day.
 const LEAD_NS: u64 = 86_400_000_000_000;
 
-/// When a request came and went.
+/// Arrival and end of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stay {
     pub arrival: SimTime,

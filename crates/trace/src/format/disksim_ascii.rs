@@ -68,7 +68,7 @@ fn is_odd_digit(digit: u8) -> bool {
     (digit & 1 == 1) == digit.is_ascii_digit()
 }
 
-/// Whether a time has a decimal point.
+/// True if a time has a decimal point.
 pub(super) fn has_fractions(head: &[u8]) -> bool {
     let times = head.split(|&byte| byte == b'\n').map(|line| Fields::blank(line).next("time"));
     times.flatten().any(|time| time.text.contains(&b'.'))

@@ -1,4 +1,4 @@
-//! What fio writes with `--write_iolog`, versions 2 and 3.
+//! Format that fio writes with `--write_iolog`, versions 2 and 3.
 //!
 //! Source: fio's documentation, "Trace file format"; for the unit of times, logs of fio 3.33. The first
 //! line is `fio version 3 iolog`. Then come lines `us file action`, for `add`, `open` and `close`, and
@@ -48,7 +48,7 @@ pub(super) const V2_ROW: Row = Row {
 };
 
 struct FioIolog {
-    /// Whether lines begin with a time: version 3.
+    /// True if lines begin with a time: version 3.
     has_times: bool,
     files: Names,
     /// Sum of the pauses of version 2.

@@ -1,5 +1,5 @@
-//! What fio writes with `--write_lat_log` and `--log_offset=1`:
-//! `time, latency, direction, size, offset, priority, issue`, where the last two may be missing.
+//! Format that fio writes with `--write_lat_log` and `--log_offset=1`: `time, latency, direction, size,
+//! offset, priority, issue`, where the last two may be missing.
 //!
 //! Source: fio's documentation, "Log File Formats", and the options `write_lat_log`, `log_offset`,
 //! `log_prio` and `log_issue_time`. The time is in whole milliseconds, the latency in nanoseconds (of fio
@@ -48,7 +48,7 @@ pub(super) const ROW: Row = Row {
     open: Some(|input, _| Ok(Box::new(LineSource::new(input.into_stream(), FioLatLog)))),
 };
 
-/// Whether the lines are fio's, and their fifth column is no priority: that is 0 or 1, or hexadecimal.
+/// True if the lines are fio's, and their fifth column is no priority: that is 0 or 1, or hexadecimal.
 fn has_offsets(head: &[u8]) -> bool {
     let columns = |line: &[u8]| line.split(|&byte| byte == b',').count();
     let is_offset = |line: &[u8]| {
@@ -60,16 +60,16 @@ fn has_offsets(head: &[u8]) -> bool {
         && whole_lines(head).any(is_offset)
 }
 
-/// Whether the values are no count: in a log of IOPS all are 1.
+/// True if the values are no count: in a log of IOPS all are 1.
 fn has_latencies(head: &[u8]) -> bool {
     let value = |line| -> Option<&[u8]> { <[u8]>::split(line, |&byte| byte == b',').nth(1) };
     whole_lines(head).any(|line| value(line).is_some_and(|value| value.trim_ascii() != b"1"))
 }
 
-/// Of so many entries one may be earlier than that before it, as where logs were joined.
+/// Entries among which one may be earlier than that before it, as where logs were joined.
 const FALLS_EVERY: usize = 4;
 
-/// Whether the numbers are those of a log: see above.
+/// True if the numbers are those of a log: see above.
 fn is_plausible(head: &[u8]) -> bool {
     let entries: Vec<[u64; WITH_OFFSET]> = whole_lines(head).filter_map(numbers).collect();
     let most = |is: fn(&&[u64; WITH_OFFSET]) -> bool| {

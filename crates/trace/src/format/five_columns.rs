@@ -7,7 +7,7 @@
 //! the person is asked.
 //!
 //! Goals: no time is wrong by a factor without a question.
-//! Non-goals: a trace with units of its own kind in every line.
+//! Non-goals: a trace with its own units in every line.
 
 use std::ops::RangeInclusive;
 
@@ -18,9 +18,9 @@ use freewheel_units::Op;
 
 /// Requests a second on each device that traces of hard disks have: a unit that means fewer or more is doubted.
 pub(super) const OF_A_DISK: RangeInclusive<f64> = 1.0..=100.0;
-/// Those that any device serves.
+/// Units that any device serves.
 const OF_ANY_DEVICE: RangeInclusive<f64> = 0.001..=1e6;
-/// More decimals are those of a binary fraction, and tell nothing.
+/// More decimals are those of a binary fraction, and are no evidence.
 const DECIMALS_MAX: usize = 9;
 
 /// A unit that times may have.
@@ -32,7 +32,7 @@ pub struct UnitRate {
     pub per_second: f64,
 }
 
-/// What the beginning of a trace says of its unit.
+/// Evidence for the unit at the beginning of a trace.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum UnitFound {
     Sure(TimeUnit),
@@ -44,7 +44,7 @@ pub(crate) enum UnitFound {
 struct Beginning {
     /// Gaps between records, per device.
     per_device: f64,
-    /// From the least time to the greatest, in whatever unit: records may lie in any order.
+    /// From the least time to the greatest, in any unit: records may lie in any order.
     span: f64,
     decimals: usize,
 }
@@ -79,7 +79,7 @@ pub(super) fn unit(
     }
 }
 
-/// What the last column says: 1 for a read, 0 for a write.
+/// Operation in the last column: 1 for a read, 0 for a write.
 #[inline]
 pub(super) fn op(token: Token) -> Result<Op, Fault> {
     match token.text {

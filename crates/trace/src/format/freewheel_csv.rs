@@ -40,7 +40,7 @@ pub(super) const ROW: Row = Row {
 /// Most of the six columns that a header of this format may lack.
 const KNOWN_LACK_MAX: usize = 4;
 
-/// Whether a line holds names, where a record holds a number and a letter.
+/// True if a line holds names, where a record holds a number and a letter.
 fn names_columns(line: &[u8]) -> bool {
     let mut fields = line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
     let is_name = |field: &[u8]| field.first().is_some_and(u8::is_ascii_alphabetic);
@@ -61,7 +61,7 @@ fn missing(header: &[u8]) -> Vec<String> {
     without(HEADER.as_bytes(), header)
 }
 
-/// What is wrong with a line of names that is not our header.
+/// Fault of a line of names that is not our header.
 fn header_fault(line: &[u8]) -> Fault {
     let list = |what: &str, names: Vec<String>| {
         (!names.is_empty()).then(|| format!("{what}: {}", names.join(", ")))

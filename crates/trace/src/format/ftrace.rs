@@ -4,7 +4,7 @@
 //! `dd-77 [001] d..1 12.345678: block_rq_issue: 8,0 WS 4096 () 2048 + 8 [dd]`: process, processor, flags, time
 //! in seconds, event, device, kind, bytes, command, first block and blocks of 512 bytes. Source: Linux's
 //! `include/trace/events/block.h` and `Documentation/trace/ftrace.rst`; the manual pages of trace-cmd. Since
-//! Linux 6.5 the priority stands behind the blocks (`none,0,0`).
+//! Linux 6.5 the priority comes after the blocks (`none,0,0`).
 //!
 //! Read are `block_bio_queue` (queued: the arrival), `block_bio_backmerge` and `block_bio_frontmerge`,
 //! `block_rq_insert` and `block_rq_issue` (the arrival of what was not seen being queued), and
@@ -24,7 +24,7 @@ use crate::source::{
 };
 use freewheel_units::VolumeBlock;
 
-/// How the kernel's own file begins: events of other kinds may fill its beginning.
+/// Beginning of the kernel's own file: events of other kinds may fill its start.
 const HEADER: &[u8] = b"# tracer: nop";
 
 pub(super) const ROW: Row = Row {
@@ -75,7 +75,7 @@ impl EventStream for Ftrace {
     }
 }
 
-/// Whether a line is about the whole trace, as trace-cmd prints them first.
+/// True if a line is about the whole trace, as trace-cmd prints them first.
 fn is_about_all(line: &[u8]) -> bool {
     [&b"cpus="[..], b"version = ", b"CPU "].iter().any(|begin| line.starts_with(begin))
 }
@@ -126,7 +126,7 @@ fn position(text: &[u8], part: &[u8]) -> Option<usize> {
     text.windows(part.len()).position(|window| window == part)
 }
 
-/// Whether a line has an event of another kind: a processor in brackets, and a colon behind it.
+/// True if a line has an event of another kind: a processor in brackets, and a colon behind it.
 fn is_other_event(line: &[u8]) -> bool {
     let is_lost = position(line, b"LOST ").is_some() || position(line, b"EVENTS DROPPED").is_some();
     let after_processor = position(line, b"] ").map(|at| &line[at..]);
@@ -142,7 +142,7 @@ fn no_event(line: &[u8]) -> Fault {
     Fault::new("line", line, reason)
 }
 
-/// `None` for an event that tells nothing about the way of a request.
+/// `None` for an event that is not part of the way of a request.
 fn stage(event: &[u8]) -> Option<Stage> {
     match event {
         b"bio_queue" => Some(Stage::Queued),
@@ -155,7 +155,7 @@ fn stage(event: &[u8]) -> Option<Stage> {
     }
 }
 
-/// The blocks `FIRST + COUNT`, behind the bytes and the command of some events. A request of several commands
+/// The blocks `FIRST + COUNT`, after the bytes and the command of some events. A request of several commands
 /// ends with a completion of no blocks; `None` for no place.
 fn extent(fields: &mut Fields) -> Result<Option<Extent>, Fault> {
     let mut start = fields.next("block")?;

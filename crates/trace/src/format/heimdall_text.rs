@@ -32,7 +32,7 @@ pub(super) const ROW: Row = Row {
 };
 
 struct HeimdallText {
-    /// Whether an offset or a size that splits a block is a fault, as in detection.
+    /// True if an offset or a size that splits a block is a fault, as in detection.
     whole_blocks: bool,
     unit: TimeUnit,
 }

@@ -1,4 +1,4 @@
-//! How a source is to read its format: what the caller asked for, and what a first pass found out.
+//! Way of reading a format: the caller's options, and the results of a first pass.
 
 use freewheel_units::SimDuration;
 use schemars::JsonSchema;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::scan::TimeUnit;
 use crate::source::{Deliver, EventOrder, RunOptions};
 
-/// What the times of a trace count from.
+/// Origin of a trace's times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Clock {
@@ -17,55 +17,55 @@ pub enum Clock {
     Absolute,
 }
 
-/// What the numbers of a cache simulator's trace name.
+/// Meaning of the numbers in a cache simulator's trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Numbers {
-    /// Objects, each of which has a place of its own.
+    /// Objects, each of which has a separate place.
     Objects,
     /// Blocks of 512 bytes of a disk.
     Addresses,
 }
 
-/// Which requests are read of a trace of a block layer, which joins adjoining requests while they wait.
+/// Requests that are read of a trace of a block layer, which joins adjoining requests while they wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layer {
-    /// Those issued where at least one queued request in a hundred was merged, else those queued.
+    /// Issued requests where at least one queued request in a hundred was merged, else queued ones.
     #[default]
     Auto,
-    /// Those queued: what the file system asked for.
+    /// Queued requests: those of the file system.
     Queued,
-    /// Those issued to the drive, each with all that was merged into it.
+    /// Issued requests: those of the drive, each with all that was merged into it.
     Issued,
 }
 
-/// How a source reads.
+/// Way in which a source reads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct How {
     /// Unit of the times, in formats that leave a choice.
     pub unit: TimeUnit,
     pub clock: Clock,
-    /// Whether the person said so: then any step back from which times go on begins a recording.
+    /// True if the person said so: then any step back from which times go on begins a recording.
     pub clock_is_asked: bool,
     /// The step of a coarse clock; 0 for a fine one, and before it is known.
     pub granule: SimDuration,
     /// Step of the clock that the format says, in nanoseconds.
     pub known_step_ns: Option<u64>,
-    /// Whether events lie farther out of order than a window reaches.
+    /// True if events lie farther out of order than a window reaches.
     pub needs_merge: bool,
-    /// Whether requests count that a cache in front of the disk served.
+    /// True if requests count that a cache in front of the disk served.
     pub cache_hits: bool,
-    /// Which requests of a block layer the person asked for.
+    /// Layer whose requests the person asked for.
     pub layer: Layer,
-    /// Which are delivered.
+    /// Requests that are delivered.
     pub deliver: Deliver,
     /// Places of objects; `None` where numbers are addresses.
     pub objects: Option<ObjectPlaces>,
 }
 
 impl How {
-    /// How recordings are told apart.
+    /// Rule that tells recordings apart.
     pub fn clock_runs(&self) -> RunOptions {
         RunOptions { granule: self.granule, any_step_back: self.clock_is_asked }
     }
@@ -82,13 +82,13 @@ pub(crate) const PAGE_BLOCKS: u64 = 8;
 /// Blocks of 512 bytes over which places are spread: numbers above fold below that.
 pub(crate) const PLACES_BLOCKS: u64 = 1 << 54;
 
-/// How objects get places: each begins a whole number of the largest object's size from the start, on a page of
+/// Places of objects: each begins a whole number of the largest object's size from the start, on a page of
 /// 4 KiB. So objects do not share blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ObjectPlaces {
     /// From one place to the next.
     pub blocks: u64,
-    /// Whether the number itself counts the places, so that neighbours in number stay neighbours. Otherwise
+    /// True if the number itself counts the places, so that neighbours in number stay neighbours. Otherwise
     /// objects get places in the order in which they appear.
     pub by_number: bool,
 }

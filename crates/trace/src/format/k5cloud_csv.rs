@@ -30,7 +30,7 @@ pub(super) const ROW: Row = Row {
     open: Some(|input, _| Ok(Box::new(LineSource::new(input.into_stream(), K5cloudCsv)))),
 };
 
-/// Whether most records have fractions of seconds and whole blocks, and a volume occurs twice.
+/// True if most records have fractions of seconds and whole blocks, and a volume occurs twice.
 fn is_in_its_units(head: &[u8]) -> bool {
     let records = parsed_lines(head, &mut K5cloudCsv);
     let volumes: BTreeSet<u32> = records.iter().map(|record| record.device).collect();

@@ -32,7 +32,7 @@ impl<'a> LastFields<'a> {
         Ok(Token { name, text })
     }
 
-    /// What is left, without the blanks around it.
+    /// Rest of the line, without the blanks around it.
     pub fn rest(self) -> &'a [u8] {
         self.rest.trim_ascii()
     }

@@ -1,9 +1,9 @@
-//! What the two binary formats of the cache simulator libCacheSim share: objects, tenants, operations.
+//! Common parts of the two binary formats of the cache simulator libCacheSim: objects, tenants, operations.
 //!
 //! Source: libCacheSim's headers (`lcs.h`, `oracleGeneralBin.h`, `enum.h`). An object's identity is a
-//! number. In traces of block devices it is that of the first block of 512 bytes. In others it counts objects, or is
-//! the hash of a name: then each object gets a place of its own (`how`). The first pass over a trace
-//! tells which (`survey`). Numbers at 2^54 and above are folded below that. Times are whole seconds.
+//! number. In traces of block devices it is that of the first block of 512 bytes. In others it counts
+//! objects, or is the hash of a name: then each object gets a separate place (`how`). The first pass over a
+//! trace tells which (`survey`). Numbers at 2^54 and above are folded below that. Times are whole seconds.
 
 use std::collections::BTreeMap;
 

@@ -5,7 +5,7 @@
 //! of the next access to it. Times are in seconds below 2^32 and keep their fractions, which libCacheSim
 //! leaves out. Sizes are in bytes; a line with 0 holds no request, and is counted. The operation is a word,
 //! as `get` or `set`; without such a column every request is a read. Times are made relative to the first
-//! record. What is said of objects in `libcachesim` holds here too.
+//! record. The text on objects in `libcachesim` holds here too.
 //!
 //! Three columns of numbers may be anything. Without a header they are taken for this format where times
 //! never fall, a size is that of a block, and objects come again with the size that they had.
@@ -68,14 +68,14 @@ pub(super) const ROW: Row = Row {
     }),
 };
 
-/// Whether lines without a header are such, from the first one on.
+/// True if lines without a header are such, from the first one on.
 fn is_headerless(head: &[u8]) -> bool {
     let mut decoder = LibcachesimCsv::default();
     let is_first = whole_lines(head).next().is_some_and(|line| decoder.parse(line).is_ok());
     is_first && most_lines_parse(head, &mut decoder) && is_of_objects(head)
 }
 
-/// Whether times never fall, a size is that of a block, and most objects that come again keep their size.
+/// True if times never fall, a size is that of a block, and most objects that come again keep their size.
 fn is_of_objects(head: &[u8]) -> bool {
     let (mut last, mut largest) = (SimTime::ZERO, 0);
     let (mut sizes, mut kept, mut changed) = (BTreeMap::new(), 0, 0);

@@ -2,7 +2,7 @@
 //!
 //! Source: libCacheSim's description of its formats (`txt`). The objects have no size, so that each takes
 //! the same room; here it is 4 KiB. A trace has neither times nor operations: every request is a read at
-//! time 0. What is said of objects in `libcachesim` holds here too.
+//! time 0. The text on objects in `libcachesim` holds here too.
 
 use super::libcachesim::{ObjectRequest, Placer};
 use super::{Clock, Format, ObjectPlaces, Row, Timing};
@@ -31,7 +31,7 @@ pub(super) const ROW: Row = Row {
     }),
 };
 
-/// Whether an object comes again: numbers that never do are a list of something else.
+/// True if an object comes again: numbers that never do are a list of something else.
 fn comes_again(head: &[u8]) -> bool {
     let mut objects = BTreeSet::new();
     let records = parsed_lines(head, &mut LibcachesimTxt::default());

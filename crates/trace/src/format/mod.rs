@@ -153,7 +153,7 @@ pub struct UnknownFormatName {
     pub name: String,
 }
 
-/// What the times of a format are good for.
+/// Quality of a format's times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Timing {
@@ -171,20 +171,20 @@ type OpenStream = fn(Input, &How) -> Result<Box<dyn Source>, Stop>;
 /// The unit of the times of a trace that begins so; the format may have been named by the person.
 type FindUnit = fn(head: &[u8], is_named: bool) -> UnitFound;
 
-/// What the registry knows of a format.
+/// Row of a format in the registry.
 pub(crate) struct Row {
     pub format: Format,
     pub name: &'static str,
     pub description: &'static str,
-    /// Whether its times count from some calendar or boot, so that the first arrival becomes 0.
+    /// True if its times count from some calendar or boot, so that the first arrival becomes 0.
     pub rebased: bool,
     pub clock: Clock,
     pub timing: Timing,
     /// Tells the unit of its times, where traces of this format come with several.
     pub unit: Option<FindUnit>,
-    /// Whether the numbers of blocks may be those of objects.
+    /// True if the numbers of blocks may be those of objects.
     pub may_be_objects: bool,
-    /// Whether a trace that begins with these bytes is of this format.
+    /// True if a trace that begins with these bytes is of this format.
     pub detect: fn(&[u8]) -> bool,
     /// Starts reading. `None` for Parquet, which needs a file and not a stream.
     pub open: Option<OpenStream>,
@@ -231,9 +231,9 @@ const REGISTRY: &[Row] = &[
 /// Lines that are looked at one by one where no format fits the whole.
 const NEAR_LINES: usize = 64;
 
-/// What to ask where a trace fits two formats that differ by a factor.
+/// Question where a trace fits two formats that differ by a factor.
 pub(crate) struct Question {
-    /// Whether a trace that begins with these bytes fits both.
+    /// True if a trace that begins with these bytes fits both.
     pub is_met: fn(&[u8]) -> bool,
     /// The question, without its mark.
     pub says: &'static str,
@@ -268,8 +268,8 @@ impl Format {
         self.row().description
     }
 
-    /// Whether times of this format count from a calendar or a boot, so that the reader makes
-    /// them relative to the first record. Otherwise their zero has a meaning and is kept.
+    /// True if times of this format count from a calendar or a boot, so that the reader makes them relative
+    /// to the first record. Otherwise their zero has a meaning and is kept.
     pub fn is_rebased(self) -> bool {
         self.row().rebased
     }
@@ -281,23 +281,22 @@ impl Format {
         (!is_log_of_averages(head)).then(|| Self::ALL.into_iter().find(is_of)).flatten()
     }
 
-    /// Whether its numbers may name objects, instead of blocks.
+    /// True if its numbers may name objects, instead of blocks.
     pub fn may_hold_objects(self) -> bool {
         self.row().may_be_objects
     }
 
-    /// Whether it has the requests that were queued beside those that were issued.
+    /// True if it has the requests that were queued beside those that were issued.
     pub(crate) fn has_layers(self) -> bool {
         matches!(self, Self::Blkparse | Self::Blktrace | Self::Ftrace)
     }
 
-    /// What its times are good for.
+    /// Quality of the format's times.
     pub fn timing(self) -> Timing {
         self.row().timing
     }
 
-    /// What to ask about a trace that begins with `head` and that [`detect`](Self::detect) does not
-    /// recognise.
+    /// Question about a trace that begins with `head` and that [`detect`](Self::detect) does not recognise.
     pub(crate) fn question(head: &[u8]) -> Option<&'static Question> {
         QUESTIONS.iter().find(|question| (question.is_met)(head))
     }

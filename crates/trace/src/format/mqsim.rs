@@ -60,7 +60,7 @@ impl LineDecoder for Mqsim {
     }
 }
 
-/// Whether all times are whole microseconds, and mostly different, on enough records to be no chance.
+/// True if all times are whole microseconds, and mostly different, on enough records to be no chance.
 fn has_whole_microseconds(head: &[u8]) -> bool {
     let records = parsed_lines(head, &mut { IN_NS });
     let is_whole = |record: &Record| record.arrival.ns().is_multiple_of(MICROSECOND_NS);

@@ -26,7 +26,7 @@ use freewheel_units::Op;
 const RECORDS_MAX: u64 = 1 << 40;
 /// Larger than any object.
 const SIZE_MAX: u64 = 1 << 31;
-/// Both stand for no further access.
+/// Both mean no further access.
 const NEVER: [u64; 2] = [u64::MAX, i64::MAX as u64];
 
 pub(super) const ROW: Row = Row {
@@ -93,7 +93,7 @@ fn layout(head: &[u8]) -> Option<Layout> {
     [SHORT, WITH_OP].into_iter().find(|&layout| is_layout(head, layout))
 }
 
-/// Whether at least half of the records are such of this form, so that a dirty trace is recognised.
+/// True if at least half of the records are such of this form, so that a dirty trace is recognised.
 fn is_layout(head: &[u8], layout: Layout) -> bool {
     let records = || head.chunks_exact(layout.bytes);
     let is_ahead = |number: usize, record: &[u8]| {

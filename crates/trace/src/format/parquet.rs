@@ -57,7 +57,7 @@ pub(super) const ROW: Row = Row {
     open: None,
 };
 
-/// Whether a file that begins with these bytes is Parquet.
+/// True if a file that begins with these bytes is Parquet.
 pub(crate) fn is_parquet(head: &[u8]) -> bool {
     head.starts_with(MAGIC)
 }
@@ -65,7 +65,7 @@ pub(crate) fn is_parquet(head: &[u8]) -> bool {
 /// The records of a Parquet file.
 pub(crate) struct ParquetSource {
     file: SerializedFileReader<File>,
-    /// Where each of [`COLUMNS`] is in the file.
+    /// Place of each of [`COLUMNS`] in the file.
     columns: [Option<usize>; COLUMNS.len()],
     progress: Progress,
     next_group: usize,

@@ -12,7 +12,7 @@ use freewheel_units::SimTime;
 
 /// Digits between two separators of thousands.
 const GROUP_DIGITS: usize = 3;
-/// What separates thousands: marks, blanks, apostrophes, and blanks that break no line.
+/// Separators of thousands: marks, blanks, apostrophes, and blanks that break no line.
 const THOUSANDS: [&[u8]; 9] = [
     b",",
     b".",
@@ -27,7 +27,7 @@ const THOUSANDS: [&[u8]; 9] = [
 ];
 const BAD_GROUPS: &str = "not a number with groups of three digits";
 
-/// What stands between fields.
+/// Separator between fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Separator(u8);
 
@@ -60,7 +60,7 @@ impl Separator {
         Token { text: &text, name: token.name }.time(unit)
     }
 
-    /// What one more in the last place of a time stands for.
+    /// Nanoseconds of one unit in the last place of a time.
     pub fn resolution_ns(self, token: Token, unit: TimeUnit) -> u64 {
         let digits = self.decimal_mark(token.text).map_or(0, |at| token.text.len() - at - 1);
         let tenths = u32::try_from(digits).ok().and_then(|digits| 10u64.checked_pow(digits));
@@ -74,7 +74,7 @@ impl Separator {
         Some(Cow::Owned([&*whole, b".", &text[at + 1..]].concat()))
     }
 
-    /// Where the decimal mark is: the last separator, if it is a point or cannot be one of thousands.
+    /// Place of the decimal mark: the last separator, if it is a point or cannot be one of thousands.
     fn decimal_mark(self, text: &[u8]) -> Option<usize> {
         let is_mark = |byte: &u8| matches!(byte, b'.' | b',');
         let last = text.iter().rposition(is_mark)?;

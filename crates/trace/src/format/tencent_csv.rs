@@ -51,7 +51,7 @@ pub(super) const BYTES_ROW: Row = Row {
     }),
 };
 
-/// What to ask where the unit cannot be told.
+/// Question where the unit cannot be told.
 pub(super) const QUESTION: Question = Question {
     is_met: |head| matches!(unit(head), Some(Err(Unclear))),
     says: "are its offsets and sizes in sectors of 512 bytes (tencent-csv) or in bytes \
@@ -128,7 +128,7 @@ fn unit(head: &[u8]) -> Option<Result<Unit, Unclear>> {
     })
 }
 
-/// Whether this column of a record is a multiple of 512.
+/// True if this column of a record is a multiple of 512.
 fn is_whole(line: &[u8], column: usize) -> bool {
     let text = line.split(|&byte| byte == b',').nth(column).unwrap_or_default();
     let number = Token { name: "value", text: text.trim_ascii() }.number();

@@ -4,8 +4,8 @@
 //! Counterfactual I/O Traces from I/O Samples", ASPLOS 2024. Times are in seconds since 1970 and made
 //! relative to the first record.
 //!
-//! A row is a request to a server, whose memory may serve it: `cache_hit` is 1 then, and the disk sees
-//! nothing. The reader gives the requests that the disk sees, with the disk's own size
+//! A row is a request to a server, whose memory may serve it: `cache_hit` is 1 then, and the disk sees no
+//! request. The reader gives the requests that the disk sees, with the disk's own size
 //! (`disk_io_size_bytes`, which includes checksums), arrival (`simulated_disk_start_time`) and service
 //! (`disk_time`), where the row has them. For caches it gives all requests, as the server sees them:
 //! `request_io_size_bytes`, `start_time` and `simulated_latency`. Rows of size 0 are no requests. Both
@@ -13,7 +13,7 @@
 //!
 //! The traces tell where in a file a request lies, but not where on the disk the file lies. So a file
 //! begins at one of 2^18 places 64 MiB apart, which a hash of its name chooses: 16 TiB in all. Runs
-//! within a file stay what they were; distances between files are made up.
+//! within a file stay unchanged; distances between files are made up.
 
 use super::columns::{Columns, no_header, required};
 use super::{Clock, Format, Row, Timing};
@@ -59,7 +59,7 @@ pub(super) const ROW: Row = Row {
 #[derive(Default)]
 struct ThesiosCsv {
     columns: Option<Columns<10>>,
-    /// Whether requests are those that the server sees, and not the disk.
+    /// True if requests are those that the server sees, and not the disk.
     of_server: bool,
     left_out: LeftOutRows,
 }

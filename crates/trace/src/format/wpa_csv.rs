@@ -50,7 +50,7 @@ const REQUIRED: usize = 4;
 /// Other names of columns.
 const ALIASES: [(&str, &str); 2] = [("offset", "min offset"), ("disks", "disk")];
 
-/// Where the columns of one trace are, and their units.
+/// Columns of one trace, and their units.
 #[derive(Debug)]
 struct Layout {
     separator: Separator,
@@ -89,7 +89,7 @@ impl Layout {
     }
 }
 
-/// What a column is; Err for one in a unit that is not read.
+/// Meaning of a column; Err for one in a unit that is not read.
 fn column(header: &[u8]) -> Result<Option<(usize, TimeUnit)>, Fault> {
     let (name, unit) = match header.iter().rposition(|&byte| byte == b'(') {
         Some(at) => (header[..at].trim_ascii(), header[at + 1..].trim_ascii_end()),
@@ -209,7 +209,7 @@ fn completion(
     }
 }
 
-/// The end of a request that took so long.
+/// The end of a request that took this time.
 fn later(arrival: SimTime, (took, unit): Field, separator: Separator) -> Result<SimTime, Fault> {
     let end = arrival.ns().checked_add(separator.time(took, unit)?.ns());
     end.map(SimTime::from_ns).ok_or_else(|| took.fault(TOO_LONG))

@@ -10,7 +10,7 @@
 //! of Event Tracing for Windows; Kavalanekar et al., "Characterization of Storage Workload Traces from
 //! Production Windows Servers", IISWC 2008, and the traces of it in the SNIA IOTTA repository.
 //! `TimeStamp` and `ElapsedTime` are in microseconds. The event of an I/O is written when it completes:
-//! it carries the time from initiation to completion, and its beginning is an event of its own
+//! it carries the time from initiation to completion, and its beginning is a separate event
 //! (`DiskReadInit`). So `TimeStamp` is the completion, and the arrival lies `ElapsedTime` before it.
 //! `ByteOffset` and `IOSize` are in bytes, in hexadecimal after `0x`; `DiskNum` is the device.
 //!
@@ -49,8 +49,8 @@ pub(super) const ROW: Row = Row {
     open: Some(|input, _| Ok(Box::new(LineSource::new(input.into_stream(), XperfCsv::default())))),
 };
 
-/// Whether a line names the columns of reads, or all lines are about disks and one is a request. The
-/// names of all kinds of events, and other events, may fill the beginning of a trace.
+/// True if a line names the columns of reads, or all lines are about disks and one is a request. The names
+/// of all kinds of events, and other events, may fill the beginning of a trace.
 fn detect(head: &[u8]) -> bool {
     let mut decoder = XperfCsv::default();
     let mut names_reads = |line: &[u8]| {

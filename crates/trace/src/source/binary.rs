@@ -25,7 +25,8 @@ pub(crate) trait BinaryDecoder: Send {
     /// `None` when no record can begin so.
     fn record_bytes(&self, prefix: &[u8; PREFIX_BYTES]) -> Option<usize>;
 
-    /// Whether there is a request in the record, and not the size 0, `bytes`, as long as `record_bytes` said.
+    /// True if there is a request in the record, and not the size 0, `bytes`, as long as `record_bytes`
+    /// said.
     fn holds_request(&self, _bytes: &[u8]) -> bool {
         true
     }

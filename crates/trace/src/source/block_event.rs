@@ -5,7 +5,7 @@ use freewheel_units::{Blocks, Op, SimTime, VolumeBlock};
 use crate::record::{Extent, op_code, op_of};
 use crate::timed::{Spill, Timed};
 
-/// What an event says of its request.
+/// Stage of the event's request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     Queued,
@@ -27,9 +27,9 @@ pub(crate) struct BlockEvent {
     pub time: SimTime,
     pub device: u32,
     pub stage: Stage,
-    /// What is read, written or trimmed; `None` for a flush alone.
+    /// Transfer of a read, write or trim; `None` for a flush alone.
     pub data: Option<Transfer>,
-    /// Whether the drive's cache is flushed before.
+    /// True if the drive's cache is flushed before.
     pub flushes: bool,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Transfer {
 }
 
 impl Transfer {
-    /// Its first block.
+    /// First block of the request.
     pub fn start(&self) -> u64 {
         self.extent.start.get()
     }

@@ -8,7 +8,7 @@ use super::pairing::Pairing;
 use super::{ClockRuns, EventTimes, Found, Position, RunOptions, Source, Stop, TimeOrder};
 use crate::Record;
 
-/// Events that wait for an earlier one. Processors hand over what they recorded in turns, in pieces of
+/// Events that wait for an earlier one. Processors hand over their records in turns, in pieces of
 /// at most 512 KiB, which is about 11,000 events.
 const WINDOW_EVENTS: usize = 1 << 16;
 
@@ -17,33 +17,34 @@ pub(crate) trait EventStream: Send {
     /// The next event; `None` at the end.
     fn next(&mut self) -> Result<Option<BlockEvent>, Stop>;
 
-    /// Where that was.
+    /// Place of that event.
     fn position(&self) -> Position;
 
-    /// Whether the end of another recording stands in front of it.
+    /// True if the end of another recording stands in front of it.
     fn begins_run(&self) -> bool {
         false
     }
 }
 
-/// How the events of a source are put in order.
+/// Order in which the events of a source are put.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EventOrder {
-    /// How recordings are told apart that begin their clock again; `None` where one clock holds for all.
+    /// Rule that tells recordings apart which begin their clock again; `None` where one clock holds for
+    /// all.
     pub recordings: Option<RunOptions>,
-    /// Whether events lie farther out of order than a window reaches.
+    /// True if events lie farther out of order than a window reaches.
     pub needs_merge: bool,
     pub deliver: Deliver,
 }
 
-/// Which requests of a block layer are delivered.
+/// Requests of a block layer that are delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Deliver {
-    /// Those that were queued.
+    /// Queued requests.
     Queued,
-    /// The same, and those that were merged and issued are counted.
+    /// Queued requests, with counts of the merged and issued ones.
     QueuedCounted,
-    /// Those that were issued.
+    /// Issued requests.
     Issued,
 }
 

@@ -108,9 +108,9 @@ pub(crate) struct LineSource<D> {
     at_first_line: bool,
     /// The line that names the columns, or the format.
     header: Option<Vec<u8>>,
-    /// Whether the header has come again, and no record since.
+    /// True if the header has come again, and no record since.
     header_again: bool,
-    /// Whether it came in front of the record given last.
+    /// True if it came in front of the record given last.
     begins_run: bool,
 }
 
@@ -127,7 +127,7 @@ impl<D: LineDecoder> LineSource<D> {
         }
     }
 
-    /// Whether the line is no record; Err for a wrong header.
+    /// True if the line is no record; Err for a wrong header.
     #[inline]
     fn take_other(&mut self) -> Result<bool, Fault> {
         let line = self.lines.line();
@@ -201,9 +201,8 @@ pub(crate) fn parsed_lines(head: &[u8], decoder: &mut dyn LineDecoder) -> Vec<Re
     whole_lines(head).filter_map(|line| decoder.parse(line).ok()).collect()
 }
 
-/// Whether at least half of the lines at the start of `head`, and at least one, are records of
-/// `decoder`. Half suffices so that a dirty trace is recognised, and its first malformed record is
-/// reported as such.
+/// True if at least half of the lines at the start of `head`, and at least one, are records of `decoder`.
+/// Half suffices so that a dirty trace is recognised, and its first malformed record is reported as such.
 pub(crate) fn most_lines_parse(head: &[u8], decoder: &mut dyn LineDecoder) -> bool {
     let mut first = whole_lines(head).take(1);
     let has_header = first.any(|line| decoder.take_header(line) == Ok(true));

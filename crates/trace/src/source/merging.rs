@@ -1,8 +1,9 @@
 //! Requests as a block layer sent them to the drive, out of those that were queued.
 //!
-//! Goals: for each command one request of its blocks, queued when the first of what it holds was; memory does
+//! Goals: for each command one request of its blocks, queued when the first of its parts was; memory does
 //! not grow with the length of the trace.
-//! Non-goals: flushes, which stay as they were queued; trims of several ranges, whose command names one of them.
+//! Non-goals: flushes, which stay as they were queued; trims of several ranges, whose command names one of
+//! them.
 //!
 //! Events pass through a line. A queued request keeps its place in it until commands have taken its blocks, and
 //! then gives way to those commands of which it is the oldest part:
@@ -27,15 +28,15 @@ use crate::record::Extent;
 
 /// Events in the line. The oldest request above that is taken as it is.
 const LINE_MAX: usize = 1 << 16;
-/// Commands whose completion is awaited. No drive has so many: then completions are not recorded.
+/// Commands whose completion is awaited. A drive has fewer: beyond them completions are not recorded.
 const COMMANDS_MAX: usize = 1 << 16;
 
-/// How many requests went through a block layer.
+/// Counts of requests at a block layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct LayerCounts {
     /// Requests that were queued, flushes apart.
     pub queued: u64,
-    /// Those of them that became part of an older one.
+    /// Requests of them that became part of an older one.
     pub merged: u64,
     /// Commands that were issued to a drive, flushes apart.
     pub issued: u64,
@@ -63,9 +64,9 @@ struct Queued {
     /// Blocks that no command has taken.
     left: u64,
     joined: Option<Side>,
-    /// What commands it is the oldest part of, in order of issue.
+    /// Commands of which it is the oldest part, in order of issue.
     commands: VecDeque<Extent>,
-    /// Whether it is the oldest part of any.
+    /// True if it is the oldest part of any.
     has_commands: bool,
 }
 
@@ -202,8 +203,8 @@ impl Merging {
     }
 
     /// Takes the blocks of a command from the pieces that have them; a block that several have, from the piece
-    /// that begins first, of those the oldest. The oldest request that gives any stands for the command. Returns
-    /// whether one did.
+    /// that begins first, of those the oldest. The oldest request that gives any represents the command.
+    /// Returns whether one did.
     fn take(&mut self, device: u32, data: Transfer) -> bool {
         let (mut covered, end) = (data.start(), data.end());
         let mut oldest: Option<u64> = None;
@@ -237,7 +238,7 @@ impl Merging {
         queued.has_commands = true;
     }
 
-    /// Takes what is left of the first request of the line as issued, with all that has joined it.
+    /// Takes the rest of the first request of the line as issued, with all that has joined it.
     fn settle(&mut self) {
         let number = self.first;
         let Queued { event: BlockEvent { device, .. }, data, .. } = *self.queued(number);
@@ -425,8 +426,8 @@ mod tests {
         assert!(merging.pieces.len() <= LINE_MAX);
     }
 
-    /// A request in the slow way: when it was queued, its device, the blocks that no command has taken, on which
-    /// side it has joined another, and its commands.
+    /// A request in the slow way: when it was queued, its device, the blocks that no command has taken, on
+    /// which side it has joined another, and its commands.
     struct Slow {
         time: u64,
         device: u32,
@@ -445,7 +446,7 @@ mod tests {
             begin
         }
 
-        /// Its pieces, ascending.
+        /// Pieces of the request, ascending.
         fn pieces(&self) -> Vec<(u64, u64)> {
             let begins = self.left.iter().filter(|&&block| self.piece_begin(block) == block);
             let end = |begin: u64| (begin..).find(|block| !self.left.contains(block)).unwrap();
@@ -457,8 +458,8 @@ mod tests {
         }
     }
 
-    /// Block by block: a command takes each of its blocks from the request that has it, or from the oldest piece
-    /// that is just the command.
+    /// Block by block: a command takes each of its blocks from the request that has it, or from the oldest
+    /// piece that is just the command.
     fn take(slow: &mut [Slow], device: u32, (begin, end): (u64, u64)) -> bool {
         let of_device = |one: &Slow| one.device == device;
         let just =
@@ -481,7 +482,7 @@ mod tests {
         oldest.is_some()
     }
 
-    /// What joins what lies from `begin` to `end`.
+    /// Requests that join the range from `begin` to `end`.
     fn joined(slow: &[Slow], device: u32, (begin, end): (u64, u64)) -> Option<(usize, (u64, u64))> {
         let pieces = slow.iter().enumerate().filter(|(_, one)| one.device == device);
         let pieces = pieces.flat_map(|(at, one)| one.pieces().into_iter().map(move |it| (at, it)));

@@ -76,10 +76,10 @@ pub(crate) trait Source: Send {
     /// The next record; `None` at the end.
     fn next(&mut self) -> Result<Option<Record>, Stop>;
 
-    /// Where that was.
+    /// Place of that record.
     fn position(&self) -> Position;
 
-    /// Whether a header came again in front of that record, or the end of another recording.
+    /// True if a header came again in front of that record, or the end of another recording.
     fn begins_run(&self) -> bool {
         false
     }
@@ -89,12 +89,12 @@ pub(crate) trait Source: Send {
         LeftOutRows::default()
     }
 
-    /// What a source made of the times of its events: it orders these itself.
+    /// Times of the source's events, where it orders these itself.
     fn event_times(&self) -> Option<EventTimes> {
         None
     }
 
-    /// How many requests went through a block layer so far, where the source counts them.
+    /// Counts of requests at a block layer so far, where the source counts them.
     fn layers(&self) -> Option<LayerCounts> {
         None
     }
@@ -151,13 +151,13 @@ impl LeftOutRows {
     }
 }
 
-/// How the events of a source lie in time.
+/// Order of a source's events in time.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct EventTimes {
     /// Recordings, one after another in the file.
     pub runs: u64,
-    /// Where the second one begins.
+    /// Beginning of the second recording.
     pub second: Option<Position>,
-    /// Whether an event came too late for the window.
+    /// True if an event came too late for the window.
     pub needs_merge: bool,
 }

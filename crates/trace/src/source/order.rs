@@ -1,4 +1,4 @@
-//! Puts items into the order of their times, whatever the distance, in bounded memory.
+//! Puts items into the order of their times, at any distance, in bounded memory.
 //!
 //! Two ways: a window of some thousand items, for what was logged by completion or by processor; and a
 //! merge of sorted pieces in a temporary file, for what lies farther apart, as two volumes one after the other.
@@ -38,17 +38,17 @@ pub(crate) enum TimeOrder<T> {
 }
 
 impl<T: Spill> TimeOrder<T> {
-    /// Of the next `items` items, the earliest comes first.
+    /// Order that takes the earliest of the next `items` items first.
     pub fn window(items: usize) -> Self {
         Self::Window(Window::of(items))
     }
 
-    /// Of all items, the earliest comes first.
+    /// Order that takes the earliest of all items first.
     pub fn merge() -> Self {
         Self::Merge(Merge { piece: Vec::new(), pieces: Pieces::default(), merged: None })
     }
 
-    /// Whether an item may be missing that comes before the next one.
+    /// True if an item may be missing that comes before the next one.
     pub fn wants_more(&self) -> bool {
         match self {
             Self::Window(window) => !window.is_full(),
@@ -79,7 +79,7 @@ impl<T: Spill> TimeOrder<T> {
         }
     }
 
-    /// Whether an item came too late for the window, and so behind later ones.
+    /// True if an item came too late for the window, and so behind later ones.
     pub fn is_too_short(&self) -> bool {
         matches!(self, Self::Window(window) if window.is_too_short())
     }
@@ -94,7 +94,7 @@ pub(crate) struct Window<T> {
 }
 
 impl<T: Timed> Window<T> {
-    /// Of the next `items` items, the earliest comes first.
+    /// Order that takes the earliest of the next `items` items first.
     pub fn of(items: usize) -> Self {
         let waiting = ReorderBuffer::default();
         Self { waiting, items, last: SimTime::ZERO, is_too_short: false }
@@ -109,7 +109,7 @@ impl<T: Timed> Window<T> {
         self.waiting.push(located.0.time(), located);
     }
 
-    /// Whether an item came too late, and so behind later ones.
+    /// True if an item came too late, and so behind later ones.
     pub fn is_too_short(&self) -> bool {
         self.is_too_short
     }

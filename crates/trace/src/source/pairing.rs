@@ -10,7 +10,7 @@
 //! oldest completes first.
 //!
 //! A drive may know no FUA. Linux then writes without it and flushes after that: the second flush is the end
-//! of the write, and no request of its own (`block/blk-flush.c`, which ends the request with a completion
+//! of the write, and no separate request (`block/blk-flush.c`, which ends the request with a completion
 //! of no blocks):
 //!
 //! ```text
@@ -50,18 +50,18 @@ struct Flushes {
     /// Numbers of writes with FUA that were written without it, in the order in which their blocks were:
     /// a flush ends them.
     writes: VecDeque<u64>,
-    /// What the last flush that was issued covers; `None` if none was.
+    /// Requests that the last issued flush covers; `None` if none was.
     issued: Option<Covered>,
-    /// Whether the trace tells of flushes that are issued.
+    /// True if the trace tells of flushes that are issued.
     are_issued: bool,
 }
 
-/// What a flush covers.
+/// Requests that a flush covers.
 #[derive(Debug, Clone, Copy)]
 struct Covered {
     /// Flushes below this number.
     below: u64,
-    /// So many of the writes.
+    /// This number of the writes.
     writes: usize,
 }
 
@@ -407,7 +407,7 @@ mod tests {
         // Without the end of the request, its last flush ends it.
         events.pop();
         assert_eq!(pair(&events), [(1, 0, Some(4)), (1, 8, Some(9))]);
-        // A flush of another request after that is one of its own.
+        // A flush of another request after that is a separate one.
         events.extend([flush(Queued, 20), flush(Issued, 21), flush(Completed, 22)]);
         assert_eq!(pair(&events), [(1, 0, Some(4)), (1, 8, Some(9)), (20, 0, Some(22))]);
     }

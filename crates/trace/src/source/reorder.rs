@@ -1,6 +1,6 @@
 //! A queue that gives back the earliest of the items in it.
 //!
-//! Goals: what comes in order costs a comparison.
+//! Goals: items in order cost a comparison.
 //! Non-goals: how many items to wait for, which is `order`.
 
 use std::cmp::{Ordering, Reverse};

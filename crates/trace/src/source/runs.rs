@@ -4,10 +4,11 @@
 //! item that was logged late is no second recording; memory for some items only.
 //! Non-goals: recordings that ran at the same time on clocks of their own.
 //!
-//! A second recording is told by a header that comes again, or by a step back to the beginning: an item
+//! A second recording shows by a header that comes again, or by a step back to the beginning: an item
 //! before the latest one, in the first tenth of the recording's time or before it, from which the next items
-//! go on, of a device that was there. Items that were logged late do not: after them the times return to the latest one. The recording
-//! begins after the end of the one before it, by that one's mean time between items.
+//! go on, of a device that was there. Items that were logged late do not: after them the times return to
+//! the latest one. The recording begins after the end of the one before it, by that one's mean time between
+//! items.
 //!
 //! ```text
 //! in the file   0 10 20 30 | 2 12 22         the clock starts again at the 2
@@ -33,17 +34,17 @@ const GAP_OF_ONE_ITEM: SimDuration = SimDuration::from_secs(1);
 pub(crate) struct Found<T> {
     pub item: T,
     pub at: Position,
-    /// Whether a header, or the end of a recording, stands in front of it.
+    /// True if a header, or the end of a recording, stands in front of it.
     pub begins: bool,
 }
 
-/// How recordings are told apart.
+/// Rules that tell recordings apart.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RunOptions {
     /// The step of a coarse clock: recordings lie at least so far apart, and on one grid of steps. 0 for a
     /// fine clock.
     pub granule: SimDuration,
-    /// Whether a step back need not lead to the beginning.
+    /// True if a step back need not lead to the beginning.
     pub any_step_back: bool,
 }
 
@@ -55,7 +56,7 @@ pub(crate) struct ClockRuns<T> {
     options: RunOptions,
     runs: u64,
     second: Option<Position>,
-    /// Why no more could be read, until the items ahead are given.
+    /// Reason why no more could be read, until the items ahead are given.
     stop: Option<Stop>,
 }
 
@@ -70,7 +71,7 @@ struct Run {
     /// Items that lie before the one in front of them.
     steps_back: u64,
     devices: BTreeSet<u32>,
-    /// Where `first` lies on the clock of all recordings.
+    /// Place of `first` on the clock of all recordings.
     begin: SimTime,
     /// The latest time or end there.
     end: SimTime,
@@ -117,7 +118,7 @@ impl Run {
         }
     }
 
-    /// Whether a time belongs to the beginning of this recording.
+    /// True if a time belongs to the beginning of this recording.
     fn begins_at(&self, time: SimTime) -> bool {
         let span = self.latest.saturating_since(self.earliest).ns();
         time.saturating_since(self.earliest).ns() <= span / BEGINNING_ONE_IN
@@ -152,7 +153,7 @@ impl<T: Timed> ClockRuns<T> {
         self.runs
     }
 
-    /// Where the second recording begins.
+    /// Place where the second recording begins.
     pub fn second(&self) -> Option<Position> {
         self.second
     }
@@ -194,13 +195,13 @@ impl<T: Timed> ClockRuns<T> {
         found.begins || is_at_beginning && self.goes_on_from(run, &found.item)
     }
 
-    /// Whether the items ahead go on from `item`, which steps back to the beginning of `run`.
+    /// True if the items ahead go on from `item`, which steps back to the beginning of `run`.
     fn goes_on_from(&self, run: &Run, item: &T) -> bool {
-        // On one clock nothing is logged that ended after something that was logged before it began.
+        // On one clock no request is logged that ended after something that was logged before it began.
         if item.end().is_some_and(|end| end >= run.latest) {
             return false;
         }
-        // Other devices on one clock may stand behind one another, and so may a list in no order.
+        // Other devices on one clock may follow one another, and so may a list in no order.
         if !run.devices.contains(&item.device()) || run.steps_back * 4 > run.items {
             return false;
         }
@@ -357,7 +358,7 @@ mod tests {
                     && leap.is_none_or(|step| step[1] - step[0] <= (end - after[0]) / 2)
             };
             prop_assume!(recordings.windows(2).all(begins));
-            // The slow way: each recording by itself, moved as a whole.
+            // The slow way: each recording alone, moved as a whole.
             let mut expected: Vec<u64> = recordings[0].clone();
             for pair in recordings.windows(2) {
                 let (before, after) = (&pair[0], &pair[1]);

@@ -20,7 +20,7 @@ impl Place {
         Self { device, op: op as u8, start, number }
     }
 
-    /// The same with another beginning.
+    /// Transfer with another beginning.
     pub fn from(self, start: u64) -> Self {
         Self { start, ..self }
     }
@@ -55,7 +55,7 @@ impl Spans {
         self.ends.clear();
     }
 
-    /// Those that begin at `start`, by number.
+    /// Numbers of the transfers that begin at `start`.
     pub fn beginning_at(
         &self,
         device: u32,
@@ -66,21 +66,21 @@ impl Spans {
         self.ends.range(place(0)..=place(u64::MAX)).map(|(place, &end)| (*place, end))
     }
 
-    /// Those that have just the blocks of `data`, by number.
+    /// Numbers of the transfers that have just the blocks of `data`.
     pub fn same(&self, device: u32, data: Transfer) -> impl DoubleEndedIterator<Item = Place> {
         let here = self.beginning_at(device, data.op, data.start());
         here.filter(move |(_, end)| *end == data.end()).map(|(place, _)| place)
     }
 
-    /// Those that end at `end`.
+    /// Numbers of the transfers that end at `end`.
     pub fn ending_at(&self, device: u32, op: Op, end: u64) -> impl Iterator<Item = Span> {
         let place = |start| Place::new(device, op, start, 0);
         let near = self.ends.range(place(end.saturating_sub(self.longest))..place(end));
         near.filter(move |&(_, &other)| other == end).map(|(place, &end)| (*place, end))
     }
 
-    /// Those that share blocks with `data`, of those that `counts` lets through: the one with the lowest number
-    /// that has just its blocks, or all, by their beginning and then their number.
+    /// Transfers that share blocks with `data`, of those that `counts` lets through: the one with the
+    /// lowest number that has just its blocks, or all, by their beginning and then their number.
     pub fn sharing(
         &self,
         device: u32,

@@ -1,4 +1,4 @@
-//! What a line of a log says, whatever its format.
+//! Entry of a line of a log, in any format.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use crate::fault::Fault;
 /// The last time that a log may have, in ns since 1970: the last whole second of 64 bits.
 const TIME_NS_MAX: u64 = (u64::MAX / SECOND_NS - 1) * SECOND_NS;
 
-/// What a line says.
+/// Entry of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Entry<'a> {
     Request(Asked<'a>),
@@ -27,12 +27,12 @@ pub(super) struct Asked<'a> {
     /// Path with the query.
     pub path: Cow<'a, [u8]>,
     pub bytes: u64,
-    /// Whether the answer was 206: a part of the file.
+    /// True if the answer was 206: a part of the file.
     pub is_part: bool,
 }
 
 impl<'a> Entry<'a> {
-    /// What an answer means: only a GET that was sent a file or a part of it is a read of a disk.
+    /// Entry by the answer: only a GET that was sent a file or a part of it is a read of a disk.
     pub fn of(method: &[u8], status: &[u8], asked: Asked<'a>) -> Self {
         let is_part = status == b"206";
         match (method, status) {

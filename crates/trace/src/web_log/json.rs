@@ -93,7 +93,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Entry<'_>, Fault> {
     Ok(Entry::of(method.as_bytes(), status.as_bytes(), asked))
 }
 
-/// Which of the fields that a log needs an object lacks, by what they are called; none for what is no object.
+/// Fields that a log needs and that an object lacks, by their names; none for what is no object.
 pub(super) fn missing(line: &[u8]) -> Option<Vec<&'static str>> {
     let object: Map<String, Value> = serde_json::from_slice(line).ok()?;
     let object = Object(object);

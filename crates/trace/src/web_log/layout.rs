@@ -1,4 +1,4 @@
-//! Which format a log has.
+//! Format of a log.
 
 use super::entry::Entry;
 use super::parts::Parts;
@@ -12,7 +12,7 @@ use crate::source::whole_lines;
 /// Lines that a format is known by.
 const LINES: usize = 100;
 
-/// How the lines of a log are read.
+/// Layout of a log's lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Layout {
     Common(HostPlace),
@@ -36,7 +36,7 @@ impl Layout {
         formats.into_iter().find(|format| !lines.is_empty() && parsed(format) * 2 >= lines.len())
     }
 
-    /// Whether a line holds no entry. It may say how to read those below it.
+    /// True if a line holds no entry. It may say how to read those below it.
     pub fn take_header(&mut self, line: &[u8]) -> bool {
         if let Self::W3c(columns) = self {
             columns.take_header(line);
@@ -66,7 +66,7 @@ fn columns(head: &[u8]) -> Columns {
     columns
 }
 
-/// What a text that is no log looks like, with what it lacks.
+/// Message about a text that is no log, with the missing parts.
 pub(super) fn looks_like(head: &[u8]) -> Option<String> {
     let columns = columns(head);
     let first = whole_lines(head).next();

@@ -56,19 +56,19 @@ pub struct WebLog {
 /// A file of the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WebFile {
-    /// Its path with the query, or its number where the log has only that. In a log of several sites the
-    /// site and a blank stand before it.
+    /// Path with the query, or a number where the log has only that. In a log of several sites the site and
+    /// a blank stand before it.
     pub name: String,
     /// The most bytes that a request of it was answered with.
     pub bytes: u64,
-    /// Whether it was sent whole. Else `bytes` is less than its size.
+    /// True if it was sent whole. Else `bytes` is less than its size.
     pub is_whole: bool,
 }
 
 /// A request of a file, or of a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct WebRequest {
-    /// When it arrived.
+    /// Time of arrival.
     pub arrival: SimTime,
     /// Index into [`WebLog::files`].
     pub file: u32,
@@ -118,12 +118,12 @@ impl WebLog {
         Ok(log.finish())
     }
 
-    /// Whether the file at `path` looks like a log: most of its first lines are entries.
+    /// True if the file at `path` looks like a log: most of its first lines are entries.
     pub fn is_one(path: &Path) -> bool {
         Input::open(path, true).is_ok_and(|input| Layout::of(&input.head).is_some())
     }
 
-    /// What the file at `path` looks like, if it looks like a log of a web server and lacks something that a
+    /// Message about the file at `path`, if it looks like a log of a web server and lacks something that a
     /// log needs.
     pub fn looks_like(path: &Path) -> Option<String> {
         let input = Input::open(path, true).ok()?;

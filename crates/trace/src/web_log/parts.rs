@@ -4,13 +4,13 @@ use crate::fault::Fault;
 
 /// The parts of a line.
 pub(super) struct Parts<'a> {
-    /// What stands before the time: clients and users, and perhaps the site.
+    /// Fields before the time: clients and users, and perhaps the site.
     pub front: &'a [u8],
     pub time: &'a [u8],
     pub request: &'a [u8],
     pub status: &'a [u8],
     pub bytes: &'a [u8],
-    /// What stands behind the bytes.
+    /// Fields after the bytes.
     pub rest: &'a [u8],
 }
 
@@ -34,7 +34,7 @@ fn word(text: &[u8]) -> (&[u8], &[u8]) {
     (&text[..end], text.get(end + 1..).unwrap_or_default())
 }
 
-/// What is before the first `mark`, and what is behind it.
+/// Text before the first `mark`, and behind it.
 fn cut<'a>(line: &'a [u8], mark: &[u8]) -> Result<(&'a [u8], &'a [u8]), Fault> {
     let at = line.windows(mark.len()).position(|window| window == mark);
     let at = at.ok_or_else(|| no_time(line))?;

@@ -1,4 +1,4 @@
-//! Which site a line of Common or Combined Log Format belongs to.
+//! Site of a line of Common or Combined Log Format.
 //!
 //! Several sites of one server write one log, and `/` of two of them are two files. The usual places:
 //!
@@ -21,20 +21,20 @@ use std::net::IpAddr;
 use super::entry::lower;
 use super::parts::Parts;
 
-/// Where the lines of a log have their site.
+/// Place of the site in a log's lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HostPlace {
     /// In no line, but for one that begins as `name:port` before a client.
     Nowhere,
     /// The first word, where a client follows.
     First,
-    /// The word of this number behind the bytes.
+    /// The word of this number after the bytes.
     Behind(usize),
 }
 
-/// Words behind the bytes that are looked at.
+/// Words after the bytes that are looked at.
 const BEHIND_MAX: usize = 12;
-/// Behind the bytes, quoted: referer and agent, which anybody chooses.
+/// After the bytes, quoted: referer and agent, which anybody chooses.
 const REFERER_AND_AGENT: usize = 2;
 
 impl HostPlace {
@@ -70,7 +70,7 @@ impl HostPlace {
 /// So few names are sites even where a single client asks for all of them.
 const FEW: usize = 3;
 
-/// Whether the names before a client are those of clients, before proxies. A client has no port here.
+/// True if the names before a client are those of clients, before proxies. A client has no port here.
 fn are_clients(lines: &[Parts<'_>]) -> bool {
     let (mut names, mut behind) = (BTreeSet::new(), BTreeSet::new());
     for line in lines {
@@ -101,7 +101,7 @@ fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|&byte| byte == b' ').filter(|word| !word.is_empty())
 }
 
-/// A word behind the bytes; none for referer and agent.
+/// A word after the bytes; none for referer and agent.
 fn behind(rest: &[u8], at: usize) -> Option<&[u8]> {
     let mut rest = rest;
     for number in 0..=at {
@@ -121,13 +121,13 @@ fn behind(rest: &[u8], at: usize) -> Option<&[u8]> {
     None
 }
 
-/// Where a quoted text ends. A quote within has a backslash before it.
+/// End of a quoted text. A quote within has a backslash before it.
 fn closing_quote(text: &[u8]) -> Option<usize> {
     let ends = |&at: &usize| text[at] == b'"' && text[at - 1] != b'\\';
     (1..text.len()).find(ends)
 }
 
-/// Whether these words name sites: domains in most lines, and addresses or nothing in the others.
+/// True if these words name sites: domains in most lines, and addresses or no name in the others.
 fn all_sites(words: &[&[u8]]) -> bool {
     let names = words.iter().filter(|word| is_domain(word)).count();
     let others = |word: &&&[u8]| *word == b"-" || is_address(without_port(word));
@@ -135,7 +135,7 @@ fn all_sites(words: &[&[u8]]) -> bool {
     names > 0 && 2 * names >= words.len() && names + others == words.len()
 }
 
-/// Whether a word can be a host's name, with or without a port.
+/// True if a word can be a host's name, with or without a port.
 fn is_name(word: &[u8]) -> bool {
     let host = without_port(word);
     let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
@@ -145,7 +145,7 @@ fn is_name(word: &[u8]) -> bool {
         && host != b"unknown"
 }
 
-/// Whether a word is a name of several labels, of which the last has no digit, as no number has it.
+/// True if a word is a name of several labels, of which the last has no digit, as no number has it.
 fn is_domain(word: &[u8]) -> bool {
     let mut labels = without_port(word).rsplit(|&byte| byte == b'.');
     let is_top = |label: &[u8]| label.len() >= 2 && label.iter().all(u8::is_ascii_alphabetic);

@@ -20,15 +20,15 @@ const DATE: &[u8] = b"#Date:";
 /// the distribution, and `x-host-header` the site that clients asked for.
 const HOSTS: [&[u8]; 4] = [b"cs-host", b"x-host-header", b"cs(Host)", b"s-sitename"];
 
-/// Where the columns of the lines are.
+/// Columns of the lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Columns {
     names: Vec<Box<[u8]>>,
-    /// Of the last line `#Date:`.
+    /// Date of the last line `#Date:`.
     date: Option<NaiveDate>,
 }
 
-/// What a log needs that its line `#Fields:` does not name.
+/// Columns that a log needs and that its line `#Fields:` does not name.
 const NEEDED: [(&str, &[&[u8]]); 5] = [
     ("time", &[b"time"]),
     ("cs-method", &[b"cs-method"]),
@@ -50,7 +50,7 @@ impl Columns {
         }
     }
 
-    /// Whether a line `#Fields:` with a web server's columns has been there.
+    /// True if a line `#Fields:` with a web server's columns has been there.
     pub fn is_known(&self) -> bool {
         self.names.iter().any(|name| name.starts_with(b"cs-uri"))
     }

@@ -2,7 +2,7 @@
 //! `relative_unix hashed_path_query image_type response_size time_firstbyte`.
 //!
 //! Source: Wikitech, "Analytics/Data Lake/Traffic/Caching". The data of texts lack `image_type`. A number
-//! stands for path and query, and the status is not there: every answer with a byte counts.
+//! replaces path and query, and the status is not there: every answer with a byte counts.
 
 use std::borrow::Cow;
 
@@ -36,7 +36,7 @@ fn fields(line: &[u8]) -> Vec<&[u8]> {
     }
 }
 
-/// Whether a line is none of a block trace, whose columns are whole numbers. Here a type is a word, and the
+/// True if a line is none of a block trace, whose columns are whole numbers. Here a type is a word, and the
 /// time to the first byte has a point. Some lines may lack both, and most have one.
 pub(super) fn is_told_from_a_trace(line: &[u8]) -> bool {
     let fields = fields(line);

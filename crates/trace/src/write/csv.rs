@@ -49,12 +49,12 @@ impl CsvWriter {
         self.device = Some(record.device);
         append_line(&mut self.text, record).map_err(|error| self.target.io(error))?;
         self.target.records += 1;
-        if self.text.len() >= CHUNK_BYTES { self.hand_on() } else { Ok(()) }
+        if self.text.len() >= CHUNK_BYTES { self.write_chunk() } else { Ok(()) }
     }
 
     /// Completes the file and puts it under its name.
     pub fn finish(mut self) -> Result<(), TraceError> {
-        self.hand_on()?;
+        self.write_chunk()?;
         self.sink.finish().map_err(|error| self.target.io(error))
     }
 
@@ -67,7 +67,7 @@ impl CsvWriter {
         Err(TraceError::NeedsOneDevice { file, first, second: device })
     }
 
-    fn hand_on(&mut self) -> Result<(), TraceError> {
+    fn write_chunk(&mut self) -> Result<(), TraceError> {
         self.sink.write_all(&self.text).map_err(|error| self.target.io(error))?;
         self.text.clear();
         Ok(())

@@ -52,7 +52,7 @@ impl TraceWriter {
     }
 }
 
-/// How a file is to be written.
+/// Form of a file to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Parquet,
@@ -60,7 +60,7 @@ enum Form {
     Csv(Option<Compression>),
 }
 
-/// What the end of the name asks for.
+/// Form that the end of the name asks for.
 fn form(path: &Path) -> Option<Form> {
     let name = path.file_name()?.as_encoded_bytes();
     let endings = [

@@ -55,7 +55,7 @@ struct Rows {
     device: Vec<i32>,
     start_block: Vec<i64>,
     blocks: Vec<i64>,
-    /// Those that are known.
+    /// Known completion times.
     completion_ns: Vec<i64>,
     /// One a row: 1 when known, else 0.
     completion_known: Vec<i16>,

@@ -65,7 +65,7 @@ fn strict(bytes: &[u8]) -> (Vec<Record>, Damaged) {
     panic!("no damage was found");
 }
 
-/// The same read leniently: without an error, and without skipped records.
+/// Reads the bytes leniently: without an error, and without skipped records.
 fn lenient(bytes: &[u8]) -> (Vec<Record>, Damaged) {
     let mut reader = open(bytes, true).unwrap();
     assert_eq!(reader.damaged(), None, "not known before it is met");

@@ -1,4 +1,4 @@
-//! What is recognised: each sample as its own format, and what other tools write as none.
+//! Recognition of formats: each sample as its own format, and texts of other tools as none.
 
 use std::fs;
 use std::io::Cursor;
@@ -24,7 +24,7 @@ fn every_clean_sample_is_recognised_as_its_own_format() {
     assert!(count > 30, "{count}");
 }
 
-/// Lines of a tool, by their number, as many as a page has.
+/// Lines of a tool, by their number: about a page.
 fn page(line: impl Fn(u64) -> String) -> String {
     (0..40).map(|at| line(at) + "\n").collect()
 }
@@ -34,7 +34,7 @@ fn odd(at: u64, limit: u64) -> u64 {
     (at * at * 7_919 + at * 104_729 + 13) % limit
 }
 
-/// What other tools write: its name and its text.
+/// Texts of other tools: name and text.
 fn others() -> Vec<(&'static str, String)> {
     let second = |at: u64| 1_700_000_000 + at * 60;
     vec![
@@ -278,7 +278,8 @@ fn others() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What the file is read as without a word of the person; `None` where it is refused, or the person is asked.
+/// Format as which the file is read without a word of the person; `None` where it is refused, or the person
+/// is asked.
 fn taken(text: &str) -> Option<Format> {
     let options = OpenOptions::default();
     let reader = TraceReader::from_reader("t", Cursor::new(text.to_owned()), &options);

@@ -24,7 +24,7 @@ fn character(name: &str) -> Character {
     characterize(&mut open(name)).unwrap()
 }
 
-/// Whether `value` rounds to what the table shows with this many decimals.
+/// True if `value` rounds to what the table shows with this many decimals.
 fn shows(value: f64, table: f64, decimals: i32) -> bool {
     (value - table).abs() <= 0.5 * 10f64.powi(-decimals) + 1e-9
 }

@@ -94,7 +94,7 @@ fn recordings_joined_without_a_header_follow_one_another_in_every_format() {
         let text: String = recordings.iter().map(|us| recording(format, us)).collect();
         let options = OpenOptions { format: Some(format), ..OpenOptions::default() };
         let (records, info) = of_text(&text, options);
-        // Each by itself, moved to a mean gap after the end of the one before it, in whole ns.
+        // Each alone, moved to a mean gap after the end of the one before it, in whole ns.
         let mut expected: Vec<u64> = Vec::new();
         for us in &recordings {
             let (first, last) = (us[0] * 1000, us[us.len() - 1] * 1000);

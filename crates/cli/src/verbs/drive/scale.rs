@@ -83,7 +83,7 @@ pub struct ScaleArgs {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Percent(f64);
 
-/// How fast the scaled drive turns.
+/// Speed at which the scaled drive turns.
 #[derive(Debug, Clone, Copy)]
 enum Speed {
     Factor(f64),
@@ -127,7 +127,7 @@ struct Document<'a> {
     scaled: Sheet,
 }
 
-/// What scaling changes.
+/// Effect of scaling.
 #[derive(Serialize)]
 struct Sheet {
     drive: DriveIdentity,

@@ -228,7 +228,7 @@ pub fn held_out(rows: &[HeldOut]) -> String {
     format!("{table}{harm}")
 }
 
-/// Whether the electronics found predict worse than none, by more than chance: an extraction is right to
+/// True if the electronics found predict worse than none, by more than chance: an extraction is right to
 /// 0.1 ms.
 fn is_harmful(row: &HeldOut) -> bool {
     const CHANCE: SimDuration = SimDuration::from_us(100);

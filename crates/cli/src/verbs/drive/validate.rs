@@ -44,8 +44,8 @@ pub struct ValidateArgs {
     /// Format of the trace, where its contents do not tell
     #[arg(long)]
     format: Option<Format>,
-    /// Which side of its request the delay of a record lies on; as the spindle's phase tells if not given, and before
-    /// it where that tells nothing
+    /// Side of its request on which the delay of a record lies; as the spindle's phase tells if not given,
+    /// and before it where that tells nothing
     #[arg(long, value_enum)]
     delays: Option<Delays>,
     /// Look for values of the drive file that the first half of the trace prefers, and judge them on the second
@@ -79,14 +79,14 @@ impl From<Delays> for GapReading {
     }
 }
 
-/// What of a file tells whether it is no trace: fio's version is among its first keys, and the columns of rates
-/// stand below a few lines of remarks.
+/// Bytes at the beginning of a file that tell whether it is no trace: fio's version is among its first
+/// keys, and the columns of rates stand below a few lines of remarks.
 const HEAD: u64 = 4096;
 
 /// Longest output of fio, and longest log of rates: a week of seconds has a tenth.
 const TEXT_MAX: Bytes = Bytes::from_kib(64 << 10);
 
-/// What a file is that has no single requests.
+/// Kind of a file without single requests.
 enum Summary {
     Fio(String),
     Rates(String),
@@ -311,7 +311,7 @@ fn text(v: &Validation) -> String {
     format!("{} against {}\n\n{sums}\n{gaps}\n\n{parts}\n{quantiles}\n{phase}", v.drive, v.trace)
 }
 
-/// Whether the spindle's phase is in the trace, and what that leaves of the error.
+/// Words about the spindle's phase in the trace, and the error that it leaves.
 fn phase(validation: &Validation) -> String {
     let phase = &validation.phase;
     let ms = |value: f64| format!("{value:.3} ms");

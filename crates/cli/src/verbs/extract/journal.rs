@@ -13,12 +13,12 @@ use freewheel::measures::{SimDuration, SimTime};
 
 use crate::failure::Failure;
 
-/// What is lost at most when the machine takes the process away.
+/// Interval of flushes: the longest loss when the machine takes the process away.
 const FLUSH_EVERY: SimDuration = SimDuration::from_secs(1);
 
 /// Answers that are there already, and a file that takes more.
 pub struct JournalFile {
-    /// Those of sessions before.
+    /// Entries of sessions before.
     pub past: VecDeque<JournalEntry>,
     file: BufWriter<File>,
     flushed: SimTime,

@@ -28,7 +28,7 @@ impl PlanVerb {
     }
 }
 
-/// What a plan is made from.
+/// Input of a plan.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Input {
     Snapshot,
@@ -37,7 +37,7 @@ enum Input {
 }
 
 impl Input {
-    /// What a file is, or is meant as: a document by its name, else a trace.
+    /// Kind of a file: a document by its name, else a trace.
     fn of(file: &Path) -> Self {
         match FileKind::of(file) {
             Some(FileKind::Trace) => Self::Trace,

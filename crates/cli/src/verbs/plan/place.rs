@@ -52,7 +52,7 @@ pub struct PlaceArgs {
     /// Only this device of a trace
     #[arg(long, value_name = "N", value_parser = super::super::device)]
     device: Option<u32>,
-    /// What if this many times as many requests came in the same time, as 1.5
+    /// Answer for this many times as many requests in the same time, as 1.5
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = super::factor, allow_negative_numbers = true)]
     load: f64,
     /// Time within which a move has to pay back what its copy cost, as 12h or 30d
@@ -71,11 +71,11 @@ pub struct PlaceArgs {
     /// Most moves
     #[arg(long, value_name = "N", default_value_t = 100)]
     max_moves: usize,
-    /// What if there was one disk more: a shipped drive or a drive file; may be given again, for another
-    /// answer
+    /// Answer for one disk more: a shipped drive or a drive file; may be given again, for another answer
     #[arg(long, value_name = "DRIVE")]
     add_disk: Vec<String>,
-    /// What if a disk was another drive, as sdc=exos-x24-24tb; may be given again, for another answer
+    /// Answer for a disk that is another drive, as sdc=exos-x24-24tb; may be given again, for another
+    /// answer
     #[arg(long, value_name = "DISK=DRIVE", value_parser = replacement)]
     replace: Vec<(String, String)>,
     /// Requests of each simulation, 1000 at least [default: 5000 a disk, and 100000 at least]
@@ -157,7 +157,7 @@ impl PlaceArgs {
         output::print_prose(&(report.text() + &page + &commands.unwrap_or_default()))
     }
 
-    /// What the file is. What would be a trace and is of no kind is meant as a log where disks are counted.
+    /// Kind of the file. What would be a trace and is of no kind is meant as a log where disks are counted.
     fn input(&self, file: &Path) -> Input {
         match Input::of(file) {
             Input::Trace if self.disks.is_some() && FileKind::of(file).is_none() => Input::WebLog,
@@ -165,7 +165,7 @@ impl PlaceArgs {
         }
     }
 
-    /// Where disks and files come from. Err for an option that does not go with it.
+    /// Source of disks and files. Err for an option that does not go with it.
     fn source(&self, file: &Path) -> Result<PlaceSource, Failure> {
         let input = self.input(file);
         let is_given = [

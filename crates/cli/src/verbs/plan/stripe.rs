@@ -33,10 +33,10 @@ pub struct StripeArgs {
     /// if not given
     #[arg(long, value_name = "NAME")]
     drive: Option<String>,
-    /// What if this many times as many requests came in the same time, as 1.5
+    /// Answer for this many times as many requests in the same time, as 1.5
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = super::factor, allow_negative_numbers = true)]
     load: f64,
-    /// How many times as high the load may become: the unit still has to be the best then
+    /// Largest factor of the load at which the unit must still be the best
     #[arg(long, value_name = "FACTOR", default_value_t = 2.0, value_parser = headroom, allow_negative_numbers = true)]
     headroom: f64,
     /// Requests of each simulation of files, 1000 at least; a trace is replayed as a whole
@@ -80,7 +80,7 @@ impl StripeArgs {
         output::print_prose(&format!("{}page: {}\n", report.text(), page.display()))
     }
 
-    /// What is to be striped. Err for an option that does not go with it.
+    /// Source of the data to be striped. Err for an option that does not go with it.
     fn source(&self) -> Result<StripeSource, Failure> {
         let path: &Path = &self.replayed.trace;
         let input = Input::of(path);

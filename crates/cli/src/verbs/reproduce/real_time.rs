@@ -18,7 +18,7 @@ use crate::verbs::replies::Replies;
 /// Shorter runs are over before the clients have met.
 const SHORTEST: SimDuration = SimDuration::from_secs(1);
 
-/// What the bands are meant for.
+/// Length of a run that the bands are meant for.
 const LONG_ENOUGH: SimDuration = SimDuration::from_secs(60);
 
 /// Longer ones need no number of nanoseconds.
@@ -29,11 +29,11 @@ struct Document {
     id: &'static str,
     length_ns: u64,
     rows: Vec<Comparison>,
-    /// When the drive gave its replies, without the scan and with it.
+    /// Replies of the drive, without the scan and with it.
     replies: Vec<Replies>,
 }
 
-/// What is read of the document of `freewheel emulate`.
+/// Part of the document of `freewheel emulate` that is read.
 #[derive(Deserialize)]
 struct Printed {
     drives: Vec<Replies>,

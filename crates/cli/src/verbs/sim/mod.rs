@@ -74,7 +74,7 @@ struct Document<'a> {
     drive: DriveIdentity,
     #[serde(skip_serializing_if = "Option::is_none")]
     trace: Option<&'a TraceInfo>,
-    /// Those merged with it.
+    /// Traces merged with it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     merged_traces: Vec<&'a TraceInfo>,
     result: SimReport<'a>,
@@ -217,8 +217,7 @@ fn override_text(text: &str) -> Result<String, String> {
     key_and_value(text).map(|_| text.to_owned())
 }
 
-/// What its text lacks of the key it is about, of an error that is in a value; None of one that
-/// names its file itself.
+/// Key of an error that is in a value, where the text lacks it; None of one that names its file itself.
 fn key(kind: &ErrorKind) -> Option<&'static str> {
     match kind {
         ErrorKind::ExperimentValue => Some(""),
@@ -237,10 +236,10 @@ fn key(kind: &ErrorKind) -> Option<&'static str> {
     }
 }
 
-/// Where a path counts from that belongs to an experiment.
+/// Folder from which a path of an experiment counts.
 const FROM: &str = "in an experiment from its folder, by --set from the folder you are in";
 
-/// How an experiment is told to read its trace otherwise.
+/// Keys that make an experiment read its trace otherwise.
 const BY_KEYS: ReadingWords = ReadingWords {
     lenient: "--set workload.lenient=true",
     format: "workload.format",
@@ -250,7 +249,7 @@ const BY_KEYS: ReadingWords = ReadingWords {
     layer: "workload.layer",
 };
 
-/// What to do about it in an experiment, where there is something.
+/// Way out in an experiment, where there is one.
 fn way_out(kind: &ErrorKind) -> Option<String> {
     let known = drive_help(kind, FROM).or_else(|| trace_help(kind, &BY_KEYS));
     known.or_else(|| file_help(kind)).or_else(|| key_help(kind).map(str::to_owned))

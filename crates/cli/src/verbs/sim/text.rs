@@ -89,7 +89,7 @@ fn overview(result: &RunResult) -> Table {
     table
 }
 
-/// Where completions come from that the trace does not record, and how uncertain that makes the replay.
+/// Source of completions that the trace does not record, and the uncertainty of the replay.
 fn inferred(result: &RunResult) -> Vec<String> {
     let words = result.inferred_completions.iter().map(|completions| {
         let mean = number::ms(completions.mean_response_ns as f64);
@@ -103,7 +103,7 @@ fn inferred(result: &RunResult) -> Vec<String> {
     words.collect()
 }
 
-/// Of the drive, and of each of its parts that was busy at all.
+/// Busy shares of the drive, and of each of its parts that was busy at all.
 fn busy(result: &RunResult) -> String {
     let shares = &result.busy_shares;
     let parts =
@@ -123,7 +123,7 @@ fn refusals(result: &RunResult) -> String {
     )
 }
 
-/// Subjects and what is said about them, if there are some.
+/// Subjects and words about them, if there are some.
 fn two_columns(rows: Vec<(&'static str, String)>) -> Option<String> {
     let mut table = Table::new("ll");
     rows.iter().for_each(|(part, words)| table.row([*part, words]));
@@ -199,7 +199,7 @@ fn stages(report: &SimReport<'_>) -> Table {
     table
 }
 
-/// What a scheduler outside the drive foresaw, if there was one.
+/// Predictions of a scheduler in front of the drive, if there was one.
 fn host(result: &RunResult) -> Option<Table> {
     let seen = result.host.as_ref()?;
     let share = |count: u64| number::percent(count as f64 / seen.predicted.max(1) as f64);
@@ -251,7 +251,7 @@ fn free_work(report: &SimReport<'_>) -> impl Iterator<Item = String> {
 /// Independent drives in the text.
 const DRIVES_SHOWN: usize = 10;
 
-/// Those that worked longest first; of equals the first.
+/// Drives that worked longest; of equals the first.
 fn drives(result: &RunResult) -> String {
     let all = &result.drives;
     let mut busiest: Vec<_> = all.iter().collect();

@@ -28,9 +28,9 @@ struct Formats {
 struct FormatRow {
     name: &'static str,
     description: &'static str,
-    /// Whether the first arrival becomes time zero.
+    /// True if the first arrival becomes time zero.
     is_rebased: bool,
-    /// What its times are good for.
+    /// Quality of the format's times.
     timing: Timing,
 }
 

@@ -31,7 +31,7 @@ impl InfoArgs {
     }
 }
 
-/// What a trace holds, for people.
+/// Content of a trace, for people.
 pub fn text(info: &TraceInfo) -> String {
     let human = |bytes| Bytes::new(bytes).human();
     let mut table = Table::new("ll");
@@ -56,7 +56,7 @@ pub fn text(info: &TraceInfo) -> String {
     format!("{table}\n{}", devices(info))
 }
 
-/// What the first pass found out.
+/// Results of the first pass.
 fn times(info: &TraceInfo, table: &mut Table) {
     let Some(survey) = &info.survey else { return };
     if let Some(unit) = info.time_unit {

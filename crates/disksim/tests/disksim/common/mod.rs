@@ -27,7 +27,7 @@ struct Entry {
     child: usize,
 }
 
-/// Where a block is.
+/// Place of a block.
 pub struct Found {
     pub cylinder: i64,
     pub head: i64,

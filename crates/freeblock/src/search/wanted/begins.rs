@@ -25,7 +25,7 @@ const ENOUGH: u64 = 4;
 /// Part of the memory that must be free before more is begun: one in this number.
 const AGAIN: u64 = 8;
 
-/// Which cylinders are open.
+/// Set of open cylinders.
 #[derive(Debug, Clone)]
 pub(super) struct Begins {
     cylinders: u32,
@@ -56,21 +56,21 @@ pub(super) struct HeldMemory {
 }
 
 impl HeldMemory {
-    /// Whether far more is needed than there is.
+    /// True if far more is needed than there is.
     pub fn is_rationed(&self) -> bool {
         self.needed > ENOUGH * self.limit
     }
 
-    /// Whether another block might not fit.
+    /// True if another block might not fit.
     fn is_full(&self) -> bool {
         self.largest > self.room
     }
 }
 
-/// How the open cylinders change.
+/// Change of the open cylinders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ration {
-    /// They stay the same.
+    /// No change.
     Same,
     /// These cylinders were open and are closed now.
     Closed([Range<u32>; 2]),
@@ -92,7 +92,7 @@ impl Begins {
         }
     }
 
-    /// Whether blocks are begun on a cylinder.
+    /// True if blocks are begun on a cylinder.
     #[inline]
     pub fn is_open(&self, cylinder: u32) -> bool {
         // Closed cylinders are those from `next` on, around the last one.
@@ -125,7 +125,7 @@ impl Begins {
         cylinder
     }
 
-    /// Whether memory is left for blocks on closed cylinders, by the last [`Self::ration`].
+    /// True if memory is left for blocks on closed cylinders, by the last [`Self::ration`].
     pub fn has_room_elsewhere(&self) -> bool {
         self.closed > 0 && !self.is_full
     }

@@ -7,7 +7,7 @@ use crate::search::track_extent::TrackExtent;
 use crate::search::tracks::Tracks;
 use freewheel_model::drive::{Divisor, Position};
 
-/// What the blocks of a layer have in common.
+/// Properties that the blocks of a layer share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LayerKey {
     /// Read or write.
@@ -24,15 +24,16 @@ pub struct LayerKey {
 #[derive(Debug, Clone)]
 pub(crate) struct Layer {
     pub key: LayerKey,
-    /// Whether data of a block that comes in pieces are held until it is complete.
+    /// True if data of a block that comes in pieces are held until it is complete.
     pub(super) holds_pieces: bool,
     pub(super) size: Divisor,
     pub(super) wanted: Bitmap,
-    /// How many of them come in pieces.
+    /// Number of them that come in pieces.
     pub(super) in_pieces: u64,
     /// Two bits a stretch: whether the piece at its beginning, and the one at its end, is wanted.
     pub(super) pieces: Bitmap,
-    /// Of the same bits those of blocks of which some pieces have been had and others are wanted.
+    /// Among the bits of `pieces`, those of blocks of which some pieces have been read and others are
+    /// wanted.
     pub(super) pieces_of_held: Bitmap,
 }
 
@@ -149,7 +150,7 @@ impl Layer {
         stretch.end() < self.start(block) + self.size.get()
     }
 
-    /// Whether some pieces of the wanted block that `piece` is of are held.
+    /// True if some pieces of the wanted block that `piece` is of are held.
     #[inline]
     pub(super) fn is_held(&self, piece: &Piece) -> bool {
         self.pieces_of_held.contains(piece.bit)

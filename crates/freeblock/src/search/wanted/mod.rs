@@ -1,4 +1,4 @@
-//! Which blocks are wanted.
+//! Wanted blocks.
 //!
 //! A *layer* holds the wanted blocks of one size, alignment and direction, as a bitmap. A block that does
 //! not lie in consecutive sectors of one track comes in *pieces*, one for each extent. Pieces may be read
@@ -51,7 +51,7 @@ pub(crate) struct Wanted {
     /// Most memory that pieces of unfinished blocks may take, in blocks of 512 B.
     held_max: u64,
     held: u64,
-    /// Where blocks that come in pieces are begun.
+    /// Cylinders on which blocks that come in pieces are begun.
     begins: Begins,
     /// Cylinders on which more may be taken than before, as a block of theirs was begun elsewhere.
     raised: Vec<u32>,
@@ -111,7 +111,7 @@ impl CeilingOf {
 /// An item of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Timed {
-    /// When it begins, in nanoseconds from the beginning of the gap.
+    /// Beginning of the passage, in nanoseconds from the beginning of the gap.
     pub at: u64,
     pub item: Item,
 }
@@ -129,9 +129,9 @@ impl UsablePiece {
     }
 }
 
-/// What pieces may be taken on a cylinder.
+/// Pieces that may be taken on a cylinder.
 struct PieceAllowance {
-    /// Whether blocks may be begun there, or only completed.
+    /// True if blocks may be begun there, or only completed.
     begins: bool,
     /// Memory left for them, in blocks of 512 B.
     room: u64,
@@ -332,7 +332,7 @@ impl Wanted {
             // Pieces take much longer to find than whole blocks are counted. One lies at each end of the
             // extent at most, and is shorter than a block: if that cannot beat `known`, none is sought.
             let ends = u32::from(from <= stretch.first) + u32::from(to >= stretch.end());
-            // With nothing to beat every piece counts, so one look tells whether any is to be sought.
+            // Without a plan to beat every piece counts, so one look tells whether any is to be sought.
             if known > 0 || ends > 0 && layer.pieces.has_of_pair(2 * u64::from(stretch.id)) {
                 most_in_pieces += ends * (size - 1) * weight;
             }
@@ -374,7 +374,7 @@ impl Wanted {
         });
     }
 
-    /// No track of so many sectors has more items in direction `op`.
+    /// No track of this number of sectors has more items in direction `op`.
     pub fn items_max(&self, tracks: &Tracks, sectors: u32, op: Op) -> u32 {
         // A piece at either end of each extent.
         let pieces = 2 * tracks.extents_max();
@@ -626,7 +626,7 @@ impl Wanted {
         self.layers.iter().map(|layer| layer.wanted.count() * layer.size.get()).sum()
     }
 
-    /// Whether anything is wanted in direction `op`.
+    /// True if anything is wanted in direction `op`.
     #[inline]
     fn has(&self, op: Op) -> bool {
         self.layers.iter().any(|layer| layer.key.op == op && !layer.wanted.is_empty())

@@ -1,4 +1,4 @@
-//! What is wanted next, in the order of the blocks.
+//! Next wanted blocks, in the order of the blocks.
 
 use super::{Layer, PieceAllowance, Wanted};
 use crate::search::track_extent::TrackExtent;

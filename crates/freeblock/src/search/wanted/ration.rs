@@ -1,4 +1,4 @@
-//! Where blocks that come in pieces are begun, by the memory that is left.
+//! Cylinders on which blocks that come in pieces are begun, by the memory that is left.
 
 use super::Wanted;
 use super::begins::{HeldMemory, Ration};
@@ -14,18 +14,18 @@ impl Wanted {
         }
     }
 
-    /// Whether gaps that reach `cylinder` may begin blocks that come in pieces.
+    /// True if gaps that reach `cylinder` may begin blocks that come in pieces.
     #[inline]
     pub fn begins_on(&self, cylinder: u32) -> bool {
         self.begins.is_open(cylinder)
     }
 
-    /// Whether memory is left for blocks on closed cylinders, by the last [`Self::ration`].
+    /// True if memory is left for blocks on closed cylinders, by the last [`Self::ration`].
     pub fn has_room_elsewhere(&self) -> bool {
         self.begins.has_room_elsewhere()
     }
 
-    /// Whether the wanted blocks that come in pieces need far more memory than there is.
+    /// True if the wanted blocks that come in pieces need far more memory than there is.
     pub fn is_rationed(&self) -> bool {
         self.held_memory().is_rationed()
     }

@@ -38,7 +38,7 @@ fn sparse(sizes: &[u32], rule: Rule, fineness: Fineness) -> Case {
     case
 }
 
-/// Most of what is wanted of the first third of the drive comes, so that regions differ in price.
+/// Most of what is wanted of the first third of the drive comes, so that regions differ in weight.
 fn wear_the_first_third(case: &mut Case) {
     let end = case.oracle.drive.blocks().get() / 3;
     let wanted: Vec<(usize, u64)> = case.oracle.wanted.keys().copied().collect();

@@ -1,4 +1,4 @@
-//! What a budget of nodes does to reads and writes.
+//! Effect of a budget of nodes on reads and writes.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use freewheel_units::{Op, Prng};
 
 use super::case::{gap_between, plan_in_steps};
 
-/// How many gaps of thirty hold a write, if searches have this budget of nodes and end as soon as `go_on`
-/// is false. Reads are wanted everywhere; writes, which are worth more, in one place on the way.
+/// Number of thirty gaps that hold a write, if searches have this budget of nodes and end as soon as
+/// `go_on` is false. Reads are wanted everywhere; writes, which are worth more, in one place on the way.
 fn gaps_with_writes(
     drive: &Arc<Drive>,
     budget: u64,

@@ -66,7 +66,7 @@ pub struct Case {
     pub prng: Prng,
     /// Steps of a search in a gap before it gives up.
     pub patience: u64,
-    /// Whether they were told so in the last one.
+    /// Set if the last one refused them.
     pub is_refused: bool,
 }
 
@@ -76,7 +76,7 @@ impl Case {
         Self::with(spec, seed, Options { rule, ..unlimited() }, 3)
     }
 
-    /// The same in `layers` layers at most.
+    /// Case with at most `layers_max` layers.
     pub fn with(spec: DriveSpec, seed: u64, options: Options, layers_max: u64) -> Self {
         let mut case = Self::empty(spec, seed, options);
         let Self { scheduler, oracle, prng, .. } = &mut case;
@@ -205,7 +205,7 @@ impl Case {
         self.gap_with(|oracle, _, gap| best(oracle, gap))
     }
 
-    /// The same for an oracle that knows where blocks that come in pieces are begun.
+    /// Gap for an oracle that knows where blocks that come in pieces are begun.
     pub fn gap_with(
         &mut self,
         best: impl Fn(&Oracle, &Scheduler, &Opportunity) -> u64,
@@ -221,8 +221,8 @@ impl Case {
         };
         plan_in_steps(&mut self.scheduler, &gap, &mut go_on, &mut runs);
         self.is_refused = is_refused;
-        for (cylinder, price) in (0..).zip(&mut self.oracle.region_weights) {
-            *price = self.scheduler.price(cylinder);
+        for (cylinder, weight) in (0..).zip(&mut self.oracle.region_weights) {
+            *weight = self.scheduler.region_weight(cylinder);
         }
         let best = best(&self.oracle, &self.scheduler, &gap);
         let in_time = runs.is_empty() || execute(&drive, &gap, &runs);

@@ -30,12 +30,12 @@ struct Changing {
     /// Weights of wanted blocks that rose, and that fell, between two decisions.
     rises: u32,
     falls: u32,
-    /// Of the rises those of so few blocks that only their cylinders are worked out anew.
+    /// Rises of so few blocks that only their cylinders are computed again.
     rises_of_few: u32,
     cylinders: usize,
 }
 
-/// What a plan and the best track are worth, and whether the plan was in time.
+/// Worth of a plan and of the best track, and the plan's punctuality.
 struct Decided {
     worth: u64,
     best: u64,

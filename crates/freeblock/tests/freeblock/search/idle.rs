@@ -11,7 +11,7 @@ use super::case::any_gap;
 use super::oracle::Oracle;
 use freewheel_testkit::drives::any_drive;
 
-/// When the first sector of a piece reaches the head that goes there.
+/// Time at which the first sector of a piece reaches the head that goes there.
 fn begins(drive: &Drive, head: &Departure, first: u64, op: Op) -> SimTime {
     let target = drive.target(Lbn::new(first), Blocks::new(1), op);
     let access = drive.media_access_from(head, &target, 0);

@@ -1,4 +1,4 @@
-//! What is wanted, and what an exhaustive search says of it.
+//! Wanted blocks, and the result of an exhaustive search for them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ pub struct Piece {
     pub at: Position,
 }
 
-/// What is wanted, as a plain list.
+/// Wanted blocks, as a plain list.
 pub struct Oracle {
     pub drive: Arc<Drive>,
     /// Pieces still wanted, of every wanted block of every layer.
     pub wanted: BTreeMap<(usize, u64), Vec<Piece>>,
     pub layers: Vec<LayerKey>,
-    /// What a block counts for on each cylinder.
+    /// Weight of a block on each cylinder.
     pub region_weights: Vec<u64>,
 }
 
@@ -42,7 +42,7 @@ impl Oracle {
         u64::from(piece.blocks * key.weight) * self.region_weights[piece.at.cylinder as usize]
     }
 
-    /// How many blocks of a layer are wanted from `from` to `to`.
+    /// Number of wanted blocks of a layer from `from` to `to`.
     pub fn count(&self, layer: usize, from: u64, to: u64) -> u64 {
         self.wanted.range((layer, from)..(layer, to)).count() as u64
     }
@@ -81,7 +81,7 @@ impl Oracle {
         self.best_with(gap, |_| true)
     }
 
-    /// The same when blocks that come in pieces are begun on some cylinders only.
+    /// Best worth when blocks that come in pieces are begun on some cylinders only.
     pub fn best_with(&self, gap: &Opportunity, begins_on: impl Fn(u32) -> bool) -> u64 {
         let mut tracks: BTreeMap<(u32, u32, bool), u64> = BTreeMap::new();
         for (&(layer, _), pieces) in &self.wanted {
@@ -100,8 +100,8 @@ impl Oracle {
         tracks.into_values().max().unwrap_or(0)
     }
 
-    /// When the piece begins and ends under the head, in nanoseconds from the beginning of the gap, if
-    /// it can be had there without another stop.
+    /// Passage of the piece under the head, in nanoseconds from the beginning of the gap, if it can be had
+    /// there without another stop.
     fn passes(&self, gap: &Opportunity, piece: &Piece, op: Op) -> Option<(u64, u64)> {
         let departure = gap.departure();
         let mut arrival = departure.begin + self.drive.travel(&departure, piece.at, op, 0);
@@ -176,8 +176,8 @@ impl Oracle {
             }
             pieces.retain(|piece| {
                 let inside = from <= piece.first && piece.first + u64::from(piece.blocks) <= to;
-                let price = region_weights[piece.at.cylinder as usize];
-                worth += u64::from(inside) * u64::from(piece.blocks * key.weight) * price;
+                let region_weight = region_weights[piece.at.cylinder as usize];
+                worth += u64::from(inside) * u64::from(piece.blocks * key.weight) * region_weight;
                 !inside
             });
             if pieces.is_empty() {

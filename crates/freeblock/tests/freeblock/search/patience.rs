@@ -1,4 +1,4 @@
-//! What searches for paths that end early lose.
+//! Loss of searches for paths that end early.
 
 use std::cell::{Cell, RefCell};
 use std::num::NonZeroU32;
@@ -16,11 +16,11 @@ use super::case::{Case, any_gap, unlimited};
 /// Gaps that the patience made a difference to.
 #[derive(Debug, Default)]
 struct Rows {
-    /// Those in which an endless search did more work.
+    /// Searches of which an endless one did more work.
     shortened: Cell<u64>,
-    /// Of these, those in which it took more.
+    /// Searches of which the endless one took more.
     lossy: Cell<u64>,
-    /// Of these, those in which less may be missed than was taken.
+    /// Searches that may miss less than they took.
     bounded: Cell<u64>,
 }
 
@@ -39,7 +39,7 @@ impl Rows {
         assert_eq!(taken > 0, best > 0, "something where there is something");
     }
 
-    /// Whether enough searches were shortened, enough of them lost something, and enough might not have
+    /// True if enough searches were shortened, enough of them lost something, and enough might not have
     /// lost half of the best.
     fn check_something(&self, shortened: u64, lossy: u64) -> bool {
         let [all, lost, bounded] = [&self.shortened, &self.lossy, &self.bounded].map(Cell::get);
@@ -47,8 +47,8 @@ impl Rows {
     }
 }
 
-/// What a search may miss that took so much: the fourth power of the part of the patience that its
-/// work is.
+/// Greatest loss that a search may have that took this much: the fourth power of the part of the patience
+/// that its work is.
 fn allowed(patience: u64, taken: u64, work: u64) -> u128 {
     // Parts of a node before it may be one more together with those of this plan.
     let power = u128::from(work + 1).pow(4);
@@ -105,19 +105,19 @@ fn work(scheduler: &Scheduler) -> u64 {
     effort.nodes + effort.pieces / 64
 }
 
-/// What plans took.
+/// Results of plans.
 struct Planned {
     /// Blocks of 512 B of all plans.
     blocks: u64,
     /// Work of all plans in nodes.
     work: u64,
-    /// Of the plan with the most work.
+    /// Work of the plan with the most of it.
     work_max: u64,
     /// Blocks and work of each.
     plans: Vec<(u64, u64)>,
 }
 
-/// Of 300 plans, where half of an Atlas 10K is wanted in blocks of 4 KiB and nothing of it ever comes.
+/// Results of 300 plans, where half of an Atlas 10K is wanted in blocks of 4 KiB and none of it ever comes.
 fn planned(rule: Rule, patience: Patience) -> Planned {
     let spec = toml::from_str(include_str!("../../../../../drives/atlas10k.toml")).unwrap();
     let drive = Arc::new(Drive::build(&spec).unwrap());

@@ -127,9 +127,9 @@ proptest! {
         }
     }
 
-    /// Prices change every 64 decisions.
+    /// Region weights change every 64 decisions.
     #[test]
-    fn with_prices_a_plan_is_worth_no_less_than_the_path_of_greatest_price(
+    fn with_region_weights_a_plan_is_worth_no_less_than_the_path_of_greatest_weight(
         (spec, drive) in any_drive(), seed: u64
     ) {
         prop_assume!(drive.blocks() > Blocks::ZERO);

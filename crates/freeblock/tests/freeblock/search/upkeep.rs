@@ -1,4 +1,4 @@
-//! That the index is kept up between decisions, whoever asks for it.
+//! That the index is kept up between decisions, for any caller.
 
 use std::sync::{Arc, Mutex};
 
@@ -44,7 +44,7 @@ fn what_was_looked_at_in_vain_is_left_alone_by_the_next_decision_with_and_withou
                 runs.iter().for_each(|run| scheduler.done(run, SimTime::ZERO));
             }
         }
-        // Of one gap after the other, nothing done between.
+        // Of one gap after the other, with no work between.
         assert!(nodes[1] < nodes[0], "{rule:?}: {nodes:?}");
     }
 }
@@ -109,7 +109,7 @@ fn plans_are_the_same_whether_or_not_a_new_round_makes_its_index_before_the_deci
     }
 }
 
-/// Says what it is asked for.
+/// Returns the value that was asked for.
 struct Told(Arc<Mutex<Vec<&'static str>>>);
 
 impl Planner for Told {

@@ -8,7 +8,7 @@ use freewheel_units::{Op, SimTime};
 
 use super::arm::{READ, WRITE, blocks};
 
-/// What a pending block waits for.
+/// Reasons for which a pending block waits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Waits {
     /// Writes that were under way when it was registered.
@@ -51,7 +51,7 @@ pub struct Oracle {
     pub rounds: u64,
 }
 
-/// What was moved, and by whom.
+/// Cause of a moved block.
 #[derive(Debug, Clone, Copy)]
 pub enum Move {
     Gap(Op),
@@ -344,8 +344,8 @@ impl Oracle {
             let times = must.iter().filter(|other| *other == what).count();
             assert!(happened.get(what) == Some(&times) || is_over, "{what:?} did not happen");
         }
-        let foreseen = |what: &Expected| must.contains(what) || may.contains(what);
-        assert!(happened.keys().all(foreseen), "{happened:?}");
+        let expected = |what: &Expected| must.contains(what) || may.contains(what);
+        assert!(happened.keys().all(expected), "{happened:?}");
         for (id, task) in &self.tasks {
             assert!(!task.is_complete(), "{id} is done and nobody says so");
         }

@@ -211,7 +211,7 @@ fn bytes_approach_the_shares_and_stay_there_under_both_rules() {
     }
 }
 
-/// What a plan is worth to tasks of these blocks, in order of their weights.
+/// Worth of a plan to tasks of these blocks, in order of their weights.
 fn value(runs: &[FreeRun], wanted: &[(u32, BTreeSet<u64>)]) -> u32 {
     let within = |run: &FreeRun, block: u64| {
         let from = run.start.get();

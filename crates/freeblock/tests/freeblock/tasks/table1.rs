@@ -16,7 +16,7 @@ fn whole(arm: &Arm, size: u32) -> Vec<Extent> {
     vec![Extent::new(0, arm.capacity() / u64::from(size) * u64::from(size))]
 }
 
-/// Serves random foreground reads of two blocks until `sample_share`, at most `most` of them.
+/// Serves random foreground reads of two blocks until `enough`, at most `most` of them.
 fn serve_until(arm: &mut Arm, most: u32, mut enough: impl FnMut(&[Event]) -> bool) -> Vec<Event> {
     let mut prng = Prng::new(1, "foreground");
     let mut events = Vec::new();

@@ -15,7 +15,7 @@ use super::arm::{Arm, READ, WRITE, delivered, is_done, spec_of};
 use freewheel_testkit::drives::random_spec;
 
 const NOW: SimTime = SimTime::ZERO;
-/// Of the blocks that the tests use.
+/// Size of the blocks that the tests use.
 const KIB_4: u64 = 4096;
 
 fn serve_random(arm: &mut Arm, prng: &mut Prng) -> Vec<Event> {

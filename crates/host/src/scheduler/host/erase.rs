@@ -24,12 +24,12 @@ const PIECES_AT_ONCE: usize = 1;
 /// Blocks of 512 B in one write of zeroes: 1 MiB, since other requests wait for it.
 const WRITTEN_AT_ONCE: u64 = 1 << 11;
 
-/// How blocks are erased.
+/// Way in which blocks are erased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Erase {
     /// TRIM: the client does not need them any more.
     Trim,
-    /// They read as zeroes afterwards.
+    /// Erased blocks read as zeroes afterwards.
     Zeroes {
         /// The device keeps their space allocated for later writes.
         keep: bool,
@@ -44,7 +44,7 @@ pub(crate) struct Erasure {
     /// First block that has not been erased.
     next: u64,
     fua: bool,
-    whose: RequestOwner,
+    owner: RequestOwner,
     /// Reads of backups before it.
     copies: Copies,
     /// The next of them, which waits for room.
@@ -55,14 +55,14 @@ pub(crate) struct Erasure {
 /// The part of an erasure in one command of the device.
 pub(crate) struct Piece {
     erasure: u64,
-    /// How many of 512 B.
+    /// Number of blocks of 512 B.
     blocks: u64,
     how: Erase,
 }
 
 impl Erasure {
     fn client(&self) -> Client {
-        match self.whose {
+        match self.owner {
             RequestOwner::Client(client)
             | RequestOwner::Piece { client, .. }
             | RequestOwner::Erasure(client) => client,
@@ -70,9 +70,9 @@ impl Erasure {
         }
     }
 
-    /// Whether it is a whole request of a client.
+    /// True if it is a whole request of a client.
     pub(crate) fn is_a_clients(&self) -> bool {
-        matches!(self.whose, RequestOwner::Client(_))
+        matches!(self.owner, RequestOwner::Client(_))
     }
 }
 
@@ -83,7 +83,7 @@ impl HostScheduler {
         how: Erase,
         (from, to): (u64, u64),
         fua: bool,
-        whose: RequestOwner,
+        owner: RequestOwner,
     ) -> u64 {
         self.written.mark(from, to, self.now);
         let copies = self.tasks.before_erasure(from, to, self.now);
@@ -98,25 +98,25 @@ impl HostScheduler {
             to,
             next: from,
             fua,
-            whose,
+            owner,
             copies,
             next_copy: None,
             failed: None,
         };
         self.erasures.insert(id, erasure);
         if self.order.arrived(id, first..end, true) {
-            self.erase_on(id);
+            self.continue_erasure(id);
         }
         id
     }
 
-    /// Whether the erasure has an effect: a TRIM that the device cannot do has none.
+    /// True if the erasure has an effect: a TRIM that the device cannot do has none.
     pub(crate) fn does(&self, how: Erase) -> bool {
         how != Erase::Trim || self.abilities.trim
     }
 
     /// Continues an erasure that waits for no request and has no command at the device.
-    pub(crate) fn erase_on(&mut self, id: u64) {
+    pub(crate) fn continue_erasure(&mut self, id: u64) {
         let erasure = self.erasures.get_mut(&id).expect("it is not answered");
         while let Some(read) =
             erasure.next_copy.take().or_else(|| self.tasks.next_copy(&mut erasure.copies))
@@ -124,19 +124,19 @@ impl HostScheduler {
             if self.tasks.still_wants(&read) {
                 if !self.tasks.keep_room(&read) {
                     erasure.next_copy = Some(read);
-                    self.without_room.entry(id).or_insert(self.now);
+                    self.waiting_for_reader.entry(id).or_insert(self.now);
                     return;
                 }
-                self.without_room.remove(&id);
+                self.waiting_for_reader.remove(&id);
                 let data = vec![0; read.blocks as usize * BLOCK_BYTES as usize];
                 let copy =
                     self.add(Op::Read, read.start, data, false, RequestOwner::Task(read), id);
                 return self.begin(copy);
             }
         }
-        self.without_room.remove(&id);
+        self.waiting_for_reader.remove(&id);
         let (how, start, to) = (erasure.how, Lbn::new(erasure.next), erasure.to);
-        let whose = RequestOwner::Erasure(erasure.client());
+        let owner = RequestOwner::Erasure(erasure.client());
         // Without flushes, writes alone can be made durable.
         let fua = erasure.fua && !self.abilities.flush && how != Erase::Trim;
         if erasure.failed.is_some() || start.get() == to || !self.does(how) {
@@ -146,36 +146,36 @@ impl HostScheduler {
         let blocks = end(ERASED_AT_ONCE) - start.get();
         if let Some(what) = self.by_device(how, blocks).filter(|_| !fua) {
             if self.erase_commands.len() >= PIECES_AT_ONCE {
-                return self.erase_later.push_back(id);
+                return self.queued_erasures.push_back(id);
             }
             let command = self.own_command();
             self.erase_commands.insert(command, Piece { erasure: id, blocks, how });
-            self.out.push_back(DeviceCommand { id: command, what, start, data: Vec::new() });
+            self.outgoing.push_back(DeviceCommand { id: command, what, start, data: Vec::new() });
             return;
         }
         let bytes = (end(WRITTEN_AT_ONCE) - start.get()) * BLOCK_BYTES;
         let zeroes = vec![0; bytes as usize];
-        let write = self.add(Op::Write, start, zeroes, fua, whose, id);
+        let write = self.add(Op::Write, start, zeroes, fua, owner, id);
         self.begin(write);
     }
 
     /// Continues the erasures whose next copy has room by now. A reader without room for too long loses its
     /// backup.
-    pub(crate) fn copy_on(&mut self) {
+    pub(crate) fn continue_copies(&mut self) {
         let waiting: Vec<(u64, SimTime)> =
-            self.without_room.iter().map(|(&id, &since)| (id, since)).collect();
+            self.waiting_for_reader.iter().map(|(&id, &since)| (id, since)).collect();
         for (id, since) in waiting {
             let next = self.erasures[&id].next_copy;
             if let Some(read) = next.filter(|_| self.now >= since + READER_WAIT_MAX) {
                 self.tasks.not_taken(&read, self.now);
             }
-            self.erase_on(id);
+            self.continue_erasure(id);
         }
     }
 
-    /// When [`Self::copy_on`] has something to do.
+    /// Time at which [`Self::continue_copies`] has work.
     pub(crate) fn copies_at(&self) -> Option<SimTime> {
-        let at = self.without_room.iter().map(|(id, &since)| {
+        let at = self.waiting_for_reader.iter().map(|(id, &since)| {
             let next = self.erasures[id].next_copy.as_ref();
             let is_ready = next.is_none_or(|read| self.tasks.has_room(read));
             if is_ready { self.now } else { since + READER_WAIT_MAX }
@@ -210,11 +210,11 @@ impl HostScheduler {
         }
         // In turn: small erasures would otherwise wait for all of a large one.
         while self.erase_commands.len() < PIECES_AT_ONCE
-            && let Some(next) = self.erase_later.pop_front()
+            && let Some(next) = self.queued_erasures.pop_front()
         {
-            self.erase_on(next);
+            self.continue_erasure(next);
         }
-        self.erase_on(piece.erasure);
+        self.continue_erasure(piece.erasure);
     }
 
     /// The device has erased this many further blocks of 512 B, or has failed.
@@ -240,12 +240,12 @@ impl HostScheduler {
         let erasure = self.erasures.remove(&id).expect("it is not answered");
         self.client_wrote((erasure.from, erasure.to), false);
         let result = failed.or(erasure.failed).map_or(Ok(Vec::new()), Err);
-        match erasure.whose {
+        match erasure.owner {
             RequestOwner::Piece { of, client } => {
                 self.piece_done(of, client, (erasure.from, erasure.to), result);
             }
             _ => {
-                self.client_gone();
+                self.client_request_ended();
                 self.answers.push((id, result));
             }
         }

@@ -6,10 +6,10 @@
 //! believed, of any client: they all share the device. So FLUSH and FUA fail until a restart.
 //!
 //! - Reads go on: the operator and the clients rescue their data by them.
-//! - Writes without FUA go on: they promise nothing about power cuts, and no later answer will. A client
-//!   hears of the loss at its next FLUSH or FUA, as it would of its own disk; a file system or database then
-//!   stops by itself. PostgreSQL panics there because it owns the data; a disk does not. ZFS fails new
-//!   writes too (`failmode=continue`), but with copies of its own to go on from. Here, a refusal of writes
+//! - Writes without FUA go on: they make no promise about power cuts, and no later answer will. A client
+//!   hears of the loss at its next FLUSH or FUA, as with a local disk; a file system or database then stops on its own
+//!   decision. PostgreSQL panics there because it owns the data; a disk does not. ZFS fails new
+//!   writes too (`failmode=continue`), but with copies to continue from. Here, a refusal of writes
 //!   would take away what a client can still do, such as moving a file elsewhere.
 //! - Background tasks go on: a backup is the best that can be done with such a device.
 
@@ -31,7 +31,7 @@ pub(super) struct Flushes {
 }
 
 impl Request {
-    /// Whether its success tells that data are on the media.
+    /// True if its success tells that data are on the media.
     fn is_durable(&self) -> bool {
         match self {
             Self::Flush => true,
@@ -59,18 +59,18 @@ impl HostScheduler {
             return self.flushed(request, Err(failed));
         }
         self.flushes.waiting.push(request);
-        self.flush_on();
+        self.continue_flush();
     }
 
     /// Sends one flush for all that wait.
-    fn flush_on(&mut self) {
+    fn continue_flush(&mut self) {
         if self.flushes.at_device.is_some() || self.flushes.waiting.is_empty() {
             return;
         }
         let id = self.own_command();
         self.flushes.at_device = Some((id, std::mem::take(&mut self.flushes.waiting)));
         let (what, start) = (DeviceOp::Flush, Lbn::ZERO);
-        self.out.push_back(DeviceCommand { id, what, start, data: Vec::new() });
+        self.outgoing.push_back(DeviceCommand { id, what, start, data: Vec::new() });
     }
 
     /// The device has flushed for these requests, or has not.
@@ -89,7 +89,7 @@ impl HostScheduler {
         }
         requests.into_iter().for_each(|request| self.flushed(request, result.clone()));
         self.fail_waiting();
-        self.flush_on();
+        self.continue_flush();
     }
 
     /// A write with FUA has failed at the device. An error of input or output may be that of its sync; with
@@ -137,7 +137,7 @@ impl HostScheduler {
             // After a failure refreshes have failed.
             return self.tasks.flushed(self.now);
         }
-        self.client_gone();
+        self.client_request_ended();
         self.answers.push((request, result));
     }
 }

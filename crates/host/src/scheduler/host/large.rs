@@ -28,7 +28,7 @@ const SMALL_BLOCKS: u64 = 1 << 7;
 /// policy to choose from.
 const WINDOW_BLOCKS: u64 = 1 << 13;
 
-/// What a request does with its blocks.
+/// Operation of a request, with its data.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Action {
     Read {
@@ -52,7 +52,7 @@ struct LargeRequest {
     /// Pieces that have not come back.
     under_way: u32,
     failed: Option<DeviceError>,
-    /// What is written, or was read.
+    /// Data to write, or data that were read.
     data: Vec<u8>,
 }
 
@@ -75,7 +75,7 @@ impl LargeRequest {
         (from, self.next)
     }
 
-    /// What is written to these blocks.
+    /// Data to write to these blocks.
     fn written(&mut self, from: u64, to: u64) -> Vec<u8> {
         if (from, to) == (self.start, self.end) {
             return std::mem::take(&mut self.data);
@@ -83,7 +83,7 @@ impl LargeRequest {
         self.data[bytes_of(Lbn::new(self.start), Lbn::new(from), (to - from) as u32)].to_vec()
     }
 
-    /// What was read of these blocks.
+    /// Stores the data that were read of these blocks.
     fn was_read(&mut self, from: u64, data: Vec<u8>) {
         if data.len() == self.data.len() {
             self.data = data;
@@ -98,9 +98,9 @@ impl LargeRequest {
 #[derive(Default)]
 pub(crate) struct LargeRequests {
     open: BTreeMap<u64, LargeRequest>,
-    /// Of each connection those of which a piece is still to be made, in order.
+    /// Requests of each connection of which a piece is still to be made, in order.
     queues: BTreeMap<Client, VecDeque<u64>>,
-    /// What the scheduler has of each client, in blocks.
+    /// Blocks of each client at the scheduler.
     admitted: BTreeMap<u64, u64>,
     /// The connection of each client that gave the last piece.
     turns: BTreeMap<u64, u64>,
@@ -115,13 +115,17 @@ impl LargeRequests {
         self.open.contains_key(&id)
     }
 
+    pub fn numbers(&self) -> impl Iterator<Item = u64> {
+        self.open.keys().copied()
+    }
+
     /// All are given up; their numbers.
     pub fn abandon(&mut self) -> Vec<u64> {
         let Self { open, .. } = std::mem::take(self);
         open.into_keys().collect()
     }
 
-    /// Whether the scheduler may have a request at once.
+    /// True if the scheduler may have a request at once.
     fn may_pass(&self, client: Client, from: u64, to: u64, writes: bool) -> bool {
         let queued = self.queues.get(&client).into_iter().flatten();
         to - from <= SMALL_BLOCKS
@@ -252,17 +256,17 @@ impl HostScheduler {
         (from, to): (u64, u64),
         data: Vec<u8>,
     ) {
-        let (start, whose) = (Lbn::new(from), RequestOwner::Piece { of, client });
+        let (start, owner) = (Lbn::new(from), RequestOwner::Piece { of, client });
         match action {
             Action::Erase(how) => {
                 // A flush after the last piece covers all pieces, where the device has flushes.
                 let fua = fua && !self.abilities.flush;
-                self.erase(how, (from, to), fua, whose);
+                self.erase(how, (from, to), fua, owner);
             }
-            Action::Read { .. } => drop(self.take(Op::Read, start, data, false, whose)),
+            Action::Read { .. } => drop(self.take(Op::Read, start, data, false, owner)),
             Action::Write => {
                 self.prepare_write(from, to - from);
-                self.take(Op::Write, start, data, fua && self.abilities.fua, whose);
+                self.take(Op::Write, start, data, fua && self.abilities.fua, owner);
             }
         }
     }
@@ -313,13 +317,13 @@ impl HostScheduler {
         let LargeRequest { arrival, failed: before, data, .. } =
             self.large.open.remove(&id).expect("it is not answered");
         self.responses.record(self.now.saturating_since(arrival));
-        self.client_gone();
+        self.client_request_ended();
         let result = failed.or(before).map_or(Ok(data), Err);
         let answer: Answer = (id, result);
         self.answers.push(answer);
     }
 
-    /// When a request that goes in pieces has come: it may have waited while something was decided.
+    /// Adds a request that goes in pieces, which came at `at`: it may have waited during a decision.
     pub(crate) fn large_arrived(&mut self, id: u64, at: SimTime) {
         if let Some(large) = self.large.open.get_mut(&id) {
             large.arrival = at;
@@ -354,7 +358,7 @@ impl HostScheduler {
 
     /// Requests and pieces of a connection that may not have been sent.
     fn not_begun_of(&self, connection: u64) -> Vec<u64> {
-        let of_it = self.pending.iter().filter(|(_, pending)| match pending.whose {
+        let of_it = self.pending.iter().filter(|(_, pending)| match pending.owner {
             RequestOwner::Client(client) | RequestOwner::Piece { client, .. } => {
                 client.connection == connection
             }

@@ -90,7 +90,7 @@ pub(crate) enum RequestOwner {
 struct Pending {
     op: Op,
     start: Lbn,
-    /// Of 512 B.
+    /// Number of blocks of 512 B.
     blocks: u64,
     /// Data of a write until it is sent, or of a read.
     data: Vec<u8>,
@@ -102,10 +102,10 @@ struct Pending {
     /// Parts that the device is asked for again.
     retries: u32,
     /// The last part that has come, `start..end` of 512 B, of a read in parts.
-    come: Option<(u64, u64)>,
-    whose: RequestOwner,
-    /// Its place in the order: its own, that of the failed read of which it is a half, or that of the
-    /// erasure that it belongs to.
+    last_part: Option<(u64, u64)>,
+    owner: RequestOwner,
+    /// Place in the order: a new number, that of the failed read of which it is a half, or that of
+    /// its erasure.
     place: u64,
 }
 
@@ -135,7 +135,7 @@ pub struct HostScheduler {
     scheduler: PredictiveScheduler,
     abilities: Abilities,
     /// The error with which the device went away.
-    gone: Option<DeviceError>,
+    device_error: Option<DeviceError>,
     tasks: ServedTasks,
     written: WrittenRegions,
     order: OverlapOrder,
@@ -154,13 +154,13 @@ pub struct HostScheduler {
     /// Pieces of erasures at the device, by their command.
     erase_commands: BTreeMap<u64, Piece>,
     /// Erasures with a piece ready, while the device has enough pieces; next first.
-    erase_later: VecDeque<u64>,
+    queued_erasures: VecDeque<u64>,
     /// Erasures that wait for a reader of a backup to take data, and since when.
-    without_room: BTreeMap<u64, SimTime>,
+    waiting_for_reader: BTreeMap<u64, SimTime>,
     next_own: u64,
     /// Foreground parts whose command failed with free work in it; each is tried again alone.
-    again: VecDeque<Part>,
-    out: VecDeque<DeviceCommand>,
+    retry_queue: VecDeque<Part>,
+    outgoing: VecDeque<DeviceCommand>,
     answers: Vec<Answer>,
     responses: Distribution,
     /// Prediction errors of commands, without their sign.
@@ -169,7 +169,7 @@ pub struct HostScheduler {
     /// Clients' requests that are not answered, and when the last one was.
     clients: u32,
     idle_since: SimTime,
-    /// ServedTasks make no reads of their own any more.
+    /// Set by `close`: tasks begin no more reads of their own.
     is_closing: bool,
     now: SimTime,
 }
@@ -185,12 +185,13 @@ impl HostScheduler {
     pub fn new(scheduler: PredictiveScheduler, tasks: ServedTasks, abilities: Abilities) -> Self {
         let mut tasks = tasks;
         // Without a flush there is no volatile cache.
+        // A device with FUA brings a refresh's writes to the media by it, without a flush for each.
         let by_flush = abilities.flush && !abilities.fua;
         tasks.writes_by(by_flush, scheduler.media_sectors().blocks());
         Self {
             scheduler: scheduler.with_named_clients(),
             abilities,
-            gone: None,
+            device_error: None,
             tasks,
             written: WrittenRegions::default(),
             order: OverlapOrder::default(),
@@ -204,11 +205,11 @@ impl HostScheduler {
             refresh_flush: None,
             flushes: Flushes::default(),
             erase_commands: BTreeMap::new(),
-            erase_later: VecDeque::new(),
-            without_room: BTreeMap::new(),
+            queued_erasures: VecDeque::new(),
+            waiting_for_reader: BTreeMap::new(),
             next_own: OWN_COMMANDS,
-            again: VecDeque::new(),
-            out: VecDeque::new(),
+            retry_queue: VecDeque::new(),
+            outgoing: VecDeque::new(),
             answers: Vec::new(),
             responses: Distribution::default(),
             errors: Distribution::default(),
@@ -230,7 +231,7 @@ impl HostScheduler {
         self.scheduler.margins()
     }
 
-    /// What free work costs clients, as measured in slots without it; None where there are no such slots.
+    /// Cost of free work to clients, as measured in slots without it; None where there are no such slots.
     pub fn cost_sums(&self) -> Option<CostSums> {
         self.scheduler.cost_sums()
     }
@@ -250,7 +251,7 @@ impl HostScheduler {
         &mut self.tasks
     }
 
-    /// Where clients have written, and when.
+    /// Regions that clients have written, with times.
     pub fn written(&self) -> &WrittenRegions {
         &self.written
     }
@@ -260,7 +261,7 @@ impl HostScheduler {
         &self.errors
     }
 
-    /// How many commands meet their prediction.
+    /// Monitor of the commands that meet their prediction.
     pub fn prediction_monitor(&self) -> &PredictionMonitor {
         &self.prediction_monitor
     }
@@ -271,18 +272,20 @@ impl HostScheduler {
     }
 
     /// The error with which the device went away, if it did.
-    pub fn gone(&self) -> Option<&DeviceError> {
-        self.gone.as_ref()
+    pub fn device_error(&self) -> Option<&DeviceError> {
+        self.device_error.as_ref()
     }
 
     /// The device is gone: all requests of clients fail, those at the device included. Later commands
     /// are not sent, and late completions are ignored.
     pub fn device_gone(&mut self, why: DeviceError) {
+        // Before the early return: tasks may have been added since the device went away.
         self.tasks.lose(&why.message, self.now);
-        if self.gone.is_some() {
+        if self.device_error.is_some() {
             return;
         }
-        let of_clients = |(id, pending): (u64, Pending)| match pending.whose {
+        let of_clients = |(id, pending): (u64, Pending)| match pending.owner {
+            // Each client's request is answered once: a large request and an erasure answer for their parts.
             RequestOwner::Client(_) => Some(id),
             RequestOwner::Piece { .. }
             | RequestOwner::Task(_)
@@ -299,26 +302,29 @@ impl HostScheduler {
         failed.extend(self.large.abandon());
         self.order = OverlapOrder::default();
         self.divided.clear();
-        self.without_room.clear();
-        self.erase_later.clear();
-        self.again.clear();
-        self.out.clear();
+        self.waiting_for_reader.clear();
+        self.queued_erasures.clear();
+        self.retry_queue.clear();
+        self.outgoing.clear();
         self.at_device.clear();
         self.gap_writes.clear();
         self.erase_commands.clear();
+        // A refresh's flush shares the numbers of requests, but no client waits for its answer.
         let own = self.refresh_flush.take();
         failed.retain(|id| Some(*id) != own);
         for id in failed {
-            self.client_gone();
+            self.client_request_ended();
             self.answers.push((id, Err(why.clone())));
         }
-        self.gone = Some(why);
+        self.device_error = Some(why);
+        self.check();
     }
 
-    /// Whether no request waits and no command is at the device.
+    /// True if no request waits and no command is at the device.
     pub fn is_idle(&self) -> bool {
         self.pending.is_empty()
             && self.at_device.is_empty()
+            // A waiting flush has one at the device before it, so looking there is enough.
             && self.flushes.at_device.is_none()
             && self.erasures.is_empty()
             && self.large.is_empty()
@@ -329,19 +335,20 @@ impl HostScheduler {
         self.is_closing = true;
     }
 
-    /// When [`Self::begin_decision`] is due next, if no event comes before.
+    /// Time at which [`Self::begin_decision`] is due next, if no event comes before.
     pub fn decides_at(&self) -> Option<SimTime> {
-        if self.gone.is_some() {
+        if self.device_error.is_some() {
             return None;
         }
+        // Tasks read in idle time without any event of a client: the caller must be woken for them.
         let idle = self.tasks.wakes_at(self.idle_since());
         let expires = self.tasks.expires_at().into_iter().chain(self.copies_at());
         self.scheduler.decides_at().into_iter().chain(idle).chain(expires).min()
     }
 
-    /// When the next decision about a command is due. Work in idle time is never due.
+    /// Time at which the next decision about a command is due. Work in idle time is never due.
     pub fn command_due(&self) -> Option<SimTime> {
-        self.scheduler.decides_at().filter(|_| self.gone.is_none())
+        self.scheduler.decides_at().filter(|_| self.device_error.is_none())
     }
 
     /// The device completed a command during the search for free work, before its predicted end.
@@ -351,6 +358,7 @@ impl HostScheduler {
 
     /// Begin of the time without clients' requests; None while there is one.
     pub fn idle_since(&self) -> Option<SimTime> {
+        // A server that ends has no idle time: tasks would begin reads that no client waits for.
         (self.clients == 0 && !self.is_closing).then_some(self.idle_since)
     }
 
@@ -363,25 +371,30 @@ impl HostScheduler {
     pub fn arrived(&mut self, request: Request, client: Client, now: SimTime) -> u64 {
         self.now = self.now.max(now);
         self.clients += 1;
+        // Counted before: a request that is answered at once ends the same way as all others.
         let id = self.take_request(request, client);
         // It may have waited while something was decided.
         if let Some(pending) = self.pending.get_mut(&id) {
             pending.arrival = now;
         }
         self.large_arrived(id, now);
+        self.check();
         id
     }
 
     fn take_request(&mut self, request: Request, client: Client) -> u64 {
-        if let Some(gone) = self.gone.clone() {
+        if let Some(gone) = self.device_error.clone() {
             return self.answer_at_once(Err(gone));
         }
+        // After a failed flush no promise about the media can be kept, so none is made.
         if let Some(failed) = self.refused_flush(&request) {
             return self.answer_at_once(Err(failed));
         }
+        // TRIM is a hint, and success without an effect is right for a device that lacks it.
         if matches!(request, Request::Erase { how, .. } if !self.does(how)) {
             return self.answer_at_once(Ok(Vec::new()));
         }
+        // In pieces, so that one client's large request does not hold up the others' short ones.
         let request = match self.queue_large(request, client) {
             Ok(queued) => return queued,
             Err(request) => request,
@@ -402,6 +415,8 @@ impl HostScheduler {
             }
             Request::Transfer { op, start, data, fua } => {
                 if op == Op::Write {
+                    // A backup has the blocks as they were: its reads take their places in the order before
+                    // the write.
                     self.prepare_write(start.get(), data.len() as u64 / BLOCK_BYTES);
                 }
                 self.take(op, start, data, fua, RequestOwner::Client(client))
@@ -411,7 +426,7 @@ impl HostScheduler {
 
     fn answer_at_once(&mut self, result: Result<Vec<u8>, DeviceError>) -> u64 {
         let id = self.number();
-        self.client_gone();
+        self.client_request_ended();
         self.answers.push((id, result));
         id
     }
@@ -437,9 +452,10 @@ impl HostScheduler {
     }
 
     /// Takes a transfer of a client or a task; returns its number.
-    fn take(&mut self, op: Op, start: Lbn, data: Vec<u8>, fua: bool, whose: RequestOwner) -> u64 {
+    fn take(&mut self, op: Op, start: Lbn, data: Vec<u8>, fua: bool, owner: RequestOwner) -> u64 {
+        // The number of the request is its place: later requests to the same blocks wait behind it.
         let place = self.next_request;
-        let id = self.add(op, start, data, fua, whose, place);
+        let id = self.add(op, start, data, fua, owner, place);
         let (from, to) = self.pending[&id].bounds();
         if self.order.arrived(id, from..to, op == Op::Write) {
             self.begin(id);
@@ -453,7 +469,7 @@ impl HostScheduler {
         start: Lbn,
         data: Vec<u8>,
         fua: bool,
-        whose: RequestOwner,
+        owner: RequestOwner,
         place: u64,
     ) -> u64 {
         let id = self.number();
@@ -467,8 +483,8 @@ impl HostScheduler {
             failed: None,
             is_over: false,
             retries: 0,
-            come: None,
-            whose,
+            last_part: None,
+            owner,
             place,
         };
         self.pending.insert(id, pending);
@@ -484,11 +500,12 @@ impl HostScheduler {
     /// Hands a request that waits for no other to the scheduler.
     fn begin(&mut self, id: u64) {
         if self.erasures.contains_key(&id) {
-            return self.erase_on(id);
+            return self.continue_erasure(id);
         }
-        let Pending { op, start, blocks, ref whose, .. } = self.pending[&id];
+        // The order has let the request go: from here on the policy decides when it is sent.
+        let Pending { op, start, blocks, ref owner, .. } = self.pending[&id];
         let blocks = blocks as u32;
-        let (client, promotion) = match whose {
+        let (client, promotion) = match owner {
             RequestOwner::Client(client)
             | RequestOwner::Piece { client, .. }
             | RequestOwner::Erasure(client) => (Some(*client), None),
@@ -505,7 +522,7 @@ impl HostScheduler {
         self.scheduler.decisions_take(deciding);
     }
 
-    /// How long before the device needs a command it is decided on.
+    /// Time before the device needs a command at which its decision begins.
     pub fn decides_before(&self) -> SimDuration {
         self.scheduler.decides_before()
     }
@@ -515,16 +532,19 @@ impl HostScheduler {
     /// [`Self::give_up`].
     pub fn begin_decision(&mut self, now: SimTime) -> DecisionStart {
         self.now = self.now.max(now);
-        if self.gone.is_some() {
+        if self.device_error.is_some() {
             return DecisionStart::NotDue;
         }
         self.tasks.expire(self.now);
-        self.copy_on();
-        if !(self.out.is_empty() && self.again.is_empty()) {
+        self.continue_copies();
+        // Flushes and retries go first and need no search, so the decision can wait for its turn.
+        if !(self.outgoing.is_empty() && self.retry_queue.is_empty()) {
             return DecisionStart::NotDue;
         }
         self.read_for_tasks();
+        // Both before the decision, so that their requests take part in it.
         self.write_for_tasks();
+        self.check();
         self.scheduler.begin_decision(self.now, self.tasks.planner())
     }
 
@@ -546,18 +566,20 @@ impl HostScheduler {
     /// The next command for the device at `now`, of what has been decided; None when it has enough.
     pub fn next_command(&mut self, now: SimTime) -> Option<DeviceCommand> {
         self.now = self.now.max(now);
-        if self.gone.is_some() {
+        if self.device_error.is_some() {
             return None;
         }
-        if let Some(own) = self.out.pop_front() {
+        if let Some(own) = self.outgoing.pop_front() {
             return Some(own);
         }
-        if let Some(part) = self.again.pop_front() {
+        if let Some(part) = self.retry_queue.pop_front() {
             return Some(self.retry(part));
         }
+        // A client's write may have come since the plan was made: its data must not be overwritten.
         self.skip_unsafe_writes();
         let command = self.scheduler.next_command(self.now, self.tasks.planner())?;
         let Command { id, op, start, blocks, .. } = command;
+        // The number tells the tasks which writes came before this command, and which after it.
         self.tasks.sent(id);
         let mut extent = (start, blocks);
         let (what, data) = match (op, command.foreground) {
@@ -569,11 +591,14 @@ impl HostScheduler {
                 (DeviceOp::Write { fua: self.abilities.fua }, self.begin_gap_write(id, extent))
             }
             _ => {
+                // Devices take whole sectors; the blocks beyond the wanted ones are dropped at the
+                // command's end.
                 extent = self.whole_sectors(start, blocks);
                 (DeviceOp::Read, vec![0; extent.1 as usize * BLOCK_BYTES as usize])
             }
         };
         self.at_device.insert(id, command);
+        self.check();
         Some(DeviceCommand { id, what, start: extent.0, data })
     }
 
@@ -589,6 +614,7 @@ impl HostScheduler {
     fn written_by(&mut self, part: &Part) -> Vec<u8> {
         let pending = self.pending.get_mut(&part.sequence).expect("it is not answered");
         let range = bytes_of(pending.start, part.start, part.blocks);
+        // Mostly one command writes all of it: then the data move without a copy.
         if range.len() == pending.data.len() {
             return std::mem::take(&mut pending.data);
         }
@@ -599,6 +625,7 @@ impl HostScheduler {
     fn retry(&mut self, part: Part) -> DeviceCommand {
         let id = self.own_command();
         let Part { start, blocks, .. } = part;
+        // Without free work, so that an error now is that of the client's blocks.
         let runs = Vec::new();
         let command = Command { id, op: Op::Read, start, blocks, foreground: Some(part), runs };
         self.at_device.insert(id, command);
@@ -610,12 +637,18 @@ impl HostScheduler {
     /// A command has come back at `at`.
     pub fn came_back(&mut self, id: u64, at: SimTime, result: Result<Vec<u8>, DeviceError>) {
         self.now = self.now.max(at);
+        self.end_command(id, at, result);
+        self.check();
+    }
+
+    fn end_command(&mut self, id: u64, at: SimTime, result: Result<Vec<u8>, DeviceError>) {
         if let Err(failed) = &result
             && failed.kind == DeviceErrorKind::Gone
         {
+            // The device may report its end by a command as well as by a message: both lead here.
             self.device_gone(failed.clone());
         }
-        if self.gone.is_some() {
+        if self.device_error.is_some() {
             return;
         }
         if let Some((_, requests)) = self.flushes.at_device.take_if(|(flush, _)| *flush == id) {
@@ -624,22 +657,26 @@ impl HostScheduler {
         if let Some(piece) = self.erase_commands.remove(&id) {
             return self.piece_erased(&piece, result.map(drop));
         }
+        // Flushes and erasures are found above; all others were sent as transfers.
         let command = self.at_device.remove(&id).expect("it was sent");
         let result = result.map(|data| self.without_the_rest(&command, data));
         let part = command.foreground;
+        // A failed write in a gap is taken back before the tasks take the command's events.
         let gap_write = self.gap_write_came_back(&command, &result);
         let done = (id < OWN_COMMANDS).then(|| self.finished(&command, &result, at)).flatten();
+        // Only now: a client's write to these blocks may begin at once.
         gap_write.into_iter().for_each(|place| self.place_is_free(place));
         match (&result, part) {
             // The free work in the command may have failed instead: try the part alone.
             (Err(_), Some(part)) if !command.runs.is_empty() => {
-                self.again.push_back(part);
+                self.retry_queue.push_back(part);
                 self.pending.get_mut(&part.sequence).expect("it is not answered").retries += 1;
             }
             (_, Some(part)) => self.part_done(&part, &command, result),
             (_, None) => {}
         }
         if id >= OWN_COMMANDS {
+            // The predictive scheduler does not know of retries, so their end is counted here.
             let part = part.expect("a retry is somebody's");
             self.pending.get_mut(&part.sequence).expect("it is not answered").retries -= 1;
         }
@@ -659,12 +696,13 @@ impl HostScheduler {
         result: &Result<Vec<u8>, DeviceError>,
         at: SimTime,
     ) -> Option<Foreground> {
+        // Before the tasks: the planner turns moved runs into events, which they then handle.
         let finished = self.scheduler.finished(command.id, at, self.now, self.tasks.planner());
         let Finished { done, error_ns, head, .. } = finished;
         // Reads of tasks alone follow on each other, so that a buffer answers them; and no gap is lost.
         let pending = command.foreground.map(|part| &self.pending[&part.sequence]);
         let is_a_clients = |pending: &Pending| {
-            matches!(pending.whose, RequestOwner::Client(_) | RequestOwner::Piece { .. })
+            matches!(pending.owner, RequestOwner::Client(_) | RequestOwner::Piece { .. })
         };
         if pending.is_some_and(is_a_clients) {
             self.prediction_monitor.came_back(error_ns);
@@ -672,6 +710,7 @@ impl HostScheduler {
         if let Some(error) = error_ns {
             self.errors.record(SimDuration::from_ns(error.unsigned_abs()));
         }
+        // Without a task the data have no reader, and the rest costs time on the path of a reply.
         if !self.tasks.any_runs() {
             return done;
         }
@@ -686,25 +725,27 @@ impl HostScheduler {
         }
         let pending = part.and_then(|part| self.pending.get(&part.sequence));
         if let Some(pending) = pending.filter(|pending| pending.op == Op::Read)
-            && let Some((from, to)) = pending.come
+            && let Some((from, to)) = pending.last_part
         {
             let here = bytes_of(pending.start, Lbn::new(from), (to - from) as u32);
+            // A block of a task may straddle two parts of a request: the part before is at hand as well.
             data.push((Lbn::new(from), &pending.data[here]));
         }
         let has_failed = result.is_err();
         let source = CommandData { data: &data, spans: &spans, command: command.id, has_failed };
-        self.tasks.heard(&source, self.now);
+        self.tasks.take_data(&source, self.now);
         done
     }
 
     /// Tells the tasks what head time a request took. Free work in a command takes head time that the
-    /// request would have waited, so such a command tells nothing of a client's request.
+    /// request would have waited, so such a command says little about a client's request.
     fn head_took(&mut self, command: &Command, head: SimDuration) {
         let Some(part) = command.foreground else { return };
-        let promotion = self.pending.get(&part.sequence).and_then(|pending| match &pending.whose {
+        let promotion = self.pending.get(&part.sequence).and_then(|pending| match &pending.owner {
             RequestOwner::Task(read) => read.promotion,
             _ => None,
         });
+        // Promoted reads pay from a budget of head time, so theirs counts in any case.
         if promotion.is_some() || command.runs.is_empty() {
             let to = Lbn::new(part.start.get() + u64::from(part.blocks));
             self.tasks.head_took(promotion, head, to);
@@ -717,6 +758,7 @@ impl HostScheduler {
         match result {
             Err(failed) => {
                 let is_fua = pending.fua && self.abilities.fua;
+                // The first error is the answer; the request still waits for its other parts.
                 pending.failed.get_or_insert_with(|| failed.clone());
                 if is_fua {
                     self.fua_failed(&failed);
@@ -724,13 +766,14 @@ impl HostScheduler {
             }
             Ok(data) if pending.op == Op::Read => {
                 let here = bytes_of(command.start, part.start, part.blocks);
+                // One command brought all of the request: its memory becomes the answer.
                 if here.len() == data.len() && data.len() == pending.data.len() {
                     pending.data = data;
                 } else {
                     let there = bytes_of(pending.start, part.start, part.blocks);
                     pending.data[there].copy_from_slice(&data[here]);
                     let from = part.start.get();
-                    pending.come = Some((from, from + u64::from(part.blocks)));
+                    pending.last_part = Some((from, from + u64::from(part.blocks)));
                 }
             }
             Ok(_) => {}
@@ -740,11 +783,13 @@ impl HostScheduler {
     /// Answers a request of which all parts have come back.
     fn request_done(&mut self, id: u64) {
         let pending = &self.pending[&id];
+        // Both must have ended: commands of the scheduler, and retries that it does not know of.
         if !pending.is_over || pending.retries > 0 {
             return;
         }
         if pending.fua && pending.failed.is_none() {
             if !self.abilities.fua {
+                // Without FUA a flush after the write makes the promise good.
                 return self.flush(id);
             }
             // The device may have reported the loss to another command.
@@ -757,16 +802,17 @@ impl HostScheduler {
     fn answer(&mut self, id: u64, failed: Option<DeviceError>) {
         let pending = self.pending.remove(&id).expect("it is not answered");
         let bounds = pending.bounds();
-        if pending.op == Op::Write && !matches!(pending.whose, RequestOwner::Refresh(_)) {
+        if pending.op == Op::Write && !matches!(pending.owner, RequestOwner::Refresh(_)) {
+            // A failed write may have changed blocks all the same, so tasks hear of it either way.
             let is_new = failed.is_none() && pending.failed.is_none();
             self.client_wrote(bounds, is_new);
         }
-        let Pending { blocks, data, whose, arrival, place, .. } = pending;
+        let Pending { blocks, data, owner, arrival, place, .. } = pending;
         let result = match failed.or(pending.failed) {
             Some(failed) => Err(failed),
             None => Ok(data),
         };
-        match whose {
+        match owner {
             RequestOwner::Task(read) => self.read_done(&read, place, result.ok()),
             RequestOwner::Refresh(number) => {
                 self.tasks.own_write_done(number, result.is_ok(), self.now);
@@ -774,11 +820,12 @@ impl HostScheduler {
             RequestOwner::Erasure(_) => self.erased(place, blocks, result.err()),
             RequestOwner::Client(_) => {
                 self.responses.record(self.now.saturating_since(arrival));
-                self.client_gone();
+                self.client_request_ended();
                 self.answers.push((id, result));
             }
             RequestOwner::Piece { of, client } => self.piece_done(of, client, bounds, result),
         }
+        // Halves of a failed read still have the place: the write behind them waits for all.
         if !self.divided.contains_key(&place) {
             self.place_is_free(place);
         }
@@ -787,7 +834,7 @@ impl HostScheduler {
     /// Frees a place in the order that has no command under way; an erasure may continue in it.
     fn place_is_free(&mut self, place: u64) {
         if self.erasures.contains_key(&place) {
-            return self.erase_on(place);
+            return self.continue_erasure(place);
         }
         for next in self.order.done(place) {
             self.begin(next);
@@ -798,8 +845,10 @@ impl HostScheduler {
     /// place, and the write continues to wait.
     fn read_done(&mut self, own: &OwnRead, place: u64, data: Option<Vec<u8>>) {
         let mut divided = self.divided.remove(&place).unwrap_or_default();
+        // Zero for the first read of the place, which was not counted as a part.
         divided.left = divided.left.saturating_sub(1);
         divided.failures += u32::from(data.is_none());
+        // The client's write waits for these reads, so they must come to an end.
         let divisible = divided.failures < FAILURES_MAX;
         let instead = self.tasks.read_done(own.number, data, divisible, self.now);
         divided.left += instead.len() as u32;
@@ -813,7 +862,37 @@ impl HostScheduler {
         }
     }
 
-    fn client_gone(&mut self) {
+    /// Checks in debug builds what calls keep in step by hand: sums, and what refers to what.
+    fn check(&self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        let is_a_clients = |pending: &Pending| matches!(pending.owner, RequestOwner::Client(_));
+        let pending = self.pending.iter().filter(|(_, pending)| is_a_clients(pending));
+        let erasures = self.erasures.iter().filter(|(_, erasure)| erasure.is_a_clients());
+        let flushing = self.flushes.at_device.iter().flat_map(|(_, requests)| requests);
+        let mut open: BTreeSet<u64> = pending.map(|(&id, _)| id).collect();
+        open.extend(erasures.map(|(&id, _)| id));
+        open.extend(flushing.chain(&self.flushes.waiting).copied());
+        open.extend(self.large.numbers());
+        if let Some(own) = self.refresh_flush {
+            open.remove(&own);
+        }
+        assert_eq!(self.clients as usize, open.len(), "clients' requests without an answer");
+        let is_counted = |part: &Part| {
+            let pending = self.pending.get(&part.sequence);
+            pending.is_some_and(|pending| pending.retries > 0)
+        };
+        assert!(self.retry_queue.iter().all(is_counted), "a part to retry counts at its request");
+        let is_sent = |command: &u64| self.at_device.contains_key(command);
+        assert!(self.gap_writes.keys().all(is_sent), "a write in a gap is at the device");
+        let is_open = |divided: &Divided| divided.left > 0;
+        assert!(self.divided.values().all(is_open), "a divided read has parts under way");
+        let is_quiet = self.device_error.is_none() || self.is_idle();
+        assert!(is_quiet, "a device that is gone has no requests");
+    }
+
+    fn client_request_ended(&mut self) {
         self.clients -= 1;
         self.idle_since = self.now;
     }

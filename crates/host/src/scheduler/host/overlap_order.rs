@@ -33,12 +33,12 @@ impl OverlapOrder {
         waits_for == 0
     }
 
-    /// Whether no request touches these blocks.
+    /// True if no request touches these blocks.
     pub fn is_free(&self, blocks: Range<u64>) -> bool {
         self.pending.values().all(|other| !other.conflicts(&blocks, true))
     }
 
-    /// Whether a request waits for another one.
+    /// True if a request waits for another one.
     pub fn waits(&self, id: u64) -> bool {
         self.pending.get(&id).is_some_and(|pending| pending.waits_for > 0)
     }

@@ -4,7 +4,7 @@
 //! - while no request that has not been answered touches them: a client's write before it is done, and the
 //!   data are of after that, as the [tasks](crate::tasks) see to;
 //! - and from then on it has a place in the order, so that every later request waits until it is done. A
-//!   device may reorder what it has, so a client's write that overlaps is not sent beside it.
+//!   device may reorder its commands, so a client's write that overlaps is not sent beside it.
 //!
 //! Both hold when the write leaves for the device, and not when it is planned.
 
@@ -68,8 +68,8 @@ impl HostScheduler {
         while let Some(write) =
             self.tasks.next_write(now, idle_since, |from, to| self.order.is_free(from..to))
         {
-            let (fua, whose) = (self.abilities.fua, RequestOwner::Refresh(write.number));
-            self.take(Op::Write, write.start, write.data, fua, whose);
+            let (fua, owner) = (self.abilities.fua, RequestOwner::Refresh(write.number));
+            self.take(Op::Write, write.start, write.data, fua, owner);
         }
         if self.refresh_flush.is_none() && self.tasks.is_flush_due() {
             let flush = self.number();

@@ -14,7 +14,7 @@ impl HostScheduler {
         (Lbn::new(from), (to - from) as u32)
     }
 
-    /// What was read for a command of all that was read in whole sectors.
+    /// Data of a command, out of the whole sectors that were read.
     pub(crate) fn without_the_rest(&self, command: &Command, mut data: Vec<u8>) -> Vec<u8> {
         let Command { op, start, blocks, .. } = *command;
         let (from, read) = self.whole_sectors(start, blocks);

@@ -1,4 +1,4 @@
-//! Which parts of the drive clients have written, and when last.
+//! Parts of the drive that clients have written, with the time of the last write.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub const REGION_BLOCKS: u64 = 2048;
 /// for 24 TB.
 const PAGE: u64 = 512;
 
-/// When each region was last written, since the server began.
+/// Time of the last write of each region, since the server began.
 #[derive(Debug, Clone, Default)]
 pub struct WrittenRegions {
     /// Nanoseconds; 0 for never.

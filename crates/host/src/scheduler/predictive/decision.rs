@@ -15,7 +15,7 @@ use super::free::{Filling, GapToFill};
 use super::{Next, PredictiveScheduler};
 use crate::scheduler::command::Part;
 
-/// What a decision has come to after its begin.
+/// State of a decision after its begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecisionStart {
     /// The drive has no room for a command, or none is due.
@@ -24,7 +24,7 @@ pub enum DecisionStart {
     Decided,
     /// The search for free work is under way.
     Searching {
-        /// When the command must leave for the drive, in the host's time.
+        /// Time at which the command must leave for the drive, in the host's time.
         by: SimTime,
     },
 }

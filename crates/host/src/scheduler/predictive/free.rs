@@ -1,4 +1,4 @@
-//! What a planner wants in a gap, as commands that a drive can be given.
+//! Plan for a gap, as commands that a drive accepts.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,17 +18,17 @@ pub(crate) struct FreeCommand {
     pub start: Lbn,
     pub blocks: u32,
     pub runs: Vec<FreeRun>,
-    /// It continues into the foreground request that follows.
+    /// Set if it continues into the foreground request that follows.
     pub is_merged: bool,
 }
 
-/// What goes to the drive before a foreground request, and with it.
+/// Commands for the drive before a foreground request, and with it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Filling {
     pub free: VecDeque<FreeCommand>,
     /// Free work that ends where the request begins.
     pub merged: Option<FreeCommand>,
-    /// Whether any of it is at the drive or was.
+    /// True if any of it is at the drive or was.
     pub has_sent: bool,
 }
 
@@ -52,7 +52,7 @@ impl FreeCommand {
         self.runs.iter().map(|run| run.blocks).sum()
     }
 
-    /// Whether it shares blocks with a foreground request.
+    /// True if it shares blocks with a foreground request.
     pub fn touches(&self, request: &Foreground) -> bool {
         let from = request.start.get();
         self.start.get() < from + u64::from(request.blocks) && from < self.end()
@@ -73,7 +73,7 @@ struct Gap {
     /// First block of the sector that it begins with: where the head has to be in time.
     edge: Lbn,
     op: Op,
-    /// When the drive is given the next commands: ends of those at the drive.
+    /// Times at which the commands at the drive end, and the next ones may follow.
     ends: Vec<SimTime>,
     head: Head,
 }
@@ -81,11 +81,11 @@ struct Gap {
 /// A gap that free work may fill.
 pub(super) struct GapToFill {
     gap: Gap,
-    /// When the command must leave for the drive, in the host's time.
+    /// Time at which the command must leave for the drive, in the host's time.
     pub by: SimTime,
-    /// When the decision began.
+    /// Time at which the decision began.
     now: SimTime,
-    /// When the plan takes it to leave.
+    /// Time at which the plan takes it to leave.
     leaves: SimTime,
 }
 
@@ -155,7 +155,7 @@ impl PredictiveScheduler {
         planner.filled(&gap.opportunity, &gap_use);
         self.account.gaps_used += u64::from(!commands.is_empty());
         if !commands.is_empty() {
-            self.prices.taken();
+            self.prices.gap_filled();
             if let Some(slots) = &mut self.off_slots {
                 slots.worked(*now);
             }
@@ -166,7 +166,7 @@ impl PredictiveScheduler {
         Filling { free: commands.into(), merged, has_sent: false }
     }
 
-    /// Whether free work has kept its budget of delays, and more commands met their prediction than not.
+    /// True if free work has kept its budget of delays, and more commands met their prediction than not.
     /// The cost of an unpredicted end is unknown, so that it cannot be charged to the budget.
     fn may_risk(&mut self) -> bool {
         let is_paid = self.learner.as_ref().is_none_or(Learner::may_risk);
@@ -225,9 +225,9 @@ impl PredictiveScheduler {
         commands
     }
 
-    /// What the commands take of the gap; None when the foreground request would be late behind
-    /// them. Every seek takes longer by the margin, and a command cannot begin before the drive has
-    /// been told of it and has processed it, one after the other.
+    /// Part of the gap that the commands use; None when the foreground request would be late behind them.
+    /// Every seek takes longer by the margin, and a command cannot begin before the drive has been told of
+    /// it and has processed it, one after the other.
     fn gap_use(&self, gap: &Gap, commands: &[FreeCommand], now: SimTime) -> Option<GapUse> {
         let mut gap_use = GapUse::default();
         if commands.is_empty() {
@@ -238,7 +238,8 @@ impl PredictiveScheduler {
         let mut processed = self.clock.model(self.processed.max(now));
         let mut at = gap.head.departure(self.read_write_switch);
         for free in commands {
-            processed = processed.max(self.told(&ends, now)) + self.turnaround.of(free.op);
+            processed =
+                processed.max(self.next_command_at(&ends, now)) + self.turnaround.of(free.op);
             at.begin = at.begin.max(processed);
             let (from, mut to) = self.sectors.cover(free.start, Lbn::new(free.end()));
             if free.is_merged {
@@ -257,7 +258,8 @@ impl PredictiveScheduler {
                 return None;
             }
         } else {
-            processed = processed.max(self.told(&ends, now)) + self.turnaround.of(gap.op);
+            processed =
+                processed.max(self.next_command_at(&ends, now)) + self.turnaround.of(gap.op);
             at.begin = at.begin.max(processed);
             let back = self.cautious.travel(&at, gap.opportunity.to, gap.leg.target.op, 0);
             gap_use.extra_seek_ns += back.ns() as i64;
@@ -267,16 +269,16 @@ impl PredictiveScheduler {
         (at.begin <= due).then_some(gap_use)
     }
 
-    /// When the drive can be told of the next command behind commands with these ends.
-    fn told(&self, ends: &[SimTime], now: SimTime) -> SimTime {
+    /// Time at which the drive can receive the next command behind commands with these ends.
+    fn next_command_at(&self, ends: &[SimTime], now: SimTime) -> SimTime {
         let behind = ends.len().checked_sub(self.spec.queue_depth as usize);
         behind.map_or(self.clock.model(now), |behind| ends[behind])
     }
 }
 
 impl Gap {
-    /// Whether free work and the request can be one command: both read, on one track, the request
-    /// behind it and from its beginning.
+    /// True if free work and the request can be one command: both read, on one track, the request behind it
+    /// and from its beginning.
     fn can_merge(&self, free: &FreeCommand, at: Position) -> bool {
         free.op == Op::Read
             && self.op == Op::Read
@@ -328,7 +330,7 @@ fn one_command_a_track<'a>(
     commands
 }
 
-/// Of the commands on each track the one with most that is wanted, of equals the first.
+/// Command with the most wanted blocks on each track, of equals the first.
 fn one_a_track(commands: &mut Vec<FreeCommand>, position: impl Fn(Lbn) -> Position) {
     let mut number = 0;
     while number < commands.len() {

@@ -15,19 +15,19 @@ pub(super) struct ReadAtDrive {
     hit: SimDuration,
 }
 
-/// Its end.
+/// End of a read.
 pub(super) struct ReadReply {
     pub is_hit: bool,
     pub is_behind_free: bool,
-    /// Of the gap before it.
+    /// Beginning of the gap before it.
     pub begin: SimTime,
     pub ended: SimTime,
-    /// What has been counted as a delay.
+    /// Delay that has been counted.
     pub delay: SimDuration,
 }
 
 impl PredictiveScheduler {
-    /// Whether the budget allows what free work in a gap is expected to take from clients.
+    /// True if the budget allows the expected cost of free work in a gap to clients.
     pub(super) fn is_worth_its_price(
         &self,
         latency: SimDuration,
@@ -61,7 +61,7 @@ impl PredictiveScheduler {
         Some(ReadAtDrive { sighting, hit: self.turnaround.of(op) + transfer })
     }
 
-    /// Whether a reply after this time is too fast for the media to have moved.
+    /// True if a reply after this time is too fast for the media to have moved.
     pub(super) fn is_fast(&self, read: &ReadAtDrive, head: SimDuration) -> bool {
         head <= read.hit + self.drive.rotation().period() / (2 * PLAUSIBLE)
     }

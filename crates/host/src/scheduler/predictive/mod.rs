@@ -50,12 +50,12 @@ const TRUST_MAX: u32 = 64;
 struct InFlight {
     command: Command,
     sent: SimTime,
-    /// When the drive begins to process it, in the host's time: when it has processed those before.
+    /// Time at which the drive begins to process it, in the host's time: after those before.
     taken_up: SimTime,
     prediction: Prediction,
     /// A foreground request with free work before it.
     is_behind_free: bool,
-    /// Of a client's read.
+    /// State of a client's read.
     read: Option<ReadAtDrive>,
 }
 
@@ -64,7 +64,7 @@ struct Next {
     part: Part,
     op: Op,
     filling: Filling,
-    /// How long blocks pass before it without free work, where that is known.
+    /// Time for which blocks pass before it without free work, where that is known.
     latency: Option<SimDuration>,
 }
 
@@ -73,7 +73,7 @@ struct Next {
 struct OpenGap {
     /// Before all of it.
     head: Head,
-    /// When the drive took up the first command in it.
+    /// Time at which the drive took up the first command in it.
     taken_up: SimTime,
     /// A command of it lost two turns or more at once, which is the drive's own doing: a seek that
     /// misses its sector loses one.
@@ -85,7 +85,7 @@ struct Pending {
     request: Foreground,
     client: Option<Client>,
     arrival: SimTime,
-    /// It has not been picked.
+    /// Set until the request is picked.
     waits: bool,
     /// Blocks that have not come back.
     left: u32,
@@ -94,11 +94,11 @@ struct Pending {
 /// Schedules the commands of one drive.
 pub struct PredictiveScheduler {
     spec: PredictionSpec,
-    /// What commands are predicted with; their processing takes it no time.
+    /// Drive of the predictions; its processing of commands takes no time.
     drive: Arc<Drive>,
-    /// The same with longer seeks, for free work.
+    /// Drive with longer seeks, for free work.
     cautious: Arc<Drive>,
-    /// Of margins that are not constant.
+    /// Learner of margins that are not constant.
     learner: Option<Learner>,
     prices: GapPrices,
     /// Slots without free work, where its cost is measured.
@@ -114,11 +114,12 @@ pub struct PredictiveScheduler {
     read_write_switch: SimDuration,
     /// Requests are cut at multiples of this number of blocks.
     sector_blocks: u32,
-    /// Of the media, as far as they are known.
+    /// Sectors of the media, as far as they are known.
     sectors: Sectors,
     by: PolicySpec,
     policy: Box<dyn Policy>,
-    /// What the policy still has though it was picked when some clients had to let others go first.
+    /// Requests that the policy still holds though they were picked when some clients had to let others go
+    /// first.
     passed_over: BTreeSet<u64>,
     fair_queue: FairQueue,
     waiting: BTreeMap<u64, Pending>,
@@ -126,17 +127,17 @@ pub struct PredictiveScheduler {
     under_way: Option<DecisionUnderWay>,
     /// The rest of a request whose first part has been sent.
     rest: Option<(Part, Op)>,
-    /// Whether the last plan was to do something.
+    /// True if the last plan had work.
     has_work: bool,
     decides_at: Option<SimTime>,
     deciding: Deciding,
     in_flight: VecDeque<InFlight>,
-    /// When the drive has processed all that has been sent, in the host's time.
+    /// Time at which the drive has processed all commands sent, in the host's time.
     processed: SimTime,
     clock: Clock,
     /// The head after the last completed command.
     head: Head,
-    /// When that came back.
+    /// Time at which the last command came back.
     ended: SimTime,
     /// Ends as predicted less surprises; an end right after a surprise counts as neither.
     trust: u32,
@@ -196,14 +197,14 @@ impl PredictiveScheduler {
         })
     }
 
-    /// The same for a drive with sectors of `blocks`: no foreground request is cut inside a sector. Free
+    /// Scheduler for a drive with sectors of `blocks`: no foreground request is cut inside a sector. Free
     /// work ignores them.
     #[must_use]
     pub fn with_sectors_of(self, blocks: u32) -> Self {
         Self { sector_blocks: blocks, ..self }
     }
 
-    /// The same for a drive whose media have these sectors. A write of a part of a sector is predicted to
+    /// Scheduler for a drive whose media have these sectors. A write of a part of a sector is predicted to
     /// take a read and a turn more, and no request is cut inside a sector. Sectors that do not divide the
     /// drive into whole ones are ignored.
     #[must_use]
@@ -212,19 +213,19 @@ impl PredictiveScheduler {
         Self { sectors: if is_whole { sectors } else { self.sectors }, ..self }
     }
 
-    /// The same with random slots without free work from this seed.
+    /// Scheduler with random slots without free work from this seed.
     #[must_use]
     pub fn with_seed(self, seed: u64) -> Self {
         Self { off_slots: self.off_slots.map(|slots| slots.seeded(seed)), ..self }
     }
 
-    /// The same, where requests without a client are of tasks.
+    /// Scheduler in which requests without a client are of tasks.
     #[must_use]
     pub(crate) fn with_named_clients(self) -> Self {
         Self { measures_named: true, ..self }
     }
 
-    /// What free work costs clients, as measured in slots without it; None where there are no such slots.
+    /// Cost of free work to clients, as measured in slots without it; None where there are no such slots.
     pub fn cost_sums(&self) -> Option<CostSums> {
         self.off_slots.as_ref().map(OffSlots::sums)
     }
@@ -239,7 +240,7 @@ impl PredictiveScheduler {
         Arc::clone(&self.cautious)
     }
 
-    /// What was seen and done so far.
+    /// Account of observations and work so far.
     pub fn account(&self) -> &Account {
         &self.account
     }
@@ -308,12 +309,12 @@ impl PredictiveScheduler {
         self.deciding = deciding;
     }
 
-    /// How long before the drive needs a command its decision begins.
+    /// Time before the drive needs a command at which its decision begins.
     pub fn decides_before(&self) -> SimDuration {
         self.spec.lead_time.max(self.deciding.most)
     }
 
-    /// Whether the drive is to have more commands than it has.
+    /// True if the drive is to have more commands than it has.
     fn has_room(&self) -> bool {
         self.in_flight.len() < self.spec.queue_depth as usize
     }
@@ -370,12 +371,12 @@ impl PredictiveScheduler {
         Some(sent)
     }
 
-    /// When [`Self::decide`] has to be called, if no request arrives and no command ends before.
+    /// Time at which [`Self::decide`] has to be called, if no request arrives and no command ends before.
     pub fn decides_at(&self) -> Option<SimTime> {
         self.decides_at
     }
 
-    /// Whether the next request need not be chosen yet: the drive is busy for longer.
+    /// True if the next request need not be chosen yet: the drive is busy for longer.
     fn is_early(&mut self, now: SimTime) -> bool {
         self.decides_at = None;
         let Some(decides_at) = self.before_needed(self.decides_before()) else { return false };
@@ -392,9 +393,9 @@ impl PredictiveScheduler {
         Some(self.clock.host(SimTime::from_ns(before_ns)))
     }
 
-    /// When a command must leave that is decided on from `now` on, and from when on the drive can be taken
-    /// to have it: it is in time when the drive needs it, or where that is too soon for most decisions, as
-    /// late as most of them are made.
+    /// Time at which a command leaves that is decided on from `now` on, and time from which the drive has
+    /// it. It is in time when the drive needs it. Where that is too soon for most decisions, it is as late
+    /// as most of them are made.
     fn leaves(&self, now: SimTime) -> (SimTime, SimTime) {
         let soon = now + self.deciding.usual;
         // Free work goes first, and may take longer to get ready.
@@ -439,7 +440,7 @@ impl PredictiveScheduler {
         command
     }
 
-    /// What is expected of a command that is sent now, behind those at the drive.
+    /// Prediction for a command that is sent now, behind those at the drive.
     fn prediction(&self, command: &Command, now: SimTime) -> Prediction {
         let head = self.tail(now, command.op);
         Prediction::new(&self.drive, self.sectors, &head, self.read_write_switch, command.extent())
@@ -506,7 +507,7 @@ impl PredictiveScheduler {
         Some((Part { sequence, start: Lbn::new(cut), blocks: blocks - before }, op))
     }
 
-    /// Whether a request has not been picked.
+    /// True if a request has not been picked.
     fn any_waits(&self) -> bool {
         self.policy.len() > self.passed_over.len()
     }
@@ -537,8 +538,8 @@ impl PredictiveScheduler {
         policy
     }
 
-    /// Whether the first block has passed when the head gets to a target's track, however early that
-    /// is, and not all of them.
+    /// True if the first block has passed when the head gets to a target's track, however early that is,
+    /// and not all of them.
     fn is_late_for(&self, departure: &Departure, target: &Target) -> bool {
         let leg =
             |target: &Target| self.drive.next_leg(departure, &RemainingAccess::whole(target), 0);
@@ -615,7 +616,7 @@ impl PredictiveScheduler {
             self.surprise(ended, &observed);
         }
         self.ended = ended;
-        self.foresee_again();
+        self.predict_again();
         let error_ns = was_known.then_some(late_ns + observed.phase_ns);
         if let Some(error) = error_ns {
             self.account.count(&observed, error.unsigned_abs(), is_behind_free);
@@ -624,7 +625,7 @@ impl PredictiveScheduler {
         Finished { command, done, head, error_ns }
     }
 
-    /// Whether a command reads for a promoted task alone. Its blocks are sequential, and a buffer answers
+    /// True if a command reads for a promoted task alone. Its blocks are sequential, and a buffer answers
     /// them: such surprises do not show how the drive treats other commands.
     fn is_promoted(&self, command: &Command) -> bool {
         let pending = command.foreground.and_then(|part| self.waiting.get(&part.sequence));
@@ -697,8 +698,8 @@ impl PredictiveScheduler {
         self.clock.follow(now, &Observed { is_plausible: false, ..*observed });
     }
 
-    /// Predicts again what is at the drive, from where the head is known to be.
-    fn foresee_again(&mut self) {
+    /// Predicts the commands at the drive again, from the known place of the head.
+    fn predict_again(&mut self) {
         let mut head = self.head;
         for sent in &mut self.in_flight {
             let turnaround = self.turnaround.of(sent.command.op);

@@ -1,5 +1,4 @@
-//! How ends of commands are judged in any order of completion, and what is sent
-//! where deciding takes time.
+//! Judgement of ends of commands in any order of completion, and commands sent where deciding takes time.
 
 use super::*;
 use crate::SameTrack;
@@ -48,8 +47,8 @@ fn behind_free_work(drive: &Drive, starts: [u64; 2]) -> PredictiveScheduler {
     host
 }
 
-/// Whether a command that comes back a turn late, the first or the second that was sent, has taught
-/// anything, and whether a delay was counted.
+/// Sends two commands, the first or the second a turn late: did that teach anything, and was a delay
+/// counted?
 fn taught_and_counted(drive: &Drive, starts: [u64; 2], place: usize) -> (bool, bool) {
     let mut host = behind_free_work(drive, starts);
     let mut untaught = host.learner.clone().unwrap();
@@ -315,7 +314,8 @@ fn a_clients_write_cancels_decided_ones() {
     assert!(decided > 10, "{decided}");
 }
 
-/// When the request to this block ends, and after how many free commands, where one is sent at a time.
+/// End of the request to this block, and the number of free commands before it, where one is sent at a
+/// time.
 fn end_of_request(drive: &Drive, start: u64, planner: &mut dyn Planner) -> (SimTime, u32) {
     let mut host = knowing(drive);
     host.spec.queue_depth = 1;
@@ -338,7 +338,7 @@ fn end_of_request(drive: &Drive, start: u64, planner: &mut dyn Planner) -> (SimT
 
 #[test]
 fn free_commands_leave_requests_in_time() {
-    // The planner knows nothing of overheads, so that some of its plans are too long.
+    // The planner ignores overheads, so that some of its plans are too long.
     let overhead = SimDuration::from_us(200);
     let drive = atlas10k().with_overhead(ByOp { read: overhead, write: overhead });
     let starts = (0..drive.blocks().get() - 8).step_by(400);

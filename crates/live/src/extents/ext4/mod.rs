@@ -20,7 +20,7 @@ use thiserror::Error;
 use super::parts::Parts;
 use super::ranges::{ByteRange, Extents};
 
-/// What is read first: the superblock, and where other file systems have their names.
+/// Bytes that are read first: the superblock, and the places of other file systems' names.
 const HEAD: ByteRange = ByteRange::new(0, 72 << 10);
 
 /// Bitmaps that are read at once, at most.
@@ -66,48 +66,48 @@ const OTHERS: [(usize, &[u8], &str); 9] = [
     (510, b"\x55\xaa", "a partition table, or a FAT: give a partition's beginning by --offset"),
 ];
 
-/// Why allocated blocks are not known.
+/// Reasons why allocated blocks are not known.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Ext4Error {
-    /// It is none.
+    /// The device holds no ext4.
     #[error("there is no ext2, ext3 or ext4 there, but {found}")]
     Other {
-        /// What is there.
+        /// Name of the file system that was found.
         found: &'static str,
     },
-    /// It has something that is not known here.
+    /// The file system has a feature that is not known here.
     #[error("the file system has {what}, which is not supported: use --extents or --files")]
     Unsupported {
-        /// What.
+        /// Name of the feature.
         what: String,
     },
-    /// Its numbers contradict each other.
+    /// The numbers of the file system contradict each other.
     #[error(
         "the file system is damaged, or its metadata were written meanwhile: {what}; check it with e2fsck -f"
     )]
     Damaged {
-        /// What is wrong.
+        /// Contradiction.
         what: String,
     },
-    /// The reader gave less than what it was asked for.
+    /// The reader gave less than the wanted bytes.
     #[error("{} bytes at byte {} of the file system could not be read", range.length_bytes, range.offset_bytes)]
     Unread {
-        /// What.
+        /// Range that could not be read.
         range: ByteRange,
     },
 }
 
-/// What a file system has allocated; places are from its beginning.
+/// Allocated ranges of a file system; places are from its beginning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allocated {
-    /// What is in use, with metadata.
+    /// Ranges in use, with metadata.
     pub extents: Extents,
     /// Size of the file system.
     pub size_bytes: u64,
-    /// It was unmounted cleanly, or is frozen: otherwise newer bitmaps may be in its journal, or in the
-    /// memory of the machine that has it mounted.
+    /// True if it was unmounted cleanly, or is frozen: otherwise newer bitmaps may be in its journal, or in
+    /// the memory of the machine that has it mounted.
     pub is_clean: bool,
-    /// What has been read to know it.
+    /// Metadata that were read for the result.
     pub metadata: Extents,
 }
 
@@ -190,7 +190,7 @@ struct Group {
     is_uninit: bool,
 }
 
-/// Where a file system has what. Counts are of blocks, unless another unit is named.
+/// Layout of a file system. Counts are of blocks, unless another unit is named.
 struct Layout {
     block_bytes: u64,
     blocks: u64,
@@ -202,14 +202,14 @@ struct Layout {
     descriptor_bytes: u64,
     reserved_descriptor_blocks: u64,
     inode_table_blocks: u64,
-    /// The first block of descriptors that is in a group of its own.
+    /// The first block of descriptors that is in a separate group.
     first_meta_block: u64,
     has_checksums: bool,
     copies: Copies,
     is_clean: bool,
 }
 
-/// Which groups have a copy of the superblock.
+/// Groups with a copy of the superblock.
 enum Copies {
     All,
     /// The first two, and powers of 3, 5 and 7.
@@ -360,7 +360,7 @@ impl Layout {
 
     fn descriptor_blocks(&self) -> Extents {
         let blocks = (0..self.table_blocks()).map(|number| self.descriptor_block(number));
-        // A damaged superblock may place some behind the end: `groups` reports them as unread.
+        // A damaged superblock may place some past the end: `groups` reports them as unread.
         let blocks = blocks.filter(|block| *block < self.blocks);
         Extents::new(blocks.map(|block| self.range(block, 1)).collect())
     }
@@ -457,7 +457,7 @@ impl Layout {
         Some(self.range(first + start, end - start))
     }
 
-    /// That each group has as many free clusters as its descriptor says.
+    /// That each group has the number of free clusters in its descriptor.
     fn ensure_free(&self, groups: &[Group], used: &[ByteRange]) -> Result<(), Ext4Error> {
         let cluster_bytes = self.cluster * self.block_bytes;
         let mut at = 0;

@@ -37,7 +37,7 @@ impl Image {
         })
     }
 
-    /// What is between the free blocks.
+    /// Ranges between the free blocks.
     fn expected(&self) -> Extents {
         let blocks = self.size_bytes / self.block_bytes;
         let ends = self.free.iter().map(|(_, last)| last + 1);

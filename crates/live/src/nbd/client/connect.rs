@@ -18,7 +18,7 @@ use crate::nbd::tls::{self, TlsError};
 /// Bytes read at once before requests may be made.
 const BUFFER_BYTES: usize = 16 << 10;
 
-/// Why there is no connection.
+/// Reason why there is no connection.
 #[derive(Debug, Error)]
 pub enum ConnectError {
     /// No server answers, or TLS failed.
@@ -26,7 +26,7 @@ pub enum ConnectError {
     System {
         /// The server.
         uri: Box<Uri>,
-        /// What the system, or TLS, says.
+        /// Error of the system or of TLS.
         source: io::Error,
     },
     /// The server breaks the rules.
@@ -34,7 +34,7 @@ pub enum ConnectError {
     Violation {
         /// The server.
         uri: Box<Uri>,
-        /// How.
+        /// Violation of the protocol.
         violation: Violation,
     },
     /// The server does not want this.
@@ -42,7 +42,7 @@ pub enum ConnectError {
     Refused {
         /// The server.
         uri: Box<Uri>,
-        /// What, and why.
+        /// Refusal of the server, with its reason.
         refused: codec::Refused,
     },
     /// This cannot be asked of the server.
@@ -50,7 +50,7 @@ pub enum ConnectError {
     Misuse {
         /// The server.
         uri: Box<Uri>,
-        /// Why.
+        /// Misuse of the session.
         misuse: codec::Misuse,
     },
     /// The server takes too long.
@@ -58,7 +58,7 @@ pub enum ConnectError {
     Slow {
         /// The server.
         uri: Box<Uri>,
-        /// How long that is.
+        /// Time of the wait.
         after: Duration,
     },
     /// No certificates.

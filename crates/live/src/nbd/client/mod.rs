@@ -34,7 +34,7 @@ use receive::Receiver;
 
 pub use connect::ConnectError;
 
-/// How much a client takes upon itself.
+/// Limits of a client's patience and memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientLimits {
     /// Requests in flight; further ones are refused.
@@ -42,14 +42,14 @@ pub struct ClientLimits {
     /// Data of requests in flight, in bytes; a request that would exceed it is refused, unless it
     /// is the only one.
     pub bytes_in_flight_max: u64,
-    /// How long a server may read no part of a request. Over TCP, also how long a machine may acknowledge
-    /// no packet, even without a request. Longer, and the connection is lost.
+    /// Longest time in which a server may read no part of a request. Over TCP, also how long a machine may
+    /// acknowledge no packet, even without a request. Longer, and the connection is lost.
     pub stall: Duration,
-    /// How long a server may take to let the client in.
+    /// Longest time of the negotiation.
     pub negotiation: Duration,
-    /// How long a server may owe an answer, even while it answers other requests; checked at least every
-    /// second. The time to send a request and to receive data at the least rate does not count: a slow
-    /// network does not mean that the server has gone. `None` for no limit.
+    /// Longest time that a server may owe an answer, even while it answers other requests; checked at least
+    /// every second. The time to send a request and to receive data at the least rate does not count: a
+    /// slow network does not mean that the server has gone. `None` for no limit.
     pub answer: Option<Duration>,
     /// Least rate of a server. It may take `stall` and the length at this rate to read a request; data
     /// that come slower count towards `answer`.
@@ -57,12 +57,12 @@ pub struct ClientLimits {
 }
 
 impl ClientLimits {
-    /// How long this many bytes take at the least rate.
+    /// Time of this many bytes at the least rate.
     fn time_of(&self, bytes: u64) -> Duration {
         Duration::from_secs_f64(bytes as f64 / self.bytes_per_second_min.max(1) as f64)
     }
 
-    /// How often it is looked whether an answer is overdue.
+    /// Interval at which it is looked whether an answer is overdue.
     fn look_every(&self) -> Option<Duration> {
         // At most a fifth late: a request may be known a tenth late, and be looked at a tenth late.
         let tenth = |longest: Duration| longest / 10;
@@ -86,25 +86,25 @@ impl Default for ClientLimits {
     }
 }
 
-/// What became of one request.
+/// Outcome of one request.
 #[derive(Debug)]
 pub struct Answer<T> {
-    /// What the caller gave with it.
+    /// Tag that the caller gave with it.
     pub tag: T,
-    /// What was asked for.
+    /// Command that was asked for.
     pub command: Command,
-    /// Whether it was done.
+    /// Success or error of the request.
     pub result: Result<(), RequestError>,
-    /// Of a read that was done, its data; otherwise of no meaning.
+    /// Data of a read that was done; otherwise of no meaning.
     pub data: Vec<u8>,
-    /// Of a block status that was done, extents one after the other from the span's beginning.
+    /// Extents of a block status that was done, one after the other from the span's beginning.
     pub extents: Vec<Extent>,
-    /// When it came: the time right after the read, over TLS with the decryption, that brought the
-    /// last byte of its header and data. Of a lost connection, when that was noticed.
+    /// Time right after the read, over TLS with the decryption, that brought the last byte of its header
+    /// and data. Of a lost connection, when that was noticed.
     pub at: Instant,
 }
 
-/// Why a request was not done.
+/// Reason why a request was not done.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RequestError {
     /// The server says no.
@@ -127,13 +127,13 @@ pub struct Lost {
 #[derive(Debug, Error)]
 #[error("{why}")]
 pub struct Refused<T> {
-    /// Why.
+    /// Reason of the refusal.
     pub why: Refusal,
-    /// What came with it.
+    /// Tag that came with it.
     pub tag: T,
 }
 
-/// Why a request was not taken.
+/// Reason why a request was not taken.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refusal {
     /// As much is in flight as the limits allow: wait for an answer.
@@ -162,7 +162,7 @@ pub struct Client<T> {
     receiver: Option<JoinHandle<()>>,
 }
 
-/// What all threads see.
+/// State that all threads share.
 struct Shared<T> {
     uri: Arc<Uri>,
     stream: Stream,
@@ -178,7 +178,7 @@ struct Shared<T> {
 
 /// Requests in flight.
 struct Flight<T> {
-    /// Those that the receiver does not know yet.
+    /// Requests that the receiver does not know yet.
     fresh: Vec<(Asked, T)>,
     requests: usize,
     bytes: u64,
@@ -187,7 +187,7 @@ struct Flight<T> {
     lost: Option<Lost>,
     /// Since when a request is being sent.
     sends_since: Option<Instant>,
-    /// What sending those before took.
+    /// Time that sending those before took.
     sent_for: Duration,
 }
 
@@ -223,8 +223,8 @@ impl<T: Send + 'static> Client<T> {
         Self::connect_watched(uri, limits, answered, |_| {})
     }
 
-    /// The same. `lost` is called in that thread when the connection is lost and this side did not close it:
-    /// at once, before requests in flight are answered.
+    /// Connects like [`Self::connect`]. `lost` is called in that thread when the connection is
+    /// lost and this side did not close it: at once, before requests in flight are answered.
     pub fn connect_watched(
         uri: &Uri,
         limits: ClientLimits,
@@ -256,7 +256,7 @@ impl<T: Send + 'static> Client<T> {
         Ok(Self { shared, info: started.info, receiver: Some(receiver) })
     }
 
-    /// What the server says of the export.
+    /// Information of the server about the export.
     pub fn info(&self) -> &ExportInfo {
         &self.info
     }
@@ -310,7 +310,7 @@ impl<T: Send + 'static> Client<T> {
         Ok(cookie)
     }
 
-    /// Whether the socket takes a short request without a wait; a request that is being sent makes the next
+    /// True if the socket takes a short request without a wait; a request that is being sent makes the next
     /// wait all the same.
     pub fn has_room(&self) -> bool {
         let mut waits = [PollFd::new(&self.shared.stream, PollFlags::OUT)];

@@ -21,22 +21,23 @@ pub(super) struct Receiver<T, F> {
     shared: Arc<Shared<T>>,
     session: Session,
     answered: F,
-    /// What the callers want back, by cookie, and since when this thread knows, by `waited`.
+    /// Commands and tags that the callers want back, by cookie, with the value of `waited` at which this
+    /// thread learned of each.
     tags: BTreeMap<u64, (Command, T, Duration)>,
     /// Time since it began in which neither requests were being sent nor data were coming at the least rate.
     waited: Duration,
     /// That time when something came last.
     waited_when_it_came: Duration,
-    /// When `waited` was brought up to date, and for how long requests had been sent until then.
+    /// Time of the last update of `waited`, and the time that requests had been sent for until then.
     waited_until: Instant,
     sent_for: Duration,
-    /// When it looks whether an answer is overdue.
+    /// Time of the next look for an overdue answer.
     looks_at: Instant,
-    /// Of [`Flight::fresh`](super::Flight), to be used again.
+    /// Memory of [`Flight::fresh`](super::Flight), to be used again.
     adopted: Vec<(Asked, T)>,
 }
 
-/// Why no further answers come.
+/// Reasons why no further answers come.
 #[derive(Debug, Error)]
 enum Ended {
     #[error(transparent)]
@@ -123,7 +124,7 @@ impl<T, F: FnMut(Answer<T>)> Receiver<T, F> {
         }
     }
 
-    /// Whether the oldest request is overdue. Cookies go up.
+    /// True if the oldest request is overdue. Cookies go up.
     fn look(&mut self, now: Instant) -> Result<(), Ended> {
         let limits = self.shared.limits;
         let (Some(longest), Some(pause)) = (limits.answer, limits.look_every()) else {

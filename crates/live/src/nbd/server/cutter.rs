@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Server, Shared};
 
-/// How long connections have to notice that they were cut before they are cut again: one may just have
+/// Time that connections have to notice that they were cut before they are cut again: one may just have
 /// come.
 const AGAIN: Duration = Duration::from_millis(10);
 
@@ -13,7 +13,7 @@ const AGAIN: Duration = Duration::from_millis(10);
 pub(crate) struct Cutter(Arc<Shared>);
 
 impl Server {
-    /// What cuts its connections, from another thread.
+    /// Handle that cuts the server's connections, from another thread.
     pub(crate) fn cutter(&self) -> Cutter {
         Cutter(Arc::clone(&self.shared))
     }

@@ -16,9 +16,9 @@ const BUFFER_BYTES: usize = 64 << 10;
 /// as much of what is encrypted.
 pub(in crate::nbd) struct Layer {
     connection: Mutex<Connection>,
-    /// Of the thread that reads.
+    /// State of the thread that reads.
     incoming: Mutex<Incoming>,
-    /// Of the thread that writes: what is encrypted and not sent, in order.
+    /// Bytes of the thread that writes: encrypted and not sent, in order.
     outgoing: Mutex<Vec<u8>>,
 }
 

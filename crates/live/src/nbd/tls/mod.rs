@@ -33,15 +33,15 @@ use thiserror::Error;
 
 pub(super) use layer::Layer;
 
-/// Why there can be no TLS.
+/// Reason why there can be no TLS.
 #[derive(Debug, Error)]
 pub enum TlsError {
     /// A file is missing or invalid.
     #[error("{}: {fault}", path.display())]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong and what must be there.
+        /// Fault of the file, and what must be there.
         fault: String,
     },
     /// A client was told of no certificates.
@@ -63,7 +63,7 @@ pub enum TlsError {
     },
 }
 
-/// What a server encrypts with. Where other machines can connect it is always required, and so is a
+/// Certificates and keys of a server. Where other machines can connect it is always required, and so is a
 /// certificate of the client, unless it is [given up](Self::allow_clients_without_certificate).
 #[derive(Debug, Clone)]
 pub struct ServerTls {
@@ -117,7 +117,7 @@ impl ServerTls {
         Self { allows_without: true, ..self }
     }
 
-    /// Whether other machines may connect.
+    /// True if other machines may connect.
     pub(super) fn may_leave_the_loopback(&self) -> bool {
         self.verifies || self.allows_without
     }
@@ -164,7 +164,7 @@ pub(super) fn client_connection(uri: &Uri) -> Result<rustls::Connection, TlsErro
     connection.map(Into::into).map_err(|error| fault(folder, error))
 }
 
-/// What must stand in the server's certificate; on a Unix socket `localhost`, as libnbd has it.
+/// Name that the server's certificate must hold; on a Unix socket `localhost`, as libnbd has it.
 fn server_name(uri: &Uri) -> Result<ServerName<'static>, TlsError> {
     let name = match (&uri.tls_hostname, &uri.address) {
         (Some(name), _) => name.clone(),
@@ -189,7 +189,7 @@ fn authority(folder: &Path) -> Result<(PathBuf, RootCertStore), TlsError> {
     let path = folder.join("ca-cert.pem");
     let mut roots = RootCertStore::empty();
     let certificates = certificates(&path)?;
-    // The library trusts an authority whatever its dates say.
+    // The library trusts an authority at any date.
     if let Some(why) = validity::fault(&certificates, UnixTime::now()) {
         return Err(fault(&path, why));
     }

@@ -1,11 +1,11 @@
-//! Whether certificates are valid at a time.
+//! Periods in which certificates are valid.
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, Error, RootCertStore};
 
-/// Why the first of these certificates that is not valid at a time is not, with the date in UTC; `None`
+/// Message about the first of these certificates that is not valid at a time, with the date in UTC; `None`
 /// when all are.
 pub(super) fn fault(certificates: &[CertificateDer<'_>], now: UnixTime) -> Option<String> {
     certificates.iter().find_map(|certificate| {

@@ -35,7 +35,7 @@ use crate::{FreeSpace, zero_range};
 
 pub use self::claim::{Claim, OpenError};
 
-/// How the system is asked to read and write.
+/// Way to ask the system for reads and writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Io {
     /// By its ring (`io_uring`), which one thread of ours has.
@@ -44,7 +44,7 @@ pub enum Io {
     Threads,
 }
 
-/// How often the path of a file that is served is looked at.
+/// Interval at which the path of a served file is looked at.
 const WATCH_EVERY: Duration = Duration::from_secs(5);
 
 /// A file or a block device.
@@ -61,13 +61,13 @@ pub struct FileBackend {
 /// A file that is served, however the system is asked.
 struct Opened {
     file: Arc<File>,
-    /// Its size when it was opened.
+    /// Size when it was opened.
     bytes: u64,
     sector_bytes: u32,
     physical_bytes: u32,
     is_direct: bool,
     is_device: bool,
-    /// What else has it in use.
+    /// Other users of the file.
     others: Vec<String>,
     /// The file behind a loop device, locked for as long.
     _backing: Option<File>,
@@ -80,7 +80,7 @@ struct Work {
     /// The first byte, and how many there are that it is about.
     offset: u64,
     length: u64,
-    /// What goes to the file or comes from it.
+    /// Data to the file or from it.
     buffer: Buffer,
     /// The command's own, where the file takes them from elsewhere.
     data: Vec<u8>,
@@ -119,7 +119,8 @@ impl FileBackend {
         Ok(Self { path, blocks, opened, _watch: None, trims, commands, ringer })
     }
 
-    /// The same; `notice` is told once if the path does not lead to the file any more.
+    /// Device whose path is watched; `notice` is called once if the path does not lead to the file any
+    /// more.
     pub fn watching(self, notice: impl FnOnce(&str) + Send + 'static) -> io::Result<Self> {
         if self.opened.is_device {
             // It has its data without a name.
@@ -130,23 +131,23 @@ impl FileBackend {
         Ok(Self { _watch: Some(watch), ..self })
     }
 
-    /// What else had it in use when it was opened to be shared or read, as far as the system tells:
-    /// mounts, swap, arrays and volumes, and the loop device of a file.
+    /// Other users when it was opened to be shared or read, as far as the system tells: mounts, swap,
+    /// arrays and volumes, and the loop device of a file.
     pub fn other_users(&self) -> &[String] {
         &self.opened.others
     }
 
-    /// Whether single sectors go past the page cache.
+    /// True if single sectors go past the page cache.
     pub fn is_direct(&self) -> bool {
         self.opened.is_direct
     }
 
-    /// What its file system has for the holes of a file, if it says so; None for a device.
+    /// Room of the file system for the holes of a file, if it reports it; None for a device.
     pub fn room(&self) -> Option<FreeSpace> {
         self.opened.room()
     }
 
-    /// How the system is asked.
+    /// Way in which the system is asked.
     pub fn io(&self) -> Io {
         if self.ringer.is_some() { Io::Uring } else { Io::Threads }
     }
@@ -155,7 +156,7 @@ impl FileBackend {
 /// A file or a block device that is written from its beginning to its end, through the page cache.
 pub(crate) struct ClaimedFile {
     pub file: Arc<File>,
-    /// Its size.
+    /// Size of the file.
     pub bytes: u64,
     /// The file behind a loop device, locked for as long.
     _backing: Option<File>,
@@ -270,8 +271,8 @@ impl Opened {
         Ok(work)
     }
 
-    /// Whether a command may go to the file. A write beyond the end of a truncated file would extend it, with
-    /// a hole before it that reads as zeroes. A device keeps its size.
+    /// Err if a command must not go to the file. A write beyond the end of a truncated file would extend
+    /// it, with a hole before it that reads as zeroes. A device keeps its size.
     fn is_still_whole(&self, what: DeviceOp) -> Result<(), DeviceError> {
         if self.is_device || what == DeviceOp::Read {
             return Ok(());
@@ -283,7 +284,7 @@ impl Opened {
         }
     }
 
-    /// What a command has come to, and its memory for another one.
+    /// Ends a command, and keeps its memory for another one.
     fn end(
         &self,
         work: Work,
@@ -378,25 +379,25 @@ fn failed(error: &io::Error, is_inside: bool) -> DeviceError {
     DeviceError { kind, message: error.to_string() }
 }
 
-/// Where the system tells of this block device.
+/// Folder in which the system describes this block device.
 fn sysfs_of(device: &File) -> io::Result<PathBuf> {
     Ok(holders::sysfs_of(device.metadata()?.rdev()))
 }
 
-/// Whether a block device takes no writes. `sysfs` is its directory, or one of its partitions.
+/// True if a block device takes no writes. `sysfs` is its directory, or one of its partitions.
 fn is_read_only(sysfs: &Path) -> bool {
     std::fs::read_to_string(sysfs.join("ro")).is_ok_and(|says| says.trim() == "1")
 }
 
-/// Whether a block device supports discards. A device without them may still make zeroes, but writes
-/// each hole. `sysfs` is its directory, or one of its partitions.
+/// True if a block device supports discards. A device without them may still make zeroes, but writes each
+/// hole. `sysfs` is its directory, or one of its partitions.
 fn discards(sysfs: &Path) -> bool {
     let of = |file: &str| std::fs::read_to_string(sysfs.join(file));
     let most = of("queue/discard_max_bytes").or_else(|_| of("../queue/discard_max_bytes"));
     most.is_ok_and(|most| most.trim().parse::<u64>().is_ok_and(|most| most > 0))
 }
 
-/// Whether a single sector can be read past the page cache.
+/// True if a single sector can be read past the page cache.
 fn takes_single_sectors(file: &File, sector_bytes: u32, bytes: u64) -> bool {
     let mut sector = Buffer::aligned(Vec::new(), sector_bytes as usize);
     let second = u64::from(sector_bytes);

@@ -19,13 +19,13 @@ use crate::nbd::{
     Answer, Client, ClientLimits, ConnectError, Lost, Refusal, Refused, RequestError,
 };
 
-/// Why an export is no device.
+/// Reason why an export is no device.
 #[derive(Debug, Error)]
 pub enum ExportError {
     /// There is no connection to it.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// It takes no writes.
+    /// The export takes no writes.
     #[error(
         "{uri}: the export is read-only, and it is to be written: have its server offer it for \
          writing (nbdkit without -r, qemu-nbd without --read-only)"
@@ -39,7 +39,7 @@ pub enum ExportError {
     Thread {
         /// The export.
         uri: Box<Uri>,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
 }
@@ -67,7 +67,7 @@ struct OpenExport {
 struct Tag {
     /// The command's number.
     id: u64,
-    /// Which part of a command that was sent in several.
+    /// Part of a command that was sent in several, by number.
     part: Option<(Arc<Mutex<Parts>>, usize)>,
 }
 
@@ -76,12 +76,12 @@ struct Parts {
     left: usize,
     /// Room for what is read.
     data: Vec<u8>,
-    /// What went wrong first.
+    /// First error of a part.
     failed: Option<DeviceError>,
 }
 
 impl Tag {
-    /// What the command has come to, if this was the last of it to come.
+    /// Result of the command, if this was the last part to come.
     fn done(self, result: Result<Vec<u8>, DeviceError>) -> Option<Result<Vec<u8>, DeviceError>> {
         let Some((parts, at)) = self.part else { return Some(result) };
         let mut parts = parts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -117,7 +117,7 @@ impl NbdBackend {
         Ok(export)
     }
 
-    /// The same for reads alone: writes may fail.
+    /// Connects for reads alone: writes may fail.
     pub fn connect_to_read(
         uri: &Uri,
         longest: Option<Duration>,

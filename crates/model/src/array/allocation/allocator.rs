@@ -20,7 +20,7 @@ pub enum DiskOrder {
     },
 }
 
-/// When the heat of a new extent counts.
+/// Time at which the heat of a new extent counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NewHeat {
     /// At once: the canonical rule, within 2 - 1/D of the optimum for files of one extent (Graham 1969).
@@ -31,7 +31,7 @@ pub enum NewHeat {
     AfterAccesses,
 }
 
-/// How the state of free space counts.
+/// State of free space that counts as a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Passes {
     /// All disks in their order. The first one that can make room is taken.
@@ -44,20 +44,20 @@ pub enum Passes {
 /// An extent without a place.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NewExtent {
-    /// Its number.
+    /// Number of the extent.
     pub id: ExtentId,
     /// The file that it belongs to.
     pub file: FileId,
-    /// Its size.
+    /// Blocks of the extent.
     pub blocks: Blocks,
     /// Expected heat, in the unit of the disks' heats.
     pub heat: f64,
 }
 
-/// What an allocation did.
+/// Outcome of an allocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allocated {
-    /// Where the extent lies.
+    /// Disk and first block of the extent.
     pub place: Place,
     /// Extents that moved for it, in order.
     pub moves: Vec<Relocation>,

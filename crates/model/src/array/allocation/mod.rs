@@ -1,4 +1,4 @@
-//! Which disk each extent of a file goes to: greedy by heat, with no two extents of a file on one disk
+//! Choice of a disk for each extent of a file: greedy by heat, with no two extents of a file on one disk
 //! (tr96 section 3.1), and round robin and random orders to compare with.
 
 mod allocator;

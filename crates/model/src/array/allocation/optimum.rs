@@ -1,4 +1,4 @@
-//! How close an allocation comes to the best one.
+//! Distance of an allocation from the best one.
 
 /// Heat of the hottest disk over that of an optimal allocation may be this much for the static greedy rule
 /// and files of one extent: 4/3 - 1/(3D) (Graham 1969). Files of several extents on distinct disks may
@@ -7,7 +7,7 @@ pub fn static_bound(disks: u32) -> f64 {
     4.0 / 3.0 - 1.0 / (3.0 * f64::from(disks))
 }
 
-/// The same for the canonical online rule: 2 - 1/D.
+/// Bound of the canonical online rule: 2 - 1/D.
 pub fn online_bound(disks: u32) -> f64 {
     2.0 - 1.0 / f64::from(disks)
 }

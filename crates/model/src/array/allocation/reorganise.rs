@@ -13,15 +13,15 @@ use crate::array::space::SpaceStatus;
 pub struct Relocation {
     /// The extent.
     pub extent: ExtentId,
-    /// Its size.
+    /// Blocks of the extent.
     pub blocks: Blocks,
-    /// Where it was.
+    /// Place before the move.
     pub from: Place,
-    /// Where it is now.
+    /// Place after the move.
     pub to: Place,
 }
 
-/// What one disk offers, in ascending order.
+/// Heat and room that one disk offers, in ascending order.
 struct Piece {
     start: u64,
     blocks: u64,

@@ -11,21 +11,21 @@ use crate::array::heat::DiskHeats;
 use crate::array::placement::{ExtentId, Placement};
 use crate::array::space::SpaceStatus;
 
-/// How disks are cooled.
+/// Settings of the cooling of disks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CoolingSpec {
     /// delta: the share by which the hottest disk must exceed the mean; 0.05 in tr96.
     pub threshold: f64,
-    /// Whether a queue at the hottest disk forbids moves. With it, a disk that is overloaded from the
-    /// start is never cooled.
+    /// True if a queue at the hottest disk forbids moves. With it, a disk that is overloaded from the start
+    /// is never cooled.
     pub queue_veto: bool,
-    /// What moves.
+    /// Unit of a move: an extent or a file's part.
     pub unit: CoolingUnit,
     /// Extents that a step looks at. Where one may not move, the next one may; the paper looks at 1.
     pub candidates_max: u32,
 }
 
-/// What moves at once.
+/// Unit that moves at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CoolingUnit {
     /// Extents, the hottest for its size first, to disks without another extent of the file.
@@ -35,7 +35,7 @@ pub enum CoolingUnit {
     Fragments,
 }
 
-/// When a move is worth it.
+/// Test that a move must pass to be worth its cost.
 #[derive(Debug, Clone, Copy)]
 pub enum Worth<'a> {
     /// The target stays cooler than the source was (figure 5).
@@ -44,22 +44,23 @@ pub enum Worth<'a> {
     Variance {
         /// Seconds within which a move must pay.
         horizon_s: f64,
-        /// What moves cost.
+        /// Cost of moves by the queueing model.
         costs: &'a MoveCosts<'a>,
     },
 }
 
-/// What a step looks at.
+/// Inputs of a cooling step.
 #[derive(Debug, Clone, Copy)]
 pub struct CoolingView<'a> {
-    /// Where everything lies. No move is under way.
+    /// Places of all extents. No move is under way.
     pub placement: &'a Placement,
     /// Heats of extents and disks.
     pub heats: &'a DiskHeats,
     /// Requests that wait at each disk.
     pub queues: &'a [u32],
-    /// Requests that wait or are served at each disk, averaged over the time of late; empty where nobody looks.
-    /// Clients wait no longer at the source than elsewhere: then no move helps them, whatever heat says.
+    /// Requests that wait or are served at each disk, averaged over the recent past; empty where they are
+    /// not counted. Clients wait no longer at the source than elsewhere: then no move helps them, at any
+    /// heat.
     pub present: &'a [f64],
 }
 
@@ -69,8 +70,8 @@ impl CoolingView<'_> {
     }
 }
 
-/// Share by which more requests must be present at the source than at the mean disk. Averages over 256 arrivals,
-/// which follow each other, scatter by about a fifth at disks that are alike.
+/// Share by which more requests must be present at the source than at the mean disk. Averages over 256
+/// arrivals, which follow each other, scatter by about a fifth at disks that are alike.
 const WAITS_MORE: f64 = 0.5;
 
 /// A move that a step wants.
@@ -86,7 +87,7 @@ pub struct CoolingMove {
     pub heat: f64,
 }
 
-/// Why a step moves no extent. With several candidates, why the last one may not move.
+/// Reason why a step moves no extent. With several candidates, why the last one may not move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Refusal {
     /// The hottest disk is within the threshold.

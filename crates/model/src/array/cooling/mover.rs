@@ -17,7 +17,7 @@ use thiserror::Error;
 
 use crate::array::placement::{ExtentId, Place, Placement};
 
-/// How moves are done.
+/// Settings of the mover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MoverSpec {
     /// Blocks that are read and written at once.
@@ -31,18 +31,18 @@ pub struct MoverSpec {
 pub struct Relocated {
     /// The extent.
     pub extent: ExtentId,
-    /// Its place until this record is durable.
+    /// Place of the extent until this record is durable.
     pub from: Place,
-    /// Its place from then on.
+    /// Place of the extent from then on.
     pub to: Place,
 }
 
 /// A part of an extent at one of its places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// Where it begins.
+    /// Disk and first block.
     pub place: Place,
-    /// Its size.
+    /// Blocks of the extent.
     pub blocks: Blocks,
 }
 
@@ -61,7 +61,7 @@ impl Span {
         self.first + self.blocks
     }
 
-    /// Whether both have a block in common.
+    /// True if both have a block in common.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.first < other.end() && other.first < self.end()
     }
@@ -84,7 +84,7 @@ pub enum MoveAction {
     Drain(Part),
 }
 
-/// What the mover wants now.
+/// Next wish of the mover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MoverState {
     /// There is no move.
@@ -99,7 +99,7 @@ pub enum MoverState {
     Do(MoveAction),
 }
 
-/// Where a client's write to an extent goes.
+/// Places to which a client's write to an extent goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
     /// To the place that the placement names.
@@ -110,7 +110,7 @@ pub enum Route {
     Wait,
 }
 
-/// What the end of an action changed.
+/// Change at the end of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     /// The move is not at its end.
@@ -123,7 +123,7 @@ pub enum Progress {
     Cancelled(Relocated),
 }
 
-/// Why a move does not begin.
+/// Reason why a move does not begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum StartError {
     /// One move at a time.
@@ -138,9 +138,9 @@ pub enum StartError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("record {number} moves {extent} from a place where it is not")]
 pub struct ReplayError {
-    /// Which record, from 0.
+    /// Number of the record, from 0.
     pub number: usize,
-    /// Its extent.
+    /// Extent that the record moves.
     pub extent: ExtentId,
 }
 
@@ -174,9 +174,9 @@ struct Job {
     /// Blocks from the start that both places hold.
     copied: u64,
     next: Step,
-    /// Whether `next` is under way.
+    /// True if `next` is under way.
     is_running: bool,
-    /// Whether the copy is to be discarded as soon as `next` is not under way.
+    /// True if the copy is to be discarded as soon as `next` is not under way.
     is_cancelled: bool,
 }
 
@@ -188,7 +188,7 @@ enum Step {
     Flush,
     Record,
     Drain,
-    /// Of a move that was given up.
+    /// Waits for the writes to the copy of a move that was given up.
     DrainCopy,
 }
 
@@ -214,7 +214,8 @@ impl Mover {
         self.start_near(placement, extent, to, None)
     }
 
-    /// The same as near as possible to this block of disk `to`; without one in its shortest free range.
+    /// Starts a move as near as possible to this block of disk `to`; without one in its shortest free
+    /// range.
     pub fn start_near(
         &mut self,
         placement: &mut Placement,
@@ -257,7 +258,7 @@ impl Mover {
         self.spec.rate = rate.filter(|rate| *rate > Blocks::ZERO);
     }
 
-    /// What to do at `now`. An action that is returned is under way until [`Self::done`] or
+    /// Next action at `now`. An action that is returned is under way until [`Self::done`] or
     /// [`Self::failed`].
     pub fn poll(&mut self, now: SimTime) -> MoverState {
         let Some(job) = &mut self.job else { return MoverState::Idle };
@@ -282,13 +283,13 @@ impl Mover {
         MoverState::Do(job.action(self.spec.piece))
     }
 
-    /// When the rate allows the next piece, if nothing else keeps it from beginning.
+    /// Time from which the rate allows the next piece, if no rule delays the piece.
     pub fn next_piece_at(&self) -> Option<SimTime> {
         let waits = self.job.is_some_and(|job| job.next == Step::Quiesce && !job.is_running);
         (waits && !self.is_paused).then_some(self.next_piece_at)
     }
 
-    /// Where a client's write to blocks of an extent goes. Reads always go to the valid place.
+    /// Route of a client's write to blocks of an extent. Reads always go to the valid place.
     pub fn route(&self, extent: ExtentId, span: Span) -> Route {
         let Some(job) = self.job.filter(|job| job.record.extent == extent) else {
             return Route::Valid;

@@ -1,4 +1,4 @@
-//! Whether a move pays: disk heat variance with the move's own cost (tr96 section 3.2, after its \[72\]).
+//! True if a move pays: disk heat variance with the move's own cost (tr96 section 3.2, after its \[72\]).
 
 use freewheel_units::Blocks;
 
@@ -12,7 +12,7 @@ pub fn heat_variance(heats: &[f64]) -> f64 {
     heats.iter().map(|heat| (heat - mean) * (heat - mean)).sum::<f64>() / count
 }
 
-/// What a disk has to do beside a move.
+/// Load of a disk without the move.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DiskLoad {
     /// Commands a second.
@@ -21,7 +21,7 @@ pub struct DiskLoad {
     pub blocks: f64,
 }
 
-/// What moves cost, by the queueing model.
+/// Cost of moves by the queueing model.
 #[derive(Debug, Clone, Copy)]
 pub struct MoveCosts<'a> {
     /// Each disk; they may be unlike.
@@ -32,20 +32,20 @@ pub struct MoveCosts<'a> {
     pub loads: &'a [DiskLoad],
     /// Blocks that one command of a move reads or writes.
     pub piece: Blocks,
-    /// What heat counts.
+    /// Unit in which heat is counted.
     pub amount: HeatAmount,
 }
 
 /// Reading or writing the moved blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MovePhase {
-    /// How long it takes, in seconds.
+    /// Time that it takes, in seconds.
     pub duration_s: f64,
     /// Heat that it adds to its disk meanwhile.
     pub heat: f64,
 }
 
-/// How busy a disk is at most when the wait of a move's pieces is estimated.
+/// Largest utilisation of a disk that the estimate of the wait of a move's pieces assumes.
 const BUSY_MAX: f64 = 0.95;
 
 impl MoveCosts<'_> {

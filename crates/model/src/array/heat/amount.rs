@@ -1,4 +1,4 @@
-//! What an access counts: its blocks, or the time that it takes of the head.
+//! Amount that an access adds to heat: blocks, or head time.
 
 use freewheel_units::Blocks;
 
@@ -40,7 +40,7 @@ impl HeadTimeCost {
 }
 
 impl HeatAmount {
-    /// What an access of `blocks` blocks adds.
+    /// Amount that an access of `blocks` blocks adds.
     pub fn of_access(&self, blocks: Blocks) -> f64 {
         match self {
             Self::Blocks => blocks.get() as f64,

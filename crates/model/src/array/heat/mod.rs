@@ -1,4 +1,4 @@
-//! How hot each extent is: what is asked of it in a second, in blocks or in head time.
+//! Heat of each extent: accesses in a second, in blocks or in head time.
 //!
 //! Heat adds up over the extents of a disk. Temperature, heat over size, says which extent cools a disk for
 //! the fewest blocks moved.

@@ -8,7 +8,7 @@ use super::constant::ConstantTracker;
 use super::tracker::HeatTracker;
 use crate::array::placement::ExtentId;
 
-/// How heat is tracked.
+/// Settings of the tracking of heat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeatSpec {
     /// k: accesses that the average runs over; 5 to 50 in tr96.
@@ -16,13 +16,13 @@ pub struct HeatSpec {
     /// Accesses below which a heat is not trusted, at most k. Two are too few: an extent that is read twice
     /// in a row would be the hottest.
     pub accesses_min: u32,
-    /// What is kept of an extent's accesses.
+    /// Record kept of an extent's accesses.
     pub history: History,
     /// Extents that are tracked at most. The longest unused one makes way.
     pub extents_max: usize,
 }
 
-/// What is kept of an extent's accesses.
+/// Record kept of an extent's accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum History {
     /// Times and amounts of the last k.
@@ -97,7 +97,7 @@ struct LastUse {
     extent: ExtentId,
 }
 
-/// What an access changed.
+/// Change that an access made.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Recorded {
     /// Heat of the extent after less heat before; an untrusted heat counts as zero.
@@ -123,12 +123,12 @@ impl HeatTable {
         Self { spec, extents: BTreeMap::new(), by_last_use: BTreeSet::new() }
     }
 
-    /// How many extents are tracked.
+    /// Number of tracked extents.
     pub fn len(&self) -> usize {
         self.extents.len()
     }
 
-    /// Whether no extent is tracked.
+    /// True if no extent is tracked.
     pub fn is_empty(&self) -> bool {
         self.extents.is_empty()
     }
@@ -215,8 +215,8 @@ impl HeatTable {
 /// A part of an extent that becomes an extent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fragment {
-    /// Its number.
+    /// Number of the extent.
     pub extent: ExtentId,
-    /// Its size.
+    /// Blocks of the extent.
     pub blocks: Blocks,
 }

@@ -75,7 +75,7 @@ impl HeatTracker {
         Some(self.aged.unwrap_or(heat))
     }
 
-    /// The same extent with every amount `factor` times as large.
+    /// Multiplies every amount of the extent by `factor`.
     pub(super) fn scale(&mut self, factor: f64) {
         self.accesses.iter_mut().for_each(|access| access.amount *= factor);
         self.mean = self.mean_amount();

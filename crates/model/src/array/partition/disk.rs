@@ -7,7 +7,7 @@ use super::distances::{CylinderRange, pairs_by_distance};
 use super::moments::{Moments, Weighted};
 use crate::drive::{Drive, FileZone, Position, Zone};
 
-/// What part of a drive holds data, and how it is used.
+/// Part of a drive that holds data, and the accesses to it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DiskUse {
     /// Share of the capacity that holds data, from block 0 on, in (0, 1].
@@ -49,7 +49,7 @@ pub struct DiskModel {
     zones: Vec<TransferZone>,
 }
 
-/// What a zone adds to a transfer.
+/// Parameters of a zone for the time of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::array) struct TransferZone {
     /// Share of all data that lies here.
@@ -231,7 +231,7 @@ fn mean_s(sum_s: f64, count: f64) -> f64 {
 }
 
 impl TransferZone {
-    /// Of a zone of `drive` that holds data, counted in blocks of 512 bytes.
+    /// Parameters of a zone of `drive` that holds data, counted in blocks of 512 bytes.
     pub(in crate::array) fn of(drive: &Drive, zone: &Zone) -> Self {
         Self {
             share: 1.0,

@@ -1,4 +1,4 @@
-//! How far the arm moves between two places that are drawn by capacity.
+//! Distance that the arm moves between two places that are drawn by capacity.
 
 /// Consecutive cylinders that all hold equally much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

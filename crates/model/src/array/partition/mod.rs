@@ -1,4 +1,4 @@
-//! How fine and how wide a file is striped: the analytic model of tr96 section 2.
+//! Number of disks and stripe unit of a file: the analytic model of tr96 section 2.
 //!
 //! A request that is split over P disks waits for the slowest of P seeks and rotations, and transfers P
 //! times less on each. Phase A weighs both for a request that is alone. Phase B adds the queues: P

@@ -59,6 +59,6 @@ impl Moments {
 pub struct Weighted {
     /// Chance of this time.
     pub chance: f64,
-    /// Its moments.
+    /// Moments of the service time.
     pub moments: Moments,
 }

@@ -9,13 +9,13 @@ use super::disk::{DiskModel, DiskSymbols};
 const A: f64 = 0.577;
 const B_LN: f64 = -0.118;
 
-/// How the expected service time of a request is worked out.
+/// Method that estimates the expected service time of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ServiceEstimate {
     /// (16): the longest seek by the logarithm of (7) and a straight seek curve.
     #[default]
     ClosedForm,
-    /// The same with the product of (6) for the longest seek distance.
+    /// Method with the product of (6) for the longest seek distance.
     ExactDistance,
     /// (2): the longest sum of seek and rotation, by the drive's own curve and all its zones.
     JointMaximum,

@@ -12,7 +12,7 @@ pub struct DiskQueue {
     service: Moments,
 }
 
-/// How much longer the slowest of P subrequests takes than the mean one.
+/// Ratio of the slowest of P subrequests to the mean one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ForkJoin {
     /// (25): normal response times without correlation. It jumps from 0.89 standard deviations at P = 3

@@ -4,7 +4,7 @@ use super::array_model::{ArrayModel, Choice, Load};
 use super::stripes::{FileProfile, LoadLimit, Rules, Stripes, effective_parallelism, stripes};
 use crate::array::placement::FileId;
 
-/// When files are restriped.
+/// Conditions under which files are restriped.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RepartitionSpec {
     /// epsilon in seconds.
@@ -15,7 +15,7 @@ pub struct RepartitionSpec {
     pub trigger: RepartitionTrigger,
 }
 
-/// What must have changed by more than epsilon, beside P-bar.
+/// Quantity that must have changed by more than epsilon, beside P-bar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RepartitionTrigger {
     /// The best response is longer than at the last invocation (the paper). A load that falls never
@@ -29,26 +29,26 @@ pub enum RepartitionTrigger {
 /// A file that may be restriped.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StripedFile {
-    /// Its number.
+    /// Number of the file.
     pub file: FileId,
-    /// Its size and requests now.
+    /// Size and requests now.
     pub profile: FileProfile,
     /// lambda_i: its requests a second now.
     pub rate: f64,
-    /// How it is striped.
+    /// Striping of the file.
     pub stripes: Stripes,
 }
 
 /// A file that is to be striped anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Restriped {
-    /// Its number.
+    /// Number of the file.
     pub file: FileId,
-    /// How it should be striped.
+    /// Striping that the model proposes.
     pub stripes: Stripes,
 }
 
-/// Why no file is restriped.
+/// Reason why no file is restriped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotTriggered {
     /// No earlier invocation to compare with.

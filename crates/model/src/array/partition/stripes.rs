@@ -11,11 +11,11 @@ pub struct FileProfile {
     pub blocks: u64,
     /// R_i: mean blocks of a request to it, at least 1 and at most L_i.
     pub request: f64,
-    /// Where its requests begin.
+    /// Distribution of the first blocks of requests.
     pub starts: Starts,
 }
 
-/// Where requests begin.
+/// Distribution of the first blocks of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Starts {
     /// At any block.
@@ -25,7 +25,7 @@ pub enum Starts {
     AtRuns,
 }
 
-/// How a file is striped.
+/// Striping of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stripes {
     /// SU_i: blocks of a run.
@@ -44,7 +44,7 @@ pub enum Normalised {
     RoundedUp,
 }
 
-/// How files are partitioned.
+/// Rules by which files are partitioned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rules {
     /// Phase A.

@@ -8,7 +8,7 @@ use super::stripes::{
 };
 use crate::array::placement::FileId;
 
-/// How a file is used.
+/// Use of a file by its clients.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FileActivity {
     /// lambda_i: requests a second.
@@ -24,19 +24,19 @@ pub struct FileType(pub u32);
 /// A file to be partitioned.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NewFile {
-    /// Its number.
+    /// Number of the file.
     pub file: FileId,
-    /// Its type.
+    /// Type of the file.
     pub file_type: FileType,
     /// L_i: its size in blocks.
     pub blocks: u64,
-    /// Where its requests begin.
+    /// Distribution of the first blocks of requests.
     pub starts: Starts,
-    /// What an administrator knows of its use; without it, files of its type are sampled.
+    /// Use that an administrator expects; without it, files of the same type are sampled.
     pub hint: Option<FileActivity>,
 }
 
-/// How a new file is striped, and what that rests on.
+/// Striping of a new file, and the evidence for it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Partitioned {
     /// P_eff,i.
@@ -47,7 +47,7 @@ pub struct Partitioned {
     pub activity: FileActivity,
 }
 
-/// Why a file is not partitioned.
+/// Reason why a file is not partitioned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotPartitioned {
     /// No hint, and no file of its type to sample.
@@ -115,7 +115,7 @@ impl Workload {
         }
     }
 
-    /// What is known of a file.
+    /// Known use of a file.
     pub fn activity(&self, file: FileId) -> Option<FileActivity> {
         self.files.get(&file).map(|known| known.activity)
     }

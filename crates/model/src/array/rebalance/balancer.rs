@@ -14,16 +14,16 @@ use crate::array::space::FreeSpace;
 /// A disk of a JBOD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BalanceDisk {
-    /// Which model its drive has: an index.
+    /// Index of the drive's model.
     pub model: usize,
-    /// Its capacity.
+    /// Capacity of the disk.
     pub blocks: Blocks,
 }
 
 /// A file, or a folder whose files stay together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BalanceFile {
-    /// Its size.
+    /// Blocks of the file.
     pub blocks: Blocks,
     /// Mean size of a request.
     pub request: Blocks,
@@ -33,7 +33,7 @@ pub struct BalanceFile {
     pub disk: Option<u32>,
 }
 
-/// When a move is worth it.
+/// Conditions that a move must meet to be worth its cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RebalanceSpec {
     /// Share of each disk that no move fills.
@@ -42,7 +42,7 @@ pub struct RebalanceSpec {
     pub piece: Blocks,
     /// Blocks a second that a copy takes at most.
     pub rate: Option<f64>,
-    /// How long the load is expected to stay as it is: copy and payback have to fit in, in seconds.
+    /// Time that the load is expected to stay as it is: copy and payback have to fit in, in seconds.
     pub horizon_s: f64,
     /// Share by which a move has to make the mean response of its disk's clients shorter, the target's losses
     /// deducted. A disk with less waiting than the mean disk counts as that one.
@@ -62,20 +62,20 @@ impl Default for RebalanceSpec {
     }
 }
 
-/// A move with what it brings and costs.
+/// A move with its gain and cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RankedMove {
     /// The file: an index.
     pub file: usize,
-    /// Its disk.
+    /// Disk before the move.
     pub from: u32,
-    /// Its disk afterwards.
+    /// Disk after the move.
     pub to: u32,
-    /// What it makes the mean response of all clients shorter, in seconds.
+    /// Time by which the move makes the mean response of all clients shorter, in seconds.
     pub gain_s: f64,
     /// Seconds of waiting that it saves a second, summed over all clients.
     pub saved: f64,
-    /// What the copy costs.
+    /// Cost of the copy.
     pub cost: CopyCost,
 }
 
@@ -85,13 +85,13 @@ impl RankedMove {
         self.saved * (horizon_s - self.cost.copy_s).max(0.0) - self.cost.waiting_s
     }
 
-    /// When the move has saved as much waiting as its copy caused, in seconds after the copy.
+    /// Time after the copy at which the move has saved as much waiting as the copy caused, in seconds.
     pub fn payback_s(&self) -> f64 {
         self.cost.waiting_s / self.saved
     }
 }
 
-/// Why no move is proposed.
+/// Reason why no move is proposed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum NoMove {
     /// No file has requests on a disk.
@@ -144,16 +144,16 @@ pub struct Balancer<'a> {
     services: BTreeMap<(usize, usize, u64), Moments>,
 }
 
-/// What is on a disk.
+/// Contents and load of a disk.
 #[derive(Debug, Clone)]
 struct DiskState {
-    /// Its requests, without their seeks.
+    /// Requests to the disk, without their seeks.
     work: QueueLoad,
     places: Places,
     space: FreeSpace,
-    /// Its files by falling head time.
+    /// Files by falling head time.
     files: Vec<usize>,
-    /// How many of them ask more than any disk can serve.
+    /// Number of files on it that ask more than any disk can serve.
     hopeless: usize,
 }
 
@@ -169,13 +169,13 @@ struct Part {
     spread: Spread,
 }
 
-/// What a search for the next move has found.
+/// Outcome of a search for the next move.
 struct Search {
-    /// What a move from each disk has to save.
+    /// Least saving of a move from each disk.
     least_saved: Vec<f64>,
     best: Option<RankedMove>,
     refused: NoMove,
-    /// What the move would save that `refused` is about.
+    /// Saving of the move that `refused` is about.
     refused_saves: f64,
 }
 
@@ -186,6 +186,7 @@ impl Search {
 
     /// Keeps why the move is not possible that would save most.
     fn refuse(&mut self, saved: f64, why: NoMove) {
+        // Of all reasons the user reads one: that of the move that would have helped most.
         if saved > self.refused_saves {
             (self.refused, self.refused_saves) = (why, saved);
         }
@@ -193,7 +194,7 @@ impl Search {
 }
 
 impl<'a> Balancer<'a> {
-    /// Files that have a disk are on it, one behind the other. Panics for a disk that there is not, and
+    /// Files that have a disk are on it, one after the other. Panics for a disk that there is not, and
     /// for one that cannot hold its files.
     pub fn new(models: &'a [DriveModel], disks: &[BalanceDisk], files: &[BalanceFile]) -> Self {
         let state = |disk: &BalanceDisk| DiskState {
@@ -213,12 +214,14 @@ impl<'a> Balancer<'a> {
             states: disks.iter().map(state).collect(),
             services: BTreeMap::new(),
         };
+        // Before files are put: `put` counts the hopeless ones of each disk.
         balancer.hopeless = (0..files.len()).map(|file| balancer.is_too_much(file)).collect();
         for (number, file) in files.iter().enumerate() {
             if let Some(disk) = file.disk {
                 balancer.put(number, disk);
             }
         }
+        // Once at the end: sorting at each file would cost the square of their number.
         balancer.sort_files();
         balancer
     }
@@ -229,6 +232,7 @@ impl<'a> Balancer<'a> {
             let busy = |file: &usize| self.busy(*file);
             let mut keyed: Vec<(f64, usize)> =
                 files.iter().map(|file| (busy(file), *file)).collect();
+            // A stable sort with a total order: equal files keep their order on every machine.
             keyed.sort_by(|a, b| b.0.total_cmp(&a.0));
             self.states[disk].files = keyed.into_iter().map(|(_, file)| file).collect();
         }
@@ -238,7 +242,9 @@ impl<'a> Balancer<'a> {
     /// each as one turn.
     fn busy(&self, file: usize) -> f64 {
         let BalanceFile { request, rate, disk, .. } = self.files[file];
+        // A new file has no disk yet; any model orders files about the same.
         let model = &self.models[disk.map_or(0, |disk| self.disks[disk as usize].model)];
+        // A turn replaces the seek, whose length depends on the disk's other files.
         rate * (model.turn_s() + model.after_seek(0, request).mean)
     }
 
@@ -250,13 +256,14 @@ impl<'a> Balancer<'a> {
         files.into_iter().map(|(_, file)| file).collect()
     }
 
-    /// Whether a file alone keeps every disk that could hold it busy all the time, at its beginning, where
+    /// True if a file alone keeps every disk that could hold it busy all the time, at its beginning, where
     /// disks are fastest and all seeks are the file's own.
     fn is_too_much(&mut self, file: usize) -> bool {
         // Disks of one model are alike here.
         let mut holders: Vec<u32> = Vec::new();
         for disk in 0..self.disks.len() as u32 {
             let model = |disk: u32| self.disks[disk as usize].model;
+            // Each model is tried once, as this looks at no other file of the disk.
             let is_known = holders.iter().any(|&known| model(known) == model(disk));
             if !is_known && self.can_hold(disk, file) {
                 holders.push(disk);
@@ -267,6 +274,7 @@ impl<'a> Balancer<'a> {
             && holders.into_iter().all(|disk| {
                 let part = self.part(file, disk, Lbn::new(0));
                 let model = &self.models[self.disks[disk as usize].model];
+                // Alone on the disk: with other files the load could only be greater.
                 let seek = Places::new().seek_with(model, &part.spread, 1.0);
                 !part.work.after(seek).is_sustained()
             })
@@ -278,7 +286,7 @@ impl<'a> Balancer<'a> {
         self.hopeless.iter().enumerate().filter(|(_, is)| **is).map(|(file, _)| file)
     }
 
-    /// Whether a disk holds such a file.
+    /// True if a disk holds such a file.
     pub fn is_lost(&self, disk: u32) -> bool {
         self.states[disk as usize].hopeless > 0
     }
@@ -288,7 +296,7 @@ impl<'a> Balancer<'a> {
         self.states.iter().filter(|disk| disk.hopeless == 0)
     }
 
-    /// What a file adds to a disk on which it begins at `start`.
+    /// Load that a file adds to a disk on which it begins at `start`.
     fn part(&mut self, file: usize, disk: u32, start: Lbn) -> Part {
         let BalanceFile { blocks, request, rate, .. } = self.files[file];
         let number = self.disks[disk as usize].model;
@@ -300,6 +308,7 @@ impl<'a> Balancer<'a> {
     fn service(&mut self, model: usize, zone: usize, request: Blocks) -> Moments {
         let of_model = &self.models[model];
         let new = || of_model.after_seek(zone, request);
+        // Few different sizes and zones occur, and the moments take long to compute.
         *self.services.entry((model, zone, request.get())).or_insert_with(new)
     }
 
@@ -311,6 +320,7 @@ impl<'a> Balancer<'a> {
         let part = self.part(file, disk, start);
         let model = &self.models[self.disks[disk as usize].model];
         let state = &mut self.states[disk as usize];
+        // Sums of rates and moments: a file comes and goes without a look at the others.
         state.work = state.work.plus(&part.work);
         state.places.add(model, &part.spread, 1.0);
         state.files.push(file);
@@ -325,6 +335,7 @@ impl<'a> Balancer<'a> {
         let part = self.part(file, disk, self.starts[file]);
         let model = &self.models[self.disks[disk as usize].model];
         let state = &mut self.states[disk as usize];
+        // The same part that `put` added, as it follows from the file's place alone.
         state.work = state.work.minus(&part.work);
         state.places.add(model, &part.spread, -1.0);
         state.space.give(self.starts[file], self.files[file].blocks);
@@ -334,10 +345,11 @@ impl<'a> Balancer<'a> {
     }
 
     /// Gives every file that has no disk the one on which clients then wait least in all, hottest file
-    /// first; one that nobody uses the disk with most room. Err with the first file for which no disk has room.
+    /// first; an unused file the disk with most room. Err with the first file for which no disk has room.
     pub fn place_new(&mut self, free_share: f64) -> Result<Vec<(usize, u32)>, usize> {
         let mut placed = Vec::new();
         for file in self.new_files() {
+            // The hottest first: later, colder files fill what these leave uneven.
             let disk = self.coolest_with_room(file, free_share).ok_or(file)?;
             self.insert(file, disk);
             placed.push((file, disk));
@@ -366,6 +378,7 @@ impl<'a> Balancer<'a> {
     }
 
     fn coolest_with_room(&mut self, file: usize, free_share: f64) -> Option<u32> {
+        // It adds no load anywhere, so room decides.
         if self.files[file].rate <= 0.0 {
             return self.emptiest_with_room(file, free_share);
         }
@@ -374,6 +387,7 @@ impl<'a> Balancer<'a> {
             if !self.has_room(disk, self.files[file].blocks, free_share) || self.is_lost(disk) {
                 continue;
             }
+            // Waiting on the disk counts, and not its utilisation: fast disks may be busier.
             let more = self.more_present(file, disk);
             if best.is_none_or(|(least, _)| more < least) {
                 best = Some((more, disk));
@@ -391,6 +405,7 @@ impl<'a> Balancer<'a> {
 
     fn load_with_file(&mut self, disk: u32, file: usize) -> QueueLoad {
         let space = &self.states[disk as usize].space;
+        // Without room the answer still tells how much the move would save if there was some.
         let start = space.shortest(self.files[file].blocks).unwrap_or(Lbn::new(0));
         let part = self.part(file, disk, start);
         self.load_with(disk, &part, 1.0)
@@ -407,6 +422,7 @@ impl<'a> Balancer<'a> {
     fn load_with(&self, disk: u32, part: &Part, sign: f64) -> QueueLoad {
         let state = &self.states[disk as usize];
         let model = &self.models[self.disks[disk as usize].model];
+        // Seeks come last: they depend on all places together, and not on each file alone.
         let work = match sign > 0.0 {
             true => state.work.plus(&part.work),
             false => state.work.minus(&part.work),
@@ -414,16 +430,17 @@ impl<'a> Balancer<'a> {
         work.after(state.places.seek_with(model, &part.spread, sign))
     }
 
-    /// Whether an empty disk could hold a file.
+    /// True if an empty disk could hold a file.
     pub(super) fn can_hold(&self, disk: u32, file: usize) -> bool {
         self.files[file].blocks <= self.disks[disk as usize].blocks
     }
 
-    /// Whether a disk has room in one piece, and keeps its free share.
+    /// True if a disk has room in one piece, and keeps its free share.
     pub fn has_room(&self, disk: u32, blocks: Blocks, free_share: f64) -> bool {
         let space = &self.states[disk as usize].space;
         let kept = free_share * self.disks[disk as usize].blocks.get() as f64;
         let left = space.free().get() as f64 - blocks.get() as f64;
+        // Enough room in all may still be in pieces, and files are not cut.
         left >= kept && space.shortest(blocks).is_some()
     }
 
@@ -467,6 +484,7 @@ impl<'a> Balancer<'a> {
     /// another disk cannot serve its load, and without any other client.
     pub fn response_s(&self) -> Option<f64> {
         let present = |state: &DiskState| state.load().requests_present();
+        // Little's law: requests present over their rate is the mean response.
         let present = self.served().map(present).sum::<Option<f64>>()?;
         Some(present / self.rate()).filter(|response_s| response_s.is_finite())
     }
@@ -478,12 +496,13 @@ impl<'a> Balancer<'a> {
     }
 
     /// The move that saves most within the horizon, its cost deducted. A file that has moved stays. Files
-    /// beside a hopeless one leave first: nothing else ends their wait.
+    /// beside a hopeless one leave first: only that ends their wait.
     pub fn next_move(&mut self, spec: &RebalanceSpec) -> Result<RankedMove, NoMove> {
         match self.next_rescue(spec) {
             Ok(rescued) => Ok(rescued),
+            // Endless waits first: any gain elsewhere is small beside them.
             Err(None) => self.next_gain(spec),
-            // Where nothing else is left to do, that is the reason.
+            // Where no other move is left, that is the reason.
             Err(Some(file)) => self.next_gain(spec).or(Err(NoMove::NoRoom { file })),
         }
     }
@@ -497,6 +516,7 @@ impl<'a> Balancer<'a> {
         let cheapest_first = self.cheapest_first();
         let targets = self.targets(&cheapest_first);
         // Where no file of the dearest disks may move, one of the next ones may.
+        // Moves from the dearest disks save most, so the others are looked at only if these have none.
         for sources in cheapest_first.rchunks(SOURCES) {
             for (file, from) in self.candidates(sources) {
                 self.consider(file, from, &targets, spec, &mut search);
@@ -506,6 +526,7 @@ impl<'a> Balancer<'a> {
             }
         }
         match search.refused {
+            // The few targets above may be full while a disk that was not looked at has room.
             NoMove::TargetFull { file, to } => self.elsewhere(file, to, spec),
             refused => Err(refused),
         }
@@ -543,6 +564,7 @@ impl<'a> Balancer<'a> {
             let blocks = self.files[file].blocks;
             let has_room = |to: &u32| self.has_room(*to, blocks, spec.free_share);
             let with_room: Vec<u32> = targets.iter().copied().filter(has_room).collect();
+            // The first that another disk can take: files of a disk come by falling load.
             if let Some(rescued) = self.rescue(file, from, &with_room, spec) {
                 return Ok(rescued);
             }
@@ -567,11 +589,12 @@ impl<'a> Balancer<'a> {
         lost.flat_map(of_disk).collect()
     }
 
-    /// Disks that could hold a file and serve it beside what they have, whether or not they have room.
+    /// Disks that could hold a file and serve it beside their files, whether or not they have room.
     pub(super) fn rescuers(&mut self, file: usize) -> Vec<u32> {
         let mut rescuers = Vec::new();
         for to in 0..self.disks.len() as u32 {
             let may_take = !self.is_lost(to) && self.can_hold(to, file);
+            // A disk that the file overloads would only be the next one with endless waits.
             if may_take && self.load_with_file(to, file).is_sustained() {
                 rescuers.push(to);
             }
@@ -590,6 +613,7 @@ impl<'a> Balancer<'a> {
         let (more, to) = present.min_by(|a, b| a.0.total_cmp(&b.0))?;
         let saved = self.less_present(file, from) - more;
         let cost = self.copy_cost(file, from, to, spec);
+        // No gain in seconds: the wait before was endless, and a difference to it has no number.
         let wanted = RankedMove { file, from, to, gain_s: 0.0, saved, cost };
         (wanted.net(spec.horizon_s) > 0.0).then_some(wanted)
     }
@@ -599,6 +623,7 @@ impl<'a> Balancer<'a> {
         let present = |state: &DiskState| state.load().compared_present();
         let served = self.served().count().max(1);
         let mean = self.served().map(present).sum::<f64>() / served as f64;
+        // Noise must not look like a gain, not even on idle disks: hence the mean, and above zero.
         let least = |state| (spec.gain_min * present(state).max(mean)).max(f64::MIN_POSITIVE);
         self.states.iter().map(least).collect()
     }
@@ -624,6 +649,7 @@ impl<'a> Balancer<'a> {
             if to == from || !self.can_hold(to, file) {
                 continue;
             }
+            // Waiting that leaves the source, less the waiting that comes to the target.
             let saved = gone - self.more_present(file, to);
             if saved < least_saved {
                 continue;
@@ -638,6 +664,7 @@ impl<'a> Balancer<'a> {
             }
             let cost = self.copy_cost(file, from, to, spec);
             let wanted = RankedMove { file, from, to, gain_s: saved / self.rate(), saved, cost };
+            // A move must pay for its copy within the horizon.
             if net(&wanted) <= 0.0 {
                 search.refuse(saved, NoMove::NoPayback);
             } else if search.best.as_ref().is_none_or(|best| net(&wanted) > net(best)) {
@@ -661,6 +688,7 @@ impl<'a> Balancer<'a> {
         let is_cheap = |disk: &u32| {
             let count = &mut of_model[self.disks[*disk as usize].model];
             *count += 1;
+            // By model, since a slow empty disk may be worse than a fast busy one.
             *count <= TARGETS
         };
         let mut targets: Vec<u32> = cheapest_first.iter().copied().filter(is_cheap).collect();
@@ -672,6 +700,7 @@ impl<'a> Balancer<'a> {
     pub(super) fn candidates(&self, sources: &[u32]) -> Vec<(usize, u32)> {
         let of_disk = |&disk: &u32| {
             let files = &self.states[disk as usize].files;
+            // Hot files save most alone; a sample of the others finds small ones that still fit.
             let (hottest, others) = files.split_at(files.len().min(HOTTEST));
             let sampled = others.iter().step_by(others.len().div_ceil(SAMPLED).max(1));
             let files = hottest.iter().chain(sampled).filter(|&&file| !self.has_moved[file]);
@@ -680,7 +709,7 @@ impl<'a> Balancer<'a> {
         sources.iter().rev().flat_map(of_disk).collect()
     }
 
-    /// What the copy of a file from one disk to another costs.
+    /// Cost of copying a file from one disk to another.
     pub fn copy_cost(&mut self, file: usize, from: u32, to: u32, spec: &RebalanceSpec) -> CopyCost {
         let blocks = self.files[file].blocks;
         let piece = spec.piece.min(blocks).max(Blocks::new(1));
@@ -689,6 +718,7 @@ impl<'a> Balancer<'a> {
             let state = &self.states[disk as usize];
             let load = state.load();
             let [mean, second] = state.places.seek();
+            // The target's place is the one that `put` would take.
             let start = match disk == from {
                 true => self.starts[file],
                 false => state.space.shortest(blocks).unwrap_or(Lbn::new(0)),
@@ -722,6 +752,7 @@ impl<'a> Balancer<'a> {
         let mut files = std::mem::take(&mut self.states[disk as usize].files);
         files.pop();
         let busy = self.busy(file);
+        // Behind equal ones, as the stable sort has them.
         let before = files.partition_point(|&other| self.busy(other) >= busy);
         files.insert(before, file);
         self.states[disk as usize].files = files;

@@ -1,4 +1,4 @@
-//! What a copy from one disk to another costs the clients of both.
+//! Cost of a copy to the clients of both disks.
 //!
 //! A copy is compared with its original afterwards, which reads both once more, as fast as the disks allow.
 //!
@@ -12,7 +12,7 @@ use crate::array::partition::Moments;
 /// A copy piece by piece: the next piece is read when the one before is written.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CopyCost {
-    /// How long the copy takes, and to compare it with its original, in seconds.
+    /// Time that the copy takes, and to compare it with its original, in seconds.
     pub copy_s: f64,
     /// Seconds that clients wait longer, summed over all of them.
     pub waiting_s: f64,
@@ -21,19 +21,19 @@ pub struct CopyCost {
 /// A disk that takes part in a copy.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Side {
-    /// Its load without the copy.
+    /// Load of the disk without the copy.
     pub load: QueueLoad,
     /// Service time of a piece.
     pub piece: Moments,
 }
 
 impl Side {
-    /// How long a piece stays: it waits as a client's request does, and is served.
+    /// Time that a piece stays: it waits as a client's request does, and is served.
     fn stay_s(&self) -> f64 {
         self.load.wait_of_copy_s() + self.piece.mean
     }
 
-    /// How much longer a client's request waits while a piece comes every `cycle_s` seconds.
+    /// Additional wait of a client's request while a piece comes every `cycle_s` seconds.
     ///
     /// A request that arrives meets the piece in service with the chance E\[p\] / cycle, and then waits
     /// for the rest of it, E\[p²\] / 2 E\[p\]. With the chance wait / cycle it meets the piece waiting,

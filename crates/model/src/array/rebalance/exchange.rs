@@ -1,4 +1,5 @@
-//! Two moves where one is not possible: a file that nearly nobody uses leaves the disk that a hot file goes to.
+//! Two moves where one is not possible: a file with hardly any requests leaves the disk that a hot file
+//! goes to.
 //!
 //! ```text
 //!   hot disk    [ hot file ][ free ]          [ free     ][ cold ]
@@ -44,7 +45,7 @@ impl Balancer<'_> {
         best.map(|(pair, _)| pair)
     }
 
-    /// What a pair has to save. Beside a hopeless file every wait is endless: there it has to save anything.
+    /// Least saving of a pair. Beside a hopeless file every wait is endless: there it has to save anything.
     fn least_saved_by_both(&self, spec: &RebalanceSpec) -> Vec<f64> {
         let both = |(one, disk): (f64, u32)| match self.is_lost(disk) {
             true => f64::MIN_POSITIVE,
@@ -115,8 +116,8 @@ impl Balancer<'_> {
         places.into_iter().filter_map(pair).collect()
     }
 
-    /// Where a file of disk `of` may go: the disk on which load is cheapest, and the one that the hot file
-    /// leaves. Beside a hopeless file goes only what nobody asks for.
+    /// Candidate disks for a file of disk `of`: the one on which load is cheapest, and the one that the hot
+    /// file leaves. Beside a hopeless file goes only a file without requests.
     fn places_for(&self, file: usize, of: u32, left: u32, spec: &RebalanceSpec) -> Vec<u32> {
         let blocks = self.files()[file].blocks;
         let is_served = |disk: u32| !self.is_lost(disk) || self.files()[file].rate <= 0.0;
@@ -155,7 +156,7 @@ impl Balancer<'_> {
     }
 }
 
-/// What both moves save until the horizon, which begins with the first copy.
+/// Net saving of both moves until the horizon, which begins with the first copy.
 fn net_of_both(pair: &[RankedMove; 2], horizon_s: f64) -> f64 {
     let [first, second] = pair;
     let rest = (horizon_s - first.cost.copy_s).max(0.0);

@@ -1,4 +1,4 @@
-//! What the requests of files ask of a disk, and how long they wait there.
+//! Load of a disk by the requests of files, and their waiting time there.
 
 use crate::array::partition::Moments;
 
@@ -33,10 +33,10 @@ impl QueueLoad {
         }
     }
 
-    /// What is left when a part goes away.
+    /// Load without a part.
     #[must_use]
     pub fn minus(self, part: &Self) -> Self {
-        // Rounding may leave a little less than nothing.
+        // Rounding may leave a little less than zero.
         let left = |all: f64, part: f64| (all - part).max(0.0);
         Self {
             rate: left(self.rate, part.rate),
@@ -81,7 +81,7 @@ impl QueueLoad {
         self.is_sustained().then(|| self.rate * wait_s() + self.busy)
     }
 
-    /// Whether the disk can serve the load at all.
+    /// True if the disk can serve the load at all.
     pub fn is_sustained(&self) -> bool {
         self.busy < 1.0
     }

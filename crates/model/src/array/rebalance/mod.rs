@@ -1,11 +1,11 @@
-//! Which files to move between disks that each hold whole files, so that clients wait less.
+//! Choice of files to move between disks that each hold whole files, so that clients wait less.
 //!
 //! # The problem
 //! A JBOD fills disk by disk. Some disks hold the files that everybody reads, and queues form there while
-//! other disks idle. Balancers in use move bytes until bytes are equal, which says nothing about queues.
+//! other disks idle. Balancers in use move bytes until bytes are equal, which ignores queues.
 //!
 //! # The measure
-//! Each disk is an M/G/1 queue whose service time is that of its own drive, with seeks between the places
+//! Each disk is an M/G/1 queue whose service time is that of the drive, with seeks between the places
 //! of its files. By Little's law the sum over
 //! disks of rate times response is the number of requests that wait or are served; divided by all
 //! requests a second it is the mean response of clients. So a move gains what the source loses less what
@@ -23,9 +23,9 @@
 //! has paid.
 //!
 //! # The choice
-//! [`Balancer::next_move`] takes the move with the most saved within a horizon, cost deducted, and goes on
-//! from there. It looks at the disks on which load is dearest, and there at the files with the most load
-//! and at a sample of the others; the disks of each drive on which load is cheapest are targets.
+//! [`Balancer::next_move`] takes the move with the most saved within a horizon, cost deducted, and
+//! continues from there. It looks at the disks on which load is dearest, and there at the files with the
+//! most load and at a sample of the others; the disks of each drive on which load is cheapest are targets.
 //! Where no disk has room, [`Balancer::next_exchange`] looks for two moves of which the first makes room.
 //!
 //! ```

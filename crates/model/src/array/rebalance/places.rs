@@ -1,4 +1,4 @@
-//! Where on a disk requests go, and how far the arm moves between them.
+//! Places of requests on a disk, and the distances that the arm moves between them.
 //!
 //! A disk whose busy files lie side by side seeks less than one on which they lie far apart. The
 //! cylinders are divided into bands. A request goes to a band with the chance that the files there have,
@@ -153,7 +153,7 @@ impl Places {
         self.mean(self.pairs, self.rate)
     }
 
-    /// The same with a file more, or, for `sign` -1, one less.
+    /// Seeks with one file more, or, for `sign` -1, with one less.
     pub(super) fn seek_with(&self, model: &DriveModel, file: &Spread, sign: f64) -> [f64; 2] {
         let own: f64 = file.rates.iter().sum();
         self.mean(self.pairs_with(model, file, sign), self.rate + sign * own)

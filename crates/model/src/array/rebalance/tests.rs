@@ -169,7 +169,7 @@ fn files_beside_a_hopeless_one_leave_it_where_other_disks_can_serve_them() {
         assert_ne!(wanted.to, 0);
         balancer.apply(&wanted);
     }
-    // The archive makes nobody wait.
+    // The archive makes no client wait.
     let left: Vec<usize> = (0..12).filter(|&file| balancer.files()[file].disk == Some(0)).collect();
     assert_eq!((left, balancer.lost_rate()), (vec![0, 1], 4000.0));
     let even = Balancer::new(&models, &[disk(0); 2], &[file(0, 6.0); 5]).response_s().unwrap();
@@ -396,7 +396,7 @@ fn new_files_go_where_clients_wait_least_and_only_where_there_is_room() {
     let mut by_room = Balancer::new(&models, &[large, small], &[kept, file(47_000, 0.0)]);
     assert_eq!(by_room.place_by_room(0.06), Ok(()));
     assert_eq!(by_room.files()[1].disk, Some(1));
-    // Files that nobody uses go where most room is, also by load.
+    // Unused files go where most room is, also by load.
     let archive = [file(10_000, 0.0); 4];
     let mut archive = Balancer::new(&models, &[disk(0), disk(0)], &archive);
     assert!(archive.place_new(0.05).is_ok());

@@ -1,4 +1,4 @@
-//! How many of the positions below one are taken.
+//! Number of taken positions below a position.
 
 /// A set of positions that counts quickly: a bit for each, and a Fenwick tree over words of 64 (Fenwick,
 /// Software: Practice and Experience 1994).
@@ -70,7 +70,7 @@ impl PositionCounts {
         }
     }
 
-    /// Whether a position is taken.
+    /// True if a position is taken.
     #[inline]
     pub fn is_taken(&self, position: u32) -> bool {
         self.words[(position / WORD) as usize] & bit(position) != 0

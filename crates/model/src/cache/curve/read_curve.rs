@@ -19,7 +19,7 @@ use crate::drive::Divisor;
 pub struct ReadCurve {
     cache_block: Divisor,
     distances: StackDistances,
-    /// Of each block of each slot's cache block: the largest distance since it was fetched, or NEVER.
+    /// Largest distance since the fetch of each block of each slot's cache block, or NEVER.
     needed: Vec<u32>,
     requests: DistanceHistogram,
     blocks: DistanceHistogram,

@@ -6,7 +6,7 @@ use crate::cache::index::hash;
 /// smaller by that share misses about as often (Waldspurger et al., FAST 2015, section 3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpatialSample {
-    /// Of 2^32.
+    /// Sampled keys have a hash below it; of 2^32.
     threshold: u64,
 }
 
@@ -24,7 +24,7 @@ impl SpatialSample {
         Self { threshold: ((ALL as f64 * share) as u64).max(1) }
     }
 
-    /// Whether `key` belongs to the sample.
+    /// True if `key` belongs to the sample.
     #[inline]
     pub fn contains(self, key: u64) -> bool {
         u64::from(Self::rank(key)) < self.threshold

@@ -45,7 +45,7 @@ impl StackDistances {
         self.locate(key).1
     }
 
-    /// The same, with the key's slot, which stays the same until the key is removed.
+    /// Stack distance of a key, and the key's slot, which stays the same until the key is removed.
     pub(super) fn locate(&mut self, key: u64) -> (u32, Option<u32>) {
         let known = self.keys.find(key);
         let distance = known.map(|slot| self.distance(slot));
@@ -116,7 +116,7 @@ impl StackDistances {
         self.len
     }
 
-    /// Whether no key was used.
+    /// True if no key was used.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -54,8 +54,7 @@ pub const FACTOR_MIN: f64 = 0.01;
 /// The largest.
 pub const FACTOR_MAX: f64 = 100.0;
 
-/// What each dimension is multiplied by; 1 leaves it alone. Factors of [`FACTOR_MIN`] to [`FACTOR_MAX`] are
-/// allowed.
+/// Factor of each dimension; 1 leaves it alone. Factors of [`FACTOR_MIN`] to [`FACTOR_MAX`] are allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Scaling {
     /// Seek times; below 1 is faster.
@@ -73,23 +72,23 @@ pub struct Scaling {
 /// By what share each dimension changes in a year: 0.09 for 9 % more, -0.08 for 8 % less.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct YearlyRates {
-    /// Of seek times.
+    /// Factor of seek times.
     pub seek: f64,
-    /// Of the speed of rotation.
+    /// Factor of the speed of rotation.
     pub rpm: f64,
-    /// Of blocks on a track.
+    /// Factor of blocks on a track.
     pub linear_density: f64,
-    /// Of tracks on the same breadth.
+    /// Factor of tracks on the same breadth.
     pub track_density: f64,
 }
 
-/// Why a drive cannot be scaled.
+/// Reason why a drive cannot be scaled.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ScaleError {
     /// A factor that no drive is scaled by.
     #[error("the factor `{name}` is {factor}, but {FACTOR_MIN} to {FACTOR_MAX} are allowed")]
     Factor {
-        /// Which of the five.
+        /// Name of the dimension.
         name: &'static str,
         /// The value given.
         factor: f64,
@@ -138,8 +137,8 @@ impl Scaling {
         }
     }
 
-    /// The same with the track density that makes the scaled drive hold this much, to the whole cylinders
-    /// of its zones.
+    /// Scaling with the track density that makes the scaled drive hold this capacity, to the whole
+    /// cylinders of its zones.
     ///
     /// Errors: those of [`Self::apply`]; the factor `track-density` is out of range where the capacity is too
     /// small or too large.
@@ -209,7 +208,7 @@ impl Scaling {
         ]
     }
 
-    /// Whether sectors get other places than they had.
+    /// True if sectors get other places than they had.
     fn moves_sectors(&self) -> bool {
         self.linear_density != 1.0 || self.track_density != 1.0 || self.surfaces != 1.0
     }

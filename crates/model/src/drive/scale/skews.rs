@@ -7,7 +7,7 @@ use super::Scaling;
 use crate::drive::mechanics::Drive;
 use crate::spec::drive::{Direction, DriveSpec, Mapping, Turn, ZoneSpec};
 
-/// What lies between the end of a track and the start of the next.
+/// Switches between the end of a track and the start of the next.
 #[derive(Debug, Clone, Copy)]
 struct Switch {
     /// In a whole band, and in the narrower one at the end of a zone: a skew has to hide both.
@@ -15,7 +15,7 @@ struct Switch {
     changes_head: bool,
 }
 
-/// What the skews of a zone hide.
+/// Switches that the skews of a zone hide.
 struct Switches {
     track: Switch,
     cylinder: Switch,
@@ -109,7 +109,8 @@ pub fn choose(
             skew_after(skew, before, after, sectors)
         };
         let mut before = Switches::of(spec.surfaces, spec.mapping, old);
-        // On one surface a track skew hides nothing: what it would have hidden on several keeps its margin.
+        // On one surface a track skew hides no switch: the switch that it would have hidden on several
+        // keeps its margin.
         before.track = Switches::of(surfaces_max, spec.mapping, old).track;
         let after = Switches::of(scaled.surfaces, spec.mapping, zone);
         zone.track_skew = scale(old.track_skew, before.track, after.track);
@@ -120,7 +121,8 @@ pub fn choose(
     }
 }
 
-/// Where a zone has none, the track skew is theirs: but the two hide different switches, and may part.
+/// Scaled skews of a band: where a zone has none, the track skew is theirs. The two hide different
+/// switches, and may part.
 fn band_skews(old: &ZoneSpec, track_skew: Turn, scale: impl Fn(Turn) -> Turn) -> Vec<Turn> {
     if !old.band_skews.is_empty() {
         return old.band_skews.iter().map(|skew| scale(*skew)).collect();

@@ -1,4 +1,4 @@
-//! What a scaled drive is called and where its values come from.
+//! Name of a scaled drive, and the sources of its values.
 
 use std::slice;
 
@@ -7,7 +7,7 @@ use freewheel_units::SimDuration;
 use super::Scaling;
 use crate::spec::drive::{DriveSpec, Turn, ZoneSpec};
 
-/// What is multiplied, by how much, and the section of tr03 that says so.
+/// Scaled quantity, factor, and the section of tr03 that says so.
 type Part = (&'static str, f64, &'static str);
 
 /// Turns the name, the maker's name and the sources of the original into those of the scaled

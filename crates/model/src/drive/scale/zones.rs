@@ -38,7 +38,7 @@ fn keep_outer(spec: &DriveSpec, used_share: f64) -> DriveSpec {
     kept
 }
 
-/// The outermost cylinders of a zone, with their share of what it sets aside.
+/// The outermost cylinders of a zone, with their share of the spares.
 fn cut(spec: &DriveSpec, zone: &ZoneSpec, inside: u32) -> ZoneSpec {
     let last_cylinder = zone.first_cylinder + inside - 1;
     let shorter = ZoneSpec { last_cylinder, ..zone.clone() };

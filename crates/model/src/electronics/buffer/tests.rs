@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The same rules over a plain list.
+/// Model of the same rules over a plain list.
 struct Plain {
     segments: Vec<Segment>,
     size: u64,

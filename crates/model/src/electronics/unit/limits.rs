@@ -16,7 +16,7 @@ use super::{Command, Done, Served, Unit};
 use crate::sched::{CommandMark, Waiting};
 use crate::spec::duration_limits::{DurationLimit, DurationLimitsSpec, LimitPolicy};
 
-/// What a command's duration limit came to, the worst last.
+/// Outcomes of a command's duration limit, the worst last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum LimitEnd {
     /// The command kept it, or had none.
@@ -32,7 +32,7 @@ pub enum LimitEnd {
 #[derive(Debug)]
 pub(super) struct Limits {
     pub spec: DurationLimitsSpec,
-    /// When waiting commands with the policy abort reach their limit, with their sequences.
+    /// Times at which waiting commands with the policy abort reach their limit, with their sequences.
     aborts: BTreeSet<(SimTime, u64)>,
 }
 
@@ -50,9 +50,11 @@ impl Unit {
         self.limits.as_ref()?.spec.descriptor(waiting.target.op, number)
     }
 
-    /// When a command that comes now must begin, after its processing, to keep its limit of waiting.
+    /// Time by which a command that comes now must begin, after its processing, to keep its limit of
+    /// waiting.
     #[inline]
     pub(super) fn due(&self, waiting: &Waiting, overhead: SimDuration) -> Option<SimTime> {
+        // Processing is active time, so the limit of waiting begins behind it.
         Some(self.now + overhead + self.limit_of(waiting)?.inactive?)
     }
 
@@ -62,6 +64,7 @@ impl Unit {
         let Some(due) = command.due else { return };
         let aborts = self.limit_of(&command.waiting).map(|limit| limit.policy);
         if let (Some(LimitPolicy::Abort), Some(limits)) = (aborts, &mut self.limits) {
+            // The sequence tells equal limits apart, and ends the oldest command first.
             limits.aborts.insert((due, command.waiting.sequence));
         }
     }
@@ -74,7 +77,7 @@ impl Unit {
         }
     }
 
-    /// When the drive next ends a command that waits.
+    /// Time at which the drive next ends a command that waits.
     #[inline]
     pub(super) fn next_abort(&self) -> Option<SimTime> {
         Some(self.limits.as_ref()?.aborts.first()?.0)
@@ -82,6 +85,7 @@ impl Unit {
 
     /// Ends the command that has reached its limit by now, if one has.
     pub(super) fn abort_due(&mut self) {
+        // Decisions also happen for other reasons: then no limit has been reached.
         let Some(due) = self.next_abort().filter(|due| *due <= self.now) else { return };
         let (_, sequence) = self
             .limits
@@ -91,6 +95,7 @@ impl Unit {
         let command = self.remove_waiting(sequence);
         self.queue_inside.forget(sequence, command.submitted, command.due);
         let end = due.max(self.now);
+        // The command was processed and then only waited: no other stage has a part.
         let queue = end - command.submitted - command.overhead;
         let limit = LimitEnd::Aborted;
         let served = Served { overhead: command.overhead, queue, limit, end, ..Served::default() };
@@ -101,6 +106,7 @@ impl Unit {
     fn remove_waiting(&mut self, sequence: u64) -> Command {
         let is_it = |command: &Command| command.waiting.sequence == sequence;
         if let Some(index) = self.waiting.iter().position(is_it) {
+            // The policy knows only commands whose processing is over.
             self.queue_inside.take(sequence);
             return self.waiting.swap_remove(index);
         }
@@ -116,6 +122,7 @@ impl Unit {
     #[inline]
     pub(super) fn within_limits(&self, command: &Command, served: Served) -> Served {
         let Some(limit) = self.limit_of(&command.waiting) else { return served };
+        // The active time is all that is no waiting in the drive.
         let active = served.overhead + served.head() + served.bus;
         let is_active_too_long = limit.active.is_some_and(|most| active > most);
         let has_waited_too_long = limit.inactive.is_some_and(|most| served.queue > most);
@@ -123,6 +130,8 @@ impl Unit {
             return served;
         }
         match (limit.policy, limit.active) {
+            // A limit of waiting that was missed at the electronics or the bus aborts no command: see the head
+            // of this file.
             (LimitPolicy::Abort, Some(most)) if is_active_too_long => served.cut_at(most),
             _ => Served { limit: LimitEnd::Missed, ..served },
         }
@@ -130,10 +139,11 @@ impl Unit {
 }
 
 impl Served {
-    /// The same, ended with an error after this active time, and not before its processing is over. Its stages are
-    /// cut in their order.
+    /// Outcome that ends with an error after this active time, and not before its processing is over. Its
+    /// stages are cut in their order.
     fn cut_at(self, active: SimDuration) -> Self {
         let active = active.max(self.overhead);
+        // Stages are served in this order, so the limit cuts the last ones first.
         let mut left = active;
         let mut cut = |stage: SimDuration| {
             let kept = stage.min(left);

@@ -1,4 +1,4 @@
-//! What the media do: commands, and reading ahead and destaging on the drive's own account.
+//! Activity of the media: commands, and reading ahead and destaging on the drive's own account.
 
 use freewheel_units::{Op, SimDuration, SimTime};
 
@@ -22,6 +22,8 @@ impl Unit {
 
     pub(super) fn destage_in_idle_time(&mut self) {
         while let Some(ready) = self.oldest_ready() {
+            // All three must hold: the data are in the buffer, the head is free, and the drive is idle for
+            // long enough.
             let begin = ready.max(self.media.free).max(self.destage_from());
             if begin >= self.now {
                 break;
@@ -43,10 +45,12 @@ impl Unit {
         let (Some(ahead), Some(buffer)) = (&mut self.media.reading_on, &mut self.buffer) else {
             return;
         };
+        // Reading on has no events: its progress is computed when it is asked for.
         let reached = ahead.advance(&self.drive, now);
         buffer.extend(ahead.segment, reached.end);
         self.media.head = reached.head;
         let (begin, end) = ahead.take_time(now);
+        // The time counts as work only if the host asks for these blocks later.
         buffer.add_idle_work(ahead.segment, self.busy.idle_within(begin, end));
         if ahead.is_stopped(now) {
             self.media.reading_on = None;
@@ -65,6 +69,7 @@ impl Unit {
         // A flush waits for earlier writes only.
         let newest = self.flushes.front().map_or(u64::MAX, |flush| flush.newest);
         if let Some(extents) = &self.extents {
+            // A drive has written data in extents or in segments, never in both.
             if let Some(id) = self.next_extent(extents, begin, newest) {
                 self.destage_extent(id, begin);
             }
@@ -75,10 +80,12 @@ impl Unit {
             oldest
         } else {
             let (drive, head) = (&self.drive, self.media.head);
+            // A lower bound of the seek lets the search end at the first cylinder that cannot win.
             let floor = |distance| drive.seek().floor_for_ns(Op::Write, distance);
             let from_head = Positionings::new(drive, begin, head);
             let reach = |destage: &Destage, most: u64| {
                 let (target, start) = (&destage.target, RunStart::of(&destage.target));
+                // Data that are still coming over the bus cannot be written yet.
                 let may_win = destage.ready <= begin && from_head.bound_ns(&start) <= most;
                 may_win.then(|| from_head.total_ns(&start, || target))
             };
@@ -91,6 +98,7 @@ impl Unit {
 
     pub(super) fn destage(&mut self, segment: usize, begin: SimTime) {
         self.stop_reading_on(begin);
+        // From here on the segment is clean for the buffer, and under way for the media.
         let destage = self.write_back.take(segment);
         self.write_out(begin.max(destage.ready), destage.id, &destage.target);
         if let Some(buffer) = &mut self.buffer {
@@ -106,29 +114,32 @@ impl Unit {
 
     /// The media take written data from `begin` on.
     pub(super) fn write_out(&mut self, begin: SimTime, destage: u64, target: &Target) {
+        // Destages are not the actuator's business: they give no gap away, and their seeks are exact.
         let access = self.visit_media(begin, target, Latency::Used, &mut Exact);
         self.media.destaged = self.media.free;
         self.media.destaging += access.total();
+        // The drive works though no command is inside.
         self.busy.own_work(begin, self.media.free);
         if let Some(shares) = &mut self.shares {
             shares.destaged(destage, access.total());
         }
     }
 
-    /// Whether at `now` the drive is idle, without work on its own account either: no command is
-    /// inside, all that was written is on the media, and reading ahead has come to its limit.
+    /// True if at `now` the drive is idle, without work on its own account either: no command is inside,
+    /// all that was written is on the media, and reading ahead has come to its limit.
     pub fn is_idle(&mut self, now: SimTime) -> bool {
         if self.inside > 0 || !self.flushes.is_empty() || !self.done.is_empty() {
             return false;
         }
         self.now = now;
         self.catch_up();
+        // Reading on that has come to its limit leaves the head at rest.
         let is_reading = self.media.reading_on.is_some_and(|ahead| !ahead.is_over());
         self.nothing_is_dirty() && !is_reading && self.media.free <= now
     }
 
-    /// Whether it has begun to read ahead since [`Self::lend_head`] and the last command that needed
-    /// the media.
+    /// True if it has begun to read ahead since [`Self::lend_head`] and the last command that needed the
+    /// media.
     pub fn has_read_on(&self) -> bool {
         self.media.reading_on.is_some()
     }

@@ -37,7 +37,7 @@ use self::shingled::Shingled;
 
 /// A drive with its electronics, and their state.
 pub struct Unit {
-    /// Its command processing takes no time: the electronics' does.
+    /// Mechanics, with command processing of no time: the electronics add it.
     drive: Arc<Drive>,
     buffer_spec: BufferSpec,
     overheads: OverheadSpec,
@@ -49,9 +49,9 @@ pub struct Unit {
     bus: Bus,
     media: Media,
     write_back: WriteBack,
-    /// Of a buffer whose written data stand in extents; then nothing is in `write_back`.
+    /// Buffer whose written data stand in extents; then `write_back` is empty.
     extents: Option<Box<Extents>>,
-    /// Where somebody asks what writing back takes for each write.
+    /// Head time of writing back for each write, if an experiment asks for it.
     shares: Option<Box<DestageShares>>,
     /// Commands that need the media and whose processing is over.
     queue_inside: CommandQueue,
@@ -62,9 +62,9 @@ pub struct Unit {
     /// Writes for which the buffer has no room, in order.
     blocked: VecDeque<Command>,
     flushes: VecDeque<Flush>,
-    /// Of a drive that looks at duration limits.
+    /// State of a drive that looks at duration limits.
     limits: Option<Box<Limits>>,
-    /// Of a drive with a media cache.
+    /// State of a drive with a media cache.
     shingled: Option<Box<Shingled>>,
     /// Commands whose end is known, the next one last. They are few.
     done: Vec<Done>,
@@ -74,9 +74,9 @@ pub struct Unit {
     /// The end of the last command, if that was a read.
     read_end: Option<Lbn>,
     last_op: Op,
-    /// When the electronics have processed all commands that have arrived.
+    /// Time at which the electronics have processed all commands that have arrived.
     processed: SimTime,
-    /// When the drive was last busy with something else than a read from its buffer.
+    /// Time at which the drive was last busy with something else than a read from its buffer.
     idle_from: SimTime,
     destage_is_next: bool,
     busy: Busy,
@@ -89,14 +89,14 @@ pub struct Unit {
 struct Media {
     head: Position,
     last_op: Op,
-    /// When the head is done with what cannot be interrupted.
+    /// Time at which the head is done with what cannot be interrupted.
     free: SimTime,
     reading_on: Option<ReadAheadState>,
-    /// When the last destage ends.
+    /// Time at which the last destage ends.
     destaged: SimTime,
     /// Time spent on destages.
     destaging: SimDuration,
-    /// Of commands and destages.
+    /// Head time of commands and destages.
     head_time: HeadTime,
 }
 
@@ -106,9 +106,9 @@ struct Command {
     waiting: Waiting,
     submitted: SimTime,
     overhead: SimDuration,
-    /// When its processing is over.
+    /// End of its processing.
     ready: SimTime,
-    /// When it must begin to keep its limit of waiting.
+    /// Latest time at which it may begin to keep its limit of waiting.
     due: Option<SimTime>,
     /// None of its blocks is in the buffer, nor will be when its processing is over.
     misses: bool,
@@ -122,7 +122,7 @@ struct Flush {
     newest: u64,
 }
 
-/// What a unit does next.
+/// Next event of a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextEvent {
     /// A command is done.
@@ -132,7 +132,7 @@ pub enum NextEvent {
 }
 
 impl NextEvent {
-    /// When it happens.
+    /// Time of the event.
     #[inline]
     pub fn time(self) -> SimTime {
         match self {
@@ -146,18 +146,18 @@ impl NextEvent {
 pub struct Done {
     /// The command's [`Waiting::sequence`], or what [`Unit::flush`] was given.
     pub sequence: u64,
-    /// How it was served.
+    /// Outcome of the command.
     pub served: Served,
-    /// Whether it was a flush.
+    /// True if it was a flush.
     pub flush: bool,
 }
 
-/// How a command was served. The stages add up to the time from its start to its end.
+/// Outcome of a command. The stages add up to the time from its start to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Served {
-    /// Whether the buffer alone served it.
+    /// True if the buffer alone served it.
     pub hit: bool,
-    /// What its duration limit came to.
+    /// Outcome of the duration limit.
     pub limit: LimitEnd,
     /// Command processing, at the beginning and at the end.
     pub overhead: SimDuration,
@@ -171,19 +171,19 @@ pub struct Served {
     pub transfer: SimDuration,
     /// Moving data over the bus beyond what the media's part hides.
     pub bus: SimDuration,
-    /// When it was done.
+    /// Time at which it was done.
     pub end: SimTime,
 }
 
 impl Served {
-    /// Its head time.
+    /// Head time of the command.
     #[inline]
     pub fn head(&self) -> SimDuration {
         self.seek + self.rotate + self.transfer
     }
 }
 
-/// What the buffer has of a read.
+/// Part of a read that the buffer holds.
 enum Held {
     /// All of it, or all of it by `there`.
     Whole {
@@ -254,7 +254,7 @@ impl Unit {
         })
     }
 
-    /// The same, which can be asked what writing back has taken for each write.
+    /// Drive that also reports the head time of writing back for each write.
     #[must_use]
     pub fn with_destage_shares(self) -> Self {
         Self { shares: Some(Box::default()), ..self }
@@ -268,7 +268,7 @@ impl Unit {
         self.shares.as_mut()?.take()
     }
 
-    /// The same drive as it was in the beginning; what its media cache has is still there.
+    /// Drive in its initial state; the contents of the media cache stay.
     #[must_use]
     pub fn restarted(&self) -> Self {
         let spec = ElectronicsSpec {
@@ -281,6 +281,7 @@ impl Unit {
             duration_limits: self.limits.as_ref().map(|limits| limits.spec.clone()),
             media_cache: self.shingled.as_ref().map(|shingled| shingled.spec()),
         };
+        // A power cut empties the buffer, but data in the media cache are on the media already.
         let new = Self::new(&self.drive, &spec).expect("its policy was built before");
         Self { shingled: self.shingled.clone(), ..new }
     }
@@ -290,7 +291,7 @@ impl Unit {
         &self.drive
     }
 
-    /// Where the head is when all that has been decided is done.
+    /// Position of the head after all decided work.
     #[inline]
     pub fn head(&self) -> Position {
         self.media.head
@@ -301,26 +302,26 @@ impl Unit {
         self.queue.depth
     }
 
-    /// Whether it takes another command.
+    /// True if the drive takes another command.
     #[inline]
     pub fn has_room(&self) -> bool {
         self.inside < self.queue.depth
     }
 
-    /// Whether it has commands that are not done.
+    /// True if the drive has commands that are not done.
     #[inline]
     pub fn has_commands(&self) -> bool {
         self.inside > 0
     }
 
-    /// When the head is done with its work that it cannot leave.
+    /// Time at which the head is done with its work that it cannot leave.
     #[inline]
     pub fn media_free(&self) -> SimTime {
         self.media.free
     }
 
-    /// What the head did for commands and destages so far, and the transfer of blocks that were read
-    /// ahead and asked for; reading ahead in vain is left out.
+    /// Head time of commands and destages so far, and the transfer of blocks that were read ahead and asked
+    /// for; reading ahead in vain is left out.
     pub fn head_time(&self) -> HeadTime {
         self.media.head_time
     }
@@ -357,8 +358,12 @@ impl Unit {
     pub fn submit(&mut self, now: SimTime, waiting: &Waiting, actuator: &mut impl Actuator) {
         assert!(self.has_room(), "a drive's queue has {} places", self.queue.depth);
         self.begin(now);
+        // `begin` has brought the drive's own work up to now, so the command meets the buffer and the
+        // head as they really are.
         self.busy.command(now);
         self.inside += 1;
+        // The buffer is asked at the arrival: a hit needs no turn at the media, and its answer is known
+        // at once.
         let needs_media = match waiting.target.op {
             Op::Write => self.submit_write(waiting),
             _ => self.submit_read(waiting, actuator),
@@ -366,6 +371,7 @@ impl Unit {
         if let Some(command) = needs_media {
             self.wait_for_media(&command, actuator);
         }
+        // Overheads depend on the operation before. So this changes only when the command is placed.
         self.last_op = waiting.target.op;
     }
 
@@ -373,9 +379,11 @@ impl Unit {
     /// is done then carries `sequence`. A flush takes no place in the queue.
     pub fn flush(&mut self, now: SimTime, sequence: u64) -> bool {
         self.begin(now);
+        // A destage may have begun whose data are not on the media yet: an empty list is not enough.
         if self.nothing_is_dirty() && self.media.destaged <= now {
             return false;
         }
+        // The newest write so far marks the end: later writes never delay the flush.
         self.flushes.push_back(Flush { sequence, submitted: now, newest: self.newest_write() });
         self.end_flushes();
         true
@@ -386,6 +394,8 @@ impl Unit {
     pub fn next_event(&self) -> Option<NextEvent> {
         let done = self.done.last().map(|done| done.served.end);
         match (done, self.next_decision()) {
+            // At the same instant the completion goes first: the host's next command may take part in the
+            // decision.
             (Some(done), Some(decision)) if decision < done => Some(NextEvent::Decision(decision)),
             (Some(done), _) => Some(NextEvent::Completion(done)),
             (None, decision) => decision.map(NextEvent::Decision),
@@ -402,12 +412,14 @@ impl Unit {
         self.now = now;
         if let Some(NextEvent::Completion(_)) = self.next_event() {
             let done = self.done.pop()?;
+            // A flush takes no place in the queue, so its end frees none.
             self.inside -= u32::from(!done.flush);
             if self.inside == 0 {
                 self.busy.commands_done(now);
             }
             return Some(done);
         }
+        // Work comes before aborts: a command that gets the media at its very limit has kept the limit.
         if self.next_work().is_some_and(|work| work <= now) {
             self.decide(actuator);
         } else {
@@ -444,37 +456,41 @@ impl Unit {
         self.catch_up();
     }
 
-    /// Whether a command waits for the media, or a write for room.
+    /// True if a command waits for the media, or a write for room.
     #[inline]
     fn is_pressed(&self) -> bool {
         !(self.processing.is_empty() && self.waiting.is_empty() && self.blocked.is_empty())
     }
 
-    /// When the drive next decides something: what the media do, or that a command has waited too long.
+    /// Time of the next decision: the next work of the media, or the end of a command that has waited too
+    /// long.
     #[inline]
     fn next_decision(&self) -> Option<SimTime> {
         let work = self.next_work();
         match self.next_abort() {
             None => work,
             Some(abort) => {
+                // A limit may have passed while the electronics were busy, but no event lies in the past.
                 let abort = abort.max(self.now);
                 Some(work.map_or(abort, |work| work.min(abort)))
             }
         }
     }
 
-    /// When the drive next has to decide what the media do.
+    /// Time at which the drive next has to decide what the media do.
     #[inline]
     fn next_work(&self) -> Option<SimTime> {
         let ready = if !self.waiting.is_empty() || self.flush_needs_media() {
             self.now
         } else {
             let front = |queue: &VecDeque<Command>| queue.front().map(|command| command.ready);
+            // Each list is in order of processing, so the first of each is ready first.
             match (front(&self.processing), front(&self.blocked)) {
                 (Some(a), Some(b)) => a.min(b),
                 (a, b) => a.or(b)?,
             }
         };
+        // Deciding earlier than the head is free would leave out commands that still come.
         Some(ready.max(self.media.free).max(self.now))
     }
 
@@ -485,11 +501,13 @@ impl Unit {
 
     /// Gives the media their next work.
     fn decide(&mut self, actuator: &mut impl Actuator) {
+        // All that became ready by now competes for this turn.
         while self.processing.front().is_some_and(|command| command.ready <= self.now) {
             let command = self.processing.pop_front().expect("one is there");
             self.queue_inside.push(command.waiting, command.submitted, command.due);
             self.waiting.push(command);
         }
+        // In order of arrival: a smaller write must not pass a larger one for ever.
         while let Some(&command) = self.blocked.front()
             && let Some(joins) = self.room_for(&command)
         {
@@ -499,8 +517,8 @@ impl Unit {
         }
         let wanted = self.flush_needs_media() || !self.blocked.is_empty() || self.has_aged();
         let may = wanted && !self.nothing_is_dirty();
-        // Destages that a write waits for, or that are due, and commands take turns; those that a flush waits for go
-        // first: they are at most those that the buffer held when it came.
+        // Destages that a write waits for, or that are due, and commands take turns; those that a flush
+        // waits for go first: they are at most those that the buffer held when it came.
         if may && (self.destage_is_next || self.waiting.is_empty() || !self.flushes.is_empty()) {
             self.destage_is_next = false;
             self.destage_next(self.now);
@@ -517,6 +535,7 @@ impl Unit {
         let same = |command: &Command| command.waiting.sequence == picked.sequence;
         let index = self.waiting.iter().position(same).expect("what the queue holds waits");
         let command = self.waiting.swap_remove(index);
+        // The policy has let go of the command; marks and limits are kept apart, and end here.
         self.queue_inside.forget(picked.sequence, command.submitted, command.due);
         self.end_to_wait(&command);
         Some(command)
@@ -528,8 +547,10 @@ impl Unit {
         let op = waiting.target.op;
         let mut overhead = self.overheads.of(op, hit, self.last_op);
         if !hit {
+            // A hit keeps the bus; only a command that visits the media lets go of it meanwhile.
             overhead += self.bus_spec.disconnect(op, self.last_op);
         }
+        // The electronics work on one command at a time.
         let ready = self.now.max(self.processed) + overhead;
         self.processed = ready;
         self.processing_time += overhead;
@@ -544,8 +565,10 @@ impl Unit {
         let pressed = self.is_pressed();
         let mut misses = false;
         let from_media = is_from_media(waiting, actuator);
+        // While other commands wait, a hit may pass them only where the firmware allows it.
         if !from_media && (!pressed || self.queue.hits_out_of_turn) {
             let start = waiting.target.start;
+            // A promise of reading on holds only while no command can take the head away.
             match self.held(start, waiting.target.blocks, !pressed) {
                 Held::Whole { segment, there } => {
                     let command = self.process(waiting, true);
@@ -558,6 +581,8 @@ impl Unit {
                     return None;
                 }
                 Held::Part { .. } => {}
+                // Without a queue, no command can bring the blocks into the buffer before the command's turn.
+                // Then the second look at the buffer is saved.
                 Held::Nothing => misses = self.queue.depth == 1 && !self.may_be_read_on_to(start),
             }
         }
@@ -583,6 +608,7 @@ impl Unit {
         let command = self.process(waiting, true);
         let joins = self.join(&command);
         let has_room = joins.is_some() || self.has_room_for_write(waiting, command.ready);
+        // A write that waits has a right to the next room; one that joins must not pass it either.
         if has_room && self.blocked.is_empty() {
             self.write_to_buffer(&command, command.ready, joins);
         } else {
@@ -597,6 +623,7 @@ impl Unit {
     #[inline]
     fn wait_for_media(&mut self, command: &Command, actuator: &mut impl Actuator) {
         if self.queue.depth == 1 && self.flushes.is_empty() && command.due.is_none() {
+            // One command, no limit and no flush: no other can come in between, so the future is known.
             self.now = command.ready.max(self.media.free);
             self.serve_from_media(command, actuator);
         } else {
@@ -605,13 +632,14 @@ impl Unit {
         }
     }
 
-    /// Whether the buffer takes a write now: in the dirty segment that it joins, if there is one, or in
-    /// a new one.
+    /// True if the buffer takes a write now: in the dirty segment that it joins, if there is one, or in a
+    /// new one.
     fn room_for(&self, command: &Command) -> Option<Option<usize>> {
         if command.ready > self.now {
             return None;
         }
         let joins = self.join(command);
+        // A joined segment is dirty already, so the write adds none to it.
         let has_room = joins.is_some() || self.has_room_for_write(&command.waiting, self.now);
         has_room.then_some(joins)
     }
@@ -637,6 +665,7 @@ impl Unit {
         let completion = self.overheads.completion(op);
         let end = across + completion;
         let overhead = command.overhead + completion;
+        // What no other stage explains is waiting, so that the stages add up exactly.
         let accounted = overhead + media.total() + bus;
         let served = Served {
             hit,
@@ -651,7 +680,9 @@ impl Unit {
         };
         let served = self.within_limits(command, served);
         let target = &command.waiting.target;
+        // Only a read that follows on the last one touches it; a write in between breaks the row.
         self.read_end = (op == Op::Read).then(|| behind(target.start, target.blocks));
+        // Hits of reads leave the media alone, so that they do not put off idle work.
         if op == Op::Write || !hit {
             self.idle_from = self.idle_from.max(end);
         }
@@ -661,11 +692,13 @@ impl Unit {
 
     #[inline]
     fn report(&mut self, done: Done) {
+        // Mostly one command is done at a time.
         if self.done.is_empty() {
             return self.done.push(done);
         }
         let after =
             |other: &Done| (other.served.end, other.sequence) > (done.served.end, done.sequence);
+        // In falling order, so that the next one is popped; equal ends go by sequence.
         let later = self.done.iter().rposition(after).map_or(0, |index| index + 1);
         self.done.insert(later, done);
     }
@@ -676,6 +709,7 @@ impl Unit {
             if self.waits_up_to(flush.newest) {
                 break;
             }
+            // The last destage that the flush needs has begun; its data are safe when it ends.
             let end = self.media.destaged.max(self.now);
             let served = Served { queue: end - flush.submitted, end, ..Served::default() };
             let done = Done { sequence: flush.sequence, served, flush: true };
@@ -685,13 +719,13 @@ impl Unit {
     }
 }
 
-/// Whether a read comes from the media, whatever the buffer has.
+/// True if a read comes from the media, in spite of the buffer.
 pub(super) fn is_from_media(waiting: &Waiting, actuator: &impl Actuator) -> bool {
     let Target { start, blocks, .. } = waiting.target;
     waiting.fua || actuator.unreadable(start, behind(start, blocks)).is_some()
 }
 
-/// The same drive with command processing that takes no time. Units share a drive where they can.
+/// Drive with command processing that takes no time. Units share a drive where they can.
 fn without_overhead(drive: &Arc<Drive>) -> Arc<Drive> {
     if [Op::Read, Op::Write].iter().all(|&op| drive.overhead(op) == SimDuration::ZERO) {
         Arc::clone(drive)

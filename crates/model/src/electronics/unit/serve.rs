@@ -1,4 +1,4 @@
-//! How a command is served: by the buffer, by the media, by both.
+//! Service of a command: by the buffer, by the media, by both.
 
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
@@ -8,7 +8,7 @@ use crate::electronics::buffer::behind;
 use crate::electronics::read_ahead::{self, ReadAheadState, ReadForAhead};
 
 impl Unit {
-    /// What the buffer has of a read; with `may_promise` also what is being read ahead.
+    /// Part of a read that the buffer holds; with `may_promise` also blocks that are being read ahead.
     pub(super) fn held(&self, start: Lbn, blocks: u32, may_promise: bool) -> Held {
         let Some(buffer) = &self.buffer else { return Held::Nothing };
         let written_too = self.buffer_spec.read_hits_on_written;
@@ -17,6 +17,7 @@ impl Unit {
             if written_too && extents.hold(start, end) {
                 return Held::Written;
             }
+            // Dirty data overlap the read in part: they must reach the media before it.
             if extents.in_the_way(start, end).is_some() {
                 return Held::Nothing;
             }
@@ -27,9 +28,11 @@ impl Unit {
         }
         let held = buffer.segment(segment);
         if end <= held.end {
+            // Written data are whole; blocks that are being read are there when the head has passed them.
             let there = if held.written { self.now } else { held.media_until };
             return Held::Whole { segment, there };
         }
+        // A read that begins after the segment's data is an almost hit: it waits for reading on.
         let begun = start < held.end;
         if let Some(ahead) = &self.media.reading_on
             && may_promise
@@ -64,9 +67,11 @@ impl Unit {
         } else {
             all
         };
+        // The bus began early enough to end with the last block, but never before the command was ready.
         let from = SimTime::from_ns((ready + wait + tail).ns() - all.ns().min((wait + tail).ns()));
         let late = self.take_bus(from, all);
         let media = Access { transfer: wait, ..Access::default() };
+        // The head was promised to these blocks: no other command gets it before they have come.
         self.media.free = self.media.free.max(there);
         self.count_read_ahead(target.start, target.blocks, segment);
         self.read_ahead_after_hit(target.start, target.blocks, segment, actuator);
@@ -77,6 +82,7 @@ impl Unit {
     /// time were worth it.
     pub(super) fn count_read_ahead(&mut self, start: Lbn, blocks: u32, segment: usize) {
         let Some(buffer) = &mut self.buffer else { return };
+        // Blocks that were delivered before count once.
         let new = buffer.deliver(segment, behind(start, blocks), blocks);
         if new > 0 {
             let end = behind(start, blocks);
@@ -114,6 +120,7 @@ impl Unit {
         if let Some(ahead) = &mut self.media.reading_on
             && ahead.segment == segment
         {
+            // The limit never shrinks: the head may be there already.
             ahead.extend_limit(limit);
             self.read_on(self.now);
         } else if self.buffer_spec.read_ahead_on_hit
@@ -122,6 +129,7 @@ impl Unit {
             && limit > held.end
             && !self.shingled.as_ref().is_some_and(|shingled| shingled.has_any(held.end, limit))
         {
+            // Reading on begins where the segment ends, as soon as the head is free.
             let from = self.now.max(self.media.free);
             self.stop_reading_on(from);
             let ahead = ReadAheadState::new(segment, held.end, limit, from, self.media.head);
@@ -132,6 +140,7 @@ impl Unit {
     pub(super) fn serve_from_media(&mut self, command: &Command, actuator: &mut impl Actuator) {
         self.read_on(self.now);
         if command.waiting.target.op == Op::Write {
+            // A write that gets here does not fit the buffer or has FUA.
             return self.write_to_media(command, actuator);
         }
         // With FUA a read comes from the media, even when the buffer has the same data. What the
@@ -140,6 +149,7 @@ impl Unit {
             return self.read_from_media(command, None, actuator);
         }
         let target = &command.waiting.target;
+        // The buffer is asked again: a command before this one may have brought the blocks.
         match self.held(target.start, target.blocks, false) {
             Held::Whole { segment, there } if there <= self.now => {
                 self.serve_from_buffer(command, segment, there, actuator);
@@ -172,10 +182,11 @@ impl Unit {
         let keeps = self.buffer.is_some() && self.buffer_spec.keep_free_blocks_before;
         let latency = if keeps { Latency::Used } else { Latency::Free };
         let access = self.visit_media(begin, &target, latency, actuator);
+        // The media's part ends here; the bus may need longer, and the head does not wait for it.
         let media_end = self.media.free;
         let tail = self.bus_behind_read(&access, wanted.blocks, target.blocks);
         let late = self.take_bus_of_read(begin, media_end + tail, wanted.blocks);
-        // Nothing of a read that fails is kept, and the drive does not read on behind it.
+        // The blocks of a failed read are not kept, and the drive does not read on behind it.
         if actuator.unreadable(start, end).is_none() {
             self.fill(start, end, held, &access, media_end, actuator);
         }
@@ -196,11 +207,13 @@ impl Unit {
         let marked = u64::from(blocks) * u64::from(self.bus_spec.read_water_mark);
         let marked = marked.div_ceil(100).saturating_sub((blocks - from_media).into());
         if marked > 0 {
-            // It takes the bus when so many blocks have come from the media, and then does not wait for them.
+            // It takes the bus when this number of blocks have come from the media, and then does not wait
+            // for them.
             let left = u64::from(from_media) - marked;
             let until_end = access.transfer * left / u64::from(from_media);
             return all.saturating_sub(until_end).max(self.bus_spec.block_time);
         }
+        // Only blocks of the media can hold the bus up; those of the buffer went before.
         let new = self.bus_spec.reconnect + self.bus_spec.transfer(Op::Read, from_media);
         let behind_new = new.saturating_sub(access.transfer);
         behind_new.max(all.saturating_sub(access.total())).max(self.bus_spec.block_time)
@@ -216,6 +229,7 @@ impl Unit {
         blocks: u32,
     ) -> SimDuration {
         let all = self.bus_spec.reconnect + self.bus_spec.transfer(Op::Read, blocks);
+        // The bus cannot be taken from before the command began.
         let longest = end - begin;
         let length = if self.bus_spec.hold { longest } else { all.min(longest) };
         self.take_bus(SimTime::from_ns(end.ns() - length.ns()), length)
@@ -239,12 +253,14 @@ impl Unit {
         let Some(buffer) = &mut self.buffer else { return };
         let segment = match held {
             Some((segment, to)) => {
+                // Blocks are in one segment at most, so that a later write cannot miss a second copy.
                 buffer.forget(to, end, Some(segment));
                 buffer.use_segment(segment);
                 segment
             }
             None => {
                 buffer.forget(first, end, None);
+                // All segments may hold dirty data: then no block of the read is kept.
                 let Some(segment) = buffer.claim(self.now, first, end, false) else { return };
                 segment
             }
@@ -257,18 +273,20 @@ impl Unit {
         let read = ReadForAhead { track, segment_start, start, end, touches };
         let limit = read_ahead::limit(&self.drive, &self.buffer_spec, &read);
         let limit = actuator.unreadable(end, limit).unwrap_or(limit);
+        // Blocks in the media cache lie elsewhere, so that the head does not pass them.
         if limit <= end || self.is_moved(start, limit) {
             return;
         }
         let ahead = ReadAheadState::new(segment, end, limit, media_end, access.end);
         if self.buffer_spec.read_ahead_min_blocks > 0 {
             let least = read_ahead::least(&self.buffer_spec, end).min(limit);
+            // The drive finishes its least read-ahead before it turns to another command.
             self.media.free = ahead.time_of(&self.drive, least);
         }
         self.media.reading_on = Some(ahead);
     }
 
-    /// The first of the blocks that passed on the same track just before the wanted ones, behind the last
+    /// The first of the blocks that passed on the same track just before the wanted ones, after the last
     /// unreadable one. `track` has the bounds of a plain track.
     pub(super) fn first_free_block(
         &self,
@@ -307,6 +325,7 @@ impl Unit {
         if self.buffer_spec.write_stops_read_ahead
             && let Some(ahead) = &mut self.media.reading_on
         {
+            // Such drives stop reading on at a write, though the head is not needed yet.
             ahead.stop_at(command.ready);
         }
         self.keep_written(command, room, in_buffer, joins);
@@ -330,6 +349,7 @@ impl Unit {
         {
             self.media.reading_on = None;
         }
+        // Older copies of these blocks would answer later reads.
         buffer.forget(start, end, joins);
         let destage = if self.extents.is_some() {
             self.write_to_extents(&command.waiting, room, in_buffer)
@@ -337,9 +357,11 @@ impl Unit {
             buffer.join(segment, start, end);
             let held = buffer.segment(segment);
             let blocks = Blocks::new(held.end.get() - held.start.get());
+            // The joined segment is written as one: its target covers the blocks of both writes.
             let target = self.drive.target(held.start, blocks, Op::Write);
             Some(self.write_back.postpone(segment, in_buffer, target))
         } else if let Some(segment) = buffer.claim(room, start, end, true) {
+            // The write has claimed the segment that reading on was filling.
             if self.media.reading_on.is_some_and(|ahead| ahead.segment == segment) {
                 self.media.reading_on = None;
             }
@@ -356,6 +378,7 @@ impl Unit {
         let target = command.waiting.target;
         let end = behind(target.start, target.blocks);
         let begin = self.make_way(target.start, end);
+        // A write keeps no blocks that pass, so its latency is free for other work.
         let access = self.visit_media(begin, &target, Latency::Free, actuator);
         if let Some(buffer) = &mut self.buffer {
             buffer.forget(target.start, end, None);
@@ -370,6 +393,7 @@ impl Unit {
         // A command that waited for the media had its data sent meanwhile.
         let ahead = begin.saturating_since(command.ready);
         let waited = self.wait_for_data(&access, target.blocks, late + transfer, ahead);
+        // Waiting for data shows as rotation: the head stays on the track for whole turns.
         let access = Access { rotate: access.rotate + waited, ..access };
         // All data were there when the last block passed; a command that keeps the bus has waited for it.
         let tail = match self.bus_spec.hold {
@@ -395,11 +419,13 @@ impl Unit {
             [until_all, until_first].map(|time| time.saturating_sub(ahead));
         let passes = access.total().saturating_sub(access.transfer);
         let last_passes = passes + access.transfer * others / u64::from(blocks.max(1));
+        // Either end may be the one that is late; between them both advance evenly.
         let late = until_first.saturating_sub(passes).max(until_all.saturating_sub(last_passes));
         if late == SimDuration::ZERO {
             return late;
         }
         let turn = self.drive.rotation().period();
+        // A sector that has passed comes again after a whole turn, never sooner.
         let waited = turn * late.ns().div_ceil(turn.ns());
         self.media.head_time.add(&Access { rotate: waited, ..Access::default() });
         self.media.free += waited;
@@ -427,11 +453,12 @@ impl Unit {
     }
 }
 
-/// How long the head is over these blocks. A track of few has as long ones as any other of its zone.
+/// Time for which the head is over these blocks. A track of few has as long ones as any other of its zone.
 fn passing(drive: &Drive, start: Lbn, end: Lbn) -> SimDuration {
     let (layout, turn_ns) = (drive.layout(), drive.rotation().period().ns());
     let (mut at, mut ns) = (start, 0);
     while at < end {
+        // Track by track, as the number of blocks on a track differs from zone to zone.
         let behind_run = layout.track_bounds(at).1.min(end);
         let zone = &layout.zones()[layout.run(at, 1).zone];
         let on_track = u64::from(zone.blocks_per_track());

@@ -27,7 +27,7 @@ impl Shingled {
         self.spec
     }
 
-    /// Whether any of these blocks is in the cache.
+    /// True if any of these blocks is in the cache.
     pub fn has_any(&self, start: Lbn, end: Lbn) -> bool {
         self.cache.has_any(start, end)
     }
@@ -46,7 +46,7 @@ impl Unit {
         Some(MediaCacheWork { cached_bytes, ..cache.work })
     }
 
-    /// Whether any of these blocks is in the media cache, so that the head does not pass it on the way.
+    /// True if any of these blocks is in the media cache, so that the head does not pass it on the way.
     pub(super) fn is_moved(&self, start: Lbn, end: Lbn) -> bool {
         self.shingled.as_ref().is_some_and(|shingled| shingled.has_any(start, end))
     }
@@ -62,6 +62,7 @@ impl Unit {
     ) -> Access {
         let (start, end) = (target.start, behind(target.start, target.blocks));
         if target.op != Op::Write {
+            // The newest data of a range may lie in several places: band, cache, and band again.
             let pieces = self.shingled_state().cache.pieces(start, end);
             return self.visit_pieces(begin, &pieces, latency, actuator);
         }
@@ -70,11 +71,13 @@ impl Unit {
         if cache.goes_straight(start, end) {
             return self.visit_place(begin, target, latency, actuator);
         }
+        // A write larger than the whole ring goes to its band, and makes older copies in the ring void.
         if !cache.is_possible(blocks) {
             cache.forget(start.get(), end.get());
             return self.visit_place(begin, target, latency, actuator);
         }
         let mut at = begin;
+        // The ring is cleaned from its oldest data on, as it can only be reused in order.
         while !self.shingled_state().cache.has_room(blocks) {
             self.shingled_state().cache.work.bands_waited_for += 1;
             self.clean_oldest_band(at);
@@ -83,6 +86,7 @@ impl Unit {
         let shingled = self.shingled_state();
         let place = shingled.cache.append(start, end);
         let there = shingled.beside(place);
+        // The write goes to the end of the ring, wherever its addresses are.
         let there = self.drive.target(there, Blocks::new(blocks), Op::Write);
         let access = self.visit_place(at, &there, latency, actuator);
         // The write waits for the bands before it, as it would for an arm elsewhere.
@@ -104,6 +108,7 @@ impl Unit {
                 None => piece.start,
             };
             let target = self.drive.target(start, Blocks::new(piece.blocks), Op::Read);
+            // Each piece begins where and when the one before has left the head.
             let access = self.visit_place(begin + sum.total(), &target, latency, actuator);
             sum.seek += access.seek;
             sum.rotate += access.rotate;
@@ -118,6 +123,7 @@ impl Unit {
         let idle = |shingled: &Shingled| shingled.spec.clean_after_idle;
         let Some(after) = self.shingled.as_deref().and_then(idle) else { return };
         while self.nothing_is_dirty() && self.shingled_state().cache.oldest().is_some() {
+            // Each cleaned band moves the head, so idleness is looked at again before the next one.
             let begin = self.media.free.max(self.idle_from + after);
             if begin >= self.now {
                 break;
@@ -137,12 +143,14 @@ impl Unit {
         let end = Lbn::new(band.get() + length);
         let mut moved = cache.pieces(band, end);
         moved.retain(|piece| piece.place.is_some());
+        // In the order of the ring: the arm passes over it once.
         moved.sort_unstable_by_key(|piece| piece.place);
         cache.forget(band.get(), end.get());
         cache.work.bands_cleaned += 1;
         self.media.free = begin;
         let whole = Piece { start: band, blocks: length, place: None };
         self.visit_pieces(begin, &[&[whole][..], &moved].concat(), Latency::Used, &mut Exact);
+        // A power cut during the rewrite must not lose the band: the drive writes a copy first.
         let scratch = spec.safe_rewrite.then(|| Lbn::new(spec.start.get() / BLOCK_BYTES));
         for place in scratch.into_iter().chain([band]) {
             let target = self.drive.target(place, Blocks::new(length), Op::Write);

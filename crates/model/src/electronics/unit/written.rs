@@ -25,8 +25,8 @@ impl Unit {
         }
     }
 
-    /// Whether everything up to a write that the buffer has taken is known to be on the media at
-    /// `now`. What the drive has done since its last command is not known.
+    /// True if everything up to a write that the buffer has taken is known to be on the media at `now`.
+    /// What the drive has done since its last command is not known.
     pub fn is_written(&self, write: u64, now: SimTime) -> bool {
         !self.waits_up_to(write) && self.media.destaged <= now
     }
@@ -41,10 +41,11 @@ impl Unit {
 
     #[inline]
     pub(super) fn nothing_is_dirty(&self) -> bool {
+        // One of the two is always empty: a drive keeps written data in segments or in extents.
         self.write_back.is_empty() && self.extents.as_ref().is_none_or(|extents| extents.is_empty())
     }
 
-    /// When the data that have waited longest for the media are all in the buffer.
+    /// Time at which the data that have waited longest for the media are all in the buffer.
     #[inline]
     pub(super) fn oldest_ready(&self) -> Option<SimTime> {
         match &self.extents {
@@ -53,22 +54,24 @@ impl Unit {
         }
     }
 
-    /// Whether written data have waited for the media as long as they may.
+    /// True if written data have waited for the media as long as they may.
     #[inline]
     pub(super) fn has_aged(&self) -> bool {
         self.extents.as_ref().is_some_and(|extents| extents.has_aged(self.now))
     }
 
-    /// Whether the buffer has room at `at` for a write that joins no segment.
+    /// True if the buffer has room at `at` for a write that joins no segment.
     pub(super) fn has_room_for_write(&self, write: &Waiting, at: SimTime) -> bool {
         let Some(buffer) = &self.buffer else { return false };
         if let Some(extents) = &self.extents {
             let (start, end) =
                 (write.target.start, behind(write.target.start, write.target.blocks));
+            // Extents borrow the memory of clean segments; dirty ones cannot be lent.
             let segments = extents.room_for(start, end, at);
             return segments.is_some_and(|more| more == 0 || more <= buffer.clean_segments(at));
         }
         let most = match self.buffer_spec.write_cache {
+            // Such a drive keeps one row of writes at a time.
             WriteCache::Sequential => 1,
             _ => self.buffer_spec.write_segments as usize,
         };
@@ -88,6 +91,7 @@ impl Unit {
         for _ in 0..extents.room_for(start, end, room).unwrap_or(0) {
             let Some(segment) = buffer.lend(room) else { break };
             extents.borrow_segment(segment);
+            // A lent segment cannot be filled by reading on any more.
             if self.media.reading_on.is_some_and(|ahead| ahead.segment == segment) {
                 self.media.reading_on = None;
             }
@@ -96,6 +100,7 @@ impl Unit {
         let target = |start, blocks| drive.target(start, blocks, Op::Write);
         let (id, merged) = extents.write(start, end, room, in_buffer, target);
         if let Some(shares) = &mut self.shares {
+            // Extents that have merged reach the media together: their writes share one destage.
             merged.iter().for_each(|&other| shares.merged(other, id));
         }
         Some(id)
@@ -131,6 +136,7 @@ impl Unit {
         let floor = |distance| drive.seek().floor_for_ns(Op::Write, distance);
         let from_head = Positionings::new(drive, begin, head);
         let reach = |id: u64, candidate: &Candidate, most: u64| {
+            // The bound is cheap and never too high, so that most extents need no exact time.
             let may_win = candidate.ready <= begin && from_head.bound_ns(&candidate.start) <= most;
             may_win.then(|| from_head.total_ns(&candidate.start, || extents.target(id)))
         };
@@ -144,6 +150,7 @@ impl Unit {
         self.stop_reading_on(begin);
         self.write_out(begin.max(extent.ready), id, &extent.target);
         if let Some(extents) = &mut self.extents {
+            // The data stay in memory for reads until their room is needed.
             extents.keep(&extent, self.media.free);
         }
         self.end_flushes();

@@ -36,7 +36,7 @@ const BUDGET_PARTS: u64 = 32;
 const SYNC: usize = 0;
 const ASYNC: usize = 1;
 
-/// Why a slice ends.
+/// Reason why a slice ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     TooIdle,
@@ -49,7 +49,7 @@ enum End {
 #[derive(Debug)]
 pub(super) struct Bfq {
     spec: BfqSpec,
-    /// The drive has a queue of its own.
+    /// The drive has its own queue.
     has_tags: bool,
     queues: [BfqQueue; 2],
     in_service: Option<usize>,
@@ -86,8 +86,8 @@ impl Bfq {
         self.queues.iter().map(|queue| u64::from(queue.is_busy)).sum()
     }
 
-    /// Whether the drive had better stay idle for this queue in service when it is empty. A queue that is
-    /// alone loses nothing by it.
+    /// True if the drive had better stay idle for this queue in service when it is empty. A queue that is
+    /// alone is as fast.
     fn should_idle(&self, number: usize) -> bool {
         let queue = &self.queues[number];
         let slice_idle = self.spec.slice_idle;
@@ -126,7 +126,7 @@ impl Bfq {
         Some(number)
     }
 
-    /// Counts blocks as sent: virtual time goes on by their part of all weights.
+    /// Counts blocks as sent: virtual time advances by their part of all weights.
     fn serve(&mut self, blocks: u64) {
         self.virtual_now += virtual_time(blocks, WEIGHT * self.busy().max(1));
     }

@@ -19,7 +19,7 @@ const BACK_PENALTY: u64 = 2;
 const ASYNC_CHARGE: u64 = 3;
 /// Weight of every queue.
 pub(super) const WEIGHT: u64 = 100;
-/// Bits of a virtual time behind the point: `BFQ_SERVICE_SHIFT`.
+/// Bits of a virtual time after the point: `BFQ_SERVICE_SHIFT`.
 const SERVICE_SHIFT: u32 = 22;
 /// Weighted samples from which a mean think time is relied on: `bfq_sample_valid`.
 const THINK_SAMPLES: u64 = 80;
@@ -56,7 +56,7 @@ pub(super) struct BfqQueue {
     think: ThinkTime,
 }
 
-/// When the drive stays idle for a queue.
+/// Time for which the drive stays idle for a queue.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Idling {
     pub from: SimTime,
@@ -119,7 +119,7 @@ impl BfqQueue {
         self.seeks.count_ones() > SEEKS_MAX
     }
 
-    /// Whether an idle drive would soon get the next sequential request.
+    /// True if an idle drive would soon get the next sequential request.
     pub fn is_sequential(&self, slice_idle: SimDuration) -> bool {
         !self.is_seeky() && self.think.is_short(slice_idle)
     }
@@ -186,7 +186,7 @@ impl BfqQueue {
     }
 }
 
-/// The virtual time that so many blocks take for this weight.
+/// The virtual time that this number of blocks takes for this weight.
 pub(super) fn virtual_time(blocks: u64, weight: u64) -> u64 {
     (blocks << SERVICE_SHIFT) / weight
 }
@@ -194,11 +194,11 @@ pub(super) fn virtual_time(blocks: u64, weight: u64) -> u64 {
 /// The way to a request. Shorter ways are less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Way {
-    /// It leads back beyond the limit. All such ways cost one long seek, so the lowest address counts
-    /// as the shortest: the most lies ahead of it.
+    /// True if the way back is beyond the limit. All such ways cost one long seek, so the lowest address
+    /// counts as the shortest: the most lies ahead of it.
     is_far_back: bool,
     blocks: u64,
-    /// Of equal ways, the one ahead.
+    /// Order of equal ways: the one ahead first.
     start: Reverse<Lbn>,
 }
 

@@ -11,12 +11,12 @@ use super::none::NoScheduler;
 use super::{IoRequest, IoScheduler, Merged};
 use crate::spec::policy::{ParsePolicyError, PolicySpec};
 
-/// Tags of a drive, at least and at most, of which the kernel makes twice as many requests: an AHCI
+/// Tags of a drive, at least and at most, of which the kernel makes twice the number of requests: an AHCI
 /// adapter's 32, and `BLKDEV_DEFAULT_RQ`.
 const TAGS: [u32; 2] = [32, 128];
 /// Share of the requests that asynchronous ones may hold under kyber.
 const KYBER_ASYNC_PERCENT: u64 = 75;
-/// The same under bfq.
+/// Limit of asynchronous requests under bfq.
 const BFQ_ASYNC_PERCENT: u64 = 50;
 
 /// Limits of a scheduler.
@@ -38,7 +38,7 @@ struct InFlight {
     dispatched: Option<(IoRequest, SimTime)>,
 }
 
-/// The block layer of one drive: pure state that is told of arrivals, room and completions.
+/// The block layer of one drive: pure state that gets arrivals, room and completions.
 pub struct BlockLayer {
     scheduler: Box<dyn IoScheduler>,
     limits: Limits,
@@ -95,7 +95,7 @@ impl BlockLayer {
         }))
     }
 
-    /// The same, in which no request joins another.
+    /// Scheduler in which no request joins another.
     #[must_use]
     pub fn without_merges(self) -> Self {
         Self { merges: false, ..self }
@@ -178,7 +178,7 @@ impl BlockLayer {
         done.parts
     }
 
-    /// When a request may be dispatched that is kept back now, if nothing happens before.
+    /// Earliest dispatch of a request that is kept back now, if no event comes before.
     pub fn wakes_at(&self) -> Option<SimTime> {
         self.scheduler.wakes_at()
     }

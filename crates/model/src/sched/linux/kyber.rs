@@ -39,9 +39,9 @@ type Histogram = [u64; BUCKETS];
 /// A kind of request, with what the kernel fixes for it.
 #[derive(Debug)]
 struct Domain {
-    /// Where requests arrive, and may be joined.
+    /// Queue in which requests arrive, and may be joined.
     queue: SoftwareQueue,
-    /// Those that were taken from there together: no request joins them.
+    /// Requests that were taken from `queue` together: no request joins them.
     ready: VecDeque<IoRequest>,
     target: SimDuration,
     /// Most requests sent in a row while the other kind waits.
@@ -53,7 +53,7 @@ struct Domain {
     whole: Histogram,
     /// From the drive to the end.
     in_drive: Histogram,
-    /// When fewer samples will do; one time for both histograms, as in the kernel.
+    /// Time from which fewer samples suffice; one time for both histograms, as in the kernel.
     enough_at: Option<SimTime>,
     /// Bucket of the last percentile, until a congestion has used it.
     last_p99: Option<u64>,
@@ -94,7 +94,7 @@ impl Domain {
         (bucket as usize).min(BUCKETS - 1)
     }
 
-    /// Whether samples suffice for a percentile at `now`. The first look at too few of them begins the
+    /// True if samples suffice for a percentile at `now`. The first look at too few of them begins the
     /// wait.
     fn has_enough(&mut self, now: SimTime, samples: u64) -> bool {
         if samples == 0 {
@@ -108,7 +108,7 @@ impl Domain {
         is_enough
     }
 
-    /// Whether one of ten recent requests took longer than the target at the drive. False with too few.
+    /// True if one of ten recent requests took longer than the target at the drive. False with too few.
     fn is_congested(&mut self, now: SimTime) -> bool {
         if !self.has_enough(now, self.in_drive.iter().sum()) {
             return false;
@@ -165,7 +165,7 @@ impl Kyber {
         Self { domains: [reads, writes], current: 0, batched: 0, looks_at: None }
     }
 
-    /// Looks at latencies, if it was time by `now`. A late look finds what it would have found in time,
+    /// Looks at latencies, if it was time by `now`. A late look has the result of one in time,
     /// as every sample comes behind one.
     fn catch_up(&mut self, now: SimTime) {
         let Some(at) = self.looks_at.filter(|&at| at <= now) else { return };

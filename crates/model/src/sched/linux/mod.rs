@@ -1,8 +1,8 @@
-//! Linux's I/O schedulers in front of a drive with a queue of its own: none, mq-deadline, kyber, bfq.
+//! Linux's I/O schedulers in front of a drive with its own queue: none, mq-deadline, kyber, bfq.
 //!
 //! The rules and defaults are those of Linux 6.12: `Documentation/block/` and `block/` of its source. One
 //! scheduler is one file and one row of [`LINUX_SCHEDULERS`]. Unlike a [`Policy`](super::Policy) it may keep
-//! requests back while the drive has room, so it is told of completions too.
+//! requests back while the drive has room, so it learns of completions too.
 //!
 //! ```text
 //!   request --> tag --> merge or insert --> dispatch while the drive has room --> drive's queue
@@ -59,9 +59,9 @@ pub struct IoRequest {
     pub fua: bool,
     /// Unique and ascending in order of arrival.
     pub sequence: u64,
-    /// When it arrived.
+    /// Time of arrival.
     pub arrival: SimTime,
-    /// When the scheduler received it.
+    /// Time at which the scheduler received it.
     pub queued: SimTime,
 }
 
@@ -71,7 +71,7 @@ impl IoRequest {
         self.start + Blocks::new(self.blocks.into())
     }
 
-    /// Whether somebody waits for it: reads and writes with FUA.
+    /// True if somebody waits for it: reads and writes with FUA.
     pub fn is_sync(&self) -> bool {
         self.op == Op::Read || self.fua
     }
@@ -105,7 +105,7 @@ pub trait IoScheduler: Send {
     /// The drive has completed a request, which was dispatched at `dispatched`.
     fn completed(&mut self, now: SimTime, request: &IoRequest, dispatched: SimTime);
 
-    /// When a request may be dispatched that is kept back now, if nothing happens before.
+    /// Earliest dispatch of a request that is kept back now, if no event comes before.
     fn wakes_at(&self) -> Option<SimTime> {
         None
     }

@@ -66,7 +66,7 @@ impl MqDeadline {
         if op == Op::Read { &mut self.reads } else { &mut self.writes }
     }
 
-    /// The direction of the next batch; None when nothing waits.
+    /// The direction of the next batch; None when none waits.
     fn choose_direction(&mut self) -> Option<Op> {
         let has_writes = !self.writes.waiting.is_empty();
         if self.reads.waiting.is_empty() {

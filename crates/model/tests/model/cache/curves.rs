@@ -92,7 +92,7 @@ fn the_curve_of_reads_is_that_of_read_caches_of_every_size() {
     }
 }
 
-/// How wrong an estimated curve is over many sizes.
+/// Errors of an estimated curve over many sizes.
 #[derive(Debug, Default)]
 struct Errors {
     mean: f64,

@@ -60,7 +60,7 @@ struct System {
     cache: StorageCache,
     queue: VecDeque<DiskRequest>,
     answered: Vec<u64>,
-    /// What the disk did, in order.
+    /// Requests that the disk did, in order.
     done: Vec<(Purpose, u64, u64)>,
     now: u64,
 }
@@ -85,7 +85,7 @@ impl System {
         self.collect();
     }
 
-    /// What the disk takes next.
+    /// Next request that the disk takes.
     fn next(&mut self) -> Option<DiskRequest> {
         if let Some(request) = self.cache.next_at_once() {
             return Some(request);
@@ -99,7 +99,7 @@ impl System {
         next.or_else(|| self.cache.next_opportunistic())
     }
 
-    /// The disk does one request in a millisecond; false when it has nothing to do.
+    /// The disk does one request in a millisecond; false when it has no work.
     fn step(&mut self) -> bool {
         let Some(request) = self.next() else { return false };
         self.now += 1;
@@ -378,7 +378,7 @@ fn what_prefetching_was_worth_is_counted_block_by_block() {
     system.arrive(read(16, 12, 3));
     let idle = PrefetchCounts { brought: 16, used: 4, wasted: 0, late_reads: 0 };
     assert_eq!(counts(&system, PrefetchKind::Idle), idle);
-    // A write of blocks that nobody read makes their prefetch a waste; so does their eviction.
+    // A write of blocks that no client read makes their prefetch a waste; so does their eviction.
     system.arrive(write(12, 2, 4));
     system.run();
     let ahead = PrefetchCounts { used: 12, wasted: 2, ..ahead };

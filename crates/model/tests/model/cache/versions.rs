@@ -30,7 +30,7 @@ struct Waiting {
     request: CacheRequest,
     /// Newest versions when a read arrived.
     newest: Vec<u64>,
-    /// Which of its blocks memory may have had then, or a disk request has brought since.
+    /// Blocks that memory may have had then, or a disk request has brought since.
     is_here: Vec<bool>,
 }
 
@@ -38,7 +38,7 @@ struct Waiting {
 struct Job {
     request: DiskRequest,
     carried: Vec<u64>,
-    /// What its rotational gap writes.
+    /// Blocks that its rotational gap writes.
     in_gap: Option<Written>,
 }
 
@@ -56,7 +56,7 @@ impl Job {
 
 struct Flush {
     point: FlushPoint,
-    /// What the disk must have at its end.
+    /// Contents that the disk must have at its end.
     owed: Vec<(u64, u64)>,
 }
 
@@ -163,7 +163,7 @@ impl Model {
         self.end_flushes();
     }
 
-    /// Whether the buffer keeps a write.
+    /// True if the buffer keeps a write.
     fn is_buffered(&self, request: &CacheRequest) -> bool {
         let its = blocks(request);
         let entries = (its.end as u64).div_ceil(SIZE) - its.start as u64 / SIZE;
@@ -193,7 +193,7 @@ impl Model {
         }
     }
 
-    /// What a trimmed block holds is nobody's concern, so what the disk has is the newest.
+    /// Trims blocks: the content of a trimmed block is free, so the disk's counts as the newest.
     fn trim(&mut self, request: &CacheRequest) {
         let Range { start, end } = blocks(request);
         forget(&mut self.whole, &(start as u64..end as u64));
@@ -290,7 +290,7 @@ impl Model {
         }
     }
 
-    /// What the disk does next, from its queue in any order.
+    /// Next job of the disk, from its queue in any order.
     fn next(&mut self, prng: &mut Prng) -> Option<Job> {
         if let Some(request) = self.cache.next_at_once() {
             return Some(Job::new(request));

@@ -46,11 +46,11 @@ type Since = (SimTime, u64);
 struct Flush {
     point: FlushPoint,
     clock: u64,
-    /// What the disk must have at its end.
+    /// Contents that the disk must have at its end.
     owed: Vec<(u64, u64)>,
 }
 
-/// How often something happened that a buffer may get wrong.
+/// Number of times that something happened that a buffer may get wrong.
 #[derive(Debug, Default)]
 struct Events {
     destages: u64,
@@ -67,9 +67,9 @@ struct Events {
 struct Model {
     spec: WriteBufferSpec,
     blocks: Vec<Block>,
-    /// When each buffer block became dirty, of those that are.
+    /// Time at which each dirty buffer block became dirty.
     since: BTreeMap<u64, Since>,
-    /// The same of the data on their way.
+    /// Time of the data on their way.
     under_way_since: BTreeMap<u64, Since>,
     /// Last write of each buffer block.
     written: BTreeMap<u64, u64>,
@@ -160,7 +160,7 @@ impl Model {
         self.is_destaging |= self.share() > self.spec.high_mark;
     }
 
-    /// Which buffer block has to leave now, by its rule; None when none has. Ascending order over the disk
+    /// Buffer block that has to leave now, by its rule; None when none has. Ascending order over the disk
     /// leaves open which.
     fn next(&mut self, now: SimTime) -> Option<Option<u64>> {
         let oldest = self.waiting().min_by_key(|number| self.since[number]);
@@ -203,7 +203,7 @@ impl Model {
         self.cleaned();
     }
 
-    /// What is clean has no age.
+    /// Forgets the age of clean blocks.
     fn cleaned(&mut self) {
         let clean: Vec<u64> = (0..NUMBERS).filter(|&number| !self.is_dirty(number)).collect();
         clean.iter().for_each(|number| _ = self.since.remove(number));
@@ -360,7 +360,7 @@ impl Model {
         self.whole = named;
     }
 
-    /// Whether a write may not pass one of its blocks that took the place of dirty data.
+    /// True if a write may not pass one of its blocks that took the place of dirty data.
     fn is_held_back(&self, blocks: &Range<u64>) -> bool {
         let overlaps = |it: &Request| it.blocks.start < blocks.end && blocks.start < it.blocks.end;
         self.requests.iter().any(|request| request.supersedes && overlaps(request))

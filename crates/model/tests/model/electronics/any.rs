@@ -1,4 +1,4 @@
-//! What must hold for any drive, electronics and commands.
+//! Properties that hold for any drive, electronics and commands.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -124,7 +124,7 @@ impl Sequential<'_> {
         (0..).map(|turns| turns * period).find(|&lost| is_there(lost)).unwrap()
     }
 
-    /// When the last data are across.
+    /// Time at which the last data are across.
     fn end_of_read_ns(&mut self, wish: &Wish, begin: u64, media_end: u64, transfer: u64) -> u64 {
         let moving = (self.bus.arbitration + self.bus.block_time * u64::from(wish.blocks)).ns();
         // Busy from the first block on, or with the last alone.

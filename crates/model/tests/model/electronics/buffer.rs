@@ -1,4 +1,4 @@
-//! What the buffer has of a read, and how far the drive reads on.
+//! Part of a read that the buffer holds, and the extent of reading on.
 
 use freewheel_model::electronics::spec::{BufferSpec, BusSpec, ElectronicsSpec, ReadAhead};
 use freewheel_units::SimTime;

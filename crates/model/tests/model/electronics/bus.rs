@@ -76,7 +76,7 @@ fn written_blocks_may_take_another_time_on_the_bus() {
     assert_eq!(read(&mut unit, at_ms(40), 10, 8).bus, us(10));
 }
 
-/// When a read from the buffer ends that comes at 40.2 ms, while the media are at block 500 from
+/// End of a read from the buffer that comes at 40.2 ms, while the media are at block 500 from
 /// 40.05 (a read) or 40.06 ms (a write) to 45.1 ms.
 fn hit_beside(op: Op, hold: bool) -> u64 {
     let mut spec = with_bus(BusSpec { block_time: us(10), hold, ..BusSpec::default() });

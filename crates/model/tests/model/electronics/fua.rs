@@ -20,7 +20,7 @@ use super::hand::*;
 use freewheel_testkit::drives::any_drive;
 use freewheel_testkit::electronics::*;
 
-/// What is written stays in the buffer until something asks for it.
+/// Electronics that keep written data in the buffer until something asks for them.
 fn lazy() -> ElectronicsSpec {
     buffered(|buffer| {
         buffer.destage_after_idle = SimDuration::from_secs(1000);
@@ -119,8 +119,8 @@ impl Actuator for Watching {
     }
 }
 
-/// Which write each block of the media is of, told by everything that reaches them, and when the
-/// host submitted and was answered: a plain model of what FUA promises.
+/// Last write of each block of the media, told by everything that reaches them, and the times of submission
+/// and answer: a plain model of what FUA promises.
 struct Media<'a> {
     wishes: &'a [Wish],
     submitted: Vec<SimTime>,
@@ -137,7 +137,7 @@ impl Media<'_> {
         start..start + u64::from(blocks)
     }
 
-    /// Whether the host had the answer to one before it sent the other: only then is it older.
+    /// True if the host had the answer to one before it sent the other: only then is it older.
     fn is_before(&self, one: usize, other: usize) -> bool {
         let sent = self.submitted.get(other);
         one < other && sent.is_some_and(|sent| self.answered[one].is_some_and(|end| end <= *sent))

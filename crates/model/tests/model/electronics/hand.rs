@@ -161,12 +161,12 @@ pub fn flushes(time_us: u64) -> Wish {
     }
 }
 
-/// The same with force unit access.
+/// Wish with force unit access.
 pub fn forced(wish: Wish) -> Wish {
     Wish { fua: true, ..wish }
 }
 
-/// What became of a wish.
+/// Outcome of a wish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
     pub submitted: SimTime,
@@ -236,7 +236,7 @@ pub fn run_with(spec: &ElectronicsSpec, wishes: &[Wish]) -> Vec<Outcome> {
     run(&mut unit_with(spec), wishes)
 }
 
-/// When each of the outcomes ended, in microseconds.
+/// Times at which the outcomes ended, in microseconds.
 pub fn ends_us(outcomes: &[Outcome]) -> Vec<u64> {
     outcomes.iter().map(|outcome| outcome.served.end.ns() / 1000).collect()
 }

@@ -1,4 +1,4 @@
-//! When a drive is idle, and what happens while its head is lent.
+//! Idle times of a drive, and events while its head is lent.
 
 use freewheel_model::drive::Position;
 use freewheel_units::{Op, SimTime};

@@ -102,7 +102,7 @@ fn a_command_past_its_limit_is_completed_or_ends_with_an_error_there() {
 fn a_command_that_takes_too_long_ends_there_and_the_head_finishes_its_access() {
     let wishes = [marked(reads(0, 50, 1), CommandMark::DurationLimit(1)), reads(0, 80, 1)];
     let abort = limited(works_at_most(3000, LimitPolicy::Abort), None);
-    // Block 50 is under the head from 5.0 to 5.1 ms whatever the limit, and block 80 at 8.0.
+    // Block 50 is under the head from 5.0 to 5.1 ms at any limit, and block 80 at 8.0.
     assert_eq!(ends_and_limits(&abort, &wishes), [(3000, Aborted), (8100, Kept)]);
     let complete = limited(works_at_most(3000, LimitPolicy::Complete), None);
     assert_eq!(ends_and_limits(&complete, &wishes), [(5100, Missed), (8100, Kept)]);
@@ -119,7 +119,7 @@ fn a_write_that_waits_for_room_in_the_buffer_ends_at_its_limit() {
     let third = marked(far(3), CommandMark::DurationLimit(1));
     let outcomes = run_with(&spec, &[far(1), far(2), third]);
     let served = outcomes[2].served;
-    // Processed in 30 us of its own, and 1 ms of waiting.
+    // Processed in 30 us, and 1 ms of waiting.
     assert_eq!((served.limit, served.end), (Aborted, at(1030)));
     assert_eq!((served.overhead, served.queue), (us(30), us(1000)));
 }

@@ -121,12 +121,12 @@ fn a_hit_out_of_turn_waits_for_its_data() {
     assert_eq!(ends_us(&outcomes), [1810, 1890]);
 }
 
-/// When a read elsewhere ends that comes at 1 ms, beside a stream of reads of which this many are at the drive at
-/// once.
+/// End of a read elsewhere that comes at 1 ms, beside a stream of reads of which this many are at the drive
+/// at once.
 fn end_beside_a_stream(depth: u32, streams_first: Option<SimDuration>) -> u64 {
     let mut spec = queued(depth, PolicySpec::Fcfs);
     spec.queue.as_mut().unwrap().streams_first = streams_first;
-    // A host with so many in flight sends one for each that is done: here all are there from the start.
+    // A host with this number in flight sends one for each that is done: here all are there from the start.
     let stream = (0..60).map(|at| reads(0, at * 8, 8));
     let mut wishes: Vec<Wish> = stream.collect();
     wishes.insert(8, reads(0, 1500, 1));

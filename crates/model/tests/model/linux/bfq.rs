@@ -24,7 +24,7 @@ struct NaiveQueue {
     finish: u64,
     began: SimTime,
     idles: Option<(SimTime, SimTime)>,
-    /// Whether each request was a seek, the latest last.
+    /// True if each request was a seek, the latest last.
     seeks: Vec<bool>,
     last_end: u64,
     think: (u64, u64),
@@ -55,7 +55,7 @@ struct NaiveBfq {
     head: u64,
 }
 
-/// Whether the second is nearer: ahead, or back by at most 16 MiB at twice the distance; else the lower.
+/// True if the second is nearer: ahead, or back by at most 16 MiB at twice the distance; else the lower.
 fn is_nearer(first: &IoRequest, second: &IoRequest, head: u64) -> bool {
     let cost = |request: &IoRequest| {
         let start = request.start.get();

@@ -11,7 +11,7 @@ use super::naive::joins_latest;
 /// A kind of request with its latencies as they were.
 struct NaiveDomain {
     queue: Vec<IoRequest>,
-    /// Those that none joins any more.
+    /// Requests that none joins any more.
     ready: Vec<IoRequest>,
     target_ns: u64,
     batch: u32,

@@ -28,7 +28,8 @@ pub trait Oracle {
     fn completed(&mut self, now: SimTime, request: &IoRequest, dispatched: SimTime);
 }
 
-/// How often requests adjoin, how long a step is, and how many requests are at the drive at most.
+/// Number of times that requests adjoin, how long a step is, and how many requests are at the drive at
+/// most.
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
     pub step: SimDuration,

@@ -71,7 +71,7 @@ pub fn joins_latest(list: &mut [IoRequest], new: &IoRequest) -> bool {
     false
 }
 
-/// The rules of a scheduler that is told whether a request had to wait for a tag.
+/// The rules of a scheduler that knows whether a request had to wait for a tag.
 pub trait Rules {
     /// Joins a new request, if it can be.
     fn join(&mut self, request: &IoRequest) -> bool;
@@ -79,7 +79,7 @@ pub trait Rules {
     fn take(&mut self, now: SimTime, request: IoRequest);
     fn dispatch(&mut self, now: SimTime) -> Option<IoRequest>;
     fn completed(&mut self, now: SimTime, request: &IoRequest, dispatched: SimTime);
-    /// Those that wait, asynchronous ones or all.
+    /// Waiting requests, asynchronous ones or all.
     fn waiting(&self, asynchronous: bool) -> usize;
 }
 

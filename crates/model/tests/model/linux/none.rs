@@ -46,7 +46,7 @@ proptest! {
     }
 }
 
-/// Sizes of 40 requests one behind the other, which come while the drive is full.
+/// Sizes of 40 requests one after the other, which come while the drive is full.
 fn sizes(depth: u32) -> Vec<u32> {
     let mut layer = none(depth);
     let mut at_drive = Vec::new();

@@ -45,8 +45,8 @@ fn a_read_passes_writes_that_wait_for_a_tag_and_a_completion_gives_one_back() {
     assert_eq!((next.sequence, next.queued), (48, at_ms(3)));
 }
 
-/// Requests of 8 blocks that a scheduler sends after two are done: 64 have tags, and those from `first` on, one
-/// behind the other, have waited for one.
+/// Requests of 8 blocks that a scheduler sends after two are done: 64 have tags, and those from `first` on,
+/// one after the other, have waited for one.
 fn late(text: &str, op: Op, first: u64) -> Vec<(u64, u32)> {
     let mut layer = layer(text);
     let place = |n: u64| if n < first { 10_000 + 100 * n } else { 8 * (n - first) };

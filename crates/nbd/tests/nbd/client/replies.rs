@@ -215,7 +215,7 @@ fn violations() -> Vec<(String, &'static str)> {
     ]
 }
 
-/// The same of chunks that say an error.
+/// Violations in chunks that report an error.
 fn violations_in_errors() -> Vec<(String, &'static str)> {
     vec![
         (

@@ -117,7 +117,7 @@ impl Server {
         }
     }
 
-    /// What was sent since the last call.
+    /// Bytes that were sent since the last call.
     pub fn take_sent(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.sent)
     }

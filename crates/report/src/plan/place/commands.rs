@@ -51,8 +51,8 @@ fn has_paths(plan: &PlacePlan) -> bool {
     plan.disks.iter().any(|disk| disk.path.is_some())
 }
 
-/// What a person fills in, and the options for the same: where new files are, and where disks are if the plan
-/// does not know.
+/// Names that a person fills in, and the options for the same: folders of new files, and of disks if the
+/// plan does not know.
 #[derive(Default)]
 struct Named {
     variables: String,
@@ -113,7 +113,7 @@ impl<'p> Steps<'p> {
         self.text.push('\n');
     }
 
-    /// The copies of new files that have their room after so many moves.
+    /// The copies of new files that have their room after this number of moves.
     fn new_files(&mut self, after: usize) {
         let is_due = |placed: &&PlacedFile| placed.after_moves == after;
         let plan = self.plan;
@@ -243,7 +243,7 @@ struct Rooms<'p> {
     plan: &'p PlacePlan,
     /// Bytes that may be copied to each disk.
     left: Vec<f64>,
-    /// Whether each move's original has to be gone by now.
+    /// True if each move's original has to be gone by now.
     is_gone: Vec<bool>,
 }
 
@@ -257,7 +257,7 @@ impl<'p> Rooms<'p> {
         Self { plan, left, is_gone: vec![false; plan.moves.len()] }
     }
 
-    /// Takes room on a disk after so many moves, and says whose originals have to be gone before that.
+    /// Takes room on a disk after this number of moves, and says whose originals have to be gone before that.
     fn needed(&mut self, moves: usize, to: &str, bytes: Bytes) -> Vec<&'p PlannedMove> {
         let plan = self.plan;
         let disk = plan.disks.iter().position(|disk| disk.name == to).expect("a disk of the plan");
@@ -295,7 +295,7 @@ fn one_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
 
-/// Where a disk is mounted, without a slash at its end; the root alone keeps its own. rsync would cut a path
+/// Mount point of a disk, without a slash at its end; the root alone keeps its own. rsync would cut a path
 /// at the first `/./`, and takes `a:b` for a folder of another machine.
 fn path(plan: &PlacePlan, name: &str) -> Option<String> {
     let disk = plan.disks.iter().find(|disk| disk.name == name)?;
@@ -311,7 +311,7 @@ fn root(path: &str) -> String {
     }
 }
 
-/// One word for a shell, whatever is in it.
+/// One word for a shell, with any content.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }

@@ -31,7 +31,7 @@ impl PlaceReport {
         Self { plan, conclusions }
     }
 
-    /// What to do, what it brings, and the disks before and after, for a terminal.
+    /// Moves, their gain, and the disks before and after, for a terminal.
     pub fn text(&self) -> String {
         text::text(&self.plan, &self.conclusions)
     }

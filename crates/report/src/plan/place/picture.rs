@@ -1,4 +1,4 @@
-//! How busy each disk is before and after, with the moves as arrows.
+//! Load of each disk before and after, with the moves as arrows.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::numbers::percent;
 const WIDTH: f64 = 440.0;
 const ROW: f64 = 34.0;
 const LEFT: f64 = 92.0;
-/// Where bars end and arrows begin.
+/// Place in the picture at which bars end and arrows begin.
 const BARS_END: f64 = 336.0;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 26.0;

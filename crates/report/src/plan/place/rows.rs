@@ -46,7 +46,7 @@ pub(super) fn moves(plan: &PlacePlan) -> Rows {
     Rows::new(head, plan.moves.iter().enumerate().map(row))
 }
 
-/// Where new files go.
+/// Table of new files and their disks.
 pub(super) fn placed(plan: &PlacePlan) -> Rows {
     Rows::new(
         ["new file", "disk"],

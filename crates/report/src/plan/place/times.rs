@@ -10,12 +10,12 @@ const SHARE: f64 = 0.9;
 /// Disks that a sentence names.
 const NAMED: usize = 3;
 
-/// Whether devices have their requests in different times.
+/// True if devices have their requests in different times.
 pub(super) fn differ(times: &LoadTimes) -> bool {
     times.disks.iter().any(|disk| disk.span_s < SHARE * times.whole_s)
 }
 
-/// Over which time the loads are means, and whose loads are not known well. Nothing where all devices have
+/// Over which time the loads are means, and whose loads are not known well. Empty where all devices have
 /// the same time.
 pub(super) fn load_times(plan: &PlacePlan) -> Vec<String> {
     let Some(times) = plan.load_times.as_ref().filter(|times| differ(times)) else {

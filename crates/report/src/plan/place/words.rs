@@ -11,11 +11,11 @@ use crate::numbers::{about, capital, ms, percent};
 /// Conclusions from a plan.
 #[derive(Debug, Serialize)]
 pub struct PlaceConclusions {
-    /// What to do and what it brings, in a sentence.
+    /// Moves and their gain, in a sentence.
     pub headline: String,
     /// Further conclusions, a sentence each.
     pub details: Vec<String>,
-    /// What makes the numbers doubtful, a sentence each.
+    /// Cautions about the numbers, a sentence each.
     pub cautions: Vec<String>,
 }
 
@@ -91,7 +91,8 @@ fn headline(plan: &PlacePlan) -> String {
     }
 }
 
-/// What clients see of a placement with a file that no disk can serve: how many, and their mean response.
+/// Result for clients of a placement with a file that no disk can serve: their number, and their mean
+/// response.
 fn seen(plan: &PlacePlan, outcome: &Outcome) -> String {
     let served = four_digits(plan.rate - outcome.lost_rate);
     match best_known_s(outcome) {
@@ -108,13 +109,13 @@ fn seen(plan: &PlacePlan, outcome: &Outcome) -> String {
     }
 }
 
-/// How many requests wait for a file that no disk can serve, or beside it.
+/// Number of requests that wait for a file that no disk can serve, or beside it.
 fn endless(plan: &PlacePlan, outcome: &Outcome) -> String {
     let [lost, all] = [outcome.lost_rate, plan.rate].map(four_digits);
     format!("{lost} of {all} requests a second wait without end: {}.", too_hot(plan))
 }
 
-/// Why there is no further move.
+/// Reason why there is no further move.
 fn stopped(plan: &PlacePlan) -> String {
     let options = &plan.options;
     match &plan.stopped {
@@ -136,7 +137,7 @@ fn stopped(plan: &PlacePlan) -> String {
     }
 }
 
-/// What to do where nothing moves.
+/// Advice where no file moves.
 fn no_move(plan: &PlacePlan) -> String {
     let now = best_known_s(&plan.before);
     let response = match now {
@@ -165,7 +166,7 @@ fn no_move(plan: &PlacePlan) -> String {
     }
 }
 
-/// What to do with files that ask more than any disk can serve, as a sentence.
+/// Advice about files that ask more than any disk can serve, as a sentence.
 fn lost(plan: &PlacePlan) -> String {
     format!("{}: split or stripe that, or take faster disks.", too_hot(plan))
 }
@@ -345,7 +346,7 @@ fn cautions(plan: &PlacePlan) -> Vec<String> {
             taken.to, taken.file
         ));
     }
-    // Without a move, what is said of the placement as it is would be said again.
+    // Without a move, the words about the placement as it is would be said again.
     let is_moved = !plan.moves.is_empty() || !plan.placed.is_empty();
     let after = is_moved.then_some(&plan.after);
     let bytes = (plan.equal_bytes.moves > 0).then_some(&plan.equal_bytes);

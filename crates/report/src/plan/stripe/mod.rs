@@ -30,7 +30,7 @@ impl StripeReport {
         Self { plan, conclusions }
     }
 
-    /// Which unit to take, the units that were tried, and a unit for each file, for a terminal.
+    /// Unit to take, the units that were tried, and a unit for each file, for a terminal.
     pub fn text(&self) -> String {
         let StripeConclusions { headline, details, cautions } = &self.conclusions;
         let mut text = format!("{headline}\n\n{}\n", rows::units(&self.plan).text(1));

@@ -10,11 +10,11 @@ use crate::numbers::{capital, ms, percent, size};
 /// Conclusions from a plan for striping.
 #[derive(Debug, Serialize)]
 pub struct StripeConclusions {
-    /// Which unit to take and what it brings, in a sentence.
+    /// Unit to take and its gain, in a sentence.
     pub headline: String,
     /// Further conclusions, a sentence each.
     pub details: Vec<String>,
-    /// What makes the numbers doubtful, a sentence each.
+    /// Cautions about the numbers, a sentence each.
     pub cautions: Vec<String>,
 }
 
@@ -81,7 +81,7 @@ fn beside(plan: &StripePlan, take: &StripeUnit, best: &StripeUnit) -> Option<Str
     })
 }
 
-/// Where no unit serves the load at worst.
+/// Words for a plan in which no unit serves the load at worst.
 fn only_at_best(plan: &StripePlan, best: &StripeUnit) -> String {
     format!(
         "Add disks: with any stripe unit {} serve this load only as long as buffers help and requests follow each other. Units of {} then have the shortest mean response, {}.",
@@ -102,7 +102,7 @@ pub(super) fn headroom_s(plan: &StripePlan, unit: &StripeUnit) -> Option<f64> {
     plan.higher_loads.first()?.simulated_s[number]
 }
 
-/// How busy drives are at the load with its headroom, at worst.
+/// Load of drives with the headroom, at worst.
 pub(super) fn busy_then(plan: &StripePlan, unit: &StripeUnit) -> Option<f64> {
     let number = plan.units.iter().position(|tried| tried.unit == unit.unit)?;
     plan.higher_loads.first().map(|load| load.busy_at_worst[number])
@@ -137,7 +137,7 @@ fn holds(choice: &StripeChoice) -> String {
     }
 }
 
-/// Why there is no unit to take.
+/// Reason why there is no unit to take.
 fn no_unit(plan: &StripePlan) -> String {
     let (all, rate) = (capital(&disks(plan.disks)), four_digits(plan.rate));
     if plan.units.iter().any(|tried| !tried.fits) {

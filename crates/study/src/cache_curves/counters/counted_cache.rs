@@ -8,7 +8,7 @@ use crate::cache_curves::result::MissRatio;
 use crate::cache_curves::sizes::CACHE_BLOCK_BYTES;
 use crate::ratio::ratio;
 
-/// A read cache that gets what it misses at once.
+/// A read cache that gets missing blocks at once.
 pub(in crate::cache_curves) struct CountedCache {
     cache: ReadCache<VolumeBlock>,
     missing: Vec<BlockRange<VolumeBlock>>,

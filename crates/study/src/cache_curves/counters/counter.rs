@@ -1,4 +1,4 @@
-//! What every counter does.
+//! Operations of every counter.
 
 use freewheel_model::cache::BlockRange;
 use freewheel_units::VolumeBlock;

@@ -12,7 +12,7 @@ use crate::ratio::ratio;
 pub(in crate::cache_curves) struct ExactLru {
     curve: ReadCurve,
     capacities: Vec<u32>,
-    /// Of each capacity in the warm-up.
+    /// Misses of each capacity in the warm-up.
     warm_up: Vec<Misses>,
 }
 

@@ -1,4 +1,4 @@
-//! Which stripe unit to take: one that still holds when the load grows.
+//! Choice of the stripe unit: one that is still the best when the load grows.
 //!
 //! Small units make a request that is alone short, and cost seeks on many disks. So the unit with the shortest
 //! response today is often the first that cannot serve more. The plan looks at a load that is higher by the
@@ -30,14 +30,14 @@ pub(super) struct Mean {
 }
 
 impl Mean {
-    /// Whether it is no longer than `best`, or only so little that another run may turn it round.
+    /// True if it is no longer than `best`, or only so little that another run may turn it round.
     fn is_as_good_as(&self, best: &Self) -> bool {
         let longer = self.mean_s - best.mean_s;
         longer <= f64::max(SAME * best.mean_s, f64::min(self.noise(best), UNSURE_MAX * best.mean_s))
     }
 
-    /// How far another run may move the difference to `other`. Both have the same requests, so that a burst
-    /// which both suffer is none of it.
+    /// Largest change of the difference to `other` in another run. Both have the same requests, so that a
+    /// burst which both suffer is none of it.
     fn noise(&self, other: &Self) -> f64 {
         let (Some(own), Some(others)) = (self.parts_s, other.parts_s) else { return 0.0 };
         half_interval(&std::array::from_fn(|part| own[part] - others[part]))
@@ -47,12 +47,12 @@ impl Mean {
 /// Drives that are busy for this share of the time at worst are saturated.
 const SATURATED: f64 = 0.95;
 
-/// What simulations say of every unit under a load.
+/// Simulated results of every unit under a load.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct AtLoad {
-    /// How many times as high the load is.
+    /// Factor of the load.
     pub factor: f64,
-    /// Of each unit, ascending; none of one that cannot serve the load, or has no room.
+    /// Mean of each unit, ascending; none for one that cannot serve the load, or has no room.
     pub means: Vec<Option<Mean>>,
     /// Share of the time in which the drives are busy with each unit at worst.
     pub busy: Vec<f64>,
@@ -103,7 +103,7 @@ pub(super) fn unit_to_take(now: &AtLoad, with_headroom: &AtLoad) -> Option<(usiz
     Some((take, (0..good.len()).filter(|&unit| good[unit] && unit != take).collect()))
 }
 
-/// Whether a unit is still the best under this load, or as good.
+/// True if a unit is still the best under this load, or as good.
 pub(super) fn holds(unit: usize, at: &AtLoad) -> bool {
     at.good(&at.serving())[unit]
 }
@@ -117,7 +117,7 @@ pub struct StripeChoice {
     pub as_good: Vec<Bytes>,
     /// The highest load that was tried at which it is the best or as good, in multiples of the plan's load.
     pub holds_up_to: f64,
-    /// Where another unit is better; none if it held at every load that was tried.
+    /// Load at which another unit is better; none if it held at every load that was tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<StripeTurn>,
 }

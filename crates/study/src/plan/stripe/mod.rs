@@ -32,7 +32,7 @@ use crate::trace_runs::overview;
 
 pub use self::headroom::{StripeChoice, StripeTurn};
 
-/// What is to be striped.
+/// Files or volume to be striped.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StripeSource {
@@ -54,18 +54,18 @@ impl StripeSource {
     }
 }
 
-/// What is asked of a plan.
+/// Options of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StripeOptions {
     /// Files, or a trace.
     pub source: StripeSource,
-    /// Name of a shipped drive, or path of a drive file; that of the snapshot if nothing is given.
+    /// Name of a shipped drive, or path of a drive file; that of the snapshot if absent.
     pub drive: Option<String>,
-    /// Number of disks; that of the snapshot if nothing is given.
+    /// Number of disks; that of the snapshot if absent.
     pub disks: Option<u32>,
-    /// What if this many times as many requests came in the same time.
+    /// Factor of the number of requests in the same time.
     pub load: f64,
-    /// How many times as high the load may become: the unit to take still has to be the best then.
+    /// Largest factor of the load at which the unit to take must still be the best.
     pub headroom: f64,
     /// Requests of each simulation of files. A trace is replayed as a whole.
     pub requests: u64,
@@ -91,10 +91,10 @@ impl StripeOptions {
     }
 }
 
-/// How finely to stripe, and what each choice means.
+/// Choice of the stripe unit, and the effect of each choice.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StripePlan {
-    /// What was asked.
+    /// Options of the plan.
     pub options: StripeOptions,
     /// The drive of every disk.
     pub drive: String,
@@ -102,8 +102,8 @@ pub struct StripePlan {
     pub disks: u32,
     /// Requests a second.
     pub rate: f64,
-    /// Whether requests of a trace wait for each other at this load. At higher ones they come at their traced
-    /// times.
+    /// True if requests of a trace wait for each other at this load. At higher ones they come at their
+    /// traced times.
     pub dependent_replay: bool,
     /// Lines of a web server's log that count as no request.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -151,11 +151,11 @@ pub struct StripeUnit {
     pub response_s: Option<f64>,
     /// Mean response simulated, in seconds; none where the disks cannot serve the load or have no room.
     pub simulated_s: Option<f64>,
-    /// Whether every file finds room: large units leave large parts.
+    /// True if every file finds room: large units leave large parts.
     pub fits: bool,
 }
 
-/// What units do under a higher load.
+/// Results of units under a higher load.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StripeLoad {
     /// The load, in multiples of the plan's.
@@ -168,10 +168,10 @@ pub struct StripeLoad {
     pub busy_at_worst: Vec<f64>,
 }
 
-/// How a file is striped.
+/// Striping of a file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StripedFile {
-    /// Its name.
+    /// Name of the file.
     pub file: String,
     /// Bytes of a run.
     pub unit: Bytes,
@@ -215,7 +215,7 @@ pub fn plan_stripe(
     }
 }
 
-/// What a trace or a log does not say.
+/// Drive and number of disks, which a trace or a log does not tell.
 fn drive_and_disks(options: &StripeOptions) -> Result<(&str, u32), PlanError> {
     match (&options.drive, options.disks) {
         (Some(drive), Some(disks)) => Ok((drive, disks)),
@@ -416,7 +416,8 @@ impl Striped {
         Ok(Simulated { now, higher, take: Some(take) })
     }
 
-    /// The unit that keeps the most headroom where none keeps all of it; none where none serves the load itself.
+    /// The unit that keeps the most headroom where none keeps all of it; none where none serves the load
+    /// itself.
     fn with_less_headroom(
         &self,
         headroom: f64,
@@ -441,7 +442,7 @@ impl Striped {
         Ok(None)
     }
 
-    /// Simulates all units under this many times the load, as many at a time as there are cores.
+    /// Simulates all units under this many times the load, one on each core at a time.
     fn at_load(
         &self,
         options: &StripeOptions,
@@ -534,8 +535,8 @@ impl Striped {
         }
     }
 
-    /// How many disks the requests to each file work with a unit, with the file's share of all requests; a
-    /// volume is one file.
+    /// Number of disks that the requests to each file work with a unit, with the file's share of all
+    /// requests; a volume is one file.
     fn runs(&self, unit: u64) -> Vec<(f64, Runs)> {
         if self.files.is_empty() {
             return vec![(1.0, Runs::of(self.load.request, unit, self.disks))];
@@ -549,7 +550,7 @@ impl Striped {
     }
 }
 
-/// What simulations say of the units, and which one to take.
+/// Simulated results of the units, and the unit to take.
 struct Simulated {
     now: AtLoad,
     higher: Vec<AtLoad>,
@@ -561,7 +562,7 @@ fn of_load(at: &AtLoad, units: usize) -> StripeLoad {
     StripeLoad { factor: at.factor, simulated_s, busy_at_worst: at.busy.clone() }
 }
 
-/// The replay of a trace under a load of its own. A load other than the traced one needs times of arrival.
+/// The replay of a trace under another load. A load other than the traced one needs times of arrival.
 fn at_load(trace: &TraceWorkload, load: f64) -> TraceWorkload {
     let replay = match trace.replay {
         ReplayMode::Auto if load != 1.0 => ReplayMode::Arrivals,

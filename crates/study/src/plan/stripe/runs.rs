@@ -1,6 +1,6 @@
-//! How many disks a request works.
+//! Number of disks that a request works.
 
-/// How many runs a request touches that begins at any block: one of two neighbouring numbers.
+/// Number of runs that a request touches which begins at any block: one of two neighbouring numbers.
 pub(super) struct Runs {
     fewer: u32,
     /// Chance of one more.

@@ -29,7 +29,7 @@ pub(super) struct StripeFile {
     pub request: f64,
     pub rate: f64,
     pub reads: f64,
-    /// Its requests a second, times the service time of one.
+    /// Requests to the file a second, times the service time of one.
     pub heat: f64,
 }
 
@@ -165,7 +165,7 @@ impl TraceOnVolume {
         Ok(Replays { whole, without_buffers, span_ns })
     }
 
-    /// Whether requests are replayed by dependence.
+    /// True if requests are replayed by dependence.
     pub fn is_dependent(&self) -> bool {
         self.experiment.is_dependent()
     }

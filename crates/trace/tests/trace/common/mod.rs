@@ -21,7 +21,7 @@ pub fn records(bytes: &[u8], format: Format) -> Vec<Record> {
     records
 }
 
-/// What is wrong with the first malformed record.
+/// Fault of the first malformed record.
 pub fn malformed(bytes: &[u8], format: Format) -> Malformed {
     match reader(bytes, Some(format), false).find_map(Result::err) {
         Some(TraceError::Malformed(malformed)) => *malformed,
@@ -63,7 +63,7 @@ pub fn record(arrival_ns: u64, op: Op, device: u32, start: u64, blocks: u64) -> 
     }
 }
 
-/// The same of bytes that were no whole blocks.
+/// Record of bytes that were no whole blocks.
 pub fn widened(record: Record) -> Record {
     Record { widened: true, ..record }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::*;
 
-/// Answers to one client while another, who asks for one block after the other far away, waits for one of
-/// its own: the most of 50 times.
+/// Answers to one client while another, who asks for one block after the other far away, waits for its own
+/// request: the most of 50 times.
 fn most_before(depth: u64) -> usize {
     let mut world = TestHost::sized(100, 512, &[], SameTrack::Merge);
     let mut prng = Prng::new(1, "flood");

@@ -34,7 +34,7 @@ fn an_erasure_waits_for_a_slow_backup_and_other_clients_do_not() {
         let read = world.read(200_000 + prng.below(world.blocks() - 200_008), 8);
         world.run_until(world.now + us(100_000));
         assert!(world.answers.iter().any(|(_, (id, _))| *id == read), "{:?}", world.now);
-        for output in world.heard() {
+        for output in world.outputs() {
             let ServedTaskOutput::Data { start, data, .. } = output else { continue };
             image[(start.get() * BLOCK_BYTES) as usize..][..data.len()].copy_from_slice(&data);
             handed_on += data.len() as u64;
@@ -81,7 +81,7 @@ fn a_write_behind_an_erasure_waits_for_the_copy_of_all_of_a_backups_block() {
     world.scheduler.tasks_mut().promote(world.now, backup).unwrap();
     world.run_until(world.now + us(1_000_000));
     assert_eq!(report(&world, backup).state, ServedTaskState::Done);
-    for output in world.heard() {
+    for output in world.outputs() {
         let ServedTaskOutput::Data { start, data, .. } = output else { continue };
         let there = &before[(start.get() * BLOCK_BYTES) as usize..][..data.len()];
         assert!(data == there, "blocks from {start} on, of the moment when it began");

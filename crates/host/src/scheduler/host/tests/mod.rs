@@ -173,13 +173,13 @@ impl TestHost {
             self.inside.insert(id, command);
         }
         let now = self.now;
-        self.scheduler.tasks_mut().give_more(now);
+        self.scheduler.tasks_mut().refill_planner(now);
         self.answers.extend(self.scheduler.answers().map(|answer| (now, answer)));
         self.outputs.extend(self.scheduler.tasks_mut().outputs());
     }
 
-    /// What has been told since the last call.
-    fn heard(&mut self) -> Vec<ServedTaskOutput> {
+    /// Outputs since the last call.
+    fn outputs(&mut self) -> Vec<ServedTaskOutput> {
         std::mem::take(&mut self.outputs)
     }
 

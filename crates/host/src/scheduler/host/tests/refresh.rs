@@ -3,7 +3,7 @@
 use super::*;
 use crate::tasks::{RefreshReport, ServedTaskReport, ServedTaskState};
 
-/// What a world is like beside its refresh.
+/// Options of a world beside its refresh.
 #[derive(Debug, Clone, Copy)]
 struct Settings {
     fua: bool,
@@ -229,7 +229,7 @@ fn what_a_read_brings_that_was_at_the_device_while_a_client_wrote_is_not_kept() 
     assert!(kept[512..1024].iter().all(|byte| *byte == 3), "read anew");
 }
 
-/// A device may reorder what it has: the older data would be on the media in the end.
+/// A device may reorder its commands: the older data would be on the media in the end.
 #[test]
 fn a_write_of_a_client_waits_for_the_rewrite_that_is_at_the_device() {
     let (mut world, _) = world(&[], Settings { fua: true, idle: false, repeats: false });

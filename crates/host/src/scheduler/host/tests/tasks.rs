@@ -59,7 +59,7 @@ impl TestHost {
     }
 }
 
-/// What was handed on of a task, each block at most once.
+/// Data that a task delivered, each block at most once.
 fn image(outputs: &[ServedTaskOutput], bytes: usize) -> (Vec<u8>, BTreeSet<u64>) {
     let (mut image, mut there) = (vec![0; bytes], BTreeSet::new());
     for output in outputs {
@@ -86,7 +86,7 @@ fn a_scan_hands_on_every_block_once_with_what_was_on_the_media() {
         let before = world.media.clone();
         let id = world.create(ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Scan) });
         world.load_until_over(id, 4, 0.0);
-        let (image, there) = image(&world.heard(), before.len());
+        let (image, there) = image(&world.outputs(), before.len());
         assert_eq!(
             there.len() as u64,
             world.blocks(),
@@ -119,7 +119,7 @@ fn a_task_of_extents_hands_on_each_of_their_blocks_once_and_no_other() {
         assert_eq!(world.task(id).blocks.get(), expected.len() as u64);
         assert_eq!(world.task(id).left.get(), expected.len() as u64);
         world.load_until_over(id, 7, writes);
-        let (image, there) = image(&world.heard(), before.len());
+        let (image, there) = image(&world.outputs(), before.len());
         assert_eq!(there, expected, "and the last blocks, which are no whole one");
         for at in there.iter().map(|block| (block * BLOCK_BYTES) as usize) {
             assert!(image[at..at + 512] == before[at..at + 512]);
@@ -139,7 +139,7 @@ fn a_backup_has_the_data_of_its_beginning_under_any_writes() {
         let spec = ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Backup) };
         let id = world.create(ServedTaskSpec { block_size: 40, ..spec });
         world.load_until_over(id, seed, 0.5);
-        let (image, there) = image(&world.heard(), before.len());
+        let (image, there) = image(&world.outputs(), before.len());
         assert_eq!(there.len() as u64, world.blocks());
         assert!(image == before, "seed {seed}");
         assert!(world.media != before, "it was written over");
@@ -166,7 +166,7 @@ fn a_backup_has_what_was_there_before_all_of_the_drive_was_erased() {
         world.read(0, 8);
         world.run_until(world.now + us(30_000_000));
         assert_eq!(world.task(id).state, ServedTaskState::Done, "{:?}", world.task(id));
-        let mut outputs = world.heard();
+        let mut outputs = world.outputs();
         outputs
             .retain(|output| matches!(output, ServedTaskOutput::Data { task, .. } if *task == id));
         let (image, there) = image(&outputs, before.len());
@@ -192,7 +192,7 @@ fn a_continued_backup_reads_written_blocks_and_skips_those_it_has() {
     let spec = ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Backup) };
     let id = world.create(ServedTaskSpec { skip, skip_since: since, ..spec });
     world.load_until_over(id, 2, 0.5);
-    let (mut image, there) = image(&world.heard(), before.len());
+    let (mut image, there) = image(&world.outputs(), before.len());
     assert!(!there.contains(&0) && there.contains(&2048), "the region that was written");
     for block in (0..half).filter(|block| !there.contains(block)) {
         let at = (block * BLOCK_BYTES) as usize;
@@ -236,7 +236,7 @@ fn a_backup_has_no_data_read_before_it_began() {
     let reply = world.late.take().unwrap();
     world.scheduler.came_back(free, world.now, reply);
     world.load_until_over(id, 1, 0.5);
-    let (image, there) = image(&world.heard(), before.len());
+    let (image, there) = image(&world.outputs(), before.len());
     assert_eq!(there.len() as u64, world.blocks());
     assert!(image == before);
 }
@@ -257,7 +257,7 @@ fn written_over(bad: &[u64], start: u64) -> (SimDuration, ServedTaskReport) {
     world.run_until(world.now + us(60_000_000));
     let report = world.task(id);
     assert_eq!(report.state, ServedTaskState::Done);
-    let (image, there) = image(&world.heard(), before.len());
+    let (image, there) = image(&world.outputs(), before.len());
     let lost: BTreeSet<u64> = named(&report).into_iter().collect();
     for block in 0..world.blocks() {
         let at = (block * BLOCK_BYTES) as usize;
@@ -286,7 +286,7 @@ fn unreadable_blocks_of_large_sectors_are_named_as_whole_sectors() {
     let report = world.task(id);
     assert_eq!(report.state, ServedTaskState::Done);
     assert_eq!(report.unreadable, [Extent::new(1000, 8), Extent::new(5000, 8)]);
-    let (image, there) = image(&world.heard(), before.len());
+    let (image, there) = image(&world.outputs(), before.len());
     assert_eq!(there.len() as u64, world.blocks() - 16);
     assert!(there.iter().all(|block| {
         let at = (block * BLOCK_BYTES) as usize;
@@ -327,7 +327,7 @@ fn a_backup_reads_before_a_large_write_in_few_requests() {
         .scheduler
         .pending
         .values()
-        .filter(|pending| matches!(pending.whose, RequestOwner::Task(_)));
+        .filter(|pending| matches!(pending.owner, RequestOwner::Task(_)));
     assert_eq!(reads.count(), 3, "at most 1 MiB at once");
 }
 
@@ -354,7 +354,7 @@ fn tasks_without_a_reader_are_limited_and_end_after_a_minute() {
     assert!(ids.iter().all(|&id| world.task(id).state == ServedTaskState::Waiting));
     world.run_until(world.now + us(2_000_000));
     assert!(ids.iter().all(|&id| world.task(id).state == ServedTaskState::Aborted));
-    let told = world.heard();
+    let told = world.outputs();
     assert!(told.len() == 32 && matches!(told[0], ServedTaskOutput::Over { .. }));
     assert!(create(&mut world).is_ok());
 }
@@ -401,7 +401,7 @@ fn a_scan_that_is_no_backup_lets_writes_pass() {
     let before = world.media.clone();
     let id = world.create(ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Scan) });
     world.load_until_over(id, 1, 0.5);
-    assert!(image(&world.heard(), before.len()).0 != before);
+    assert!(image(&world.outputs(), before.len()).0 != before);
     assert_eq!(world.task(id).copied.get(), 0);
 }
 
@@ -421,7 +421,7 @@ fn blocks_without_room_are_read_again_and_none_is_lost() {
             world.run_until(world.now + us(8000));
         }
     }
-    let (image, there) = image(&world.heard(), before.len());
+    let (image, there) = image(&world.outputs(), before.len());
     assert_eq!(there.len() as u64, world.blocks());
     assert!(image == before);
     assert!(world.task(id).refused.get() > 100, "{:?}", world.task(id).refused);
@@ -436,7 +436,7 @@ fn a_scrub_names_the_blocks_that_cannot_be_read_and_no_other() {
     let report = world.task(id);
     assert_eq!(named(&report), bad);
     assert_eq!(report.delivered.get() + bad.len() as u64, world.blocks());
-    let told = world.heard().into_iter();
+    let told = world.outputs().into_iter();
     let told = told.filter(|output| matches!(output, ServedTaskOutput::Unreadable { .. }));
     assert_eq!(told.count(), bad.len());
 }
@@ -449,7 +449,7 @@ fn the_reader_gets_the_data_around_a_bad_block() {
     let before = world.media.clone();
     let id = world.create(ServedTaskSpec { has_reader: true, ..world.whole(TaskKind::Scan) });
     world.load_until_over(id, 8, 0.0);
-    let (image, there) = image(&world.heard(), before.len());
+    let (image, there) = image(&world.outputs(), before.len());
     assert!(bad.iter().all(|bad| !there.contains(bad)));
     assert_eq!(there.len() as u64, world.blocks() - 2);
     assert!(there.iter().all(|&block| {
@@ -540,12 +540,12 @@ fn an_aborted_task_is_over_at_once_and_its_reads_under_way_are_dropped() {
     world.scheduler.tasks_mut().promote(world.now, id).unwrap();
     world.run_until(world.now + us(50_000));
     let left = world.task(id).left;
-    assert!(left.get() > 0 && !world.heard().is_empty());
+    assert!(left.get() > 0 && !world.outputs().is_empty());
     world.scheduler.tasks_mut().abort(world.now, id).unwrap();
     world.run_until(world.now + us(1_000_000));
     assert_eq!(world.task(id).state, ServedTaskState::Aborted);
     assert_eq!(world.task(id).left, left, "as much as it had not read");
-    assert!(world.heard().iter().all(|output| matches!(output, ServedTaskOutput::Over { .. })));
+    assert!(world.outputs().iter().all(|output| matches!(output, ServedTaskOutput::Over { .. })));
     assert!(world.scheduler.is_idle());
     assert!(world.scheduler.tasks_mut().abort(world.now, id).is_err(), "once");
 }
@@ -621,7 +621,7 @@ fn the_predicted_end_of_a_backup_under_writes_is_off_by_at_most_a_half() {
                 asked += 1;
             }
             world.run_until(world.now + us(500));
-            world.heard();
+            world.outputs();
         }
         let report = world.task(id);
         assert!(report.copied.get() > report.blocks.get() / 100, "{:?}", report.copied);
@@ -636,8 +636,8 @@ fn the_predicted_end_of_a_backup_under_writes_is_off_by_at_most_a_half() {
     }
 }
 
-/// Of what is done then a planner shows where blocks that come in pieces are begun; its bounds are brought
-/// up to date in the same step.
+/// Upkeep for the next decision: a planner shows where blocks that come in pieces are begun; its bounds are
+/// brought up to date in the same step.
 #[test]
 fn upkeep_for_the_next_decision_is_done_between_decisions() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
@@ -655,7 +655,7 @@ fn upkeep_for_the_next_decision_is_done_between_decisions() {
         (0..=drive.seek().distance_max()).filter(|&cylinder| planner.begins_on(cylinder)).count()
     };
     while tasks.has_ahead() {
-        tasks.give_more(world.now);
+        tasks.refill_planner(world.now);
     }
     assert_eq!(open(&mut tasks), 0, "all were closed as soon as far more was wanted than fits");
     let head = Departure {
@@ -667,7 +667,7 @@ fn upkeep_for_the_next_decision_is_done_between_decisions() {
     for decisions in 1..=5 {
         tasks.planner().plan_idle(&head, size).unwrap();
         assert_eq!(open(&mut tasks), decisions - 1, "the decision found its work done");
-        tasks.give_more(world.now);
+        tasks.refill_planner(world.now);
         assert_eq!(open(&mut tasks), decisions, "each opens one for the next");
     }
 }

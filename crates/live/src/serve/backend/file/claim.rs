@@ -1,4 +1,4 @@
-//! Opening a file or a block device so that nothing else writes to it.
+//! Opening a file or a block device against all other writers.
 //!
 //! A file is locked, which keeps other servers off. A block device is opened exclusively besides: the system
 //! then refuses every other who asks so, as `mkfs`, `mount` and `mdadm` do, by whichever node. The file
@@ -16,7 +16,7 @@ use thiserror::Error;
 
 use super::{holders, loops};
 
-/// Why a file or device cannot be served.
+/// Reasons why a file or device cannot be served.
 #[derive(Debug, Error)]
 pub enum OpenError {
     /// The system refuses.
@@ -24,7 +24,7 @@ pub enum OpenError {
     System {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
     /// Somebody else has it.
@@ -46,7 +46,7 @@ pub enum OpenError {
     Busy {
         /// The device, or the file behind a loop device.
         path: PathBuf,
-        /// What has it, as far as is known.
+        /// Users of the device, as far as is known.
         by: Vec<String>,
     },
     /// The ring is wanted, and the system has none or refuses it.
@@ -58,10 +58,10 @@ pub enum OpenError {
     NoRing {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
-    /// It takes no writes.
+    /// The device takes no writes.
     #[error(
         "{}: the device is read-only, and it is to be written: have the system offer it for writing \
          (blockdev --setrw, losetup without --read-only, the write protection of a card or drive)",
@@ -71,7 +71,7 @@ pub enum OpenError {
         /// The device.
         path: PathBuf,
     },
-    /// Its file system is full or read-only for its holes.
+    /// The file system is full or read-only for the file's holes.
     #[error(
         "{}: its file system has no room left, and writes to the file's holes may take {}: make room, \
          or move the file to another (cp --sparse=always)",
@@ -81,7 +81,7 @@ pub enum OpenError {
     NoRoom {
         /// The file.
         path: PathBuf,
-        /// What its holes may take.
+        /// Room that the holes may take.
         wanted: Bytes,
     },
     /// There is no whole block in it.
@@ -98,7 +98,7 @@ pub enum OpenError {
     },
 }
 
-/// How a file or a block device is opened.
+/// Way to open a file or a block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
     /// To read and write it, as the only one: a device that is mounted, part of an array or volume, or claimed
@@ -136,14 +136,14 @@ pub(super) fn open_past_cache(path: &Path, claim: Claim) -> Result<(File, bool),
 }
 
 /// The flag by which the system refuses a second exclusive user of a device, as it does mkfs and mount
-/// afterwards: whichever of its nodes, partitions or its disk they are given. What it means for others than
+/// afterwards: whichever of its nodes, partitions or its disk they are given. Its meaning for others than
 /// devices is not defined (open(2)).
 fn exclusive(path: &Path, claim: Claim) -> OFlags {
     let is_device = fs::metadata(path).is_ok_and(|there| there.file_type().is_block_device());
     if claim == Claim::Exclusive && is_device { OFlags::EXCL } else { OFlags::empty() }
 }
 
-/// Why a file or device was not opened.
+/// Error for a file or device that was not opened.
 fn refused(path: &Path, error: io::Error) -> OpenError {
     let path = path.to_owned();
     match Errno::from_io_error(&error) {
@@ -158,7 +158,7 @@ fn refused(path: &Path, error: io::Error) -> OpenError {
     }
 }
 
-/// Those that are known, or who it may be.
+/// Known holders, or possible ones.
 fn known(holders: Vec<String>) -> Vec<String> {
     match holders.is_empty() {
         true => vec!["by another program that has claimed it, as a server does".into()],
@@ -172,8 +172,8 @@ pub(super) fn lock(file: &File, path: &Path) -> Result<(), OpenError> {
     locked.map_err(|_| OpenError::InUse { path: path.into() })
 }
 
-/// What else uses a file or device, which is an error for who wants it exclusively; and the file behind a
-/// loop device, locked, so that no server has the same data by that name.
+/// Other users of a file or device, which is an error for exclusive use; and the file behind a loop device,
+/// locked, so that no server has the same data by that name.
 pub(super) fn other_users(
     file: &File,
     path: &Path,

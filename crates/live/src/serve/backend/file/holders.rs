@@ -1,4 +1,4 @@
-//! What has a block device in use, as far as the system's files tell.
+//! Users of a block device, as far as the system's files tell.
 //!
 //! Goals: words for a person who wants to release it.
 //! Non-goals: keeping anyone off it: only the system does that, for who opens it exclusively.
@@ -14,8 +14,8 @@ pub(super) fn sysfs_of(number: u64) -> PathBuf {
     format!("/sys/dev/block/{}:{}", major(number), minor(number)).into()
 }
 
-/// What has the device with this number in use, or one of its partitions, or the disk that it is a
-/// partition of.
+/// Users of the device with this number, or of one of its partitions, or of the disk that it is a partition
+/// of.
 pub(super) fn holders(number: u64) -> Vec<String> {
     let family = family(&sysfs_of(number));
     let numbers: Vec<String> = family.iter().filter_map(|sysfs| text(&sysfs.join("dev"))).collect();

@@ -21,10 +21,10 @@ use crate::serve::backend::{
 };
 use crate::zero_range;
 
-/// What wakes the thread.
+/// Waker of the thread.
 struct Waker {
     event: Arc<File>,
-    /// It may be asleep in the ring.
+    /// Set while the thread may be asleep in the ring.
     is_awaited: AtomicBool,
 }
 
@@ -55,7 +55,7 @@ impl Ringer {
     }
 }
 
-/// What is under way in the ring.
+/// Requests that are under way in the ring.
 enum Tag {
     Waker,
     Command(Work),

@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 
 use super::*;
 
-/// Those that the system has.
+/// Ways that the system has.
 fn ways() -> Vec<Io> {
     let file = NamedTempFile::new().unwrap();
     file.as_file().set_len(4096).unwrap();
@@ -197,7 +197,7 @@ fn loop_device() -> Option<(NamedTempFile, LoopDevice)> {
     Some((file, device))
 }
 
-/// Whether a program succeeds, and its output.
+/// Success of a program, and its output.
 fn run(program: &str, args: &[&str], path: &Path) -> (bool, String) {
     let ran = Command::new(program).args(args).arg(path).output();
     let ran = ran.unwrap_or_else(|error| panic!("{program}: {error}"));
@@ -229,7 +229,7 @@ fn claimed(path: &Path, claim: Claim) -> Result<FileBackend, OpenError> {
     FileBackend::open(path, claim, Some(Io::Threads), 1, back().0)
 }
 
-/// What there is in the end: threads of a device end after it.
+/// Value that appears in the end: threads of a device end after it.
 fn eventually<T>(there: impl Fn() -> Option<T>) -> T {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
@@ -246,7 +246,7 @@ fn claimed_after(path: &Path) -> FileBackend {
     eventually(|| claimed(path, Claim::Exclusive).ok())
 }
 
-/// What a device is refused for as in use.
+/// Message that refuses a device in use.
 fn busy(path: &Path) -> String {
     let error = claimed(path, Claim::Exclusive).err().expect("it is in use");
     assert!(matches!(error, OpenError::Busy { .. }), "{error}");
@@ -477,7 +477,7 @@ fn asked() -> impl Strategy<Value = Asked> {
     })
 }
 
-/// The same to an array of bytes; what a read brings.
+/// Does the command on an array of bytes, and returns the data of a read.
 fn plainly(disk: &mut [u8], (what, start, blocks, byte): Asked) -> Option<Vec<u8>> {
     let bytes = &mut disk[start as usize * 512..][..blocks as usize * 512];
     match what {

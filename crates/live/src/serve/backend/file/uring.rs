@@ -21,14 +21,14 @@ use super::buffer::Buffer;
 /// Most bytes of one request: the system moves less than 2 GiB at once.
 const BYTES_MAX: usize = 1 << 30;
 
-/// What the system is asked.
+/// Kind of a request to the system.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     /// Fill the buffer.
     Read,
     /// Write the buffer.
     Write,
-    /// What has been written is to be on the media.
+    /// Brings written data to the media.
     Sync,
     /// Changes the allocation of `length` bytes.
     Allocate { how: FallocateFlags, length: u64 },
@@ -191,7 +191,7 @@ fn entry(request: &mut Request, moved: usize) -> squeue::Entry {
     }
 }
 
-/// What a completion says.
+/// Outcome that a completion reports.
 #[derive(Debug)]
 enum Outcome {
     Over(io::Result<()>),
@@ -203,8 +203,8 @@ enum Outcome {
     },
 }
 
-/// Of a request of which `left` bytes were to be moved; `result` as in the ring: bytes, or the negated
-/// error.
+/// Outcome of a request of which `left` bytes were to be moved; `result` as in the ring: bytes, or the
+/// negated error.
 fn outcome(result: i32, left: usize) -> Outcome {
     match usize::try_from(result) {
         Ok(moved) if moved >= left => Outcome::Over(Ok(())),
@@ -228,7 +228,7 @@ pub(super) fn skip(error: &io::Error) {
     println!("skipped: the system gives no io_uring: {error}");
 }
 
-/// Whether the system has no ring or forbids it; `disabled` is the text of `kernel.io_uring_disabled`, or
+/// True if the system has no ring or forbids it; `disabled` is the text of `kernel.io_uring_disabled`, or
 /// empty.
 #[cfg(test)]
 fn is_its_will(error: &io::Error, disabled: &str) -> bool {

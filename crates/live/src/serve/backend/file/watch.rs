@@ -1,4 +1,4 @@
-//! Whether the path of a file that is served still leads to it.
+//! Watch on the path of a served file.
 //!
 //! A file whose name was removed, or whose file system was unmounted lazily, is read and written as
 //! before, and is gone with the server. Looking for the name may take long, as on a network file system
@@ -19,7 +19,7 @@ pub(super) struct Watch {
 }
 
 /// Looks at a path every so often, as long as the file and the returned value are there. The first time that
-/// the path does not lead to the file, `notice` is told.
+/// the path does not lead to the file, `notice` is called.
 pub(super) fn watch(
     path: &Path,
     file: Weak<File>,
@@ -41,7 +41,7 @@ pub(super) fn watch(
     Ok(Watch { _ends: ends })
 }
 
-/// Why what is at the path is not the file. None where that is not known.
+/// Reason why the file at the path is another one. None where that is not known.
 fn lost(own: &Metadata, there: io::Result<Metadata>) -> Option<&'static str> {
     if own.file_type().is_block_device() {
         // A device has its data without a name.

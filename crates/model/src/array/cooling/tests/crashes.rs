@@ -12,7 +12,7 @@ const DISKS: u32 = 3;
 /// So little that freed room is soon used again.
 const CAPACITY: u64 = 20;
 
-/// What a block holds: a block of an extent in some version.
+/// Content of a block: a block of an extent in some version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Content {
     extent: ExtentId,
@@ -30,12 +30,12 @@ struct Block {
 }
 
 impl Block {
-    /// What a read returns.
+    /// Content that a read returns.
     fn newest(&self) -> Option<Content> {
         self.cached.last().copied().or(self.media)
     }
 
-    /// All that this block may hold after a power cut now; None where nothing was ever written.
+    /// All that this block may hold after a power cut now; None where no write ever was.
     fn after_cut(&self) -> impl Iterator<Item = Option<Content>> {
         std::iter::once(self.media).chain(self.cached.iter().copied().map(Some))
     }
@@ -229,7 +229,7 @@ impl Machine {
         }
     }
 
-    /// Whether the action could be done now.
+    /// True if the action could be done now.
     fn take_effect(&mut self, action: &MoveAction) -> bool {
         let moved = self.mover.current().unwrap();
         let address = |part: &Part, block: u64| (part.place.disk, part.place.start.get() + block);

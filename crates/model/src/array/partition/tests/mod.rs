@@ -45,7 +45,7 @@ fn tr96() -> DiskModel {
     DiskModel::of(&drive("tr96"), &usage(0.5))
 }
 
-/// Whether `found` is within a `share` of `expected`.
+/// True if `found` is within a `share` of `expected`.
 #[track_caller]
 fn assert_near(found: f64, expected: f64, share: f64) {
     assert!((found - expected).abs() <= share * expected.abs(), "{found} for {expected}");

@@ -1,4 +1,4 @@
-//! When files are restriped, and which.
+//! Files that are restriped, and the conditions for that.
 
 use super::*;
 use crate::array::partition::{

@@ -175,7 +175,7 @@ fn look_for_suspects(value: &Value, path: &[Step], text: &str, suspects: &mut Ve
     }
 }
 
-/// Whether a message repeats this value.
+/// True if a message repeats this value.
 fn is_named(value: &Value, text: &str) -> bool {
     match value {
         Value::String(value) => {
@@ -251,37 +251,10 @@ const UNKNOWN_KEY: &str = "unknown field ";
 const MISSING_KEY: &str = "missing field ";
 const UNKNOWN_NAME: &str = "unknown variant ";
 
-/// Keys and names of earlier versions, with their names of today.
-const RENAMED: [(&str, &str); 12] = [
-    ("at_drive", "queue_depth"),
-    ("beside", "tasks"),
-    ("data-mining", "scan"),
-    ("decide_before", "lead_time"),
-    ("enough", "sample_share"),
-    ("external", "host"),
-    ("habits", "behaviour"),
-    ("onboard", "electronics"),
-    ("prices", "region_weights"),
-    ("think", "think_time"),
-    ("think_distribution", "think_time_distribution"),
-    ("worth", "latency_weight"),
-];
-
-/// End of a message about an unknown name: the present or the most similar name.
-fn meant<'n>(name: &str, known: impl Iterator<Item = &'n str> + Clone) -> String {
-    let renamed = RENAMED
-        .iter()
-        .find(|(before, now)| *before == name && known.clone().any(|known| known == *now));
-    match renamed {
-        Some((_, now)) => format!("; it is called `{now}` now"),
-        None => did_you_mean(name, known),
-    }
-}
-
 /// Rewrites Serde's `text` about the value of this key: the fault, and the allowed values.
 fn explained(key: &str, value: Option<&Value>, text: &str) -> String {
     let (wrong, expected) = text.split_once(", expected ").unwrap_or((text, ""));
-    let meant = |name: &str| meant(name.trim_matches('`'), quoted(expected));
+    let meant = |name: &str| did_you_mean(name.trim_matches('`'), quoted(expected));
     if let Some(name) = wrong.strip_prefix(MISSING_KEY) {
         let before = if key.is_empty() { String::new() } else { format!("{key}.") };
         return format!("the key `{before}{}` is missing", name.trim_matches('`'));
@@ -321,7 +294,7 @@ fn shown(value: &Value) -> Cow<'static, str> {
     }
 }
 
-/// What is needed, in words that no programmer's type is part of; as it is where it says so already.
+/// Needed value in words without a programmer's types; Serde's text where it has none.
 pub fn needed(expected: &str) -> &str {
     match expected {
         // TOML has no larger ones.
