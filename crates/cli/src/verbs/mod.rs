@@ -30,6 +30,8 @@ mod trace_args;
 
 use clap::Subcommand;
 
+pub use sim::key as experiment_key;
+
 use crate::failure::Failure;
 use crate::interrupts;
 

@@ -54,6 +54,8 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("cli", &["freewheel"]),
+    // The command line is the package's command, too.
+    ("python", &["freewheel", "cli"]),
     ("bench", &["units", "model", "freeblock", "nbd", "trace", "sim", "live", "reproduce"]),
 ];
 

@@ -1,0 +1,7 @@
+"""`python -m freewheel` is the command `freewheel`."""
+
+import sys
+
+from ._cli import main
+
+sys.exit(main())
