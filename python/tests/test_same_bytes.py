@@ -29,9 +29,9 @@ def test_every_form_of_an_experiment_gives_the_same(tmp_path: Path) -> None:
 
 
 def test_overrides_are_those_of_the_command_line(command: Command) -> None:
-    overrides = {"workload.outstanding": 4, "scheduler.policy": "sstf", "warm_up": 0.1, "slices": None}
+    overrides = {"workload.outstanding": 4, "scheduler.policy": "sstf", "warm_up": 0.1, "seed": None}
     result = freewheel.simulate("examples/oltp.toml", overrides=overrides, seed=9)
-    words = ["workload.outstanding=4", "scheduler.policy=sstf", "warm_up=0.1", "slices="]
+    words = ["workload.outstanding=4", "scheduler.policy=sstf", "warm_up=0.1", "seed="]
     sets = [part for word in words for part in ("--set", word)]
     assert result.to_json() == command("sim", "examples/oltp.toml", "--json", "--seed", "9", *sets)
     config = freewheel.SimConfig.load("examples/oltp.toml").replace(overrides)

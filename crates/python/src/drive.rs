@@ -7,7 +7,7 @@ use freewheel::drives::{self, DriveIdentity, YearlyRates};
 use freewheel::files::PendingFile;
 use freewheel::{DriveSheet, DriveSpec, Scaling};
 use pyo3::prelude::*;
-use pyo3::types::IntoPyDict;
+use pyo3::types::{IntoPyDict, PyList, PyTuple};
 use serde::Serialize;
 
 use crate::fault::Fault;
@@ -32,6 +32,16 @@ pub fn reference(drive: &Bound<'_, PyAny>) -> PyResult<String> {
     match drive.cast::<Drive>() {
         Ok(drive) => drive.get().reference(drive.py()),
         Err(_) => crate::values::path_text(drive),
+    }
+}
+
+/// Several drives, or one alone; none where none is given.
+pub fn references(given: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
+    let Some(given) = given else { return Ok(Vec::new()) };
+    let is_several = given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>();
+    match is_several {
+        true => given.try_iter()?.map(|drive| reference(&drive?)).collect(),
+        false => reference(given).map(|one| vec![one]),
     }
 }
 

@@ -58,7 +58,9 @@ impl Fault {
             Self::Library(error) => raise(py, error.kind(), "", &error.to_string()),
             Self::Experiment(error) => {
                 let key = experiment_key(error.kind()).unwrap_or_default();
-                raise(py, error.kind(), key, &error.to_string())
+                // Overrides are no options here.
+                let says = error.to_string().replace("--set ", "override ");
+                raise(py, error.kind(), key, &says)
             }
             Self::Argument(says, help) => new(py, "UsageError", &says, "Argument", Some(help)),
             Self::Table(says) => new(py, "TraceError", &says, "Table", Some(TABLE_HELP)),

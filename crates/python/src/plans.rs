@@ -18,7 +18,7 @@ use crate::report::{Made, Parts, Report};
 use crate::studies::Replay;
 use crate::table::Columns;
 use crate::trace::{self, Source, Trace};
-use crate::values::{OneOrMore, Size, Time, argument, choice, path_text};
+use crate::values::{Size, Time, argument, choice, path_text};
 
 /// How finely to stripe.
 #[pyclass(frozen, extends = Report, module = "freewheel")]
@@ -218,7 +218,7 @@ pub fn plan_placement(
     keep_free: f64,
     copy_rate: Option<Size>,
     max_moves: usize,
-    add_disk: Option<OneOrMore<Bound<'_, PyAny>>>,
+    add_disk: Option<&Bound<'_, PyAny>>,
     replace: Option<std::collections::BTreeMap<String, Bound<'_, PyAny>>>,
     requests: Option<u64>,
     seed: u64,
@@ -234,7 +234,6 @@ pub fn plan_placement(
         device,
     };
     let input = Input::of(source)?;
-    let add = add_disk.map(OneOrMore::into_vec).unwrap_or_default();
     let replace = replace.unwrap_or_default().into_iter();
     let usual = PlaceOptions::new(placement.of(&input)?);
     let horizon = horizon.map(|time| time.get("horizon")).transpose()?;
@@ -245,7 +244,7 @@ pub fn plan_placement(
         free_share: keep_free,
         copy_rate: copy_rate.map(|size| size.get("copy_rate")).transpose()?,
         moves_max: max_moves,
-        add: add.iter().map(drive::reference).collect::<PyResult<_>>()?,
+        add: drive::references(add_disk)?,
         replace: replace
             .map(|(disk, drive)| Ok((disk, drive::reference(&drive)?)))
             .collect::<PyResult<_>>()?,

@@ -46,16 +46,6 @@ impl Replay<'_> {
     }
 }
 
-/// Drives out of `drive=`: the first one, and those beside it.
-fn drives(given: Option<OneOrMore<Bound<'_, PyAny>>>) -> PyResult<Vec<String>> {
-    let all = given.map(OneOrMore::into_vec).unwrap_or_default();
-    let mut names = all.iter().map(drive::reference).collect::<PyResult<Vec<_>>>()?;
-    if names.is_empty() {
-        names.push(freewheel::drives::DEFAULT_DRIVE.to_owned());
-    }
-    Ok(names)
-}
-
 /// Studies a trace on a drive: each scheduling policy, what would help, and a scrub in the rotational gaps.
 #[pyfunction]
 #[pyo3(signature = (
@@ -67,7 +57,7 @@ fn drives(given: Option<OneOrMore<Bound<'_, PyAny>>>) -> PyResult<Vec<String>> {
 pub fn study(
     py: Python<'_>,
     trace: &Bound<'_, PyAny>,
-    drive: Option<OneOrMore<Bound<'_, PyAny>>>,
+    drive: Option<&Bound<'_, PyAny>>,
     policies: Option<OneOrMore<String>>,
     scrub: bool,
     scrub_effort: Option<Time>,
@@ -85,9 +75,11 @@ pub fn study(
 ) -> PyResult<Py<StudyReport>> {
     let source = trace::source(trace)?;
     let workload = Replay { mode: replay, fit, coarse_times, device }.of(&source)?;
-    let drives = drives(drive)?;
-    let mut options = StudyOptions::new(workload, &drives[0]);
-    options.beside = drives[1..].to_vec();
+    let mut drives = drive::references(drive)?.into_iter();
+    let first = drives.next();
+    let mut options =
+        StudyOptions::new(workload, first.as_deref().unwrap_or(freewheel::drives::DEFAULT_DRIVE));
+    options.beside = drives.collect();
     if let Some(policies) = policies {
         options.policies = self::policies(policies.into_vec())?;
     }
