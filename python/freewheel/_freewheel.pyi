@@ -1,35 +1,56 @@
 """The package in Rust: names, keywords and types."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Any, Literal, Protocol, TypeAlias, Unpack, final
+from typing import Any, Literal, Unpack, final
+
+from typing_extensions import disjoint_base
 
 from ._config import ExperimentKeys
+from ._types import (
+    AnyConfig,
+    AnyDrive,
+    AnyTrace,
+    ArrowTable,
+    CoarseTimes,
+    ConfigValue,
+    Fit,
+    Progress,
+    Replay,
+    Size,
+    StrPath,
+    Time,
+)
 
-class ArrowTable(Protocol):
-    """Whatever has the Arrow PyCapsule interface: a table of polars, pyarrow, pandas, DuckDB."""
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
-
-StrPath: TypeAlias = str | PathLike[str]
-"""A path."""
-Size: TypeAlias = int | str
-"""Bytes, or a text as `"64MiB"`."""
-Time: TypeAlias = float | str
-"""Seconds, or a text as `"30d"`."""
-Progress: TypeAlias = bool | Callable[[int, int], object] | None
-"""True for a bar of tqdm, or what is called with done and total."""
-ConfigValue: TypeAlias = Any
-"""A text, a number, a bool, a list, a dict, a path or a `Drive`."""
-AnyConfig: TypeAlias = StrPath | Mapping[str, ConfigValue] | SimConfig
-"""An experiment: a path, a text of TOML, a dict or a `SimConfig`."""
-AnyTrace: TypeAlias = StrPath | ArrowTable | Trace
-"""A trace: a path, a table with the columns of our Parquet, or a `Trace`."""
-AnyDrive: TypeAlias = StrPath | Drive
-"""A drive: the name of one that ships, the path of a drive file, or a `Drive`."""
-Replay: TypeAlias = Literal["auto", "arrivals", "dependent"]
-Fit: TypeAlias = Literal["as-is", "wrap", "scale"]
-CoarseTimes: TypeAlias = Literal["spread", "bunched"]
+__all__ = [
+    "CacheReport",
+    "ClaimsReport",
+    "Drive",
+    "Extraction",
+    "Frame",
+    "PlaceReport",
+    "Report",
+    "SimConfig",
+    "SimReport",
+    "StripeReport",
+    "StudyReport",
+    "Trace",
+    "Validation",
+    "__version__",
+    "cache_curves",
+    "claims",
+    "drives",
+    "extract",
+    "formats",
+    "plan_placement",
+    "plan_stripe",
+    "reproduce",
+    "run_command_line",
+    "schema",
+    "simulate",
+    "study",
+    "validate",
+]
 
 __version__: str
 
@@ -55,6 +76,7 @@ class Frame:
     def to_pyarrow(self) -> Any:
         """As a Table of pyarrow, without a copy."""
 
+@disjoint_base
 class Report:
     """A result: a document, a page, a text, and where there is one a table."""
 
