@@ -83,7 +83,7 @@ python:
 	$(VENV)/python -m pip install --quiet dist/freewheel-*.whl
 	$(VENV)/python -m pytest
 	$(VENV)/mypy
-	$(VENV)/stubtest freewheel._freewheel
+	$(VENV)/stubtest freewheel._freewheel --mypy-config-file pyproject.toml
 
 ## Medians of simulated requests a second, appended to out/bench.jsonl.
 bench:

@@ -4,6 +4,7 @@
 |---|---|
 | study a trace | `study` |
 | run an experiment | `simulate`, `SimConfig` |
+| run many configurations of one | `sweep` |
 | open, inspect, convert a trace | `Trace` |
 | compare caches for a trace | `cache_curves` |
 | take, scale or validate a drive | `Drive` |
@@ -25,6 +26,7 @@ from ._freewheel import (
     SimReport,
     StripeReport,
     StudyReport,
+    SweepReport,
     Trace,
     Validation,
     __version__,
@@ -39,6 +41,7 @@ from ._freewheel import (
     schema,
     simulate,
     study,
+    sweep,
     validate,
 )
 
@@ -60,6 +63,7 @@ __all__ = [
     "SimReport",
     "StripeReport",
     "StudyReport",
+    "SweepReport",
     "Trace",
     "TraceError",
     "UsageError",
@@ -77,5 +81,6 @@ __all__ = [
     "schema",
     "simulate",
     "study",
+    "sweep",
     "validate",
 ]

@@ -34,6 +34,7 @@ __all__ = [
     "SimReport",
     "StripeReport",
     "StudyReport",
+    "SweepReport",
     "Trace",
     "Validation",
     "__version__",
@@ -49,6 +50,7 @@ __all__ = [
     "schema",
     "simulate",
     "study",
+    "sweep",
     "validate",
 ]
 
@@ -175,6 +177,17 @@ class StudyReport(Report):
     @property
     def drive(self) -> str:
         """Name of the drive."""
+
+@final
+class SweepReport(Report):
+    """The configurations of a sweep. Its table has a row a configuration, in order."""
+
+    @property
+    def configurations(self) -> int:
+        """The number of configurations."""
+    @property
+    def resumed(self) -> int:
+        """Those that an earlier call had run."""
 
 @final
 class CacheReport(Report):
@@ -349,6 +362,22 @@ def simulate(
     progress: Progress = None,
 ) -> SimReport:
     """Runs an experiment. `completions` keeps every completion, 106 bytes each, as the table of the result."""
+
+def sweep(
+    config: AnyConfig,
+    *,
+    over: Mapping[str, Sequence[ConfigValue]],
+    output: StrPath | None = None,
+    overrides: Mapping[str, ConfigValue] | None = None,
+    seed: int | None = None,
+    jobs: int | None = None,
+    progress: Progress = None,
+) -> SweepReport:
+    """Runs an experiment with all combinations of some values of its keys, on all cores, into one table.
+
+    `output` is a Parquet file. A sweep with one that was killed goes on where it was when it is called again.
+    Rows are the same with any number of `jobs`.
+    """
 
 def study(
     trace: AnyTrace,

@@ -32,6 +32,7 @@ COUNTERPARTS = {
     "files": "Trace",
     "measures": "SimReport.read_response",
     "plans": "plan_stripe",
+    "sweeps": "sweep",
     "traces": "Trace",
 }
 # What real devices and servers need is the command line's.

@@ -13,7 +13,7 @@ pub use freewheel_live::stopwatch::{Stopwatch, timed};
 pub use freewheel_model::sched::POLICIES;
 pub use freewheel_model::sched::linux::LINUX_SCHEDULERS;
 pub use freewheel_report::SimDocument;
-pub use freewheel_sim::config::{CoarseTimes, TraceWorkload, key_and_value};
+pub use freewheel_sim::config::{CoarseTimes, ConfigError, TraceWorkload, key_and_value};
 pub use freewheel_sim::log::{CompletionLog, CompletionRows};
 pub use freewheel_sim::source::{Fit, ReplayMode};
 pub use freewheel_study::changes::Goal;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use freewheel::experiments::ConfigError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
@@ -16,6 +17,43 @@ pub struct SimConfig {
     inner: freewheel::SimConfig,
 }
 
+/// Where an experiment comes from, without the interpreter.
+pub enum ConfigSource {
+    /// A file.
+    Path(PathBuf),
+    /// A text of TOML.
+    Text(String),
+}
+
+impl ConfigSource {
+    /// The source of what `simulate` takes.
+    pub fn of(config: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(config) = config.cast::<SimConfig>() {
+            return toml_text(&config.get().inner).map(Self::Text);
+        }
+        if let Ok(keys) = config.cast::<PyDict>() {
+            return Ok(Self::Text(toml_table(keys)?.to_string()));
+        }
+        if let Some(text) = text_of_toml(config)? {
+            return Ok(Self::Text(text));
+        }
+        let path = config.extract().map_err(|_| {
+            let says = format!("an experiment of the type {} is not known", config.get_type());
+            let help = "give a path, a text of TOML, a dict or a SimConfig";
+            argument(says, help).raise(config.py())
+        })?;
+        Ok(Self::Path(path))
+    }
+
+    /// The experiment with these overrides.
+    pub fn config(&self, overrides: &[String]) -> Result<freewheel::SimConfig, ConfigError> {
+        match self {
+            Self::Path(path) => freewheel::SimConfig::load(path, overrides),
+            Self::Text(text) => freewheel::SimConfig::parse(text, "the experiment", overrides),
+        }
+    }
+}
+
 impl SimConfig {
     /// An experiment out of what `simulate` takes, with overrides.
     pub fn of(
@@ -23,26 +61,7 @@ impl SimConfig {
         overrides: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<freewheel::SimConfig> {
         let py = config.py();
-        let overrides = override_texts(overrides)?;
-        if let Ok(config) = config.cast::<Self>() {
-            let text = toml_text(&config.get().inner)?;
-            return match overrides.is_empty() {
-                true => Ok(config.get().inner.clone()),
-                false => parse(py, &text, &overrides),
-            };
-        }
-        if let Ok(keys) = config.cast::<PyDict>() {
-            return parse(py, &toml_table(keys)?.to_string(), &overrides);
-        }
-        if let Some(text) = text_of_toml(config)? {
-            return parse(py, &text, &overrides);
-        }
-        let path: PathBuf = config.extract().map_err(|_| {
-            let says = format!("an experiment of the type {} is not known", config.get_type());
-            let help = "give a path, a text of TOML, a dict or a SimConfig";
-            argument(says, help).raise(py)
-        })?;
-        let loaded = freewheel::SimConfig::load(&path, &overrides);
+        let loaded = ConfigSource::of(config)?.config(&override_texts(overrides)?);
         loaded.map_err(|error| Fault::experiment(error).raise(py))
     }
 }
@@ -64,18 +83,22 @@ fn toml_text(config: &freewheel::SimConfig) -> PyResult<String> {
 }
 
 /// Overrides in the words of `--set`. None as a value removes a key.
-fn override_texts(overrides: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<String>> {
+pub fn override_texts(overrides: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<String>> {
     let mut texts = Vec::new();
     for (key, value) in overrides.into_iter().flatten() {
-        let key: String = key.extract()?;
-        let value = match toml_value(&value)? {
-            Some(toml::Value::String(text)) => text,
-            Some(value) => value.to_string(),
-            None => String::new(),
-        };
+        let (key, value) = (key.extract::<String>()?, override_value(&value)?);
         texts.push(format!("{key}={value}"));
     }
     Ok(texts)
+}
+
+/// A value in the words of `--set`; empty for None.
+pub fn override_value(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    Ok(match toml_value(value)? {
+        Some(toml::Value::String(text)) => text,
+        Some(value) => value.to_string(),
+        None => String::new(),
+    })
 }
 
 #[pymethods]

@@ -21,6 +21,7 @@ mod plans;
 mod report;
 mod simulation;
 mod studies;
+mod sweeps;
 mod table;
 mod table_in;
 mod toml_values;
@@ -56,6 +57,8 @@ mod _freewheel {
     use super::simulation::{SimReport, simulate};
     #[pymodule_export]
     use super::studies::{StudyReport, study};
+    #[pymodule_export]
+    use super::sweeps::{SweepReport, sweep};
     #[pymodule_export]
     use super::trace::{Trace, formats};
 

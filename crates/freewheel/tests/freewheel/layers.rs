@@ -116,6 +116,7 @@ const SYNCHRONISED: &[(&str, &[&str])] = &[
     ("osdi00_scan.rs", &["atomic"]),
     ("reproduce/src/tr03.rs", &["atomic"]),
     ("study/src/progress.rs", &["atomic"]),
+    ("sweep/run.rs", &["Mutex", "PoisonError"]),
     ("scrub/estimate.rs", &["atomic"]),
     ("scrub/projection.rs", &["atomic"]),
 ];

@@ -182,17 +182,30 @@ impl SimArgs {
     }
 }
 
-/// A name for a file in the one form that a log has.
-fn parquet(text: &str) -> Result<PathBuf, String> {
+/// An error of the experiment at `path`, which had no override of this command.
+pub fn explained(path: &Path, error: Error) -> Failure {
+    let says = error.to_string();
+    let failure = match key(error.kind()) {
+        Some(key) => Failure::failed(format!("{}: {key}{says}", path.display())),
+        None => Failure::failed(says),
+    };
+    match way_out(error.kind()) {
+        Some(help) => failure.with_help(help),
+        None => failure,
+    }
+}
+
+/// A name for a file in the one form that tables have.
+pub fn parquet(text: &str) -> Result<PathBuf, String> {
     match Path::new(text).extension() {
         Some(ending) if ending == "parquet" => Ok(text.into()),
-        _ => Err("a log is written as Parquet: give a name that ends in .parquet, which DuckDB, Polars and \
+        _ => Err("the table is written as Parquet: give a name that ends in .parquet, which DuckDB, Polars and \
                   pandas read and make CSV of"
             .into()),
     }
 }
 
-fn override_text(text: &str) -> Result<String, String> {
+pub fn override_text(text: &str) -> Result<String, String> {
     key_and_value(text).map(|_| text.to_owned())
 }
 
