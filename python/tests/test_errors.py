@@ -36,6 +36,7 @@ def test_a_key_that_does_not_exist() -> None:
         "`sheduler`",
         "did you mean `scheduler`",
         "freewheel.schema()",
+        "the keys: there is no",
     )
 
 

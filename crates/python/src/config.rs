@@ -6,7 +6,7 @@ use freewheel::experiments::ConfigError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
-use crate::fault::Fault;
+use crate::fault::{Fault, KEYS};
 use crate::toml_values::{toml_table, toml_value};
 use crate::values::{argument, choice};
 
@@ -23,16 +23,18 @@ pub enum ConfigSource {
     Path(PathBuf),
     /// A text of TOML.
     Text(String),
+    /// Keys of Python, as a text of TOML that nobody has seen.
+    Keys(String),
 }
 
 impl ConfigSource {
     /// The source of what `simulate` takes.
     pub fn of(config: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(config) = config.cast::<SimConfig>() {
-            return toml_text(&config.get().inner).map(Self::Text);
+            return toml_text(&config.get().inner).map(Self::Keys);
         }
         if let Ok(keys) = config.cast::<PyDict>() {
-            return Ok(Self::Text(toml_table(keys)?.to_string()));
+            return Ok(Self::Keys(toml_table(keys)?.to_string()));
         }
         if let Some(text) = text_of_toml(config)? {
             return Ok(Self::Text(text));
@@ -50,6 +52,7 @@ impl ConfigSource {
         match self {
             Self::Path(path) => freewheel::SimConfig::load(path, overrides),
             Self::Text(text) => freewheel::SimConfig::parse(text, "the experiment", overrides),
+            Self::Keys(text) => freewheel::SimConfig::parse(text, KEYS, overrides),
         }
     }
 }
@@ -60,9 +63,7 @@ impl SimConfig {
         config: &Bound<'_, PyAny>,
         overrides: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<freewheel::SimConfig> {
-        let py = config.py();
-        let loaded = ConfigSource::of(config)?.config(&override_texts(overrides)?);
-        loaded.map_err(|error| Fault::experiment(error).raise(py))
+        parse(config.py(), &ConfigSource::of(config)?, &override_texts(overrides)?)
     }
 }
 
@@ -73,9 +74,12 @@ fn text_of_toml(config: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     Ok((text.contains('\n') || text.contains('=')).then(|| text.to_owned()))
 }
 
-fn parse(py: Python<'_>, text: &str, overrides: &[String]) -> PyResult<freewheel::SimConfig> {
-    let parsed = freewheel::SimConfig::parse(text, "the experiment", overrides);
-    parsed.map_err(|error| Fault::experiment(error).raise(py))
+fn parse(
+    py: Python<'_>,
+    source: &ConfigSource,
+    overrides: &[String],
+) -> PyResult<freewheel::SimConfig> {
+    source.config(overrides).map_err(|error| Fault::experiment(error).raise(py))
 }
 
 fn toml_text(config: &freewheel::SimConfig) -> PyResult<String> {
@@ -108,7 +112,7 @@ impl SimConfig {
     #[pyo3(signature = (**keys))]
     fn new(py: Python<'_>, keys: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let table = keys.map(toml_table).transpose()?.unwrap_or_default();
-        Ok(Self { inner: parse(py, &table.to_string(), &[])? })
+        Ok(Self { inner: parse(py, &ConfigSource::Keys(table.to_string()), &[])? })
     }
 
     /// Reads an experiment from a file of TOML.
@@ -128,13 +132,14 @@ impl SimConfig {
     #[staticmethod]
     #[pyo3(signature = (text, *, overrides=None))]
     fn parse(py: Python<'_>, text: &str, overrides: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        Ok(Self { inner: parse(py, text, &override_texts(overrides)?)? })
+        let source = ConfigSource::Text(text.to_owned());
+        Ok(Self { inner: parse(py, &source, &override_texts(overrides)?)? })
     }
 
     /// The same experiment with other values, as `{"workload.outstanding": 20}`.
     fn replace(&self, py: Python<'_>, overrides: &Bound<'_, PyDict>) -> PyResult<Self> {
-        let text = toml_text(&self.inner)?;
-        Ok(Self { inner: parse(py, &text, &override_texts(Some(overrides))?)? })
+        let source = ConfigSource::Keys(toml_text(&self.inner)?);
+        Ok(Self { inner: parse(py, &source, &override_texts(Some(overrides))?)? })
     }
 
     /// The experiment as TOML, for `freewheel sim`.

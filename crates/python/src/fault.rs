@@ -58,9 +58,7 @@ impl Fault {
             Self::Library(error) => raise(py, error.kind(), "", &error.to_string()),
             Self::Experiment(error) => {
                 let key = experiment_key(error.kind()).unwrap_or_default();
-                // Overrides are no options here.
-                let says = error.to_string().replace("--set ", "override ");
-                raise(py, error.kind(), key, &says)
+                raise(py, error.kind(), key, &of_keys(&error.to_string()))
             }
             Self::Argument(says, help) => new(py, "UsageError", &says, "Argument", Some(help)),
             Self::Table(says) => new(py, "TraceError", &says, "Table", Some(TABLE_HELP)),
@@ -70,6 +68,16 @@ impl Fault {
         };
         raised.unwrap_or_else(|error| error)
     }
+}
+
+/// What messages call keys of Python.
+pub const KEYS: &str = "the keys";
+
+/// A message about an experiment in words of Python: overrides are no options here, and keys have no lines.
+fn of_keys(says: &str) -> String {
+    let says = says.replace("--set ", "override ");
+    let line = says.strip_prefix(&format!("{KEYS}: line ")).and_then(|rest| rest.split_once(": "));
+    line.map_or(says.clone(), |(_, fault)| format!("{KEYS}: {fault}"))
 }
 
 const TABLE_HELP: &str = "a trace has the columns arrival_ns, op (read, write, flush or trim), start_block and blocks \

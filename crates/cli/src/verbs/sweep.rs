@@ -16,13 +16,14 @@ use crate::{file, number, output};
 /// Run an experiment with all combinations of some values of its keys, on all cores, into one table
 #[derive(Args)]
 #[command(after_help = "\
-The table has a row a configuration: its values, rates, response times, mean stage times, and the hash of its
-result. Rows are the same with any number of threads. A sweep that was killed goes on where it was when it is
-called again: F.parquet.journal has the rows until the table is whole.
+The table has a row a configuration: its values, rates, response times, mean stage times, and
+the hash of its result. Rows are the same with any number of threads. A sweep that was killed
+goes on where it was when it is called again: F.parquet.journal has the rows until the table is
+whole.
 
 Examples:
-  freewheel sweep examples/random.toml --over scheduler.policy=fcfs,sptf --over workload.outstanding=1,4,16 -o sweep.parquet
-  freewheel sweep examples/oltp.toml --over seed=1,2,3,4,5 --over drive=atlas10k,cheetah9lp -o drives.parquet --json")]
+  freewheel sweep examples/random.toml --over workload.outstanding=1,4,16 -o sweep.parquet
+  freewheel sweep examples/oltp.toml --over seed=1,2,3 --over drive=atlas10k,tr96 -o s.parquet")]
 pub struct SweepArgs {
     /// The experiment; its keys are those of `freewheel sim --schema`
     config: PathBuf,
@@ -91,7 +92,7 @@ impl SweepArgs {
         match error.kind() {
             ErrorKind::OtherJournal => Failure::failed(error)
                 .with_help("remove it to begin anew, or choose another -o for this sweep"),
-            _ => explained(&self.config, error),
+            _ => explained(&self.config, error, &self.over),
         }
     }
 

@@ -182,9 +182,12 @@ impl SimArgs {
     }
 }
 
-/// An error of the experiment at `path`, which had no override of this command.
-pub fn explained(path: &Path, error: Error) -> Failure {
-    let says = error.to_string();
+/// An error of the experiment at `path`, some keys of which are swept.
+pub fn explained(path: &Path, error: Error, over: &[String]) -> Failure {
+    let keys = over.iter().filter_map(|text| Some(text.split_once('=')?.0.trim()));
+    let says = keys.fold(error.to_string(), |says, key| {
+        says.replace(&format!("--set {key}="), &format!("--over {key}="))
+    });
     let failure = match key(error.kind()) {
         Some(key) => Failure::failed(format!("{}: {key}{says}", path.display())),
         None => Failure::failed(says),
