@@ -2,7 +2,7 @@
 CARGO ?= cargo
 FREEWHEEL = $(CARGO) run --quiet --package freewheel-cli --
 
-.PHONY: demo test test-data test-clients test-vm test-kills test-power test-real-time planted-faults lint bench bench-scale bench-instructions bench-freeblock bench-files bench-long bench-nbd bench-hostile reproduce install schemas picture clean
+.PHONY: demo test test-data test-clients test-vm test-kills test-power test-real-time planted-faults lint python bench bench-scale bench-instructions bench-freeblock bench-files bench-long bench-nbd bench-hostile reproduce install schemas picture clean
 
 ## The main job on a real trace: read out/demo/report.html afterwards.
 demo:
@@ -70,6 +70,21 @@ lint:
 	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
 	$(CARGO) clippy --workspace --test data --locked -- --deny warnings
 
+## The package for Python: builds its wheel, installs it into .venv, and runs its tests and the checks of its
+## types. Needs Python 3.11 and a network for pip; the wheel takes minutes.
+PYTHON ?= python3.11
+VENV = .venv/bin
+python:
+	test -x $(VENV)/python || $(PYTHON) -m venv .venv
+	$(VENV)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(VENV)/python -m pip install --quiet --group test
+	$(VENV)/python -m pip uninstall --quiet --yes freewheel
+	rm -rf dist && $(VENV)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	$(VENV)/python -m pip install --quiet dist/freewheel-*.whl
+	$(VENV)/python -m pytest
+	$(VENV)/mypy
+	$(VENV)/stubtest freewheel._freewheel --mypy-config-file pyproject.toml
+
 ## Medians of simulated requests a second, appended to out/bench.jsonl.
 bench:
 	mkdir -p out
@@ -127,6 +142,7 @@ schemas:
 	$(FREEWHEEL) drive schema > schemas/drive.schema.json
 	$(FREEWHEEL) plan place --schema > schemas/snapshot.schema.json
 	$(FREEWHEEL) tasks --openapi > schemas/control.openapi.json
+	python3 python/config_types.py > python/freewheel/_config.py
 
 ## The picture in the README, from the demo's report. Needs Chromium.
 picture: demo

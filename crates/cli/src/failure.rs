@@ -7,7 +7,6 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
-use std::process::ExitCode;
 
 use freewheel::files::{FileKind, did_you_mean};
 use freewheel::traces::Format;
@@ -59,10 +58,10 @@ impl Failure {
     }
 
     /// Tells the person and gives the exit code.
-    pub fn report(self) -> ExitCode {
+    pub fn report(self) -> u8 {
         // A closed stderr leaves only the exit code to tell.
         let _ = std::io::stderr().write_all(self.render().as_bytes());
-        ExitCode::from(self.exit_code)
+        self.exit_code
     }
 
     fn render(&self) -> String {

@@ -25,15 +25,27 @@ pub fn print_document(body: &impl Serialize) -> Result<(), Failure> {
 
 /// The text of this document.
 pub fn document(body: &impl Serialize) -> Result<String, Failure> {
+    json_document(body).map_err(no_json)
+}
+
+/// The JSON of a verb whose result is `body`, which must serialise as an object.
+pub fn json_document(body: &impl Serialize) -> Result<String, serde_json::Error> {
     let version = env!("CARGO_PKG_VERSION");
-    json(&Document { schema_version: SCHEMA_VERSION, version, body })
+    pretty(&Document { schema_version: SCHEMA_VERSION, version, body })
 }
 
 /// JSON for people and programs, with a line end.
 pub fn json(value: &impl Serialize) -> Result<String, Failure> {
-    let text = serde_json::to_string_pretty(value);
-    // A path that is not UTF-8 is the only thing here that JSON cannot hold.
-    text.map(|text| text + "\n").map_err(|error| Failure::failed(format!("JSON: {error}")))
+    pretty(value).map_err(no_json)
+}
+
+fn pretty(value: &impl Serialize) -> Result<String, serde_json::Error> {
+    Ok(serde_json::to_string_pretty(value)? + "\n")
+}
+
+/// A path that is not UTF-8 is the only thing here that JSON cannot hold.
+fn no_json(error: serde_json::Error) -> Failure {
+    Failure::failed(format!("JSON: {error}"))
 }
 
 /// Prints a text. A reader that has gone away, as `head` does, has had enough: no error.

@@ -28,6 +28,7 @@ use freewheel_sim::library::DriveError;
 use freewheel_sim::log::LogError;
 use freewheel_sim::source::PlacementError;
 use freewheel_study::plan::PlanError;
+use freewheel_study::sweep::SweepError;
 use freewheel_study::{CacheCurvesError, ParseCacheSizeError, StudyError};
 use freewheel_trace::{
     Format, Malformed, TimeUnit, TraceError, UnknownFormatName, UnknownTimeUnit,
@@ -205,7 +206,7 @@ pub enum ErrorKind {
     ReadOnlyExport,
     /// The extraction of a drive was interrupted: its journal is sound, so it can go on.
     Interrupted,
-    /// The journal of an extraction belongs to another drive or version.
+    /// The journal of an extraction or a sweep belongs to another one, or to another version.
     OtherJournal,
     /// The device whose parameters were to be found does not turn.
     NoRotation,
@@ -259,6 +260,7 @@ errors! {
     ServeError => |_| ErrorKind::Other,
     FinishError => |_| ErrorKind::Other,
     StudyError => study,
+    SweepError => sweep,
     TlsError => |_| ErrorKind::Other,
     TooLittleMemory => |_| ErrorKind::Other,
     TraceError => trace,
@@ -354,6 +356,15 @@ fn study(error: &StudyError) -> ErrorKind {
         StudyError::ScrubEffort { .. } => ErrorKind::ScrubEffort,
         StudyError::TooFewResponses { .. } => ErrorKind::TooFewResponses,
         StudyError::Empty { .. } => ErrorKind::NoRequests,
+    }
+}
+
+fn sweep(error: &SweepError) -> ErrorKind {
+    match error {
+        SweepError::Config(error) => config(error),
+        SweepError::OtherJournal { .. } => ErrorKind::OtherJournal,
+        SweepError::Over { .. } => ErrorKind::ExperimentOverride,
+        _ => ErrorKind::Other,
     }
 }
 

@@ -3,6 +3,7 @@
 use freewheel_freeblock::Timer;
 use freewheel_report::StudyReport;
 use freewheel_sim::config::{Experiment, Observer, Progress};
+use freewheel_sim::log::LogError;
 use freewheel_sim::{Completion, RunResult};
 use freewheel_study::{ProgressSink, StudyOptions};
 
@@ -11,8 +12,9 @@ use crate::Error;
 pub use freewheel_live::stopwatch::{Stopwatch, timed};
 pub use freewheel_model::sched::POLICIES;
 pub use freewheel_model::sched::linux::LINUX_SCHEDULERS;
-pub use freewheel_sim::config::{CoarseTimes, TraceWorkload, key_and_value};
-pub use freewheel_sim::log::CompletionLog;
+pub use freewheel_report::SimDocument;
+pub use freewheel_sim::config::{CoarseTimes, ConfigError, TraceWorkload, key_and_value};
+pub use freewheel_sim::log::{CompletionLog, CompletionRows};
 pub use freewheel_sim::source::{Fit, ReplayMode};
 pub use freewheel_study::changes::Goal;
 pub use freewheel_study::{DriveFit, RemainingWork, SCRUB_EFFORT, StudyProgress};
@@ -33,6 +35,38 @@ pub fn run_watched(
         |decide: &mut dyn FnMut()| stopwatch.into_iter().for_each(|s| s.time(&mut *decide));
     let around = stopwatch.is_some().then_some(&around as Timer<'_>);
     Ok(experiment.run_watched(observer, around, progress)?)
+}
+
+/// Rows of a group of [`run_collected`].
+const GROUP_ROWS: usize = 1 << 17;
+
+/// Runs an experiment and keeps every completion in memory, 91 bytes each, in groups of rows in order of
+/// completion. `progress` is told done and total.
+///
+/// Errors: independent drives, and damage that the first pass over a trace did not meet.
+pub fn run_collected(
+    experiment: &Experiment,
+    progress: Progress<'_>,
+) -> Result<(RunResult, Vec<CompletionRows>), Error> {
+    experiment.config.check_observable()?;
+    let mut groups = Vec::new();
+    let (mut rows, mut fits) = (CompletionRows::default(), true);
+    let mut observer = |completion: &Completion| {
+        fits &= rows.push(completion);
+        if rows.len() == GROUP_ROWS {
+            let next = CompletionRows::with_capacity(GROUP_ROWS);
+            groups.push(std::mem::replace(&mut rows, next));
+        }
+    };
+    let result = experiment.run_watched(Some(&mut observer), None, progress)?;
+    if !fits {
+        let reason = "a time of more than 292 years does not fit in int64".to_owned();
+        return Err(LogError { file: "the completions".to_owned(), reason }.into());
+    }
+    if !rows.is_empty() {
+        groups.push(rows);
+    }
+    Ok((result, groups))
 }
 
 /// Fits the drive of a study to the responses that its trace records. The study then takes the fit in

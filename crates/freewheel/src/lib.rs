@@ -12,6 +12,7 @@
 //! | compare caches for a trace | [`cache_curves`] |
 //! | plan stripes, and which files lie on which disks | [`plans`] |
 //! | find out or validate a drive | [`extract`], [`validate`] |
+//! | run many configurations of an experiment | [`sweeps`] |
 //! | reproduce the papers' claims | [`reproduce`] |
 //! | emulate a drive; serve a device | [`emulation`]; [`serving`] |
 //! | control a server; back up | [`control`] |
@@ -51,6 +52,7 @@ pub mod files;
 pub mod measures;
 pub mod plans;
 pub mod serving;
+pub mod sweeps;
 pub mod traces;
 
 pub use caches::cache_curves;

@@ -4,14 +4,14 @@ use std::io::Read;
 use std::path::Path;
 
 use freewheel_sim::config::{Progress, TraceWorkload};
-use freewheel_trace::{TraceInfo, TraceReader};
+use freewheel_trace::{TraceError, TraceInfo, TraceReader};
 
 use crate::Error;
 
 pub use freewheel_sim::fidelity::ReplayFidelity;
 pub use freewheel_trace::{
     Character, Clock, ConvertOptions, Converted, Format, Layer, LayersFound, Numbers, OpenOptions,
-    SpooledTrace, TimeUnit, Timing,
+    SpooledTrace, TimeUnit, Timing, TraceRow,
 };
 
 /// Writes the trace at `input` to `output`, whose name ends in `.parquet`, `.csv`, `.csv.zst` or
@@ -48,6 +48,27 @@ pub fn convert_stream(
     report: impl FnMut(&TraceReader),
 ) -> Result<Converted, Error> {
     Ok(freewheel_trace::convert_stream(name, stream, output, options, report)?)
+}
+
+/// Writes rows as a trace to `output`, whose name ends as for [`convert_trace`], and gives their number. A row
+/// that is no request is found when the trace is read.
+///
+/// Errors: the first of the rows, and what the system says.
+pub fn write_trace<E: From<Error>>(
+    output: &Path,
+    rows: impl Iterator<Item = Result<TraceRow, E>>,
+) -> Result<u64, E> {
+    let rows = rows.map(|row| row.map_err(Carried));
+    freewheel_trace::write_rows(output, rows).map_err(|Carried(error)| error)
+}
+
+/// An error of the caller's.
+struct Carried<E>(E);
+
+impl<E: From<Error>> From<TraceError> for Carried<E> {
+    fn from(error: TraceError) -> Self {
+        Self(Error::from(error).into())
+    }
 }
 
 /// Replays a trace with this first pass by dependence, each request taking its recorded time, and says how

@@ -44,7 +44,7 @@ pub use free_work::{FreeWorkPart, free_work_parts};
 pub use plan::{PlaceConclusions, PlaceReport, StripeConclusions, StripeReport};
 pub use postmark::{PassTable, pass_tables};
 pub use sim_page::{REGION_WEIGHTS, cautions, sim_html};
-pub use sim_report::SimReport;
+pub use sim_report::{SimDocument, SimReport};
 pub use stages::{StageRow, StageTable, stage_table};
 pub use study::StudyReport;
 pub use tracks_page::tracks_html;

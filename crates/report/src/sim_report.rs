@@ -1,12 +1,14 @@
 //! A run's result with what follows from it.
 
 use freewheel_sim::RunResult;
-use freewheel_sim::config::{Experiment, WithoutEffect};
+use freewheel_sim::config::{Experiment, SimConfig, WithoutEffect};
 use freewheel_study::FreeWork;
+use freewheel_trace::TraceInfo;
 use serde::Serialize;
 
 use crate::cache_work::cache_rows;
 use crate::command_work::command_rows;
+use crate::drive_identity::DriveIdentity;
 use crate::files_run;
 use crate::finding::Finding;
 use crate::free_work::{FreeWorkPart, free_work_parts};
@@ -26,6 +28,32 @@ pub struct SimReport<'a> {
     /// Keys that are given and had no effect.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     without_effect: Vec<WithoutEffect>,
+}
+
+/// The result of an experiment with all that it depends on, as a document.
+#[derive(Serialize)]
+pub struct SimDocument<'a> {
+    config: &'a SimConfig,
+    drive: DriveIdentity,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<&'a TraceInfo>,
+    /// Those merged with it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    merged_traces: Vec<&'a TraceInfo>,
+    result: SimReport<'a>,
+}
+
+impl<'a> SimDocument<'a> {
+    /// The document of this run.
+    pub fn new(experiment: &'a Experiment, result: &'a RunResult) -> Self {
+        Self {
+            config: &experiment.config,
+            drive: DriveIdentity::new(&experiment.spec, &experiment.drive),
+            trace: experiment.trace.as_ref(),
+            merged_traces: experiment.traces().skip(1).collect(),
+            result: SimReport::new(experiment, result),
+        }
+    }
 }
 
 impl<'a> SimReport<'a> {

@@ -43,8 +43,20 @@ const GROUP_ROWS: usize = 1 << 20;
 const BATCH_ROWS: usize = 8192;
 /// Signed, as every reader of Parquet understands.
 const INT64_MAX: u64 = i64::MAX as u64;
-/// Integer columns in the order of the schema. `op` follows the first; `refused` and `fua` are last.
-const INTEGERS: usize = 11;
+/// Integer columns. In the schema `op` follows the first; `refused` and `fua` are last.
+const INTEGERS: [&str; 11] = [
+    "arrival_ns",
+    "start_block",
+    "blocks",
+    "queue_ns",
+    "overhead_ns",
+    "seek_ns",
+    "rotate_ns",
+    "transfer_ns",
+    "bus_ns",
+    "response_ns",
+    "drive_queue_ns",
+];
 const SCHEMA: &str = "
     message completions {
         required int64 arrival_ns;
@@ -79,18 +91,22 @@ pub struct LogError {
 /// [`Self::record`] can serve as an observer of a run.
 pub struct CompletionLog {
     file: FileWriter,
-    rows: Rows,
+    rows: CompletionRows,
     name: String,
     failure: Option<String>,
 }
 
-/// The columns of a row group in the making.
-#[derive(Default)]
-struct Rows {
-    integers: [Vec<i64>; INTEGERS],
-    ops: Vec<Op>,
-    refused: Vec<bool>,
-    fua: Vec<bool>,
+/// Completions as columns, in the order in which they came.
+#[derive(Debug, Default)]
+pub struct CompletionRows {
+    /// Those of [`Self::INTEGERS`].
+    pub integers: [Vec<i64>; INTEGERS.len()],
+    /// What was asked for.
+    pub ops: Vec<Op>,
+    /// Whether a host-managed drive refused it.
+    pub refused: Vec<bool>,
+    /// Force unit access.
+    pub fua: Vec<bool>,
 }
 
 impl CompletionLog {
@@ -101,7 +117,7 @@ impl CompletionLog {
         let config_text = toml::to_string(config).map_err(|e| error(e.to_string()))?;
         let pending = PendingFile::create(path).map_err(|e| error(e.to_string()))?;
         let file = start(pending, config.seed, config_text).map_err(|e| error(reason(e)))?;
-        Ok(Self { file, rows: Rows::default(), name, failure: None })
+        Ok(Self { file, rows: CompletionRows::default(), name, failure: None })
     }
 
     /// Appends a row. After a failure it is ignored.
@@ -110,11 +126,10 @@ impl CompletionLog {
         if self.failure.is_some() {
             return;
         }
-        if completion.end.ns() > INT64_MAX {
+        if !self.rows.push(completion) {
             self.failure = Some(format!("a time of {} does not fit in int64", completion.end));
             return;
         }
-        self.rows.push(completion);
         if self.rows.ops.len() == GROUP_ROWS {
             self.close_group();
         }
@@ -144,10 +159,37 @@ impl CompletionLog {
     }
 }
 
-impl Rows {
-    /// Every value of a row is at most its end, which was checked to fit; an address is far below.
+impl CompletionRows {
+    /// Names of the integer columns.
+    pub const INTEGERS: [&str; INTEGERS.len()] = INTEGERS;
+
+    /// No rows, with room for this many.
+    pub fn with_capacity(rows: usize) -> Self {
+        Self {
+            integers: std::array::from_fn(|_| Vec::with_capacity(rows)),
+            ops: Vec::with_capacity(rows),
+            refused: Vec::with_capacity(rows),
+            fua: Vec::with_capacity(rows),
+        }
+    }
+
+    /// The number of rows.
+    pub fn len(&self) -> usize {
+        self.ops.len()
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.ops.is_empty()
+    }
+
+    /// Appends a row; `false` for a time that does not fit. Every value of a row is at most its end, which is
+    /// checked; an address is far below.
     #[inline]
-    fn push(&mut self, completion: &Completion) {
+    pub fn push(&mut self, completion: &Completion) -> bool {
+        if completion.end.ns() > INT64_MAX {
+            return false;
+        }
         let request = &completion.request;
         let row = [
             completion.arrival.ns(),
@@ -168,6 +210,7 @@ impl Rows {
         self.ops.push(request.op);
         self.refused.push(completion.refused.is_some());
         self.fua.push(request.fua);
+        true
     }
 
     fn clear(&mut self) {
@@ -212,7 +255,7 @@ fn properties(seed: u64, config: String) -> ParquetResult<WriterProperties> {
 }
 
 /// The columns in the order of the schema.
-fn write_group(file: &mut FileWriter, rows: &Rows) -> ParquetResult<()> {
+fn write_group(file: &mut FileWriter, rows: &CompletionRows) -> ParquetResult<()> {
     let mut group = file.next_row_group()?;
     let (arrivals, others) = rows.integers.split_first().expect("eleven columns");
     write_column::<Int64Type>(&mut group, arrivals)?;

@@ -19,6 +19,7 @@ mod ratio;
 mod replays;
 mod runs;
 mod scrub;
+pub mod sweep;
 mod trace_runs;
 
 pub use assumed_values::{AssumedValues, MovedValue};

@@ -22,6 +22,7 @@ mod selection;
 mod serve;
 mod sim;
 mod study;
+mod sweep;
 mod target;
 mod tasks;
 mod tls;
@@ -29,6 +30,8 @@ mod trace;
 mod trace_args;
 
 use clap::Subcommand;
+
+pub use sim::key as experiment_key;
 
 use crate::failure::Failure;
 use crate::interrupts;
@@ -40,6 +43,7 @@ pub enum Verb {
     #[command(subcommand)]
     Plan(plan::PlanVerb),
     Sim(sim::SimArgs),
+    Sweep(sweep::SweepArgs),
     Reproduce(reproduce::ReproduceArgs),
     Emulate(emulate::EmulateArgs),
     Serve(serve::ServeArgs),
@@ -63,6 +67,7 @@ impl Verb {
     fn needs_cleaning(&self) -> bool {
         match self {
             Self::Study(_) | Self::Cache(_) | Self::Plan(_) | Self::Sim(_) => true,
+            Self::Sweep(_) => true,
             Self::Reproduce(_) | Self::Drive(_) | Self::Trace(_) => true,
             Self::Emulate(_) | Self::Serve(_) | Self::Extract(_) => false,
             Self::Scan(_) | Self::Scrub(_) | Self::Backup(_) => false,
@@ -81,6 +86,7 @@ impl Verb {
             Self::Cache(args) => args.run(),
             Self::Plan(verb) => verb.run(),
             Self::Sim(args) => args.run(),
+            Self::Sweep(args) => args.run(),
             Self::Reproduce(args) => args.run(),
             Self::Emulate(args) => args.run(),
             Self::Serve(args) => args.run(),

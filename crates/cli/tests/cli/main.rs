@@ -33,6 +33,7 @@ mod scaled_drives;
 mod schemas;
 mod serve;
 mod shingled;
+mod sweeps;
 mod terminals;
 mod traces;
 mod trials;

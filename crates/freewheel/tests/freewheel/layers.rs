@@ -54,6 +54,8 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("cli", &["freewheel"]),
+    // The command line is the package's command, too.
+    ("python", &["freewheel", "cli"]),
     ("bench", &["units", "model", "freeblock", "nbd", "trace", "sim", "live", "reproduce"]),
 ];
 
@@ -114,6 +116,7 @@ const SYNCHRONISED: &[(&str, &[&str])] = &[
     ("osdi00_scan.rs", &["atomic"]),
     ("reproduce/src/tr03.rs", &["atomic"]),
     ("study/src/progress.rs", &["atomic"]),
+    ("sweep/run.rs", &["Mutex", "PoisonError"]),
     ("scrub/estimate.rs", &["atomic"]),
     ("scrub/projection.rs", &["atomic"]),
 ];

@@ -189,6 +189,24 @@ impl Experiment {
         self.build_beside(config, spec)
     }
 
+    /// True if a configuration has this load: the same workload with the same seed.
+    pub fn has_load_of(&self, config: &SimConfig) -> bool {
+        (config.seed, &config.workload) == (self.config.seed, &self.config.workload)
+    }
+
+    /// Experiment of another configuration. Both share the drive, where they have the same, and under the
+    /// same load what is known of the trace.
+    pub fn beside(&self, config: SimConfig) -> Result<Self, ConfigError> {
+        if self.has_load_of(&config) {
+            return self.with_config(config);
+        }
+        if matches!(config.workload, Workload::Trace(_)) {
+            return Self::new(config);
+        }
+        let spec = config.drive_spec()?;
+        Self::build(config, spec, None, Some(self))
+    }
+
     /// Experiment with the same trace under another replay. Both share the drive and kept records;
     /// completions are inferred anew where the replay needs them.
     pub fn replayed(&self, workload: TraceWorkload) -> Result<Self, ConfigError> {
@@ -244,7 +262,7 @@ impl Experiment {
         check_commands(&config, &spec, striping.blocks(), least_bytes(&config, &spec))?;
         let postmark = postmark_spec(&config, &spec, &drive, &striping)?;
         check_merge(&config)?;
-        let streams = match beside {
+        let streams = match beside.filter(|_| trace.is_some()) {
             Some(beside) => beside.streams.clone(),
             None => streams::streams(&config, trace.as_ref())?,
         };

@@ -11,9 +11,9 @@ use freewheel::measures::{SimDuration, four_digits};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
-use crate::output;
 use crate::table::Table;
 use crate::verbs::replies::Replies;
+use crate::{itself, output};
 
 /// Shorter runs are over before the clients have met.
 const SHORTEST: SimDuration = SimDuration::from_secs(1);
@@ -83,7 +83,7 @@ fn emulator(experiment: &Experiment, folder: &Path, socket: &Path) -> io::Result
     let text = toml::to_string(&experiment.spec).map_err(io::Error::other)?;
     std::fs::write(&file, text)?;
     let host = experiment.config.host.unwrap_or_default();
-    let mut command = Command::new(std::env::current_exe()?);
+    let mut command = itself::command()?;
     command.arg("emulate").arg(&file).arg("--socket").arg(socket).arg("--json");
     command.args(["--write-cache", "off"]);
     command.args(["--queue-depth", &host.scheduler.queue_depth.to_string()]);

@@ -6,14 +6,12 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use freewheel::drives::DriveIdentity;
 use freewheel::experiments::{
-    CompletionLog, LINUX_SCHEDULERS, POLICIES, Stopwatch, key_and_value, run_watched,
+    CompletionLog, LINUX_SCHEDULERS, POLICIES, SimDocument, Stopwatch, key_and_value, run_watched,
 };
 use freewheel::files::FileKind;
 use freewheel::measures::Distribution;
 use freewheel::{Error, ErrorKind, Experiment, RunResult, SimConfig, SimReport, TraceInfo};
-use serde::Serialize;
 
 use crate::failure::{
     Failure, ReadingWords, drive_help, is_not_a_file, trace_help, with_near_file,
@@ -65,19 +63,6 @@ Examples:
   freewheel sim examples/oltp.toml --set workload.outstanding=20 --set scheduler.policy=sptf --json
   freewheel sim examples/scan.toml --json | jq '.result.free_work.tasks[0].rounds_a_day'"
     )
-}
-
-/// The result with all that it depends on.
-#[derive(Serialize)]
-struct Document<'a> {
-    config: &'a SimConfig,
-    drive: DriveIdentity,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    trace: Option<&'a TraceInfo>,
-    /// Traces merged with it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    merged_traces: Vec<&'a TraceInfo>,
-    result: SimReport<'a>,
 }
 
 impl SimArgs {
@@ -162,13 +147,7 @@ impl SimArgs {
         if !self.json {
             return output::print(&text::text(experiment, result, decisions)?);
         }
-        output::print_document(&Document {
-            config: &experiment.config,
-            drive: DriveIdentity::new(&experiment.spec, &experiment.drive),
-            trace: experiment.trace.as_ref(),
-            merged_traces: experiment.traces().skip(1).collect(),
-            result: SimReport::new(experiment, result),
-        })
+        output::print_document(&SimDocument::new(experiment, result))
     }
 
     /// The error of an experiment, after the file or the overrides that it is in. Exit code 1 in both cases:
@@ -203,22 +182,38 @@ impl SimArgs {
     }
 }
 
-/// A name for a file in the one form that a log has.
-fn parquet(text: &str) -> Result<PathBuf, String> {
+/// An error of the experiment at `path`, some keys of which are swept.
+pub fn explained(path: &Path, error: Error, over: &[String]) -> Failure {
+    let keys = over.iter().filter_map(|text| Some(text.split_once('=')?.0.trim()));
+    let says = keys.fold(error.to_string(), |says, key| {
+        says.replace(&format!("--set {key}="), &format!("--over {key}="))
+    });
+    let failure = match key(error.kind()) {
+        Some(key) => Failure::failed(format!("{}: {key}{says}", path.display())),
+        None => Failure::failed(says),
+    };
+    match way_out(error.kind()) {
+        Some(help) => failure.with_help(help),
+        None => failure,
+    }
+}
+
+/// A name for a file in the one form that tables have.
+pub fn parquet(text: &str) -> Result<PathBuf, String> {
     match Path::new(text).extension() {
         Some(ending) if ending == "parquet" => Ok(text.into()),
-        _ => Err("a log is written as Parquet: give a name that ends in .parquet, which DuckDB, Polars and \
+        _ => Err("the table is written as Parquet: give a name that ends in .parquet, which DuckDB, Polars and \
                   pandas read and make CSV of"
             .into()),
     }
 }
 
-fn override_text(text: &str) -> Result<String, String> {
+pub fn override_text(text: &str) -> Result<String, String> {
     key_and_value(text).map(|_| text.to_owned())
 }
 
 /// Key of an error that is in a value, where the text lacks it; None of one that names its file itself.
-fn key(kind: &ErrorKind) -> Option<&'static str> {
+pub fn key(kind: &ErrorKind) -> Option<&'static str> {
     match kind {
         ErrorKind::ExperimentValue => Some(""),
         ErrorKind::Unordered => Some("array: "),

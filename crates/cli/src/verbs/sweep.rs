@@ -1,0 +1,151 @@
+//! `freewheel sweep`: many configurations of one experiment.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use freewheel::sweeps::{Column, Sweep, SweepDone, SweptKey};
+use freewheel::{Error, ErrorKind, SimConfig};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::progress::Bars;
+use crate::table::Table;
+use crate::verbs::sim::explained;
+use crate::{file, number, output};
+
+/// Run an experiment with all combinations of some values of its keys, on all cores, into one table
+#[derive(Args)]
+#[command(after_help = "\
+The table has a row a configuration: its values, rates, response times, mean stage times, and
+the hash of its result. Rows are the same with any number of threads. A sweep that was killed
+goes on where it was when it is called again: F.parquet.journal has the rows until the table is
+whole.
+
+Examples:
+  freewheel sweep examples/random.toml --over workload.outstanding=1,4,16 -o sweep.parquet
+  freewheel sweep examples/oltp.toml --over seed=1,2,3 --over drive=atlas10k,tr96 -o s.parquet")]
+pub struct SweepArgs {
+    /// The experiment; its keys are those of `freewheel sim --schema`
+    config: PathBuf,
+    /// A key and its values, as workload.outstanding=1,4,16; may be given several times, for all combinations.
+    /// A comma in brackets or quotes belongs to its value
+    #[arg(long, value_name = "KEY=A,B,C", required = true)]
+    over: Vec<String>,
+    /// Override a key in every configuration; may be given several times
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = super::sim::override_text)]
+    overrides: Vec<String>,
+    /// Seed of every random stream of every configuration, instead of the experiment's
+    #[arg(long, value_parser = crate::verbs::seed)]
+    seed: Option<u64>,
+    /// The table to write
+    #[arg(short, long, value_name = "F.parquet", value_parser = super::sim::parquet)]
+    output: PathBuf,
+    /// Threads; all cores if not given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    /// Print one JSON document instead of the best configurations
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    file: &'a Path,
+    configurations: usize,
+    /// Those that an earlier call had run.
+    resumed: usize,
+}
+
+/// Configurations in the text.
+const SHOWN: usize = 10;
+
+impl SweepArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        file::ensure_utf_8(&self.config)?;
+        file::ensure_new(&self.output)?;
+        let keys = self.over.iter().map(|text| text.parse::<SweptKey>());
+        let keys = keys.collect::<Result<Vec<_>, _>>();
+        let keys = keys.map_err(|error| Failure::wrong_use(error).of_option("--over:"))?;
+        let sweep = Sweep::new(keys.clone(), |of| SimConfig::load(&self.config, &self.all(of)));
+        let sweep = sweep.map_err(|error| self.explain(error.into()))?;
+        let bars = Bars::default();
+        let threads = self.jobs.map(usize::from);
+        let show = |done, total| bars.set("sweep", done, total);
+        let done = freewheel::sweeps::sweep(&sweep, Some(&self.output), threads, &show);
+        drop(bars);
+        let done = done.map_err(|error| self.explain(error))?;
+        if self.json {
+            let (configurations, resumed) = (done.rows.len(), done.resumed);
+            let document = Document { file: &self.output, configurations, resumed };
+            return output::print_document(&document);
+        }
+        output::print(&self.text(&keys, &done))
+    }
+
+    /// The overrides of a configuration, after those of all.
+    fn all(&self, of_configuration: &[String]) -> Vec<String> {
+        let seed = self.seed.map(|seed| format!("seed={seed}"));
+        self.overrides.iter().cloned().chain(seed).chain(of_configuration.to_vec()).collect()
+    }
+
+    fn explain(&self, error: Error) -> Failure {
+        match error.kind() {
+            ErrorKind::OtherJournal => Failure::failed(error)
+                .with_help("remove it to begin anew, or choose another -o for this sweep"),
+            _ => explained(&self.config, error, &self.over),
+        }
+    }
+
+    /// The best configurations, by their mean response.
+    fn text(&self, keys: &[SweptKey], done: &SweepDone) -> String {
+        let mut table = Table::new("lrrr");
+        table.row(["configuration", "mean, ms", "p99, ms", "requests/s"]);
+        let mut best: Vec<usize> = (0..done.rows.len()).collect();
+        let (mean, p99) = (reals(done, "response_ns_mean"), wholes(done, "response_ns_p99"));
+        let rate = reals(done, "requests_per_second");
+        best.sort_by(|a, b| mean[*a].total_cmp(&mean[*b]));
+        for &row in best.iter().take(SHOWN) {
+            let values = done.columns.iter().skip(1).take(keys.len());
+            let values = values.map(|(key, column)| format!("{key}={}", value(column, row)));
+            let [mean, p99] = [mean[row], p99[row] as f64].map(number::bare_ms);
+            let values = values.collect::<Vec<_>>().join(" ");
+            table.row([values, mean, p99, format!("{:.1}", rate[row])]);
+        }
+        let count = number::counted(done.rows.len() as u64, "configuration");
+        let resumed = match done.resumed {
+            0 => String::new(),
+            resumed => format!(", {resumed} of them run before"),
+        };
+        format!(
+            "{count}{resumed}; the best by their mean response:\n{table}table: {}\n",
+            self.output.display()
+        )
+    }
+}
+
+fn value(column: &Column, row: usize) -> String {
+    match column {
+        Column::Whole(values) => values[row].to_string(),
+        Column::Real(values) => values[row].to_string(),
+        Column::Text(values) => values[row].clone(),
+    }
+}
+
+fn reals<'a>(done: &'a SweepDone, name: &str) -> &'a [f64] {
+    match column(done, name) {
+        Some(Column::Real(values)) => values,
+        _ => &[],
+    }
+}
+
+fn wholes<'a>(done: &'a SweepDone, name: &str) -> &'a [i64] {
+    match column(done, name) {
+        Some(Column::Whole(values)) => values,
+        _ => &[],
+    }
+}
+
+fn column<'a>(done: &'a SweepDone, name: &str) -> Option<&'a Column> {
+    let mut columns = done.columns.iter().rev();
+    columns.find(|(of, _)| of == name).map(|(_, column)| column)
+}

@@ -1,0 +1,179 @@
+//! Errors of the library as exceptions.
+//!
+//! The classes are those of `freewheel._errors`. A message says file, key and value; the way out follows, in
+//! words of Python.
+
+use std::io;
+
+use freewheel::files::FileKind;
+use freewheel::{Error, ErrorKind};
+use freewheel_cli::{ReadingWords, experiment_key, trace_help, with_near_file};
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+/// Why a call failed.
+#[derive(Debug)]
+pub enum Fault {
+    /// The library says so.
+    Library(Error),
+    /// The same of an experiment: the message gets the key that it is about.
+    Experiment(Error),
+    /// An argument is wrong; with the way out.
+    Argument(String, &'static str),
+    /// A table is no trace, or cannot be read.
+    Table(String),
+    /// A file cannot be written.
+    File(String),
+    /// Something that should not happen.
+    Other(String),
+    /// Python itself says so.
+    Python(PyErr),
+}
+
+impl<E: Into<Error>> From<E> for Fault {
+    fn from(error: E) -> Self {
+        Self::Library(error.into())
+    }
+}
+
+impl Fault {
+    /// What an experiment is wrong by.
+    pub fn experiment(error: impl Into<Error>) -> Self {
+        Self::Experiment(error.into())
+    }
+
+    /// As JSON that could not be written.
+    pub fn json(error: serde_json::Error) -> Self {
+        Self::Other(format!("JSON: {error}"))
+    }
+
+    /// As TOML that could not be written.
+    pub fn toml(error: toml::ser::Error) -> Self {
+        Self::Other(format!("TOML: {error}"))
+    }
+
+    /// As an exception.
+    pub fn raise(self, py: Python<'_>) -> PyErr {
+        let raised = match self {
+            Self::Library(error) => raise(py, error.kind(), "", &error.to_string()),
+            Self::Experiment(error) => {
+                let key = experiment_key(error.kind()).unwrap_or_default();
+                raise(py, error.kind(), key, &of_keys(&error.to_string()))
+            }
+            Self::Argument(says, help) => new(py, "UsageError", &says, "Argument", Some(help)),
+            Self::Table(says) => new(py, "TraceError", &says, "Table", Some(TABLE_HELP)),
+            Self::File(says) => new(py, "FileError", &says, "Write", None),
+            Self::Other(says) => new(py, "Error", &says, "Other", None),
+            Self::Python(error) => return error,
+        };
+        raised.unwrap_or_else(|error| error)
+    }
+}
+
+/// What messages call keys of Python.
+pub const KEYS: &str = "the keys";
+
+/// A message about an experiment in words of Python: overrides are no options here, and keys have no lines.
+fn of_keys(says: &str) -> String {
+    let says = says.replace("--set ", "override ");
+    let line = says.strip_prefix(&format!("{KEYS}: line ")).and_then(|rest| rest.split_once(": "));
+    line.map_or(says.clone(), |(_, fault)| format!("{KEYS}: {fault}"))
+}
+
+const TABLE_HELP: &str = "a trace has the columns arrival_ns, op (read, write, flush or trim), start_block and blocks \
+     (of 512 bytes), and may have device, completion_ns and fua";
+
+/// How a trace is read otherwise.
+const WORDS: ReadingWords = ReadingWords {
+    lenient: "lenient=True",
+    format: "format",
+    before_format: "format=",
+    before_time_unit: "time_unit=",
+    addresses: "numbers=\"addresses\"",
+    layer: "layer",
+};
+
+fn raise(py: Python<'_>, kind: &ErrorKind, key: &str, says: &str) -> PyResult<PyErr> {
+    let name = format!("{kind:?}");
+    let name = name.split([' ', '{', '(']).next().unwrap_or_default();
+    new(py, class(kind), &format!("{key}{says}"), name, help(kind).as_deref())
+}
+
+fn new(py: Python<'_>, class: &str, says: &str, kind: &str, help: Option<&str>) -> PyResult<PyErr> {
+    let class = py.import("freewheel._errors")?.getattr(class)?.cast_into::<PyType>()?;
+    Ok(PyErr::from_value(class.call1((says, kind, help))?))
+}
+
+/// The class of `freewheel._errors` that a kind belongs to.
+fn class(kind: &ErrorKind) -> &'static str {
+    use ErrorKind as E;
+    match kind {
+        E::UnknownDrive | E::UnknownPolicy | E::UnknownFormat | E::UnknownEnding => "UsageError",
+        E::UnknownClaim | E::ScaleFactor { .. } | E::ScrubEffort | E::CacheSize => "UsageError",
+        E::Unreadable { reason: io::ErrorKind::NotFound, .. } => "MissingFileError",
+        E::Unreadable { .. } | E::TemporaryFile | E::Device { .. } => "FileError",
+        E::ExperimentValue | E::ExperimentOverride | E::Unordered => "ConfigError",
+        E::NotOfKind { wanted: FileKind::Trace, .. } => "TraceError",
+        E::NotOfKind { .. } | E::DiskSim { .. } => "ConfigError",
+        E::MalformedHeader | E::DamagedHeader | E::MalformedRecord { .. } => "TraceError",
+        E::OtherFormat { .. } | E::NoTrace { .. } | E::UncertainFormat { .. } => "TraceError",
+        E::UncertainTimeUnit { .. } | E::FixedTimeUnit | E::FixedNumbers => "TraceError",
+        E::FixedLayer | E::NothingRecorded { .. } | E::CacheHitsOnly => "TraceError",
+        E::ObjectsOnly | E::DamagedTrace { .. } | E::EmptyTrace | E::NothingRead => "TraceError",
+        E::SeveralDevices | E::NoDevice | E::TraceTooLarge | E::NoTiming => "TraceError",
+        E::NoRequests | E::TooFewResponses | E::NoCountedReads => "TraceError",
+        _ => "Error",
+    }
+}
+
+/// The way out.
+fn help(kind: &ErrorKind) -> Option<String> {
+    let of_file = match kind {
+        ErrorKind::Unreadable { wanted: FileKind::Drive, path, .. } => {
+            let says = "give the path of a drive file, or the name of a drive that ships with Freewheel: \
+                        freewheel.drives() has them";
+            Some(with_near_file(says, path))
+        }
+        ErrorKind::Unreadable { path, reason: io::ErrorKind::NotFound, .. } => {
+            Some(with_near_file("give the path of a file, from the folder you are in", path))
+        }
+        _ => None,
+    };
+    of_file.or_else(|| trace_help(kind, &WORDS)).or_else(|| simple_help(kind).map(str::to_owned))
+}
+
+/// The ways out that depend on nothing else.
+fn simple_help(kind: &ErrorKind) -> Option<&'static str> {
+    Some(match kind {
+        ErrorKind::UnknownDrive => "freewheel.drives() has them",
+        ErrorKind::UnknownClaim => "freewheel.claims() has them",
+        ErrorKind::UnknownFormat | ErrorKind::NotOfKind { wanted: FileKind::Trace, .. } => {
+            "freewheel.formats() says what can be read, and format=NAME names one of them"
+        }
+        ErrorKind::NotOfKind { wanted: FileKind::Experiment, .. }
+        | ErrorKind::ExperimentOverride
+        | ErrorKind::ExperimentValue => "freewheel.schema() has every key with its meaning",
+        ErrorKind::NotOfKind { wanted: FileKind::Drive, .. } => {
+            "freewheel.schema(\"drive\") has every key with its meaning"
+        }
+        ErrorKind::SeveralDevices => "device=N keeps only device N",
+        ErrorKind::TraceTooLarge | ErrorKind::NoDevice => {
+            "choose a larger drive (drive=NAME), fold the addresses onto this one (fit=\"wrap\"), squeeze \
+             them onto it (fit=\"scale\"), or take one device of the trace (device=N)"
+        }
+        ErrorKind::Unordered => {
+            "leave completions=True out, or run one of the drives alone: overrides={\"array.layout\": \
+             \"striped\", \"array.drives\": 1}"
+        }
+        ErrorKind::ScrubEffort => "scrub=False leaves the estimate out",
+        ErrorKind::NoCountedReads => "warm_up=0 counts all reads",
+        ErrorKind::TooFewResponses => {
+            "leave out fit_drive, or take a trace that records when requests completed"
+        }
+        ErrorKind::NoRequests => {
+            "give a trace with reads or writes: Trace.open(...).info() says what is in one"
+        }
+        ErrorKind::ScaleFactor { .. } => "a factor is 0.01 to 100",
+        _ => return None,
+    })
+}

@@ -1,0 +1,236 @@
+//! Experiments that run.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{BooleanBuilder, StringViewBuilder};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use freewheel::experiments::{CompletionRows, SimDocument, run_collected, run_watched};
+use freewheel::measures::Summary;
+use freewheel::{Experiment, RunResult};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::config::SimConfig;
+use crate::fault::Fault;
+use crate::frame::Frame;
+use crate::job::{self, Watch};
+use crate::report::{Parts, Report};
+use crate::table::op_name;
+
+/// The result of an experiment.
+#[pyclass(frozen, extends = Report, module = "freewheel")]
+pub struct SimReport {
+    ran: Arc<Ran>,
+}
+
+/// An experiment and what came out.
+struct Ran {
+    experiment: Experiment,
+    result: RunResult,
+}
+
+impl Ran {
+    fn new(
+        config: freewheel::SimConfig,
+        completions: bool,
+        watch: &Watch,
+    ) -> Result<(Self, Option<Frame>), Fault> {
+        let experiment = Experiment::new(config).map_err(Fault::experiment)?;
+        let mut progress = |done, total| watch.report(done, total);
+        let (mut result, rows) = match completions {
+            true => {
+                let (result, rows) =
+                    run_collected(&experiment, &mut progress).map_err(Fault::experiment)?;
+                (result, Some(rows))
+            }
+            false => {
+                let result = run_watched(&experiment, None, None, &mut progress);
+                (result.map_err(Fault::experiment)?, None)
+            }
+        };
+        let references = experiment.run_references(&mut progress);
+        result.write_back_references = references.map_err(Fault::experiment)?;
+        let other = experiment.run_other_times(&mut progress);
+        result.other_times = other.map_err(Fault::experiment)?;
+        Ok((Self { experiment, result }, rows.map(completions_frame).transpose()?))
+    }
+
+    fn text(&self) -> String {
+        let RunResult { requests, response, .. } = &self.result;
+        let ms = |ns: f64| format!("{:.3} ms", ns / 1e6);
+        format!(
+            "{}: {requests} requests, {:.1} a second, utilisation {:.1} %; response {} on average, {} at p99",
+            self.experiment.config.drive,
+            self.result.requests_per_second,
+            100.0 * self.result.utilisation,
+            ms(response.mean_ns),
+            ms(response.p99_ns as f64),
+        )
+    }
+
+    fn parts(self: &Arc<Self>, frame: Option<Frame>) -> Parts {
+        let [of_json, of_html, of_text] = [self, self, self].map(Arc::clone);
+        Parts {
+            json: Box::new(move || {
+                let document = SimDocument::new(&of_json.experiment, &of_json.result);
+                freewheel_cli::json_document(&document).map_err(Fault::json)
+            }),
+            html: Some(Box::new(move || {
+                Ok(freewheel::SimReport::new(&of_html.experiment, &of_html.result).html())
+            })),
+            text: Box::new(move || Ok(of_text.text())),
+            frame,
+        }
+    }
+}
+
+/// Runs an experiment: a path, a text of TOML, a dict or a `SimConfig`.
+#[pyfunction]
+#[pyo3(signature = (config, *, overrides=None, seed=None, completions=false, progress=None))]
+pub fn simulate(
+    py: Python<'_>,
+    config: &Bound<'_, PyAny>,
+    overrides: Option<&Bound<'_, PyDict>>,
+    seed: Option<u64>,
+    completions: bool,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Py<SimReport>> {
+    let mut config = SimConfig::of(config, overrides)?;
+    config.seed = seed.unwrap_or(config.seed);
+    let (ran, frame) = job::run(py, progress, move |watch| Ran::new(config, completions, watch))?;
+    let ran = Arc::new(ran);
+    let report = Report::new(ran.parts(frame));
+    Py::new(py, PyClassInitializer::from(report).add_subclass(SimReport { ran }))
+}
+
+#[pymethods]
+impl SimReport {
+    /// Reads, writes, flushes and trims, without the warm-up.
+    #[getter]
+    fn requests(&self) -> u64 {
+        self.ran.result.requests
+    }
+
+    /// Virtual time from the start, or the end of the warm-up, to the last completion.
+    #[getter]
+    fn elapsed_ns(&self) -> u64 {
+        self.ran.result.elapsed_ns
+    }
+
+    /// Reads and writes a second.
+    #[getter]
+    fn requests_per_second(&self) -> f64 {
+        self.ran.result.requests_per_second
+    }
+
+    /// Bytes a second.
+    #[getter]
+    fn bytes_per_second(&self) -> f64 {
+        self.ran.result.bytes_per_second
+    }
+
+    /// Share of time in which the drive had a command inside.
+    #[getter]
+    fn utilisation(&self) -> f64 {
+        self.ran.result.utilisation
+    }
+
+    /// Mean response time of reads and writes.
+    #[getter]
+    fn response_ns_mean(&self) -> f64 {
+        self.ran.result.response.mean_ns
+    }
+
+    /// Median response time of reads and writes.
+    #[getter]
+    fn response_ns_p50(&self) -> u64 {
+        self.ran.result.response.p50_ns
+    }
+
+    /// 99 % of the response times of reads and writes are no longer.
+    #[getter]
+    fn response_ns_p99(&self) -> u64 {
+        self.ran.result.response.p99_ns
+    }
+
+    /// Response times of reads: count, mean_ns, p50_ns and so on.
+    #[getter]
+    fn read_response<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        summary(py, &self.ran.result.read_response)
+    }
+
+    /// Response times of writes, likewise.
+    #[getter]
+    fn write_response<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        summary(py, &self.ran.result.write_response)
+    }
+
+    /// Hash over every completion: equal runs have equal hashes.
+    #[getter]
+    fn result_hash(&self) -> &str {
+        &self.ran.result.result_hash
+    }
+
+    /// The experiment that ran, with every default.
+    #[getter]
+    fn config(&self) -> SimConfig {
+        SimConfig::from(self.ran.experiment.config.clone())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<SimReport {}>", self.ran.text())
+    }
+}
+
+fn summary<'py>(py: Python<'py>, of: &Summary) -> PyResult<Bound<'py, PyDict>> {
+    let all = PyDict::new(py);
+    all.set_item("count", of.count)?;
+    all.set_item("mean_ns", of.mean_ns)?;
+    let numbers = [
+        ("min_ns", of.min_ns),
+        ("p50_ns", of.p50_ns),
+        ("p90_ns", of.p90_ns),
+        ("p95_ns", of.p95_ns),
+        ("p99_ns", of.p99_ns),
+        ("p999_ns", of.p999_ns),
+        ("p9999_ns", of.p9999_ns),
+        ("max_ns", of.max_ns),
+    ];
+    for (name, ns) in numbers {
+        all.set_item(name, ns)?;
+    }
+    Ok(all)
+}
+
+/// The columns of the log that `freewheel sim --log` writes, in its order.
+fn completions_schema() -> SchemaRef {
+    let field = |name: &str, of| Field::new(name, of, false);
+    let [first, others @ ..] = CompletionRows::INTEGERS;
+    let mut fields = vec![field(first, DataType::Int64), field("op", DataType::Utf8View)];
+    fields.extend(others.map(|name| field(name, DataType::Int64)));
+    fields.extend(["refused", "fua"].map(|name| field(name, DataType::Boolean)));
+    Arc::new(Schema::new(fields))
+}
+
+/// Completions as a table; the numbers are not copied.
+fn completions_frame(groups: Vec<CompletionRows>) -> Result<Frame, Fault> {
+    let schema = completions_schema();
+    let batch = |rows: CompletionRows| {
+        let mut ops = StringViewBuilder::with_capacity(rows.ops.len());
+        rows.ops.iter().for_each(|op| ops.append_value(op_name(*op)));
+        let flags = [&rows.refused, &rows.fua].map(|flags| -> ArrayRef {
+            let mut array = BooleanBuilder::with_capacity(flags.len());
+            array.append_slice(flags);
+            Arc::new(array.finish())
+        });
+        let integers = rows.integers.map(|values| Arc::new(Int64Array::from(values)) as ArrayRef);
+        let mut columns: Vec<ArrayRef> = integers.into();
+        columns.insert(1, Arc::new(ops.finish()));
+        columns.extend(flags);
+        RecordBatch::try_new(Arc::clone(&schema), columns)
+    };
+    let batches = groups.into_iter().map(batch).collect::<Result<Vec<_>, _>>();
+    let batches = batches.map_err(|error| Fault::Other(error.to_string()))?;
+    Ok(Frame::new(schema, batches))
+}

@@ -1,0 +1,286 @@
+//! Runs of all configurations, and what came out of them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use freewheel_sim::config::{ConfigError, Experiment, SimConfig, Workload};
+use rayon::ThreadPoolBuilder;
+use rayon::prelude::*;
+use twox_hash::XxHash3_128;
+
+use super::error::SweepError;
+use super::file::{self, Column};
+use super::journal::Journal;
+use super::keys::{SweptKey, combination};
+use super::rows::SweepRow;
+
+/// Most configurations: a day at ten a second.
+const CONFIGURATIONS_MAX: u128 = 1_000_000;
+
+/// Configurations that follow on each other and run on one thread, for they can share a drive. The last of
+/// them should not keep the other threads waiting.
+const CHUNK_MAX: usize = 32;
+const CHUNKS_A_THREAD: usize = 8;
+
+/// Most drives that are kept for those that follow.
+const DRIVES_MAX: usize = 8;
+
+/// Receives done and total, from any thread.
+pub type SweepProgressSink<'a> = &'a (dyn Fn(u64, u64) + Sync);
+
+/// All configurations of a sweep, checked.
+pub struct Sweep {
+    keys: Vec<SweptKey>,
+    configs: Vec<SimConfig>,
+    /// One experiment for each way in which a trace is replayed, so that it is looked through once.
+    traced: Vec<Experiment>,
+}
+
+/// The result of a sweep.
+pub struct SweepDone {
+    /// Names of the columns with their values, in order: see the documentation of the file.
+    pub columns: Vec<(String, Column)>,
+    /// Rows, each of a configuration, in order.
+    pub rows: Vec<SweepRow>,
+    /// Configurations that an earlier run had done.
+    pub resumed: usize,
+}
+
+impl Sweep {
+    /// All combinations of the values of `keys`; `config` makes the experiment with overrides. The experiment's
+    /// seed is that of every configuration, unless it is swept.
+    ///
+    /// Errors: the first configuration that is none, and what is wrong with it.
+    pub fn new(
+        keys: Vec<SweptKey>,
+        config: impl Fn(&[String]) -> Result<SimConfig, ConfigError>,
+    ) -> Result<Self, SweepError> {
+        let count = keys.iter().map(|key| key.values.len() as u128).product::<u128>();
+        if count > CONFIGURATIONS_MAX {
+            return Err(SweepError::TooMany { count, most: CONFIGURATIONS_MAX });
+        }
+        let configs = (0..count as usize).map(|number| {
+            let values = combination(&keys, number);
+            let overrides = keys.iter().zip(values).map(|(key, value)| key.override_text(value));
+            config(&overrides.collect::<Vec<_>>())
+        });
+        let configs = configs.collect::<Result<Vec<_>, _>>()?;
+        // Those that follow on each other share the drive.
+        let mut by_drive: Vec<&SimConfig> = configs.iter().collect();
+        by_drive.sort_by(|a, b| a.drive.cmp(&b.drive));
+        Experiment::check_each(by_drive.into_iter().cloned())?;
+        let traced = traced(&configs)?;
+        Ok(Self { keys, configs, traced })
+    }
+
+    /// The number of configurations.
+    pub fn len(&self) -> usize {
+        self.configs.len()
+    }
+
+    /// Whether there is none; one key with one value makes one.
+    pub fn is_empty(&self) -> bool {
+        self.configs.is_empty()
+    }
+
+    /// Runs the configurations on `threads` threads, all cores if none are given, and writes the rows to `output`
+    /// if one is given. Then rows that its journal has are taken from there.
+    pub fn run(
+        &self,
+        output: Option<&Path>,
+        threads: Option<usize>,
+        progress: SweepProgressSink<'_>,
+    ) -> Result<SweepDone, SweepError> {
+        let journal = output.map(|output| Journal::open(output, self.identity())).transpose()?;
+        let (journal, known) = journal.unzip();
+        let known: BTreeMap<usize, SweepRow> = known.unwrap_or_default();
+        let resumed = known.len();
+        let kept = Mutex::new(Kept { journal, rows: known });
+        match threads {
+            Some(threads) => {
+                let pool = ThreadPoolBuilder::new().num_threads(threads).build();
+                let pool =
+                    pool.map_err(|error| SweepError::Threads { reason: error.to_string() })?;
+                pool.install(|| self.run_pending(&kept, progress))?;
+            }
+            None => self.run_pending(&kept, progress)?,
+        }
+        let Kept { journal, rows } = kept.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let rows: Vec<SweepRow> = rows.into_values().collect();
+        let columns = self.columns(&rows);
+        if let Some(output) = output {
+            file::write(output, &columns, self.metadata()?)?;
+            journal.map_or(Ok(()), Journal::remove)?;
+        }
+        Ok(SweepDone { columns, rows, resumed })
+    }
+
+    /// Runs what is not known yet on the threads of this pool.
+    fn run_pending(
+        &self,
+        kept: &Mutex<Kept>,
+        progress: SweepProgressSink<'_>,
+    ) -> Result<(), SweepError> {
+        let pending: Vec<usize> = {
+            let kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            (0..self.configs.len()).filter(|number| !kept.rows.contains_key(number)).collect()
+        };
+        let chunk = pending.len() / (CHUNKS_A_THREAD * rayon::current_num_threads());
+        let chunks = pending.par_chunks(chunk.clamp(1, CHUNK_MAX));
+        chunks.try_for_each(|numbers| self.run_chunk(numbers, kept, progress))
+    }
+
+    fn run_chunk(
+        &self,
+        numbers: &[usize],
+        kept: &Mutex<Kept>,
+        progress: SweepProgressSink<'_>,
+    ) -> Result<(), SweepError> {
+        let mut before: Vec<Experiment> = Vec::new();
+        for &number in numbers {
+            let config = self.configs[number].clone();
+            let has_drive = |experiment: &&Experiment| has_drive_of(&experiment.config, &config);
+            let same_load = self.traced.iter().find(|traced| traced.has_load_of(&config));
+            let experiment = match same_load.or(before.iter().find(has_drive)) {
+                Some(beside) => beside.beside(config)?,
+                None => Experiment::new(config)?,
+            };
+            let row = SweepRow::new(
+                number,
+                &experiment.run_observed(None, &mut |_, _| {
+                    progress(self.done(kept), self.configs.len() as u64);
+                })?,
+            );
+            if before.len() < DRIVES_MAX
+                && !before.iter().any(|it| has_drive_of(&it.config, &experiment.config))
+            {
+                before.push(experiment);
+            }
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.journal.as_mut().map_or(Ok(()), |journal| journal.keep(&row))?;
+            kept.rows.insert(number, row);
+            let done = kept.rows.len() as u64;
+            drop(kept);
+            progress(done, self.configs.len() as u64);
+        }
+        Ok(())
+    }
+
+    fn done(&self, kept: &Mutex<Kept>) -> u64 {
+        kept.lock().unwrap_or_else(PoisonError::into_inner).rows.len() as u64
+    }
+
+    fn columns(&self, rows: &[SweepRow]) -> Vec<(String, Column)> {
+        let numbers = 0..self.configs.len();
+        let values: Vec<Vec<usize>> =
+            numbers.map(|number| combination(&self.keys, number)).collect();
+        let seeds: Vec<u64> = self.configs.iter().map(|config| config.seed).collect();
+        file::columns(&self.keys, &values, &seeds, rows)
+    }
+
+    fn metadata(&self) -> Result<Vec<(&'static str, String)>, SweepError> {
+        let over = self.keys.iter().map(|key| format!("{}={}\n", key.key, key.values.join(",")));
+        let first = self.configs.first().map_or(Ok(String::new()), toml::to_string);
+        let first = first.map_err(|error| SweepError::File {
+            file: "the experiment".to_owned(),
+            reason: error.to_string(),
+        })?;
+        Ok(vec![
+            // Raised when a column changes its meaning or goes; a column that is added does not raise it.
+            ("freewheel.sweep.schema_version", "1".to_owned()),
+            ("freewheel.version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("freewheel.sweep.over", over.collect()),
+            ("freewheel.sweep.first_config", first),
+        ])
+    }
+
+    /// What the rows depend on: version, configurations, traces.
+    fn identity(&self) -> u128 {
+        let traces = self.traced.iter().flat_map(Experiment::traces);
+        let traces: Vec<String> = traces.map(|trace| format!("{trace:?}")).collect();
+        let all = (env!("CARGO_PKG_VERSION"), &self.keys, &self.configs, traces);
+        XxHash3_128::oneshot(format!("{all:?}").as_bytes())
+    }
+}
+
+/// Whether two configurations have the same drive, as far as is known before it is built.
+fn has_drive_of(one: &SimConfig, other: &SimConfig) -> bool {
+    one.drive == other.drive && one.scale == other.scale
+}
+
+/// What is known so far.
+struct Kept {
+    journal: Option<Journal>,
+    rows: BTreeMap<usize, SweepRow>,
+}
+
+/// An experiment for each load with a trace.
+fn traced(configs: &[SimConfig]) -> Result<Vec<Experiment>, ConfigError> {
+    let mut found: Vec<Experiment> = Vec::new();
+    for config in configs.iter().filter(|config| matches!(config.workload, Workload::Trace(_))) {
+        if !found.iter().any(|experiment| experiment.has_load_of(config)) {
+            found.push(Experiment::new(config.clone())?);
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXPERIMENT: &str = r#"
+        drive = "atlas10k"
+        workload = { kind = "closed", outstanding = 4, requests = 300 }
+    "#;
+
+    fn sweep(over: &[&str]) -> Sweep {
+        let keys = over.iter().map(|text| text.parse().unwrap()).collect();
+        Sweep::new(keys, |overrides| SimConfig::parse(EXPERIMENT, "test", overrides)).unwrap()
+    }
+
+    const OVER: [&str; 3] =
+        ["drive=atlas10k,tr96", "scheduler.policy=fcfs,sptf", "workload.outstanding=1,4,16"];
+
+    #[test]
+    fn rows_are_those_of_each_configuration_alone() {
+        let done = sweep(&OVER).run(None, None, &|_, _| {}).unwrap();
+        assert_eq!(done.rows.len(), 12);
+        for (number, config) in sweep(&OVER).configs.into_iter().enumerate() {
+            let alone = Experiment::new(config).unwrap().run().unwrap();
+            assert_eq!(done.rows[number], SweepRow::new(number, &alone), "{number}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_the_same_on_one_thread_and_on_several_and_after_a_kill() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut files = Vec::new();
+        for threads in [1, 3] {
+            let output = folder.path().join(format!("{threads}.parquet"));
+            let done = sweep(&OVER).run(Some(&output), Some(threads), &|_, _| {}).unwrap();
+            assert_eq!(done.resumed, 0);
+            files.push(std::fs::read(&output).unwrap());
+        }
+        // Killed after some configurations: the file is not there, and nothing runs again.
+        let output = folder.path().join("killed.parquet");
+        let (sweep, rows) = (sweep(&OVER), sweep(&OVER).run(None, None, &|_, _| {}).unwrap().rows);
+        let (mut journal, _) = Journal::open(&output, sweep.identity()).unwrap();
+        rows[3..8].iter().for_each(|row| journal.keep(row).unwrap());
+        drop(journal);
+        assert!(!output.exists());
+        let done = sweep.run(Some(&output), None, &|_, _| {}).unwrap();
+        assert_eq!(done.resumed, 5);
+        files.push(std::fs::read(&output).unwrap());
+        assert!(files.iter().all(|file| *file == files[0]));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "no journal is left");
+    }
+
+    #[test]
+    fn a_configuration_that_is_none_is_known_before_any_runs() {
+        let keys = vec!["workload.outstanding=1,0".parse().unwrap()];
+        let wrong = Sweep::new(keys, |of| SimConfig::parse(EXPERIMENT, "test", of));
+        assert!(wrong.err().unwrap().to_string().contains("outstanding"));
+    }
+}

@@ -1,0 +1,8 @@
+"""`python -m freewheel` is the command `freewheel`."""
+
+import sys
+
+from ._cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

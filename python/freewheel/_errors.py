@@ -1,0 +1,35 @@
+"""The exceptions of Freewheel."""
+
+
+class Error(Exception):
+    """What every call of Freewheel fails with.
+
+    `message` says file, key and value; `help` is the way out, if there is one; `kind` is the name of the
+    library's `ErrorKind`.
+    """
+
+    def __init__(self, message: str, kind: str = "Other", help: str | None = None) -> None:
+        super().__init__(message if help is None else f"{message}\nhelp: {help}")
+        self.message = message
+        self.kind = kind
+        self.help = help
+
+
+class UsageError(Error, ValueError):
+    """An argument is wrong, or names a drive, policy, format or claim that does not exist."""
+
+
+class ConfigError(Error, ValueError):
+    """A key or value of an experiment, drive file or snapshot is wrong."""
+
+
+class TraceError(Error, ValueError):
+    """A trace is damaged, not certain, or does not fit what is asked of it."""
+
+
+class FileError(Error, OSError):
+    """The system does not give or take a file."""
+
+
+class MissingFileError(FileError, FileNotFoundError):
+    """A file is not there."""
