@@ -67,6 +67,7 @@ const IN_DOCUMENTS: &[&str] = &[
     "service_ns_p99",
     "signal-hook",
     "thread-priority",
+    "test",
     "tokio",
     "utoipa",
     "wpaexporter",
