@@ -30,7 +30,7 @@ impl Names {
             collect_keys(&schema, &schema, &mut keys);
         }
         let verbs = verbs();
-        let options = verbs.iter().flat_map(|verb| options(&help(&[verb, "--help"]))).collect();
+        let options = verbs.iter().flat_map(|verb| options_of(verb)).collect();
         let crates = repository().join("crates");
         let metrics = fs::read_to_string(crates.join("live/src/control/metrics.rs")).unwrap();
         Self { keys, verbs, options, metrics, sources: sources(&crates) }
@@ -113,8 +113,19 @@ fn help(args: &[&str]) -> String {
     String::from_utf8(ran.stdout).unwrap()
 }
 
+/// Options of a verb and of the verbs below it.
+fn options_of(verb: &str) -> Vec<String> {
+    let text = help(&[verb, "--help"]);
+    let below = commands(&text).into_iter().map(|below| help(&[verb, &below, "--help"]));
+    below.chain([text.clone()]).flat_map(|help| options(&help)).collect()
+}
+
 fn verbs() -> BTreeSet<String> {
-    let help = help(&["--help"]);
+    commands(&help(&["--help"]))
+}
+
+/// Verbs that a help lists.
+fn commands(help: &str) -> BTreeSet<String> {
     let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let listed = listed.take_while(|line| !line.is_empty());
     listed.filter_map(|line| line.split_whitespace().next().map(String::from)).collect()

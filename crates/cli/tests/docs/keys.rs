@@ -7,17 +7,21 @@ use std::path::{Path, PathBuf};
 use super::glossary::Names;
 use super::{Page, code_and_words, pages, repository, split};
 
-/// Names in messages that are no keys: programs, keys of DiskSim's and fio's files, a claim and a module.
+/// Names in messages that are no keys: programs, keys of DiskSim's and fio's files, a claim, a module, and
+/// `key` in `key = value`.
 const IN_MESSAGES: &[&str] = &[
     "beyond.price",
+    "bs",
     "defects",
     "disksim_disk",
     "dm_disk",
     "freewheel",
     "instantiate",
     "jobs",
+    "key",
     "lsblk",
     "public_traces",
+    "rw",
     "source",
     "sync",
     "topology",
@@ -25,9 +29,11 @@ const IN_MESSAGES: &[&str] = &[
     "--iodepth",
     "--rw",
     "--write_iolog",
+    "--write_lat_log",
 ];
 
-/// Names in documents that are no keys: programs, crates, files of systems, and names of other tools.
+/// Names in documents that are no keys: programs, crates, files of systems, names of other tools, and names
+/// that code composes or tests have.
 const IN_DOCUMENTS: &[&str] = &[
     "aws-lc-rs",
     "axum",
@@ -35,7 +41,13 @@ const IN_DOCUMENTS: &[&str] = &[
     "block_size_minimum",
     "cdl_enable",
     "clat",
+    "cylinders_from",
+    "effort-spent",
+    "failmode",
     "fdatasync",
+    "freewheel_margin_seconds",
+    "freewheel_task_running",
+    "freewheel_task_superseded_bytes_total",
     "hardware",
     "io-uring",
     "maud",
@@ -44,6 +56,7 @@ const IN_DOCUMENTS: &[&str] = &[
     "mkfs",
     "nbd-client",
     "ncq_prio_enable",
+    "old_drives",
     "plotters",
     "poll",
     "prefetch-index",
@@ -51,11 +64,14 @@ const IN_DOCUMENTS: &[&str] = &[
     "rustix",
     "rustls",
     "sdb",
+    "service_ns_p99",
     "signal-hook",
     "thread-priority",
+    "test",
     "tokio",
     "utoipa",
     "wpaexporter",
+    "--log_issue_time",
 ];
 
 /// Text literals of code, without those in comments.
@@ -188,15 +204,21 @@ fn unknown_on(
     let (prose, _) = split(&page.text);
     let named = prose.iter().flat_map(|line| code_and_words(line).0);
     let named = named.filter(|code| !code.contains(' ') || code.contains(" = "));
-    let exists = |name: &String| {
-        is_known(names, words, name)
-            || names.have(name)
-            || IN_DOCUMENTS.contains(&name.as_str())
-            || files.contains(name)
-            || names.sources.contains(&format!("fn {name}"))
-            || names.sources.contains(&format!("\"{name}\""))
+    let exists = |code: &str, name: &String| {
+        let is_listed = IN_DOCUMENTS.contains(&name.as_str());
+        if is_listed || is_known(names, words, name) {
+            return true;
+        }
+        // Tables and values belong to configurations; a name alone may also be one in JSON or in code.
+        let is_alone = !code.starts_with('[') && !code.contains(" = ");
+        is_alone
+            && (names.have(name)
+                || files.contains(name)
+                || names.sources.contains(&format!("fn {name}"))
+                || names.sources.contains(&format!("\"{name}\"")))
     };
-    named.filter_map(name_in).filter(|name| !exists(name)).collect()
+    let named = named.filter_map(|code| Some((code, name_in(code)?)));
+    named.filter(|(code, name)| !exists(code, name)).map(|(_, name)| name).collect()
 }
 
 /// Paths of all files below a folder of the repository, and each file's name with and without its ending.
@@ -230,9 +252,9 @@ fn keys_in_documents_exist() {
 #[test]
 fn a_wrong_key_in_a_document_is_noticed() {
     let names = Names::new();
-    let text = "`kind = \"scan\"`, `--seed` and `[host]` exist; `decide_before`, `task = \"scan\"`, \
+    let text = "`kind = \"scan\"`, `--seed` and `[host]` exist; `decide_before`, `job = \"scan\"`, \
                 `--scrub-block` and `[hosts]` do not.";
     let page = Page { path: "page.md".into(), text: text.into() };
     let unknown = unknown_on(&names, &words(&names), &BTreeSet::new(), &page);
-    assert_eq!(unknown, ["decide_before", "task", "--scrub-block", "hosts"]);
+    assert_eq!(unknown, ["decide_before", "job", "--scrub-block", "hosts"]);
 }

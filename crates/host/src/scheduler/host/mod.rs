@@ -788,8 +788,8 @@ impl HostScheduler {
             return;
         }
         if pending.fua && pending.failed.is_none() {
+            // Without FUA a flush after the write makes the promise good.
             if !self.abilities.fua {
-                // Without FUA a flush after the write makes the promise good.
                 return self.flush(id);
             }
             // The device may have reported the loss to another command.
