@@ -69,4 +69,3 @@ fn refuse(error: clap::Error, words: Vec<OsString>) -> u8 {
     let _ = error.print();
     u8::try_from(error.exit_code()).unwrap_or(u8::MAX)
 }
-

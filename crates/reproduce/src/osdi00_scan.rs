@@ -334,7 +334,8 @@ fn fig10_rows(context: &Context<'_>, results: &[RunResult]) -> Vec<Row> {
             .deviates(33.0, 1.65, last_blocks(at(100))),
         context.row("80 % of the blocks: efficiency", "%", 90.0, 9.0, efficiency(at(80))),
         context.row("80 % of the blocks: samples", "a day", 90.0, 9.0, scans_a_day(at(80))),
-        context.row("60 % of the blocks: efficiency", "%", 100.0, 10.0, efficiency(at(60)))
+        context
+            .row("60 % of the blocks: efficiency", "%", 100.0, 10.0, efficiency(at(60)))
             .derived(),
         context.holds("below 60 % of the blocks achieved exceeds potential", exceeds),
     ]

@@ -277,7 +277,7 @@ impl Row {
         let is_unsteady = !self.is_timing && (1..self.seeds).contains(&self.seeds_inside);
         self.verdict = match (self.band, self.inside) {
             (None, _) => Verdict::Measured,
-            (Some(_), _) if is_unsteady => Verdict::Unsteady,
+            (Some(_), _) if is_unsteady || self.is_around_band() => Verdict::Unsteady,
             (Some(_), false) if is_known => Verdict::KnownDeviation,
             (Some(band), false) if self.scatters_too_far(band) => Verdict::Unsteady,
             (Some(_), false) => Verdict::Drifted,
@@ -287,6 +287,12 @@ impl Row {
             (Some(_), true) => Verdict::Holds,
         };
         self
+    }
+
+    /// True if no seed is inside the band, some being below it and some above.
+    fn is_around_band(&self) -> bool {
+        let ends = self.band.zip(self.range).filter(|_| !self.is_timing && self.seeds_inside == 0);
+        ends.is_some_and(|([low, high], [least, most])| least < low && high < most)
     }
 
     /// True if no seed is inside the band, and other seeds would give another verdict: the band begins within half
@@ -485,6 +491,8 @@ mod tests {
         // None is inside, and another one well may be.
         assert_eq!(Row::median([21.0, 23.0, 24.0].map(paper).into()).verdict, Verdict::Unsteady);
         assert_eq!(Row::median([23.0, 24.0, 25.0].map(paper).into()).verdict, Verdict::Drifted);
+        let known = |ours: f64| paper(ours).deviates(25.0, 1.0, "a wrong model");
+        assert_eq!(Row::median([9.0, 25.0, 26.0].map(known).into()).verdict, Verdict::Unsteady);
         let missing = paper(15.0).not_run("no recording".into());
         let row = Row::median(vec![paper(15.0), missing, paper(15.0)]);
         assert_eq!(row.verdict, Verdict::NotRun);

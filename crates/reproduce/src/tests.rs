@@ -280,10 +280,13 @@ fn verdicts_of_the_committed_full_run_follow_from_its_numbers() {
             .as_ref()
             .is_some_and(|known| (ours - known.value).abs() <= known.tolerance);
         assert_eq!(row.inside, inside, "{row:?}");
+        let ends = row.band.zip(row.range).filter(|_| !row.is_timing);
+        let is_around = ends.is_some_and(|([low, high], [least, most])| least < low && high < most);
         let is_unsteady = !row.is_timing && (1..row.seeds).contains(&row.seeds_inside);
         let expected = match (row.band, inside) {
             (None, _) => "measured",
             _ if is_unsteady => "unsteady",
+            (_, false) if is_around => "unsteady",
             (_, false) if is_known => "known-deviation",
             // No seed is inside, and the scatter says that others may be: `Row::scatters_too_far`.
             (_, false) => {

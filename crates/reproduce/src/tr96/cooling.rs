@@ -64,20 +64,41 @@ pub(super) fn cooling() -> Cooling {
     }
 }
 
-/// Rows that are outside on every seed: quantity, ours and the reason.
-const KNOWN: [(&str, f64, &str); 11] = [
+/// Rows whose median is outside: quantity, ours and the reason. Where the seeds scatter too far, the row is
+/// unsteady with it.
+const KNOWN: [(&str, f64, &str); 22] = [
     ("Cyl, lambda 60: overload", 0.0, RANK_1_CYL),
     ("Cyl, cooled, lambda 60: response", 104.6, RANK_1_CYL),
+    ("Cyl, lambda 80: overload", 0.0, RANK_1_CYL),
     ("Cyl, cooled, lambda 80: overload", 0.0, RANK_1_CYL),
+    ("Cyl, lambda 40: response", 95.2, RANK_1_CYL),
+    ("Cyl, cooled, lambda 100: overload", 0.0, RANK_1_CYL),
+    ("Cyl, cooled, lambda 110: overload", 0.0, RANK_1_CYL),
+    ("Cyl, cooled, lambda 120: overload", 0.0, RANK_1_CYL),
+    ("Cyl, cooled, lambda 125: overload", 0.0, RANK_1_CYL),
+    ("Cyl, cooled, lambda 130: overload", 0.0, RANK_1_CYL),
+    ("Gopt140, lambda 100: response", 3138.0, RANK_1),
+    ("Gopt140, lambda 110: response", 11_328.0, RANK_1),
     ("Gopt140, cooled, lambda 100: response", 79.0, NEXT_EXTENTS),
     ("Gopt140, cooled, lambda 110: response", 90.8, NEXT_EXTENTS),
-    ("Gopt140, cooled, lambda 120: response", 107.5, NEXT_EXTENTS),
-    ("Gopt140, cooled, lambda 125: response", 0.0, NEXT_EXTENTS),
-    ("Gopt140, cooled, lambda 130: response", 4177.0, RANK_1_COOLED),
-    ("Track, cooled, lambda 130: response", 2255.0, RANK_1_COOLED),
+    ("Gopt140, cooled, lambda 120: response", 98.8, NEXT_EXTENTS),
+    ("Gopt140, cooled, lambda 125: response", 110.0, NEXT_EXTENTS),
+    ("Gopt140, cooled, lambda 130: response", 2638.0, RANK_1_COOLED),
+    ("Track, lambda 110: response", 148.6, RANK_1_TRACK),
     ("Track, lambda 120: response", 1264.0, RANK_1_TRACK),
     ("Track, lambda 125: response", 5269.0, RANK_1_TRACK),
+    ("Track, cooled, lambda 125: response", 167.9, RANK_1),
+    ("Track, cooled, lambda 130: response", 10_540.0, RANK_1_COOLED),
 ];
+
+/// The same of the disks under Track at 120 requests a second.
+const KNOWN_DISKS: [(&str, f64, &str); 3] = [
+    ("hottest disk's utilisation", 0.998, RANK_1_TRACK),
+    ("mean queue", 8.767, RANK_1_TRACK),
+    ("hottest disk's queue", 114.6, RANK_1_TRACK),
+];
+
+const RANK_1: &str = "The file of rank 1 gets a tenth of the requests, and the paper does not state its size. Where it is large, its disks are overloaded, so that responses of two seeds differ a hundredfold.";
 
 /// How far a known deviation may lie from its value.
 const TOLERANCE: f64 = 0.05;
@@ -89,6 +110,14 @@ const NEXT_EXTENTS: &str = "Cause not found. Where the hottest extent has no tar
 const RANK_1_TRACK: &str = "The file of rank 1 gets a tenth of the requests, and the paper does not state its size. With one of 5 KB, 120 requests a second take 124 ms and 125 take 174 ms; with one of 100 KB, 120 take 5,395 ms.";
 
 const RANK_1_COOLED: &str = "The file of rank 1 gets a tenth of the requests, and the paper does not state its size. Its disks are overloaded from the start, and moves wait in their queues. With one of 5 KB, Gopt140 takes 114 ms, cooled, and Track 523 ms.";
+
+/// The row with the reason that is known for its quantity.
+fn with_reason(row: Row, known: &[(&str, f64, &str)], quantity: &str) -> Row {
+    match known.iter().find(|known| known.0 == quantity) {
+        Some(&(_, value, reason)) => row.deviates(value, TOLERANCE * value, reason),
+        None => row,
+    }
+}
 
 /// Requests of a run where skew matters little, and from [`SKEWED_FROM`] on. The first fifth, in which most
 /// moves happen, counts in no response.
@@ -139,10 +168,8 @@ impl Cell {
     /// The response, or overload where the paper shows infinity.
     fn row(&self, context: &Context<'_>, cooled: usize) -> Row {
         let row = self.compared(context, cooled);
-        match KNOWN.iter().find(|known| known.0 == row.quantity) {
-            Some(&(_, value, reason)) => row.deviates(value, TOLERANCE * value, reason),
-            None => row,
-        }
+        let quantity = row.quantity.clone();
+        with_reason(row, &KNOWN, &quantity)
     }
 
     fn compared(&self, context: &Context<'_>, cooled: usize) -> Row {
@@ -210,7 +237,8 @@ fn disks(context: &Context<'_>, cell: &Cell) -> [Row; 6] {
         1.0 + hottest.expect("32 disks").queue_mean
     };
     let row = |what: &str, paper: f64, tolerance: f64, ours: f64| {
-        context.row(&format!("Track, lambda 120: {what}"), "", paper, tolerance, ours)
+        let row = context.row(&format!("Track, lambda 120: {what}"), "", paper, tolerance, ours);
+        with_reason(row, &KNOWN_DISKS, what)
     };
     let mean_queue = 1.0 + mean(|disk| disk.queue_mean);
     [

@@ -292,7 +292,8 @@ fn drift_moves_the_hot_set_and_cooling_follows_it() {
     assert!(spread(&still) < spread(&drifting), "{} {}", spread(&still), spread(&drifting));
     assert!(still.response.mean_ns < drifting.response.mean_ns);
     let moves = |result: &RunResult| result.files.as_ref().unwrap().cooling.as_ref().unwrap().moves;
-    let cooling = "[workload.cooling]\nevery = \"1s\"\nrule = \"target-stays-cooler\"\nwaits = false\n";
+    let cooling =
+        "[workload.cooling]\nevery = \"1s\"\nrule = \"target-stays-cooler\"\nwaits = false\n";
     let (few, many) = (run("", cooling), run(drift, cooling));
     assert!(moves(&many) > 2 * moves(&few), "{} {}", moves(&many), moves(&few));
 }
