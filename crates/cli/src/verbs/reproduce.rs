@@ -53,7 +53,7 @@ pub struct ReproduceArgs {
     #[arg(long, value_name = "A-B", value_parser = seeds)]
     seeds: Option<Seeds>,
     /// One seed alone
-    #[arg(long, value_name = "N", conflicts_with = "seeds", value_parser = super::seed)]
+    #[arg(long, value_name = "SEED", conflicts_with = "seeds", value_parser = super::seed)]
     seed: Option<u64>,
     /// Folder with the recorded traces, if they are not found by themselves [default: data/recorded of
     /// the repository]

@@ -1,10 +1,18 @@
 //! Responses and moves over the time of a run, as figures 7 and 8 draw them.
 
+use freewheel_sim::files::{CoolingWork, FilesResult};
 use freewheel_study::figure::{Figure, Line};
 use freewheel_units::SimTime;
 
-use super::traces::Watched;
 use crate::tr03::{line, lines};
+
+/// A run with every response after the warm-up.
+pub(super) struct Watched {
+    pub result: FilesResult,
+    pub work: CoolingWork,
+    /// Arrival in seconds, and response in ms.
+    pub responses: Vec<(f64, f64)>,
+}
 
 /// Parts of the time, each with a mean.
 const PARTS: usize = 40;

@@ -23,7 +23,7 @@ use freewheel_trace::WebLog;
 use freewheel_units::{Blocks, Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 use rayon::prelude::*;
 
-use super::over_time;
+use super::over_time::{self, Watched};
 use super::tables::hottest;
 use super::workload::DISKS;
 use crate::public_traces::DISKSIM_ASCII;
@@ -45,14 +45,6 @@ struct Setting {
     requests: Vec<FileRequest>,
     speedup: f64,
     warm_up: f64,
-}
-
-/// A run with every response after the warm-up.
-pub(super) struct Watched {
-    pub result: FilesResult,
-    pub work: CoolingWork,
-    /// Arrival in seconds, and response in ms.
-    pub responses: Vec<(f64, f64)>,
 }
 
 impl Setting {
