@@ -7,7 +7,7 @@ use crate::Error;
 pub use freewheel_model::cache::{CachePolicy, POLICIES as CACHE_POLICIES};
 pub use freewheel_report::CacheReport;
 pub use freewheel_study::{
-    CACHE_DEPTH, CacheCurvesOptions, CacheProgress, CacheSize, ResponseRuns, Responses, Share,
+    CACHE_DEPTH, CacheCurvesOptions, CacheProgress, CacheSize, ResponseRuns, Share,
 };
 
 /// Works out what caches of each policy and size would do for a trace, with a drive behind them where the

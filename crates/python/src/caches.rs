@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use freewheel::caches::{
-    CacheCurvesOptions, CachePolicy, CacheProgress, CacheSize, ResponseRuns, Responses, Share,
+    CacheCurvesOptions, CachePolicy, CacheProgress, CacheSize, ResponseRuns, Share,
 };
 use freewheel::drives::DEFAULT_DRIVE;
 use pyo3::prelude::*;
@@ -143,11 +143,10 @@ fn frame(report: &freewheel::caches::CacheReport) -> Result<Frame, Fault> {
         .flat_map(|curve| curve.miss_ratios.iter().map(|ratio| (curve.policy, curve.title, ratio)))
         .collect();
     let mut responses = BTreeMap::new();
-    if let Responses::Simulated(simulated) = &report.curves.responses {
-        for policy in &simulated.policies {
-            for point in &policy.points {
-                responses.insert((policy.title, point.size_bytes), point);
-            }
+    let simulated = report.curves.responses.simulated();
+    for policy in simulated.iter().flat_map(|simulated| &simulated.policies) {
+        for point in &policy.points {
+            responses.insert((policy.title, point.size_bytes), point);
         }
     }
     let points = || rows.iter().map(|(_, title, ratio)| responses.get(&(*title, ratio.size_bytes)));

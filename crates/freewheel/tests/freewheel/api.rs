@@ -13,7 +13,7 @@ use syn::{Attribute, ImplItem, Item, UseTree, Visibility};
 const ROOT_MAX: usize = 36;
 
 /// Most items of the root and all modules; an item that both offer counts once.
-const ALL_MAX: usize = 245;
+const ALL_MAX: usize = 250;
 
 /// An item that this crate offers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

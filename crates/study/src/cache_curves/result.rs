@@ -68,6 +68,16 @@ pub enum Responses {
     NotAsked,
 }
 
+impl Responses {
+    /// Those from runs with a drive, if there are any.
+    pub fn simulated(&self) -> Option<&SimulatedResponses> {
+        match self {
+            Self::Simulated(simulated) => Some(simulated),
+            Self::NoTiming { .. } | Self::NotAsked => None,
+        }
+    }
+}
+
 /// Response times from runs with a drive.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SimulatedResponses {

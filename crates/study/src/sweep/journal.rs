@@ -90,7 +90,8 @@ fn line(row: &SweepRow) -> String {
 
 /// The row of a line; None of one that is not whole.
 fn row(line: &str) -> Option<SweepRow> {
-    let (text, checksum) = line.strip_suffix('\n')?.rsplit_once(SEPARATOR)?;
+    let line = line.strip_suffix('\n').unwrap_or(line);
+    let (text, checksum) = line.rsplit_once(SEPARATOR)?;
     if checksum != format!("{:x}", XxHash3_128::oneshot(text.as_bytes())) {
         return None;
     }
