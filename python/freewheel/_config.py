@@ -13,12 +13,12 @@ class Activity(TypedDict, total=False):
 
 
 class Adapt(TypedDict, total=False):
-    """How a timeout adapts."""
+    """Rule by which a timeout adapts."""
 
     least: "SimDuration"
-    """It shrinks no further."""
+    """Smallest timeout."""
     most: "SimDuration"
-    """It grows no further."""
+    """Largest timeout."""
     step: "Step"
     """By how much it changes."""
     tolerance: "float"
@@ -62,7 +62,7 @@ class Behaviour(TypedDict, total=False):
     spindle_drift: "SpindleDrift | None"
     """Drift of the spindle's speed."""
     write_cache: "WriteCache | None"
-    """Whether a write is done once the buffer holds it; the drive's own setting when absent. A host can switch this."""
+    """Condition under which a write is done: when the buffer holds it, or when the media do; the drive's own setting when absent. A host can switch this."""
 
 
 Bytes: TypeAlias = str
@@ -76,7 +76,7 @@ class CacheConfig(TypedDict, total=False):
     opportunistic: "OpportunisticConfig"
     """Prefetching in time that is idle or lost."""
     policy: "str"
-    """Which block a full read cache evicts: lru, arc, lirs, 2q, s3-fifo, sieve or w-tinylfu."""
+    """Eviction policy of a full read cache: lru, arc, lirs, 2q, s3-fifo, sieve or w-tinylfu."""
     prefetch: "PrefetchConfig"
     """Prefetching with reads that miss."""
     prefetch_buffer: "Bytes | None"
@@ -97,10 +97,10 @@ CachePreset: TypeAlias = Literal["tr03-poor", "tr03-rich"]
 """A storage system of tr03 (figure 2)."""
 
 Clock: TypeAlias = Literal["from-start", "absolute"]
-"""What the times of a trace count from."""
+"""Origin of a trace's times."""
 
 CoarseTimes: TypeAlias = Literal["spread", "bunched"]
-"""What becomes of requests whose clock is coarser than a disk's service."""
+"""Treatment of requests whose clock is coarser than a disk's service."""
 
 class CommandsConfig(TypedDict, total=False):
     """NCQ priority and Command Duration Limits of commands, and a scrub by commands of the host."""
@@ -128,35 +128,49 @@ class CoolingConfig(TypedDict, total=False):
     accesses: "int"
     """Accesses of an extent over which its heat is averaged."""
     copies_first: "bool"
-    """Whether copies go before all requests that wait for a disk, as far as those have not gone to the drive."""
+    """True if copies go before all requests that wait for a disk, as far as those have not gone to the drive."""
     every: "CoolingEvery"
     """From one look at the disks to the next: a time, or a number of clients' requests."""
     heat: "HeatConfig"
-    """What heat counts."""
+    """Unit in which heat is counted."""
     near_hot: "bool"
-    """Whether a moved extent goes near the hot ones of its target, and not into the shortest free range."""
+    """True if a moved extent goes near the hot ones of its target, and not into the shortest free range."""
     piece: "Bytes"
     """Bytes that a move reads and writes at once."""
     queue_veto: "bool"
-    """Whether requests that wait at the hottest disk forbid moves."""
+    """True if requests that wait at the hottest disk forbid moves."""
     rate: "Bytes | None"
-    """Bytes a second that moves copy at most; as many as the disks allow if nothing is given."""
+    """Bytes a second that moves copy at most; the number that the disks allow if absent."""
     rule: "CoolingRuleConfig"
-    """When a move is worth it: `{ variance = "1h" }`, which also counts what the move itself costs, or tr96's `target-stays-cooler`."""
+    """Condition under which a move is worth it: `{ variance = "1h" }`, which also counts what the move itself costs, or tr96's `target-stays-cooler`."""
     threshold: "float"
     """Share by which the hottest disk must exceed the mean."""
+    unit: "CoolingUnitConfig"
+    """Parts that move, and their targets: `extents`, or `fragments` as in the traces of tr96."""
     waits: "bool"
-    """Whether only disks are cooled at which half as many requests again wait or are served as at the mean disk."""
+    """True if only disks are cooled at which half as many requests again wait or are served as at the mean disk."""
 
 
 CoolingEvery: TypeAlias = 'SimDuration | int'
 """From one look at the disks to the next."""
 
 CoolingRuleConfig: TypeAlias = 'Literal["target-stays-cooler"] | dict[str, Any]'
-"""When a move is worth it."""
+"""Condition under which a move is worth it."""
+
+CoolingUnitConfig: TypeAlias = Literal["extents", "fragments"]
+"""Parts that move at once."""
 
 DestageOrderConfig: TypeAlias = Literal["lrw", "wow"]
-"""Which block of a write buffer goes first."""
+"""Order in which blocks leave a write buffer."""
+
+class Drift(TypedDict, total=False):
+    """A hot set that moves: every so often some files of each class change places with others of it, each taking the other's share of the requests."""
+
+    every: "Required[SimDuration]"
+    """Time from one change to the next."""
+    files: "Required[float]"
+    """Share of each class's files that change, as 0.1."""
+
 
 class DurationLimit(TypedDict, total=False):
     """A duration limit descriptor."""
@@ -166,7 +180,7 @@ class DurationLimit(TypedDict, total=False):
     inactive: "SimDuration | None"
     """Longest time that a command waits in the drive: its inactive time. No limit when absent."""
     policy: "LimitPolicy"
-    """What the drive does at either limit."""
+    """Action of the drive at either limit."""
 
 
 class FileClass(TypedDict, total=False):
@@ -175,19 +189,19 @@ class FileClass(TypedDict, total=False):
     files: "Required[int]"
     """Number of files."""
     hot: "HotFiles | None"
-    """How unevenly its files are used; all alike if nothing is given."""
+    """Skew of the use of files; all alike if absent."""
     name: "str | None"
-    """Name of the class in results; its number if nothing is given."""
+    """Name of the class in results; its number if absent."""
     reads: "float"
     """Share of its requests that read."""
     request: "Bytes | None"
-    """Size of a request; the whole file if nothing is given."""
+    """Size of a request; the whole file if absent."""
     share: "float"
-    """Share of all requests, beside the shares of the other classes; 0 for files that nobody uses."""
+    """Share of all requests, beside the shares of the other classes; 0 for files without requests."""
     size: "Required[Bytes]"
     """Mean size of a file."""
     sizes: "FileSizes"
-    """Whether all files have this size, or sizes are exponential with this mean."""
+    """Size of all files, or mean of an exponential distribution of sizes."""
 
 
 FileOrder: TypeAlias = Literal["placed", "hottest-outermost"]
@@ -209,7 +223,7 @@ class FreeblockConfig(TypedDict, total=False):
     """Background work in the rotational gaps of the foreground: freeblock scheduling."""
 
     conservatism: "SimDuration"
-    """How much longer than the curve says seeks to and from free work are taken to be, inside the drive: the conservatism of fast02. A scheduler outside has its own, `host.scheduler.conservatism`."""
+    """Time by which seeks to and from free work are planned to be longer than the curve says, inside the drive: the conservatism of fast02. A scheduler outside has its own, `host.scheduler.conservatism`."""
     idle: "IdleConfig | None"
     """Uses idle time as well."""
     nodes_max: "int | None"
@@ -217,9 +231,9 @@ class FreeblockConfig(TypedDict, total=False):
     patience: "PatienceConfig | None"
     """Nodes, under the rule paths, until a search gives up a little more. The nearer it comes to this number, the more must still be possible. When absent, 160 on drives of more than 131,072 cylinders; on others a search ends when the best is sure, as with "endless"."""
     region_weights: "bool"
-    """Whether, under the rule paths, regions of the disk that lag behind count for more."""
+    """True if, under the rule paths, regions of the disk that lag behind count for more."""
     rule: "Rule"
-    """How a gap is filled."""
+    """Rule that fills a gap."""
     same_track: "SameTrack"
     """Free work on the tracks of foreground requests, inside the drive. A scheduler outside has its own, `host.scheduler.same_track`."""
     steps_max: "int | None"
@@ -229,7 +243,7 @@ class FreeblockConfig(TypedDict, total=False):
 
 
 HeatConfig: TypeAlias = Literal["head-time", "blocks"]
-"""What heat counts."""
+"""Unit in which heat is counted."""
 
 class HostConfig(TypedDict, total=False):
     """A scheduler outside the drive. It has the drive's file; of the drive itself it sees commands and the times of their ends (fast02). Each actuator has a separate scheduler and appears as a separate device, as on drives with a logical unit for each."""
@@ -264,16 +278,16 @@ JitterShape: TypeAlias = Literal["even", "normal"]
 """Distribution of seek errors."""
 
 Layer: TypeAlias = Literal["auto", "queued", "issued"]
-"""Which requests are read of a trace of a block layer, which joins adjoining requests while they wait."""
+"""Requests that are read of a trace of a block layer, which joins adjoining requests while they wait."""
 
 Layout: TypeAlias = Literal["striped", "independent"]
 """Relation between several drives."""
 
 LimitPolicy: TypeAlias = Literal["complete", "abort"]
-"""What a drive does with a command that has reached a limit."""
+"""Action of a drive on a command that has reached a limit."""
 
 class MarksConfig(TypedDict, total=False):
-    """Marks of commands by what they do."""
+    """Marks of commands by operation."""
 
     high_priority: "bool"
     """NCQ priority."""
@@ -290,13 +304,13 @@ class MoreDisks(TypedDict, total=False):
     """Disks of another drive."""
 
     count: "Required[int]"
-    """How many."""
+    """Number of files."""
     drive: "Required[str]"
     """Name of a shipped drive, or path of a drive file, from the folder of the experiment."""
 
 
 Numbers: TypeAlias = Literal["objects", "addresses"]
-"""What the numbers of a cache simulator's trace name."""
+"""Meaning of the numbers in a cache simulator's trace."""
 
 class OpportunisticConfig(TypedDict, total=False):
     """Prefetching that costs no request any time."""
@@ -310,7 +324,7 @@ class OpportunisticConfig(TypedDict, total=False):
 
 
 class OutsideScrubConfig(TypedDict, total=False):
-    """A scrub from outside the drive: reads in the order of addresses, some of them at the drive at all times. Behind the last address it begins again."""
+    """A scrub from outside the drive: reads in the order of addresses, some of them at the drive at all times. After the last address it begins again."""
 
     high_priority: "bool"
     """NCQ priority of its reads."""
@@ -323,11 +337,11 @@ class OutsideScrubConfig(TypedDict, total=False):
     run: "Bytes"
     """Bytes of a read."""
     start: "Bytes"
-    """Where it begins."""
+    """First byte of the scrub."""
 
 
 PatienceConfig: TypeAlias = 'int | PatienceWord'
-"""How long a search for paths goes on."""
+"""Nodes until a search for paths gives up a little more."""
 
 PatienceWord: TypeAlias = Literal["endless"]
 """A patience that is no number."""
@@ -348,42 +362,42 @@ class PatternSpec(TypedDict, total=False):
     size: "Bytes"
     """Size of a request, or its mean."""
     size_distribution: "SizeDistribution"
-    """How sizes vary."""
+    """Distribution of request sizes."""
 
 
 class PolicySpec(TypedDict, total=False):
     """A policy with its parameters."""
 
     age_factor: "float | None"
-    """Of asatf: W."""
+    """Weight W of asatf."""
     fifo_batch: "int | None"
-    """Of mq-deadline: requests of a batch."""
+    """Requests of a batch of mq-deadline."""
     front_merges: "bool | None"
-    """Of mq-deadline: whether a request joins the one that begins where it ends."""
+    """True if mq-deadline lets a request join the one that begins where it ends."""
     latency_weight: "float | None"
-    """Of sstf-lw: what a unit of rotational latency is latency_weight in seek time."""
+    """Weight W of sstf-lw: the seek time that a unit of rotational latency is worth."""
     max_budget: "int | None"
-    """Of bfq: most blocks of 512 bytes of a queue in a row."""
+    """Most blocks of 512 bytes that bfq serves from a queue in a row."""
     nr_requests: "int | None"
-    """Of schedulers of Linux but none: requests in scheduler and drive at once."""
+    """Requests in scheduler and drive at once, for schedulers of Linux but none."""
     policy: "Required[str]"
     """Name of the policy: fcfs, look (or scan), clook (or c-look), sstf, sstf-lw, sptf, sptf-sw, asatf; or of a scheduler of Linux in front of a drive: none, mq-deadline, kyber, bfq."""
     read_expire: "SimDuration | None"
-    """Of mq-deadline: age from which a read goes before the sorted order."""
+    """Age from which mq-deadline serves a read before the sorted order."""
     read_latency: "SimDuration | None"
-    """Of kyber: wanted latency of reads."""
+    """Wanted latency of reads under kyber."""
     slice_idle: "SimDuration | None"
-    """Of bfq: how long the drive stays idle for the next sequential read."""
+    """Time that bfq keeps the drive idle for the next sequential read."""
     timeout_sync: "SimDuration | None"
-    """Of bfq: longest time of a queue at the drive while others wait."""
+    """Longest time that bfq leaves a queue at the drive while others wait."""
     window: "Window | None"
-    """Of sptf-sw: n, as a fraction of 0 to 1 (0.4 for 40 %) or in per cent ("0%" to "1000%")."""
+    """Window of sptf-sw, as a fraction of 0 to 1 (0.4 for 40 %) or in per cent ("0%" to "1000%")."""
     write_expire: "SimDuration | None"
-    """Of mq-deadline: age from which a write goes before the sorted order."""
+    """Age from which mq-deadline serves a write before the sorted order."""
     write_latency: "SimDuration | None"
-    """Of kyber: wanted latency of writes."""
+    """Wanted latency of writes under kyber."""
     writes_starved: "int | None"
-    """Of mq-deadline: batches of reads before waiting writes."""
+    """Batches of reads that mq-deadline serves before waiting writes."""
 
 
 PostmarkCleaner: TypeAlias = Literal["original", "freeblock", "ideal"]
@@ -395,13 +409,13 @@ class PredictionSpec(TypedDict, total=False):
     budget: "float"
     """For learned conservatism: the largest delay of the foreground by free work, as a share of the head's time at work. 0.000001 to 1."""
     conservatism: "Conservatism"
-    """How much longer than predicted a seek to or from free work may take: the same for all, or `learned` for each kind of seek from the ends of commands."""
+    """Time that a seek to or from free work may take beyond its prediction: one for all, or `learned` for each kind of seek from the ends of commands."""
     lead_time: "SimDuration"
-    """How long before the drive needs its command the next request is chosen; requests that arrive before the choice take part in it. The choice is earlier where decisions take longer. With a time longer than any command, the choice is made as soon as the drive takes the command."""
+    """Time before the drive needs its command at which the next request is chosen; requests that arrive before the choice take part in it. The choice is earlier where decisions take longer. With a time longer than any command, the choice is made as soon as the drive takes the command."""
     off_share: "float"
-    """Share of slots in which free work in gaps is switched off, at random places, to measure what free work costs clients. 0 to 0.25; with 0 nothing is measured."""
+    """Share of slots in which free work in gaps is switched off, at random places, to measure what free work costs clients. 0 to 0.25; with 0 no cost is measured."""
     off_slot: "SimDuration"
-    """How long such a slot is. Its first quarter is not measured."""
+    """Length of such a slot. Its first quarter is not measured."""
     queue_depth: "int"
     """Commands at the drive at once. With two the drive has its next command when it completes one, and cannot reorder them."""
     same_track: "SameTrack"
@@ -423,10 +437,10 @@ class PrefetchConfigLargeFetchUnit(TypedDict, total=False):
 
 
 class PrefetchConfigReadAhead(TypedDict, total=False):
-    """A fixed amount behind the missing blocks."""
+    """A fixed amount after the missing blocks."""
 
     amount: "Required[Bytes]"
-    """How much."""
+    """Length of the read-ahead."""
     kind: Required[Literal["read-ahead"]]
 
 
@@ -434,7 +448,7 @@ class PrefetchConfigConditional(TypedDict, total=False):
     """An amount that grows with the sequential run that the read continues."""
 
     backward: "bool"
-    """Whether descending runs prefetch, too."""
+    """True if descending runs prefetch, too."""
     factor: "int"
     """Segments to prefetch for each segment of the run."""
     kind: Required[Literal["conditional"]]
@@ -459,10 +473,10 @@ class PrefetchConfigAmp(TypedDict, total=False):
 
 
 PrefetchConfig: TypeAlias = "PrefetchConfigOff | PrefetchConfigLargeFetchUnit | PrefetchConfigReadAhead | PrefetchConfigConditional | PrefetchConfigAmp"
-"""What is prefetched with a read that misses."""
+"""Blocks that are prefetched with a read that misses."""
 
 Priority: TypeAlias = Literal["low", "normal", "high"]
-"""What a block is worth in a gap beside the blocks of other tasks: one of a priority as much as four of the next lower. Idle time knows no priorities: the nearest block is done first, for any task, as no gap is taken from another and the head loses least."""
+"""Weight of a task's blocks in a gap, by priority: each counts four times the next lower one. Idle time knows no priorities: the nearest block is done first, for any task, as no gap is taken from another and the head loses least."""
 
 class PromoteTail(TypedDict, total=False):
     """Promotion of the last blocks of a round to foreground requests, so that it ends sooner."""
@@ -476,10 +490,10 @@ class PromoteTail(TypedDict, total=False):
 
 
 ReplayMode: TypeAlias = Literal["auto", "arrivals", "dependent"]
-"""How a trace is timed."""
+"""Timing of a trace's replay."""
 
 Rule: TypeAlias = Literal["greedy", "paths"]
-"""How a gap is filled."""
+"""Rule that fills a gap."""
 
 SameTrack: TypeAlias = Literal["merge", "distinct", "never"]
 """Free work on the track of a foreground request."""
@@ -502,13 +516,13 @@ class ScaleConfig(TypedDict, total=False):
 
 
 SectorFormat: TypeAlias = Literal["512n", "512e", "4kn"]
-"""Sectors of the media, and the least that a host can ask for, in the industry's terms. All else in a drive file counts blocks of 512 bytes, whatever the sectors."""
+"""Sectors of the media, and the least that a host can ask for, in the industry's terms. All else in a drive file counts blocks of 512 bytes, with sectors of any size."""
 
 SimDuration: TypeAlias = str
 """A length of time."""
 
 SizeDistribution: TypeAlias = Literal["fixed", "exponential", "geometric"]
-"""How request sizes vary."""
+"""Distribution of request sizes."""
 
 SpindleDrift: TypeAlias = str
 """How far and how fast the speed of a spindle wanders, from the slowest to the fastest and back, as 2.5ppm/30min."""
@@ -520,7 +534,7 @@ class Step1(TypedDict, total=False):
 
 
 class Step2(TypedDict, total=False):
-    """So many times longer or shorter."""
+    """Factor by which it grows or shrinks."""
 
     geometric: "Required[float]"
 
@@ -534,17 +548,17 @@ class TaskConfig(TypedDict, total=False):
     block_size: "Bytes"
     """Size of the task's blocks, each of which is handed over whole."""
     deadline: "SimDuration | None"
-    """When a round should be complete, from its beginning on: behind a straight line to there its blocks weigh more."""
+    """Time from a round's beginning in which it should be complete: behind a straight line to there its blocks weigh more."""
     kind: "TaskKind"
-    """What the task does with its blocks."""
+    """Kind of the task."""
     length: "Bytes | None"
-    """How much from there on; when absent, the rest of the arm, and of a comparison as much as its two versions have room for."""
+    """Length from there on; when absent, the rest of the arm, and for a comparison as much as its two versions have room for."""
     memory: "Bytes | None"
     """Memory of a comparison, of prefetching or of write-back, on each arm of each drive; when absent 4 MiB."""
     name: "str | None"
-    """What reports call the task; when absent its kind, with a number where there are several."""
+    """Name in reports; when absent the kind, with a number where there are several."""
     other_start: "Bytes | None"
-    """Of a comparison: where on the arm the other version begins, which is as long."""
+    """Place on the arm of a comparison's other version, which is as long."""
     priority: "Priority"
     """Weight of a block against those of other tasks: low 1, normal 4, high 16."""
     promote_tail: "PromoteTail | None"
@@ -556,13 +570,13 @@ class TaskConfig(TypedDict, total=False):
     share: "int | None"
     """A whole number: tasks with shares of 1 and 3 get bytes as 1 to 3."""
     start: "Bytes"
-    """Where on each arm its blocks begin."""
+    """First byte of the task's blocks, on each arm."""
     tracks_ahead: "int | None"
-    """Of prefetching: whole tracks behind that of a read which are read as well; when absent none."""
+    """Whole tracks behind that of a read which prefetching reads as well; when absent none."""
 
 
 TaskKind: TypeAlias = Literal["scan", "scrub", "backup", "write", "compare", "prefetch", "write-back"]
-"""What the background does with its blocks: again and again, but for a backup, for writes, and for a comparison; as long as the workload goes on, for prefetching and write-back."""
+"""Kind of a task: its rounds repeat, but for a backup, for writes, and for a comparison; prefetching and write-back last as long as the workload."""
 
 ThinkTimeDistribution: TypeAlias = Literal["constant", "exponential"]
 """Distribution of think times."""
@@ -589,7 +603,7 @@ class WorkloadClosed(TypedDict, total=False):
     think_time: "SimDuration"
     """Time between a completion and the next request."""
     think_time_distribution: "ThinkTimeDistribution"
-    """Whether the think time is a constant or the mean of an exponential."""
+    """Distribution of the think time: a constant, or the mean of an exponential."""
 
 
 class WorkloadOpen(TypedDict, total=False):
@@ -610,11 +624,11 @@ class WorkloadTrace(TypedDict, total=False):
     arrival_speedup: "float"
     """Factor by which traced times become shorter in a replay by arrival."""
     cache_hits: "bool"
-    """Whether requests count that a cache in front of the traced disk served, where the trace tells."""
+    """True if requests count that a cache in front of the traced disk served, where the trace tells."""
     clock: "Clock | None"
-    """What its times count from; what the format says when absent. From the start, a clock that steps back to the beginning begins another recording, which follows; absolute times are sorted."""
+    """Origin of its times; what the format says when absent. From the start, a clock that steps back to the beginning begins another recording, which follows; absolute times are sorted."""
     coarse_times: "CoarseTimes"
-    """What becomes of requests whose clock has steps of 1 ms or more."""
+    """Treatment of requests whose clock has steps of 1 ms or more."""
     device: "int | None"
     """Replays this device of the trace only; all devices end to end when absent."""
     file: "Required[str | PathLike[str] | Any]"
@@ -625,13 +639,13 @@ class WorkloadTrace(TypedDict, total=False):
     """Name of its format; detected from the contents when absent."""
     kind: Required[Literal["trace"]]
     layer: "Layer"
-    """Which requests of a block layer's trace are replayed (blkparse, blktrace, ftrace): those that were queued, or those that were issued to the drive, each with all that was merged into it. `auto` takes the issued ones where at least one queued request in a hundred was merged."""
+    """Layer of a block layer's trace whose requests are replayed (blkparse, blktrace, ftrace): those that were queued, or those that were issued to the drive, each with all that was merged into it. `auto` takes the issued ones where at least one queued request in a hundred was merged."""
     lenient: "bool"
     """Counts and skips malformed records, and reads a damaged .gz or .zst up to the damage. Otherwise the run stops there."""
     merge: "list[str]"
     """Further traces, replayed at the same time as independent streams: each has its window and parents, and its addresses lie behind those of the trace before. All begin together. Relative paths start at the folder of the experiment."""
     numbers: "Numbers | None"
-    """What numbers name in the formats of cache simulators; found out when absent."""
+    """Meaning of numbers in the formats of cache simulators; found out when absent."""
     reference_drive: "str | None"
     """Name of a shipped drive, or path of a drive file, from the folder of the experiment. A dependent replay of a trace that records no completions takes them from this drive, simulated at the traced arrivals first. The smallest shipped drive that holds the trace when absent."""
     replay: "ReplayMode"
@@ -677,6 +691,8 @@ class WorkloadFiles(TypedDict, total=False):
     """Files that are alike. Not with `log`."""
     cooling: "CoolingConfig | None"
     """Moves files, or parts of them, from hot disks to cool ones during the run."""
+    drift: "Drift | None"
+    """Movement of the hot set during the run; it stays if nothing is given. Not with `log`."""
     kind: Required[Literal["files"]]
     log: "str | None"
     """Log of a web server, plain, .gz or .zst: each file that it names, read as a whole. A relative path starts at the folder of the experiment."""
@@ -701,11 +717,11 @@ class WriteBufferConfig(TypedDict, total=False):
     """A buffer for writes."""
 
     destage_in_gaps: "bool"
-    """Whether blocks that pass under the head while it waits for a client's data are written, too."""
+    """True if blocks that pass under the head while it waits for a client's data are written, too."""
     destage_maximum: "Bytes"
     """Most of one destage, at least one block. A request waits for a destage that has begun."""
     destages: "int | None"
-    """Most destages at once, at least one: reads wait behind them where a write waits for room. As many as the cache's `queue_depth` without it."""
+    """Most destages at once, at least one: reads wait behind them where a write waits for room. The number of the cache's `queue_depth` without it."""
     high_mark: "float"
     """Share of dirty blocks above which it destages, 0 to 1. At 1 it destages when a write finds no room."""
     low_mark: "float"
@@ -713,15 +729,15 @@ class WriteBufferConfig(TypedDict, total=False):
     max_age: "SimDuration | None"
     """Age at which data are destaged regardless of the marks. Without it there is no limit."""
     order: "DestageOrderConfig"
-    """Which block it destages first."""
+    """Order in which blocks are destaged."""
     size: "Bytes"
-    """Its memory."""
+    """Memory of the buffer."""
     volatile: "bool"
-    """Whether a power cut loses its data. If so, flushes wait for destages, and writes with FUA go to the media. If not, both end in the buffer, and writes to the drive carry FUA."""
+    """True if a power cut loses its data. If so, flushes wait for destages, and writes with FUA go to the media. If not, both end in the buffer, and writes to the drive carry FUA."""
 
 
 WriteCache: TypeAlias = Literal["off", "sequential", "on"]
-"""When a write is reported done before it is on the media."""
+"""Condition under which a write is reported done before it is on the media."""
 
 class ExperimentKeys(TypedDict, total=False):
     """A simulation: everything that determines its result, except the bytes of a trace."""
@@ -751,7 +767,7 @@ class ExperimentKeys(TypedDict, total=False):
     seed: "int"
     """Seed of every random stream."""
     slices: "int"
-    """Number of equal parts, by requests, of what is measured. Each gets results of its own."""
+    """Number of equal parts, by requests, of what is measured. Each gets separate results."""
     warm_up: "float"
     """Share of the requests that come before anything is measured: caches fill. Results count only requests that arrive later, and the work of drives and caches from then on."""
     workload: "Required[Workload]"

@@ -16,7 +16,7 @@ use freewheel_sim::Completion;
 use freewheel_sim::config::{ConfigError, TraceWorkload, open};
 use freewheel_sim::files::{
     Arrivals, Cooling, CoolingRule, CoolingStep, CoolingWork, FileMap, FileOnDisks, FileRequest,
-    FilesExperiment, FilesResult, MappedFile, place, simulate, simulate_cooled, unsynchronised,
+    FilesExperiment, MappedFile, place, simulate, simulate_cooled, unsynchronised,
 };
 use freewheel_sim::library;
 use freewheel_trace::WebLog;

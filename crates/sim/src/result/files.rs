@@ -57,7 +57,7 @@ pub(crate) fn refusal_name(refusal: Refusal) -> &'static str {
         Refusal::Balanced => "balanced",
         Refusal::SourceQueued => "source queued",
         Refusal::NoCandidate => "no candidate",
-        Refusal::NoWait => "no longer wait",
+        Refusal::NoWait => "clients do not wait",
         Refusal::NoTarget => "no target",
         Refusal::TargetTooHot => "target too hot",
         Refusal::NotWorthIt => "not worth it",
