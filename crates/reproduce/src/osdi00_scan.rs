@@ -243,7 +243,7 @@ fn fig8_rows(
         row("head transfers, without free work", "%", 3.0, alone).deviates(4.44, 0.22, TRANSFERS),
         row("head transfers, with free work", "%", 24.0, with),
         row("head transfers, with free work over without", "x", 7.0, increase)
-            .deviates(5.18, 0.26, TRANSFERS),
+            .deviates(5.18, 0.25, TRANSFERS),
         // Figure 8c: 18 and 28 % of the potential are lost, so 54 % are used. The text says: only half.
         row("latency used", "%", 54.0, used).derived(),
         row("latency lost to extra seeks", "%", 18.0, seeks),

@@ -205,7 +205,8 @@ fn tuned(context: &Context<'_>, cells: &[Cell]) -> Vec<Row> {
     let factor = |of: Of<'_>, method: usize| of(last, method) / of(last, OPT_140);
     let of_both = |of: Of<'_>| factor(of, TRACK).min(factor(of, CYL));
     let quantity = "lambda 140: response of the better of Track and Cyl over Opt140's";
-    let both = context.row(quantity, "", of_both(&paper), 0.2 * of_both(&paper), of_both(&ours));
+    let of_paper = thousandths(of_both(&paper));
+    let both = context.row(quantity, "", of_paper, 0.2 * of_paper, of_both(&ours));
     let note = format!(
         "Track {:.2}, Cyl {:.2}; the paper: {:.2}, {:.2}, almost a factor of two",
         factor(&ours, TRACK),
@@ -218,8 +219,12 @@ fn tuned(context: &Context<'_>, cells: &[Cell]) -> Vec<Row> {
         (0..=last).map(ratio).sum::<f64>() / BY_RATE.len() as f64
     };
     let quantity = "Opt140's response over Gopt140's, mean over the rates";
-    let opt = context.row(quantity, "", mean(&paper), 0.03, mean(&ours));
+    let opt = context.row(quantity, "", thousandths(mean(&paper)), 0.03, mean(&ours));
     vec![both.derived().noted(note), opt.derived().deviates(1.0, 0.01, UNROUNDED)]
+}
+
+fn thousandths(ratio: f64) -> f64 {
+    (1000.0 * ratio).round() / 1000.0
 }
 
 /// A response by rate and method.

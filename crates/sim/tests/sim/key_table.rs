@@ -395,6 +395,7 @@ pub const ACTING: &[(&str, &[&str])] = &[
             "workload.placement=\"round-robin\"",
             "workload.order=\"hottest-outermost\"",
             "workload.stripes.unit: workload.stripes={unit=\"64KiB\"}",
+            "workload.stripes.chen: workload.stripes={chen=4.0}",
             "workload.align=\"64KiB\"",
             "workload.more_disks.count: workload.more_disks=[{drive=\"tr96\",count=1}]",
             "workload.more_disks.drive: workload.more_disks=[{drive=\"atlas10k\",count=1}]",
@@ -406,6 +407,14 @@ pub const ACTING: &[(&str, &[&str])] = &[
             "workload.classes.share: workload.classes=[{files=30,size=\"4MB\",request=\"16KiB\",share=0.9},{files=5,size=\"50MB\",request=\"64KiB\"}]",
             "workload.classes.hot.files: workload.classes=[{files=30,size=\"4MB\",request=\"16KiB\",hot={files=0.2,requests=0.9}},{files=5,size=\"50MB\",request=\"64KiB\"}]",
             "workload.classes.hot.requests: workload.classes=[{files=30,size=\"4MB\",request=\"16KiB\",hot={files=0.2,requests=0.8}},{files=5,size=\"50MB\",request=\"64KiB\"}]",
+        ],
+    ),
+    (
+        "drive = \"atlas10k\"\narray = { drives = 3 }\nworkload = { kind = \"files\", rate = 200, requests = 300, \
+         classes = [{ files = 30, size = \"4MB\", request = \"16KiB\", hot = { files = 0.2, requests = 0.8 } }] }",
+        &[
+            "workload.drift.every: workload.drift={every=\"100ms\",files=0.5}",
+            "workload.drift.files: workload.drift={every=\"100ms\",files=1.0}",
         ],
     ),
     (
@@ -423,6 +432,7 @@ pub const ACTING: &[(&str, &[&str])] = &[
             "workload.cooling.accesses=5",
             "workload.cooling.piece=\"64KiB\"",
             "workload.cooling.rate=\"200KB\"",
+            "workload.cooling.unit=\"fragments\"",
             "workload.cooling.queue_veto=true",
             "workload.cooling.waits=true",
             "workload.cooling.near_hot=false",
