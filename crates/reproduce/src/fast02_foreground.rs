@@ -93,7 +93,7 @@ pub(super) fn fig8(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         rows.push(match depth {
             2 => {
                 let reads = difference_of(context, DRIVES[0], 2, 1.0)?;
-                row.deviates(REORDERED_AT_2, 0.17, REORDERS_WRITES)
+                row.deviates(REORDERED_AT_2, 0.168, REORDERS_WRITES)
                     .noted(format!("{reads:.2} % with reads alone"))
             }
             _ => row,

@@ -75,7 +75,7 @@ pub(super) fn scan(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         let scans =
             |result: &RunResult| result.background[0].tasks[0].rounds_a_day().unwrap_or(0.0);
         let row = row("full scans", "a day", 37.0, scans(with));
-        rows.push(row.deviates(31.7, 1.59, SCANS));
+        rows.push(row.deviates(31.7, 1.58, SCANS));
         let quantity = "full scans, several stops in a gap and tracks of the foreground included";
         rows.push(context.row_in(quantity, "a day", [37.0, 200.0], scans(best)).own());
     }

@@ -174,7 +174,7 @@ fn rows(context: &Context<'_>, seen: &ObservedDelays) -> Vec<Row> {
     let overlaps = percent(seen.errors_between(400.0, 1200.0), all);
     vec![
         well,
-        part("3 KB files: off by 0.4 to 1.2 ms", 5.0, overlaps).deviates(0.12, 0.02, OVERLAPS),
+        part("3 KB files: off by 0.4 to 1.2 ms", 5.0, overlaps).deviates(0.11, 0.03, OVERLAPS),
         part("3 KB files: turns longer", 4.0, percent(account.late, all)).deviates(
             0.73,
             0.06,

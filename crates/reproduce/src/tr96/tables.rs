@@ -73,8 +73,10 @@ const BY_SIZE: [[f64; 5]; 7] = [
     [49.75, 50.01, 49.65, 53.29, 207.27],
 ];
 
-/// The size whose order is not the paper's: 11 to 50 KB.
-const NEARLY_EQUAL: usize = 1;
+/// Sizes whose order is not the paper's: up to 10 KB, and 11 to 50 KB.
+const UNORDERED: [&str; 2] = [CYL_EQUAL, EQUAL];
+
+const CYL_EQUAL: &str = "One pair is out of order: the paper's Cyl is 3 % slower than its Gopt, and here it is 1 % faster on most seeds. Both read a single extent of at most 10 KB.";
 
 const EQUAL: &str = "Opt and Gopt are equal here, and Block is 2 % slower, on each of fifteen seeds and with five times the requests. The paper's Opt is 4 % slower than its Gopt and its Block, although it may choose their units: what made it so is not stated.";
 
@@ -95,7 +97,10 @@ pub(crate) fn tab4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         }
         let is_same = is_same_order(&BY_SIZE[size], &ours);
         let row = context.holds(&format!("{name}: order of the methods"), is_same);
-        rows.push(if size == NEARLY_EQUAL { row.deviates(0.0, 0.0, EQUAL) } else { row });
+        rows.push(match UNORDERED.get(size) {
+            Some(&reason) => row.deviates(0.0, 0.0, reason),
+            None => row,
+        });
     }
     Ok(Outcome { rows, figures: Vec::new() })
 }
