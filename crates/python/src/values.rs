@@ -40,7 +40,7 @@ pub fn word<T: DeserializeOwned>(name: &str, word: &str) -> PyResult<T> {
     })
 }
 
-/// One of these words and what it stands for.
+/// The value of one of these words.
 pub fn choice<T: Copy>(name: &str, word: &str, all: &[(&str, T)]) -> PyResult<T> {
     let found = all.iter().find(|(known, _)| *known == word).map(|(_, value)| *value);
     found.ok_or_else(|| {

@@ -271,7 +271,7 @@ pub(super) fn fig7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         |count: fn(&Account) -> u64| percent(count(&atlas.account), atlas.account.predicted);
     let (well, late, early) = (within(&atlas), turns(|seen| seen.late), turns(|seen| seen.early));
     let cheetah_box = "an emulated Cheetah 18LP; errors of its seeks are normal";
-    // Half as many mispredicted, and twice as many.
+    // Band: from half to twice the share that the paper mispredicts.
     let well_row = |quantity: &str, paper: f64, ours| {
         let missed = 100.0 - paper;
         let band = [100.0 - 2.0 * missed, 100.0 - missed / 2.0];
