@@ -3,11 +3,13 @@
 use freewheel_model::stats::Summary;
 use freewheel_sim::RunResult;
 use freewheel_sim::config::{FilesWorkload, SimConfig, Workload};
-use freewheel_sim::files::{ClassResult, CoolingResult, DiskUse, FilesRun};
+use freewheel_sim::files::{
+    ClassResult, ClassStripes, CoolingResult, DiskUse, DriftResult, FilesRun,
+};
 use freewheel_units::grouped;
 
 use crate::finding::{Confidence, Cost, Finding, Topic, Unit};
-use crate::numbers::{ms, percent, rate};
+use crate::numbers::{ms, percent, rate, size};
 use crate::rows::Rows;
 
 /// Disks of a terminal's table at most: the busiest ones.
@@ -17,6 +19,8 @@ const DISKS_SHOWN: usize = 24;
 pub(crate) fn tables(result: &RunResult) -> Vec<(&'static str, Rows)> {
     let Some(files) = &result.files else { return Vec::new() };
     let mut tables = vec![("Files", classes(&files.classes))];
+    tables.extend(stripes(&files.classes).map(|rows| ("Stripes", rows)));
+    tables.extend(files.drift.as_ref().map(|drift| ("Drift", drift_rows(drift))));
     tables.extend(files.cooling.as_ref().map(|cooling| ("Moves", cooling_rows(cooling))));
     tables.push(("Disks", disks(&result.disks, files)));
     tables
@@ -67,6 +71,33 @@ fn classes(classes: &[ClassResult]) -> Rows {
     };
     let head = ["class", "files", "bytes", "requests", "mean response, ms", "p50", "p99"];
     Rows::new(head, classes.iter().map(row))
+}
+
+/// Stripes of each class; none where every file is whole.
+fn stripes(classes: &[ClassResult]) -> Option<Rows> {
+    let range = |least: String, most: String| match least == most {
+        true => least,
+        false => format!("{least} to {most}"),
+    };
+    let row = |class: &ClassResult| {
+        let ClassStripes { unit_min, unit_max, width_min, width_max } = class.stripes?;
+        Some([
+            class.name.clone(),
+            range(size(unit_min.get()), size(unit_max.get())),
+            range(width_min.to_string(), width_max.to_string()),
+        ])
+    };
+    let rows: Vec<[String; 3]> = classes.iter().filter_map(row).collect();
+    (!rows.is_empty()).then(|| Rows::new(["class", "stripe unit", "disks a file"], rows))
+}
+
+fn drift_rows(drift: &DriftResult) -> Rows {
+    let DriftResult { changes, files } = drift;
+    let rows = [
+        ["changes of the hot set".to_owned(), grouped(*changes)],
+        ["files that changed their share".to_owned(), grouped(*files)],
+    ];
+    Rows::new(["drift", ""], rows)
 }
 
 fn cooling_rows(cooling: &CoolingResult) -> Rows {

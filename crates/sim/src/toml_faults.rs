@@ -94,7 +94,9 @@ pub(crate) fn fault_of<T: DeserializeOwned>(
         |without: &Value| matches!(attempt::<T>(without), Err((other, _)) if other == message);
     let below = narrowed(&table, below, &message, is_still_said);
     let path = [&[Step::Key((*key).into())], &below[..]].concat();
-    let says = explained(&dotted(&path), value_at(root, &path), &message);
+    let says = lone_name::<T>(&table, &below, &message)
+        .map(|says| format!("`{}` {says}", dotted(&path)))
+        .unwrap_or_else(|| explained(&dotted(&path), value_at(root, &path), &message));
     Some(Fault { line: text.and_then(|text| line(text, &path)), says })
 }
 
@@ -111,7 +113,10 @@ fn understood<T: DeserializeOwned>(root: &Value) -> Result<T, (String, Vec<Step>
         let is_still_said =
             |without: &Value| matches!(attempt::<T>(without), Err((other, _)) if other == text);
         let path = narrowed(root, path, &text, is_still_said);
-        (explained(&dotted(&path), value_at(root, &path), &text), path)
+        let says = lone_name::<T>(root, &path, &text)
+            .map(|says| format!("`{}` {says}", dotted(&path)))
+            .unwrap_or_else(|| explained(&dotted(&path), value_at(root, &path), &text));
+        (says, path)
     })
 }
 
@@ -126,6 +131,27 @@ fn attempt<T: DeserializeOwned>(root: &Value) -> Result<T, (String, Vec<Step>)> 
         let path = error.path().iter().filter_map(step).collect();
         (error.inner().message().to_owned(), path)
     })
+}
+
+/// The fault of a name that stands alone where it needs a value, as `"chen"` for `{ chen = 4 }`, or that has
+/// a value and needs none. Serde says so in its own terms; what value is needed, a wrong one brings out.
+fn lone_name<T: DeserializeOwned>(root: &Value, path: &[Step], text: &str) -> Option<String> {
+    let value = value_at(root, path)?;
+    if text.ends_with("expected unit variant") {
+        let name = value.as_table()?.keys().next()?;
+        return Some(format!("is a table: {name:?} takes no value, so write it alone"));
+    }
+    let name = value.as_str().filter(|_| text.ends_with("expected newtype variant"))?;
+    let mut with = root.clone();
+    let at = path.iter().try_fold(&mut with, |value, step| match step {
+        Step::Key(key) => value.get_mut(key),
+        Step::Entry(number) => value.get_mut(number),
+    })?;
+    *at = Value::Table([(name.to_owned(), Value::Boolean(true))].into_iter().collect());
+    let said = attempt::<T>(&with).err().map(|(said, _)| said);
+    let expected = said.as_ref().and_then(|said| said.split_once(", expected "));
+    let value = expected.map_or("its value", |(_, expected)| needed(expected));
+    Some(format!("is {name:?} alone: write {{ {name} = ... }} with {value}"))
 }
 
 /// Most values that are tested as the cause of a fault. A test reads the whole document, so a long list

@@ -88,6 +88,7 @@
 //! // One extent moves; a second move would only turn the imbalance round.
 //! let mut daemon = CoolingDaemon::new(CoolingSpec {
 //!     threshold: 0.05, queue_veto: true, unit: CoolingUnit::Extents, candidates_max: 10,
+//!     waits_factor: 1.5,
 //! });
 //! let mut mover = Mover::new(MoverSpec { piece: Blocks::new(64), rate: None });
 //! let view = CoolingView { placement: &placement, heats: &heats, queues: &[0, 0], present: &[] };

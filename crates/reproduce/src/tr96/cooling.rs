@@ -48,6 +48,7 @@ pub(super) fn cooling() -> Cooling {
             queue_veto: false,
             unit: CoolingUnit::Extents,
             candidates_max: 32,
+            waits_factor: 1.5,
         },
         heat: HeatSpec {
             accesses: 25,
@@ -59,6 +60,7 @@ pub(super) fn cooling() -> Cooling {
         step: CoolingStep::Requests(100),
         near_hot: false,
         waits: false,
+        waits_arrivals: 256,
         copies_first: false,
         mover: MoverSpec { piece: Blocks::new(770), rate: None },
     }

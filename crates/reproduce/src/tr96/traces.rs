@@ -109,7 +109,13 @@ fn cooling(amount: HeatAmount, unit: CoolingUnit, threshold: f64, step_requests:
     };
     Cooling {
         rule: CoolingRule::default(),
-        daemon: CoolingSpec { threshold, queue_veto: false, unit, candidates_max: 32 },
+        daemon: CoolingSpec {
+            threshold,
+            queue_veto: false,
+            unit,
+            candidates_max: 32,
+            waits_factor: 1.5,
+        },
         heat: HeatSpec {
             accesses,
             accesses_min: accesses / 5,
@@ -120,6 +126,7 @@ fn cooling(amount: HeatAmount, unit: CoolingUnit, threshold: f64, step_requests:
         step: CoolingStep::Requests(step_requests),
         near_hot: false,
         waits: false,
+        waits_arrivals: 256,
         copies_first: false,
         mover: MoverSpec { piece: Blocks::new(1024), rate: None },
     }

@@ -109,6 +109,13 @@ pub struct Drift {
     pub every: SimDuration,
     /// Share of each class's files that change, as 0.1.
     pub files: f64,
+    /// Most changes between two requests: after many, nothing is left of the old order.
+    #[serde(default = "changes_max")]
+    pub changes_max: u32,
+}
+
+const fn changes_max() -> u32 {
+    100
 }
 
 /// Sizes of the files of a class.
@@ -190,9 +197,15 @@ pub struct CoolingConfig {
     pub unit: CoolingUnitConfig,
     /// True if requests that wait at the hottest disk forbid moves.
     pub queue_veto: bool,
-    /// True if only disks are cooled at which half as many requests again wait or are served as at the mean
-    /// disk.
+    /// True if only disks are cooled at which more requests wait or are served than at the mean disk:
+    /// `waits_factor` times as many.
     pub waits: bool,
+    /// Multiple of the mean disk's requests that `waits` asks for.
+    pub waits_factor: f64,
+    /// Arrivals at a mean disk over which `waits` averages.
+    pub waits_arrivals: u32,
+    /// Extents of the hottest disk that a look considers, the best first.
+    pub candidates: u32,
     /// True if a moved extent goes near the hot ones of its target, and not into the shortest free range.
     pub near_hot: bool,
     /// True if copies go before all requests that wait for a disk, as far as those have not gone to the
@@ -219,6 +232,9 @@ impl Default for CoolingConfig {
             unit: CoolingUnitConfig::default(),
             queue_veto: false,
             waits: true,
+            waits_factor: 1.5,
+            waits_arrivals: 256,
+            candidates: 32,
             near_hot: true,
             copies_first: false,
             accesses: 25,
@@ -360,7 +376,7 @@ impl FilesWorkload {
     }
 
     fn check_drift(&self) -> Result<(), String> {
-        let Some(Drift { every, files }) = self.drift else { return Ok(()) };
+        let Some(Drift { every, files, changes_max }) = self.drift else { return Ok(()) };
         if self.log.is_some() {
             return Err("`drift` is for `classes`, and a log has its own: leave it out".into());
         }
@@ -369,6 +385,9 @@ impl FilesWorkload {
         }
         if !(files > 0.0 && files <= 1.0) {
             return Err(format!("`drift.files` is {files}: a share as 0.1 is needed"));
+        }
+        if changes_max == 0 {
+            return Err("`drift.changes_max` is 0: at least 1 is needed".into());
         }
         Ok(())
     }
@@ -427,6 +446,17 @@ impl CoolingConfig {
         }
         if !(2..=1000).contains(&accesses) {
             return Err(format!("`cooling.accesses` is {accesses}: 2 to 1000 are allowed"));
+        }
+        let Self { waits_factor, waits_arrivals, candidates, .. } = *self;
+        if !(waits_factor >= 1.0 && waits_factor.is_finite()) {
+            return Err(format!(
+                "`cooling.waits_factor` is {waits_factor}: a number of 1 or more is needed"
+            ));
+        }
+        for (key, count) in [("waits_arrivals", waits_arrivals), ("candidates", candidates)] {
+            if count == 0 {
+                return Err(format!("`cooling.{key}` is 0: at least 1 is needed"));
+            }
         }
         for (key, bytes) in [("piece", piece), ("rate", rate.unwrap_or(piece))] {
             if bytes.get() < 512 {

@@ -11,9 +11,10 @@ use crate::completion::Completion;
 use crate::config::{ConfigError, CoolingConfig, FilesWorkload, Layout, SimConfig, Workload};
 use crate::engine::VolumeLayout;
 use crate::files::{
-    Choice, CooledRequests, CoolingWork, FileMap, FileRequests, FilesSetup, TracedRequests,
+    Choice, CooledRequests, CoolingWork, DriftWork, FileMap, FileRequests, FilesSetup,
+    TracedRequests,
 };
-use crate::result::{ClassResult, CoolingResult, FilesRun, Tally, refusal_name};
+use crate::result::{ClassResult, CoolingResult, DriftResult, FilesRun, Tally, refusal_name};
 use crate::source::Source;
 
 /// Err for what does not go with files.
@@ -55,17 +56,11 @@ impl Experiment {
     ) -> Result<Tally, ConfigError> {
         let map = setup.place()?.map;
         let seed = self.config.seed;
-        let mut clients: Box<dyn Source + '_> = match workload.log {
-            Some(_) => Box::new(TracedRequests::new(&map, &setup.traced, 1.0)),
-            None => {
-                let align = Blocks::new(workload.align.get() / BLOCK_BYTES);
-                let all = FileRequests::new(&map, &setup.loads, workload.requests, seed);
-                let all = all.aligned(align);
-                Box::new(match &workload.drift {
-                    Some(drift) => all.drifting(drift, &setup.class_of, seed),
-                    None => all,
-                })
-            }
+        let mut traced = TracedRequests::new(&map, &setup.traced, 1.0);
+        let mut poisson = workload.log.is_none().then(|| poisson(workload, setup, &map, seed));
+        let clients: &mut dyn Source = match &mut poisson {
+            Some(poisson) => poisson,
+            None => &mut traced,
         };
         let warm_up = (self.requests() as f64 * self.config.warm_up) as u64;
         let mut by_class = vec![Distribution::default(); setup.classes.len()];
@@ -79,19 +74,32 @@ impl Experiment {
         let layout = VolumeLayout::Files(&map);
         let planning = (planners, around);
         let (mut tally, work) = match &workload.cooling {
-            None => {
-                let source: &mut dyn Source = &mut *clients;
-                (self.drive_any(source, layout, planning, &mut observe, progress)?, None)
-            }
+            None => (self.drive_any(clients, layout, planning, &mut observe, progress)?, None),
             Some(cooling) => {
-                let mut cooled = cooled(&mut *clients, &map, setup, cooling);
+                let mut cooled = cooled(clients, &map, setup, cooling);
                 let source: &mut dyn Source = &mut cooled;
                 let tally = self.drive_any(source, layout, planning, &mut observe, progress)?;
                 (tally, Some(cooled.work()))
             }
         };
-        tally.files(files_run(setup, &map, &by_class, work));
+        let drift = poisson.as_ref().and_then(FileRequests::drifted);
+        tally.files(files_run(setup, &map, &by_class, (work, drift)));
         Ok(tally)
+    }
+}
+
+/// Poisson arrivals, with drift if there is some.
+fn poisson<'a>(
+    workload: &FilesWorkload,
+    setup: &'a FilesSetup,
+    map: &'a FileMap,
+    seed: u64,
+) -> FileRequests<'a> {
+    let align = Blocks::new(workload.align.get() / BLOCK_BYTES);
+    let all = FileRequests::new(map, &setup.loads, workload.requests, seed).aligned(align);
+    match &workload.drift {
+        Some(drift) => all.drifting(drift, &setup.class_of, seed),
+        None => all,
     }
 }
 
@@ -112,14 +120,15 @@ fn files_run(
     setup: &FilesSetup,
     map: &FileMap,
     by_class: &[Distribution],
-    work: Option<CoolingWork>,
+    (work, drift): (Option<CoolingWork>, Option<DriftWork>),
 ) -> FilesRun {
-    let classes = setup.classes.iter().zip(setup.class_sizes()).zip(by_class);
-    let class = |((name, (files, bytes)), responses): ((&String, _), &Distribution)| ClassResult {
-        name: name.clone(),
-        files,
-        bytes,
-        response: responses.summary(),
+    let (sizes, stripes) = (setup.class_sizes(), setup.class_stripes());
+    let class = |number: usize| ClassResult {
+        name: setup.classes[number].clone(),
+        files: sizes[number].0,
+        bytes: sizes[number].1,
+        stripes: stripes[number],
+        response: by_class[number].summary(),
     };
     let placement = map.placement().borrow();
     let filled = |disk: u32| {
@@ -140,9 +149,10 @@ fn files_run(
         copying_ns: work.copying.ns(),
     };
     FilesRun {
-        classes: classes.map(class).collect(),
+        classes: (0..setup.classes.len()).map(class).collect(),
         drives: (0..setup.disks()).map(|disk| setup.spec(disk).name.clone()).collect(),
         filled: (0..setup.disks()).map(filled).collect(),
+        drift: drift.map(|DriftWork { changes, files }| DriftResult { changes, files }),
         cooling: work.map(cooling),
     }
 }

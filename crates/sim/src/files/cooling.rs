@@ -26,9 +26,6 @@ use super::disk_loads::DiskLoads;
 use crate::file_map::FileMap;
 use crate::source::{Request, Source, SourceError};
 
-/// Arrivals at a mean disk over which the requests present are averaged: a few seconds of a busy disk.
-const PRESENT_ARRIVALS: f64 = 256.0;
-
 /// Tags of the copies' reads and writes; clients' tags are below.
 pub(super) const COPY: u64 = u64::MAX;
 
@@ -70,6 +67,9 @@ pub struct Cooling {
     pub near_hot: bool,
     /// True if only disks at which clients wait longer than at the mean disk are cooled.
     pub waits: bool,
+    /// Arrivals at a mean disk over which the requests present are averaged; 256 are a few seconds of a busy
+    /// disk.
+    pub waits_arrivals: u32,
     /// True if copies go before all requests that wait for a disk.
     pub copies_first: bool,
     /// Settings of moves.
@@ -434,8 +434,8 @@ impl<'a, S: Source> CooledRequests<'a, S> {
                 writes.push((extent, Span { first, blocks }));
             });
         }
-        if self.chooser.looks_at_queues() {
-            let weight = 1.0 / (PRESENT_ARRIVALS * self.present.len() as f64);
+        if let Some(arrivals) = self.chooser.present_arrivals() {
+            let weight = 1.0 / (f64::from(arrivals) * self.present.len() as f64);
             for (mean, &count) in self.present.iter_mut().zip(&self.at_disks) {
                 *mean += weight * (f64::from(count) - *mean);
             }
@@ -452,9 +452,11 @@ impl<'a, S: Source> CooledRequests<'a, S> {
 }
 
 impl Chooser {
-    fn looks_at_queues(&self) -> bool {
-        let looks = |cooling: &Cooling| cooling.daemon.queue_veto || cooling.waits;
-        matches!(self, Self::Daemon(daemon) if looks(&daemon.cooling))
+    /// Arrivals over which the requests at each disk are averaged; None where no rule looks at them.
+    fn present_arrivals(&self) -> Option<u32> {
+        let Self::Daemon(daemon) = self else { return None };
+        let Cooling { daemon: spec, waits, waits_arrivals, .. } = &daemon.cooling;
+        (spec.queue_veto || *waits).then_some(*waits_arrivals)
     }
 
     /// The block of a disk near which a moved extent is to lie.
@@ -625,6 +627,7 @@ mod tests {
                 queue_veto: false,
                 unit: CoolingUnit::Extents,
                 candidates_max: 10,
+                waits_factor: 1.5,
             },
             heat: HeatSpec {
                 accesses: 5,
@@ -639,6 +642,7 @@ mod tests {
             },
             near_hot: prng.chance(0.5),
             waits: prng.chance(0.2),
+            waits_arrivals: 256,
             copies_first: false,
             mover: MoverSpec { piece: Blocks::new(1 + prng.below(30)), rate: None },
         }

@@ -21,7 +21,7 @@ pub use array::{FileOnDisks, Files, PlaceError, place};
 pub(crate) use cooling::{Choice, CooledRequests};
 pub use cooling::{Cooling, CoolingRule, CoolingStep, CoolingWork};
 pub use gap_moves::GapWork;
-pub use requests::{FileLoad, FileRequests};
+pub use requests::{DriftWork, FileLoad, FileRequests};
 pub(crate) use setup::FilesSetup;
 pub use simulation::{
     Arrivals, FilesExperiment, FilesResult, simulate, simulate_cooled, simulate_moved,
@@ -31,4 +31,4 @@ pub use traced::FileRequest;
 pub(crate) use traced::TracedRequests;
 
 pub use crate::file_map::{FileMap, MappedFile};
-pub use crate::result::{ClassResult, CoolingResult, DiskUse, FilesRun};
+pub use crate::result::{ClassResult, ClassStripes, CoolingResult, DiskUse, DriftResult, FilesRun};

@@ -19,9 +19,6 @@ pub struct FileLoad {
     pub reads: f64,
 }
 
-/// Most changes of the hot set between two requests.
-const CHANGES_MAX: u64 = 100;
-
 /// Movement of the hot set.
 struct Drifting<'a> {
     every: SimDuration,
@@ -29,8 +26,19 @@ struct Drifting<'a> {
     files: f64,
     /// The class of each file; those of a class have numbers that follow each other.
     class_of: &'a [u32],
+    changes_max: u32,
     prng: Prng,
     next: SimTime,
+    work: DriftWork,
+}
+
+/// Changes of the hot set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DriftWork {
+    /// Changes.
+    pub changes: u64,
+    /// Files that took another's share of the requests, counted each time.
+    pub files: u64,
 }
 
 /// Requests to files: independent of each other, each file at its own rate.
@@ -86,9 +94,16 @@ impl<'a> FileRequests<'a> {
     /// Every so often files of the same class change their rates. A stream of random numbers of its own: without
     /// drift, requests are the same.
     pub(crate) fn drifting(self, drift: &Drift, class_of: &'a [u32], seed: u64) -> Self {
-        let Drift { every, files } = *drift;
+        let Drift { every, files, changes_max } = *drift;
         let (prng, next) = (Prng::new(seed, "drift of files"), SimTime::ZERO + every);
-        Self { drift: Some(Drifting { every, files, class_of, prng, next }), ..self }
+        let work = DriftWork::default();
+        let drift = Drifting { every, files, class_of, changes_max, prng, next, work };
+        Self { drift: Some(drift), ..self }
+    }
+
+    /// Changes of the hot set so far; None without drift.
+    pub(crate) fn drifted(&self) -> Option<DriftWork> {
+        self.drift.as_ref().map(|drift| drift.work)
     }
 
     fn advance(&mut self) {
@@ -99,7 +114,7 @@ impl<'a> FileRequests<'a> {
         }
         // After many changes at once nothing is left of the old order, so more change no more.
         let passed = 1 + (self.next - drift.next).ns() / drift.every.ns();
-        for _ in 0..passed.min(CHANGES_MAX) {
+        for _ in 0..passed.min(u64::from(drift.changes_max)) {
             drift.change(&mut self.rate_of);
         }
         drift.next += SimDuration::from_ns(passed * drift.every.ns());
@@ -134,7 +149,10 @@ impl Drifting<'_> {
             for pair in numbers[..count].windows(2) {
                 files.swap(pair[0], pair[1]);
             }
+            // One file alone has no other to change with.
+            self.work.files += if count > 1 { count as u64 } else { 0 };
         }
+        self.work.changes += 1;
     }
 }
 

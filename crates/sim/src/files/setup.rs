@@ -28,6 +28,7 @@ use crate::config::{
     HotFiles,
 };
 use crate::library;
+use crate::result::ClassStripes;
 use crate::toml_faults::check_whole;
 
 /// The model's choice of stripes: as in `freewheel plan stripe`.
@@ -48,6 +49,8 @@ pub(crate) struct FilesSetup {
     order: Vec<usize>,
     placement: FilePlacement,
     file_order: FileOrder,
+    /// True if no file is to be spread.
+    is_whole: bool,
     seed: u64,
     /// Use of each file by clients.
     pub loads: Vec<FileLoad>,
@@ -108,6 +111,7 @@ impl FilesSetup {
             order,
             placement,
             file_order: workload.order,
+            is_whole: workload.stripes == FileStripes::Whole,
             seed,
             loads,
             traced,
@@ -146,6 +150,22 @@ impl FilesSetup {
             *blocks += file.blocks;
         }
         sizes.into_iter().map(|(count, blocks)| (count, blocks.bytes())).collect()
+    }
+
+    /// Stripes of the files of each class; None where every file is whole on one disk by its key.
+    pub(crate) fn class_stripes(&self) -> Vec<Option<ClassStripes>> {
+        let mut stripes = vec![None; self.classes.len()];
+        if self.is_whole {
+            return stripes;
+        }
+        for (file, &class) in self.files.iter().zip(&self.class_of) {
+            let (unit, width) = (file.unit.bytes(), file.width);
+            let own =
+                ClassStripes { unit_min: unit, unit_max: unit, width_min: width, width_max: width };
+            let known: &mut Option<ClassStripes> = &mut stripes[class as usize];
+            *known = Some(known.map_or(own, |known| known.and(own)));
+        }
+        stripes
     }
 
     /// Places the files on empty disks.
@@ -189,7 +209,8 @@ impl FilesSetup {
                     CoolingUnitConfig::Extents => CoolingUnit::Extents,
                     CoolingUnitConfig::Fragments => CoolingUnit::Fragments,
                 },
-                candidates_max: CANDIDATES,
+                candidates_max: config.candidates,
+                waits_factor: config.waits_factor,
             },
             rule: match config.rule {
                 CoolingRuleConfig::TargetStaysCooler => CoolingRule::TargetStaysCooler,
@@ -211,14 +232,13 @@ impl FilesSetup {
             },
             near_hot: config.near_hot,
             waits: config.waits,
+            waits_arrivals: config.waits_arrivals,
             copies_first: config.copies_first,
             mover: MoverSpec { piece: in_blocks(piece), rate: rate.map(in_blocks) },
         }
     }
 }
 
-/// Extents that a step of the daemon looks at.
-const CANDIDATES: u32 = 32;
 /// Extents whose heat is tracked at most.
 const EXTENTS_TRACKED: usize = 1_000_000;
 

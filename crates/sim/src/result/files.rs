@@ -16,6 +16,9 @@ pub struct FilesRun {
     pub drives: Vec<String>,
     /// Share of each disk that files fill at the end.
     pub filled: Vec<f64>,
+    /// Movement of the hot set, where there was drift.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drift: Option<DriftResult>,
     /// Moves during the run, where there was cooling.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cooling: Option<CoolingResult>,
@@ -30,8 +33,45 @@ pub struct ClassResult {
     pub files: u64,
     /// Bytes of all.
     pub bytes: Bytes,
+    /// Stripes of the files, where not every file is whole on one disk.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stripes: Option<ClassStripes>,
     /// Response times of their requests.
     pub response: Summary,
+}
+
+/// Stripes of the files of a class: files of other sizes or requests may have other ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ClassStripes {
+    /// Least bytes of a run.
+    pub unit_min: Bytes,
+    /// Most bytes of a run.
+    pub unit_max: Bytes,
+    /// Fewest disks of a file.
+    pub width_min: u32,
+    /// Most disks of a file.
+    pub width_max: u32,
+}
+
+impl ClassStripes {
+    /// Stripes of files of both.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            unit_min: self.unit_min.min(other.unit_min),
+            unit_max: self.unit_max.max(other.unit_max),
+            width_min: self.width_min.min(other.width_min),
+            width_max: self.width_max.max(other.width_max),
+        }
+    }
+}
+
+/// Movement of the hot set in the whole run, the warm-up included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct DriftResult {
+    /// Changes of the hot set.
+    pub changes: u64,
+    /// Files that took another's share of the requests, counted each time.
+    pub files: u64,
 }
 
 /// Work of cooling in the whole run, the warm-up included.

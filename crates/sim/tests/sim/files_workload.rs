@@ -4,6 +4,7 @@ use std::io::Write;
 
 use freewheel_sim::RunResult;
 use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_units::Bytes;
 
 const CLASSES: &str = r#"
 [[workload.classes]]
@@ -251,6 +252,13 @@ fn what_does_not_go_together_is_said() {
     says("", "", rate, &cooled, "`cooling.every` is 0");
     let often = format!("{CLASSES}[workload.cooling]\nevery = \"1us\"\n");
     says("", "", rate, &often, "`cooling.every` is 1us");
+    for (key, text) in [
+        ("waits_factor = 0.5", "`cooling.waits_factor` is 0.5: a number of 1 or more"),
+        ("waits_arrivals = 0", "`cooling.waits_arrivals` is 0: at least 1"),
+        ("candidates = 0", "`cooling.candidates` is 0: at least 1"),
+    ] {
+        says("", "", rate, &format!("{CLASSES}[workload.cooling]\n{key}\n"), text);
+    }
     let zoned = "rate = 10\nmore_disks = [{ drive = \"ultrastar-hc620-14tb\", count = 1 }]";
     says("", "", zoned, CLASSES, "`more_disks[0].drive` is ultrastar-hc620-14tb: a host-managed");
     says("", "", "rate = 100000\nstripes = \"best\"", CLASSES, "however files are cut");
@@ -329,6 +337,10 @@ fn drift_out_of_range_or_with_a_log_is_refused() {
     for (drift, says) in [
         ("{ every = \"1us\", files = 0.1 }", "`drift.every` is 1us"),
         ("{ every = \"1s\", files = 0.0 }", "`drift.files` is 0: a share as 0.1 is needed"),
+        (
+            "{ every = \"1s\", files = 1.0, changes_max = 0 }",
+            "`drift.changes_max` is 0: at least 1",
+        ),
     ] {
         let text = config("", "drives = 2", &format!("rate = 4\ndrift = {drift}"), CLASSES);
         assert!(wrong(&text).contains(says), "{}", wrong(&text));
@@ -351,4 +363,89 @@ fn cooling_as_it_comes_makes_no_placement_worse() {
             assert!(with <= 1.01 * without, "{placement} at {rate}: {with} {without}");
         }
     }
+}
+
+#[test]
+fn results_print_the_stripes_that_were_chosen() {
+    let classes = "[[workload.classes]]\nfiles = 40\nsize = \"1MiB\"\n\
+        [[workload.classes]]\nfiles = 40\nsize = \"256KiB\"\nsizes = \"exponential\"\n";
+    let stripes = |key: &str| {
+        let workload = format!("rate = 4\nrequests = 200\n{key}");
+        let files = run(&config("", "drives = 8", &workload, classes)).files.unwrap();
+        files.classes.iter().map(|class| class.stripes).collect::<Vec<_>>()
+    };
+    assert_eq!(stripes(""), [None, None]);
+    let [Some(large), Some(small)] = stripes("stripes = { unit = \"64KiB\" }")[..] else {
+        panic!()
+    };
+    assert_eq!([large.unit_min, large.unit_max], [Bytes::from_kib(64); 2]);
+    assert_eq!((large.width_min, large.width_max), (8, 8));
+    assert_eq!([small.unit_min, small.unit_max], [Bytes::from_kib(64); 2]);
+    assert!(small.width_min < small.width_max, "{small:?}");
+    // Equation 1 by hand: the unit grows with the root of the requests at a time less one.
+    let unit = |chen: u32| {
+        let [Some(large), _] = stripes(&format!("stripes = {{ chen = {chen} }}"))[..] else {
+            panic!()
+        };
+        assert_eq!(large.unit_min, large.unit_max);
+        large.unit_max.get() as f64
+    };
+    assert!((unit(17) / unit(5) - 2.0).abs() < 0.05, "{} {}", unit(17), unit(5));
+    let [Some(best), _] = stripes("stripes = \"best\"")[..] else { panic!() };
+    assert!(best.width_max > 1 && best.unit_max.get() < 1 << 20, "{best:?}");
+}
+
+#[test]
+fn results_count_the_changes_of_the_hot_set() {
+    let drift = |key: &str| {
+        let workload = format!("rate = 10\nrequests = 1000\n{key}");
+        run(&config("", "drives = 2", &workload, CLASSES)).files.unwrap().drift
+    };
+    assert_eq!(drift(""), None);
+    // About 100 s with a change in each: 30 of 300 files, and 4 of 40.
+    let some = drift("drift = { every = \"1s\", files = 0.1 }").unwrap();
+    assert!((90..110).contains(&some.changes), "{some:?}");
+    assert_eq!(some.files, 34 * some.changes);
+    // Ten changes come between two requests on average, and one of them is made.
+    let all = drift("drift = { every = \"10ms\", files = 0.1 }").unwrap();
+    let one = drift("drift = { every = \"10ms\", files = 0.1, changes_max = 1 }").unwrap();
+    assert!(all.changes > 8 * one.changes && one.changes <= 1000, "{all:?} {one:?}");
+}
+
+#[test]
+fn a_choice_without_its_value_or_with_one_too_many_is_told_how_to_write_it() {
+    let says = |workload: &str, cooling: &str, line: usize, text: &str| {
+        let text_of =
+            config("", "", &format!("rate = 10\n{workload}"), &format!("{CLASSES}{cooling}"));
+        let said = SimConfig::parse(&text_of, "files", &[]).unwrap_err().to_string();
+        assert!(
+            said.contains(&format!("line {line}: `workload.{text}")),
+            "`{text}` is not in: {said}"
+        );
+    };
+    says(
+        "stripes = \"chen\"",
+        "",
+        9,
+        "stripes` is \"chen\" alone: write { chen = ... } with a number",
+    );
+    says(
+        "stripes = \"unit\"",
+        "",
+        9,
+        "stripes` is \"unit\" alone: write { unit = ... } with a size",
+    );
+    says(
+        "stripes = { best = 2 }",
+        "",
+        9,
+        "stripes` is a table: \"best\" takes no value, so write it alone",
+    );
+    let rule = |rule: &str| format!("[workload.cooling]\nrule = {rule}\n");
+    let variance =
+        "cooling.rule` is \"variance\" alone: write { variance = ... } with a length of time";
+    says("", &rule("\"variance\""), 25, variance);
+    let cooler =
+        "cooling.rule` is a table: \"target-stays-cooler\" takes no value, so write it alone";
+    says("", &rule("{ target-stays-cooler = \"1h\" }"), 25, cooler);
 }

@@ -418,6 +418,12 @@ pub const ACTING: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "drive = \"atlas10k\"\narray = { drives = 3 }\nworkload = { kind = \"files\", rate = 20, requests = 100, \
+         drift = { every = \"1ms\", files = 0.5 }, \
+         classes = [{ files = 30, size = \"4MB\", request = \"16KiB\", hot = { files = 0.2, requests = 0.8 } }] }",
+        &["workload.drift.changes_max=1"],
+    ),
+    (
         "drive = \"atlas10k\"\narray = { drives = 2 }\nworkload = { kind = \"files\", log = \"IN/web.log\" }",
         &["workload.arrival_speedup=2", "workload.log=\"IN/other.log\""],
     ),
@@ -438,6 +444,17 @@ pub const ACTING: &[(&str, &[&str])] = &[
             "workload.cooling.near_hot=false",
             "workload.cooling.copies_first=true",
             "workload.cooling.rule.variance: workload.cooling.rule={variance=\"1s\"}",
+        ],
+    ),
+    // The hottest file of the first disk is too hot for the others.
+    (
+        "drive = \"atlas10k\"\narray = { drives = 3 }\nworkload = { kind = \"files\", rate = 150, requests = 1500, \
+         placement = \"round-robin\", cooling = { every = 10, rule = \"target-stays-cooler\" }, \
+         classes = [{ files = 12, size = \"400KB\", request = \"4KiB\", hot = { files = 0.2, requests = 0.8 } }] }",
+        &[
+            "workload.cooling.candidates=1",
+            "workload.cooling.waits_factor=1.05",
+            "workload.cooling.waits_arrivals=2",
         ],
     ),
 ];

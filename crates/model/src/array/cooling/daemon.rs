@@ -23,6 +23,10 @@ pub struct CoolingSpec {
     pub unit: CoolingUnit,
     /// Extents that a step looks at. Where one may not move, the next one may; the paper looks at 1.
     pub candidates_max: u32,
+    /// Multiple of the mean disk's requests that must be present at the source, where those are counted.
+    /// Averages over 256 arrivals, which follow each other, scatter by about a fifth at disks that are
+    /// alike.
+    pub waits_factor: f64,
 }
 
 /// Unit that moves at once.
@@ -69,10 +73,6 @@ impl CoolingView<'_> {
         self.present.iter().sum::<f64>() / self.present.len().max(1) as f64
     }
 }
-
-/// Share by which more requests must be present at the source than at the mean disk. Averages over 256
-/// arrivals, which follow each other, scatter by about a fifth at disks that are alike.
-const WAITS_MORE: f64 = 0.5;
 
 /// A move that a step wants.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -164,7 +164,7 @@ impl CoolingDaemon {
         if view
             .present
             .get(source as usize)
-            .is_some_and(|present| *present <= view.present_mean() * (1.0 + WAITS_MORE))
+            .is_some_and(|present| *present <= view.present_mean() * self.spec.waits_factor)
         {
             return Err(Refusal::NoWait);
         }

@@ -17,6 +17,7 @@ const SPEC: CoolingSpec = CoolingSpec {
     queue_veto: false,
     unit: CoolingUnit::Extents,
     candidates_max: u32::MAX,
+    waits_factor: 1.5,
 };
 
 /// An extent, the disk to put it on, and its heat; None for an unknown one.
