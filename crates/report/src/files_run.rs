@@ -4,7 +4,7 @@ use freewheel_model::stats::Summary;
 use freewheel_sim::RunResult;
 use freewheel_sim::config::{FilesWorkload, SimConfig, Workload};
 use freewheel_sim::files::{
-    ClassResult, ClassStripes, CoolingResult, DiskUse, DriftResult, FilesRun,
+    ClassResult, ClassStripes, CoolingResult, DiskUse, DriftResult, FilesRun, NewFilesResult,
 };
 use freewheel_units::grouped;
 
@@ -21,6 +21,7 @@ pub(crate) fn tables(result: &RunResult) -> Vec<(&'static str, Rows)> {
     let mut tables = vec![("Files", classes(&files.classes))];
     tables.extend(stripes(&files.classes).map(|rows| ("Stripes", rows)));
     tables.extend(files.drift.as_ref().map(|drift| ("Drift", drift_rows(drift))));
+    tables.extend(files.new_files.as_ref().map(|new| ("New files", new_rows(new))));
     tables.extend(files.cooling.as_ref().map(|cooling| ("Moves", cooling_rows(cooling))));
     tables.push(("Disks", disks(&result.disks, files)));
     tables
@@ -100,11 +101,33 @@ fn drift_rows(drift: &DriftResult) -> Rows {
     Rows::new(["drift", ""], rows)
 }
 
+fn new_rows(new: &NewFilesResult) -> Rows {
+    let NewFilesResult { created, bytes, deleted, without_room } = new;
+    let rows = [
+        ["created".to_owned(), grouped(*created)],
+        ["bytes created".to_owned(), bytes.human_decimal()],
+        ["deleted".to_owned(), grouped(*deleted)],
+        ["without room, old file overwritten".to_owned(), grouped(*without_room)],
+    ];
+    Rows::new(["new files", ""], rows)
+}
+
 fn cooling_rows(cooling: &CoolingResult) -> Rows {
-    let CoolingResult { steps, moves, bytes, refusals, held_writes, copying_ns } = cooling;
+    let CoolingResult {
+        steps,
+        moves,
+        bytes,
+        refusals,
+        held_writes,
+        at_once,
+        unfinished,
+        copying_ns,
+    } = cooling;
     let mut rows = vec![
         ["moves".to_owned(), grouped(*moves)],
         ["bytes moved".to_owned(), bytes.human_decimal()],
+        ["most moves at once".to_owned(), grouped(*at_once)],
+        ["not complete at the end".to_owned(), grouped(*unfinished)],
         ["copies under way".to_owned(), format!("{:.1} s", *copying_ns as f64 / 1e9)],
         ["writes held meanwhile".to_owned(), grouped(*held_writes)],
         ["looks at the disks".to_owned(), grouped(*steps)],

@@ -5,10 +5,11 @@
 //! files, every disk has a raw range that reaches each of its blocks: migrations read and write there. Behind
 //! these are the files once more: a write there reaches both places of the extent that moves.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 use freewheel_model::array::Piece;
-use freewheel_model::array::placement::{ExtentId, Place, Placement};
+use freewheel_model::array::placement::{ExtentId, FileId, Place, Placement};
 use freewheel_units::{Blocks, Lbn, VolumeBlock};
 
 /// A file that is cut into runs.
@@ -58,8 +59,12 @@ pub struct FileMap {
     starts: Vec<u64>,
     disk_blocks: u64,
     placement: RefCell<Placement>,
-    /// A second place of an extent that moves, for writes that reach both.
-    second: Cell<Option<(ExtentId, Place)>>,
+    /// Second places of extents that move, for writes that reach both.
+    second: RefCell<BTreeMap<ExtentId, Place>>,
+    /// Files that may not be deleted now, as copies use their extents; with the number of copies.
+    pins: RefCell<BTreeMap<FileId, u32>>,
+    /// Extents that were deleted and have not been asked for, and the disk of each.
+    removed: RefCell<Vec<(ExtentId, u32)>>,
 }
 
 impl FileMap {
@@ -72,7 +77,15 @@ impl FileMap {
             starts.push(end);
         }
         let placement = RefCell::new(placement);
-        Self { files, starts, disk_blocks: disk_blocks.get(), placement, second: Cell::new(None) }
+        Self {
+            files,
+            starts,
+            disk_blocks: disk_blocks.get(),
+            placement,
+            second: RefCell::default(),
+            pins: RefCell::default(),
+            removed: RefCell::default(),
+        }
     }
 
     /// The files, by number.
@@ -103,9 +116,45 @@ impl FileMap {
         VolumeBlock::new(self.raw_end() + address.get())
     }
 
-    /// The second place of an extent that moves.
-    pub(crate) fn set_second(&self, second: Option<(ExtentId, Place)>) {
-        self.second.set(second);
+    /// Sets the second place of an extent that moves; None when it moves no more.
+    pub(crate) fn set_second(&self, extent: ExtentId, place: Option<Place>) {
+        let mut second = self.second.borrow_mut();
+        match place {
+            Some(place) => second.insert(extent, place),
+            None => second.remove(&extent),
+        };
+    }
+
+    /// Keeps a file from being deleted until it is unpinned as often.
+    pub(crate) fn pin(&self, file: FileId) {
+        *self.pins.borrow_mut().entry(file).or_default() += 1;
+    }
+
+    pub(crate) fn unpin(&self, file: FileId) {
+        let mut pins = self.pins.borrow_mut();
+        let count = pins.get_mut(&file).expect("a file that is pinned");
+        *count -= 1;
+        if *count == 0 {
+            pins.remove(&file);
+        }
+    }
+
+    /// Deletes a file: its room becomes free. False if it is pinned.
+    pub(crate) fn delete(&self, file: u32) -> bool {
+        if self.pins.borrow().contains_key(&FileId(file)) {
+            return false;
+        }
+        let MappedFile { first_extent, width, .. } = self.files[file as usize];
+        for id in (first_extent.0..first_extent.0 + width).map(ExtentId) {
+            let extent = self.placement.borrow_mut().remove(id);
+            self.removed.borrow_mut().push((id, extent.place.disk));
+        }
+        true
+    }
+
+    /// Extents that were deleted since the last call, and the disk of each.
+    pub(crate) fn take_removed(&self) -> Vec<(ExtentId, u32)> {
+        self.removed.take()
     }
 
     /// The end of the raw ranges.
@@ -205,17 +254,17 @@ impl FileMap {
         pieces
     }
 
-    /// The pieces of a request on the second place.
+    /// The pieces of a request on second places.
     fn for_each_second_piece(
         &self,
         start: VolumeBlock,
         blocks: Blocks,
         mut each: impl FnMut(Piece),
     ) -> u32 {
-        let Some((second, place)) = self.second.get() else { return 0 };
+        let second = self.second.borrow();
         let mut pieces = 0;
         self.for_each_extent(start, blocks, |extent, begin, length| {
-            if extent == second {
+            if let Some(place) = second.get(&extent) {
                 let start = place.start + Blocks::new(begin);
                 each(Piece { arm: place.disk, start, blocks: Blocks::new(length) });
                 pieces += 1;
@@ -229,7 +278,7 @@ impl FileMap {
 mod tests {
     use std::collections::BTreeSet;
 
-    use freewheel_model::array::placement::{Extent, FileId};
+    use freewheel_model::array::placement::Extent;
     use freewheel_units::Prng;
 
     use super::*;

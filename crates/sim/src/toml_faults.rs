@@ -136,19 +136,24 @@ fn attempt<T: DeserializeOwned>(root: &Value) -> Result<T, (String, Vec<Step>)> 
 /// The fault of a name that stands alone where it needs a value, as `"chen"` for `{ chen = 4 }`, or that has
 /// a value and needs none. Serde says so in its own terms; what value is needed, a wrong one brings out.
 fn lone_name<T: DeserializeOwned>(root: &Value, path: &[Step], text: &str) -> Option<String> {
+    let said_with = |value: Value| -> Option<String> {
+        let mut with = root.clone();
+        *path.iter().try_fold(&mut with, |value, step| match step {
+            Step::Key(key) => value.get_mut(key),
+            Step::Entry(number) => value.get_mut(number),
+        })? = value;
+        attempt::<T>(&with).err().map(|(said, _)| said)
+    };
     let value = value_at(root, path)?;
-    if text.ends_with("expected unit variant") {
-        let name = value.as_table()?.keys().next()?;
-        return Some(format!("is a table: {name:?} takes no value, so write it alone"));
+    if let Some((name, _)) = value.as_table().and_then(|table| table.iter().next()) {
+        let takes_none = text.starts_with("expected table, found")
+            && said_with(Value::String(name.clone())).is_none_or(|said| said != text);
+        return takes_none
+            .then(|| format!("is a table: {name:?} takes no value, so write it alone"));
     }
     let name = value.as_str().filter(|_| text.ends_with("expected newtype variant"))?;
-    let mut with = root.clone();
-    let at = path.iter().try_fold(&mut with, |value, step| match step {
-        Step::Key(key) => value.get_mut(key),
-        Step::Entry(number) => value.get_mut(number),
-    })?;
-    *at = Value::Table([(name.to_owned(), Value::Boolean(true))].into_iter().collect());
-    let said = attempt::<T>(&with).err().map(|(said, _)| said);
+    let with = [(name.to_owned(), Value::Boolean(true))];
+    let said = said_with(Value::Table(with.into_iter().collect()));
     let expected = said.as_ref().and_then(|said| said.split_once(", expected "));
     let value = expected.map_or("its value", |(_, expected)| needed(expected));
     Some(format!("is {name:?} alone: write {{ {name} = ... }} with {value}"))

@@ -127,6 +127,14 @@ impl Placement {
         Some(place)
     }
 
+    /// Reserves room near a block of the disk, or without one in the shortest free range.
+    pub fn reserve_room(&mut self, disk: u32, blocks: Blocks, near: Option<Lbn>) -> Option<Place> {
+        match near {
+            Some(near) => self.reserve_near(disk, blocks, near),
+            None => self.reserve(disk, blocks),
+        }
+    }
+
     /// Takes the room of `blocks` blocks at `place`. Panics when one of them is not free.
     pub fn reserve_at(&mut self, place: Place, blocks: Blocks) {
         self.disks[place.disk as usize].space.take_at(place.start, blocks);

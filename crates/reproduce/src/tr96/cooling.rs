@@ -48,6 +48,7 @@ pub(super) fn cooling() -> Cooling {
             queue_veto: false,
             unit: CoolingUnit::Extents,
             candidates_max: 32,
+            sources_max: 1,
             waits_factor: 1.5,
         },
         heat: HeatSpec {
@@ -62,6 +63,7 @@ pub(super) fn cooling() -> Cooling {
         waits: false,
         waits_arrivals: 256,
         copies_first: false,
+        moves: 1,
         mover: MoverSpec { piece: Blocks::new(770), rate: None },
     }
 }

@@ -114,6 +114,7 @@ fn cooling(amount: HeatAmount, unit: CoolingUnit, threshold: f64, step_requests:
             queue_veto: false,
             unit,
             candidates_max: 32,
+            sources_max: 1,
             waits_factor: 1.5,
         },
         heat: HeatSpec {
@@ -128,6 +129,7 @@ fn cooling(amount: HeatAmount, unit: CoolingUnit, threshold: f64, step_requests:
         waits: false,
         waits_arrivals: 256,
         copies_first: false,
+        moves: 1,
         mover: MoverSpec { piece: Blocks::new(1024), rate: None },
     }
 }

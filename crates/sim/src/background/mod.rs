@@ -52,9 +52,15 @@ pub(crate) struct Background {
 }
 
 /// Use of idle time, and when it begins.
-struct IdleUse {
-    config: IdleConfig,
-    timer: IdleTimer,
+pub(crate) struct IdleUse {
+    pub config: IdleConfig,
+    pub timer: IdleTimer,
+}
+
+impl IdleUse {
+    pub fn new(config: IdleConfig) -> Self {
+        Self { timer: config.timer(), config }
+    }
 }
 
 /// Blocks that must be delivered before the foreground ends, over all arms.
@@ -115,7 +121,7 @@ impl Background {
             running,
             unfinished,
             patience_nodes,
-            idle: config.idle.map(|config| IdleUse { timer: config.timer(), config }),
+            idle: config.idle.map(IdleUse::new),
             is_idle: false,
             is_outside: false,
             copies: CopyAccount::default(),

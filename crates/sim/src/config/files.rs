@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{default_requests, is_default, is_unchanged, unchanged};
+use crate::background::IdleConfig;
 use crate::library;
 
 /// Files that lie on the disks of the array, each where the placement puts it. Requests come as a Poisson
@@ -45,6 +46,9 @@ pub struct FilesWorkload {
     /// Movement of the hot set during the run; it stays if nothing is given. Not with `log`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<Drift>,
+    /// Heat with which a new file counts, where `placement` is `heat`; that of its class if nothing is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_heat: Option<NewHeatConfig>,
     /// Disks of other drives, behind those of `array.drives`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_disks: Vec<MoreDisks>,
@@ -83,6 +87,24 @@ pub struct FileClass {
     /// Skew of the use of files; all alike if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hot: Option<HotFiles>,
+    /// Files of it that are created a second. Each takes the place of another one, which is deleted, and that
+    /// one's share of the requests. Its first request writes it as a whole.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub new_files: f64,
+}
+
+/// Heat with which a new file counts when it is placed, and when the next ones are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NewHeatConfig {
+    /// The mean of its class's first files: what is known of a type of files (tr96 section 2.3).
+    #[default]
+    Class,
+    /// Its own, as if somebody had told it before.
+    Known,
+    /// Its own once five requests to it were seen, and none before (tr96 section 3.1): files that arrive
+    /// together pile up on one disk until then.
+    AfterAccesses,
 }
 
 const fn one() -> f64 {
@@ -211,6 +233,13 @@ pub struct CoolingConfig {
     /// True if copies go before all requests that wait for a disk, as far as those have not gone to the
     /// drive.
     pub copies_first: bool,
+    /// Moves at once, each between two disks of its own. So many of the hottest disks may be sources.
+    pub moves: u32,
+    /// How moves are copied: by `requests` among those of clients, or in `gaps`.
+    pub copies: CopiesConfig,
+    /// Idle time of a disk after which copies in gaps use it, too; they never do if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_after: Option<SimDuration>,
     /// Accesses of an extent over which its heat is averaged.
     pub accesses: u32,
     /// Bytes that a move reads and writes at once.
@@ -237,6 +266,9 @@ impl Default for CoolingConfig {
             candidates: 32,
             near_hot: true,
             copies_first: false,
+            moves: 1,
+            copies: CopiesConfig::default(),
+            idle_after: None,
             accesses: 25,
             piece: Bytes::from_kib(512),
             rate: None,
@@ -263,6 +295,18 @@ pub enum CoolingUnitConfig {
     Extents,
     /// The same parts, the hottest first, to any other disk: balance goes before parallelism.
     Fragments,
+}
+
+/// Way in which moves are copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CopiesConfig {
+    /// By reads and writes among those of clients.
+    #[default]
+    Requests,
+    /// In rotational gaps of both disks: clients wait for no copy. Moves cost nothing then, so that both rules
+    /// are the same.
+    Gaps,
 }
 
 /// Unit in which heat is counted.
@@ -328,6 +372,7 @@ impl FilesWorkload {
             return Err(format!("`rate` is {rate}: {RATE_MIN} to {RATE_MAX} are allowed"));
         }
         self.check_drift()?;
+        self.check_new_files()?;
         if self.requests == 0 {
             return Err("`requests` is 0: at least 1 is needed".into());
         }
@@ -375,6 +420,24 @@ impl FilesWorkload {
         self.cooling.map_or(Ok(()), |cooling| cooling.check())
     }
 
+    fn check_new_files(&self) -> Result<(), String> {
+        let all: f64 = self.classes.iter().map(|class| class.new_files).sum();
+        if self.new_heat.is_some() && (all == 0.0 || self.placement != FilePlacement::Heat) {
+            return Err(
+                "`new_heat` is for `placement = \"heat\"` and a class with `new_files`: leave it out"
+                    .into(),
+            );
+        }
+        let share = all / (all + self.rate.unwrap_or_default());
+        if self.requests as f64 * share > FILES_MAX as f64 {
+            return Err(format!(
+                "`new_files` makes more than {FILES_MAX} files in {} requests: lower one of them",
+                self.requests
+            ));
+        }
+        Ok(())
+    }
+
     fn check_drift(&self) -> Result<(), String> {
         let Some(Drift { every, files, changes_max }) = self.drift else { return Ok(()) };
         if self.log.is_some() {
@@ -398,6 +461,8 @@ const RATE_MIN: f64 = 1e-6;
 const RATE_MAX: f64 = 1e9;
 /// Shortest time between two looks: each sorts the extents of a disk.
 const STEP_MIN: SimDuration = SimDuration::from_us(100);
+/// Most moves at once.
+const MOVES_MAX: u32 = 64;
 /// Most files: each takes about 200 bytes.
 const FILES_MAX: u64 = 20_000_000;
 
@@ -413,6 +478,10 @@ impl FileClass {
         }
         if !(self.share.is_finite() && self.share >= 0.0) {
             return Err(format!("share` is {}: a number of 0 or more is needed", self.share));
+        }
+        if !(0.0..=RATE_MAX).contains(&self.new_files) {
+            let is = self.new_files;
+            return Err(format!("new_files` is {is}: 0 to {RATE_MAX} a second are allowed"));
         }
         if !(0.0..=1.0).contains(&self.reads) {
             return Err(format!("reads` is {}: a share of 0 to 1 is needed", self.reads));
@@ -463,6 +532,33 @@ impl CoolingConfig {
                 return Err(format!("`cooling.{key}` is {bytes}: at least 512 B are needed"));
             }
         }
-        Ok(())
+        self.check_copies()
+    }
+
+    fn check_copies(&self) -> Result<(), String> {
+        let Self { moves, copies, idle_after, rate, copies_first, .. } = *self;
+        if !(1..=MOVES_MAX).contains(&moves) {
+            return Err(format!("`cooling.moves` is {moves}: 1 to {MOVES_MAX} are allowed"));
+        }
+        let given = match copies {
+            CopiesConfig::Requests => [("idle_after", idle_after.is_some()), ("", false)],
+            CopiesConfig::Gaps => [("rate", rate.is_some()), ("copies_first", copies_first)],
+        };
+        if let Some((key, _)) = given.iter().find(|(_, is_given)| *is_given) {
+            let other = match copies {
+                CopiesConfig::Requests => "gaps",
+                CopiesConfig::Gaps => "requests",
+            };
+            return Err(format!(
+                "`cooling.{key}` is for `copies = \"{other}\"`: leave it out, or say that"
+            ));
+        }
+        let after = idle_after.map_or(Ok(()), |after| IdleConfig::of(after).check());
+        after.map_err(|_| {
+            format!(
+                "`cooling.idle_after` is {}: at most an hour is allowed",
+                idle_after.unwrap_or_default()
+            )
+        })
     }
 }

@@ -1,20 +1,25 @@
 //! Runs of experiments with files on the disks of an array.
 
-use freewheel_freeblock::Timer;
+use freewheel_freeblock::{Planner, Timer};
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::stats::Distribution;
 use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_units::{BLOCK_BYTES, Blocks};
 
 use super::{Experiment, Observer, Planners, Progress};
+use crate::background::IdleConfig;
 use crate::completion::Completion;
-use crate::config::{ConfigError, CoolingConfig, FilesWorkload, Layout, SimConfig, Workload};
+use crate::config::{
+    ConfigError, CoolingConfig, CopiesConfig, FilesWorkload, Layout, SimConfig, Workload,
+};
 use crate::engine::VolumeLayout;
 use crate::files::{
-    Choice, CooledRequests, CoolingWork, DriftWork, FileMap, FileRequests, FilesSetup,
-    TracedRequests,
+    ArmMover, Choice, CooledRequests, CoolingWork, DriftWork, FileMap, FileRequests, FilesSetup,
+    GapMover, NewFilesWork, SharedMover, TracedRequests,
 };
-use crate::result::{ClassResult, CoolingResult, DriftResult, FilesRun, Tally, refusal_name};
+use crate::result::{
+    ClassResult, CoolingResult, DriftResult, FilesRun, NewFilesResult, Tally, refusal_name,
+};
 use crate::source::Source;
 
 /// Err for what does not go with files.
@@ -23,6 +28,7 @@ pub(super) fn check_files(config: &SimConfig, spec: &DriveSpec) -> Result<(), Co
     let refuses = spec.zoned.is_some_and(|zoned| zoned.kind == ZonedKind::HostManaged);
     let writes = config.cache.as_ref().is_some_and(|cache| cache.write_buffer.is_some());
     let is_cooled = workload.cooling.is_some();
+    let in_gaps = workload.cooling.is_some_and(|cooling| cooling.copies == CopiesConfig::Gaps);
     let not_with_it = [
         (
             config.array.layout == Layout::Independent,
@@ -34,6 +40,22 @@ pub(super) fn check_files(config: &SimConfig, spec: &DriveSpec) -> Result<(), Co
             "`freeblock` needs disks that are alike: leave `more_disks` out",
         ),
         (refuses, "a host-managed drive does not take the writes of files: take another drive"),
+        (
+            in_gaps && config.has_electronics(spec),
+            "`cooling.copies = \"gaps\"` needs `electronics = false`: a drive's own buffer holds back writes that a copy has to see",
+        ),
+        (
+            in_gaps && config.freeblock.is_some(),
+            "`freeblock` and `cooling.copies = \"gaps\"` want the same gaps: leave one of them out",
+        ),
+        (
+            in_gaps && config.cache.is_some(),
+            "`cache` and `cooling.copies = \"gaps\"` exclude each other, as a cache holds back what a copy has to see: leave one of them out",
+        ),
+        (
+            in_gaps && config.scheduler.is_linux(),
+            "a scheduler of Linux holds back what a copy in gaps has to see: take another `scheduler.policy`, or leave `cooling.copies` out",
+        ),
         (
             writes && is_cooled,
             "`cooling` and `cache.write_buffer` exclude each other, as a buffer holds back what a move copies: leave one of them out",
@@ -76,14 +98,24 @@ impl Experiment {
         let (mut tally, work) = match &workload.cooling {
             None => (self.drive_any(clients, layout, planning, &mut observe, progress)?, None),
             Some(cooling) => {
-                let mut cooled = cooled(clients, &map, setup, cooling);
+                let in_gaps = cooling.copies == CopiesConfig::Gaps;
+                let mover = in_gaps.then(|| GapMover::shared(&setup.drives()));
+                let mut gaps = mover.as_ref().map_or(Vec::new(), |mover| {
+                    ArmMover::all(mover, cooling.idle_after.map(IdleConfig::of))
+                });
+                let mut cooled = cooled(clients, &map, setup, cooling, mover);
                 let source: &mut dyn Source = &mut cooled;
+                let (given, around) = planning;
+                let given = given.into_iter().map(|planner| planner as &mut dyn Planner);
+                let movers = gaps.iter_mut().map(|arm| arm as &mut dyn Planner);
+                let planning = (given.chain(movers).collect(), around);
                 let tally = self.drive_any(source, layout, planning, &mut observe, progress)?;
                 (tally, Some(cooled.work()))
             }
         };
         let drift = poisson.as_ref().and_then(FileRequests::drifted);
-        tally.files(files_run(setup, &map, &by_class, (work, drift)));
+        let created = poisson.as_ref().and_then(FileRequests::created);
+        tally.files(files_run(setup, &map, &by_class, (work, drift, created)));
         Ok(tally)
     }
 }
@@ -96,9 +128,13 @@ fn poisson<'a>(
     seed: u64,
 ) -> FileRequests<'a> {
     let align = Blocks::new(workload.align.get() / BLOCK_BYTES);
-    let all = FileRequests::new(map, &setup.loads, workload.requests, seed).aligned(align);
-    match &workload.drift {
-        Some(drift) => all.drifting(drift, &setup.class_of, seed),
+    let all = FileRequests::new(map, setup.first_loads(), workload.requests, seed).aligned(align);
+    let all = match &workload.drift {
+        Some(drift) => all.drifting(drift, setup.first_classes(), seed),
+        None => all,
+    };
+    match setup.new_files(map) {
+        Some(new_files) => all.creating(new_files, setup.created_loads()),
         None => all,
     }
 }
@@ -108,19 +144,29 @@ fn cooled<'a>(
     map: &'a FileMap,
     setup: &FilesSetup,
     config: &CoolingConfig,
+    in_gaps: Option<SharedMover>,
 ) -> CooledRequests<'a, &'a mut (dyn Source + 'a)> {
     let cooling = setup.cooling(config);
-    let rate: f64 = setup.loads.iter().map(|load| load.rate).sum();
-    let reads: f64 = setup.loads.iter().map(|load| load.rate * load.reads).sum();
-    let choice = Choice::daemon(cooling, &setup.drives(), map, reads / rate);
-    CooledRequests::new(clients, map, choice, cooling.mover)
+    let rate: f64 = setup.first_loads().iter().map(|load| load.rate).sum();
+    let reads: f64 = setup.first_loads().iter().map(|load| load.rate * load.reads).sum();
+    match in_gaps {
+        None => {
+            let choice = Choice::daemon(cooling, &setup.drives(), map, reads / rate);
+            CooledRequests::new(clients, map, choice, cooling.mover)
+        }
+        Some(mover) => {
+            // A copy in gaps costs clients no time, so the rule needs no loads to weigh it.
+            let choice = Choice::Daemon(cooling, None);
+            CooledRequests::new(clients, map, choice, cooling.mover).in_gaps(mover)
+        }
+    }
 }
 
 fn files_run(
     setup: &FilesSetup,
     map: &FileMap,
     by_class: &[Distribution],
-    (work, drift): (Option<CoolingWork>, Option<DriftWork>),
+    (work, drift, created): (Option<CoolingWork>, Option<DriftWork>, Option<NewFilesWork>),
 ) -> FilesRun {
     let (sizes, stripes) = (setup.class_sizes(), setup.class_stripes());
     let class = |number: usize| ClassResult {
@@ -146,6 +192,8 @@ fn files_run(
             .map(|(&refusal, &count)| (refusal_name(refusal).to_owned(), count))
             .collect(),
         held_writes: work.held,
+        at_once: work.at_once,
+        unfinished: work.unfinished,
         copying_ns: work.copying.ns(),
     };
     FilesRun {
@@ -153,6 +201,12 @@ fn files_run(
         drives: (0..setup.disks()).map(|disk| setup.spec(disk).name.clone()).collect(),
         filled: (0..setup.disks()).map(filled).collect(),
         drift: drift.map(|DriftWork { changes, files }| DriftResult { changes, files }),
+        new_files: created.map(|work| NewFilesResult {
+            created: work.created,
+            bytes: work.blocks.bytes(),
+            deleted: work.deleted,
+            without_room: work.without_room,
+        }),
         cooling: work.map(cooling),
     }
 }

@@ -12,6 +12,7 @@ mod array;
 mod cooling;
 mod disk_loads;
 mod gap_moves;
+mod new_files;
 mod requests;
 mod setup;
 mod simulation;
@@ -21,6 +22,8 @@ pub use array::{FileOnDisks, Files, PlaceError, place};
 pub(crate) use cooling::{Choice, CooledRequests};
 pub use cooling::{Cooling, CoolingRule, CoolingStep, CoolingWork};
 pub use gap_moves::GapWork;
+pub(crate) use gap_moves::{ArmMover, GapMover, SharedMover};
+pub use new_files::NewFilesWork;
 pub use requests::{DriftWork, FileLoad, FileRequests};
 pub(crate) use setup::FilesSetup;
 pub use simulation::{
@@ -31,4 +34,6 @@ pub use traced::FileRequest;
 pub(crate) use traced::TracedRequests;
 
 pub use crate::file_map::{FileMap, MappedFile};
-pub use crate::result::{ClassResult, ClassStripes, CoolingResult, DiskUse, DriftResult, FilesRun};
+pub use crate::result::{
+    ClassResult, ClassStripes, CoolingResult, DiskUse, DriftResult, FilesRun, NewFilesResult,
+};

@@ -2,6 +2,7 @@
 
 use freewheel_units::{Blocks, Op, Prng, SimDuration, SimTime};
 
+use super::new_files::{NewFiles, NewFilesWork};
 use crate::config::Drift;
 use crate::file_map::FileMap;
 use crate::source::{Request, Source, SourceError};
@@ -48,6 +49,8 @@ pub struct FileRequests<'a> {
     /// Requests a second of each file.
     rate_of: Vec<f64>,
     drift: Option<Drifting<'a>>,
+    /// Files that are created and deleted; rates are those of slots then.
+    new_files: Option<NewFiles<'a>>,
     /// Sums of the rates up to each file.
     rates: Vec<f64>,
     /// Share of each file's requests that read.
@@ -73,6 +76,7 @@ impl<'a> FileRequests<'a> {
             sizes,
             rate_of,
             drift: None,
+            new_files: None,
             rates,
             reads: loads.iter().map(|load| load.reads).collect(),
             mean_gap_ns: 1e9 / sum,
@@ -101,6 +105,18 @@ impl<'a> FileRequests<'a> {
         Self { drift: Some(drift), ..self }
     }
 
+    /// Creates files, of which these are the uses.
+    pub(crate) fn creating(mut self, new_files: NewFiles<'a>, loads: &[FileLoad]) -> Self {
+        self.sizes.extend(loads.iter().map(|load| load.request.min(load.blocks)));
+        self.reads.extend(loads.iter().map(|load| load.reads));
+        Self { new_files: Some(new_files), ..self }
+    }
+
+    /// Files created and deleted so far; None where there are none.
+    pub(crate) fn created(&self) -> Option<NewFilesWork> {
+        self.new_files.as_ref().map(NewFiles::work)
+    }
+
     /// Changes of the hot set so far; None without drift.
     pub(crate) fn drifted(&self) -> Option<DriftWork> {
         self.drift.as_ref().map(|drift| drift.work)
@@ -121,7 +137,7 @@ impl<'a> FileRequests<'a> {
         self.rates = sums(&self.rate_of);
     }
 
-    /// A file, with a chance in proportion to its rate.
+    /// A file, or its slot, with a chance in proportion to its rate.
     fn draw_file(&mut self) -> usize {
         let all = self.rates[self.rates.len() - 1];
         let at = self.prng.unit() * all;
@@ -168,11 +184,22 @@ fn sums(rate_of: &[f64]) -> Vec<f64> {
 
 impl Source for FileRequests<'_> {
     fn next_arrival(&mut self) -> Result<Option<SimTime>, SourceError> {
-        Ok((self.issued < self.requests).then_some(self.next))
+        let created = self.new_files.as_ref().and_then(NewFiles::next_at);
+        let next = created.map_or(self.next, |at| at.min(self.next));
+        Ok((self.issued < self.requests).then_some(next))
     }
 
     fn take(&mut self) -> Request {
-        let file = self.draw_file();
+        let is_due = |new: &&mut NewFiles<'_>| new.next_at().is_some_and(|at| at <= self.next);
+        if let Some(new_files) = self.new_files.as_mut().filter(is_due) {
+            let file = new_files.create();
+            let (start, tag) = (self.map.address(file as u32, 0), self.issued);
+            self.issued += 1;
+            let blocks = self.map.files()[file].blocks;
+            return Request { op: Op::Write, start, blocks, fua: false, tag };
+        }
+        let slot = self.draw_file();
+        let file = self.new_files.as_mut().map_or(slot, |new| new.file(slot));
         let (whole, blocks) = (self.map.files()[file].blocks, self.sizes[file]);
         let room = whole.get() - blocks.get();
         let first = match room / self.align {

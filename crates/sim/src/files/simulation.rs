@@ -225,7 +225,7 @@ fn moved_in_gaps<S: Source>(
 ) -> Result<(FilesResult, GapWork), ConfigError> {
     check_cache(experiment, true)?;
     let mover = GapMover::shared(experiment.disks);
-    let mut planners = ArmMover::all(&mover);
+    let mut planners = ArmMover::all(&mover, None);
     let planners = planners.iter_mut().map(|planner| Some(planner as &mut dyn Planner));
     let mut source = GapMovedRequests::new(clients, experiment.map, mover, moves);
     let arms = arms(experiment, planners, false)?;

@@ -19,6 +19,9 @@ pub struct FilesRun {
     /// Movement of the hot set, where there was drift.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drift: Option<DriftResult>,
+    /// Files created and deleted, where there were some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub new_files: Option<NewFilesResult>,
     /// Moves during the run, where there was cooling.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cooling: Option<CoolingResult>,
@@ -29,9 +32,9 @@ pub struct FilesRun {
 pub struct ClassResult {
     /// Name of the file.
     pub name: String,
-    /// Number of files.
+    /// Number of files at the beginning.
     pub files: u64,
-    /// Bytes of all.
+    /// Bytes of these.
     pub bytes: Bytes,
     /// Stripes of the files, where not every file is whole on one disk.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,6 +77,19 @@ pub struct DriftResult {
     pub files: u64,
 }
 
+/// Files created and deleted in the whole run, the warm-up included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct NewFilesResult {
+    /// Files that were created, each in the place of another one.
+    pub created: u64,
+    /// Bytes of these.
+    pub bytes: Bytes,
+    /// Files that were deleted.
+    pub deleted: u64,
+    /// Files that no disk had room for in one piece: clients overwrote the old ones instead.
+    pub without_room: u64,
+}
+
 /// Work of cooling in the whole run, the warm-up included.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CoolingResult {
@@ -87,7 +103,11 @@ pub struct CoolingResult {
     pub refusals: BTreeMap<String, u64>,
     /// Clients' writes that were held while their blocks were copied.
     pub held_writes: u64,
-    /// Time during which a read or a write of a copy was under way.
+    /// Most moves at once.
+    pub at_once: u64,
+    /// Moves that had begun and were not complete at the end.
+    pub unfinished: u64,
+    /// Time during which a read or a write of a copy was under way; in gaps, a whole copy.
     pub copying_ns: u64,
 }
 

@@ -120,6 +120,7 @@ fn cooled(
         queue_veto: false,
         unit: CoolingUnit::Extents,
         candidates_max: 10,
+        sources_max: 1,
         waits_factor: 1.5,
     };
     let heat =
@@ -135,6 +136,7 @@ fn cooled(
         waits: false,
         waits_arrivals: 256,
         copies_first: false,
+        moves: 1,
         mover,
     };
     let mut done = None;

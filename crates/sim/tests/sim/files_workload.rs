@@ -2,8 +2,9 @@
 
 use std::io::Write;
 
-use freewheel_sim::RunResult;
 use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_sim::files::CoolingResult;
+use freewheel_sim::{Completion, RunResult};
 use freewheel_units::Bytes;
 
 const CLASSES: &str = r#"
@@ -230,6 +231,88 @@ fn a_web_log_is_replayed_with_its_times() {
 }
 
 #[test]
+fn moves_of_several_disks_at_once_bring_more_extents_to_other_disks() {
+    let classes = "[[workload.classes]]\nfiles = 400\nsize = \"64KiB\"\nrequest = \"8KiB\"\n\
+        hot = { files = 0.3, requests = 0.7 }\n";
+    let cooling = |moves: u32| {
+        let workload = "rate = 150\nrequests = 9000\nplacement = \"round-robin\"";
+        let cooling = format!(
+            "{classes}[workload.cooling]\nevery = \"200ms\"\nrule = \"target-stays-cooler\"\n\
+             waits = false\nrate = \"40KB\"\nmoves = {moves}\n"
+        );
+        run(&config("", "drives = 8", workload, &cooling)).files.unwrap().cooling.unwrap()
+    };
+    // A copy takes 1.6 s, and a look comes five times a second.
+    let (one, four) = (cooling(1), cooling(4));
+    assert_eq!(one.at_once, 1);
+    assert!((2..=4).contains(&four.at_once), "{four:?}");
+    assert!(2 * four.moves > 3 * one.moves, "{one:?} {four:?}");
+}
+
+/// Completions of all requests, and the cooling: 36 files on four disks, of which a fifth is hot, among large
+/// ones.
+fn completions(size: &str, cooling: &str) -> (Vec<(u64, u64)>, Option<CoolingResult>) {
+    let classes = format!(
+        "[[workload.classes]]\nfiles = 36\nsize = \"{size}\"\nrequest = \"4KiB\"\nreads = 0.7\n\
+         share = 0.5\nhot = {{ files = 0.2, requests = 0.8 }}\n\
+         [[workload.classes]]\nfiles = 200\nsize = \"1MB\"\nrequest = \"4KiB\"\nshare = 0.5\n{cooling}"
+    );
+    let text = config(
+        "electronics = false",
+        "drives = 4",
+        "rate = 400\nrequests = 16000\nplacement = \"round-robin\"",
+        &classes,
+    );
+    let text = text.replace("tr96", "atlas10k");
+    let config = SimConfig::parse(&text, "files", &[]).unwrap();
+    let mut all = Vec::new();
+    let mut see = |done: &Completion| all.push((done.request.tag, done.end.ns()));
+    let experiment = Experiment::new(config).unwrap();
+    let result = experiment.run_observed(Some(&mut see), &mut |_, _| {}).unwrap();
+    all.sort_unstable();
+    (all, result.files.unwrap().cooling)
+}
+
+const GAPS: &str = "[workload.cooling]\nevery = \"100ms\"\nwaits = false\ncopies = \"gaps\"\n";
+
+#[test]
+fn copies_in_gaps_delay_no_request_and_need_idle_time_where_there_are_few_gaps() {
+    let (without, _) = completions("20MB", "");
+    // In 40 s no file of 20 MB is copied.
+    let (with, cooling) = completions("20MB", GAPS);
+    let cooling = cooling.unwrap();
+    assert_eq!((cooling.moves, cooling.unfinished), (0, 1), "{cooling:?}");
+    assert_eq!(with, without);
+    let by_requests = GAPS.replace("gaps", "requests");
+    assert_ne!(completions("20MB", &by_requests).0, without);
+    // Small files are copied, and the more the more of them at once.
+    let moves = |more: &str| {
+        let (all, cooling) = completions("200KB", &format!("{GAPS}{more}"));
+        assert_eq!(all.len(), 16_000);
+        let cooling = cooling.unwrap();
+        assert_eq!(cooling.held_writes, 0);
+        cooling.moves
+    };
+    let (one, three, idle) = (moves(""), moves("moves = 3\n"), moves("idle_after = \"1ms\"\n"));
+    assert!(one > 0 && three > one && idle > one, "{one} {three} {idle}");
+}
+
+#[test]
+fn copies_in_gaps_say_what_they_exclude() {
+    let says = |keys: &str, tables: &str, text: &str| {
+        let classes = format!("{CLASSES}{GAPS}{tables}");
+        let text_of =
+            config(keys, "drives = 2", "rate = 10", &classes).replace("warm_up = 0.2\n", "");
+        let said = wrong(&text_of.replace("\"tr96\"", "\"atlas10k\""));
+        assert!(said.contains(text), "`{text}` is not in: {said}");
+    };
+    says("", "", "needs `electronics = false`");
+    let bare = "electronics = false";
+    says(bare, "[freeblock]\ntasks = [{}]\n", "want the same gaps");
+    says(bare, "[cache]\nsize = \"1MiB\"\n", "`cache` and `cooling.copies = \"gaps\"`");
+}
+
+#[test]
 fn what_does_not_go_together_is_said() {
     let rate = "rate = 10";
     let says = |keys: &str, array: &str, workload: &str, classes: &str, text: &str| {
@@ -246,6 +329,15 @@ fn what_does_not_go_together_is_said() {
     says("", "", rate, &none, "`classes[0].files` is 0");
     let huge = CLASSES.replace("1MiB", "9GiB");
     says("", "", rate, &huge, "class `large`");
+    let new = CLASSES.replace("share = 3", "share = 3\nnew_files = -1.0");
+    says("", "", rate, &new, "`classes[0].new_files` is -1: 0 to");
+    says(
+        "",
+        "",
+        "rate = 10\nnew_heat = \"known\"",
+        CLASSES,
+        "`new_heat` is for `placement = \"heat\"`",
+    );
     let swapped = CLASSES.replace("files = 0.3, requests = 0.7", "files = 0.7, requests = 0.3");
     says("", "", rate, &swapped, "classes[0].hot");
     let cooled = format!("{CLASSES}[workload.cooling]\nevery = 0\n");
@@ -256,6 +348,11 @@ fn what_does_not_go_together_is_said() {
         ("waits_factor = 0.5", "`cooling.waits_factor` is 0.5: a number of 1 or more"),
         ("waits_arrivals = 0", "`cooling.waits_arrivals` is 0: at least 1"),
         ("candidates = 0", "`cooling.candidates` is 0: at least 1"),
+        ("moves = 0", "`cooling.moves` is 0: 1 to 64"),
+        ("idle_after = \"1s\"", "`cooling.idle_after` is for `copies = \"gaps\"`: leave it out"),
+        ("copies = \"gaps\"\nrate = \"1MB\"", "`cooling.rate` is for `copies = \"requests\"`"),
+        ("copies = \"gaps\"\ncopies_first = true", "`cooling.copies_first` is for"),
+        ("copies = \"gaps\"\nidle_after = \"2h\"", "`cooling.idle_after` is 2h: at most an hour"),
     ] {
         says("", "", rate, &format!("{CLASSES}[workload.cooling]\n{key}\n"), text);
     }
@@ -414,9 +511,11 @@ fn results_count_the_changes_of_the_hot_set() {
 
 #[test]
 fn a_choice_without_its_value_or_with_one_too_many_is_told_how_to_write_it() {
-    let says = |workload: &str, cooling: &str, line: usize, text: &str| {
+    let says = |workload: &str, cooling: &str, text: &str| {
         let text_of =
             config("", "", &format!("rate = 10\n{workload}"), &format!("{CLASSES}{cooling}"));
+        let meant = cooling.lines().last().unwrap_or(workload);
+        let line = 1 + text_of.lines().position(|line| line == meant).unwrap();
         let said = SimConfig::parse(&text_of, "files", &[]).unwrap_err().to_string();
         assert!(
             said.contains(&format!("line {line}: `workload.{text}")),
@@ -426,26 +525,82 @@ fn a_choice_without_its_value_or_with_one_too_many_is_told_how_to_write_it() {
     says(
         "stripes = \"chen\"",
         "",
-        9,
         "stripes` is \"chen\" alone: write { chen = ... } with a number",
     );
-    says(
-        "stripes = \"unit\"",
-        "",
-        9,
-        "stripes` is \"unit\" alone: write { unit = ... } with a size",
-    );
+    says("stripes = \"unit\"", "", "stripes` is \"unit\" alone: write { unit = ... } with a size");
     says(
         "stripes = { best = 2 }",
         "",
-        9,
         "stripes` is a table: \"best\" takes no value, so write it alone",
     );
     let rule = |rule: &str| format!("[workload.cooling]\nrule = {rule}\n");
     let variance =
         "cooling.rule` is \"variance\" alone: write { variance = ... } with a length of time";
-    says("", &rule("\"variance\""), 25, variance);
+    says("", &rule("\"variance\""), variance);
     let cooler =
         "cooling.rule` is a table: \"target-stays-cooler\" takes no value, so write it alone";
-    says("", &rule("{ target-stays-cooler = \"1h\" }"), 25, cooler);
+    says("", &rule("{ target-stays-cooler = \"1h\" }"), cooler);
+}
+
+#[test]
+fn files_are_created_in_the_place_of_others_which_are_deleted() {
+    let classes = |new: &str| {
+        format!(
+            "[[workload.classes]]\nname = \"mail\"\nfiles = 300\nsize = \"64KiB\"\nsizes = \"exponential\"\n\
+             request = \"8KiB\"\nhot = {{ files = 0.3, requests = 0.7 }}\n{new}\n\
+             [[workload.classes]]\nfiles = 40\nsize = \"1MiB\"\nshare = 0.1\n"
+        )
+    };
+    let run = |new: &str, workload: &str, cooling: &str| {
+        let workload = format!("rate = 60\nrequests = 6000\n{workload}");
+        run(&config("", "drives = 4", &workload, &format!("{}{cooling}", classes(new))))
+    };
+    let without = run("", "", "");
+    assert_eq!(without.files.as_ref().unwrap().new_files, None);
+    let seconds = 6000.0 / 65.0;
+    for placement in ["heat", "round-robin", "random", "equal-bytes"] {
+        let keys = format!("placement = \"{placement}\"");
+        let result = run("new_files = 5", &keys, "");
+        assert_eq!(result, run("new_files = 5", &keys, ""));
+        let files = result.files.unwrap();
+        let new = files.new_files.unwrap();
+        // Poisson: within four deviations. The mean size of 64 KiB has one of the same size.
+        assert!(
+            (new.created as f64 - 5.0 * seconds).abs() < 4.0 * (5.0 * seconds).sqrt(),
+            "{new:?}"
+        );
+        let mean = new.bytes.get() as f64 / new.created as f64 / 65536.0;
+        assert!((mean - 1.0).abs() < 4.0 / (new.created as f64).sqrt(), "{mean}");
+        assert_eq!((new.deleted, new.without_room), (new.created, 0));
+        // Every request counts, those that write new files among them, and no room is lost.
+        let counts: u64 = files.classes.iter().map(|class| class.response.count).sum();
+        assert_eq!(counts, 4800);
+        let before: f64 = without.files.as_ref().unwrap().filled.iter().sum();
+        let after: f64 = files.filled.iter().sum();
+        assert!((after / before - 1.0).abs() < 0.1, "{before} {after}");
+    }
+    // Copies and deletions go together: a file that is being copied goes after its copy.
+    let cooling = "[workload.cooling]\nevery = 10\nrule = \"target-stays-cooler\"\nwaits = false\nmoves = 2\n";
+    let keys = "placement = \"round-robin\"\ndrift = { every = \"5s\", files = 0.5 }";
+    let files = run("new_files = 20", keys, cooling).files.unwrap();
+    let (new, cooling) = (files.new_files.unwrap(), files.cooling.unwrap());
+    assert!(cooling.moves > 50 && new.created > 1000, "{cooling:?} {new:?}");
+    assert!((0..=2).contains(&(new.created - new.deleted)), "{new:?}");
+}
+
+#[test]
+fn new_files_without_room_overwrite_the_old_ones() {
+    // Three files of 700 MB fill most of three disks of 1 GB.
+    let capacity = run(&config("", "drives = 1", "rate = 1\nrequests = 2", CLASSES));
+    assert_eq!(capacity.files.unwrap().new_files, None);
+    let classes =
+        "[[workload.classes]]\nfiles = 3\nsize = \"SIZE\"\nrequest = \"8KiB\"\nnew_files = 0.1\n";
+    let new = |size: &str| {
+        let text =
+            config("", "drives = 3", "rate = 10\nrequests = 500", &classes.replace("SIZE", size));
+        run(&text).files.unwrap().new_files.unwrap()
+    };
+    let (large, small) = (new("300MB"), new("3MB"));
+    assert!(large.created == 0 && large.without_room > 0, "{large:?}");
+    assert!(small.without_room == 0 && small.created > 0, "{small:?}");
 }

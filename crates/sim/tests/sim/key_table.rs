@@ -405,6 +405,7 @@ pub const ACTING: &[(&str, &[&str])] = &[
             "workload.classes.sizes: workload.classes=[{files=30,size=\"4MB\",request=\"16KiB\",sizes=\"exponential\"}]",
             "workload.classes.reads: workload.classes=[{files=30,size=\"4MB\",request=\"16KiB\",reads=0.5},{files=5,size=\"50MB\",request=\"64KiB\"}]",
             "workload.classes.share: workload.classes=[{files=30,size=\"4MB\",request=\"16KiB\",share=0.9},{files=5,size=\"50MB\",request=\"64KiB\"}]",
+            "workload.classes.new_files: workload.classes=[{files=30,size=\"4MB\",request=\"16KiB\",new_files=9},{files=5,size=\"50MB\",request=\"64KiB\"}]",
             "workload.classes.hot.files: workload.classes=[{files=30,size=\"4MB\",request=\"16KiB\",hot={files=0.2,requests=0.9}},{files=5,size=\"50MB\",request=\"64KiB\"}]",
             "workload.classes.hot.requests: workload.classes=[{files=30,size=\"4MB\",request=\"16KiB\",hot={files=0.2,requests=0.8}},{files=5,size=\"50MB\",request=\"64KiB\"}]",
         ],
@@ -422,6 +423,11 @@ pub const ACTING: &[(&str, &[&str])] = &[
          drift = { every = \"1ms\", files = 0.5 }, \
          classes = [{ files = 30, size = \"4MB\", request = \"16KiB\", hot = { files = 0.2, requests = 0.8 } }] }",
         &["workload.drift.changes_max=1"],
+    ),
+    (
+        "drive = \"atlas10k\"\narray = { drives = 3 }\nworkload = { kind = \"files\", rate = 200, requests = 400, \
+         classes = [{ files = 30, size = \"400KB\", request = \"16KiB\", hot = { files = 0.2, requests = 0.8 }, new_files = 20 }] }",
+        &["workload.new_heat=\"after-accesses\""],
     ),
     (
         "drive = \"atlas10k\"\narray = { drives = 2 }\nworkload = { kind = \"files\", log = \"IN/web.log\" }",
@@ -456,6 +462,20 @@ pub const ACTING: &[(&str, &[&str])] = &[
             "workload.cooling.waits_factor=1.05",
             "workload.cooling.waits_arrivals=2",
         ],
+    ),
+    (
+        "drive = \"atlas10k\"\nelectronics = false\narray = { drives = 6 }\n\
+         workload = { kind = \"files\", rate = 300, requests = 2000, placement = \"round-robin\", \
+         cooling = { every = 10, rule = \"target-stays-cooler\", waits = false }, \
+         classes = [{ files = 36, size = \"400KB\", request = \"4KiB\", hot = { files = 0.3, requests = 0.7 } }] }",
+        &["workload.cooling.moves=3", "workload.cooling.copies=\"gaps\""],
+    ),
+    (
+        "drive = \"atlas10k\"\nelectronics = false\narray = { drives = 6 }\n\
+         workload = { kind = \"files\", rate = 300, requests = 2000, placement = \"round-robin\", \
+         cooling = { every = 10, waits = false, copies = \"gaps\" }, \
+         classes = [{ files = 36, size = \"400KB\", request = \"4KiB\", hot = { files = 0.2, requests = 0.8 } }] }",
+        &["workload.cooling.idle_after=\"2ms\""],
     ),
 ];
 
