@@ -42,7 +42,7 @@ pub use error::ConfigError;
 pub use files::{
     CoolingConfig, CoolingEvery, CoolingRuleConfig, CoolingUnitConfig, CopiesConfig, Drift,
     FileClass, FileOrder, FilePlacement, FileSizes, FileStripes, FilesWorkload, HeatConfig,
-    HotFiles, MoreDisks, NewHeatConfig,
+    HotFiles, LaterRate, MoreDisks, NewHeatConfig, RestripingConfig, RestripingTrigger,
 };
 pub use host::HostConfig;
 pub(crate) use measured::check_measured;

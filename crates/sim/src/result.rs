@@ -31,6 +31,7 @@ pub use self::disks::DiskUse;
 pub(crate) use self::files::refusal_name;
 pub use self::files::{
     ClassResult, ClassStripes, CoolingResult, DriftResult, FilesRun, NewFilesResult,
+    RestripingResult,
 };
 pub use self::postmark::{PassResult, PostmarkResult};
 pub use self::slices::{SliceResponses, SliceResult};

@@ -93,6 +93,11 @@ impl Placement {
         known.unwrap_or_else(|| panic!("no {id}"))
     }
 
+    /// True if there is an extent of this number.
+    pub fn contains(&self, id: ExtentId) -> bool {
+        self.extents.get(id.0 as usize).is_some_and(Option::is_some)
+    }
+
     /// Extents of a disk by their first block.
     pub fn on_disk(&self, disk: u32) -> impl Iterator<Item = ExtentId> {
         self.disks[disk as usize].extents.values().copied()

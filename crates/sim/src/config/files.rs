@@ -55,6 +55,12 @@ pub struct FilesWorkload {
     /// Moves files, or parts of them, from hot disks to cool ones during the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cooling: Option<CoolingConfig>,
+    /// Copies files to other stripes when the load has changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restriping: Option<RestripingConfig>,
+    /// Rates that replace `rate` from these times on, ascending. The shares of files stay.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rates: Vec<LaterRate>,
 }
 
 const fn align() -> Bytes {
@@ -138,6 +144,61 @@ pub struct Drift {
 
 const fn changes_max() -> u32 {
     100
+}
+
+/// Another rate from a time on.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LaterRate {
+    /// Time from the start of the run.
+    pub from: SimDuration,
+    /// Requests a second to all classes together.
+    pub rate: f64,
+}
+
+/// Stripes that follow the load (tr96 section 2.3). A check compares the load since the last one with that
+/// before it. When another number of disks a request has become best, the hottest files are copied.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RestripingConfig {
+    /// Time from one check to the next.
+    pub every: SimDuration,
+    /// Files that a check stripes anew at most, the hottest ones.
+    pub files: u32,
+    /// Least change of the mean response by the model.
+    pub least_change: SimDuration,
+    /// The response whose change counts.
+    pub trigger: RestripingTrigger,
+    /// Bytes that a copy reads and writes at once.
+    pub piece: Bytes,
+    /// Bytes a second that are copied at most; the number that the disks allow if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Bytes>,
+}
+
+impl Default for RestripingConfig {
+    /// tr96 states none of these.
+    fn default() -> Self {
+        Self {
+            every: SimDuration::from_secs(60),
+            files: 100,
+            least_change: SimDuration::from_ms(1),
+            trigger: RestripingTrigger::default(),
+            piece: Bytes::from_kib(512),
+            rate: None,
+        }
+    }
+}
+
+/// The response whose change triggers restriping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RestripingTrigger {
+    /// The best response is longer than at the last check (tr96). A load that falls never triggers.
+    #[default]
+    Worsened,
+    /// The new stripes are faster than the old ones under the new load.
+    Gain,
 }
 
 /// Sizes of the files of a class.
@@ -373,6 +434,8 @@ impl FilesWorkload {
         }
         self.check_drift()?;
         self.check_new_files()?;
+        self.check_rates()?;
+        self.check_restriping()?;
         if self.requests == 0 {
             return Err("`requests` is 0: at least 1 is needed".into());
         }
@@ -389,13 +452,7 @@ impl FilesWorkload {
         if let FileStripes::Unit(unit) = self.stripes {
             whole_blocks("stripes.unit", unit)?;
         }
-        if let FileStripes::Chen(requests) = self.stripes
-            && !(requests > 1.0 && requests.is_finite())
-        {
-            return Err(format!(
-                "`stripes.chen` is {requests}: more than 1 request at a time is needed, as by the formula one request alone is split into single blocks"
-            ));
-        }
+        self.check_chen()?;
         if let Some(none) = self.more_disks.iter().position(|disks| disks.count == 0) {
             return Err(format!("`more_disks[{none}].count` is 0: leave the entry out"));
         }
@@ -418,6 +475,60 @@ impl FilesWorkload {
             return Err(format!("there are {files} files: at most {FILES_MAX} are simulated"));
         }
         self.cooling.map_or(Ok(()), |cooling| cooling.check())
+    }
+
+    fn check_chen(&self) -> Result<(), String> {
+        match self.stripes {
+            FileStripes::Chen(requests) if !(requests > 1.0 && requests.is_finite()) => {
+                Err(format!(
+                    "`stripes.chen` is {requests}: more than 1 request at a time is needed, as by the formula one request alone is split into single blocks"
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_rates(&self) -> Result<(), String> {
+        if self.log.is_some() && !self.rates.is_empty() {
+            return Err("`rates` is for `classes`, and a log has its own: leave it out".into());
+        }
+        for (number, later) in self.rates.iter().enumerate() {
+            if !(RATE_MIN..=RATE_MAX).contains(&later.rate) {
+                let is = later.rate;
+                return Err(format!(
+                    "`rates[{number}].rate` is {is}: {RATE_MIN} to {RATE_MAX} are allowed"
+                ));
+            }
+            if number > 0 && self.rates[number - 1].from >= later.from {
+                let is = later.from;
+                return Err(format!(
+                    "`rates[{number}].from` is {is}: a later time than the one before is needed"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_restriping(&self) -> Result<(), String> {
+        let Some(restriping) = &self.restriping else { return Ok(()) };
+        let RestripingConfig { every, files, piece, rate, .. } = *restriping;
+        if self.cooling.is_some() {
+            return Err(
+                "`restriping` and `cooling` exclude each other: leave one of them out".into()
+            );
+        }
+        if every < STEP_MIN {
+            return Err(format!("`restriping.every` is {every}: at least {STEP_MIN} is needed"));
+        }
+        if files == 0 {
+            return Err("`restriping.files` is 0: at least 1 is needed".into());
+        }
+        for (key, bytes) in [("piece", piece), ("rate", rate.unwrap_or(piece))] {
+            if bytes.get() < 512 {
+                return Err(format!("`restriping.{key}` is {bytes}: at least 512 B are needed"));
+            }
+        }
+        Ok(())
     }
 
     fn check_new_files(&self) -> Result<(), String> {

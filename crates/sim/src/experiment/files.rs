@@ -15,10 +15,11 @@ use crate::config::{
 use crate::engine::VolumeLayout;
 use crate::files::{
     ArmMover, Choice, CooledRequests, CoolingWork, DriftWork, FileMap, FileRequests, FilesSetup,
-    GapMover, NewFilesWork, SharedMover, TracedRequests,
+    GapMover, Layouts, NewFilesWork, SharedMover, TracedRequests, mover,
 };
 use crate::result::{
-    ClassResult, CoolingResult, DriftResult, FilesRun, NewFilesResult, Tally, refusal_name,
+    ClassResult, CoolingResult, DriftResult, FilesRun, NewFilesResult, RestripingResult, Tally,
+    refusal_name,
 };
 use crate::source::Source;
 
@@ -55,6 +56,10 @@ pub(super) fn check_files(config: &SimConfig, spec: &DriveSpec) -> Result<(), Co
         (
             in_gaps && config.scheduler.is_linux(),
             "a scheduler of Linux holds back what a copy in gaps has to see: take another `scheduler.policy`, or leave `cooling.copies` out",
+        ),
+        (
+            writes && workload.restriping.is_some(),
+            "`restriping` and `cache.write_buffer` exclude each other, as a buffer holds back what is copied: leave one of them out",
         ),
         (
             writes && is_cooled,
@@ -95,9 +100,20 @@ impl Experiment {
         };
         let layout = VolumeLayout::Files(&map);
         let planning = (planners, around);
-        let (mut tally, work) = match &workload.cooling {
-            None => (self.drive_any(clients, layout, planning, &mut observe, progress)?, None),
-            Some(cooling) => {
+        let (mut tally, work) = match (&workload.cooling, &workload.restriping) {
+            (None, Some(config)) => {
+                let layouts = Layouts::new(&map);
+                let choice = Choice::Stripes(Box::new(setup.restriper(config)));
+                let spec = mover(config.piece, config.rate);
+                let mut restriped = CooledRequests::new(clients, &layouts, choice, spec);
+                let source: &mut dyn Source = &mut restriped;
+                let tally = self.drive_any(source, layout, planning, &mut observe, progress)?;
+                (tally, Some(restriped.work()))
+            }
+            (None, None) => {
+                (self.drive_any(clients, layout, planning, &mut observe, progress)?, None)
+            }
+            (Some(cooling), _) => {
                 let in_gaps = cooling.copies == CopiesConfig::Gaps;
                 let mover = in_gaps.then(|| GapMover::shared(&setup.drives()));
                 let mut gaps = mover.as_ref().map_or(Vec::new(), |mover| {
@@ -115,20 +131,22 @@ impl Experiment {
         };
         let drift = poisson.as_ref().and_then(FileRequests::drifted);
         let created = poisson.as_ref().and_then(FileRequests::created);
-        tally.files(files_run(setup, &map, &by_class, (work, drift, created)));
+        let is_restriped = workload.restriping.is_some();
+        tally.files(files_run(setup, &map, &by_class, (work, drift, created), is_restriped));
         Ok(tally)
     }
 }
 
 /// Poisson arrivals, with drift if there is some.
 fn poisson<'a>(
-    workload: &FilesWorkload,
+    workload: &'a FilesWorkload,
     setup: &'a FilesSetup,
     map: &'a FileMap,
     seed: u64,
 ) -> FileRequests<'a> {
     let align = Blocks::new(workload.align.get() / BLOCK_BYTES);
     let all = FileRequests::new(map, setup.first_loads(), workload.requests, seed).aligned(align);
+    let all = all.changing(&workload.rates);
     let all = match &workload.drift {
         Some(drift) => all.drifting(drift, setup.first_classes(), seed),
         None => all,
@@ -167,6 +185,7 @@ fn files_run(
     map: &FileMap,
     by_class: &[Distribution],
     (work, drift, created): (Option<CoolingWork>, Option<DriftWork>, Option<NewFilesWork>),
+    is_restriped: bool,
 ) -> FilesRun {
     let (sizes, stripes) = (setup.class_sizes(), setup.class_stripes());
     let class = |number: usize| ClassResult {
@@ -180,6 +199,16 @@ fn files_run(
     let filled = |disk: u32| {
         let capacity = setup.drive(disk).blocks().get() as f64;
         1.0 - placement.space(disk).free().get() as f64 / capacity
+    };
+    let restriping = |work: &CoolingWork| RestripingResult {
+        checks: work.restriping.checks,
+        triggered: work.restriping.triggered,
+        files: work.moves,
+        bytes: work.blocks.bytes(),
+        without_room: work.restriping.without_room,
+        unfinished: work.unfinished,
+        held_writes: work.held,
+        copying_ns: work.copying.ns(),
     };
     let cooling = |work: CoolingWork| CoolingResult {
         steps: work.counts.steps,
@@ -207,6 +236,7 @@ fn files_run(
             deleted: work.deleted,
             without_room: work.without_room,
         }),
-        cooling: work.map(cooling),
+        restriping: work.as_ref().filter(|_| is_restriped).map(restriping),
+        cooling: work.filter(|_| !is_restriped).map(cooling),
     }
 }

@@ -12,8 +12,10 @@ mod array;
 mod cooling;
 mod disk_loads;
 mod gap_moves;
+mod moved_map;
 mod new_files;
 mod requests;
+mod restriping;
 mod setup;
 mod simulation;
 mod traced;
@@ -25,7 +27,9 @@ pub use gap_moves::GapWork;
 pub(crate) use gap_moves::{ArmMover, GapMover, SharedMover};
 pub use new_files::NewFilesWork;
 pub use requests::{DriftWork, FileLoad, FileRequests};
-pub(crate) use setup::FilesSetup;
+pub(crate) use restriping::Layouts;
+pub use restriping::RestripeWork;
+pub(crate) use setup::{FilesSetup, mover};
 pub use simulation::{
     Arrivals, FilesExperiment, FilesResult, simulate, simulate_cooled, simulate_moved,
     simulate_moved_in_gaps, unsynchronised,
@@ -36,4 +40,5 @@ pub(crate) use traced::TracedRequests;
 pub use crate::file_map::{FileMap, MappedFile};
 pub use crate::result::{
     ClassResult, ClassStripes, CoolingResult, DiskUse, DriftResult, FilesRun, NewFilesResult,
+    RestripingResult,
 };

@@ -3,7 +3,7 @@
 use freewheel_units::{Blocks, Op, Prng, SimDuration, SimTime};
 
 use super::new_files::{NewFiles, NewFilesWork};
-use crate::config::Drift;
+use crate::config::{Drift, LaterRate};
 use crate::file_map::FileMap;
 use crate::source::{Request, Source, SourceError};
 
@@ -56,6 +56,8 @@ pub struct FileRequests<'a> {
     /// Share of each file's requests that read.
     reads: Vec<f64>,
     mean_gap_ns: f64,
+    /// Rates to come, ascending by time.
+    later: &'a [LaterRate],
     align: u64,
     prng: Prng,
     next: SimTime,
@@ -80,6 +82,7 @@ impl<'a> FileRequests<'a> {
             rates,
             reads: loads.iter().map(|load| load.reads).collect(),
             mean_gap_ns: 1e9 / sum,
+            later: &[],
             align: 1,
             prng: Prng::new(seed, "file requests"),
             next: SimTime::ZERO,
@@ -105,6 +108,11 @@ impl<'a> FileRequests<'a> {
         Self { drift: Some(drift), ..self }
     }
 
+    /// All files' rates change together at these times. A gap that is under way ends first.
+    pub(crate) fn changing(self, later: &'a [LaterRate]) -> Self {
+        Self { later, ..self }
+    }
+
     /// Creates files, of which these are the uses.
     pub(crate) fn creating(mut self, new_files: NewFiles<'a>, loads: &[FileLoad]) -> Self {
         self.sizes.extend(loads.iter().map(|load| load.request.min(load.blocks)));
@@ -123,6 +131,11 @@ impl<'a> FileRequests<'a> {
     }
 
     fn advance(&mut self) {
+        while let Some((LaterRate { rate, .. }, after)) =
+            self.later.split_first().filter(|(later, _)| SimTime::ZERO + later.from <= self.next)
+        {
+            (self.mean_gap_ns, self.later) = (1e9 / rate, after);
+        }
         self.next += SimDuration::from_ns(self.prng.exponential(self.mean_gap_ns) as u64);
         let Some(drift) = &mut self.drift else { return };
         if drift.next > self.next {

@@ -7,8 +7,9 @@ use freewheel_model::array::allocation::{Allocator, DiskOrder, NewHeat, Passes};
 use freewheel_model::array::cooling::{CoolingSpec, CoolingUnit, MoverSpec};
 use freewheel_model::array::heat::{HeadTimeCost, HeatAmount, HeatSpec, History};
 use freewheel_model::array::partition::{
-    ArrayModel, DiskModel, DiskUse, FileProfile, ForkJoin, Load, LoadLimit, Normalised, Rules,
-    ServiceEstimate, Starts, effective_parallelism, stripes, stripes_of_unit,
+    ArrayModel, DiskModel, DiskUse, FileProfile, ForkJoin, Load, LoadLimit, Normalised,
+    RepartitionSpec, RepartitionTrigger, Repartitioner, Rules, ServiceEstimate, Starts,
+    effective_parallelism, stripes, stripes_of_unit,
 };
 use freewheel_model::array::placement::Extent;
 use freewheel_model::drive::Drive;
@@ -21,12 +22,13 @@ use super::array::{FileOnDisks, Files, place};
 use super::cooling::{Cooling, CoolingRule, CoolingStep};
 use super::new_files::{NewFile, NewFiles};
 use super::requests::FileLoad;
+use super::restriping::{RestripeSpec, Restriper};
 use super::simulation::unsynchronised;
 use super::traced::FileRequest;
 use crate::config::{
     ConfigError, CoolingConfig, CoolingEvery, CoolingRuleConfig, CoolingUnitConfig, DRIVES_MAX,
     FileClass, FileOrder, FilePlacement, FileSizes, FileStripes, FilesWorkload, HeatConfig,
-    HotFiles, NewHeatConfig,
+    HotFiles, NewHeatConfig, RestripingConfig, RestripingTrigger,
 };
 use crate::file_map::FileMap;
 use crate::library;
@@ -67,6 +69,10 @@ pub(crate) struct FilesSetup {
     pub classes: Vec<String>,
     /// Head time of an access on a disk of the first kind.
     head_time: HeadTimeCost,
+    /// The disks as the model of tr96 sees them.
+    array: ArrayModel,
+    /// The largest sector.
+    sector: Blocks,
 }
 
 #[derive(Debug)]
@@ -131,6 +137,8 @@ impl FilesSetup {
             class_of,
             classes,
             head_time,
+            array: model,
+            sector,
         })
     }
 
@@ -239,10 +247,30 @@ impl FilesSetup {
         Ok(placed)
     }
 
+    /// The checks of the load that say which files get other stripes.
+    pub(crate) fn restriper(&self, config: &RestripingConfig) -> Restriper {
+        let RestripingConfig { every, files, least_change, trigger, .. } = *config;
+        let check = RepartitionSpec {
+            least_change_s: least_change.as_secs_f64(),
+            files_max: files as usize,
+            trigger: match trigger {
+                RestripingTrigger::Worsened => RepartitionTrigger::Worsened,
+                RestripingTrigger::Gain => RepartitionTrigger::GainUnderNewLoad,
+            },
+        };
+        Restriper::new(RestripeSpec {
+            every,
+            check: Repartitioner::new(check),
+            array: self.array.clone(),
+            rules: RULES,
+            sector: self.sector,
+            allocator: self.allocator(Passes::FreeOnly),
+        })
+    }
+
     /// Settings of the cooling of disks.
     pub(crate) fn cooling(&self, config: &CoolingConfig) -> Cooling {
         let CoolingConfig { every, threshold, queue_veto, accesses, piece, rate, .. } = *config;
-        let in_blocks = |bytes: Bytes| Blocks::new((bytes.get() / BLOCK_BYTES).max(1));
         Cooling {
             daemon: CoolingSpec {
                 threshold,
@@ -278,13 +306,19 @@ impl FilesSetup {
             waits_arrivals: config.waits_arrivals,
             copies_first: config.copies_first,
             moves: config.moves,
-            mover: MoverSpec { piece: in_blocks(piece), rate: rate.map(in_blocks) },
+            mover: mover(piece, rate),
         }
     }
 }
 
 /// Extents whose heat is tracked at most.
 const EXTENTS_TRACKED: usize = 1_000_000;
+
+/// Settings of copies, from bytes.
+pub(crate) fn mover(piece: Bytes, rate: Option<Bytes>) -> MoverSpec {
+    let in_blocks = |bytes: Bytes| Blocks::new((bytes.get() / BLOCK_BYTES).max(1));
+    MoverSpec { piece: in_blocks(piece), rate: rate.map(in_blocks) }
+}
 
 /// The disks: each turns at its own rate.
 fn disks(
@@ -357,8 +391,10 @@ impl Clients {
         if new == 0.0 {
             return;
         }
-        let (requests, rate) = (workload.requests as f64, workload.rate.unwrap_or_default() + new);
-        // Their sum is a Poisson process, too: ten deviations above its mean no request is left.
+        let later = workload.rates.iter().map(|later| later.rate);
+        let rate = later.fold(workload.rate.unwrap_or_default(), f64::min);
+        let (requests, rate) = (workload.requests as f64, rate + new);
+        // At the lowest rate their sum is a Poisson process, too: ten deviations above its mean no request is left.
         let end_s = (requests + 10.0 * requests.sqrt() + 10.0) / rate;
         let mut created = Vec::new();
         let mut first = 0;

@@ -22,6 +22,9 @@ pub struct FilesRun {
     /// Files created and deleted, where there were some.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub new_files: Option<NewFilesResult>,
+    /// Files that got other stripes, where stripes follow the load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restriping: Option<RestripingResult>,
     /// Moves during the run, where there was cooling.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cooling: Option<CoolingResult>,
@@ -88,6 +91,27 @@ pub struct NewFilesResult {
     pub deleted: u64,
     /// Files that no disk had room for in one piece: clients overwrote the old ones instead.
     pub without_room: u64,
+}
+
+/// Restriping in the whole run, the warm-up included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct RestripingResult {
+    /// Checks of the load.
+    pub checks: u64,
+    /// Checks after which files were to get other stripes.
+    pub triggered: u64,
+    /// Files that got them.
+    pub files: u64,
+    /// Bytes of these.
+    pub bytes: Bytes,
+    /// Files whose new stripes no disks had room for.
+    pub without_room: u64,
+    /// Copies that had begun and were not complete at the end.
+    pub unfinished: u64,
+    /// Clients' writes that were held while their blocks were copied.
+    pub held_writes: u64,
+    /// Time during which a read or a write of a copy was under way.
+    pub copying_ns: u64,
 }
 
 /// Work of cooling in the whole run, the warm-up included.

@@ -602,3 +602,64 @@ fn new_files_without_room_overwrite_the_old_ones() {
     assert!(large.created == 0 && large.without_room > 0, "{large:?}");
     assert!(small.without_room == 0 && small.created > 0, "{small:?}");
 }
+
+#[test]
+fn rates_change_at_their_times() {
+    let seconds = |rates: &str| {
+        let workload = format!("rate = 50\nrequests = 4000\n{rates}");
+        let text = config("", "drives = 8", &workload, CLASSES).replace("warm_up = 0.2", "");
+        run(&text).elapsed_ns as f64 / 1e9
+    };
+    // 50 a second; or for 40 s, and then 20 a second.
+    assert!((seconds("") / 80.0 - 1.0).abs() < 0.06, "{}", seconds(""));
+    let later = seconds("rates = [{ from = \"40s\", rate = 20 }]");
+    assert!((later / 140.0 - 1.0).abs() < 0.06, "{later}");
+}
+
+#[test]
+fn stripes_follow_a_load_that_grows_and_the_copies_cost_their_time() {
+    let classes = "[[workload.classes]]\nfiles = 200\nsize = \"260KB\"\nsizes = \"exponential\"\nreads = 0.7\n";
+    let run = |workload: &str| {
+        let workload = format!(
+            "rate = 5\nrequests = 5000\nstripes = \"best\"\nrates = [{{ from = \"60s\", rate = 70 }}]\n{workload}"
+        );
+        let text = config("slices = 4", "drives = 16", &workload, classes);
+        run(&text.replace("warm_up = 0.2", ""))
+    };
+    let restriped = |result: &RunResult| result.files.as_ref().unwrap().restriping.unwrap();
+    let without = run("");
+    assert!(without.files.as_ref().unwrap().restriping.is_none());
+    // A change of the response that does not occur: the load is looked at, and nothing changes.
+    let never = run("restriping = { every = \"10s\", least_change = \"1h\" }");
+    assert!(restriped(&never).checks > 5 && restriped(&never).files == 0);
+    assert_eq!(never.result_hash, without.result_hash);
+    let with = run("restriping = { every = \"10s\", files = 200 }");
+    let work = restriped(&with);
+    assert!(work.files > 100 && work.copying_ns > 0 && work.without_room == 0, "{work:?}");
+    let last = |result: &RunResult| result.slices[3].reads.response_ns_mean / 1e6;
+    assert!(last(&with) < 0.9 * last(&without), "{} {}", last(&with), last(&without));
+    // Files have one layout each, whatever they went through.
+    let filled = |result: &RunResult| result.files.as_ref().unwrap().filled.iter().sum::<f64>();
+    assert!(work.unfinished > 0 || (filled(&with) / filled(&without) - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn restriping_and_rates_out_of_range_are_refused() {
+    let says = |workload: &str, tables: &str, text: &str| {
+        let workload = format!("rate = 10\n{workload}");
+        let said = wrong(&config("", "drives = 2", &workload, &format!("{CLASSES}{tables}")));
+        assert!(said.contains(text), "`{text}` is not in: {said}");
+    };
+    says("rates = [{ from = \"1s\", rate = 0 }]", "", "`rates[0].rate` is 0");
+    let twice = "rates = [{ from = \"2s\", rate = 1 }, { from = \"2s\", rate = 2 }]";
+    says(twice, "", "`rates[1].from` is 2s: a later time");
+    says("restriping = { every = \"1us\" }", "", "`restriping.every` is 1us");
+    says("restriping = { files = 0 }", "", "`restriping.files` is 0");
+    says("restriping = { piece = \"1B\" }", "", "`restriping.piece` is 1 B: at least");
+    says(
+        "restriping = {}",
+        "[workload.cooling]\n",
+        "`restriping` and `cooling` exclude each other",
+    );
+    says("restriping = {}", "[cache.write_buffer]\n", "`restriping` and `cache.write_buffer`");
+}

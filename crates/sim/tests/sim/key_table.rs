@@ -430,6 +430,26 @@ pub const ACTING: &[(&str, &[&str])] = &[
         &["workload.new_heat=\"after-accesses\""],
     ),
     (
+        "drive = \"tr96\"\nelectronics = false\narray = { drives = 8 }\n\
+         workload = { kind = \"files\", rate = 5, requests = 900, stripes = \"best\", rates = [{ from = \"10s\", rate = 40 }], \
+         restriping = { every = \"5s\" }, classes = [{ files = 60, size = \"260KB\", sizes = \"exponential\" }] }",
+        &[
+            "workload.rates.from: workload.rates=[{from=\"12s\",rate=40}]",
+            "workload.rates.rate: workload.rates=[{from=\"10s\",rate=39}]",
+            "workload.restriping.every=\"9s\"",
+            "workload.restriping.files=1",
+            "workload.restriping.least_change=\"1h\"",
+            "workload.restriping.piece=\"8KiB\"",
+            "workload.restriping.rate=\"100KB\"",
+        ],
+    ),
+    (
+        "drive = \"tr96\"\nelectronics = false\narray = { drives = 8 }\n\
+         workload = { kind = \"files\", rate = 40, requests = 600, stripes = \"best\", rates = [{ from = \"10s\", rate = 4 }], \
+         restriping = { every = \"5s\" }, classes = [{ files = 60, size = \"260KB\", sizes = \"exponential\" }] }",
+        &["workload.restriping.trigger=\"gain\""],
+    ),
+    (
         "drive = \"atlas10k\"\narray = { drives = 2 }\nworkload = { kind = \"files\", log = \"IN/web.log\" }",
         &["workload.arrival_speedup=2", "workload.log=\"IN/other.log\""],
     ),
