@@ -607,7 +607,8 @@ fn new_files_without_room_overwrite_the_old_ones() {
 fn rates_change_at_their_times() {
     let seconds = |rates: &str| {
         let workload = format!("rate = 50\nrequests = 4000\n{rates}");
-        let text = config("", "drives = 8", &workload, CLASSES).replace("warm_up = 0.2", "");
+        let small = "[[workload.classes]]\nfiles = 100\nsize = \"64KiB\"\nrequest = \"4KiB\"\n";
+        let text = config("", "drives = 8", &workload, small).replace("warm_up = 0.2", "");
         run(&text).elapsed_ns as f64 / 1e9
     };
     // 50 a second; or for 40 s, and then 20 a second.
@@ -621,7 +622,7 @@ fn stripes_follow_a_load_that_grows_and_the_copies_cost_their_time() {
     let classes = "[[workload.classes]]\nfiles = 200\nsize = \"260KB\"\nsizes = \"exponential\"\nreads = 0.7\n";
     let run = |workload: &str| {
         let workload = format!(
-            "rate = 5\nrequests = 5000\nstripes = \"best\"\nrates = [{{ from = \"60s\", rate = 70 }}]\n{workload}"
+            "rate = 5\nrequests = 9000\nstripes = \"best\"\nrates = [{{ from = \"60s\", rate = 80 }}]\n{workload}"
         );
         let text = config("slices = 4", "drives = 16", &workload, classes);
         run(&text.replace("warm_up = 0.2", ""))
@@ -636,8 +637,10 @@ fn stripes_follow_a_load_that_grows_and_the_copies_cost_their_time() {
     let with = run("restriping = { every = \"10s\", files = 200 }");
     let work = restriped(&with);
     assert!(work.files > 100 && work.copying_ns > 0 && work.without_room == 0, "{work:?}");
-    let last = |result: &RunResult| result.slices[3].reads.response_ns_mean / 1e6;
-    assert!(last(&with) < 0.9 * last(&without), "{} {}", last(&with), last(&without));
+    // First the copies make queues longer, and then wide stripes no longer do.
+    let mean = |result: &RunResult, part: usize| result.slices[part].reads.response_ns_mean / 1e6;
+    assert!(mean(&with, 1) > mean(&without, 1), "{} {}", mean(&with, 1), mean(&without, 1));
+    assert!(mean(&with, 3) < 0.6 * mean(&without, 3), "{} {}", mean(&with, 3), mean(&without, 3));
     // Files have one layout each, whatever they went through.
     let filled = |result: &RunResult| result.files.as_ref().unwrap().filled.iter().sum::<f64>();
     assert!(work.unfinished > 0 || (filled(&with) / filled(&without) - 1.0).abs() < 1e-9);
@@ -655,7 +658,7 @@ fn restriping_and_rates_out_of_range_are_refused() {
     says(twice, "", "`rates[1].from` is 2s: a later time");
     says("restriping = { every = \"1us\" }", "", "`restriping.every` is 1us");
     says("restriping = { files = 0 }", "", "`restriping.files` is 0");
-    says("restriping = { piece = \"1B\" }", "", "`restriping.piece` is 1 B: at least");
+    says("restriping = { piece = \"1B\" }", "", "`restriping.piece` is 1B: at least");
     says(
         "restriping = {}",
         "[workload.cooling]\n",
