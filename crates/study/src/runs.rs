@@ -194,7 +194,7 @@ pub fn study_watched(
         return Err(StudyError::Empty { file: options.trace.file.display().to_string() });
     }
     let is_enough = trace.info.reads + trace.info.writes >= REQUESTS_MIN;
-    let has_scrub = options.scrub && is_enough;
+    let has_scrub = options.scrub && options.gaps && is_enough;
     let work = WorkCounter::new(has_scrub, progress);
     let bench = Bench { options: &options, experiment: &experiment, own_queue, work: &work };
     let scrub = || {
@@ -303,7 +303,8 @@ impl Bench<'_> {
         };
         let has_changes = study.has_enough_responses() && study.measured.warm_up_requests > 0;
         if options.changes && !has_changes {
-            self.work.forgo(self.replays() * self.most_changes() + self.moves() + self.checks());
+            let checks = if options.checks { self.moves() + self.checks() } else { 0 };
+            self.work.forgo(self.replays() * self.most_changes() + checks);
         }
         let has_scrub = study.has_enough_responses() && options.scrub;
         if options.scrub && !has_scrub {
@@ -330,7 +331,8 @@ impl Bench<'_> {
             self.work.forgo(self.most_changes());
         }
         let changes = || has_changes.then(|| self.changes(&study, ranked, knees)).transpose();
-        let values = || has_changes.then(|| self.assumed_values(&study)).transpose();
+        let has_checks = has_changes && options.checks;
+        let values = || has_checks.then(|| self.assumed_values(&study)).transpose();
         let idle =
             || has_scrub.then(|| idle_scrub(&measured_whole(experiment), self.work)).transpose();
         let (changes, (values, idle)) = rayon::join(changes, || rayon::join(values, idle));
@@ -378,7 +380,10 @@ impl Bench<'_> {
     fn most_runs(&self) -> usize {
         let other_times = usize::from(self.experiment.has_coarse_times());
         let (changes, others) = match self.options.changes {
-            true => (self.most_changes(), self.moves() + self.checks() + KNEES),
+            true if self.options.checks => {
+                (self.most_changes(), self.moves() + self.checks() + KNEES)
+            }
+            true => (self.most_changes(), KNEES),
             false => (0, 0),
         };
         let replayed = self.replays() * (self.all_orders().len() + changes);
