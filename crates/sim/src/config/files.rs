@@ -57,7 +57,7 @@ pub struct FilesWorkload {
     pub cooling: Option<CoolingConfig>,
     /// Copies files to other stripes when the load has changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub restriping: Option<RestripingConfig>,
+    pub restriping: Option<Box<RestripingConfig>>,
     /// Rates that replace `rate` from these times on, ascending. The shares of files stay.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<LaterRate>,
@@ -511,7 +511,7 @@ impl FilesWorkload {
 
     fn check_restriping(&self) -> Result<(), String> {
         let Some(restriping) = &self.restriping else { return Ok(()) };
-        let RestripingConfig { every, files, piece, rate, .. } = *restriping;
+        let RestripingConfig { every, files, piece, rate, .. } = **restriping;
         if self.cooling.is_some() {
             return Err(
                 "`restriping` and `cooling` exclude each other: leave one of them out".into()

@@ -174,7 +174,7 @@ fn cooled<'a>(
         }
         Some(mover) => {
             // A copy in gaps costs clients no time, so the rule needs no loads to weigh it.
-            let choice = Choice::Daemon(cooling, None);
+            let choice = Choice::Daemon(Box::new(cooling), None);
             CooledRequests::new(clients, map, choice, cooling.mover).in_gaps(mover)
         }
     }

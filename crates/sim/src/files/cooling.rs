@@ -109,7 +109,7 @@ pub struct CoolingWork {
 /// Who says what moves next.
 pub(crate) enum Choice {
     /// The daemon, by heat; with the disks' loads where its rule needs them.
-    Daemon(Cooling, Option<DiskLoads>),
+    Daemon(Box<Cooling>, Option<DiskLoads>),
     /// A list, each extent to a disk. One to a disk without room is left out.
     List(VecDeque<(ExtentId, u32)>),
     /// Files to new stripes, when the load has changed.
@@ -130,7 +130,7 @@ impl Choice {
                 Some(DiskLoads::new(drives, &map.placement().borrow(), read_share))
             }
         };
-        Self::Daemon(cooling, loads)
+        Self::Daemon(Box::new(cooling), loads)
     }
 }
 
@@ -265,7 +265,7 @@ impl<'a, S: Source, M: MovedMap> CooledRequests<'a, S, M> {
             Choice::Daemon(cooling, loads) => {
                 let heats = DiskHeats::new(HeatTable::new(cooling.heat), disks);
                 let daemon = CoolingDaemon::new(cooling.daemon);
-                Chooser::Daemon(Box::new(Daemon { cooling, heats, daemon, loads }))
+                Chooser::Daemon(Box::new(Daemon { cooling: *cooling, heats, daemon, loads }))
             }
             Choice::List(moves) => Chooser::List(moves),
             Choice::Stripes(restriper) => Chooser::Stripes(restriper),
@@ -923,8 +923,9 @@ mod tests {
                 source.timer_due(now);
             }
             let arrival = source.next_arrival().unwrap();
-            if arrival.is_some() && (under_way.is_empty() || prng.chance(0.6)) {
-                now = now.max(arrival.unwrap());
+            let arrives = |_: &SimTime| under_way.is_empty() || prng.chance(0.6);
+            if let Some(arrival) = arrival.filter(arrives) {
+                now = now.max(arrival);
                 let request = source.take();
                 let mut blocks = Vec::new();
                 map.for_each_piece(request.start, request.blocks, |piece| {
@@ -993,7 +994,7 @@ mod tests {
             let (map, requests) = (map(1 + seed as u32 % 2), random_requests(prng));
             let cooling = cooling(prng);
             let clients = TracedRequests::new(&map, &requests, 1.0);
-            let choice = Choice::Daemon(cooling, None);
+            let choice = Choice::Daemon(Box::new(cooling), None);
             let mut source = CooledRequests::new(clients, &map, choice, cooling.mover);
             run(&mut source, &map, &requests, prng);
             let work = source.work();

@@ -401,15 +401,17 @@ impl Clients {
         for (number, class) in (0..).zip(&workload.classes) {
             let prng = &mut Prng::new(seed, &format!("new files of class {number}"));
             let mut at_s = 0.0;
-            while class.new_files > 0.0 {
-                at_s += prng.exponential(1.0 / class.new_files);
-                if at_s > end_s {
-                    break;
+            if class.new_files > 0.0 {
+                loop {
+                    at_s += prng.exponential(1.0 / class.new_files);
+                    if at_s > end_s {
+                        break;
+                    }
+                    let blocks = whole_sectors(size_of(class, prng), sector);
+                    let slot = first + prng.below(u64::from(class.files)) as u32;
+                    let at = SimTime::from_ns((at_s * 1e9) as u64);
+                    created.push((NewFile { at, slot }, number, blocks));
                 }
-                let blocks = whole_sectors(size_of(class, prng), sector);
-                let slot = first + prng.below(u64::from(class.files)) as u32;
-                let at = SimTime::from_ns((at_s * 1e9) as u64);
-                created.push((NewFile { at, slot }, number, blocks));
             }
             first += class.files;
         }
