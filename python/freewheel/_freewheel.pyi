@@ -322,6 +322,9 @@ class Drive:
     @staticmethod
     def load(name_or_path: AnyDrive) -> Drive:
         """Takes the drive of this name, or of the drive file at this path."""
+    @staticmethod
+    def import_disksim(*files: StrPath) -> Drive:
+        """Reads a drive out of DiskSim's parameter files. What they name is looked for beside them."""
     def scale(
         self,
         *,
