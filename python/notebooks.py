@@ -10,6 +10,9 @@ from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+__all__ = ["CellExecutionError", "FOLDER", "LARGEST_BYTES", "clean", "local_words", "run"]
 
 FOLDER = Path(__file__).parents[1] / "docs/notebooks"
 LARGEST_BYTES = 250_000
