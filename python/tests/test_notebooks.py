@@ -70,9 +70,10 @@ def test_a_notebook_runs_and_prints_the_stored_numbers(
         pytest.skip("FREEWHEEL_DATA names no folder, and ../shared/data is not there")
     monkeypatch.setenv("FREEWHEEL_DATA", str(DATA))
     stored = read(name)
-    ran = notebooks.run(read(name), copy)
+    ran = notebooks.clean(notebooks.run(read(name), copy))
     for before, after in zip(stored.cells, ran.cells, strict=True):
-        assert numbers(printed(after)) == numbers(printed(before)), f"`make notebooks` stores what is new:\n{after.source}"
+        same = numbers(printed(after)) == numbers(printed(before))
+        assert same, f"prints {printed(after)}\n`make notebooks` stores what is new"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -115,5 +116,6 @@ def test_the_disksim_notebook_says_in_a_line_what_is_missing(
 ) -> None:
     pytest.importorskip("ipykernel")
     monkeypatch.setenv("FREEWHEEL_DATA", str(tmp_path))
-    with pytest.raises(notebooks.CellExecutionError, match="missing in the folder validate of FREEWHEEL_DATA: atlas10k"):
+    says = "missing in the folder validate of FREEWHEEL_DATA: atlas10k"
+    with pytest.raises(notebooks.CellExecutionError, match=says):
         notebooks.run(read("disksim-drive"), copy)
