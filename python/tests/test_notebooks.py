@@ -94,7 +94,7 @@ def test_a_notebook_asks_first_answers_last_and_supports_its_numbers(name: str) 
     assert notebook.cells[-1].source.startswith("**Answer.** ")
     assert unsupported(notebook) == []
     words = "\n\n".join(prose(cell) for cell in notebook.cells if cell.cell_type == "markdown")
-    for sentence in re.split(r"(?<=[.?!:])\s+|\n\n", words):
+    for sentence in re.split(r"(?<=[.?!:])\s+|\n\n|^#.*\n", words, flags=re.M):
         assert len(sentence.split()) <= SENTENCE_WORDS_MAX, sentence
 
 
