@@ -1,6 +1,6 @@
 //! Tracks of drives whose surfaces differ.
 
-use freewheel_extract::{Journal, TrackMap, track_map};
+use freewheel_extract::{Extraction, Journal, TrackMap, extract, track_map};
 use freewheel_model::drive::spec::{CurveSpec, Direction, DriveSpec, Hole, Mapping, Turn};
 use freewheel_model::drive::{Drive, spec::ZoneSpec};
 use freewheel_sim::black_box::Behaviour;
@@ -106,5 +106,47 @@ fn every_track_bound_of_ten_densities_with_holes_is_exact() {
         );
         assert_eq!((wrong, missing), (0, 0), "seed {seed}");
         assert!((map.rotation_ns - 8_333_333.0).abs() < 100.0, "{}", map.rotation_ns);
+    }
+}
+
+/// Cylinder, head and sector of every block.
+fn places(drive: &Drive) -> Vec<[u32; 3]> {
+    let at = |block: u64| drive.layout().run(Lbn::new(block), 1).at;
+    (0..drive.blocks().get()).map(at).map(|at| [at.cylinder, at.surface, at.sector]).collect()
+}
+
+fn file_of(spec: &DriveSpec, behaviour: &Behaviour, seed: u64) -> Extraction {
+    let mut drive = emulated(spec, behaviour, seed);
+    extract(&mut drive, &options(), Journal::default(), &|_| {}).unwrap()
+}
+
+#[test]
+fn a_drive_whose_surfaces_differ_becomes_a_file_that_places_every_block() {
+    for seed in 1..=3 {
+        let mut spec = like_x300(seed, 120, 4, 2);
+        if seed == 2 {
+            spec.mapping = Mapping::Band {
+                cylinders: 120,
+                cylinder_order: Direction::Forward,
+                surface_order: Direction::Serpentine,
+            };
+        }
+        let found = file_of(&spec, &Behaviour::default(), seed);
+        let text = toml::to_string(&found.spec).unwrap();
+        let file = Drive::build(&toml::from_str(&text).unwrap()).unwrap();
+        let truth = Drive::build(&spec).unwrap();
+        println!(
+            "seed {seed}: {} commands, {:.0} s; offsets {:?} for {:?}; held out {:?}",
+            found.commands,
+            found.drive_ns as f64 / 1e9,
+            found.spec.surface_offsets,
+            spec.surface_offsets,
+            found.held_out.iter().map(|one| one.demerit.ns() / 1000).collect::<Vec<_>>()
+        );
+        let (right, own) = (places(&truth), places(&file));
+        assert_eq!(own.len(), right.len(), "seed {seed}");
+        let wrong: Vec<_> = own.iter().zip(&right).filter(|(a, b)| a != b).take(5).collect();
+        assert!(wrong.is_empty(), "seed {seed}: {wrong:?}");
+        assert!(found.misplaced.is_empty(), "seed {seed}: {:?}", found.misplaced);
     }
 }
