@@ -494,6 +494,39 @@ fn holes(piece: &Piece, width: u64) -> Vec<PieceHole> {
     joined(holes)
 }
 
+/// Parts of a piece of so many tracks between holes: the inverse of [`holes`]. Stretches are numbered.
+pub(super) fn parts_between(holes: &[PieceHole], width: u64, per_track: u64) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    let mut track = 0;
+    while track < width {
+        let is_on = |hole: &&PieceHole| (hole.first_track..=hole.last_track).contains(&track);
+        let mut on_track: Vec<&PieceHole> = holes.iter().filter(is_on).collect();
+        let next_hole = holes.iter().map(|hole| hole.first_track).filter(|at| *at > track).min();
+        if on_track.is_empty() {
+            let tracks = next_hole.unwrap_or(width).min(width) - track;
+            let stretch = parts.len();
+            parts.push(Part { stretch, track, tracks, sector: 0, blocks: per_track });
+            track += tracks;
+            continue;
+        }
+        on_track.sort_unstable_by_key(|hole| hole.sector);
+        let mut sector = 0;
+        for (begin, end) in on_track
+            .iter()
+            .map(|hole| (hole.sector, hole.sector + hole.blocks))
+            .chain([(per_track, per_track)])
+        {
+            if begin > sector {
+                let (stretch, blocks) = (parts.len(), begin - sector);
+                parts.push(Part { stretch, track, tracks: 1, sector, blocks });
+            }
+            sector = end;
+        }
+        track += 1;
+    }
+    parts
+}
+
 fn joined(holes: Vec<PieceHole>) -> Vec<PieceHole> {
     let mut joined: Vec<PieceHole> = Vec::with_capacity(holes.len());
     for hole in holes {
@@ -507,4 +540,61 @@ fn joined(holes: Vec<PieceHole>) -> Vec<PieceHole> {
         }
     }
     joined
+}
+
+#[cfg(test)]
+mod tests {
+    use freewheel_units::Prng;
+
+    use super::*;
+
+    #[test]
+    fn holes_are_those_between_the_parts_and_parts_those_between_the_holes() {
+        let mut prng = Prng::new(7, "holes");
+        for _ in 0..500 {
+            let (width, per_track) = (3 + prng.below(12), 8 + prng.below(30));
+            // A place is data or not: the oracle.
+            let mut has_data = vec![true; (width * per_track) as usize];
+            for _ in 0..prng.below(4) {
+                let first = prng.below(width);
+                let last = (first + prng.below(3)).min(width - 1);
+                let sector = prng.below(per_track);
+                let end = sector + 1 + prng.below(per_track - sector);
+                for track in first..=last {
+                    (sector..end).for_each(|at| has_data[(track * per_track + at) as usize] = false);
+                }
+            }
+            let mut parts = Vec::new();
+            for track in 0..width {
+                let row = &has_data[(track * per_track) as usize..][..per_track as usize];
+                let mut sector = 0;
+                for run in row.chunk_by(|a, b| a == b) {
+                    let blocks = run.len() as u64;
+                    if run[0] {
+                        let stretch = parts.len();
+                        parts.push(Part { stretch, track, tracks: 1, sector, blocks });
+                    }
+                    sector += blocks;
+                }
+            }
+            let piece = Piece { per_track, start: 0.0, skew: 0.0, parts };
+            let found = holes(&piece, width);
+            let mut seen = vec![true; has_data.len()];
+            for hole in &found {
+                for track in hole.first_track..=hole.last_track {
+                    let begin = track * per_track + hole.sector;
+                    (begin..begin + hole.blocks).for_each(|at| seen[at as usize] = false);
+                }
+            }
+            assert_eq!(seen, has_data);
+            let mut back = vec![false; has_data.len()];
+            for part in parts_between(&found, width, per_track) {
+                for track in part.track..part.track + part.tracks {
+                    let begin = track * per_track + part.sector;
+                    (begin..begin + part.blocks).for_each(|at| back[at as usize] = true);
+                }
+            }
+            assert_eq!(back, has_data);
+        }
+    }
 }

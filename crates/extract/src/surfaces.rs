@@ -10,7 +10,7 @@ use super::clock::fold;
 use super::host::Host;
 use super::limits::SAME_NS;
 use super::map::ZoneMap;
-use super::seeks::{Timer, Track};
+use super::seeks::{RESOLUTION_NS, Timer, Track};
 use super::surface_layout::SurfaceLayout;
 use super::track_map::TrackStretch;
 use super::{ExtractError, no_time};
@@ -146,18 +146,18 @@ impl Surfaces {
     /// Cylinders by which a surface lies further inwards than the first.
     fn place(&self, timer: &mut Timer<'_, '_>, surface: usize) -> Result<i64, ExtractError> {
         let cylinders = self.layout.cylinders();
-        let far = (2 * self.layout.width).min(cylinders / 5);
+        let (middle, far) = (cylinders * 3 / 5, (2 * self.layout.width).min(cylinders / 5));
         let mut places = Vec::new();
-        for attempt in 0..ATTEMPTS {
-            let middle = cylinders / 2 + attempt;
-            let from = self.near(|at| self.track(0, at), middle)?;
-            let opposite = self.near(|at| self.track(0, at), middle + far)?;
+        for attempt in 0..ATTEMPTS.min(far + 1) {
+            let from_cylinder = middle + attempt;
+            let from = self.near(|at| self.track(0, at), from_cylinder)?;
+            let opposite = self.near(|at| self.track(surface, at), from_cylinder + far)?;
             let lag = timer.least_lag_between(|_| [from, opposite])?;
-            let lag = lag.ok_or_else(|| no_time("a movement on a surface"))?;
-            let ends = [middle + 2 * far, middle - 2 * far];
-            let [inner, outer] =
-                ends.map(|end| self.last_in_time(timer, (surface, from, lag), [middle, end]));
-            places.push(middle as i64 * 2 - (inner? + outer?) as i64);
+            let lag = lag.ok_or_else(|| no_time("a movement to another surface"))?;
+            let movement = (surface, from, lag + 2.0 * RESOLUTION_NS);
+            let [inner, outer] = [cylinders - 1, 0]
+                .map(|end| self.last_in_time(timer, movement, [from_cylinder + far, end]));
+            places.push(from_cylinder as i64 * 2 - (inner? + outer?) as i64);
         }
         places.sort_unstable();
         // Twice the distance, which is even but for the noise of times.

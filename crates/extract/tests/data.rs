@@ -119,3 +119,21 @@ fn measured_drives_keep_step_over_the_gaps_when_a_gap_precedes_its_request() {
         assert!((0.95..1.15).contains(&ratio), "{drive}: {ratio}");
     }
 }
+
+#[test]
+fn angles_are_kept_only_where_the_half_that_judges_is_nearer() {
+    for (drive, file) in [
+        ("atlas10k", "atlas10k"),
+        ("cheetah9lp", "cheetah9LP"),
+        ("cheetah4lp", "cheetah4LP"),
+        ("ultrastar9es", "ibm18es"),
+    ] {
+        let file = data::file(&format!("validate/{file}.trace.zst"));
+        let trace = TraceWorkload { file, ..TraceWorkload::default() };
+        let found = fit(drive, &trace, None).unwrap();
+        for angle in &found.angles {
+            println!("{drive}: {} of {} values, {} pairs, R {:?}, judged {:?} ms, kept {}", angle.key, angle.changes.len(), angle.pairs, angle.resultant_lengths, angle.judged_sd_ms, angle.kept);
+            assert_eq!(angle.kept, angle.judged_sd_ms[1] < angle.judged_sd_ms[0], "{drive}");
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! A drive of the library held against a trace measured on the real one.
 
+mod angles;
 mod circular;
 mod exchange;
 mod fio;
@@ -23,6 +24,7 @@ use thiserror::Error;
 pub use circular::Coherence;
 use exchange::{Exchange, Request, replay, with_gaps_one_later};
 pub use fio::{FioFigures, FioRow, FioValidation, is_fio, validate_fio};
+pub use angles::{AngleChange, AngleFit};
 pub use fit::{FittedValue, ValidationFit};
 pub use phase::{
     GapReading, PhaseAnalysis, PhaseClass, PhaseDistance, PhaseHistogram, PhaseLag, PhaseOperations,
