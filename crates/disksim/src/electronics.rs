@@ -185,17 +185,13 @@ fn write_start(
     let mut times = [SimDuration::ZERO; 5];
     for (time, key) in times.iter_mut().zip(TIMES) {
         *time = fields.time(key, scale, report)?;
-        let has_no_effect = !is_twice || key == TIMES[4];
-        if has_no_effect && *time > SimDuration::ZERO {
-            let why = match is_twice {
-                true => "without effect: the data of a write are across long before it is on the media",
-                false => "without effect: `Extra write disconnect` is 0",
-            };
-            report.lost(fields.need(key)?, why);
+        if !is_twice && *time > SimDuration::ZERO {
+            report.lost(fields.need(key)?, "without effect: `Extra write disconnect` is 0");
         }
     }
-    let [command, seek_delta, disconnect, between, _] = times;
-    let movement_after = command + seek_delta;
+    let [command, seek_delta, disconnect, between, second] = times;
+    // As after one disconnect, the movement begins when the bus is let go.
+    let movement_after = command + seek_delta + second;
     let data_after = (command + disconnect + between).max(movement_after);
     let extra = ExtraDisconnectSpec { movement_after, data_after };
     let start = WriteStartSpec {

@@ -6,9 +6,11 @@
 //!
 //! ```text
 //!   same or next track   the period
-//!   same zone            skews, as whole sectors, by the cylinders and heads in between
-//!   two zones            the angle from the one's first block to the other's
+//!   two zones            skews of a zone, as whole sectors, and the angle of its first block
 //! ```
+//!
+//! Zones join one after the other: those that are known tell the angles of visits before and behind those to the
+//! next. A zone joins with the skews under which most of its visits agree, if chance does not explain them.
 //!
 //! Each step is kept where the second half's requests come nearer one by one, and reported in any case.
 
@@ -16,14 +18,14 @@ use std::f64::consts::TAU;
 use std::sync::Arc;
 
 use freewheel_model::drive::Drive;
-use freewheel_model::drive::spec::{DriveSpec, Mapping, Turn};
+use freewheel_model::drive::spec::{DriveSpec, Mapping, Turn, ZoneSpec};
 use freewheel_model::electronics::Unit;
 use freewheel_units::SimDuration;
 use serde::Serialize;
 
 use super::circular::{Coherence, coherence};
 use super::exchange::{Exchange, Request, replay};
-use super::spindle::{Distance, Visit, measured_period, pairs, variance, visits};
+use super::spindle::{Visit, measured_period, pairs, variance, visits};
 use crate::layout::turn;
 
 /// A kind of angle that was looked for.
@@ -60,16 +62,16 @@ const LAGS: usize = 3;
 const LONGEST_TURNS: f64 = 50.0;
 /// Least probability by chance that counts as chance, after all values that were tried.
 const CHANCE: f64 = 1e-3;
-/// Rounds over all zones.
-const ROUNDS: usize = 20;
-/// Fewest pairs that tell an angle of a zone.
+/// Rounds over all zones: in the second each has all others to tell by.
+const ROUNDS: usize = 2;
+/// Fewest pairs that tell the angles of a zone.
 const PAIRS_MIN: usize = 8;
 
 /// Looks for each kind of angle in turn. The result are the kinds, and the drive with those that were kept.
 pub(super) fn fit_angles(spec: &DriveSpec, requests: &[Request]) -> (Vec<AngleFit>, DriveSpec) {
     let mut best = spec.clone();
     let mut found = Vec::new();
-    for look in [period, skews, zone_angles] {
+    for look in [period, zones] {
         let Some(trial) = Halves::of(&best, requests) else { break };
         let Some(Candidate { spec, fit }) = look(&best, &trial) else { continue };
         let Some(after) = Halves::of(&spec, requests) else { continue };
@@ -169,100 +171,87 @@ fn period(spec: &DriveSpec, trial: &Halves) -> Option<Candidate> {
     Some(Candidate::new(other, "rotation_period", &both.0, &both.1, vec![change]))
 }
 
-/// Skews that place the visits of one zone better, in whole sectors.
-fn skews(spec: &DriveSpec, trial: &Halves) -> Option<Candidate> {
-    if matches!(spec.mapping, Mapping::Band { .. }) {
-        return None;
-    }
+/// Angles of zones: of their first blocks, and skews in whole sectors.
+fn zones(spec: &DriveSpec, trial: &Halves) -> Option<Candidate> {
     let legs = trial.legs(spec);
-    let (mut other, mut changes) = (spec.clone(), Vec::new());
-    let (mut before, mut after) = (Vec::new(), Vec::new());
-    for zone in 0..spec.zones.len() {
-        let of_zone: Vec<Steps> = legs
-            .iter()
-            .filter(|leg| leg.from.zone == zone && leg.to.zone == zone)
-            .map(|leg| Steps::of(spec, leg))
-            .filter(|steps| steps.cylinders != 0 || steps.tracks != 0)
-            .collect();
-        let left: Vec<f64> = of_zone.iter().map(|steps| steps.left).collect();
-        before.extend(&left);
-        let sectors = spec.zones[zone].blocks_per_track;
-        let Some([tracks, cylinders]) = best_sectors(&of_zone, sectors) else {
-            after.extend(left);
-            continue;
-        };
-        after.extend(of_zone.iter().map(|steps| steps.left_with([tracks, cylinders], sectors)));
+    let near: Vec<f64> = legs.iter().filter(|leg| leg.is_near()).map(|leg| leg.left).collect();
+    // What is left on the same track is not the zones'.
+    let constant = coherence(&near).filter(|found| found.p_value < CHANCE)?.mean_turns;
+    let between: Vec<&Leg> = legs.iter().filter(|leg| leg.from.zone != leg.to.zone).collect();
+    let mut survey = Survey { spec, legs: &legs, between: &between, constant, known: Vec::new() };
+    survey.known = vec![None; spec.zones.len()];
+    survey.find();
+    let left = |leg: &&Leg| leg.left - survey.turned(&leg.to) + survey.turned(&leg.from);
+    let is_known = |leg: &&&Leg| [leg.from, leg.to].iter().all(|at| survey.known[at.zone].is_some());
+    let told: Vec<&Leg> = between.iter().filter(is_known).copied().collect();
+    let before = coherence(&told.iter().map(|leg| leg.left).collect::<Vec<f64>>())?;
+    let after = coherence(&told.iter().map(left).collect::<Vec<f64>>())?;
+    let mut other = spec.clone();
+    let mut changes = Vec::new();
+    for (zone, known) in survey.known.iter().enumerate() {
+        let Some(shift) = known else { continue };
         let of_file = &mut other.zones[zone];
-        let text = |zone: &freewheel_model::drive::spec::ZoneSpec| {
-            format!("track {}, cylinder {}", zone.track_skew, zone.cylinder_skew)
-        };
         let from = text(of_file);
-        of_file.track_skew = further(of_file.track_skew, tracks, sectors);
-        of_file.cylinder_skew = further(of_file.cylinder_skew, cylinders, sectors);
+        shift.put_into(of_file);
         changes.push(AngleChange { zone: Some(zone), from, to: text(of_file) });
     }
-    if changes.is_empty() {
-        return None;
-    }
-    let both = (coherence(&before)?, coherence(&after)?);
-    Some(Candidate::new(other, "zones.skews", &both.0, &both.1, changes))
+    (!changes.is_empty()).then(|| Candidate::new(other, "zones", &before, &after, changes))
 }
 
-/// Skews between two visits of a zone.
-#[derive(Debug, Clone, Copy)]
-struct Steps {
-    /// Changes to the next track of a cylinder.
-    tracks: i64,
-    /// Changes to the next cylinder.
-    cylinders: i64,
-    left: f64,
+fn text(zone: &ZoneSpec) -> String {
+    format!(
+        "first_block {:.4}, track_skew {}, cylinder_skew {}",
+        zone.first_block.angle().turns(),
+        zone.track_skew,
+        zone.cylinder_skew
+    )
 }
 
-impl Steps {
-    fn of(spec: &DriveSpec, leg: &Leg) -> Self {
-        let [from, to] = [leg.from, leg.to].map(|visit| Self::to(spec, &visit));
-        Self { tracks: to[0] - from[0], cylinders: to[1] - from[1], left: leg.left }
+/// Changes of a zone's angles.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Shift {
+    /// Turns by which the first block lies further on.
+    start: f64,
+    /// Sectors by which skews are longer, from track to track and from cylinder to cylinder.
+    skews: [u32; 2],
+}
+
+impl Shift {
+    /// Turns by which a visit's sector lies further on.
+    fn turned(&self, spec: &DriveSpec, visit: &Visit) -> f64 {
+        let sectors = spec.zones[visit.zone].blocks_per_track;
+        let all = sectors_of(changes_before(spec, visit), self.skews, sectors);
+        self.start + f64::from(all) / f64::from(sectors)
     }
 
-    /// Changes of tracks and of cylinders from the start of a visit's zone.
-    fn to(spec: &DriveSpec, visit: &Visit) -> [i64; 2] {
-        let within = visit.cylinder - spec.zones[visit.zone].first_cylinder;
-        let is_back = match spec.mapping {
-            Mapping::Serpentine => visit.cylinder % 2 == 1,
-            Mapping::SerpentineByZone => within % 2 == 1,
-            Mapping::Cylinder | Mapping::Band { .. } => false,
-        };
-        let last = spec.surfaces - 1;
-        let order = if is_back { last - visit.surface } else { visit.surface };
-        let cylinders = i64::from(within);
-        [cylinders * i64::from(last) + i64::from(order), cylinders]
-    }
-
-    /// What is left with skews longer by this many sectors.
-    fn left_with(&self, [tracks, cylinders]: [u32; 2], sectors: u32) -> f64 {
-        let all = self.tracks * i64::from(tracks) + self.cylinders * i64::from(cylinders);
-        self.left - all.rem_euclid(i64::from(sectors)) as f64 / f64::from(sectors)
+    fn put_into(&self, zone: &mut ZoneSpec) {
+        let sectors = zone.blocks_per_track;
+        zone.track_skew = further(zone.track_skew, self.skews[0], sectors);
+        zone.cylinder_skew = further(zone.cylinder_skew, self.skews[1], sectors);
+        zone.first_block = turn(zone.first_block.angle().turns() + self.start);
     }
 }
 
-/// Sectors by which both skews of a zone are to be longer; None where as they are is best, or chance
-/// explains the others.
-fn best_sectors(steps: &[Steps], sectors: u32) -> Option<[u32; 2]> {
-    if steps.len() < PAIRS_MIN {
-        return None;
-    }
-    let length = |skews: [u32; 2]| {
-        let left: Vec<f64> = steps.iter().map(|step| step.left_with(skews, sectors)).collect();
-        coherence(&left).map_or(0.0, |found| found.resultant_length)
+/// Changes to the next track and to the next cylinder from the start of a visit's zone to its track. None of
+/// either in bands, whose skews are taken to be right.
+fn changes_before(spec: &DriveSpec, visit: &Visit) -> [u64; 2] {
+    let within = visit.cylinder.saturating_sub(spec.zones[visit.zone].first_cylinder);
+    let is_back = match spec.mapping {
+        Mapping::Band { .. } => return [0, 0],
+        Mapping::Serpentine => visit.cylinder % 2 == 1,
+        Mapping::SerpentineByZone => within % 2 == 1,
+        Mapping::Cylinder => false,
     };
-    let all = (0..sectors).flat_map(|tracks| (0..sectors).map(move |cylinders| [tracks, cylinders]));
-    let [tracks, cylinders] = all.max_by(|a, b| length(*a).total_cmp(&length(*b)))?;
-    let left: Vec<f64> =
-        steps.iter().map(|step| step.left_with([tracks, cylinders], sectors)).collect();
-    let tried = f64::from(sectors) * f64::from(sectors);
-    let by_chance = coherence(&left).is_none_or(|found| found.p_value * tried > CHANCE);
-    let is_new = [tracks, cylinders] != [0, 0];
-    (is_new && !by_chance).then_some([tracks, cylinders])
+    let last = spec.surfaces - 1;
+    let order = if is_back { last - visit.surface } else { visit.surface };
+    let cylinders = u64::from(within);
+    [cylinders * u64::from(last) + u64::from(order), cylinders]
+}
+
+/// Sectors of so many changes, without whole turns.
+fn sectors_of([tracks, cylinders]: [u64; 2], [of_track, of_cylinder]: [u32; 2], sectors: u32) -> u32 {
+    let all = tracks * u64::from(of_track) + cylinders * u64::from(of_cylinder);
+    (all % u64::from(sectors)) as u32
 }
 
 fn further(skew: Turn, by: u32, sectors: u32) -> Turn {
@@ -270,67 +259,151 @@ fn further(skew: Turn, by: u32, sectors: u32) -> Turn {
         (old, all) if all == u64::from(sectors) => {
             Turn::from_ratio((old + u64::from(by)) % all, all).unwrap_or(skew)
         }
+        _ if by == 0 => skew,
         _ => turn(skew.angle().turns() + f64::from(by) / f64::from(sectors)),
     }
 }
 
-/// Angles of zones: each in turn where its pairs with the others agree best.
-fn zone_angles(spec: &DriveSpec, trial: &Halves) -> Option<Candidate> {
-    let legs = trial.legs(spec);
-    let near: Vec<f64> = legs.iter().filter(|leg| is_near(leg)).map(|leg| leg.left).collect();
-    // What is left on the same track is not the zones'.
-    let constant = coherence(&near).filter(|found| found.p_value < CHANCE)?.mean_turns;
-    let between: Vec<&Leg> = legs.iter().filter(|leg| leg.from.zone != leg.to.zone).collect();
-    let mut angles = vec![Some(0.0); spec.zones.len()];
-    let count = |zone: usize| {
-        between.iter().filter(|leg| leg.from.zone == zone || leg.to.zone == zone).count()
-    };
-    let mut order: Vec<usize> =
-        (0..spec.zones.len()).filter(|&zone| count(zone) >= PAIRS_MIN).collect();
-    order.sort_by_key(|&zone| std::cmp::Reverse(count(zone)));
-    // Zones join one after the other, those with most pairs first; the first stays where it is.
-    order.iter().skip(1).for_each(|&zone| angles[zone] = None);
-    for round in 0..ROUNDS {
-        for &zone in order.iter().skip(1) {
-            let found = angle_of(zone, &angles, &between, constant);
-            angles[zone] = found.or(angles[zone]).or((round > 0).then_some(0.0));
-        }
+impl Leg {
+    /// True if one track follows the other, or is the same.
+    fn is_near(&self) -> bool {
+        let on_cylinder =
+            (self.from.zone, self.from.cylinder) == (self.to.zone, self.to.cylinder);
+        on_cylinder && self.from.surface.abs_diff(self.to.surface) <= 1
     }
-    let angle = |zone: usize| angles[zone].unwrap_or(0.0);
-    let left = |leg: &&Leg| leg.left - angle(leg.to.zone) + angle(leg.from.zone);
-    let before = coherence(&between.iter().map(|leg| leg.left).collect::<Vec<f64>>())?;
-    let after = coherence(&between.iter().map(left).collect::<Vec<f64>>())?;
-    let mut other = spec.clone();
-    let mut changes = Vec::new();
-    for &zone in order.iter().skip(1) {
-        let of_file = &mut other.zones[zone].first_block;
-        let from = of_file.to_string();
-        *of_file = turn(of_file.angle().turns() + angle(zone));
-        changes.push(AngleChange { zone: Some(zone), from, to: of_file.to_string() });
-    }
-    (!changes.is_empty()).then(|| Candidate::new(other, "zones.first_block", &before, &after, changes))
 }
 
-fn is_near(leg: &Leg) -> bool {
-    let on_cylinder = (leg.from.zone, leg.from.cylinder) == (leg.to.zone, leg.to.cylinder);
-    on_cylinder && leg.from.surface.abs_diff(leg.to.surface) <= 1
+/// Where a zone's first block lies by one pair, for skews as they are.
+struct Vote {
+    turns: f64,
+    changes: [u64; 2],
 }
 
-/// Turns by which a zone's first block lies further on, by its pairs with zones whose angle is known.
-fn angle_of(
-    zone: usize,
-    angles: &[Option<f64>],
-    between: &[&Leg],
+/// Angles that are known so far.
+struct Survey<'a> {
+    spec: &'a DriveSpec,
+    legs: &'a [Leg],
+    between: &'a [&'a Leg],
+    /// Turns that are left of a leg on the same track.
     constant: f64,
-) -> Option<f64> {
-    let vote = |leg: &&Leg| {
-        let left = leg.left - constant;
-        match (leg.from.zone == zone, leg.to.zone == zone) {
-            (true, false) => Some(angles[leg.to.zone]? - left),
-            (false, true) => Some(angles[leg.from.zone]? + left),
-            _ => None,
-        }
-    };
-    let votes: Vec<f64> = between.iter().filter_map(vote).collect();
-    Some(coherence(&votes)?.mean_turns)
+    known: Vec<Option<Shift>>,
 }
+
+impl Survey<'_> {
+    fn find(&mut self) {
+        let Some(first) = self.first() else { return };
+        self.known[first.0] = Some(first.1);
+        let mut left: Vec<usize> = (0..self.known.len()).filter(|&zone| zone != first.0).collect();
+        // Those with most votes are the surest.
+        while let Some(at) = (0..left.len()).max_by_key(|&at| self.votes(left[at]).len()) {
+            let zone = left.swap_remove(at);
+            self.known[zone] = self.fitted(zone);
+        }
+        for _ in 1..ROUNDS {
+            for zone in (0..self.known.len()).filter(|&zone| zone != first.0) {
+                self.known[zone] = self.fitted(zone);
+            }
+        }
+    }
+
+    /// The zone whose own pairs agree best, and its skews.
+    fn first(&self) -> Option<(usize, Shift)> {
+        let found = (0..self.known.len()).filter_map(|zone| {
+            let inside = self.legs.iter().filter(|leg| (leg.from.zone, leg.to.zone) == (zone, zone));
+            let votes: Vec<Vote> = inside.filter_map(|leg| self.vote_inside(leg)).collect();
+            let (shift, found) = best(&votes, self.sectors(zone))?;
+            // Pairs within a zone say nothing of where it begins.
+            let sure = found.resultant_length * (found.pairs as f64).sqrt();
+            Some((zone, Shift { start: 0.0, ..shift }, sure))
+        });
+        let surest = found.max_by(|a, b| a.2.total_cmp(&b.2))?;
+        Some((surest.0, surest.1))
+    }
+
+    fn vote_inside(&self, leg: &Leg) -> Option<Vote> {
+        let [from, to] = [&leg.from, &leg.to].map(|visit| changes_before(self.spec, visit));
+        // Backwards the skews count the other way.
+        let is_back = to < from;
+        let (less, more) = if is_back { (to, from) } else { (from, to) };
+        let changes = [more[0] - less[0], more[1].checked_sub(less[1])?];
+        let left = leg.left - self.constant;
+        let turns = if is_back { -left } else { left };
+        (changes != [0, 0]).then_some(Vote { turns, changes })
+    }
+
+    fn sectors(&self, zone: usize) -> u32 {
+        match self.spec.mapping {
+            // Skews stay as they are.
+            Mapping::Band { .. } => 1,
+            _ => self.spec.zones[zone].blocks_per_track,
+        }
+    }
+
+    /// Pairs of a zone with those that are known.
+    fn votes(&self, zone: usize) -> Vec<Vote> {
+        let vote = |leg: &&Leg| {
+            let left = leg.left - self.constant;
+            let (turns, visit) = match (leg.from.zone == zone, leg.to.zone == zone) {
+                (true, false) => (self.known_turns(&leg.to)? - left, &leg.from),
+                (false, true) => (self.known_turns(&leg.from)? + left, &leg.to),
+                _ => return None,
+            };
+            Some(Vote { turns, changes: changes_before(self.spec, visit) })
+        };
+        self.between.iter().filter_map(vote).collect()
+    }
+
+    /// The angles of a zone by its pairs with the others; None where chance explains them.
+    fn fitted(&self, zone: usize) -> Option<Shift> {
+        best(&self.votes(zone), self.sectors(zone)).map(|(shift, _)| shift)
+    }
+
+    fn known_turns(&self, visit: &Visit) -> Option<f64> {
+        self.known[visit.zone].map(|shift| shift.turned(self.spec, visit))
+    }
+
+    fn turned(&self, visit: &Visit) -> f64 {
+        self.known_turns(visit).unwrap_or(0.0)
+    }
+}
+
+/// Angles under which votes agree best, all skews of whole sectors tried; None where chance explains them.
+fn best(votes: &[Vote], sectors: u32) -> Option<(Shift, Coherence)> {
+    if votes.len() < PAIRS_MIN {
+        return None;
+    }
+    let circle: Vec<(f64, f64)> =
+        (0..sectors).map(|at| libm::sincos(-f64::from(at) / f64::from(sectors) * TAU)).collect();
+    let directions: Vec<(f64, f64)> =
+        votes.iter().map(|vote| libm::sincos(vote.turns * TAU)).collect();
+    let length = |skews: [u32; 2]| {
+        let (mut north, mut east) = (0.0, 0.0);
+        for (vote, (sine, cosine)) in votes.iter().zip(&directions) {
+            let (back_sine, back_cosine) =
+                circle[sectors_of(vote.changes, skews, sectors) as usize];
+            north += sine * back_cosine + cosine * back_sine;
+            east += cosine * back_cosine - sine * back_sine;
+        }
+        north * north + east * east
+    };
+    let all = (0..sectors).flat_map(|tracks| (0..sectors).map(move |cylinders| [tracks, cylinders]));
+    let tried = f64::from(sectors) * f64::from(sectors);
+    let own = (length([0, 0]), [0, 0]);
+    // Where two do as well, the skews of the file stay.
+    let (_, skews) = all.map(|skews| (length(skews), skews)).fold(own, |most, one| {
+        if one.0 > most.0 * (1.0 + SAME_LENGTH) { one } else { most }
+    });
+    let turns: Vec<f64> = votes
+        .iter()
+        .map(|vote| {
+            vote.turns - f64::from(sectors_of(vote.changes, skews, sectors)) / f64::from(sectors)
+        })
+        .collect();
+    let found = coherence(&turns)?;
+    let trials = if skews == [0, 0] { 1.0 } else { tried };
+    let shift = Shift { start: found.mean_turns, skews };
+    (found.p_value * trials <= CHANCE).then_some((shift, found))
+}
+
+/// Part by which a sum of directions must be longer to count as longer.
+const SAME_LENGTH: f64 = 1e-9;
