@@ -288,7 +288,9 @@ fn mechanics(
     push("rotation_period", period, Measured, how);
     let zone = &found.zones[0];
     let (confidence, how) = match zone.surfaces() {
-        _ if found.surfaces.is_some() => (Measured, "after how many runs of tracks densities come again"),
+        _ if found.surfaces.is_some() => {
+            (Measured, "after how many runs of tracks densities come again")
+        }
         _ if zone.in_bands.is_some() => {
             (Measured, "after how many runs of tracks movements go on to other cylinders")
         }

@@ -59,7 +59,8 @@ impl TrackMap {
         let comparable: Vec<bool> = (0..layouts[0].zones.len())
             .map(|zone| layouts.iter().all(|layout| has_same_zones(layout, &layouts[0], zone)))
             .collect();
-        let is_shared = |hole: &HolePlace| comparable[hole.0] && holes.iter().all(|all| all.contains(hole));
+        let is_shared =
+            |hole: &HolePlace| comparable[hole.0] && holes.iter().all(|all| all.contains(hole));
         let shared: Vec<HolePlace> = holes[0].iter().copied().filter(is_shared).collect();
         let stretches = stretches(&layouts[0], &shared);
         Ok(TrackMerge {
@@ -80,7 +81,8 @@ impl TrackMap {
 fn holes(layout: &SurfaceLayout) -> Vec<HolePlace> {
     let of_zone = |(index, zone): (usize, &SurfaceZone)| -> Vec<HolePlace> {
         let pieces = 0..zone.pieces.len();
-        let of_piece = |piece| layout.holes(zone, piece).into_iter().map(move |hole| (index, piece, hole));
+        let of_piece =
+            |piece| layout.holes(zone, piece).into_iter().map(move |hole| (index, piece, hole));
         pieces.flat_map(of_piece).collect()
     };
     layout.zones.iter().enumerate().flat_map(of_zone).collect()
@@ -142,9 +144,12 @@ fn rows(samples: &[TrackMap], layouts: &[SurfaceLayout]) -> Vec<MergedValue> {
         }),
         row("zones", layouts, |layout| layout.zones.len().to_string()),
         row("cylinders", layouts, |layout| layout.cylinders().to_string()),
-        near("turn, ms", samples, |sample| Some(sample.rotation_ns / 1e6), |a, b| {
-            (a - b).abs() < SAME_PERIOD * b
-        }),
+        near(
+            "turn, ms",
+            samples,
+            |sample| Some(sample.rotation_ns / 1e6),
+            |a, b| (a - b).abs() < SAME_PERIOD * b,
+        ),
     ];
     let zones = layouts.iter().map(|layout| layout.zones.len()).max().unwrap_or(0);
     for zone in 0..zones {

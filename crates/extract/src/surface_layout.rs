@@ -237,7 +237,8 @@ fn pieces(stretches: &[TrackStretch], width: u64) -> Option<Vec<Piece>> {
         // Where no expected angle explains as much, the piece begins a zone.
         let candidates = expected.map(exactly).chain([own]);
         let found = candidates.filter_map(|start| piece(stretches, next, like, start, width));
-        let piece = found.reduce(|best, one| if one.tracks() > best.tracks() { one } else { best })?;
+        let piece =
+            found.reduce(|best, one| if one.tracks() > best.tracks() { one } else { best })?;
         next += piece.parts.len();
         pieces.push(piece);
     }
@@ -393,11 +394,8 @@ impl Steps {
         let ends_band = |at: usize| at % surfaces == surfaces - 1;
         let kind = |wanted: bool| (0..pieces.len() - 1).find(|&at| ends_band(at) == wanted);
         let in_band = kind(false).map_or(0.0, step);
-        let mut found = Self {
-            start: pieces[0].start,
-            in_band,
-            to_next: kind(true).map_or(in_band, step),
-        };
+        let mut found =
+            Self { start: pieces[0].start, in_band, to_next: kind(true).map_or(in_band, step) };
         let mut known = 2;
         loop {
             let count = known.min(pieces.len());
@@ -561,7 +559,8 @@ mod tests {
                 let sector = prng.below(per_track);
                 let end = sector + 1 + prng.below(per_track - sector);
                 for track in first..=last {
-                    (sector..end).for_each(|at| has_data[(track * per_track + at) as usize] = false);
+                    (sector..end)
+                        .for_each(|at| has_data[(track * per_track + at) as usize] = false);
                 }
             }
             let mut parts = Vec::new();

@@ -32,7 +32,10 @@ pub(super) struct Surfaces {
 }
 
 /// Maps of the stretches, as movements are timed between tracks of zones. Each track counts as a cylinder.
-pub(super) fn zones_of_stretches(stretches: &[TrackStretch], layout: &SurfaceLayout) -> Vec<ZoneMap> {
+pub(super) fn zones_of_stretches(
+    stretches: &[TrackStretch],
+    layout: &SurfaceLayout,
+) -> Vec<ZoneMap> {
     let mut first_cylinder = 0;
     let mut zones = Vec::with_capacity(stretches.len());
     for (stretch, per_track) in stretches.iter().zip(layout.sectors_of_stretches()) {
@@ -87,7 +90,8 @@ impl Surfaces {
     fn track_of_piece(&self, zone: usize, piece: usize, track: u64) -> Option<Track> {
         let piece = &self.layout.zones[zone].pieces[piece];
         let part = piece.parts.iter().find(|part| {
-            part.blocks == piece.per_track && (part.track..part.track + part.tracks).contains(&track)
+            part.blocks == piece.per_track
+                && (part.track..part.track + part.tracks).contains(&track)
         })?;
         Some(Track { zone: part.stretch, track: track - part.track })
     }
@@ -117,7 +121,8 @@ impl Surfaces {
     /// True if the second surface of a band is run through outwards: its last tracks are nearer then.
     fn direction(&self, timer: &mut Timer<'_, '_>) -> Result<Option<bool>, ExtractError> {
         let layout = &self.layout;
-        let zone = self.first_cylinders.partition_point(|first| *first <= layout.cylinders() / 2) - 1;
+        let zone =
+            self.first_cylinders.partition_point(|first| *first <= layout.cylinders() / 2) - 1;
         let bands = layout.zones[zone].pieces.len() / layout.surfaces;
         let band = if zone == 0 { bands - 1 } else { 0 };
         let width = layout.width_of(&layout.zones[zone], band);

@@ -8,8 +8,7 @@ use thiserror::Error;
 use super::track_map::{TrackMap, TrackStretch};
 
 /// Columns of the table.
-const HEAD: &str =
-    "first_block,tracks,blocks_per_track,skew_turns,start_turns,ends_track,turn_ns";
+const HEAD: &str = "first_block,tracks,blocks_per_track,skew_turns,start_turns,ends_track,turn_ns";
 
 /// A table that is none of tracks, or samples that cannot be merged.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -18,7 +17,9 @@ pub enum TrackTableError {
     #[error("line 1 is not `{HEAD}`: give a table that `freewheel extract --tracks` wrote")]
     Head,
     /// A row is incomplete, or has a value out of its range.
-    #[error("line {line}: `{text}` is no row of tracks: {HEAD}, each stretch where the one before ends")]
+    #[error(
+        "line {line}: `{text}` is no row of tracks: {HEAD}, each stretch where the one before ends"
+    )]
     Row {
         /// Number of the line.
         line: usize,

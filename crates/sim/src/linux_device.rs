@@ -13,8 +13,8 @@ use freewheel_freeblock::{Planner, PromotionId};
 use freewheel_model::cache::BlockRange;
 use freewheel_model::drive::{Drive, Position};
 use freewheel_model::electronics::{Done, NextEvent};
-use freewheel_model::sched::linux::{BlockLayer, IoRequest};
 use freewheel_model::sched::Waiting;
+use freewheel_model::sched::linux::{BlockLayer, IoRequest};
 use freewheel_units::{Blocks, Lbn, SimTime};
 
 use crate::device::{Device, Work};

@@ -155,7 +155,11 @@ impl ExtractArgs {
     }
 
     fn forget_journal(&self) -> Result<(), Failure> {
-        if self.target.as_ref().is_some_and(Target::is_real) { journal::remove(self.file()) } else { Ok(()) }
+        if self.target.as_ref().is_some_and(Target::is_real) {
+            journal::remove(self.file())
+        } else {
+            Ok(())
+        }
     }
 
     /// Result of `measure` for the target.

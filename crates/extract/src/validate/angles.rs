@@ -182,7 +182,8 @@ fn zones(spec: &DriveSpec, trial: &Halves) -> Option<Candidate> {
     survey.known = vec![None; spec.zones.len()];
     survey.find();
     let left = |leg: &&Leg| leg.left - survey.turned(&leg.to) + survey.turned(&leg.from);
-    let is_known = |leg: &&&Leg| [leg.from, leg.to].iter().all(|at| survey.known[at.zone].is_some());
+    let is_known =
+        |leg: &&&Leg| [leg.from, leg.to].iter().all(|at| survey.known[at.zone].is_some());
     let told: Vec<&Leg> = between.iter().filter(is_known).copied().collect();
     let before = coherence(&told.iter().map(|leg| leg.left).collect::<Vec<f64>>())?;
     let after = coherence(&told.iter().map(left).collect::<Vec<f64>>())?;
@@ -249,7 +250,11 @@ fn changes_before(spec: &DriveSpec, visit: &Visit) -> [u64; 2] {
 }
 
 /// Sectors of so many changes, without whole turns.
-fn sectors_of([tracks, cylinders]: [u64; 2], [of_track, of_cylinder]: [u32; 2], sectors: u32) -> u32 {
+fn sectors_of(
+    [tracks, cylinders]: [u64; 2],
+    [of_track, of_cylinder]: [u32; 2],
+    sectors: u32,
+) -> u32 {
     let all = tracks * u64::from(of_track) + cylinders * u64::from(of_cylinder);
     (all % u64::from(sectors)) as u32
 }
@@ -267,8 +272,7 @@ fn further(skew: Turn, by: u32, sectors: u32) -> Turn {
 impl Leg {
     /// True if one track follows the other, or is the same.
     fn is_near(&self) -> bool {
-        let on_cylinder =
-            (self.from.zone, self.from.cylinder) == (self.to.zone, self.to.cylinder);
+        let on_cylinder = (self.from.zone, self.from.cylinder) == (self.to.zone, self.to.cylinder);
         on_cylinder && self.from.surface.abs_diff(self.to.surface) <= 1
     }
 }
@@ -309,7 +313,8 @@ impl Survey<'_> {
     /// The zone whose own pairs agree best, and its skews.
     fn first(&self) -> Option<(usize, Shift)> {
         let found = (0..self.known.len()).filter_map(|zone| {
-            let inside = self.legs.iter().filter(|leg| (leg.from.zone, leg.to.zone) == (zone, zone));
+            let inside =
+                self.legs.iter().filter(|leg| (leg.from.zone, leg.to.zone) == (zone, zone));
             let votes: Vec<Vote> = inside.filter_map(|leg| self.vote_inside(leg)).collect();
             let (shift, found) = best(&votes, self.sectors(zone))?;
             // Pairs within a zone say nothing of where it begins.
@@ -386,13 +391,14 @@ fn best(votes: &[Vote], sectors: u32) -> Option<(Shift, Coherence)> {
         }
         north * north + east * east
     };
-    let all = (0..sectors).flat_map(|tracks| (0..sectors).map(move |cylinders| [tracks, cylinders]));
+    let all =
+        (0..sectors).flat_map(|tracks| (0..sectors).map(move |cylinders| [tracks, cylinders]));
     let tried = f64::from(sectors) * f64::from(sectors);
     let own = (length([0, 0]), [0, 0]);
     // Where two do as well, the skews of the file stay.
-    let (_, skews) = all.map(|skews| (length(skews), skews)).fold(own, |most, one| {
-        if one.0 > most.0 * (1.0 + SAME_LENGTH) { one } else { most }
-    });
+    let (_, skews) = all
+        .map(|skews| (length(skews), skews))
+        .fold(own, |most, one| if one.0 > most.0 * (1.0 + SAME_LENGTH) { one } else { most });
     let turns: Vec<f64> = votes
         .iter()
         .map(|vote| {

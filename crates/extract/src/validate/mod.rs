@@ -21,10 +21,10 @@ use freewheel_units::{Lbn, Op, SimTime};
 use serde::Serialize;
 use thiserror::Error;
 
+pub use angles::{AngleChange, AngleFit};
 pub use circular::Coherence;
 use exchange::{Exchange, Request, replay, with_gaps_one_later};
 pub use fio::{FioFigures, FioRow, FioValidation, is_fio, validate_fio};
-pub use angles::{AngleChange, AngleFit};
 pub use fit::{FittedValue, ValidationFit};
 pub use phase::{
     GapReading, PhaseAnalysis, PhaseClass, PhaseDistance, PhaseHistogram, PhaseLag, PhaseOperations,

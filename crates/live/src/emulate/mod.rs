@@ -226,11 +226,15 @@ impl Emulation {
         let (name, mark) = given
             .split_once('=')
             .filter(|(name, _)| !name.is_empty() && *name != self.export.name)
-            .ok_or_else(|| fault("give NAME=high-priority or NAME=limit:1, of another name than the drive's"))?;
+            .ok_or_else(|| {
+                fault("give NAME=high-priority or NAME=limit:1, of another name than the drive's")
+            })?;
         let mark = match (mark, mark.strip_prefix("limit:").map(str::parse::<u8>)) {
             ("high-priority", _) => CommandMark::HighPriority,
             (_, Some(Ok(number))) => CommandMark::DurationLimit(number),
-            _ => return Err(fault("the mark is high-priority, or limit: and a number from 1 to 7")),
+            _ => {
+                return Err(fault("the mark is high-priority, or limit: and a number from 1 to 7"));
+            }
         };
         self.looks_at(mark).map_err(|why| fault(&why))?;
         let emulation = Arc::clone(self);
@@ -241,7 +245,10 @@ impl Emulation {
     fn looks_at(&self, mark: CommandMark) -> Result<(), String> {
         let (electronics, depth) = &self.electronics;
         if *depth < 2 {
-            return Err("the drive holds one command, and has no choice: give --queue-depth 2 or more".into());
+            return Err(
+                "the drive holds one command, and has no choice: give --queue-depth 2 or more"
+                    .into(),
+            );
         }
         let CommandMark::DurationLimit(number) = mark else {
             let looks = electronics.queue.is_some_and(|queue| queue.high_priority_first.is_some());

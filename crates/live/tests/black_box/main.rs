@@ -65,4 +65,5 @@ pub fn request(op: Op, start: u64, blocks: u64) -> Request {
     Request { op, start: Lbn::new(start), blocks, fua: false, mark: CommandMark::None }
 }
 
-pub const FLUSH: Request = Request { op: Op::Flush, start: Lbn::ZERO, blocks: 0, fua: false, mark: CommandMark::None };
+pub const FLUSH: Request =
+    Request { op: Op::Flush, start: Lbn::ZERO, blocks: 0, fua: false, mark: CommandMark::None };

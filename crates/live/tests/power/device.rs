@@ -185,7 +185,10 @@ impl Disk {
             Some(op) => {
                 let (id, start, fua) = (key, command.start, false);
                 let drive = self.drive.as_mut().expect("it has mechanics");
-                drive.submit(now, black_box::Command { id, op, start, blocks, fua, mark: CommandMark::None });
+                drive.submit(
+                    now,
+                    black_box::Command { id, op, start, blocks, fua, mark: CommandMark::None },
+                );
                 None
             }
         };

@@ -288,7 +288,11 @@ impl WriteStartSpec {
         let key = "electronics.write_start.extra_disconnect.data_after";
         at_most_a_second(key, data_after)?;
         match data_after < movement_after {
-            true => Err((key, data_after.to_string(), format!("at least {movement_after} is needed, as in `movement_after`"))),
+            true => Err((
+                key,
+                data_after.to_string(),
+                format!("at least {movement_after} is needed, as in `movement_after`"),
+            )),
             false => Ok(()),
         }
     }

@@ -28,8 +28,8 @@ use crate::drive::{Access, Actuator, Drive, Exact, HeadTime, Position, Target};
 use crate::sched::{CommandMark, Moment, ParsePolicyError, Waiting};
 use crate::spec::by_op::ByOp;
 use crate::spec::electronics::{
-    BufferSpec, BusSpec, ElectronicsSpec, ExtraDisconnectSpec, OverheadSpec, QueueSpec, SectorFormat,
-    WriteCache, WriteStartSpec,
+    BufferSpec, BusSpec, ElectronicsSpec, ExtraDisconnectSpec, OverheadSpec, QueueSpec,
+    SectorFormat, WriteCache, WriteStartSpec,
 };
 
 pub use self::limits::LimitEnd;

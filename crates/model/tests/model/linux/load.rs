@@ -1,7 +1,7 @@
 //! Requests for tests, and a random load on a scheduler beside its oracle.
 
-use freewheel_model::sched::PolicySpec;
 use freewheel_model::sched::CommandMark;
+use freewheel_model::sched::PolicySpec;
 use freewheel_model::sched::linux::{BlockLayer, IoRequest};
 use freewheel_units::{Lbn, Op, Prng, SimDuration, SimTime};
 

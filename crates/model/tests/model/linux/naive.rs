@@ -57,8 +57,7 @@ pub fn arrive_late(list: &mut Vec<IoRequest>, new: IoRequest) {
 /// Joins a request with one of the latest eight of a list: the first that it adjoins decides.
 pub fn joins_latest(list: &mut [IoRequest], new: &IoRequest) -> bool {
     for waiting in list.iter_mut().rev().take(8) {
-        let is_other =
-            waiting.op != new.op || waiting.mark != new.mark || waiting.fua || new.fua;
+        let is_other = waiting.op != new.op || waiting.mark != new.mark || waiting.fua || new.fua;
         if is_other || (waiting.end() != new.start && new.end() != waiting.start) {
             continue;
         }
